@@ -3,94 +3,35 @@
 
 #![cfg(not(feature = "model"))]
 
-mod random;
+mod fixtures;
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
 
+use fixtures::clock::now;
+use fixtures::{Guard, HERE, NEVER, agent, clock, mail, permits, promise, results, settled, this_thread, wait};
 use proptest::prelude::*;
 use waitasync_core::clock::Timestamp;
 use waitasync_core::lock::fairness::FAIRNESS;
 use waitasync_core::lock::request::{LOCKED, Request, UNLOCKED, WRITING, Word};
 use waitasync_core::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
-use waitasync_core::queue::location::Location;
-use waitasync_core::queue::outbox::Settlement;
 use waitasync_core::queue::parker::{BlockedThread, Woken};
 use waitasync_core::queue::result::WaitResult;
 use waitasync_core::queue::store::Withdrawal;
 use waitasync_core::queue::waiter_list::Ticket;
 
-const HERE: Location = Location::from_address(0x1000);
-
-thread_local! {
-    static CLOCK: Cell<u64> = const { Cell::new(0) };
+/// Lets this much time pass.
+fn pass(duration: Duration) {
+    clock::set(now().after(duration));
 }
 
-fn now() -> Timestamp {
-    Timestamp::from_nanos(CLOCK.get())
-}
-
-/// A word, and what JavaScript does with it without a native call.
-struct Guard {
-    store: WaiterListStore,
-    word: AtomicI32,
-}
-
-impl Guard {
-    fn is_anybody_counted(&self) -> bool {
-        self.store.counter(HERE).load(Ordering::SeqCst) != 0
-    }
-
-    /// The calling thread joins the line, to block for what is requested.
-    fn block(&self, request: Request) -> (Arc<BlockedThread>, Ticket) {
-        let thread = Arc::new(BlockedThread::current());
-        match self.store.claim(HERE, Waiter::Thread(Arc::clone(&thread)), request, Timestamp::NEVER, &self.word) {
-            Claimed::Pending(ticket) => (thread, ticket),
-            Claimed::Now(result) => panic!("{result:?} of a word that does not grant it"),
-        }
-    }
-
-    fn take(&self, request: Request) -> Option<WaitResult> {
-        if request != Request::Lock && self.is_anybody_counted() {
-            return self.store.try_take(HERE, request, &self.word);
-        }
-        request.take(&self.word).then(|| {
-            let inherited = self.store.any_abandoned_near(HERE) && self.store.take_note_of_death(HERE, request);
-            if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired }
-        })
-    }
-
-    fn give(&self, request: Request) {
-        if self.is_anybody_counted() {
-            self.store.release(HERE, request, &self.word);
-            return;
-        }
-        match request {
-            Request::Lock | Request::Inner | Request::Exclusive => self.word.store(UNLOCKED, Ordering::SeqCst),
-            Request::Shared => self.change(-1),
-            Request::Permits(amount) | Request::Signals(amount) => self.change(i32::try_from(amount).unwrap()),
-            Request::Limited { amount, .. } => self.change(-i32::try_from(amount).unwrap()),
-            Request::Named(..) => unreachable!("tests/names.rs has them"),
-            Request::Lease(_) | Request::Debt => unreachable!("no claim requests them"),
-        }
-        self.tell_line();
-    }
-
-    fn change(&self, by: i32) {
-        self.word.fetch_add(by, Ordering::SeqCst);
-    }
-
-    fn add_permits(&self, amount: u32) {
-        self.change(i32::try_from(amount).unwrap());
-        self.tell_line();
-    }
-
-    fn tell_line(&self) {
-        if self.is_anybody_counted() {
-            self.store.word_changed(HERE, &self.word);
-        }
-    }
+/// What a blocked thread finds that wakes up for a moment.
+fn look(guard: &Guard, thread: &Arc<BlockedThread>, ticket: Ticket) -> Woken {
+    guard.store.park(ticket, thread, NEVER, Timestamp::from_nanos(0))
 }
 
 mod property {
@@ -108,15 +49,9 @@ mod property {
     #[derive(Debug, Clone)]
     enum Operation {
         /// A claim that waits if it has to.
-        Claim {
-            what: u32,
-            blocks: bool,
-            timeout: Option<u64>,
-        },
+        Claim(u32, Arrival),
         /// A claim that does not wait.
-        Take {
-            what: u32,
-        },
+        Take(u32),
         /// A holder gives back what it holds.
         Give(prop::sample::Index),
         /// A holder that locks by means of `Atomics.compareExchange` and `notify` frees the lock.
@@ -131,43 +66,41 @@ mod property {
         TryUnasked(prop::sample::Index),
         Withdraw(prop::sample::Index),
         /// A waiter without a claim.
-        Wait {
-            blocks: bool,
-            timeout: Option<u64>,
-        },
+        Wait(Arrival),
         Notify(usize),
-        Tick(u64),
+        Tick(Duration),
         Expire,
+    }
+
+    /// How one waits: as a blocked thread or a promise.
+    #[derive(Debug, Clone, Copy)]
+    struct Arrival {
+        blocks: bool,
+        timeout: Option<Duration>,
     }
 
     fn operation() -> impl Strategy<Value = Operation> {
         let index = any::<prop::sample::Index>;
-        let micros = |micros: u64| micros * 1000;
-        let timeout = prop::option::weighted(0.3, (1..3000_u64).prop_map(micros));
+        let micros = |range: Range<u64>| range.prop_map(Duration::from_micros);
+        let arrival = || {
+            let timeout = prop::option::weighted(0.3, micros(1..3000));
+            (any::<bool>(), timeout).prop_map(|(blocks, timeout)| Arrival { blocks, timeout })
+        };
         prop_oneof![
-            6 => (0..6_u32, any::<bool>(), timeout.clone())
-                .prop_map(|(what, blocks, timeout)| Operation::Claim { what, blocks, timeout }),
-            2 => (0..6_u32).prop_map(|what| Operation::Take { what }),
+            6 => (0..6_u32, arrival()).prop_map(|(what, arrival)| Operation::Claim(what, arrival)),
+            2 => (0..6_u32).prop_map(Operation::Take),
             5 => index().prop_map(Operation::Give),
             1 => index().prop_map(Operation::Die),
             2 => (1..4_u32).prop_map(Operation::Add),
             4 => index().prop_map(Operation::Try),
             1 => index().prop_map(Operation::TryUnasked),
             2 => index().prop_map(Operation::Withdraw),
-            2 => (any::<bool>(), timeout).prop_map(|(blocks, timeout)| Operation::Wait { blocks, timeout }),
+            2 => arrival().prop_map(Operation::Wait),
             2 => (1..3_usize).prop_map(Operation::Notify),
             1 => Just(Operation::GiveBare),
-            3 => (1..800_u64).prop_map(micros).prop_map(Operation::Tick),
+            3 => micros(1..800).prop_map(Operation::Tick),
             2 => Just(Operation::Expire),
         ]
-    }
-
-    /// How many permits of a limit the holder of this request has.
-    fn held(request: Request) -> i32 {
-        match request {
-            Request::Limited { amount, .. } => i32::try_from(amount).unwrap(),
-            _ => 0,
-        }
     }
 
     /// One in the list.
@@ -218,11 +151,10 @@ mod property {
 
     impl Line {
         fn new(kind: Kind) -> Self {
-            CLOCK.set(0);
             Self {
                 kind,
-                guard: Guard { store: WaiterListStore::new(1, now), word: AtomicI32::default() },
-                outbox: Arc::new(Outbox::new(Box::new(|| ()))),
+                guard: Guard::new(0),
+                outbox: agent(),
                 arrivals: 0,
                 entrants: Vec::new(),
                 holders: Vec::new(),
@@ -252,7 +184,7 @@ mod property {
                 Kind::ReadWriteLock if self.holders.contains(&Request::Exclusive) => WRITING,
                 Kind::ReadWriteLock => i32::try_from(self.holders.len()).unwrap(),
                 Kind::Semaphore => self.permits,
-                Kind::Limit => self.holders.iter().map(|&request| held(request)).sum(),
+                Kind::Limit => self.holders.iter().copied().map(permits).sum(),
             }
         }
 
@@ -260,8 +192,8 @@ mod property {
             match request {
                 Request::Lock | Request::Inner | Request::Exclusive => self.value() == UNLOCKED,
                 Request::Shared => self.value() >= 0,
-                Request::Permits(amount) | Request::Signals(amount) => self.value() >= i32::try_from(amount).unwrap(),
-                Request::Limited { limit, .. } => self.value() + held(request) <= i32::try_from(limit).unwrap(),
+                Request::Permits(_) | Request::Signals(_) => self.value() >= permits(request),
+                Request::Limited { limit, .. } => self.value() + permits(request) <= i32::try_from(limit).unwrap(),
                 Request::Named(..) => unreachable!("tests/names.rs has them"),
                 Request::Lease(_) | Request::Debt => unreachable!("no claim requests them"),
             }
@@ -273,9 +205,8 @@ mod property {
 
         fn acquired(&mut self, request: Request, result: WaitResult) {
             assert!(self.grants(request), "{request:?} beside {:?}", self.holders);
-            match request {
-                Request::Permits(amount) | Request::Signals(amount) => self.permits -= i32::try_from(amount).unwrap(),
-                _ => {}
+            if self.kind == Kind::Semaphore {
+                self.permits -= permits(request);
             }
             if !matches!(request, Request::Signals(_)) {
                 self.holders.push(request);
@@ -287,36 +218,35 @@ mod property {
             assert_eq!(result, if told { WaitResult::AcquiredFromDead } else { WaitResult::Acquired });
         }
 
-        fn given_back(&mut self, request: Request) {
-            if let Request::Permits(amount) | Request::Signals(amount) = request {
-                self.permits += i32::try_from(amount).unwrap();
+        /// A holder is none any more. What it held.
+        fn remove_holder(&mut self, holder: usize) -> Request {
+            let request = self.holders.remove(holder);
+            if self.kind == Kind::Semaphore {
+                self.permits += permits(request);
             }
+            request
+        }
+
+        fn give(&mut self, holder: usize) {
+            let request = self.remove_holder(holder);
+            if request == Request::Lock { self.release_lock() } else { self.guard.give(request) }
         }
 
         /// Takes note of all wake-ups since the last time.
         fn hear(&mut self) {
-            let mut mail = Mail::default();
-            self.outbox.take(&mut mail);
+            let mail = mail(&self.outbox);
+            // That a plain waiter is due changes nothing before its agent decides, which it never does here.
+            let ended = results(&mail).into_iter().filter(|&(_, result)| result != WaitResult::Due);
+            let ended: BTreeMap<_, _> = ended.collect();
             let mut settled = Vec::new();
             for (place, entrant) in self.entrants.iter_mut().enumerate() {
                 let (awake, result) = match &entrant.party {
-                    Waiter::Agent(_, slot) => {
-                        let is_its = |settlement: &&Settlement| {
-                            // That a plain waiter is due changes nothing before its agent decides, which it never does
-                            // here.
-                            settlement.slot == *slot && settlement.result != WaitResult::Due
-                        };
-                        let settlement = mail.settlements.iter().find(is_its);
-                        (mail.retries.contains(slot), settlement.map(|settlement| settlement.result))
-                    }
-                    Waiter::Thread(thread) => {
-                        let store = &self.guard.store;
-                        match store.park(entrant.ticket, thread, Timestamp::NEVER, Timestamp::from_nanos(0)) {
-                            Woken::Retry => (true, None),
-                            Woken::Settled(result) => (false, Some(result)),
-                            Woken::TimeOver | Woken::Interrupted => (false, None),
-                        }
-                    }
+                    Waiter::Agent(_, slot) => (mail.retries.contains(slot), ended.get(slot).copied()),
+                    Waiter::Thread(thread) => match look(&self.guard, thread, entrant.ticket) {
+                        Woken::Retry => (true, None),
+                        Woken::Settled(result) => (false, Some(result)),
+                        Woken::TimeOver | Woken::Interrupted => (false, None),
+                    },
                 };
                 assert!(!awake || entrant.request.is_some(), "a waiter without a claim does not retry");
                 entrant.awake |= awake;
@@ -350,24 +280,15 @@ mod property {
             assert!(acquired <= 1 || self.kind != Kind::Lock);
         }
 
-        fn line_up(&mut self, request: Option<Request>, blocks: bool, timeout: Option<u64>) {
+        fn line_up(&mut self, request: Option<Request>, Arrival { blocks, timeout }: Arrival) {
             self.arrivals += 1;
             let number = self.arrivals;
-            let party = if blocks {
-                Waiter::Thread(Arc::new(BlockedThread::current()))
-            } else {
-                Waiter::Agent(Arc::clone(&self.outbox), number)
-            };
-            let deadline = timeout.map_or(Timestamp::NEVER, |timeout| Timestamp::from_nanos(CLOCK.get() + timeout));
+            let party = if blocks { Waiter::Thread(this_thread()) } else { promise(&self.outbox, number) };
+            let deadline = timeout.map_or(NEVER, |timeout| now().after(timeout));
             let store = &self.guard.store;
-            let claimed = match (request, &party) {
-                (Some(request), party) => store.claim(HERE, party.clone(), request, deadline, &self.guard.word),
-                (None, Waiter::Thread(thread)) => Claimed::Pending(
-                    store.enqueue(HERE, Waiter::Thread(Arc::clone(thread)), deadline, || true).unwrap(),
-                ),
-                (None, Waiter::Agent(outbox, slot)) => Claimed::Pending(
-                    store.enqueue(HERE, Waiter::Agent(Arc::clone(outbox), *slot), deadline, || true).unwrap(),
-                ),
+            let claimed = match request {
+                Some(request) => store.claim(HERE, party.clone(), request, deadline, &self.guard.word),
+                None => Claimed::Pending(wait(store, party.clone(), deadline)),
             };
             // Those before it may have been given something on the way.
             self.hear();
@@ -377,15 +298,8 @@ mod property {
                     self.acquired(request, result);
                 }
                 (Claimed::Pending(ticket), _) => {
-                    self.entrants.push(Entrant {
-                        request,
-                        party,
-                        ticket,
-                        number,
-                        deadline,
-                        awake: false,
-                        tried: false,
-                    });
+                    let entrant = Entrant { request, party, ticket, number, deadline, awake: false, tried: false };
+                    self.entrants.push(entrant);
                 }
                 (Claimed::Now(_), None) => unreachable!(),
             }
@@ -410,10 +324,6 @@ mod property {
             let first_claim = self.first_claim();
             let wakes = |&(place, entrant): &(usize, &Entrant)| entrant.request.is_none() || Some(place) == first_claim;
             self.entrants.iter().enumerate().filter(wakes).map(|(_, entrant)| entrant.number).take(count).collect()
-        }
-
-        fn is_live(entrant: &Entrant) -> bool {
-            entrant.deadline > now()
         }
 
         /// The first claim that is not due, and whether plain waiters stand before it.
@@ -470,7 +380,7 @@ mod property {
             }
             self.guard.give(Request::Lock);
             let value = if hands_over { LOCKED } else { UNLOCKED };
-            assert_eq!(self.guard.word.load(Ordering::SeqCst), value, "handed over if it is somebody's turn");
+            assert_eq!(self.guard.value(), value, "handed over if it is somebody's turn");
             self.hear();
             if nobody_claims && plain_waiters > 0 {
                 assert!(self.plain_waiters() < plain_waiters, "one of those who only wait gets a try");
@@ -482,11 +392,9 @@ mod property {
 
         fn run(&mut self, operation: &Operation) {
             match *operation {
-                Operation::Claim { what, blocks, timeout } => {
-                    self.line_up(Some(self.request(what)), blocks, timeout);
-                }
-                Operation::Wait { blocks, timeout } => self.line_up(None, blocks, timeout),
-                Operation::Take { what } => {
+                Operation::Claim(what, arrival) => self.line_up(Some(self.request(what)), arrival),
+                Operation::Wait(arrival) => self.line_up(None, arrival),
+                Operation::Take(what) => {
                     let request = self.request(what);
                     let may = self.grants(request) && (self.kind == Kind::Lock || self.first_claim().is_none());
                     let taken = self.guard.take(request);
@@ -496,9 +404,7 @@ mod property {
                     }
                 }
                 Operation::Give(ref index) if !self.holders.is_empty() => {
-                    let request = self.holders.remove(index.index(self.holders.len()));
-                    self.given_back(request);
-                    if request == Request::Lock { self.release_lock() } else { self.guard.give(request) }
+                    self.give(index.index(self.holders.len()));
                 }
                 // Not if the first waiter has no claim: that one is woken, and has to notify the next.
                 Operation::GiveBare
@@ -511,17 +417,13 @@ mod property {
                     self.guard.store.notify(HERE, 1, None);
                 }
                 Operation::Die(ref index) if !self.holders.is_empty() => {
-                    let request = self.holders.remove(index.index(self.holders.len()));
-                    self.given_back(request);
+                    let request = self.remove_holder(index.index(self.holders.len()));
                     self.left_behind |= matches!(request, Request::Lock | Request::Exclusive);
                     let hands_over =
                         request == Request::Lock && self.first_live_claim().is_some_and(|(first, _)| first.is_ready());
                     self.guard.store.abandon(HERE, request, &self.guard.word);
-                    assert_eq!(
-                        hands_over,
-                        self.guard.word.load(Ordering::SeqCst) == LOCKED && self.kind == Kind::Lock,
-                        "handed over to the first"
-                    );
+                    let is_locked = self.kind == Kind::Lock && self.guard.value() == LOCKED;
+                    assert_eq!(hands_over, is_locked, "handed over to the first");
                 }
                 Operation::Add(amount) if self.kind == Kind::Semaphore => {
                     self.permits += i32::try_from(amount).unwrap();
@@ -546,7 +448,7 @@ mod property {
                     let expected = self.notified(count);
                     let woken = self.guard.store.notify(HERE, count, None);
                     assert!(woken <= count);
-                    if self.entrants.iter().all(Self::is_live) {
+                    if self.entrants.iter().all(Entrant::is_live) {
                         assert_eq!(woken, expected.len());
                         self.hear();
                         let is_left = |number: &u32| {
@@ -555,16 +457,12 @@ mod property {
                         assert!(!expected.iter().any(is_left), "not the first ones were woken");
                     }
                 }
-                Operation::Tick(nanos) => CLOCK.set(CLOCK.get() + nanos),
+                Operation::Tick(duration) => pass(duration),
                 Operation::Expire => {
                     self.guard.store.expire();
-                    let timed_out = |entrant: &Entrant| {
-                        let is_claim = entrant.request.is_some();
-                        is_claim && matches!(entrant.party, Waiter::Agent(..)) && entrant.deadline <= now()
-                    };
-                    let before = self.entrants.iter().filter(|entrant| timed_out(entrant)).count();
                     self.hear();
-                    assert!(!self.entrants.iter().any(timed_out), "{before} were due");
+                    let is_promise = |entrant: &&Entrant| entrant.request.is_some() && !entrant.blocks();
+                    assert!(self.entrants.iter().filter(is_promise).all(Entrant::is_live), "a claim was due");
                 }
                 _ => {}
             }
@@ -593,7 +491,7 @@ mod property {
         }
 
         fn check(&self) {
-            assert_eq!(self.guard.word.load(Ordering::SeqCst), self.value());
+            assert_eq!(self.guard.value(), self.value());
             assert!(
                 self.kind == Kind::Semaphore || self.holders.len() <= 1 || !self.holders.contains(&Request::Exclusive)
             );
@@ -636,11 +534,8 @@ mod property {
                     self.hear();
                     self.check();
                 }
-                match self.holders.pop() {
-                    Some(request) => {
-                        self.given_back(request);
-                        if request == Request::Lock { self.release_lock() } else { self.guard.give(request) }
-                    }
+                match self.holders.len().checked_sub(1) {
+                    Some(last) => self.give(last),
                     None if self.first_claim().is_none() => break,
                     None => add(self),
                 }
@@ -695,15 +590,15 @@ mod limit {
     fn grants_no_more_than_its_limit_and_no_word_stops_it_for_good() {
         for value in [i32::MIN, -5, -1, 0, 1, 2, 3, MOST - 1, MOST] {
             for (amount, limit) in [(1, 1), (1, 3), (3, 3), (1, MOST), (MOST, MOST)] {
-                let guard = Guard { store: WaiterListStore::new(1, now), word: AtomicI32::new(value) };
+                let guard = Guard::new(value);
                 let request = Request::Limited { amount: amount.unsigned_abs(), limit: limit.unsigned_abs() };
                 let before = value.max(0);
                 let grants = i64::from(before) + i64::from(amount) <= i64::from(limit);
                 assert_eq!(request.take(&guard.word), grants, "{request:?} of {value}");
-                let after = guard.word.load(Ordering::SeqCst);
+                let after = guard.value();
                 assert_eq!(after, if grants { before + amount } else { value });
                 guard.store.release(HERE, request, &guard.word);
-                let left = guard.word.load(Ordering::SeqCst);
+                let left = guard.value();
                 assert_eq!(left, (after.max(0) - amount).max(0), "{request:?} given back to {after}");
             }
         }
@@ -711,13 +606,10 @@ mod limit {
 
     #[test]
     fn each_view_is_judged_by_its_own_limit_in_the_order_of_the_line() {
-        let guard = Guard { store: WaiterListStore::new(1, now), word: AtomicI32::new(3) };
+        let guard = Guard::new(3);
         let [low, high] = [2, 5].map(|limit| Request::Limited { amount: 1, limit });
         let blocked = [low, high].map(|request| guard.block(request));
-        let result = |index: usize| {
-            let (thread, ticket) = &blocked[index];
-            guard.store.park(*ticket, thread, Timestamp::NEVER, Timestamp::from_nanos(0))
-        };
+        let result = |index: usize| look(&guard, &blocked[index].0, blocked[index].1);
         guard.give(high);
         // Two are taken: enough room for the second, which waits behind the first.
         assert!(matches!((result(0), result(1)), (Woken::TimeOver, Woken::TimeOver)));
@@ -725,7 +617,7 @@ mod limit {
         guard.give(high);
         let acquired = Woken::Settled(WaitResult::Acquired);
         assert_eq!([result(0), result(1)], [acquired; 2]);
-        assert_eq!(guard.word.load(Ordering::SeqCst), 3);
+        assert_eq!(guard.value(), 3);
     }
 }
 
@@ -761,49 +653,31 @@ mod panic {
         assert!(catch_unwind(AssertUnwindSafe(|| operation(&word))).is_err(), "it was to panic");
     }
 
-    fn permits() -> Guard {
-        CLOCK.set(0);
-        Guard { store: WaiterListStore::new(1, now), word: AtomicI32::default() }
-    }
-
     const PERMIT: Request = Request::Signals(1);
 
-    fn line_up(guard: &Guard, party: Waiter, deadline: Timestamp) -> Ticket {
-        match guard.store.claim(HERE, party, PERMIT, deadline, &guard.word) {
-            Claimed::Pending(ticket) => ticket,
-            Claimed::Now(result) => panic!("{result:?} of a word that has none"),
-        }
-    }
-
-    fn agent() -> (Arc<Outbox>, Arc<AtomicBool>) {
+    /// An agent, and whether it has been rung.
+    fn agent_with_bell() -> (Arc<Outbox>, Arc<AtomicBool>) {
         let rung = Arc::new(AtomicBool::new(false));
         let bell = Arc::clone(&rung);
         (Arc::new(Outbox::new(Box::new(move || bell.store(true, Ordering::Relaxed)))), rung)
     }
 
-    fn settled(outbox: &Outbox) -> Vec<u32> {
-        let mut mail = Mail::default();
-        outbox.take(&mut mail);
-        mail.settlements.iter().map(|settlement| settlement.slot).collect()
-    }
-
     #[test]
     fn a_waiter_that_has_been_granted_something_is_woken() {
-        let guard = permits();
-        let (outbox, rung) = agent();
-        let (after, rung_after) = agent();
+        let guard = Guard::new(0);
+        let (outbox, rung) = agent_with_bell();
+        let (after, rung_after) = agent_with_bell();
         let deadline = Timestamp::from_nanos(1000);
         thread::scope(|scope| {
             let blocked = scope.spawn(|| {
-                let thread = Arc::new(BlockedThread::current());
-                let ticket = line_up(&guard, Waiter::Thread(Arc::clone(&thread)), Timestamp::NEVER);
-                guard.store.park(ticket, &thread, Timestamp::NEVER, Timestamp::NEVER)
+                let (thread, ticket) = guard.block(PERMIT);
+                guard.store.park(ticket, &thread, NEVER, NEVER)
             });
             while guard.store.count(HERE) == 0 {
                 thread::yield_now();
             }
-            line_up(&guard, Waiter::Agent(Arc::clone(&outbox), 7), deadline);
-            line_up(&guard, Waiter::Agent(Arc::clone(&after), 8), Timestamp::NEVER);
+            guard.line_up(promise(&outbox, 7), PERMIT, deadline);
+            guard.line_up(promise(&after, 8), PERMIT, NEVER);
             assert_eq!(guard.store.earliest_deadline(), deadline);
             guard.change(3);
             // The first two claims read the word and take from it; at the third it breaks.
@@ -811,7 +685,7 @@ mod panic {
             assert_eq!(blocked.join().unwrap(), Woken::Settled(WaitResult::Acquired));
         });
         assert!(rung.load(Ordering::Relaxed));
-        assert_eq!(settled(&outbox), [7]);
+        assert_eq!(settled(&outbox), [(7, WaitResult::Acquired)]);
         // The lists are as they were between two claims, and the earliest deadline is published.
         assert_eq!(guard.store.earliest_deadline(), Timestamp::NEVER);
         assert_eq!(guard.store.count(HERE), 1);
@@ -820,17 +694,16 @@ mod panic {
         // The next operation on the line grants the third claim what is left.
         guard.tell_line();
         assert!(rung_after.load(Ordering::Relaxed));
-        assert_eq!(settled(&after), [8]);
-        assert_eq!(guard.word.load(Ordering::SeqCst), 0);
+        assert_eq!(settled(&after), [(8, WaitResult::Acquired)]);
+        assert_eq!(guard.value(), 0);
         assert_eq!(guard.store.count(HERE), 0);
     }
 
     #[test]
     fn a_claim_that_does_not_join_the_line_is_not_counted() {
-        let guard = permits();
-        let (outbox, _) = agent();
+        let guard = Guard::new(0);
         breaks(&guard.word, 0, |word| {
-            let _ = guard.store.claim(HERE, Waiter::Agent(outbox, 0), PERMIT, Timestamp::NEVER, word);
+            let _ = guard.store.claim(HERE, promise(&agent(), 0), PERMIT, NEVER, word);
         });
         assert_eq!(guard.store.counter(HERE).load(Ordering::Relaxed), 0);
         assert_eq!(guard.store.count(HERE), 0);
@@ -842,49 +715,43 @@ mod panic {
 
     #[test]
     fn a_claim_that_panics_when_it_retries_wakes_its_successor_when_it_leaves() {
-        let guard = Guard { word: AtomicI32::new(LOCKED), ..permits() };
-        let claims = [agent(), agent()].map(|(outbox, rung)| {
-            let party = Waiter::Agent(Arc::clone(&outbox), 0);
-            let claimed = guard.store.claim(HERE, party.clone(), Request::Lock, Timestamp::NEVER, &guard.word);
-            let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?}") };
-            (outbox, rung, party, ticket)
+        let guard = Guard::new(LOCKED);
+        let claims = [agent_with_bell(), agent_with_bell()].map(|(outbox, rung)| {
+            let ticket = guard.promise(&outbox, 0, Request::Lock);
+            (outbox, rung, ticket)
         });
-        let [(outbox, rung, party, ticket), (_, next_rung, next_party, next_ticket)] = &claims;
+        let [(outbox, rung, ticket), (next, next_rung, next_ticket)] = &claims;
         guard.give(Request::Lock);
         assert!(rung.load(Ordering::Relaxed) && !next_rung.load(Ordering::Relaxed));
         breaks(&guard.word, 0, |word| {
-            guard.store.retry(*ticket, party, word);
+            guard.store.retry(*ticket, &promise(outbox, 0), word);
         });
         assert_eq!(guard.store.withdraw_agent(*ticket, outbox, 0), Withdrawal::Done);
         assert!(next_rung.load(Ordering::Relaxed));
-        let taken = guard.store.retry(*next_ticket, next_party, &guard.word);
+        let taken = guard.store.retry(*next_ticket, &promise(next, 0), &guard.word);
         assert_eq!(taken, Some(WaitResult::Acquired));
     }
 }
 
 mod stress {
-    use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicBool, AtomicU64};
-    use std::thread::{self, Thread};
-    use std::time::{Duration, Instant};
+    use std::sync::atomic::AtomicU64;
+    use std::thread;
 
     use waitasync_core::clock::now;
-    use waitasync_core::service::alarm::Alarm;
 
-    use super::random::Random;
+    use super::fixtures::random::Random;
+    use super::fixtures::storm::Storm;
     use super::*;
 
     /// All the permits of the semaphore.
     const PERMITS: i32 = 4;
+    const HANGS: Duration = Duration::from_secs(10);
 
     /// The state that all threads share.
     struct Scene {
         guard: Guard,
         requests: Vec<Request>,
-        alarm: Alarm,
-        timer: OnceLock<Thread>,
-        end: Instant,
-        is_over: AtomicBool,
+        storm: Storm,
         writers: AtomicI32,
         readers: AtomicI32,
         permits: AtomicI32,
@@ -900,14 +767,8 @@ mod stress {
         fn hold(&self, request: Request, result: WaitResult, random: &mut Random) -> u64 {
             assert!(result.is_acquired(), "{result:?}");
             self.hear(request, result);
-            let amount = match request {
-                Request::Permits(amount) | Request::Signals(amount) | Request::Limited { amount, .. } => {
-                    i32::try_from(amount).unwrap()
-                }
-                _ => 0,
-            };
             let alone = matches!(request, Request::Lock | Request::Exclusive);
-            let (readers, permits) = (i32::from(request == Request::Shared), amount);
+            let (readers, permits) = (i32::from(request == Request::Shared), permits(request));
             if alone {
                 assert_eq!(self.writers.swap(1, Ordering::Relaxed), 0, "two at once");
                 self.count.store(self.count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -951,7 +812,7 @@ mod stress {
             let party = Waiter::Thread(Arc::clone(&thread));
             let Guard { store, word } = &self.guard;
             let mut alone = 0;
-            while Instant::now() < self.end {
+            while self.storm.goes_on() {
                 let request = self.request(random);
                 if let Some(result) = self.guard.take(request) {
                     alone += self.hold(request, result, random);
@@ -987,7 +848,7 @@ mod stress {
         fn wait_async(&self, random: &mut Random) -> u64 {
             let Guard { store, word } = &self.guard;
             let mut alone = 0;
-            while Instant::now() < self.end {
+            while self.storm.goes_on() {
                 let this = thread::current();
                 let outbox = Arc::new(Outbox::new(Box::new(move || this.unpark())));
                 let mut mail = Mail::default();
@@ -1002,11 +863,7 @@ mod stress {
                         }
                         Claimed::Pending(ticket) => ticket,
                     };
-                    if self.alarm.is_later_than(deadline)
-                        && let Some(timer) = self.timer.get()
-                    {
-                        timer.unpark();
-                    }
+                    self.storm.appended(deadline);
                     let mut patience = if random.one_in(3) { random.below(10) } else { usize::MAX };
                     let (dies, began) = (random.one_in(10), now());
                     let result = loop {
@@ -1041,29 +898,16 @@ mod stress {
             alone
         }
 
-        /// As `src/timer.rs` does.
-        fn expire(&self) {
-            while !self.is_over.load(Ordering::Relaxed) {
-                let next = self.alarm.set(&self.guard.store);
-                thread::park_timeout(next.duration_since(now()));
-            }
-        }
-
         fn request(&self, random: &mut Random) -> Request {
             self.requests[random.below(self.requests.len())]
         }
     }
 
-    const HANGS: Duration = Duration::from_secs(10);
-
     fn storm(requests: &[Request], value: i32) {
         let scene = &Scene {
-            guard: Guard { store: WaiterListStore::new(1, now), word: AtomicI32::new(value) },
+            guard: Guard { store: WaiterListStore::new(1, now), ..Guard::new(value) },
             requests: requests.to_vec(),
-            alarm: Alarm::default(),
-            timer: OnceLock::new(),
-            end: Instant::now() + Duration::from_millis(700),
-            is_over: AtomicBool::new(false),
+            storm: Storm::new(Duration::from_millis(700)),
             writers: AtomicI32::new(0),
             readers: AtomicI32::new(0),
             permits: AtomicI32::new(0),
@@ -1071,23 +915,10 @@ mod stress {
             deaths: AtomicU64::new(0),
             told: AtomicU64::new(0),
         };
-        let alone = thread::scope(|scope| {
-            let timer = scope.spawn(|| scene.expire());
-            let timer = scene.timer.get_or_init(|| timer.thread().clone());
-            let threads = [0, 1, 2, 3].map(|seed| {
-                scope.spawn(move || {
-                    let random = &mut Random::new(seed);
-                    if seed % 2 == 0 { scene.block(random) } else { scene.wait_async(random) }
-                })
-            });
-            // The timer's thread is to end also when one of the others has failed.
-            let results = threads.map(thread::ScopedJoinHandle::join);
-            scene.is_over.store(true, Ordering::Relaxed);
-            timer.unpark();
-            results.into_iter().map(Result::unwrap).sum::<u64>()
+        let alone: Vec<_> = scene.storm.run(&scene.guard.store, 4, |number, random| {
+            if number % 2 == 0 { scene.block(random) } else { scene.wait_async(random) }
         });
-
-        assert_eq!(scene.count.load(Ordering::Relaxed), alone);
+        assert_eq!(scene.count.load(Ordering::Relaxed), alone.iter().sum::<u64>());
         let Guard { store, word } = &scene.guard;
         assert_eq!(word.load(Ordering::SeqCst), value, "the word is free");
         assert_eq!(store.count(HERE), 0);
@@ -1121,80 +952,63 @@ mod stress {
 mod look {
     use super::*;
 
+    /// A word in one of several buckets, and an agent.
     fn line(value: i32) -> (Guard, Arc<Outbox>) {
-        CLOCK.set(0);
-        let guard = Guard { store: WaiterListStore::new(4, now), word: AtomicI32::default() };
-        guard.word.store(value, Ordering::SeqCst);
-        (guard, Arc::new(Outbox::new(Box::new(|| ()))))
-    }
-
-    fn claim(guard: &Guard, outbox: &Arc<Outbox>, slot: u32, request: Request) -> Ticket {
-        let party = Waiter::Agent(Arc::clone(outbox), slot);
-        match guard.store.claim(HERE, party, request, Timestamp::NEVER, &guard.word) {
-            Claimed::Pending(ticket) => ticket,
-            Claimed::Now(result) => panic!("{result:?}"),
-        }
-    }
-
-    fn mail(outbox: &Outbox) -> Mail {
-        let mut mail = Mail::default();
-        outbox.take(&mut mail);
-        mail
+        (Guard { store: WaiterListStore::new(4, now), ..Guard::new(value) }, agent())
     }
 
     #[test]
     fn the_first_claim_of_a_lock_is_woken_once_the_word_is_free() {
         let (guard, outbox) = line(LOCKED);
         assert_eq!(guard.store.check_words(|_| &guard.word), None, "there are no claims");
-        let ticket = claim(&guard, &outbox, 1, Request::Lock);
-        claim(&guard, &outbox, 2, Request::Lock);
+        let ticket = guard.promise(&outbox, 1, Request::Lock);
+        guard.promise(&outbox, 2, Request::Lock);
         assert_eq!(guard.store.check_words(|_| &guard.word), Some(false));
         assert_eq!(mail(&outbox).retries, [], "it is locked");
         guard.word.store(UNLOCKED, Ordering::SeqCst);
         assert_eq!(guard.store.check_words(|_| &guard.word), Some(true));
         assert_eq!(guard.store.check_words(|_| &guard.word), Some(true));
         assert_eq!(mail(&outbox).retries, [1], "once");
-        let party = Waiter::Agent(outbox, 1);
-        assert_eq!(guard.store.retry(ticket, &party, &guard.word), Some(WaitResult::Acquired));
+        assert_eq!(guard.store.retry(ticket, &promise(&outbox, 1), &guard.word), Some(WaitResult::Acquired));
     }
 
     #[test]
     fn since_when_a_lock_is_held_is_known_while_claims_wait() {
         let (guard, outbox) = line(LOCKED);
-        let party = |slot| Waiter::Agent(Arc::clone(&outbox), slot);
-        let since = |microseconds: u64, what: &str| {
-            assert_eq!(guard.store.held_since(HERE), Some(Timestamp::from_nanos(1000 * microseconds)), "{what}");
-        };
+        let at = |microseconds: u64| Timestamp::from_nanos(1000 * microseconds);
+        let since =
+            |microseconds, what: &str| assert_eq!(guard.store.held_since(HERE), Some(at(microseconds)), "{what}");
         let unknown = || assert_eq!(guard.store.held_since(HERE), None);
         unknown();
-        at_micros(1);
+        clock::set(at(1));
         let tickets = [1, 2, 3, 4].map(|slot| {
-            let ticket = claim(&guard, &outbox, slot, Request::Lock);
-            at_micros(2);
+            let ticket = guard.promise(&outbox, slot, Request::Lock);
+            clock::set(at(2));
             ticket
         });
+        let retry = |slot: u32| guard.store.retry(tickets[slot as usize - 1], &promise(&outbox, slot), &guard.word);
         since(1, "the first claim has found it held");
         guard.give(Request::Lock);
         unknown();
-        at_micros(3);
+        clock::set(at(3));
         assert!(guard.take(Request::Lock).is_some());
-        assert_eq!(guard.store.retry(tickets[0], &party(1), &guard.word), None);
+        assert_eq!(retry(1), None);
         since(3, "a claim has found it held by a newcomer");
-        at_micros(4);
+        clock::set(at(4));
         guard.give(Request::Lock);
         since(4, "it has been handed over");
-        at_micros(5);
+        clock::set(at(5));
         guard.give(Request::Lock);
         unknown();
-        at_micros(6);
-        assert!(guard.store.retry(tickets[1], &party(2), &guard.word).is_some());
+        clock::set(at(6));
+        assert!(retry(2).is_some());
         since(6, "a claim has taken it");
         guard.store.notify(HERE, 1, None);
         unknown();
-        at_micros(7);
+        clock::set(at(7));
         assert_eq!(guard.store.check_words(|_| &guard.word), Some(false));
         since(7, "the service has found it held");
-        at_micros(8);
+        clock::set(at(8));
         guard.word.store(UNLOCKED, Ordering::SeqCst);
         assert!(guard.store.try_take(HERE, Request::Lock, &guard.word).is_some());
         since(8, "a newcomer has taken it by a native call");
@@ -1204,21 +1018,17 @@ mod look {
         unknown();
     }
 
-    fn at_micros(microseconds: u64) {
-        CLOCK.set(1000 * microseconds);
-    }
-
     #[test]
     fn a_plain_waiter_before_a_claim_is_not_notified_as_long_as_the_word_is_held() {
         let (guard, outbox) = line(LOCKED);
-        guard.store.enqueue(HERE, Waiter::Agent(Arc::clone(&outbox), 7), Timestamp::NEVER, || true).unwrap();
-        claim(&guard, &outbox, 1, Request::Lock);
+        wait(&guard.store, promise(&outbox, 7), NEVER);
+        guard.promise(&outbox, 1, Request::Lock);
         guard.store.check_words(|_| &guard.word);
         assert_eq!(mail(&outbox).settlements, []);
         guard.word.store(UNLOCKED, Ordering::SeqCst);
         guard.store.check_words(|_| &guard.word);
         let mail = mail(&outbox);
-        assert_eq!(mail.settlements.iter().map(|settlement| settlement.slot).collect::<Vec<_>>(), [7]);
+        assert_eq!(results(&mail), [(7, WaitResult::Ok)]);
         assert_eq!(mail.retries, [1]);
     }
 
@@ -1226,35 +1036,33 @@ mod look {
     fn the_first_claims_of_a_strict_line_are_granted_what_the_word_is_enough_for() {
         let (guard, outbox) = line(WRITING);
         for (slot, request) in (0..).zip([Request::Shared, Request::Shared, Request::Exclusive, Request::Shared]) {
-            claim(&guard, &outbox, slot, request);
+            guard.promise(&outbox, slot, request);
         }
         guard.word.store(UNLOCKED, Ordering::SeqCst);
         guard.store.check_words(|_| &guard.word);
-        let slots: Vec<u32> = mail(&outbox).settlements.iter().map(|settlement| settlement.slot).collect();
-        assert_eq!(slots, [0, 1]);
-        assert_eq!(guard.word.load(Ordering::SeqCst), 2);
+        assert_eq!(settled(&outbox), [0, 1].map(|slot| (slot, WaitResult::Acquired)));
+        assert_eq!(guard.value(), 2);
         guard.word.store(UNLOCKED, Ordering::SeqCst);
         guard.store.check_words(|_| &guard.word);
-        assert_eq!(mail(&outbox).settlements.len(), 1);
-        assert_eq!(guard.word.load(Ordering::SeqCst), WRITING);
+        assert_eq!(settled(&outbox), [(2, WaitResult::Acquired)]);
+        assert_eq!(guard.value(), WRITING);
     }
 
     #[test]
     fn a_thread_that_is_woken_behind_a_promise_does_not_overtake_it_in_a_strict_line() {
         let (guard, outbox) = line(1);
-        let [quits, _] = [9, 5].map(|amount| claim(&guard, &outbox, amount, Request::Signals(amount)));
+        let [quits, _] = [9, 5].map(|amount| guard.promise(&outbox, amount, Request::Signals(amount)));
         let (thread, ticket) = guard.block(Request::Signals(1));
-        let waiter = Waiter::Thread(Arc::clone(&thread));
         assert_eq!(guard.store.withdraw_agent(quits, &outbox, 9), Withdrawal::Done);
-        assert_eq!(guard.store.park(ticket, &thread, Timestamp::NEVER, now()), Woken::Retry);
-        assert_eq!(guard.store.retry(ticket, &waiter, &guard.word), None);
-        assert_eq!(guard.word.load(Ordering::SeqCst), 1);
+        assert_eq!(look(&guard, &thread, ticket), Woken::Retry);
+        assert_eq!(guard.store.retry(ticket, &Waiter::Thread(thread), &guard.word), None);
+        assert_eq!(guard.value(), 1);
     }
 
     #[test]
     fn a_grant_that_was_revoked_is_told_to_nobody() {
         let (guard, outbox) = line(0);
-        claim(&guard, &outbox, 5, Request::Signals(1));
+        guard.promise(&outbox, 5, Request::Signals(1));
         guard.add_permits(1);
         let (result, grant) = outbox.revoke(5).unwrap();
         assert_eq!(result, WaitResult::Acquired);
@@ -1293,7 +1101,7 @@ mod look {
     #[test]
     fn there_is_nothing_to_look_at_when_the_last_claim_has_left() {
         let (guard, outbox) = line(LOCKED);
-        let tickets = [1, 2].map(|slot| claim(&guard, &outbox, slot, Request::Lock));
+        let tickets = [1, 2].map(|slot| guard.promise(&outbox, slot, Request::Lock));
         for (slot, ticket) in (1..).zip(tickets) {
             assert!(guard.store.check_words(|_| &guard.word).is_some());
             assert_eq!(guard.store.withdraw_agent(ticket, &outbox, slot), Withdrawal::Done);
@@ -1310,13 +1118,8 @@ mod fairness {
 
     /// A held lock, and a promise's claim that has been left waiting by one release, which another thread made use of.
     fn overtaken() -> (Guard, Arc<Outbox>, Ticket) {
-        CLOCK.set(0);
-        let guard = Guard { store: WaiterListStore::new(1, now), word: AtomicI32::default() };
-        guard.word.store(LOCKED, Ordering::SeqCst);
-        let outbox = Arc::new(Outbox::new(Box::new(|| ())));
-        let waiter = Waiter::Agent(Arc::clone(&outbox), 1);
-        let claimed = guard.store.claim(HERE, waiter, Request::Lock, Timestamp::NEVER, &guard.word);
-        let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?} of a held lock") };
+        let (guard, outbox) = (Guard::new(LOCKED), agent());
+        let ticket = guard.promise(&outbox, 1, Request::Lock);
         (guard, outbox, ticket)
     }
 
@@ -1325,10 +1128,6 @@ mod fairness {
         let released = guard.store.release(HERE, Request::Lock, &guard.word);
         assert!(Request::Lock.take(&guard.word), "it was free");
         released
-    }
-
-    fn pass(duration: std::time::Duration) {
-        CLOCK.set(CLOCK.get() + u64::try_from(duration.as_nanos()).unwrap());
     }
 
     #[test]
@@ -1352,10 +1151,10 @@ mod fairness {
     fn releases_make_no_room_for_a_promise_that_has_retried() {
         let (guard, outbox, ticket) = overtaken();
         assert_eq!(release(&guard), Released::GoOn);
-        assert_eq!(guard.store.retry(ticket, &Waiter::Agent(outbox, 1), &guard.word), None);
+        assert_eq!(guard.store.retry(ticket, &promise(&outbox, 1), &guard.word), None);
         pass(FAIRNESS);
         assert_eq!(guard.store.release(HERE, Request::Lock, &guard.word), Released::GoOn);
-        assert_eq!(guard.word.load(Ordering::SeqCst), LOCKED, "it is handed over");
+        assert_eq!(guard.value(), LOCKED, "it is handed over");
     }
 
     #[test]
@@ -1377,21 +1176,8 @@ mod in_job {
 
     use super::*;
 
-    fn agent() -> Arc<Outbox> {
+    fn running_agent() -> Arc<Outbox> {
         Arc::new(Outbox::new(Box::new(|| panic!("the agent that runs is rung"))))
-    }
-
-    fn held(value: i32) -> Guard {
-        CLOCK.set(0);
-        Guard { store: WaiterListStore::new(1, now), word: AtomicI32::new(value) }
-    }
-
-    fn claim(guard: &Guard, outbox: &Arc<Outbox>, slot: u32, request: Request) -> Ticket {
-        let waiter = Waiter::Agent(Arc::clone(outbox), slot);
-        match guard.store.claim(HERE, waiter, request, Timestamp::NEVER, &guard.word) {
-            Claimed::Pending(ticket) => ticket,
-            Claimed::Now(result) => panic!("{result:?} of a held lock"),
-        }
     }
 
     /// Whether the agent is to look into its outbox.
@@ -1401,114 +1187,108 @@ mod in_job {
         has_mail
     }
 
-    fn mail(outbox: &Outbox) -> (Vec<u32>, Vec<u32>) {
-        let mut mail = Mail::default();
-        outbox.take(&mut mail);
-        assert!(mail.settlements.iter().all(|settlement| settlement.result.is_acquired()));
-        (mail.settlements.iter().map(|settlement| settlement.slot).collect(), mail.retries)
-    }
-
-    fn word(guard: &Guard) -> i32 {
-        guard.word.load(Ordering::SeqCst)
+    /// The slots that have been granted what they want, and those that are to retry.
+    fn granted(outbox: &Outbox) -> (Vec<u32>, Vec<u32>) {
+        let mail = mail(outbox);
+        let slot = |(slot, result): (u32, WaitResult)| {
+            assert!(result.is_acquired());
+            slot
+        };
+        (results(&mail).into_iter().map(slot).collect(), mail.retries)
     }
 
     #[test]
     fn the_lock_goes_from_promise_to_promise() {
-        let (guard, outbox) = (held(LOCKED), agent());
+        let (guard, outbox) = (Guard::new(LOCKED), running_agent());
         for slot in 0..3 {
-            claim(&guard, &outbox, slot, Request::Lock);
+            guard.promise(&outbox, slot, Request::Lock);
         }
         for slot in 0..3 {
             assert!(release(&guard, &outbox, Request::Lock, true));
             assert!(outbox.has_only_grants());
-            assert_eq!((word(&guard), mail(&outbox)), (LOCKED, (vec![slot], vec![])));
+            assert_eq!((guard.value(), granted(&outbox)), (LOCKED, (vec![slot], vec![])));
         }
         assert!(!release(&guard, &outbox, Request::Lock, true));
-        assert_eq!(word(&guard), UNLOCKED);
+        assert_eq!(guard.value(), UNLOCKED);
     }
 
     #[test]
     fn without_a_hand_over_the_promise_is_woken_to_retry() {
-        let (guard, outbox) = (held(LOCKED), agent());
-        claim(&guard, &outbox, 0, Request::Lock);
+        let (guard, outbox) = (Guard::new(LOCKED), running_agent());
+        guard.promise(&outbox, 0, Request::Lock);
         assert!(release(&guard, &outbox, Request::Lock, false));
         assert!(!outbox.has_only_grants());
-        assert_eq!((word(&guard), mail(&outbox)), (UNLOCKED, (vec![], vec![0])));
+        assert_eq!((guard.value(), granted(&outbox)), (UNLOCKED, (vec![], vec![0])));
     }
 
     #[test]
     fn a_blocked_thread_before_the_promise_has_its_turn() {
-        let (guard, outbox) = (held(LOCKED), agent());
+        let (guard, outbox) = (Guard::new(LOCKED), running_agent());
         let (thread, _) = guard.block(Request::Lock);
-        claim(&guard, &outbox, 0, Request::Lock);
+        guard.promise(&outbox, 0, Request::Lock);
         assert!(!release(&guard, &outbox, Request::Lock, true));
-        assert_eq!((word(&guard), thread.result()), (UNLOCKED, None));
+        assert_eq!((guard.value(), thread.result()), (UNLOCKED, None));
         assert!(Request::Lock.take(&guard.word));
-        CLOCK.set(u64::try_from(FAIRNESS.as_nanos()).unwrap());
+        pass(FAIRNESS);
         assert!(!release(&guard, &outbox, Request::Lock, true));
-        assert_eq!((word(&guard), thread.result()), (LOCKED, Some(WaitResult::Acquired)), "it has been overtaken");
+        assert_eq!((guard.value(), thread.result()), (LOCKED, Some(WaitResult::Acquired)), "it has been overtaken");
     }
 
     #[test]
     fn a_blocked_thread_behind_promises_waits_for_its_turn() {
-        let (guard, outbox) = (held(LOCKED), agent());
-        claim(&guard, &outbox, 0, Request::Lock);
+        let (guard, outbox) = (Guard::new(LOCKED), running_agent());
+        guard.promise(&outbox, 0, Request::Lock);
         let (thread, _) = guard.block(Request::Lock);
-        claim(&guard, &outbox, 1, Request::Lock);
+        guard.promise(&outbox, 1, Request::Lock);
         assert!(release(&guard, &outbox, Request::Lock, true));
-        assert_eq!((mail(&outbox), thread.result()), ((vec![0], vec![]), None));
+        assert_eq!((granted(&outbox), thread.result()), ((vec![0], vec![]), None));
         assert!(!release(&guard, &outbox, Request::Lock, true), "the next in line is the thread");
-        assert_eq!(word(&guard), UNLOCKED);
+        assert_eq!(guard.value(), UNLOCKED);
     }
 
     #[test]
     fn the_promise_of_another_agent_is_woken_and_not_handed_the_lock() {
-        let (guard, outbox, other) = (held(LOCKED), agent(), Arc::new(Outbox::new(Box::new(|| ()))));
-        claim(&guard, &other, 0, Request::Lock);
-        claim(&guard, &outbox, 0, Request::Lock);
+        let (guard, outbox, other) = (Guard::new(LOCKED), agent(), agent());
+        guard.promise(&other, 0, Request::Lock);
+        guard.promise(&outbox, 0, Request::Lock);
         assert!(!release(&guard, &outbox, Request::Lock, true));
-        assert_eq!((word(&guard), mail(&other)), (UNLOCKED, (vec![], vec![0])));
+        assert_eq!((guard.value(), granted(&other)), (UNLOCKED, (vec![], vec![0])));
     }
 
     #[test]
     fn a_plain_waiter_before_the_promise_is_notified_and_the_word_is_free() {
-        let (guard, outbox) = (held(LOCKED), agent());
-        let plain = Arc::new(BlockedThread::current());
-        let waiter = Waiter::Thread(Arc::clone(&plain));
-        assert!(guard.store.enqueue(HERE, waiter, Timestamp::NEVER, || true).is_some());
-        claim(&guard, &outbox, 0, Request::Lock);
+        let (guard, outbox) = (Guard::new(LOCKED), running_agent());
+        let plain = this_thread();
+        wait(&guard.store, Waiter::Thread(Arc::clone(&plain)), NEVER);
+        guard.promise(&outbox, 0, Request::Lock);
         assert!(release(&guard, &outbox, Request::Lock, true));
-        assert_eq!((word(&guard), plain.result()), (UNLOCKED, Some(WaitResult::Ok)));
-        assert_eq!(mail(&outbox), (vec![], vec![0]));
+        assert_eq!((guard.value(), plain.result()), (UNLOCKED, Some(WaitResult::Ok)));
+        assert_eq!(granted(&outbox), (vec![], vec![0]));
     }
 
     #[test]
     fn readers_are_granted_together_as_by_any_release() {
-        let (guard, outbox) = (held(WRITING), agent());
+        let (guard, outbox) = (Guard::new(WRITING), running_agent());
         for slot in 0..2 {
-            claim(&guard, &outbox, slot, Request::Shared);
+            guard.promise(&outbox, slot, Request::Shared);
         }
-        claim(&guard, &outbox, 2, Request::Exclusive);
+        guard.promise(&outbox, 2, Request::Exclusive);
         assert!(release(&guard, &outbox, Request::Exclusive, true));
-        assert_eq!(mail(&outbox), (vec![0, 1], vec![]));
+        assert_eq!(granted(&outbox), (vec![0, 1], vec![]));
         assert!(!release(&guard, &outbox, Request::Shared, true), "one still reads");
         assert!(release(&guard, &outbox, Request::Shared, true));
-        assert_eq!((word(&guard), mail(&outbox)), (WRITING, (vec![2], vec![])));
+        assert_eq!((guard.value(), granted(&outbox)), (WRITING, (vec![2], vec![])));
     }
 
     #[test]
     fn a_claim_whose_time_is_over_is_handed_nothing() {
-        let (guard, outbox) = (held(LOCKED), agent());
-        let waiter = Waiter::Agent(Arc::clone(&outbox), 0);
+        let (guard, outbox) = (Guard::new(LOCKED), running_agent());
         let deadline = now().after_millis(1.0);
-        assert!(matches!(guard.store.claim(HERE, waiter, Request::Lock, deadline, &guard.word), Claimed::Pending(_)));
-        claim(&guard, &outbox, 1, Request::Lock);
-        CLOCK.set(deadline.as_nanos());
+        guard.line_up(promise(&outbox, 0), Request::Lock, deadline);
+        guard.promise(&outbox, 1, Request::Lock);
+        clock::set(deadline);
         assert!(release(&guard, &outbox, Request::Lock, true));
         assert!(!outbox.has_only_grants(), "a timeout waits for a job of its own");
-        let mut mail = Mail::default();
-        outbox.take(&mut mail);
-        let results: Vec<_> = mail.settlements.iter().map(|settlement| (settlement.slot, settlement.result)).collect();
-        assert_eq!(results, [(0, WaitResult::TimedOut), (1, WaitResult::Acquired)]);
+        assert_eq!(settled(&outbox), [(0, WaitResult::TimedOut), (1, WaitResult::Acquired)]);
     }
 }

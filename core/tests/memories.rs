@@ -2,14 +2,13 @@
 
 #![cfg(not(feature = "model"))]
 
-#[expect(dead_code, reason = "its deadlines and chances")]
-mod random;
+mod fixtures;
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use random::Random;
+use fixtures::random::Random;
 use std::sync::atomic::{AtomicI32, Ordering};
 use waitasync_core::clock::now;
 use waitasync_core::lock::WaiterListStore;

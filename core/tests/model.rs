@@ -14,8 +14,13 @@
 
 #![cfg(feature = "model")]
 
+mod fixtures;
+
+use std::ops::Deref;
+
+use fixtures::{Guard, HERE, NEVER, agent, clock, mail, promise, settled, this_thread, wait};
 use loom::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, fence};
+use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, fence};
 use loom::sync::{Arc, Notify};
 use loom::thread::{JoinHandle, spawn};
 use waitasync_core::clock::Timestamp;
@@ -23,7 +28,7 @@ use waitasync_core::lock::fairness::FAIRNESS;
 use waitasync_core::lock::memories::{Left, Memories};
 use waitasync_core::lock::request::{LOCKED, Request, UNLOCKED, WRITING, Word};
 use waitasync_core::lock::wait_for_graph::{Blocked, Keeper, Obstacle, WaitForGraph};
-use waitasync_core::lock::{Claimed, Freed, Mail, Outbox, Waiter, WaiterListStore};
+use waitasync_core::lock::{Claimed, Freed, Outbox, Waiter, WaiterListStore};
 use waitasync_core::queue::location::Location;
 use waitasync_core::queue::parker::{BlockedThread, Woken};
 use waitasync_core::queue::result::WaitResult;
@@ -32,17 +37,7 @@ use waitasync_core::queue::waiter_list::Ticket;
 use waitasync_core::service::alarm::Alarm;
 use waitasync_core::service::rest::Rest;
 
-const HERE: Location = Location::from_address(0x1000);
-const NEVER: Timestamp = Timestamp::NEVER;
 const DEADLINE: Timestamp = Timestamp::from_nanos(20);
-
-loom::lazy_static! {
-    static ref CLOCK: AtomicU64 = AtomicU64::new(0);
-}
-
-fn now() -> Timestamp {
-    Timestamp::from_nanos(CLOCK.load(SeqCst))
-}
 
 /// Checks a model with too many interleavings for all of them to be run: those with up to three preemptions.
 fn bounded_model(model: impl Fn() + Send + Sync + 'static) {
@@ -51,91 +46,95 @@ fn bounded_model(model: impl Fn() + Send + Sync + 'static) {
     builder.check(model);
 }
 
+/// A thread that shares something with the others.
+fn beside<S: 'static, T: 'static>(shared: &Arc<S>, run: impl FnOnce(&Arc<S>) -> T + 'static) -> JoinHandle<T> {
+    let shared = Arc::clone(shared);
+    spawn(move || run(&shared))
+}
+
 fn store() -> Arc<WaiterListStore> {
-    Arc::new(WaiterListStore::new(1, now))
+    Arc::new(WaiterListStore::new(1, clock::now))
 }
 
-/// An agent whose ring wakes the thread that awaits its settlements.
-#[derive(Clone)]
-struct Agent {
-    outbox: Arc<Outbox>,
-    bell: Arc<Notify>,
+/// A thread that notifies one waiter. How many it has woken.
+fn notify_beside(store: &Arc<WaiterListStore>) -> JoinHandle<usize> {
+    beside(store, |store| store.notify(HERE, 1, None))
 }
 
-impl Agent {
-    fn new() -> Self {
-        let bell = Arc::new(Notify::new());
-        let ring = Arc::clone(&bell);
-        Self { outbox: Arc::new(Outbox::new(Box::new(move || ring.notify()))), bell }
-    }
+/// The calling thread waits, to block there.
+fn wait_thread(store: &WaiterListStore, deadline: Timestamp) -> (Arc<BlockedThread>, Ticket) {
+    let thread = this_thread();
+    let ticket = wait(store, Waiter::Thread(thread.clone()), deadline);
+    (thread, ticket)
+}
 
-    /// One that looks into its outbox by itself when the race is over, which makes for fewer interleavings.
-    fn deaf() -> Self {
-        Self { outbox: Arc::new(Outbox::new(Box::new(|| ()))), bell: Arc::new(Notify::new()) }
-    }
+/// A promise that is due at [`DEADLINE`], and one behind it that is never.
+fn wait_two(store: &WaiterListStore, agent: &Arc<Outbox>) -> [(u32, Ticket); 2] {
+    [(1, DEADLINE), (2, NEVER)].map(|(slot, deadline)| (slot, wait(store, promise(agent, slot), deadline)))
+}
 
-    fn wait(&self, store: &WaiterListStore, slot: u32, deadline: Timestamp) -> Ticket {
-        store.enqueue(HERE, Waiter::Agent(Arc::clone(&self.outbox), slot), deadline, || true).unwrap()
-    }
+/// An agent, and the bell that wakes the thread which awaits its settlements.
+fn bell_and_agent() -> (Arc<Notify>, Arc<Outbox>) {
+    let bell = Arc::new(Notify::new());
+    let ring = bell.clone();
+    (bell, Arc::new(Outbox::new(Box::new(move || ring.notify()))))
+}
 
-    fn mail(&self) -> Mail {
-        let mut mail = Mail::default();
-        self.outbox.take(&mut mail);
-        mail
-    }
+/// An agent, and whether it has ended: then it may not be rung.
+fn mortal_agent() -> (Arc<Outbox>, Arc<AtomicBool>) {
+    let ended = Arc::new(AtomicBool::new(false));
+    let has_ended = ended.clone();
+    (Arc::new(Outbox::new(Box::new(move || assert!(!has_ended.load(Relaxed), "rung after its end")))), ended)
+}
 
-    /// A job of the agent: the settlements in the outbox, those of `waits` timed out that are overdue.
-    fn run(&self, store: &WaiterListStore, waits: &[(u32, Ticket)]) -> Vec<(u32, WaitResult)> {
-        let mut settlements = self.mail().settlements;
-        let ticket = |slot| waits.iter().find(|wait| wait.0 == slot).map(|wait| wait.1);
-        store.decide(&self.outbox, &mut settlements, ticket);
-        settlements.iter().map(|settlement| (settlement.slot, settlement.result)).collect()
-    }
+fn end(outbox: &Outbox, ended: &AtomicBool) {
+    outbox.close();
+    ended.store(true, Relaxed);
+}
 
-    /// The settlements in the outbox, by slot and result.
-    fn settled(&self) -> Vec<(u32, WaitResult)> {
-        self.mail().settlements.iter().map(|settlement| (settlement.slot, settlement.result)).collect()
-    }
+/// A job of the agent: the settlements in the outbox, those of `waits` timed out that are overdue.
+fn run(store: &WaiterListStore, agent: &Arc<Outbox>, waits: &[(u32, Ticket)]) -> Vec<(u32, WaitResult)> {
+    let mut mail = mail(agent);
+    let ticket = |slot| waits.iter().find(|wait| wait.0 == slot).map(|wait| wait.1);
+    store.decide(agent, &mut mail.settlements, ticket);
+    fixtures::results(&mail)
+}
 
-    /// As the event loop does: looks into the outbox when it was rung, until there were `count` settlements.
-    fn await_settlements(&self, count: usize) -> Vec<(u32, WaitResult)> {
-        let mut settled = Vec::new();
-        while settled.len() < count {
-            self.bell.wait();
-            settled.extend(self.settled());
-        }
-        settled
+/// As the event loop does: looks into the outbox when it was rung, until there were `count` settlements.
+fn await_settlements(bell: &Notify, agent: &Outbox, count: usize) -> Vec<(u32, WaitResult)> {
+    let mut all = Vec::new();
+    while all.len() < count {
+        bell.wait();
+        all.extend(settled(agent));
     }
+    all
 }
 
 /// Waits as `Atomics.wait` does, without a timeout.
-fn block(store: &WaiterListStore, thread: &Arc<BlockedThread>, is_equal: impl FnOnce() -> bool) -> WaitResult {
-    let Some(ticket) = store.enqueue(HERE, Waiter::Thread(Arc::clone(thread)), NEVER, is_equal) else {
+fn block(store: &WaiterListStore, is_equal: impl FnOnce() -> bool) -> WaitResult {
+    let thread = this_thread();
+    let Some(ticket) = store.enqueue(HERE, Waiter::Thread(thread.clone()), NEVER, is_equal) else {
         return WaitResult::NotEqual;
     };
-    match store.park(ticket, thread, NEVER, NEVER) {
+    match store.park(ticket, &thread, NEVER, NEVER) {
         Woken::Settled(result) => result,
         woken => panic!("{woken:?} from a wait without a timeout"),
     }
-}
-
-fn this_thread() -> Arc<BlockedThread> {
-    Arc::new(BlockedThread::current())
 }
 
 #[test]
 fn wait_notify() {
     loom::model(|| {
         let (store, word, data) = (store(), Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
-        let notifier = spawn({
-            let (store, word, data) = (store.clone(), word.clone(), data.clone());
-            move || {
+        let notifier = beside(&store, {
+            let (word, data) = (word.clone(), data.clone());
+            move |store| {
                 word.store(1, SeqCst);
                 data.store(1, Relaxed);
                 store.notify(HERE, 1, None)
             }
         });
-        let result = block(&store, &this_thread(), || word.load(SeqCst) == 0);
+        let result = block(&store, || word.load(SeqCst) == 0);
         if result == WaitResult::Ok {
             assert_eq!(data.load(Relaxed), 1, "what was written before the notification is seen after it");
         }
@@ -144,44 +143,38 @@ fn wait_notify() {
     });
 }
 
-/// A thread that writes the word without an atomic operation and notifies all waiters.
-fn write_and_notify_all(store: &Arc<WaiterListStore>, word: &Arc<AtomicU32>) -> JoinHandle<usize> {
-    let (store, word) = (store.clone(), word.clone());
-    spawn(move || {
-        word.store(1, Relaxed);
-        store.notify(HERE, usize::MAX, None)
-    })
-}
-
 /// The word is written without an atomic operation, so only the two fences order it and the bucket's occupancy. Without
 /// either of them this model deadlocks.
 #[test]
 fn wait_store_notify() {
-    loom::model(|| {
-        let (store, word, agent) = (store(), Arc::new(AtomicU32::new(0)), Agent::new());
-        let notifier = write_and_notify_all(&store, &word);
-        let ticket =
-            store.enqueue(HERE, Waiter::Agent(Arc::clone(&agent.outbox), 7), NEVER, || word.load(Relaxed) == 0);
-        if ticket.is_some() {
-            assert_eq!(agent.await_settlements(1), [(7, WaitResult::Ok)]);
-        }
-        assert_eq!(notifier.join().unwrap(), usize::from(ticket.is_some()));
-    });
+    wait_while_stored(&[]);
 }
 
 /// The same with a waiter that is counted already, so that the notifier passes no fence.
 #[test]
 fn wait_store_notify_two() {
-    loom::model(|| {
-        let (store, word, agent) = (store(), Arc::new(AtomicU32::new(0)), Agent::new());
-        agent.wait(&store, 6, NEVER);
-        let notifier = write_and_notify_all(&store, &word);
-        let ticket =
-            store.enqueue(HERE, Waiter::Agent(Arc::clone(&agent.outbox), 7), NEVER, || word.load(Relaxed) == 0);
-        let settled: &[_] =
-            if ticket.is_some() { &[(6, WaitResult::Ok), (7, WaitResult::Ok)] } else { &[(6, WaitResult::Ok)] };
-        assert_eq!(agent.await_settlements(settled.len()), settled);
-        assert_eq!(notifier.join().unwrap(), settled.len());
+    wait_while_stored(&[6]);
+}
+
+/// A promise waits, behind those that have these slots, while another thread writes the word and notifies all.
+fn wait_while_stored(before: &'static [u32]) {
+    loom::model(move || {
+        let (store, word, (bell, agent)) = (store(), Arc::new(AtomicU32::new(0)), bell_and_agent());
+        for &slot in before {
+            wait(&store, promise(&agent, slot), NEVER);
+        }
+        let notifier = beside(&store, {
+            let word = word.clone();
+            move |store| {
+                word.store(1, Relaxed);
+                store.notify(HERE, usize::MAX, None)
+            }
+        });
+        let ticket = store.enqueue(HERE, promise(&agent, 7), NEVER, || word.load(Relaxed) == 0);
+        let expected: Vec<_> =
+            before.iter().copied().chain(ticket.map(|_| 7)).map(|slot| (slot, WaitResult::Ok)).collect();
+        assert_eq!(await_settlements(&bell, &agent, expected.len()), expected);
+        assert_eq!(notifier.join().unwrap(), expected.len());
     });
 }
 
@@ -189,16 +182,13 @@ fn wait_store_notify_two() {
 #[test]
 fn wait_timeout_notify_thread() {
     loom::model(|| {
-        let (store, agent, thread) = (store(), Agent::deaf(), this_thread());
-        let ticket = store.enqueue(HERE, Waiter::Thread(Arc::clone(&thread)), DEADLINE, || true).unwrap();
-        agent.wait(&store, 7, NEVER);
-        let notifier = spawn({
-            let store = store.clone();
-            move || store.notify(HERE, 1, None)
-        });
+        let (store, agent) = (store(), agent());
+        let (thread, ticket) = wait_thread(&store, DEADLINE);
+        wait(&store, promise(&agent, 7), NEVER);
+        let notifier = notify_beside(&store);
         let result = store.withdraw_thread(ticket, &thread);
         assert_eq!(notifier.join().unwrap(), 1);
-        let behind = agent.settled();
+        let behind = settled(&agent);
         match result {
             WaitResult::Ok => assert_eq!(behind, []),
             WaitResult::TimedOut => assert_eq!(behind, [(7, WaitResult::Ok)]),
@@ -209,10 +199,9 @@ fn wait_timeout_notify_thread() {
 }
 
 /// The timer thread's turn when [`DEADLINE`] has come.
-fn expire(store: &Arc<WaiterListStore>) -> JoinHandle<()> {
-    let store = store.clone();
-    spawn(move || {
-        CLOCK.store(DEADLINE.as_nanos(), SeqCst);
+fn expire_beside(store: &Arc<WaiterListStore>) -> JoinHandle<()> {
+    beside(store, |store| {
+        clock::set(DEADLINE);
         assert_eq!(store.expire(), NEVER);
     })
 }
@@ -222,17 +211,23 @@ fn expire(store: &Arc<WaiterListStore>) -> JoinHandle<()> {
 #[test]
 fn wait_timeout_notify_promise() {
     loom::model(|| {
-        let (store, agent) = (store(), Agent::deaf());
-        let waits = [(1, agent.wait(&store, 1, DEADLINE)), (2, agent.wait(&store, 2, NEVER))];
-        let timer = expire(&store);
-        let is_due = now() >= DEADLINE;
+        let (store, agent) = (store(), agent());
+        let waits = wait_two(&store, &agent);
+        let timer = expire_beside(&store);
+        let is_due = clock::now() >= DEADLINE;
         assert_eq!(store.notify(HERE, 1, None), 1);
         timer.join().unwrap();
-        let settled = agent.run(&store, &waits);
-        let is_behind = settled == [(1, WaitResult::TimedOut), (2, WaitResult::Ok)];
-        assert!(is_behind || (settled == [(1, WaitResult::Ok)] && !is_due), "{settled:?}");
-        assert_eq!(store.count(HERE), u32::from(!is_behind));
+        let settled = run(&store, &agent, &waits);
+        assert!(!is_due || settled[0].1 == WaitResult::TimedOut, "{settled:?}");
+        assert_one_notified(&store, &settled);
     });
+}
+
+/// Of two promises the first was notified, or has timed out and the second was notified.
+fn assert_one_notified(store: &WaiterListStore, settled: &[(u32, WaitResult)]) {
+    let is_behind = settled == [(1, WaitResult::TimedOut), (2, WaitResult::Ok)];
+    assert!(is_behind || settled == [(1, WaitResult::Ok)], "{settled:?}");
+    assert_eq!(store.count(HERE), u32::from(!is_behind));
 }
 
 /// Whatever the timer has come to, an agent's notification wakes its own promise, which came first: no job of the agent
@@ -240,12 +235,12 @@ fn wait_timeout_notify_promise() {
 #[test]
 fn wait_timeout_notify_own_promise() {
     loom::model(|| {
-        let (store, agent) = (store(), Agent::deaf());
-        let waits = [(1, agent.wait(&store, 1, DEADLINE)), (2, agent.wait(&store, 2, NEVER))];
-        let timer = expire(&store);
-        assert_eq!(store.notify(HERE, 1, Some(&agent.outbox)), 1);
+        let (store, agent) = (store(), agent());
+        let waits = wait_two(&store, &agent);
+        let timer = expire_beside(&store);
+        assert_eq!(store.notify(HERE, 1, Some(&agent)), 1);
         timer.join().unwrap();
-        assert_eq!(agent.run(&store, &waits), [(1, WaitResult::Ok)]);
+        assert_eq!(run(&store, &agent, &waits), [(1, WaitResult::Ok)]);
         assert_eq!(store.count(HERE), 1);
     });
 }
@@ -255,21 +250,15 @@ fn wait_timeout_notify_own_promise() {
 #[test]
 fn timeout_decide_notify() {
     bounded_model(|| {
-        let (store, agent) = (store(), Agent::deaf());
-        let waits = [(1, agent.wait(&store, 1, DEADLINE)), (2, agent.wait(&store, 2, NEVER))];
-        let timer = expire(&store);
-        let notifier = spawn({
-            let store = store.clone();
-            move || store.notify(HERE, 1, None)
-        });
-        let mut settled = agent.run(&store, &waits);
+        let (store, agent) = (store(), agent());
+        let waits = wait_two(&store, &agent);
+        let (timer, notifier) = (expire_beside(&store), notify_beside(&store));
+        let mut settled = run(&store, &agent, &waits);
         assert_eq!(notifier.join().unwrap(), 1);
         timer.join().unwrap();
-        settled.extend(agent.run(&store, &waits));
+        settled.extend(run(&store, &agent, &waits));
         settled.sort_by_key(|&(slot, _)| slot);
-        let is_behind = settled == [(1, WaitResult::TimedOut), (2, WaitResult::Ok)];
-        assert!(is_behind || settled == [(1, WaitResult::Ok)], "{settled:?}");
-        assert_eq!(store.count(HERE), u32::from(!is_behind));
+        assert_one_notified(&store, &settled);
     });
 }
 
@@ -278,14 +267,14 @@ fn timeout_decide_notify() {
 #[test]
 fn timeout_cancel_wait() {
     loom::model(|| {
-        let (store, agent) = (store(), Agent::deaf());
-        let first = agent.wait(&store, 1, DEADLINE);
-        let timer = expire(&store);
-        assert_eq!(store.withdraw_agent(first, &agent.outbox, 1), Withdrawal::Done);
-        let second = agent.wait(&store, 1, NEVER);
-        assert_eq!(agent.run(&store, &[(1, second)]), []);
+        let (store, agent) = (store(), agent());
+        let first = wait(&store, promise(&agent, 1), DEADLINE);
+        let timer = expire_beside(&store);
+        assert_eq!(store.withdraw_agent(first, &agent, 1), Withdrawal::Done);
+        let second = wait(&store, promise(&agent, 1), NEVER);
+        assert_eq!(run(&store, &agent, &[(1, second)]), []);
         timer.join().unwrap();
-        assert_eq!(agent.run(&store, &[(1, second)]), []);
+        assert_eq!(run(&store, &agent, &[(1, second)]), []);
         assert_eq!(store.count(HERE), 1);
     });
 }
@@ -295,20 +284,15 @@ fn timeout_cancel_wait() {
 #[test]
 fn cancel_timeout_notify() {
     bounded_model(|| {
-        let (store, agent) = (store(), Agent::deaf());
-        let waits = [(1, agent.wait(&store, 1, DEADLINE)), (2, agent.wait(&store, 2, NEVER))];
-        let timer = expire(&store);
-        let notifier = spawn({
-            let store = store.clone();
-            move || store.notify(HERE, 1, None)
-        });
+        let (store, agent) = (store(), agent());
+        let waits = wait_two(&store, &agent);
+        let (timer, notifier) = (expire_beside(&store), notify_beside(&store));
         // As `cancel` in `src/agent/waiting.rs` does it.
-        let cancelled =
-            store.withdraw_agent(waits[0].1, &agent.outbox, 1) == Withdrawal::Done || agent.outbox.revoke(1).is_some();
+        let cancelled = store.withdraw_agent(waits[0].1, &agent, 1) == Withdrawal::Done || agent.revoke(1).is_some();
         assert_eq!(notifier.join().unwrap(), 1);
         timer.join().unwrap();
         // The slot of a cancelled wait has no ticket.
-        let settled = agent.run(&store, &waits[usize::from(cancelled)..]);
+        let settled = run(&store, &agent, &waits[usize::from(cancelled)..]);
         assert_eq!(settled, [(if cancelled { 2 } else { 1 }, WaitResult::Ok)]);
         assert_eq!(store.count(HERE), u32::from(!cancelled));
     });
@@ -319,25 +303,21 @@ fn cancel_timeout_notify() {
 #[test]
 fn timeout_end_notify() {
     bounded_model(|| {
-        let (store, agent, other) = (store(), Agent::deaf(), Agent::deaf());
-        let ticket = agent.wait(&store, 1, DEADLINE);
-        other.wait(&store, 2, NEVER);
-        let timer = expire(&store);
-        let notifier = spawn({
-            let store = store.clone();
-            move || store.notify(HERE, 1, None)
-        });
-        let withdrawn = store.withdraw_agent(ticket, &agent.outbox, 1) == Withdrawal::Done;
-        let mail = agent.settled();
-        agent.outbox.close();
+        let (store, mortal, other) = (store(), agent(), agent());
+        let ticket = wait(&store, promise(&mortal, 1), DEADLINE);
+        wait(&store, promise(&other, 2), NEVER);
+        let (timer, notifier) = (expire_beside(&store), notify_beside(&store));
+        let withdrawn = store.withdraw_agent(ticket, &mortal, 1) == Withdrawal::Done;
+        let mail = settled(&mortal);
+        mortal.close();
         assert_eq!(notifier.join().unwrap(), 1);
         timer.join().unwrap();
         let is_over = |&(_, result): &(u32, WaitResult)| result != WaitResult::Due;
-        let settled: Vec<_> = mail.into_iter().filter(is_over).collect();
-        assert_eq!(settled.len(), usize::from(!withdrawn));
-        let was_notified = settled == [(1, WaitResult::Ok)];
+        let ended: Vec<_> = mail.into_iter().filter(is_over).collect();
+        assert_eq!(ended.len(), usize::from(!withdrawn));
+        let was_notified = ended == [(1, WaitResult::Ok)];
         let behind: &[_] = if was_notified { &[] } else { &[(2, WaitResult::Ok)] };
-        assert_eq!(other.settled(), behind);
+        assert_eq!(settled(&other), behind);
         assert_eq!(store.count(HERE), u32::from(was_notified));
     });
 }
@@ -346,32 +326,20 @@ fn timeout_end_notify() {
 #[test]
 fn add_end_notify() {
     loom::model(|| {
-        let (store, other) = (store(), Agent::deaf());
-        let ended = Arc::new(AtomicBool::new(false));
-        let agent = spawn({
-            let (store, ended) = (store.clone(), ended.clone());
-            move || {
-                let outbox = Arc::new(Outbox::new(Box::new({
-                    let ended = ended.clone();
-                    move || assert!(!ended.load(Relaxed), "rung after its end")
-                })));
-                let ticket = store.enqueue(HERE, Waiter::Agent(Arc::clone(&outbox), 1), NEVER, || true).unwrap();
-                let withdrawn = store.withdraw_agent(ticket, &outbox, 1) == Withdrawal::Done;
-                outbox.close();
-                ended.store(true, Relaxed);
-                let mut mail = Mail::default();
-                outbox.take(&mut mail);
-                assert_eq!(mail.settlements.len(), usize::from(!withdrawn));
-                mail.settlements.len()
-            }
+        let (store, other) = (store(), agent());
+        let (outbox, ended) = mortal_agent();
+        let mortal = beside(&store, move |store| {
+            let ticket = wait(store, promise(&outbox, 1), NEVER);
+            let withdrawn = store.withdraw_agent(ticket, &outbox, 1) == Withdrawal::Done;
+            end(&outbox, &ended);
+            let settled = settled(&outbox).len();
+            assert_eq!(settled, usize::from(!withdrawn));
+            settled
         });
-        let notifier = spawn({
-            let store = store.clone();
-            move || store.notify(HERE, 1, None)
-        });
-        other.wait(&store, 2, NEVER);
-        let (died_notified, woken) = (agent.join().unwrap(), notifier.join().unwrap());
-        let others = other.settled().len();
+        let notifier = notify_beside(&store);
+        wait(&store, promise(&other, 2), NEVER);
+        let (died_notified, woken) = (mortal.join().unwrap(), notifier.join().unwrap());
+        let others = settled(&other).len();
         assert_eq!(died_notified + others, woken);
         assert_eq!(store.count(HERE) as usize, 1 - others);
     });
@@ -381,19 +349,16 @@ fn add_end_notify() {
 #[test]
 fn notify_notify() {
     loom::model(|| {
-        let (store, agent, thread) = (store(), Agent::deaf(), this_thread());
-        agent.wait(&store, 1, NEVER);
-        let ticket = store.enqueue(HERE, Waiter::Thread(Arc::clone(&thread)), NEVER, || true).unwrap();
-        agent.wait(&store, 3, NEVER);
-        let notifiers = [(); 2].map(|()| {
-            let store = store.clone();
-            spawn(move || store.notify(HERE, 1, None))
-        });
+        let (store, agent) = (store(), agent());
+        wait(&store, promise(&agent, 1), NEVER);
+        let (thread, ticket) = wait_thread(&store, NEVER);
+        wait(&store, promise(&agent, 3), NEVER);
+        let notifiers = [(); 2].map(|()| notify_beside(&store));
         assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::Settled(WaitResult::Ok));
         for notifier in notifiers {
             assert_eq!(notifier.join().unwrap(), 1);
         }
-        assert_eq!(agent.settled(), [(1, WaitResult::Ok)]);
+        assert_eq!(settled(&agent), [(1, WaitResult::Ok)]);
         assert_eq!(store.count(HERE), 1);
     });
 }
@@ -404,10 +369,10 @@ fn park_late_unpark() {
     bounded_model(|| {
         let (store, thread, second) = (store(), this_thread(), Arc::new(AtomicBool::new(false)));
         for round in [false, true] {
-            let ticket = store.enqueue(HERE, Waiter::Thread(Arc::clone(&thread)), NEVER, || true).unwrap();
-            spawn({
-                let (store, second) = (store.clone(), second.clone());
-                move || {
+            let ticket = wait(&store, Waiter::Thread(thread.clone()), NEVER);
+            beside(&store, {
+                let second = second.clone();
+                move |store| {
                     second.store(round, Relaxed);
                     assert_eq!(store.notify(HERE, 1, None), 1);
                 }
@@ -422,42 +387,60 @@ fn park_late_unpark() {
 #[test]
 fn park_interrupt() {
     loom::model(|| {
-        let (store, thread) = (store(), this_thread());
-        let ticket = store.enqueue(HERE, Waiter::Thread(Arc::clone(&thread)), NEVER, || true).unwrap();
-        let watcher = spawn({
-            let thread = thread.clone();
-            move || thread.interrupt()
-        });
+        let store = store();
+        let (thread, ticket) = wait_thread(&store, NEVER);
+        let watcher = beside(&thread, |thread| thread.interrupt());
         assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::Interrupted);
         watcher.join().unwrap();
         assert_eq!(store.withdraw_thread(ticket, &thread), WaitResult::TimedOut);
     });
 }
 
-/// A thread falls asleep while the service goes to rest: it is seen, or it rings, as `core/src/service/watch.rs` does.
-/// Without either of the two fences this model deadlocks.
+/// Whether the service rests, and the bell that rouses it.
+struct Resting {
+    rest: Rest,
+    bell: Notify,
+}
+
+impl Resting {
+    fn new() -> Arc<Self> {
+        let resting = Self { rest: Rest::default(), bell: Notify::new() };
+        resting.rest.try_rest(|| true);
+        Arc::new(resting)
+    }
+
+    /// The service rests unless it is needed, as `core/src/service/watch.rs` does it.
+    fn rest_unless(&self, is_needed: impl FnOnce() -> bool) {
+        self.rest.try_rest(is_needed);
+        while self.rest.is_resting() {
+            self.bell.wait();
+        }
+    }
+
+    fn rouse(&self) {
+        if self.rest.rouse() {
+            self.bell.notify();
+        }
+    }
+}
+
+/// A thread falls asleep while the service goes to rest: it is seen, or it rings. Without either of the two fences this
+/// model deadlocks.
 #[test]
 fn sleep_rest() {
     loom::model(|| {
-        let (store, thread) = (store(), this_thread());
-        let (rest, bell) = (Arc::new(Rest::default()), Arc::new(Notify::new()));
-        rest.try_rest(|| true);
-        let wait = store.enqueue(HERE, Waiter::Thread(Arc::clone(&thread)), NEVER, || true).unwrap();
-        let service = spawn({
-            let (thread, rest, bell) = (thread.clone(), rest.clone(), bell.clone());
-            move || {
-                rest.try_rest(|| thread.is_blocked());
-                while rest.is_resting() {
-                    bell.wait();
-                }
+        let (store, thread, resting) = (store(), this_thread(), Resting::new());
+        let ticket = wait(&store, Waiter::Thread(thread.clone()), NEVER);
+        let service = beside(&resting, {
+            let thread = thread.clone();
+            move |resting| {
+                resting.rest_unless(|| thread.is_blocked());
                 thread.interrupt();
             }
         });
         thread.begin_block();
-        if rest.rouse() {
-            bell.notify();
-        }
-        assert_eq!(store.park(wait, &thread, NEVER, NEVER), Woken::Interrupted);
+        resting.rouse();
+        assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::Interrupted);
         thread.end_block();
         service.join().unwrap();
     });
@@ -467,18 +450,12 @@ fn sleep_rest() {
 #[test]
 fn notify_interrupt() {
     bounded_model(|| {
-        let (store, thread) = (store(), this_thread());
-        let wait = store.enqueue(HERE, Waiter::Thread(Arc::clone(&thread)), NEVER, || true).unwrap();
-        let service = spawn({
-            let thread = thread.clone();
-            move || [(); 2].map(|()| thread.interrupt())
-        });
-        let notifier = spawn({
-            let store = store.clone();
-            move || store.notify(HERE, 1, None)
-        });
+        let store = store();
+        let (thread, ticket) = wait_thread(&store, NEVER);
+        let service = beside(&thread, |thread| [(); 2].map(|()| thread.interrupt()));
+        let notifier = notify_beside(&store);
         let woken = loop {
-            match store.park(wait, &thread, NEVER, NEVER) {
+            match store.park(ticket, &thread, NEVER, NEVER) {
                 Woken::Interrupted => {}
                 woken => break woken,
             }
@@ -493,17 +470,17 @@ fn notify_interrupt() {
 #[test]
 fn push_take_ring() {
     bounded_model(|| {
-        let (stores, agent) = ([store(), store()], Agent::new());
+        let (stores, (bell, agent)) = ([store(), store()], bell_and_agent());
         for (slot, store) in (0..).zip(&stores) {
-            agent.wait(store, slot, NEVER);
+            wait(store, promise(&agent, slot), NEVER);
         }
         for store in stores {
             spawn(move || store.notify(HERE, 1, None));
         }
-        let mut settled = agent.await_settlements(2);
+        let mut settled = await_settlements(&bell, &agent, 2);
         settled.sort_by_key(|&(slot, _)| slot);
         assert_eq!(settled, [(0, WaitResult::Ok), (1, WaitResult::Ok)]);
-        assert!(!agent.outbox.has_mail());
+        assert!(!agent.has_mail());
     });
 }
 
@@ -511,35 +488,25 @@ fn push_take_ring() {
 #[test]
 fn push_take_mail() {
     loom::model(|| {
-        let (store, agent) = (store(), Agent::deaf());
-        agent.wait(&store, 1, NEVER);
-        agent.wait(&store, 2, NEVER);
-        let notifier = spawn({
-            let store = store.clone();
-            move || store.notify(HERE, 1, None) + store.notify(HERE, 1, None)
-        });
-        let first = agent.settled().len();
+        let (store, agent) = (store(), agent());
+        for slot in [1, 2] {
+            wait(&store, promise(&agent, slot), NEVER);
+        }
+        let notifier = beside(&store, |store| store.notify(HERE, 1, None) + store.notify(HERE, 1, None));
+        let first = settled(&agent).len();
         assert_eq!(notifier.join().unwrap(), 2);
-        assert_eq!(agent.outbox.has_mail(), first < 2);
-        assert_eq!(first + agent.settled().len(), 2);
-        assert!(!agent.outbox.has_mail());
+        assert_eq!(agent.has_mail(), first < 2);
+        assert_eq!(first + settled(&agent).len(), 2);
+        assert!(!agent.has_mail());
     });
 }
 
 #[test]
 fn ring_close() {
     loom::model(|| {
-        let ended = Arc::new(AtomicBool::new(false));
-        let outbox = Arc::new(Outbox::new(Box::new({
-            let ended = ended.clone();
-            move || assert!(!ended.load(Relaxed), "rung after its end")
-        })));
-        let ringer = spawn({
-            let outbox = outbox.clone();
-            move || outbox.ring()
-        });
-        outbox.close();
-        ended.store(true, Relaxed);
+        let (outbox, ended) = mortal_agent();
+        let ringer = beside(&outbox, |outbox| outbox.ring());
+        end(&outbox, &ended);
         ringer.join().unwrap();
         outbox.ring();
     });
@@ -549,48 +516,55 @@ fn ring_close() {
 /// rung.
 #[test]
 fn register_expire() {
+    const EARLIER: Timestamp = Timestamp::from_nanos(10);
     loom::model(|| {
-        let (store, alarm, agent) = (store(), Arc::new(Alarm::default()), Agent::deaf());
-        let first = agent.wait(&store, 1, Timestamp::from_nanos(10));
-        assert_eq!(alarm.set(&store), Timestamp::from_nanos(10));
-        CLOCK.store(10, SeqCst);
+        let (store, alarm, agent) = (store(), Arc::new(Alarm::default()), agent());
+        let first = wait(&store, promise(&agent, 1), EARLIER);
+        assert_eq!(alarm.set(&store), EARLIER);
+        clock::set(EARLIER);
         let bell = Arc::new(Notify::new());
-        let timer = spawn({
-            let (store, alarm, bell) = (store.clone(), alarm.clone(), bell.clone());
-            move || {
-                while alarm.set(&store) > DEADLINE {
+        let timer = beside(&store, {
+            let (alarm, bell) = (alarm.clone(), bell.clone());
+            move |store| {
+                while alarm.set(store) > DEADLINE {
                     bell.wait();
                 }
             }
         });
-        agent.wait(&store, 2, DEADLINE);
+        wait(&store, promise(&agent, 2), DEADLINE);
         if alarm.is_later_than(DEADLINE) {
             bell.notify();
         }
         timer.join().unwrap();
-        assert_eq!(agent.run(&store, &[(1, first)]), [(1, WaitResult::TimedOut)]);
+        assert_eq!(run(&store, &agent, &[(1, first)]), [(1, WaitResult::TimedOut)]);
     });
 }
 
-/// A word that excludes and its line, used as `lib/sync/robust list.js` and the addon use them.
+/// A word that excludes and its line, used as `lib/locks/hold/` and the addon use them.
 struct Lock {
-    store: WaiterListStore,
-    word: AtomicI32,
+    guard: Guard,
     request: Request,
     /// Counted up by every holder without an atomic increment: right in the end only if they excluded each other, and
     /// each saw the writes of the one before it.
     holders: AtomicU32,
 }
 
+impl Deref for Lock {
+    type Target = Guard;
+
+    fn deref(&self) -> &Guard {
+        &self.guard
+    }
+}
+
 impl Lock {
     /// A word that holds `value`, and whose claims all ask for `request`.
     fn new(request: Request, value: i32) -> Arc<Self> {
-        let store = WaiterListStore::new(1, now);
-        let word = AtomicI32::new(value);
+        let guard = Guard::new(value);
         // So that the newest stores of the counter and of the word are `SeqCst` ones, see above.
-        assert!(store.enqueue(HERE, Waiter::Thread(this_thread()), NEVER, || false).is_none());
-        assert!(Word::compare_exchange(&word, value, value));
-        Arc::new(Self { store, word, request, holders: AtomicU32::new(0) })
+        assert!(guard.store.enqueue(HERE, Waiter::Thread(this_thread()), NEVER, || false).is_none());
+        assert!(Word::compare_exchange(&guard.word, value, value));
+        Arc::new(Self { guard, request, holders: AtomicU32::new(0) })
     }
 
     /// A lock that the calling thread holds.
@@ -598,72 +572,39 @@ impl Lock {
         Self::new(Request::Lock, LOCKED)
     }
 
+    /// A semaphore with a limit of one permit, which the calling thread holds.
+    fn limited() -> Arc<Self> {
+        Self::new(Request::Limited { amount: 1, limit: 1 }, 1)
+    }
+
     /// A lock that the calling thread holds, and claims, the first of which has tried in vain.
-    fn held_before(claims: &[&Agent]) -> (Arc<Self>, Vec<Ticket>) {
+    fn held_before(claims: &[&Arc<Outbox>]) -> (Arc<Self>, Vec<Ticket>) {
         let lock = Self::held();
-        let tickets: Vec<_> = claims.iter().map(|agent| lock.line_up(agent, NEVER)).collect();
+        let tickets: Vec<_> = claims.iter().map(|agent| lock.line_up_promise(agent, NEVER)).collect();
         lock.be_passed_over();
         assert_eq!(lock.deliver(claims[0], tickets[0]), None);
         (lock, tickets)
-    }
-
-    /// A lock that the calling thread holds, and the claim of a thread that is handed it by the next release: the
-    /// calling one's record.
-    fn held_before_thread() -> (Arc<Self>, Arc<BlockedThread>, Ticket) {
-        let (lock, thread) = (Self::held(), this_thread());
-        let party = Waiter::Thread(thread.clone());
-        let claimed = lock.store.claim(HERE, party, Request::Lock, NEVER, &lock.word);
-        let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?}") };
-        lock.be_passed_over();
-        (lock, thread, ticket)
     }
 
     /// The holder frees the lock and takes it again, which is long ago at the next release.
     fn be_passed_over(&self) {
         self.store.release(HERE, Request::Lock, &self.word);
         assert!(Word::compare_exchange(&self.word, UNLOCKED, LOCKED));
-        CLOCK.store(u64::try_from(FAIRNESS.as_nanos()).unwrap(), SeqCst);
-    }
-
-    fn is_anybody_counted(&self) -> bool {
-        self.store.counter(HERE).load(SeqCst) != 0
+        clock::set(Timestamp::from_nanos(0).after(FAIRNESS));
     }
 
     /// Takes the lock if it is free, without a native call. Whether it was, and had been abandoned.
-    fn take(&self) -> Option<WaitResult> {
-        if self.request != Request::Lock && self.is_anybody_counted() {
-            return self.store.try_take(HERE, self.request, &self.word);
-        }
-        if !self.request.take(&self.word) {
-            return None;
-        }
-        let inherited = self.store.any_abandoned_near(HERE) && self.store.take_note_of_death(HERE, self.request);
-        Some(if inherited { WaitResult::AcquiredFromDead } else { WaitResult::Acquired })
+    fn try_take(&self) -> Option<WaitResult> {
+        self.take(self.request)
     }
 
     /// Gives back what was taken, without a native call if no waiter is counted.
-    fn give(&self) {
-        if self.is_anybody_counted() {
-            self.store.release(HERE, self.request, &self.word);
-            return;
-        }
-        match self.request {
-            Request::Lock | Request::Inner | Request::Exclusive => self.word.store(UNLOCKED, SeqCst),
-            Request::Shared => drop(self.word.fetch_sub(1, SeqCst)),
-            Request::Permits(amount) | Request::Signals(amount) => {
-                self.word.fetch_add(i32::try_from(amount).unwrap(), SeqCst);
-            }
-            Request::Limited { amount, .. } => drop(self.word.fetch_sub(i32::try_from(amount).unwrap(), SeqCst)),
-            Request::Named(..) => unreachable!("their words belong to native code"),
-            Request::Lease(_) | Request::Debt => unreachable!("no claim requests them"),
-        }
-        if self.is_anybody_counted() {
-            self.store.word_changed(HERE, &self.word);
-        }
+    fn give_back(&self) {
+        self.give(self.request);
     }
 
     /// Gives a lock back by a plain write, which `x64` and `ia32` make a releasing one, and a fence after it.
-    fn give_plainly(&self) {
+    fn give_back_plainly(&self) {
         if self.is_anybody_counted() {
             self.store.release(HERE, self.request, &self.word);
             return;
@@ -676,13 +617,13 @@ impl Lock {
     }
 
     /// `agent`, which holds the lock, gives it back at the end of a job. Whether it is to look into its outbox.
-    fn hand_over(&self, agent: &Agent) -> bool {
-        self.store.release_unrung(HERE, self.request, &self.word, &agent.outbox, true).1
+    fn hand_over(&self, agent: &Arc<Outbox>) -> bool {
+        self.store.release_unrung(HERE, self.request, &self.word, agent, true).1
     }
 
     /// Gives how many held the lock before.
     fn use_and_give(&self) -> u32 {
-        self.use_and(Self::give)
+        self.use_and(Self::give_back)
     }
 
     fn use_and(&self, give: fn(&Self)) -> u32 {
@@ -701,46 +642,63 @@ impl Lock {
     fn acquire_and(&self, lined_up: impl Fn()) -> WaitResult {
         let thread = this_thread();
         let party = Waiter::Thread(thread.clone());
-        match self.store.claim(HERE, party.clone(), self.request, NEVER, &self.word) {
-            Claimed::Now(result) => result,
-            Claimed::Pending(ticket) => {
-                lined_up();
-                loop {
-                    match self.store.park(ticket, &thread, NEVER, NEVER) {
-                        Woken::Settled(result) => return result,
-                        Woken::Retry => {
-                            if let Some(result) = self.store.retry(ticket, &party, &self.word) {
-                                return result;
-                            }
-                        }
-                        woken => panic!("{woken:?} from a claim without a timeout"),
+        let ticket = match self.store.claim(HERE, party.clone(), self.request, NEVER, &self.word) {
+            Claimed::Now(result) => return result,
+            Claimed::Pending(ticket) => ticket,
+        };
+        lined_up();
+        loop {
+            match self.store.park(ticket, &thread, NEVER, NEVER) {
+                Woken::Settled(result) => return result,
+                Woken::Retry => {
+                    if let Some(result) = self.store.retry(ticket, &party, &self.word) {
+                        return result;
                     }
                 }
+                woken => panic!("{woken:?} from a claim without a timeout"),
             }
         }
     }
 
     /// Lines a promise up: slot 0 of `agent`.
-    fn line_up(&self, agent: &Agent, deadline: Timestamp) -> Ticket {
-        self.line_up_for(self.request, agent, deadline)
-    }
-
-    fn line_up_for(&self, request: Request, agent: &Agent, deadline: Timestamp) -> Ticket {
-        let party = Waiter::Agent(agent.outbox.clone(), 0);
-        match self.store.claim(HERE, party, request, deadline, &self.word) {
-            Claimed::Pending(ticket) => ticket,
-            Claimed::Now(result) => panic!("{result:?} of a word that does not grant it"),
-        }
+    fn line_up_promise(&self, agent: &Arc<Outbox>, deadline: Timestamp) -> Ticket {
+        self.line_up(promise(agent, 0), self.request, deadline)
     }
 
     /// The event loop of `agent` handles its mail: the result of its claim, if it has one now.
-    fn deliver(&self, agent: &Agent, ticket: Ticket) -> Option<WaitResult> {
-        let mail = agent.mail();
+    fn deliver(&self, agent: &Arc<Outbox>, ticket: Ticket) -> Option<WaitResult> {
+        let mail = mail(agent);
         let granted = mail.settlements.first().map(|settlement| settlement.result);
         granted.or_else(|| {
             mail.retries.first()?;
-            self.store.retry(ticket, &Waiter::Agent(agent.outbox.clone(), 0), &self.word)
+            self.store.retry(ticket, &promise(agent, 0), &self.word)
         })
+    }
+
+    /// The same of a claim that has the lock then, and gives it back.
+    fn deliver_and_use(&self, agent: &Arc<Outbox>, ticket: Ticket, told: WaitResult) {
+        assert_eq!(self.deliver(agent, ticket), Some(told));
+        self.use_and_give();
+    }
+
+    /// Blocks for the lock that the next release hands over, and gives it back.
+    fn park_and_use(&self, thread: &Arc<BlockedThread>, ticket: Ticket) {
+        while self.store.park(ticket, thread, NEVER, NEVER) == Woken::Retry {}
+        self.use_and_give();
+    }
+
+    /// The agent ends with this in its mail: the locks that it has been granted. Whether there are any.
+    fn abandon_grants(&self, agent: &Outbox) -> bool {
+        let grants: Vec<_> = mail(agent).grants.into_iter().flatten().collect();
+        for &(location, request) in &grants {
+            self.store.abandon(location, request, &self.word);
+        }
+        !grants.is_empty()
+    }
+
+    /// The holder dies.
+    fn abandon(&self, request: Request) {
+        self.store.abandon(HERE, request, &self.word);
     }
 
     /// All are through: the lock is free, and no waiter is counted.
@@ -750,34 +708,49 @@ impl Lock {
     }
 
     fn assert_holds(&self, value: i32) {
-        assert_eq!(self.word.load(SeqCst), value);
+        assert_eq!(self.value(), value);
         assert_eq!(self.store.count(HERE), 0);
         assert!(self.store.counters().iter().all(|counter| counter.load(SeqCst) == 0));
     }
 }
 
+/// A thread that claims the lock, which no holder has left behind, and gives it back.
+fn claim_beside(lock: &Arc<Lock>) -> JoinHandle<()> {
+    beside(lock, |lock| {
+        assert_eq!(lock.acquire(), WaitResult::Acquired);
+        lock.use_and_give();
+    })
+}
+
+/// A thread that takes the lock only if it is free. How many have held it before, and what it is told.
+fn newcomer_beside(lock: &Arc<Lock>) -> JoinHandle<Option<(u32, WaitResult)>> {
+    beside(lock, |lock| lock.try_take().map(|told| (lock.use_and_give(), told)))
+}
+
+/// A thread whose promise gives up, and has not been granted anything.
+fn give_up_beside(lock: &Arc<Lock>, agent: Arc<Outbox>, ticket: Ticket) -> JoinHandle<()> {
+    beside(lock, move |lock| assert_eq!(lock.store.withdraw_agent(ticket, &agent, 0), Withdrawal::Done))
+}
+
 /// Without the second look at the counter after the word has been freed, this model deadlocks.
 #[test]
 fn unlock_claim() {
-    unlock_while_claimed(Lock::give);
+    unlock_while_claimed(Lock::give_back);
 }
 
 /// The same where the host's queue is in use: the fence is that of the host's `notify`. Without it, this model
 /// deadlocks.
 #[test]
 fn unlock_plainly_claim() {
-    unlock_while_claimed(Lock::give_plainly);
+    unlock_while_claimed(Lock::give_back_plainly);
 }
 
 fn unlock_while_claimed(give: fn(&Lock)) {
     loom::model(move || {
         let lock = Lock::held();
-        let claimant = spawn({
-            let lock = lock.clone();
-            move || {
-                assert_eq!(lock.acquire(), WaitResult::Acquired);
-                lock.use_and(give);
-            }
+        let claimant = beside(&lock, move |lock| {
+            assert_eq!(lock.acquire(), WaitResult::Acquired);
+            lock.use_and(give);
         });
         lock.use_and(give);
         claimant.join().unwrap();
@@ -785,31 +758,27 @@ fn unlock_while_claimed(give: fn(&Lock)) {
     });
 }
 
+/// The holder gives the lock back while one thread claims it in the line and another without a native call: they
+/// exclude each other, and the claim in the line does not sleep beside a free lock.
 #[test]
 fn unlock_newcomer_claim() {
-    bounded_model(|| {
-        let lock = Lock::held();
-        let claimant = spawn({
-            let lock = lock.clone();
-            move || {
-                assert_eq!(lock.acquire(), WaitResult::Acquired);
-                lock.use_and_give();
-            }
-        });
-        let newcomer = spawn({
-            let lock = lock.clone();
-            move || {
-                let taken = lock.take().is_some();
-                if taken {
-                    lock.use_and_give();
-                }
-                u32::from(taken)
-            }
-        });
+    give_while_claimed_and_taken(Lock::held);
+}
+
+/// The same with the only permit of a limit.
+#[test]
+fn limit_newcomer_claim() {
+    give_while_claimed_and_taken(Lock::limited);
+}
+
+fn give_while_claimed_and_taken(held: fn() -> Arc<Lock>) {
+    bounded_model(move || {
+        let lock = held();
+        let (claimant, newcomer) = (claim_beside(&lock), newcomer_beside(&lock));
         lock.use_and_give();
         claimant.join().unwrap();
-        let newcomers = newcomer.join().unwrap();
-        lock.assert_free_after(2 + newcomers);
+        let has_come = newcomer.join().unwrap().is_some();
+        lock.assert_free_after(2 + u32::from(has_come));
     });
 }
 
@@ -818,25 +787,16 @@ fn unlock_newcomer_claim() {
 #[test]
 fn claim_rest() {
     bounded_model(|| {
-        let lock = Lock::held();
-        let (rest, bell) = (Arc::new(Rest::default()), Arc::new(Notify::new()));
-        rest.try_rest(|| true);
-        let service = spawn({
-            let (lock, rest, bell) = (lock.clone(), rest.clone(), bell.clone());
-            move || {
-                rest.try_rest(|| lock.store.check_words(|_| &lock.word).is_some());
-                while rest.is_resting() {
-                    bell.wait();
-                }
+        let (lock, resting) = (Lock::held(), Resting::new());
+        let service = beside(&lock, {
+            let resting = resting.clone();
+            move |lock| {
+                resting.rest_unless(|| lock.store.check_words(|_| &lock.word).is_some());
                 lock.word.store(UNLOCKED, SeqCst);
                 lock.store.check_words(|_| &lock.word);
             }
         });
-        lock.acquire_and(|| {
-            if rest.rouse() {
-                bell.notify();
-            }
-        });
+        lock.acquire_and(|| resting.rouse());
         lock.use_and_give();
         service.join().unwrap();
         lock.assert_free_after(1);
@@ -849,18 +809,9 @@ fn look_unlock_claim() {
     for request in [Request::Lock, Request::Exclusive] {
         bounded_model(move || {
             let lock = Lock::new(request, UNLOCKED);
-            assert!(lock.take().is_some());
-            let claimant = spawn({
-                let lock = lock.clone();
-                move || {
-                    lock.acquire();
-                    lock.use_and_give();
-                }
-            });
-            let service = spawn({
-                let lock = lock.clone();
-                move || lock.store.check_words(|_| &lock.word)
-            });
+            assert!(lock.try_take().is_some());
+            let claimant = claim_beside(&lock);
+            let service = beside(&lock, |lock| lock.store.check_words(|_| &lock.word));
             lock.use_and_give();
             claimant.join().unwrap();
             service.join().unwrap();
@@ -874,23 +825,15 @@ fn look_unlock_claim() {
 fn unlock_wait_claim() {
     bounded_model(|| {
         let lock = Lock::held();
-        let claimant = spawn({
-            let lock = lock.clone();
-            move || {
-                lock.acquire();
-                lock.use_and_give();
+        let claimant = claim_beside(&lock);
+        let waiter = beside(&lock, |lock| {
+            while !Word::compare_exchange(&lock.word, UNLOCKED, LOCKED) {
+                block(&lock.store, || lock.value() == LOCKED);
             }
-        });
-        let waiter = spawn({
-            let lock = lock.clone();
-            move || {
-                while !Word::compare_exchange(&lock.word, UNLOCKED, LOCKED) {
-                    block(&lock.store, &this_thread(), || lock.word.load(SeqCst) == LOCKED);
-                }
-                lock.holders.store(lock.holders.load(Relaxed) + 1, Relaxed);
+            lock.use_and(|lock| {
                 lock.word.store(UNLOCKED, SeqCst);
                 lock.store.notify(HERE, 1, None);
-            }
+            });
         });
         lock.use_and_give();
         claimant.join().unwrap();
@@ -903,13 +846,11 @@ fn unlock_wait_claim() {
 #[test]
 fn grant_park() {
     loom::model(|| {
-        let (lock, thread, ticket) = Lock::held_before_thread();
-        let holder = spawn({
-            let lock = lock.clone();
-            move || lock.use_and_give()
-        });
-        while lock.store.park(ticket, &thread, NEVER, NEVER) == Woken::Retry {}
-        lock.use_and_give();
+        let lock = Lock::held();
+        let (thread, ticket) = lock.block(Request::Lock);
+        lock.be_passed_over();
+        let holder = beside(&lock, |lock| lock.use_and_give());
+        lock.park_and_use(&thread, ticket);
         holder.join().unwrap();
         lock.assert_free_after(2);
     });
@@ -919,26 +860,15 @@ fn grant_park() {
 #[test]
 fn grant_newcomer() {
     bounded_model(|| {
-        let (lock, thread, ticket) = Lock::held_before_thread();
-        let holder = spawn({
-            let lock = lock.clone();
-            move || lock.use_and_give()
-        });
-        let newcomer = spawn({
-            let lock = lock.clone();
-            move || {
-                let taken = lock.take().is_some();
-                if taken {
-                    lock.use_and_give();
-                }
-                u32::from(taken)
-            }
-        });
-        while lock.store.park(ticket, &thread, NEVER, NEVER) == Woken::Retry {}
-        lock.use_and_give();
+        let lock = Lock::held();
+        let (thread, ticket) = lock.block(Request::Lock);
+        lock.be_passed_over();
+        let holder = beside(&lock, |lock| lock.use_and_give());
+        let newcomer = newcomer_beside(&lock);
+        lock.park_and_use(&thread, ticket);
         holder.join().unwrap();
-        let newcomers = newcomer.join().unwrap();
-        lock.assert_free_after(2 + newcomers);
+        let has_come = newcomer.join().unwrap().is_some();
+        lock.assert_free_after(2 + u32::from(has_come));
     });
 }
 
@@ -946,23 +876,19 @@ fn grant_newcomer() {
 #[test]
 fn grant_give_up() {
     loom::model(|| {
-        let (first, next) = (Agent::deaf(), Agent::deaf());
+        let (first, next) = (agent(), agent());
         let (lock, tickets) = Lock::held_before(&[&first, &next]);
-        let quitter = spawn({
-            let (lock, ticket) = (lock.clone(), tickets[0]);
-            move || {
-                if lock.store.withdraw_agent(ticket, &first.outbox, 0) == Withdrawal::Settled {
-                    assert_eq!(lock.deliver(&first, ticket), Some(WaitResult::Acquired));
-                    lock.use_and_give();
-                    return 1;
-                }
-                0
+        let quits = tickets[0];
+        let quitter = beside(&lock, move |lock| {
+            let is_granted = lock.store.withdraw_agent(quits, &first, 0) == Withdrawal::Settled;
+            if is_granted {
+                lock.deliver_and_use(&first, quits, WaitResult::Acquired);
             }
+            u32::from(is_granted)
         });
         lock.use_and_give();
         let granted = quitter.join().unwrap();
-        assert_eq!(lock.deliver(&next, tickets[1]), Some(WaitResult::Acquired));
-        lock.use_and_give();
+        lock.deliver_and_use(&next, tickets[1], WaitResult::Acquired);
         lock.assert_free_after(2 + granted);
     });
 }
@@ -971,24 +897,17 @@ fn grant_give_up() {
 #[test]
 fn grant_death() {
     loom::model(|| {
-        let (first, next) = (Agent::deaf(), Agent::deaf());
+        let (first, next) = (agent(), agent());
         let (lock, tickets) = Lock::held_before(&[&first, &next]);
-        let dying = spawn({
-            let (lock, ticket) = (lock.clone(), tickets[0]);
-            move || {
-                let _ = lock.store.withdraw_agent(ticket, &first.outbox, 0);
-                let acquired: Vec<_> = first.mail().grants.into_iter().flatten().collect();
-                for &(location, request) in &acquired {
-                    lock.store.abandon(location, request, &lock.word);
-                }
-                !acquired.is_empty()
-            }
+        let ends = tickets[0];
+        let dying = beside(&lock, move |lock| {
+            let _ = lock.store.withdraw_agent(ends, &first, 0);
+            lock.abandon_grants(&first)
         });
         lock.use_and_give();
         let died_holding = dying.join().unwrap();
-        let result = if died_holding { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
-        assert_eq!(lock.deliver(&next, tickets[1]), Some(result));
-        lock.use_and_give();
+        let told = if died_holding { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
+        lock.deliver_and_use(&next, tickets[1], told);
         lock.assert_free_after(2);
     });
 }
@@ -998,17 +917,11 @@ fn grant_death() {
 #[test]
 fn hand_over_claim() {
     bounded_model(|| {
-        let (lock, agent) = (Lock::held(), Agent::deaf());
-        lock.line_up(&agent, NEVER);
-        let claimant = spawn({
-            let lock = lock.clone();
-            move || {
-                assert_eq!(lock.acquire(), WaitResult::Acquired);
-                lock.use_and_give();
-            }
-        });
+        let (lock, agent) = (Lock::held(), agent());
+        lock.line_up_promise(&agent, NEVER);
+        let claimant = claim_beside(&lock);
         assert!(lock.hand_over(&agent), "its promise is the first");
-        assert_eq!(agent.settled(), [(0, WaitResult::Acquired)]);
+        assert_eq!(settled(&agent), [(0, WaitResult::Acquired)]);
         lock.use_and_give();
         claimant.join().unwrap();
         lock.assert_free_after(2);
@@ -1019,15 +932,12 @@ fn hand_over_claim() {
 #[test]
 fn hand_over_timeout() {
     bounded_model(|| {
-        let (lock, agent) = (Lock::held(), Agent::deaf());
-        lock.line_up(&agent, now().after_millis(0.0));
-        let expiring = spawn({
-            let lock = lock.clone();
-            move || lock.store.expire()
-        });
+        let (lock, agent) = (Lock::held(), agent());
+        lock.line_up_promise(&agent, clock::now());
+        let expiring = beside(&lock, |lock| lock.store.expire());
         lock.hand_over(&agent);
         expiring.join().unwrap();
-        let settled = agent.settled();
+        let settled = settled(&agent);
         assert_eq!(settled.len(), 1, "it is settled once");
         if settled[0].1.is_acquired() {
             lock.use_and_give();
@@ -1041,19 +951,14 @@ fn hand_over_timeout() {
 #[test]
 fn hand_over_death_claim() {
     bounded_model(|| {
-        let (lock, agent) = (Lock::held(), Agent::deaf());
-        lock.line_up(&agent, NEVER);
-        let claimant = spawn({
-            let lock = lock.clone();
-            move || {
-                assert_eq!(lock.acquire(), WaitResult::AcquiredFromDead);
-                lock.use_and_give();
-            }
+        let (lock, agent) = (Lock::held(), agent());
+        lock.line_up_promise(&agent, NEVER);
+        let claimant = beside(&lock, |lock| {
+            assert_eq!(lock.acquire(), WaitResult::AcquiredFromDead);
+            lock.use_and_give();
         });
         assert!(lock.hand_over(&agent));
-        for (location, request) in agent.mail().grants.into_iter().flatten() {
-            lock.store.abandon(location, request, &lock.word);
-        }
+        assert!(lock.abandon_grants(&agent));
         claimant.join().unwrap();
         lock.assert_holds(UNLOCKED);
     });
@@ -1064,19 +969,12 @@ fn hand_over_death_claim() {
 #[test]
 fn unlock_busy_claim() {
     loom::model(|| {
-        let (lock, busy) = (Lock::held(), Agent::deaf());
-        let ticket = lock.line_up(&busy, NEVER);
-        let claimant = spawn({
-            let lock = lock.clone();
-            move || {
-                assert_eq!(lock.acquire(), WaitResult::Acquired);
-                lock.use_and_give();
-            }
-        });
+        let (lock, busy) = (Lock::held(), agent());
+        let ticket = lock.line_up_promise(&busy, NEVER);
+        let claimant = claim_beside(&lock);
         lock.use_and_give();
         claimant.join().unwrap();
-        assert_eq!(lock.deliver(&busy, ticket), Some(WaitResult::Acquired));
-        lock.use_and_give();
+        lock.deliver_and_use(&busy, ticket, WaitResult::Acquired);
         lock.assert_free_after(3);
     });
 }
@@ -1085,29 +983,25 @@ fn unlock_busy_claim() {
 #[test]
 fn unlock_busy_claim_give_up() {
     bounded_model(|| {
-        let (lock, busy, quits) = (Lock::held(), Agent::deaf(), this_thread());
-        let ticket = lock.line_up(&busy, NEVER);
-        let party = Waiter::Thread(quits.clone());
-        let claimed = lock.store.claim(HERE, party, Request::Lock, NEVER, &lock.word);
-        let Claimed::Pending(quitted) = claimed else { panic!("{claimed:?}") };
-        let claimant = spawn({
-            let lock = lock.clone();
-            move || {
-                assert_eq!(lock.acquire(), WaitResult::Acquired);
-                lock.use_and_give();
-            }
-        });
-        let holder = spawn({
-            let lock = lock.clone();
-            move || lock.use_and_give()
-        });
+        let (lock, busy) = (Lock::held(), agent());
+        let ticket = lock.line_up_promise(&busy, NEVER);
+        let (quits, quitted) = lock.block(Request::Lock);
+        let claimant = claim_beside(&lock);
+        let holder = beside(&lock, |lock| lock.use_and_give());
         assert_eq!(lock.store.withdraw_thread(quitted, &quits), WaitResult::TimedOut);
         holder.join().unwrap();
         claimant.join().unwrap();
-        assert_eq!(lock.deliver(&busy, ticket), Some(WaitResult::Acquired));
-        lock.use_and_give();
+        lock.deliver_and_use(&busy, ticket, WaitResult::Acquired);
         lock.assert_free_after(3);
     });
+}
+
+/// A read-write lock that one reads, and for which a promise waits to write, and another one behind that to read.
+fn read_before_writer(writer: &Arc<Outbox>, reader: &Arc<Outbox>) -> (Arc<Lock>, [Ticket; 2]) {
+    let lock = Lock::new(Request::Shared, 1);
+    let write_ticket = lock.line_up(promise(writer, 0), Request::Exclusive, NEVER);
+    let read_ticket = lock.line_up_promise(reader, NEVER);
+    (lock, [write_ticket, read_ticket])
 }
 
 /// A writer gives up before a reader that is a promise of a busy thread's: a thread that comes to read behind it
@@ -1115,14 +1009,9 @@ fn unlock_busy_claim_give_up() {
 #[test]
 fn write_give_up_busy_read() {
     loom::model(|| {
-        let (writer, busy) = (Agent::deaf(), Agent::deaf());
-        let lock = Lock::new(Request::Shared, 1);
-        let write_ticket = lock.line_up_for(Request::Exclusive, &writer, NEVER);
-        let read_ticket = lock.line_up(&busy, NEVER);
-        let quitter = spawn({
-            let lock = lock.clone();
-            move || assert_eq!(lock.store.withdraw_agent(write_ticket, &writer.outbox, 0), Withdrawal::Done)
-        });
+        let (writer, busy) = (agent(), agent());
+        let (lock, [write_ticket, read_ticket]) = read_before_writer(&writer, &busy);
+        let quitter = give_up_beside(&lock, writer, write_ticket);
         assert_eq!(lock.acquire(), WaitResult::Acquired);
         quitter.join().unwrap();
         assert_eq!(lock.deliver(&busy, read_ticket), Some(WaitResult::Acquired));
@@ -1140,13 +1029,20 @@ struct RobustList {
 }
 
 impl RobustList {
+    /// Of a thread that holds the lock.
+    fn holding() -> Arc<Self> {
+        let list = Self::default();
+        list.write(2);
+        Arc::new(list)
+    }
+
     fn write(&self, entry: u32) {
         self.entry.store(entry, Release);
     }
 
     fn take(&self, lock: &Lock) -> bool {
         self.write(1);
-        let taken = lock.take().is_some();
+        let taken = lock.try_take().is_some();
         self.write(if taken { 2 } else { 0 });
         taken
     }
@@ -1162,17 +1058,15 @@ impl RobustList {
         lock.word.store(UNLOCKED, SeqCst);
         self.write(1);
         self.write(0);
-        if lock.is_anybody_counted() {
-            lock.store.word_changed(HERE, &lock.word);
-        }
+        lock.tell_line();
         self.releasing.store(false, Release);
     }
 
     /// The agent's promise has been given the lock: it is in the table, and no longer on its way.
-    fn deliver(&self, lock: &Lock, agent: &Agent, ticket: Ticket) {
+    fn deliver(&self, lock: &Lock, agent: &Arc<Outbox>, ticket: Ticket) {
         if lock.deliver(agent, ticket).is_some() {
             self.write(2);
-            lock.store.delivered(HERE, &Waiter::Agent(agent.outbox.clone(), 0));
+            lock.store.delivered(HERE, &promise(agent, 0));
         }
     }
 
@@ -1181,11 +1075,12 @@ impl RobustList {
         self.entry.load(Acquire) != 0 || self.releasing.load(Acquire)
     }
 
-    /// `unlock()` of a thread that does not hold the lock, beside threads that may hold it.
-    fn free_beside(lock: &Lock, others: &[&Self]) -> Freed<()> {
-        lock.store.free(HERE, &lock.word, |granted| {
+    /// `unlock()` of a thread that does not hold the lock, beside threads that may hold it: it is not freed.
+    fn free_beside(lock: &Lock, others: &[&Self]) {
+        let freed = lock.store.free(HERE, &lock.word, |granted| {
             (granted.is_some() || others.iter().any(|other| other.may_hold())).then_some(())
-        })
+        });
+        assert_ne!(freed, Freed::Now);
     }
 }
 
@@ -1195,20 +1090,19 @@ impl RobustList {
 #[test]
 fn unlock_by_mistake() {
     bounded_model(|| {
-        let (lock, holder, newcomer) = (Lock::held(), Arc::new(RobustList::default()), Arc::new(RobustList::default()));
-        holder.write(2);
-        let gives = spawn({
-            let (lock, holder) = (lock.clone(), holder.clone());
-            move || holder.give(&lock)
+        let (lock, holder, newcomer) = (Lock::held(), RobustList::holding(), Arc::new(RobustList::default()));
+        let gives = beside(&lock, {
+            let holder = holder.clone();
+            move |lock| holder.give(lock)
         });
-        let second = spawn({
-            let (lock, newcomer) = (lock.clone(), newcomer.clone());
-            move || newcomer.take(&lock)
+        let second = beside(&lock, {
+            let newcomer = newcomer.clone();
+            move |lock| newcomer.take(lock)
         });
-        assert_ne!(RobustList::free_beside(&lock, &[&newcomer, &holder]), Freed::Now);
+        RobustList::free_beside(&lock, &[&newcomer, &holder]);
         gives.join().unwrap();
         let is_taken = second.join().unwrap();
-        assert_eq!(lock.word.load(SeqCst), if is_taken { LOCKED } else { UNLOCKED });
+        assert_eq!(lock.value(), if is_taken { LOCKED } else { UNLOCKED });
     });
 }
 
@@ -1217,22 +1111,20 @@ fn unlock_by_mistake() {
 #[test]
 fn unlock_by_mistake_grant() {
     bounded_model(|| {
-        let (agent, holder, heir) = (Agent::deaf(), Arc::new(RobustList::default()), RobustList::default());
+        let (agent, holder, heir) = (agent(), RobustList::holding(), Arc::new(RobustList::default()));
         let (lock, tickets) = Lock::held_before(&[&agent]);
-        holder.write(2);
-        let gives = spawn({
-            let (lock, holder) = (lock.clone(), holder.clone());
-            move || holder.give(&lock)
+        let gives = beside(&lock, {
+            let holder = holder.clone();
+            move |lock| holder.give(lock)
         });
-        let heir = Arc::new(heir);
-        let mistaken = spawn({
-            let (lock, holder, heir) = (lock.clone(), holder.clone(), heir.clone());
-            move || assert_ne!(RobustList::free_beside(&lock, &[&heir, &holder]), Freed::Now)
+        let mistaken = beside(&lock, {
+            let heir = heir.clone();
+            move |lock| RobustList::free_beside(lock, &[&heir, &holder])
         });
         heir.deliver(&lock, &agent, tickets[0]);
         gives.join().unwrap();
         mistaken.join().unwrap();
-        assert_eq!(lock.word.load(SeqCst), LOCKED);
+        assert_eq!(lock.value(), LOCKED);
     });
 }
 
@@ -1240,15 +1132,11 @@ fn unlock_by_mistake_grant() {
 #[test]
 fn wake_timeout() {
     bounded_model(|| {
-        let (first, next) = (Agent::deaf(), Agent::deaf());
-        let lock = Lock::held();
-        let tickets = [lock.line_up(&first, DEADLINE), lock.line_up(&next, NEVER)];
-        let timer = spawn({
-            let lock = lock.clone();
-            move || {
-                CLOCK.store(DEADLINE.as_nanos(), SeqCst);
-                lock.store.expire();
-            }
+        let (lock, first, next) = (Lock::held(), agent(), agent());
+        let tickets = [lock.line_up_promise(&first, DEADLINE), lock.line_up_promise(&next, NEVER)];
+        let timer = beside(&lock, |lock| {
+            clock::set(DEADLINE);
+            lock.store.expire();
         });
         lock.use_and_give();
         let acquired = lock.deliver(&first, tickets[0]) == Some(WaitResult::Acquired);
@@ -1256,8 +1144,7 @@ fn wake_timeout() {
             lock.use_and_give();
         }
         timer.join().unwrap();
-        assert_eq!(lock.deliver(&next, tickets[1]), Some(WaitResult::Acquired));
-        lock.use_and_give();
+        lock.deliver_and_use(&next, tickets[1], WaitResult::Acquired);
         lock.assert_free_after(2 + u32::from(acquired));
     });
 }
@@ -1268,21 +1155,15 @@ fn wake_timeout() {
 fn death_newcomer_claim() {
     bounded_model(|| {
         let lock = Lock::held();
-        let claimant = spawn({
-            let lock = lock.clone();
-            move || {
-                let result = lock.acquire();
-                (lock.use_and_give(), result)
-            }
+        let claimant = beside(&lock, |lock| {
+            let told = lock.acquire();
+            (lock.use_and_give(), told)
         });
-        let newcomer = spawn({
-            let lock = lock.clone();
-            move || lock.take().map(|result| (lock.use_and_give(), result))
-        });
-        lock.store.abandon(HERE, Request::Lock, &lock.word);
+        let newcomer = newcomer_beside(&lock);
+        lock.abandon(Request::Lock);
         let results = [Some(claimant.join().unwrap()), newcomer.join().unwrap()];
-        for &(former_holders, result) in results.iter().flatten() {
-            assert_eq!(result == WaitResult::AcquiredFromDead, former_holders == 0, "{results:?}");
+        for &(former_holders, told) in results.iter().flatten() {
+            assert_eq!(told == WaitResult::AcquiredFromDead, former_holders == 0, "{results:?}");
         }
         lock.assert_free_after(1 + u32::from(results[1].is_some()));
     });
@@ -1294,29 +1175,23 @@ fn death_newcomer_claim() {
 fn death_newcomer_death() {
     bounded_model(|| {
         let lock = Lock::held();
-        let claimant = spawn({
-            let lock = lock.clone();
-            move || {
-                let result = lock.acquire();
-                lock.use_and_give();
-                result
-            }
+        let claimant = beside(&lock, |lock| {
+            let told = lock.acquire();
+            lock.use_and_give();
+            told
         });
-        let newcomer = spawn({
-            let lock = lock.clone();
-            move || {
-                Request::Lock.take(&lock.word).then(|| {
-                    let former_holders = lock.holders.load(Relaxed);
-                    lock.store.abandon(HERE, Request::Lock, &lock.word);
-                    former_holders
-                })
-            }
+        let newcomer = beside(&lock, |lock| {
+            Request::Lock.take(&lock.word).then(|| {
+                let former_holders = lock.holders.load(Relaxed);
+                lock.abandon(Request::Lock);
+                former_holders
+            })
         });
-        lock.store.abandon(HERE, Request::Lock, &lock.word);
+        lock.abandon(Request::Lock);
         assert_eq!(claimant.join().unwrap(), WaitResult::AcquiredFromDead);
         let died_last = newcomer.join().unwrap() == Some(1);
-        let result = if died_last { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
-        assert_eq!(lock.take(), Some(result));
+        let told = if died_last { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
+        assert_eq!(lock.try_take(), Some(told));
     });
 }
 
@@ -1325,13 +1200,7 @@ fn death_newcomer_death() {
 fn unlock_death_claim() {
     loom::model(|| {
         let lock = Lock::held();
-        let claimant = spawn({
-            let lock = lock.clone();
-            move || {
-                assert_eq!(lock.acquire(), WaitResult::Acquired);
-                lock.use_and_give();
-            }
-        });
+        let claimant = claim_beside(&lock);
         lock.word.store(UNLOCKED, SeqCst);
         lock.store.wake_first(HERE);
         claimant.join().unwrap();
@@ -1343,15 +1212,12 @@ fn unlock_death_claim() {
 #[test]
 fn add_permit_give_up() {
     loom::model(|| {
-        let (five, one) = (Agent::deaf(), Agent::deaf());
+        let (five, one) = (agent(), agent());
         let semaphore = Lock::new(Request::Signals(1), 0);
-        let quits = semaphore.line_up_for(Request::Signals(5), &five, NEVER);
-        let ticket = semaphore.line_up(&one, NEVER);
-        let quitter = spawn({
-            let semaphore = semaphore.clone();
-            move || assert_eq!(semaphore.store.withdraw_agent(quits, &five.outbox, 0), Withdrawal::Done)
-        });
-        semaphore.give();
+        let quits = semaphore.line_up(promise(&five, 0), Request::Signals(5), NEVER);
+        let ticket = semaphore.line_up_promise(&one, NEVER);
+        let quitter = give_up_beside(&semaphore, five, quits);
+        semaphore.give_back();
         quitter.join().unwrap();
         assert_eq!(semaphore.deliver(&one, ticket), Some(WaitResult::Acquired));
         semaphore.assert_holds(0);
@@ -1364,51 +1230,16 @@ fn add_permit_give_up() {
 fn add_permit_newcomer_claim() {
     bounded_model(|| {
         let semaphore = Lock::new(Request::Signals(1), 0);
-        let claimant = spawn({
-            let semaphore = semaphore.clone();
-            move || semaphore.acquire()
-        });
-        let newcomer = spawn({
-            let semaphore = semaphore.clone();
-            move || {
-                if semaphore.take().is_some() {
-                    semaphore.give();
-                }
+        let claimant = beside(&semaphore, |semaphore| semaphore.acquire());
+        let newcomer = beside(&semaphore, |semaphore| {
+            if semaphore.try_take().is_some() {
+                semaphore.give_back();
             }
         });
-        semaphore.give();
+        semaphore.give_back();
         assert_eq!(claimant.join().unwrap(), WaitResult::Acquired);
         newcomer.join().unwrap();
         semaphore.assert_holds(0);
-    });
-}
-
-/// The holder of a limit's only permit gives it back while one thread claims it in the line and another without a
-/// native call: they exclude each other, and the claim in the line does not sleep beside a free permit.
-#[test]
-fn limit_newcomer_claim() {
-    bounded_model(|| {
-        let limit = Lock::new(Request::Limited { amount: 1, limit: 1 }, 1);
-        let claimant = spawn({
-            let limit = limit.clone();
-            move || {
-                assert_eq!(limit.acquire(), WaitResult::Acquired);
-                limit.use_and_give();
-            }
-        });
-        let newcomer = spawn({
-            let limit = limit.clone();
-            move || {
-                u32::from(limit.take().is_some_and(|_| {
-                    limit.use_and_give();
-                    true
-                }))
-            }
-        });
-        limit.use_and_give();
-        claimant.join().unwrap();
-        let newcomers = newcomer.join().unwrap();
-        limit.assert_free_after(2 + newcomers);
     });
 }
 
@@ -1418,15 +1249,12 @@ fn limit_newcomer_claim() {
 fn limit_death_give_up() {
     loom::model(|| {
         let [one, two] = [1, 2].map(|amount| Request::Limited { amount, limit: 2 });
-        let (both, single) = (Agent::deaf(), Agent::deaf());
+        let (both, single) = (agent(), agent());
         let limit = Lock::new(one, 2);
-        let quits = limit.line_up_for(two, &both, NEVER);
-        let ticket = limit.line_up(&single, NEVER);
-        let quitter = spawn({
-            let limit = limit.clone();
-            move || assert_eq!(limit.store.withdraw_agent(quits, &both.outbox, 0), Withdrawal::Done)
-        });
-        limit.store.abandon(HERE, one, &limit.word);
+        let quits = limit.line_up(promise(&both, 0), two, NEVER);
+        let ticket = limit.line_up_promise(&single, NEVER);
+        let quitter = give_up_beside(&limit, both, quits);
+        limit.abandon(one);
         quitter.join().unwrap();
         assert_eq!(limit.deliver(&single, ticket), Some(WaitResult::Acquired));
         // The one that lives, and the one in the line.
@@ -1438,20 +1266,15 @@ fn limit_death_give_up() {
 #[test]
 fn read_unlock_write_give_up() {
     loom::model(|| {
-        let (writer, reader) = (Agent::deaf(), Agent::deaf());
-        let lock = Lock::new(Request::Shared, 1);
-        let write_ticket = lock.line_up_for(Request::Exclusive, &writer, NEVER);
-        let read_ticket = lock.line_up(&reader, NEVER);
-        let quitter = spawn({
-            let lock = lock.clone();
-            move || {
-                if lock.store.withdraw_agent(write_ticket, &writer.outbox, 0) == Withdrawal::Settled {
-                    assert_eq!(writer.settled(), [(0, WaitResult::Acquired)]);
-                    lock.store.release(HERE, Request::Exclusive, &lock.word);
-                }
+        let (writer, reader) = (agent(), agent());
+        let (lock, [write_ticket, read_ticket]) = read_before_writer(&writer, &reader);
+        let quitter = beside(&lock, move |lock| {
+            if lock.store.withdraw_agent(write_ticket, &writer, 0) == Withdrawal::Settled {
+                assert_eq!(settled(&writer), [(0, WaitResult::Acquired)]);
+                lock.store.release(HERE, Request::Exclusive, &lock.word);
             }
         });
-        lock.give();
+        lock.give_back();
         quitter.join().unwrap();
         assert_eq!(lock.deliver(&reader, read_ticket), Some(WaitResult::Acquired));
         lock.assert_holds(1);
@@ -1462,17 +1285,13 @@ fn read_unlock_write_give_up() {
 #[test]
 fn write_death_read() {
     bounded_model(|| {
-        let reader = Agent::deaf();
-        let lock = Lock::new(Request::Shared, WRITING);
-        let ticket = lock.line_up(&reader, NEVER);
-        let other = spawn({
-            let lock = lock.clone();
-            move || lock.acquire()
-        });
-        lock.store.abandon(HERE, Request::Exclusive, &lock.word);
+        let (lock, reader) = (Lock::new(Request::Shared, WRITING), agent());
+        let ticket = lock.line_up_promise(&reader, NEVER);
+        let other = beside(&lock, |lock| lock.acquire());
+        lock.abandon(Request::Exclusive);
         let results = [other.join().unwrap(), lock.deliver(&reader, ticket).unwrap()];
         assert_eq!(results, [WaitResult::AcquiredFromDead; 2]);
-        assert_eq!(lock.word.load(SeqCst), 2);
+        assert_eq!(lock.value(), 2);
         assert!(lock.store.any_abandoned_near(HERE), "the next writer is told, too");
     });
 }
@@ -1487,21 +1306,21 @@ fn lose_register_death() {
         let (address, main, worker) = (HERE.address(), 1, 2);
         memories.register(&lock.store, main, address, 4);
         // Of an earlier death: that it may be forgotten.
-        lock.store.abandon(HERE, Request::Lock, &lock.word);
-        let collector = spawn({
-            let (lock, memories) = (lock.clone(), memories.clone());
-            move || {
+        lock.abandon(Request::Lock);
+        let collector = beside(&lock, {
+            let memories = memories.clone();
+            move |lock| {
                 if memories.lose(&lock.store, main, address, 1) == Left::Unknown {
                     memories.look(&lock.store);
                 }
             }
         });
         memories.register(&lock.store, worker, address, 4);
-        assert!(lock.take().is_some());
-        lock.store.abandon(HERE, Request::Lock, &lock.word);
+        assert!(lock.try_take().is_some());
+        lock.abandon(Request::Lock);
         collector.join().unwrap();
         assert_eq!(memories.end(&lock.store, worker, address, 1), Left::Unknown);
-        assert_eq!(lock.take(), Some(WaitResult::AcquiredFromDead));
+        assert_eq!(lock.try_take(), Some(WaitResult::AcquiredFromDead));
     });
 }
 
@@ -1560,27 +1379,23 @@ impl Events {
     fn await_message(&self) {
         let seen = self.second.load(SeqCst);
         if self.messages.load(SeqCst) == 0 {
-            block(&self.store, &this_thread(), || self.second.load(SeqCst) == seen);
+            block(&self.store, || self.second.load(SeqCst) == seen);
         }
     }
 
     /// A promise takes a message, which `put` puts meanwhile.
     fn take_by_promise(put: fn(&Self)) {
         let events = Self::new();
-        let putter = spawn({
-            let events = events.clone();
-            move || put(&events)
-        });
-        let agent = Agent::new();
+        let putter = beside(&events, move |events| put(events));
+        let (bell, agent) = bell_and_agent();
+        let words = || [&events.first, &events.second].map(|word| word.load(SeqCst));
         loop {
-            let seen = [events.first.load(SeqCst), events.second.load(SeqCst)];
+            let seen = words();
             if events.take() {
                 break;
             }
-            let is_equal = || [events.first.load(SeqCst), events.second.load(SeqCst)] == seen;
-            let waiter = Waiter::Agent(Arc::clone(&agent.outbox), 0);
-            if events.store.enqueue(Self::PROMISES, waiter, NEVER, is_equal).is_some() {
-                assert_eq!(agent.await_settlements(1), [(0, WaitResult::Ok)]);
+            if events.store.enqueue(Self::PROMISES, promise(&agent, 0), NEVER, || words() == seen).is_some() {
+                assert_eq!(await_settlements(&bell, &agent, 1), [(0, WaitResult::Ok)]);
             }
         }
         putter.join().unwrap();
@@ -1593,19 +1408,13 @@ impl Events {
 fn put_debt_take() {
     bounded_model(|| {
         let events = Events::new();
-        let victim = spawn({
-            let events = events.clone();
-            move || {
-                events.await_message();
-                events.pay();
-            }
+        let victim = beside(&events, |events| {
+            events.await_message();
+            events.pay();
         });
-        let taker = spawn({
-            let events = events.clone();
-            move || {
-                while !events.take() {
-                    events.await_message();
-                }
+        let taker = beside(&events, |events| {
+            while !events.take() {
+                events.await_message();
             }
         });
         events.put();
@@ -1709,16 +1518,13 @@ impl TwoLocks {
 fn deadlock_of_two() {
     bounded_model(|| {
         let locks = Arc::new(TwoLocks {
-            store: WaiterListStore::new(1, now),
+            store: WaiterListStore::new(1, clock::now),
             graph: WaitForGraph::default(),
             words: [AtomicI32::new(UNLOCKED), AtomicI32::new(UNLOCKED)],
             holders: loom::sync::Mutex::new([None, None]),
         });
         locks.words.iter().for_each(|word| word.store(UNLOCKED, SeqCst));
-        let other = spawn({
-            let locks = locks.clone();
-            move || locks.run(1, 0)
-        });
+        let other = beside(&locks, |locks| locks.run(1, 0));
         let found = [locks.run(0, 1), other.join().unwrap()];
         assert_ne!(found, [true, true]);
         assert_eq!(locks.words.each_ref().map(Word::load), [UNLOCKED, UNLOCKED]);

@@ -4,21 +4,20 @@
 #![cfg(not(feature = "model"))]
 #![allow(unsafe_code, reason = "reaching a name's word, as the node side does")]
 
-#[expect(dead_code, reason = "its deadlines")]
-mod random;
+mod fixtures;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use random::Random;
+use fixtures::random::Random;
+use fixtures::{NEVER, agent, mail, promise, results, settled, this_thread};
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::lock::names::{Mode, Names, Refusal, Requester, Waits};
 use waitasync_core::lock::request::Request;
-use waitasync_core::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
+use waitasync_core::lock::{Claimed, Outbox, Waiter, WaiterListStore};
 use waitasync_core::queue::location::Location;
-use waitasync_core::queue::parker::BlockedThread;
 use waitasync_core::queue::result::WaitResult;
 use waitasync_core::queue::store::Withdrawal;
 use waitasync_core::queue::waiter_list::Ticket;
@@ -28,6 +27,24 @@ const NAMES: usize = 3;
 
 fn text(name: usize) -> Vec<u16> {
     format!("name {name}").encode_utf16().collect()
+}
+
+fn random_mode(random: &mut Random) -> Mode {
+    if random.one_in(2) { Mode::Shared } else { Mode::Exclusive }
+}
+
+fn blocks(deadline: Timestamp) -> Waits {
+    Waits::As(Waiter::Thread(this_thread()), deadline)
+}
+
+fn awaits(agent: &Arc<Outbox>, slot: u32) -> Waits {
+    Waits::As(promise(agent, slot), NEVER)
+}
+
+/// The number of what a request was granted at once, and what it was told.
+fn granted(answer: (Location, Request, Result<Claimed, Refusal>)) -> (u32, WaitResult) {
+    let (_, request, Ok(Claimed::Now(result))) = answer else { panic!("{answer:?}") };
+    (request.id().unwrap(), result)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,7 +112,7 @@ impl World {
         Self {
             store: WaiterListStore::new(4, now),
             names: Names::default(),
-            outboxes: (0..AGENTS).map(|_| Arc::new(Outbox::new(Box::new(|| ())))).collect(),
+            outboxes: (0..AGENTS).map(|_| agent()).collect(),
             model: (0..NAMES).map(|name| (name, Line::default())).collect(),
             expected_mail: vec![Vec::new(); AGENTS],
             expected_steals: vec![Vec::new(); AGENTS],
@@ -107,6 +124,10 @@ impl World {
 
     fn requester(&self, agent: usize) -> Requester {
         Requester { outbox: Arc::clone(&self.outboxes[agent]), thread_id: u32::try_from(agent).unwrap() }
+    }
+
+    fn line(&mut self, name: usize) -> &mut Line {
+        self.model.get_mut(&name).unwrap()
     }
 
     /// The model's grants, after something has been given back or withdrawn.
@@ -125,17 +146,16 @@ impl World {
     }
 
     fn request(&mut self, name: usize, mode: Mode, agent: usize, waits: bool) {
-        let line = self.model.get_mut(&name).unwrap();
+        let line = &self.model[&name];
         let at_once = line.requests.iter().all(|request| request.pending.is_none()) && line.grants(mode);
         let slot = self.slots;
         self.slots += 1;
-        let waiter = Waiter::Agent(Arc::clone(&self.outboxes[agent]), slot);
-        let waits = if waits { Waits::As(waiter, Timestamp::NEVER) } else { Waits::Never };
+        let waits = if waits { awaits(&self.outboxes[agent], slot) } else { Waits::Never };
         let requester = self.requester(agent);
         match self.names.request(&self.store, &text(name), mode, requester, waits.clone()) {
             (location, request, Ok(Claimed::Now(result))) => {
                 assert!(at_once);
-                let line = self.model.get_mut(&name).unwrap();
+                let line = self.line(name);
                 assert_eq!(result, line.told(mode));
                 let told = result == WaitResult::AcquiredFromDead;
                 line.requests.push(Expected { at: (location, request), mode, agent, pending: None, told });
@@ -144,8 +164,7 @@ impl World {
                 self.tickets.insert(slot, (location, ticket));
                 assert!(!at_once && matches!(waits, Waits::As(..)));
                 let pending = Some((slot, ticket));
-                let line = self.model.get_mut(&name).unwrap();
-                line.requests.push(Expected { at: (location, request), mode, agent, pending, told: false });
+                self.line(name).requests.push(Expected { at: (location, request), mode, agent, pending, told: false });
             }
             (_, _, Err(refusal)) => {
                 assert!(!at_once && matches!(waits, Waits::Never));
@@ -181,12 +200,12 @@ impl World {
 
     /// A request ends, and how.
     fn end(&mut self, name: usize, index: usize, dies: bool) {
-        let ended = self.model.get_mut(&name).unwrap().requests.remove(index);
+        let ended = self.line(name).requests.remove(index);
         let (id, Expected { mode, agent, pending, .. }) = (ended.id(), ended);
         match pending {
             None if dies => {
                 self.names.end_grant(&self.store, id, WaitResult::AcquiredFromDead);
-                self.model.get_mut(&name).unwrap().left_behind |= mode == Mode::Exclusive;
+                self.line(name).left_behind |= mode == Mode::Exclusive;
             }
             None => assert!(self.names.release(&self.store, id)),
             Some((slot, ticket)) => {
@@ -214,16 +233,15 @@ impl World {
         let mut settled = vec![Vec::new(); AGENTS];
         while self.outboxes.iter().any(|outbox| outbox.has_mail()) {
             for (agent, outbox) in self.outboxes.iter().enumerate() {
-                let mut mail = Mail::default();
-                outbox.take(&mut mail);
-                settled[agent].extend(mail.settlements.iter().map(|settled| (settled.slot, settled.result)));
+                let mail = mail(outbox);
+                settled[agent].extend(results(&mail));
                 self.steals[agent].extend(mail.losses);
                 for slot in mail.retries {
                     let (location, ticket) = self.tickets[&slot];
                     // SAFETY: the name has a request, so it has its word.
                     let word: &AtomicI32 = unsafe { location.word() };
-                    let waiter = Waiter::Agent(Arc::clone(outbox), slot);
-                    settled[agent].extend(self.store.retry(ticket, &waiter, word).map(|result| (slot, result)));
+                    let retried = self.store.retry(ticket, &promise(outbox, slot), word);
+                    settled[agent].extend(retried.map(|result| (slot, result)));
                 }
             }
         }
@@ -265,7 +283,7 @@ fn names_are_granted_as_the_model_says() {
         let mut world = World::new();
         for _ in 0..80 {
             let (name, agent) = (random.below(NAMES), random.below(AGENTS));
-            let mode = if random.one_in(2) { Mode::Shared } else { Mode::Exclusive };
+            let mode = random_mode(random);
             let len = world.model[&name].requests.len();
             match random.below(12) {
                 0..=3 => world.request(name, mode, agent, true),
@@ -284,18 +302,19 @@ fn names_are_granted_as_the_model_says() {
 #[test]
 fn a_thread_does_not_block_for_a_name_that_it_holds_or_awaits_itself() {
     let world = World::new();
-    let blocks = || Waits::As(Waiter::Thread(Arc::new(BlockedThread::current())), Timestamp::NEVER);
     let request = |agent, mode, waits| world.names.request(&world.store, &text(0), mode, world.requester(agent), waits);
-    let (_, held, Ok(Claimed::Now(_))) = request(0, Mode::Shared, blocks()) else { panic!("nobody holds the name") };
+    let (_, held, Ok(Claimed::Now(_))) = request(0, Mode::Shared, blocks(NEVER)) else {
+        panic!("nobody holds the name")
+    };
     // A share beside a share needs no waiting.
-    assert!(matches!(request(0, Mode::Shared, blocks()), (.., Ok(Claimed::Now(_)))));
-    assert!(matches!(request(0, Mode::Exclusive, blocks()), (_, _, Err(Refusal::HeldHere))));
-    let promise = Waits::As(Waiter::Agent(Arc::clone(&world.outboxes[1]), 0), Timestamp::NEVER);
+    assert!(matches!(request(0, Mode::Shared, blocks(NEVER)), (.., Ok(Claimed::Now(_)))));
+    assert!(matches!(request(0, Mode::Exclusive, blocks(NEVER)), (_, _, Err(Refusal::HeldHere))));
+    let promise = awaits(&world.outboxes[1], 0);
     assert!(matches!(request(1, Mode::Exclusive, promise), (.., Ok(Claimed::Pending(_)))));
-    assert!(matches!(request(1, Mode::Shared, blocks()), (_, _, Err(Refusal::AwaitedHere))));
+    assert!(matches!(request(1, Mode::Shared, blocks(NEVER)), (_, _, Err(Refusal::AwaitedHere))));
     // With a timeout it may wait: its promise can be settled afterwards.
-    let soon = Waits::As(Waiter::Thread(Arc::new(BlockedThread::current())), Timestamp::from_nanos(1));
-    assert!(matches!(request(1, Mode::Shared, soon), (.., Ok(Claimed::Pending(_)))));
+    let soon = Timestamp::from_nanos(1);
+    assert!(matches!(request(1, Mode::Shared, blocks(soon)), (.., Ok(Claimed::Pending(_)))));
     assert!(matches!(held, Request::Named(Mode::Shared, _)));
 }
 
@@ -309,7 +328,7 @@ fn nothing_is_left_when_threads_request_release_and_steal_at_once() {
                 let random = &mut Random::new(agent as u64);
                 for _ in 0..3000 {
                     let name = text(random.below(NAMES));
-                    let mode = if random.one_in(2) { Mode::Shared } else { Mode::Exclusive };
+                    let mode = random_mode(random);
                     let taken = if random.one_in(10) {
                         Some(world.names.steal(&world.store, &name, world.requester(agent)).1)
                     } else {
@@ -321,9 +340,7 @@ fn nothing_is_left_when_threads_request_release_and_steal_at_once() {
                     if let Some(id) = taken.and_then(Request::id) {
                         let held = world.names.release(&world.store, id);
                         // It may only be gone if it was stolen.
-                        let mut mail = Mail::default();
-                        world.outboxes[agent].take(&mut mail);
-                        assert_eq!(held, !mail.losses.contains(&id));
+                        assert_eq!(held, !mail(&world.outboxes[agent]).losses.contains(&id));
                     }
                 }
             });
@@ -340,20 +357,14 @@ fn the_news_of_a_steal_never_comes_before_that_of_the_grant() {
     world.request(0, Mode::Exclusive, 1, true);
     world.end(0, 0, false);
     // Now agent 1 has it, and has taken its mail.
-    let waiter = Waiter::Agent(Arc::clone(&agent), 7);
     let World { store, names, .. } = &world;
-    let requester = || world.requester(1);
-    let waits = Waits::As(waiter, Timestamp::NEVER);
-    let (_, request, Ok(Claimed::Pending(_))) = names.request(store, &text(0), Mode::Shared, requester(), waits) else {
-        panic!("it is held")
-    };
+    let answer = names.request(store, &text(0), Mode::Shared, world.requester(1), awaits(&agent, 7));
+    let (_, request, Ok(Claimed::Pending(_))) = answer else { panic!("it is held") };
     let holder = names.requests(store)[0].id;
     assert!(names.release(store, holder));
     let _thief = names.steal(store, &text(0), world.requester(2));
-    let mut mail = Mail::default();
-    agent.take(&mut mail);
-    let settled: Vec<_> = mail.settlements.iter().map(|settled| (settled.slot, settled.result)).collect();
-    assert_eq!(settled, [(7, WaitResult::Acquired)]);
+    let mail = mail(&agent);
+    assert_eq!(results(&mail), [(7, WaitResult::Acquired)]);
     assert_eq!(mail.losses, [request.id().unwrap()]);
     assert!(!names.release(store, request.id().unwrap()));
 }
@@ -374,26 +385,18 @@ fn no_agent_is_rung_while_the_names_are_locked() {
     };
     let outbox = Arc::new(Outbox::new(Box::new(bell)));
     let requester = || Requester { outbox: Arc::clone(&outbox), thread_id: 0 };
-    let take_mail = || {
-        let mut mail = Mail::default();
-        outbox.take(&mut mail);
-        mail
-    };
-    let request = |mode, slot| {
-        let waits = Waits::As(Waiter::Agent(Arc::clone(&outbox), slot), Timestamp::NEVER);
-        match names.request(&store, &text(0), mode, requester(), waits) {
-            (_, request, Ok(_)) => request.id().unwrap(),
-            (_, _, Err(refusal)) => panic!("{refusal:?}"),
-        }
-    };
-    let [first, second, third] = [0, 1, 2].map(|slot| request(Mode::Exclusive, slot));
+    let [first, second, third] = [0, 1, 2].map(|slot| {
+        let answer = names.request(&store, &text(0), Mode::Exclusive, requester(), awaits(&outbox, slot));
+        let (_, request, Ok(_)) = answer else { panic!("{answer:?}") };
+        request.id().unwrap()
+    });
     // Each of these rings the agent.
     assert!(names.release(&store, first));
-    assert_eq!(take_mail().settlements.len(), 1);
+    assert_eq!(settled(&outbox).len(), 1);
     assert!(names.end_grant(&store, second, WaitResult::AcquiredFromDead));
-    assert_eq!(take_mail().settlements.len(), 1);
+    assert_eq!(settled(&outbox).len(), 1);
     let (_, thief, ..) = names.steal(&store, &text(0), requester());
-    assert_eq!(take_mail().losses, [third]);
+    assert_eq!(mail(&outbox).losses, [third]);
     assert!(names.release(&store, thief.id().unwrap()));
     assert_eq!(rung.load(Ordering::SeqCst), 3);
 }
@@ -406,10 +409,7 @@ const ALL: usize = 3000;
 fn the_deaths_of_holders_of_so_many_names_are_remembered_the_latest_ones() {
     let World { store, names, outboxes, .. } = World::new();
     let requester = |agent: usize| Requester { outbox: Arc::clone(&outboxes[agent]), thread_id: 0 };
-    let take = |name: usize| match names.request(&store, &text(name), Mode::Exclusive, requester(0), Waits::Never) {
-        (_, request, Ok(Claimed::Now(result))) => (request.id().unwrap(), result),
-        other => panic!("{other:?}"),
-    };
+    let take = |name: usize| granted(names.request(&store, &text(name), Mode::Exclusive, requester(0), Waits::Never));
     let die = |name| names.end_grant(&store, take(name).0, WaitResult::AcquiredFromDead);
     for name in 0..ALL {
         assert!(die(name));
@@ -430,12 +430,8 @@ fn a_dead_holder_of_a_name_is_not_counted_where_locks_look() {
     let World { store, names, outboxes, .. } = World::new();
     let requester = Requester { outbox: Arc::clone(&outboxes[0]), thread_id: 0 };
     for name in 0..500 {
-        let (_, request, Ok(Claimed::Now(_))) =
-            names.request(&store, &text(name), Mode::Exclusive, requester.clone(), Waits::Never)
-        else {
-            panic!("it is free")
-        };
-        assert!(names.end_grant(&store, request.id().unwrap(), WaitResult::AcquiredFromDead));
+        let answer = names.request(&store, &text(name), Mode::Exclusive, requester.clone(), Waits::Never);
+        assert!(names.end_grant(&store, granted(answer).0, WaitResult::AcquiredFromDead));
     }
     assert!((0..10_000).all(|word| !store.any_abandoned_near(Location::from_address(0x1000 + 4 * word))));
 }

@@ -2,11 +2,14 @@
 
 #![cfg(not(feature = "model"))]
 
-mod random;
+mod fixtures;
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
-use waitasync_core::clock::{Timestamp, now};
+use fixtures::{NEVER, mail, promise, this_thread};
+use waitasync_core::clock::Timestamp;
 use waitasync_core::lock::{Mail, Outbox, Waiter, WaiterListStore};
 use waitasync_core::queue::location::Location;
 use waitasync_core::queue::parker::{BlockedThread, Woken};
@@ -22,40 +25,22 @@ fn location(index: usize) -> Location {
 }
 
 mod property {
-    use std::cell::Cell;
     use std::collections::BTreeSet;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use proptest::prelude::*;
 
+    use super::fixtures::clock::{self, now};
     use super::*;
 
     const BUCKETS: usize = 2;
     const AGENTS: usize = 2;
     const THREADS: usize = 4;
 
-    thread_local! {
-        static CLOCK: Cell<u64> = const { Cell::new(0) };
-    }
-
-    fn now() -> Timestamp {
-        Timestamp::from_nanos(CLOCK.get())
-    }
-
-    #[derive(Debug, Clone)]
+    #[derive(Debug, Clone, Copy)]
     enum Operation {
-        Block {
-            thread: usize,
-            at: usize,
-            timeout: Option<u64>,
-            is_equal: bool,
-        },
-        Await {
-            agent: usize,
-            at: usize,
-            timeout: Option<u64>,
-            is_equal: bool,
-        },
+        /// A wait of a thread that does not wait yet, or of an agent.
+        Wait(Waits, Arrival),
         /// By one of the agents, or by another thread.
         Notify {
             at: usize,
@@ -66,23 +51,39 @@ mod property {
         Withdraw(prop::sample::Index),
         /// A thread wakes up without reason, or because its time is over.
         Look(usize),
-        Tick(u64),
+        Tick(Duration),
         Expire,
         Take(usize),
     }
 
+    #[derive(Debug, Clone, Copy)]
+    enum Waits {
+        Thread(usize),
+        Agent(usize),
+    }
+
+    #[derive(Debug, Clone, Copy)]
+    struct Arrival {
+        at: usize,
+        timeout: Option<Duration>,
+        is_equal: bool,
+    }
+
     fn operation() -> impl Strategy<Value = Operation> {
-        let timeout = || prop::option::of(1..20_u64);
+        let nanos = |range: Range<u64>| range.prop_map(Duration::from_nanos);
+        let wait = |waits| {
+            let arrival = (0..LOCATIONS, prop::option::of(nanos(1..20)), prop::bool::weighted(0.9));
+            (waits, arrival)
+                .prop_map(|(waits, (at, timeout, is_equal))| Operation::Wait(waits, Arrival { at, timeout, is_equal }))
+        };
         prop_oneof![
-            3 => (0..THREADS, 0..LOCATIONS, timeout(), prop::bool::weighted(0.9))
-                .prop_map(|(thread, at, timeout, is_equal)| Operation::Block { thread, at, timeout, is_equal }),
-            6 => (0..AGENTS, 0..LOCATIONS, timeout(), prop::bool::weighted(0.9))
-                .prop_map(|(agent, at, timeout, is_equal)| Operation::Await { agent, at, timeout, is_equal }),
+            3 => wait((0..THREADS).prop_map(Waits::Thread).boxed()),
+            6 => wait((0..AGENTS).prop_map(Waits::Agent).boxed()),
             4 => (0..LOCATIONS, prop_oneof![4 => 0..4_usize, 1 => Just(usize::MAX)], prop::option::of(0..AGENTS))
                 .prop_map(|(at, count, runs)| Operation::Notify { at, count, runs }),
             2 => any::<prop::sample::Index>().prop_map(Operation::Withdraw),
             2 => (0..THREADS).prop_map(Operation::Look),
-            2 => (1..8_u64).prop_map(Operation::Tick),
+            2 => nanos(1..8).prop_map(Operation::Tick),
             2 => Just(Operation::Expire),
             1 => (0..AGENTS).prop_map(Operation::Take),
         ]
@@ -139,13 +140,8 @@ mod property {
 
     impl Queue {
         fn new() -> Self {
-            CLOCK.set(0);
-            let thread = || Thread {
-                record: Arc::new(BlockedThread::current()),
-                ticket: None,
-                deadline: Timestamp::NEVER,
-                outcome: None,
-            };
+            clock::restart();
+            let thread = || Thread { record: this_thread(), ticket: None, deadline: NEVER, outcome: None };
             Self {
                 store: WaiterListStore::new(BUCKETS, now),
                 waiting: Vec::new(),
@@ -210,51 +206,45 @@ mod property {
         fn earliest_deadline(&self) -> Timestamp {
             let is_timed = |wait: &&Waiting| matches!(wait.who, Who::Agent(..)) && !wait.told;
             let deadlines = self.waiting.iter().filter(is_timed).map(|wait| wait.deadline);
-            deadlines.min().unwrap_or(Timestamp::NEVER)
+            deadlines.min().unwrap_or(NEVER)
         }
 
-        fn run(&mut self, operation: &Operation) {
-            let deadline_in = |timeout: Option<u64>| {
-                timeout.map_or(Timestamp::NEVER, |timeout| Timestamp::from_nanos(CLOCK.get() + timeout))
+        fn wait(&mut self, waits: Waits, Arrival { at, timeout, is_equal }: Arrival) {
+            let deadline = timeout.map_or(NEVER, |timeout| now().after(timeout));
+            let (who, waiter) = match waits {
+                Waits::Thread(thread) if self.threads[thread].ticket.is_some() => return,
+                Waits::Thread(thread) => {
+                    (Who::Thread(thread), Waiter::Thread(Arc::clone(&self.threads[thread].record)))
+                }
+                Waits::Agent(agent) => {
+                    let Agent { outbox, tickets, .. } = &self.agents[agent];
+                    let slot = u32::try_from(tickets.len()).unwrap();
+                    (Who::Agent(agent, slot), promise(outbox, slot))
+                }
             };
-            match *operation {
-                Operation::Block { thread, at, timeout, is_equal } => {
-                    let this = &mut self.threads[thread];
-                    if this.ticket.is_some() {
-                        return;
-                    }
-                    let deadline = deadline_in(timeout);
-                    let ticket =
-                        self.store
-                            .enqueue(location(at), Waiter::Thread(Arc::clone(&this.record)), deadline, || is_equal);
-                    assert_eq!(ticket.is_some(), is_equal);
-                    *this = Thread { record: Arc::clone(&this.record), ticket, deadline, outcome: None };
-                    if is_equal {
-                        self.waiting.push(Waiting { who: Who::Thread(thread), at, deadline, told: false });
-                    }
+            let ticket = self.store.enqueue(location(at), waiter, deadline, || is_equal);
+            assert_eq!(ticket.is_some(), is_equal);
+            match who {
+                Who::Thread(thread) => {
+                    let record = Arc::clone(&self.threads[thread].record);
+                    self.threads[thread] = Thread { record, ticket, deadline, outcome: None };
                 }
-                Operation::Await { agent, at, timeout, is_equal } => {
-                    let this = &mut self.agents[agent];
-                    let slot = u32::try_from(this.tickets.len()).unwrap();
-                    let deadline = deadline_in(timeout);
-                    let ticket = self.store.enqueue(
-                        location(at),
-                        Waiter::Agent(Arc::clone(&this.outbox), slot),
-                        deadline,
-                        || is_equal,
-                    );
-                    assert_eq!(ticket.is_some(), is_equal);
-                    if let Some(ticket) = ticket {
-                        this.tickets.push(ticket);
-                        self.waiting.push(Waiting { who: Who::Agent(agent, slot), at, deadline, told: false });
-                    }
-                }
+                Who::Agent(agent, _) => self.agents[agent].tickets.extend(ticket),
+            }
+            if is_equal {
+                self.waiting.push(Waiting { who, at, deadline, told: false });
+            }
+        }
+
+        fn run(&mut self, operation: Operation) {
+            match operation {
+                Operation::Wait(waits, arrival) => self.wait(waits, arrival),
                 Operation::Notify { at, count, runs } => {
                     let outbox = runs.map(|agent| &self.agents[agent].outbox);
                     let woken = self.store.notify(location(at), count, outbox);
                     assert_eq!(woken, self.notify(at, count, runs));
                 }
-                Operation::Withdraw(ref index) => {
+                Operation::Withdraw(index) => {
                     let all: Vec<_> = (0..)
                         .zip(&self.agents)
                         .flat_map(|(agent, Agent { tickets, .. })| {
@@ -287,7 +277,7 @@ mod property {
                         self.threads[thread].ticket = None;
                     }
                 }
-                Operation::Tick(nanos) => CLOCK.set(CLOCK.get() + nanos),
+                Operation::Tick(duration) => clock::set(now().after(duration)),
                 Operation::Expire => {
                     let next = self.store.expire();
                     self.expire();
@@ -295,8 +285,7 @@ mod property {
                 }
                 Operation::Take(agent) => {
                     let Agent { outbox, tickets, rings, .. } = &self.agents[agent];
-                    let mut mail = Mail::default();
-                    outbox.take(&mut mail);
+                    let mut mail = mail(outbox);
                     rings.store(0, Ordering::Relaxed);
                     let ticket = |slot: u32| tickets.get(slot as usize).copied();
                     self.store.decide(outbox, &mut mail.settlements, ticket);
@@ -346,9 +335,10 @@ mod property {
     #[test]
     fn a_time_out_that_comes_too_late_does_not_end_the_wait_that_has_its_key() {
         let mut queue = Queue::new();
-        let due_at_once = Operation::Await { agent: 0, at: 0, timeout: Some(0), is_equal: true };
+        let at_once = Arrival { at: 0, timeout: Some(Duration::ZERO), is_equal: true };
+        let due_at_once = Operation::Wait(Waits::Agent(0), at_once);
         let own_notify = Operation::Notify { at: 0, count: 1, runs: Some(0) };
-        for operation in [&due_at_once, &Operation::Expire, &own_notify, &due_at_once, &Operation::Take(0)] {
+        for operation in [due_at_once, Operation::Expire, own_notify, due_at_once, Operation::Take(0)] {
             queue.run(operation);
             queue.check();
         }
@@ -364,14 +354,14 @@ mod property {
         fn behaves_as_one_sequence_of_waiters(operations in prop::collection::vec(operation(), 0..150)) {
             let mut queue = Queue::new();
             for operation in operations {
-                queue.run(&operation);
+                queue.run(operation);
                 queue.check();
             }
             for at in 0..LOCATIONS {
-                queue.run(&Operation::Notify { at, count: usize::MAX, runs: None });
+                queue.run(Operation::Notify { at, count: usize::MAX, runs: None });
             }
             for agent in 0..AGENTS {
-                queue.run(&Operation::Take(agent));
+                queue.run(Operation::Take(agent));
             }
             assert!(queue.waiting.is_empty());
             queue.check();
@@ -380,28 +370,21 @@ mod property {
 }
 
 mod stress {
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-    use std::thread::{self, Thread};
-    use std::time::Duration;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
 
-    use waitasync_core::service::alarm::Alarm;
+    use waitasync_core::clock::now;
 
-    use super::random::Random;
+    use super::fixtures::random::Random;
+    use super::fixtures::storm::Storm;
     use super::*;
 
     /// The state that all threads share.
     struct Scene {
+        storm: Storm,
         store: WaiterListStore,
-        alarm: Alarm,
-        is_over: AtomicBool,
         /// How many the agents have woken, by notifications of their own.
         woken_by_agents: AtomicUsize,
-    }
-
-    impl Scene {
-        fn goes_on(&self) -> bool {
-            !self.is_over.load(Ordering::Relaxed)
-        }
     }
 
     /// Counts the waiters that were notified; none times out early.
@@ -412,20 +395,17 @@ mod stress {
 
     /// Blocks again and again. How many waits were notified.
     fn block(scene: &Scene, random: &mut Random) -> usize {
-        let thread = Arc::new(BlockedThread::current());
-        let mut notified = 0;
-        while scene.goes_on() {
+        let (thread, mut notified) = (this_thread(), 0);
+        while scene.storm.goes_on() {
             let deadline = random.deadline();
-            let ticket = scene
-                .store
-                .enqueue(location(random.below(LOCATIONS)), Waiter::Thread(Arc::clone(&thread)), deadline, || true)
-                .unwrap();
+            let (at, waiter) = (location(random.below(LOCATIONS)), Waiter::Thread(Arc::clone(&thread)));
+            let ticket = scene.store.enqueue(at, waiter, deadline, || true).unwrap();
             let gives_up = random.one_in(8);
             let result = loop {
                 let slice = Timestamp::from_nanos(now().as_nanos() + 1_000_000);
                 match scene.store.park(ticket, &thread, deadline, slice) {
                     Woken::Settled(result) => break result,
-                    Woken::TimeOver if gives_up || !scene.goes_on() => {
+                    Woken::TimeOver if gives_up || !scene.storm.goes_on() => {
                         let result = scene.store.withdraw_thread(ticket, &thread);
                         assert!(matches!(result, WaitResult::Ok | WaitResult::TimedOut));
                         notified += usize::from(result == WaitResult::Ok);
@@ -441,7 +421,7 @@ mod stress {
     }
 
     /// Awaits many promises at a time, and ends with some of them pending. How many were notified.
-    fn wait_async(scene: &Scene, random: &mut Random, timer: &Thread) -> usize {
+    fn wait_async(scene: &Scene, random: &mut Random) -> usize {
         let this = thread::current();
         let outbox = Arc::new(Outbox::new(Box::new(move || this.unpark())));
         let mut pending: Vec<Option<(Ticket, Timestamp)>> = vec![None; 100];
@@ -458,19 +438,16 @@ mod stress {
             }
             !mail.settlements.is_empty()
         };
-        while scene.goes_on() {
+        while scene.storm.goes_on() {
             let slot = random.below(pending.len());
             let number = u32::try_from(slot).unwrap();
             match pending[slot] {
                 None => {
                     let deadline = random.deadline();
                     let at = location(random.below(LOCATIONS));
-                    let ticket =
-                        scene.store.enqueue(at, Waiter::Agent(Arc::clone(&outbox), number), deadline, || true).unwrap();
+                    let ticket = scene.store.enqueue(at, promise(&outbox, number), deadline, || true).unwrap();
                     pending[slot] = Some((ticket, deadline));
-                    if deadline != Timestamp::NEVER && scene.alarm.is_later_than(deadline) {
-                        timer.unpark();
-                    }
+                    scene.storm.appended(deadline);
                 }
                 Some(_) if random.one_in(8) => {
                     // Wakes its own also when they are overdue.
@@ -506,7 +483,7 @@ mod stress {
     /// How many it has woken.
     fn notify(scene: &Scene, random: &mut Random) -> usize {
         let mut woken = 0;
-        while scene.goes_on() {
+        while scene.storm.goes_on() {
             let count = if random.one_in(10) { usize::MAX } else { random.below(4) };
             woken += scene.store.notify(location(random.below(LOCATIONS)), count, None);
             if random.one_in(4) {
@@ -516,45 +493,23 @@ mod stress {
         woken
     }
 
-    /// As `src/timer.rs` does.
-    fn expire(scene: &Scene) {
-        while scene.goes_on() {
-            let next = scene.alarm.set(&scene.store);
-            thread::park_timeout(next.duration_since(now()));
-        }
-    }
-
     #[test]
     fn as_many_are_woken_as_notifications_say() {
         let scene = &Scene {
+            storm: Storm::new(Duration::from_millis(1500)),
             store: WaiterListStore::new(2, now),
-            alarm: Alarm::default(),
-            is_over: AtomicBool::new(false),
             woken_by_agents: AtomicUsize::new(0),
         };
-        let (woken, notified) = thread::scope(|scope| {
-            let timer = scope.spawn(|| expire(scene));
-            let wake_timer = timer.thread();
-            let mut waiters = Vec::new();
-            for seed in 0..2 {
-                waiters.push(scope.spawn(move || block(scene, &mut Random::new(seed))));
-                let wake_timer = wake_timer.clone();
-                waiters.push(scope.spawn(move || wait_async(scene, &mut Random::new(10 + seed), &wake_timer)));
-            }
-            let notifiers: Vec<_> =
-                (20..22).map(|seed| scope.spawn(move || notify(scene, &mut Random::new(seed)))).collect();
-            thread::sleep(Duration::from_millis(1500));
-            scene.is_over.store(true, Ordering::Relaxed);
-            wake_timer.unpark();
-            let sum = |threads: Vec<thread::ScopedJoinHandle<'_, usize>>| -> usize {
-                threads.into_iter().map(|thread| thread.join().unwrap()).sum()
-            };
-            (sum(notifiers), sum(waiters))
+        let counts = scene.storm.run(&scene.store, 6, |number, random| {
+            let run = [notify, block, wait_async][number as usize % 3];
+            run(scene, random)
         });
+        let sum = |first: usize| counts.iter().skip(first).step_by(3).sum::<usize>();
+        let (woken, notified) = (sum(0), sum(1) + sum(2));
         assert_eq!(woken + scene.woken_by_agents.load(Ordering::Relaxed), notified);
         assert!(woken > 1000, "{woken}");
         assert!((0..LOCATIONS).all(|at| scene.store.count(location(at)) == 0));
         assert!(scene.store.counters().iter().all(|counter| counter.load(Ordering::Relaxed) == 0));
-        assert_eq!(scene.store.earliest_deadline(), Timestamp::NEVER);
+        assert_eq!(scene.store.earliest_deadline(), NEVER);
     }
 }

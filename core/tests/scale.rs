@@ -3,24 +3,18 @@
 
 #![cfg(not(feature = "model"))]
 
+mod fixtures;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::AtomicI32;
 use std::time::{Duration, Instant};
 
-use waitasync_core::clock::{Timestamp, now};
+use fixtures::{Guard, HERE, NEVER, agent, promise, this_thread, wait};
+use waitasync_core::clock::now;
 use waitasync_core::lock::names::{Mode, Names, Requester, Waits};
 use waitasync_core::lock::request::{LOCKED, Request};
 use waitasync_core::lock::{Claimed, Outbox, Waiter, WaiterListStore};
 use waitasync_core::queue::location::Location;
-use waitasync_core::queue::parker::BlockedThread;
-use waitasync_core::queue::waiter_list::Ticket;
-
-const HERE: Location = Location::from_address(0x1000);
-const NEVER: Timestamp = Timestamp::NEVER;
-
-fn outbox() -> Arc<Outbox> {
-    Arc::new(Outbox::new(Box::new(|| ())))
-}
 
 /// `times(many)` is no more than twenty times `times(few)`.
 fn assert_does_not_grow(few: usize, many: usize, times: impl Fn(usize) -> Duration) {
@@ -38,21 +32,22 @@ fn timed(body: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-fn claim(store: &WaiterListStore, outbox: &Arc<Outbox>, slot: u32, request: Request, word: &AtomicI32) -> Ticket {
-    match store.claim(HERE, Waiter::Agent(Arc::clone(outbox), slot), request, NEVER, word) {
-        Claimed::Pending(ticket) => ticket,
-        Claimed::Now(result) => panic!("{result:?} of a word that does not grant it"),
+/// A word that holds `value`, and so many claims of an agent for what it does not grant.
+fn line(value: i32, request: Request, claims: usize) -> (Guard, Arc<Outbox>) {
+    let (guard, agent) = (Guard::new(value), agent());
+    for slot in 0..u32::try_from(claims).unwrap() {
+        guard.promise(&agent, slot, request);
     }
+    (guard, agent)
 }
 
 #[test]
 fn registering_costs_the_same_however_many_agents_take_turns() {
     assert_does_not_grow(1, 2000, |agents| {
         let store = WaiterListStore::new(1, now);
-        let outboxes: Vec<_> = (0..agents).map(|_| outbox()).collect();
+        let outboxes: Vec<_> = (0..agents).map(|_| agent()).collect();
         let register = |slot: u32| {
-            let outbox = &outboxes[slot as usize % agents];
-            assert!(store.enqueue(HERE, Waiter::Agent(Arc::clone(outbox), slot), NEVER, || true).is_some());
+            wait(&store, promise(&outboxes[slot as usize % agents], slot), NEVER);
         };
         (0..4000).for_each(register);
         timed(|| (4000..8000).for_each(register))
@@ -80,25 +75,17 @@ fn forgetting_a_memory_costs_the_same_however_many_locks_are_abandoned_elsewhere
 #[test]
 fn notifying_costs_the_same_however_many_claims_are_in_the_line() {
     assert_does_not_grow(10, 100_000, |claims| {
-        let (store, outbox, word) = (WaiterListStore::new(1, now), outbox(), AtomicI32::default());
-        word.store(LOCKED, Ordering::SeqCst);
-        for slot in 0..u32::try_from(claims).unwrap() {
-            claim(&store, &outbox, slot, Request::Lock, &word);
-        }
-        timed(|| (0..100).for_each(|_| assert_eq!(store.notify(HERE, usize::MAX, None), 1)))
+        let (guard, _agent) = line(LOCKED, Request::Lock, claims);
+        timed(|| (0..100).for_each(|_| assert_eq!(guard.store.notify(HERE, usize::MAX, None), 1)))
     });
 }
 
 #[test]
 fn cancelling_a_claim_that_has_been_granted_costs_the_same_however_much_mail_there_is() {
     assert_does_not_grow(200, 50_000, |claims| {
-        let (store, outbox, word) = (WaiterListStore::new(1, now), outbox(), AtomicI32::default());
+        let (guard, outbox) = line(0, Request::Signals(1), claims);
         let claims = u32::try_from(claims).unwrap();
-        for slot in 0..claims {
-            claim(&store, &outbox, slot, Request::Signals(1), &word);
-        }
-        word.store(i32::try_from(claims).unwrap(), Ordering::SeqCst);
-        store.word_changed(HERE, &word);
+        guard.add_permits(claims);
         assert!(outbox.revoke(0).is_some(), "the first time, the mail is looked through");
         // The latest ones, which a search would find last.
         timed(|| (claims - 100..claims).for_each(|slot| assert!(outbox.revoke(slot).is_some())))
@@ -108,17 +95,17 @@ fn cancelling_a_claim_that_has_been_granted_costs_the_same_however_much_mail_the
 #[test]
 fn blocking_for_a_name_costs_the_same_however_many_requests_for_names_there_are() {
     assert_does_not_grow(10, 100_000, |requests| {
-        let (store, names, agents) = (WaiterListStore::new(1, now), Names::default(), [outbox(), outbox()]);
+        let (store, names, agents) = (WaiterListStore::new(1, now), Names::default(), [agent(), agent()]);
         let requester = |agent: usize| Requester { outbox: Arc::clone(&agents[agent]), thread_id: 0 };
         let [one, other] = [[1], [2]];
         for slot in 0..u32::try_from(requests).unwrap() {
-            let promise = Waits::As(Waiter::Agent(Arc::clone(&agents[0]), slot), NEVER);
+            let promise = Waits::As(promise(&agents[0], slot), NEVER);
             let answer = names.request(&store, &one, Mode::Exclusive, requester(0), promise);
             assert_eq!(matches!(answer, (.., Ok(Claimed::Now(_)))), slot == 0);
         }
         timed(|| {
             for _ in 0..100 {
-                let blocks = Waits::As(Waiter::Thread(Arc::new(BlockedThread::current())), NEVER);
+                let blocks = Waits::As(Waiter::Thread(this_thread()), NEVER);
                 let answer = names.request(&store, &other, Mode::Exclusive, requester(1), blocks);
                 let (_, request, Ok(Claimed::Now(_))) = answer else { panic!("nobody holds the name") };
                 assert!(names.release(&store, request.id().expect("it is a named lock's")));
@@ -130,7 +117,7 @@ fn blocking_for_a_name_costs_the_same_however_many_requests_for_names_there_are(
 #[test]
 fn stealing_a_name_costs_the_same_however_many_are_held() {
     assert_does_not_grow(100, 100_000, |held| {
-        let (store, names, agent) = (WaiterListStore::new(1, now), Names::default(), outbox());
+        let (store, names, agent) = (WaiterListStore::new(1, now), Names::default(), agent());
         let requester = || Requester { outbox: Arc::clone(&agent), thread_id: 0 };
         let texts: Vec<Vec<_>> = (0..held).map(|name| name.to_string().encode_utf16().collect()).collect();
         for text in &texts {

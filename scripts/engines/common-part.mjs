@@ -1,5 +1,4 @@
-// Checks of process-locks.mts alone, over an engine that does what it is told, and of lease.mts. argv[2]: the folder of
-// the example.
+// Checks of process-locks.mts alone, over an engine that does what it is told, and of lease.mts. argv[2]: the folder of the example.
 
 import assert from 'node:assert'
 import { AsyncLocalStorage } from 'node:async_hooks'
@@ -29,10 +28,7 @@ class FakeEngine {
 
   async acquire (name, mode, signal) {
     this.acquired++
-    await Promise.race([
-      this.isOpen,
-      new Promise((resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
-    ])
+    await Promise.race([this.isOpen, new Promise((resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))])
     const loser = new AbortController()
     this.losers.push(loser)
     return {
@@ -48,13 +44,6 @@ class FakeEngine {
     }
   }
 
-  /** Grants nothing until the result is resolved. */
-  pause () {
-    const gate = Promise.withResolvers()
-    this.isOpen = gate.promise
-    return gate
-  }
-
   async close () {}
 }
 
@@ -62,7 +51,9 @@ const turn = () => new Promise(setImmediate)
 const code = promise => promise.then(() => 'fulfilled', error => error.code || error.name)
 
 const checks = {
-  async 'a result counts once the engine has confirmed the lock' (engine, locks) {
+  async 'a result counts once the engine has confirmed the lock' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
     engine.release = async () => false
     assert.strictEqual(await code(locks.request('a', {}, () => 1)), 'ERR_LOCK_LOST')
     engine.release = async () => { throw new Error('gone') }
@@ -70,7 +61,9 @@ const checks = {
     engine.release = async () => true
     assert.strictEqual(await locks.request('a', {}, () => 1), 1)
   },
-  async 'within a batch too, and a callback may await the request before it' (engine, locks) {
+  async 'within a batch too, and a callback may await the request before it' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
     const first = locks.request('a', {}, () => 1)
     const second = locks.request('a', {}, () => first)
     assert.strictEqual(await second, 1)
@@ -88,14 +81,13 @@ const checks = {
         return code(first) // which is known once the engine has answered
       })
       const third = locks.request('a', {}, ({ token }) => token)
-      assert.deepStrictEqual(
-        [await code(first), await code(second), await third],
-        ['ERR_LOCK_LOST', 'ERR_LOCK_LOST', 2]
-      )
+      assert.deepStrictEqual([await code(first), await code(second), await third], ['ERR_LOCK_LOST', 'ERR_LOCK_LOST', 2])
       assert.strictEqual(signal.aborted, true)
     }
   },
-  async 'after a loss the lock is given back as that of a dead owner, should the engine still have it' (engine, locks) {
+  async 'after a loss the lock is given back as that of a dead owner, should the engine still have it' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
     const first = locks.request('a', {}, () => {
       engine.losers[0].abort()
       return new Promise(() => {})
@@ -104,7 +96,9 @@ const checks = {
     assert.strictEqual(await locks.request('a', {}, ({ ownerDied }) => ownerDied), true)
     assert.deepStrictEqual(engine.released, [true, false])
   },
-  async 'the error of a loss has its cause, and is the reason of the signal' (engine, locks) {
+  async 'the error of a loss has its cause, and is the reason of the signal' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
     const cause = new Error('the cable')
     let signal
     const lose = lock => {
@@ -116,23 +110,22 @@ const checks = {
     engine.release = async () => { throw cause }
     assert.strictEqual((await locks.request('a', {}, () => {}).catch(error => error)).cause, cause)
   },
-  async 'a lock that is lost before anything runs is given back, and another one asked for' (engine, locks) {
+  async 'a lock that is lost before anything runs is given back, and another one asked for' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
     const { acquire } = engine
     engine.acquire = async (...args) => {
       const grant = await acquire.apply(engine, args)
       if (grant.token === 1) engine.losers[0].abort()
       return grant
     }
-    for (const mode of engine.modes)
-      assert.strictEqual(await locks.request('a', { mode }, ({ token }) => token), engine.token)
+    for (const mode of engine.modes) assert.strictEqual(await locks.request('a', { mode }, ({ token }) => token), engine.token)
     assert.strictEqual(engine.token, 3)
   },
-  async 'a loss rejects what runs; what has not begun gets another lock' (engine, locks) {
-    const first = locks.request(
-      'a',
-      {},
-      (lock) => new Promise((resolve) => lock.signal.addEventListener('abort', () => resolve('late')))
-    )
+  async 'a loss rejects what runs; what has not begun gets another lock' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
+    const first = locks.request('a', {}, lock => new Promise(resolve => lock.signal.addEventListener('abort', () => resolve('late'))))
     const second = locks.request('a', {}, ({ token }) => token)
     while (engine.losers.length === 0) await turn()
     await turn()
@@ -140,14 +133,18 @@ const checks = {
     assert.strictEqual(await code(first), 'ERR_LOCK_LOST')
     assert.strictEqual(await second, 2)
   },
-  async 'a question that is never answered ends with the loss' (engine, locks) {
+  async 'a question that is never answered ends with the loss' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
     engine.release = () => new Promise(() => {})
     const first = locks.request('a', {}, () => 1)
     while (engine.released.length === 0) await turn()
     engine.losers[0].abort()
     assert.strictEqual(await code(first), 'ERR_LOCK_LOST')
   },
-  async 'a callback that fails after its loss is heard of by nobody' (engine, locks) {
+  async 'a callback that fails after its loss is heard of by nobody' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
     let fail
     const first = locks.request('a', {}, () => new Promise((resolve, reject) => { fail = reject }))
     while (fail === undefined) await turn()
@@ -156,7 +153,9 @@ const checks = {
     fail(new Error('late'))
     await turn()
   },
-  async 'ownerDied lasts until a callback that was told of it ends well, within a batch and beyond' (engine, locks) {
+  async 'ownerDied lasts until a callback that was told of it ends well, within a batch and beyond' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
     engine.ownerDied = true
     const told = []
     const request = fails => locks.request('a', {}, ({ ownerDied }) => {
@@ -171,19 +170,20 @@ const checks = {
     assert.deepStrictEqual(engine.released, [true, false])
     assert.deepStrictEqual(told, [true, true, true, true, false])
   },
-  async 'a shared holder repairs nothing' (engine, locks) {
+  async 'a shared holder repairs nothing' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
     engine.ownerDied = true
     await locks.request('a', { mode: 'shared' }, () => {})
     assert.deepStrictEqual(engine.released, [true])
   },
-  async 'the engine is asked no more once nobody waits, and again for the next' (engine, locks) {
-    const gate = engine.pause()
+  async 'the engine is asked no more once nobody waits, and again for the next' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
+    const gate = Promise.withResolvers()
+    engine.isOpen = gate.promise
     const controller = new AbortController()
-    const waits = [
-      locks.request('a', { signal: controller.signal }, () => {}),
-      locks.request('a', { timeout: 1 }, () => {}),
-      locks.request('a', { timeout: -1 }, () => {})
-    ]
+    const waits = [locks.request('a', { signal: controller.signal }, () => {}), locks.request('a', { timeout: 1 }, () => {}), locks.request('a', { timeout: -1 }, () => {})]
     const codes = waits.map(code)
     assert.deepStrictEqual(await Promise.all(codes.slice(1)), ['ERR_TIMEOUT', 'ERR_TIMEOUT'])
     controller.abort()
@@ -193,39 +193,40 @@ const checks = {
     assert.strictEqual(await next, 'next')
     assert.deepStrictEqual([engine.acquired, engine.token], [2, 1])
   },
-  async 'an engine that fails rejects all that wait, and may be asked again' (engine, locks) {
+  async 'an engine that fails rejects all that wait, and may be asked again' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
     engine.isOpen = Promise.reject(new Error('down'))
     const codes = await Promise.all([1, 2, 3].map(() => code(locks.request('a', {}, () => {}))))
     assert.deepStrictEqual(codes, ['ERR_LOCK_UNAVAILABLE', 'ERR_LOCK_UNAVAILABLE', 'ERR_LOCK_UNAVAILABLE'])
     engine.isOpen = Promise.resolve()
     assert.strictEqual(await locks.request('a', {}, () => 1), 1)
   },
-  async 'wrong arguments are rejections' (engine, locks) {
+  async 'wrong arguments are rejections' () {
+    const locks = processLocks(new FakeEngine())
     for (const args of [
-      [1, {}, () => {}], [Symbol('a'), {}, () => {}], ['a', { mode: 'both' }, () => {}],
-      ['a', { mode: Symbol('a') }, () => {}], ['a', { mode: Object.create(null) }, () => {}],
-      ['a', { timeout: NaN }, () => {}], ['a', { timeout: '1' }, () => {}], ['a', { timeout: 1n }, () => {}],
-      ['a', { signal: {} }, () => {}], ['a', { signal: 1 }, () => {}], ['a', {}, 1], ['a', null, () => {}],
-      ['a', undefined, () => {}], []
+      [1, {}, () => {}], [Symbol('a'), {}, () => {}], ['a', { mode: 'both' }, () => {}], ['a', { mode: Symbol('a') }, () => {}], ['a', { mode: Object.create(null) }, () => {}],
+      ['a', { timeout: NaN }, () => {}], ['a', { timeout: '1' }, () => {}], ['a', { timeout: 1n }, () => {}], ['a', { signal: {} }, () => {}], ['a', { signal: 1 }, () => {}],
+      ['a', {}, 1], ['a', null, () => {}], ['a', undefined, () => {}], []
     ]) {
       assert.strictEqual(await code(locks.request(...args)), 'TypeError')
     }
-    assert.strictEqual(
-      await code(locks.request('a', { signal: AbortSignal.abort(new RangeError()) }, () => {})),
-      'RangeError'
-    )
+    assert.strictEqual(await code(locks.request('a', { signal: AbortSignal.abort(new RangeError()) }, () => {})), 'RangeError')
   },
-  async 'what a callback throws or gives, however odd, settles its promise' (engine, locks) {
+  async 'what a callback throws or gives, however odd, settles its promise' () {
+    const locks = processLocks(new FakeEngine())
     const outcome = callback => locks.request('a', {}, callback).then(value => ({ value }), reason => ({ reason }))
     const odd = { get then () { throw odd } }
-    const fail = () => { throw undefined } // eslint-disable-line no-throw-literal
-    assert.deepStrictEqual(await outcome(fail), { reason: undefined })
+    assert.deepStrictEqual(await outcome(() => { throw undefined }), { reason: undefined }) // eslint-disable-line no-throw-literal
     assert.strictEqual((await outcome(() => odd)).reason, odd)
     assert.deepStrictEqual(await outcome(() => ({ then: resolve => resolve(1) })), { value: 1 })
     assert.deepStrictEqual(await outcome(() => {}), { value: undefined })
   },
-  async 'aborts: twice, after the callback has begun, and with a request in their listener' (engine, locks) {
-    const gate = engine.pause()
+  async 'aborts: twice, after the callback has begun, and with a request in their listener' () {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
+    const gate = Promise.withResolvers()
+    engine.isOpen = gate.promise
     const controller = new AbortController()
     const { signal } = controller
     let inner
@@ -247,13 +248,12 @@ const checks = {
   async 'a batch of no requests is an error' () {
     for (const batch of [0, -1, NaN]) assert.throws(() => processLocks(new FakeEngine(), { batch }), RangeError)
   },
-  async 'a callback runs after its request has returned, in its asynchronous context' (engine, locks) {
+  async 'a callback runs after its request has returned, in its asynchronous context' () {
+    const locks = processLocks(new FakeEngine())
     const store = new AsyncLocalStorage()
     for (const mode of ['exclusive', 'shared']) {
       let hasReturned = false
-      const results = [1, 2, 3].map((n) =>
-        store.run(n, () => locks.request('a', { mode }, () => hasReturned && store.getStore()))
-      )
+      const results = [1, 2, 3].map(n => store.run(n, () => locks.request('a', { mode }, () => hasReturned && store.getStore())))
       hasReturned = true
       assert.deepStrictEqual(await Promise.all(results), [1, 2, 3])
     }
@@ -287,7 +287,8 @@ const checks = {
       let count = 0
       // One each: Node looks through all listeners of a signal to add another.
       const controllers = Array.from({ length: requests }, () => new AbortController())
-      const gate = engine.pause()
+      const gate = Promise.withResolvers()
+      engine.isOpen = gate.promise
       const rest = controllers.map(({ signal }) => code(locks.request('b', { signal }, () => {})))
       const done = Array.from({ length: requests }, () => locks.request('a', { timeout: 1e6 }, () => { count++ }))
       for (const controller of controllers) controller.abort()
@@ -302,8 +303,7 @@ const checks = {
 
 for (const [what, check] of Object.entries(checks)) {
   try {
-    const engine = new FakeEngine()
-    await check(engine, processLocks(engine))
+    await check()
     await turn()
     assert.strictEqual(outside, undefined)
   } catch (error) {
