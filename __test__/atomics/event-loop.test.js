@@ -1,79 +1,69 @@
 'use strict'
 
-// When a pending promise keeps its thread's event loop alive, and when not. Most of this can only be seen from outside, so
-// most tests here run a process whose main thread has nothing else to do.
+// When a pending promise keeps its thread's event loop alive, and when not. Most of this can only be seen from outside,
+// so most tests here run a process whose main thread has nothing else to do.
 
 const assert = require('assert')
 const { test } = require('../harness')
 const { Atomics, api } = require('../subject')
-const { now, onAQuietMachine, runChild, starved, startWorker, until, words } = require('../fixtures/queue-toolbox')
+const {
+  linesOf,
+  now,
+  onAQuietMachine,
+  prints,
+  starved,
+  startWorker,
+  until,
+  words
+} = require('../fixtures/queue-toolbox')
 const slowness = require('../fixtures/slowness')
-
-/** Runs `fn` in a process of its own, which has to end by itself and without an error; gives the lines it wrote. */
-async function linesOf (t, fn, data) {
-  const { code, signal, lines, stderr } = await runChild(t, fn, data)
-  assert.strictEqual(stderr, '')
-  assert.strictEqual(signal, null)
-  assert.strictEqual(code, 0)
-  return lines
-}
 
 // ——— a timeout ———
 
-test('a promise with a timeout keeps main alive until it settles', async t => {
-  const lines = await linesOf(t, ({ Atomics, now, say, words }) => {
+test('a promise with a timeout keeps main alive until it settles', t =>
+  prints(t, ['timed-out', 'true'], ({ Atomics, now, say, words }) => {
     const start = now()
     process.on('exit', () => say(now() - start >= 150))
     Atomics.waitAsync(words(1), 0, 0, 150).value.then(say)
-  })
-  assert.deepStrictEqual(lines, ['timed-out', 'true'])
-})
+  }))
 
-test('a promise with a timeout, lined up behind an await or in a callback, keeps main alive', async t => {
-  const lines = await linesOf(t, async ({ Atomics, say, words, sleep }) => {
+test('a promise with a timeout, lined up behind an await or in a callback, keeps main alive', t =>
+  prints(t, ['timed-out', 'timed-out', 'timed-out'], async ({ Atomics, say, words, sleep }) => {
     const array = words(1)
     say(await Atomics.waitAsync(array, 0, 0, 20).value)
     await sleep(5)
     say(await Atomics.waitAsync(array, 0, 0, 20).value)
     process.once('beforeExit', () => Atomics.waitAsync(array, 0, 0, 20).value.then(say))
-  })
-  assert.deepStrictEqual(lines, ['timed-out', 'timed-out', 'timed-out'])
-})
+  }))
 
-test('the last of many promises keeps main alive, in whichever order the others settle', async t => {
-  const lines = await linesOf(t, ({ Atomics, say, words }) => {
+test('the last of many promises keeps main alive, in whichever order the others settle', t =>
+  prints(t, ['ok', 'ok', 'ok', 'ok', 'last timed-out'], ({ Atomics, say, words }) => {
     const array = words(2)
     Atomics.waitAsync(array, 1, 0, 80).value.then(outcome => say(`last ${outcome}`))
     for (const timeout of [20000, 30000, 40000]) Atomics.waitAsync(array, 0, 0, timeout).value.then(say)
     Atomics.waitAsync(array, 0, 0).value.then(say)
     Atomics.notify(array, 0)
-  })
-  assert.deepStrictEqual(lines, ['ok', 'ok', 'ok', 'ok', 'last timed-out'])
-})
+  }))
 
-test('main ends when the last promise has settled, not at the timeouts of those that were notified', async t => {
-  const lines = await linesOf(t, ({ Atomics, now, say, words }) => {
+test('main ends when the last promise has settled, not at the timeouts of those that were notified', t =>
+  prints(t, ['true'], ({ Atomics, now, say, words }) => {
     const array = words(1)
     const start = now()
     process.on('exit', () => say(now() - start < 10000))
     for (let n = 0; n < 100; n++) Atomics.waitAsync(array, 0, 0, 60000)
     Atomics.notify(array, 0)
-  })
-  assert.deepStrictEqual(lines, ['true'])
-})
+  }))
 
 // ——— no timeout ———
 
-test('a promise without a timeout that no other thread can notify does not keep main alive', async t => {
-  const lines = await linesOf(t, ({ Atomics, say, words }) => {
+test('a promise without a timeout that no other thread can notify does not keep main alive', t =>
+  prints(t, ['end'], ({ Atomics, say, words }) => {
     process.on('exit', () => say('end'))
     Atomics.waitAsync(words(1), 0, 0).value.then(() => say('settled'))
-  })
-  assert.deepStrictEqual(lines, ['end'])
-})
+  }))
 
-test('a promise without a timeout keeps main alive as long as another thread has the package, and no longer', async t => {
-  const lines = await linesOf(t, async ({ Atomics, now, say, words, startWorker, until }) => {
+test('a promise without a timeout keeps main alive as long as another thread has the package, and no longer', t =>
+  prints(t, ['2,true'], async ({ Atomics, now, say, words, startWorker, until }) => {
     const array = words(2)
     // The thread's handle holds nothing: what keeps main alive from here on is the promise.
     const other = startWorker(async ({ Atomics, api, data, sleep, until }) => {
@@ -87,12 +77,10 @@ test('a promise without a timeout keeps main alive as long as another thread has
     other.worker.unref()
     process.on('exit', () => say([Atomics.load(array, 1), now() - start < 10000]))
     Atomics.waitAsync(array, 0, 0).value.then(() => say('settled'))
-  })
-  assert.deepStrictEqual(lines, ['2,true'])
-})
+  }))
 
-test('a promise without a timeout of main is settled by the other thread, although nothing else keeps main alive', async t => {
-  const lines = await linesOf(t, async ({ Atomics, say, words, startWorker, until }) => {
+test('a promise without a timeout of main is settled by the other thread, although nothing else keeps main alive', t =>
+  prints(t, ['ok', 'end'], async ({ Atomics, say, words, startWorker, until }) => {
     const array = words(2)
     const other = startWorker(async ({ Atomics, api, data, sleep, until }) => {
       Atomics.store(data, 1, 1)
@@ -105,12 +93,10 @@ test('a promise without a timeout of main is settled by the other thread, althou
     other.worker.unref()
     Atomics.waitAsync(array, 0, 0).value.then(say)
     process.on('exit', () => say('end'))
-  })
-  assert.deepStrictEqual(lines, ['ok', 'end'])
-})
+  }))
 
-test('a promise that was pending before the other thread came keeps main alive once it is there', async t => {
-  const lines = await linesOf(t, ({ Atomics, say, words, startWorker }) => {
+test('a promise that was pending before the other thread came keeps main alive once it is there', t =>
+  prints(t, ['ok', 'end'], ({ Atomics, say, words, startWorker }) => {
     const array = words(1)
     Atomics.waitAsync(array, 0, 0).value.then(say)
     const other = startWorker(async ({ Atomics, data, sleep, post }) => {
@@ -120,21 +106,16 @@ test('a promise that was pending before the other thread came keeps main alive o
     }, array)
     other.next().then(() => other.worker.unref())
     process.on('exit', () => say('end'))
-  })
-  assert.deepStrictEqual(lines, ['ok', 'end'])
-})
+  }))
 
-test('a thread that has not loaded the package keeps no other one alive', async t => {
-  const { code, lines, stderr } = await runChild(t, async ({ Atomics, now, say, stranger, words }) => {
+test('a thread that has not loaded the package keeps no other one alive', t =>
+  prints(t, ['true', 'true'], async ({ Atomics, now, say, stranger, words }) => {
     say(await new Promise(resolve => stranger.once('message', resolve)))
     stranger.unref()
     const start = now()
     process.on('exit', () => say(now() - start < 10000))
     Atomics.waitAsync(words(1), 0, 0).value.then(say)
-  }, undefined, { env: { STRANGER: '1' } })
-  assert.strictEqual(code, 0, stderr)
-  assert.deepStrictEqual(lines, ['true', 'true'])
-})
+  }, undefined, { env: { STRANGER: '1' } }))
 
 test('a worker with a promise without a timeout is alive until main notifies it', async t => {
   const array = words(1)
@@ -152,55 +133,31 @@ test('a worker with a promise without a timeout is alive until main notifies it'
   assert.strictEqual(array[0], 1)
 })
 
-test('the timeouts of a worker keep it alive, although main has long been done', async t => {
-  const lines = await linesOf(t, ({ startWorker, say }) => {
+test('the timeouts of a worker keep it alive, although main has long been done', t =>
+  prints(t, ['timed-out'], ({ startWorker, say }) => {
     startWorker(({ Atomics, words, post }) => {
       Atomics.waitAsync(words(1), 0, 0, 150).value.then(post)
     }).next().then(say)
-  })
-  assert.deepStrictEqual(lines, ['timed-out'])
-})
+  }))
 
 // ——— from the notification to the settlement ———
 
-test('a promise that was notified by its own thread settles before the thread ends', async t => {
-  const lines = await linesOf(t, ({ Atomics, say, words }) => {
-    const array = words(1)
-    Atomics.waitAsync(array, 0, 0).value.then(say)
-    Atomics.waitAsync(array, 0, 0, 60000).value.then(say)
-    say(Atomics.notify(array, 0))
-    process.on('exit', () => say('end'))
-  })
-  assert.deepStrictEqual(lines, ['2', 'ok', 'ok', 'end'])
-})
-
-test('a promise that was notified by its own thread settles although it is unref\'d', async t => {
-  const lines = await linesOf(t, ({ Atomics, api, say, words }) => {
-    const array = words(1)
-    for (const timeout of [undefined, 60000]) {
-      const { value } = Atomics.waitAsync(array, 0, 0, timeout)
-      value.then(say)
-      api.unref(value)
-    }
-    say(Atomics.notify(array, 0))
-    process.on('exit', () => say('end'))
-  })
-  assert.deepStrictEqual(lines, ['2', 'ok', 'ok', 'end'])
-})
-
-test('a promise notified in an exit listener of the event loop settles', async t => {
-  const lines = await linesOf(t, ({ Atomics, say, words }) => {
-    const array = words(1)
-    Atomics.waitAsync(array, 0, 0).value.then(say)
-    process.once('beforeExit', () => say(Atomics.notify(array, 0)))
-  })
-  assert.deepStrictEqual(lines, ['1', 'ok'])
-})
-
 for (const unref of [false, true]) {
   const which = unref ? 'that is unref\'d ' : ''
-  test(`a promise ${which}that was notified by another thread while its own was busy settles before that ends`, async t => {
-    const lines = await linesOf(t, async ({ Atomics, api, say, words, startWorker, until, busy, data: unref }) => {
+  test(`a promise ${which}that was notified by its own thread settles before the thread ends`, t =>
+    prints(t, ['2', 'ok', 'ok', 'end'], ({ Atomics, api, say, words, data: unref }) => {
+      const array = words(1)
+      for (const timeout of [undefined, 60000]) {
+        const { value } = Atomics.waitAsync(array, 0, 0, timeout)
+        value.then(say)
+        if (unref) api.unref(value)
+      }
+      say(Atomics.notify(array, 0))
+      process.on('exit', () => say('end'))
+    }, unref))
+
+  test(`a promise ${which}that was notified by another thread while its own was busy settles before that ends`, t =>
+    prints(t, ['ok', 'end'], async ({ Atomics, api, say, words, startWorker, until, busy, data: unref }) => {
       const array = words(2)
       const other = startWorker(({ Atomics, data }) => {
         Atomics.store(data, 1, 1)
@@ -216,13 +173,18 @@ for (const unref of [false, true]) {
       while (api.waiterCount(array, 0) > 0);
       busy(100) // the other thread has ended by now, and nothing but the promise can keep main alive
       process.on('exit', () => say('end'))
-    }, unref)
-    assert.deepStrictEqual(lines, ['ok', 'end'])
-  })
+    }, unref))
 }
 
-test('a promise that was notified by a thread which ended at once settles, time and again', async t => {
-  const lines = await linesOf(t, async ({ Atomics, say, words, startWorker, until }) => {
+test('a promise notified in an exit listener of the event loop settles', t =>
+  prints(t, ['1', 'ok'], ({ Atomics, say, words }) => {
+    const array = words(1)
+    Atomics.waitAsync(array, 0, 0).value.then(say)
+    process.once('beforeExit', () => say(Atomics.notify(array, 0)))
+  }))
+
+test('a promise that was notified by a thread which ended at once settles, time and again', t =>
+  prints(t, new Array(8).fill('ok'), async ({ Atomics, say, words, startWorker, until }) => {
     const array = words(2)
     for (let round = 0; round < 8; round++) {
       const other = startWorker(({ Atomics, data }) => {
@@ -235,14 +197,12 @@ test('a promise that was notified by a thread which ended at once settles, time 
       other.worker.unref()
       say(await Atomics.waitAsync(array, 0, 0).value)
     }
-  })
-  assert.deepStrictEqual(lines, new Array(8).fill('ok'))
-})
+  }))
 
 // ——— ref and unref ———
 
-test('unref lets main end before the timeout', async t => {
-  const lines = await linesOf(t, ({ Atomics, api, now, say, words }) => {
+test('unref lets main end before the timeout', t =>
+  prints(t, ['true', 'true', 'true', 'true'], ({ Atomics, api, now, say, words }) => {
     const start = now()
     process.on('exit', () => say(now() - start < 10000))
     const array = words(1)
@@ -251,9 +211,7 @@ test('unref lets main end before the timeout', async t => {
       say(api.unref(value))
       value.then(() => say('settled'))
     }
-  })
-  assert.deepStrictEqual(lines, ['true', 'true', 'true', 'true'])
-})
+  }))
 
 test('a promise that is unref\'d settles if something else keeps its thread alive', async () => {
   const array = words(1)
@@ -267,8 +225,8 @@ test('a promise that is unref\'d settles if something else keeps its thread aliv
   clearInterval(alive)
 })
 
-test('ref takes unref back; neither counts twice', async t => {
-  const lines = await linesOf(t, ({ Atomics, api, say, words }) => {
+test('ref takes unref back; neither counts twice', t =>
+  prints(t, ['kept timed-out'], ({ Atomics, api, say, words }) => {
     const array = words(1)
     const kept = Atomics.waitAsync(array, 0, 0, 100).value
     const left = Atomics.waitAsync(array, 0, 0, 60000).value
@@ -278,23 +236,19 @@ test('ref takes unref back; neither counts twice', async t => {
     api.ref(kept)
     for (let n = 0; n < 3; n++) api.ref(left)
     api.unref(left)
-  })
-  assert.deepStrictEqual(lines, ['kept timed-out'])
-})
+  }))
 
-test('one promise of many is unref\'d, the others hold', async t => {
-  const lines = await linesOf(t, ({ Atomics, api, say, words }) => {
+test('one promise of many is unref\'d, the others hold', t =>
+  prints(t, ['timed-out'], ({ Atomics, api, say, words }) => {
     const array = words(1)
     const promises = []
     for (let n = 0; n < 1000; n++) promises.push(Atomics.waitAsync(array, 0, 0, n === 500 ? 100 : 60000).value)
     promises.forEach((promise, n) => { if (n !== 500) api.unref(promise) })
     promises[500].then(say)
-  })
-  assert.deepStrictEqual(lines, ['timed-out'])
-})
+  }))
 
-test('unref and ref work on a promise without a timeout, too', async t => {
-  const lines = await linesOf(t, async ({ Atomics, api, now, say, words, startWorker, until }) => {
+test('unref and ref work on a promise without a timeout, too', t =>
+  prints(t, ['ok', 'true'], async ({ Atomics, api, now, say, words, startWorker, until }) => {
     const array = words(2)
     const other = startWorker(async ({ Atomics, api, data, sleep, until }) => {
       Atomics.store(data, 1, 1)
@@ -313,9 +267,7 @@ test('unref and ref work on a promise without a timeout, too', async t => {
     kept.then(say)
     const start = now()
     process.on('exit', () => say(now() - start < 20000))
-  })
-  assert.deepStrictEqual(lines, ['ok', 'true'])
-})
+  }))
 
 test('ref and unref say whether the promise was pending', async () => {
   const array = words(1)
@@ -392,7 +344,7 @@ test('a promise that another thread settles does not wait for a poll', t => onAQ
     averages.push((now() - begin - (starved() - before)) / WINDOW)
   }
   await echo.done()
-  // With two polls a round trip, once a millisecond each, every window would take 1 ms a round trip, give or take 0.08. A busy machine
-  // makes some windows longer, but none shorter.
+  // With two polls a round trip, once a millisecond each, every window would take 1 ms a round trip, give or take 0.08.
+  // A busy machine makes some windows longer, but none shorter.
   assert.ok(Math.min(...averages) < 0.7, `${averages.map(each => each.toFixed(2)).join(', ')} ms per round trip`)
 }))

@@ -10,7 +10,9 @@ const path = require('path')
 const vm = require('vm')
 const { Worker } = require('worker_threads')
 const { test } = require('../harness')
-const { runForJSON, runNode } = require('../fixtures/run-node')
+const { converted, outcomeOf } = require('../fixtures/odd-calls')
+const { logs } = require('../fixtures/run-node')
+const wasm = require('../fixtures/wasm-threads')
 
 const host = { waitAsync: Atomics.waitAsync }
 const api = require('../../keep-alive')
@@ -19,78 +21,68 @@ const [MAJOR, MINOR] = process.versions.node.split('.').map(Number)
 const ENTRY = path.join(__dirname, '..', '..', 'keep-alive')
 const words = (length = 1) => new Int32Array(new SharedArrayBuffer(4 * length))
 
-/** Runs source text in a process with the entry; `array` is shared memory, `log` what it prints as JSON when it ends. */
-function run (t, source, flags = []) {
-  return runForJSON(t, [...flags, '-e', `
-    const api = require(${JSON.stringify(ENTRY)})
-    const { Worker } = require('worker_threads')
-    const array = new Int32Array(new SharedArrayBuffer(64))
-    const log = []
-    process.on('exit', () => { console.log(JSON.stringify(log)) })
-    ${source}`])
-}
-
-/** Source text: starts a worker, one that does not hold the process, that notifies until it has woken someone. */
-const startNotifier = (index) => `
-  new Worker('const { workerData: array } = require("worker_threads"); while (Atomics.notify(array, ${index}) === 0);', { eval: true, workerData: array, execArgv: [] }).unref();`
+/**
+ * Expects what `fn` logs in a process with the entry; `startNotifier` starts a thread that holds nothing and notifies
+ * until it has woken one.
+ */
+const run = (t, expected, fn, flags) => logs(t, expected, 'keep-alive', `(scope) => {
+  const { Worker } = require('worker_threads')
+  scope.startNotifier = (index) => {
+    const source = 'const { array, index } = require("worker_threads").workerData; ' +
+      'while (Atomics.notify(array, index) === 0);'
+    new Worker(source, { eval: true, workerData: { array: scope.array, index }, execArgv: [] }).unref()
+  }
+  ;(${fn})(scope)
+}`, { flags })
 
 // The event loop.
 
-test('a wait with a timeout holds the process until it is over', async t => {
-  assert.deepStrictEqual(await run(t, "Atomics.waitAsync(array, 0, 0, 50).value.then((value) => { log.push(value, 'then') })"), ['timed-out', 'then'])
-})
+test('a wait with a timeout holds the process until it is over', t =>
+  run(t, ['timed-out', 'then'], ({ array, log }) => {
+    Atomics.waitAsync(array, 0, 0, 50).value.then((value) => { log.push(value, 'then') })
+  }))
 
-test('a wait without a timeout holds the process until it is notified', async t => {
-  const source = `
+test('a wait without a timeout holds the process until it is notified', t =>
+  run(t, ['ok'], ({ array, log, startNotifier }) => {
     Atomics.waitAsync(array, 0, 0).value.then((value) => { log.push(value) })
-    ${startNotifier(0)}`
-  assert.deepStrictEqual(await run(t, source), ['ok'])
-})
+    startNotifier(0)
+  }))
 
-test('the continuation of a settled wait may wait again', async t => {
-  const source = `
-    ;(async () => {
-      for (let i = 1; i <= 5; i++) log.push(await Atomics.waitAsync(array, 0, 0, 5 * i).value)
-    })()`
-  assert.deepStrictEqual(await run(t, source), Array(5).fill('timed-out'))
-})
+test('the continuation of a settled wait may wait again', t =>
+  run(t, Array(5).fill('timed-out'), async ({ array, log }) => {
+    for (let i = 1; i <= 5; i++) log.push(await Atomics.waitAsync(array, 0, 0, 5 * i).value)
+  }))
 
-test('a wait that is unref\'d lets the process end', async t => {
-  const source = `
+test('a wait that is unref\'d lets the process end', t =>
+  run(t, [true], ({ api, array, log }) => {
     const { value } = Atomics.waitAsync(array, 0, 0)
     value.then(() => { log.push('settled') })
-    log.push(api.unref(value))`
-  assert.deepStrictEqual(await run(t, source), [true])
-})
+    log.push(api.unref(value))
+  }))
 
-test('ref undoes unref, and both may be repeated', async t => {
-  const source = `
+test('ref undoes unref, and both may be repeated', t =>
+  run(t, [true, true, true, true, true, true, 'timed-out', false, false], ({ api: { ref, unref }, array, log }) => {
     const { value } = Atomics.waitAsync(array, 0, 0, 50)
-    value.then((value) => { log.push(value, api.ref(promise), api.unref(promise)) })
-    const promise = value
-    log.push(api.unref(value), api.unref(value), api.ref(value), api.ref(value), api.unref(value), api.ref(value))`
-  assert.deepStrictEqual(await run(t, source), [true, true, true, true, true, true, 'timed-out', false, false])
-})
+    value.then((outcome) => { log.push(outcome, ref(value), unref(value)) })
+    for (const set of [unref, unref, ref, ref, unref, ref]) log.push(set(value))
+  }))
 
-test('of many waits, only those that are ref\'d hold the process', async t => {
-  const source = `
+test('of many waits, only those that are ref\'d hold the process', t =>
+  run(t, ['ok'], ({ api, array, log, startNotifier }) => {
     const waits = Array.from({ length: 1000 }, (_, i) => Atomics.waitAsync(array, i & 15, 0).value)
     waits.forEach((wait, i) => { if (i !== 500) api.unref(wait) })
     waits[500].then((value) => { log.push(value) })
-    ${startNotifier(500 & 15)}`
-  assert.deepStrictEqual(await run(t, source), ['ok'])
-})
+    startNotifier(500 & 15)
+  }))
 
-test('a wait that is unref\'d and then settled leaves the count right', async t => {
-  const source = `
+test('a wait that is unref\'d and then settled leaves the count right', t =>
+  run(t, ['ok', 'timed-out'], ({ api, array, log }) => {
     const first = Atomics.waitAsync(array, 0, 0).value
     api.unref(first)
     Atomics.notify(array, 0)
     const second = Atomics.waitAsync(array, 0, 0, 50).value
-    first.then((value) => { log.push(value) })
-    second.then((value) => { log.push(value) })`
-  assert.deepStrictEqual(await run(t, source), ['ok', 'timed-out'])
-})
+    for (const wait of [first, second]) wait.then((value) => { log.push(value) })
+  }))
 
 test('a worker that only waits lives until it is notified', async t => {
   const array = words(2)
@@ -119,8 +111,8 @@ test('a worker with a pending wait can be terminated', async () => {
 
 test('a timer for each wait that holds the event loop, and none without such waits', {
   skip: (MAJOR < 16 || (MAJOR === 16 && MINOR < 14)) && 'this Node does not list what keeps it alive'
-}, async t => {
-  const source = `
+}, t =>
+  run(t, [0, 100, 99, 0], ({ api, array, log }) => {
     const count = () => { log.push(process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length) }
     count()
     const waits = Array.from({ length: 100 }, () => Atomics.waitAsync(array, 0, 0).value)
@@ -128,27 +120,15 @@ test('a timer for each wait that holds the event loop, and none without such wai
     api.unref(waits[0])
     count()
     Atomics.notify(array, 0)
-    Promise.all(waits).then(count)`
-  assert.deepStrictEqual(await run(t, source), [0, 100, 99, 0])
-})
+    Promise.all(waits).then(count)
+  }))
 
 // Which queue the waits are in.
 
-// (module (import "" "m" (memory 1 1 shared)) (func (export "notify") (result i32) i32.const 0 i32.const 9 memory.atomic.notify))
-const NOTIFYING_MODULE = new Uint8Array([
-  0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, // magic, version
-  1, 5, 1, 0x60, 0, 1, 0x7f, // type 0: () -> i32
-  2, 8, 1, 0, 1, 0x6d, 2, 3, 1, 1, // import "" "m": memory, shared, 1 to 1 pages
-  3, 2, 1, 0, // function 0 of type 0
-  7, 10, 1, 6, 0x6e, 0x6f, 0x74, 0x69, 0x66, 0x79, 0, 0, // export "notify"
-  10, 12, 1, 10, 0, 0x41, 0, 0x41, 9, 0xfe, 0, 2, 0, 0x0b // its body
-])
-
 test('memory.atomic.notify of WebAssembly wakes a wait', async () => {
-  const memory = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true })
-  const { exports: { notify } } = new WebAssembly.Instance(new WebAssembly.Module(NOTIFYING_MODULE), { '': { m: memory } })
+  const memory = wasm.newMemory()
   const { value } = Atomics.waitAsync(new Int32Array(memory.buffer), 0, 0)
-  assert.strictEqual(notify(), 1)
+  assert.strictEqual(wasm.instantiate(memory).notify(0, 9), 1)
   assert.strictEqual(await value, 'ok')
 })
 
@@ -164,17 +144,19 @@ test('its promises and blocked threads are in the same line', async () => {
   await end
 })
 
-test('the native library is not loaded', async t => {
-  const source = 'Atomics.waitAsync(array, 0, 0, 1); log.push(Object.keys(require.cache).filter((file) => file.endsWith(".node")), api.engine)'
-  assert.deepStrictEqual(await run(t, source), [[], 'host'])
-})
+test('the native library is not loaded', t =>
+  run(t, [[], 'host'], ({ api, array, log, require }) => {
+    Atomics.waitAsync(array, 0, 0, 1)
+    log.push(Object.keys(require.cache).filter((file) => file.endsWith('.node')), api.engine)
+  }))
 
 // Like the host's.
 
 test('the result and its promise are the host\'s own', async () => {
   const array = words()
   const [theirs, ours] = [host.waitAsync(array, 0, 0), Atomics.waitAsync(array, 0, 0)]
-  assert.deepStrictEqual(Object.getOwnPropertyDescriptors(Object.assign({}, ours, { value: 0 })), Object.getOwnPropertyDescriptors(Object.assign({}, theirs, { value: 0 })))
+  const shape = (result) => Object.getOwnPropertyDescriptors(Object.assign({}, result, { value: 0 }))
+  assert.deepStrictEqual(shape(ours), shape(theirs))
   assert.strictEqual(Object.getPrototypeOf(ours), Object.getPrototypeOf(theirs))
   assert.strictEqual(Object.getPrototypeOf(ours.value), Promise.prototype)
   assert.deepStrictEqual(Reflect.ownKeys(ours.value), [])
@@ -189,28 +171,24 @@ test('a result that is there at once is passed through', () => {
 })
 
 test('errors are the host\'s', () => {
-  const caught = (fn, args) => {
-    try {
-      fn(...args)
-      return 'nothing'
-    } catch (error) {
-      return [error.constructor, error.message]
-    }
-  }
-  for (const args of [[], [1], [new Int32Array(1), 0, 0], [words(), 1, 0], [words(), 0, Symbol()], [words(), 0, 0, Symbol()], [new Float64Array(new SharedArrayBuffer(8)), 0, 0]]) {
-    assert.deepStrictEqual(caught(Atomics.waitAsync, args), caught(host.waitAsync, args))
+  const wrong = [[], [1], [new Int32Array(1), 0, 0], [words(), 1, 0], [words(), 0, Symbol()], [words(), 0, 0, Symbol()]]
+  for (const args of wrong.concat([[new Float64Array(new SharedArrayBuffer(8)), 0, 0]])) {
+    const [kind, message] = outcomeOf(host.waitAsync, args)
+    assert.deepStrictEqual(outcomeOf(Atomics.waitAsync, args), [kind, message])
   }
 })
 
 test('arguments are coerced once, in the host\'s order', () => {
   const log = []
-  const argument = (name, value) => ({ valueOf () { log.push(name); return value } })
+  const argument = (name, value) => converted(value, () => { log.push(name) })
   Atomics.waitAsync(words(), argument('index', 0), argument('value', 1), argument('timeout', 0))
   assert.deepStrictEqual(log, ['index', 'value', 'timeout'])
 })
 
 test('its name, length and attributes are those of the host\'s function', () => {
-  const shape = (fn) => [fn.name, fn.length, 'prototype' in fn, Object.getPrototypeOf(fn), Object.getOwnPropertyNames(fn).sort()]
+  const shape = fn => [
+    fn.name, fn.length, 'prototype' in fn, Object.getPrototypeOf(fn), Object.getOwnPropertyNames(fn).sort()
+  ]
   assert.deepStrictEqual(shape(Atomics.waitAsync), shape(host.waitAsync))
   assert.throws(() => new Atomics.waitAsync(words(), 0, 1), TypeError) // eslint-disable-line new-cap
 })
@@ -220,7 +198,10 @@ test('promises of another realm are held as well', async () => {
   // The entry has reached it.
   assert.strictEqual(api.install({ target: context }), false)
   const array = words()
-  const { promise, theirs } = vm.runInContext('(array) => ({ promise: Atomics.waitAsync(array, 0, 0).value, theirs: Promise })', context)(array)
+  const { promise, theirs } = vm.runInContext(
+    '(array) => ({ promise: Atomics.waitAsync(array, 0, 0).value, theirs: Promise })',
+    context
+  )(array)
   assert.ok(promise instanceof theirs)
   assert.strictEqual(api.unref(promise), true)
   Atomics.notify(array, 0)
@@ -228,47 +209,36 @@ test('promises of another realm are held as well', async () => {
   assert.strictEqual(api.unref(promise), false)
 })
 
-test('code that has replaced Promise.prototype.then is not asked', async t => {
-  const source = `
+test('code that has replaced Promise.prototype.then is not asked', t =>
+  run(t, [0], ({ array, log }) => {
     const { then } = Promise.prototype
     let calls = 0
+    // eslint-disable-next-line no-extend-native
     Promise.prototype.then = function (...args) { calls++; return then.apply(this, args) }
-    const { value } = Atomics.waitAsync(array, 0, 0, 1)
-    log.push(calls)`
-  assert.deepStrictEqual(await run(t, source), [0])
-})
+    Atomics.waitAsync(array, 0, 0, 1)
+    log.push(calls)
+  }))
 
-test('a settled promise is not kept', async t => {
-  const source = `
+test('a settled promise is not kept', t =>
+  run(t, [true], async ({ array, log }) => {
     let collected = 0
-    const registry = new FinalizationRegistry(() => { collected++ })
-    ;(async () => {
-      for (let i = 0; i < 1000; i++) {
-        const { value } = Atomics.waitAsync(array, 0, 0)
-        registry.register(value)
-        Atomics.notify(array, 0)
-      }
-      for (let i = 0; i < 1000 && collected < 900; i++) {
-        gc()
-        await new Promise(setImmediate)
-      }
-      log.push(collected >= 900)
-    })()`
-  assert.deepStrictEqual(await run(t, source, ['--expose-gc']), [true])
-})
+    const registry = new global.FinalizationRegistry(() => { collected++ })
+    for (let i = 0; i < 1000; i++) {
+      const { value } = Atomics.waitAsync(array, 0, 0)
+      registry.register(value)
+      Atomics.notify(array, 0)
+    }
+    for (let i = 0; i < 1000 && collected < 900; i++) {
+      global.gc()
+      await new Promise(setImmediate)
+    }
+    log.push(collected >= 900)
+  }, ['--expose-gc']))
 
-test('uninstall gives the host\'s function back, and pending waits still hold', async t => {
-  const source = `
-    const { value } = Atomics.waitAsync(array, 0, 0, 50)
-    value.then((value) => { log.push(value) })
-    log.push(api.uninstall(), api.engine, Atomics.waitAsync[Symbol.for('atomics-waitasync')] === undefined)`
-  assert.deepStrictEqual(await run(t, source), [true, 'host', true, 'timed-out'])
-})
-
-test('without an install, the entry\'s own function holds as well', async t => {
-  const { code, stdout } = await runNode(t, ['-e', `
-    const api = require(${JSON.stringify(ENTRY)})
-    api.uninstall()
-    api.waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50).value.then(console.log)`])
-  assert.deepStrictEqual([code, stdout], [0, 'timed-out\n'])
-})
+test('uninstall gives the host\'s function back; pending waits still hold, and so does the entry\'s own function', t =>
+  run(t, [true, 'host', true, 'timed-out', 'timed-out'], ({ api, array, log }) => {
+    const hear = ({ value }) => { value.then((outcome) => { log.push(outcome) }) }
+    hear(Atomics.waitAsync(array, 0, 0, 50))
+    log.push(api.uninstall(), api.engine, Atomics.waitAsync[Symbol.for('atomics-waitasync')] === undefined)
+    hear(api.waitAsync(array, 0, 0, 100))
+  }))

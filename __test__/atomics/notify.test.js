@@ -6,9 +6,7 @@
 const assert = require('assert')
 const { test } = require('../harness')
 const { Atomics, api } = require('../subject')
-const { HAS_BIGINT64, now, randomFrom, startWorker, until, words } = require('../fixtures/queue-toolbox')
-
-const NO_BIGINT64 = HAS_BIGINT64 ? undefined : 'this Node has no BigInt64Array'
+const { NO_BIGINT64, now, randomFrom, startWorker, until, words } = require('../fixtures/queue-toolbox')
 
 /** Registers `count` promises on a word; `outcomes` gets what they settle to. */
 function lineUp (array, index, count, timeout) {
@@ -48,7 +46,10 @@ async function mixedLine (t, array, index, kinds) {
         log[Atomics.add(log, 0, 1) + 1] = number
       }, { array, index, log, number })
     }
-    await until(() => api.waiterCount(array, index) === number + 1, `waiter ${number} (${kinds[number]}) is in the line`)
+    await until(
+      () => api.waiterCount(array, index) === number + 1,
+      `waiter ${number} (${kinds[number]}) is in the line`
+    )
   }
   t.after(() => promiser.worker.postMessage(-1))
   return {
@@ -96,9 +97,10 @@ test('a notification from any thread keeps the order', async t => {
 test('how count is converted', async () => {
   const array = words(1)
   const cases = [
-    [undefined, 5], [Infinity, 5], [2 ** 53, 5], [2 ** 64, 5], [1e300, 5], [Number.MAX_VALUE, 5], ['Infinity', 5], [2 ** 32, 5], [2 ** 32 + 1, 5],
-    [5, 5], [6, 5], [4, 4], [4.999, 4], ['3', 3], [[2], 2], [true, 1], [1.9, 1], [{ valueOf: () => 2 }, 2],
-    [0, 0], [-0, 0], [0.9, 0], [-0.9, 0], [-1, 0], [-Infinity, 0], [-(2 ** 53), 0], [NaN, 0], [null, 0], ['', 0], ['x', 0], [false, 0], [[], 0], [{}, 0]
+    [undefined, 5], [Infinity, 5], [2 ** 53, 5], [2 ** 64, 5], [1e300, 5], [Number.MAX_VALUE, 5], ['Infinity', 5],
+    [2 ** 32, 5], [2 ** 32 + 1, 5], [5, 5], [6, 5], [4, 4], [4.999, 4], ['3', 3], [[2], 2], [true, 1], [1.9, 1],
+    [{ valueOf: () => 2 }, 2], [0, 0], [-0, 0], [0.9, 0], [-0.9, 0], [-1, 0], [-Infinity, 0], [-(2 ** 53), 0], [NaN, 0],
+    [null, 0], ['', 0], ['x', 0], [false, 0], [[], 0], [{}, 0]
   ]
   for (const [count, expected] of cases) {
     const { all } = lineUp(array, 0, 5)
@@ -137,7 +139,10 @@ test('a notification reaches its own word among thousands only', async () => {
     assert.strictEqual(Atomics.notify(array, index, 2), 1)
     await promises[index]
   }
-  assert.deepStrictEqual(settled.map((is, index) => is ? index : -1).filter(index => index >= 0), first.sort((a, b) => a - b))
+  assert.deepStrictEqual(
+    settled.map((is, index) => (is ? index : -1)).filter(index => index >= 0),
+    first.sort((a, b) => a - b)
+  )
   for (const index of order) assert.strictEqual(Atomics.notify(array, index), 1)
   await Promise.all(promises)
 })

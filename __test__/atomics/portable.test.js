@@ -1,8 +1,8 @@
 'use strict'
 // subjects: none
 
-// The switch that takes the code for processors whose atomic operations are no full fences. The tests of locks and of the queue run
-// with it by `ATOMICS_WAITASYNC_PORTABLE=1 npm test`.
+// The switch that takes the code for processors whose atomic operations are no full fences. The tests of locks and of
+// the queue run with it by `ATOMICS_WAITASYNC_PORTABLE=1 npm test`.
 
 const assert = require('assert')
 const path = require('path')
@@ -32,5 +32,8 @@ test('the switch turns plain reads off, where there are any, and nothing else', 
   const expected = { locked: false, notified: [1, 0] }
   const x86 = ['x64', 'ia32'].includes(process.arch)
   assert.deepStrictEqual(await run(t, { ATOMICS_WAITASYNC_PORTABLE: '1' }), Object.assign({ FENCED: false }, expected))
-  assert.deepStrictEqual(await run(t, { ATOMICS_WAITASYNC_PORTABLE: undefined }), Object.assign({ FENCED: x86 }, expected))
+  assert.deepStrictEqual(
+    await run(t, { ATOMICS_WAITASYNC_PORTABLE: undefined }),
+    Object.assign({ FENCED: x86 }, expected)
+  )
 })

@@ -1,7 +1,7 @@
 'use strict'
 
-// Blocked threads and promises, timeouts, notifications of any number and terminated threads at the same time. In the end, the waiters
-// that notify counted are those that were woken.
+// Blocked threads and promises, timeouts, notifications of any number and terminated threads at the same time. In the
+// end, the waiters that notify counted are those that were woken.
 //
 // Every program is made from a seed, which it prints; SEED=n repeats it as far as threads can be repeated.
 
@@ -18,7 +18,8 @@ const LENGTH = WORDS + 8
 const [WOKEN, OK, TIMED_OUT, NOT_EQUAL, OVER] = [0, 1, 2, 3, 4].map(each => WORDS + each)
 
 /**
- * Waits, blocking or not, and notifies, until it is over; adds all outcomes to counters in shared memory, which survive the thread.
+ * Waits, blocking or not, and notifies, until it is over; adds all outcomes to counters in shared memory, which survive
+ * the thread.
  */
 const participant = async ({ Atomics, now, randomFrom, data: { array, seed, notifies, tally, WORDS, isMain } }) => {
   const [WOKEN, OK, TIMED_OUT, NOT_EQUAL, OVER] = [0, 1, 2, 3, 4].map(each => WORDS + each)
@@ -64,6 +65,20 @@ const participant = async ({ Atomics, now, randomFrom, data: { array, seed, noti
   await Promise.all(pending)
 }
 
+/** Starts so many threads, and this one as another participant. `tally` is that of those that live. */
+function start (t, count, seed) {
+  console.log(`# seed ${seed}`)
+  const array = words(LENGTH)
+  const tally = words(2)
+  const random = randomFrom(seed)
+  const dataOf = (more) => {
+    return Object.assign({ array, tally, seed: Math.floor(2 ** 31 * random()), notifies: true, WORDS }, more)
+  }
+  const threads = Array.from({ length: count }, () => startWorker(t, participant, dataOf()))
+  const main = participant({ Atomics, now, randomFrom, data: dataOf({ isMain: true }) })
+  return { array, tally, threads, main, random, dataOf }
+}
+
 function sums (array) {
   return { woken: array[WOKEN], ok: array[OK], timedOut: array[TIMED_OUT], notEqual: array[NOT_EQUAL] }
 }
@@ -79,13 +94,7 @@ async function clear (array, finished) {
 }
 
 test('notify wakes as many waiters as it says: threads, promises and timeouts', { timeout: 60000 }, async t => {
-  console.log(`# seed ${seed}`)
-  const array = words(LENGTH)
-  const tally = words(2)
-  const random = randomFrom(seed)
-  const dataOf = (more) => Object.assign({ array, tally, seed: Math.floor(2 ** 31 * random()), notifies: true, WORDS }, more)
-  const threads = [1, 2, 3].map(() => startWorker(t, participant, dataOf()))
-  const main = participant({ Atomics, now, randomFrom, data: dataOf({ isMain: true }) })
+  const { array, tally, threads, main } = start(t, 3, seed)
   const finished = Promise.all([main].concat(threads.map(thread => thread.done())))
   await sleep(1200)
   await until(() => array[OK] > 100 && array[TIMED_OUT] > 100, 'it is a stress')
@@ -100,15 +109,10 @@ test('notify wakes as many waiters as it says: threads, promises and timeouts', 
 })
 
 test('notify wakes as many waiters as it says: threads that are terminated, too', { timeout: 60000 }, async t => {
-  console.log(`# seed ${seed}`)
-  const array = words(LENGTH)
-  const tally = words(2) // of those that live
-  const random = randomFrom(seed + 1)
-  const dataOf = (more) => Object.assign({ array, tally, seed: Math.floor(2 ** 31 * random()), notifies: true, WORDS }, more)
-  const threads = [1, 2].map(() => startWorker(t, participant, dataOf()))
-  const main = participant({ Atomics, now, randomFrom, data: dataOf({ isMain: true }) })
+  const { array, tally, threads, main, random, dataOf } = start(t, 2, seed + 1)
 
-  // They only wait, so that no notification is lost to the count with a thread that dies between notifying and counting.
+  // They only wait, so that no notification is lost to the count with a thread that dies between notifying and
+  // counting.
   const dead = []
   const deadline = now() + 1500
   while (now() < deadline) {
@@ -128,7 +132,8 @@ test('notify wakes as many waiters as it says: threads that are terminated, too'
   const { woken, ok } = sums(array)
   assert.strictEqual(tally[0], tally[1], `seed ${seed}`)
   assert.ok(woken >= ok, `seed ${seed}: ${ok} were woken, but notify counted ${woken}`)
-  assert.ok(woken - ok <= open, `seed ${seed}: notify counted ${woken}, but ${ok} were woken, and only ${open} can have died before they noticed`)
+  const missing = `notify counted ${woken}, but ${ok} were woken, and only ${open} can have died before they noticed`
+  assert.ok(woken - ok <= open, `seed ${seed}: ${missing}`)
   for (let index = 0; index < WORDS; index++) assert.strictEqual(api.waiterCount(array, index), 0)
 })
 
@@ -137,11 +142,11 @@ test('a thread that dies while no thread notifies takes no notification along', 
   const random = randomFrom(seed + 2)
   for (let round = 0; round < 8; round++) {
     const array = words(LENGTH)
-    const [victim, other] = [random, random].map(() => startWorker(t, ({ Atomics, data: { array, seed, WORDS }, randomFrom }) => {
+    const [victim, other] = [0, 1].map(() => startWorker(t, ({ Atomics, data: { array, seed, WORDS }, randomFrom }) => {
       const random = randomFrom(seed)
-      for (let n = 0; n < 200; n++) {
-        Atomics.waitAsync(array, Math.floor(WORDS * random()), 0).value.then(() => Atomics.add(array, WORDS + 1, 1))
-      }
+      const pick = () => Math.floor(WORDS * random())
+      for (let n = 0; n < 200; n++)
+        Atomics.waitAsync(array, pick(), 0).value.then(() => Atomics.add(array, WORDS + 1, 1))
     }, { array, seed: Math.floor(2 ** 31 * random()), WORDS }))
     await Promise.all([victim.done(), other.done()])
     let mine = 0
@@ -167,7 +172,8 @@ test('a lock made of wait, waitAsync and notify excludes, and serves every waite
     for (let n = 0; n < TIMES; n++) {
       let state = Atomics.compareExchange(array, 0, 0, 1)
       while (state !== 0) {
-        if (state === 2 || Atomics.compareExchange(array, 0, 1, 2) !== 0) Atomics.wait(array, 0, 2, n % 7 === 0 ? 0.05 : undefined)
+        if (state === 2 || Atomics.compareExchange(array, 0, 1, 2) !== 0)
+          Atomics.wait(array, 0, 2, n % 7 === 0 ? 0.05 : undefined)
         state = Atomics.compareExchange(array, 0, 0, 2)
       }
       array[1] = array[1] + 1 // not atomically: only the lock keeps this right

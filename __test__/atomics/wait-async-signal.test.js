@@ -8,20 +8,16 @@
 const assert = require('assert')
 const { test } = require('../harness')
 const { Atomics, api } = require('../subject')
+const { converted, outcomeOf } = require('../fixtures/odd-calls')
 const { TinyController, rejection } = require('../fixtures/lock-toolbox')
-const { HAS_BIGINT64, busy, runChild, startWorker, until, words } = require('../fixtures/queue-toolbox')
+const { NO_BIGINT64, busy, prints, startWorker, until, words } = require('../fixtures/queue-toolbox')
 
 const { notify, waitAsync, waiterCount } = api
-const NO_BIGINT64 = HAS_BIGINT64 ? undefined : 'this Node has no BigInt64Array'
-const hasController = typeof AbortController === 'function'
+const here = { skip: typeof AbortController !== 'function' && 'no AbortController here' }
 const turn = () => new Promise(resolve => setImmediate(resolve))
 
-/** What a promise has come to so far: `'ok'`, `'rejected with …'`, or undefined. */
-function watch ({ value }) {
-  const seen = { outcome: undefined }
-  value.then(outcome => { seen.outcome = outcome }, reason => { seen.outcome = `rejected with ${reason}` })
-  return seen
-}
+/** A wait with a signal; gives its promise. */
+const waitWith = ({ signal }, array, timeout) => waitAsync(array, 0, 0, timeout, { signal }).value
 
 // ——— what ends it ———
 
@@ -40,7 +36,7 @@ test('an abort takes the waiter out of the line at once, and rejects with the re
   assert.strictEqual(await rejection(result.value), reason)
 })
 
-test('an AbortController of Node: its reason, or an AbortError where it has none', { skip: !hasController && 'no AbortController here' }, async () => {
+test('an AbortController of Node: its reason, or an AbortError where it has none', here, async () => {
   const array = words(1)
   const controller = new AbortController()
   const { value } = waitAsync(array, 0, 0, 60000, { signal: controller.signal })
@@ -50,38 +46,43 @@ test('an AbortController of Node: its reason, or an AbortError where it has none
   if (controller.signal.reason !== undefined) assert.strictEqual(error, controller.signal.reason)
 })
 
-test('an AbortSignal whose methods are patched: those are called, and what removeEventListener throws reaches no wait', { skip: !hasController && 'no AbortController here' }, async t => {
-  const patched = { addEventListener: 0, removeEventListener: 0 }
-  const { addEventListener } = AbortSignal.prototype
-  const define = (key, value) => Object.defineProperty(AbortSignal.prototype, key, { configurable: true, writable: true, value })
-  define('addEventListener', function () {
-    patched.addEventListener++
-    return addEventListener.apply(this, arguments)
-  })
-  define('removeEventListener', () => {
-    patched.removeEventListener++
-    throw new Error('patched')
-  })
-  t.after(() => {
-    delete AbortSignal.prototype.addEventListener
-    delete AbortSignal.prototype.removeEventListener
-  })
-  const array = words(1)
-  const controller = new AbortController()
-  const { signal } = controller
-  const first = waitAsync(array, 0, 0, undefined, { signal })
-  assert.strictEqual(notify(array, 0), 1)
-  assert.strictEqual(await first.value, 'ok')
-  const second = waitAsync(array, 0, 0, undefined, { signal })
-  controller.abort()
-  assert.strictEqual((await rejection(second.value)).name, 'AbortError')
-  assert.ok(patched.addEventListener > 0 && patched.removeEventListener > 0)
-})
+test(
+  'an AbortSignal whose methods are patched: those are called, and what removeEventListener throws reaches no wait',
+  here,
+  async t => {
+    const patched = { addEventListener: 0, removeEventListener: 0 }
+    const { addEventListener } = AbortSignal.prototype
+    const define = (key, value) =>
+      Object.defineProperty(AbortSignal.prototype, key, { configurable: true, writable: true, value })
+    define('addEventListener', function () {
+      patched.addEventListener++
+      return addEventListener.apply(this, arguments)
+    })
+    define('removeEventListener', () => {
+      patched.removeEventListener++
+      throw new Error('patched')
+    })
+    t.after(() => {
+      delete AbortSignal.prototype.addEventListener
+      delete AbortSignal.prototype.removeEventListener
+    })
+    const array = words(1)
+    const controller = new AbortController()
+    const { signal } = controller
+    const first = waitAsync(array, 0, 0, undefined, { signal })
+    assert.strictEqual(notify(array, 0), 1)
+    assert.strictEqual(await first.value, 'ok')
+    const second = waitAsync(array, 0, 0, undefined, { signal })
+    controller.abort()
+    assert.strictEqual((await rejection(second.value)).name, 'AbortError')
+    assert.ok(patched.addEventListener > 0 && patched.removeEventListener > 0)
+  }
+)
 
 test('a signal without a reason: an AbortError', async () => {
   const array = words(1)
   const controller = new TinyController()
-  const { value } = waitAsync(array, 0, 0, undefined, { signal: controller.signal })
+  const value = waitWith(controller, array)
   controller.abort()
   const aborted = waitAsync(array, 0, 0, undefined, { signal: controller.signal })
   for (const error of [await rejection(value), await rejection(aborted.value)]) {
@@ -124,7 +125,7 @@ test('in one job, the first of an abort and a notification counts', async () => 
   const array = words(1)
   for (const order of ['abort', 'notify']) {
     const controller = new TinyController({ reason: 'aborted' })
-    const { value } = waitAsync(array, 0, 0, undefined, { signal: controller.signal })
+    const value = waitWith(controller, array)
     const behind = waitAsync(array, 0, 0).value
     if (order === 'abort') controller.abort()
     assert.strictEqual(notify(array, 0, 1), 1)
@@ -139,7 +140,7 @@ test('in one job, the first of an abort and a notification counts', async () => 
   }
 })
 
-test('an abort after another thread has notified comes too late, although this thread has not heard of it yet', async t => {
+test('an abort after another thread has notified comes too late, even before that is heard of', async t => {
   const array = words(3)
   const other = startWorker(t, ({ Atomics, data }) => {
     Atomics.store(data, 1, 1)
@@ -150,7 +151,7 @@ test('an abort after another thread has notified comes too late, although this t
   }, array)
   await until(() => Atomics.load(array, 1) === 1, 'the other thread runs')
   const controller = new TinyController()
-  const { value } = waitAsync(array, 0, 0, undefined, { signal: controller.signal })
+  const value = waitWith(controller, array)
   Atomics.store(array, 2, 1)
   while (Atomics.load(array, 1) !== 2);
   controller.abort()
@@ -163,7 +164,7 @@ test('what is settled in one batch, and aborted by the first of them, stays sett
   const controller = new TinyController({ reason: 'aborted' })
   const seen = []
   for (let n = 0; n < 20; n++) {
-    const { value } = waitAsync(array, 0, 0, undefined, { signal: controller.signal })
+    const value = waitWith(controller, array)
     value.then(outcome => {
       seen.push(outcome)
       controller.abort()
@@ -178,48 +179,54 @@ test('what is settled in one batch, and aborted by the first of them, stays sett
 test('an overdue wait of a busy thread that is aborted has one outcome, and takes no notification', async () => {
   const array = words(1)
   const controller = new TinyController({ reason: 'aborted' })
-  const wait = waitAsync(array, 0, 0, 1, { signal: controller.signal })
+  const aborted = rejection(waitWith(controller, array, 1))
   const behind = waitAsync(array, 0, 0)
-  const seen = watch(wait)
   busy(20)
   controller.abort()
   assert.strictEqual(notify(array, 0, 1), 1)
   assert.strictEqual(await behind.value, 'ok')
-  await turn()
-  assert.strictEqual(seen.outcome, 'rejected with aborted')
+  assert.strictEqual(await aborted, 'aborted')
   assert.strictEqual(waiterCount(array, 0), 0)
 })
 
-test('aborts against notifications and timeouts of another thread: each wait has one outcome, and no notification is lost', { timeout: 60000 }, async t => {
-  const array = words(3)
-  const other = startWorker(t, ({ Atomics, data }) => {
-    let woken = 0
-    Atomics.store(data, 2, 1)
-    while (Atomics.load(data, 1) === 0) {
-      for (let spins = 0; spins < 300; spins++);
-      woken += Atomics.notify(data, 0, 1)
+test(
+  'aborts against notifications and timeouts of another thread: each wait has one outcome, and no notification is lost',
+  { timeout: 60000 },
+  async t => {
+    const array = words(3)
+    const other = startWorker(
+      t,
+      ({ Atomics, data }) => {
+        let woken = 0
+        Atomics.store(data, 2, 1)
+        while (Atomics.load(data, 1) === 0) {
+          for (let spins = 0; spins < 300; spins++);
+          woken += Atomics.notify(data, 0, 1)
+        }
+        return woken + Atomics.notify(data, 0)
+      },
+      array
+    )
+    await until(() => Atomics.load(array, 2) === 1, 'the other thread runs')
+    const counts = { ok: 0, 'timed-out': 0, aborted: 0 }
+    let rounds = 0
+    for (; rounds < 200 || counts.ok === 0 || counts.aborted === 0; rounds++) {
+      const controller = new TinyController({ reason: 'aborted' })
+      const waits = Array.from({ length: 50 }, (_, n) => {
+        const { value } = waitAsync(array, 0, 0, n % 5 === 0 ? 0.2 : undefined, { signal: controller.signal })
+        return value.catch(reason => reason)
+      })
+      if (rounds % 3 === 0) await turn()
+      controller.abort()
+      assert.ok(controller.listeners.size <= 1)
+      for (const outcome of await Promise.all(waits)) counts[outcome]++
     }
-    return woken + Atomics.notify(data, 0)
-  }, array)
-  await until(() => Atomics.load(array, 2) === 1, 'the other thread runs')
-  const counts = { ok: 0, 'timed-out': 0, aborted: 0 }
-  let rounds = 0
-  for (; rounds < 200 || counts.ok === 0 || counts.aborted === 0; rounds++) {
-    const controller = new TinyController({ reason: 'aborted' })
-    const waits = Array.from({ length: 50 }, (_, n) => {
-      const { value } = waitAsync(array, 0, 0, n % 5 === 0 ? 0.2 : undefined, { signal: controller.signal })
-      return value.catch(reason => reason)
-    })
-    if (rounds % 3 === 0) await turn()
-    controller.abort()
-    assert.ok(controller.listeners.size <= 1)
-    for (const outcome of await Promise.all(waits)) counts[outcome]++
+    Atomics.store(array, 1, 1)
+    assert.strictEqual(await other.done(), counts.ok)
+    assert.strictEqual(counts.ok + counts['timed-out'] + counts.aborted, 50 * rounds)
+    assert.strictEqual(waiterCount(array, 0), 0)
   }
-  Atomics.store(array, 1, 1)
-  assert.strictEqual(await other.done(), counts.ok)
-  assert.strictEqual(counts.ok + counts['timed-out'] + counts.aborted, 50 * rounds)
-  assert.strictEqual(waiterCount(array, 0), 0)
-})
+)
 
 // ——— what begins no wait ———
 
@@ -233,10 +240,18 @@ test('a signal that is aborted already: a promise that is rejected, and no waite
   assert.strictEqual(await rejection(result.value), 'aborted')
 })
 
-test('another value, and a timeout of 0, come before an aborted signal: without a wait there is nothing to cancel', () => {
+test('another value, and a timeout of 0, come before an aborted signal: there is no wait to cancel', () => {
   const array = words(1)
   const asked = []
-  const signal = { get aborted () { asked.push('aborted'); return true }, addEventListener () { asked.push('addEventListener') } }
+  const signal = {
+    get aborted () {
+      asked.push('aborted')
+      return true
+    },
+    addEventListener () {
+      asked.push('addEventListener')
+    }
+  }
   assert.deepStrictEqual(waitAsync(array, 0, 1, undefined, { signal }), { async: false, value: 'not-equal' })
   assert.deepStrictEqual(waitAsync(array, 0, 0, 0, { signal }), { async: false, value: 'timed-out' })
   assert.deepStrictEqual(waitAsync(array, 0, 0, -1, { signal }), { async: false, value: 'timed-out' })
@@ -266,19 +281,15 @@ test('a BigInt64Array', { skip: NO_BIGINT64 }, async () => {
 test('wrong arguments are the same errors as without a signal, and come before those of the options', () => {
   const array = words(2)
   const log = []
-  const argument = (name, value) => ({ valueOf () { log.push(name); return value } })
+  const argument = (name, value) => converted(value, () => { log.push(name) })
   const options = { get signal () { log.push('signal'); return undefined } }
-  const wrong = [['x', 0, 0], [new Uint8Array(4), 0, 0], [new Int32Array(2), 0, 0], [array, -1, 0], [array, 2, 0], [array, 0, Symbol('s')], [array, 0, 0, Symbol('s')]]
-  for (const [ia, index, value, timeout] of wrong) {
-    const caught = [{ signal: 1 }, undefined].map(given => {
-      try {
-        return waitAsync(ia, index, value, timeout, given)
-      } catch (error) {
-        return [error.constructor, error.message]
-      }
-    })
-    assert.deepStrictEqual(caught[0], caught[1])
-    assert.strictEqual(caught[0].length, 2)
+  const wrong = [['x', 0, 0], [new Uint8Array(4), 0, 0], [new Int32Array(2), 0, 0], [array, -1, 0], [array, 2, 0]]
+  for (const args of wrong.concat([[array, 0, Symbol('s')], [array, 0, 0, Symbol('s')]])) {
+    const [given, plain] = [{ signal: 1 }, undefined].map(fifth =>
+      outcomeOf(waitAsync, Object.assign([], args, { 4: fifth }))
+    )
+    assert.deepStrictEqual(given, plain)
+    assert.strictEqual(given.length, 2)
   }
   waitAsync(array, argument('index', 0), argument('value', 1), argument('timeout', 5), options)
   assert.deepStrictEqual(log, ['index', 'value', 'timeout', 'signal'])
@@ -292,14 +303,21 @@ test('wrong options are thrown, with the texts of the locks, also where there wo
     [() => {}, 'options must be an object, not a function'],
     [{ timeout: 5 }, 'options may have signal, not "timeout"'],
     [{ signals: 5 }, 'options may have signal, not "signals"'],
-    ...[null, 1, {}, { aborted: false }, { addEventListener () {} }].map(signal => [
+    ...[
+      [null, 'null'],
+      [1, 'the number 1'],
+      ...[{}, { aborted: false }, { addEventListener () {} }].map(each => [each, 'an object'])
+    ].map(([signal, what]) => [
       { signal },
-      `signal must be an AbortSignal (an object with aborted and addEventListener), not ${signal === null ? 'null' : signal === 1 ? 'the number 1' : 'an object'}`
+      `signal must be an AbortSignal (an object with aborted and addEventListener), not ${what}`
     ])
   ]
   for (const [options, text] of texts) {
     for (const value of [0, 1]) {
-      assert.throws(() => waitAsync(array, 0, value, undefined, options), error => error instanceof TypeError && error.message === `waitAsync: ${text}`)
+      assert.throws(() => waitAsync(array, 0, value, undefined, options), {
+        name: 'TypeError',
+        message: `waitAsync: ${text}`
+      })
     }
   }
   assert.strictEqual(waiterCount(array, 0), 0)
@@ -307,7 +325,9 @@ test('wrong options are thrown, with the texts of the locks, also where there wo
 
 test('options without a signal change nothing', async () => {
   const array = words(1)
-  const results = [undefined, {}, { signal: undefined }, Object.create(null)].map(options => waitAsync(array, 0, 0, undefined, options))
+  const results = [undefined, {}, { signal: undefined }, Object.create(null)].map(options =>
+    waitAsync(array, 0, 0, undefined, options)
+  )
   assert.strictEqual(notify(array, 0), 4)
   for (const { value } of results) assert.strictEqual(await value, 'ok')
 })
@@ -318,7 +338,9 @@ test('the installed function ignores a fifth argument, and both have the length 
   assert.deepStrictEqual([waitAsync.length, Atomics.waitAsync.length, waitAsync.name], [4, 4, 'waitAsync'])
   const controller = new TinyController()
   const hostile = new Proxy({}, { get () { assert.fail('it was read') }, ownKeys () { assert.fail('it was read') } })
-  const waits = [{ signal: controller.signal }, null, 5, hostile].map(fifth => Atomics.waitAsync(array, 0, 0, undefined, fifth).value)
+  const waits = [{ signal: controller.signal }, null, 5, hostile].map(
+    fifth => Atomics.waitAsync(array, 0, 0, undefined, fifth).value
+  )
   assert.strictEqual(controller.listeners.size, 0)
   controller.abort()
   waits.push(Atomics.waitAsync(array, 0, 0, undefined, { signal: controller.signal }).value)
@@ -342,7 +364,14 @@ test('a signal that throws: the call throws that, and no wait begins', () => {
 
 test('a signal that aborts while it gets its listener', async () => {
   const array = words(1)
-  const signal = { aborted: false, reason: 'at once', addEventListener (_, listener) { this.aborted = true; listener() } }
+  const signal = {
+    aborted: false,
+    reason: 'at once',
+    addEventListener (_, listener) {
+      this.aborted = true
+      listener()
+    }
+  }
   const { async, value } = waitAsync(array, 0, 0, undefined, { signal })
   assert.deepStrictEqual([async, waiterCount(array, 0)], [true, 0])
   assert.strictEqual(await rejection(value), 'at once')
@@ -355,16 +384,20 @@ test('a reason whose getter waits and notifies: each wait has one outcome', asyn
   const rest = []
   Object.defineProperty(controller.signal, 'reason', {
     get () {
-      rest.push(rejection(waitAsync(array, 0, 0, undefined, { signal: inner.signal }).value))
+      rest.push(rejection(waitWith(inner, array)))
       if (rest.length === 2) notify(array, 0, 1)
       return 'aborted'
     }
   })
-  const waits = [1, 2, 3].map(() => waitAsync(array, 0, 0, undefined, { signal: controller.signal }).value)
+  const waits = [1, 2, 3].map(() => waitWith(controller, array))
   controller.abort()
   inner.abort()
   // The second was still in the line when its reason was read: the notification was its own.
-  assert.deepStrictEqual(await Promise.all(waits.map(wait => wait.catch(reason => reason))), ['aborted', 'ok', 'aborted'])
+  assert.deepStrictEqual(await Promise.all(waits.map(wait => wait.catch(reason => reason))), [
+    'aborted',
+    'ok',
+    'aborted'
+  ])
   assert.deepStrictEqual(await Promise.all(rest), ['inner', 'inner', 'inner'])
   assert.strictEqual(waiterCount(array, 0), 0)
 })
@@ -402,7 +435,7 @@ test('10 000 waits on one signal have one listener, which goes with the last of 
 test('ref and unref know it while it is pending', async () => {
   const array = words(1)
   const controller = new TinyController()
-  const { value } = waitAsync(array, 0, 0, undefined, { signal: controller.signal })
+  const value = waitWith(controller, array)
   assert.deepStrictEqual([api.unref(value), api.unref(value), api.ref(value)], [true, true, true])
   controller.abort()
   assert.deepStrictEqual([api.unref(value), api.ref(value)], [false, false])
@@ -414,42 +447,35 @@ test('ref and unref know it while it is pending', async () => {
   assert.strictEqual(api.ref(notified), false)
 })
 
-/** The lines of a process that runs `fn`, which is said to end well. */
-async function linesOf (t, fn) {
-  const { code, signal, lines, stderr } = await runChild(t, fn)
-  assert.deepStrictEqual([code, signal, stderr], [0, null, ''])
-  return lines
-}
-
-test('with a timeout it holds the event loop, unless it is unref\'d', async t => {
-  assert.deepStrictEqual(await linesOf(t, ({ api, say, words }) => {
+test('with a timeout it holds the event loop, unless it is unref\'d', t =>
+  prints(t, ['timed-out', 'end'], ({ api, say, words }) => {
     const signal = { aborted: false, addEventListener () {} }
     const array = words(1)
     api.waitAsync(array, 0, 0, 100, { signal }).value.then(say)
     api.unref(api.waitAsync(array, 0, 0, 60000, { signal }).value)
     process.on('exit', () => say('end'))
-  }), ['timed-out', 'end'])
-})
+  }))
 
-test('without a timeout it holds the event loop as long as another thread may notify it, and an aborted one does not', async t => {
-  const run = (t, aborts) => linesOf(t, `async ({ api, say, startWorker, until, words }) => {
-    const array = words(2)
-    const other = startWorker(async ({ Atomics, data, sleep }) => {
-      Atomics.store(data, 1, 1)
-      if (${aborts}) await new Promise(resolve => setTimeout(resolve, 60000))
-      await sleep(150)
-      while (Atomics.notify(data, 0) === 0) await sleep(1)
-    }, array)
-    await until(() => array[1] === 1)
-    other.worker.unref()
-    const signal = { aborted: false, addEventListener (_, listener) { this.listener = listener } }
-    api.waitAsync(array, 0, 0, undefined, { signal }).value.then(say, ({ name }) => say(name))
-    if (${aborts}) setImmediate(() => signal.listener())
-    process.on('exit', () => say('end'))
-  }`)
-  assert.deepStrictEqual(await run(t, false), ['ok', 'end'])
-  assert.deepStrictEqual(await run(t, true), ['AbortError', 'end'])
-})
+for (const [aborts, outcome] of [[false, 'ok'], [true, 'AbortError']]) {
+  const title = aborts
+    ? 'an aborted one does not hold the event loop'
+    : 'without a timeout it holds the event loop as long as another thread may notify it'
+  test(title, t =>
+    prints(t, [outcome, 'end'], async ({ api, data: aborts, say, startWorker, until, words }) => {
+      const array = words(2)
+      const other = startWorker(async ({ Atomics, data: { aborts, array }, sleep }) => {
+        Atomics.store(array, 1, 1)
+        await sleep(aborts ? 60000 : 150)
+        while (Atomics.notify(array, 0) === 0) await sleep(1)
+      }, { aborts, array })
+      await until(() => array[1] === 1)
+      other.worker.unref()
+      const signal = { aborted: false, addEventListener (_, listener) { this.listener = listener } }
+      api.waitAsync(array, 0, 0, undefined, { signal }).value.then(say, ({ name }) => say(name))
+      if (aborts) setImmediate(() => signal.listener())
+      process.on('exit', () => say('end'))
+    }, aborts))
+}
 
 test('it is gone when its worker is terminated, and the next one gets the notification', async t => {
   const array = words(1)
@@ -469,7 +495,7 @@ test('it is gone when its worker is terminated, and the next one gets the notifi
 test('a snapshot has it, with its time', async () => {
   const array = words(1)
   const controller = new TinyController()
-  const { value } = waitAsync(array, 0, 0, undefined, { signal: controller.signal })
+  const value = waitWith(controller, array)
   busy(2)
   const [entry, ...rest] = api.snapshot().waiting
   assert.deepStrictEqual([rest, entry.kind, entry.blocked], [[], 'wait', false])

@@ -11,31 +11,18 @@ const { load } = require('../../lib/agent/binding')
 const { test } = require('../harness')
 const { api } = require('../subject')
 const { TinyController, rejection } = require('../fixtures/lock-toolbox')
-const { runChild, sleep } = require('../fixtures/queue-toolbox')
+const { hold, holding, testLocks: testNames } = require('../fixtures/named-locks')
+const { atTheEndOfTheStack, converted } = require('../fixtures/odd-calls')
+const { prints, runChild, sleep } = require('../fixtures/queue-toolbox')
 
 const { Lock, LockManager, locks } = api
 const binding = load()
 
-/** A test after which no name may be left behind. */
-function testLocks (name, fn) {
-  test(name, async t => {
-    await fn(t)
-    assert.deepStrictEqual(await locks.query(), { held: [], pending: [] })
-    assert.strictEqual(binding.nameCount(), 0)
-  })
-}
-
-/** A request that holds until `release(value)`; `promise` is that of `request`, `granted` resolves with the Lock. */
-function hold (name, options = {}) {
-  const held = {}
-  held.granted = new Promise(resolve => {
-    held.promise = locks.request(name, options, (lock) => {
-      resolve(lock)
-      return new Promise((resolve, reject) => Object.assign(held, { release: resolve, fail: reject }))
-    })
-  })
-  return held
-}
+/** A test after which no name may be left behind; at once, in one thread. */
+const testLocks = (title, fn) => testNames(title, async t => {
+  await fn(t)
+  assert.strictEqual(binding.nameCount(), 0)
+})
 
 const isTypeError = (text) => (error) => error instanceof TypeError && error.message.includes(text)
 
@@ -64,12 +51,13 @@ test('LockManager and Lock have the shape that WebIDL gives them', async () => {
   assert.deepStrictEqual(shape(LockManager.prototype, 'requestSync'), method('requestSync', 2))
   assert.deepStrictEqual(shape(LockManager.prototype, 'query'), method('query', 0))
   for (const name of ['name', 'mode', 'ownerDied']) {
-    assert.deepStrictEqual(shape(Lock.prototype, name), { getter: 'get ' + name, set: undefined, enumerable: true, configurable: true })
+    const getter = { getter: 'get ' + name, set: undefined, enumerable: true, configurable: true }
+    assert.deepStrictEqual(shape(Lock.prototype, name), getter)
   }
   for (const Class of [Lock, LockManager]) {
     assert.strictEqual(Class.length, 0)
-    assert.deepStrictEqual(Object.getOwnPropertyDescriptor(Class.prototype, Symbol.toStringTag),
-      { value: Class.name, enumerable: false, configurable: true, writable: false })
+    const tag = { value: Class.name, enumerable: false, configurable: true, writable: false }
+    assert.deepStrictEqual(Object.getOwnPropertyDescriptor(Class.prototype, Symbol.toStringTag), tag)
     assert.throws(() => new Class(), isTypeError('illegal constructor'))
   }
   assert.ok(locks instanceof LockManager)
@@ -121,44 +109,41 @@ testLocks('arguments of a wrong type are TypeErrors that name them, and nothing 
   for (const [args, text] of cases) await rejectsWith(locks.request(...args), 'TypeError', text)
 })
 
-testLocks('options may be undefined, null, or a function; unknown ones are ignored, as of every dictionary', async () => {
-  const mode = (lock) => lock.mode
-  assert.strictEqual(await locks.request('x', undefined, mode), 'exclusive')
-  assert.strictEqual(await locks.request('x', null, mode), 'exclusive')
-  assert.strictEqual(await locks.request('x', Object.assign(() => {}, { mode: 'shared' }), mode), 'shared')
-  assert.strictEqual(await locks.request('x', { mode: { toString: () => 'shared' }, later: 1 }, mode), 'shared')
-  assert.strictEqual(await locks.request('x', { mode: undefined, steal: 0, ifAvailable: '', signal: undefined, timeout: undefined }, mode), 'exclusive')
-  assert.strictEqual(await locks.request('x', Object.create({ mode: 'shared' }), mode), 'shared')
+testLocks('options may be undefined, null, or a function; unknown ones are ignored', async () => {
+  const modeWith = (options) => locks.request('x', options, lock => lock.mode)
+  const none = { mode: undefined, steal: 0, ifAvailable: '', signal: undefined, timeout: undefined }
+  for (const options of [undefined, null, none]) assert.strictEqual(await modeWith(options), 'exclusive')
+  const shared = { mode: 'shared' }
+  const converts = { mode: converted('shared', () => {}), later: 1 }
+  for (const options of [Object.assign(() => {}, shared), Object.create(shared), converts]) {
+    assert.strictEqual(await modeWith(options), 'shared')
+  }
 })
 
 testLocks('names are converted to strings, any UTF-16, and must not begin with a hyphen', async () => {
-  for (const [given, name] of [[1, '1'], [null, 'null'], [undefined, 'undefined'], [{ toString: () => 'x' }, 'x'], [['a', 'b'], 'a,b']]) {
-    assert.strictEqual(await locks.request(given, lock => lock.name), name)
-  }
-  const odd = ['', '\0', 'a\0b', '\uD800', '\uDC00', '\uDC00\uD800', '\uFFFD', '\uFFFF', 'ä', '漢', '😀', 'x'.repeat(100000)]
+  const object = converted('x', () => {})
+  const conversions = [[1, '1'], [null, 'null'], [undefined, 'undefined'], [object, 'x'], [['a', 'b'], 'a,b']]
+  for (const [given, name] of conversions) assert.strictEqual(await locks.request(given, lock => lock.name), name)
+  const odd = ['', '\0', 'a\0b', '\uD800', '\uDC00', '\uDC00\uD800', '\uFFFD', '\uFFFF', 'ä漢😀', 'x'.repeat(1e5)]
   const held = odd.map(name => hold(name))
   const names = await Promise.all(held.map(({ granted }) => granted)).then(list => list.map(({ name }) => name))
   assert.deepStrictEqual(names, odd)
   assert.deepStrictEqual((await locks.query()).held.map(({ name }) => name).sort(), odd.slice().sort())
   held.forEach(({ release }) => release())
   await Promise.all(held.map(({ promise }) => promise))
-  for (const name of ['-', '-x']) await rejectsWith(locks.request(name, never), 'NotSupportedError', 'name must not begin with "-"')
+  const hyphen = 'name must not begin with "-"'
+  for (const name of ['-', '-x']) await rejectsWith(locks.request(name, never), 'NotSupportedError', hyphen)
   await locks.request('x-', () => {})
   const reason = new Error('from toString')
-  assert.strictEqual(await rejection(locks.request({ toString () { throw reason } }, never)), reason)
+  assert.strictEqual(await rejection(locks.request(converted('x', () => { throw reason }), never)), reason)
 })
 
-testLocks('arguments are converted from left to right, options in the order of their names, and then checked', async () => {
+testLocks('arguments are converted from left to right, options in the order of their names, then checked', async () => {
   const log = []
   const trace = (name, value) => ({ get () { log.push(name); return value }, enumerable: true })
-  const given = (values) => Object.defineProperties({}, {
-    timeout: trace('timeout', values.timeout),
-    steal: trace('steal', values.steal),
-    signal: trace('signal', values.signal),
-    mode: trace('mode', values.mode),
-    ifAvailable: trace('ifAvailable', values.ifAvailable)
-  })
-  const name = (text) => ({ toString () { log.push('name'); return text } })
+  const given = (values) => ['timeout', 'steal', 'signal', 'mode', 'ifAvailable'].reduce(
+    (options, key) => Object.defineProperty(options, key, trace(key, values[key])), {})
+  const name = (text) => converted(text, () => { log.push('name') })
   await rejectsWith(locks.request(name('-'), given({}), 1), 'TypeError', 'callback')
   assert.deepStrictEqual(log.splice(0), ['name', 'ifAvailable', 'mode', 'signal', 'steal', 'timeout'])
   await rejectsWith(locks.request(name('-'), given({ mode: 'foo', signal: 1 }), 1), 'TypeError', 'mode')
@@ -168,9 +153,10 @@ testLocks('arguments are converted from left to right, options in the order of t
 
   const { signal, abort } = new TinyController({ reason: 'the reason' })
   abort()
-  const check = (options, text, name = 'x') => rejectsWith(locks.request(name, options, never), 'NotSupportedError', text)
+  const ask = (options, name = 'x') => locks.request(name, options, never)
+  const check = (options, text, name) => rejectsWith(ask(options, name), 'NotSupportedError', text)
   const all = { steal: true, ifAvailable: true, mode: 'shared', signal, timeout: 5 }
-  const without = (...names) => Object.keys(all).reduce((rest, key) => names.includes(key) ? rest : Object.assign(rest, { [key]: all[key] }), {})
+  const without = (...names) => names.reduce((rest, key) => Object.assign({}, rest, { [key]: undefined }), all)
   await check(all, 'name must not begin', '-')
   await check(all, 'steal and ifAvailable cannot be combined')
   await check(without('ifAvailable'), 'with steal, mode must be "exclusive"')
@@ -183,8 +169,7 @@ testLocks('arguments are converted from left to right, options in the order of t
 
 testLocks('the errors of the standard are DOMExceptions, of the global class where there is one', async () => {
   const error = await rejection(locks.request('-', never))
-  const holder = hold('x')
-  await holder.granted
+  const holder = await holding('x')
   locks.request('x', { steal: true }, () => {})
   const stolen = await rejection(holder.promise)
   assert.deepStrictEqual([error.name, error.code, stolen.name, stolen.code], ['NotSupportedError', 9, 'AbortError', 20])
@@ -205,16 +190,18 @@ testLocks('the callback runs after request has returned, in the same turn if the
   assert.deepStrictEqual(log, ['returned', 'callback'])
 })
 
-testLocks('the promise gives what the callback returns, throws, or its promise settles with, when the name is free again', async () => {
+testLocks('the promise gives what the callback returns, throws, or resolves to, with the name free', async () => {
   const reason = { then: never }
   assert.strictEqual(await locks.request('x', () => 5), 5)
   assert.strictEqual(await locks.request('x', () => null), null)
   assert.strictEqual(await locks.request('x', async () => 6), 6)
   assert.strictEqual(await locks.request('x', () => ({ then: (resolve) => resolve(7) })), 7)
-  const caught = (promise) => promise.then(never, (error) => ({ error }))
-  assert.strictEqual((await caught(locks.request('x', () => { throw reason }))).error, reason)
-  assert.strictEqual((await caught(locks.request('x', async () => { throw reason }))).error, reason)
-  assert.strictEqual((await caught(locks.request('x', () => ({ get then () { throw reason } })))).error, reason)
+  const fail = () => { throw reason }
+  const thenable = { get then () { return fail() } }
+  for (const callback of [fail, async () => fail(), () => thenable]) {
+    const outcome = await locks.request('x', callback).then(never, error => ({ error }))
+    assert.strictEqual(outcome.error, reason)
+  }
   const free = await locks.request('x', () => {}).then(() => isFree('x'))
   assert.strictEqual(free, true)
 })
@@ -226,7 +213,8 @@ testLocks('requests are granted in the order in which they were made; readers to
     held.granted.then(() => log.push(name))
     return held
   }
-  const [a, b, c, d, e, f] = [ask('a'), ask('b', { mode: 'shared' }), ask('c', { mode: 'shared' }), ask('d'), ask('e', { mode: 'shared' }), ask('f')]
+  const modeOf = (name) => 'adf'.includes(name) ? 'exclusive' : 'shared'
+  const [a, b, c, d, e, f] = Array.from('abcdef', name => ask(name, { mode: modeOf(name) }))
   const query = async () => {
     const { held, pending } = await locks.query()
     return [held, pending].map(list => list.map(({ mode }) => mode[0]).join(''))
@@ -260,8 +248,10 @@ testLocks('ifAvailable: null if it would have to wait, whatever it would wait fo
   await writer.granted
   assert.strictEqual(await ask('shared'), null)
   const reason = new Error('from the callback')
-  assert.strictEqual(await rejection(locks.request('x', { ifAvailable: true }, () => { throw reason })), reason)
-  assert.strictEqual(await rejection(locks.request('x', { ifAvailable: true }, async () => { throw reason })), reason)
+  const fail = () => { throw reason }
+  for (const callback of [fail, async () => fail()]) {
+    assert.strictEqual(await rejection(locks.request('x', { ifAvailable: true }, callback)), reason)
+  }
   writer.release()
   await writer.promise
 })
@@ -279,9 +269,8 @@ testLocks('what a callback holds does not depend on the object that it got', asy
 
 // ——— signal and timeout ———
 
-testLocks('a signal that aborts: the request rejects with the reason, as an AbortError without one, and leaves the line', async () => {
-  let holder = hold('x')
-  await holder.granted
+testLocks('a signal that aborts: the request leaves the line, rejected with its reason or an AbortError', async () => {
+  let holder = await holding('x')
   for (const reason of ['the reason', undefined]) {
     const controller = new TinyController({ reason })
     const promise = locks.request('x', { signal: controller.signal }, never)
@@ -290,8 +279,8 @@ testLocks('a signal that aborts: the request rejects with the reason, as an Abor
     assert.strictEqual(controller.listeners.size, 1)
     controller.abort()
     const error = await rejection(promise)
-    if (reason === undefined) assert.deepStrictEqual([error.name, error.constructor.name], ['AbortError', 'DOMException'])
-    else assert.strictEqual(error, reason)
+    const expected = reason === undefined ? ['AbortError', 'DOMException'] : reason
+    assert.deepStrictEqual(reason === undefined ? [error.name, error.constructor.name] : error, expected)
     assert.strictEqual((await locks.query()).pending.length, 1)
     assert.strictEqual(controller.listeners.size, 0)
     await rejection(locks.request('x', { signal: controller.signal }, never))
@@ -305,9 +294,8 @@ testLocks('a signal that aborts: the request rejects with the reason, as an Abor
   await holder.promise
 })
 
-testLocks('a signal that aborts and throws instead of giving a reason: the request rejects with what it throws', async () => {
-  const holder = hold('x')
-  await holder.granted
+testLocks('a signal that aborts and throws instead of giving a reason: the request rejects with that', async () => {
+  const holder = await holding('x')
   const controller = new TinyController()
   const thrown = new Error('from the reason')
   Object.defineProperty(controller.signal, 'reason', { get () { throw thrown } })
@@ -328,7 +316,7 @@ testLocks('a signal that aborts before the callback runs, though the name was fr
   assert.strictEqual(await next, 'next')
 })
 
-testLocks('a signal that aborts after the callback has begun has no effect, nor has one that aborts when all is over', async () => {
+testLocks('a signal that aborts after the callback has begun, or when all is over, has no effect', async () => {
   const controller = new TinyController()
   const holder = hold('x', { signal: controller.signal })
   await holder.granted
@@ -347,15 +335,16 @@ testLocks('a signal that aborts after the callback has begun has no effect, nor 
 })
 
 testLocks('timeout: a TimeoutError, not before its time, and the request leaves the line', async () => {
-  const holder = hold('x')
-  await holder.granted
+  const holder = await holding('x')
   const begin = process.hrtime()
   const error = await rejectsWith(locks.request('x', { timeout: 30 }, never), 'TimeoutError', 'Timed out after 30 ms')
   const [s, ns] = process.hrtime(begin)
   assert.ok(s * 1e3 + ns / 1e6 >= 30)
   assert.strictEqual(error.code, 'ERR_TIMEOUT')
   assert.deepStrictEqual((await locks.query()).pending, [])
-  for (const timeout of [0, -1, -0]) await rejectsWith(locks.request('x', { timeout }, never), 'TimeoutError', 'Timed out after 0 ms')
+  for (const timeout of [0, -1, -0]) {
+    await rejectsWith(locks.request('x', { timeout }, never), 'TimeoutError', 'Timed out after 0 ms')
+  }
   const granted = locks.request('x', { timeout: 20000 }, () => 'granted')
   holder.release()
   assert.strictEqual(await granted, 'granted')
@@ -372,7 +361,8 @@ testLocks('steal: all holders reject with an AbortError while their callbacks st
   const thief = hold('x', { steal: true })
   await thief.granted
   await Promise.all(readers.map(({ promise }) => rejectsWith(promise, 'AbortError', 'was stolen')))
-  assert.deepStrictEqual(await locks.query().then(({ held, pending }) => [held.length, held[0].mode, pending.length]), [1, 'exclusive', 1])
+  const { held, pending } = await locks.query()
+  assert.deepStrictEqual([held.length, held[0].mode, pending.length], [1, 'exclusive', 1])
   // A holder that has lost the name gives back nothing.
   readers.forEach(({ release }) => release())
   await sleep(1)
@@ -384,7 +374,7 @@ testLocks('steal: all holders reject with an AbortError while their callbacks st
   assert.deepStrictEqual(log, ['release', 'next'])
 })
 
-testLocks('steal before the callback has run, in the same job: it runs all the same, and the request rejects', async () => {
+testLocks('steal before the callback has run, in the same job: it runs, and the request rejects', async () => {
   const log = []
   const first = locks.request('x', lock => { log.push(lock.name) })
   const second = locks.request('x', { steal: true }, () => 'second')
@@ -419,8 +409,7 @@ testLocks('a callback that fails after a steal: its error is nowhere unhandled',
   const listener = (reason) => unhandled.push(reason)
   process.on('unhandledRejection', listener)
   t.after(() => { process.removeListener('unhandledRejection', listener) })
-  const holder = hold('x')
-  await holder.granted
+  const holder = await holding('x')
   await locks.request('x', { steal: true }, () => {})
   await rejectsWith(holder.promise, 'AbortError', 'was stolen')
   holder.fail(new Error('too late'))
@@ -444,7 +433,8 @@ testLocks('query: dictionaries in the order of the requests', async () => {
 })
 
 testLocks('requestSync: not on the main thread; its options are checked first, and unknown ones are errors', () => {
-  assert.throws(() => locks.requestSync('x', never), isTypeError('requestSync would block the main thread: use request()'))
+  const blocks = 'requestSync would block the main thread: use request()'
+  assert.throws(() => locks.requestSync('x', never), isTypeError(blocks))
   const throws = (options, text) => assert.throws(() => locks.requestSync('x', options, never), isTypeError(text))
   throws({ later: 1 }, 'options may have ifAvailable, mode, repair and timeout, not "later"')
   throws({ signal: new TinyController().signal }, 'requestSync blocks, and has no signal: use request()')
@@ -456,8 +446,7 @@ testLocks('requestSync: not on the main thread; its options are checked first, a
 })
 
 testLocks('ref and unref take the promise of a pending request', async () => {
-  const holder = hold('x')
-  await holder.granted
+  const holder = await holding('x')
   const waiting = locks.request('x', () => {})
   assert.deepStrictEqual([api.unref(waiting), api.ref(waiting)], [true, true])
   holder.release()
@@ -465,29 +454,21 @@ testLocks('ref and unref take the promise of a pending request', async () => {
   assert.strictEqual(api.unref(waiting), false)
 })
 
-test('a process does not end while another thread may grant what it awaits; it does if that is unref\'d', async t => {
-  const program = async ({ api: { locks, unref }, say, startWorker, data }) => {
-    const worker = startWorker(({ api: { locks }, post, receive }) => {
-      const held = locks.request('x', () => {
+for (const [unref, lines] of [[false, ['granted']], [true, ['true']]]) {
+  const title = 'a process does not end while another thread may grant what it awaits'
+  test(unref ? `${title}, unless that is unref'd` : title, t =>
+    prints(t, lines, async ({ api: { locks, unref }, say, startWorker, data }) => {
+      const { next, worker } = startWorker(({ api: { locks }, post, receive }) => locks.request('x', () => {
         post('held')
         return receive()
-      })
-      return held.then(() => 'over')
-    })
-    await worker.next()
-    worker.worker.unref()
-    const promise = locks.request('x', () => { say('granted') })
-    if (data.unref) {
-      say(String(unref(promise)))
-    } else {
-      setTimeout(() => worker.worker.postMessage('release'), 100).unref()
-      await promise
-    }
-  }
-  const [refed, unrefed] = [await runChild(t, program, { unref: false }), await runChild(t, program, { unref: true })]
-  assert.deepStrictEqual([refed.lines, refed.code, refed.stderr], [['granted'], 0, ''])
-  assert.deepStrictEqual([unrefed.lines, unrefed.code, unrefed.stderr], [['true'], 0, ''])
-})
+      }))
+      await next()
+      worker.unref()
+      const promise = locks.request('x', () => { say('granted') })
+      if (data.unref) say(String(unref(promise)))
+      else setTimeout(() => worker.postMessage('release'), 100).unref()
+    }, { unref }))
+}
 
 test('a request that nothing can grant any more lets the process end, with a warning that has its name', async t => {
   const { lines, code, stderr } = await runChild(t, ({ api: { locks }, say }) => {
@@ -501,36 +482,22 @@ test('a request that nothing can grant any more lets the process end, with a war
 // ——— hostile surroundings ———
 
 for (const awaited of [false, true]) {
-  testLocks(`near the end of the stack a request of a name that is ${awaited ? 'held' : 'free'} fails or is served, and leaves nothing`, async () => {
+  const which = awaited ? 'held' : 'free'
+  testLocks(`near the end of the stack, a request of a ${which} name leaves nothing`, async () => {
     for (const options of [{}, { mode: 'shared' }, { ifAvailable: true }, { timeout: 20000 }, { steal: true }]) {
       if (awaited && options.steal) continue
-      const holder = awaited && hold('x')
-      if (awaited) await holder.granted
-      const promises = []
-      const counts = { fulfilled: 0, rejected: 0 }
-      // A generator, which the engine does not make part of `dive`'s frame: otherwise there is room for every request where there is for `dive`.
+      const holder = awaited && await holding('x')
+      // A generator, which the engine does not make part of another's frame: otherwise there is room for every request
+      // where there is for that.
       const attempt = function * () { yield locks.request('x', options, () => {}) }
-      let left
-      const dive = (...padding) => {
-        try {
-          dive(...padding)
-        } catch (_) {}
-        if (left-- <= 0) return
-        try {
-          promises.push(attempt().next().value)
-        } catch (_) {
-          counts.rejected++
-        }
-      }
-      for (let padding = 0; padding < 6; padding++) {
-        left = 2000
-        dive(...new Array(padding).fill(0))
-      }
+      const { results, thrown } = atTheEndOfTheStack(() => attempt().next().value, { paddings: 6, depths: 2000 })
       if (awaited) {
         holder.release()
         await holder.promise
       }
-      await Promise.all(promises.map(promise => promise.then(() => { counts.fulfilled++ }, () => { counts.rejected++ })))
+      const counts = { fulfilled: 0, rejected: thrown }
+      const count = (outcome) => () => { counts[outcome]++ }
+      await Promise.all(results.map(promise => promise.then(count('fulfilled'), count('rejected'))))
       assert.ok(counts.fulfilled > 0 && counts.rejected > 0, JSON.stringify([options, counts]))
     }
   })
@@ -540,12 +507,12 @@ testLocks('built-ins that were replaced after the package was loaded are not use
   const touched = []
   const replaced = [
     [Promise, 'resolve'], [Array.prototype, 'push'], [Map.prototype, 'set'], [Map.prototype, 'get'],
-    [Function.prototype, 'call'], [Function.prototype, 'apply'], [WeakMap.prototype, 'get'], [String.prototype, 'startsWith']
+    [Function.prototype, 'call'], [Function.prototype, 'apply'], [WeakMap.prototype, 'get'],
+    [String.prototype, 'startsWith']
   ]
   // `await` of Node 10 itself calls the `then` that it finds.
   if (!process.version.startsWith('v10.')) replaced.push([Promise.prototype, 'then'])
-  const holder = hold('x')
-  await holder.granted
+  const holder = await holding('x')
   const undo = replaced.map(([object, name]) => {
     const before = Object.getOwnPropertyDescriptor(object, name)
     Object.defineProperty(object, name, Object.assign({}, before, { value () { touched[touched.length] = name } }))

@@ -3,59 +3,24 @@
 // Locks by name that are abandoned or stolen: who learns of it, when, and by what.
 
 const assert = require('assert')
-const { load } = require('../../lib/agent/binding')
-const { test } = require('../harness')
 const { rejection } = require('../fixtures/lock-toolbox')
+const { holding: hold, startHolder, testLocks } = require('../fixtures/named-locks')
 const { startWorker, until, words } = require('../fixtures/queue-toolbox')
 const { api } = require('../subject')
 
 const { Lock, locks, snapshot } = api
-const binding = load()
 const HAS_SIGNALS = typeof AbortController === 'function'
-
-function testLocks (name, fn) {
-  test(name, { timeout: 60000 }, async t => {
-    await fn(t)
-    await until(() => binding.nameCount() === 0, 'no name is left')
-  })
-}
 
 const fail = () => { throw new Error('on purpose') }
 const toldOf = (name, mode = 'exclusive') => locks.request(name, { mode }, ({ ownerDied }) => ownerDied)
 const steal = (name, callback = () => {}) => locks.request(name, { steal: true }, callback)
-
-/** A request that holds until `release()`; resolves once it holds. */
-function hold (name, options = {}) {
-  const held = {}
-  return new Promise(resolve => {
-    held.promise = locks.request(name, options, (lock) => {
-      held.lock = lock
-      resolve(held)
-      return new Promise(resolve => { held.release = resolve })
-    })
-  })
-}
-
-/** A thread that holds the name until it is robbed; resolves once it holds. */
-async function startHolder (t) {
-  const thread = startWorker(t, async ({ api: { locks }, post }) => {
-    // A lock that is held keeps no thread alive.
-    const timer = setInterval(() => {}, 1000)
-    const request = locks.request('x', () => { post('held'); return new Promise(() => {}) })
-    const { name } = await request.catch(error => error)
-    clearInterval(timer)
-    return name
-  })
-  assert.strictEqual(await thread.next(), 'held')
-  return thread
-}
 
 /** Runs the body in a worker, as `startWorker` does. */
 const inWorker = (t, body, data) => startWorker(t, body, data).done()
 
 // ——— abandon ———
 
-testLocks('abandon(): when the callback ends, the next exclusive holder is told, once; readers before it, too', async () => {
+testLocks('abandon(): when the callback ends, the next exclusive holder is told, and readers before it', async () => {
   for (const end of [() => 'done', async () => 'done']) {
     assert.strictEqual(await locks.request('x', lock => {
       assert.deepStrictEqual([lock.abandon(), lock.abandon()], [true, true])
@@ -68,7 +33,11 @@ testLocks('abandon(): when the callback ends, the next exclusive holder is told,
 
 testLocks('abandon() before an error: that error, and the next holder is told', async () => {
   for (const end of [fail, async () => fail()]) {
-    assert.strictEqual((await rejection(locks.request('x', lock => { lock.abandon(); return end() }))).message, 'on purpose')
+    const promise = locks.request('x', lock => {
+      lock.abandon()
+      return end()
+    })
+    assert.strictEqual((await rejection(promise)).message, 'on purpose')
     assert.deepStrictEqual([await toldOf('x'), await toldOf('x')], [true, false])
   }
 })
@@ -97,13 +66,13 @@ testLocks('abandon() of a share is a TypeError, and tells nobody', async () => {
   let late
   await locks.request('x', { mode: 'shared' }, lock => {
     late = lock
-    assert.throws(() => lock.abandon(), error => error instanceof TypeError && error.message.includes('exclusively'))
+    assert.throws(() => lock.abandon(), { name: 'TypeError', message: /exclusively/ })
   })
   assert.strictEqual(late.abandon(), false)
   assert.strictEqual(await toldOf('x'), false)
 })
 
-testLocks('requestSync: abandon() likewise, also before an error and before a promise, which is none of its results', async t => {
+testLocks('requestSync: abandon() likewise, also before an error and before a promise, which is no result', async t => {
   const tell = await inWorker(t, ({ api: { locks } }) => {
     const told = () => locks.requestSync('x', ({ ownerDied }) => ownerDied)
     const tell = []
@@ -127,7 +96,7 @@ testLocks('requestSync: abandon() likewise, also before an error and before a pr
 
 // ——— tookOver ———
 
-testLocks('tookOver: for whoever stole it from a living holder, a reader or a writer; not from nobody, and not after a death', async t => {
+testLocks('tookOver: stolen from a living reader or writer; not from nobody, nor after a death', async t => {
   const tookOver = (name, options) => locks.request(name, options, lock => lock.tookOver)
   assert.strictEqual(await tookOver('x', {}), false)
   assert.strictEqual(await tookOver('x', { mode: 'shared' }), false)
@@ -139,21 +108,24 @@ testLocks('tookOver: for whoever stole it from a living holder, a reader or a wr
     assert.strictEqual(await pending, false)
     assert.strictEqual((await rejection(held.promise)).name, 'AbortError')
   }
-  const thread = await startHolder(t)
-  await thread.terminate()
+  const holder = await startHolder(t)
+  await holder.ask()
+  await holder.thread.terminate()
   assert.deepStrictEqual(await steal('x', ({ tookOver, ownerDied }) => [tookOver, ownerDied]), [false, true])
 })
 
 testLocks('tookOver: from another thread, too; and one that took over and fails tells nobody', async t => {
-  const thread = await startHolder(t)
-  assert.strictEqual((await rejection(steal('x', lock => { assert.strictEqual(lock.tookOver, true); fail() }))).message, 'on purpose')
-  assert.strictEqual(await thread.done(), 'AbortError')
+  const holder = await startHolder(t)
+  await holder.ask()
+  const failing = steal('x', lock => lock.tookOver === true ? fail() : 'took nothing over')
+  assert.strictEqual((await rejection(failing)).message, 'on purpose')
+  assert.strictEqual((await holder.next()).error, 'AbortError')
   assert.strictEqual(await toldOf('x'), false)
 })
 
 // ——— stolen and signal ———
 
-testLocks('stolen: false as long as it is held and when it was released; true at once when it was stolen, and from then on', async () => {
+testLocks('stolen: false while it is held and after its release; true from the moment when it was stolen', async () => {
   const held = await hold('x')
   assert.strictEqual(held.lock.stolen, false)
   const thief = hold('x', { steal: true })
@@ -257,16 +229,18 @@ if (HAS_SIGNALS) {
     assert.strictEqual(await again, false)
   })
 } else {
-  testLocks('signal: undefined where there is no AbortController', () => locks.request('x', lock => assert.strictEqual(lock.signal, undefined)))
+  testLocks('signal: undefined where there is no AbortController', () =>
+    locks.request('x', lock => assert.strictEqual(lock.signal, undefined)))
 }
 
 testLocks('called on another object, the members of Lock throw a TypeError', () => locks.request('x', lock => {
   const { abandon } = Lock.prototype
+  const illegal = { name: 'TypeError', message: /illegal invocation/ }
   for (const other of [undefined, null, {}, Lock.prototype]) {
-    assert.throws(() => abandon.call(other), error => error instanceof TypeError && error.message.includes('illegal invocation'))
+    assert.throws(() => abandon.call(other), illegal)
     for (const name of ['tookOver', 'stolen', 'signal']) {
       const { get } = Object.getOwnPropertyDescriptor(Lock.prototype, name)
-      assert.throws(() => get.call(other), error => error instanceof TypeError && error.message.includes('illegal invocation'))
+      assert.throws(() => get.call(other), illegal)
     }
   }
   assert.strictEqual(abandon.call(lock), true)

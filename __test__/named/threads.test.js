@@ -4,86 +4,19 @@
 
 const assert = require('assert')
 const { agent } = require('../../lib/agent/agent')
-const { load } = require('../../lib/agent/binding')
 const { HELD } = require('../../lib/agent/registers')
 const { test } = require('../harness')
 const { TinyController, rejection } = require('../fixtures/lock-toolbox')
-const { now, startWorker, until, words } = require('../fixtures/queue-toolbox')
+const { hold, holding, startHolder, testLocks } = require('../fixtures/named-locks')
+const { now, sleep, startWorker, until, words } = require('../fixtures/queue-toolbox')
 const { api } = require('../subject')
 
 const { locks } = api
 
-const binding = load()
-
-function testLocks (name, fn) {
-  test(name, { timeout: 60000 }, async t => {
-    await fn(t)
-    await until(() => binding.nameCount() === 0, 'no name is left')
-  })
-}
-
-/**
- * A thread that requests names on command. `ask(options, sync)` resolves once the name is granted or the request has failed, with
- * `{ mode, ownerDied }`, null, or `{ error }`; `release()` ends the callback of the last one; `result` is what came of the request.
- */
-async function startHolder (t, name = 'x') {
-  const shared = words(1)
-  const thread = startWorker(t, ({ api: { locks }, Atomics, data: { name, shared }, post, require }) => new Promise(() => {
-    const { parentPort } = require('worker_threads')
-    let release
-    const seen = (lock) => post({ granted: lock && { mode: lock.mode, ownerDied: lock.ownerDied } })
-    parentPort.on('message', ({ options, sync }) => {
-      if (options === undefined) {
-        release('released')
-      } else if (sync) {
-        let outcome
-        try {
-          outcome = { result: locks.requestSync(name, options, lock => {
-            seen(lock)
-            while (Atomics.load(shared, 0) === 0) Atomics.wait(shared, 0, 0)
-            Atomics.store(shared, 0, 0)
-            return 'released'
-          }) }
-        } catch (error) {
-          outcome = { error: error.name, code: error.code }
-        }
-        post(outcome)
-      } else {
-        locks.request(name, options, lock => {
-          seen(lock)
-          return new Promise(resolve => { release = resolve })
-        }).then(result => post({ result }), error => post({ error: error.name, code: error.code }))
-      }
-    })
-    post('ready')
-  }), { name, shared })
-  await thread.next()
-  return {
-    thread,
-    ask (options = {}, sync = false) {
-      thread.worker.postMessage({ options, sync })
-      return thread.next().then(message => 'granted' in message ? message.granted : message)
-    },
-    release () {
-      thread.worker.postMessage({})
-      return thread.next()
-    },
-    releaseSync () {
-      shared[0] = 1
-      Atomics.notify(shared, 0)
-      return thread.next()
-    },
-    next: () => thread.next()
-  }
-}
-
 const pendingCount = async () => (await locks.query()).pending.length
 
 async function untilPending (count) {
-  for (;;) {
-    if (await pendingCount() === count) return
-    await new Promise(resolve => setTimeout(resolve, 1))
-  }
+  while (await pendingCount() !== count) await sleep(1)
 }
 
 const FREE = { mode: 'exclusive', ownerDied: false }
@@ -108,7 +41,8 @@ testLocks('one holder at a time, of any mix of threads, by request and requestSy
     }
   }
   const threads = [true, true, false, false].map(sync => startWorker(t, body, { TURNS, count, inside, sync }))
-  await Promise.all(threads.map(thread => thread.done()).concat(body({ api: { locks }, Atomics, data: { TURNS, count, inside, sync: false } })))
+  await body({ api, Atomics, data: { TURNS, count, inside, sync: false } })
+  await Promise.all(threads.map(thread => thread.done()))
   assert.strictEqual(count[0], 5 * TURNS)
 })
 
@@ -123,7 +57,8 @@ testLocks('readers of several threads are together, a writer is alone, nobody ov
   const { held, pending } = await locks.query()
   const id = ({ thread }) => `${process.pid}-${thread.worker.threadId}`
   assert.deepStrictEqual(held.map(({ clientId }) => clientId), [id(a), id(b)])
-  assert.deepStrictEqual(pending.map(({ clientId, mode }) => [clientId, mode]), [[id(c), 'exclusive'], [`${process.pid}-0`, 'shared']])
+  const line = [[id(c), 'exclusive'], [`${process.pid}-0`, 'shared']]
+  assert.deepStrictEqual(pending.map(({ clientId, mode }) => [clientId, mode]), line)
   assert.deepStrictEqual(await a.release(), { result: 'released' })
   assert.strictEqual(await pendingCount(), 2)
   assert.deepStrictEqual(await b.releaseSync(), { result: 'released' })
@@ -133,31 +68,25 @@ testLocks('readers of several threads are together, a writer is alone, nobody ov
   assert.strictEqual(await reader, 'shared')
 })
 
-testLocks('steal across threads: a holder that awaits rejects at once, one that blocks when its callback returns', async t => {
+testLocks('steal across threads: a holder that awaits rejects at once, one that blocks when it returns', async t => {
   const [a, b] = await Promise.all([startHolder(t), startHolder(t)])
   await a.ask({ mode: 'shared' })
   await b.ask({ mode: 'shared' }, true)
   const waiting = locks.request('x', lock => lock.ownerDied)
-  let lost
-  const thief = new Promise(resolve => {
-    lost = locks.request('x', { steal: true }, async lock => {
-      resolve(lock)
-      await new Promise(() => {})
-    })
-  })
-  assert.strictEqual((await thief).ownerDied, false)
+  const thief = await holding('x', { steal: true })
+  assert.strictEqual(thief.lock.ownerDied, false)
   assert.deepStrictEqual(await a.next(), { error: 'AbortError', code: 20 })
   assert.deepStrictEqual(await b.releaseSync(), { error: 'AbortError', code: 20 })
   assert.deepStrictEqual((await locks.query()).held.map(({ mode }) => mode), ['exclusive'])
   // And back again.
-  const rejected = rejection(lost)
+  const rejected = rejection(thief.promise)
   assert.deepStrictEqual(await a.ask({ steal: true }), FREE)
   assert.strictEqual((await rejected).name, 'AbortError')
   await a.release()
   assert.strictEqual(await waiting, false)
 })
 
-testLocks('abort and timeout of requests in a line of several threads: those behind a writer that gives up move on', async t => {
+testLocks('abort and timeout in a line of several threads: those behind a writer that gives up move on', async t => {
   const [a, b] = await Promise.all([startHolder(t), startHolder(t)])
   assert.deepStrictEqual(await a.ask({ mode: 'shared' }), READER)
   for (const sync of [false, true]) {
@@ -182,14 +111,7 @@ testLocks('abort and timeout of requests in a line of several threads: those beh
 testLocks('a blocked thread is granted what a promise of another releases, and the other way round', async t => {
   const a = await startHolder(t)
   for (let n = 0; n < 20; n++) {
-    let release
-    const held = new Promise(resolve => {
-      locks.request('x', () => {
-        resolve()
-        return new Promise(resolve => { release = resolve })
-      })
-    })
-    await held
+    const { release } = await holding('x')
     const granted = a.ask({}, true)
     await untilPending(1)
     release()
@@ -201,7 +123,8 @@ testLocks('a blocked thread is granted what a promise of another releases, and t
 })
 
 for (const sync of [false, true]) {
-  testLocks(`a thread that is terminated ${sync ? 'in a callback that blocks' : 'while it holds'}: the next one is told, and only that one`, async t => {
+  const when = sync ? 'in a callback that blocks' : 'while it holds'
+  testLocks(`a thread that is terminated ${when}: the next one is told, and only that one`, async t => {
     const [a, b] = await Promise.all([startHolder(t), startHolder(t)])
     await a.ask({}, sync)
     const next = b.ask()
@@ -261,13 +184,11 @@ testLocks('what was granted to a thread that ended before it knew goes to the ne
       post('asked')
       busy(1e6)
     })
-    let release
-    const mine = new Promise(resolve => { locks.request('x', { steal: true }, () => { resolve(); return new Promise(resolve => { release = resolve }) }) })
-    await mine
+    const mine = await holding('x', { steal: true })
     await a.next()
     await untilPending(1)
     const next = locks.request('x', () => 'granted')
-    release()
+    mine.release()
     await a.terminate()
     assert.strictEqual(await next, 'granted')
   }
@@ -283,10 +204,15 @@ test('requestSync: a thread does not wait for itself', async t => {
       }
     }
     const codes = []
-    codes.push(locks.requestSync('x', () => codeOf(() => locks.requestSync('x', () => 'twice'))))
-    codes.push(locks.requestSync('x', { mode: 'shared' }, () => codeOf(() => locks.requestSync('x', { mode: 'shared' }, () => 'readers'))))
-    codes.push(locks.requestSync('x', { mode: 'shared' }, () => codeOf(() => locks.requestSync('x', () => 'upgrade'))))
-    codes.push(locks.requestSync('x', () => codeOf(() => locks.requestSync('y', () => 'another'))))
+    const exclusive = { mode: 'exclusive' }
+    const shared = { mode: 'shared' }
+    const within = (outer, name, inner, result) => {
+      codes.push(locks.requestSync('x', outer, () => codeOf(() => locks.requestSync(name, inner, () => result))))
+    }
+    within(exclusive, 'x', exclusive, 'twice')
+    within(shared, 'x', shared, 'readers')
+    within(shared, 'x', exclusive, 'upgrade')
+    within(exclusive, 'y', exclusive, 'another')
     await locks.request('x', () => codes.push(codeOf(() => locks.requestSync('x', () => 'in a request'))))
     codes.push(locks.requestSync('x', () => 'free'))
     return codes
@@ -303,7 +229,7 @@ test('requestSync gives and throws what its callback does, with the name free; a
       } catch (error) {
         seen.push(error instanceof TypeError ? error.message.slice(0, 60) : error)
       }
-      seen.push(locks.requestSync('x', { ifAvailable: true }, lock => lock !== null))
+      if (!locks.requestSync('x', { ifAvailable: true }, lock => lock !== null)) seen.push('not free')
     }
     attempt(lock => [lock.name, lock.mode, lock.ownerDied].join())
     attempt(lock => lock.mode, { mode: 'shared' })
@@ -313,11 +239,11 @@ test('requestSync gives and throws what its callback does, with the name free; a
     attempt(lock => locks.requestSync('x', { ifAvailable: true }, async () => 1))
     return seen
   }).done()
-  const thenable = 'requestSync: callback must not return a promise, which a blocked thread cannot await: use request()'.slice(0, 60)
-  assert.deepStrictEqual(outcome, ['x,exclusive,false', true, 'shared', true, 'thrown', true, thenable, true, thenable, true, thenable, true])
+  const thenable = 'requestSync: callback must not return a promise, which a blocked thread cannot await'.slice(0, 60)
+  assert.deepStrictEqual(outcome, ['x,exclusive,false', 'shared', 'thrown', thenable, thenable, thenable])
 })
 
-test('a lock that was granted and stolen before its thread heard of either is not begun, and its request rejects', async t => {
+test('a lock that was granted and stolen before its thread heard of either is not begun', async t => {
   const flags = new Int32Array(new SharedArrayBuffer(12))
   const [HELD, PENDING, STOLEN] = [0, 1, 2]
   const worker = startWorker(t, async ({ api: { locks }, data: { flags, HELD, PENDING, STOLEN } }) => {
@@ -352,24 +278,18 @@ test('a stolen lock leaves no entry in its thread, also if its callback never en
   assert.throws(() => lock.unlock(), { code: 'ERR_NOT_LOCKED' })
 })
 
-test('what is held after a first steal is found, too; no entry is left of what was stolen, also where others were released before', async () => {
-  const forever = (name) => {
-    let begun
-    const begins = new Promise(resolve => { begun = resolve })
-    return { told: rejection(locks.request(name, () => { begun(); return new Promise(() => {}) })), begins }
-  }
+test('what is held after a first steal is found, too; no entry is left of what was stolen', async () => {
   const held = () => agent().native.words[HELD]
   const steal = (name) => locks.request(name, { steal: true }, () => {})
   await until(() => held() === 0, 'no entry is left of earlier tests')
-  const [kept, first] = [forever('kept'), forever('first')]
-  await Promise.all([kept.begins, first.begins])
+  const robbed = (name) => holding(name).then(({ promise }) => ({ told: rejection(promise) }))
+  const [kept, first] = [await robbed('kept'), await robbed('first')]
   await steal('first')
   await first.told
   // Their entries change places while some are released.
   const others = []
   for (let n = 0; n < 100; n++) {
-    others[n] = forever('other ' + n)
-    await others[n].begins
+    others[n] = await robbed('other ' + n)
     await locks.request('released', () => {})
   }
   for (const n of [50, 0, 99]) {
@@ -387,12 +307,12 @@ test('what is held after a first steal is found, too; no entry is left of what w
 test('what a steal costs the thread of the loser hardly grows with what that thread holds', async () => {
   const stolen = 200
   /**
-   * Milliseconds for the theft of a name, of which the loser is told before the next one. A fourth of the thefts take less: a busy machine
-   * interrupts the others only.
+   * Milliseconds for the theft of a name, of which the loser is told before the next one. A fourth of the thefts take
+   * less: a busy machine interrupts the others only.
    */
   const cost = async (held) => {
     const losers = []
-    for (let n = 0; n < held; n++) losers[n] = rejection(locks.request('cost ' + n, { mode: 'shared' }, () => new Promise(() => {})))
+    for (let n = 0; n < held; n++) losers[n] = rejection(hold('cost ' + n, { mode: 'shared' }).promise)
     await new Promise(setImmediate)
     const times = []
     for (let n = 0; n < held; n++) {

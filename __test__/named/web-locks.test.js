@@ -31,12 +31,16 @@ test('puts navigator.locks, LockManager and Lock in place, and changes nothing e
       return [writable, enumerable, configurable]
     }
     const after = Object.getOwnPropertyDescriptors(Atomics)
+    const pure = require(file.replace('web-locks', 'pure'))
+    const isSame = name => name in atomics && after[name].value === atomics[name].value
+    const isKept = Object.keys(after).length === Object.keys(atomics).length && Object.keys(after).every(isSame)
     return {
-      same: [global.navigator.locks === locks, global.LockManager === LockManager, global.Lock === Lock, require(file.replace('web-locks', 'pure')).locks === locks],
+      same: [[navigator.locks, locks], [pure.locks, locks], [global.LockManager, LockManager], [global.Lock, Lock]]
+        .map(([one, other]) => one === other),
       own: Object.prototype.hasOwnProperty.call(global.navigator, 'locks'),
       shapes: [shape('LockManager'), shape('Lock')],
       newGlobals: Reflect.ownKeys(global).map(String).filter(name => !globals.includes(name)).sort(),
-      atomics: Object.keys(after).length === Object.keys(atomics).length && Object.keys(atomics).every(name => after[name].value === atomics[name].value),
+      atomics: isKept,
       userAgent: [userAgent, global.navigator.userAgent],
       mode: await global.navigator.locks.request('x', lock => lock.mode)
     }
@@ -51,7 +55,8 @@ test('puts navigator.locks, LockManager and Lock in place, and changes nothing e
   assert.strictEqual(seen.mode, 'exclusive')
 })
 
-test('a navigator that it makes can be replaced, and answers what code asks of one', { skip: MAJOR >= 21 && 'Node has one' }, async t => {
+const HAS_NAVIGATOR = MAJOR >= 21 && 'Node has one'
+test('a navigator that it makes can be replaced, and answers what code asks', { skip: HAS_NAVIGATOR }, async t => {
   const [asked, replaced] = await run(t, async (require, file) => {
     require(file)
     const { hardwareConcurrency, language, languages, platform, userAgent } = global.navigator
@@ -88,10 +93,13 @@ test('a navigator that cannot be changed: a TypeError that says what', async t =
 const TELL = `
   const { parentPort } = require('worker_threads')
   const mark = Object.getOwnPropertySymbols(Atomics.notify).length > 0
-  navigator.locks.request('x', { ifAvailable: true }, lock => parentPort.postMessage([typeof navigator.locks.requestSync, lock === null, mark]))`
+  navigator.locks.request('x', { ifAvailable: true }, lock => {
+    parentPort.postMessage([typeof navigator.locks.requestSync, lock === null, mark])
+  })`
 
 for (const first of ['none', 'force']) {
-  test(`reaches the Workers of this thread and theirs, ${first === 'none' ? 'alone' : 'beside an install of Atomics, in any order'}`, async t => {
+  const how = first === 'none' ? 'alone' : 'beside an install of Atomics, in any order'
+  test(`reaches the Workers of this thread and theirs, ${how}`, async t => {
     for (const order of first === 'none' ? [['web-locks']] : [['web-locks', 'force'], ['force', 'web-locks']]) {
       const seen = await run(t, async (require, { files, tell }) => {
         files.forEach(file => require(file))
@@ -110,26 +118,34 @@ for (const first of ['none', 'force']) {
   })
 }
 
-test('without worker_threads it works in the one thread', { skip: MAJOR !== 10 && 'every later Node has them' }, async t => {
+const NO_FLAG = MAJOR !== 10 && 'every later Node has them'
+test('without worker_threads it works in the one thread', { skip: NO_FLAG }, async t => {
   const { spawnSync } = require('child_process')
-  const { stdout, stderr } = spawnSync(process.execPath, ['-e', `require(${JSON.stringify(WEB_LOCKS)}); navigator.locks.request('x', lock => console.log(lock.name)); navigator.locks.request('-', () => {}).catch(error => console.log(error.name))`], { encoding: 'utf8' })
+  const source = `
+    require(${JSON.stringify(WEB_LOCKS)})
+    navigator.locks.request('x', lock => console.log(lock.name))
+    navigator.locks.request('-', () => {}).catch(error => console.log(error.name))`
+  const { stdout, stderr } = spawnSync(process.execPath, ['-e', source], { encoding: 'utf8' })
   assert.deepStrictEqual(stdout.trim().split('\n').sort(), ['NotSupportedError', 'x'], stderr)
 })
 
-test('worker_threads.locks is navigator.locks, here and in Workers', { skip: MAJOR < 24 && 'this Node has none' }, async t => {
+const NONE_OF_NODE = { skip: MAJOR < 24 && 'this Node has none' }
+test('worker_threads.locks is navigator.locks, here and in Workers', NONE_OF_NODE, async t => {
   const seen = await run(t, async (require, file) => {
     const threads = require('worker_threads')
     const { locks } = require(file)
+    const source = `
+      const { locks, parentPort } = require('worker_threads')
+      parentPort.postMessage(locks === navigator.locks && typeof locks.requestSync)`
     const inWorker = await new Promise((resolve, reject) => {
-      new threads.Worker("const { locks, parentPort } = require('worker_threads'); parentPort.postMessage(locks === navigator.locks && typeof locks.requestSync)",
-        { eval: true }).on('message', resolve).on('error', reject)
+      new threads.Worker(source, { eval: true }).on('message', resolve).on('error', reject)
     })
     return [threads.locks === locks, global.navigator.locks === locks, inWorker]
   })
   assert.deepStrictEqual(seen, [true, true, 'function'])
 })
 
-test('worker_threads.locks is replaced for import, too', { skip: MAJOR < 24 && 'this Node has none' }, async t => {
+test('worker_threads.locks is replaced for import, too', NONE_OF_NODE, async t => {
   const seen = await runForJSON(t, ['--input-type=module', '-e', `
     import { locks } from 'worker_threads'
     import { createRequire } from 'module'
