@@ -1,6 +1,7 @@
 'use strict'
 
-// The cost of this package beside Node's own Atomics, of its locks beside others, and of the least that JavaScript needs for the same.
+// The cost of this package beside Node's own Atomics, of its locks beside others, and of the least that JavaScript
+// needs for the same.
 //
 //   npm run bench [-- OPTIONS]
 //
@@ -10,10 +11,10 @@
 //   --quick               one small sample of each figure: shows that everything runs, and nothing else
 //   --json                prints the values as JSON instead of tables
 //
-// A complete run writes benchmark/RESULTS.md, a picture and results.json; one with --only or --quick writes nothing, nor does one with
-// ATOMICS_WAITASYNC_PORTABLE=1, which measures the code for processors whose atomic operations are no full fences
-// (lib/agent/counters.js). Node 20 or newer, to run this; what is measured runs on every Node that the package runs on. Takes about ten
-// minutes for each Node.
+// A complete run writes benchmark/RESULTS.md, a picture and results.json; one with --only or --quick writes nothing,
+// nor does one with ATOMICS_WAITASYNC_PORTABLE=1, which measures the code for processors whose atomic operations are no
+// full fences (lib/agent/counters.js). Node 20 or newer, to run this; what is measured runs on every Node that the
+// package runs on. Takes about ten minutes for each Node.
 
 const { argumentsOf, command, positive } = require('../scripts/lib/arguments')
 const nodes = require('../scripts/nodes')
@@ -44,7 +45,9 @@ async function main () {
   const results = {}
   await withScratch(async installed => {
     if (figures.some(({ group }) => group === 'start' || group === 'bystanders')) await install(installed)
-    await nodes.each(options.node, async node => { results[node.version] = await measure(node, figures, { ...options, installed }) })
+    await nodes.each(options.node, async (node) => {
+      results[node.version] = await measure(node, figures, { ...options, installed })
+    })
   })
   if (options.json) console.log(JSON.stringify(results, null, 2))
 }
@@ -55,15 +58,22 @@ async function measure (node, figures, { json, only, quick, rounds, installed })
   const where = { ...machine.describe(), v8: stdout.trim(), rounds }
   const { samples, failures, errors } = await run(node, figures, { quick, rounds, installed })
   const values = {}
-  for (const figure of figures) if (samples[figure.id] !== undefined) values[figure.id] = summarise(figure, samples[figure.id])
+  for (const figure of figures)
+    if (samples[figure.id] !== undefined) values[figure.id] = summarise(figure, samples[figure.id])
   for (const error of errors) console.error(`Node ${node.version}: ${error}`)
   if (errors.length > 0) process.exitCode = 1
   const result = { machine: where, figures: values, failures }
   if (!json) {
     const tables = [table.main(values), table.peers(values, failures), table.bystanders(values)].filter(Boolean)
-    console.log([`\nNode ${node.version}${quick ? ' (--quick: a trial, of which no figure means anything)' : ''}`, ...tables].join('\n\n'))
+    console.log(
+      [
+        `\nNode ${node.version}${quick ? ' (--quick: a trial, of which no figure means anything)' : ''}`,
+        ...tables
+      ].join('\n\n')
+    )
   }
-  if (errors.length === 0 && only === undefined && !quick && !process.env.ATOMICS_WAITASYNC_PORTABLE) report.save(node.version, result)
+  if (errors.length === 0 && only === undefined && !quick && !process.env.ATOMICS_WAITASYNC_PORTABLE)
+    report.save(node.version, result)
   return result
 }
 

@@ -1,6 +1,7 @@
 'use strict'
 
-// `npm run build [-- --features NAME]`: compiles the Rust part and puts it where index.js looks for it. Options are cargo's.
+// `npm run build [-- --features NAME]`: compiles the Rust part and puts it where index.js looks for it. Options are
+// cargo's.
 //
 // Also in an installed package, on any Node that the package runs on.
 //
@@ -38,7 +39,8 @@ function libraryOf (messages) {
   for (const line of messages.split('\n')) {
     if (!line.startsWith('{')) continue
     const { reason, target, filenames } = JSON.parse(line)
-    if (reason !== 'compiler-artifact' || !target.kind.includes('cdylib') || target.name !== 'atomics_waitasync') continue
+    if (reason !== 'compiler-artifact' || !target.kind.includes('cdylib') || target.name !== 'atomics_waitasync')
+      continue
     const library = filenames.find(name => /\.(so|dylib|dll)$/.test(name))
     if (library) return library
   }

@@ -1,13 +1,15 @@
 'use strict'
 
-// `npm run test:consumers`: what is published, used through bundlers, test frameworks and other package managers than npm.
+// `npm run test:consumers`: what is published, used through bundlers, test frameworks and other package managers than
+// npm.
 //
 //   node scripts/consumers.js [--from folder] [--only pattern] [--node 20.20.2] [--few]
 //
-// The tools are those of the lock files in __test__/company/consumers/, and kept in the user's cache folder. They run on one new Node, since it
-// is them and not Node that is tested here; test frameworks on older ones, too, where an install in a sandbox takes other ways. `--from`: tests
-// the two tarballs in that folder instead of making them; `--only`: the tools whose name matches; `--node`: for those that name no Node;
-// `--few`: one tool of each kind, with the tree's library, as `.ci/run` does.
+// The tools are those of the lock files in __test__/company/consumers/, and kept in the user's cache folder. They run
+// on one new Node, since it is them and not Node that is tested here; test frameworks on older ones, too, where an
+// install in a sandbox takes other ways. `--from`: tests the two tarballs in that folder instead of making them;
+// `--only`: the tools whose name matches; `--node`: for those that name no Node; `--few`: one tool of each kind, with
+// the tree's library, as `.ci/run` does.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -109,8 +111,8 @@ const PRESENT = {
 }
 
 /**
- * A bundler that was not told to leave the package out. It must build whatever libraries there are. The program then runs if it `runs` as a
- * bundle, or says what is wrong.
+ * A bundler that was not told to leave the package out. It must build whatever libraries there are. The program then
+ * runs if it `runs` as a bundle, or says what is wrong.
  */
 const forgotten = ({ bundler, format, runs = false, few = false }) => ({
   name: `${bundler}, ${format}, without external`,
@@ -121,7 +123,8 @@ const forgotten = ({ bundler, format, runs = false, few = false }) => ({
     const library = path.join(modules, packageName(target()))
     fs.renameSync(library, path.join(folder, 'library'))
     for (const [which, names] of Object.entries(PRESENT)) {
-      for (const name of Object.keys(targets)) fs.rmSync(path.join(modules, packageName(name)), { recursive: true, force: true })
+      for (const name of Object.keys(targets))
+        fs.rmSync(path.join(modules, packageName(name)), { recursive: true, force: true })
       for (const name of names) {
         fs.cpSync(path.join(folder, 'library'), path.join(modules, packageName(name)), { recursive: true })
         if (name !== target()) writePlatform(path.join(modules, packageName(name)), name)
@@ -137,7 +140,10 @@ const forgotten = ({ bundler, format, runs = false, few = false }) => ({
 function writePlatform (folder, name) {
   const manifest = JSON.parse(fs.readFileSync(path.join(folder, 'package.json'), 'utf8'))
   fs.renameSync(path.join(folder, libraryFile(target())), path.join(folder, libraryFile(name)))
-  fs.writeFileSync(path.join(folder, 'package.json'), JSON.stringify({ ...manifest, name: packageName(name), main: libraryFile(name) }))
+  fs.writeFileSync(
+    path.join(folder, 'package.json'),
+    JSON.stringify({ ...manifest, name: packageName(name), main: libraryFile(name) })
+  )
 }
 
 const pnpm = ({ name = 'pnpm', few, install }) => ({
@@ -145,9 +151,15 @@ const pnpm = ({ name = 'pnpm', few, install }) => ({
   few,
   async check (workshop) {
     const folder = workshop.project(nameOf(name), PROGRAMS)
-    await install(workshop, folder, ['install', '--no-frozen-lockfile', '--store-dir', path.join(workshop.scratch, 'pnpm-store'), '--registry', workshop.registry])
+    await install(workshop, folder, [
+      'install', '--no-frozen-lockfile', '--store-dir', path.join(workshop.scratch, 'pnpm-store'), '--registry',
+      workshop.registry
+    ])
     // Strictly kept apart: the platform's package is not the project's own.
-    assert.deepStrictEqual(fs.readdirSync(path.join(folder, 'node_modules')).filter(name => !name.startsWith('.')), ['atomics-waitasync'])
+    assert.deepStrictEqual(
+      fs.readdirSync(path.join(folder, 'node_modules')).filter((name) => !name.startsWith('.')),
+      ['atomics-waitasync']
+    )
     await workshop.usesPrograms(folder)
   }
 })
@@ -155,7 +167,10 @@ const pnpm = ({ name = 'pnpm', few, install }) => ({
 /** In which order the test files run. */
 const ORDERS = ['forward', 'reverse']
 
-/** A test framework, in several ways of running it, and in both orders of its files: so many tests pass, and there are no more. */
+/**
+ * A test framework, in several ways of running it, and in both orders of its files: so many tests pass, and there are
+ * no more.
+ */
 const framework = ({ name, few, version, source, project, program, hows, flags, tests }) => ({
   name,
   few,
@@ -167,7 +182,9 @@ const framework = ({ name, few, version, source, project, program, hows, flags, 
     for (const how of hows) {
       for (const ORDER of ORDERS) {
         fs.rmSync(report, { force: true })
-        await workshop.runs(folder, [workshop.tool(...program), ...how, ...flags, report], { env: { ...workshop.env, ORDER } })
+        await workshop.runs(folder, [workshop.tool(...program), ...how, ...flags, report], {
+          env: { ...workshop.env, ORDER }
+        })
         const { numPassedTests, numTotalTests } = JSON.parse(fs.readFileSync(report, 'utf8'))
         assert.deepStrictEqual([numPassedTests, numTotalTests], [tests, tests], [...how, ORDER].join(' '))
       }
@@ -224,7 +241,10 @@ const checks = [
   next({ bundler: 'turbopack', isExternal: false }),
   next({ bundler: 'webpack', isExternal: true }),
   jest({ few: true, hows: [['--runInBand']] }),
-  jest({ name: 'Jest with processes and with threads', hows: [['--maxWorkers=2'], ['--maxWorkers=2', '--workerThreads']] }),
+  jest({
+    name: 'Jest with processes and with threads',
+    hows: [['--maxWorkers=2'], ['--maxWorkers=2', '--workerThreads']]
+  }),
   jest({ name: 'Jest on Node 20', version: '20.20.2' }),
   jest({ name: 'Jest on Node 18', version: '18.20.8' }),
   vitest({}),
@@ -232,28 +252,40 @@ const checks = [
   vitest({ name: 'Vitest 3 on Node 18', version: '18.20.8', source: path.join(CONSUMERS, 'node-18') }),
   pnpm({
     few: true,
-    install: (workshop, cwd, args) => workshop.run(workshop.tool('.bin', WINDOWS ? 'pnpm.cmd' : 'pnpm'), args, { cwd, shell: WINDOWS })
+    install: (workshop, cwd, args) =>
+      workshop.run(workshop.tool('.bin', WINDOWS ? 'pnpm.cmd' : 'pnpm'), args, { cwd, shell: WINDOWS })
   }),
   // The last that is JavaScript, and so asks the Node that it runs on for the platform.
-  pnpm({ name: 'pnpm 10', install: async (workshop, folder, args) => workshop.runs(folder, [await release('pnpm', '10.34.8', path.join('bin', 'pnpm.cjs')), ...args]) }),
+  pnpm({
+    name: 'pnpm 10',
+    install: async (workshop, folder, args) =>
+      workshop.runs(folder, [await release('pnpm', '10.34.8', path.join('bin', 'pnpm.cjs')), ...args])
+  }),
   {
     name: 'Yarn classic',
     async check (workshop) {
       const folder = workshop.project('yarn-classic', PROGRAMS)
       fs.writeFileSync(path.join(folder, '.yarnrc'), `registry "${workshop.registry}"\n`)
-      await workshop.runs(folder, [workshop.tool('yarn', 'bin', 'yarn.js'), 'install', '--non-interactive', '--cache-folder', path.join(workshop.scratch, 'yarn-cache')])
+      await workshop.runs(folder, [
+        workshop.tool('yarn', 'bin', 'yarn.js'), 'install', '--non-interactive', '--cache-folder',
+        path.join(workshop.scratch, 'yarn-cache')
+      ])
       await workshop.usesPrograms(folder)
     }
   },
   {
-    name: 'Yarn with Plug\'n\'Play',
+    name: "Yarn with Plug'n'Play",
     async check (workshop) {
       const folder = workshop.project('yarn-pnp', PROGRAMS)
       fs.writeFileSync(path.join(folder, 'yarn.lock'), '')
-      fs.writeFileSync(path.join(folder, '.yarnrc.yml'), [
-        'nodeLinker: pnp', `npmRegistryServer: "${workshop.registry}"`, 'unsafeHttpWhitelist: ["127.0.0.1"]', 'enableTelemetry: false',
-        'enableGlobalCache: false', 'pnpEnableEsmLoader: true', 'enableImmutableInstalls: false', 'npmMinimalAgeGate: 0', ''
-      ].join('\n'))
+      fs.writeFileSync(
+        path.join(folder, '.yarnrc.yml'),
+        [
+          'nodeLinker: pnp', `npmRegistryServer: "${workshop.registry}"`, 'unsafeHttpWhitelist: ["127.0.0.1"]',
+          'enableTelemetry: false', 'enableGlobalCache: false', 'pnpEnableEsmLoader: true',
+          'enableImmutableInstalls: false', 'npmMinimalAgeGate: 0', ''
+        ].join('\n')
+      )
       const yarn = workshop.tool('@yarnpkg', 'cli-dist', 'bin', 'yarn.js')
       await workshop.runs(folder, [yarn, 'install'])
       assert.ok(!fs.existsSync(path.join(folder, 'node_modules')))
@@ -263,8 +295,16 @@ const checks = [
 ]
 
 async function main () {
-  const { from, only, node: usual, few: isShort } = argumentsOf(__filename, {
-    from: { type: 'string' }, only: { type: 'string', default: '', read: text => new RegExp(text) }, node: { type: 'string', default: NODE }, few: { type: 'boolean' }
+  const {
+    from,
+    only,
+    node: usual,
+    few: isShort
+  } = argumentsOf(__filename, {
+    from: { type: 'string' },
+    only: { type: 'string', default: '', read: (text) => new RegExp(text) },
+    node: { type: 'string', default: NODE },
+    few: { type: 'boolean' }
   })
   const results = new Results()
   await withScratch(async scratch => {
@@ -274,7 +314,8 @@ async function main () {
     const workshopFor = async (node, source) => {
       const key = `${node.version}${source ? `-${path.basename(source)}` : ''}`
       const modules = path.join(await installed('consumers', source || CONSUMERS), 'node_modules')
-      if (!workshops.has(key)) workshops.set(key, new Workshop(path.join(fs.realpathSync(scratch), key), modules, node, registry.url))
+      if (!workshops.has(key))
+        workshops.set(key, new Workshop(path.join(fs.realpathSync(scratch), key), modules, node, registry.url))
       return workshops.get(key)
     }
     try {

@@ -1,16 +1,18 @@
 'use strict'
 
-// `npm run test:engines`: the locks of examples/processes on the engines that they are for, with several processes, some of which are
-// killed or stand still.
+// `npm run test:engines`: the locks of examples/processes on the engines that they are for, with several processes,
+// some of which are killed or stand still.
 //
 //   node scripts/engines.js [--only redis] [--node 26] [--kills 1000] [--few] [--install] [--measure]
 //
-// `--only`: the checks in whose names, as they are printed, this is found (a regular expression); `--node`: the Node that runs the
-// processes; `--kills`: how many processes are killed while they come and go; `--few`: without servers, as `.ci/run` does; `--install`:
-// gets the servers that are missing, as packages of Debian; `--measure`: measures instead, and keeps the figures with the example.
+// `--only`: the checks in whose names, as they are printed, this is found (a regular expression); `--node`: the Node
+// that runs the processes; `--kills`: how many processes are killed while they come and go; `--few`: without servers,
+// as `.ci/run` does; `--install`: gets the servers that are missing, as packages of Debian; `--measure`: measures
+// instead, and keeps the figures with the example.
 //
-// The servers run on loopback with their data in a scratch folder. POSTGRESQL_URL, REDIS_URL and ETCD_URL name others. What is there in
-// neither way is skipped. The clients are those of examples/processes/package-lock.json, kept in the user's cache folder.
+// The servers run on loopback with their data in a scratch folder. POSTGRESQL_URL, REDIS_URL and ETCD_URL name others.
+// What is there in neither way is skipped. The clients are those of examples/processes/package-lock.json, kept in the
+// user's cache folder.
 
 const fs = require('fs')
 const path = require('path')
@@ -75,11 +77,15 @@ async function checkCommonPart ({ node, scratch, modules, example }, results, on
   if (!only.test(what)) return
   const home = copyExample(path.join(scratch, 'common-part'), modules, example)
   const program = path.join(__dirname, 'engines', 'common-part.mjs')
-  await results.of(what, async () => (await succeed(node, ['--no-warnings', program, home], { timeout: 5 * 60 * 1000 })).trim())
+  await results.of(what, async () =>
+    (await succeed(node, ['--no-warnings', program, home], { timeout: 5 * 60 * 1000 })).trim()
+  )
 }
 
 async function checkEngine ([name, engine], where, results, { only, kills }) {
-  const chosen = [...checks, comeAndGo].filter(({ what, concerns = () => true }) => concerns(engine) && only.test(`${name}: ${what}`))
+  const chosen = [...checks, comeAndGo].filter(
+    ({ what, concerns = () => true }) => concerns(engine) && only.test(`${name}: ${what}`)
+  )
   if (chosen.length === 0) return
   const absent = engine.server && servers.missing(engine.server)
   if (absent) return results.skip(name, absent)
@@ -96,8 +102,14 @@ async function measure ({ node, scratch, modules, example }) {
   const home = copyExample(path.join(scratch, 'measure'), modules, example)
   const { env, stop } = await servers.startAll(scratch)
   try {
-    console.log(await succeed(node, [path.join(home, 'figure', 'measure.mts')], { env: { ...process.env, ...env }, timeout: 20 * 60 * 1000 }))
-    for (const name of ['figures.json', 'figure.svg']) fs.copyFileSync(path.join(home, 'figure', name), path.join(example, 'figure', name))
+    console.log(
+      await succeed(node, [path.join(home, 'figure', 'measure.mts')], {
+        env: { ...process.env, ...env },
+        timeout: 20 * 60 * 1000
+      })
+    )
+    for (const name of ['figures.json', 'figure.svg'])
+      fs.copyFileSync(path.join(home, 'figure', name), path.join(example, 'figure', name))
   } finally {
     await stop()
   }

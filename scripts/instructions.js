@@ -1,13 +1,14 @@
 'use strict'
 
-// `npm run instructions`: counts the instructions of the hot paths (benchmark/instructions.rs) by valgrind's callgrind, which gives the same
-// numbers on every machine, however busy it is, and compares them with those in benchmark/instructions.json. It fails if a count differs
-// from the recorded one: a lower one must be recorded, too.
+// `npm run instructions`: counts the instructions of the hot paths (benchmark/instructions.rs) by valgrind's callgrind,
+// which gives the same numbers on every machine, however busy it is, and compares them with those in
+// benchmark/instructions.json. It fails if a count differs from the recorded one: a lower one must be recorded, too.
 //
 //   npm run instructions [-- --update] [--strict]
 //
 //   --update  records what was counted
-//   --strict  fails, too, where nothing can be compared: without valgrind, or with another compiler than that of the record
+// --strict fails, too, where nothing can be compared: without valgrind, or with another compiler than that of the
+// record
 //
 // The last line is `N passed, N failed[, N skipped]`, as `npm test` wants it.
 
@@ -22,13 +23,16 @@ const { withScratch } = require('./lib/scratch')
 const root = path.join(__dirname, '..')
 const RECORD = path.join(root, 'benchmark', 'instructions.json')
 
-/** The count of one call of another library, whose real number of instructions depends on its version and on the processor. */
+/**
+ * The count of one call of another library, whose real number of instructions depends on its version and on the
+ * processor.
+ */
 const CALL = 60
 
 /**
- * How far a count may be from the recorded one. They are exact, so this is not for noise: whatever is changed, the compiler
- * inlines and orders other things a little differently as well. Of the usual few hundred instructions it is an atomic operation
- * and what is done about its outcome; of the shortest path it is one instruction.
+ * How far a count may be from the recorded one. They are exact, so this is not for noise: whatever is changed, the
+ * compiler inlines and orders other things a little differently as well. Of the usual few hundred instructions it is an
+ * atomic operation and what is done about its outcome; of the shortest path it is one instruction.
  */
 const TOLERANCE = 0.03
 
@@ -48,11 +52,18 @@ async function count (valgrind, update, results) {
   const counted = await countInstructions(valgrind, await build())
   if (update) fs.writeFileSync(RECORD, `${JSON.stringify({ compiler, operations: counted }, null, 2)}\n`)
   const [recorded, present] = [record.compiler, compiler].map(facts => Object.values(facts).join(', '))
-  const otherwise = update ? 'recorded now' : recorded === present ? undefined : `recorded with rustc ${recorded}; this is ${present}, whose counts differ`
+  const otherwise = update
+    ? 'recorded now'
+    : recorded === present
+      ? undefined
+      : `recorded with rustc ${recorded}; this is ${present}, whose counts differ`
   for (const { name, recorded, counted: now, ratio, problem } of compare(record.operations, counted)) {
     const numbers = `${recorded} recorded, ${now} counted, ${ratio.toFixed(3)} ×`
     if (otherwise) results.skip(`${name}: ${numbers}`, otherwise)
-    else await results.of(`${name}: ${numbers}`, () => { if (problem) throw new Error(`${problem}; if that is as it shall be: npm run instructions -- --update`) })
+    else
+      await results.of(`${name}: ${numbers}`, () => {
+        if (problem) throw new Error(`${problem}; if that is as it shall be: npm run instructions -- --update`)
+      })
   }
 }
 
@@ -63,12 +74,19 @@ async function compilerAtHand () {
   return Object.fromEntries(facts.map(fact => [fact, new RegExp(`^${fact}: (.*)$`, 'm').exec(version)[1]]))
 }
 
-/** The program whose operations are counted. In a folder of its own: the library is built with it, otherwise than for users. */
+/**
+ * The program whose operations are counted. In a folder of its own: the library is built with it, otherwise than for
+ * users.
+ */
 async function build () {
-  const messages = await succeed(cargo(), [
-    'build', '--package', 'waitasync-core', '--profile', 'bench', '--bench', 'instructions', '--locked', '--message-format=json-render-diagnostics',
-    '--target-dir', path.join('target', 'instructions')
-  ], options())
+  const messages = await succeed(
+    cargo(),
+    [
+      'build', '--package', 'waitasync-core', '--profile', 'bench', '--bench', 'instructions', '--locked',
+      '--message-format=json-render-diagnostics', '--target-dir', path.join('target', 'instructions')
+    ],
+    options()
+  )
   const programs = messages.split('\n').filter(line => line.startsWith('{')).map(line => JSON.parse(line).executable)
   return programs.find(Boolean)
 }
@@ -77,7 +95,8 @@ async function build () {
 const options = () => ({ cwd: root, env: environment({ CARGO_ENCODED_RUSTFLAGS: '' }), echo: true })
 
 /**
- * Runs `program`, which prints a line `times name` for each operation, having done that within a call of its function `counted`.
+ * Runs `program`, which prints a line `times name` for each operation, having done that within a call of its function
+ * `counted`.
  * @returns {Promise<Object<string, number>>} the instructions of each operation
  */
 function countInstructions (valgrind, program) {
@@ -86,12 +105,19 @@ function countInstructions (valgrind, program) {
     const counted = `${path.basename(program).replace(/-[0-9a-f]+$/, '')}::counted`
     const stdout = await succeed(valgrind, [
       // Without the user's own options of valgrind.
-      '--command-line-only=yes', '--tool=callgrind', `--callgrind-out-file=${out}`, '--compress-strings=no', '--compress-pos=no',
-      `--zero-before=${counted}`, `--dump-after=${counted}`, program
+      '--command-line-only=yes',
+      '--tool=callgrind',
+      `--callgrind-out-file=${out}`,
+      '--compress-strings=no',
+      '--compress-pos=no',
+      `--zero-before=${counted}`,
+      `--dump-after=${counted}`,
+      program
     ])
     const operations = Array.from(stdout.matchAll(/^(\d+) (.*)$/gm))
     const dumps = fs.readdirSync(folder).length - 1 // The last is of what comes after all operations.
-    if (dumps !== operations.length) throw new Error(`${operations.length} operations, but ${counted} was left ${dumps} times`)
+    if (dumps !== operations.length)
+      throw new Error(`${operations.length} operations, but ${counted} was left ${dumps} times`)
     return Object.fromEntries(operations.map(([, times, name], place) => {
       const dump = fs.readFileSync(`${out}.${place + 1}`, 'utf8')
       return [name, Number((instructionsIn(dump, fs.realpathSync(program)) / times).toFixed(1))]
@@ -122,11 +148,19 @@ function instructionsIn (dump, program) {
   return count
 }
 
-/** For each operation that is recorded or was counted: both numbers, their ratio, and what is wrong with it, or null. */
+/**
+ * For each operation that is recorded or was counted: both numbers, their ratio, and what is wrong with it, or null.
+ */
 function compare (recorded, counted) {
   const names = new Set([...Object.keys(recorded), ...Object.keys(counted)])
   return Array.from(names, name => {
-    const row = { name, recorded: recorded[name], counted: counted[name], ratio: counted[name] / recorded[name], problem: null }
+    const row = {
+      name,
+      recorded: recorded[name],
+      counted: counted[name],
+      ratio: counted[name] / recorded[name],
+      problem: null
+    }
     if (row.counted === undefined) row.problem = 'is not counted any more'
     else if (row.recorded === undefined) row.problem = 'is not recorded'
     else if (row.ratio > 1 + TOLERANCE) row.problem = 'takes more'

@@ -1,7 +1,7 @@
 'use strict'
 
-// `npm run lint`: rustfmt, clippy, cargo deny, and the linter of JavaScript; `npm run lint -- --fix` lets them mend. A linter that is not
-// installed is skipped; with `--all`, as continuous integration runs it, that is a failure.
+// `npm run lint`: rustfmt, clippy, cargo deny, and the linter of JavaScript; `npm run lint -- --fix` lets them mend. A
+// linter that is not installed is skipped; with `--all`, as continuous integration runs it, that is a failure.
 
 const fs = require('fs')
 const path = require('path')
@@ -21,9 +21,17 @@ async function main () {
   const { fix, all } = argumentsOf(__filename, { fix: { type: 'boolean' }, all: { type: 'boolean' } })
   await setup.installDependencies()
 
-  for (const [file, corrected] of fix ? [[libMap.page, libMap.withMap], [embedded.page, embedded.withEmbedded]] : []) fs.writeFileSync(file, corrected(fs.readFileSync(file, 'utf8')))
+  for (const [file, corrected] of fix
+    ? [
+        [libMap.page, libMap.withMap],
+        [embedded.page, embedded.withEmbedded]
+      ]
+    : [])
+    fs.writeFileSync(file, corrected(fs.readFileSync(file, 'utf8')))
   const results = new Results()
-  await results.of('javascript', async () => { await succeed(process.execPath, [...ESLINT, ...(fix ? ['--fix'] : [])], { cwd: root }) })
+  await results.of('javascript', async () => {
+    await succeed(process.execPath, [...ESLINT, ...(fix ? ['--fix'] : [])], { cwd: root })
+  })
   for (const step of rustSteps.filter(({ lint }) => lint)) {
     const words = fix && step.name === 'fmt' ? ['fmt', '--all'] : step.args
     const ended = await run(cargo(), words, { cwd: root, env: environment() })

@@ -1,7 +1,7 @@
 'use strict'
 
-// The Node versions that this package is tested on, and where their binaries come from: the packages that the npm registry
-// holds for `node-<platform>-<arch>`. They are kept in the user's cache folder, one folder per version.
+// The Node versions that this package is tested on, and where their binaries come from: the packages that the npm
+// registry holds for `node-<platform>-<arch>`. They are kept in the user's cache folder, one folder per version.
 
 const { execFileSync } = require('child_process')
 const fs = require('fs')
@@ -10,9 +10,11 @@ const { list } = require('./lib/arguments')
 const cache = require('./lib/cache')
 const npm = require('./lib/npm')
 
-// Sorted. 20.11.1 is one of those in which a worker with a FinalizationRegistry may never end, see lib/util/intrinsics.js.
+// Sorted. 20.11.1 is one of those in which a worker with a FinalizationRegistry may never end, see
+// lib/util/intrinsics.js.
 const versions = [
-  '10.24.1', '12.22.12', '14.21.3', '15.14.0', '16.20.2', '18.20.8', '20.11.1', '20.20.2', '22.23.3', '24.21.0', '26.10.0'
+  '10.24.1', '12.22.12', '14.21.3', '15.14.0', '16.20.2', '18.20.8', '20.11.1', '20.20.2', '22.23.3', '24.21.0',
+  '26.10.0'
 ]
 
 const WINDOWS = process.platform === 'win32'
@@ -22,8 +24,8 @@ const BINARY = path.join('bin', WINDOWS ? 'node.exe' : 'node')
 const asked = new Map()
 
 /**
- * Reads the `--node` of a command: with commas between them, full versions (14.21.3), major ones (14: the newest of them in the list
- * above), `current` (the Node that runs this), or paths of binaries; `all`: every version of the list.
+ * Reads the `--node` of a command: with commas between them, full versions (14.21.3), major ones (14: the newest of
+ * them in the list above), `current` (the Node that runs this), or paths of binaries; `all`: every version of the list.
  * @returns {string[]} what `get` takes
  * @throws {Error} what is allowed
  */
@@ -50,11 +52,21 @@ async function get (version) {
   const target = cache.folder('node', exact)
   const binary = path.join(target, BINARY)
   // No need to fetch what is running; and where the registry has no binaries, it is the one that can be had.
-  if (exact === process.versions.node && !fs.existsSync(binary)) return { version: exact, path: process.execPath, flags }
+  if (exact === process.versions.node && !fs.existsSync(binary))
+    return { version: exact, path: process.execPath, flags }
   const platform = WINDOWS ? 'win' : process.platform
   const arch = process.arch === 'ia32' ? 'x86' : process.arch
   try {
-    return { version: exact, path: await npm.program({ spec: `node-${platform}-${arch}@${exact}`, target, binary: BINARY, version: `v${exact}` }), flags }
+    return {
+      version: exact,
+      path: await npm.program({
+        spec: `node-${platform}-${arch}@${exact}`,
+        target,
+        binary: BINARY,
+        version: `v${exact}`
+      }),
+      flags
+    }
   } catch (error) {
     if (!(error instanceof cache.Unavailable)) throw error
     return { version: exact, skipped: error.message }
@@ -67,7 +79,8 @@ function resolve (text) {
   if (text === 'current') return process.versions.node
   if (/^\d+\.\d+\.\d+$/.test(text)) return text
   const version = versions.filter(each => each.startsWith(`${text}.`)).pop()
-  if (version === undefined) throw new Error(`no Node version '${text}': give a full version, 'current', or one of ${versions.join(' ')}`)
+  if (version === undefined)
+    throw new Error(`no Node version '${text}': give a full version, 'current', or one of ${versions.join(' ')}`)
   return version
 }
 

@@ -1,11 +1,12 @@
 'use strict'
 
-// `npm run package`: makes the tarballs that are published. The main one has no binary; each platform's binary is a package
-// of its own, an optional dependency of the main one, of which npm installs the one that fits.
+// `npm run package`: makes the tarballs that are published. The main one has no binary; each platform's binary is a
+// package of its own, an optional dependency of the main one, of which npm installs the one that fits.
 //
 // The main one has few files instead of lib/'s many (lib/bundle.js).
 //
-// Invariant: a tarball that is there has been inspected (lib/inspect.js), and the same sources and tools give the same bytes.
+// Invariant: a tarball that is there has been inspected (lib/inspect.js), and the same sources and tools give the same
+// bytes.
 //
 //   npm run package [-- --target linux-x64-gnu[,..]] [--no-main] [--out folder]
 //
@@ -32,14 +33,15 @@ const root = path.join(__dirname, '..')
 
 /**
  * Makes tarballs in a folder.
- * @param {{ out: string, names?: string[], main?: boolean, isPublishable?: boolean, compiled?: Object<string, string> }} options `names` of targets.js;
- *   `compiled`: the libraries of some names, which another compiler has made already; `isPublishable: false`: they are not to be published,
- *   and may need this machine's own C library
+ * @param {{ out: string, names?: string[], main?: boolean, isPublishable?: boolean, compiled?: Object<string, string>
+ *   }} options `names` of targets.js; `compiled`: the libraries of some names, which another compiler has made already;
+ *   `isPublishable: false`: they are not to be published, and may need this machine's own C library
  * @returns {Promise<{ file: string, facts: string[] }[]>}
  */
 async function makePackages ({ out, names = [hostTarget()], main = true, isPublishable = true, compiled = {} }) {
   const unknown = names.filter(name => targets[name] === undefined)
-  if (unknown.length > 0) throw new Error(`no target ${unknown.join(', ')}: there are ${Object.keys(targets).join(', ')}`)
+  if (unknown.length > 0)
+    throw new Error(`no target ${unknown.join(', ')}: there are ${Object.keys(targets).join(', ')}`)
   fs.mkdirSync(out, { recursive: true })
   return withScratch(async stage => {
     const made = []
@@ -54,7 +56,12 @@ async function makePackages ({ out, names = [hostTarget()], main = true, isPubli
 
 /** The manifest that is published, made of the one of the tree. */
 function mainManifest () {
-  const { private: _, devDependencies, scripts, ...rest } = JSON.parse(fs.readFileSync(path.join(root, 'package.json'), 'utf8'))
+  const {
+    private: _,
+    devDependencies,
+    scripts,
+    ...rest
+  } = JSON.parse(fs.readFileSync(path.join(root, 'package.json'), 'utf8'))
   const platforms = Object.keys(targets).map(name => [packageName(name), rest.version])
   // The registry wants to know whence a release comes that claims to be built there.
   const { GITHUB_REPOSITORY: repository, GITHUB_SERVER_URL: server } = process.env
@@ -91,7 +98,8 @@ async function stagePlatform (name, folder, isPublishable, compiled) {
   fs.copyFileSync(compiled || await compileFor(name), binary)
   fs.chmodSync(binary, 0o755)
   const { complaints, facts } = isPublishable ? await inspect(binary, targets[name]) : { complaints: [], facts: [] }
-  if (complaints.length > 0) throw new Error(`the binary for ${name} cannot be published: it ${complaints.join('; it ')}`)
+  if (complaints.length > 0)
+    throw new Error(`the binary for ${name} cannot be published: it ${complaints.join('; it ')}`)
   fs.writeFileSync(path.join(folder, 'THIRD-PARTY-LICENSES'), await thirdPartyLicences(targets[name].rust))
   fs.copyFileSync(path.join(root, 'LICENSE'), path.join(folder, 'LICENSE'))
   fs.writeFileSync(path.join(folder, 'README.md'),
@@ -120,11 +128,16 @@ async function compileFor (name) {
 function remapping () {
   const registry = path.join(process.env.CARGO_HOME || path.join(os.homedir(), '.cargo'), 'registry', 'src')
   const folders = fs.existsSync(registry) ? fs.readdirSync(registry).map(name => path.join(registry, name)) : []
-  return [...folders, root].map(folder => `--remap-path-prefix=${folder}=${folder === root ? '/atomics-waitasync' : ''}`).join(' ')
+  return [...folders, root]
+    .map((folder) => `--remap-path-prefix=${folder}=${folder === root ? '/atomics-waitasync' : ''}`)
+    .join(' ')
 }
 
 async function pack (folder, out, facts) {
-  const packed = await succeedNpm(['pack', folder, '--pack-destination', out, '--ignore-scripts', '--json', '--loglevel=error'], { cwd: root })
+  const packed = await succeedNpm(
+    ['pack', folder, '--pack-destination', out, '--ignore-scripts', '--json', '--loglevel=error'],
+    { cwd: root }
+  )
   const [{ filename, size, unpackedSize }] = Object.values(JSON.parse(packed))
   return { file: path.join(out, filename), facts: [`${size} bytes, unpacked ${unpackedSize}`, ...facts] }
 }
@@ -137,7 +150,8 @@ async function main () {
     'no-main': { type: 'boolean' },
     out: { type: 'string', default: path.join(root, 'dist'), read: path.resolve }
   })
-  for (const { file, facts } of await makePackages({ out, names: target, main: !rest['no-main'] })) console.log(`${path.relative('', file)}  ${facts.join(', ')}`)
+  for (const { file, facts } of await makePackages({ out, names: target, main: !rest['no-main'] }))
+    console.log(`${path.relative('', file)}  ${facts.join(', ')}`)
 }
 
 if (require.main === module) command(main)

@@ -1,6 +1,7 @@
 'use strict'
 
-// Draws the picture of docs/profiling.md, and writes its table, from a run of examples/contention with ATOMICS_WAITASYNC_PROFILE.
+// Draws the picture of docs/profiling.md, and writes its table, from a run of examples/contention with
+// ATOMICS_WAITASYNC_PROFILE.
 //
 //   node scripts/profile-picture.js
 
@@ -27,7 +28,8 @@ const COLOURS = { all: '#e2e8f0', frame: '#bee3f8', leaf: '#fbd38d' }
 
 const escape = text => text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/"/g, '&quot;')
 const milliseconds = time => `${Math.round(time)} ms`
-const nameOf = ({ functionName, url, lineNumber }) => `${functionName} ${path.posix.basename(url)}:${lineNumber + 1}`.trim()
+const nameOf = ({ functionName, url, lineNumber }) =>
+  `${functionName} ${path.posix.basename(url)}:${lineNumber + 1}`.trim()
 /** Node's own frames say nothing of the program. */
 const isOfProgram = ({ url }) => /^file:/.test(url)
 
@@ -70,15 +72,24 @@ function draw (rows) {
     const [left, y, w] = [MARGIN + x * inner, top + depth * ROW, width * inner]
     const text = `${label}, ${milliseconds(time)}`
     const shown = text.slice(0, Math.max(0, Math.floor((w - 8) / 6.6)))
-    return `<g><title>${escape(text)}</title><rect x="${left.toFixed(1)}" y="${y}" width="${Math.max(0.5, w - 1).toFixed(1)}" height="${ROW - 2}" fill="${COLOURS[kind]}"/>` +
-      (shown.length < 4 ? '' : `<text x="${(left + 5).toFixed(1)}" y="${y + 15}" fill="${DARK}">${escape(shown)}</text>`) + '</g>'
+    return (
+      `<g><title>${escape(text)}</title><rect x="${left.toFixed(1)}" y="${y}" ` +
+      `width="${Math.max(0.5, w - 1).toFixed(1)}" height="${ROW - 2}" fill="${COLOURS[kind]}"/>` +
+      (shown.length < 4
+        ? ''
+        : `<text x="${(left + 5).toFixed(1)}" y="${y + 15}" fill="${DARK}">${escape(shown)}</text>`) +
+        '</g>'
+    )
   })
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" font-family="system-ui, sans-serif" font-size="12" role="img">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" ` +
+    'font-family="system-ui, sans-serif" font-size="12" role="img">',
     '<title>The time that the threads of examples/contention waited, by the stacks of the calls</title>',
     `<rect width="${WIDTH}" height="${height}" fill="#fff"/>`,
-    `<text x="${MARGIN}" y="26" fill="${DARK}" font-size="15" font-weight="600">Where three threads waited, and for what</text>`,
-    `<text x="${MARGIN}" y="46" fill="${GREY}">Width is time waited. Below the lines of the program, the locks that they waited for: examples/contention.</text>`,
+    `<text x="${MARGIN}" y="26" fill="${DARK}" font-size="15" font-weight="600">` +
+    'Where three threads waited, and for what</text>',
+    `<text x="${MARGIN}" y="46" fill="${GREY}">Width is time waited. ` +
+    'Below the lines of the program, the locks that they waited for: examples/contention.</text>',
     ...parts,
     '</svg>\n'
   ].join('\n')
@@ -88,9 +99,14 @@ function draw (rows) {
 function tableOf (rows) {
   const total = rows.reduce((sum, { milliseconds }) => sum + milliseconds, 0)
   const shown = rows.filter(({ milliseconds }) => milliseconds >= total / 100)
-  return ['| waited | of all | line | for |', '|--:|--:|---|---|', ...shown.map(({ leaf, frames, milliseconds: time }) => {
-    return `| ${milliseconds(time)} | ${Math.round(100 * time / total)} % | \`${nameOf(frames.find(isOfProgram))}\` | ${leaf} |`
-  })].join('\n')
+  return [
+    '| waited | of all | line | for |',
+    '|--:|--:|---|---|',
+    ...shown.map(({ leaf, frames, milliseconds: time }) => {
+      const share = Math.round((100 * time) / total)
+      return `| ${milliseconds(time)} | ${share} % | \`${nameOf(frames.find(isOfProgram))}\` | ${leaf} |`
+    })
+  ].join('\n')
 }
 
 command(() => withScratch(async scratch => {
@@ -98,5 +114,8 @@ command(() => withScratch(async scratch => {
   await succeed(process.execPath, [EXAMPLE], { env: { ...process.env, ATOMICS_WAITASYNC_PROFILE: file } })
   const { rows } = readProfile(file)
   fs.writeFileSync(PICTURE, draw(rows))
-  fs.writeFileSync(PAGE, fs.readFileSync(PAGE, 'utf8').replace(TABLE, (_, begin, end) => `${begin}\n${tableOf(rows)}${end}`))
+  fs.writeFileSync(
+    PAGE,
+    fs.readFileSync(PAGE, 'utf8').replace(TABLE, (_, begin, end) => `${begin}\n${tableOf(rows)}${end}`)
+  )
 }))

@@ -1,12 +1,13 @@
 'use strict'
 
-// `npm run test:programs`: other people's packages that start Workers, load code or are compiled to WebAssembly with threads give with each
-// entry preloaded what they give without. And the example with OpenTelemetry prints what it should.
+// `npm run test:programs`: other people's packages that start Workers, load code or are compiled to WebAssembly with
+// threads give with each entry preloaded what they give without. And the example with OpenTelemetry prints what it
+// should.
 //
 //   node scripts/programs.js [--only text]
 //
-// The packages are those of __test__/company/programs/package-lock.json and examples/opentelemetry/package-lock.json, and kept in the user's cache
-// folder.
+// The packages are those of __test__/company/programs/package-lock.json and examples/opentelemetry/package-lock.json,
+// and kept in the user's cache folder.
 
 const assert = require('assert')
 const path = require('path')
@@ -38,27 +39,49 @@ const programs = [
   { name: 'comlink', args: ['comlink.js'], says: '8 [ 2, 3 ]' },
   { name: 'multithreading', args: ['multithreading.mjs'], says: '150' },
   { name: 'ava', args: ['node_modules/ava/entrypoints/cli.mjs', 'ava.mjs'], says: '1 test passed' },
-  { name: 'mocha --parallel', args: ['node_modules/mocha/bin/mocha.js', '--parallel', 'mocha-one.js', 'mocha-two.js'], says: '2 passing' },
+  {
+    name: 'mocha --parallel',
+    args: ['node_modules/mocha/bin/mocha.js', '--parallel', 'mocha-one.js', 'mocha-two.js'],
+    says: '2 passing'
+  },
   { name: 'node --test', args: ['--test', 'node-test.js'], says: 'pass 1' },
   { name: 'tsx', args: ['node_modules/tsx/dist/cli.mjs', 'typescript.ts'], says: 'file 4' },
-  { name: 'ts-node', args: ['-r', 'ts-node/register/transpile-only', 'typescript.ts'], env: { TS_NODE_COMPILER_OPTIONS: COMMONJS }, says: 'file 4' },
+  {
+    name: 'ts-node',
+    args: ['-r', 'ts-node/register/transpile-only', 'typescript.ts'],
+    env: { TS_NODE_COMPILER_OPTIONS: COMMONJS },
+    says: 'file 4'
+  },
   { name: 'mock-fs', args: ['mock-fs.js'], says: 'started', range: '>=22 <25' },
-  { name: 'ses', args: ['ses.js'], env: { LOCKS: path.join(ROOT, 'pure', 'index.js') }, says: 'TimeoutError 42 named ok' },
+  {
+    name: 'ses',
+    args: ['ses.js'],
+    env: { LOCKS: path.join(ROOT, 'pure', 'index.js') },
+    says: 'TimeoutError 42 named ok'
+  },
   { name: '--import', args: ['--import', './preload.mjs', 'import.mjs'], says: 'false 1 1' },
   { name: 'module.register', args: ['register.mjs'], says: 'false undefined undefined' },
-  // Their threads share a queue with Node's own functions. So many of them warn that WASI is experimental as happen to get to it.
-  ...['z3-solver', 'onnxruntime-web', 'wasm-vips', 'argon2'].map(name => {
+  // Their threads share a queue with Node's own functions. So many of them warn that WASI is experimental as happen to
+  // get to it.
+  ...['z3-solver', 'onnxruntime-web', 'wasm-vips', 'argon2'].map((name) => {
     return { name, args: [`${name}.js`], env: { NODE_NO_WARNINGS: '1' }, says: 'passed', range: '>=20' }
   })
 ]
 
-/** Differs from run to run: times, process ids, and what a thread of Emscripten's complains of that is terminated by its own program. */
+/**
+ * Differs from run to run: times, process ids, and what a thread of Emscripten's complains of that is terminated by its
+ * own program.
+ */
 const BY_CHANCE = / ?\(?\b[\d.]+ ?m?s\b\)?|\bduration_ms:? [\d.]+|\(node:\d+\)|^received "cleanupThread".*\n/gm
 
 /** What a program gives: its exit code and its output. */
 async function result (node, { args, env }, cwd, entry) {
   const NODE_OPTIONS = entry === undefined ? '' : `-r ${JSON.stringify(path.join(ROOT, entry))}`
-  const { code, error, output } = await run(node, args, { cwd, timeout: 60 * 1000, env: { ...process.env, CI: 'true', FORCE_COLOR: '0', NODE_OPTIONS, ...env } })
+  const { code, error, output } = await run(node, args, {
+    cwd,
+    timeout: 60 * 1000,
+    env: { ...process.env, CI: 'true', FORCE_COLOR: '0', NODE_OPTIONS, ...env }
+  })
   if (error) throw new Error(String(error))
   return { code, output: output.replace(BY_CHANCE, '') }
 }
@@ -95,7 +118,11 @@ async function checkExample (node) {
   const modules = path.join(await installed('opentelemetry', OPENTELEMETRY, LOCKED), 'node_modules')
   await withScratch(async scratch => {
     const home = copyExample(scratch, modules, OPENTELEMETRY)
-    const { code, output } = await run(node.path, ['index.mjs'], { cwd: home, timeout: 60 * 1000, env: { ...process.env, FORCE_COLOR: '0' } })
+    const { code, output } = await run(node.path, ['index.mjs'], {
+      cwd: home,
+      timeout: 60 * 1000,
+      env: { ...process.env, FORCE_COLOR: '0' }
+    })
     assert.strictEqual(code, 0, output)
     for (const pattern of MEASURED) assert.match(output, pattern)
   })
@@ -107,12 +134,14 @@ async function main () {
   const folder = await installed('programs', path.join(ROOT, '__test__', 'company', 'programs'))
   for (const version of VERSIONS) {
     const node = await nodes.get(version)
-    if (!node.skipped) assert.strictEqual((await result(node.path, { args: ['-e', EFFECT] }, folder, 'force')).output, 'addon\naddon\n')
+    if (!node.skipped)
+      assert.strictEqual((await result(node.path, { args: ['-e', EFFECT] }, folder, 'force')).output, 'addon\naddon\n')
     for (const program of programs) {
       const name = `${program.name}, Node ${version}`
       if (!name.includes(only)) continue
       if (node.skipped) results.skip(name, node.skipped)
-      else if (!admits({ range: program.range || '>=22' }, version)) results.skip(name, 'the package does not support this Node')
+      else if (!admits({ range: program.range || '>=22' }, version))
+        results.skip(name, 'the package does not support this Node')
       else await results.of(name, () => check(node.path, program, folder))
     }
     const name = `examples/opentelemetry, Node ${version}`

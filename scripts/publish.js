@@ -1,7 +1,8 @@
 'use strict'
 
-// `node scripts/publish.js folder [--registry url] [--provenance]`: publishes the tarballs of a version, which `npm run package` has made: one for
-// each platform, and the main one. Run by the workflow of a release, and by tests of what is published, for a registry of their own.
+// `node scripts/publish.js folder [--registry url] [--provenance]`: publishes the tarballs of a version, which `npm run
+// package` has made: one for each platform, and the main one. Run by the workflow of a release, and by tests of what is
+// published, for a registry of their own.
 //
 // Invariant: the platforms come first, so that whoever gets the main package can get his platform's.
 
@@ -17,11 +18,16 @@ async function inOrder (folder) {
   const files = fs.readdirSync(folder).filter(name => name.endsWith('.tgz')).map(name => path.resolve(folder, name))
   const manifests = await Promise.all(files.map(manifestIn))
   const versions = new Set(manifests.map(({ version }) => version))
-  if (versions.size !== 1) throw new Error(`${folder} has the versions ${[...versions].join(', ') || 'of nothing'}: one is allowed`)
+  if (versions.size !== 1)
+    throw new Error(`${folder} has the versions ${[...versions].join(', ') || 'of nothing'}: one is allowed`)
   const names = manifests.map(({ name }) => name)
   const wanted = [...Object.keys(targets).map(packageName), 'atomics-waitasync']
-  const wrong = wanted.filter(name => !names.includes(name)).map(name => `no ${name}`).concat(names.filter(name => !wanted.includes(name)))
-  if (wrong.length > 0 || names.length !== wanted.length) throw new Error(`${folder} does not have one tarball for each platform and the main one: ${wrong.join(', ')}`)
+  const wrong = wanted
+    .filter((name) => !names.includes(name))
+    .map((name) => `no ${name}`)
+    .concat(names.filter((name) => !wanted.includes(name)))
+  if (wrong.length > 0 || names.length !== wanted.length)
+    throw new Error(`${folder} does not have one tarball for each platform and the main one: ${wrong.join(', ')}`)
   return wanted.map(name => files[names.indexOf(name)])
 }
 
@@ -30,7 +36,8 @@ async function main () {
     registry: { type: 'string' }, provenance: { type: 'boolean' }
   }, { most: 1 })
   const args = [...(registry ? ['--registry', registry] : []), ...(provenance ? ['--provenance'] : [])]
-  for (const tarball of await inOrder(folder)) await succeedNpm(['publish', tarball, '--access', 'public', '--loglevel=error', ...args])
+  for (const tarball of await inOrder(folder))
+    await succeedNpm(['publish', tarball, '--access', 'public', '--loglevel=error', ...args])
 }
 
 module.exports = { inOrder }

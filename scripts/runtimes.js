@@ -4,9 +4,10 @@
 //
 //   node scripts/runtimes.js [--only text] [--runtime bun|deno] [--size small|full]
 //
-// The published form of this tree runs there: tests of Node that say something about the runtime, and those of __test__/company/runtimes/.
-// What a runtime does differently is listed in __test__/company/runtimes/differences.cjs, with its reason, and counted as skipped.
-// `--only`: part of a file's name; `--size`: the TEST_SIZE of the files (see __test__/fixtures/size.js), full unless given.
+// The published form of this tree runs there: tests of Node that say something about the runtime, and those of
+// __test__/company/runtimes/. What a runtime does differently is listed in __test__/company/runtimes/differences.cjs,
+// with its reason, and counted as skipped. `--only`: part of a file's name; `--size`: the TEST_SIZE of the files (see
+// __test__/fixtures/size.js), full unless given.
 
 const fs = require('fs')
 const path = require('path')
@@ -38,7 +39,10 @@ const RUNTIMES = {
   }
 }
 
-/** The tests of Node that are run here, with their subjects: of what a runtime has its own of, and of what is made of that. */
+/**
+ * The tests of Node that are run here, with their subjects: of what a runtime has its own of, and of what is made of
+ * that.
+ */
 const SHARED = {
   'atomics/wait': ['export', 'force'],
   'atomics/notify': ['export', 'force'],
@@ -59,7 +63,12 @@ const SHARED = {
 /** The binary of a runtime, fetched if it is not here yet. Throws `cache.Unavailable` where there is none. */
 function fetch (name) {
   const { version, spec, binary } = RUNTIMES[name]
-  return npm.program({ spec: `${spec(process.platform, process.arch)}@${version}`, target: cache.folder(name, version), binary, version })
+  return npm.program({
+    spec: `${spec(process.platform, process.arch)}@${version}`,
+    target: cache.folder(name, version),
+    binary,
+    version
+  })
 }
 
 /** A project with the package as it is published, and its tests beside it. Returns the tests' folder. */
@@ -75,7 +84,10 @@ async function makeProject (folder) {
 
 /** The runs: file, subject, and the name that differences.cjs has for the file. */
 function planned (tests) {
-  const own = fs.readdirSync(path.join(tests, 'company', 'runtimes')).filter(name => name.endsWith('.test.js')).map(name => `company/runtimes/${name}`)
+  const own = fs
+    .readdirSync(path.join(tests, 'company', 'runtimes'))
+    .filter((name) => name.endsWith('.test.js'))
+    .map((name) => `company/runtimes/${name}`)
   return [...Object.keys(SHARED).map(name => `${name}.test.js`), ...own].flatMap(name => {
     const declared = testFile.read(path.join(tests, name))
     const subjects = SHARED[name.replace('.test.js', '')] || declared.subjects
@@ -88,7 +100,12 @@ async function runOne (results, runtime, binary, { declared, name, subject }, { 
   const listed = differences[runtime][name] || {}
   if (typeof listed === 'string') return results.skip(where, listed)
   const flags = [...RUNTIMES[runtime].args, path.join(tests, 'company', 'runtimes', 'run.cjs')]
-  const { passed, failed, skips, problem, output, seconds } = await testFile.run({ ...declared, flags: [] }, { path: binary, flags }, subject, { size })
+  const { passed, failed, skips, problem, output, seconds } = await testFile.run(
+    { ...declared, flags: [] },
+    { path: binary, flags },
+    subject,
+    { size }
+  )
   for (const { name: what, reason } of skips) results.skip(`${where}: ${what}`, reason)
   const gone = Object.keys(listed).filter(title => !skips.some(skip => skip.name === title))
   const wrong = problem || (gone.length > 0 && `differences.cjs lists what is not in the file: ${gone.join(', ')}`)

@@ -1,15 +1,19 @@
 'use strict'
 
-// `npm run sanitize -- thread | address | node | valgrind [--toolchain name]`: the tests under a sanitizer of the compiler, or under
-// valgrind. Linux x64. `--toolchain`: one that rustup lists, instead of nightly; a stable one is told to allow what only nightly does.
+// `npm run sanitize -- thread | address | node | valgrind [--toolchain name]`: the tests under a sanitizer of the
+// compiler, or under valgrind. Linux x64. `--toolchain`: one that rustup lists, instead of nightly; a stable one is
+// told to allow what only nightly does.
 //
-//   thread    the Rust tests under ThreadSanitizer: queue, lines and service with real threads. The standard library has to be compiled
-//             for it, too, or it reports each contended mutex: that takes rustup's component rust-src. Where rustup cannot
-//             fetch it, Debian's package rust-src of the same version has it: usr/src/rustc-*/library is put into the toolchain's
+// thread the Rust tests under ThreadSanitizer: queue, lines and service with real threads. The standard library has to
+// be compiled
+// for it, too, or it reports each contended mutex: that takes rustup's component rust-src. Where rustup cannot
+// fetch it, Debian's package rust-src of the same version has it: usr/src/rustc-*/library is put into the toolchain's
 //             lib/rustlib/src/rust
 //   address   the same under AddressSanitizer and LeakSanitizer
-//   node      the library built for AddressSanitizer, in this Node, with the sanitizer's runtime preloaded (gcc's libasan): tests of
-//             __test__/ that end threads in the midst of everything, and the soak's processes. Leaks of Node itself are many, so those are
+// node the library built for AddressSanitizer, in this Node, with the sanitizer's runtime preloaded (gcc's libasan):
+// tests of
+// __test__/ that end threads in the midst of everything, and the soak's processes. Leaks of Node itself are many, so
+// those are
 //             only looked for by `address`
 //   valgrind  the Rust tests under memcheck: no invalid access, no definite leak. Needs no nightly compiler
 //
@@ -26,14 +30,19 @@ const { countCargoTest } = require('./lib/rust-steps')
 
 const root = path.join(__dirname, '..')
 const TARGET = 'x86_64-unknown-linux-gnu'
-const PROGRAMS = ['--workspace', '--lib', '--test', 'queue', '--test', 'line', '--test', 'memories', '--test', 'names', '--test', 'deadlock']
+const PROGRAMS = [
+  '--workspace', '--lib', '--test', 'queue', '--test', 'line', '--test', 'memories', '--test', 'names', '--test',
+  'deadlock'
+]
 const NODE_TESTS = [
-  'ends/termination', 'ends/grant-to-terminated', 'ends/owner-death', 'atomics/stress', 'locks/condition', 'locks/robust-list', 'locks/settling'
+  'ends/termination', 'ends/grant-to-terminated', 'ends/owner-death', 'atomics/stress', 'locks/condition',
+  'locks/robust-list', 'locks/settling'
 ]
 /** Those that expect freed memory to be given out again, which these tools put off. */
 const NOT_HERE = ['--skip', 'was_freed', '--skip', 'were_freed']
 const TIMEOUT = 1200000
-const VALGRIND = 'valgrind --quiet --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite'
+const VALGRIND =
+  'valgrind --quiet --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite'
 
 /** Variables for a compiler that instruments the code. */
 const sanitizer = (name, toolchain) => ({
@@ -61,14 +70,20 @@ async function underNode (results, env) {
   // A tree of its own, whose library is the instrumented one.
   const copy = copyTree('sanitize-')
   try {
-    fs.copyFileSync(path.join(root, 'target', 'address', TARGET, 'debug', 'libatomics_waitasync.so'), path.join(copy, 'atomics-waitasync.linux-x64-gnu.node'))
+    fs.copyFileSync(
+      path.join(root, 'target', 'address', TARGET, 'debug', 'libatomics_waitasync.so'),
+      path.join(copy, 'atomics-waitasync.linux-x64-gnu.node')
+    )
     // gcc's runtime of the sanitizer.
     const LD_PRELOAD = (await succeed('gcc', ['-print-file-name=libasan.so'])).trim()
     const ASAN_OPTIONS = 'detect_leaks=0:handle_segv=0:abort_on_error=0:exitcode=99'
     const options = { cwd: copy, env: { ...process.env, LD_PRELOAD, ASAN_OPTIONS }, timeout: TIMEOUT }
     const only = `^(${NODE_TESTS.join('|')})\\.test`
     for (const [name, ...args] of [
-      ['tests', 'scripts/test.js', '--no-rust', '--no-setup', '--node', 'current', '--subject', 'force', '--jobs', '1', '--only', only],
+      [
+        'tests', 'scripts/test.js', '--no-rust', '--no-setup', '--node', 'current', '--subject', 'force', '--jobs', '1',
+        '--only', only
+      ],
       ['soak of 30 s', '--expose-gc', '__test__/soak/main.js', '30', '1']
     ]) {
       await results.of(name, async () => {
@@ -84,19 +99,28 @@ async function underNode (results, env) {
 
 const ways = {
   thread: (results, toolchain) => {
-    return rustTests(results, 'thread', { ...sanitizer('thread', toolchain), TSAN_OPTIONS: 'halt_on_error=0' }, { options: ['-Zbuild-std'] })
+    return rustTests(
+      results,
+      'thread',
+      { ...sanitizer('thread', toolchain), TSAN_OPTIONS: 'halt_on_error=0' },
+      { options: ['-Zbuild-std'] }
+    )
   },
-  address: (results, toolchain) => rustTests(results, 'address', { ...sanitizer('address', toolchain), ASAN_OPTIONS: 'detect_leaks=1' }),
+  address: (results, toolchain) =>
+    rustTests(results, 'address', { ...sanitizer('address', toolchain), ASAN_OPTIONS: 'detect_leaks=1' }),
   node: (results, toolchain) => underNode(results, sanitizer('address', toolchain)),
   // It takes a hundred times as long, and the service's tests are of time.
-  valgrind: results => {
+  valgrind: (results) => {
     const env = { CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER: VALGRIND, PROPTEST_CASES: '20' }
     return rustTests(results, 'valgrind', env, { filter: ['--skip', 'service'] })
   }
 }
 
 async function main () {
-  const { positionals: [way], toolchain } = argumentsOf(__filename, { toolchain: { type: 'string', default: 'nightly' } }, { most: 1 })
+  const {
+    positionals: [way],
+    toolchain
+  } = argumentsOf(__filename, { toolchain: { type: 'string', default: 'nightly' } }, { most: 1 })
   if (!(way in ways)) throw new Error(`one of ${Object.keys(ways).join(', ')} is needed`)
   const results = new Results()
   await ways[way](results, toolchain)

@@ -1,7 +1,7 @@
 'use strict'
 
-// The first step of every command on a fresh clone: it installs the development dependencies and builds the native part. Quick when
-// there is nothing to do.
+// The first step of every command on a fresh clone: it installs the development dependencies and builds the native
+// part. Quick when there is nothing to do.
 
 const fs = require('fs')
 const path = require('path')
@@ -23,7 +23,9 @@ async function run () {
 /** Installs the development dependencies, unless they are those of the lock file already. */
 async function installDependencies () {
   if (compareVersions(process.versions.node, OLDEST_NODE) < 0) {
-    throw new Error(`this needs Node ${OLDEST_NODE} or newer to run (it is ${process.version}); it fetches older ones itself to test them`)
+    throw new Error(
+      `this needs Node ${OLDEST_NODE} or newer to run (it is ${process.version}); it fetches older ones itself to test`
+    )
   }
   const stale = staleDependency()
   if (stale === undefined) return
@@ -36,9 +38,12 @@ async function installDependencies () {
 /** npm writes down what it has installed; it has to be what the lock file says. */
 function staleDependency () {
   const [locked, installed] = ['package-lock.json', path.join('node_modules', '.package-lock.json')].map(file => {
-    return fs.existsSync(path.join(root, file)) ? JSON.parse(fs.readFileSync(path.join(root, file), 'utf8')).packages : {}
+    return fs.existsSync(path.join(root, file))
+      ? JSON.parse(fs.readFileSync(path.join(root, file), 'utf8')).packages
+      : {}
   })
-  const isThere = folder => installed[folder]?.integrity === locked[folder].integrity && fs.existsSync(path.join(root, folder, 'package.json'))
+  const isThere = (folder) =>
+    installed[folder]?.integrity === locked[folder].integrity && fs.existsSync(path.join(root, folder, 'package.json'))
   return Object.keys(locked).find(folder => folder !== '' && !locked[folder].optional && !isThere(folder))
 }
 

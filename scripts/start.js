@@ -37,15 +37,19 @@ function run (node, folder, scratch) {
   const [all, alone] = [shared, single].map(({ counts }) => new Map(counts))
   const differences = [...new Set([...all.keys(), ...alone.keys()])].filter(word => all.get(word) !== alone.get(word))
   const verdict = differences.length === 0 ? 'every word\'s count is the same' : 'the counts DIFFER'
-  console.log(`  one thread that shares nothing counts ${number(single.words)} words in ${single.seconds.toFixed(2)} s; ${verdict}`)
+  const [words, seconds] = [number(single.words), single.seconds.toFixed(2)]
+  console.log(`  one thread that shares nothing counts ${words} words in ${seconds} s; ${verdict}`)
   if (differences.length > 0) process.exitCode = 1
-  for (const word of differences.slice(0, 10)) console.error(`  ${JSON.stringify(word)}: ${all.get(word)} by the threads, ${alone.get(word)} by one`)
+  for (const word of differences.slice(0, 10))
+    console.error(`  ${JSON.stringify(word)}: ${all.get(word)} by the threads, ${alone.get(word)} by one`)
   const top = shared.counts.sort(([, m], [, n]) => n - m).slice(0, 10)
   console.log(`  the most frequent: ${top.map(([word, count]) => `${word} ${number(count)}`).join(' · ')}`)
 }
 
 function runNode (node, args) {
-  const { error, signal, status } = spawnSync(node.path, [...node.flags, ...args], { stdio: ['ignore', 'inherit', 'inherit'] })
+  const { error, signal, status } = spawnSync(node.path, [...node.flags, ...args], {
+    stdio: ['ignore', 'inherit', 'inherit']
+  })
   if (error) throw error
   if (status !== 0) throw new Error(`${node.path} ${args.join(' ')} has ended with ${signal || `exit code ${status}`}`)
 }

@@ -1,13 +1,13 @@
 'use strict'
 
-// `npm run test:tarballs`: what is published, installed as a user would: in an empty folder, by the npm that came with each Node,
-// where there is no compiler. Then the programs of __test__/company/tarballs use it.
+// `npm run test:tarballs`: what is published, installed as a user would: in an empty folder, by the npm that came with
+// each Node, where there is no compiler. Then the programs of __test__/company/tarballs use it.
 //
 //   node scripts/tarballs.js [--from folder] [--node 14.21.3[,..]] [--npm 6.14.18[,..]] [--no-build] [--few]
 //
-// `--from`: tests the two tarballs in that folder instead of making them; `--node`: on these instead of those of the list; `--npm`: installed by
-// each of these; `--no-build`: without the build from source; `--few`: that, too, with the tree's library, on the
-// oldest and the newest of the list, as `npm test` does.
+// `--from`: tests the two tarballs in that folder instead of making them; `--node`: on these instead of those of the
+// list; `--npm`: installed by each of these; `--no-build`: without the build from source; `--few`: that, too, with the
+// tree's library, on the oldest and the newest of the list, as `npm test` does.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -35,13 +35,28 @@ const INSTALLERS = [
 
 const USES = [
   { name: 'require', args: ['require.js'] },
-  { name: 'import', args: ['import.mjs'], nodes: { range: '>=12.20' }, reason: 'this Node has no named imports of CommonJS' },
+  {
+    name: 'import',
+    args: ['import.mjs'],
+    nodes: { range: '>=12.20' },
+    reason: 'this Node has no named imports of CommonJS'
+  },
   { name: 'node -r', args: ['-r', 'atomics-waitasync', 'preloaded.js'] },
   { name: 'node -r, /force', args: ['-r', 'atomics-waitasync/force', 'preloaded.js'] },
   { name: '/force', args: ['force.js'] },
-  { name: 'an entry that changes nothing loads little', args: ['light.js'], nodes: { range: '>=16' }, reason: 'no entry changes nothing on this Node' },
+  {
+    name: 'an entry that changes nothing loads little',
+    args: ['light.js'],
+    nodes: { range: '>=16' },
+    reason: 'no entry changes nothing on this Node'
+  },
   { name: 'a lock between main and workers', args: ['lock.js'] },
-  { name: 'a lock where external buffers are refused, as by Electron', args: ['-r', './no-external-buffers.js', 'lock.js'], nodes: { range: '>=15' }, reason: 'nothing asks for such buffers on this Node' }
+  {
+    name: 'a lock where external buffers are refused, as by Electron',
+    args: ['-r', './no-external-buffers.js', 'lock.js'],
+    nodes: { range: '>=15' },
+    reason: 'nothing asks for such buffers on this Node'
+  }
 ]
 
 /** One Node and one npm on a machine without a compiler. */
@@ -58,12 +73,18 @@ class User extends Machine {
     fs.rmSync(this.folder, { recursive: true, force: true })
     fs.mkdirSync(this.folder)
     await this.runNpm(['install', ...args])
-    assert.ok(fs.existsSync(path.join(this.folder, 'node_modules', 'atomics-waitasync', 'index.js')), 'it was installed elsewhere')
-    for (const name of fs.readdirSync(PROGRAMS)) fs.copyFileSync(path.join(PROGRAMS, name), path.join(this.folder, name))
+    assert.ok(
+      fs.existsSync(path.join(this.folder, 'node_modules', 'atomics-waitasync', 'index.js')),
+      'it was installed elsewhere'
+    )
+    for (const name of fs.readdirSync(PROGRAMS))
+      fs.copyFileSync(path.join(PROGRAMS, name), path.join(this.folder, name))
   }
 
   compiler () {
-    return this.env.PATH.split(path.delimiter).find(folder => fs.existsSync(path.join(folder, 'cargo')) || fs.existsSync(path.join(folder, 'cargo.exe')))
+    return this.env.PATH.split(path.delimiter).find(
+      (folder) => fs.existsSync(path.join(folder, 'cargo')) || fs.existsSync(path.join(folder, 'cargo.exe'))
+    )
   }
 
   runNpm (args, options) {
@@ -80,7 +101,11 @@ async function testInstall (results, user, where) {
     await user.install('atomics-waitasync')
     const installed = user.installed()
     assert.ok(installed.includes(packageName(target())), `only ${installed.join(', ')}`)
-    assert.deepStrictEqual(installed.filter(name => name !== 'atomics-waitasync' && !fits(name)), [], 'of other platforms')
+    assert.deepStrictEqual(
+      installed.filter((name) => name !== 'atomics-waitasync' && !fits(name)),
+      [],
+      'of other platforms'
+    )
   })
   if (!done) return
   for (const { name, args, nodes: range = null, reason } of USES) {
@@ -100,7 +125,10 @@ async function testWithoutLibrary (results, user, where) {
     await user.install('atomics-waitasync')
     assert.deepStrictEqual(user.installed(), ['atomics-waitasync'])
   })
-  if (installed) await results.of(`${where}: the error message without a library`, () => user.passes(user.folder, ['no-library.js', target()]))
+  if (installed)
+    await results.of(`${where}: the error message without a library`, () =>
+      user.passes(user.folder, ['no-library.js', target()])
+    )
   return installed
 }
 
@@ -120,7 +148,8 @@ async function testBuild (results, user, where) {
         PATH: [path.dirname(user.node.path), path.dirname(cargo()), process.env.PATH].join(path.delimiter)
       }
     })
-    for (const { args } of USES.filter(({ name }) => name === 'require' || name === '/force')) await user.passes(user.folder, args)
+    for (const { args } of USES.filter(({ name }) => name === 'require' || name === '/force'))
+      await user.passes(user.folder, args)
   })
 }
 

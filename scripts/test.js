@@ -1,10 +1,10 @@
 'use strict'
 
-// `npm test`: installs and builds what is missing, then runs the linters, the Rust steps, the type tests, the files of __test__ with
-// every subject (see __test__/subject.js) on the running Node, those that the oldest Node makes different on that one, the tests of the
-// packed package, and those of the locks of several processes that need no server. `.ci/run` and `npm run test:all` run them on more Nodes.
-// What is not run is reported with its reason.
-// The last line is `N passed, N failed[, N skipped]`; the exit code is 0 only if something ran and nothing failed.
+// `npm test`: installs and builds what is missing, then runs the linters, the Rust steps, the type tests, the files of
+// __test__ with every subject (see __test__/subject.js) on the running Node, those that the oldest Node makes different
+// on that one, the tests of the packed package, and those of the locks of several processes that need no server.
+// `.ci/run` and `npm run test:all` run them on more Nodes. What is not run is reported with its reason. The last line
+// is `N passed, N failed[, N skipped]`; the exit code is 0 only if something ran and nothing failed.
 
 const { command } = require('./lib/arguments')
 const { cargo } = require('./lib/cargo')
@@ -34,7 +34,9 @@ async function main () {
   if (prepared && await runLanes(steps.before)) {
     for (const { version, isWhole } of suites) {
       const size = sizeOn(version, options)
-      await report.part(`node ${version}`, () => runSuite(version, isWhole ? files : testFile.onOldest(files), { subjects, size, jobs, report }))
+      await report.part(`node ${version}`, () =>
+        runSuite(version, isWhole ? files : testFile.onOldest(files), { subjects, size, jobs, report })
+      )
     }
     await runLanes(steps.after)
   }
@@ -45,10 +47,13 @@ async function main () {
 function introduction (options) {
   const { suites, daily } = options
   const full = suites.filter(({ version }) => sizeOn(version, options) === 'full').map(({ version }) => version)
+  const names = suites.map(({ version, isWhole }) => (isWhole ? version : `${version} (only what is different there)`))
   return [
-    `Node ${suites.map(({ version, isWhole }) => isWhole ? version : `${version} (only what is different there)`).join(', ')}`,
-    ...daily.length > 0 ? [`today's are ${daily.join(' and ')}: .ci/run --node ${daily.join(',')} takes them again`] : [],
-    ...full.length > 0 ? [`long tests at their full size on ${full.join(', ')}`] : []
+    `Node ${names.join(', ')}`,
+    ...(daily.length > 0
+      ? [`today's are ${daily.join(' and ')}: .ci/run --node ${daily.join(',')} takes them again`]
+      : []),
+    ...(full.length > 0 ? [`long tests at their full size on ${full.join(', ')}`] : [])
   ]
 }
 

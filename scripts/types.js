@@ -1,23 +1,25 @@
 'use strict'
 
-// Tests the types: every __test__/types file is compiled by several TypeScript versions, with the oldest library that the
-// package supports, the newest, and those between in which something changed.
+// Tests the types: every __test__/types file is compiled by several TypeScript versions, with the oldest library that
+// the package supports, the newest, and those between in which something changed.
 //
 //   node scripts/types.js [--only TEXT] [--few]
 //
-// `--only`: the programs in whose names, as they are printed, TEXT is; `--few`: only by the oldest TypeScript and the newest, as `npm test`
-// does.
+// `--only`: the programs in whose names, as they are printed, TEXT is; `--few`: only by the oldest TypeScript and the
+// newest, as `npm test` does.
 //
-// A file says what must be accepted by being written down, and what must be rejected by `@ts-expect-error`, which itself is
-// an error where nothing is rejected. Its second line may say what it needs:
+// A file says what must be accepted by being written down, and what must be rejected by `@ts-expect-error`, which
+// itself is an error where nothing is rejected. Its second line may say what it needs:
 //   // needs: typescript >= 5.2, lib >= esnext     only there
 //   // needs: lib dom                              with this library added, and only there
 //   // needs: modules                              as Node's ES and CommonJS modules, and only there
 //   // needs: alone                                in a program of its own
 //
-// The examples in TypeScript are compiled, too, as modules of Node; those of several processes with the packages of their lock file.
+// The examples in TypeScript are compiled, too, as modules of Node; those of several processes with the packages of
+// their lock file.
 //
-// The files are compiled in a folder that has the package in its node_modules, as a user has it. The last line is `N passed, N failed`.
+// The files are compiled in a folder that has the package in its node_modules, as a user has it. The last line is `N
+// passed, N failed`.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -37,7 +39,9 @@ const folder = path.join(root, '__test__', 'types')
 const EXAMPLES = path.join(root, 'examples')
 
 /** In order, with the first TypeScript that has them. `dom` and `node` are added to the newest. */
-const LIBS = [['es2017', '4.1'], ['es2019', '4.1'], ['es2020', '4.1'], ['es2022', '4.6'], ['es2024', '5.7'], ['esnext', '4.1']]
+const LIBS = [
+  ['es2017', '4.1'], ['es2019', '4.1'], ['es2020', '4.1'], ['es2022', '4.6'], ['es2024', '5.7'], ['esnext', '4.1']
+]
 const ORDER = LIBS.map(([name]) => name)
 /** The first TypeScript that can read the Node types that are installed, and that knows Node's modules. */
 const NODE_TYPES = '5.6'
@@ -67,7 +71,9 @@ function fixtures () {
 }
 
 /** What a file may need: a program has one of the last three at most, and only the files that ask for it. */
-const NEED = new RegExp(`^alone$|^typescript >= \\d+\\.\\d+$|^lib (>=|<) (${ORDER.join('|')})$|^lib dom$|^lib node$|^modules$`)
+const NEED = new RegExp(
+  `^alone$|^typescript >= \\d+\\.\\d+$|^lib (>=|<) (${ORDER.join('|')})$|^lib dom$|^lib node$|^modules$`
+)
 
 /** The files that a program with this library takes, and with what `more` says. */
 function fitting (all, compiler, lib, more) {
@@ -102,8 +108,14 @@ function programs (compiler, all) {
   add('esnext and dom', special('lib dom'), { ...newest, lib: ['esnext', 'dom'] })
   if (atLeast(compiler, NODE_TYPES)) add('esnext and @types/node', special('lib node'), { ...newest, ...withNode })
   if (atLeast(compiler, SHARED_ARRAYS)) {
-    const examples = fs.readdirSync(EXAMPLES, { recursive: true }).filter(name => name.endsWith('.mts') && !name.includes('node_modules'))
-    add('the examples', examples.map(name => ({ name: `examples/${name}` })), { ...newest, ...ofNode, ...withNode, allowImportingTsExtensions: true, noUncheckedIndexedAccess: false })
+    const examples = fs
+      .readdirSync(EXAMPLES, { recursive: true })
+      .filter((name) => name.endsWith('.mts') && !name.includes('node_modules'))
+    add(
+      'the examples',
+      examples.map((name) => ({ name: `examples/${name}` })),
+      { ...newest, ...ofNode, ...withNode, allowImportingTsExtensions: true, noUncheckedIndexedAccess: false }
+    )
   }
   if (atLeast(compiler, NODE_MODULES)) add('modules of Node', special('modules'), { ...newest, ...ofNode })
   return found
@@ -139,9 +151,13 @@ function installPackage (scratch) {
   const home = path.join(scratch, 'node_modules', 'atomics-waitasync')
   fs.mkdirSync(home, { recursive: true })
   const declarations = Object.values(manifest.exports).map(({ types }) => types).filter(Boolean)
-  for (const name of declarations.concat('package.json')) fs.cpSync(path.join(root, name), path.join(home, name), { recursive: true })
+  for (const name of declarations.concat('package.json'))
+    fs.cpSync(path.join(root, name), path.join(home, name), { recursive: true })
   fs.cpSync(folder, scratch, { recursive: true })
-  fs.cpSync(EXAMPLES, path.join(scratch, 'examples'), { recursive: true, filter: file => path.basename(file) !== 'node_modules' })
+  fs.cpSync(EXAMPLES, path.join(scratch, 'examples'), {
+    recursive: true,
+    filter: (file) => path.basename(file) !== 'node_modules'
+  })
 }
 
 /** The clients of the example of several processes, where it finds them. */
@@ -165,11 +181,18 @@ async function main () {
     installPackage(scratch)
     await installClients(scratch)
     const all = fixtures()
-    const chosen = compilers().filter((_, n, { length }) => !few || n === 0 || n === length - 1).flatMap(compiler => programs(compiler, all)).filter(({ label }) => label.includes(only))
-    await inParallel(chosen.map((program, number) => () => results.of(program.label, () => compile(program, scratch, number))), Math.min(os.cpus().length, 8))
+    const chosen = compilers()
+      .filter((_, n, { length }) => !few || n === 0 || n === length - 1)
+      .flatMap((compiler) => programs(compiler, all))
+      .filter(({ label }) => label.includes(only))
+    await inParallel(
+      chosen.map((program, number) => () => results.of(program.label, () => compile(program, scratch, number))),
+      Math.min(os.cpus().length, 8)
+    )
   })
   for (const [entry, { default: file }] of only === '' ? Object.entries(manifest.exports) : []) {
-    if (file !== undefined) await results.of(`the names that ${entry} exports are those that are declared`, () => compareNames(file))
+    if (file !== undefined)
+      await results.of(`the names that ${entry} exports are those that are declared`, () => compareNames(file))
   }
   results.close()
 }

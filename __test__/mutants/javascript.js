@@ -62,8 +62,7 @@ module.exports = [
   { what: 'a limit grants one permit too many', file: request, find: 'return taken <= limit ?', put: 'return taken <= limit + 1 ?', test: 'locks/semaphore-permits' },
   { what: 'a negative word raises a limit', file: request, find: 'current > 0 ? current + amount : amount', put: 'current + amount', test: 'locks/semaphore-permits' },
   { what: 'what comes back to a limit counts as taken once more', file: request, find: '? -amountOf(request) : amountOf(request)', put: '? amountOf(request) : amountOf(request)', test: 'locks/semaphore-permits' },
-  { what: 'native code is not told the limit of what a promise claims', file: slots, find: '    words[LIMIT] = word.limit\n', put: '', test: 'locks/semaphore-permits' },
-  { what: 'native code is not told the limit of what a thread blocks for', file: blocking, find: '    words[LIMIT] = word.limit\n', put: '', test: 'locks/semaphore-permits' },
+  { what: 'native code is not told the limit of what is claimed', file: 'lib/agent/native.js', find: '  words[LIMIT] = word.limit\n', put: '', test: 'locks/semaphore-permits' },
   { what: 'native code is not told the limit of what is taken in line', file: list, find: '      words[LIMIT] = word.limit\n', put: '', test: 'locks/semaphore-permits' },
   { what: 'a limit can be raised', file: 'lib/locks/semaphore.js', find: '  if (limit !== NO_LIMIT) {', put: '  if (false) {', test: 'locks/semaphore-permits' },
   { what: 'a thread does not know that it holds too much of a limit to get more', file: acquire, find: 'permitsOf(word) + amountOf(request) > word.limit', put: 'false', test: 'locks/semaphore-permits' },
@@ -105,7 +104,7 @@ module.exports = [
   { what: 'a wait that is over is still watched', file: stalls, find: 'function waitEnds (wait) {\n  waits.delete(wait)', put: 'function waitEnds (wait) {', test: 'locks/observe/stalls' },
   { what: 'a busy thread reports what it has been granted', file: stalls, find: 'setImmediate(() => { setImmediate(check) })', put: 'check()', test: 'locks/observe/stalls' },
   { what: 'a stall keeps the process alive', file: stalls, find: 'setTimeout(turns, milliseconds).unref()', put: 'setTimeout(turns, milliseconds)', test: 'locks/observe/stalls' },
-  { what: 'what blocked threads report is not published', file: 'lib/agent/agent.js', find: '    if (native.onReports !== undefined) native.onReports()\n', put: '', test: 'locks/observe/stall-channel' },
+  { what: 'what blocked threads report is not published', file: 'lib/agent/native.js', find: '  if (native.onReports !== undefined) native.onReports()\n', put: '', test: 'locks/observe/stall-channel' },
 
   // ——— the robust list and tokens ———
   { what: 'an entry that goes leaves its number', file: list, find: '    vacate (index) {\n      this.serials[index] = 0\n', put: '    vacate (index) {\n', equivalent: 'native code has removed it before (`retract` in src/held/robust_list.rs)' },
@@ -153,12 +152,12 @@ module.exports = [
   { what: 'a wait for a word ends with the first notification', file: notice, find: '    result = blockFor(word.address, value, left(), purpose)', put: '    blockFor(word.address, value, left(), purpose); return', test: 'locks/latch', orTest: 'locks/barrier' },
 
   // ——— settling ———
-  { what: 'a settlement that fails takes the others along', file: slots, find: '        nextTick(() => { throw error })', put: '        throw error', test: 'locks/settling' },
-  { what: 'a waiter that began after the first call of ref is not found', file: slots, find: '    if (slots !== null) slots.set(promise, slot)\n  }', put: '  }', test: 'locks/every-class/ref' },
-  { what: 'a slot is not vacated', file: slots, find: '    vacate(slot)\n    if (resolve !== WAITER) {', put: '    if (resolve !== WAITER) {', test: 'atomics/memory' },
-  { what: 'a cancelled wait is not vacated', file: slots, find: '    if (words[ANSWER] === 0) return false\n    vacate(waiter.slot)', put: '    if (words[ANSWER] === 0) return false', test: 'locks/cancelled-claims' },
-  { what: 'a blocked thread\'s gift is not accepted', file: blocking, find: '      if (isAlive) floats[GIVEN] = 0', put: '      floats[GIVEN] = 0', test: 'ends/grant-to-terminated' },
-  { what: 'a notification that JavaScript was kept from using is forgotten', file: slots, find: '    if (floats[RELAY] !== 0) operations.relay()\n', put: '', test: 'ends/condition-deaths' },
+  { what: 'a settlement that fails takes the others along', file: slots, find: '      nextTick(() => { throw error })', put: '      throw error', test: 'locks/settling' },
+  { what: 'a waiter that began after the first call of ref is not found', file: slots, find: '  if (slots !== null) slots.set(promise, slot)\n}', put: '}', test: 'locks/every-class/ref' },
+  { what: 'a slot is not vacated', file: slots, find: '  vacate(slot)\n  if (resolve !== WAITER) {', put: '  if (resolve !== WAITER) {', test: 'atomics/memory' },
+  { what: 'a cancelled wait is not vacated', file: slots, find: '  if (words[ANSWER] === 0) return false\n  vacate(waiter.slot)', put: '  if (words[ANSWER] === 0) return false', test: 'locks/cancelled-claims' },
+  { what: 'a blocked thread\'s gift is not accepted', file: blocking, find: '    if (isAlive) floats[GIVEN] = 0', put: '    floats[GIVEN] = 0', test: 'ends/grant-to-terminated' },
+  { what: 'a notification that JavaScript was kept from using is forgotten', file: slots, find: '  if (floats[RELAY] !== 0) operations.relay()\n', put: '', test: 'ends/condition-deaths' },
   { what: 'the counter of another word is read', file: counters, find: 'word >>> 4 << 14) & mask', put: 'word >>> 4 << 14 ^ 1) & mask', test: 'atomics/notify' },
   { what: 'the death of a holder is looked for at another place', file: counters, find: 'mask + 1 + (ofWord(address / 4) & left - 1)', put: 'mask + 1 + (ofWord(address / 4 + 1) & left - 1)', test: 'ends/owner-death' },
 

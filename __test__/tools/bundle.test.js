@@ -17,20 +17,26 @@ const { targets } = require('../../scripts/lib/targets')
 const root = path.join(__dirname, '..', '..')
 const NAMES = PARTS.map(({ name }) => name)
 const CLASSES = ['AsyncLock', 'Barrier', 'Condition', 'Latch', 'Queue', 'RwLock', 'Semaphore', 'UnlockToken']
+const ENTRIES = ['index.js', 'force', 'keep-alive', 'pure', 'web-locks']
+
+/** What the first group of a pattern finds in a text. */
+const found = (text, pattern) => Array.from(text.matchAll(pattern), ([, group]) => group)
 
 /** A folder with them, entries and the native library. */
 function bundled (t) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'atomics-waitasync-bundle-'))
   t.after(() => { fs.rmSync(folder, { recursive: true, force: true }) })
   bundle(path.join(folder, 'lib'))
-  for (const name of ['index.js', 'force', 'keep-alive', 'pure', 'web-locks', libraryFile(target())]) fs.cpSync(path.join(root, name), path.join(folder, name), { recursive: true })
+  for (const name of [...ENTRIES, libraryFile(target())]) {
+    fs.cpSync(path.join(root, name), path.join(folder, name), { recursive: true })
+  }
   return folder
 }
 
 test('every file that is required is there, once', t => {
   const lib = path.join(bundled(t), 'lib')
   const text = ['entry.js', ...NAMES].map(name => fs.readFileSync(path.join(lib, name), 'utf8')).join('')
-  const all = (pattern) => Array.from(text.matchAll(pattern), ([, name]) => name).sort()
+  const all = pattern => found(text, pattern).sort()
   const defined = all(/^files\['([^']+)'\] = /gm)
   assert.deepStrictEqual(defined, [...new Set(defined)])
   assert.deepStrictEqual(all(/\brequireFile\("([^"]+)"/g).filter(name => !defined.includes(name)), ['util/compiled.js'])
@@ -40,18 +46,20 @@ test('every file that is required is there, once', t => {
 
 test('the file for tracers names each platform, and files that are there', t => {
   const lib = path.join(bundled(t), 'lib')
-  const named = Array.from(fs.readFileSync(path.join(lib, 'traced.js'), 'utf8').matchAll(/require\('([^']+)'\)/g), ([, name]) => name)
+  const named = found(fs.readFileSync(path.join(lib, 'traced.js'), 'utf8'), /require\('([^']+)'\)/g)
   assert.deepStrictEqual(named.filter(name => !name.startsWith('.')), Object.keys(targets).map(packageName))
   // An entry lies beside lib/, which is all that is bundled.
-  for (const name of named.filter(name => name.startsWith('./'))) assert.ok(fs.existsSync(path.join(lib, name)), name)
-  for (const name of named.filter(name => name.startsWith('../'))) assert.ok(fs.existsSync(path.join(root, 'lib', name)), name)
+  for (const name of named.filter(name => name.startsWith('.'))) {
+    assert.ok(fs.existsSync(path.join(name.startsWith('./') ? lib : path.join(root, 'lib'), name)), name)
+  }
 })
 
 test('as a part of an ES module, it says how to leave it out before anything else', t => {
   const source = fs.readFileSync(path.join(bundled(t), 'lib', 'entry.js'), 'utf8')
   assert.throws(() => new vm.Script(`(function (require) {${source}\n})`).runInNewContext()(), ({ code, message }) => {
     assert.strictEqual(code, 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY')
-    for (const name of ['atomics-waitasync', 'esbuild', 'webpack', 'Rollup', 'ssr: { external', 'serverExternalPackages']) assert.ok(message.includes(name), message)
+    const names = ['atomics-waitasync', 'esbuild', 'webpack', 'Rollup', 'ssr: { external', 'serverExternalPackages']
+    for (const name of names) assert.ok(message.includes(name), message)
     return true
   })
 })
@@ -59,7 +67,8 @@ test('as a part of an ES module, it says how to leave it out before anything els
 test('without the package\'s files around it, the error of a missing library says that it is in a bundle', async t => {
   const folder = bundled(t)
   fs.unlinkSync(path.join(folder, libraryFile(target())))
-  const message = () => evaluate(t, folder, 'try { require(folder + "/force") } catch ({ message }) { console.log(JSON.stringify(message)) }')
+  const attempt = 'try { require(folder + "/force") } catch ({ message }) { console.log(JSON.stringify(message)) }'
+  const message = () => evaluate(t, folder, attempt)
   assert.match(await message(), /^atomics-waitasync has no native library/)
   fs.rmSync(path.join(folder, 'lib', 'install'), { recursive: true })
   assert.match(await message(), /^atomics-waitasync is in a bundle, .* must stay external.* Looked for /)
@@ -67,13 +76,10 @@ test('without the package\'s files around it, the error of a missing library say
 
 test('functions and classes keep their names', t => {
   const folder = bundled(t)
-  const names = (folder) => {
-    const texts = fs.readdirSync(folder, { withFileTypes: true }).map(entry => entry.isDirectory()
-      ? names(path.join(folder, entry.name))
-      : Array.from(fs.readFileSync(path.join(folder, entry.name), 'utf8').matchAll(/^[^/*\n]*\b(?:function|class) (\w+)/gm), ([, name]) => name))
-    return texts.flat()
-  }
-  const sorted = (folder) => [...new Set(names(folder))].filter(name => !['requireFile', 'traced'].includes(name)).sort()
+  const textsIn = folder => fs.readdirSync(folder, { recursive: true }).filter(name => name.endsWith('.js'))
+    .map(name => fs.readFileSync(path.join(folder, name), 'utf8'))
+  const names = folder => textsIn(folder).flatMap(text => found(text, /^[^/*\n]*\b(?:function|class) (\w+)/gm))
+  const sorted = folder => [...new Set(names(folder))].filter(name => !['requireFile', 'traced'].includes(name)).sort()
   assert.deepStrictEqual(sorted(path.join(folder, 'lib')), sorted(path.join(root, 'lib')))
 })
 
@@ -96,13 +102,15 @@ const NOTE = `
 const evaluate = (t, folder, code, env) => {
   const note = path.join(folder, 'note.js')
   fs.writeFileSync(note, NOTE)
-  return runForJSON(t, ['-r', note, '-e', `const folder = ${JSON.stringify(folder)}; ${code}`], { env: { ...process.env, ...env } })
+  return runForJSON(t, ['-r', note, '-e', `const folder = ${JSON.stringify(folder)}; ${code}`], {
+    env: { ...process.env, ...env }
+  })
 }
 
-test('an entry that changes nothing loads none of them before it is used, and the classes when they are asked for', async t => {
+test('an entry that changes nothing loads none of them before its first use, and the classes with theirs', async t => {
   const seen = await evaluate(t, bundled(t), `
-    const loaded = () => Object.keys(require.cache).concat(scripts.map(([name]) => name)).map((file) => path.basename(file)).sort()
-    const path = require('path')
+    const files = () => Object.keys(require.cache).concat(scripts.map(([name]) => name))
+    const loaded = () => files().map((file) => path.basename(file)).sort()
     const api = require(folder)
     const before = loaded()
     const names = ${JSON.stringify(CLASSES)}.map((name) => api[name].name)
@@ -111,33 +119,31 @@ test('an entry that changes nothing loads none of them before it is used, and th
   assert.deepStrictEqual(seen, { before: ['index.js', 'note.js'], names: CLASSES, after: used })
 })
 
-const USES = [
-  { use: 'an install of our own queue', code: 'require(folder + "/force")', parts: ['main.js', 'agent.js', 'install.js'] },
-  { use: 'a lock', code: 'new (require(folder).AsyncLock)(new SharedArrayBuffer(4)).executeLocked(() => {})', parts: ['main.js', 'lock.js', 'agent.js'] },
-  { use: 'a named lock', code: 'require(folder).locks.request("name", () => {})', parts: ['main.js', 'names.js', 'agent.js', 'lock.js'] }
-]
-
-for (const { use, code, parts } of USES) {
+for (const [use, code, ...parts] of [
+  ['an install of our own queue', 'require(folder + "/force")', 'main.js', 'agent.js', 'install.js'],
+  ['a lock', 'require(folder).AsyncLock.create().executeLocked(() => {})', 'main.js', 'lock.js', 'agent.js'],
+  ['a named lock', 'require(folder).locks.request("name", () => {})', 'main.js', 'names.js', 'agent.js', 'lock.js']
+]) {
   test(`${use} loads what it needs`, async t => {
-    const seen = await evaluate(t, bundled(t), `
-      Promise.resolve(${code}).then(() => { console.log(JSON.stringify(scripts)) })`)
-    assert.deepStrictEqual(seen, parts.map(name => [name, null]))
+    const program = `Promise.resolve(${code}).then(() => { console.log(JSON.stringify(scripts)) })`
+    assert.deepStrictEqual(await evaluate(t, bundled(t), program), parts.map(name => [name, null]))
   })
 }
 
-test('every entry loads the same part first, without the code of a lock; and a lock nothing of names, snapshots and reports', t => {
+test('every entry loads the same part first, without the code of a lock; a lock no names, snapshots and reports', t => {
   const lib = path.join(bundled(t), 'lib')
-  const [text, lock] = ['main.js', 'lock.js'].map(name => fs.readFileSync(path.join(lib, name), 'utf8'))
-  assert.deepStrictEqual(lock.match(/^\/\/ lib\/locks\/(?:named|observe\/(?:snapshot|cycles|stall-report)).*$/gm), null)
-  assert.deepStrictEqual(text.match(/^\/\/ lib\/locks\/.*$/gm), ['// lib/locks/index.js', '// lib/locks/named/manager.js'])
+  const [main, lock] = ['main.js', 'lock.js'].map(name => fs.readFileSync(path.join(lib, name), 'utf8'))
+  assert.deepStrictEqual(
+    found(lock, /^\/\/ lib\/locks\/((?:named|observe\/(?:snapshot|cycles|stall-report)).*)$/gm),
+    []
+  )
+  assert.deepStrictEqual(found(main, /^\/\/ lib\/locks\/(.*)$/gm), ['index.js', 'named/manager.js'])
 })
 
 test('what an install leaves in a thread reads no file later', async t => {
-  const lasting = {
-    force: 'Atomics.notify(words, 0) + vm.runInNewContext("Atomics.notify(words, 0)", { words })',
-    'keep-alive': 'Atomics.notify(words, 0) + vm.runInNewContext("Atomics.notify(words, 0)", { words })',
-    'web-locks': 'navigator.locks.request("name", () => navigator.locks.query()).then(({ held }) => held.length - 1)'
-  }
+  const notify = 'Atomics.notify(words, 0) + vm.runInNewContext("Atomics.notify(words, 0)", { words })'
+  const query = 'navigator.locks.request("name", () => navigator.locks.query()).then(({ held }) => held.length - 1)'
+  const lasting = { force: notify, 'keep-alive': notify, 'web-locks': query }
   for (const [entry, use] of Object.entries(lasting)) {
     const folder = bundled(t)
     const seen = await evaluate(t, folder, `
@@ -199,7 +205,8 @@ test('where a script of vm cannot be made, or another cache is asked for, they a
         ? evaluateFile(require.resolve(path.resolve(path.dirname(file), request)))
         : require(request)
       const source = require('fs').readFileSync(file, 'utf8')
-      vm.runInContext('(function (module, exports, require, __dirname, __filename) {' + source + '\\n})', context)(module, module.exports, load, path.dirname(file), file)
+      const run = vm.runInContext('(function (module, require, __dirname) {const { exports } = module;' + source + '\\n})', context)
+      run(module, load, path.dirname(file))
       return module.exports
     }
     const api = evaluateFile(folder + '/force/index.js')

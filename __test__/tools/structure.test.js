@@ -1,7 +1,8 @@
 'use strict'
 // nodes: running (the source is the same for every Node)
 
-// The source: no file of lib/, src/ or core/ is long, each says at its top what it is, imports go one way, and mutations find their texts.
+// The source: no file of lib/, src/ or core/ is long, each says at its top what it is, imports go one way, and
+// mutations find their texts.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -11,7 +12,10 @@ const { test } = require('../harness')
 const root = path.join(__dirname, '..', '..')
 const MOST_LINES = 400
 
-/** The layers of lib/, the lowest first. A file requires files of its own layer and of lower ones; those on a line know nothing of each other. */
+/**
+ * The layers of lib/, the lowest first. A file requires files of its own layer and of lower ones; those on a line know
+ * nothing of each other.
+ */
 const LAYERS = [
   ['util'],
   ['agent'],
@@ -32,14 +36,18 @@ const LAYERS = [
   ['entry.js']
 ]
 
-/** From the name of each file in a folder, relative to it, to its text. */
-function read (folder, ext) {
-  const list = (at) => fs.readdirSync(path.join(root, folder, at), { withFileTypes: true }).flatMap(entry => {
-    const name = at + entry.name
-    return entry.isDirectory() ? list(`${name}/`) : name.endsWith(ext) ? [name] : []
-  })
-  return new Map(list('').map(name => [name, fs.readFileSync(path.join(root, folder, name), 'utf8')]))
-}
+/** The files below a folder whose names end so, relative to it. */
+const list = (folder, ext) => fs.readdirSync(path.join(root, folder), { recursive: true })
+  .map(name => name.split(path.sep).join('/'))
+  .filter(name => name.endsWith(ext))
+
+const textOf = name => fs.readFileSync(path.join(root, name), 'utf8')
+
+/** From the name of each of these files to its text. */
+const read = (folder, ext) => new Map(list(folder, ext).map(name => [name, textOf(`${folder}/${name}`)]))
+
+/** What the first group of a pattern finds in a text. */
+const found = (text, pattern) => Array.from(text.matchAll(pattern), ([, group]) => group)
 
 /** Fails with a cycle of a graph, given as a map from a name to a set of names. */
 function assertNoCycle (graph) {
@@ -57,12 +65,10 @@ const lib = read('lib', '.js')
 const src = read('src', '.rs')
 const core = read('core/src', '.rs')
 
-for (const [folder, files] of Object.entries({ lib, src, 'core/src': core })) {
-  test(`no file of ${folder}/ has more than ${MOST_LINES} lines`, () => {
-    const long = [...files].map(([name, text]) => `${name}: ${text.split('\n').length - 1}`).filter(line => Number(line.split(': ')[1]) > MOST_LINES)
-    assert.deepStrictEqual(long, [])
-  })
-}
+test(`no file of lib/, src/ and core/ has more than ${MOST_LINES} lines`, () => {
+  const long = [...lib, ...src, ...core].filter(([, text]) => text.split('\n').length - 1 > MOST_LINES)
+  assert.deepStrictEqual(long.map(([name]) => name), [])
+})
 
 test('every file of lib/ exports what others take from it', () => {
   const absent = []
@@ -88,52 +94,53 @@ test('every file says at its top what it is', () => {
 const MOST_WORDS = 12
 
 test(`the first sentence of each doc comment of lib/ has at most ${MOST_WORDS} words`, () => {
-  const long = [...lib].flatMap(([name, text]) => (
-    Array.from(text.matchAll(/\/\*\*([^]*?)\*\//g), ([, comment]) => comment.replace(/^ *\* ?/gm, '').trim())
-      .filter(comment => !comment.startsWith('@'))
-      .map(comment => /^[^]*?[.:;](?=\s|$)|^[^]*$/.exec(comment)[0].replace(/\s+/g, ' '))
-      .filter(sentence => sentence.split(' ').length > MOST_WORDS)
-      .map(sentence => `${name}: ${sentence}`)))
-  assert.deepStrictEqual(long, [])
+  const sentences = text => found(text, /\/\*\*([^]*?)\*\//g)
+    .map(comment => comment.replace(/^ *\* ?/gm, '').trim())
+    .filter(comment => !comment.startsWith('@'))
+    .map(comment => /^[^]*?[.:;](?=\s|$)|^[^]*$/.exec(comment)[0].replace(/\s+/g, ' '))
+  assert.deepStrictEqual([...lib.values()].flatMap(sentences).filter(each => each.split(' ').length > MOST_WORDS), [])
 })
 
-/** What each file of lib/ requires of lib/, wherever in the file. `es-modules.js` requires the entries, which stand above. */
-const required = new Map([...lib].filter(([name]) => name !== 'es-modules.js').map(([name, text]) => [name, new Set(Array.from(text.matchAll(/\brequire\('(\.[^']+)'\)/g), ([, request]) => {
+/** The file of lib/ that another one requires. */
+function targetOf (name, request) {
   const target = path.posix.join(path.posix.dirname(name), request)
-  return [target, `${target}.js`, `${target}/index.js`].find(file => lib.has(file)) || assert.fail(`${name} requires ${request}, which is not in lib/`)
-}))]))
+  const file = [target, `${target}.js`, `${target}/index.js`].find(file => lib.has(file))
+  return file || assert.fail(`${name} requires ${request}, which is not in lib/`)
+}
+
+/** What each file requires, wherever in the file. `es-modules.js` requires the entries, which stand above. */
+const required = new Map()
+for (const [name, text] of lib) {
+  if (name === 'es-modules.js') continue
+  required.set(name, new Set(found(text, /\brequire\('(\.[^']+)'\)/g).map(request => targetOf(name, request))))
+}
 
 test('no files of lib/ require each other', () => assertNoCycle(required))
 
 test('a layer of lib/ requires lower layers only', () => {
-  const layerOf = (name) => LAYERS.flat().filter(layer => name === layer || name.startsWith(`${layer}/`)).sort().pop() || assert.fail(`${name} is in no layer`)
-  const rank = (layer) => LAYERS.findIndex(layers => layers.includes(layer))
-  const upwards = [...required].flatMap(([name, targets]) => [...targets].filter(target => {
-    const [from, to] = [layerOf(name), layerOf(target)]
-    return from !== to && rank(to) >= rank(from)
-  }).map(target => `${name} → ${target}`))
+  const layerOf = name => LAYERS.flat().filter(layer => `${name}/`.startsWith(`${layer}/`)).sort().pop()
+  const rank = name => LAYERS.findIndex(layers => layers.includes(layerOf(name)))
+  assert.deepStrictEqual([...lib.keys()].filter(name => name !== 'es-modules.js' && rank(name) < 0), [])
+  const isUpwards = (name, target) => layerOf(name) !== layerOf(target) && rank(target) >= rank(name)
+  const upwards = [...required].flatMap(([name, targets]) => (
+    [...targets].filter(target => isUpwards(name, target)).map(target => `${name} → ${target}`)))
   assert.deepStrictEqual(upwards, [])
 })
 
 // ——— core/ ———
 
 test('the queue knows no lock', () => {
-  const beyond = [...core].filter(([name]) => name.startsWith('queue/')).flatMap(([name, text]) => {
-    const uses = Array.from(text.matchAll(/^ *[^/\s].*\b(?:crate|super::super)::(\w+|\{)/gm), ([, used]) => used)
-    return uses.filter(used => !['clock', 'queue', 'sync'].includes(used)).map(used => `${name} → ${used}`)
-  })
-  assert.deepStrictEqual(beyond, [])
+  const uses = text => found(text, /^ *[^/\s].*\b(?:crate|super::super)::(\w+|\{)/gm)
+  const beyond = [...core].filter(([name]) => name.startsWith('queue/')).flatMap(([, text]) => uses(text))
+  assert.deepStrictEqual(beyond.filter(used => !['clock', 'queue', 'sync'].includes(used)), [])
 })
 
 test('the files that docs/internals/architecture.md and the heads of files name are there', () => {
-  const all = ['lib', 'src', 'core'].flatMap(folder => [...read(folder, '')].map(([name]) => `${folder}/${name}`))
-  const architecture = fs.readFileSync(path.join(root, 'docs', 'internals', 'architecture.md'), 'utf8')
-  const named = (text) => Array.from(text.matchAll(/`((?:[\w.-]+\/)*[\w.-]+\.(?:js|rs))`/g), ([, name]) => name)
-  const texts = [architecture, ...lib.values(), ...src.values(), ...core.values()]
-  const missing = texts.flatMap(named).filter(name => {
-    return !fs.existsSync(path.join(root, name)) && !fs.existsSync(path.join(root, '__test__', name)) && !all.some(file => file.endsWith(`/${name}`))
-  })
-  assert.deepStrictEqual(missing, [])
+  const all = ['lib', 'src', 'core'].flatMap(folder => list(folder, '').map(name => `${folder}/${name}`))
+  const texts = [textOf('docs/internals/architecture.md'), ...lib.values(), ...src.values(), ...core.values()]
+  const named = texts.flatMap(text => found(text, /`((?:[\w.-]+\/)*[\w.-]+\.(?:js|rs))`/g))
+  const isThere = name => ['.', '__test__'].some(folder => fs.existsSync(path.join(root, folder, name)))
+  assert.deepStrictEqual(named.filter(name => !isThere(name) && !all.some(file => file.endsWith(`/${name}`))), [])
 })
 
 test('docs/internals/map.md has the files of lib/ with the first sentences of their heads', () => {
@@ -143,50 +150,50 @@ test('docs/internals/map.md has the files of lib/ with the first sentences of th
 })
 
 test('Dependabot, cargo deny and the form for bugs know all lock files, platforms and entries', () => {
-  const text = name => fs.readFileSync(path.join(root, name), 'utf8')
-  const quoted = (source, from, to) => Array.from(source.slice(source.indexOf(from), source.indexOf(to, source.indexOf(from))).matchAll(/['"]([^'"]+)['"]/g), ([, item]) => item)
-  const [directories] = Array.from(text('.github/dependabot.yml').matchAll(/directories: \[(.*)\]/g), ([, list]) => quoted(`[${list}]`, '[', ']'))
-  const locked = ['', '__test__', 'benchmark', 'examples', 'scripts'].flatMap(folder => lockFiles(folder)).map(name => `/${path.posix.dirname(name)}`.replace('/.', '/'))
+  /** The items of the list that a pattern finds in a file. */
+  const items = (name, pattern) => found(pattern.exec(textOf(name))[1], /['" ]?([\w@./-]+)['"]?(?:,|$)/gm).sort()
+  const folders = ['__test__', 'benchmark', 'examples', 'scripts']
+  const lockFiles = folders.flatMap(folder => list(folder, 'package-lock.json').map(name => `${folder}/${name}`))
+  const locked = ['package-lock.json', ...lockFiles.filter(name => !name.includes('node_modules'))]
+    .map(name => path.posix.join('/', path.dirname(name)))
+  const directories = items('.github/dependabot.yml', /directories: \[(.*)\]/)
   assert.deepStrictEqual(locked.filter(folder => !directories.includes(folder)), [])
-  assert.deepStrictEqual(quoted(text('deny.toml'), 'targets = [', ']').sort(), Object.values(require('../../scripts/lib/targets').targets).map(({ rust }) => rust).sort())
-  const entries = Object.keys(require('../../package.json').exports).filter(name => !name.endsWith('.json')).map(name => path.posix.join('atomics-waitasync', name))
-  const [offered] = Array.from(text('.github/ISSUE_TEMPLATE/bug.yml').matchAll(/options: \[(atomics.*)\]/g), ([, list]) => list.split(', '))
-  assert.deepStrictEqual(offered.sort(), entries.sort())
+  const targets = Object.values(require('../../scripts/lib/targets').targets).map(({ rust }) => rust)
+  assert.deepStrictEqual(items('deny.toml', /^targets = \[([^]*?)\n?\]/m), targets.sort())
+  const entries = Object.keys(require('../../package.json').exports).filter(name => !name.endsWith('.json'))
+  const offered = entries.map(name => path.posix.join('atomics-waitasync', name))
+  assert.deepStrictEqual(items('.github/ISSUE_TEMPLATE/bug.yml', /options: \[(atomics.*)\]/), offered.sort())
 })
-
-/** The lock files of npm in a folder; in the root, without its folders. */
-function lockFiles (folder) {
-  return fs.readdirSync(path.join(root, folder), { withFileTypes: true }).flatMap(entry => {
-    const name = path.posix.join(folder, entry.name)
-    if (entry.name === 'package-lock.json') return [name]
-    return folder !== '' && entry.isDirectory() && entry.name !== 'node_modules' ? lockFiles(name) : []
-  })
-}
 
 test('what pages give to `npm test -- --only` finds test files', () => {
   const names = require('../../scripts/lib/test-file').names()
-  const pages = ['README.md', 'CONTRIBUTING.md', 'RELIABILITY.md', ...fs.readdirSync(path.join(root, 'docs'), { recursive: true }).map(name => `docs/${name}`)]
-  const patterns = pages.filter(name => name.endsWith('.md')).flatMap(name => (
-    Array.from(fs.readFileSync(path.join(root, name), 'utf8').matchAll(/npm test -- [^`]*--only '?([^'`\s]+)/g), ([, pattern]) => pattern)))
+  const pages = ['README.md', 'CONTRIBUTING.md', 'RELIABILITY.md', ...list('docs', '.md').map(name => `docs/${name}`)]
+  const patterns = pages.flatMap(name => found(textOf(name), /npm test -- [^`]*--only '?([^'`\s]+)/g))
   assert.ok(patterns.length > 5)
   assert.deepStrictEqual(patterns.filter(pattern => !names.some(name => new RegExp(pattern).test(name))), [])
 })
 
 test('the text of every mutation is in its file once', () => {
-  const lost = [...require('../mutants/javascript'), ...require('../mutants/rust')].filter(({ file, find }) => (
-    fs.readFileSync(path.join(root, file), 'utf8').split(find).length !== 2))
+  const all = [...require('../mutants/javascript'), ...require('../mutants/rust')]
+  const lost = all.filter(({ file, find }) => textOf(file).split(find).length !== 2)
   assert.deepStrictEqual(lost.map(({ what }) => what), [])
 })
 
-test('a word and the robust list change together: no function is called in between, at whose entry a thread may be ended', () => {
-  const text = lib.get('locks/hold/robust-list.js')
-  const change = /\b(?:compareExchange|store|add|sub)\((?:word|thing|lease)\.array\b[^)]*\)|\boperations\.take\(\)|word\.array\[0\] =/g
-  const together = text.split(/words\[HELD\] = /).slice(0, -1)
-  assert.strictEqual(together.length, 4)
-  for (const [name, other] of lib) if (name !== 'locks/hold/robust-list.js') assert.ok(!/words\[HELD\] =[^=]/.test(other), name)
-  for (const before of together) {
-    const between = before.slice(Array.from(before.matchAll(change), ({ index, 0: { length } }) => index + length).pop())
-    const calls = (between.match(/\b[\w.]+\(/g) || []).filter(call => !['if(', 'for('].includes(call))
-    assert.deepStrictEqual(calls, [], between)
+test('a word and the robust list change together: no function is called between, where a thread may be ended', () => {
+  const change = new RegExp(
+    [
+      /\b(?:compareExchange|store|add|sub)\((?:word|thing|lease)\.array\b[^)]*\)/,
+      /\boperations\.take\(\)/,
+      /word\.array\[0\] =/
+    ]
+      .map(({ source }) => source)
+      .join('|')
+  )
+  const changes = [...lib].map(([name, text]) => [name, text.split(/words\[HELD\] = (?!=)/).slice(0, -1)])
+  const parts = changes.filter(([, before]) => before.length > 0)
+  assert.deepStrictEqual(parts.map(([name, { length }]) => [name, length]), [['locks/hold/robust-list.js', 4]])
+  for (const before of parts[0][1]) {
+    const between = before.split(change).pop()
+    assert.deepStrictEqual(found(between, /\b([\w.]+)\(/g).filter(name => !['if', 'for'].includes(name)), [], between)
   }
 })

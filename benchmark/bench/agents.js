@@ -1,7 +1,7 @@
 'use strict'
 
-// The queue alone with very many agents, by a program in Rust (benchmark/agents.rs): so many threads do not fit into a machine, and the
-// agents of one thread look for each other. No Node has a part in it.
+// The queue alone with very many agents, by a program in Rust (benchmark/agents.rs): so many threads do not fit into a
+// machine, and the agents of one thread look for each other. No Node has a part in it.
 
 const path = require('path')
 const { cargo, environment, find } = require('../../scripts/lib/cargo')
@@ -19,7 +19,10 @@ async function registerByAgents ({ rounds, quick }) {
     return {}
   }
   const count = quick ? 1 : Math.max(1, Math.round(ROUNDS * rounds))
-  const args = ['bench', '--package', 'waitasync-core', '--bench', 'agents', '--locked', '--target-dir', path.join('target', 'instructions'), '--', String(count)]
+  const args = [
+    'bench', '--package', 'waitasync-core', '--bench', 'agents', '--locked', '--target-dir',
+    path.join('target', 'instructions'), '--', String(count)
+  ]
   const output = await succeed(cargo(), args, { cwd: ROOT, env: environment(), timeout: TIMEOUT })
   const samples = { ours: [], again: [] }
   for (const line of output.split('\n').filter(line => /^[\d. ]+$/.test(line))) {

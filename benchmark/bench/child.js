@@ -4,8 +4,9 @@
 //
 //   node --expose-gc child.js '{"group":"turn","rounds":1,"quick":false, …}'
 //
-// A group's module has `run(kit)`, which takes its samples. Where each needs a process of its own, `inProcesses` of processes.js starts this
-// once more for each: `{"figure":…,"variant":…}` says which, and the module's `sample(figure, variant, settings)` takes it.
+// A group's module has `run(kit)`, which takes its samples. Where each needs a process of its own, `inProcesses` of
+// processes.js starts this once more for each: `{"figure":…,"variant":…}` says which, and the module's `sample(figure,
+// variant, settings)` takes it.
 //
 // The last line that it prints is what came of it. Runs on every Node that the package runs on.
 
@@ -31,7 +32,7 @@ async function answer () {
 answer().then((result) => {
   clearInterval(alive)
   console.log(JSON.stringify(result))
-  // What the host has left behind may hold the process for as long as its time-outs.
+  // What the host has left behind may hold the process for as long as its timeouts.
   process.exit()
 }).catch((error) => {
   console.error(error)

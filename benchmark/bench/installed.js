@@ -1,7 +1,7 @@
 'use strict'
 
-// The package as users have it: in a node_modules, in the form that is published, with the library in the platform's own package. And
-// beside it an empty one.
+// The package as users have it: in a node_modules, in the form that is published, with the library in the platform's
+// own package. And beside it an empty one.
 
 const fs = require('fs')
 const path = require('path')
@@ -15,7 +15,9 @@ const TIMEOUT = 120000
 
 /** Installs both in a folder, with a module that loads from there what it is told to. */
 async function install (folder) {
-  const [main, platform, empty] = ['atomics-waitasync', packageName(target()), 'empty'].map(name => path.join(folder, 'node_modules', name))
+  const [main, platform, empty] = ['atomics-waitasync', packageName(target()), 'empty'].map((name) =>
+    path.join(folder, 'node_modules', name)
+  )
   await stageMain(main)
   const manifest = JSON.parse(fs.readFileSync(path.join(main, 'package.json'), 'utf8'))
   fs.mkdirSync(platform)
@@ -29,8 +31,12 @@ async function install (folder) {
 
 /** The packages that the locks are compared with. What cannot be had is left out of the tables. */
 async function installPeers () {
-  const installed = await npm(['install', '--no-audit', '--no-fund', '--ignore-scripts'], { cwd: path.join(ROOT, 'benchmark'), timeout: TIMEOUT })
-  if (installed.code !== 0) console.error(`The packages to compare with could not be installed, and are left out:\n${installed.output}`)
+  const installed = await npm(['install', '--no-audit', '--no-fund', '--ignore-scripts'], {
+    cwd: path.join(ROOT, 'benchmark'),
+    timeout: TIMEOUT
+  })
+  if (installed.code !== 0)
+    console.error(`The packages to compare with could not be installed, and are left out:\n${installed.output}`)
 }
 
 module.exports = { install, installPeers }

@@ -6,7 +6,8 @@
 //   missing()         why it cannot be used on this Node, if it cannot
 //   open(sab, entry)  a view of the lock on these bytes, or a promise of it:
 //     execute(callback)  runs the callback once the lock is held, and gives a promise of that being over
-//     acquire(options)   a promise of `{ release(), told }`; `told`: whether it was told that the former holder died. `release()` may give a
+// acquire(options) a promise of `{ release(), told }`; `told`: whether it was told that the former holder died.
+// `release()` may give a
 //                        promise: then it is over when that is
 //     byCallback         whether `acquire` was made out of `execute`
 //     patience(ms)       options of `acquire` by which a request is given up after so long; undefined if there are none
@@ -28,7 +29,8 @@ const BYTES = 12
 const major = parseInt(process.versions.node, 10)
 const folderOf = name => path.join(__dirname, '..', 'node_modules', name)
 const versionOf = name => require(path.join(folderOf(name), 'package.json')).version
-const unlessInstalled = name => fs.existsSync(folderOf(name)) ? undefined : `the npm package ${name} is not installed in benchmark/`
+const unlessInstalled = (name) =>
+  fs.existsSync(folderOf(name)) ? undefined : `the npm package ${name} is not installed in benchmark/`
 const unlessWaitAsync = () => hostHasWaitAsync ? undefined : 'Node has no Atomics.waitAsync'
 
 /** The host's Atomics, whatever has been installed since. */
@@ -59,7 +61,9 @@ class ArticleLock extends createArticleLock(hostAtomics) {
 const ours = {
   title: () => `\`AsyncLock\` of atomics-waitasync ${require('../../package.json').version}`,
   missing () {},
-  /** @param {string} [entry] the entry point that the thread loads: it decides whether the host's queue is in use, too */
+  /**
+   * @param {string} [entry] the entry point that the thread loads: it decides whether the host's queue is in use, too
+   */
   open (sab, entry = 'pure') {
     const lock = new (require(path.join('..', '..', entry)).AsyncLock)(sab)
     let token
@@ -114,26 +118,35 @@ const locks = {
   again: ours,
   'web-locks': {
     title: () => 'Web Locks (`navigator.locks`)',
-    missing: () => typeof navigator === 'object' && navigator.locks ? undefined : 'Node has no Web Locks',
+    missing: () => (typeof navigator === 'object' && navigator.locks ? undefined : 'Node has no Web Locks'),
     open () {
       const { locks } = navigator
       return {
-        execute: callback => locks.request('benchmark', callback),
-        acquire: (options = {}) => new Promise((resolve, reject) => {
-          const over = locks.request('benchmark', options, () => new Promise(end => {
-            const release = () => {
-              end()
-              return over
-            }
-            resolve({ release, told: false })
-          }))
-          over.catch(reject)
-        }),
-        patience: timeout => ({ signal: AbortSignal.timeout(timeout) })
+        execute: (callback) => locks.request('benchmark', callback),
+        acquire: (options = {}) =>
+          new Promise((resolve, reject) => {
+            const over = locks.request(
+              'benchmark',
+              options,
+              () =>
+                new Promise((end) => {
+                  const release = () => {
+                    end()
+                    return over
+                  }
+                  resolve({ release, told: false })
+                })
+            )
+            over.catch(reject)
+          }),
+        patience: (timeout) => ({ signal: AbortSignal.timeout(timeout) })
       }
     }
   },
-  named: { missing () {}, open: () => ({ execute: callback => require('../../pure').locks.request('benchmark', callback) }) },
+  named: {
+    missing () {},
+    open: () => ({ execute: (callback) => require('../../pure').locks.request('benchmark', callback) })
+  },
   host: article(() => ArticleLock),
   article: article(() => createArticleLock(hostAtomics)),
   'article-ours': { ...article(() => createArticleLock({ ...hostAtomics, ...require('../../pure') })), missing () {} },
@@ -152,23 +165,34 @@ const locks = {
             store(array, 0, 0)
           }
         },
-        block () { while (compareExchange(array, 0, 0, 1) !== 0); },
-        release () { store(array, 0, 0) }
+        block () {
+          while (compareExchange(array, 0, 0, 1) !== 0);
+        },
+        release () {
+          store(array, 0, 0)
+        }
       }
     }
   },
   multithreading: {
     title: () => `\`Mutex\` of multithreading ${versionOf('multithreading')}`,
-    missing: () => major < 22 ? 'needs Node 22' : unlessInstalled('multithreading'),
+    missing: () => (major < 22 ? 'needs Node 22' : unlessInstalled('multithreading')),
     async open (sab) {
       const { Mutex } = await import('multithreading')
       // The second argument is what its own pool of workers makes the other threads' views with.
       const mutex = new Mutex(undefined, sab)
       let guard
       return {
-        ...awaiting(() => mutex.lock(), guard => guard.dispose()),
-        block () { guard = mutex.blockingLock() },
-        release () { guard.dispose() }
+        ...awaiting(
+          () => mutex.lock(),
+          (guard) => guard.dispose()
+        ),
+        block () {
+          guard = mutex.blockingLock()
+        },
+        release () {
+          guard.dispose()
+        }
       }
     }
   },
@@ -179,7 +203,10 @@ const locks = {
       const { WorkerMutex } = require('worker-mutex')
       const mutex = new WorkerMutex(sab)
       return {
-        ...awaiting(() => mutex.lockAsync(), () => mutex.unlock()),
+        ...awaiting(
+          () => mutex.lockAsync(),
+          () => mutex.unlock()
+        ),
         block: () => mutex.lock(),
         release: () => mutex.unlock()
       }
@@ -194,11 +221,11 @@ const locks = {
       const { Mutex, withTimeout } = require('async-mutex')
       const mutex = new Mutex()
       return {
-        execute: callback => mutex.runExclusive(callback),
+        execute: (callback) => mutex.runExclusive(callback),
         async acquire ({ timeout } = {}) {
           return { release: await (timeout === undefined ? mutex : withTimeout(mutex, timeout)).acquire(), told: false }
         },
-        patience: timeout => ({ timeout })
+        patience: (timeout) => ({ timeout })
       }
     }
   }

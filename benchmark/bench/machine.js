@@ -22,7 +22,23 @@ function git (...args) {
 function commit () {
   const id = git('rev-parse', '--short=10', 'HEAD')
   if (id === undefined) return 'unknown'
-  return id + (git('status', '--porcelain', '--', 'lib', 'core', 'src', 'Cargo.toml', 'Cargo.lock', 'benchmark/bench', 'benchmark/bench.js') ? '+' : '')
+  return (
+    id +
+    (git(
+      'status',
+      '--porcelain',
+      '--',
+      'lib',
+      'core',
+      'src',
+      'Cargo.toml',
+      'Cargo.lock',
+      'benchmark/bench',
+      'benchmark/bench.js'
+    )
+      ? '+'
+      : '')
+  )
 }
 
 function peers () {

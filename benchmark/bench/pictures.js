@@ -1,7 +1,7 @@
 'use strict'
 
-// The picture of the results: what users see of a lock and of time-outs, in absolute units, beside other locks. It has a bar for each that was
-// measured on one Node.
+// The picture of the results: what users see of a lock and of timeouts, in absolute units, beside other locks. It has a
+// bar for each that was measured on one Node.
 
 const WIDTH = 860
 const DARK = '#1a202c'
@@ -9,13 +9,25 @@ const GREY = '#4a5568'
 
 const escape = text => text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/`/g, '')
 
-const text = (x, y, fill, content, more = '') => `<text x="${x}" y="${y}"${more} fill="${fill}">${escape(content)}</text>`
-const rect = (x, y, width, height, fill) => `<rect x="${x}" y="${y}" width="${width.toFixed(1)}" height="${height}" fill="${fill}"/>`
+const text = (x, y, fill, content, more = '') =>
+  `<text x="${x}" y="${y}"${more} fill="${fill}">${escape(content)}</text>`
+const rect = (x, y, width, height, fill) =>
+  `<rect x="${x}" y="${y}" width="${width.toFixed(1)}" height="${height}" fill="${fill}"/>`
 const AT_END = ' text-anchor="end"'
 
 const PANELS = [
-  { id: 'lock-workers', title: 'Two workers take one lock in loops', unit: 'thousand locks per second', better: 'more' },
-  { id: 'lock-main-p99', title: 'Meanwhile main awaits it every millisecond: main\'s wait, 99th percentile', unit: 'milliseconds', better: 'less' },
+  {
+    id: 'lock-workers',
+    title: 'Two workers take one lock in loops',
+    unit: 'thousand locks per second',
+    better: 'more'
+  },
+  {
+    id: 'lock-main-p99',
+    title: "Meanwhile main awaits it every millisecond: main's wait, 99th percentile",
+    unit: 'milliseconds',
+    better: 'less'
+  },
   { id: 'late', title: '100 000 waits due within 100 ms: the last is late by', unit: 'milliseconds', better: 'less' }
 ]
 
@@ -29,7 +41,10 @@ const NAMES = {
 
 const short = value => value >= 100 ? Math.round(value).toLocaleString('en').replace(/,/g, ' ') : value.toPrecision(2)
 
-/** @param {Object<string, { figures: Object<string, Object<string, number>>, machine: object }>} runs by Node version: the latest is shown */
+/**
+ * @param {Object<string, { figures: Object<string, Object<string, number>>, machine: object }>} runs by Node version:
+ * the latest is shown
+ */
 function bars (runs) {
   const [left, right, bar] = [190, 90, 20]
   const version = Object.keys(runs).sort((a, b) => parseInt(a) - parseInt(b)).pop()
@@ -40,23 +55,31 @@ function bars (runs) {
     const measured = Object.keys(NAMES).filter(name => values[id] !== undefined && values[id][name] !== undefined)
     const most = Math.max(...measured.map(name => values[id][name]))
     y += 34
-    parts.push(text(16, y - 10, DARK, title, ' font-weight="600"'), text(WIDTH - 16, y - 10, GREY, `${unit}, ${better} is better`, AT_END))
+    parts.push(
+      text(16, y - 10, DARK, title, ' font-weight="600"'),
+      text(WIDTH - 16, y - 10, GREY, `${unit}, ${better} is better`, AT_END)
+    )
     for (const name of measured) {
       const value = values[id][name]
       const width = Math.max(1, value / most * (WIDTH - left - right))
-      parts.push(text(left - 10, y + 13, DARK, NAMES[name](id), AT_END), rect(left, y + 2, width, bar - 5, name === 'ours' ? '#2b6cb0' : '#a0aec0'),
-        text((left + width + 8).toFixed(1), y + 13, DARK, short(value)))
+      parts.push(
+        text(left - 10, y + 13, DARK, NAMES[name](id), AT_END),
+        rect(left, y + 2, width, bar - 5, name === 'ours' ? '#2b6cb0' : '#a0aec0'),
+        text((left + width + 8).toFixed(1), y + 13, DARK, short(value))
+      )
       y += bar
     }
   }
   // The kind of system, without the kernel's version.
-  const subtitle = `Node ${version}, ${machine.system.replace(/ .* /, ' ')}, ${machine.cores} cores, about 1 µs inside the lock; measured ${machine.date.slice(0, 10)}`
+  const where = `Node ${version}, ${machine.system.replace(/ .* /, ' ')}, ${machine.cores} cores`
+  const subtitle = `${where}, about 1 µs inside the lock; measured ${machine.date.slice(0, 10)}`
   const height = y + 16
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" font-family="system-ui, sans-serif" font-size="12" role="img">`,
-    '<title>Locks and time-outs of atomics-waitasync beside others</title>',
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" ` +
+    'font-family="system-ui, sans-serif" font-size="12" role="img">',
+    '<title>Locks and timeouts of atomics-waitasync beside others</title>',
     `<rect width="${WIDTH}" height="${height}" fill="#fff"/>`,
-    text(16, 26, DARK, 'Locks and time-outs, beside others', ' font-size="15" font-weight="600"'),
+    text(16, 26, DARK, 'Locks and timeouts, beside others', ' font-size="15" font-weight="600"'),
     text(16, 46, GREY, subtitle),
     ...parts,
     '</svg>\n'

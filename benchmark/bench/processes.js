@@ -11,12 +11,19 @@ const TIMEOUT = 120000
 
 /** Runs this Node; returns what it prints. */
 function runNode (args, options) {
-  const { status, signal, stdout, stderr } = spawnSync(process.execPath, args, Object.assign({ encoding: 'utf8', timeout: TIMEOUT }, options))
+  const { status, signal, stdout, stderr } = spawnSync(
+    process.execPath,
+    args,
+    Object.assign({ encoding: 'utf8', timeout: TIMEOUT }, options)
+  )
   if (status !== 0) throw new Error(`${args.join(' ')} ended with ${signal || status}\n${stderr}`)
   return stdout
 }
 
-/** The flags of this process, but none for V8: with one, Node compiles its own modules anew, which would be measured as a start. */
+/**
+ * The flags of this process, but none for V8: with one, Node compiles its own modules anew, which would be measured as
+ * a start.
+ */
 const flags = () => process.execArgv.filter(flag => flag !== '--expose-gc')
 
 /**

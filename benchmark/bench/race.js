@@ -1,7 +1,8 @@
 'use strict'
 
-// Workers that take one lock in loops, blocking where the lock can, with about a microsecond of work inside. Under the lock, a number is
-// read, and written one larger only after the work: if two are inside at once, updates get lost, and the sum shows how many.
+// Workers that take one lock in loops, blocking where the lock can, with about a microsecond of work inside. Under the
+// lock, a number is read, and written one larger only after the work: if two are inside at once, updates get lost, and
+// the sum shows how many.
 
 const { now, sleep, takeTurns } = require('./sampling')
 const { BYTES, open } = require('./locks')
@@ -61,9 +62,10 @@ class Team {
   }
 
   /**
-   * The workers for a while, and meanwhile `other`, which gives a promise of a function: that one gives how often it has had the lock.
-   * @returns {Promise<{ throughput: number, cpu: number, share: number }>} thousands a second; microseconds of processor time for each;
-   *   the slowest worker's share of the fastest's
+   * The workers for a while, and meanwhile `other`, which gives a promise of a function: that one gives how often it
+   * has had the lock.
+   * @returns {Promise<{ throughput: number, cpu: number, share: number }>} thousands a second; microseconds of
+   *   processor time for each; the slowest worker's share of the fastest's
    */
   async race (milliseconds, other = asleep) {
     const { members, words } = this
@@ -84,7 +86,11 @@ class Team {
     const each = await Promise.all(counts)
     const done = each.reduce((sum, count) => sum + count, 0)
     this.lost += done + await served() - words[COUNTER]
-    return { throughput: done / elapsed * 1e6, cpu: (user + system) / done, share: Math.min(...each) / Math.max(...each) }
+    return {
+      throughput: (done / elapsed) * 1e6,
+      cpu: (user + system) / done,
+      share: Math.min(...each) / Math.max(...each)
+    }
   }
 
   end () {
@@ -93,9 +99,11 @@ class Team {
 }
 
 /**
- * Takes samples of teams as `takeTurns` does: `measure(team, name)`. Others' locks may fail, and may lose updates: that is a result.
+ * Takes samples of teams as `takeTurns` does: `measure(team, name)`. Others' locks may fail, and may lose updates: that
+ * is a result.
  * @param {(name: string) => Team} teamOf
- * @returns {Promise<object>} the samples; `failures`: by name, why a lock could not be used to the end; `lost`: by name, how many updates
+ * @returns {Promise<object>} the samples; `failures`: by name, why a lock could not be used to the end; `lost`: by
+ *   name, how many updates
  */
 async function teamsInTurn (names, teamOf, rounds, measure, options) {
   const teams = {}

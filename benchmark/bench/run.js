@@ -15,7 +15,11 @@ const TIMEOUT = 20 * 60 * 1000
 async function child (node, settings) {
   // Options are meant for the Node that runs this.
   const env = { ...process.env, NODE_OPTIONS: undefined }
-  const { error, code, signal, stdout, output } = await runChild(node.path, [...node.flags, '--expose-gc', CHILD, JSON.stringify(settings)], { env, timeout: TIMEOUT })
+  const { error, code, signal, stdout, output } = await runChild(
+    node.path,
+    [...node.flags, '--expose-gc', CHILD, JSON.stringify(settings)],
+    { env, timeout: TIMEOUT }
+  )
   if (error) throw error
   if (code !== 0) throw new Error(`${settings.group} ended with ${signal || `exit code ${code}`}\n${output}`)
   return JSON.parse(stdout.trimEnd().split('\n').pop())
@@ -30,9 +34,10 @@ async function take (node, settings) {
 /**
  * @param {{ version: string, path: string, flags: string[] }} node
  * @param {object[]} figures those of figures.js that are wanted
- * @param {{ rounds: number, quick: boolean, installed: string }} options `installed` is the folder that installed.js has made
- * @returns {Promise<{ samples: Object<string, Object<string, number[]>>, failures: Object<string, string>, errors: string[] }>}
- *   `failures`: why one of the locks could not be used to the end; `errors`: of groups that have no result
+ * @param {{ rounds: number, quick: boolean, installed: string }} options `installed` is the folder that installed.js
+ *   has made
+ * @returns {Promise<{ samples: Object<string, Object<string, number[]>>, failures: Object<string, string>, errors:
+ *   string[] }>} `failures`: why one of the locks could not be used to the end; `errors`: of groups that have no result
  */
 async function run (node, figures, { rounds, quick, installed }) {
   const samples = {}

@@ -24,7 +24,9 @@ const PATIENCE = 300
 /** How long a figure may take with samples being taken again; then they are taken as they come. Nanoseconds. */
 const RETRYING = 20e9
 
-/** Waits until nothing but this thread runs on the machine, where the system says so, for as long as that makes sense. */
+/**
+ * Waits until nothing but this thread runs on the machine, where the system says so, for as long as that makes sense.
+ */
 async function quiet () {
   for (let n = 0; n < PATIENCE && othersRun(); n++) await sleep(1)
 }
@@ -65,15 +67,15 @@ async function resident () {
 /**
  * Takes samples of each variant by turns, after some rounds that do not count.
  *
- * Where a sample is a loop of calls, many that last about a millisecond each are better than few long ones: most of them
- * are then over before the system gives the core to somebody else, and the median is one of those.
+ * Where a sample is a loop of calls, many that last about a millisecond each are better than few long ones: most of
+ * them are then over before the system gives the core to somebody else, and the median is one of those.
  *
  * @param {string[]} variants
  * @param {number} rounds
  * @param {(variant: string) => Promise<Object<string, number>>} measure one sample of each figure
- * @param {{ warmUp?: number, gc?: boolean, tries?: number }} [options] the rounds that do not count; whether garbage is collected
- *   before a sample; how often one is taken again if the system has taken a core from this process meanwhile (above 1, it is also
- *   waited for a moment at which no other process runs)
+ * @param {{ warmUp?: number, gc?: boolean, tries?: number }} [options] the rounds that do not count; whether garbage is
+ *   collected before a sample; how often one is taken again if the system has taken a core from this process meanwhile
+ *   (above 1, it is also waited for a moment at which no other process runs)
  * @returns {Promise<Object<string, Object<string, number[]>>>} samples by figure and variant
  */
 async function takeTurns (variants, rounds, measure, { warmUp = 1, gc = true, tries = 1 } = {}) {
@@ -103,7 +105,10 @@ async function takeTurns (variants, rounds, measure, { warmUp = 1, gc = true, tr
   return samples
 }
 
-/** Samples of what a call takes, in nanoseconds: `loop(variant)` makes `count` of them, and may give a promise. They make little garbage. */
+/**
+ * Samples of what a call takes, in nanoseconds: `loop(variant)` makes `count` of them, and may give a promise. They
+ * make little garbage.
+ */
 function timeCalls (figure, variants, rounds, count, loop, warmUp) {
   return takeTurns(variants, rounds, async (variant) => {
     const begin = now()
@@ -132,7 +137,9 @@ function timesSlept () {
   if (!fs.existsSync(TASKS)) return NaN
   let sum = 0
   for (const thread of fs.readdirSync(TASKS)) {
-    sum += Number(/^voluntary_ctxt_switches:\s*(\d+)$/m.exec(fs.readFileSync(path.join(TASKS, thread, 'status'), 'latin1'))[1])
+    sum += Number(
+      /^voluntary_ctxt_switches:\s*(\d+)$/m.exec(fs.readFileSync(path.join(TASKS, thread, 'status'), 'latin1'))[1]
+    )
   }
   return sum
 }

@@ -2,7 +2,7 @@
 
 // Results as tables in Markdown.
 
-const { VARIANTS, figures } = require('./figures')
+const { ALONE, VARIANTS, figures } = require('./figures')
 const { judge } = require('./verdict')
 
 const ABSENT = '–'
@@ -21,25 +21,43 @@ function group (text) {
 }
 
 const withUnit = (value, unit) => value === undefined ? ABSENT : `${number(value, unit)} ${unit}`.trim()
-const factor = value => value === undefined ? ABSENT : `${value < 0.01 ? value.toFixed(4) : value < 10 ? value.toFixed(2) : value.toFixed(0)} ×`
+const factor = (value) =>
+  value === undefined
+    ? ABSENT
+    : `${value < 0.01 ? value.toFixed(4) : value < 10 ? value.toFixed(2) : value.toFixed(0)} ×`
 
 function rows (head, body) {
-  return [`| ${head.join(' | ')} |`, `|${head.map((_, n) => n === 0 ? '---|' : '--:|').join('')}`, ...body.map(cells => `| ${cells.join(' | ')} |`)].join('\n')
+  return [
+    `| ${head.join(' | ')} |`,
+    `|${head.map((_, n) => (n === 0 ? '---|' : '--:|')).join('')}`,
+    ...body.map((cells) => `| ${cells.join(' | ')} |`)
+  ].join('\n')
 }
 
-/** Figures with some variants of each, and with what was wanted; undefined if none was measured. `columns`: from variants to titles. */
+/**
+ * Figures with some variants of each, and with what was wanted; undefined if none was measured. `columns`: from
+ * variants to titles.
+ */
 function compared (results, chosen, columns) {
   const body = chosen.filter(({ id }) => results[id] !== undefined).map((figure) => {
     const values = results[figure.id]
     const { ratio, noise, goals } = judge(figure, values)
-    const goal = goals.map(({ text, value }) => `${text}${/ × ./.test(text) && value !== undefined ? ` (${factor(value)})` : ''}`).join(', ')
-    const reached = goals.map(({ reached, close }) => reached === undefined ? ABSENT : (reached ? 'yes' : '**no**') + (close ? ', within noise' : '')).join(', ')
+    const goal = goals
+      .map(({ text, value }) => `${text}${/ × ./.test(text) && value !== undefined ? ` (${factor(value)})` : ''}`)
+      .join(', ')
+    const reached = goals
+      .map(({ reached, close }) =>
+        reached === undefined ? ABSENT : (reached ? 'yes' : '**no**') + (close ? ', within noise' : '')
+      )
+      .join(', ')
     return [
       figure.title, ...Object.keys(columns).map(variant => withUnit(values[variant], figure.unit)),
       factor(ratio), goal || ABSENT, reached || ABSENT, noise === undefined ? ABSENT : `± ${(noise * 100).toFixed(0)} %`
     ]
   })
-  return body.length === 0 ? undefined : rows(['', ...Object.values(columns), 'ratio', 'to reach', 'reached', 'A/A'], body)
+  return body.length === 0
+    ? undefined
+    : rows(['', ...Object.values(columns), 'ratio', 'to reach', 'reached', 'A/A'], body)
 }
 
 const [ofBystanders, others] = [true, false].map(is => figures.filter(({ group }) => (group === 'bystanders') === is))
@@ -48,21 +66,41 @@ const [ofBystanders, others] = [true, false].map(is => figures.filter(({ group }
 const main = results => compared(results, others, { host: 'Node\'s own', ours: 'this package', floor: 'floor' })
 
 /** What each entry costs a program that does not use it. */
-const bystanders = results => compared(results, ofBystanders, {
-  host: 'without', floor: 'an empty package', index: '`-r atomics-waitasync`', 'keep-alive': '`-r …/keep-alive`', ours: '`-r …/force`'
-})
+const bystanders = (results) =>
+  compared(results, ofBystanders, {
+    host: 'without',
+    floor: 'an empty package',
+    index: '`-r atomics-waitasync`',
+    'keep-alive': '`-r …/keep-alive`',
+    ours: '`-r …/force`'
+  })
 
 /** The locks beside each other; undefined if none was measured. */
 function peers (results, failures) {
   const measured = figures.filter(figure => figure.peers !== undefined && results[figure.id] !== undefined)
   if (measured.length === 0) return undefined
-  const variants = ['ours', 'host', ...figures.find(figure => figure.peers).peers].filter(variant => measured.some(({ id }) => results[id][variant] !== undefined))
+  const variants = ['ours', 'host', ...figures.find((figure) => figure.peers).peers].filter((variant) =>
+    measured.some(({ id }) => results[id][variant] !== undefined)
+  )
   const body = measured.map((figure) => {
     const values = results[figure.id]
-    return [figure.alone || figure.title, ...variants.map(variant => withUnit(values[variant], figure.unit))]
+    return [ALONE[figure.id] || figure.title, ...variants.map(variant => withUnit(values[variant], figure.unit))]
   })
-  const notes = Object.entries(failures).map(([variant, reason]) => `${VARIANTS[variant]} failed while two workers contended for it: \`${reason}\`.`)
-  return [rows(['', ...variants.map(variant => variant === 'host' ? 'article\'s mutex' : variant === 'ours' ? 'AsyncLock' : VARIANTS[variant])], body), ...notes].join('\n\n')
+  const notes = Object.entries(failures).map(
+    ([variant, reason]) => `${VARIANTS[variant]} failed while two workers contended for it: \`${reason}\`.`
+  )
+  return [
+    rows(
+      [
+        '',
+        ...variants.map((variant) =>
+          variant === 'host' ? "article's mutex" : variant === 'ours' ? 'AsyncLock' : VARIANTS[variant]
+        )
+      ],
+      body
+    ),
+    ...notes
+  ].join('\n\n')
 }
 
 module.exports = { bystanders, main, peers }

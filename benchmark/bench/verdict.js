@@ -1,10 +1,14 @@
 'use strict'
 
-// The verdict on a figure's samples: medians, the ratio to what it is compared with, whether the goal is reached, and the noise.
+// The verdict on a figure's samples: medians, the ratio to what it is compared with, whether the goal is reached, and
+// the noise.
 
 const { median } = require('./sampling')
 
-/** A figure's value of each variant: the median of its samples, their sum, or the least, where nothing makes a sample shorter. */
+/**
+ * A figure's value of each variant: the median of its samples, their sum, or the least, where nothing makes a sample
+ * shorter.
+ */
 function summarise (figure, samples) {
   const values = {}
   for (const [variant, numbers] of Object.entries(samples)) {
@@ -17,19 +21,28 @@ function summarise (figure, samples) {
 /**
  * @param {object} figure an entry of figures.js
  * @param {Object<string, number>} values by variant
- * @returns {{ ratio?: number, noise?: number, goals: { text: string, value?: number, reached?: boolean, close?: boolean }[] }}
- *   `ratio`: ours to the host's; `noise`: how far ours and ours again differ, as a share; `reached` is missing where what it is
- *   compared with is; `close`: with so much noise it might as well be the other way round
+ * @returns {{ ratio?: number, noise?: number, goals: { text: string, value?: number, reached?: boolean, close?: boolean
+ *   }[] }} `ratio`: ours to the host's; `noise`: how far ours and ours again differ, as a share; `reached` is missing
+ *   where what it is compared with is; `close`: with so much noise it might as well be the other way round
  */
 function judge (figure, values) {
   const { ours, again, host } = values
   const ratio = host === undefined || figure.sum || host === 0 || ours === 0 ? undefined : ours / host
-  const noise = again === undefined || figure.sum || ours === 0 || again === 0 ? undefined : Math.max(ours / again, again / ours) - 1
+  const noise =
+    again === undefined || figure.sum || ours === 0 || again === 0
+      ? undefined
+      : Math.max(ours / again, again / ours) - 1
   return { ratio, noise, goals: figure.goals.map(goal => judgeGoal(goal, values, noise)) }
 }
 
 /** What else than the host a goal may be compared with. */
-const NAMES = { host: '', floor: ' the floor', 'async-mutex': ' async-mutex', 'web-locks': ' Web Locks', multithreading: ' multithreading' }
+const NAMES = {
+  host: '',
+  floor: ' the floor',
+  'async-mutex': ' async-mutex',
+  'web-locks': ' Web Locks',
+  multithreading: ' multithreading'
+}
 
 function judgeGoal (goal, values, noise = 0) {
   const { most, least } = goal

@@ -23,15 +23,20 @@ const NAMES = ['ours', 'web-locks', 'host', 'multithreading', 'worker-mutex', 'a
 
 /** One cell, in a process of its own. */
 function measure (lock, situation) {
-  const { status, signal, stdout, stderr } = spawnSync(process.execPath, [__dirname, lock, situation], { encoding: 'utf8', timeout: TIMEOUT })
+  const { status, signal, stdout, stderr } = spawnSync(process.execPath, [__dirname, lock, situation], {
+    encoding: 'utf8',
+    timeout: TIMEOUT
+  })
   const text = stdout.trim().split('\n').pop()
   if (text !== '' && status === 0) return text
-  return `**${signal === 'SIGTERM' ? 'not over after two minutes' : `crashed (${signal || status})`}** ${stderr.trim().split('\n').pop()}`
+  const what = signal === 'SIGTERM' ? 'not over after two minutes' : `crashed (${signal || status})`
+  return `**${what}** ${stderr.trim().split('\n').pop()}`
 }
 
 /** One cell, in this process. */
 async function observe (name, situation) {
-  if (!NAMES.includes(name) || !(situation in situations)) throw new Error(`there are ${NAMES.join(', ')}, and ${Object.keys(situations).join(', ')}`)
+  if (!NAMES.includes(name) || !(situation in situations))
+    throw new Error(`there are ${NAMES.join(', ')}, and ${Object.keys(situations).join(', ')}`)
   const lock = locks[name]
   if (lock.missing()) throw new Error(lock.missing())
   const sab = new SharedArrayBuffer(BYTES)
@@ -56,7 +61,8 @@ async function main () {
   for (const name of NAMES) {
     const reason = locks[name].missing()
     if (reason) console.error(`without ${name}: ${reason}`)
-    else console.log(`| ${locks[name].title()} | ${columns.map(([situation]) => measure(name, situation)).join(' | ')} |`)
+    else
+      console.log(`| ${locks[name].title()} | ${columns.map(([situation]) => measure(name, situation)).join(' | ')} |`)
   }
 }
 

@@ -11,7 +11,8 @@ const EVER = 3000
 /** What the promise resolves to, null if it has not after so long. */
 const within = (promise, milliseconds) => Promise.race([promise, sleep(milliseconds, null)])
 /** How long it is since `begin`, as exact as it says something on a machine that does other things, too. */
-const since = begin => performance.now() - begin < 200 ? 'at once' : `after ${((performance.now() - begin) / 1000).toFixed(1)} s`
+const since = (begin) =>
+  performance.now() - begin < 200 ? 'at once' : `after ${((performance.now() - begin) / 1000).toFixed(1)} s`
 
 /** Milliseconds. */
 const COUNTING = 1000
@@ -33,7 +34,10 @@ async function begun (start, request) {
   return { member, done: member.ask(request) }
 }
 
-/** What the columns of the table are called, and what is said of a lock; those with `blocks`, only of one that has a blocking form. */
+/**
+ * What the columns of the table are called, and what is said of a lock; those with `blocks`, only of one that has a
+ * blocking form.
+ */
 module.exports = {
   exclusion: {
     title: `three threads with two tasks each count together, ${ROUNDS} times for ${COUNTING / 1000} s`,
@@ -43,7 +47,9 @@ module.exports = {
       await Promise.all(members.map(member => member.ask({ act: 'begin' })))
       for (let round = 0; round < ROUNDS && !stopped; round++) {
         const words = new Int32Array(new SharedArrayBuffer(4 * (OWN + 3)))
-        const others = members.map((member, n) => member.ask({ act: 'count', words, thread: n + 1, milliseconds: COUNTING }))
+        const others = members.map((member, n) =>
+          member.ask({ act: 'count', words, thread: n + 1, milliseconds: COUNTING })
+        )
         stopped = await within(Promise.all([countFor(COUNTING, lock, words, 0), ...others]), COUNTING + EVER) === null
         const counts = words.slice(OWN).reduce((sum, count) => sum + count)
         sum += counts
@@ -68,7 +74,8 @@ module.exports = {
       await member.end()
       const held = await within(next, EVER)
       if (held === null) return '**the next waits for ever**'
-      return `the next has it ${since(begin)}${held.told ? ' and learns of the death' : '; **it does not learn of the death**'}`
+      const death = held.told ? ' and learns of the death' : '; **it does not learn of the death**'
+      return `the next has it ${since(begin)}${death}`
     }
   },
 
@@ -88,9 +95,13 @@ module.exports = {
       if (options && !error) return NOT_EXCLUDED
       await sleep(50)
       member.ask({ act: 'release' })
-      const next = await within(behind.done, EVER) === null ? '**the one behind it waits for ever**' : 'the one behind it gets the lock in its turn'
+      const next =
+        (await within(behind.done, EVER)) === null
+          ? '**the one behind it waits for ever**'
+          : 'the one behind it gets the lock in its turn'
       if (error) return `${error.name}; ${next}`
-      return `it cannot: ${ran ? 'its callback runs all the same, later' : 'a promise that is no longer awaited gets the lock'}; ${next}`
+      const runs = ran ? 'its callback runs all the same, later' : 'a promise that is no longer awaited gets the lock'
+      return `it cannot: ${runs}; ${next}`
     }
   },
 
@@ -141,7 +152,8 @@ module.exports = {
       other.done.catch(() => {})
       await sleep(100)
       const begin = performance.now()
-      if (await within(other.member.end(), EVER) === null) return 'gets it in its turn; **while it waits, it cannot be terminated**'
+      if ((await within(other.member.end(), EVER)) === null)
+        return 'gets it in its turn; **while it waits, it cannot be terminated**'
       return `gets it in its turn; terminated while it waits, it ends ${since(begin)}`
     }
   },
@@ -157,7 +169,9 @@ module.exports = {
       } catch (error) {
         return `${error.name}: ${error.message}`
       }
-      return performance.now() - begin < 100 ? NOT_EXCLUDED : 'gets it in its turn; **its event loop stands still until then**'
+      return performance.now() - begin < 100
+        ? NOT_EXCLUDED
+        : 'gets it in its turn; **its event loop stands still until then**'
     }
   },
 

@@ -12,8 +12,8 @@ const TOGETHER = 2
 const OWN = 3
 
 /**
- * Two tasks that count for so long, each step under the lock, on a counter that the lock alone protects. A task that is inside
- * notes whether another one is; if there never was, the counts of the threads add up to the counter.
+ * Two tasks that count for so long, each step under the lock, on a counter that the lock alone protects. A task that is
+ * inside notes whether another one is; if there never was, the counts of the threads add up to the counter.
  *
  * @param {number} thread from 0
  */

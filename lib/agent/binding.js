@@ -144,7 +144,7 @@ let binding
  * Loads the native library, and returns its exports.
  * @throws {Error} with code ERR_ATOMICS_WAITASYNC_NO_LIBRARY if there is no library for this platform
  */
-exports.load = function load () {
+function load () {
   if (binding === undefined) {
     const own = requireLibrary()
     const other = own.otherFirstImage()
@@ -152,3 +152,14 @@ exports.load = function load () {
   }
   return binding
 }
+
+/**
+ * Runs a function outside of the asynchronous context of its caller. Otherwise what lives as long as the thread would
+ * keep the context of the first caller, and settlements would run in it. Other runtimes than Node have no such call.
+ */
+function inRootContext (run) {
+  if (process.versions.bun !== undefined || process.versions.deno !== undefined) run()
+  else load().inRootContext(run)
+}
+
+module.exports = { inRootContext, load }

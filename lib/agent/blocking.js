@@ -7,113 +7,97 @@
  * and then a thread that was woken would not know it.
  */
 
+const native = require('./native')
 const {
-  ADDRESS, AMOUNT, ANSWER, DEADLOCK, ENTRY, GIVEN, KIND, LIMIT, NO_TIMER, RELAY, RESULTS, TIMEOUT,
-  operationError, writeExpected
+  ADDRESS, AMOUNT, ANSWER, DEADLOCK, ENTRY, GIVEN, NO_TIMER, RESULTS, TIMEOUT, operationError
 } = require('./registers')
 
-/** @param {{ floats: Float64Array, words: Int32Array, expected: ?BigInt64Array, operations: object }} native */
-function createBlocking (native) {
-  const { floats, words, operations } = native
+const { floats, operations, words, writeRequest, writeWait } = native
 
-  /** Blocks until notified or timed out. `operation` takes the operands of `wait`. */
-  function wait (address, wide, value, timeout, operation = operations.wait) {
-    probeStack()
-    floats[ADDRESS] = address
-    floats[TIMEOUT] = timeout
-    writeExpected(native, wide, value)
-    operation()
-    const answer = words[ANSWER]
-    if (floats[GIVEN] !== 0) goOn()
-    if (answer >= NO_TIMER) throw operationError(answer)
-    return RESULTS[answer]
-  }
+/** Blocks until notified or timed out. `operation` takes the operands of `wait`. */
+function wait (address, wide, value, timeout, operation = operations.wait) {
+  probeStack()
+  writeWait(address, timeout, wide, value)
+  operation()
+  const answer = words[ANSWER]
+  if (floats[GIVEN] !== 0) goOn()
+  if (answer >= NO_TIMER) throw operationError(answer)
+  return RESULTS[answer]
+}
 
-  /**
-   * Blocks on an Int32Array for a class of locks/. `purpose` is the number of the class; `onSlice` is called between
-   * two slices of the sleep.
-   */
-  function waitFor (address, value, timeout, purpose, onSlice) {
-    words[AMOUNT] = purpose
-    native.onTick = onSlice
-    try {
-      return wait(address, false, value, timeout, operations.waitFor)
-    } finally {
-      native.onTick = undefined
-    }
-  }
-
-  /**
-   * Confirms the provisional grant: this thread resumes with it. If the thread is being terminated, it ends here, and
-   * the grant goes to another. The engine checks for termination where a function is called or, if the call is inlined,
-   * where a loop repeats: so this loop repeats once.
-   */
-  function goOn () {
-    for (let isAlive = false; floats[GIVEN] !== 0; isAlive = true) {
-      pause()
-      if (isAlive) floats[GIVEN] = 0
-    }
-  }
-
-  /**
-   * Blocks until a word grants a request (see locks/hold/word.js). The robust list keeps the word
-   * meanwhile: see `expect` there.
-   *
-   * @returns {number} the answer. From ACQUIRED to ACQUIRED_FROM_DEAD: this thread has the hold, as the last entry of
-   *   its robust list. From DEADLOCK on: it would wait for ever. Otherwise it has timed out
-   */
-  function claim (word, kind, amount, timeout, onSlice) {
-    const { lineName } = word
-    probeStack()
-    native.onTick = onSlice
-    floats[ADDRESS] = word.address
-    floats[TIMEOUT] = timeout
-    words[KIND] = kind
-    words[AMOUNT] = amount
-    words[LIMIT] = word.limit
-    if (lineName === undefined) {
-      operations.claim()
-    } else {
-      operations.claimName(lineName)
-      word.address = floats[ADDRESS]
-    }
-    const answer = words[ANSWER]
+/**
+ * Blocks on an Int32Array for a class of locks/. `purpose` is the number of the class; `onSlice` is called between
+ * two slices of the sleep.
+ */
+function waitFor (address, value, timeout, purpose, onSlice) {
+  words[AMOUNT] = purpose
+  native.onTick = onSlice
+  try {
+    return wait(address, false, value, timeout, operations.waitFor)
+  } finally {
     native.onTick = undefined
-    if (floats[GIVEN] !== 0) goOn()
-    if (answer >= NO_TIMER && answer < DEADLOCK) throw operationError(answer)
-    return answer
   }
+}
 
-  /**
-   * Enqueues this thread, releases an entry of its robust list, and blocks. It calls `onReleased` before it
-   * blocks. The notification of a thread that takes the released lock cannot come too early. All of it is one
-   * operation: a waiter whose thread was interrupted in between would take notifications from the others.
-   *
-   * Afterwards the notification is in the register RELAY: it goes to another waiter if this thread ends, or
-   * calls `passOnNotification`.
-   */
-  function waitGivingBack (address, timeout, index, onReleased) {
-    probeStack()
-    floats[ADDRESS] = address
-    floats[TIMEOUT] = timeout
-    words[ENTRY] = index
-    native.onTick = () => {
-      native.onTick = undefined
-      onReleased()
-    }
-    operations.waitGivingBack()
-    const answer = words[ANSWER]
+/**
+ * Confirms the provisional grant: this thread resumes with it. If the thread is being terminated, it ends here, and
+ * the grant goes to another. The engine checks for termination where a function is called or, if the call is inlined,
+ * where a loop repeats: so this loop repeats once.
+ */
+function goOn () {
+  for (let isAlive = false; floats[GIVEN] !== 0; isAlive = true) {
+    pause()
+    if (isAlive) floats[GIVEN] = 0
+  }
+}
+
+/**
+ * Blocks until a word grants a request (see locks/hold/word.js). The robust list keeps the word
+ * meanwhile: see `expect` there.
+ *
+ * @returns {number} the answer. From ACQUIRED to ACQUIRED_FROM_DEAD: this thread has the hold, as the last entry of
+ *   its robust list. From DEADLOCK on: it would wait for ever. Otherwise it has timed out
+ */
+function claim (word, kind, amount, timeout, onSlice) {
+  const { lineName } = word
+  probeStack()
+  native.onTick = onSlice
+  writeRequest(word, kind, amount, timeout)
+  if (lineName === undefined) {
+    operations.claim()
+  } else {
+    operations.claimName(lineName)
+    word.address = floats[ADDRESS]
+  }
+  const answer = words[ANSWER]
+  native.onTick = undefined
+  if (floats[GIVEN] !== 0) goOn()
+  if (answer >= NO_TIMER && answer < DEADLOCK) throw operationError(answer)
+  return answer
+}
+
+/**
+ * Enqueues this thread, releases an entry of its robust list, and blocks. It calls `onReleased` before it
+ * blocks. The notification of a thread that takes the released lock cannot come too early. All of it is one
+ * operation: a waiter whose thread was interrupted in between would take notifications from the others.
+ *
+ * Afterwards the notification is in the register RELAY: it goes to another waiter if this thread ends, or
+ * calls `passOnNotification`.
+ */
+function waitGivingBack (address, timeout, index, onReleased) {
+  probeStack()
+  floats[ADDRESS] = address
+  floats[TIMEOUT] = timeout
+  words[ENTRY] = index
+  native.onTick = () => {
     native.onTick = undefined
-    if (answer >= NO_TIMER) throw operationError(answer)
-    return RESULTS[answer]
+    onReleased()
   }
-
-  /** Passes an unused notification in the register RELAY to another waiter. */
-  function passOnNotification () {
-    if (floats[RELAY] !== 0) operations.relay()
-  }
-
-  return { claim, passOnNotification, wait, waitFor, waitGivingBack }
+  operations.waitGivingBack()
+  const answer = words[ANSWER]
+  native.onTick = undefined
+  if (answer >= NO_TIMER) throw operationError(answer)
+  return RESULTS[answer]
 }
 
 /** Does nothing: the engine can interrupt a thread where a function is called. */
@@ -124,4 +108,4 @@ function probeStack () {
   pause()
 }
 
-module.exports = createBlocking
+module.exports = { claim, wait, waitFor, waitGivingBack }

@@ -31,9 +31,9 @@ exports.GIVEN = 10
 exports.FLOATS = 11
 
 // Indexes in an Int32Array on them. EXPECTED takes two words for a BigInt64Array. Native code keeps word 22 for itself.
-const EXPECTED = exports.EXPECTED = 10
+exports.EXPECTED = 10
 exports.SLOT = 12
-const WIDE = exports.WIDE = 13
+exports.WIDE = 13
 exports.HELD = 14
 exports.ENTRY = 15
 exports.KIND = 16
@@ -48,8 +48,8 @@ exports.LIMIT = 24
 /** The number of the claiming call's stack, if stalls are reported. See locks/observe/taken.js. */
 exports.CALL = 25
 
-// Answers: the numbers of `WaitResult`, of which the first three are results of a wait.
-exports.RESULTS = ['ok', 'not-equal', 'timed-out']
+// Answers: the numbers of `WaitResult`. The first three are results of a wait; a claim that is granted has none.
+exports.RESULTS = ['ok', 'not-equal', 'timed-out', undefined, undefined, undefined]
 /** The wait or claim has been enqueued. */
 exports.PENDING = 3
 /** From here on, a claim is granted. */
@@ -73,13 +73,6 @@ exports.AWAITED_HERE = 11
 
 /** In the place of how many settlements there are: this thread has to ask for news (`onSteal`, `onReports`). */
 exports.NEWS = 0
-
-/** Writes the value that a wait expects: 64 bits of it if `wide`. */
-exports.writeExpected = function writeExpected ({ expected, words }, wide, value) {
-  words[WIDE] = wide ? 1 : 0
-  if (wide) expected[0] = value
-  else words[EXPECTED] = value
-}
 
 const NO_TIMER_TEXT = 'the timer could not be started: the system allows this process no more threads or file ' +
   'descriptors (ulimit -u, ulimit -n)'

@@ -3,55 +3,60 @@
 /** Watches for an event loop that runs dry while promises are pending. */
 
 const { createArray } = require('../util/intrinsics')
+const { operations, words } = require('./native')
 const { ANSWER } = require('./registers')
+const { someWaiter } = require('./slots')
 
 const { nextTick } = process
 const PENDING = 'ATOMICS_WAITASYNC_PENDING'
 /** How many locks get a warning of their own. */
 const MOST_WARNINGS = 10
 
+const warn = (text) => process.emitWarning(text, { code: PENDING })
+
 /** Settles promises before this thread ends, and warns of the rest. */
-module.exports = function watchLoop ({ operations, words }, { someWaiter }) {
-  /**
-   * An unref'd wait does not hold the event loop. But if it has been notified by now, it is settled before this thread
-   * ends; and a claim is granted if its word is free.
-   */
-  function beforeExit () {
-    operations.runsDry()
-    // The other listeners run first: one of them may settle what is pending.
-    if (words[ANSWER] !== 1) nextTick(warnPending)
-  }
-
-  /**
-   * Warns of pending promises that nothing is left to settle. Otherwise the program would end without a message.
-   * Each word is warned of once.
-   */
-  function warnPending () {
-    operations.runsDry()
-    if (words[ANSWER] === 1) return
-    const notes = createArray(0)
-    someWaiter((waiter) => {
-      const note = waiter.refed ? waiter.pendingNote : undefined
-      if (note !== undefined) notes[notes.length] = note
-      return false
-    })
-    const end = ' pending, and the event loop of this thread has nothing left to do that could settle '
-    for (let n = 0; n < notes.length && n < MOST_WARNINGS; n++) {
-      const { waitsFor, isHolder } = notes[n]
-      const hint = isHolder ? ' This thread holds it itself.' : ''
-      process.emitWarning('A promise that waits for ' + waitsFor + ' is' + end + 'it.' + hint, { code: PENDING })
-    }
-    const more = notes.length - MOST_WARNINGS
-    if (more > 0) {
-      process.emitWarning(more + ' more promises that wait for other locks are' + end + 'them.', { code: PENDING })
-    }
-  }
-
+module.exports = function watchLoop () {
   try {
     process.on('beforeExit', beforeExit)
   } catch (error) {
     // A program has frozen `process`, or replaced the method.
-    process.emitWarning('process takes no listener: what is pending when the event loop runs dry is not reported, ' +
-      'and a wait that is unref\'d may not settle. ' + error.message, { code: PENDING })
+    warn('process takes no listener: what is pending when the event loop runs dry is not reported, and a wait that ' +
+      'is unref\'d may not settle. ' + error.message)
   }
+}
+
+/**
+ * An unref'd wait does not hold the event loop. But if it has been notified by now, it is settled before this thread
+ * ends; and a claim is granted if its word is free.
+ */
+function beforeExit () {
+  // The other listeners run first: one of them may settle what is pending.
+  if (!findsWork()) nextTick(warnPending)
+}
+
+function findsWork () {
+  operations.runsDry()
+  return words[ANSWER] === 1
+}
+
+/**
+ * Warns of pending promises that nothing is left to settle. Otherwise the program would end without a message.
+ * Each word is warned of once.
+ */
+function warnPending () {
+  if (findsWork()) return
+  const notes = createArray(0)
+  someWaiter((waiter) => {
+    const note = waiter.refed ? waiter.pendingNote : undefined
+    if (note !== undefined) notes[notes.length] = note
+    return false
+  })
+  const end = ' pending, and the event loop of this thread has nothing left to do that could settle '
+  for (let n = 0; n < notes.length && n < MOST_WARNINGS; n++) {
+    const { waitsFor, isHolder } = notes[n]
+    const hint = isHolder ? ' This thread holds it itself.' : ''
+    warn('A promise that waits for ' + waitsFor + ' is' + end + 'it.' + hint)
+  }
+  const more = notes.length - MOST_WARNINGS
+  if (more > 0) warn(more + ' more promises that wait for other locks are' + end + 'them.')
 }

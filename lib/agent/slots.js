@@ -12,11 +12,13 @@
  */
 
 const { createArray, createMap } = require('../util/intrinsics')
+const native = require('./native')
 const {
-  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, ENTRY, EXPECTED, KIND, LIMIT, NO_TIMER, PENDING, RELAY,
-  RESULTS, SETTLED, SLOT, TIMEOUT, WIDE, WORDS, operationError, writeExpected
+  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, ENTRY, EXPECTED, NO_TIMER, PENDING, RELAY, RESULTS, SETTLED,
+  SLOT, WIDE, WORDS, operationError
 } = require('./registers')
 
+const { floats, operations, words, writeRequest, writeWait } = native
 const { nextTick } = process
 
 /** The base-2 logarithm of a chunk's number of slots. */
@@ -38,270 +40,259 @@ const FIELDS = 4
 
 const WAITER = () => {}
 
-/** @param {{ floats: Float64Array, words: Int32Array, expected: ?BigInt64Array, operations: object }} native */
-module.exports = function createSlots (native) {
-  const { floats, words, operations } = native
-  // In chunks: an array that grows is copied time and again.
-  let chunks = createArray(0)
-  // The first vacant slot, which may be in a chunk that is still to be added; and the next one, as `fill` found it.
-  let vacant = 0
-  let nextVacant
-  let pending = 0
-  // From promise to slot. Kept only once `ref` or `unref` has been called, since it costs as
-  // much as the rest of a wait.
-  let slots = null
+// In chunks: an array that grows is copied time and again.
+let chunks = createArray(0)
+// The first vacant slot, which may be in a chunk that is still to be added; and the next one, as `fill` found it.
+let vacant = 0
+let nextVacant
+let pending = 0
+// From promise to slot. Kept only once `ref` or `unref` has been called, since it costs as much as the rest of a wait.
+let slots = null
 
-  /** Enqueues a promise. Returns its result if there is one at once, otherwise undefined. */
-  function waitAsync (address, wide, value, timeout, typedArray, promise, resolve) {
-    const slot = fill(resolve, typedArray, promise)
-    floats[ADDRESS] = address
-    floats[TIMEOUT] = timeout
-    writeExpected(native, wide, value)
-    const answer = enqueue(operations.waitAsync, slot)
-    return answer === PENDING ? undefined : RESULTS[answer]
-  }
+/** Enqueues a promise. Returns its result if there is one at once, otherwise undefined. */
+function waitAsync (address, wide, value, timeout, typedArray, promise, resolve) {
+  const slot = fill(resolve, typedArray, promise)
+  writeWait(address, timeout, wide, value)
+  return RESULTS[enqueue(operations.waitAsync, slot)]
+}
 
-  /**
-   * Enqueues a waiter for a notification at an address. Its `purpose` is the number of a class of locks/, or 0. Its
-   * `settle` is called with `'ok'` after a notification, otherwise with `'timed-out'`. If it has an `onNotified`, the
-   * notification goes to another waiter if this thread ends before it is settled.
-   * @returns {string | undefined} the result if there is one at once
-   */
-  function waitClaim (address, wide, value, timeout, waiter) {
-    const slot = fill(WAITER, waiter)
-    writeExpected(native, wide, value)
-    return enqueueWaiter(address, timeout, slot, waiter)
-  }
+/**
+ * Enqueues a waiter for a notification at an address. Its `purpose` is the number of a class of locks/, or 0. Its
+ * `settle` is called with `'ok'` after a notification, otherwise with `'timed-out'`. If it has an `onNotified`, the
+ * notification goes to another waiter if this thread ends before it is settled.
+ * @returns {string | undefined} the result if there is one at once
+ */
+function waitClaim (address, wide, value, timeout, waiter) {
+  const slot = fill(WAITER, waiter)
+  writeWait(address, timeout, wide, value)
+  return enqueueWaiter(slot, waiter)
+}
 
-  /** Enqueues a waiter for two adjacent words, as `waitClaim` for one. The address of the first is a multiple of 8. */
-  function waitPair (address, first, second, timeout, waiter) {
-    const slot = fill(WAITER, waiter)
-    words[WIDE] = 1
-    words[EXPECTED] = first
-    words[EXPECTED + 1] = second
-    return enqueueWaiter(address, timeout, slot, waiter)
-  }
+/** Enqueues a waiter for two adjacent words, as `waitClaim` for one. The address of the first is a multiple of 8. */
+function waitPair (address, first, second, timeout, waiter) {
+  const slot = fill(WAITER, waiter)
+  writeWait(address, timeout, false, first)
+  words[WIDE] = 1
+  words[EXPECTED + 1] = second
+  return enqueueWaiter(slot, waiter)
+}
 
-  /** Enqueues the waiter of a filled slot. The expected value is in the registers. */
-  function enqueueWaiter (address, timeout, slot, waiter) {
-    floats[ADDRESS] = address
-    floats[TIMEOUT] = timeout
-    words[AMOUNT] = waiter.purpose
-    setRelay(waiter.onNotified !== undefined ? address : 0)
-    const answer = enqueue(operations.waitAsyncFor, slot)
-    if (answer !== PENDING) return RESULTS[answer]
-    waiter.slot = slot
-    return undefined
-  }
+/** Enqueues the waiter of a filled slot. The operands of its wait are in the registers. */
+function enqueueWaiter (slot, waiter) {
+  words[AMOUNT] = waiter.purpose
+  setRelay(waiter.onNotified !== undefined ? floats[ADDRESS] : 0)
+  return RESULTS[enqueue(operations.waitAsyncFor, slot, waiter)]
+}
 
-  /**
-   * Takes a request from a word, or enqueues `claim`.
-   *
-   * @param {object} claim first `adopt(index, ownerDied)` is called, for all claims of a batch, with its index in the
-   *   robust list (-1 if `owned` is false); then `settle(undefined)`, or `settle('timed-out')`. It is kept until then
-   *   and has to keep the memory. Its `slot` is set while it is enqueued
-   * @param {number} relay the address at which another waiter is notified if this thread ends before the
-   *   claim is granted; or 0
-   * @returns {boolean | undefined} undefined: enqueued. Otherwise this thread has it, as the last entry of its robust
-   *   list; true: the former holder died
-   */
-  function claimAsync (word, kind, amount, timeout, claim, relay) {
-    const { lineName } = word
-    const slot = fill(WAITER, claim)
-    floats[ADDRESS] = word.address
-    floats[TIMEOUT] = timeout
-    words[KIND] = kind
-    words[AMOUNT] = amount
-    words[LIMIT] = word.limit
-    if (floats[RELAY] !== relay) setRelay(relay)
-    const answer = enqueue(lineName === undefined ? operations.claimAsync : operations.claimNameAsync, slot, lineName)
-    if (lineName !== undefined) word.address = floats[ADDRESS]
-    if (answer !== PENDING) return answer === ACQUIRED_FROM_DEAD
-    claim.slot = slot
-    return undefined
-  }
+/**
+ * Takes a request from a word, or enqueues `claim`.
+ *
+ * @param {object} claim first `adopt(index, ownerDied)` is called, for all claims of a batch, with its index in the
+ *   robust list (-1 if `owned` is false); then `settle(undefined)`, or `settle('timed-out')`. It is kept until then
+ *   and has to keep the memory. Its `slot` is set while it is enqueued
+ * @param {number} relay the address at which another waiter is notified if this thread ends before the
+ *   claim is granted; or 0
+ * @returns {boolean | undefined} undefined: enqueued. Otherwise this thread has it, as the last entry of its robust
+ *   list; true: the former holder died
+ */
+function claimAsync (word, kind, amount, timeout, claim, relay) {
+  const { lineName } = word
+  const slot = fill(WAITER, claim)
+  writeRequest(word, kind, amount, timeout)
+  if (floats[RELAY] !== relay) setRelay(relay)
+  const operation = lineName === undefined ? operations.claimAsync : operations.claimNameAsync
+  const answer = enqueue(operation, slot, claim, lineName)
+  if (lineName !== undefined) word.address = floats[ADDRESS]
+  return answer === PENDING ? undefined : answer === ACQUIRED_FROM_DEAD
+}
 
-  /**
-   * Sets the register RELAY. An unused notification in it, left by JavaScript that the engine
-   * interrupted, goes to another waiter.
-   */
-  function setRelay (address) {
-    if (floats[RELAY] !== 0) operations.relay()
-    floats[RELAY] = address
-  }
+/**
+ * Sets the register RELAY. An unused notification in it, left by JavaScript that the engine interrupted, goes to
+ * another waiter.
+ */
+function setRelay (address) {
+  passOnNotification()
+  floats[RELAY] = address
+}
 
-  /** Carries out the operation that enqueues a filled slot. Returns its answer. */
-  function enqueue (operation, slot, name) {
-    words[SLOT] = slot
-    if (name === undefined) operation()
-    else operation(name)
-    const answer = words[ANSWER]
-    if (answer === PENDING) {
-      vacant = nextVacant
-      pending++
-    } else {
-      empty(slot)
-      if (answer >= NO_TIMER) throw operationError(answer)
-    }
-    return answer
-  }
+/** Passes an unused notification in the register RELAY to another waiter. */
+function passOnNotification () {
+  if (floats[RELAY] !== 0) operations.relay()
+}
 
-  /** Dequeues a waiter. False if it is settled already: then its `settle` will be called. */
-  function cancel (waiter) {
-    words[SLOT] = waiter.slot
-    operations.cancel()
-    if (words[ANSWER] === 0) return false
-    vacate(waiter.slot)
-    return true
-  }
-
-  const chunkOf = (slot) => chunks[slot >>> CHUNK_BITS]
-  const offsetOf = (slot) => (slot & CHUNK - 1) * FIELDS
-  const keptIn = (slot) => chunkOf(slot)[offsetOf(slot) + KEPT]
-
-  function addChunk () {
-    // At its full length, since an array that grows gets more than it needs.
-    const chunk = createArray(CHUNK * FIELDS)
-    const first = chunks.length * CHUNK
-    for (let n = 0; n < CHUNK; n++) chunk[n * FIELDS + NEXT] = first + n + 1
-    chunks[chunks.length] = chunk
-  }
-
-  /** Fills the first vacant slot. It stays vacant until `enqueue`. */
-  function fill (resolve, kept, promise) {
-    const slot = vacant
-    if (slot === chunks.length * CHUNK) addChunk()
-    const chunk = chunkOf(slot)
-    const offset = offsetOf(slot)
-    chunk[offset + RESOLVE] = resolve
-    chunk[offset + KEPT] = kept
-    chunk[offset + PROMISE] = promise
-    nextVacant = chunk[offset + NEXT]
-    if (slots !== null && promise !== undefined) slots.set(promise, slot)
-    return slot
-  }
-
-  function empty (slot) {
-    const chunk = chunkOf(slot)
-    const offset = offsetOf(slot)
-    if (slots !== null) slots.delete(chunk[offset + PROMISE])
-    chunk[offset + RESOLVE] = chunk[offset + KEPT] = chunk[offset + PROMISE] = undefined
-  }
-
-  function vacate (slot) {
+/** Carries out the operation that enqueues a filled slot. Returns its answer. */
+function enqueue (operation, slot, waiter, name) {
+  words[SLOT] = slot
+  if (name === undefined) operation()
+  else operation(name)
+  const answer = words[ANSWER]
+  if (answer === PENDING) {
+    vacant = nextVacant
+    pending++
+    if (waiter !== undefined) waiter.slot = slot
+  } else {
     empty(slot)
-    chunkOf(slot)[offsetOf(slot) + NEXT] = vacant
-    vacant = slot
-    pending--
+    if (answer >= NO_TIMER) throw operationError(answer)
   }
+  return answer
+}
 
-  /**
-   * Settles a batch. Native code calls this with the number of settlements that it has put behind the registers. If
-   * this fails as a whole and the thread lives on, it is called again with the settlements that are left, and does not
-   * adopt twice.
-   */
-  function settle (count) {
-    if (words[SETTLED] < 0) {
-      adoptAcquired(count)
-      words[SETTLED] = 0
-    }
-    for (let n = 0; n < count; n++) {
-      try {
-        settleOne(n)
-      } catch (error) {
-        // The error must not keep the other promises from being settled: it is reported as an uncaught error.
-        nextTick(() => { throw error })
-      }
-    }
-    if (pending === 0) {
-      slots = null
-      if (chunks.length > RETAINED) {
-        chunks = createArray(0)
-        vacant = 0
-      }
+/** Dequeues a waiter. False if it is settled already: then its `settle` will be called. */
+function cancel (waiter) {
+  words[SLOT] = waiter.slot
+  operations.cancel()
+  if (words[ANSWER] === 0) return false
+  vacate(waiter.slot)
+  return true
+}
+
+const chunkOf = (slot) => chunks[slot >>> CHUNK_BITS]
+const offsetOf = (slot) => (slot & CHUNK - 1) * FIELDS
+const fieldOf = (slot, field) => chunkOf(slot)[offsetOf(slot) + field]
+
+function addChunk () {
+  // At its full length, since an array that grows gets more than it needs.
+  const chunk = createArray(CHUNK * FIELDS)
+  const first = chunks.length * CHUNK
+  for (let n = 0; n < CHUNK; n++) chunk[n * FIELDS + NEXT] = first + n + 1
+  chunks[chunks.length] = chunk
+}
+
+/** Fills the first vacant slot. It stays vacant until `enqueue`. */
+function fill (resolve, kept, promise) {
+  const slot = vacant
+  if (slot === chunks.length * CHUNK) addChunk()
+  const chunk = chunkOf(slot)
+  const offset = offsetOf(slot)
+  chunk[offset + RESOLVE] = resolve
+  chunk[offset + KEPT] = kept
+  chunk[offset + PROMISE] = promise
+  nextVacant = chunk[offset + NEXT]
+  if (slots !== null && promise !== undefined) slots.set(promise, slot)
+  return slot
+}
+
+function empty (slot) {
+  const chunk = chunkOf(slot)
+  const offset = offsetOf(slot)
+  if (slots !== null) slots.delete(chunk[offset + PROMISE])
+  chunk[offset + RESOLVE] = chunk[offset + KEPT] = chunk[offset + PROMISE] = undefined
+}
+
+function vacate (slot) {
+  empty(slot)
+  chunkOf(slot)[offsetOf(slot) + NEXT] = vacant
+  vacant = slot
+  pending--
+}
+
+/**
+ * Settles a batch. Native code calls this with the number of settlements that it has put behind the registers. If
+ * this fails as a whole and the thread lives on, it is called again with the settlements that are left, and does not
+ * adopt twice.
+ */
+function settle (count) {
+  if (words[SETTLED] < 0) {
+    adoptAcquired(count)
+    words[SETTLED] = 0
+  }
+  for (let n = 0; n < count; n++) {
+    try {
+      settleOne(n)
+    } catch (error) {
+      // The error must not keep the other promises from being settled: it is reported as an uncaught error.
+      nextTick(() => { throw error })
     }
   }
-
-  function settleOne (n) {
-    const settlement = words[WORDS + n]
-    const slot = settlement >>> 3
-    const answer = settlement & 7
-    const chunk = chunkOf(slot)
-    const offset = offsetOf(slot)
-    const resolve = chunk[offset + RESOLVE]
-    const waiter = chunk[offset + KEPT]
-    vacate(slot)
-    if (resolve !== WAITER) {
-      words[SETTLED] = n + 1
-      resolve(RESULTS[answer])
-      return
+  if (pending === 0) {
+    slots = null
+    if (chunks.length > RETAINED) {
+      chunks = createArray(0)
+      vacant = 0
     }
-    // A notification goes to another waiter if the thread ends before this one has made use of it: by its settlement
-    // first, then by the register. Both may hold for a moment, never neither.
-    const relayed = RESULTS[answer] === 'ok' && waiter.onNotified !== undefined
-    if (relayed) setRelay(waiter.word.address)
+  }
+}
+
+function settleOne (n) {
+  const settlement = words[WORDS + n]
+  const slot = settlement >>> 3
+  const answer = settlement & 7
+  const resolve = fieldOf(slot, RESOLVE)
+  const waiter = fieldOf(slot, KEPT)
+  vacate(slot)
+  if (resolve !== WAITER) {
     words[SETTLED] = n + 1
-    waiter.settle(RESULTS[answer])
-    if (relayed) floats[RELAY] = 0
+    resolve(RESULTS[answer])
+    return
   }
+  // A notification goes to another waiter if the thread ends before this one has made use of it: by its settlement
+  // first, then by the register. Both may hold for a moment, never neither.
+  const relayed = RESULTS[answer] === 'ok' && waiter.onNotified !== undefined
+  if (relayed) setRelay(waiter.word.address)
+  words[SETTLED] = n + 1
+  waiter.settle(RESULTS[answer])
+  if (relayed) floats[RELAY] = 0
+}
 
-  /**
-   * Makes the tokens for the holds of this batch. This comes first: settling may run JavaScript (hooks on promises do)
-   * that releases other things, which moves entries of the robust list.
-   */
-  function adoptAcquired (count) {
-    let index = words[ENTRY]
-    for (let n = 0; n < count; n++) {
-      const answer = words[WORDS + n] & 7
-      if (answer < ACQUIRED) continue
-      const claim = keptIn(words[WORDS + n] >>> 3)
-      claim.adopt(claim.owned ? index++ : -1, answer === ACQUIRED_FROM_DEAD)
+/**
+ * Makes the tokens for the holds of this batch. This comes first: settling may run JavaScript (hooks on promises do)
+ * that releases other things, which moves entries of the robust list.
+ */
+function adoptAcquired (count) {
+  let index = words[ENTRY]
+  for (let n = 0; n < count; n++) {
+    const answer = words[WORDS + n] & 7
+    if (answer < ACQUIRED) continue
+    const claim = fieldOf(words[WORDS + n] >>> 3, KEPT)
+    claim.adopt(claim.owned ? index++ : -1, answer === ACQUIRED_FROM_DEAD)
+  }
+}
+
+/** Returns the slot of a pending promise; undefined if there is none. */
+function slotOf (promise) {
+  if (slots === null) {
+    slots = createMap()
+    for (let slot = 0; slot < chunks.length * CHUNK; slot++) {
+      const promise = fieldOf(slot, PROMISE)
+      if (promise !== undefined) slots.set(promise, slot)
     }
   }
+  return slots.get(promise)
+}
 
-  /** Returns the slot of a pending promise; undefined if there is none. */
-  function slotOf (promise) {
-    if (slots === null) {
-      slots = createMap()
-      for (let slot = 0; slot < chunks.length * CHUNK; slot++) {
-        const promise = chunkOf(slot)[offsetOf(slot) + PROMISE]
-        if (promise !== undefined) slots.set(promise, slot)
-      }
-    }
-    return slots.get(promise)
-  }
+/** Lets `ref` and `unref` find an enqueued waiter by its promise. */
+function remember (promise, { slot }) {
+  chunkOf(slot)[offsetOf(slot) + PROMISE] = promise
+  if (slots !== null) slots.set(promise, slot)
+}
 
-  /** Lets `ref` and `unref` find an enqueued waiter by its promise. */
-  function remember (promise, { slot }) {
-    chunkOf(slot)[offsetOf(slot) + PROMISE] = promise
-    if (slots !== null) slots.set(promise, slot)
-  }
+/** Lets a pending promise keep the event loop alive, or not. False if it has no slot. */
+function setPromiseRefed (promise, refed) {
+  const slot = slotOf(promise)
+  if (slot === undefined) return false
+  if (fieldOf(slot, RESOLVE) === WAITER) fieldOf(slot, KEPT).setRefed(refed)
+  else setSlotRefed(slot, refed)
+  return true
+}
 
-  /** Lets a pending promise keep the event loop alive, or not. False if it has no slot. */
-  function setPromiseRefed (promise, refed) {
-    const slot = slotOf(promise)
-    if (slot === undefined) return false
-    if (chunkOf(slot)[offsetOf(slot) + RESOLVE] === WAITER) keptIn(slot).setRefed(refed)
-    else setSlotRefed(slot, refed)
-    return true
-  }
+/** Lets a slot's wait keep the event loop alive, or not. */
+function setSlotRefed (slot, refed) {
+  words[SLOT] = slot
+  if (refed) operations.ref()
+  else operations.unref()
+}
 
-  /** Lets a slot's wait keep the event loop alive, or not. */
-  function setSlotRefed (slot, refed) {
-    words[SLOT] = slot
-    if (refed) operations.ref()
-    else operations.unref()
+/** Whether `test` is true of a pending waiter. */
+function someWaiter (test) {
+  for (let slot = 0; pending > 0 && slot < chunks.length * CHUNK; slot++) {
+    if (fieldOf(slot, RESOLVE) === WAITER && test(fieldOf(slot, KEPT))) return true
   }
+  return false
+}
 
-  /** Whether `test` is true of a pending waiter. */
-  function someWaiter (test) {
-    for (let slot = 0; pending > 0 && slot < chunks.length * CHUNK; slot++) {
-      if (chunkOf(slot)[offsetOf(slot) + RESOLVE] === WAITER && test(keptIn(slot))) return true
-    }
-    return false
-  }
+native.settle = settle
 
-  return {
-    cancel, claimAsync, remember, someWaiter, setPromiseRefed, setSlotRefed, settle, waitAsync, waitClaim, waitPair
-  }
+module.exports = {
+  cancel, claimAsync, passOnNotification, remember, setPromiseRefed, setSlotRefed, someWaiter, waitAsync, waitClaim,
+  waitPair
 }

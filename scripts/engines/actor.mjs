@@ -1,7 +1,8 @@
-// A thread that requests process locks and says what becomes of them: the main thread of a process of team.js, or a Worker of it.
+// A thread that requests process locks and says what becomes of them: the main thread of a process of team.js, or a
+// Worker of it.
 //
-// argv[2]: JSON `{ home, module, args, options }`: the engine is what the function `module` of `<home>/<module>.mts` gives for `args`.
-// Anything that happens outside of a promise of a request is said as `outside`.
+// argv[2]: JSON `{ home, module, args, options }`: the engine is what the function `module` of `<home>/<module>.mts`
+// gives for `args`. Anything that happens outside of a promise of a request is said as `outside`.
 
 import fs from 'node:fs'
 import { createRequire } from 'node:module'
@@ -17,7 +18,9 @@ const { home, module, args, options } = description
 
 process.on('unhandledRejection', error => say({ event: 'outside', error: String(error) }))
 process.on('uncaughtException', error => say({ event: 'outside', error: String(error) }))
-process.on('warning', ({ name, message }) => { if (name !== 'ExperimentalWarning') say({ event: 'outside', error: `${name}: ${message}` }) })
+process.on('warning', ({ name, message }) => {
+  if (name !== 'ExperimentalWarning') say({ event: 'outside', error: `${name}: ${message}` })
+})
 if (isMainThread) process.on('disconnect', () => process.exit(1))
 
 const load = name => import(pathToFileURL(path.join(home, `${name}.mts`)))
@@ -43,19 +46,26 @@ function asking (engine) {
 const insides = {
   sqlite: {
     left: () => 0,
-    steal (folder) { for (const file of fs.readdirSync(folder)) fs.unlinkSync(path.join(folder, file)) }
+    steal (folder) {
+      for (const file of fs.readdirSync(folder)) fs.unlinkSync(path.join(folder, file))
+    }
   },
   postgresql: {
-    left: config => asPostgres(config, "SELECT count(*)::int AS number FROM pg_locks WHERE locktype = 'advisory'").then(({ rows }) => rows[0].number),
-    steal: config => asPostgres(config, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
+    left: (config) =>
+      asPostgres(config, "SELECT count(*)::int AS number FROM pg_locks WHERE locktype = 'advisory'").then(
+        ({ rows }) => rows[0].number
+      ),
+    steal: (config) => asPostgres(config, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
   },
   redis: {
-    left: url => asRedis(url, async client => (await client.keys('locks:*:lock')).length),
-    steal: url => asRedis(url, async client => client.del(await client.keys('locks:*:lock')))
+    left: (url) => asRedis(url, async (client) => (await client.keys('locks:*:lock')).length),
+    steal: (url) => asRedis(url, async (client) => client.del(await client.keys('locks:*:lock')))
   },
   etcd: {
-    left: async url => (await leasesOf(url)).length,
-    async steal (url) { for (const { ID } of await leasesOf(url)) await callEtcd(url, '/v3/lease/revoke', { ID }) }
+    left: async (url) => (await leasesOf(url)).length,
+    async steal (url) {
+      for (const { ID } of await leasesOf(url)) await callEtcd(url, '/v3/lease/revoke', { ID })
+    }
   }
 }
 insides.files = insides.sqlite
@@ -73,10 +83,16 @@ function asRedis (url, action) {
   return action(client).finally(() => client.disconnect())
 }
 
-const callEtcd = async (url, path, body) => (await fetch(new URL(path, url), { method: 'POST', body: JSON.stringify(body) })).json()
+const callEtcd = async (url, path, body) =>
+  (await fetch(new URL(path, url), { method: 'POST', body: JSON.stringify(body) })).json()
 const leasesOf = async url => (await callEtcd(url, '/v3/lease/leases', {})).leases ?? []
 
-const told = error => ({ name: error.name, code: error.code, message: error.message, cause: error.cause && String(error.cause) })
+const told = (error) => ({
+  name: error.name,
+  code: error.code,
+  message: error.message,
+  cause: error.cause && String(error.cause)
+})
 
 const actions = {
   /** `thread`: a Worker's number; the main thread's requests have none. */
@@ -86,10 +102,16 @@ const actions = {
     const callback = lock => {
       lock.signal.addEventListener('abort', () => say({ id, event: 'lost' }))
       say({ id, event: 'granted', token: lock.token, ownerDied: lock.ownerDied, mode: lock.mode })
-      return isEndless ? new Promise(() => {}) : new Promise((resolve, reject) => finishes.set(id, { resolve, reject, lock }))
+      return isEndless
+        ? new Promise(() => {})
+        : new Promise((resolve, reject) => finishes.set(id, { resolve, reject, lock }))
     }
     try {
-      say({ id, event: 'fulfilled', value: await locks.request(name, { ...options, signal: controller.signal }, callback) })
+      say({
+        id,
+        event: 'fulfilled',
+        value: await locks.request(name, { ...options, signal: controller.signal }, callback)
+      })
     } catch (error) {
       say({ id, event: 'rejected', error: told(error) })
     }
@@ -102,8 +124,11 @@ const actions = {
     const { lock } = finishes.get(id)
     const { DatabaseSync } = await import('node:sqlite')
     const database = new DatabaseSync(resource, { timeout: 5000 })
-    database.exec('CREATE TABLE IF NOT EXISTS account (id INTEGER PRIMARY KEY, value TEXT, token INTEGER); INSERT OR IGNORE INTO account VALUES (1, NULL, 0)')
-    const { changes } = database.prepare('UPDATE account SET value = ?, token = ? WHERE token <= ?').run(value, lock.token, lock.token)
+    database.exec('CREATE TABLE IF NOT EXISTS account (id INTEGER PRIMARY KEY, value TEXT, token INTEGER)')
+    database.exec('INSERT OR IGNORE INTO account VALUES (1, NULL, 0)')
+    const { changes } = database
+      .prepare('UPDATE account SET value = ?, token = ? WHERE token <= ?')
+      .run(value, lock.token, lock.token)
     database.close()
     say({ id, event: 'written', isAccepted: changes === 1, isAborted: lock.signal.aborted })
   },
@@ -116,15 +141,26 @@ const actions = {
       if (token < last) throw new Error(`token ${token} after ${last}`)
     }
     const results = await Promise.allSettled(Array.from({ length: rounds }, () => locks.request(name, {}, increment)))
-    say({ id, event: 'counted', errors: results.filter(({ status }) => status === 'rejected').map(({ reason }) => `${reason}: ${reason.cause}`) })
+    say({
+      id,
+      event: 'counted',
+      errors: results.filter(({ status }) => status === 'rejected').map(({ reason }) => `${reason}: ${reason.cause}`)
+    })
   },
-  /** So many requests at once, each with a callback that takes some milliseconds: their numbers and tokens in the order in which they ran. */
+  /**
+   * So many requests at once, each with a callback that takes some milliseconds: their numbers and tokens in the order
+   * in which they ran.
+   */
   async many ({ id, name, requests, milliseconds, mode }) {
     const order = []
-    await Promise.all(Array.from({ length: requests }, (_, number) => locks.request(name, { mode }, async ({ token }) => {
-      order.push({ number, token })
-      if (milliseconds > 0) await sleep(milliseconds)
-    })))
+    await Promise.all(
+      Array.from({ length: requests }, (_, number) =>
+        locks.request(name, { mode }, async ({ token }) => {
+          order.push({ number, token })
+          if (milliseconds > 0) await sleep(milliseconds)
+        })
+      )
+    )
     say({ id, event: 'many', order })
   },
   /** So many shared requests, whose callbacks end once all have begun. */
@@ -189,7 +225,8 @@ const actions = {
 
 function act (message) {
   const { thread, ...rest } = message
-  if (isMainThread && thread !== undefined && !(message.do in { worker: 1, terminate: 1 })) workers[thread].postMessage(rest)
+  if (isMainThread && thread !== undefined && !(message.do in { worker: 1, terminate: 1 }))
+    workers[thread].postMessage(rest)
   else actions[message.do](message)
 }
 

@@ -2,8 +2,9 @@
 
 // The checks of an engine: what each is called, which engines it concerns, and what has to happen.
 //
-// A check gets a `team` of processes, a `name` for its locks that no other check has, the engine's row of abilities.js, and what else place.js
-// gives. A lock that nobody gets can only be told by waiting: NOBODY. Everything else waits for what happens.
+// A check gets a `team` of processes, a `name` for its locks that no other check has, the engine's row of abilities.js,
+// and what else place.js gives. A lock that nobody gets can only be told by waiting: NOBODY. Everything else waits for
+// what happens.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -22,14 +23,8 @@ async function nobodyGets (...requests) {
   for (const request of requests) assert.ok(!request.isGranted, 'a second holder is in')
 }
 
-/** A free lock: it is granted, and ends well. Gives what was said of the grant. */
-async function passes (member, name, options) {
-  const request = member.request(name, options)
-  const said = await request.granted
-  request.finish()
-  await request.fulfilled
-  return said
-}
+/** A free lock is granted, and ends well. Gives what was said of the grant. */
+const passes = (member, name, options) => member.request(name, options).passes()
 
 const isShared = ({ modes }) => modes.includes('shared')
 const WINDOWS = process.platform === 'win32'
@@ -70,7 +65,11 @@ const checks = [
       fs.writeFileSync(file, '0 0')
       const members = await team.processes(4, patient(engine, server))
       for (const member of members) await member.worker()
-      const results = await Promise.all(members.flatMap(member => [undefined, 0].map(thread => member.result('count', 'counted', { name, file, rounds: ROUNDS, thread }))))
+      const results = await Promise.all(
+        members.flatMap((member) =>
+          [undefined, 0].map((thread) => member.result('count', 'counted', { name, file, rounds: ROUNDS, thread }))
+        )
+      )
       assert.deepStrictEqual(results.flatMap(({ errors }) => errors), [])
       assert.strictEqual(parseInt(fs.readFileSync(file, 'utf8')), 8 * ROUNDS)
     }
@@ -83,16 +82,14 @@ const checks = [
       const [member, abroad] = await team.processes(2)
       const thread = await member.worker(relay ? argsBehind(relay) : engine.args(link))
       for (const [one, other] of [[undefined, thread], [thread, undefined]]) {
-        const held = member.request(name, {}, { thread: one })
-        await held.granted
+        const held = await member.holds(name, {}, { thread: one })
         // What one thread tries in vain must not cost the other one its lock.
         const waiters = [member.request(name, {}, { thread: other }), abroad.request(name)]
         for (const waiter of waiters) await waiter.asked
         await nobodyGets(...waiters)
-        await held.finish().fulfilled
+        await held.ends()
         await Promise.all(waiters.map(async waiter => {
-          await waiter.granted
-          await waiter.finish().fulfilled
+          await waiter.passes()
         }))
       }
     }
@@ -105,16 +102,14 @@ const checks = [
       await passes(writer, name)
       const readers = [one, one, other].map(member => member.request(name, { mode: 'shared' }))
       const [first] = await Promise.all(readers.map(reader => reader.granted))
-      const exclusive = writer.request(name)
-      await exclusive.asked
+      const exclusive = await writer.waits(name)
       await nobodyGets(exclusive)
-      for (const reader of readers) await reader.finish().fulfilled
+      for (const reader of readers) await reader.ends()
       assert.ok((await exclusive.granted).token > first.token)
       const late = one.request(name, { mode: 'shared' })
       await nobodyGets(late)
-      await exclusive.finish().fulfilled
-      await late.granted
-      await late.finish().fulfilled
+      await exclusive.ends()
+      await late.passes()
     }
   },
   {
@@ -129,24 +124,19 @@ const checks = [
     what: 'a wait that times out or is aborted leaves nothing behind',
     async check ({ team, name }) {
       const [holder, waiter, next] = await team.processes(3)
-      const held = holder.request(name)
-      await held.granted
+      const held = await holder.holds(name)
       const late = waiter.request(name, { timeout: 50 })
       assert.strictEqual((await late.error).code, 'ERR_TIMEOUT')
-      const aborted = waiter.request(name)
-      await aborted.asked
+      const aborted = await waiter.waits(name)
       aborted.act('abort')
       assert.strictEqual((await aborted.error).message, 'enough')
       // The engine is asked anew, so it has been told of the end of the other waits.
-      const another = waiter.request(name)
-      await another.asked
+      const another = await waiter.waits(name)
       another.act('abort')
-      const free = next.request(name)
-      await free.asked
+      const free = await next.waits(name)
       await nobodyGets(free)
-      await held.finish().fulfilled
-      assert.strictEqual((await free.granted).ownerDied, false)
-      await free.finish().fulfilled
+      await held.ends()
+      assert.strictEqual((await free.passes()).ownerDied, false)
       assert.ok(!late.isGranted && !aborted.isGranted)
       await passes(waiter, name)
     }
@@ -161,7 +151,7 @@ const checks = [
         for (const request of requests) request.act('abort')
         await Promise.all(requests.map(async request => {
           const { event } = await request.next('granted', 'rejected')
-          if (event === 'granted') await request.finish().fulfilled
+          if (event === 'granted') await request.ends()
         }))
       }
       for (const member of [one, other]) assert.strictEqual((await passes(member, name)).ownerDied, false)
@@ -172,8 +162,7 @@ const checks = [
     what: 'a wait that is aborted at any moment, a hundred times, is over although another process holds the lock',
     async check ({ team, name }) {
       const [holder, waiter] = await team.processes(2)
-      const held = holder.request(name)
-      await held.granted
+      const held = await holder.holds(name)
       for (let n = 0; n < 100; n++) {
         const request = waiter.request(name)
         await request.asked // for the first time since the last one
@@ -181,17 +170,16 @@ const checks = [
         request.act('abort')
         assert.strictEqual((await request.error).message, 'enough')
       }
-      await held.finish().fulfilled
+      await held.ends()
       await passes(waiter, name)
     }
   },
   {
-    what: 'kill -9 of the holder: the next one learns of it, also after a callback that failed, until one has ended well',
+    what: 'kill -9 of the holder: the next ones learn of it until a callback has ended well',
     async check ({ team, name }) {
       const [holder, next] = await team.processes(2)
       const { token } = await holder.request(name).granted
-      const waiter = next.request(name)
-      await waiter.asked
+      const waiter = await next.waits(name)
       holder.kill('SIGKILL')
       const told = await waiter.granted
       assert.ok(told.ownerDied && told.token > token, JSON.stringify(told))
@@ -202,24 +190,20 @@ const checks = [
       assert.strictEqual((await one.granted).ownerDied, false)
       one.act('throw')
       await one.error
-      assert.strictEqual((await two.granted).ownerDied, false)
-      await two.finish().fulfilled
+      assert.strictEqual((await two.passes()).ownerDied, false)
     }
   },
   {
     what: 'kill -9 of a waiter: its place goes to the next',
     async check ({ team, name }) {
       const [holder, victim, next] = await team.processes(3)
-      const held = holder.request(name)
-      await held.granted
+      const held = await holder.holds(name)
       await victim.request(name).asked
-      const waiter = next.request(name)
-      await waiter.asked
+      const waiter = await next.waits(name)
       victim.kill('SIGKILL')
       await victim.ended
-      await held.finish().fulfilled
-      assert.strictEqual((await waiter.granted).ownerDied, false)
-      await waiter.finish().fulfilled
+      await held.ends()
+      assert.strictEqual((await waiter.passes()).ownerDied, false)
     }
   },
   {
@@ -228,11 +212,9 @@ const checks = [
       const [holder, next] = await team.processes(2)
       const thread = await holder.worker()
       await holder.request(name, {}, { thread }).granted
-      const waiter = next.request(name)
-      await waiter.asked
+      const waiter = await next.waits(name)
       holder.do('terminate', { thread })
-      assert.strictEqual((await waiter.granted).ownerDied, true)
-      await waiter.finish().fulfilled
+      assert.strictEqual((await waiter.passes()).ownerDied, true)
       assert.strictEqual((await passes(holder, name)).ownerDied, false)
     }
   },
@@ -243,22 +225,19 @@ const checks = [
     async check ({ team, name }) {
       for (const end of ['SIGCONT', 'SIGKILL']) {
         const [holder, next] = await team.processes(2)
-        const held = holder.request(name)
-        await held.granted
-        const waiter = next.request(name)
-        await waiter.asked
+        const held = await holder.holds(name)
+        const waiter = await next.waits(name)
         holder.kill('SIGSTOP')
         await nobodyGets(waiter)
         await nobodyGets(waiter)
         holder.kill(end)
-        if (end === 'SIGCONT') await held.finish().fulfilled
-        assert.strictEqual((await waiter.granted).ownerDied, end === 'SIGKILL')
-        await waiter.finish().fulfilled
+        if (end === 'SIGCONT') await held.ends()
+        assert.strictEqual((await waiter.passes()).ownerDied, end === 'SIGKILL')
       }
     }
   },
   {
-    what: 'a holder that stands still for longer than its lease: its write is refused by the token, its promise by ERR_LOCK_LOST',
+    what: 'a holder that stands still for longer than its lease: its token is refused, its promise is ERR_LOCK_LOST',
     concerns: ({ lease }) => lease > 0,
     async check ({ team, name, engine, resource }) {
       const [holder, next] = await team.processes(2)
@@ -278,12 +257,10 @@ const checks = [
       assert.strictEqual((await held.error).code, 'ERR_LOCK_LOST')
       await held.lost
       // What it has given back is not the other one's.
-      const third = holder.request(name)
-      await third.asked
+      const third = await holder.waits(name)
       await nobodyGets(third)
-      await waiter.finish().fulfilled
-      await third.granted
-      await third.finish().fulfilled
+      await waiter.ends()
+      await third.passes()
     }
   },
   {
@@ -294,8 +271,7 @@ const checks = [
       const [holder, next] = await team.processes(2, engine.atRestart === 'kept' ? patient(engine, server) : undefined)
       const held = holder.request(name)
       const { token } = await held.granted
-      const waiter = next.request(name)
-      await waiter.asked
+      const waiter = await next.waits(name)
       await server.stop('SIGKILL')
       const restarted = Date.now()
       await server.begin()
@@ -303,10 +279,10 @@ const checks = [
         assert.strictEqual((await held.error).code, 'ERR_LOCK_LOST')
       } else {
         await nobodyGets(waiter)
-        await held.finish().fulfilled
+        await held.ends()
       }
       // It depends on what was under way whether the wait fails or goes on.
-      if ((await waiter.next('granted', 'rejected')).event === 'granted') await waiter.finish().fulfilled
+      if ((await waiter.next('granted', 'rejected')).event === 'granted') await waiter.ends()
       else assert.strictEqual((await waiter.error).code, 'ERR_LOCK_UNAVAILABLE')
       const told = await passes(next, name)
       assert.ok(told.token > token, JSON.stringify(told))
@@ -327,9 +303,8 @@ const checks = [
       assert.strictEqual((await held.error).code, 'ERR_LOCK_LOST')
       if (engine.atCut === 'lease') assert.ok(Date.now() - begin < engine.lease + 1000, `${Date.now() - begin} ms`)
       const waiter = next.request(name)
-      const told = await waiter.granted
+      const told = await waiter.passes()
       assert.ok(told.ownerDied && told.token > token, JSON.stringify(told))
-      await waiter.finish().fulfilled
       assert.strictEqual((await holder.request(name).error).code, 'ERR_LOCK_UNAVAILABLE')
     }
   },
@@ -338,25 +313,26 @@ const checks = [
     concerns: hasServer,
     async check ({ team, name, relay, argsBehind }) {
       const holder = await team.process(argsBehind(relay))
-      const held = holder.request(name)
-      await held.granted
-      await held.finish().fulfilled
-      const later = holder.request(`${name}, later`)
-      await later.granted
+      const held = await holder.holds(name)
+      await held.ends()
+      const later = await holder.holds(`${name}, later`)
       relay.cut()
       await later.lost
       assert.ok(!holder.messages.some(({ id, event }) => id === held.id && event === 'lost'))
     }
   },
   {
-    what: 'the network falls silent: the promise rejects when its callback has ended and asks in vain, with a lease at once; the process can end',
+    what: 'the network falls silent: its promise rejects when its callback ends, or at once with a lease',
     concerns: hasServer,
     async check ({ team, name, engine, relay, argsBehind }) {
       const [member, next] = [await team.process(argsBehind(relay)), await team.process()]
-      const [held, ending, abroad] = [member.request(name), member.request(`${name} ending`), next.request(`${name} abroad`)]
+      const [held, ending, abroad] = [
+        member.request(name),
+        member.request(`${name} ending`),
+        next.request(`${name} abroad`)
+      ]
       await Promise.all([held.granted, ending.granted, abroad.granted])
-      const waiter = member.request(`${name} abroad`, { timeout: 1000 })
-      await waiter.asked
+      const waiter = await member.waits(`${name} abroad`, { timeout: 1000 })
       relay.fallSilent()
       ending.finish()
       assert.strictEqual((await waiter.error).code, 'ERR_TIMEOUT')
@@ -365,18 +341,18 @@ const checks = [
       for (const request of [held, ending]) assert.strictEqual((await request.error).code, 'ERR_LOCK_LOST')
       if (engine.lease > 0) assert.strictEqual((await passes(next, name)).ownerDied, true)
       await closes(member)
-      await abroad.finish().fulfilled
+      await abroad.ends()
     }
   },
   {
-    what: 'a server that takes connections and says nothing, on new ones and on those that were used: ERR_LOCK_UNAVAILABLE, and the process can end',
+    what: 'a server that is silent on new and on used connections: ERR_LOCK_UNAVAILABLE, and the process can end',
     concerns: hasServer,
     async check ({ team, name, relay, argsBehind }) {
       const used = await team.process(argsBehind(relay))
       // Two connections, one of which is still there at the end.
       const before = [1, 2].map(n => used.request(`${name} ${n}`))
       for (const request of before) await request.granted
-      for (const request of before) await request.finish().fulfilled
+      for (const request of before) await request.ends()
       relay.fallSilent()
       const members = [used, await team.process(argsBehind(relay))]
       await Promise.all(members.map(async member => {
@@ -389,16 +365,17 @@ const checks = [
     what: 'a server that ends long statements, and has other rules for transactions: a wait goes on',
     concerns: isPostgres,
     async check ({ team, name, ...place }) {
-      const options = '-c statement_timeout=100 -c lock_timeout=100 -c default_transaction_isolation=serializable -c default_transaction_read_only=on'
-      const [holder, waiter] = await Promise.all([1, 2].map(() => team.process(argsWith(place, url => url.searchParams.set('options', options)))))
-      const held = holder.request(name)
-      await held.granted
-      const wait = waiter.request(name)
-      await wait.asked
+      const settings = ['statement_timeout=100', 'lock_timeout=100', 'default_transaction_isolation=serializable',
+        'default_transaction_read_only=on']
+      const options = settings.map(each => `-c ${each}`).join(' ')
+      const [holder, waiter] = await Promise.all(
+        [1, 2].map(() => team.process(argsWith(place, (url) => url.searchParams.set('options', options))))
+      )
+      const held = await holder.holds(name)
+      const wait = await waiter.waits(name)
       await nobodyGets(wait)
-      await held.finish().fulfilled
-      await wait.granted
-      await wait.finish().fulfilled
+      await held.ends()
+      await wait.passes()
     }
   },
   {
@@ -419,8 +396,7 @@ const checks = [
     needs: () => find('prlimit') ? undefined : 'no prlimit',
     async check ({ team, name }) {
       const [holder, next] = await team.processes(2)
-      const held = holder.request(name)
-      await held.granted
+      const held = await holder.holds(name)
       await limitFiles(holder, '0')
       held.finish()
       const error = await held.error
@@ -457,8 +433,7 @@ const checks = [
     needs: () => WINDOWS ? 'Windows keeps files that are open' : undefined,
     async check ({ team, name, takeAway }) {
       const [holder, next] = await team.processes(2)
-      const held = holder.request(name)
-      await held.granted
+      const held = await holder.holds(name)
       await takeAway()
       held.finish()
       assert.strictEqual((await held.error).code, 'ERR_LOCK_LOST')
@@ -476,15 +451,17 @@ const checks = [
       await takeAway()
       assert.strictEqual((await held.error).code, 'ERR_LOCK_LOST')
       const again = holder.request(name)
-      assert.ok((await again.granted).token > token)
-      await again.finish().fulfilled
+      assert.ok((await again.passes()).token > token)
     }
   },
   {
     what: 'the program of the page shows that a write is refused',
     concerns: ({ module }) => module === 'redis',
     async check ({ node, home, server }) {
-      const printed = await succeed(node, ['--no-warnings', path.join(home, 'fencing.mts')], { env: { ...process.env, REDIS_URL: server.url }, timeout: 60000 })
+      const printed = await succeed(node, ['--no-warnings', path.join(home, 'fencing.mts')], {
+        env: { ...process.env, REDIS_URL: server.url },
+        timeout: 60000
+      })
       assert.strictEqual(printed, outputOf(fs.readFileSync(page, 'utf8'), 'fencing.mts'))
     }
   },
@@ -503,28 +480,27 @@ const checks = [
     what: 'any string is a name, and different ones are different',
     async check ({ team, name }) {
       const [one, other] = await team.processes(2)
-      const names = ['', ' ', '-', '\'; DROP TABLE process_locks; --', '"', '\\', '\0', '\0\0', '../../etc/passwd', 'a/b', '__proto__', '$1', '\ud800', '\udbff', '\udc00', '\ufffd',
-        'é', 'e\u0301', 'x'.repeat(1e6), 'x'.repeat(1e6) + 'y'].map(each => each + name)
+      const names = [
+        '', ' ', '-', "'; DROP TABLE process_locks; --", '"', '\\', '\0', '\0\0', '../../etc/passwd', 'a/b',
+        '__proto__', '$1', '\ud800', '\udbff', '\udc00', '\ufffd', 'é', 'e\u0301', 'x'.repeat(1e6),
+        'x'.repeat(1e6) + 'y'
+      ].map((each) => each + name)
       const held = names.map(each => one.request(each))
       for (const request of held) await request.granted
-      const waiter = other.request(names[names.length - 1])
-      await waiter.asked
+      const waiter = await other.waits(names[names.length - 1])
       await nobodyGets(waiter)
-      for (const request of held) await request.finish().fulfilled
-      await waiter.granted
-      await waiter.finish().fulfilled
+      for (const request of held) await request.ends()
+      await waiter.passes()
     }
   },
   {
     what: 'close() rejects what waits, waits for what runs, and lets the process end',
     async check ({ team, name }) {
       const [member, next] = await team.processes(2)
-      const held = member.request(name)
-      await held.granted
+      const held = await member.holds(name)
       const waiting = [member.request(name), member.request(`${name}, other`)]
       await waiting[1].granted
-      const abroad = next.request(name)
-      await abroad.asked
+      const abroad = await next.waits(name)
       member.do('close')
       next.do('close')
       assert.strictEqual((await waiting[0].error).name, 'AbortError')
@@ -532,7 +508,7 @@ const checks = [
       assert.deepStrictEqual(await next.exits(), { code: 0, signal: null })
       assert.strictEqual((await member.request(name).error).name, 'AbortError')
       assert.ok(!member.messages.some(({ event }) => event === 'closed'))
-      for (const request of [held, waiting[1]]) await request.finish().fulfilled
+      for (const request of [held, waiting[1]]) await request.ends()
       assert.deepStrictEqual(await member.exits(), { code: 0, signal: null })
     }
   },

@@ -1,4 +1,5 @@
-// Checks of process-locks.mts alone, over an engine that does what it is told, and of lease.mts. argv[2]: the folder of the example.
+// Checks of process-locks.mts alone, over an engine that does what it is told, and of lease.mts. argv[2]: the folder of
+// the example.
 
 import assert from 'node:assert'
 import { AsyncLocalStorage } from 'node:async_hooks'
@@ -28,7 +29,10 @@ class FakeEngine {
 
   async acquire (name, mode, signal) {
     this.acquired++
-    await Promise.race([this.isOpen, new Promise((resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))])
+    await Promise.race([
+      this.isOpen,
+      new Promise((resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    ])
     const loser = new AbortController()
     this.losers.push(loser)
     return {
@@ -44,6 +48,13 @@ class FakeEngine {
     }
   }
 
+  /** Grants nothing until the result is resolved. */
+  pause () {
+    const gate = Promise.withResolvers()
+    this.isOpen = gate.promise
+    return gate
+  }
+
   async close () {}
 }
 
@@ -51,9 +62,7 @@ const turn = () => new Promise(setImmediate)
 const code = promise => promise.then(() => 'fulfilled', error => error.code || error.name)
 
 const checks = {
-  async 'a result counts once the engine has confirmed the lock' () {
-    const engine = new FakeEngine()
-    const locks = processLocks(engine)
+  async 'a result counts once the engine has confirmed the lock' (engine, locks) {
     engine.release = async () => false
     assert.strictEqual(await code(locks.request('a', {}, () => 1)), 'ERR_LOCK_LOST')
     engine.release = async () => { throw new Error('gone') }
@@ -61,9 +70,7 @@ const checks = {
     engine.release = async () => true
     assert.strictEqual(await locks.request('a', {}, () => 1), 1)
   },
-  async 'within a batch too, and a callback may await the request before it' () {
-    const engine = new FakeEngine()
-    const locks = processLocks(engine)
+  async 'within a batch too, and a callback may await the request before it' (engine, locks) {
     const first = locks.request('a', {}, () => 1)
     const second = locks.request('a', {}, () => first)
     assert.strictEqual(await second, 1)
@@ -81,13 +88,14 @@ const checks = {
         return code(first) // which is known once the engine has answered
       })
       const third = locks.request('a', {}, ({ token }) => token)
-      assert.deepStrictEqual([await code(first), await code(second), await third], ['ERR_LOCK_LOST', 'ERR_LOCK_LOST', 2])
+      assert.deepStrictEqual(
+        [await code(first), await code(second), await third],
+        ['ERR_LOCK_LOST', 'ERR_LOCK_LOST', 2]
+      )
       assert.strictEqual(signal.aborted, true)
     }
   },
-  async 'after a loss the lock is given back as that of a dead owner, should the engine still have it' () {
-    const engine = new FakeEngine()
-    const locks = processLocks(engine)
+  async 'after a loss the lock is given back as that of a dead owner, should the engine still have it' (engine, locks) {
     const first = locks.request('a', {}, () => {
       engine.losers[0].abort()
       return new Promise(() => {})
@@ -96,9 +104,7 @@ const checks = {
     assert.strictEqual(await locks.request('a', {}, ({ ownerDied }) => ownerDied), true)
     assert.deepStrictEqual(engine.released, [true, false])
   },
-  async 'the error of a loss has its cause, and is the reason of the signal' () {
-    const engine = new FakeEngine()
-    const locks = processLocks(engine)
+  async 'the error of a loss has its cause, and is the reason of the signal' (engine, locks) {
     const cause = new Error('the cable')
     let signal
     const lose = lock => {
@@ -110,22 +116,23 @@ const checks = {
     engine.release = async () => { throw cause }
     assert.strictEqual((await locks.request('a', {}, () => {}).catch(error => error)).cause, cause)
   },
-  async 'a lock that is lost before anything runs is given back, and another one asked for' () {
-    const engine = new FakeEngine()
-    const locks = processLocks(engine)
+  async 'a lock that is lost before anything runs is given back, and another one asked for' (engine, locks) {
     const { acquire } = engine
     engine.acquire = async (...args) => {
       const grant = await acquire.apply(engine, args)
       if (grant.token === 1) engine.losers[0].abort()
       return grant
     }
-    for (const mode of engine.modes) assert.strictEqual(await locks.request('a', { mode }, ({ token }) => token), engine.token)
+    for (const mode of engine.modes)
+      assert.strictEqual(await locks.request('a', { mode }, ({ token }) => token), engine.token)
     assert.strictEqual(engine.token, 3)
   },
-  async 'a loss rejects what runs; what has not begun gets another lock' () {
-    const engine = new FakeEngine()
-    const locks = processLocks(engine)
-    const first = locks.request('a', {}, lock => new Promise(resolve => lock.signal.addEventListener('abort', () => resolve('late'))))
+  async 'a loss rejects what runs; what has not begun gets another lock' (engine, locks) {
+    const first = locks.request(
+      'a',
+      {},
+      (lock) => new Promise((resolve) => lock.signal.addEventListener('abort', () => resolve('late')))
+    )
     const second = locks.request('a', {}, ({ token }) => token)
     while (engine.losers.length === 0) await turn()
     await turn()
@@ -133,18 +140,14 @@ const checks = {
     assert.strictEqual(await code(first), 'ERR_LOCK_LOST')
     assert.strictEqual(await second, 2)
   },
-  async 'a question that is never answered ends with the loss' () {
-    const engine = new FakeEngine()
-    const locks = processLocks(engine)
+  async 'a question that is never answered ends with the loss' (engine, locks) {
     engine.release = () => new Promise(() => {})
     const first = locks.request('a', {}, () => 1)
     while (engine.released.length === 0) await turn()
     engine.losers[0].abort()
     assert.strictEqual(await code(first), 'ERR_LOCK_LOST')
   },
-  async 'a callback that fails after its loss is heard of by nobody' () {
-    const engine = new FakeEngine()
-    const locks = processLocks(engine)
+  async 'a callback that fails after its loss is heard of by nobody' (engine, locks) {
     let fail
     const first = locks.request('a', {}, () => new Promise((resolve, reject) => { fail = reject }))
     while (fail === undefined) await turn()
@@ -153,9 +156,7 @@ const checks = {
     fail(new Error('late'))
     await turn()
   },
-  async 'ownerDied lasts until a callback that was told of it ends well, within a batch and beyond' () {
-    const engine = new FakeEngine()
-    const locks = processLocks(engine)
+  async 'ownerDied lasts until a callback that was told of it ends well, within a batch and beyond' (engine, locks) {
     engine.ownerDied = true
     const told = []
     const request = fails => locks.request('a', {}, ({ ownerDied }) => {
@@ -170,20 +171,19 @@ const checks = {
     assert.deepStrictEqual(engine.released, [true, false])
     assert.deepStrictEqual(told, [true, true, true, true, false])
   },
-  async 'a shared holder repairs nothing' () {
-    const engine = new FakeEngine()
-    const locks = processLocks(engine)
+  async 'a shared holder repairs nothing' (engine, locks) {
     engine.ownerDied = true
     await locks.request('a', { mode: 'shared' }, () => {})
     assert.deepStrictEqual(engine.released, [true])
   },
-  async 'the engine is asked no more once nobody waits, and again for the next' () {
-    const engine = new FakeEngine()
-    const locks = processLocks(engine)
-    const gate = Promise.withResolvers()
-    engine.isOpen = gate.promise
+  async 'the engine is asked no more once nobody waits, and again for the next' (engine, locks) {
+    const gate = engine.pause()
     const controller = new AbortController()
-    const waits = [locks.request('a', { signal: controller.signal }, () => {}), locks.request('a', { timeout: 1 }, () => {}), locks.request('a', { timeout: -1 }, () => {})]
+    const waits = [
+      locks.request('a', { signal: controller.signal }, () => {}),
+      locks.request('a', { timeout: 1 }, () => {}),
+      locks.request('a', { timeout: -1 }, () => {})
+    ]
     const codes = waits.map(code)
     assert.deepStrictEqual(await Promise.all(codes.slice(1)), ['ERR_TIMEOUT', 'ERR_TIMEOUT'])
     controller.abort()
@@ -193,40 +193,39 @@ const checks = {
     assert.strictEqual(await next, 'next')
     assert.deepStrictEqual([engine.acquired, engine.token], [2, 1])
   },
-  async 'an engine that fails rejects all that wait, and may be asked again' () {
-    const engine = new FakeEngine()
-    const locks = processLocks(engine)
+  async 'an engine that fails rejects all that wait, and may be asked again' (engine, locks) {
     engine.isOpen = Promise.reject(new Error('down'))
     const codes = await Promise.all([1, 2, 3].map(() => code(locks.request('a', {}, () => {}))))
     assert.deepStrictEqual(codes, ['ERR_LOCK_UNAVAILABLE', 'ERR_LOCK_UNAVAILABLE', 'ERR_LOCK_UNAVAILABLE'])
     engine.isOpen = Promise.resolve()
     assert.strictEqual(await locks.request('a', {}, () => 1), 1)
   },
-  async 'wrong arguments are rejections' () {
-    const locks = processLocks(new FakeEngine())
+  async 'wrong arguments are rejections' (engine, locks) {
     for (const args of [
-      [1, {}, () => {}], [Symbol('a'), {}, () => {}], ['a', { mode: 'both' }, () => {}], ['a', { mode: Symbol('a') }, () => {}], ['a', { mode: Object.create(null) }, () => {}],
-      ['a', { timeout: NaN }, () => {}], ['a', { timeout: '1' }, () => {}], ['a', { timeout: 1n }, () => {}], ['a', { signal: {} }, () => {}], ['a', { signal: 1 }, () => {}],
-      ['a', {}, 1], ['a', null, () => {}], ['a', undefined, () => {}], []
+      [1, {}, () => {}], [Symbol('a'), {}, () => {}], ['a', { mode: 'both' }, () => {}],
+      ['a', { mode: Symbol('a') }, () => {}], ['a', { mode: Object.create(null) }, () => {}],
+      ['a', { timeout: NaN }, () => {}], ['a', { timeout: '1' }, () => {}], ['a', { timeout: 1n }, () => {}],
+      ['a', { signal: {} }, () => {}], ['a', { signal: 1 }, () => {}], ['a', {}, 1], ['a', null, () => {}],
+      ['a', undefined, () => {}], []
     ]) {
       assert.strictEqual(await code(locks.request(...args)), 'TypeError')
     }
-    assert.strictEqual(await code(locks.request('a', { signal: AbortSignal.abort(new RangeError()) }, () => {})), 'RangeError')
+    assert.strictEqual(
+      await code(locks.request('a', { signal: AbortSignal.abort(new RangeError()) }, () => {})),
+      'RangeError'
+    )
   },
-  async 'what a callback throws or gives, however odd, settles its promise' () {
-    const locks = processLocks(new FakeEngine())
+  async 'what a callback throws or gives, however odd, settles its promise' (engine, locks) {
     const outcome = callback => locks.request('a', {}, callback).then(value => ({ value }), reason => ({ reason }))
     const odd = { get then () { throw odd } }
-    assert.deepStrictEqual(await outcome(() => { throw undefined }), { reason: undefined }) // eslint-disable-line no-throw-literal
+    const fail = () => { throw undefined } // eslint-disable-line no-throw-literal
+    assert.deepStrictEqual(await outcome(fail), { reason: undefined })
     assert.strictEqual((await outcome(() => odd)).reason, odd)
     assert.deepStrictEqual(await outcome(() => ({ then: resolve => resolve(1) })), { value: 1 })
     assert.deepStrictEqual(await outcome(() => {}), { value: undefined })
   },
-  async 'aborts: twice, after the callback has begun, and with a request in their listener' () {
-    const engine = new FakeEngine()
-    const locks = processLocks(engine)
-    const gate = Promise.withResolvers()
-    engine.isOpen = gate.promise
+  async 'aborts: twice, after the callback has begun, and with a request in their listener' (engine, locks) {
+    const gate = engine.pause()
     const controller = new AbortController()
     const { signal } = controller
     let inner
@@ -248,12 +247,13 @@ const checks = {
   async 'a batch of no requests is an error' () {
     for (const batch of [0, -1, NaN]) assert.throws(() => processLocks(new FakeEngine(), { batch }), RangeError)
   },
-  async 'a callback runs after its request has returned, in its asynchronous context' () {
-    const locks = processLocks(new FakeEngine())
+  async 'a callback runs after its request has returned, in its asynchronous context' (engine, locks) {
     const store = new AsyncLocalStorage()
     for (const mode of ['exclusive', 'shared']) {
       let hasReturned = false
-      const results = [1, 2, 3].map(n => store.run(n, () => locks.request('a', { mode }, () => hasReturned && store.getStore())))
+      const results = [1, 2, 3].map((n) =>
+        store.run(n, () => locks.request('a', { mode }, () => hasReturned && store.getStore()))
+      )
       hasReturned = true
       assert.deepStrictEqual(await Promise.all(results), [1, 2, 3])
     }
@@ -287,8 +287,7 @@ const checks = {
       let count = 0
       // One each: Node looks through all listeners of a signal to add another.
       const controllers = Array.from({ length: requests }, () => new AbortController())
-      const gate = Promise.withResolvers()
-      engine.isOpen = gate.promise
+      const gate = engine.pause()
       const rest = controllers.map(({ signal }) => code(locks.request('b', { signal }, () => {})))
       const done = Array.from({ length: requests }, () => locks.request('a', { timeout: 1e6 }, () => { count++ }))
       for (const controller of controllers) controller.abort()
@@ -303,7 +302,8 @@ const checks = {
 
 for (const [what, check] of Object.entries(checks)) {
   try {
-    await check()
+    const engine = new FakeEngine()
+    await check(engine, processLocks(engine))
     await turn()
     assert.strictEqual(outside, undefined)
   } catch (error) {

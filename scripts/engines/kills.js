@@ -17,7 +17,10 @@ class Log {
     Object.assign(this, { lease, killed: new Set(), kills: 0, visits: 0, late: 0, deaths: 0, problems: [] })
   }
 
-  toString () { return `${this.kills} killed, ${this.deaths} of them with the lock, ${this.visits} visits${this.late > 0 ? `, ${this.late} too late for their lease` : ''}` }
+  toString () {
+    const late = this.late > 0 ? `, ${this.late} too late for their lease` : ''
+    return `${this.kills} killed, ${this.deaths} of them with the lock, ${this.visits} visits${late}`
+  }
 
   read ({ event, inside, last, token, ownerDied, error }) {
     if (event === 'failed') this.fail(error)
@@ -25,7 +28,8 @@ class Log {
     this.visits++
     if (inside !== '' && !this.killed.has(Number(inside))) this.problems.push(`process ${inside} was inside, alive`)
     // An empty file: its writer was killed in the middle.
-    if ((inside !== '' || Number.isNaN(last)) && !ownerDied) this.problems.push(`nothing was said of the death of ${inside}`)
+    if ((inside !== '' || Number.isNaN(last)) && !ownerDied)
+      this.problems.push(`nothing was said of the death of ${inside}`)
     if (token <= last && inside !== '') this.problems.push(`token ${token} after ${last}`)
     if (ownerDied) this.deaths++
   }
@@ -65,7 +69,10 @@ const comeAndGo = {
     }
     const visits = log.visits
     // Whoever is left gets in: the last lease has to end.
-    while (log.visits < visits + 10 && log.problems.length === 0) await Promise.race(members.map(member => member.next(({ event }) => event === 'entered', 'entering', member.messages.length)))
+    while (log.visits < visits + 10 && log.problems.length === 0)
+      await Promise.race(
+        members.map((member) => member.next(({ event }) => event === 'entered', 'entering', member.messages.length))
+      )
     assert.deepStrictEqual(log.problems, [])
     assert.ok(log.late < log.visits, String(log))
     return String(log)

@@ -12,7 +12,14 @@ class Place {
   static async make ({ name, engine, node, scratch, modules, example }) {
     const folder = path.join(scratch, name.replace(/ /g, '-'))
     const home = copyExample(folder, modules, example)
-    return new Place({ name, engine, node, folder, home, server: engine.server && await servers.start(engine.server, folder) })
+    return new Place({
+      name,
+      engine,
+      node,
+      folder,
+      home,
+      server: engine.server && (await servers.start(engine.server, folder))
+    })
   }
 
   constructor (facts) {

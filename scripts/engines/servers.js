@@ -1,6 +1,7 @@
 'use strict'
 
-// The servers of the engines: Debian's, started on loopback with their data in a scratch folder, or those that a variable names.
+// The servers of the engines: Debian's, started on loopback with their data in a scratch folder, or those that a
+// variable names.
 //
 // Invariant: a server that was started here ends with this process, and before `stop` has settled.
 
@@ -17,8 +18,8 @@ const execFile = promisify(childProcess.execFile)
 const READY = 30 * 1000 // milliseconds
 
 /**
- * `variable` names one that runs already; `debian` is the package of Debian; `user` is the account that it runs under if root starts it.
- * `isReady` tells whether it serves.
+ * `variable` names one that runs already; `debian` is the package of Debian; `user` is the account that it runs under
+ * if root starts it. `isReady` tells whether it serves.
  */
 const servers = {
   postgresql: {
@@ -27,10 +28,17 @@ const servers = {
     user: 'postgres',
     stopSignal: 'SIGQUIT', // its children end with it
     find: () => newest('/usr/lib/postgresql', path.join('bin', 'postgres')),
-    url: port => `postgresql://postgres@127.0.0.1:${port}/postgres`,
-    prepare: (program, folder) => [path.join(path.dirname(program), 'initdb'), ['-A', 'trust', '-U', 'postgres', '-D', folder, '--no-sync', '-E', 'UTF8', '--locale=C']],
-    args: (folder, port) => ['-D', folder, '-p', port, '-c', 'unix_socket_directories=', '-c', 'listen_addresses=127.0.0.1', '-c', 'max_connections=200'],
-    isReady: (port, program) => execFile(path.join(path.dirname(program), 'pg_isready'), ['-h', '127.0.0.1', '-p', port]).then(() => true)
+    url: (port) => `postgresql://postgres@127.0.0.1:${port}/postgres`,
+    prepare: (program, folder) => [
+      path.join(path.dirname(program), 'initdb'),
+      ['-A', 'trust', '-U', 'postgres', '-D', folder, '--no-sync', '-E', 'UTF8', '--locale=C']
+    ],
+    args: (folder, port) => [
+      '-D', folder, '-p', port, '-c', 'unix_socket_directories=', '-c', 'listen_addresses=127.0.0.1', '-c',
+      'max_connections=200'
+    ],
+    isReady: (port, program) =>
+      execFile(path.join(path.dirname(program), 'pg_isready'), ['-h', '127.0.0.1', '-p', port]).then(() => true)
   },
   redis: {
     variable: 'REDIS_URL',
@@ -38,9 +46,11 @@ const servers = {
     user: 'redis',
     stopSignal: 'SIGKILL',
     find: () => find('redis-server'),
-    url: port => `redis://127.0.0.1:${port}`,
-    args: (folder, port) => ['--dir', folder, '--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'],
-    isReady: port => execFile('redis-cli', ['-p', port, 'ping']).then(({ stdout }) => stdout === 'PONG\n')
+    url: (port) => `redis://127.0.0.1:${port}`,
+    args: (folder, port) => [
+      '--dir', folder, '--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'
+    ],
+    isReady: (port) => execFile('redis-cli', ['-p', port, 'ping']).then(({ stdout }) => stdout === 'PONG\n')
   },
   etcd: {
     variable: 'ETCD_URL',
@@ -48,13 +58,15 @@ const servers = {
     user: 'nobody',
     stopSignal: 'SIGKILL',
     find: () => find('etcd'),
-    url: port => `http://127.0.0.1:${port}`,
+    url: (port) => `http://127.0.0.1:${port}`,
     args (folder, port, other) {
       const [client, peer] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${other}`]
-      return ['--data-dir', folder, '--listen-client-urls', client, '--advertise-client-urls', client, '--listen-peer-urls', peer,
-        '--initial-advertise-peer-urls', peer, '--initial-cluster', `default=${peer}`, '--log-level', 'error']
+      return [
+        '--data-dir', folder, '--listen-client-urls', client, '--advertise-client-urls', client, '--listen-peer-urls',
+        peer, '--initial-advertise-peer-urls', peer, '--initial-cluster', `default=${peer}`, '--log-level', 'error'
+      ]
     },
-    isReady: port => fetch(`http://127.0.0.1:${port}/health`).then(response => response.ok)
+    isReady: (port) => fetch(`http://127.0.0.1:${port}/health`).then((response) => response.ok)
   }
 }
 
@@ -121,7 +133,8 @@ class Server {
   async begin () {
     const late = Date.now() + READY
     while (!await this.what.isReady(this.ports[0], this.program).catch(() => false)) {
-      if (Date.now() > late) throw new Error(`${this.program} does not serve:\n${fs.readFileSync(`${this.folder}.log`, 'utf8')}`)
+      if (Date.now() > late)
+        throw new Error(`${this.program} does not serve:\n${fs.readFileSync(`${this.folder}.log`, 'utf8')}`)
       // After a kill, one may refuse to start until its children have ended.
       if (this.child === undefined || !running.has(this.child)) this.spawn()
       await new Promise(resolve => setTimeout(resolve, 50))
@@ -130,11 +143,16 @@ class Server {
 
   spawn () {
     const log = fs.openSync(`${this.folder}.log`, 'a')
-    const child = spawn(this.program, this.what.args(this.folder, ...this.ports), { ...this.options, stdio: ['ignore', log, log] })
+    const child = spawn(this.program, this.what.args(this.folder, ...this.ports), {
+      ...this.options,
+      stdio: ['ignore', log, log]
+    })
     fs.closeSync(log)
     running.add(child)
     this.child = child
-    this.ended = new Promise(resolve => child.on('error', resolve).on('exit', resolve)).then(() => { running.delete(child) })
+    this.ended = new Promise((resolve) => child.on('error', resolve).on('exit', resolve)).then(() => {
+      running.delete(child)
+    })
   }
 
   /** Resolves once it has ended. */

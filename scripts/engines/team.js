@@ -2,7 +2,8 @@
 
 // Processes that request locks by an engine, and what they say (see actor.mjs).
 //
-// Invariant: what does not happen within two minutes is an error, as is anything that happens in a process outside of a promise.
+// Invariant: what does not happen within two minutes is an error, as is anything that happens in a process outside of a
+// promise.
 
 const { fork } = require('child_process')
 const path = require('path')
@@ -29,7 +30,9 @@ class Team {
   async end () {
     for (const member of this.members) member.kill('SIGKILL')
     await Promise.all(Array.from(this.members, ({ ended }) => ended))
-    const outside = Array.from(this.members, ({ messages }) => messages.filter(({ event }) => event === 'outside')).flat()
+    const outside = Array.from(this.members, ({ messages }) =>
+      messages.filter(({ event }) => event === 'outside')
+    ).flat()
     if (outside.length > 0) throw new Error(`outside of a promise: ${outside.map(({ error }) => error).join(', ')}`)
   }
 }
@@ -41,7 +44,9 @@ class Member {
     this.messages = []
     this.listeners = new Set()
     this.child = fork(path.join(__dirname, 'actor.mjs'), [JSON.stringify(description)], {
-      execPath: node, execArgv: ['--no-warnings'], env: { ...process.env, NODE_COMPILE_CACHE: path.join(description.home, '..', 'compiled') }
+      execPath: node,
+      execArgv: ['--no-warnings'],
+      env: { ...process.env, NODE_COMPILE_CACHE: path.join(description.home, '..', 'compiled') }
     })
     this.child.on('message', message => {
       // Of those that come and go only what is outside of a promise is kept.
@@ -59,7 +64,9 @@ class Member {
   /** How it ended, which it does by itself. */
   async exits () {
     let timer
-    const late = new Promise((resolve, reject) => { timer = setTimeout(() => reject(new Error(`process ${this.child.pid} does not end`)), LATE) })
+    const late = new Promise((resolve, reject) => {
+      timer = setTimeout(() => reject(new Error(`process ${this.child.pid} does not end`)), LATE)
+    })
     return Promise.race([this.ended, late]).finally(() => clearTimeout(timer))
   }
 
@@ -77,7 +84,8 @@ class Member {
         this.listeners.delete(listen)
         settle(value)
       }
-      const fail = why => end(reject, new Error(`${why} before ${what}; it has said ${JSON.stringify(this.messages.slice(-5))}`))
+      const fail = (why) =>
+        end(reject, new Error(`${why} before ${what}; it has said ${JSON.stringify(this.messages.slice(-5))}`))
       const timer = setTimeout(() => fail(`${LATE / 1000} s were over`), LATE)
       const listen = message => {
         if (isMeant(message)) end(resolve, message)
@@ -98,6 +106,20 @@ class Member {
   /** Lets it request a name. */
   request (name, options = {}, more = {}) { return new Request(this, name, options, more) }
 
+  /** One that has the lock. */
+  async holds (name, options, more) {
+    const request = this.request(name, options, more)
+    await request.granted
+    return request
+  }
+
+  /** One of which the engine has been asked. */
+  async waits (name, options, more) {
+    const request = this.request(name, options, more)
+    await request.asked
+    return request
+  }
+
   /** Lets it do something that it says the result of. */
   async result (action, event, more) {
     const id = ++requests
@@ -112,24 +134,56 @@ class Request {
     member.do('request', { id: this.id, thread, name, options, ...more })
   }
 
-  next (...events) { return this.member.next(({ id, event }) => id === this.id && events.includes(event), `${events} of a request`) }
+  next (...events) {
+    return this.member.next(({ id, event }) => id === this.id && events.includes(event), `${events} of a request`)
+  }
 
-  get granted () { return this.next('granted') }
+  get granted () {
+    return this.next('granted')
+  }
 
-  get fulfilled () { return this.next('fulfilled', 'rejected').then(said => { if (said.event === 'rejected') throw new Error(`rejected: ${said.error.message}`) }) }
+  get fulfilled () {
+    return this.next('fulfilled', 'rejected').then((said) => {
+      if (said.event === 'rejected') throw new Error(`rejected: ${said.error.message}`)
+    })
+  }
 
-  get error () { return this.next('fulfilled', 'rejected').then(said => said.error || { code: 'none' }) }
+  get error () {
+    return this.next('fulfilled', 'rejected').then((said) => said.error || { code: 'none' })
+  }
 
-  get lost () { return this.next('lost') }
+  get lost () {
+    return this.next('lost')
+  }
 
-  get isGranted () { return this.member.messages.some(({ id, event }) => id === this.id && event === 'granted') }
+  get isGranted () {
+    return this.member.messages.some(({ id, event }) => id === this.id && event === 'granted')
+  }
 
   /** Resolves once the engine has been asked for it. */
   get asked () {
-    return this.member.next(({ event, name, thread }) => event === 'asked' && name === this.name.slice(0, 100) && thread === this.thread, 'asking', this.from)
+    return this.member.next(
+      ({ event, name, thread }) => event === 'asked' && name === this.name.slice(0, 100) && thread === this.thread,
+      'asking',
+      this.from
+    )
   }
 
-  finish () { return this.act('finish') }
+  finish () {
+    return this.act('finish')
+  }
+
+  /** Ends well. */
+  ends () {
+    return this.finish().fulfilled
+  }
+
+  /** Is granted, and ends well. Gives what was said of the grant. */
+  async passes () {
+    const said = await this.granted
+    await this.ends()
+    return said
+  }
 
   act (action, more) {
     this.member.do(action, { id: this.id, thread: this.thread, ...more })

@@ -1,6 +1,7 @@
 'use strict'
 
-// Commands and their arguments, by util.parseArgs. Every command takes --help; a wrong argument is an error that ends with the usage.
+// Commands and their arguments, by util.parseArgs. Every command takes --help; a wrong argument is an error that ends
+// with the usage.
 
 const fs = require('fs')
 const path = require('path')
@@ -8,8 +9,8 @@ const { parseArgs } = require('util')
 
 /**
  * @param {string} usage the text, or the path of the script whose first comment it is
- * @param {Object<string, { type: 'string' | 'boolean', default?: string | boolean, read?: (text: string) => any }>} options `read` makes
- *   an option's value of its text, or throws what is allowed
+ * @param {Object<string, { type: 'string' | 'boolean', default?: string | boolean, read?: (text: string) => any }>}
+ *   options `read` makes an option's value of its text, or throws what is allowed
  * @param {{ args?: string[], most?: number }} [more] `most`: how many positional arguments are allowed
  * @returns {object} the options' values, and `positionals`
  */
@@ -51,7 +52,8 @@ const list = text => text.split(',').map(item => item.trim()).filter(item => ite
 /** A list of some of these words. */
 const someOf = words => text => {
   const chosen = list(text)
-  if (chosen.length === 0 || !chosen.every(word => words.includes(word))) throw new Error(`one or more of ${words.join(', ')} are allowed`)
+  if (chosen.length === 0 || !chosen.every((word) => words.includes(word)))
+    throw new Error(`one or more of ${words.join(', ')} are allowed`)
   return chosen
 }
 

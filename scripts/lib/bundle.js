@@ -1,16 +1,16 @@
 'use strict'
 
-// Joins `lib/` to a few files for the published package. Node takes 0.1 to 0.25 ms to load a file of any size, and V8 some 20 µs for each
-// kilobyte, even if it only scans it. So there is a file for each use of the package (PARTS). `entry.js` links them. Files that are loaded
-// by their path stay files.
+// Joins `lib/` to a few files for the published package. Node takes 0.1 to 0.25 ms to load a file of any size, and V8
+// some 20 µs for each kilobyte, even if it only scans it. So there is a file for each use of the package (PARTS).
+// `entry.js` links them. Files that are loaded by their path stay files.
 //
-// Compiling is a third of what loading costs in a Worker. So a thread that starts Workers hands them what it has compiled, as
-// environment data (lib/install/workers/by-message/share-code.js), under the hash of its text. For that the files are scripts of `vm`. They are
-// required where that is not possible: in the realm of a test runner, by a bundler, in Bun and Deno, on Node before 15.12; and with
-// NODE_COMPILE_CACHE, which works for what is required.
+// Compiling is a third of what loading costs in a Worker. So a thread that starts Workers hands them what it has
+// compiled, as environment data (lib/install/workers/by-message/share-code.js), under the hash of its text. For that
+// the files are scripts of `vm`. They are required where that is not possible: in the realm of a test runner, by a
+// bundler, in Bun and Deno, on Node before 15.12; and with NODE_COMPILE_CACHE, which works for what is required.
 //
-// esbuild removes the comments and writes the syntax of the oldest Node. It does not join the files: it would rename functions
-// that have the same name in two files, which stack traces show, and V8 would parse its wrappers twice.
+// esbuild removes the comments and writes the syntax of the oldest Node. It does not join the files: it would rename
+// functions that have the same name in two files, which stack traces show, and V8 would parse its wrappers twice.
 
 const { createHash } = require('crypto')
 const fs = require('fs')
@@ -22,21 +22,30 @@ const { targets } = require('./targets')
 const LIB = path.join(__dirname, '..', '..', 'lib')
 
 /**
- * The parts, in order. Each has these modules and all that they require at the top level, except for what is in an earlier one; the last has
- * the rest. V8 compiles the files of a part at once if whoever loads the part needs `all` of them.
+ * The parts, in order. Each has these modules and all that they require at the top level, except for what is in an
+ * earlier one; the last has the rest. V8 compiles the files of a part at once if whoever loads the part needs `all` of
+ * them.
  */
 const PARTS = [
   /** Of every entry point. */
   { name: 'main.js', modules: ['entry.js', 'atomics/keep-alive.js'], all: true },
-  { name: 'agent.js', modules: ['agent/agent.js'], all: true },
-  { name: 'install.js', modules: ['atomics/functions.js', 'install/contexts.js', 'install/workers/loader-thread.js', 'install/workers/reach.js'], all: true },
+  { name: 'agent.js', modules: ['agent/agent.js', 'agent/this-agent.js'], all: true },
+  {
+    name: 'install.js',
+    modules: [
+      'atomics/functions.js', 'install/contexts.js', 'install/workers/loader-thread.js', 'install/workers/reach.js'
+    ],
+    all: true
+  },
   { name: 'lock.js', modules: ['locks/async-lock.js'], all: true },
   { name: 'names.js', modules: ['locks/named/lock-manager.js', 'install/navigator.js'], all: false },
   { name: 'later.js', all: false }
 ]
 /** The linker takes its place. */
 const LINKED = 'util/compiled.js'
-/** Loaded by their path: by scripts/build.js, and by workers. They have no state, so other files may contain them, too. */
+/**
+ * Loaded by their path: by scripts/build.js, and by workers. They have no state, so other files may contain them, too.
+ */
 const BY_PATH = ['agent/target.js', 'es-modules.js', 'install/workers/by-message/start.js']
 
 const HEADER = `'use strict'
@@ -45,12 +54,14 @@ const HEADER = `'use strict'
 `
 
 /**
- * Evaluates files when they are first required, as Node does: one that throws is evaluated again the next time. A call for a file of another
- * part names that part.
+ * Evaluates files when they are first required, as Node does: one that throws is evaluated again the next time. A call
+ * for a file of another part names that part.
  */
 const LINKER = `
 // An ES module has no such variable, and no require either: a bundler has joined these files to one.
-if (typeof __dirname === 'undefined') throw Object.assign(new Error(${JSON.stringify(external)}), { code: 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY' })
+if (typeof __dirname === 'undefined') {
+  throw Object.assign(new Error(${JSON.stringify(external)}), { code: 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY' })
+}
 
 const fs = require('fs')
 const path = require('path')
@@ -100,7 +111,10 @@ const run = (function run (name) {
   }
 })
 
-/** Never called: tools that find the files of a program by its text follow the first path, as @vercel/nft does, or the second, as Turbopack. */
+/**
+ * Never called: tools that find the files of a program by its text follow the first path, as @vercel/nft does, or the
+ * second, as Turbopack.
+ */
 function traced (platform) {
   return [path.join(__dirname, 'traced.js'), path.join(__dirname, '..', '..', 'atomics-waitasync-' + platform)]
 }
@@ -113,12 +127,18 @@ try {
 `
 
 /**
- * A file that is never run, but read by tools that find the files of a program by its text, such as @vercel/nft: it names those that are
- * found only when they are needed. It is apart, because a bundler that comes upon the name of a native library fails.
+ * A file that is never run, but read by tools that find the files of a program by its text, such as @vercel/nft: it
+ * names those that are found only when they are needed. It is apart, because a bundler that comes upon the name of a
+ * native library fails.
  */
 const TRACED = `
-${Object.keys(targets).map(name => `try { require('${packageName(name)}') } catch (_) {}`).join('\n')}
-${['./install/workers/by-message/start.js', '../force/index.js', '../keep-alive/index.js', '../web-locks/index.js'].map(name => `require('${name}')`).join('\n')}
+${Object.keys(targets)
+  .map((name) => `try { require('${packageName(name)}') } catch (_) {}`)
+  .join('\n')}
+require('./install/workers/by-message/start.js')
+require('../force/index.js')
+require('../keep-alive/index.js')
+require('../web-locks/index.js')
 `
 
 /** A require of another file of lib/, as esbuild writes it. */
@@ -128,11 +148,15 @@ const TOP_LEVEL = /^(?! )(?!.*=>).*\brequire\("(\.[^"]+)"\)/gm
 
 /**
  * Reads all of lib/.
- * @returns {Map<string, { code: string, requires: string[] }>} by name: without comments; and what it requires at the top level
+ * @returns {Map<string, { code: string, requires: string[] }>} by name: without comments; and what it requires at the
+ *   top level
  */
 function readFiles () {
   const { transformSync } = require('esbuild')
-  const names = fs.readdirSync(LIB, { recursive: true }).map(name => name.split(path.sep).join('/')).filter(name => name.endsWith('.js') && name !== LINKED)
+  const names = fs
+    .readdirSync(LIB, { recursive: true })
+    .map((name) => name.split(path.sep).join('/'))
+    .filter((name) => name.endsWith('.js') && name !== LINKED)
   return new Map(names.sort().map(name => {
     const source = fs.readFileSync(path.join(LIB, name), 'utf8')
     if (source.includes('requireFile')) throw new Error(`lib/${name} uses a name that the bundle needs: requireFile`)
@@ -190,9 +214,16 @@ function bundle (folder) {
   const files = readFiles()
   const partOf = divide(files)
   const parts = Object.fromEntries(PARTS.map(part => [part.name, textOf(part, files, partOf)]))
-  const hashes = Object.entries(parts).map(([name, text]) => `  '${name}': '${createHash('sha256').update(text).digest('base64')}'`)
+  const hashes = Object.entries(parts).map(
+    ([name, text]) => `  '${name}': '${createHash('sha256').update(text).digest('base64')}'`
+  )
   const texts = {
-    'entry.js': `${HEADER}\nconst HASHES = {\n${hashes.join(',\n')}\n}\n${LINKER}\nmodule.exports = requireFile('entry.js', 'main.js')\n`,
+    'entry.js': [
+      HEADER,
+      `const HASHES = {\n${hashes.join(',\n')}\n}`,
+      LINKER,
+      'module.exports = requireFile(\'entry.js\', \'main.js\')\n'
+    ].join('\n'),
     'traced.js': `${HEADER}${TRACED}`,
     ...parts
   }

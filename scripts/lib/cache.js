@@ -1,6 +1,7 @@
 'use strict'
 
-// Downloads that are kept outside the tree, in the user's cache folder: Node binaries, npm releases, the cross compiler.
+// Downloads that are kept outside the tree, in the user's cache folder: Node binaries, npm releases, the cross
+// compiler.
 //
 // Invariant: a folder that is there is complete. It is made elsewhere and then moved into place, so two runs at once do
 // not disturb each other and an interrupted one leaves nothing that looks finished.
@@ -26,7 +27,8 @@ function root () {
 /**
  * Makes a folder of the cache unless it is there.
  * @param {string} target what `folder` gave, and what this gives
- * @param {(scratch: string) => Promise<string>} make gives the absolute path, within `scratch`, of what shall stand at `target`
+ * @param {(scratch: string) => Promise<string>} make gives the absolute path, within `scratch`, of what shall stand at
+ *   `target`
  */
 async function fill (target, make) {
   if (fs.existsSync(target)) return target

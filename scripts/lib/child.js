@@ -2,8 +2,8 @@
 
 // Runs one program to its end, whatever it does: crash, hang, print without end, or leave processes behind.
 //
-// Invariant: when the promise of `run` is settled, the program and everything it started (in its process group) is gone;
-// and none of it outlives this process when that is interrupted. Node 12 or newer.
+// Invariant: when the promise of `run` is settled, the program and everything it started (in its process group) is
+// gone; and none of it outlives this process when that is interrupted. Node 12 or newer.
 
 const { spawn, spawnSync } = require('child_process')
 const fs = require('fs')
@@ -23,19 +23,22 @@ const alive = new Set()
 /**
  * @param {string} command
  * @param {string[]} args
- * @param {{ cwd?: string, env?: object, timeout?: number, memory?: number, shell?: boolean, echo?: boolean | 'all', onStart?: (pid: number) => void }} options
- *   `timeout` in milliseconds; `memory`: bytes that the program and what it starts may have (on Linux); `echo` passes its stderr on to ours as it comes, `'all'` its stdout, too
- * @returns {Promise<{ code: ?number, signal: ?string, error: ?Error, timedOut: boolean, outOfMemory: boolean, leftBehind: boolean,
- *   stdout: string, output: string, seconds: number }>} `output` is stdout and stderr in the order they came;
- *   `error` says that the program could not be started.
+ * @param {{ cwd?: string, env?: object, timeout?: number, memory?: number, shell?: boolean, echo?: boolean | 'all',
+ *   onStart?: (pid: number) => void }} options `timeout` in milliseconds; `memory`: bytes that the program and what it
+ *   starts may have (on Linux); `echo` passes its stderr on to ours as it comes, `'all'` its stdout, too
+ * @returns {Promise<{ code: ?number, signal: ?string, error: ?Error, timedOut: boolean, outOfMemory: boolean,
+ *   leftBehind: boolean, stdout: string, output: string, seconds: number }>} `output` is stdout and stderr in the order
+ *   they came; `error` says that the program could not be started.
  */
-function run (command, args, { cwd, env = process.env, timeout = 0, memory = Infinity, shell = false, echo = false, onStart = () => {} } = {}) {
+function run (command, args, options = {}) {
+  const { cwd, env = process.env, timeout = 0, memory = Infinity, shell = false, echo = false, onStart } = options
   return new Promise(resolve => {
     const begin = Date.now()
     const stdout = new Transcript()
     const output = new Transcript()
     // A group of its own, so that what the program starts can be ended with it.
-    const child = spawn(command, args, { cwd, env, shell, detached: !WINDOWS, windowsHide: true, stdio: ['ignore', 'pipe', 'pipe'] })
+    const stdio = ['ignore', 'pipe', 'pipe']
+    const child = spawn(command, args, { cwd, env, shell, detached: !WINDOWS, windowsHide: true, stdio })
     let timedOut = false
     let outOfMemory = false
     let leftBehind = false
@@ -48,7 +51,7 @@ function run (command, args, { cwd, env = process.env, timeout = 0, memory = Inf
     }, LOOK_EVERY)
 
     alive.add(child)
-    if (child.pid !== undefined) onStart(child.pid)
+    if (child.pid !== undefined && onStart) onStart(child.pid)
     if (timeout > 0) {
       timer = setTimeout(() => {
         timedOut = true
@@ -80,9 +83,9 @@ function run (command, args, { cwd, env = process.env, timeout = 0, memory = Inf
       clearInterval(looks)
       killTree(child)
       alive.delete(child)
-      resolve({
-        code, signal, error, timedOut, outOfMemory, leftBehind, stdout: stdout.text(), output: output.text(), seconds: (Date.now() - begin) / 1000
-      })
+      const seconds = (Date.now() - begin) / 1000
+      const texts = { stdout: stdout.text(), output: output.text() }
+      resolve({ code, signal, error, timedOut, outOfMemory, leftBehind, ...texts, seconds })
     }
   })
 }
@@ -107,8 +110,9 @@ function memoryOf (group) {
   for (const name of fs.existsSync('/proc/self/stat') ? fs.readdirSync('/proc') : []) {
     try {
       // What follows the name of the program, which may have spaces: field 3 and the later ones.
-      const fields = /^\d+$/.test(name) && fs.readFileSync(`/proc/${name}/stat`, 'latin1').replace(/^.*\) /s, '').split(' ')
-      if (fields && Number(fields[2]) === group) pages += Number(fields[21])
+      if (!/^\d+$/.test(name)) continue
+      const fields = fs.readFileSync(`/proc/${name}/stat`, 'latin1').replace(/^.*\) /s, '').split(' ')
+      if (Number(fields[2]) === group) pages += Number(fields[21])
     } catch (_) {
       // It has ended.
     }
@@ -142,16 +146,25 @@ process.once('SIGTERM', interrupted)
 if (!WINDOWS) process.once('SIGHUP', interrupted)
 process.once('exit', () => { for (const child of alive) killTree(child) })
 
+/** What was wrong with the way in which a program ended, whatever its exit code; or null. */
+function howItEnded ({ error, timedOut, outOfMemory, leftBehind, signal, seconds }) {
+  if (error) return `could not be started: ${error.message}`
+  if (timedOut) return `was killed: not over after ${Math.round(seconds)} s`
+  if (outOfMemory) return 'was killed: it took too much memory'
+  if (leftBehind) return 'left a process behind that held its output open'
+  if (signal) return `crashed with ${signal}`
+  return null
+}
+
 /**
  * What `run` gave, if the program succeeded.
  * @param {string[]} words the command, for the message
  * @throws {Error} with the output
  */
 function succeeded (ended, words) {
-  const { error, code, signal, timedOut, outOfMemory, leftBehind, output } = ended
-  if (!error && code === 0 && !timedOut && !leftBehind) return ended
-  const how = timedOut ? 'was not over in time' : outOfMemory ? 'took too much memory' : leftBehind ? 'left a process behind' : error ? error.message : signal || `exit code ${code}`
-  throw new Error(`${words.join(' ')} failed: ${how}\n${output}`)
+  const { code, output } = ended
+  if (code === 0 && howItEnded(ended) === null) return ended
+  throw new Error(`${words.join(' ')} failed: it ${howItEnded(ended) || `ended with exit code ${code}`}\n${output}`)
 }
 
 /** Runs a program that has to succeed; gives its stdout. */
@@ -159,4 +172,4 @@ async function succeed (command, args, options) {
   return succeeded(await run(command, args, options), [path.basename(command), ...args]).stdout
 }
 
-module.exports = { run, succeed, succeeded }
+module.exports = { howItEnded, run, succeed, succeeded }

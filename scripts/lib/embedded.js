@@ -17,7 +17,11 @@ const sourceOf = name => fs.readFileSync(path.join(EXAMPLE, name), 'utf8')
 /** A page with its programs and its table as they are in the example. A program that runs has no line with its name. */
 function withEmbedded (text) {
   const main = sourceOf('index.mts')
-  return text.replace(/^```ts\n(\/\/ (\w[\w-]*\.mts)\n)?[^]*?^```$/gm, (_, head = '', name) => `\`\`\`ts\n${head}${name ? sourceOf(name) : main}\`\`\``)
+  return text
+    .replace(
+      /^```ts\n(\/\/ (\w[\w-]*\.mts)\n)?[^]*?^```$/gm,
+      (_, head = '', name) => `\`\`\`ts\n${head}${name ? sourceOf(name) : main}\`\`\``
+    )
     .replace(FIGURES, (_, marker) => marker + table(JSON.parse(sourceOf('figure/figures.json'))))
 }
 
@@ -25,7 +29,8 @@ function withEmbedded (text) {
 function table ({ engines }) {
   const number = value => String(value).replace(/\B(?=(\d{3})+$)/g, ' ')
   const row = (name, { front, alone }) => {
-    const cell = (value, round = 0) => `${number(Number(front[value].toFixed(round)))} (${number(Number(alone[value].toFixed(round)))})`
+    const cell = (value, round = 0) =>
+      `${number(Number(front[value].toFixed(round)))} (${number(Number(alone[value].toFixed(round)))})`
     return `| ${name} | ${cell('free', 2)} | ${cell('grants')} | ${cell('next')} |`
   }
   return [

@@ -28,24 +28,34 @@ async function elf (file, libc) {
   if (needed.length === 0) throw new Error(`readelf found no libraries that ${path.basename(file)} needs`)
   const complaints = needed.filter(name => !SYSTEM.test(name)).map(name => `needs ${name}`)
   // Versions are asked for per library: `Name: GLIBC_2.17  Flags: none  Version: 3`, behind `File: libc.so.6`.
-  const versions = Array.from((await readelf('--version-info', file)).matchAll(/Name: (GLIBC_([\d.]+|PRIVATE))/g), match => match[2])
+  const versions = Array.from(
+    (await readelf('--version-info', file)).matchAll(/Name: (GLIBC_([\d.]+|PRIVATE))/g),
+    (match) => match[2]
+  )
   if (libc === 'musl') {
     return { complaints: complaints.concat(versions.length > 0 ? ['asks for symbols of glibc'] : []), facts: [] }
   }
   if (versions.length === 0) throw new Error(`readelf found no version of glibc that ${path.basename(file)} asks for`)
   // PRIVATE is behind all numbers: no program may use it.
   const newest = versions.sort(compareVersions).pop()
-  if (compareVersions(newest, GLIBC) > 0) complaints.push(`asks for symbols of glibc ${newest}; ${GLIBC} is the oldest that it shall run on`)
+  if (compareVersions(newest, GLIBC) > 0)
+    complaints.push(`asks for symbols of glibc ${newest}; ${GLIBC} is the oldest that it shall run on`)
   return { complaints, facts: [`glibc ${newest}`] }
 }
 
 /** Of the GNU binutils. */
-const readelf = (option, file) => succeed('readelf', ['--wide', option, file], { env: { ...process.env, LC_ALL: 'C' }, timeout: 60000 })
+const readelf = (option, file) =>
+  succeed('readelf', ['--wide', option, file], { env: { ...process.env, LC_ALL: 'C' }, timeout: 60000 })
 
 function traces (file) {
   const content = fs.readFileSync(file)
-  const places = [path.join(__dirname, '..', '..'), os.homedir(), process.env.CARGO_HOME, path.join('registry', 'src') + path.sep]
-  return [...new Set(places)].filter(Boolean).filter(place => content.includes(place)).map(place => `names a folder of the machine that built it: ${place}`)
+  const places = [
+    path.join(__dirname, '..', '..'), os.homedir(), process.env.CARGO_HOME, path.join('registry', 'src') + path.sep
+  ]
+  return [...new Set(places)]
+    .filter(Boolean)
+    .filter((place) => content.includes(place))
+    .map((place) => `names a folder of the machine that built it: ${place}`)
 }
 
 module.exports = { inspect }

@@ -11,7 +11,10 @@ const END = '<!-- end of the map -->\n'
 
 /** The files of lib/, by folder: those of a folder before its folders. */
 function files () {
-  const found = fs.readdirSync(path.join(root, 'lib'), { recursive: true }).filter(name => name.endsWith('.js')).map(name => path.posix.join('lib', ...name.split(path.sep)))
+  const found = fs
+    .readdirSync(path.join(root, 'lib'), { recursive: true })
+    .filter((name) => name.endsWith('.js'))
+    .map((name) => path.posix.join('lib', ...name.split(path.sep)))
   const key = file => `${path.posix.dirname(file)}/\0${file}`
   return found.sort((a, b) => key(a) < key(b) ? -1 : 1)
 }

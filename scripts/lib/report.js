@@ -23,7 +23,8 @@ class Report {
   }
 
   progress () {
-    return `... ${clock((Date.now() - this.begun) / 1000)}, files run: ${this.files.length}, ${[...this.running].join(', ')}`
+    const time = clock((Date.now() - this.begun) / 1000)
+    return `... ${time}, files run: ${this.files.length}, ${[...this.running].join(', ')}`
   }
 
   /** A line of the table. */
@@ -76,14 +77,25 @@ class Report {
       this.print(`${label(row)}${[row.passed, row.failed, row.skipped, row.seconds.toFixed(1)].map(cell).join('')}`)
       for (const key of Object.keys(total)) total[key] += row[key]
     }
-    this.list('time (minutes:seconds)', [...this.parts, { name: 'in all', seconds: (Date.now() - this.begun) / 1000 }].map(timed))
-    this.list('the slowest files', [...this.files].sort((one, other) => other.seconds - one.seconds).slice(0, SLOWEST).map(timed))
+    this.list(
+      'time (minutes:seconds)',
+      [...this.parts, { name: 'in all', seconds: (Date.now() - this.begun) / 1000 }].map(timed)
+    )
+    this.list(
+      'the slowest files',
+      [...this.files]
+        .sort((one, other) => other.seconds - one.seconds)
+        .slice(0, SLOWEST)
+        .map(timed)
+    )
     this.list('skipped', [...this.skips].flatMap(([reason, entries]) => [reason, ...[...entries].map(skipped)]))
     this.list('failed', this.failures)
     this.list('passed only when they were run again, alone', this.unstable)
     const ran = total.passed + total.failed > 0
     if (!ran) this.print('\nno test ran')
-    this.print(`\n${total.passed} passed, ${total.failed} failed${total.skipped > 0 ? `, ${total.skipped} skipped` : ''}`)
+    this.print(
+      `\n${total.passed} passed, ${total.failed} failed${total.skipped > 0 ? `, ${total.skipped} skipped` : ''}`
+    )
     return ran && total.failed === 0
   }
 

@@ -1,6 +1,9 @@
 'use strict'
 
-/** The results of a script's checks; `close` prints the last line, `N passed, N failed[, N skipped]`, which steps.js reads. */
+/**
+ * The results of a script's checks; `close` prints the last line, `N passed, N failed[, N skipped]`, which steps.js
+ * reads.
+ */
 class Results {
   constructor () {
     this.passed = 0

@@ -1,19 +1,32 @@
 'use strict'
 
-// The steps of `npm test` with cargo, in this order. A step: its `name`, its `args`, and `count`, which reads from its output how many
-// tests there were (a step without one is one test). `optional`: a toolchain may be without this subcommand (reported as skipped);
-// `lint`: it is part of `npm run lint`; `slow`: only `npm run test:all` runs it.
+// The steps of `npm test` with cargo, in this order. A step: its `name`, its `args`, and `count`, which reads from its
+// output how many tests there were (a step without one is one test). `optional`: a toolchain may be without this
+// subcommand (reported as skipped); `lint`: it is part of `npm run lint`; `slow`: only `npm run test:all` runs it.
 
 const rustSteps = [
   { name: 'fmt', args: ['fmt', '--all', '--check', '--', '--color', 'never'], optional: true, lint: true },
-  { name: 'clippy', args: ['clippy', '--locked', '--workspace', '--all-targets', '--', '-D', 'warnings'], optional: true, lint: true },
+  {
+    name: 'clippy',
+    args: ['clippy', '--locked', '--workspace', '--all-targets', '--', '-D', 'warnings'],
+    optional: true,
+    lint: true
+  },
   // Not the advisories: they are on the network, and new ones are no fault of a change.
-  { name: 'licences', args: ['deny', '--all-features', 'check', 'licenses', 'bans', 'sources'], optional: true, lint: true },
+  {
+    name: 'licences',
+    args: ['deny', '--all-features', 'check', 'licenses', 'bans', 'sources'],
+    optional: true,
+    lint: true
+  },
   { name: 'tests', args: ['test', '--locked', '--workspace', '--no-fail-fast'], count: countCargoTest },
   // Not of the benchmark, which does not stand on loom's primitives.
   {
     name: 'clippy of the models',
-    args: ['clippy', '--locked', '--package', 'waitasync-core', '--features', 'model', '--lib', '--tests', '--', '-D', 'warnings'],
+    args: [
+      'clippy', '--locked', '--package', 'waitasync-core', '--features', 'model', '--lib', '--tests', '--', '-D',
+      'warnings'
+    ],
     optional: true,
     lint: true
   },
@@ -21,14 +34,21 @@ const rustSteps = [
   {
     name: 'models',
     slow: true,
-    args: ['test', '--locked', '--package', 'waitasync-core', '--features', 'model', '--test', 'model', '--target-dir', 'target/model'],
+    args: [
+      'test', '--locked', '--package', 'waitasync-core', '--features', 'model', '--test', 'model', '--target-dir',
+      'target/model'
+    ],
     count: countCargoTest
   }
 ]
 
 /** Whether a step failed because this toolchain is without its subcommand. */
 function isMissing (step, { code, output }) {
-  return Boolean(step.optional) && code !== 0 && /^error: (no such command|.*is not installed for the toolchain)/m.test(output)
+  return (
+    Boolean(step.optional) &&
+    code !== 0 &&
+    /^error: (no such command|.*is not installed for the toolchain)/m.test(output)
+  )
 }
 
 // `test result: ok. 5 passed; 0 failed; 1 ignored; ...`, once for each program

@@ -1,20 +1,21 @@
 'use strict'
 
-// The steps of `npm test` that are one program each: linters, cargo, and the scripts of this folder that count their own tests.
+// The steps of `npm test` that are one program each: linters, cargo, and the scripts of this folder that count their
+// own tests.
 
 const path = require('path')
 const { cargo, environment } = require('./cargo')
-const { run } = require('./child')
+const { howItEnded, run } = require('./child')
 const { rustSteps, isMissing } = require('./rust-steps')
 
 const root = path.join(__dirname, '..', '..')
 const TIMEOUT = 30 * 60 * 1000
 
 /**
- * The steps before the suites and after them, in lanes: those of a lane run one after the other, the lanes beside each other. A step:
- * `where` and `what` name its row, `shown` is its command for a reader, `command()` gives `{ command, args, env }`,
- * `count` reads from its output how many tests there were; a step without `count` is one test. Where a `required` step fails, nothing
- * else is run.
+ * The steps before the suites and after them, in lanes: those of a lane run one after the other, the lanes beside each
+ * other. A step: `where` and `what` name its row, `shown` is its command for a reader, `command()` gives `{ command,
+ * args, env }`, `count` reads from its output how many tests there were; a step without `count` is one test. Where a
+ * `required` step fails, nothing else is run.
  */
 function plannedSteps ({ all, ci, only, rust, setup, size }) {
   const everything = only === null
@@ -24,26 +25,36 @@ function plannedSteps ({ all, ci, only, rust, setup, size }) {
   return {
     before: [
       rust && everything ? cargoSteps : [],
-      [...(setup ? [buildStep] : []), ...(everything ? [lintStep, scriptStep('types', few)] : []), ...(rust && everything && all ? slowSteps : [])]
+      [
+        ...(setup ? [buildStep] : []),
+        ...(everything ? [lintStep, scriptStep('types', few)] : []),
+        ...(rust && everything && all ? slowSteps : [])
+      ]
     ],
     // The library is built for what is published: with Rust or not at all.
-    after: everything && rust
-      ? [
-          [scriptStep('tarballs', few)],
-          [
-            scriptStep('engines', few),
-            ...(all || ci ? [scriptStep('consumers', few)] : []),
-            ...(all ? [scriptStep('programs'), scriptStep('runtimes', ['--size', size || 'small'])] : [])
+    after:
+      everything && rust
+        ? [
+            [scriptStep('tarballs', few)],
+            [
+              scriptStep('engines', few),
+              ...(all || ci ? [scriptStep('consumers', few)] : []),
+              ...(all ? [scriptStep('programs'), scriptStep('runtimes', ['--size', size || 'small'])] : [])
+            ]
           ]
-        ]
-      : []
+        : []
   }
 }
 
 /** The linter of JavaScript, which is its formatter, too: what it is given is in eslint.config.js. */
 const ESLINT = [path.join(root, 'node_modules', 'eslint', 'bin', 'eslint.js'), root, '--max-warnings=0']
 
-const lintStep = { where: 'lint', what: '', shown: 'npx eslint .', command: () => ({ command: process.execPath, args: ESLINT }) }
+const lintStep = {
+  where: 'lint',
+  what: '',
+  shown: 'npx eslint .',
+  command: () => ({ command: process.execPath, args: ESLINT })
+}
 
 /** The tests need the library. */
 const buildStep = { ...scriptStep('build'), count: undefined, required: true }
@@ -91,13 +102,14 @@ async function runStep ({ where, what, shown, count, command, missing = () => fa
     return true
   }
   const good = ended.code === 0 && !ended.timedOut
-  const { passed, failed, skipped: all = 0, skips = [] } = (count ? count(ended.output) : good && { passed: 1, failed: 0 }) || {}
+  const counted = (count ? count(ended.output) : good && { passed: 1, failed: 0 }) || {}
+  const { passed, failed, skipped: all = 0, skips = [] } = counted
   row.passed = passed || 0
   for (const { what, reason } of skips) report.skip(row, 1, reason, `${where}: ${what}`)
   if (all > skips.length) report.skip(row, all - skips.length, 'ignored in the source', name)
   if (!good || failed !== 0) {
-    const problem = ended.error ? ended.error.message : ended.timedOut ? `not over after ${TIMEOUT / 1000} s`
-      : good && failed === undefined ? 'its output does not say how many tests there were' : `exit code ${ended.code === null ? ended.signal : ended.code}`
+    const uncounted = failed === undefined && 'its output does not say how many tests there were'
+    const problem = howItEnded(ended) || (good && uncounted) || `exit code ${ended.code}`
     report.fail(row, failed || 1, `${shown}: ${problem}`, ended.output)
   }
   report.done(row)

@@ -1,8 +1,8 @@
 'use strict'
 
-// The platforms that have a prebuilt binary, by the name that lib/agent/target.js gives them: each is a package of its own,
-// `atomics-waitasync-<name>`. `rust` is the compiler's word for it; `os`, `cpu` and `libc` are what npm goes by; `zig` is set
-// for what is linked by zig, and says with which C library.
+// The platforms that have a prebuilt binary, by the name that lib/agent/target.js gives them: each is a package of its
+// own, `atomics-waitasync-<name>`. `rust` is the compiler's word for it; `os`, `cpu` and `libc` are what npm goes by;
+// `zig` is set for what is linked by zig, and says with which C library.
 
 const { libraryFile, packageName } = require('../../lib/agent/target')
 

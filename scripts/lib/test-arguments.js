@@ -7,14 +7,14 @@ const { argumentsOf, oneOf, someOf, whole } = require('./arguments')
 const { SUBJECTS } = require('./test-file')
 const nodes = require('../nodes')
 
-const USAGE = `npm test -- [--ci | --all] [--node 14.21.3[,..]] [--only pattern] [--subject force[,..]] [--size full|small] [--jobs n]
-                    [--no-rust] [--no-setup]
+const USAGE = `npm test -- [--ci | --all] [--node 14.21.3[,..]] [--only pattern] [--subject force[,..]]
+                    [--size full|small] [--jobs n] [--no-rust] [--no-setup]
   --ci        then also the whole suites on the oldest, the newest and two other Nodes, which change every day (.ci/run)
   --all       every supported Node, and the slow steps (npm run test:all)
-  --node      these Nodes: full versions, major ones of the list, or current (the Node that runs this); with --ci instead of
-              the two that change
-  --only      the files whose path in __test__ matches a regular expression (locks/queue), and nothing else; on the running
-              Node unless others are given
+  --node      these Nodes: full versions, major ones of the list, or current (the Node that runs this); with --ci
+              instead of the two that change
+  --only      the files whose path in __test__ matches a regular expression (locks/queue), and nothing else; on the
+              running Node unless others are given
   --subject   these subjects: ${SUBJECTS.join(', ')}, none (the files that test no subject)
   --size      of the long tests (small unless given; with --all full on the oldest, the newest and the running Node)
   --jobs      how many files run at the same time (one more than there are cores unless given, since many of them wait)
@@ -23,9 +23,10 @@ const USAGE = `npm test -- [--ci | --all] [--node 14.21.3[,..]] [--only pattern]
 
 /**
  * Reads the arguments.
- * @returns {{ all: boolean, ci: boolean, suites: { version: string, isWhole: boolean }[], daily: string[], subjects: (?string)[], only: ?RegExp,
- *   size: ?string, jobs: number, rust: boolean, setup: boolean }} `isWhole`: all files, not only those that the oldest Node makes different;
- *   `daily`: those of the Nodes that change every day; `null` among the subjects means the files that test none
+ * @returns {{ all: boolean, ci: boolean, suites: { version: string, isWhole: boolean }[], daily: string[], subjects:
+ *   (?string)[], only: ?RegExp, size: ?string, jobs: number, rust: boolean, setup: boolean }} `isWhole`: all files, not
+ *   only those that the oldest Node makes different; `daily`: those of the Nodes that change every day; `null` among
+ *   the subjects means the files that test none
  * @throws {Error} with the usage
  */
 function parseArguments (args) {
@@ -70,8 +71,8 @@ function suitesOf ({ all, ci, node, only, daily }) {
 const shortList = (versions, running = process.versions.node) => [versions[0], running, versions[versions.length - 1]]
 
 /**
- * Two of the versions that would not run otherwise. The multiples of the golden ratio lie evenly between two whole numbers, whichever days are
- * left out: so each version comes soon, whether this runs every day or every week.
+ * Two of the versions that would not run otherwise. The multiples of the golden ratio lie evenly between two whole
+ * numbers, whichever days are left out: so each version comes soon, whether this runs every day or every week.
  */
 function nodesOfTheDay (versions, { running = process.versions.node, day = Math.floor(Date.now() / 86400000) } = {}) {
   const others = versions.filter(version => !shortList(versions, running).includes(version))

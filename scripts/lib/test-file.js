@@ -1,14 +1,16 @@
 'use strict'
 
-// One test file: what it declares about itself, and how one run of it is judged. A run counts as passed only if the file
-// says so in its closing line *and* ends as a file that passed does; everything else is a failure with a name.
+// One test file: what it declares about itself, and how one run of it is judged. A run counts as passed only if the
+// file says so in its closing line *and* ends as a file that passed does; everything else is a failure with a name.
 //
 // A file may declare, in comments within its first lines:
-//   // subjects: none            tests no subject: run once per Node  (or some of them: `// subjects: installed, force`). If it does not say
+// // subjects: none tests no subject: run once per Node (or some of them: `// subjects: installed, force`). If it does
+// not say
 //                                so, its folder decides (SUBJECTS_OF)
 //   // nodes: >=16 (reason)      run only there, elsewhere reported as skipped  (`>=12.22 <16` works too);
 //                                `running`: on the Node that runs the tests
-//   // oldest: none (reason)     something is different on the oldest Node: `npm test` runs it there, too, with these subjects
+// // oldest: none (reason) something is different on the oldest Node: `npm test` runs it there, too, with these
+// subjects
 //   // flags: --expose-gc        flags for Node
 //   // timeout: 300              seconds for the whole file
 //   // alone: reason             nothing else may run at the same time
@@ -16,7 +18,7 @@
 
 const fs = require('fs')
 const path = require('path')
-const { run: runChild } = require('./child')
+const { howItEnded, run: runChild } = require('./child')
 const { compareVersions } = require('./versions')
 const slowness = require('../../__test__/fixtures/slowness')
 
@@ -24,10 +26,19 @@ const TESTS = path.join(__dirname, '..', '..', '__test__')
 
 const SUBJECTS = ['export', 'installed', 'force']
 /**
- * The subjects of a folder's files: of atomics/ all. The locks use the package's own queue, whichever functions the global Atomics has, so one
- * is as good as the other; the last three folders test no subject, but installs, processes and tools.
+ * The subjects of a folder's files: of atomics/ all. The locks use the package's own queue, whichever functions the
+ * global Atomics has, so one is as good as the other; the last three folders test no subject, but installs, processes
+ * and tools.
  */
-const SUBJECTS_OF = { locks: ['force'], named: ['force'], ends: ['force'], soak: ['force'], install: [null], company: [null], tools: [null] }
+const SUBJECTS_OF = {
+  locks: ['force'],
+  named: ['force'],
+  ends: ['force'],
+  soak: ['force'],
+  install: [null],
+  company: [null],
+  tools: [null]
+}
 const HEADER_LINES = 10
 const DEFAULT_TIMEOUT = 180
 
@@ -43,9 +54,22 @@ function names (folder = '') {
 /** Reads a file by its name in __test__. */
 const named = name => read(path.join(TESTS, name), name)
 
-/** Reads the declarations of a file: `{ file, name, subjects, nodes, oldest, flags, timeout, alone, long }`; `subjects` is [null] for none. */
+/**
+ * Reads the declarations of a file: `{ file, name, subjects, nodes, oldest, flags, timeout, alone, long }`; `subjects`
+ * is [null] for none.
+ */
 function read (file, name = path.basename(file)) {
-  const declared = { file, name, subjects: SUBJECTS_OF[name.split('/')[0]] || SUBJECTS, nodes: null, oldest: null, flags: [], timeout: DEFAULT_TIMEOUT, alone: false, long: false }
+  const declared = {
+    file,
+    name,
+    subjects: SUBJECTS_OF[name.split('/')[0]] || SUBJECTS,
+    nodes: null,
+    oldest: null,
+    flags: [],
+    timeout: DEFAULT_TIMEOUT,
+    alone: false,
+    long: false
+  }
   for (const line of fs.readFileSync(file, 'utf8').split('\n', HEADER_LINES)) {
     const match = /^\/\/ (subjects|nodes|oldest|flags|timeout|alone|long):\s*(.*?)\s*$/.exec(line)
     if (match) declared[match[1]] = parsers[match[1]](match[2], `${name}: ${line.trim()}`)
@@ -73,7 +97,8 @@ const parsers = {
   nodes (text, where) {
     const [range, reason] = withReason(text)
     for (const part of range === 'running' ? [] : range.split(/\s+/)) {
-      if (!/^(>=|<)\d+(\.\d+){0,2}$/.test(part)) throw new Error(`${where}: '${part}' must be like >=16 or <12.22, or running`)
+      if (!/^(>=|<)\d+(\.\d+){0,2}$/.test(part))
+        throw new Error(`${where}: '${part}' must be like >=16 or <12.22, or running`)
     }
     const needs = `needs ${range === 'running' ? 'the Node that runs the tests' : `Node ${range}`}`
     return { range, reason: reason ? `${needs}: ${reason}` : needs }
@@ -98,15 +123,16 @@ function admits (nodes, version) {
 }
 
 /** The files that are different on the oldest Node, with the subjects that they have there. */
-const onOldest = files => files.filter(({ oldest }) => oldest !== null).map(file => ({ ...file, subjects: file.oldest }))
+const onOldest = (files) =>
+  files.filter(({ oldest }) => oldest !== null).map((file) => ({ ...file, subjects: file.oldest }))
 
 /**
  * Runs a file once.
  * @param {object} declared what `read` gave
  * @param {{ path: string, flags: string[] }} node
  * @param {?string} subject
- * @param {{ size?: string, memory?: number }} options `size`: the TEST_SIZE of the file, see __test__/fixtures/size.js; `memory`: how many bytes
- *   it may take
+ * @param {{ size?: string, memory?: number }} options `size`: the TEST_SIZE of the file, see __test__/fixtures/size.js;
+ *   `memory`: how many bytes it may take
  * @returns {Promise<{ passed: number, failed: number, skipped: number, skips: { name: string, reason: string }[],
  *   problem: ?string, output: string, seconds: number }>} `problem` says what was wrong with the run in one sentence
  */
@@ -114,32 +140,28 @@ async function run (declared, node, subject, { size = 'full', memory } = {}) {
   // Options are meant for the Node that runs this, not for the one that is tested.
   const env = { ...process.env, TEST_SIZE: size, SUBJECT: subject ?? undefined, NODE_OPTIONS: undefined }
   const args = [...node.flags, ...declared.flags, declared.file]
-  const timeout = slowness * declared.timeout
-  const ended = await runChild(node.path, args, { cwd: path.dirname(declared.file), env, timeout: timeout * 1000, memory })
-  return { ...judge(ended, timeout), output: ended.output, seconds: ended.seconds }
+  const timeout = slowness * declared.timeout * 1000
+  const ended = await runChild(node.path, args, { cwd: path.dirname(declared.file), env, timeout, memory })
+  return { ...judge(ended), output: ended.output, seconds: ended.seconds }
 }
 
-function judge (ended, timeout) {
+const SKIP = /^skip \d+ - (.*) # (.*)$/
+
+function judge (ended) {
   const lines = ended.stdout.split(/\r?\n/).filter(line => line.trim() !== '')
   const closing = /^# \{"passed":(\d+),"failed":(\d+),"skipped":(\d+)\}$/.exec(lines[lines.length - 1])
-  if (closing === null) return { passed: 0, failed: 1, skipped: 0, skips: [], problem: howItEnded(ended, timeout) || `ended with exit code ${ended.code}, but without its closing line` }
+  if (closing === null) {
+    const problem = howItEnded(ended) || `ended with exit code ${ended.code}, but without its closing line`
+    return { passed: 0, failed: 1, skipped: 0, skips: [], problem }
+  }
 
   const [passed, failed, skipped] = closing.slice(1).map(Number)
-  const skips = lines.map(line => /^skip \d+ - (.*) # (.*)$/.exec(line)).filter(Boolean).map(([, name, reason]) => ({ name, reason }))
+  const skips = lines.map(line => SKIP.exec(line)).filter(Boolean).map(([, name, reason]) => ({ name, reason }))
   const result = { passed, failed, skipped, skips, problem: failed > 0 ? `${failed} failed` : null }
-  const problem = howItEnded(ended, timeout) ||
+  const problem = howItEnded(ended) ||
     (ended.code !== (failed > 0 ? 1 : 0) && `ended with exit code ${ended.code} after its closing line`) ||
     (passed + failed + skipped === 0 && 'ran no test')
   return problem ? { ...result, failed: failed + 1, problem } : result
-}
-
-function howItEnded ({ error, timedOut, outOfMemory, leftBehind, signal }, timeout) {
-  if (error) return `could not be started: ${error.message}`
-  if (timedOut) return `was killed: not over after ${timeout} s`
-  if (outOfMemory) return 'was killed: it took too much memory'
-  if (leftBehind) return 'left a process behind that held its output open'
-  if (signal) return `crashed with ${signal}`
-  return null
 }
 
 module.exports = { SUBJECTS, names, named, onOldest, read, admits, run }

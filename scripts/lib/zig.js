@@ -1,7 +1,8 @@
 'use strict'
 
-// The toolchain that links against an old glibc (or musl) on any Linux: cargo-zigbuild and zig, in the versions and with the
-// hashes of scripts/zig/requirements.txt, kept in the user's cache folder. pip fetches them, as that is where zig is published.
+// The toolchain that links against an old glibc (or musl) on any Linux: cargo-zigbuild and zig, in the versions and
+// with the hashes of scripts/zig/requirements.txt, kept in the user's cache folder. pip fetches them, as that is where
+// zig is published.
 
 const crypto = require('crypto')
 const fs = require('fs')
@@ -13,8 +14,8 @@ const REQUIREMENTS = path.join(__dirname, '..', 'zig', 'requirements.txt')
 const FETCH_TIMEOUT = 10 * 60 * 1000
 
 /**
- * The program `cargoZigbuild`, which takes cargo's arguments, and the `folders` that it needs in the PATH; fetched if they are
- * not here yet.
+ * The program `cargoZigbuild`, which takes cargo's arguments, and the `folders` that it needs in the PATH; fetched if
+ * they are not here yet.
  * @throws {cache.Unavailable} this machine cannot have it
  */
 async function toolchain () {
@@ -25,12 +26,19 @@ async function toolchain () {
 }
 
 async function install (scratch) {
-  if (process.platform !== 'linux' || process.arch !== 'x64') throw new cache.Unavailable('releases for Linux are built on Linux x64')
+  if (process.platform !== 'linux' || process.arch !== 'x64')
+    throw new cache.Unavailable('releases for Linux are built on Linux x64')
   const python = await findPython()
   const target = path.join(scratch, 'home')
-  const options = ['--target', target, '--no-deps', '--only-binary', ':all:', '--require-hashes', '--quiet', '--no-input']
-  const ended = await run(python, ['-m', 'pip', 'install', ...options, '-r', REQUIREMENTS], { cwd: scratch, timeout: FETCH_TIMEOUT })
-  if (ended.code !== 0) throw new Error(`pip install of ${path.basename(REQUIREMENTS)} failed:\n${ended.error || ended.output}`)
+  const options = [
+    '--target', target, '--no-deps', '--only-binary', ':all:', '--require-hashes', '--quiet', '--no-input'
+  ]
+  const ended = await run(python, ['-m', 'pip', 'install', ...options, '-r', REQUIREMENTS], {
+    cwd: scratch,
+    timeout: FETCH_TIMEOUT
+  })
+  if (ended.code !== 0)
+    throw new Error(`pip install of ${path.basename(REQUIREMENTS)} failed:\n${ended.error || ended.output}`)
   return target
 }
 
@@ -39,7 +47,9 @@ async function findPython () {
     const ended = await run(python, ['-m', 'pip', '--version'], { timeout: 60000 })
     if (ended.code === 0) return python
   }
-  throw new cache.Unavailable('linking against glibc 2.17 needs zig, which is fetched with Python\'s pip, and there is none')
+  throw new cache.Unavailable(
+    "linking against glibc 2.17 needs zig, which is fetched with Python's pip, and there is none"
+  )
 }
 
 module.exports = { toolchain }

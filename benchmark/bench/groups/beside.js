@@ -1,6 +1,7 @@
 'use strict'
 
-// What a thread that only holds many locks costs others: two of them, each of which holds something, block by turns for one lock.
+// What a thread that only holds many locks costs others: two of them, each of which holds something, block by turns for
+// one lock.
 
 const { collect, sleep, takeTurns } = require('../sampling')
 const { Member } = require('../team')
@@ -45,7 +46,9 @@ async function race (members, words, count) {
 }
 
 const threads = {
-  /** words: the lock, how many threads are ready, the state (1: go), one that nobody changes, and a lock of each thread. */
+  /**
+   * words: the lock, how many threads are ready, the state (1: go), one that nobody changes, and a lock of each thread.
+   */
   blocker ({ words, mine }) {
     const { AsyncLock } = require('../../../pure')
     const [lock, own] = [0, mine].map(index => new AsyncLock(words.buffer, { byteOffset: 4 * index }))

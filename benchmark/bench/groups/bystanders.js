@@ -1,7 +1,7 @@
 'use strict'
 
-// What an entry costs a program that does not use it: each sample is a process that starts with `-r` and the entry, as it is published,
-// or without any (`host`), or with an empty package (`floor`). `ours` is /force.
+// What an entry costs a program that does not use it: each sample is a process that starts with `-r` and the entry, as
+// it is published, or without any (`host`), or with an empty package (`floor`). `ours` is /force.
 
 const path = require('path')
 const { flags, runNode } = require('../processes')
@@ -18,7 +18,10 @@ const ENTRIES = {
   again: 'atomics-waitasync/force'
 }
 
-/** Runs the program in a process of its own, where the entries are installed. Returns what it prints, and how long it took. */
+/**
+ * Runs the program in a process of its own, where the entries are installed. Returns what it prints, and how long it
+ * took.
+ */
 function start (entry, cwd, ...args) {
   const preload = entry === undefined ? [] : ['-r', entry]
   const begin = now()

@@ -30,9 +30,12 @@ function notifyEach (notify, array, count, stride) {
 
 /** The one atomic read and the answer, without which none of them can do. */
 const floor = {
-  notify: (array, index) => Atomics.load(array, index) === 0 ? 0 : 1,
-  wait: (array, index, value) => Atomics.load(array, index) === value ? 'ok' : 'not-equal',
-  waitAsync: (array, index, value) => ({ async: false, value: Atomics.load(array, index) === value ? 'ok' : 'not-equal' })
+  notify: (array, index) => (Atomics.load(array, index) === 0 ? 0 : 1),
+  wait: (array, index, value) => (Atomics.load(array, index) === value ? 'ok' : 'not-equal'),
+  waitAsync: (array, index, value) => ({
+    async: false,
+    value: Atomics.load(array, index) === value ? 'ok' : 'not-equal'
+  })
 }
 
 const IMMEDIATE = {
@@ -89,7 +92,8 @@ async function beside (size, rounds) {
   const array = new Int32Array(new SharedArrayBuffer(4))
   const others = new Int32Array(new SharedArrayBuffer(4 * size))
   const queues = {}
-  for (const variant of variants()) queues[variant] = { ...open(variant), loop: fresh(notifyNobody), loops: fresh(notifyEach) }
+  for (const variant of variants())
+    queues[variant] = { ...open(variant), loop: fresh(notifyNobody), loops: fresh(notifyEach) }
   return takeTurns(Object.keys(queues), rounds(9), async (variant) => {
     const { waitAsync, notify, loop, loops } = queues[variant]
     const promises = new Array(size).fill(null)

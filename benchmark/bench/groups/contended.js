@@ -1,7 +1,7 @@
 'use strict'
 
-// Two workers that take one lock in loops (race.js): how often, what processor time it costs, and how long the main thread waits that
-// wants the lock every millisecond.
+// Two workers that take one lock in loops (race.js): how often, what processor time it costs, and how long the main
+// thread waits that wants the lock every millisecond.
 
 const { now, quantile, sleep } = require('../sampling')
 const { available, open } = require('../locks')
@@ -26,8 +26,14 @@ async function run ({ rounds, quick }) {
   const usable = names.filter(name => name !== 'floor' && alone.failures[name] === undefined)
   const withMain = await teamsInTurn(usable, teamOf, rounds(5), async (team, name) => {
     const waits = []
-    const { throughput } = await team.race(quick ? 100 : 2000, (_, end) => demand(name, team.sab, end, team.work, waits))
-    return { 'lock-main-p99': quantile(waits, 0.99), 'lock-main-max': quantile(waits, 1), 'lock-main-workers': throughput }
+    const { throughput } = await team.race(quick ? 100 : 2000, (_, end) =>
+      demand(name, team.sab, end, team.work, waits)
+    )
+    return {
+      'lock-main-p99': quantile(waits, 0.99),
+      'lock-main-max': quantile(waits, 1),
+      'lock-main-workers': throughput
+    }
   })
   const failures = Object.assign(alone.failures, withMain.failures)
   const lost = {}

@@ -1,7 +1,8 @@
 'use strict'
 
-// How long main waits for a lock that two workers take in loops, with nothing to do inside and with so much that a newcomer hardly ever
-// finds it free; and what that costs the workers. Beside the article's mutex, over Node's own Atomics and over this package's.
+// How long main waits for a lock that two workers take in loops, with nothing to do inside and with so much that a
+// newcomer hardly ever finds it free; and what that costs the workers. Beside the article's mutex, over Node's own
+// Atomics and over this package's.
 
 const { quantile } = require('../sampling')
 const { available } = require('../locks')
@@ -20,7 +21,9 @@ async function run ({ rounds, quick }) {
     const teamOf = name => new Team('fairness', name, [undefined, undefined], steps)
     Object.assign(results, await exactTeamsInTurn(names, teamOf, rounds(3), async (team, name) => {
       const waits = []
-      const { throughput, cpu } = await team.race(seconds * 1e3, (_, end) => demand(name, team.sab, end, team.work, waits))
+      const { throughput, cpu } = await team.race(seconds * 1e3, (_, end) =>
+        demand(name, team.sab, end, team.work, waits)
+      )
       return {
         [`fair-${work}-p50`]: quantile(waits, 0.5),
         [`fair-${work}-p99`]: quantile(waits, 0.99),

@@ -1,6 +1,6 @@
 'use strict'
 
-// What Node's own waitAsync lacks, beside the figures of time-outs and of memory. A process for each sample.
+// What Node's own waitAsync lacks, beside the figures of timeouts and of memory. A process for each sample.
 
 const { now } = require('../sampling')
 const { flags, inProcesses, runNode } = require('../processes')
@@ -15,11 +15,12 @@ const figures = {
     const milliseconds = 300
     const program = `const begin = Date.now()
       process.on('exit', () => console.log(Date.now() - begin))
-      ${variant === 'host' ? 'Atomics' : `require(${JSON.stringify(PURE)})`}.waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${milliseconds})`
+      const { waitAsync } = ${variant === 'host' ? 'Atomics' : `require(${JSON.stringify(PURE)})`}
+      waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${milliseconds})`
     return Math.max(0, milliseconds - parseFloat(runNode([...flags(), '-e', program])))
   },
 
-  /** By how many milliseconds a time-out is early at most. */
+  /** By how many milliseconds a timeout is early at most. */
   async early (variant, quick) {
     const array = new Int32Array(new SharedArrayBuffer(4))
     const { waitAsync } = open(variant)

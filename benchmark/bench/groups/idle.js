@@ -1,7 +1,7 @@
 'use strict'
 
-// What twenty threads cost that are blocked and not woken: processor time, milliseconds for each second, and how often the system has a
-// thread of the process run, the service's too. A process for each sample.
+// What twenty threads cost that are blocked and not woken: processor time, milliseconds for each second, and how often
+// the system has a thread of the process run, the service's too. A process for each sample.
 
 const { inProcesses } = require('../processes')
 const { now, sleep, timesSlept } = require('../sampling')

@@ -11,7 +11,9 @@ const ONLY_AWAIT = ['article', 'async-mutex', 'web-locks']
 
 /** What is timed: each loop is called with what `open` gives. */
 const loops = {
-  token: function ({ lock }, count) { for (let n = 0; n < count; n++) lock.lock().unlock() },
+  token: function ({ lock }, count) {
+    for (let n = 0; n < count; n++) lock.lock().unlock()
+  },
   instance: function ({ lock }, count) {
     for (let n = 0; n < count; n++) {
       lock.lock()
@@ -25,22 +27,30 @@ const loops = {
     }
   },
   // A free one is had: there is nothing else to look for.
-  tryToken: function ({ lock }, count) { for (let n = 0; n < count; n++) lock.tryLock().unlock() },
+  tryToken: function ({ lock }, count) {
+    for (let n = 0; n < count; n++) lock.tryLock().unlock()
+  },
   tryInstance: function ({ lock }, count) {
     for (let n = 0; n < count; n++) {
       lock.tryLock()
       lock.unlock()
     }
   },
-  awaitToken: async function ({ lock }, count) { for (let n = 0; n < count; n++) (await lock.lockAsync()).unlock() },
+  awaitToken: async function ({ lock }, count) {
+    for (let n = 0; n < count; n++) (await lock.lockAsync()).unlock()
+  },
   awaitInstance: async function ({ lock }, count) {
     for (let n = 0; n < count; n++) {
       await lock.lockAsync()
       lock.unlock()
     }
   },
-  execute: async function ({ execute }, count, callback) { for (let n = 0; n < count; n++) await execute(callback) },
-  executeLocked: async function ({ lock }, count, callback) { for (let n = 0; n < count; n++) await lock.executeLocked(callback) }
+  execute: async function ({ execute }, count, callback) {
+    for (let n = 0; n < count; n++) await execute(callback)
+  },
+  executeLocked: async function ({ lock }, count, callback) {
+    for (let n = 0; n < count; n++) await lock.executeLocked(callback)
+  }
 }
 
 const isOurs = name => name === 'ours' || name === 'again'
@@ -65,7 +75,11 @@ async function run ({ rounds, entry }) {
     ? ['host', 'ours', 'again', 'floor', 'article', 'async-mutex', 'multithreading', 'worker-mutex', 'web-locks']
     // What is installed would reach the others, too.
     : ['host', 'ours', 'again', 'floor'])
-  const member = new Member('lock', 'uncontended', { entry, names: names.filter(name => !ONLY_AWAIT.includes(name)), rounds: rounds(300) })
+  const member = new Member('lock', 'uncontended', {
+    entry,
+    names: names.filter((name) => !ONLY_AWAIT.includes(name)),
+    rounds: rounds(300)
+  })
   const blocking = await member.ask()
   await member.end()
 
@@ -73,10 +87,33 @@ async function run ({ rounds, entry }) {
   const locks = await openAll(names, entry)
   // Beside the article's class only.
   const few = names.filter(name => isOurs(name) || name === 'host')
-  return Object.assign(blocking,
-    await sample(`execute-${entry}`, names, locks, (_, { lock }) => lock ? loops.executeLocked : loops.execute, 500, rounds(100)),
-    await sample(`try-lock-${entry}`, few, locks, name => isOurs(name) ? loops.tryToken : loops.tryInstance, 1e4, rounds(200)),
-    await sample(`lock-async-${entry}`, few, locks, name => isOurs(name) ? loops.awaitToken : loops.awaitInstance, 2000, rounds(200)))
+  return Object.assign(
+    blocking,
+    await sample(
+      `execute-${entry}`,
+      names,
+      locks,
+      (_, { lock }) => (lock ? loops.executeLocked : loops.execute),
+      500,
+      rounds(100)
+    ),
+    await sample(
+      `try-lock-${entry}`,
+      few,
+      locks,
+      (name) => (isOurs(name) ? loops.tryToken : loops.tryInstance),
+      1e4,
+      rounds(200)
+    ),
+    await sample(
+      `lock-async-${entry}`,
+      few,
+      locks,
+      (name) => (isOurs(name) ? loops.awaitToken : loops.awaitInstance),
+      2000,
+      rounds(200)
+    )
+  )
 }
 
 const threads = {

@@ -1,7 +1,7 @@
 'use strict'
 
-// Resident memory: of waits and of requests for a named lock that are pending, and of waits that are over. A process for each sample, for
-// what one leaves behind would be in the next.
+// Resident memory: of waits and of requests for a named lock that are pending, and of waits that are over. A process
+// for each sample, for what one leaves behind would be in the next.
 
 const { resident } = require('../sampling')
 const { inProcesses } = require('../processes')
@@ -28,7 +28,7 @@ const waits = (variant, timeout, quick) => {
   return pending(1000, quick ? 2e4 : 5e5, () => waitAsync(array, 0, 0, timeout).value)
 }
 
-/** What a wait leaves that was notified before its time-out. */
+/** What a wait leaves that was notified before its timeout. */
 async function left (variant, size) {
   const { notify, waitAsync } = open(variant)
   const array = new Int32Array(new SharedArrayBuffer(4))
@@ -59,6 +59,12 @@ const figures = {
 }
 
 module.exports = {
-  run: kit => inProcesses(kit, 3, { memory: variants('floor'), 'memory-timed': variants(), 'memory-left': variants(), 'named-memory': named.variants() }),
+  run: (kit) =>
+    inProcesses(kit, 3, {
+      memory: variants('floor'),
+      'memory-timed': variants(),
+      'memory-left': variants(),
+      'named-memory': named.variants()
+    }),
   sample: async (figure, variant, { quick }) => ({ [figure]: await figures[figure](variant, quick) })
 }

@@ -1,6 +1,7 @@
 'use strict'
 
-// Messages from thread to thread: by a Queue, by `postMessage` with as many on the way (host), and by the channel of multithreading.
+// Messages from thread to thread: by a Queue, by `postMessage` with as many on the way (host), and by the channel of
+// multithreading.
 
 const { MessageChannel } = require('worker_threads')
 const { now, takeTurns } = require('../sampling')
@@ -191,11 +192,21 @@ async function run ({ rounds, quick }) {
   for (const figure of Object.keys(STREAMS)) {
     const stream = STREAMS[figure]
     const names = ['host', 'ours', 'again'].concat(available(stream.peers || []))
-    Object.assign(results, await takeTurns(names, rounds(9), async variant => ({ [figure]: await rate(members, variant, stream, quick ? 2000 : MESSAGES) })))
+    Object.assign(
+      results,
+      await takeTurns(names, rounds(9), async (variant) => ({
+        [figure]: await rate(members, variant, stream, quick ? 2000 : MESSAGES)
+      }))
+    )
   }
   const places = cores()
   if (places !== undefined && places.length > 1) await Promise.all([0, 1].map(n => members[n].ask({ core: places[n] })))
-  Object.assign(results, await takeTurns(['host', 'ours', 'again'], rounds(15), async variant => ({ 'message-trip': await trip(members, variant, quick ? 100 : TRIPS) })))
+  Object.assign(
+    results,
+    await takeTurns(['host', 'ours', 'again'], rounds(15), async (variant) => ({
+      'message-trip': await trip(members, variant, quick ? 100 : TRIPS)
+    }))
+  )
   await Promise.all(members.map(member => member.end()))
   return results
 }
@@ -207,7 +218,11 @@ async function rate ([consumer, ...others], variant, { value, put, take, format,
   const tos = links.map(([, to]) => to)
   await consumer.ask({ role: 'taker', task, ends: tos }, transferOf(variant, tos))
   const senders = others.slice(0, producers)
-  await Promise.all(senders.map((member, n) => member.ask({ role: 'putter', task, ends: links[n][0] }, transferOf(variant, [links[n][0]]))))
+  await Promise.all(
+    senders.map((member, n) =>
+      member.ask({ role: 'putter', task, ends: links[n][0] }, transferOf(variant, [links[n][0]]))
+    )
+  )
   const begin = now()
   await Promise.all([consumer.ask({ count }), ...senders.map(member => member.ask({ count: count / producers }))])
   return count / (now() - begin) * 1e6
@@ -216,7 +231,9 @@ async function rate ([consumer, ...others], variant, { value, put, take, format,
 /** Microseconds from one thread to another and back. */
 async function trip (members, variant, count) {
   const { Queue } = require('../../../pure')
-  const ends = isOurs(variant) ? [1, 2].map(() => Queue.create({ capacity: 1, messageSize: 8 })) : (await link(variant, 1))[0]
+  const ends = isOurs(variant)
+    ? [1, 2].map(() => Queue.create({ capacity: 1, messageSize: 8 }))
+    : (await link(variant, 1))[0]
   await Promise.all(members.slice(0, 2).map((member, n) => {
     const mine = isPort(variant) ? [n === 0 ? ends[0] : undefined, n === 1 ? ends[1] : undefined] : ends
     return member.ask({ role: 'player', task: { variant, first: n === 0 }, ends: mine }, transferOf(variant, [ends[n]]))

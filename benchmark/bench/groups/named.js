@@ -1,7 +1,7 @@
 'use strict'
 
-// Named locks beside Node's own Web Locks: a request that finds its name free, pending requests for one name and for many, and workers
-// that request one name in loops (race.js).
+// Named locks beside Node's own Web Locks: a request that finds its name free, pending requests for one name and for
+// many, and workers that request one name in loops (race.js).
 
 const { now, takeTurns, timeCalls } = require('../sampling')
 const { Team, calibrate, teamsInTurn, threads } = require('../race')
@@ -13,7 +13,10 @@ const open = (variant) => variant === 'host' ? HOST : require('../../../pure').l
 const LOCKS = { host: 'web-locks', ours: 'named', again: 'named' }
 const variants = () => (HOST === undefined ? [] : ['host']).concat('ours', 'again')
 
-/** Requests that are pending at once. Of as many names Node's own takes minutes, since it looks through all of them each time. */
+/**
+ * Requests that are pending at once. Of as many names Node's own takes minutes, since it looks through all of them each
+ * time.
+ */
 const PENDING = 10000
 const NAMES = 300
 const MOST_NAMES = 10000
@@ -24,8 +27,9 @@ async function uncontended (locks, count) {
 }
 
 /**
- * Each name is held, and then awaited by as many as there are requests for each. Nanoseconds for each request, from first to last. All
- * callbacks give a promise: where many of them return at once, Node's own grants none of the rest any more.
+ * Each name is held, and then awaited by as many as there are requests for each. Nanoseconds for each request, from
+ * first to last. All callbacks give a promise: where many of them return at once, Node's own grants none of the rest
+ * any more.
  */
 async function pending (locks, names, requests) {
   let release
@@ -51,7 +55,9 @@ async function run ({ rounds, quick }) {
     'named-pending': await pending(open(name), 1, size),
     'named-names': await pending(open(name), few, 1)
   }))
-  const many = await takeTurns(['ours', 'again'], rounds(5), async (name) => ({ 'named-many-names': await pending(open(name), most, 1) }))
+  const many = await takeTurns(['ours', 'again'], rounds(5), async (name) => ({
+    'named-many-names': await pending(open(name), most, 1)
+  }))
   return Object.assign(free, lines, many, await inWorkers(names, rounds, quick))
 }
 

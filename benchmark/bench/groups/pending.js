@@ -1,7 +1,7 @@
 'use strict'
 
-// What claims cost that wait for long, for a name or for a lock in memory: how often the system has a thread of the process run, and the
-// processor time. A process for each sample.
+// What claims cost that wait for long, for a name or for a lock in memory: how often the system has a thread of the
+// process run, and the processor time. A process for each sample.
 
 const { inProcesses } = require('../processes')
 const { now, sleep, timesSlept } = require('../sampling')

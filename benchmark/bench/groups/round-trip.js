@@ -1,13 +1,15 @@
 'use strict'
 
-// Two threads that hand a word to each other: from one thread to the other and back. Where `taskset` is, the threads are tied to
-// two cores, or both to the same; otherwise they are where the system puts them.
+// Two threads that hand a word to each other: from one thread to the other and back. Where `taskset` is, the threads
+// are tied to two cores, or both to the same; otherwise they are where the system puts them.
 
 const { fresh, now, takeTurns } = require('../sampling')
 const { open, variants } = require('../queues')
 const { Member, cores, tie } = require('../team')
 
-/** Plays until `end`, then tells the other that it is over. Gives how many round trips there were, if it is the first. */
+/**
+ * Plays until `end`, then tells the other that it is over. Gives how many round trips there were, if it is the first.
+ */
 function play (wait, notify, now, array, me, milliseconds) {
   const other = 1 - me
   let trips = 0
@@ -57,7 +59,9 @@ const spinning = { wait () {}, notify () {} }
 
 const queueOf = variant => variant === 'floor' ? spinning : open(variant)
 
-/** Samples so short that most are over before the system gives a core to another process; the others are taken again. */
+/**
+ * Samples so short that most are over before the system gives a core to another process; the others are taken again.
+ */
 const SHORT = { warmUp: 5, gc: false, tries: 6 }
 
 async function run ({ rounds }) {
@@ -126,7 +130,9 @@ const threads = {
       const { wait, notify, waitAsync, loop, awaitingLoop } = players[variant] ||
         (players[variant] = { ...queueOf(variant), loop: fresh(play), awaitingLoop: fresh(playAwaiting) })
       const begin = now()
-      const trips = await (awaiting ? awaitingLoop(waitAsync, notify, now, array, me, milliseconds) : loop(wait, notify, now, array, me, milliseconds))
+      const trips = await (awaiting
+        ? awaitingLoop(waitAsync, notify, now, array, me, milliseconds)
+        : loop(wait, notify, now, array, me, milliseconds))
       return (now() - begin) / trips / 1e3
     }
   }

@@ -1,6 +1,7 @@
 'use strict'
 
-// Threads that share nothing, each with waits at a location of its own: what eight of them achieve together, against one alone.
+// Threads that share nothing, each with waits at a location of its own: what eight of them achieve together, against
+// one alone.
 
 const { now, takeTurns } = require('../sampling')
 const { open, variants } = require('../queues')

@@ -1,7 +1,8 @@
 'use strict'
 
-// The time to load the package, as it is published, in a process that has just started, and to take and release a lock. The floor is an empty
-// package, and for locks what they cannot do without: Node's worker_threads and the native library.
+// The time to load the package, as it is published, in a process that has just started, and to take and release a lock.
+// The floor is an empty package, and for locks what they cannot do without: Node's worker_threads and the native
+// library.
 
 const path = require('path')
 const { packageName, target } = require('../../../lib/agent/target')
@@ -30,7 +31,8 @@ function sample (figure, variant, { installed }) {
 module.exports = {
   run (kit) {
     const variants = {}
-    for (const figure of Object.keys(REQUESTS)) variants[figure] = figure === 'require-parts' ? ['ours'] : ['ours', 'again', 'floor']
+    for (const figure of Object.keys(REQUESTS))
+      variants[figure] = figure === 'require-parts' ? ['ours'] : ['ours', 'again', 'floor']
     return inProcesses(kit, 21, variants, flags())
   },
   sample

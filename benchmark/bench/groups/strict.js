@@ -1,7 +1,7 @@
 'use strict'
 
-// Many workers in loops on one lock that grants claims in their order: a `RwLock` taken exclusively, and a name. The processor time of each
-// operation, without and with a time-out, which spares the search for deadlocks.
+// Many workers in loops on one lock that grants claims in their order: a `RwLock` taken exclusively, and a name. The
+// processor time of each operation, without and with a timeout, which spares the search for deadlocks.
 
 const { sleep, takeTurns } = require('../sampling')
 const { Member } = require('../team')
@@ -17,7 +17,12 @@ async function run ({ rounds, quick }) {
     const members = Array.from({ length: count }, () => new Member('strict', 'loop', { words }))
     for (const kind of ['rw', 'named']) {
       Object.assign(results, await takeTurns(NAMES, rounds(5), async (name) => {
-        const micros = await race(members, words, { kind, timeout: name === 'floor' ? TIMEOUT : undefined }, quick ? 50 : 1000)
+        const micros = await race(
+          members,
+          words,
+          { kind, timeout: name === 'floor' ? TIMEOUT : undefined },
+          quick ? 50 : 1000
+        )
         return { [`strict-${kind}-${count}`]: micros }
       }, { warmUp: 1, gc: false }))
     }

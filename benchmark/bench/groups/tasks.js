@@ -1,7 +1,7 @@
 'use strict'
 
-// Tasks of one thread that want one lock: 10 000 at once, each with a callback that gives a promise. Beside async-mutex, which knows of one
-// thread only; the floor is a chain of promises.
+// Tasks of one thread that want one lock: 10 000 at once, each with a callback that gives a promise. Beside
+// async-mutex, which knows of one thread only; the floor is a chain of promises.
 
 const { now, takeTurns } = require('../sampling')
 const { BYTES, available, open } = require('../locks')
@@ -32,7 +32,10 @@ async function run ({ rounds, quick }) {
     const names = available(['async-mutex', 'ours', 'again']).concat('floor')
     const opened = {}
     for (const name of names) {
-      opened[name] = name === 'floor' ? chain() : await open(name === 'async-mutex' ? name : ours, { sab: new SharedArrayBuffer(BYTES) })
+      opened[name] =
+        name === 'floor'
+          ? chain()
+          : await open(name === 'async-mutex' ? name : ours, { sab: new SharedArrayBuffer(BYTES) })
     }
     return takeTurns(names, rounds(30), async name => ({ [figure]: await crowd(opened[name], tasks) }), { warmUp: 3 })
   }

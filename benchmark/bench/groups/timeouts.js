@@ -1,16 +1,19 @@
 'use strict'
 
-// Waits with a time-out: what registering one costs, and how late the last of very many is told.
+// Waits with a timeout: what registering one costs, and how late the last of very many is told.
 
 const { fresh, median, now, takeTurns } = require('../sampling')
 const { open, variants } = require('../queues')
 
 const SIZE = 1e5
-/** Milliseconds: the first time-out, and the span in which they lie. */
+/** Milliseconds: the first timeout, and the span in which they lie. */
 const FIRST = 500
 const SPAN = 100
 
-/** Waits whose lateness is looked at one by one; milliseconds to the first, and between them, of which not all are whole. */
+/**
+ * Waits whose lateness is looked at one by one; milliseconds to the first, and between them, of which not all are
+ * whole.
+ */
 const FEW = 400
 const EARLIEST = 20
 const APART = 1.3
@@ -31,7 +34,7 @@ async function run ({ rounds, quick }) {
     register(waitAsync, array, promises, FIRST, SPAN / size)
     const registered = now()
     await Promise.all(promises)
-    // The last that was registered has the longest time-out.
+    // The last that was registered has the longest timeout.
     const late = now() - (registered + (FIRST + SPAN) * 1e6)
     promises.fill(null)
     return { 'register-timed': (registered - begin) / size, late: Math.max(0, late / 1e6) }

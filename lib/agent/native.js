@@ -1,0 +1,102 @@
+'use strict'
+
+/**
+ * The native half of this thread's agent: the registers, the operations on them, and the functions that it calls.
+ *
+ * Only `this-agent.js` and what that requires may require this file: it starts the thread's agent, of which all copies
+ * of the package make one. So these modules have the registers as constants. To read them from an object would cost a
+ * sixth of a lock.
+ */
+
+const { LEAVES_EXCEPTIONS, SHARES_END_SIGNAL } = require('../util/quirks')
+const { ArrayBuffer, BigInt64Array, Float64Array, Int32Array } = require('../util/intrinsics')
+const { threadId, threadName } = require('../util/worker-threads')
+const { inRootContext, load } = require('./binding')
+const { createCounters } = require('./counters')
+const shielded = require('./operations')
+const { ADDRESS, AMOUNT, EXPECTED, FLOATS, KIND, LIMIT, NEWS, TIMEOUT, WIDE, WORDS } = require('./registers')
+const { stallAfter, startProfile } = require('./settings')
+
+/** How many settlements native code delivers at once. */
+const BATCH = 4096
+
+/**
+ * How an event loop learns of its thread's end. Native code has the same numbers (`EndSignal`). Bun has functions with
+ * libuv's names, but not its event loop.
+ */
+const [UNKNOWN, SHARED, OWN] = [0, 1, 2]
+const endSignal = process.versions.bun !== undefined ? UNKNOWN : SHARES_END_SIGNAL ? SHARED : OWN
+
+const binding = load()
+const buffer = new ArrayBuffer(4 * (WORDS + BATCH))
+const floats = new Float64Array(buffer, 0, FLOATS)
+const words = new Int32Array(buffer)
+const expected = BigInt64Array !== undefined ? new BigInt64Array(buffer, 4 * EXPECTED, 1) : null
+const started = binding.start(buffer, deliver, tick, threadId, threadName, endSignal)
+
+const native = {
+  binding,
+  counters: createCounters(binding),
+  floats,
+  operations: LEAVES_EXCEPTIONS ? shielded(started, words) : started,
+  words,
+  inRootContext,
+  /** After how many milliseconds a wait is reported; 0: never. */
+  stallAfter: stallAfter(binding),
+  /** Whether waits are recorded. */
+  profiles: startProfile(binding),
+  /** Whether an install leaves this thread's Workers to the host's queue. */
+  besideHost: false,
+  /** Settles a batch: see `slots.js`. */
+  settle: undefined,
+  /** Called when a named lock was stolen from this thread. */
+  onSteal: undefined,
+  /** Called when this thread is to publish reports of stalls. */
+  onReports: undefined,
+  /** Called between two slices of a blocking wait. */
+  onTick: undefined,
+  writeRequest,
+  writeWait
+}
+
+/** Settles a batch of promises, or asks for news: of stolen names, and of reports that this thread is to publish. */
+function deliver (count) {
+  if (count !== NEWS) {
+    native.settle(count)
+    return
+  }
+  if (native.onSteal !== undefined) native.onSteal()
+  if (native.onReports !== undefined) native.onReports()
+}
+
+/**
+ * Runs between two slices of a blocking wait. It also runs before the first slice of `waitGivingBack`. The engine can
+ * interrupt the thread here, as wherever a function is called.
+ */
+function tick () {
+  try {
+    if (native.onTick !== undefined) native.onTick()
+  } catch (_) {
+    // No stack is left for a report, or nothing that could receive it. The wait must not end for that.
+  }
+}
+
+/** Writes the operands of a wait. The expected value has 64 bits if it is `wide`. */
+function writeWait (address, timeout, wide, value) {
+  floats[ADDRESS] = address
+  floats[TIMEOUT] = timeout
+  words[WIDE] = wide ? 1 : 0
+  if (wide) expected[0] = value
+  else words[EXPECTED] = value
+}
+
+/** Writes the operands of a claim. */
+function writeRequest (word, kind, amount, timeout) {
+  floats[ADDRESS] = word.address
+  floats[TIMEOUT] = timeout
+  words[KIND] = kind
+  words[AMOUNT] = amount
+  words[LIMIT] = word.limit
+}
+
+module.exports = native

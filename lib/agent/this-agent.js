@@ -1,0 +1,118 @@
+'use strict'
+
+/**
+ * The agent of this thread: the JavaScript half of its wait queue. It also keeps the event loop alive while waits are
+ * pending. `agent.js` requires this file when a thread first uses the queue.
+ */
+
+const { createMap } = require('../util/intrinsics')
+const { assertKilobytes } = require('../util/stack')
+const blocking = require('./blocking')
+const native = require('./native')
+const { ADDRESS, ANSWER, COUNT } = require('./registers')
+const watchLoop = require('./runs-dry')
+const { armDumps } = require('./settings')
+const slots = require('./slots')
+
+const { binding, counters, floats, operations, words } = native
+
+/**
+ * Kilobytes of stack that an operation needs. V8 needs 40 to compile a function, and compiles none with less; an
+ * operation of the package takes few.
+ */
+const ENOUGH = 64
+/** Additional kilobytes to ask for. So an operation that asks again further down is not refused. */
+const SPARE = 8
+
+/** The lowest address in the stack at which enough was left. */
+let lowest = Infinity
+
+/** The Steps of each promise. */
+const stepsOf = createMap()
+
+/** Throws a stack overflow unless enough stack for an operation is left. */
+function assertStack () {
+  operations.depth()
+  const here = floats[ADDRESS]
+  if (here >= lowest) return
+  assertKilobytes(ENOUGH + SPARE)
+  lowest = here - 1024 * SPARE
+}
+
+function notify (address, count) {
+  floats[ADDRESS] = address
+  floats[COUNT] = count
+  operations.notify()
+  return words[ANSWER] >>> 0
+}
+
+/** Notifies, but makes no native call if no waiter is counted: `mayBeWaiting`. */
+function notifyWaiting (address, count) {
+  return mayBeWaiting(address / 4) ? notify(address, count) : 0
+}
+
+/**
+ * Whether a word, an address divided by four, may have waiters. "No" is only certain for a caller that has changed the
+ * word and passed a fence since.
+ */
+function mayBeWaiting (word) {
+  return counters.read(counters.ofWord(word)) !== 0
+}
+
+function waiterCount (address) {
+  floats[ADDRESS] = address
+  operations.waiterCount()
+  return words[ANSWER]
+}
+
+/**
+ * Returns the `threadId` of a thread that holds a word; null if none. Only holds by means of this package are known.
+ */
+function holderOf (address) {
+  floats[ADDRESS] = address
+  const holder = binding.holder()
+  return typeof holder === 'number' ? holder : null
+}
+
+/** Lets `ref` and `unref` find the Steps of a promise, until `forgetSteps`: between two of them it has no slot. */
+function rememberSteps (promise, steps) {
+  steps.promise = promise
+  stepsOf.set(promise, steps)
+}
+
+function forgetSteps (steps) {
+  if (steps.promise !== undefined) stepsOf.delete(steps.promise)
+}
+
+/** Lets a pending promise keep the event loop alive, or not. False if it is not pending in this thread. */
+function setRefed (promise, refed) {
+  const steps = stepsOf.get(promise)
+  return steps !== undefined ? steps.setRefed(refed) : slots.setPromiseRefed(promise, refed)
+}
+
+/**
+ * Makes Deno's event loop turn every 20 milliseconds: it may lose a wake-up. Seen in 2.9, with calls of threadsafe
+ * functions: the loop looks for calls, then says that it wants to be woken, and a call between the two is only found in
+ * its next turn.
+ */
+if (process.versions.deno !== undefined) setInterval(() => {}, 20).unref()
+armDumps(binding)
+watchLoop()
+
+module.exports = {
+  native,
+  assertStack,
+  addressOf: binding.addressOf,
+  notify,
+  notifyWaiting,
+  mayBeWaiting,
+  waiterCount,
+  holderOf,
+  setRefed,
+  rememberSteps,
+  forgetSteps,
+  ...blocking,
+  ...slots,
+  /** The robust list, once this thread has made its first lock: see locks/hold/robust-list.js. */
+  robustList: undefined
+}
