@@ -248,7 +248,6 @@ function adoptAcquired (count) {
   }
 }
 
-/** Returns the slot of a pending promise; undefined if there is none. */
 function slotOf (promise) {
   if (slots === null) {
     slots = createMap()
@@ -266,7 +265,7 @@ function remember (promise, { slot }) {
   if (slots !== null) slots.set(promise, slot)
 }
 
-/** Lets a pending promise keep the event loop alive, or not. False if it has no slot. */
+/** False if the promise has no slot. */
 function setPromiseRefed (promise, refed) {
   const slot = slotOf(promise)
   if (slot === undefined) return false
@@ -275,14 +274,12 @@ function setPromiseRefed (promise, refed) {
   return true
 }
 
-/** Lets a slot's wait keep the event loop alive, or not. */
 function setSlotRefed (slot, refed) {
   words[SLOT] = slot
   if (refed) operations.ref()
   else operations.unref()
 }
 
-/** Whether `test` is true of a pending waiter. */
 function someWaiter (test) {
   for (let slot = 0; pending > 0 && slot < chunks.length * CHUNK; slot++) {
     if (fieldOf(slot, RESOLVE) === WAITER && test(fieldOf(slot, KEPT))) return true

@@ -42,6 +42,9 @@ exports.tell = function tell (binding) {
   state.started.forEach((threadId) => binding.workerStarts(threadId))
 }
 
+/** Warns of a worker that an install does not reach. */
+exports.warn = (text) => process.emitWarning(text, { code: 'ATOMICS_WAITASYNC_WORKER' })
+
 function whenEnded (worker, callback) {
   const handle = getOwnPropertySymbols(worker).map((symbol) => worker[symbol]).find(isHandle)
   if (handle === undefined) {
@@ -55,5 +58,4 @@ function whenEnded (worker, callback) {
   }
 }
 
-/** Whether it is the native half of a Worker. */
 const isHandle = (value) => typeof value === 'object' && value !== null && typeof value.onexit === 'function'

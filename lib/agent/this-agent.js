@@ -84,7 +84,6 @@ function forgetSteps (steps) {
   if (steps.promise !== undefined) stepsOf.delete(steps.promise)
 }
 
-/** Lets a pending promise keep the event loop alive, or not. False if it is not pending in this thread. */
 function setRefed (promise, refed) {
   const steps = stepsOf.get(promise)
   return steps !== undefined ? steps.setRefed(refed) : slots.setPromiseRefed(promise, refed)

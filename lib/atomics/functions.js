@@ -51,53 +51,57 @@ function agentCanSuspend (wait) {
  *   memory hold the event loop
  */
 function createAtomics (realm) {
-  const { Promise, RangeError, TypeError } = realm
-  const { load } = realm.Atomics
-  const host = realm.host
-  const hostNotify = host.notify || host.wake
-  const queue = agent()
-  const { mayBeWaiting } = queue
-  let canSuspend
-  // Made at its first use, since few programs need it.
-  let signals
+  const { host } = realm
+  const exported = mark(createWaitAsync(realm, true), 'addon', host)
+  return {
+    wait: mark(createWait(realm), 'addon', host),
+    notify: mark(createNotify(realm), 'addon', host),
+    waitAsync: mark(createWaitAsync(realm, false), 'addon', host, { exported })
+  }
+}
 
-  // One executor for all promises, so that making one makes no closure.
-  let resolve
-  const executor = (resolveFunction) => { resolve = resolveFunction }
-
+/**
+ * Whether the host waits on this view, which is not plain. The host carries out all steps of the specification, also
+ * those that were done here.
+ */
+function isHosts (view, { TypeError, host }) {
+  if (!view.shared) throw new TypeError('typedArray must be on a SharedArrayBuffer, not on an ArrayBuffer')
   // WebAssembly does not know a polyfill.
-  const hostWaitAsync = NO_WAIT_ASYNC ? undefined : host.waitAsync
+  return !NO_WAIT_ASYNC && host.waitAsync !== undefined
+}
 
-  /**
-   * Whether the host waits on this view, which is not plain. The host carries out all steps of the specification, also
-   * those that were done here.
-   */
-  function isHosts (view) {
-    if (!view.shared) throw new TypeError('typedArray must be on a SharedArrayBuffer, not on an ArrayBuffer')
-    return hostWaitAsync !== undefined
-  }
+/**
+ * Whether the word is known to hold another value. For a "yes", one atomic read is as good as one in the critical
+ * section, and makes no native call.
+ */
+function differs (view, load, typedArray, i, v) {
+  return (!view.wide || !NARROW_ATOMICS) && load(typedArray, i) !== v
+}
 
-  /**
-   * Whether the word is known to hold another value. For a "yes", one atomic read is as good as one in the critical
-   * section, and makes no native call.
-   */
-  function differs (view, typedArray, i, v) {
-    return (!view.wide || !NARROW_ATOMICS) && load(typedArray, i) !== v
-  }
-
-  const functions = {
+function createWait (realm) {
+  const { Atomics: { load }, TypeError, host } = realm
+  const queue = agent()
+  let canSuspend
+  return {
     wait (typedArray, index, value, timeout) {
       const view = viewOf(typedArray, realm)
-      if (!view.plain && isHosts(view)) return host.wait(typedArray, index, value, timeout)
+      if (!view.plain && isHosts(view, realm)) return host.wait(typedArray, index, value, timeout)
       const i = validateIndex(view, index, realm)
       const v = view.wide ? ToBigInt64(value) : value | 0
       const t = ToTimeout(timeout)
       if (canSuspend === undefined) canSuspend = agentCanSuspend(host.wait)
       if (!canSuspend) throw new TypeError('Atomics.wait cannot be called in this thread')
-      if (differs(view, typedArray, i, v)) return 'not-equal'
+      if (differs(view, load, typedArray, i, v)) return 'not-equal'
       return queue.wait(view.address + i * size(view), view.wide, v, t)
-    },
+    }
+  }.wait
+}
 
+function createNotify (realm) {
+  const hostNotify = realm.host.notify || realm.host.wake
+  const queue = agent()
+  const { mayBeWaiting } = queue
+  return {
     notify (typedArray, index, count) {
       const view = viewOf(typedArray, realm)
       const i = validateIndex(view, index, realm)
@@ -121,13 +125,21 @@ function createAtomics (realm) {
       // The host's notify has passed a fence before it looked at its own queue, or it would lose wake-ups itself.
       return looks && woken < c && mayBeWaiting(word) ? woken + queue.notify(address, c - woken) : woken
     }
-  }
+  }.notify
+}
 
-  /**
-   * Makes `waitAsync`; the exported one takes options. They are read after all that the specification
-   * says of the other arguments.
-   */
-  const createWaitAsync = (isExported) => ({
+/** Makes `waitAsync`; the exported one takes options. */
+function createWaitAsync (realm, isExported) {
+  const { Atomics: { load }, Promise, RangeError, host } = realm
+  const hostWaitAsync = host.waitAsync
+  const queue = agent()
+  // Made at its first use, since few programs need it.
+  let signals
+  // One executor for all promises, so that making one makes no closure.
+  let resolve
+  const executor = (resolveFunction) => { resolve = resolveFunction }
+
+  return {
     // The default value keeps `options` out of the function's `length`.
     waitAsync (typedArray, index, value, timeout, options = undefined) {
       const view = viewOf(typedArray, realm)
@@ -136,7 +148,7 @@ function createAtomics (realm) {
         assertStackToLoad()
         signals = require('./signals')
       }
-      if (!view.plain && isHosts(view)) {
+      if (!view.plain && isHosts(view, realm)) {
         if (hasOptions) {
           const why = 'waits on a WebAssembly memory are: only on others do ' + OWN_QUEUE + ' take one'
           signals.refuseSignal(options, why)
@@ -147,8 +159,9 @@ function createAtomics (realm) {
       const i = validateIndex(view, index, realm)
       const v = view.wide ? ToBigInt64(value) : value | 0
       const t = ToTimeout(timeout)
+      // Options are read after all that the specification says of the other arguments.
       const signal = hasOptions ? signals.signalOf(options) : undefined
-      if (differs(view, typedArray, i, v)) return { async: false, value: 'not-equal' }
+      if (differs(view, load, typedArray, i, v)) return { async: false, value: 'not-equal' }
       const address = view.address + i * size(view)
       if (signal !== undefined && t !== 0) return signals.waitWithSignal(typedArray, address, view.wide, v, t, signal)
       resolve = undefined
@@ -161,14 +174,7 @@ function createAtomics (realm) {
       resolve = undefined
       return result === undefined ? pending : { async: false, value: result }
     }
-  }.waitAsync)
-
-  const exported = mark(createWaitAsync(true), 'addon', host)
-  return {
-    wait: mark(functions.wait, 'addon', host),
-    notify: mark(functions.notify, 'addon', host),
-    waitAsync: mark(createWaitAsync(false), 'addon', host, { exported })
-  }
+  }.waitAsync
 }
 
 /**

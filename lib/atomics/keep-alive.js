@@ -33,8 +33,7 @@ const { apply, getPrototypeOf } = Reflect
 /** The `then` of the host's promises. The global Promise may be a library's. */
 const { then } = getPrototypeOf((async () => {})())
 
-const ignore = () => {}
-const hold = () => setInterval(ignore, LONGEST)
+const hold = () => setInterval(() => {}, LONGEST)
 
 /**
  * The timer by which each promise holds the loop; otherwise null. Weak: a wait that is unref'd and never
@@ -56,7 +55,7 @@ function track (result, refed) {
   return result
 }
 
-/** Lets a pending wait hold the event loop, or not. False if the promise is not in `pending`. */
+/** False if the promise is not in `pending`. */
 function setRefed (promise, refed) {
   const timer = pending.get(promise)
   if (timer === undefined) return false
@@ -75,27 +74,25 @@ function setRefed (promise, refed) {
  */
 function createKeepAlive (realm) {
   const { host } = realm
-  const hostWaitAsync = host.waitAsync
-  const create = (isExported) => ({
-    // The parameters without a default value are its `length`.
-    waitAsync (typedArray, index, value, timeout, options = undefined) {
-      if (isExported && options !== undefined) refuseSignal(options)
-      const result = apply(hostWaitAsync, this, arguments)
-      return result.async ? track(result, isExported || !isWebAssemblyMemory(viewedArrayBuffer(typedArray))) : result
-    }
-  }.waitAsync)
-  const exported = mark(create(true), 'host', host, { setRefed })
-  return { wait: host.wait, notify: host.notify, waitAsync: mark(create(false), 'host', host, { exported, setRefed }) }
+  const holding = (isExported) => wrap(host, isExported, (result, typedArray) => (
+    result.async ? track(result, isExported || !isWebAssemblyMemory(viewedArrayBuffer(typedArray))) : result))
+  const exported = mark(holding(true), 'host', host, { setRefed })
+  return { wait: host.wait, notify: host.notify, waitAsync: mark(holding(false), 'host', host, { exported, setRefed }) }
 }
 
 /** Wraps the host's `waitAsync` for export. */
-function exportHost (host) {
-  return mark({
+const exportHost = (host) => mark(wrap(host, true, (result) => result), 'host', host)
+
+/** Makes a `waitAsync` that returns what `finish` makes of the host's result. */
+function wrap (host, isExported, finish) {
+  const hostWaitAsync = host.waitAsync
+  return {
+    // The parameters without a default value are its `length`.
     waitAsync (typedArray, index, value, timeout, options = undefined) {
-      if (options !== undefined) refuseSignal(options)
-      return apply(host.waitAsync, this, arguments)
+      if (isExported && options !== undefined) refuseSignal(options)
+      return finish(apply(hostWaitAsync, this, arguments), typedArray)
     }
-  }.waitAsync, 'host', host)
+  }.waitAsync
 }
 
 /** Throws for a signal: the host could not cancel the wait. */
@@ -103,10 +100,4 @@ function refuseSignal (options) {
   require('./signals').refuseSignal(options, 'this function waits: those of ' + OWN_QUEUE + ' take one')
 }
 
-module.exports = {
-  OWN_QUEUE,
-  createKeepAlive,
-  exportHost,
-  setRefed,
-  track
-}
+module.exports = { OWN_QUEUE, createKeepAlive, exportHost, setRefed, track }

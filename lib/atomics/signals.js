@@ -9,7 +9,7 @@
 
 const { agent, assertStack } = require('../agent/agent')
 const { Promise, TypeError } = require('../util/intrinsics')
-const { abortReason } = require('../waiting/errors')
+const { readReason } = require('../waiting/errors')
 const { signalOption } = require('../waiting/options')
 const { NO_HOOKS, Notice, WAIT } = require('../waiting/notice')
 
@@ -51,7 +51,7 @@ function waitWithSignal (typedArray, address, wide, value, timeout, signal) {
   if (signal.aborted) {
     wait.timeout = 0
     if (wait.enqueue() === 'not-equal') return { async: false, value: 'not-equal' }
-    wait.reject(abortReason(signal))
+    wait.reject(readReason(signal))
     return pending
   }
   wait.begin()

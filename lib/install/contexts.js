@@ -14,7 +14,7 @@
 
 const vm = require('vm')
 const { createWeakRef, defineProperty } = require('../util/intrinsics')
-const { syncBuiltinESMExports } = require('../util/node-module')
+const { syncBuiltinESMExports = () => {} } = require('../util/node-module')
 const shared = require('../util/shared')
 
 const { apply, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
@@ -23,8 +23,8 @@ const { emitWarning } = process
 
 /** The prototype that has the method. Other code may have replaced `vm.Script` by a subclass, or may do so later. */
 const scripts = holderOf(vm.Script && vm.Script.prototype, 'runInNewContext')
-/** The replaced functions: each with its object and its replacement. */
-const REPLACED = [[vm, 'createContext', replaceCreateContext], [scripts, 'runInNewContext', replaceRunInNewContext]]
+/** The replaced functions: each with its object and the `apply` of the proxy in its place. */
+const REPLACED = [[vm, 'createContext', createContextBy], [scripts, 'runInNewContext', runInNewContextBy]]
 
 /**
  * A script that returns the global object of its context. That is not the sandbox, which stands for it. The
@@ -95,10 +95,11 @@ function createCopies () {
 
 function replaceAll () {
   const undo = []
-  for (const [holder, name, replace] of REPLACED) {
+  for (const [holder, name, apply] of REPLACED) {
     const before = holder && getOwnPropertyDescriptor(holder, name)
-    const value = before === undefined ? undefined : replace(before.value)
-    if (value === undefined || !defineProperty(holder, name, Object.assign({ __proto__: null }, before, { value }))) {
+    const isFunction = before !== undefined && typeof before.value === 'function'
+    const value = isFunction ? new Proxy(before.value, { __proto__: null, apply }) : undefined
+    if (!isFunction || !defineProperty(holder, name, Object.assign({ __proto__: null }, before, { value }))) {
       warn(new Error(name + ' of vm cannot be replaced'))
       continue
     }
@@ -106,52 +107,38 @@ function replaceAll () {
       if (holder[name] === value) defineProperty(holder, name, before)
     })
   }
-  syncExports()
+  // Updates `import { createContext } from 'vm'`.
+  syncBuiltinESMExports()
   return () => {
     undo.forEach((step) => step())
-    syncExports()
+    syncBuiltinESMExports()
   }
 }
 
-/** Finds the object of a prototype chain that has this property. Undefined: there is none. */
+/** Finds the object of a prototype chain that has this property. */
 function holderOf (object, name) {
   let each = object
   while (each && getOwnPropertyDescriptor(each, name) === undefined) each = getPrototypeOf(each)
   return each || undefined
 }
 
-/** Updates `import { createContext } from 'vm'`. */
-function syncExports () {
-  if (syncBuiltinESMExports !== undefined) syncBuiltinESMExports()
+function createContextBy (target, self, args) {
+  const context = apply(target, self, args)
+  copies.reach(context)
+  return context
 }
 
-function replaceCreateContext (createContext) {
-  return typeof createContext !== 'function' ? undefined : new Proxy(createContext, {
-    __proto__: null,
-    apply (target, self, args) {
-      const context = apply(target, self, args)
-      copies.reach(context)
-      return context
-    }
-  })
-}
-
-function replaceRunInNewContext (runInNewContext) {
-  return typeof runInNewContext !== 'function' ? undefined : new Proxy(runInNewContext, {
-    __proto__: null,
-    apply (target, script, args) {
-      if (!apply(isPrototypeOf, scripts, [script])) return apply(target, script, args)
-      const own = getOwnPropertyDescriptor(script, 'runInContext') === undefined &&
-        defineProperty(script, 'runInContext', { value: runInContext, configurable: true })
-      if (!own) warn(new Error('the script is frozen, or has a runInContext of its own'))
-      try {
-        return apply(target, script, args)
-      } finally {
-        // Only left if the call failed before it made a context.
-        if (own) deleteProperty(script, 'runInContext')
-      }
-    }
-  })
+function runInNewContextBy (target, script, args) {
+  if (!apply(isPrototypeOf, scripts, [script])) return apply(target, script, args)
+  const own = getOwnPropertyDescriptor(script, 'runInContext') === undefined &&
+    defineProperty(script, 'runInContext', { value: runInContext, configurable: true })
+  if (!own) warn(new Error('the script is frozen, or has a runInContext of its own'))
+  try {
+    return apply(target, script, args)
+  } finally {
+    // Only left if the call failed before it made a context.
+    if (own) deleteProperty(script, 'runInContext')
+  }
 }
 
 /** Stands in for a script's method while its context is made. */

@@ -21,6 +21,8 @@ const { describe } = require('../util/values')
 const { deleteProperty, getOwnPropertyDescriptor } = Reflect
 
 const OPTIONS = ['target', 'force', 'workers', 'contexts']
+/** The options that are booleans, with their defaults. */
+const FLAGS = [['force', false], ['workers', true], ['contexts', true]]
 
 /**
  * The installs on an object, the latest last.
@@ -35,7 +37,6 @@ const OPTIONS = ['target', 'force', 'workers', 'contexts']
  */
 const installs = new WeakMap()
 
-/** Makes the functions of a kind for a realm, once. */
 function perRealm (create) {
   const made = new WeakMap()
   return (realm) => {
@@ -98,8 +99,7 @@ function loadNotify (realm) {
 
 /** Gives a trio a `notify` for both queues, for export. */
 function exportedTrio ({ wait, notify, waitAsync }, realm) {
-  const known = markOf(notify)
-  return { wait, notify: known !== undefined && known.engine === 'addon' ? notify : bothNotify(realm), waitAsync }
+  return { wait, notify: isOurs(notify) ? notify : bothNotify(realm), waitAsync }
 }
 
 /** Returns the host's own functions; undefined if it has no `waitAsync`. */
@@ -110,7 +110,7 @@ const keepAliveTrio = perRealm((realm) => realm.host.waitAsync && later.keepAliv
 
 /** Chooses the functions that an entry installs on a target. Undefined if there is nothing to do. */
 function chooseTrio (entry, { holder, realm, plain }, force) {
-  if (force) return isOurs(holder) ? undefined : ownTrio(realm)
+  if (force) return [holder.wait, holder.notify, holder.waitAsync].every(isOurs) ? undefined : ownTrio(realm)
   const holding = entry === 'keep-alive' ? keepAliveTrio(realm) : undefined
   if (holder.waitAsync === undefined) {
     // An Atomics object without it needs a queue for promises; a plain object only needs the functions.
@@ -128,12 +128,10 @@ function wakeOf (notify, host) {
   return known === undefined ? wake : mark(wake, known.engine, known.host)
 }
 
-/** Whether an object has the three functions on the package's own queue. */
-function isOurs (holder) {
-  return ['wait', 'notify', 'waitAsync'].every((name) => {
-    const known = markOf(holder[name])
-    return known !== undefined && known.engine === 'addon'
-  })
+/** Whether a function is on the package's own queue. */
+function isOurs (fn) {
+  const known = markOf(fn)
+  return known !== undefined && known.engine === 'addon'
 }
 
 /**
@@ -167,14 +165,13 @@ function install (entry, options, isAtLoad = false) {
   return true
 }
 
-/** Makes an install reach the Workers that this thread makes later. The function that undoes it is added to `undo`. */
+/** Makes an install reach later Workers. The function that undoes it is added to `undo`. */
 function reachWorkers (engine, workers, isAtLoad, undo) {
   require('./workers/loader-thread')()
   if (workers) undo.push(require('./workers/reach').reach(engine, isAtLoad))
   else if (engine === 'addon') undo.push(besideHost())
 }
 
-/** Makes an install reach the contexts that this thread makes later. */
 function reachContexts (entry, force, undo) {
   const cause = {}
   const enter = (global) => {
@@ -185,8 +182,8 @@ function reachContexts (entry, force, undo) {
     return resolved.holder
   }
   const leave = (holder) => {
-    const stack = installs.get(holder) || []
-    if (stack.length > 0 && stack[stack.length - 1].cause === cause) takeLatest(holder)
+    const latest = latestOn(holder)
+    if (latest !== undefined && latest.cause === cause) takeLatest(holder)
   }
   undo.push(require('./contexts').follow(enter, leave))
 }
@@ -200,7 +197,6 @@ function besideHost () {
   return () => { native.besideHost = false }
 }
 
-/** Replaces an object's functions by a trio. */
 function put ({ holder, realm }, trio, undo, cause) {
   const ours = new Map(Object.entries(trio))
   if (getOwnPropertyDescriptor(holder, 'wake') !== undefined) ours.set('wake', wakeOf(trio.notify, realm.host))
@@ -228,22 +224,23 @@ function uninstall (target) {
   return takeLatest(resolveTarget(target, 'uninstall').holder)
 }
 
+const latestOn = (holder) => (installs.get(holder) || []).slice(-1)[0]
+
 function takeLatest (holder) {
-  const stack = installs.get(holder) || []
-  if (stack.length === 0) return false
-  const { ours, before, undo } = stack[stack.length - 1]
+  const latest = latestOn(holder)
+  if (latest === undefined) return false
+  const { ours, before, undo } = latest
   const now = propertiesOf(holder, ours.keys())
   for (const [name, fn] of ours) {
     const property = now.get(name)
     if (property === undefined || property.value !== fn) return false
   }
   if (!replaceAll(holder, now, before)) return false
-  stack.pop()
+  installs.get(holder).pop()
   undo.forEach((step) => step())
   return true
 }
 
-/** Reads an object's properties of these names; undefined for missing ones. */
 function propertiesOf (holder, names) {
   const properties = new Map()
   for (const name of names) properties.set(name, getOwnPropertyDescriptor(holder, name))
@@ -276,16 +273,14 @@ function replaceOne (holder, name, property) {
 
 function readOptions (options) {
   assertOptions(options, OPTIONS, 'install')
-  const target = option(options, 'target')
-  const force = option(options, 'force', false)
-  const workers = option(options, 'workers', true)
-  const contexts = option(options, 'contexts', true)
-  for (const [name, value] of [['force', force], ['workers', workers], ['contexts', contexts]]) {
-    if (typeof value !== 'boolean') {
-      throw new TypeError('install: options.' + name + ' must be a boolean, not ' + describe(value))
+  const values = { target: option(options, 'target') }
+  for (const [name, otherwise] of FLAGS) values[name] = option(options, name, otherwise)
+  for (const [name] of FLAGS) {
+    if (typeof values[name] !== 'boolean') {
+      throw new TypeError('install: options.' + name + ' must be a boolean, not ' + describe(values[name]))
     }
   }
-  return { target, force, workers, contexts }
+  return values
 }
 
 module.exports = { exportedTrio, hostTrio, install, keepAliveTrio, ownTrio, uninstall }

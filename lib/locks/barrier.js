@@ -12,7 +12,7 @@ const { assertStack } = require('../agent/agent')
 const { RangeError, TypeError, bare, compareExchange, isInteger, load } = require('../util/intrinsics')
 const { describe } = require('../util/values')
 const abortSignals = require('../waiting/abort-signals')
-const { reasonOfAbort, throwIfAborted } = require('../waiting/errors')
+const { abortReason, throwIfAborted } = require('../waiting/errors')
 const { BARRIER, notify, waitUntil, waitUntilAsync } = require('../waiting/notice')
 const { assertWorker, waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
@@ -106,7 +106,7 @@ class Party {
 
   /** Leaves at once and rejects, unless its generation has ended. */
   abort () {
-    const reason = reasonOfAbort(this.signal)
+    const reason = abortReason(this.signal)
     if (this.generation === LEADER || withdraw(this.word, this.generation)) this.steps.reject(reason)
   }
 }

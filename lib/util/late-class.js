@@ -14,14 +14,14 @@
  * changed or frozen before.
  */
 
-const { createWeakMap, defineProperty } = require('./intrinsics')
+const { apply, bare, createWeakMap, defineProperty } = require('./intrinsics')
 const { assertStackToLoad } = require('./stack')
 
 const {
   construct, deleteProperty, get, getOwnPropertyDescriptor, has, ownKeys, preventExtensions, setPrototypeOf
 } = Reflect
 
-/** The function that loads each late class. */
+/** The Loader of each late class. */
 const loaders = createWeakMap()
 
 /**
@@ -30,83 +30,89 @@ const loaders = createWeakMap()
  * @param {Function} [made] another late class, of which this one's code makes instances: it is loaded with this one
  */
 function lateClass (name, load, made) {
-  let loaded
-  let wasLookedInto = false
   // Not by an implicit constructor: older engines pass its arguments by an iterator, which may have been replaced.
   const Class = class {
     constructor () {
-      return construct(use(), arguments, new.target)
+      return construct(loader.use(), arguments, new.target)
     }
   }
   defineProperty(Class, 'name', { value: name, configurable: true })
-  /** The targets of the stand-ins. */
-  const behind = { Class: Object.create(Function.prototype), prototype: Object.create(Object.prototype) }
-  // It is no parent that `util.inspect` should name.
-  defineProperty(behind.Class, 'name', { value: '', configurable: true })
-
-  /** Loads the class. Each step is idempotent, since it may fail at the end of the stack. */
-  function use () {
-    if (loaded !== undefined) return loaded
-    assertStackToLoad()
-    if (made !== undefined) loadNow(made)
-    const Loaded = load()
-    const { prototype } = Loaded
-    defineProperty(Class, 'length', { value: Loaded.length, configurable: true })
-    fill(Loaded, Class, behind.Class, Function.prototype)
-    fill(prototype, Class.prototype, behind.prototype, Object.prototype)
-    // The package's own instances must find the properties of the class, which other code may replace.
-    for (const key of ownKeys(prototype)) deleteProperty(prototype, key)
-    setPrototypeOf(prototype, Class.prototype)
-    loaded = Loaded
-    return loaded
-  }
-
-  /** Gives an object the loaded properties, and an inert prototype. */
-  function fill (from, object, standsIn, usual) {
-    const stays = !copyAll(from, object) || wasLookedInto
-    if (stays) copyAll(from, standsIn)
-    setPrototypeOf(object, stays ? standsIn : usual)
-  }
-
-  function lookInto () {
-    wasLookedInto = true
-    use()
-  }
-
-  /** Puts a stand-in between an object and its prototype. */
-  const standIn = (object, target) => setPrototypeOf(object, new Proxy(target, {
-    __proto__: null,
-    get (target, key, receiver) {
-      if (!has(target, key)) lookInto()
-      return get(target, key, receiver)
-    },
-    has (target, key) {
-      if (!has(target, key)) lookInto()
-      return has(target, key)
-    },
-    getOwnPropertyDescriptor (target, key) {
-      lookInto()
-      return getOwnPropertyDescriptor(target, key)
-    },
-    ownKeys (target) {
-      lookInto()
-      return ownKeys(target)
-    },
-    preventExtensions (target) {
-      lookInto()
-      return preventExtensions(target)
-    }
-  }))
-  standIn(Class, behind.Class)
-  standIn(Class.prototype, behind.prototype)
-  loaders.set(Class, use)
+  const loader = new Loader(Class, load, made)
+  loaders.set(Class, loader)
   return Class
 }
 
 /** Loads a late class, if it is not loaded yet. */
 function loadNow (Class) {
-  loaders.get(Class)()
+  loaders.get(Class).use()
 }
+
+/** Loads the code of a late class at its first use. */
+class Loader {
+  constructor (Class, load, made) {
+    this.Class = Class
+    this.load = load
+    this.made = made
+    this.loaded = undefined
+    this.wasLookedInto = false
+    /** The targets of the stand-ins. */
+    this.behind = { Class: Object.create(Function.prototype), prototype: Object.create(Object.prototype) }
+    // It is no parent that `util.inspect` should name.
+    defineProperty(this.behind.Class, 'name', { value: '', configurable: true })
+    this.standIn(Class, this.behind.Class)
+    this.standIn(Class.prototype, this.behind.prototype)
+  }
+
+  /** Loads the class. Each step is idempotent, since it may fail at the end of the stack. */
+  use () {
+    if (this.loaded !== undefined) return this.loaded
+    assertStackToLoad()
+    if (this.made !== undefined) loadNow(this.made)
+    const { Class, behind } = this
+    const Loaded = this.load()
+    const { prototype } = Loaded
+    defineProperty(Class, 'length', { value: Loaded.length, configurable: true })
+    this.fill(Loaded, Class, behind.Class, Function.prototype)
+    this.fill(prototype, Class.prototype, behind.prototype, Object.prototype)
+    // The package's own instances must find the properties of the class, which other code may replace.
+    for (const key of ownKeys(prototype)) deleteProperty(prototype, key)
+    setPrototypeOf(prototype, Class.prototype)
+    this.loaded = Loaded
+    return Loaded
+  }
+
+  /** Gives an object the loaded properties, and an inert prototype. */
+  fill (from, object, standsIn, usual) {
+    const stays = !copyAll(from, object) || this.wasLookedInto
+    if (stays) copyAll(from, standsIn)
+    setPrototypeOf(object, stays ? standsIn : usual)
+  }
+
+  /** Puts a stand-in between an object and its prototype. */
+  standIn (object, target) {
+    setPrototypeOf(object, new Proxy(target, {
+      __proto__: null,
+      get: this.trap(get, true),
+      has: this.trap(has, true),
+      getOwnPropertyDescriptor: this.trap(getOwnPropertyDescriptor),
+      ownKeys: this.trap(ownKeys),
+      preventExtensions: this.trap(preventExtensions)
+    }))
+  }
+
+  /** Makes a trap that first loads the class; if it `isOfKey`, unless the target has the key. */
+  trap (operation, isOfKey = false) {
+    const loader = this
+    return function (target, key) {
+      if (!isOfKey || !has(target, key)) {
+        loader.wasLookedInto = true
+        loader.use()
+      }
+      return apply(operation, undefined, arguments)
+    }
+  }
+}
+bare(Loader)
 
 /** The properties that every class and prototype has. */
 const OF_ALL = { __proto__: null, constructor: true, length: true, name: true, prototype: true }

@@ -12,7 +12,6 @@ const EventEmitter = require('events')
 
 const { define, getOwnPropertyDescriptor } = require('./intrinsics')
 
-/** Returns the state of that name; the first copy that asks makes it. */
 module.exports = function shared (name, create) {
   const key = Symbol.for('atomics-waitasync.' + name)
   const property = getOwnPropertyDescriptor(EventEmitter, key)

@@ -14,10 +14,8 @@ const { apply } = Reflect
 const ARGUMENTS_PER_KILOBYTE = process.arch === 'arm' || process.arch === 'ia32' ? 256 : 128
 
 function assertKilobytes (kilobytes) {
-  apply(ignore, undefined, new Array(kilobytes * ARGUMENTS_PER_KILOBYTE))
+  apply(() => {}, undefined, new Array(kilobytes * ARGUMENTS_PER_KILOBYTE))
 }
-
-function ignore () {}
 
 /** Throws without the stack for loading code and starting the agent. These take half as much on any Node. */
 const assertStackToLoad = () => assertKilobytes(128)

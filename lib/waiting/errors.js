@@ -80,18 +80,13 @@ function deadlockCycle (caller, word, { kind }, { text, cycle }) {
   return error
 }
 
-/** Returns a signal's reason, or an AbortError where signals have none. */
-function abortReason (signal) {
-  return orAbortError(signal.reason)
-}
+/** Reads a signal's reason: an AbortError where it has none. Its getter may throw. */
+const readReason = (signal) => orAbortError(signal.reason)
 
-/**
- * Returns `abortReason(signal)`; if a getter throws, its error. Never undefined: that would say
- * that nothing was aborted.
- */
-function reasonOfAbort (signal) {
+/** As `readReason`, but returns what the getter throws. Never undefined: that would say that nothing was aborted. */
+function abortReason (signal) {
   try {
-    return abortReason(signal)
+    return readReason(signal)
   } catch (error) {
     return orAbortError(error)
   }
@@ -101,12 +96,11 @@ function orAbortError (reason) {
   return reason === undefined ? createError('The operation was aborted', 'ABORT_ERR', 'AbortError') : reason
 }
 
-/** Throws a signal's reason if it is aborted. */
 function throwIfAborted (signal) {
-  if (signal !== undefined && signal.aborted) throw abortReason(signal)
+  if (signal !== undefined && signal.aborted) throw readReason(signal)
 }
 
 module.exports = {
-  LATE, abortReason, deadlock, deadlockCycle, hideFrames, notLocked, queueClosed, reasonOfAbort, throwIfAborted,
+  LATE, abortReason, deadlock, deadlockCycle, hideFrames, notLocked, queueClosed, readReason, throwIfAborted,
   timeoutError, unlessLate
 }

@@ -66,7 +66,8 @@ function milliseconds (timeout, caller) {
   return timeout > 0 ? timeout : 0
 }
 
-async function ignore (promise) {
+/** Keeps the rejection of a promise from being reported: another error is thrown. */
+async function handleRejection (promise) {
   try {
     await promise
   } catch (_) {}
@@ -93,8 +94,7 @@ function assertFunction (argument, caller, name = 'callback') {
  */
 function assertNoPromise (result, what, twin) {
   if (isObject(result) && typeof result.then === 'function') {
-    // The error is this one. If the promise rejects as well, no unhandled rejection must be reported.
-    ignore(result)
+    handleRejection(result)
     throw new TypeError(what + ' must not return a promise, which a blocked thread cannot await: use ' + twin)
   }
 }

@@ -32,7 +32,6 @@ class Steps {
     return promise
   }
 
-  /** Begins the next step. */
   begin (waiter) {
     this.waiter = waiter
     this.isPending = true
@@ -44,7 +43,6 @@ class Steps {
     agent().forgetSteps(this)
   }
 
-  /** Lets the steps keep the event loop alive, or not. */
   setRefed (refed) {
     this.refed = refed
     // Between two steps it applies to the next one.

@@ -15,7 +15,7 @@
 const { agent } = require('../agent/agent')
 const { bare, createMap, shield } = require('../util/intrinsics')
 const abortSignals = require('./abort-signals')
-const { reasonOfAbort } = require('./errors')
+const { abortReason } = require('./errors')
 const { promiseBegins, promiseEnds } = require('./profile')
 
 /** The keys of the words for which a warning has been given. */
@@ -63,7 +63,7 @@ class Waiter {
   }
 
   abort () {
-    this.giveUp(reasonOfAbort(this.signal))
+    this.giveUp(abortReason(this.signal))
   }
 
   /** Dequeues it. False if that is too late: then it will be settled. */
@@ -76,16 +76,14 @@ class Waiter {
   /** Ends it: it is no longer enqueued, or never was. */
   end () {
     this.slot = -1
-    if (this.recorded !== undefined) this.endRecord()
+    if (this.recorded !== undefined) {
+      promiseEnds(this.recorded)
+      this.recorded = undefined
+    }
     abortSignals.leave(this)
   }
 
-  endRecord () {
-    promiseEnds(this.recorded)
-    this.recorded = undefined
-  }
-
-  /** Lets it keep the event loop alive, or not. False if it is not enqueued. */
+  /** False if it is not enqueued. */
   setRefed (refed) {
     if (this.slot < 0) return false
     this.refed = refed

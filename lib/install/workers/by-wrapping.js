@@ -97,9 +97,7 @@ function fileInDeno (entries, script, options, ...rest) {
 }
 
 /** Returns Deno's entry of `process.argv` for a worker's URL. */
-function argumentOf (url) {
-  return url.protocol === 'file:' ? fileURLToPath(url) : url.href
-}
+const argumentOf = (url) => url.protocol === 'file:' ? fileURLToPath(url) : url.href
 
 function urlInDeno (entries, specifier, options, ...rest) {
   // A worker with permissions of its own may not be able to load the entry. Deno itself throws
@@ -137,10 +135,9 @@ function noticeOthers (HostWorker) {
 function warn () {
   if (state.hasWarned) return
   state.hasWarned = true
-  process.emitWarning(
-    'atomics-waitasync: this Worker uses another queue than this thread. In ' + (BUN ? 'Bun' : 'Deno') + ' an ' +
-    'install does not reach the `Worker` of `import { Worker } from "worker_threads"`. Use `import threads from ' +
+  const runtime = BUN ? 'Bun' : 'Deno'
+  startingWorkers.warn('atomics-waitasync: this Worker uses another queue than this thread. In ' + runtime +
+    ' an install does not reach the `Worker` of `import { Worker } from "worker_threads"`. Use `import threads from ' +
     '"worker_threads"` and `new threads.Worker(...)`; or require the package in the Worker, and call install with ' +
-    '{ workers: false }.',
-    { code: 'ATOMICS_WAITASYNC_WORKER' })
+    '{ workers: false }.')
 }

@@ -11,6 +11,7 @@
 const path = require('path')
 const { intercept } = require('./by-message/intercept')
 const { hostWorker, interpose, isInterposed } = require('./host-worker')
+const startingWorkers = require('../../agent/starting-workers')
 const shared = require('../../util/shared')
 const { threads } = require('../../util/worker-threads')
 
@@ -86,5 +87,5 @@ function reachByMessage (HostWorker) {
 
 function warn (why) {
   const remedy = '. Give Workers execArgv: [\'-r\', \'atomics-waitasync/force\']'
-  process.emitWarning('An install does not reach Workers: ' + why + remedy, { code: 'ATOMICS_WAITASYNC_WORKER' })
+  startingWorkers.warn('An install does not reach Workers: ' + why + remedy)
 }

@@ -74,7 +74,7 @@ function expectMessage (worker, entries) {
 }
 
 function stopExpecting () {
-  starting.forEach((_, worker) => { if (hasThread(worker)) warn(worker.threadId) })
+  starting.forEach((_, worker) => { if (hasThread(worker)) warn(worker) })
   starting.clear()
   name.forget()
   if (replaced === undefined) return
@@ -92,10 +92,9 @@ function hasThread (worker) {
   }
 }
 
-function warn (threadId) {
-  process.emitWarning('An install did not reach the worker with the threadId ' + threadId + ': this Node starts ' +
-    'workers in an unknown way. Give them execArgv: [\'-r\', \'atomics-waitasync/force\']',
-  { code: 'ATOMICS_WAITASYNC_WORKER' })
+function warn ({ threadId }) {
+  startingWorkers.warn('An install did not reach the worker with the threadId ' + threadId + ': this Node starts ' +
+    'workers in an unknown way. Give them execArgv: [\'-r\', \'atomics-waitasync/force\']')
 }
 
 /** Finds the starting worker that has a port. It is a property with one of Node's symbols. */

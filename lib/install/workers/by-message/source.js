@@ -11,6 +11,7 @@ const fs = require('fs')
 const path = require('path')
 const { URL, pathToFileURL } = require('url')
 const vm = require('vm')
+const startingWorkers = require('../../../agent/starting-workers')
 
 const START = path.join(__dirname, 'start.js')
 /** The property of `workerData` that has the data for `start.js`. The worker's own `workerData` is part of them. */
@@ -41,9 +42,8 @@ const IMPORT = 'import ' + JSON.stringify(pathToFileURL(START).href) + ';'
  */
 module.exports = function letStart (message, entries, name) {
   if (!isThere()) {
-    process.emitWarning('An install does not reach this worker: there is no ' + START + '. Bundlers must leave ' +
-      'atomics-waitasync external, and a first worker must have started before the file system is mocked',
-    { code: 'ATOMICS_WAITASYNC_WORKER' })
+    startingWorkers.warn('An install does not reach this worker: there is no ' + START + '. Bundlers must leave ' +
+      'atomics-waitasync external, and a first worker must have started before the file system is mocked')
     return
   }
   const { doEval, filename } = message
