@@ -294,10 +294,10 @@ module.exports = [
   { what: 'a reader does not wait for the writer ahead', file: rings, find: 'self.add_ahead(node, index, ahead);', put: 'let _ = ahead;', cargo: ['rings', 'a_reader'] },
   { what: 'a claim for permits does not wait for those ahead of the one ahead', file: rings, find: 'self.nodes[place].edges.push(Edge { waits_for: None, has: None, to: self.places[&ahead] });', put: 'let _ = ahead;', cargo: ['rings', 'ahead'] },
   { what: 'a ring is returned once for each of its threads', file: rings, find: 'for edge in &ring {\n                    self.nodes[edge.to].is_on_ring = true', put: 'for edge in &ring {\n                    self.nodes[edge.to].is_on_ring = false', cargo: ['rings', 'each_thread'] },
-  { what: 'a ring of tasks of one thread hides those of several threads', file: rings, find: 'filter(|_| threads.len() > 1)', put: 'filter(|_| true)', cargo: ['task_rings', 'hides'] },
-  { what: 'a task awaits what it holds of a limit as if others held it', file: taskRings, find: 'Request::Limited { .. } if self.own.contains_key(&index)', put: 'Request::Limited { .. } if false', cargo: ['task_rings', 'permits'] },
-  { what: 'the promises of a blocked thread count as those of its tasks', file: taskRings, find: '.filter(|&&(claim, _)| !blocked.contains(&waiting[claim].thread))', put: '.filter(|_| true)', cargo: ['task_rings', 'each_hold'] },
-  { what: 'a task waits for the nearest claim ahead for permits only', file: taskRings, find: '            self.add_edge(place, None, ahead);\n', put: '', cargo: ['task_rings', 'each_claim'] },
+  { what: 'a ring of tasks of one thread hides those of several threads', file: rings, find: 'filter(|_| threads.len() > 1)', put: 'filter(|_| true)', cargo: ['rings', 'hides'] },
+  { what: 'a task awaits what it holds of a limit as if others held it', file: taskRings, find: 'Request::Limited { .. } if self.own.contains_key(&index)', put: 'Request::Limited { .. } if false', cargo: ['rings', 'permits'] },
+  { what: 'the promises of a blocked thread count as those of its tasks', file: taskRings, find: '.filter(|&&(claim, _)| !blocked.contains(&waiting[claim].thread))', put: '.filter(|_| true)', cargo: ['rings', 'each_hold'] },
+  { what: 'a task waits for the nearest claim ahead for permits only', file: taskRings, find: '            self.add_edge(place, None, ahead);\n', put: '', cargo: ['rings', 'each_claim'] },
 
   // ——— words ———
   { what: 'a reader enters beside a writer', file: request, find: 'current.checked_add(1).filter(|&readers| readers > 0)', put: 'current.checked_add(1)', cargo: ['line', ''] },

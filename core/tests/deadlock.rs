@@ -7,12 +7,14 @@
 
 #![cfg(not(feature = "model"))]
 
-#[allow(dead_code, reason = "other tests use the rest")]
+mod fixtures;
+
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
 
+use fixtures::{NEVER, this_thread};
 use waitasync_core::clock::Timestamp;
 use waitasync_core::lock::request::Request::{self, Exclusive, Lock, Permits, Shared};
 use waitasync_core::lock::request::Word;
@@ -25,7 +27,6 @@ use waitasync_core::queue::parker::{BlockedThread, Woken};
 use waitasync_core::queue::result::WaitResult;
 use waitasync_core::queue::waiter_list::Ticket;
 
-const NEVER: Timestamp = Timestamp::NEVER;
 const NOW: Timestamp = Timestamp::from_nanos(0);
 /// Of a thread that gives up: that happens by a step of its own.
 const LATER: Timestamp = Timestamp::from_nanos(1 << 62);
@@ -77,6 +78,10 @@ struct Thread {
 }
 
 impl Thread {
+    fn is(&self, record: &Arc<BlockedThread>) -> bool {
+        Arc::ptr_eq(&self.record, record)
+    }
+
     fn held_at(&self, at: Location) -> impl Iterator<Item = Request> {
         self.holds.iter().filter(move |hold| location(hold.0) == at).map(|hold| hold.1)
     }
@@ -97,7 +102,7 @@ impl World {
     fn new(scripts: &[Script]) -> Self {
         let thread = |&script| Thread {
             script,
-            record: Arc::new(BlockedThread::current()),
+            record: this_thread(),
             state: State::Runs,
             woken: None,
             holds: Vec::new(),
@@ -135,10 +140,8 @@ impl World {
     fn keepers(&self, waits: &[Arc<BlockedThread>], blocked: &Blocked) -> Vec<Keeper> {
         let threads = self.threads.borrow();
         let keepers = self.store.while_waiting(blocked, |_, ahead, _| {
-            let waiting =
-                threads.iter().filter(|thread| waits.iter().any(|waiting| Arc::ptr_eq(waiting, &thread.record)));
-            let (own, others): (Vec<_>, Vec<_>) =
-                waiting.partition(|thread| Arc::ptr_eq(&thread.record, &blocked.thread));
+            let waiting = threads.iter().filter(|thread| waits.iter().any(|record| thread.is(record)));
+            let (own, others): (Vec<_>, Vec<_>) = waiting.partition(|thread| thread.is(&blocked.thread));
             let own = own.into_iter().flat_map(|thread| thread.held_at(blocked.location));
             let wanted = beside_own(blocked.request, own);
             let holders = others.into_iter().flat_map(|thread| {
@@ -150,9 +153,8 @@ impl World {
                     claim: None,
                 })
             });
-            let holds = |claim: &Blocked| {
-                threads.iter().any(|thread| Arc::ptr_eq(&thread.record, &claim.thread) && !thread.holds.is_empty())
-            };
+            let holds =
+                |claim: &Blocked| threads.iter().any(|thread| thread.is(&claim.thread) && !thread.holds.is_empty());
             let ahead = ahead.map(|claim| Keeper {
                 thread: Arc::clone(&claim.thread),
                 obstacle: Obstacle::IsAhead(claim.request),
@@ -166,10 +168,11 @@ impl World {
 
     /// No thread of the cycle can go on, as far as the threads themselves know.
     fn check(&self, cycle: &[Link], finder: usize) {
-        assert!(Arc::ptr_eq(&cycle[0].blocked.thread, &self.threads.borrow()[finder].record));
         let threads = self.threads.borrow();
+        let thread_of = |blocked: &Blocked| threads.iter().find(|thread| thread.is(&blocked.thread)).unwrap();
+        assert!(threads[finder].is(&cycle[0].blocked.thread));
         for (index, link) in cycle.iter().enumerate() {
-            let thread = threads.iter().find(|thread| Arc::ptr_eq(&thread.record, &link.blocked.thread)).unwrap();
+            let thread = thread_of(&link.blocked);
             assert!(thread.script.0 != GivesUp, "its claim may time out");
             let (at, request) = thread.script.1[thread.taken];
             assert_eq!((location(at), request), (link.blocked.location, link.blocked.request));
@@ -178,11 +181,9 @@ impl World {
             let before = &cycle[(index + cycle.len() - 1) % cycle.len()].blocked;
             match link.obstacle {
                 Obstacle::Holds(held) => {
-                    assert!(
-                        thread.holds.iter().any(|&(at, request)| (location(at), request) == (before.location, held))
-                    );
-                    let waiter = threads.iter().find(|thread| Arc::ptr_eq(&thread.record, &before.thread)).unwrap();
-                    assert!(is_kept_by(beside_own(before.request, waiter.held_at(before.location)), held));
+                    assert!(thread.held_at(before.location).any(|request| request == held));
+                    let own = thread_of(before).held_at(before.location);
+                    assert!(is_kept_by(beside_own(before.request, own), held));
                 }
                 Obstacle::IsAhead(_) => assert_eq!(before.location, link.blocked.location),
             }
@@ -225,10 +226,11 @@ impl World {
             (thread.state, Arc::clone(&thread.record), thread.script, thread.taken, thread.woken)
         };
         let ends_otherwise = script.0 != Patient;
+        // What it claims or awaits; the last again once it has all.
+        let (at, request) = script.1[taken.min(script.1.len() - 1)];
         match state {
             State::Runs if taken == script.1.len() => self.set(index, State::Ends),
             State::Runs => {
-                let (at, request) = script.1[taken];
                 let waiter = Waiter::Thread(Arc::clone(&record));
                 let deadline = if script.0 == GivesUp { LATER } else { NEVER };
                 match self.store.claim(location(at), waiter, request, deadline, &self.words[at]) {
@@ -245,7 +247,6 @@ impl World {
             {
                 let result = self.store.withdraw_thread(ticket, &record);
                 self.graph.leave(&record);
-                let (at, request) = script.1[taken];
                 if result.is_acquired() {
                     self.store.return_unused(location(at), request, result, &self.words[at]);
                 }
@@ -253,7 +254,6 @@ impl World {
                 self.set(index, State::Ends);
             }
             State::Queued(ticket) => {
-                let (at, request) = script.1[taken];
                 self.threads.borrow_mut()[index].woken = None;
                 let holds = !self.threads.borrow()[index].holds.is_empty();
                 let is_published = script.0 != GivesUp && !matches!(request, Permits(_)) && holds;
@@ -289,7 +289,6 @@ impl World {
             }
             State::Asleep(ticket) => {
                 self.threads.borrow_mut()[index].woken = None;
-                let (at, _) = script.1[taken];
                 let result = match woken {
                     Some(Woken::Settled(result)) => Some(result),
                     _ => self.store.retry(ticket, &Waiter::Thread(Arc::clone(&record)), &self.words[at]),

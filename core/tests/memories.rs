@@ -43,6 +43,15 @@ impl Process {
         Self { store: WaiterListStore::new(256, now), memories: Memories::new(find_freed) }
     }
 
+    /// Where these agents have made a lock on a buffer object each.
+    fn of(agents: &[AgentId]) -> Self {
+        let process = Self::new();
+        for &agent in agents {
+            process.register(agent);
+        }
+        process
+    }
+
     /// The agent makes a lock on another buffer object.
     fn register(&self, agent: AgentId) {
         self.memories.register(&self.store, agent, BASE, LENGTH);
@@ -62,9 +71,7 @@ impl Process {
 
     /// A thread dies holding the lock at this place of the memory.
     fn abandon(&self, offset: usize) {
-        let word = AtomicI32::default();
-        word.store(LOCKED, Ordering::SeqCst);
-        self.store.abandon(Location::from_address(BASE + offset), Request::Lock, &word);
+        self.store.abandon(Location::from_address(BASE + offset), Request::Lock, &AtomicI32::new(LOCKED));
     }
 
     fn die_holding(&self, agent: AgentId, objects: usize) -> Left {
@@ -92,15 +99,13 @@ impl Process {
     }
 
     fn assert_nothing_left(&self) {
-        assert!(self.store.counters().iter().all(|counter| counter.load(std::sync::atomic::Ordering::Relaxed) == 0));
+        assert!(self.store.counters().iter().all(|counter| counter.load(Ordering::Relaxed) == 0));
     }
 }
 
 #[test]
 fn all_locks_in_a_memory_are_forgotten_when_its_last_object_has_been_collected_and_it_has_been_freed() {
-    let process = Process::new();
-    process.register(MAIN);
-    process.register(WORKER);
+    let process = Process::of(&[MAIN, WORKER]);
     for offset in (0..LENGTH).step_by(4) {
         process.abandon(offset);
     }
@@ -116,9 +121,7 @@ fn all_locks_in_a_memory_are_forgotten_when_its_last_object_has_been_collected_a
 /// Main makes the first lock, and keeps nothing. Another thread keeps the memory, and has made no lock in it.
 #[test]
 fn while_a_memory_has_not_been_freed_its_deaths_are_told_although_its_last_object_has_been_collected() {
-    let process = Process::new();
-    process.register(MAIN);
-    process.register(WORKER);
+    let process = Process::of(&[MAIN, WORKER]);
     process.die_holding(WORKER, 1);
     assert_eq!(process.lose(MAIN), Left::Unknown);
     process.look(false);
@@ -130,8 +133,7 @@ fn while_a_memory_has_not_been_freed_its_deaths_are_told_although_its_last_objec
 
 #[test]
 fn what_only_a_dead_thread_had_is_forgotten_when_it_has_been_freed() {
-    let process = Process::new();
-    process.register(WORKER);
+    let process = Process::of(&[WORKER]);
     assert_eq!(process.die_holding(WORKER, 1), Left::Unknown);
     process.look(true);
     process.register(OTHER);
@@ -141,8 +143,7 @@ fn what_only_a_dead_thread_had_is_forgotten_when_it_has_been_freed() {
 
 #[test]
 fn where_no_lock_is_abandoned_nothing_is_looked_for() {
-    let process = Process::new();
-    process.register(WORKER);
+    let process = Process::of(&[WORKER]);
     assert_eq!(process.end(WORKER, 1), Left::Nothing);
     process.register(MAIN);
     assert_eq!(process.lose(MAIN), Left::Nothing);
@@ -152,9 +153,7 @@ fn where_no_lock_is_abandoned_nothing_is_looked_for() {
 fn a_memory_that_overlaps_others_shows_that_they_are_gone() {
     for (offset, length) in [(-64, 128), (64, LENGTH), (-64, 2 * LENGTH), (64, 64)] {
         for has_ended in [true, false] {
-            let process = Process::new();
-            process.register(MAIN);
-            process.register(WORKER);
+            let process = Process::of(&[MAIN, WORKER]);
             process.abandon(0);
             process.abandon(LENGTH);
             process.end(WORKER, 1);
@@ -178,8 +177,7 @@ fn a_memory_that_overlaps_others_shows_that_they_are_gone() {
 
 #[test]
 fn a_memory_that_adjoins_another_one_does_not_overlap_it() {
-    let process = Process::new();
-    process.register(MAIN);
+    let process = Process::of(&[MAIN]);
     process.abandon(0);
     process.abandon(LENGTH - 4);
     process.memories.register(&process.store, OTHER, BASE + LENGTH, LENGTH);
@@ -202,12 +200,7 @@ fn of_memories_of_which_no_object_is_known_the_last_ones_are_remembered() {
 
 #[test]
 fn as_long_as_one_object_is_there_nothing_is_forgotten() {
-    let process = Process::new();
-    for _ in 0..3 {
-        process.register(MAIN);
-    }
-    process.register(WORKER);
-    process.register(OTHER);
+    let process = Process::of(&[MAIN, MAIN, MAIN, WORKER, OTHER]);
     process.lose(MAIN);
     process.die_holding(WORKER, 1);
     process.lose(MAIN);
@@ -219,8 +212,7 @@ fn as_long_as_one_object_is_there_nothing_is_forgotten() {
 /// Main has a buffer but no lock, and hands it to one worker after the other.
 #[test]
 fn a_restarted_worker_is_told_although_no_other_thread_has_made_a_lock() {
-    let process = Process::new();
-    process.register(WORKER);
+    let process = Process::of(&[WORKER]);
     process.die_holding(WORKER, 1);
     process.register(OTHER);
     assert!(process.is_told());
@@ -235,9 +227,7 @@ fn a_restarted_worker_is_told_although_no_other_thread_has_made_a_lock() {
 /// Main's object is collected while a worker keeps the memory, which is freed when that worker dies.
 #[test]
 fn a_thread_that_has_lost_its_object_and_has_one_at_that_address_again_has_a_new_memory() {
-    let process = Process::new();
-    process.register(MAIN);
-    process.register(WORKER);
+    let process = Process::of(&[MAIN, WORKER]);
     process.lose(MAIN);
     process.die_holding(WORKER, 1);
     process.register(MAIN);
@@ -248,10 +238,7 @@ fn a_thread_that_has_lost_its_object_and_has_one_at_that_address_again_has_a_new
 /// The same, but the memory is still there: main has been sent it once more.
 #[test]
 fn a_thread_that_has_lost_its_object_and_gets_another_one_of_the_same_memory_is_told() {
-    let process = Process::new();
-    process.register(MAIN);
-    process.register(WORKER);
-    process.register(OTHER);
+    let process = Process::of(&[MAIN, WORKER, OTHER]);
     process.lose(MAIN);
     process.die_holding(WORKER, 1);
     process.register(MAIN);
@@ -261,9 +248,7 @@ fn a_thread_that_has_lost_its_object_and_gets_another_one_of_the_same_memory_is_
 
 #[test]
 fn the_lost_objects_of_an_ended_thread_say_nothing_about_another_thread() {
-    let process = Process::new();
-    process.register(OTHER);
-    process.register(WORKER);
+    let process = Process::of(&[OTHER, WORKER]);
     process.lose(OTHER);
     process.end(OTHER, 0);
     process.die_holding(WORKER, 1);

@@ -1,4 +1,4 @@
-//! Rings of threads, against their plain definition. Those through tasks: `task_rings.rs`.
+//! Rings of threads, and rings through tasks, against their plain definitions.
 
 #![cfg(not(feature = "model"))]
 
@@ -6,146 +6,439 @@ use std::collections::BTreeSet;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use waitasync_core::lock::request::{Mode, Request};
-use waitasync_core::lock::rings::{self, Has, Link, Seen, confirmed};
+use waitasync_core::lock::request::Request;
+use waitasync_core::lock::rings::{self, Has, Link, Seen};
 use waitasync_core::queue::location::Location;
 
-fn seen(thread: u32, word: usize, mode: Mode, blocked: bool) -> Seen {
-    requested(thread, word, if mode == Mode::Shared { Request::Shared } else { Request::Exclusive }, blocked)
-}
-
-fn requested(thread: u32, word: usize, request: Request, blocked: bool) -> Seen {
+fn seen(thread: u32, word: usize, request: Request, blocked: bool) -> Seen {
     Seen { location: Location::from_address(4 * word), thread, request: Some(request), blocked }
 }
 
-fn rings(held: &[Seen], waiting: &[Seen]) -> Vec<Vec<Link>> {
-    rings::rings(held, waiting, &[])
+const fn permits(amount: u32, limit: u32) -> Request {
+    Request::Limited { amount, limit }
 }
 
-fn threads(waiting: &[Seen], rings: &[Vec<Link>]) -> Vec<Vec<u32>> {
-    rings.iter().map(|ring| ring.iter().map(|link| waiting[link.waits_for].thread).collect()).collect()
-}
-
-#[test]
-fn rings_of_blocked_threads_come_first_also_where_the_same_threads_are_on_others() {
-    use Mode::Exclusive;
-    let held = [seen(0, 10, Exclusive, false), seen(1, 11, Exclusive, true), seen(2, 12, Exclusive, true)];
-    let waiting = [(0, 11, false), (1, 12, true), (2, 10, true), (2, 11, true)];
-    let waiting = waiting.map(|(thread, word, blocked)| seen(thread, word, Exclusive, blocked));
-    assert_eq!(threads(&waiting, &rings(&held, &waiting)), [vec![1, 2], vec![0, 1, 2]]);
-}
-
-#[test]
-fn a_reader_waits_for_the_nearest_writer_ahead_and_not_for_one_behind_it() {
-    use Mode::{Exclusive, Shared};
-    let held = [seen(1, 10, Shared, true), seen(2, 11, Exclusive, true)];
-    let behind = [seen(1, 10, Shared, true), seen(2, 10, Exclusive, true)];
-    assert!(rings(&held, &behind).is_empty());
-    let ahead = [seen(2, 10, Exclusive, true), seen(1, 10, Shared, true)];
-    let found = rings(&held, &ahead);
-    assert_eq!(threads(&ahead, &found), [[1, 2]]);
-    assert_eq!(found[0][1].has, Has::Awaited(0));
-}
-
-fn permits(thread: u32, word: usize, amount: u32, blocked: bool) -> Seen {
-    requested(thread, word, Request::Limited { amount, limit: 4 }, blocked)
-}
-
-#[test]
-fn permits_of_a_limit_keep_those_waiting_who_do_not_fit_beside_them() {
-    let held = [permits(1, 10, 2, false), permits(2, 10, 1, true), permits(2, 10, 1, true), permits(3, 11, 4, false)];
-    // What a blocked thread holds itself stays. That of another one may be released by another task.
-    for (blocked, fits) in [(true, false), (false, true)] {
-        let waiting = [permits(1, 10, 1, blocked), permits(2, 10, 1, true)];
-        assert_eq!(rings(&held, &waiting).len(), usize::from(!fits));
-    }
-    let waiting = [permits(1, 10, 3, false), permits(2, 10, 1, true)];
-    assert_eq!(threads(&waiting, &rings(&held, &waiting)), [[1, 2]]);
-}
-
-#[test]
-fn a_claim_for_permits_waits_for_each_claim_ahead_of_it() {
-    let held = [permits(1, 10, 1, false), permits(3, 11, 4, true)];
-    // The one that is ahead of them all does not fit beside what the first thread holds.
-    let mut waiting =
-        vec![permits(2, 10, 4, true), permits(1, 10, 1, false), permits(3, 10, 1, true), permits(1, 11, 1, false)];
-    let found = rings(&held, &waiting);
-    assert_eq!(threads(&waiting, &found), [vec![1, 2], vec![1, 3, 2]]);
-    assert_eq!(found[0].iter().map(|link| link.has).collect::<Vec<_>>(), [Has::Held(0), Has::Awaited(0)]);
-    // The first of the line fits, and waits for nobody.
-    waiting.swap(0, 2);
-    assert!(rings(&held, &waiting).is_empty());
-}
-
-#[test]
-fn a_ring_counts_only_if_a_second_look_finds_each_of_its_entries_again() {
-    let ring = vec![Link { has: Has::Held(0), waits_for: 0 }, Link { has: Has::Awaited(1), waits_for: 1 }];
-    let count = |held: &[&str], waiting: &[&str]| {
-        let again = [held, waiting].map(|keys| keys.iter().copied().collect());
-        confirmed(vec![ring.clone()], [&["a"], &["b", "c"]], &again).len()
-    };
-    assert_eq!(count(&["x", "a"], &["c", "b"]), 1);
-    assert_eq!(count(&["b", "c"], &["b", "c"]), 0);
-    assert_eq!(count(&["a"], &["b"]), 0);
-    assert_eq!(count(&["a"], &["a", "c"]), 0);
-}
-
-/// What thread `a` waits for of thread `b`, by the definition. There are no shares behind writers.
-fn waits_for(held: &[Seen], waiting: &[Seen], a: u32, b: u32) -> bool {
-    let blocks = waiting.iter().any(|claim| claim.thread == a && claim.blocked);
-    let claims = waiting.iter().filter(|claim| claim.thread == a && claim.blocked == blocks && claim.request.is_some());
-    let mut words = claims.map(|claim| claim.location);
-    a != b && words.any(|word| held.iter().any(|hold| hold.thread == b && hold.location == word))
-}
-
-const THREADS: u32 = 5;
-
-fn claims() -> impl Strategy<Value = Vec<Seen>> {
-    let claim = (0..THREADS, 0..5_usize, prop::bool::weighted(0.9));
-    (vec(claim, 0..8), vec(any::<bool>(), THREADS as usize)).prop_map(|(claims, blocks)| {
-        let mut has_blocked = [false; THREADS as usize];
-        let claims = claims.into_iter().map(|(thread, word, is_lock)| {
-            let blocked = blocks[thread as usize] && !std::mem::replace(&mut has_blocked[thread as usize], true);
-            let request = is_lock.then_some(Request::Lock);
-            Seen { request, ..seen(thread, word, Mode::Exclusive, blocked) }
-        });
-        claims.collect()
-    })
-}
-
-fn holds() -> impl Strategy<Value = Vec<Seen>> {
-    vec((0..THREADS, 0..5_usize), 0..8).prop_map(|mut holds| {
-        holds.sort_unstable();
-        holds.into_iter().map(|(thread, word)| seen(thread, word, Mode::Shared, false)).collect()
-    })
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
-    #[test]
-    fn each_thread_that_is_on_a_ring_is_on_one_that_is_returned_and_each_of_these_is_one(held in holds(), waiting in claims()) {
-        let edge = |a, b| waits_for(&held, &waiting, a, b);
-        let mut reach: Vec<Vec<bool>> = (0..THREADS).map(|a| (0..THREADS).map(|b| edge(a, b)).collect()).collect();
-        for (k, a, b) in (0..THREADS as usize).flat_map(|k| (0..25).map(move |ab| (k, ab / 5, ab % 5))) {
-            reach[a][b] |= reach[a][k] && reach[k][b];
-        }
-        let found = rings(&held, &waiting);
-        let names = threads(&waiting, &found);
-        for (ring, threads) in found.iter().zip(&names) {
-            for (n, link) in ring.iter().enumerate() {
-                let next = ring[(n + 1) % ring.len()];
-                let Has::Held(next_hold) = next.has else { panic!("no writer is ahead here") };
-                let Has::Held(hold) = link.has else { panic!("no writer is ahead here") };
-                prop_assert_eq!(held[hold].thread, threads[n]);
-                prop_assert_eq!(held[next_hold].location, waiting[link.waits_for].location);
-                prop_assert!(edge(threads[n], threads[(n + 1) % ring.len()]));
+/// Which of so many nodes can be reached from which, by one edge or more.
+fn reach(count: usize, edge: impl Fn(usize, usize) -> bool) -> Vec<Vec<bool>> {
+    let mut reach: Vec<Vec<_>> = (0..count).map(|a| (0..count).map(|b| edge(a, b)).collect()).collect();
+    for k in 0..count {
+        for a in 0..count {
+            for b in 0..count {
+                reach[a][b] |= reach[a][k] && reach[k][b];
             }
-            prop_assert_eq!(threads.iter().min(), threads.first());
-            prop_assert_eq!(threads.iter().collect::<BTreeSet<_>>().len(), threads.len());
         }
-        prop_assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
-        let on_rings: BTreeSet<u32> = names.into_iter().flatten().collect();
-        let expected: BTreeSet<u32> = (0..THREADS).filter(|&a| reach[a as usize][a as usize]).collect();
-        prop_assert_eq!(on_rings, expected);
+    }
+    reach
+}
+
+/// Rings of threads.
+mod threads {
+    use waitasync_core::lock::request::Request::{Exclusive, Shared};
+    use waitasync_core::lock::rings::confirmed;
+
+    use super::*;
+
+    fn rings(held: &[Seen], waiting: &[Seen]) -> Vec<Vec<Link>> {
+        rings::rings(held, waiting, &[])
+    }
+
+    fn threads(waiting: &[Seen], rings: &[Vec<Link>]) -> Vec<Vec<u32>> {
+        rings.iter().map(|ring| ring.iter().map(|link| waiting[link.waits_for].thread).collect()).collect()
+    }
+
+    #[test]
+    fn rings_of_blocked_threads_come_first_also_where_the_same_threads_are_on_others() {
+        let held = [seen(0, 10, Exclusive, false), seen(1, 11, Exclusive, true), seen(2, 12, Exclusive, true)];
+        let waiting = [(0, 11, false), (1, 12, true), (2, 10, true), (2, 11, true)];
+        let waiting = waiting.map(|(thread, word, blocked)| seen(thread, word, Exclusive, blocked));
+        assert_eq!(threads(&waiting, &rings(&held, &waiting)), [vec![1, 2], vec![0, 1, 2]]);
+    }
+
+    #[test]
+    fn a_reader_waits_for_the_nearest_writer_ahead_and_not_for_one_behind_it() {
+        let held = [seen(1, 10, Shared, true), seen(2, 11, Exclusive, true)];
+        let behind = [seen(1, 10, Shared, true), seen(2, 10, Exclusive, true)];
+        assert!(rings(&held, &behind).is_empty());
+        let ahead = [seen(2, 10, Exclusive, true), seen(1, 10, Shared, true)];
+        let found = rings(&held, &ahead);
+        assert_eq!(threads(&ahead, &found), [[1, 2]]);
+        assert_eq!(found[0][1].has, Has::Awaited(0));
+    }
+
+    fn of_four(thread: u32, word: usize, amount: u32, blocked: bool) -> Seen {
+        seen(thread, word, permits(amount, 4), blocked)
+    }
+
+    #[test]
+    fn permits_of_a_limit_keep_those_waiting_who_do_not_fit_beside_them() {
+        let held =
+            [of_four(1, 10, 2, false), of_four(2, 10, 1, true), of_four(2, 10, 1, true), of_four(3, 11, 4, false)];
+        // What a blocked thread holds itself stays. That of another one may be released by another task.
+        for (blocked, fits) in [(true, false), (false, true)] {
+            let waiting = [of_four(1, 10, 1, blocked), of_four(2, 10, 1, true)];
+            assert_eq!(rings(&held, &waiting).len(), usize::from(!fits));
+        }
+        let waiting = [of_four(1, 10, 3, false), of_four(2, 10, 1, true)];
+        assert_eq!(threads(&waiting, &rings(&held, &waiting)), [[1, 2]]);
+    }
+
+    #[test]
+    fn a_claim_for_permits_waits_for_each_claim_ahead_of_it() {
+        let held = [of_four(1, 10, 1, false), of_four(3, 11, 4, true)];
+        // The one that is ahead of them all does not fit beside what the first thread holds.
+        let mut waiting =
+            vec![of_four(2, 10, 4, true), of_four(1, 10, 1, false), of_four(3, 10, 1, true), of_four(1, 11, 1, false)];
+        let found = rings(&held, &waiting);
+        assert_eq!(threads(&waiting, &found), [vec![1, 2], vec![1, 3, 2]]);
+        assert_eq!(found[0].iter().map(|link| link.has).collect::<Vec<_>>(), [Has::Held(0), Has::Awaited(0)]);
+        // The first of the line fits, and waits for nobody.
+        waiting.swap(0, 2);
+        assert!(rings(&held, &waiting).is_empty());
+    }
+
+    #[test]
+    fn a_ring_counts_only_if_a_second_look_finds_each_of_its_entries_again() {
+        let ring = vec![Link { has: Has::Held(0), waits_for: 0 }, Link { has: Has::Awaited(1), waits_for: 1 }];
+        let count = |held: &[&str], waiting: &[&str]| {
+            let again = [held, waiting].map(|keys| keys.iter().copied().collect());
+            confirmed(vec![ring.clone()], [&["a"], &["b", "c"]], &again).len()
+        };
+        assert_eq!(count(&["x", "a"], &["c", "b"]), 1);
+        assert_eq!(count(&["b", "c"], &["b", "c"]), 0);
+        assert_eq!(count(&["a"], &["b"]), 0);
+        assert_eq!(count(&["a"], &["a", "c"]), 0);
+    }
+
+    /// What thread `a` waits for of thread `b`, by the definition. There are no shares behind writers.
+    fn waits_for(held: &[Seen], waiting: &[Seen], a: u32, b: u32) -> bool {
+        let blocks = waiting.iter().any(|claim| claim.thread == a && claim.blocked);
+        let claims =
+            waiting.iter().filter(|claim| claim.thread == a && claim.blocked == blocks && claim.request.is_some());
+        let mut words = claims.map(|claim| claim.location);
+        a != b && words.any(|word| held.iter().any(|hold| hold.thread == b && hold.location == word))
+    }
+
+    const THREADS: u32 = 5;
+
+    fn claims() -> impl Strategy<Value = Vec<Seen>> {
+        let claim = (0..THREADS, 0..5_usize, prop::bool::weighted(0.9));
+        (vec(claim, 0..8), vec(any::<bool>(), THREADS as usize)).prop_map(|(claims, blocks)| {
+            let mut has_blocked = [false; THREADS as usize];
+            let claims = claims.into_iter().map(|(thread, word, is_lock)| {
+                let blocked = blocks[thread as usize] && !std::mem::replace(&mut has_blocked[thread as usize], true);
+                let request = is_lock.then_some(Request::Lock);
+                Seen { request, ..seen(thread, word, Exclusive, blocked) }
+            });
+            claims.collect()
+        })
+    }
+
+    fn holds() -> impl Strategy<Value = Vec<Seen>> {
+        vec((0..THREADS, 0..5_usize), 0..8).prop_map(|mut holds| {
+            holds.sort_unstable();
+            holds.into_iter().map(|(thread, word)| seen(thread, word, Shared, false)).collect()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+        #[test]
+        fn each_thread_that_is_on_a_ring_is_on_one_that_is_returned_and_each_of_these_is_one(held in holds(), waiting in claims()) {
+            let edge = |a, b| waits_for(&held, &waiting, a, b);
+            let reach = reach(THREADS as usize, |a, b| edge(a as u32, b as u32));
+            let found = rings(&held, &waiting);
+            let names = threads(&waiting, &found);
+            for (ring, threads) in found.iter().zip(&names) {
+                for (n, link) in ring.iter().enumerate() {
+                    let next = ring[(n + 1) % ring.len()];
+                    let Has::Held(next_hold) = next.has else { panic!("no writer is ahead here") };
+                    let Has::Held(hold) = link.has else { panic!("no writer is ahead here") };
+                    prop_assert_eq!(held[hold].thread, threads[n]);
+                    prop_assert_eq!(held[next_hold].location, waiting[link.waits_for].location);
+                    prop_assert!(edge(threads[n], threads[(n + 1) % ring.len()]));
+                }
+                prop_assert_eq!(threads.iter().min(), threads.first());
+                prop_assert_eq!(threads.iter().collect::<BTreeSet<_>>().len(), threads.len());
+            }
+            prop_assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+            let on_rings: BTreeSet<u32> = names.into_iter().flatten().collect();
+            let expected: BTreeSet<u32> = (0..THREADS).filter(|&a| reach[a as usize][a as usize]).collect();
+            prop_assert_eq!(on_rings, expected);
+        }
+    }
+}
+
+/// Rings through tasks.
+mod tasks {
+    use std::time::Instant;
+
+    use waitasync_core::lock::rings::rings;
+
+    use super::*;
+
+    /// Each ring as pairs: of what is held, or `!claim` of what is ahead, and of what is awaited.
+    fn pairs(rings: &[Vec<Link>]) -> Vec<Vec<(isize, usize)>> {
+        let pair = |&Link { has, waits_for }: &Link| match has {
+            Has::Held(hold) => (hold.cast_signed(), waits_for),
+            Has::Awaited(claim) => (!claim.cast_signed(), waits_for),
+        };
+        rings.iter().map(|ring| ring.iter().map(pair).collect()).collect()
+    }
+
+    #[test]
+    fn tasks_of_one_thread_wait_for_each_other_only_as_far_as_their_callbacks_are_known() {
+        let held = [0, 1].map(|word| seen(0, word, Request::Lock, false));
+        let waiting = [1, 0].map(|word| seen(0, word, Request::Lock, false));
+        assert_eq!(pairs(&rings(&held, &waiting, &[])), [[]; 0]);
+        assert_eq!(pairs(&rings(&held, &waiting, &[(0, 0)])), [[]; 0]);
+        assert_eq!(pairs(&rings(&held, &waiting, &[(0, 0), (1, 1)])), [[(0, 0), (1, 1)]]);
+        // A task that waits for its own lock, within the callback of another one.
+        let waiting = [seen(0, 1, Request::Lock, false)];
+        assert_eq!(pairs(&rings(&held, &waiting, &[(0, 0), (0, 1)])), [[(1, 0)]]);
+    }
+
+    #[test]
+    fn a_task_waits_behind_another_ones_claim_to_write_that_waits_for_its_share() {
+        let held = [seen(0, 0, Request::Shared, false)];
+        let waiting = [Request::Exclusive, Request::Shared].map(|request| seen(0, 0, request, false));
+        assert_eq!(pairs(&rings(&held, &waiting, &[(1, 0)])), [[(!0, 0), (0, 1)]]);
+    }
+
+    #[test]
+    fn the_permits_that_a_task_holds_itself_count_with_those_that_it_requests() {
+        let held = [0; 2].map(|word| seen(0, word, permits(1, 0), false));
+        let waiting = [0; 2].map(|word| seen(0, word, permits(1, 2), false));
+        assert_eq!(pairs(&rings(&held, &waiting, &[(0, 0), (1, 1)])), [[(0, 0), (1, 1)]]);
+        // Beside those of one other task there is room for what the first one wants.
+        let waiting = [0; 2].map(|word| seen(0, word, permits(1, 3), false));
+        assert_eq!(pairs(&rings(&held, &waiting, &[(0, 0), (1, 1)])), [[]; 0]);
+        // There is room beside its own, but not for itself beside them.
+        let nested = [seen(0, 0, permits(2, 2), false)];
+        assert_eq!(pairs(&rings(&held[..1], &nested, &[(0, 0)])), [[(0, 0)]]);
+    }
+
+    #[test]
+    fn a_ring_goes_through_a_task_a_blocked_thread_and_another_threads_task() {
+        let held = [(0, 0, false), (0, 1, false), (1, 2, true), (2, 3, false)];
+        let held = held.map(|(thread, word, blocked)| seen(thread, word, Request::Lock, blocked));
+        let waiting = [(0, 1, false), (0, 2, false), (1, 3, true), (2, 0, false)];
+        let waiting = waiting.map(|(thread, word, blocked)| seen(thread, word, Request::Lock, blocked));
+        // Threads alone are a shorter ring, as far as they know no tasks.
+        let found = rings(&held, &waiting, &[(0, 0), (1, 1), (3, 3)]);
+        assert_eq!(pairs(&found), [[(0, 0), (1, 1), (2, 2), (3, 3)]]);
+        assert_eq!(pairs(&rings(&held, &waiting, &[])), [[(0, 1), (2, 2), (3, 3)]]);
+    }
+
+    #[test]
+    fn a_ring_of_one_threads_tasks_hides_none_of_several_threads() {
+        let lock = |&(thread, word): &(u32, usize)| seen(thread, word, Request::Lock, false);
+        let held: Vec<_> = [(0, 0), (0, 1), (1, 2), (1, 3)].iter().map(lock).collect();
+        let waiting: Vec<_> = [(0, 0), (0, 2), (1, 3), (1, 1)].iter().map(lock).collect();
+        let found = rings(&held, &waiting, &[(0, 0), (2, 3)]);
+        assert_eq!(pairs(&found), [vec![(0, 0)], vec![(3, 2)], vec![(1, 1), (2, 3)]]);
+    }
+
+    #[test]
+    fn a_task_waits_for_each_claim_for_permits_that_is_ahead_of_its_own() {
+        let held = [seen(0, 0, permits(1, 0), false)];
+        let waiting = [4, 1, 1].map(|amount| seen(0, 0, permits(amount, 4), false));
+        assert_eq!(pairs(&rings(&held, &waiting, &[(2, 0)])), [[(!0, 0), (0, 2)]]);
+    }
+
+    /// How many milliseconds rings are looked for; each of them has at most so many links.
+    fn time(held: &[Seen], waiting: &[Seen], within: &[(usize, usize)], rings_expected: usize) -> f64 {
+        let start = Instant::now();
+        assert_eq!(rings(held, waiting, within).len(), rings_expected);
+        start.elapsed().as_secs_f64() * 1e3
+    }
+
+    #[test]
+    fn the_work_is_in_proportion_to_the_number_of_tasks() {
+        const TASKS: usize = 100_000;
+        let locks = |count: usize| (0..count).map(|word| seen(0, word, Request::Lock, false)).collect::<Vec<_>>();
+        let claims = |of: &dyn Fn(usize) -> usize| {
+            (0..TASKS).map(|task| seen(0, of(task), Request::Lock, false)).collect::<Vec<_>>()
+        };
+        let each: Vec<_> = (0..TASKS).map(|task| (task, task)).collect();
+        // A chain, whose last task waits for nothing.
+        let chain = time(&locks(TASKS), &claims(&|task| task + 1), &each, 0);
+        // One ring of all, and pairs.
+        let ring = time(&locks(TASKS), &claims(&|task| (task + 1) % TASKS), &each, 1);
+        let couples = time(&locks(TASKS), &claims(&|task| task ^ 1), &each, TASKS / 2);
+        // All read, the first one wants to write, and the others wait for what it holds.
+        let shares = (0..TASKS).map(|_| seen(0, 0, Request::Shared, false));
+        let held: Vec<_> = shares.chain([seen(0, 1, Request::Lock, false)]).collect();
+        let mut waiting = claims(&|_| 1);
+        waiting.push(seen(0, 0, Request::Exclusive, false));
+        let mut within = each;
+        within.push((TASKS, TASKS));
+        let star = time(&held, &waiting, &within, 8);
+        assert!([chain, ring, couples, star].iter().all(|&time| time < 5e3), "{chain} {ring} {couples} {star} ms");
+    }
+
+    // ——— The plain definition ———
+
+    const THREADS: u32 = 3;
+    const WORDS: usize = 4;
+
+    #[derive(Clone, Debug)]
+    struct State {
+        held: Vec<Seen>,
+        waiting: Vec<Seen>,
+        within: Vec<(usize, usize)>,
+    }
+
+    fn amount_of(request: Option<Request>) -> u32 {
+        match request {
+            Some(Request::Limited { amount, .. }) => amount,
+            _ => 0,
+        }
+    }
+
+    impl State {
+        fn is_blocked(&self, thread: u32) -> bool {
+            self.waiting.iter().any(|claim| claim.thread == thread && claim.blocked)
+        }
+
+        /// Whether the task of a claim holds permits, from which it wants more.
+        fn is_own(&self, claim: usize, index: usize) -> bool {
+            let Seen { location, thread, .. } = self.held[index];
+            self.within.contains(&(claim, index))
+                && location == self.waiting[claim].location
+                && !self.is_blocked(thread)
+        }
+
+        /// Whether what is held of the same word keeps a claim waiting.
+        fn is_kept_by(&self, claim: usize, index: usize) -> bool {
+            let other = self.held[index].request;
+            match self.waiting[claim].request {
+                Some(Request::Limited { amount, limit }) => {
+                    let own = (0..self.held.len()).filter(|&each| self.is_own(claim, each));
+                    let own: u32 = own.map(|each| amount_of(self.held[each].request)).sum();
+                    amount + own + if self.is_own(claim, index) { 0 } else { amount_of(other) } > limit
+                }
+                Some(Request::Shared) => other == Some(Request::Exclusive),
+                _ => true,
+            }
+        }
+
+        /// What a claim waits for.
+        fn obstacles(&self, claim: usize) -> Vec<Has> {
+            let Seen { location, request, .. } = self.waiting[claim];
+            let holders = (0..self.held.len()).filter(|&each| self.held[each].location == location);
+            let holders = holders.filter(|&each| self.is_kept_by(claim, each)).map(Has::Held);
+            let ahead = (0..claim).rev().filter(|&ahead| self.waiting[ahead].location == location);
+            let of_all = matches!(request, Some(Request::Limited { .. }));
+            let most = match request {
+                Some(Request::Shared) => 1,
+                _ => claim * usize::from(of_all),
+            };
+            let ahead = ahead.filter(|&ahead| of_all || self.waiting[ahead].request == Some(Request::Exclusive));
+            holders.chain(ahead.take(most).map(Has::Awaited)).collect()
+        }
+
+        /// Whether what is had stays as long as the claim waits.
+        fn keeps(&self, claim: usize, has: Has) -> bool {
+            match has {
+                Has::Awaited(ahead) => ahead == claim,
+                Has::Held(index) if self.is_blocked(self.held[index].thread) => {
+                    self.waiting[claim].blocked && self.waiting[claim].thread == self.held[index].thread
+                }
+                Has::Held(index) => self.within.contains(&(claim, index)),
+            }
+        }
+
+        /// The claims that the first one leads to, by what it waits for.
+        fn next(&self, claim: usize) -> Vec<(Has, usize)> {
+            let follow =
+                |has| (0..self.waiting.len()).filter(move |&next| self.keeps(next, has)).map(move |next| (has, next));
+            self.obstacles(claim).into_iter().flat_map(follow).collect()
+        }
+    }
+
+    const fn request(word: usize, shared: bool, amount: u32) -> Request {
+        match word {
+            0 | 1 if shared => Request::Shared,
+            2 => permits(amount, 4),
+            _ => Request::Exclusive,
+        }
+    }
+
+    fn states() -> impl Strategy<Value = State> {
+        let entries = || vec((0..THREADS, 0..WORDS, any::<bool>(), 1..3_u32), 0..8);
+        let pairs = vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..10);
+        (entries(), entries(), vec(any::<bool>(), THREADS as usize), pairs).prop_map(
+            |(mut held, claims, blocks, pairs)| {
+                held.sort_unstable();
+                let entry = |&(thread, word, shared, amount): &(u32, usize, bool, u32)| {
+                    seen(thread, word, request(word, shared, amount), false)
+                };
+                let mut has_blocked = [false; THREADS as usize];
+                let claim = |each: &(u32, usize, bool, u32)| {
+                    let thread = each.0 as usize;
+                    let blocked = blocks[thread] && each.1 != 2 && !std::mem::replace(&mut has_blocked[thread], true);
+                    Seen { blocked, ..entry(each) }
+                };
+                let mut state = State {
+                    held: held.iter().map(entry).collect(),
+                    waiting: claims.iter().map(claim).collect(),
+                    within: vec![],
+                };
+                if !state.held.is_empty() && !state.waiting.is_empty() {
+                    let pairs = pairs.iter().map(|(a, b)| (a.index(state.waiting.len()), b.index(state.held.len())));
+                    let is_of_thread = |&(claim, index): &(usize, usize)| {
+                        let claim: Seen = state.waiting[claim];
+                        state.held[index].thread == claim.thread && !claim.blocked
+                    };
+                    state.within = pairs.filter(is_of_thread).collect::<BTreeSet<_>>().into_iter().collect();
+                }
+                state
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(5000))]
+        #[test]
+        fn each_hold_of_a_task_that_is_on_a_ring_is_on_one_that_is_returned_and_each_of_these_is_one(state in states()) {
+            let State { held, waiting, within } = &state;
+            let count = waiting.len();
+            let steps: Vec<_> = (0..count).map(|claim| state.next(claim)).collect();
+            let reach = reach(count, |a, b| steps[a].iter().any(|&(_, next)| next == b));
+            // A ring goes from a claim to what a task holds, and from a claim that was made within its callback back to the
+            // first.
+            let is_on_ring = |index: usize| (0..count).any(|a| {
+                let after = steps[a].iter().filter(|&&(has, _)| has == Has::Held(index));
+                let mut after = after.map(|&(_, next)| next);
+                after.any(|next| within.contains(&(next, index)) && (next == a || reach[next][a]))
+            });
+            let known = |link: &&Link| matches!(link.has, Has::Held(index) if within.contains(&(link.waits_for, index)));
+            let found = rings(held, waiting, within);
+            let before = |ring: &[Link], n: usize| ring[(n + ring.len() - 1) % ring.len()].waits_for;
+            let is_of_tasks = |ring: &&Vec<Link>| {
+                let mut links = ring.iter().enumerate();
+                links.all(|(n, link)| steps[before(ring, n)].contains(&(link.has, link.waits_for))) && ring.iter().any(|link| known(&link))
+            };
+            // The others are rings of threads, which take each promise of a thread for one of any task.
+            for ring in found.iter().filter(|ring| !is_of_tasks(ring)) {
+                for (n, link) in ring.iter().enumerate() {
+                    let wanted = waiting[before(ring, n)];
+                    let has = match link.has {
+                        Has::Held(index) => held[index],
+                        Has::Awaited(claim) => waiting[claim],
+                    };
+                    prop_assert!(has.location == wanted.location && has.thread != wanted.thread, "{ring:?}");
+                    prop_assert_eq!(has.thread, waiting[link.waits_for].thread);
+                }
+            }
+            prop_assert_eq!(pairs(&found).iter().collect::<BTreeSet<_>>().len(), found.len());
+            let returned = found.iter().filter(is_of_tasks).flat_map(|ring| ring.iter().filter(known));
+            let returned: BTreeSet<_> = returned.map(|link| match link.has {
+                Has::Held(index) | Has::Awaited(index) => index,
+            }).collect();
+            let tasks = (0..held.len()).filter(|&index| !state.is_blocked(held[index].thread));
+            let expected: BTreeSet<_> = tasks.filter(|&index| is_on_ring(index)).collect();
+            prop_assert_eq!(returned, expected);
+        }
     }
 }

@@ -1,10 +1,14 @@
-//! Operations whose cost must not grow with the number of waiters. Each test compares the best of several times with
-//! few and with many, and allows for caches; a linear search would be slower by hundreds of times.
+//! Operations whose cost must not grow with the number of waiters, and tables that give back the memory that they
+//! needed once. A test of time compares the best of several times with few and with many, and allows for caches; a
+//! linear search would be slower by hundreds of times.
 
 #![cfg(not(feature = "model"))]
+#![allow(unsafe_code, reason = "an allocator that counts")]
 
 mod fixtures;
 
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
 use std::time::{Duration, Instant};
@@ -131,4 +135,46 @@ fn stealing_a_name_costs_the_same_however_many_are_held() {
             }
         })
     });
+}
+
+thread_local! {
+    /// The bytes that this thread has and has not freed: tests run beside one another.
+    static LIVE: Cell<isize> = const { Cell::new(0) };
+}
+
+fn count(layout: Layout, sign: isize) {
+    let _ = LIVE.try_with(|live| live.set(live.get() + sign * layout.size().cast_signed()));
+}
+
+struct Counting;
+
+// SAFETY: the system's allocator does it all; and counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout, 1);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(layout, -1);
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn locks_that_were_abandoned_and_are_locked_again_leave_no_memory_behind() {
+    let (store, word) = (WaiterListStore::new(256, now), AtomicI32::new(LOCKED));
+    let locations = || (0..300_000).map(|place| Location::from_address(0x10_0000 + 4 * place));
+    let before = LIVE.get();
+    locations().for_each(|location| store.abandon(location, Request::Lock, &word));
+    let needed = LIVE.get() - before;
+    assert!(needed > 1 << 20, "{needed}");
+    locations().for_each(|location| assert!(store.take_note_of_death(location, Request::Lock)));
+    let left = LIVE.get() - before;
+    assert!(left < needed / 100, "of {needed} bytes {left} are left");
 }
