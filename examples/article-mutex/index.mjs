@@ -14,8 +14,10 @@ const sab = new SharedArrayBuffer(AsyncLock.byteLength + 4)
 const lock = new AsyncLock(sab)
 const counter = new Int32Array(sab, AsyncLock.byteLength)
 
-const workers = Array.from({ length: WORKERS }, () => new Worker(new URL('./worker.mjs', import.meta.url), { workerData: { sab, times: TIMES } }))
-const ended = Promise.all(workers.map(worker => new Promise((resolve, reject) => worker.on('exit', resolve).on('error', reject))))
+const start = () => new Worker(new URL('./worker.mjs', import.meta.url), { workerData: { sab, times: TIMES } })
+const workers = Array.from({ length: WORKERS }, start)
+const endOf = worker => new Promise((resolve, reject) => worker.on('exit', resolve).on('error', reject))
+const ended = Promise.all(workers.map(endOf))
 
 // The event loop goes on while main awaits the lock.
 let turns = 0
@@ -27,5 +29,6 @@ await ended
 clearInterval(ticking)
 
 await lock.executeLocked(() => {
-  console.log(`counted to ${counter[0]} of ${WORKERS * TIMES + 1000}; main's event loop ${turns > 0 ? 'went on meanwhile' : 'stood still'}`)
+  const loop = turns > 0 ? 'went on meanwhile' : 'stood still'
+  console.log(`counted to ${counter[0]} of ${WORKERS * TIMES + 1000}; main's event loop ${loop}`)
 })

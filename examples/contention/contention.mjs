@@ -1,4 +1,7 @@
-/** How often and for how long a thread has waited for each lock. A lock is known by its id, which is the same in all threads. */
+/**
+ * How often and for how long a thread has waited for each lock. A lock is known by its id, which is the same in all
+ * threads.
+ */
 
 import diagnostics from 'diagnostics_channel'
 

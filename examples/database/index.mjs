@@ -1,4 +1,5 @@
-// Main and three workers write to one SQLite database, in turns: workers block for the lock, main awaits it. One worker dies in a transaction.
+// Main and three workers write to one SQLite database, in turns: workers block for the lock, main awaits it. One worker
+// dies in a transaction.
 //
 //   node examples/database/index.mjs        (Node 22.13 or newer: it has node:sqlite)
 
@@ -20,7 +21,9 @@ database.exec("INSERT INTO accounts VALUES ('a', 1000), ('b', 1000)")
 
 const lock = new AsyncLock()
 const ends = ['first', 'second', 'victim'].map(name => new Promise((resolve, reject) => {
-  const worker = new Worker(new URL('./worker.mjs', import.meta.url), { workerData: { lock, file, name, transfers: TRANSFERS } })
+  const worker = new Worker(new URL('./worker.mjs', import.meta.url), {
+    workerData: { lock, file, name, transfers: TRANSFERS }
+  })
   worker.on('error', reject).on('exit', resolve)
 }))
 for (let n = 0; n < TRANSFERS; n++) await lock.executeLocked(() => transfer(database, 'a', 'b'))

@@ -1,6 +1,6 @@
-// Three threads move money in a circle, each from its own account to the next. Each locks the account that it takes from, and then
-// the one that it gives to, so all of them would wait for each other. One gets an error that says so, gives back what it holds,
-// and tries again.
+// Three threads move money in a circle, each from its own account to the next. Each locks the account that it takes
+// from, and then the one that it gives to, so all of them would wait for each other. One gets an error that says so,
+// gives back what it holds, and tries again.
 //
 //   node examples/deadlock/index.mjs
 
@@ -13,7 +13,9 @@ const memory = new SharedArrayBuffer(8 * ACCOUNTS + 4)
 const balances = new Int32Array(memory, 4 * ACCOUNTS, ACCOUNTS).fill(100)
 const errors = []
 await Promise.all(Array.from(balances, (_, from) => new Promise((resolve, reject) => {
-  const worker = new Worker(new URL('./worker.mjs', import.meta.url), { workerData: { memory, from, accounts: ACCOUNTS } })
+  const worker = new Worker(new URL('./worker.mjs', import.meta.url), {
+    workerData: { memory, from, accounts: ACCOUNTS }
+  })
   worker.on('message', error => errors.push(error)).on('error', reject).on('exit', resolve)
 })))
 

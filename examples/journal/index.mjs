@@ -1,4 +1,5 @@
-// Main and three workers append records to one file. One worker dies in the middle of a record: the next writer repairs the file.
+// Main and three workers append records to one file. One worker dies in the middle of a record: the next writer repairs
+// the file.
 //
 //   node examples/journal/index.mjs
 
@@ -17,14 +18,18 @@ const memory = Journal.allocate()
 const journal = new Journal(memory, file)
 
 const ends = ['first', 'second', 'victim'].map(name => new Promise((resolve, reject) => {
-  const worker = new Worker(new URL('./worker.mjs', import.meta.url), { workerData: { memory, file, name, records: RECORDS } })
+  const worker = new Worker(new URL('./worker.mjs', import.meta.url), {
+    workerData: { memory, file, name, records: RECORDS }
+  })
   worker.on('error', reject).on('exit', resolve)
 }))
 for (let n = 0; n < RECORDS; n++) await journal.appendAsync({ from: 'main', n })
 await Promise.all(ends)
 await journal.appendAsync({ from: 'main', n: RECORDS })
 
-const names = fs.readFileSync(file, 'utf8').trim().split('\n').map(line => JSON.parse(line).from) // throws if a record is not whole
-console.log(`${names.length} records, ${names.filter(name => name === 'main').length} of main; repaired: ${journal.repairs[0]}`)
+const lines = fs.readFileSync(file, 'utf8').trim().split('\n')
+const names = lines.map(line => JSON.parse(line).from) // throws if a record is not whole
+const ofMain = names.filter(name => name === 'main').length
+console.log(`${names.length} records, ${ofMain} of main; repaired: ${journal.repairs[0]}`)
 fs.unlinkSync(file)
 fs.rmdirSync(folder)

@@ -1,5 +1,5 @@
-// Which locks cost time, as a service sees it by OpenTelemetry: a histogram of waits and one of holds by kind and name, counters of timeouts,
-// aborts and deaths, a gauge of waiters. Each thread measures for itself; main prints the sums.
+// Which locks cost time, as a service sees it by OpenTelemetry: a histogram of waits and one of holds by kind and name,
+// counters of timeouts, aborts and deaths, a gauge of waiters. Each thread measures for itself; main prints the sums.
 //
 //   npm install && node index.mjs
 
@@ -36,7 +36,8 @@ const withdrawn = ledger.lockAsync({ signal: controller.signal })
 controller.abort()
 console.log((await Promise.allSettled([impatient, withdrawn])).map(({ reason }) => reason.name).join(', '))
 const patient = [ledger.executeLocked(() => {}), ledger.executeLocked(() => {})]
-const [{ value: waiters }] = (await collect()).filter(({ metric, lock }) => metric === 'lock.waiters' && lock === 'AsyncLock ledger')
+const isOfLedger = ({ metric, lock }) => metric === 'lock.waiters' && lock === 'AsyncLock ledger'
+const [{ value: waiters }] = (await collect()).filter(isOfLedger)
 console.log('waiters of the ledger:', waiters)
 token.unlock()
 await Promise.all(patient)

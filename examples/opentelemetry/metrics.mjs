@@ -1,8 +1,10 @@
 /**
- * Metrics of locks for OpenTelemetry, from what is published on Node's diagnostics_channel. Each thread publishes what concerns itself, so
- * each calls `observeLocks`. The waiters are counted for the whole process: `observeWaiters` is called in one thread.
+ * Metrics of locks for OpenTelemetry, from what is published on Node's diagnostics_channel. Each thread publishes what
+ * concerns itself, so each calls `observeLocks`. The waiters are counted for the whole process: `observeWaiters` is
+ * called in one thread.
  *
- * A metric has a series for each name. If a program requests names without end, as one for each user, leave `lock.name` out for those.
+ * A metric has a series for each name. If a program requests names without end, as one for each user, leave `lock.name`
+ * out for those.
  */
 
 import diagnostics from 'node:diagnostics_channel'
@@ -15,11 +17,15 @@ const attributesOf = ({ kind, mode, name }) => ({ 'lock.kind': kind, 'lock.mode'
 
 /** Counts and measures the waits, holds and deaths that this thread learns of. Returns a function that ends that. */
 function observeLocks (meter) {
-  const waited = meter.createHistogram('lock.wait.duration', { description: 'How long threads and promises waited', ...SECONDS })
+  const waited = meter.createHistogram('lock.wait.duration', {
+    description: 'How long threads and promises waited', ...SECONDS
+  })
   const held = meter.createHistogram('lock.hold.duration', { description: 'How long locks were held', ...SECONDS })
   const timeouts = meter.createCounter('lock.wait.timeouts', { description: 'Waits whose time was over' })
   const aborts = meter.createCounter('lock.wait.aborts', { description: 'Waits that a signal ended' })
-  const deaths = meter.createCounter('lock.owner.deaths', { description: 'Locks that were taken over from a dead thread' })
+  const deaths = meter.createCounter('lock.owner.deaths', {
+    description: 'Locks that were taken over from a dead thread'
+  })
   const listeners = {
     'atomics-waitasync:wait' (message) {
       const attributes = attributesOf(message)

@@ -2,18 +2,21 @@
 
 import { threadId } from 'node:worker_threads'
 import { resourceFromAttributes } from '@opentelemetry/resources'
-import { AggregationTemporality, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'
+import {
+  AggregationTemporality, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader
+} from '@opentelemetry/sdk-metrics'
 
 /**
  * Starts it. Returns the meter, and a function that collects what has been measured so far, as rows.
  *
- * The exporter keeps the metrics in memory. A service has that of its back end here, such as OTLPMetricExporter, and no `collect`: the reader
- * exports now and then, and `provider.shutdown()` does so before the thread ends.
+ * The exporter keeps the metrics in memory. A service has that of its back end here, such as OTLPMetricExporter, and no
+ * `collect`: the reader exports now and then, and `provider.shutdown()` does so before the thread ends.
  */
 function startTelemetry () {
   const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
   const resource = resourceFromAttributes({ 'service.name': 'orders', 'thread.id': threadId })
-  const provider = new MeterProvider({ resource, readers: [new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 60000 })] })
+  const readers = [new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 60000 })]
+  const provider = new MeterProvider({ resource, readers })
   return {
     meter: provider.getMeter('atomics-waitasync'),
     async collect () {
@@ -27,7 +30,8 @@ function startTelemetry () {
 
 /** A row for each series: `value` is a count or the value of a gauge, `seconds` the sum of a histogram. */
 function rowsOf ({ scopeMetrics }) {
-  return scopeMetrics.flatMap(({ metrics }) => metrics).flatMap(({ descriptor, dataPoints }) => dataPoints.map(({ attributes, value }) => ({
+  const all = scopeMetrics.flatMap(({ metrics }) => metrics)
+  return all.flatMap(({ descriptor, dataPoints }) => dataPoints.map(({ attributes, value }) => ({
     metric: descriptor.name,
     lock: `${attributes['lock.kind']} ${attributes['lock.name']}`,
     outcome: attributes['lock.outcome'],

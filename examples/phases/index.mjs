@@ -1,5 +1,5 @@
-// Heat spreads over a plate. Two workers and main compute a third of the rows each, in step: the workers block for the others,
-// main awaits them. The result is compared with that of a single thread.
+// Heat spreads over a plate. Two workers and main compute a third of the rows each, in step: the workers block for the
+// others, main awaits them. The result is compared with that of a single thread.
 //
 //   node examples/phases/index.mjs
 
@@ -12,7 +12,9 @@ const PARTIES = 3
 const memory = allocate()
 const workers = []
 for (let party = 1; party < PARTIES; party++) {
-  const worker = new Worker(new URL('./worker.mjs', import.meta.url), { workerData: { memory, parties: PARTIES, party } })
+  const worker = new Worker(new URL('./worker.mjs', import.meta.url), {
+    workerData: { memory, parties: PARTIES, party }
+  })
   workers.push(new Promise((resolve, reject) => worker.on('error', reject).on('exit', resolve)))
 }
 const [result] = await Promise.all([compute(memory, PARTIES, 0, false), ...workers])
@@ -27,4 +29,5 @@ if (wrong >= 0) throw new Error(`point ${wrong} is ${result[wrong]}, not ${from[
 const led = new Int32Array(memory, 4, 1)[0]
 if (led !== STEPS) throw new Error(`${led} steps had a leader, not ${STEPS}`)
 const mean = result.reduce((sum, value) => sum + value, 0) / result.length
-console.log(`${STEPS} steps of ${SIZE} × ${SIZE} points on ${PARTIES} threads: as on one thread; the mean is ${mean.toFixed(3)}`)
+const size = `${SIZE} × ${SIZE}`
+console.log(`${STEPS} steps of ${size} points on ${PARTIES} threads: as on one thread; the mean is ${mean.toFixed(3)}`)

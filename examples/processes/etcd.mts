@@ -4,7 +4,10 @@ import { keyOf } from './tools.mts'
 
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 
-/** Exclusive locks of the processes of several machines, by a lease (milliseconds; etcd has whole seconds, 2 at least) in an etcd cluster. */
+/**
+ * Exclusive locks of the processes of several machines, by a lease (milliseconds; etcd has whole seconds, 2 at least)
+ * in an etcd cluster.
+ */
 export function etcd (url: string, { lease = 10_000, prefix = 'locks' } = {}): Engine {
   async function call (path: string, body: object, signal = AbortSignal.timeout(lease)) {
     const response = await fetch(new URL(path, url), { method: 'POST', body: JSON.stringify(body), signal })
@@ -30,7 +33,8 @@ export function etcd (url: string, { lease = 10_000, prefix = 'locks' } = {}): E
     const state = base64(`${path}.held`)
     const sent = performance.now()
     const { ID, TTL } = await call('/v3/lease/grant', { TTL: Math.ceil(lease / 1000) })
-    const kept = new Lease(Number(TTL) * 1000, sent, async () => Number((await call('/v3/lease/keepalive', { ID })).result.TTL ?? 0) > 0)
+    const renew = async () => Number((await call('/v3/lease/keepalive', { ID })).result.TTL ?? 0) > 0
+    const kept = new Lease(Number(TTL) * 1000, sent, renew)
     const end = () => {
       kept.stop()
       return call('/v3/lease/revoke', { ID }).catch(() => {}) // or it ends by itself
@@ -39,7 +43,8 @@ export function etcd (url: string, { lease = 10_000, prefix = 'locks' } = {}): E
       signal.throwIfAborted()
       const key = await wait(base64(path), ID, AbortSignal.any([signal, kept.lost]))
       /** Does something if the lock is there: it is also given for a lease that has ended meanwhile. */
-      const ifOurs = (success: object[]) => call('/v3/kv/txn', { compare: [{ key, target: 'CREATE', result: 'GREATER', create_revision: '0' }], success })
+      const ifOurs = (success: object[]) =>
+        call('/v3/kv/txn', { compare: [{ key, target: 'CREATE', result: 'GREATER', create_revision: '0' }], success })
       const { succeeded, header, responses } = await ifOurs([{ request_put: { key: state, prev_kv: true } }])
       if (!succeeded) throw new Error('The lease ended before the lock was given')
       return {
@@ -49,8 +54,8 @@ export function etcd (url: string, { lease = 10_000, prefix = 'locks' } = {}): E
         held: async () => (await ifOurs([])).succeeded === true,
         async release (died) {
           kept.rest()
-          const { succeeded } = await ifOurs([...(died ? [] : [{ request_delete_range: { key: state } }]), { request_delete_range: { key } }])
-            .finally(end)
+          const keys = died ? [key] : [state, key]
+          const { succeeded } = await ifOurs(keys.map(key => ({ request_delete_range: { key } }))).finally(end)
           return succeeded === true
         }
       }
@@ -60,5 +65,10 @@ export function etcd (url: string, { lease = 10_000, prefix = 'locks' } = {}): E
     }
   }
 
-  return { id: `etcd ${new URL(url).host} ${prefix}`, modes: ['exclusive'], acquire: (name, mode, signal) => acquire(name, signal), async close () {} }
+  return {
+    id: `etcd ${new URL(url).host} ${prefix}`,
+    modes: ['exclusive'],
+    acquire: (name, mode, signal) => acquire(name, signal),
+    async close () {}
+  }
 }

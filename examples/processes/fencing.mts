@@ -1,4 +1,5 @@
-// A process stands still with a lock for longer than its lease, and then writes. What it writes is refused by its token.
+// A process stands still with a lock for longer than its lease, and then writes. What it writes is refused by its
+// token.
 //
 //   REDIS_URL=redis://127.0.0.1:6379 node examples/processes/fencing.mts        (not on Windows, which has no SIGSTOP)
 
@@ -18,7 +19,8 @@ const say = (text: string) => console.log(`${who}: ${text}`)
 /** Only a write with the latest token, or a later one, is done. */
 function write (balance: number, { token }: ProcessLock) {
   const database = new DatabaseSync(file)
-  const { changes } = database.prepare('UPDATE account SET balance = ?, token = ? WHERE token <= ?').run(balance, token, token)
+  const update = database.prepare('UPDATE account SET balance = ?, token = ? WHERE token <= ?')
+  const { changes } = update.run(balance, token, token)
   database.close()
   say(`writes ${balance}: ${changes === 1 ? 'done' : 'refused'}`)
 }

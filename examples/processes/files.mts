@@ -8,8 +8,8 @@ import { keyOf, poll } from './tools.mts'
 const POLL = 5 // milliseconds
 
 /**
- * Locks of the processes of one machine, without a server, by locks of files that belong to their descriptor. Nothing is flushed to the
- * disk: tokens survive the death of processes, but may go back when the machine loses power.
+ * Locks of the processes of one machine, without a server, by locks of files that belong to their descriptor. Nothing
+ * is flushed to the disk: tokens survive the death of processes, but may go back when the machine loses power.
  */
 export function files (folder: string): Engine {
   fs.mkdirSync(folder, { recursive: true })

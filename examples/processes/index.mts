@@ -1,6 +1,8 @@
 // Three processes of a cluster, of two threads each, increment a number in a file. One of them is killed with the lock.
 //
-//   node examples/processes/index.mts        (Node 22.18 or newer; in a checkout after `npm install --no-save ../..` in its folder)
+//   node examples/processes/index.mts
+//
+// Node 22.18 or newer; in a checkout after `npm install --no-save ../..` in its folder.
 
 import cluster from 'node:cluster'
 import fs from 'node:fs'
@@ -46,6 +48,8 @@ if (isPrimary) {
 } else if (process.env.ROLE === 'victim') {
   locks.request('number', {}, () => new Promise(() => process.send!('I have the lock')))
 } else {
-  if (isMainThread) new Worker(new URL(import.meta.url), { workerData: folder }).on('exit', () => cluster.worker!.disconnect())
+  if (isMainThread) {
+    new Worker(new URL(import.meta.url), { workerData: folder }).on('exit', () => cluster.worker!.disconnect())
+  }
   await count()
 }

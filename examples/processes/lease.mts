@@ -1,6 +1,6 @@
 /**
- * A lease that is renewed three times as often as it needs to be. `lost` aborts when the server says that it is over, or when it may be:
- * its milliseconds have passed since the last renewal that succeeded was sent.
+ * A lease that is renewed three times as often as it needs to be. `lost` aborts when the server says that it is over,
+ * or when it may be: its milliseconds have passed since the last renewal that succeeded was sent.
  */
 export class Lease {
   readonly #milliseconds: number
@@ -11,7 +11,7 @@ export class Lease {
   #end: NodeJS.Timeout | undefined
   #beat: NodeJS.Timeout | undefined
 
-  /** `sent`: when the request that began the lease was sent, by `performance.now()`. `renew` gives false if the lease is over. */
+  /** `sent`: when the first request was sent, by `performance.now()`. `renew` gives false if the lease is over. */
   constructor (milliseconds: number, sent: number, renew: () => Promise<boolean>) {
     this.#milliseconds = milliseconds
     this.#renew = renew

@@ -5,18 +5,22 @@ import type { Engine, Grant, Mode } from './process-locks.mts'
 import { keyOf } from './tools.mts'
 
 /**
- * With a lease, a session that says nothing for so long ends. Dead clients are noticed, while they wait, too. The rest undoes settings of a
- * role or a database that would end a wait, or disturb a write.
+ * With a lease, a session that says nothing for so long ends. Dead clients are noticed, while they wait, too. The rest
+ * undoes settings of a role or a database that would end a wait, or disturb a write.
  */
 const settings = (lease: number) => `
   SET idle_session_timeout = ${lease};
   SET client_connection_check_interval = '1s';
   SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 2;
   SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off;
-  SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('statement_timeout', 'lock_timeout', 'transaction_timeout');
+  SELECT set_config(name, '0', false) FROM pg_settings
+    WHERE name IN ('statement_timeout', 'lock_timeout', 'transaction_timeout');
   SELECT pg_backend_pid() AS pid`
 
-/** Under a lock: two that create a table at the same time disturb each other. If it is there, no right to create one is needed. */
+/**
+ * Under a lock: two that create a table at the same time disturb each other. If it is there, no right to create one is
+ * needed.
+ */
 const CREATE = `
   DO $$ BEGIN
     IF to_regclass('process_locks') IS NULL THEN
@@ -28,7 +32,8 @@ const CREATE = `
 /** Gives the new token, and whether the name was held. */
 const TAKE = `
   WITH before AS (SELECT held FROM process_locks WHERE key = $1)
-  INSERT INTO process_locks AS mine VALUES ($1, 1, true) ON CONFLICT (key) DO UPDATE SET token = mine.token + 1, held = true
+  INSERT INTO process_locks AS mine VALUES ($1, 1, true)
+    ON CONFLICT (key) DO UPDATE SET token = mine.token + 1, held = true
   RETURNING token, coalesce((SELECT held FROM before), false) AS held`
 const LOOK = 'SELECT token, held FROM process_locks WHERE key = $1'
 
@@ -39,9 +44,10 @@ const FOREVER = 2 ** 31 - 1
 interface Connection { client: pg.Client, pid: number, lost: AbortSignal }
 
 /**
- * Locks of the processes of several machines, by the session's advisory locks of PostgreSQL (14 or newer): first come, first served. Each name that
- * is held or awaited has a connection of its own, which must lead to the server itself; `idle` of them are kept for later. Without a
- * `lease` (milliseconds), a process that stands still has its locks until it goes on or ends.
+ * Locks of the processes of several machines, by the session's advisory locks of PostgreSQL (14 or newer): first come,
+ * first served. Each name that is held or awaited has a connection of its own, which must lead to the server itself;
+ * `idle` of them are kept for later. Without a `lease` (milliseconds), a process that stands still has its locks until
+ * it goes on or ends.
  */
 export function postgresql (config: pg.ClientConfig, { prefix = 'locks', lease = 0, idle: most = 4 } = {}): Engine {
   const { host, port, database } = new pg.Client(config)
@@ -50,7 +56,8 @@ export function postgresql (config: pg.ClientConfig, { prefix = 'locks', lease =
 
   async function connect (): Promise<Connection> {
     for (let used = idle.pop(); used !== undefined; used = idle.pop()) if (!used.lost.aborted) return used
-    const connection = await open({ keepAlive: true, keepAliveInitialDelayMillis: 5000, connectionTimeoutMillis: ANSWER, ...config }, lease)
+    const settings = { keepAlive: true, keepAliveInitialDelayMillis: 5000, connectionTimeoutMillis: ANSWER, ...config }
+    const connection = await open(settings, lease)
     try {
       await (isReady ??= short(connection.client, CREATE))
       return connection
@@ -97,7 +104,8 @@ export function postgresql (config: pg.ClientConfig, { prefix = 'locks', lease =
       signal.throwIfAborted()
       signal.addEventListener('abort', abort)
       // It passes nobody by. And it finds out whether a connection that was idle still leads to the server.
-      const { rows: [{ granted }] } = await short(connection.client, `SELECT pg_try_advisory_lock${suffix(mode)}($1) AS granted`, [key])
+      const attempt = `SELECT pg_try_advisory_lock${suffix(mode)}($1) AS granted`
+      const { rows: [{ granted }] } = await short(connection.client, attempt, [key])
       if (!granted) await ask(connection.client, FOREVER, `SELECT pg_advisory_lock${suffix(mode)}($1)`, [key])
       const sent = performance.now()
       const { rows: [state] } = await short(connection.client, mode === 'exclusive' ? TAKE : LOOK, [key])
@@ -110,7 +118,9 @@ export function postgresql (config: pg.ClientConfig, { prefix = 'locks', lease =
     }
   }
 
-  function grantOf (connection: Connection, key: string, mode: Mode, state: { token: string | number, held: boolean }, sent: number): Grant {
+  function grantOf (
+    connection: Connection, key: string, mode: Mode, state: { token: string | number, held: boolean }, sent: number
+  ): Grant {
     const { client, lost } = connection
     const token = Number(state.token)
     const look = async () => (await short(client, 'SELECT true AS there')).rows[0].there
@@ -127,8 +137,10 @@ export function postgresql (config: pg.ClientConfig, { prefix = 'locks', lease =
       async release (died) {
         kept?.rest()
         try {
-          // One message, but not one transaction: the mark has to be cleared for all to see before another session has the lock.
-          const results = await short(client, `${mode === 'exclusive' && !died ? clear : ''} SELECT pg_advisory_unlock${suffix(mode)}(${key}) AS was_ours`)
+          // One message, but not one transaction: the mark has to be cleared for all to see before another session has
+          // the lock.
+          const first = mode === 'exclusive' && !died ? clear : ''
+          const results = await short(client, `${first} SELECT pg_advisory_unlock${suffix(mode)}(${key}) AS was_ours`)
           keep(connection)
           return [results].flat().at(-1)!.rows[0].was_ours
         } catch (error) {

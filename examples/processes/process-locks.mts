@@ -4,13 +4,13 @@ import { locks } from 'atomics-waitasync'
 /**
  * Locks by name for the threads of all processes that use the same engine.
  *
- * - The named lock of atomics-waitasync stands in front: one thread of a process at a time has or asks for the engine's exclusive lock of
- *   a name. Engines rely on it.
- * - Requests of one thread run as a batch under one lock of the engine: up to `batch` of them, none of which begins later than
- *   `batchTime` milliseconds after the first. Then it is the turn of other threads and processes.
+ * - The named lock of atomics-waitasync stands in front: one thread of a process at a time has or asks for the engine's
+ *   exclusive lock of a name. Engines rely on it.
+ * - Requests of one thread run as a batch under one lock of the engine: up to `batch` of them, none of which begins
+ *   later than `batchTime` milliseconds after the first. Then it is the turn of other threads and processes.
  * - A promise fulfils only once the engine has said, after the end of the callback, that the lock was still held.
- * - It rejects as soon as the loss of the lock is noticed, and no other callback begins under that lock. The one that runs, runs on: what it
- *   writes has to carry the token. The next holder has `ownerDied`.
+ * - It rejects as soon as the loss of the lock is noticed, and no other callback begins under that lock. The one that
+ *   runs, runs on: what it writes has to carry the token. The next holder has `ownerDied`.
  * - Every error is a rejection of the promise that `request` returned.
  */
 
@@ -47,7 +47,10 @@ export interface Engine {
   close (): Promise<void>
 }
 
-/** A lock of the engine. `held` and `release` give false, or reject, if it is no longer ours. `lost` aborts when that is noticed. */
+/**
+ * A lock of the engine. `held` and `release` give false, or reject, if it is no longer ours. `lost` aborts when that is
+ * noticed.
+ */
 export interface Grant {
   readonly token: number
   readonly ownerDied: boolean
@@ -57,10 +60,22 @@ export interface Grant {
   release (died: boolean): Promise<boolean>
 }
 
-interface Claim { callback: (lock: ProcessLock) => unknown, begin: () => void, resolve: (value: any) => void, reject: (error: unknown) => void }
+interface Claim {
+  callback: (lock: ProcessLock) => unknown
+  begin: () => void
+  resolve: (value: any) => void
+  reject: (error: unknown) => void
+}
 
 /** What one thread wants of a name in a mode. */
-interface Line { name: string, mode: Mode, claims: Set<Claim>, order: Iterator<Claim>, asking?: AbortController | undefined, batch?: ReturnType<typeof batchOf> | undefined }
+interface Line {
+  name: string
+  mode: Mode
+  claims: Set<Claim>
+  order: Iterator<Claim>
+  asking?: AbortController | undefined
+  batch?: ReturnType<typeof batchOf> | undefined
+}
 
 export function processLocks (engine: Engine, { batch = 32, batchTime = 50 } = {}): ProcessLocks {
   if (!(batch >= 1)) throw new RangeError(`batch is ${batch}: it must be 1 at least`)
@@ -85,9 +100,8 @@ export function processLocks (engine: Engine, { batch = 32, batchTime = 50 } = {
         if (line.claims.size === 0) stopAsking(line)
       }
       const abort = () => giveUp(signal!.reason)
-      const timer = timeout <= LONGEST_TIMER
-        ? setTimeout(() => giveUp(failure('ERR_TIMEOUT', `Timed out after ${timeout} ms waiting for ${show(name)}`)), Math.max(0, timeout))
-        : undefined
+      const late = () => giveUp(failure('ERR_TIMEOUT', `Timed out after ${timeout} ms waiting for ${show(name)}`))
+      const timer = timeout <= LONGEST_TIMER ? setTimeout(late, Math.max(0, timeout)) : undefined
       const begin = () => {
         clearTimeout(timer)
         signal?.removeEventListener('abort', abort)
@@ -143,7 +157,8 @@ export function processLocks (engine: Engine, { batch = 32, batchTime = 50 } = {
     } catch (error) {
       if (asking.signal.aborted) return
       line.asking = undefined
-      const unavailable = failure('ERR_LOCK_UNAVAILABLE', `No lock for ${show(name)}: ${(error as Error).message || (error as { code: string }).code}`, error)
+      const why = (error as Error).message || (error as { code: string }).code
+      const unavailable = failure('ERR_LOCK_UNAVAILABLE', `No lock for ${show(name)}: ${why}`, error)
       for (let claim = shift(line); claim !== undefined; claim = shift(line)) claim.reject(unavailable)
     }
     serve(line)
@@ -182,7 +197,10 @@ function shift (line: Line) {
   return first as Claim
 }
 
-/** Callbacks of a thread under one lock of the engine. What one gives counts once the engine has said that the lock was held after it. */
+/**
+ * Callbacks of a thread under one lock of the engine. What one gives counts once the engine has said that the lock was
+ * held after it.
+ */
 function batchOf ({ line, grant, most, late }: { line: Line, grant: Grant, most: number, late: number }) {
   const { name, mode } = line
   const loser = new AbortController()
@@ -240,7 +258,8 @@ function batchOf ({ line, grant, most, late }: { line: Line, grant: Grant, most:
 
   async function runOne (claim: Claim) {
     try {
-      const value = await Promise.race([lost, call(claim.callback, { name, mode, token: grant.token, ownerDied, signal })])
+      const lock = { name, mode, token: grant.token, ownerDied, signal }
+      const value = await Promise.race([lost, call(claim.callback, lock)])
       // One that was told of the death and ended well has repaired what the lock protects.
       ownerDied &&= mode === 'shared'
       unconfirmed.push({ claim, value })
@@ -281,7 +300,11 @@ async function call (callback: Claim['callback'], lock: ProcessLock) {
 }
 
 const LONGEST_TIMER = 2 ** 31 - 1
-const NAMES = { ERR_TIMEOUT: 'TimeoutError', ERR_LOCK_LOST: 'LockLostError', ERR_LOCK_UNAVAILABLE: 'LockUnavailableError' }
+const NAMES = {
+  ERR_TIMEOUT: 'TimeoutError',
+  ERR_LOCK_LOST: 'LockLostError',
+  ERR_LOCK_UNAVAILABLE: 'LockUnavailableError'
+}
 
 const show = (name: string) => JSON.stringify(name.length > 64 ? `${name.slice(0, 64)}…` : name)
 
@@ -291,7 +314,11 @@ function failure (code: keyof typeof NAMES, message: string, cause?: unknown) {
 
 function check (name: unknown, mode: unknown, timeout: unknown, callback: unknown) {
   if (typeof name !== 'string') throw new TypeError(`name is ${typeof name}: it must be a string`)
-  if (mode !== 'exclusive' && mode !== 'shared') throw new TypeError(`mode is ${String(mode)}: it must be 'exclusive' or 'shared'`)
-  if (typeof timeout !== 'number' || Number.isNaN(timeout)) throw new TypeError(`timeout is ${String(timeout)}: it must be a number of milliseconds`)
+  if (mode !== 'exclusive' && mode !== 'shared') {
+    throw new TypeError(`mode is ${String(mode)}: it must be 'exclusive' or 'shared'`)
+  }
+  if (typeof timeout !== 'number' || Number.isNaN(timeout)) {
+    throw new TypeError(`timeout is ${String(timeout)}: it must be a number of milliseconds`)
+  }
   if (typeof callback !== 'function') throw new TypeError(`callback is ${typeof callback}: it must be a function`)
 }

@@ -7,8 +7,9 @@ import { keyOf, poll } from './tools.mts'
 const POLL = 10 // milliseconds
 
 /**
- * Gives { token, died }, or nothing. A server that has just started may have forgotten locks: it gives none until their leases are over;
- * it tells its age in whole seconds. Tokens grow even if the server forgets them, as long as its clock is right.
+ * Gives { token, died }, or nothing. A server that has just started may have forgotten locks: it gives none until their
+ * leases are over; it tells its age in whole seconds. Tokens grow even if the server forgets them, as long as its clock
+ * is right.
  */
 const TAKE = `
   local age = tonumber(string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)'))
@@ -26,10 +27,14 @@ const RELEASE = `
   if ARGV[2] == '0' then redis.call('HDEL', KEYS[2], 'held') end
   return redis.call('DEL', KEYS[1])`
 
-/** Exclusive locks of the processes of several machines, by a lease (milliseconds) on one Redis server (6.2 or newer). */
+/**
+ * Exclusive locks of the processes of several machines, by a lease (milliseconds) on one Redis server (6.2 or newer).
+ */
 export function redis (url: string, { lease = 10_000, prefix = 'locks' } = {}): Engine {
   // A command fails if its connection breaks, or if its answer comes too late to be of use.
-  const client = new Redis(url, { maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false, commandTimeout: lease })
+  const client = new Redis(url, {
+    maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false, commandTimeout: lease
+  })
   client.on('error', () => {}) // commands say so, too
   const { host, port, db } = client.options
 

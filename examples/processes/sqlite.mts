@@ -7,10 +7,11 @@ import { keyOf, poll } from './tools.mts'
 const POLL = 5 // milliseconds
 
 /**
- * Locks of the processes of one machine, without a server: each name is a small database, and the lock is that of its file.
+ * Locks of the processes of one machine, without a server: each name is a small database, and the lock is that of its
+ * file.
  *
- * The folder is for locks alone, on a local disk. A process that has locks must not open its files in another way: on POSIX systems all
- * locks of a process on a file end when it closes any descriptor of that file.
+ * The folder is for locks alone, on a local disk. A process that has locks must not open its files in another way: on
+ * POSIX systems all locks of a process on a file end when it closes any descriptor of that file.
  */
 export function sqlite (folder: string): Engine {
   fs.mkdirSync(folder, { recursive: true })
@@ -42,7 +43,8 @@ function attempt (file: string, mode: Mode): Grant | undefined {
 function takeExclusive (database: DatabaseSync) {
   database.exec('PRAGMA journal_mode = PERSIST') // the quickest
   database.exec('BEGIN EXCLUSIVE')
-  database.exec('PRAGMA locking_mode = EXCLUSIVE') // within the transaction: now it needs no lock that others could have
+  // Within the transaction: now it needs no lock that others could have.
+  database.exec('PRAGMA locking_mode = EXCLUSIVE')
   database.exec('CREATE TABLE IF NOT EXISTS lock (id INTEGER PRIMARY KEY, token INTEGER, held INTEGER)')
   const { token, held } = stateOf(database)
   database.prepare('INSERT OR REPLACE INTO lock VALUES (1, ?, 1)').run(token + 1)
@@ -58,7 +60,8 @@ function takeShared (database: DatabaseSync) {
 }
 
 function stateOf (database: DatabaseSync) {
-  return (database.prepare('SELECT token, held FROM lock').get() ?? { token: 0, held: 0 }) as { token: number, held: number }
+  const row = database.prepare('SELECT token, held FROM lock').get()
+  return (row ?? { token: 0, held: 0 }) as { token: number, held: number }
 }
 
 function grantOf (database: DatabaseSync, file: string, mode: Mode, token: number, held: number): Grant {

@@ -5,7 +5,9 @@ import { setTimeout } from 'node:timers/promises'
 export const keyOf = (name: string): Buffer => createHash('sha256').update(Buffer.from(name, 'utf16le')).digest()
 
 /** Tries every so many milliseconds, give or take a half, until there is a result. */
-export async function poll<T> (milliseconds: number, signal: AbortSignal, attempt: () => T | undefined | Promise<T | undefined>): Promise<T> {
+export async function poll<T> (
+  milliseconds: number, signal: AbortSignal, attempt: () => T | undefined | Promise<T | undefined>
+): Promise<T> {
   for (;;) {
     signal.throwIfAborted()
     const result = await attempt()

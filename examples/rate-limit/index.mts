@@ -14,7 +14,9 @@ const memory = RateLimit.allocate(MOST)
 const limit = new RateLimit(memory, { interval: INTERVAL })
 
 const others = Array.from({ length: WORKERS }, () => new Promise<number[]>((resolve, reject) => {
-  const worker = new Worker(new URL('./worker.mts', import.meta.url), { workerData: { memory, interval: INTERVAL, requests: REQUESTS } })
+  const worker = new Worker(new URL('./worker.mts', import.meta.url), {
+    workerData: { memory, interval: INTERVAL, requests: REQUESTS }
+  })
   worker.on('error', reject).on('message', resolve)
 }))
 const begun: number[] = []

@@ -3,8 +3,9 @@ import { AsyncLock } from 'atomics-waitasync'
 /**
  * Lets `most` requests begin in any stretch of `interval` milliseconds, counted over all threads that share the memory.
  *
- * The memory holds the moments at which the last `most` requests began or will begin; the next one may begin an interval after the oldest
- * of them. A thread that dies has used its turn up; if it dies while it holds the lock, at most one later request begins an interval late.
+ * The memory holds the moments at which the last `most` requests began or will begin; the next one may begin an
+ * interval after the oldest of them. A thread that dies has used its turn up; if it dies while it holds the lock, at
+ * most one later request begins an interval late.
  */
 export class RateLimit {
   readonly #lock: AsyncLock
@@ -26,7 +27,9 @@ export class RateLimit {
   /** Waits until a request may begin. */
   async beginAsync (): Promise<void> {
     const moment = await this.#lock.executeLocked(() => this.#reserve())
-    for (let left = moment - now(); left > 0; left = moment - now()) await new Promise(resolve => setTimeout(resolve, left))
+    for (let left = moment - now(); left > 0; left = moment - now()) {
+      await new Promise(resolve => setTimeout(resolve, left))
+    }
   }
 
   /** The same, blocking (workers only). */

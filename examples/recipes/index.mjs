@@ -2,6 +2,9 @@
 //
 //   node examples/recipes/index.mjs        (Node 16 or newer)
 
-for (const name of ['layout', 'several-locks', 'once', 'event', 'cancel', 'connection', 'changing-limit', 'admission', 'shutdown', 'hanging-holder', 'leader']) {
+for (const name of [
+  'layout', 'several-locks', 'once', 'event', 'cancel', 'connection', 'changing-limit', 'admission', 'shutdown',
+  'hanging-holder', 'leader'
+]) {
   await import(`./${name}.mjs`)
 }

@@ -1,13 +1,17 @@
 import { performance } from 'node:perf_hooks'
 import { AsyncLock } from 'atomics-waitasync'
 
-/** Runs the callback with all of these locks of one buffer held, or rejects with a TimeoutError after `timeout` milliseconds. */
+/**
+ * Runs the callback with all of these locks of one buffer held, or rejects with a TimeoutError after `timeout`
+ * milliseconds.
+ */
 async function withAll (locks, timeout, callback) {
   const deadline = performance.now() + timeout
   const tokens = []
   try {
     const sorted = Array.from(new Set(locks)).sort((a, b) => a.byteOffset - b.byteOffset)
-    for (const lock of sorted) tokens.push(await lock.lockAsync({ timeout: deadline - performance.now() })) // a negative one counts as 0
+    // A negative timeout counts as 0.
+    for (const lock of sorted) tokens.push(await lock.lockAsync({ timeout: deadline - performance.now() }))
     return await callback()
   } finally {
     for (const token of tokens) token.unlock()

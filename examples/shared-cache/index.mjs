@@ -1,5 +1,5 @@
-// Three workers read a table in shared memory as fast as they can and block while it changes. Main changes it now and then and is
-// never blocked. A waiting writer stops new readers, so they do not keep it out.
+// Three workers read a table in shared memory as fast as they can and block while it changes. Main changes it now and
+// then and is never blocked. A waiting writer stops new readers, so they do not keep it out.
 //
 //   node examples/shared-cache/index.mjs
 
@@ -17,7 +17,9 @@ await rates.update(0)
 const readers = []
 const started = new SharedArrayBuffer(Latch.byteLength)
 for (let n = 0; n < READERS; n++) {
-  const worker = new Worker(new URL('./reader.mjs', import.meta.url), { workerData: { memory, started, count: READERS, last: VERSIONS } })
+  const worker = new Worker(new URL('./reader.mjs', import.meta.url), {
+    workerData: { memory, started, count: READERS, last: VERSIONS }
+  })
   readers.push(new Promise((resolve, reject) => worker.on('error', reject).on('message', resolve)))
 }
 await new Latch(started, { count: READERS }).waitAsync()
@@ -28,4 +30,5 @@ for (let version = 1; version <= VERSIONS; version++) {
   await new Promise(resolve => setTimeout(resolve, 1))
 }
 const reads = await Promise.all(readers)
-console.log(`${VERSIONS} versions, read ${reads.reduce((a, b) => a + b)} times by ${READERS} workers, each time all of one version`)
+const times = reads.reduce((a, b) => a + b)
+console.log(`${VERSIONS} versions, read ${times} times by ${READERS} workers, each time all of one version`)

@@ -15,7 +15,8 @@ while (seen < last) {
   const { result, version } = rates.convert(1000, from, to)
   if (version < seen) throw new Error(`version ${version} has come after ${seen}`)
   seen = version
-  if (result !== 1000 * valueOf(from, version) / valueOf(to, version)) throw new Error(`version ${version} was seen in part`)
+  const expected = 1000 * valueOf(from, version) / valueOf(to, version)
+  if (result !== expected) throw new Error(`version ${version} was seen in part`)
   reads++
 }
 parentPort.postMessage(reads)

@@ -1,4 +1,5 @@
-// A worker dies in the middle of its critical section. Before the next holder goes on, the lock has it repair the unfinished change.
+// A worker dies in the middle of its critical section. Before the next holder goes on, the lock has it repair the
+// unfinished change.
 //
 //   node examples/surviving-a-crash/index.mjs
 

@@ -1,5 +1,5 @@
-// Three ways not to wait for ever: a timeout, an abort, and taking the lock only if it is free. A waiter that gives up leaves
-// the line and does not delay the waiters behind it.
+// Three ways not to wait for ever: a timeout, an abort, and taking the lock only if it is free. A waiter that gives up
+// leaves the line and does not delay the waiters behind it.
 //
 //   node examples/timeout-and-abort/index.mjs
 

@@ -15,7 +15,9 @@ const memory = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true })
 const words = new Int32Array(memory.buffer)
 words[LEFT] = THREADS
 for (let n = 0; n < THREADS; n++) {
-  const worker = new Worker(new URL('./worker.mjs', import.meta.url), { workerData: { module, memory, from: n * 1e6 + 1, to: (n + 1) * 1e6 } })
+  const worker = new Worker(new URL('./worker.mjs', import.meta.url), {
+    workerData: { module, memory, from: n * 1e6 + 1, to: (n + 1) * 1e6 }
+  })
   worker.unref() // nothing but the wait keeps this process alive
 }
 Atomics.store(words, START, 1)

@@ -1,5 +1,5 @@
-// Counts the words of some files with several workers that share one table. Meanwhile this thread reads the table. It is never
-// blocked: a worker blocks for a lock, this thread awaits it.
+// Counts the words of some files with several workers that share one table. Meanwhile this thread reads the table. It
+// is never blocked: a worker blocks for a lock, this thread awaits it.
 
 import { Worker } from 'worker_threads'
 import SharedTable from './shared-table.mjs'
@@ -15,8 +15,9 @@ const SECONDS_WITHOUT_PROGRESS = 60
  * @param {number} workers the number of workers
  * @param {({ words, distinct, done }) => void} onSnapshot `done` is the part of the text that has been read: 0 to 1
  * @returns {Promise<{ words, distinct, seconds, snapshots, awaited, longestSnapshot, longestDelay, counts }>}
- *   `awaited` is the number of locks that main had to wait for; `longestSnapshot` and `longestDelay` are in milliseconds.
- *   Rejects if a worker fails, if a snapshot is not consistent, or if nothing moves for a minute; no worker is left then.
+ *   `awaited` is the number of locks that main had to wait for; `longestSnapshot` and `longestDelay` are in
+ *   milliseconds. Rejects if a worker fails, if a snapshot is not consistent, or if nothing moves for a minute; no
+ *   worker is left then.
  */
 async function countWords (files, workers, onSnapshot) {
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)

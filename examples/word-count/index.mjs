@@ -2,8 +2,8 @@
 //
 //   node examples/word-count/index.mjs [FOLDER] [--result FILE]
 //
-// FOLDER: every text file in it is counted. The default is the documentation under node_modules: Markdown, plain text, licences,
-// and the doc comments of *.d.ts. FILE gets the result as JSON.
+// FOLDER: every text file in it is counted. The default is the documentation under node_modules: Markdown, plain text,
+// licences, and the doc comments of *.d.ts. FILE gets the result as JSON.
 
 import fs from 'fs'
 import os from 'os'
@@ -42,7 +42,8 @@ async function main () {
     `longest delay of its event loop: ${longestDelay.toFixed(1)} ms`)
 
   if (resultFile) {
-    const all = Object.assign({ node: process.versions.node, engine, workers, files, bytes }, result, { counts: Array.from(counts) })
+    const { node } = process.versions
+    const all = Object.assign({ node, engine, workers, files, bytes }, result, { counts: Array.from(counts) })
     fs.writeFileSync(resultFile, JSON.stringify(all))
   }
 }
@@ -55,13 +56,14 @@ function modules () {
 }
 
 function parse (args) {
+  const usage = 'examples/word-count/index.mjs [FOLDER] [--result FILE]'
   let folder = null
   let resultFile = null
   while (args.length > 0) {
     const arg = args.shift()
     if (arg === '--result' && args.length > 0) resultFile = args.shift()
     else if (arg[0] !== '-' && folder === null) folder = arg
-    else throw new TypeError(`unexpected argument ${arg}; usage: node examples/word-count/index.mjs [FOLDER] [--result FILE]`)
+    else throw new TypeError(`unexpected argument ${arg}; usage: node ${usage}`)
   }
   return { folder, resultFile }
 }

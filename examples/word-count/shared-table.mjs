@@ -1,7 +1,7 @@
 // A hash table from words to counts in one SharedArrayBuffer that all threads read and change.
 //
-// It has 64 stripes; the first bits of a word's hash select the stripe. Each stripe has a lock, an open-addressing index, and
-// a dense list of entries. The characters of all words lie in one arena.
+// It has 64 stripes; the first bits of a word's hash select the stripe. Each stripe has a lock, an open-addressing
+// index, and a dense list of entries. The characters of all words lie in one arena.
 //
 //   stripe    lock · number of entries in use                            (a cache line for each)
 //   slots     per stripe: 0, or the number of an entry + 1               (linear probing, never more than 3/4 full)
@@ -38,9 +38,9 @@ const ENTRY_CELLS = 4
 
 class SharedTable {
   /**
-   * Allocates memory for `bytes` of text. The arena holds every word even if none occurs twice (UTF-16 never has more units than
-   * UTF-8 has bytes), and the slots are enough for a new word every five bytes or so. No system we know takes memory that is never
-   * touched. Only texts of more than 64 MiB rely on repeated words.
+   * Allocates memory for `bytes` of text. The arena holds every word even if none occurs twice (UTF-16 never has more
+   * units than UTF-8 has bytes), and the slots are enough for a new word every five bytes or so. No system we know
+   * takes memory that is never touched. Only texts of more than 64 MiB rely on repeated words.
    */
   static allocate (bytes, workers) {
     let slots = 1 << 13
@@ -55,7 +55,9 @@ class SharedTable {
     return { buffer: new SharedArrayBuffer(arenaStart * 4 + shape.arena * 2), shape }
   }
 
-  /** A view of the memory that `allocate` has made, in any thread. `worker` is the number of the worker that adds words. */
+  /**
+   * A view of the memory that `allocate` has made, in any thread. `worker` is the number of the worker that adds words.
+   */
   constructor ({ buffer, shape }, worker = -1) {
     const { slotsStart, entriesStart, countersStart, arenaStart } = layout(shape)
     this.shape = shape
@@ -130,8 +132,9 @@ class SharedTable {
   }
 
   /**
-   * Counts the words, and the distinct ones, at one instant: when this thread holds the lock of every stripe. A locked stripe
-   * cannot change, so its sum is taken before the next lock is awaited. `awaited` is the number of locks that were not free.
+   * Counts the words, and the distinct ones, at one instant: when this thread holds the lock of every stripe. A locked
+   * stripe cannot change, so its sum is taken before the next lock is awaited. `awaited` is the number of locks that
+   * were not free.
    */
   async snapshot () {
     let words = 0

@@ -4,7 +4,8 @@ import fs from 'fs'
 import path from 'path'
 
 const DOCUMENT = /\.(?:md|mdx|markdown|txt|rst|adoc)$/i
-const NAMED_DOCUMENT = /^(?:readme|licen[cs]e|copying|notice|authors|contribut\w+|change\w+|history|security)(?:-[\w-]+)?$/i
+const NAMED_DOCUMENT =
+  /^(?:readme|licen[cs]e|copying|notice|authors|contribut\w+|change\w+|history|security)(?:-[\w-]+)?$/i
 const DECLARATIONS = /\.d\.[cm]?ts$/
 
 const MAX_FILE = 256 * 1024 * 1024
@@ -24,7 +25,8 @@ function everything (folder) {
   return list(folder, ['.git', 'node_modules'], file => isBinary(file) ? null : 'text')
 }
 
-// Gives [{ file, bytes, prose }], the longest file first, so that no worker begins a long file when the others are done.
+// Gives [{ file, bytes, prose }], the longest file first, so that no worker begins a long file when the others are
+// done.
 function list (root, leaveOut, proseOf) {
   const files = []
   const visit = (file, name, stat) => {

@@ -1,5 +1,5 @@
-// Workers do jobs from a queue, and answer by another one. Some die in the middle of a job: it is delivered again. A job that has ended
-// two workers is answered with an error.
+// Workers do jobs from a queue, and answer by another one. Some die in the middle of a job: it is delivered again. A
+// job that has ended two workers is answered with an error.
 //
 //   node examples/worker-pool/index.mjs
 

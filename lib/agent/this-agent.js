@@ -90,11 +90,13 @@ function setRefed (promise, refed) {
 }
 
 /**
- * Makes Deno's event loop turn every 20 milliseconds: it may lose a wake-up. Seen in 2.9, with calls of threadsafe
- * functions: the loop looks for calls, then says that it wants to be woken, and a call between the two is only found in
- * its next turn.
+ * The longest delay of a settlement in Deno, in milliseconds. Its event loop may lose a wake-up. Seen in 2.9, with
+ * calls of threadsafe functions: the loop looks for calls, then says that it wants to be woken, and a call between the
+ * two is only found in its next turn. A timer makes it turn.
  */
-if (process.versions.deno !== undefined) setInterval(() => {}, 20).unref()
+const DENO_TURN = 20
+
+if (process.versions.deno !== undefined) setInterval(() => {}, DENO_TURN).unref()
 armDumps(binding)
 watchLoop()
 

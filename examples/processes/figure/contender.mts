@@ -1,11 +1,12 @@
-// A process of the measurement, which contends for a lock: argv has the folder, the engine, whether the named lock stands in front, and what
-// to do. It tells its parent what happens.
+// A process of the measurement, which contends for a lock: argv has the folder, the engine, whether the named lock
+// stands in front, and what to do. It tells its parent what happens.
 
 import { Worker, isMainThread, parentPort, workerData } from 'node:worker_threads'
 import { processLocks, type Engine } from '../process-locks.mts'
 import { available } from './engines.mts'
 
-const [folder, name, way, task] = (isMainThread ? process.argv.slice(2) : workerData) as [string, string, 'front' | 'alone', 'loop' | 'once' | 'free']
+type Task = [folder: string, name: string, way: 'front' | 'alone', task: 'loop' | 'once' | 'free']
+const [folder, name, way, task] = (isMainThread ? process.argv.slice(2) : workerData) as Task
 const REQUESTS = 8 // of each thread, at a time
 
 const engine = await available(folder)[name]!()

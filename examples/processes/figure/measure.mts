@@ -1,6 +1,6 @@
-// Measures the engines, and draws figure.svg: exclusive locks a second of two processes with two threads each; how long it takes until
-// the next process has the lock of one that is killed (kill -9); and how long a free lock takes. Each with the named lock in front, and
-// without it.
+// Measures the engines, and draws figure.svg: exclusive locks a second of two processes with two threads each; how long
+// it takes until the next process has the lock of one that is killed (kill -9); and how long a free lock takes. Each
+// with the named lock in front, and without it.
 //
 //   POSTGRESQL_URL=… REDIS_URL=… ETCD_URL=… node examples/processes/figure/measure.mts
 //
@@ -22,9 +22,11 @@ const PROCESSES = 2
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'figure-'))
 const ways = ['front', 'alone'] as const
 
-const start = (...args: string[]) => fork(path.join(import.meta.dirname, 'contender.mts'), [folder, ...args], { execArgv: ['--no-warnings'] })
+const start = (...args: string[]) =>
+  fork(path.join(import.meta.dirname, 'contender.mts'), [folder, ...args], { execArgv: ['--no-warnings'] })
 const said = (child: ChildProcess, meant: (message: any) => boolean) => new Promise<any>((resolve, reject) => {
-  child.on('message', message => { if (meant(message)) resolve(message) }).on('exit', () => reject(new Error('a process has ended')))
+  child.on('message', message => { if (meant(message)) resolve(message) })
+  child.on('exit', () => reject(new Error('a process has ended')))
 })
 const median = (numbers: number[]) => numbers.toSorted((a, b) => a - b)[numbers.length >> 1]!
 
@@ -81,8 +83,10 @@ async function free (engine: string, way: string) {
 }
 
 const engines = Object.keys(available(folder))
-const all = Object.fromEntries(engines.map(engine => [engine, { front: { grants: [], next: [], free: [] }, alone: { grants: [], next: [], free: [] } }])) as
-  Record<string, Record<typeof ways[number], { grants: number[], next: number[], free: number[] }>>
+interface Measured { grants: number[], next: number[], free: number[] }
+const nothing = (): Measured => ({ grants: [], next: [], free: [] })
+const all: Record<string, Record<typeof ways[number], Measured>> = Object.fromEntries(
+  engines.map(engine => [engine, { front: nothing(), alone: nothing() }]))
 // A Redis server that has just started gives no lock until a lease is over.
 await sleep(LEASE + 1000)
 for (let round = 0; round < ROUNDS; round++) {
@@ -103,10 +107,15 @@ const figures: Figures = {
   date: new Date().toISOString().slice(0, 10),
   engines: Object.fromEntries(engines.map(engine => [engine, Object.fromEntries(ways.map(way => {
     const { grants, next, free } = all[engine]![way]
-    return [way, { grants: Math.round(median(grants)), next: Number(median(next).toFixed(1)), free: Number(median(free).toPrecision(2)) }]
+    return [way, {
+      grants: Math.round(median(grants)),
+      next: Number(median(next).toFixed(1)),
+      free: Number(median(free).toPrecision(2))
+    }]
   })) as Figures['engines'][string]]))
 }
 fs.rmSync(folder, { recursive: true, force: true })
 fs.writeFileSync(path.join(import.meta.dirname, 'figures.json'), JSON.stringify(figures, null, 2) + '\n')
 fs.writeFileSync(path.join(import.meta.dirname, 'figure.svg'), draw(figures))
-console.table(Object.fromEntries(Object.entries(figures.engines).flatMap(([name, of]) => ways.map(way => [`${name}, ${way}`, of[way]]))))
+const rows = Object.entries(figures.engines).flatMap(([name, of]) => ways.map(way => [`${name}, ${way}`, of[way]]))
+console.table(Object.fromEntries(rows))
