@@ -9,7 +9,7 @@ const { api: { AsyncLock, Condition, RwLock, Semaphore } } = require('../subject
 const { TinyController, memory, rejection } = require('../fixtures/lock-toolbox')
 const { now, randomFrom, sleep, startWorker } = require('../fixtures/queue-toolbox')
 const slowness = require('../fixtures/slowness')
-const { robustList } = require('../../lib/locks/hold/robust-list')
+const { theList } = require('../../lib/locks/hold/hold')
 
 const SEED = Number(process.env.SEED || Date.now() % 1e9)
 console.log(`# seed ${SEED}`)
@@ -66,7 +66,7 @@ test('whether a thread holds a lock is known, in whatever order many are taken a
   const sab = memory(4 * 420)
   const locks = Array.from({ length: 400 }, (_, n) => new AsyncLock(sab, { byteOffset: 4 * n }))
   const shared = Array.from({ length: 20 }, (_, n) => new RwLock(sab, { byteOffset: 1600 + 4 * n }))
-  const list = robustList()
+  const list = theList()
   const first = locks[0].tryLock()
   const address = list.entries[0]
   first.unlock()

@@ -23,7 +23,7 @@ const LAYERS = [
   ['host.js'],
   ['realm.js'],
   ['atomics', 'locks/hold/request.js', 'install/workers/by-message'],
-  ['locks/hold/owed.js'],
+  ['locks/hold/entry.js'],
   ['locks/observe'],
   ['locks/hold'],
   ['locks/observe/stalls.js', 'locks/view.js'],

@@ -4,8 +4,7 @@
  * `AsyncLock`: a mutex in four bytes of shared memory, for any mix of threads.
  *
  * The word holds UNLOCKED or LOCKED and nothing else, so that code which locks it by Atomics.compareExchange, wait and
- * notify can share it. An uncontended lock is taken and released in JavaScript. Native code knows its waiters, and its
- * holder by the holder's robust list (core/src/lock/ has the rules).
+ * notify can share it. An uncontended lock is taken and released in JavaScript.
  */
 
 const { assertStack } = require('../agent/agent')
@@ -15,33 +14,26 @@ const { notLocked } = require('../waiting/errors')
 const { assertWorker, milliseconds, waitOptions } = require('../waiting/options')
 const { acquire, acquireAsync, blockOrThrow } = require('./hold/acquire')
 const { runHolding } = require('./hold/run')
-const { REPAIR, REPAIRABLE, repairOption, setRepair } = require('./hold/repair')
+const { REPAIR, becomeRepairable } = require('./hold/repair')
 const { LOCK, LOCKED, UNLOCKED } = require('./hold/request')
 const { runHoldingSync } = require('./hold/run-sync')
 const { theList } = require('./hold/hold')
 const { UnlockToken, newHold } = require('./hold/token')
-const { becomeView, defineView, newMemory, wordOf } = require('./view')
-const { FREE } = require('./hold/word')
+const { defineView, newMemory, wordOf } = require('./view')
 
 const INDEX = 0
 
 class AsyncLock {
   constructor (sab, options) {
-    const repair = repairOption(options, 'AsyncLock')
-    const { array } = becomeView(this, arguments.length === 0 ? newMemory() : sab, options, 'AsyncLock', REPAIRABLE)
+    becomeRepairable(this, arguments.length === 0 ? newMemory() : sab, options, 'AsyncLock')
     this.sab = this.buffer
-    this.i32a = array
-    setRepair(this, repair)
+    this.i32a = wordOf(this).array
   }
 
   get locked () {
     return load(wordOf(this).array, INDEX) === LOCKED
   }
 
-  /**
-   * The `threadId` of the thread that holds it; otherwise null. Null also if code that uses the
-   * bare word has locked it.
-   */
   get holder () {
     const word = wordOf(this)
     return load(word.array, INDEX) === LOCKED ? word.holder() : null
@@ -93,19 +85,17 @@ class AsyncLock {
     assertStack()
     // If code that uses the bare word has locked it, its holder is unknown.
     const holder = word.unlockUnheld()
-    if (holder === FREE) throw notLocked('unlock: the lock is not held')
+    if (holder === undefined) throw notLocked('unlock: the lock is not held')
     if (holder !== null) throw notLocked('unlock: the lock is held by ' + nameOf(holder))
     word.notifyHost()
   }
 }
 
-/** Reads the timeout of `lockIfAvailable`: a number, or in an object. */
 function timeoutOf (given) {
   if (typeof given === 'object' && given !== null) return waitOptions(given, 'lockIfAvailable', false, 0).timeout
   return given === undefined ? 0 : milliseconds(given, 'lockIfAvailable')
 }
 
-/** Names the holder of a lock, for another thread's error. */
 function nameOf (holder) {
   if (holder === threadId) return 'a promise of this thread that has not settled yet'
   return 'thread ' + holder + ', not by this one'

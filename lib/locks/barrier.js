@@ -9,17 +9,18 @@
  */
 
 const { assertStack } = require('../agent/agent')
-const { RangeError, TypeError, bare, compareExchange, isInteger, load } = require('../util/intrinsics')
-const { describe } = require('../util/values')
+const { bare, compareExchange, load } = require('../util/intrinsics')
 const abortSignals = require('../waiting/abort-signals')
 const { abortReason, throwIfAborted } = require('../waiting/errors')
 const { BARRIER, notify, waitUntil, waitUntilAsync } = require('../waiting/notice')
 const { assertWorker, waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
-const { becomeView, defineView, oneWord, wordOf } = require('./view')
+const { assertWithin, becomeView, defineView, oneWord, wordOf } = require('./view')
 
-const SHAPE = oneWord(['parties'], assertParties)
 const MOST_PARTIES = 0xffff
+const SHAPE = oneWord(['parties'], ['parties', 'byteOffset', 'name'], ({ 0: parties }) => {
+  assertWithin(parties, 'Barrier: parties', 1, MOST_PARTIES)
+})
 
 const generation = (state) => state >>> 16
 const arrived = (state) => state & 0xffff
@@ -51,13 +52,6 @@ class Barrier {
   }
 }
 
-function assertParties ({ 0: parties }) {
-  if (!isInteger(parties)) throw new TypeError('Barrier: parties must be an integer, not ' + describe(parties))
-  if (parties < 1 || parties > MOST_PARTIES) {
-    throw new RangeError('Barrier: parties must be from 1 to ' + MOST_PARTIES + ', not ' + describe(parties))
-  }
-}
-
 async function awaitParties (barrier, options, steps) {
   assertStack()
   const { timeout, signal } = waitOptions(options, 'waitAsync')
@@ -85,13 +79,11 @@ class Party {
     this.generation = LEADER
   }
 
-  /** Counts it in. True if it is the leader. */
   arrive (parties) {
     this.generation = arrive(this.word, parties)
     return this.generation === LEADER
   }
 
-  /** Awaits the other parties. */
   async others (timeout) {
     const { steps, word } = this
     try {
@@ -114,10 +106,7 @@ bare(Party)
 
 const LEADER = -1
 
-/**
- * Counts a party in. Returns its generation, which it waits to end; LEADER if it was the last party,
- * and has woken the others.
- */
+/** Counts a party in. Returns its generation; LEADER if it was the last party, and has woken the others. */
 function arrive (word, parties) {
   for (;;) {
     const state = load(word.array, 0)

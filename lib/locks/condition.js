@@ -100,7 +100,6 @@ function stepsOfCall () {
   return steps
 }
 
-/** Calls a predicate, which must be synchronous. */
 function isMet (predicate) {
   const answer = predicate()
   assertNoPromise(answer, 'waitFor: predicate', 'waitForAsync()')
@@ -139,10 +138,6 @@ function block (word, held, timeout, caller) {
   }
 }
 
-/**
- * Takes the lock again, blocking. Then the hold owes the notification, if there was one; if that fails,
- * it goes to another waiter.
- */
 function lockAfterWait (held, caller) {
   try {
     if (!isHeld(held)) acquire(held, Infinity, caller)
@@ -228,7 +223,6 @@ async function awaitNotice (word, held, wait, steps, caller) {
   }
 }
 
-/** Takes the lock again, after a notification. If that fails, the notification goes to another waiter. */
 function lockNotified (word, held, steps, resolve, reject) {
   try {
     if (steps.reason !== undefined) throw steps.reason
@@ -241,13 +235,11 @@ function lockNotified (word, held, steps, resolve, reject) {
   }
 }
 
-/** Takes the lock again, without a notification. */
 async function lockAgain (held, steps) {
   if (steps.reason !== undefined) throw steps.reason
   if (!isHeld(held)) await new Promise((resolve, reject) => reacquire(held, resolve, reject, steps))
 }
 
-/** Finds the hold of a token, which must be exclusive. */
 function assertHeld (token, caller) {
   if (!isToken(token)) throw noLock(caller, describe(token))
   const held = holdOf(token)

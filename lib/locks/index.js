@@ -28,7 +28,6 @@ const ofSnapshots = {
   snapshot: () => require('./observe/snapshot').snapshot()
 }
 
-/** The exports, by name. */
 const late = {
   AsyncLock: lateClass('AsyncLock', () => require('./async-lock'), UnlockToken),
   Barrier: lateClass('Barrier', () => require('./barrier')),
@@ -44,7 +43,6 @@ const late = {
   ...ofSnapshots
 }
 
-/** Loads the code of an export, and returns the export. */
 function load (name) {
   if (ofSnapshots[name] !== undefined) {
     assertStackToLoad()

@@ -7,16 +7,17 @@
  */
 
 const { assertStack } = require('../agent/agent')
-const { RangeError, TypeError, compareExchange, isInteger, load, max, min } = require('../util/intrinsics')
-const { describe } = require('../util/values')
+const { compareExchange, load, max, min } = require('../util/intrinsics')
 const { throwIfAborted } = require('../waiting/errors')
 const { LATCH, notify, waitUntil, waitUntilAsync } = require('../waiting/notice')
 const { assertWorker, waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
 const { MOST } = require('./hold/request')
-const { becomeView, defineView, oneWord, wordOf } = require('./view')
+const { assertWithin, becomeView, defineView, oneWord, wordOf } = require('./view')
 
-const SHAPE = oneWord(['count'], ({ 0: count }) => { times(count, 'Latch: count', 0) })
+const SHAPE = oneWord(['count'], ['count', 'byteOffset', 'name'], ({ 0: count }) => {
+  assertWithin(count, 'Latch: count', 0, MOST)
+})
 
 class Latch {
   constructor (buffer, options) {
@@ -24,18 +25,17 @@ class Latch {
     this.count = count
   }
 
-  /** How often it still has to happen. */
   get remaining () {
     return max(0, this.count - load(wordOf(this).array, 0))
   }
 
   countDown (n = 1) {
     const word = wordOf(this)
-    const amount = times(n, 'countDown: n', 1)
+    assertWithin(n, 'countDown: n', 1, MOST)
     for (;;) {
       const happened = load(word.array, 0)
       if (happened >= this.count) return
-      const next = min(this.count, happened + amount)
+      const next = min(this.count, happened + n)
       if (next === this.count) assertStack()
       if (compareExchange(word.array, 0, happened, next) !== happened) continue
       if (next === this.count) notify(word, Infinity)
@@ -60,14 +60,6 @@ async function awaitOpening (latch, options, steps) {
   const wait = waitOptions(options, 'waitAsync')
   throwIfAborted(wait.signal)
   await waitUntilAsync(wordOf(latch), (happened) => happened >= latch.count, wait, steps, LATCH, awaitOpening)
-}
-
-function times (n, what, least) {
-  if (!isInteger(n)) throw new TypeError(what + ' must be an integer, not ' + describe(n))
-  if (n < least || n > MOST) {
-    throw new RangeError(what + ' must be from ' + least + ' to ' + MOST + ', not ' + describe(n))
-  }
-  return n
 }
 
 defineView(Latch, ['kind', 'buffer', 'byteOffset', 'count'], ({ count, remaining }) => ({ count, remaining }))

@@ -7,29 +7,27 @@
  * the message is delivered again. queue/memory.js has the steps, and why a thread may die at any of them.
  */
 
-const { RangeError, TypeError, bare, isInteger, shield } = require('../util/intrinsics')
+const { RangeError, TypeError, bare, shield } = require('../util/intrinsics')
 const { option } = require('../util/options')
 const { describe } = require('../util/values')
-const { hideFrames, queueClosed, throwIfAborted, timeoutError } = require('../waiting/errors')
-const { assertWorker, assertFunction, assertNoPromise, waitOptions } = require('../waiting/options')
+const { LATE, hideFrames, queueClosed, throwIfAborted } = require('../waiting/errors')
+const { UNLIMITED, assertWorker, assertFunction, assertNoPromise, waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
 const { contextOfWait } = require('./observe/diagnostics')
 const { callOf } = require('./observe/stalls')
 const { uses } = require('./observe/taken')
 const { theList } = require('./hold/hold')
-const { becomeView, defineMembers, defineSize, newMemory, wordOf } = require('./view')
+const { assertWithin, becomeView, defineMembers, defineSize, newMemory, wordOf } = require('./view')
 const { FORMATS, write } = require('./queue/format')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./queue/layout')
-const { BUSY, ENDED, LATE, NOTHING, QueueMemory } = require('./queue/memory')
-const {
-  blocking, close, finish, owing, owingOn, put, putBack, putBlocking, recover, take, takeBlocking
-} = require('./queue/steps')
-const { finishLater, isPutting, putLater, takeLater } = require('./queue/waits')
+const { BUSY, ENDED, NOTHING, PUT, TAKE, USE, QueueMemory } = require('./queue/memory')
+const { blocking, close, endUse, lateError, owing, owingOn, put, putBack, recover, take } = require('./queue/steps')
+const { isPutting, later } = require('./queue/waits')
 
 const SHAPE = {
   __proto__: null,
   settings: ['capacity', 'messageSize'],
-  others: ['format'],
+  options: ['capacity', 'messageSize', 'format', 'byteOffset', 'name'],
   sizeOf: (settings) => byteLength(settings[0], settings[1]),
   alignment: 8
 }
@@ -43,32 +41,26 @@ class Queue {
     word.queue.format = formatOf(option(options, 'format', 'clone'), 'Queue')
   }
 
-  /** Returns how many bytes a value has as a message. */
   static sizeOf (value, format = 'clone') {
     return write(value, formatOf(format, 'sizeOf'), 'sizeOf').size
   }
 
-  /** Whether no put that begins now succeeds. */
   get closed () {
     return memoryOf(this).isClosed
   }
 
-  /** Whether it is closed, and no message is left or in use. */
   get ended () {
     return repaired(memoryOf(this)).isEnded
   }
 
-  /** How many messages wait to be taken. Those that came back are among them. */
   get length () {
     return memoryOf(this).length
   }
 
-  /** How many messages are in use. */
   get inUse () {
     return repaired(memoryOf(this)).inUse
   }
 
-  /** How many waiters there are: blocked threads and promises, of all threads. */
   get waiters () {
     const { filled, emptied } = memoryOf(this)
     return filled.waiters + emptied.waiters
@@ -77,11 +69,8 @@ class Queue {
   put (value, options) {
     assertWorker('put', 'putAsync()')
     const memory = memoryOf(this)
-    const { timeout } = waitOptions(options, 'put', false)
-    const written = messageOf(memory, value, 'put')
-    const found = blocking(memory, putBlocking, { written, timeout, told: undefined })
+    const found = blocking(memory, putting(memory, value, waitOptions(options, 'put', false), 'put'))
     if (found === ENDED) throw queueClosed('put')
-    if (found === LATE) throw lateError(memory, 'put', timeout)
   }
 
   tryPut (value) {
@@ -101,9 +90,7 @@ class Queue {
   take (options) {
     assertWorker('take', 'takeAsync()')
     const memory = memoryOf(this)
-    const { timeout } = waitOptions(options, 'take', false)
-    const found = blocking(memory, takeBlocking, { toUse: false, timeout, caller: 'take', told: undefined })
-    if (found === LATE) throw lateError(memory, 'take', timeout)
+    const found = blocking(memory, taking(TAKE, waitOptions(options, 'take', false), 'take'))
     return found === ENDED ? undefined : found.value
   }
 
@@ -127,10 +114,9 @@ class Queue {
     assertWorker('useSync', 'use()')
     const memory = memoryOf(this)
     assertFunction(callback, 'useSync')
-    const { timeout } = waitOptions(options, 'useSync', false)
+    const wait = taking(USE, waitOptions(options, 'useSync', false), 'useSync')
     uses(theList())
-    const lease = blocking(memory, takeBlocking, { toUse: true, timeout, caller: 'useSync', told: undefined })
-    if (lease === LATE) throw lateError(memory, 'use', timeout)
+    const lease = blocking(memory, wait)
     if (lease === ENDED) return false
     const delivery = new Delivery(lease)
     try {
@@ -141,7 +127,7 @@ class Queue {
     } finally {
       // If the engine interrupts the callback, by a time limit, the message stays in use until this thread ends.
       if (delivery.isPutBack) owingOn(memory, putBack, lease)
-      else owingOn(memory, finish, lease, true)
+      else owingOn(memory, endUse, lease, true)
     }
     return true
   }
@@ -151,14 +137,12 @@ class Queue {
     owing(memory, close)
   }
 
-  /** Takes messages, blocking, until the queue has ended. */
   [Symbol.iterator] () {
     assertWorker('iterating', 'for await')
     memoryOf(this)
     return new Messages(() => resultOf(this.take()))
   }
 
-  /** Takes messages until the queue has ended. */
   [Symbol.asyncIterator] () {
     memoryOf(this)
     return new MessagesAsync(async () => resultOf(await this.takeAsync()))
@@ -167,7 +151,6 @@ class Queue {
 
 const resultOf = (value) => ({ done: value === undefined, value })
 
-/** An iterator over the messages of a queue. */
 class Messages {
   constructor (next) {
     this.next = next
@@ -178,7 +161,6 @@ class Messages {
   }
 }
 
-/** An iterator over the messages of a queue, by promises. */
 class MessagesAsync {
   constructor (next) {
     this.next = next
@@ -211,36 +193,30 @@ function newSteps () {
 
 async function awaitPut (queue, value, options, steps) {
   const memory = memoryOf(queue)
-  const wait = waitOptions(options, 'putAsync')
-  const written = messageOf(memory, value, 'putAsync')
-  throwIfAborted(wait.signal)
-  let found = isPutting(memory) ? NOTHING : owing(memory, put, written, false)
-  if (found === NOTHING || found === BUSY) {
-    try {
-      found = await putLater(memory, written.kept(), wait, steps)
-    } finally {
-      steps.end()
-    }
+  const wait = putting(memory, value, waitOptions(options, 'putAsync'), 'putAsync')
+  let found = tryOnce(memory, wait)
+  if (found === NOTHING) {
+    wait.argument.keep()
+    found = await awaitStep(memory, wait, steps, awaitPut)
   }
   if (found === ENDED) throw queueClosed('putAsync')
-  if (found === LATE) throw hideFrames(lateError(memory, 'put', wait.timeout), awaitPut)
 }
 
 async function awaitTake (queue, options, steps) {
   const memory = memoryOf(queue)
-  const wait = waitOptions(options, 'takeAsync')
-  let lease = takeAtOnce(memory, false, wait)
-  if (lease === NOTHING) lease = await awaitLease(memory, false, wait, steps, awaitTake)
+  const wait = taking(TAKE, waitOptions(options, 'takeAsync'), 'takeAsync')
+  let lease = tryOnce(memory, wait)
+  if (lease === NOTHING) lease = await awaitStep(memory, wait, steps, awaitTake)
   return lease === ENDED ? undefined : lease.value
 }
 
 async function awaitUse (queue, callback, options, steps) {
   const memory = memoryOf(queue)
   assertFunction(callback, 'use')
-  const wait = waitOptions(options, 'use')
+  const wait = taking(USE, waitOptions(options, 'use'), 'use')
   if (steps.call !== undefined) uses(theList(), steps.call)
-  let lease = takeAtOnce(memory, true, wait)
-  if (lease === NOTHING) lease = await awaitLease(memory, true, wait, steps, awaitUse)
+  let lease = tryOnce(memory, wait)
+  if (lease === NOTHING) lease = await awaitStep(memory, wait, steps, awaitUse)
   if (lease === ENDED) return false
   const delivery = new Delivery(lease)
   try {
@@ -250,27 +226,33 @@ async function awaitUse (queue, callback, options, steps) {
     throw error
   }
   if (delivery.isPutBack) owingOn(memory, putBack, lease)
-  else if (owingOn(memory, finish, lease, false) === BUSY) await finishLater(memory, lease)
+  else if (owingOn(memory, endUse, lease, false) === BUSY) await later(memory, calling(USE, endUse, lease, UNLIMITED))
   return true
 }
 
-/** Takes a message without waiting: a Lease, ENDED or NOTHING. NOTHING also if another thread is taking one. */
-function takeAtOnce (memory, toUse, { signal }) {
+/** Tries a step without waiting. NOTHING also if another thread, or an earlier promise of this one, comes first. */
+function tryOnce (memory, { mode, step, argument, signal }) {
   throwIfAborted(signal)
-  const found = owing(memory, take, toUse, false)
+  const found = mode === PUT && isPutting(memory) ? BUSY : owing(memory, step, argument, false)
   return found === BUSY ? NOTHING : found
 }
 
-/** Awaits a Lease or ENDED. A TimeoutError has the frames of `caller`'s caller. */
-async function awaitLease (memory, toUse, wait, steps, caller) {
+/** Awaits a step's answer. A TimeoutError has the frames of `caller`'s caller. */
+async function awaitStep (memory, wait, steps, caller) {
   try {
-    const found = await takeLater(memory, toUse, wait, steps)
-    if (found === LATE) throw hideFrames(lateError(memory, toUse ? 'use' : 'take', wait.timeout), caller)
+    const found = await later(memory, wait, steps)
+    if (found === LATE) throw hideFrames(lateError(memory, wait), caller)
     return found
   } finally {
     steps.end()
   }
 }
+
+/** Describes a call: its step, and how long it waits for that; and its ToldWait, if it waits. */
+const calling = (mode, step, argument, { timeout, signal }, caller) => (
+  { mode, step, argument, timeout, signal, caller, told: undefined })
+const putting = (memory, value, wait, caller) => calling(PUT, put, messageOf(memory, value, caller), wait, caller)
+const taking = (mode, wait, caller) => calling(mode, take, mode === USE, wait, caller)
 
 // ——— Arguments ———
 
@@ -287,7 +269,6 @@ function repaired (memory) {
   return memory
 }
 
-/** Writes a value as a message of a queue. */
 function messageOf (memory, value, caller) {
   const written = write(value, memory.format, caller)
   if (written.size > memory.messageSize) {
@@ -303,21 +284,11 @@ function formatOf (name, caller) {
   return format
 }
 
-/** Returns how many bytes a queue takes. */
 function byteLength (capacity, messageSize) {
-  assertWithin(capacity, 'capacity', 1, MOST_CAPACITY)
-  assertWithin(messageSize, 'messageSize', 0, MOST_BYTES)
+  assertWithin(capacity, 'Queue: capacity', 1, MOST_CAPACITY)
+  assertWithin(messageSize, 'Queue: messageSize', 0, MOST_BYTES)
   return bytesOf(capacity, messageSize)
 }
-
-function assertWithin (value, name, least, most) {
-  if (!isInteger(value)) throw new TypeError('Queue: ' + name + ' must be an integer, not ' + describe(value))
-  if (value < least || value > most) {
-    throw new RangeError('Queue: ' + name + ' must be from ' + least + ' to ' + most + ', not ' + value)
-  }
-}
-
-const lateError = (memory, mode, timeout) => timeoutError(memory.first, { kind: 'Queue', mode }, timeout)
 
 const bytesFor = (options) => byteLength(option(options, 'capacity'), option(options, 'messageSize'))
 const stateOf = ({ capacity, length, inUse, closed, waiters }) => ({ capacity, length, inUse, closed, waiters })

@@ -11,30 +11,25 @@ const { load, max } = require('../util/intrinsics')
 const { assertWorker } = require('../waiting/options')
 const { acquireAsync, acquireOrThrow } = require('./hold/acquire')
 const { runHolding } = require('./hold/run')
-const { REPAIR, REPAIRABLE, repairOption, setRepair } = require('./hold/repair')
+const { REPAIR, becomeRepairable } = require('./hold/repair')
 const { EXCLUSIVE, SHARED, WRITING } = require('./hold/request')
 const { runHoldingSync } = require('./hold/run-sync')
 const { newHold, takeToken } = require('./hold/token')
-const { becomeView, defineView, newMemory, wordOf } = require('./view')
+const { defineView, newMemory, wordOf } = require('./view')
 
 class RwLock {
   constructor (buffer, options) {
-    const repair = repairOption(options, 'RwLock')
-    becomeView(this, arguments.length === 0 ? newMemory() : buffer, options, 'RwLock', REPAIRABLE)
-    setRepair(this, repair)
+    becomeRepairable(this, arguments.length === 0 ? newMemory() : buffer, options, 'RwLock')
   }
 
-  /** Whether there is a writer. */
   get locked () {
     return load(wordOf(this).array, 0) === WRITING
   }
 
-  /** The number of readers. */
   get readers () {
     return max(0, load(wordOf(this).array, 0))
   }
 
-  /** The `threadId` of the writer; null if there is none. */
   get holder () {
     const word = wordOf(this)
     const isWriting = () => load(word.array, 0) === WRITING

@@ -16,7 +16,7 @@
  * each is judged by its own.
  */
 
-const { RangeError, TypeError, isInteger, load, max } = require('../util/intrinsics')
+const { RangeError, TypeError, load, max } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
 const { assertWorker } = require('../waiting/options')
 const { acquireAsync, acquireOrThrow } = require('./hold/acquire')
@@ -24,9 +24,11 @@ const { runHolding } = require('./hold/run')
 const { LIMITED, MOST, NO_LIMIT, PERMITS, SIGNALS, requestOf } = require('./hold/request')
 const { runHoldingSync } = require('./hold/run-sync')
 const { newHold, takeToken } = require('./hold/token')
-const { becomeView, defineView, newMemory, oneWord, wordOf } = require('./view')
+const { assertWithin, becomeView, defineView, newMemory, oneWord, wordOf } = require('./view')
 
-const SHAPE = oneWord(['permits'], assertLimit)
+const SHAPE = oneWord(['permits'], ['permits', 'byteOffset', 'name'], ({ 0: limit }) => {
+  if (limit !== undefined) assertWithin(limit, 'Semaphore: permits', 1, MOST)
+})
 
 class Semaphore {
   constructor (buffer, options) {
@@ -37,7 +39,6 @@ class Semaphore {
     this.permits = limit
   }
 
-  /** The number of permits that are left. Negative while views with a higher limit have taken more than this one's. */
   get available () {
     const { array, limit } = wordOf(this)
     const state = load(array, 0)
@@ -68,7 +69,7 @@ class Semaphore {
     const word = wordOf(this)
     assertNoLimit(word, 'release', 'unlock() the token of hold(), or end the callback of use()')
     const amount = permits(n, MOST, 'release')
-    if (word.addPermits(amount) === -1) {
+    if (!word.addPermits(amount)) {
       throw new RangeError('release: ' + amount + ' more permits would exceed ' + MOST)
     }
   }
@@ -99,47 +100,27 @@ class Semaphore {
   }
 }
 
-/** Makes a request for permits that have no owner. So they have no token. */
 const signals = (n, caller, next) => requestOf(SIGNALS, permits(n, MOST, caller, next))
 
-/** Makes a request for permits that are released when this thread dies. */
 function held ({ limit }, n, caller, next) {
   if (limit === NO_LIMIT) return requestOf(PERMITS, permits(n, MOST, caller, next))
   return requestOf(LIMITED, permits(n, limit, caller, next))
 }
 
-/**
- * Validates a number of permits, and returns it.
- * @param {number} most how many there can be
- * @param {string} [next] the name of the caller's next parameter, for callers that may have forgotten n
- */
+/** @param {string} [next] the name of the caller's next parameter, for callers that may have forgotten n */
 function permits (n, most, caller, next) {
-  if (!isInteger(n)) {
-    const forgotten = next !== undefined && isObject(n)
-    throw new TypeError(caller + ': n must be an integer, not ' + describe(n) +
-      (forgotten ? '; for one permit write ' + caller + '(1, ' + next + ')' : ''))
+  if (next !== undefined && isObject(n)) {
+    throw new TypeError(caller + ': n must be an integer, not ' + describe(n) + '; for one permit write ' + caller +
+      '(1, ' + next + ')')
   }
-  if (n < 1 || n > most) {
-    const reason = most < MOST ? ', the limit of this semaphore' : ''
-    throw new RangeError(caller + ': n must be from 1 to ' + most + reason + ', not ' + describe(n))
-  }
+  assertWithin(n, caller + ': n', 1, most, most < MOST ? ', the limit of this semaphore' : '')
   return n
 }
 
-/** Throws if the permits can only be held. Those of a limit cannot be acquired or released. */
 function assertNoLimit ({ limit }, caller, instead) {
   if (limit !== NO_LIMIT) {
     throw new TypeError(caller + ': the permits of a semaphore with a limit (permits: ' + limit + ') are held: ' +
       instead)
-  }
-}
-
-/** Validates the limit that a constructor was given, if any. */
-function assertLimit ({ 0: limit }) {
-  if (limit === undefined) return
-  if (!isInteger(limit)) throw new TypeError('Semaphore: permits must be an integer, not ' + describe(limit))
-  if (limit < 1 || limit > MOST) {
-    throw new RangeError('Semaphore: permits must be from 1 to ' + MOST + ', not ' + describe(limit))
   }
 }
 

@@ -16,9 +16,9 @@ const {
 const showState = require('../util/inspect')
 const { option, assertOptions } = require('../util/options')
 const { WRAPS_OFFSETS } = require('../util/quirks')
+const { assertStackToLoad } = require('../util/stack')
 const { IsSharedArrayBuffer, sharedByteLength } = require('../util/typed-arrays')
 const { describe, isObject } = require('../util/values')
-const { createWord } = require('./hold/word')
 
 const BYTES = 4
 /** Characters. */
@@ -27,18 +27,15 @@ const LONGEST_NAME = 256
 const WRAPS = WRAPS_OFFSETS ? 2 ** 32 : Infinity
 const SHOW = Symbol('atomics-waitasync.word')
 
-/**
- * Makes the shape of a class whose state is one word. `settings` are its further settings; `check(values)`
- * throws if they are wrong.
- */
-function oneWord (settings, check = () => {}) {
+/** Makes the shape of a class whose state is one word: see `becomeView`. `check` throws if the settings are wrong. */
+function oneWord (settings, options, check = () => {}) {
   const sizeOf = (values) => {
     check(values)
     return BYTES
   }
-  return { __proto__: null, settings, others: [], sizeOf, alignment: BYTES }
+  return { __proto__: null, settings, options, sizeOf, alignment: BYTES }
 }
-const ONE_WORD = oneWord([])
+const ONE_WORD = oneWord([], ['byteOffset', 'name'])
 
 /**
  * The word that an instance shows. A property, because V8 14.6 (Node 26) reads a stale value of a variable that an
@@ -46,28 +43,21 @@ const ONE_WORD = oneWord([])
  */
 const shown = { word: undefined }
 
-/** Makes new memory, which needs no initialisation. */
 const newMemory = (bytes = BYTES) => new SharedArrayBuffer(bytes)
 
 /**
- * Makes an instance a view of a word; its constructor calls this. It gets the properties `kind`,
- * `buffer` and `byteOffset`.
+ * Makes an instance a view of a word; its constructor calls this.
  *
  * @param {SharedArrayBuffer | object} given a buffer; or the structured clone of an instance
  * @param {{ byteOffset?: number, name?: string } | undefined} options may repeat the settings of a clone, but not
  *   contradict them; `name`, for people, becomes that of the word
  * @param {string} owner the class, for messages
- * @param {object} [shape] `settings`: the names of further options that are properties of the instances, and so of
- *   clones; `others`: those of options that are not; `sizeOf(settings)`: the bytes that are needed, a multiple of
- *   `alignment`; it throws if the settings are wrong
- * @returns {{ array: Int32Array, settings: unknown[], word: object }} the array on the word, the values of the
- *   settings, and the word
- * @throws {TypeError} given is neither, or of another class, byteOffset no integer, name no string, an option
- *   contradicts the clone, or there is an unknown option
- * @throws {RangeError} byteOffset is no multiple of 4, the word does not fit into the buffer or cannot be accessed, or
- *   name is empty or too long
+ * @param {object} [shape] `settings`: the names of the options that are properties of the instances, and so of clones;
+ *   `options`: those of all; `sizeOf(settings)`: the bytes that are needed, a multiple of `alignment`; it throws if the
+ *   settings are wrong
+ * @returns {{ settings: unknown[], word: object }} the values of the settings, and the word
  */
-function becomeView (instance, given, options, owner, { settings, others, sizeOf, alignment } = ONE_WORD) {
+function becomeView (instance, given, options, owner, { settings, options: known, sizeOf, alignment } = ONE_WORD) {
   const clone = IsSharedArrayBuffer(given) || !isObject(given) ? undefined : given
   const kind = clone === undefined ? undefined : ownValue(clone, 'kind')
   if (kind !== undefined && kind !== owner) {
@@ -79,32 +69,21 @@ function becomeView (instance, given, options, owner, { settings, others, sizeOf
     throw new TypeError(owner + ': buffer must be a SharedArrayBuffer, or the clone of an instance, not ' +
       describe(given))
   }
-  assertOptions(options, joined(settings, others), owner)
+  assertOptions(options, known, owner)
   const byteOffset = setting(clone, options, 'byteOffset', owner, 0)
   const name = option(options, 'name')
   if (name !== undefined) assertName(name, owner)
   const values = createArray(settings.length)
   for (let n = 0; n < settings.length; n++) values[n] = setting(clone, options, settings[n], owner)
   assertPlace(byteOffset, sizeOf(values), alignment, sharedByteLength(buffer), owner)
-  const array = new Int32Array(buffer, byteOffset, 1)
-  const word = createWord(array)
+  const word = wordAt(new Int32Array(buffer, byteOffset, 1))
   if (name !== undefined) word.name = name
   define(instance, SHOW, () => { shown.word = word })
   instance.kind = owner
   instance.buffer = buffer
   // It may have been -0.
   instance.byteOffset = byteOffset + 0
-  return { array, settings: values, word }
-}
-
-/** Lists the names of all options of a class. */
-function joined (settings, others) {
-  const names = createArray(0)
-  for (let n = 0; n < settings.length; n++) names[names.length] = settings[n]
-  for (let n = 0; n < others.length; n++) names[names.length] = others[n]
-  names[names.length] = 'byteOffset'
-  names[names.length] = 'name'
-  return names
+  return { settings: values, word }
 }
 
 /** Reads a setting from the clone, if any, or from the options. With a clone, the option may only repeat its value. */
@@ -126,6 +105,14 @@ function ownValue (object, key) {
   return isData ? property.value : undefined
 }
 
+/** @throws {TypeError | RangeError} the value is no integer from `least` to `most`; `reason` says why it is `most` */
+function assertWithin (value, what, least, most, reason = '') {
+  if (!isInteger(value)) throw new TypeError(what + ' must be an integer, not ' + describe(value))
+  if (value < least || value > most) {
+    throw new RangeError(what + ' must be from ' + least + ' to ' + most + reason + ', not ' + describe(value))
+  }
+}
+
 function assertName (name, owner) {
   if (typeof name !== 'string') throw new TypeError(owner + ': name must be a string, not ' + describe(name))
   if (name.length < 1 || name.length > LONGEST_NAME) {
@@ -133,7 +120,7 @@ function assertName (name, owner) {
   }
 }
 
-/** Throws unless so many bytes fit into the buffer at the offset. The buffer has `length` bytes. */
+/** @throws {TypeError | RangeError} the bytes do not fit into the buffer, of `length`, at the offset */
 function assertPlace (byteOffset, bytes, alignment, length, owner) {
   if (!isInteger(byteOffset)) {
     throw new TypeError(owner + ': byteOffset must be an integer, not ' + describe(byteOffset))
@@ -152,10 +139,17 @@ function assertPlace (byteOffset, bytes, alignment, length, owner) {
   }
 }
 
-/**
- * Returns the word of an instance.
- * @throws {TypeError} it has none
- */
+let createWord
+
+/** Makes the word of an Int32Array of length 1 on shared memory. The first one makes this thread's robust list. */
+function wordAt (array) {
+  if (createWord === undefined) {
+    assertStackToLoad()
+    createWord = require('./hold/word')
+  }
+  return createWord(array)
+}
+
 function wordOf (instance) {
   const show = isObject(instance) ? instance[SHOW] : undefined
   if (show === undefined) refuse(instance)
@@ -175,7 +169,7 @@ function refuse (instance) {
       : instance === undefined ? 'undefined: call it as a method, or bind it' : describe(instance)))
 }
 
-/** The getters of every class of views. Snapshots, errors and channels name an instance's word by `id` and `name`. */
+/** The getters of every class of views. */
 const common = {
   get id () {
     return wordOf(this).id
@@ -184,7 +178,6 @@ const common = {
     const { name } = wordOf(this)
     return name === undefined ? '' : name
   },
-  /** How many waiters there are: blocked threads and promises, of all threads. */
   get waiters () {
     return agent().waiterCount(wordOf(this).address)
   }
@@ -200,9 +193,6 @@ function defineView (Class, keys, stateOf) {
   defineMembers(Class, keys, stateOf)
 }
 
-/**
- * Gives a class its `byteLength`, and `create`. That makes an instance in the memory that `memoryFor(options)` returns.
- */
 function defineSize (Class, byteLength, memoryFor) {
   define(Class, 'byteLength', byteLength, true)
   define(Class, 'create', function create (options) {
@@ -228,4 +218,4 @@ function defineMembers (Class, keys, stateOf) {
   })
 }
 
-module.exports = { becomeView, defineMembers, defineSize, defineView, newMemory, oneWord, wordOf }
+module.exports = { assertWithin, becomeView, defineMembers, defineSize, defineView, newMemory, oneWord, wordAt, wordOf }

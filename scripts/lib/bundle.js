@@ -37,7 +37,7 @@ const PARTS = [
     ],
     all: true
   },
-  { name: 'lock.js', modules: ['locks/async-lock.js'], all: true },
+  { name: 'lock.js', modules: ['locks/async-lock.js', 'locks/hold/word.js', 'locks/hold/robust-list.js'], all: true },
   { name: 'names.js', modules: ['locks/named/lock-manager.js', 'install/navigator.js'], all: false },
   { name: 'later.js', all: false }
 ]

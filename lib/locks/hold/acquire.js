@@ -15,8 +15,8 @@ const { claims } = require('../observe/taken')
 const { wordOf } = require('../view')
 const { PromisedClaim, isAwaited } = require('./claim')
 const { permitsOf, theList } = require('./hold')
+const { NOT_HELD } = require('./entry')
 const { EXCLUSIVE, LIMITED, amountOf, described, isOwned, kindOf, nounOfHold } = require('./request')
-const { NOT_HELD } = require('./robust-list')
 const { newHold, newToken, takeAgain } = require('./token')
 
 /**
@@ -33,7 +33,6 @@ function take (hold) {
   return hold.serial === NOT_HELD ? hold.word.take(hold.request, hold.token) : takeAgain(hold)
 }
 
-/** Acquires a hold that needs waiting. */
 function block (hold, timeout, caller) {
   if (timeout === 0) return false
   claims(hold)
@@ -80,10 +79,7 @@ function acquireOrThrow (hold, options, caller) {
   return take(hold) ? hold.token : blockOrThrow(hold, timeout, caller)
 }
 
-/**
- * Acquires a hold that needs waiting, and returns the token. Throws a TimeoutError.
- * @param {number} [whole] the timeout of the call, if other waits have taken some of it
- */
+/** Blocks as `acquireOrThrow`. `whole`: the timeout of the call, if other waits have taken some of it. */
 function blockOrThrow (hold, timeout, caller, whole = timeout) {
   if (!block(hold, timeout, caller)) throw lateError(hold, whole)
   return hold.token

@@ -69,7 +69,6 @@ class Claim extends Waiter {
     this.tell('aborted')
   }
 
-  /** Publishes its outcome. */
   tell (outcome) {
     if (this.since !== undefined) waited(this.since, this, outcome)
   }
@@ -103,7 +102,6 @@ class Claim extends Waiter {
     super.end()
   }
 
-  /** Whether its request has a holder. */
   get owned () {
     return isOwned(this.request)
   }
@@ -114,10 +112,9 @@ class Claim extends Waiter {
 }
 
 // Few claims have these: where this thread was notified, as of a Hold; since when it waits, for diagnostics; its Wait
-// in stalls.js; the number of its call (taken.js); why it was refused.
-shield(Claim, ['notifiedAt', 'since', 'wait', 'place', 'reason'])
+// in stalls.js; the number of its call (taken.js).
+shield(Claim, ['notifiedAt', 'since', 'wait', 'place'])
 
-/** A claim with the two functions of its promise. */
 class PromisedClaim extends Claim {
   constructor (hold, wait, resolve, reject, steps) {
     super(hold, wait, steps)

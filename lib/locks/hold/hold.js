@@ -2,15 +2,15 @@
 
 /** This thread's holds, by their tokens: finds, releases and repairs them. */
 
-const { assertStack } = require('../../agent/agent')
+const { agent, assertStack } = require('../../agent/agent')
 const { ANSWER, ENTRY } = require('../../agent/registers')
 const { bare, createWeakMap } = require('../../util/intrinsics')
+const { assertStackToLoad } = require('../../util/stack')
 const { notLocked } = require('../../waiting/errors')
-const { owes, requestIn } = require('./owed')
+const { INDEX, NOT_HELD, SERIAL, owes, requestIn } = require('./entry')
 const { EXCLUSIVE, LOCK, SHARED, amountOf } = require('./request')
-const { INDEX, NOT_HELD, SERIAL, robustList } = require('./robust-list')
 
-/** The reader's token of each writer that has become a reader. */
+/** The reader's token of each writer that has become a reader: see `readsOn`. */
 const readingTokens = createWeakMap()
 
 /** A word, a request to it, and the token for the grant. It never leaves the package, since the word has an address. */
@@ -29,7 +29,6 @@ class Hold {
 
   // ——— For callback forms: a Grant, of named/names.js, has the same ———
 
-  /** The argument of the callback. */
   get given () {
     return this.token
   }
@@ -38,7 +37,6 @@ class Hold {
     return this.request === SHARED
   }
 
-  /** Releases the hold after a callback: see `giveBackAfter`. */
   end (failed, inJob, hasRepair) {
     giveBackAfter(this.token, failed, inJob, hasRepair)
   }
@@ -55,7 +53,7 @@ class Hold {
   repaired (caller) {
     const index = indexOfHold(this)
     if (index < 0) throw notLocked(caller + ': repair has given the lock back, so it is not known to be repaired')
-    forgetDeath(index)
+    tellOf(index, 'repaired')
     try {
       this.token.ownerDied = false
     } catch (_) {
@@ -66,12 +64,13 @@ class Hold {
 bare(Hold)
 
 /**
- * Removes the note of a death from an entry's lock. Nobody else is told. False if that is a named lock that was stolen.
+ * Tells native code that an entry's lock is repaired: nobody else is told of the death. Or asks whether it was stolen.
+ * @param {'repaired' | 'wasStolen'} operation `repaired` returns false for a named lock that was stolen
  */
-function forgetDeath (index) {
+function tellOf (index, operation) {
   const { operations, words } = theList().native
   words[ENTRY] = index
-  operations.repaired()
+  operations[operation]()
   return words[ANSWER] !== 0
 }
 
@@ -85,13 +84,29 @@ function holdOf (token) {
 
 let list
 
-/** Returns the robust list, without a call of `robustList`. That would be a tenth of the cost of a lock. */
+/** Returns this thread's robust list, which all copies of the package share. */
 function theList () {
-  if (list === undefined) list = robustList()
+  if (list === undefined) list = sharedList()
   return list
 }
 
-/** Counts the permits of a word that this thread holds. */
+// Apart: V8 inlines only so much, and `theList` is to be part of a lock.
+function sharedList () {
+  const owner = agent()
+  if (owner.robustList === undefined) {
+    assertStackToLoad()
+    // Not before: it captures the registers.
+    owner.robustList = require('./robust-list')()
+  }
+  return owner.robustList
+}
+
+/** Calls a callback of the user's that has a hold: in a task of its own, if stalls are reported. */
+function callWithin (token, callback, given) {
+  const { tasks } = theList()
+  return tasks === undefined ? callback(given) : tasks.call(token[SERIAL], callback, given)
+}
+
 function permitsOf ({ address }) {
   const list = theList()
   let permits = 0
@@ -109,10 +124,7 @@ function indexOf (token) {
   return serial > 0 && theList().serials[index] === serial ? index : theList().indexOf(serial, index)
 }
 
-/**
- * Finds the index of a hold's entry, which may have moved. It does not read a token that the user has had
- * before, which may be a proxy.
- */
+/** Finds the index of a hold's entry. It reads no token that the user has had before, which may be a proxy. */
 const indexOfHold = ({ token, serial, index }) => (
   serial === NOT_HELD ? indexOf(token) : theList().indexOf(serial, index))
 
@@ -170,10 +182,8 @@ function release (index, tellsOfDeath, inJob = false, failed = false) {
   list.holds.tell()
 }
 
-/** Notes the token of a reader that was a writer. */
 const readsOn = (writing, reading) => { readingTokens.set(writing, reading) }
 
-/** Whether the hold excludes all others. */
 const isExclusive = ({ request }) => request === LOCK || request === EXCLUSIVE
 
 /**
@@ -190,7 +200,7 @@ function rejectWait (token) {
 
 module.exports = {
   Hold,
-  forgetDeath,
+  callWithin,
   giveBack,
   giveBackAfter,
   holdOf,
@@ -201,6 +211,7 @@ module.exports = {
   readsOn,
   rejectWait,
   release,
+  tellOf,
   theList,
   wasTold
 }

@@ -12,7 +12,7 @@
  */
 
 const { setImmediate } = require('timers')
-
+const { agent } = require('../../agent/agent')
 const {
   createArray, createFinalizationRegistry, createMap, createWeakRef, createWeakSet, now
 } = require('../../util/intrinsics')
@@ -20,13 +20,30 @@ const { RELEASES_EARLY } = require('../../util/quirks')
 const { maxByteLength } = require('../../util/typed-arrays')
 const { threads } = require('../../util/worker-threads')
 
+const { binding } = agent().native
+
 /** How many objects are looked at, without a registry. Each lock that is made on another object looks. */
 const LOOKED_AT = 2
 /** Milliseconds of a turn in which collected objects are reported. */
 const TURN = 1
 
+// By its address, each memory with objects that native code counts: how many, how many of them have been collected, and
+// the one that this thread registered last, until it has been collected.
+const memories = createMap()
+// The objects that were the latest before another object of the same memory came. Most memories have only one object.
+const earlier = createWeakSet()
+const kept = createWeakSet()
+const collected = createFinalizationRegistry && createFinalizationRegistry(lose)
+// Without a registry: all objects, and the index of the one that is looked at next.
+const all = createArray(0)
+let next = 0
+// The memories with collected objects that are still to be reported.
+const losers = createArray(0)
+let isToLook = false
+let isScheduled = false
+
 /**
- * Makes `keep`, which keeps a memory for the native clean-up hook. It is only needed before Node 14.
+ * Keeps a memory for the native clean-up hook. It is only needed before Node 14.
  *
  * In these versions, shared memory that has been sent to another thread belongs to all threads that have it. Each
  * thread releases it in a clean-up hook of its environment, which is added when the memory is first sent or
@@ -36,126 +53,107 @@ const TURN = 1
  * The remedy: the memory is sent (to no receiver), which adds its hook now, and then the native hook is added again.
  * Since Node 14 the memory belongs to its buffer, which lives longer than all hooks.
  */
-function createKeep (binding) {
-  if (threads === undefined || !RELEASES_EARLY) return () => {}
-  const { MessageChannel } = threads
-  const kept = createWeakSet()
-
-  return function keep (buffer) {
-    if (kept.has(buffer)) return
-    const { port1 } = new MessageChannel()
-    port1.postMessage(buffer)
-    port1.close()
-    binding.endFirst()
-    kept.add(buffer)
-  }
+function keep (buffer) {
+  if (kept.has(buffer)) return
+  const { port1 } = new threads.MessageChannel()
+  port1.postMessage(buffer)
+  port1.close()
+  binding.endFirst()
+  kept.add(buffer)
 }
 
-function createRegister (binding) {
-  if (createWeakRef === undefined) {
-    const registered = createWeakSet()
-    return function register (buffer, base) {
-      if (registered.has(buffer)) return
-      binding.registerMemory(base, maxByteLength(buffer))
-      registered.add(buffer)
-    }
-  }
-  // By its address, each memory with objects that native code counts: how many, how many of them have been collected,
-  // and the one that this thread registered last, until it has been collected.
-  const memories = createMap()
-  // The objects that were the latest before another object of the same memory came. Most memories have only one object.
-  const earlier = createWeakSet()
-  const collected = createFinalizationRegistry && createFinalizationRegistry(lose)
-  // Without a registry: all objects, and the index of the one that is looked at next.
-  const all = createArray(0)
-  let next = 0
-  // The memories with collected objects that are still to be reported.
-  const losers = createArray(0)
-  let isToLook = false
-  let isScheduled = false
-
-  function schedule () {
-    if (isScheduled) return
-    isScheduled = true
-    setImmediate(tellSome)
-  }
-
-  /** Reports some of the collected objects in each turn. Many objects may be collected together. */
-  function tellSome () {
-    isScheduled = false
-    // Memory is freed a little later than its objects are collected. One look is enough for all of a turn.
-    if (isToLook) binding.lookAtMemories()
-    isToLook = false
-    for (const end = now() + TURN; losers.length > 0 && now() < end; losers.length--) tell(losers[losers.length - 1])
-    if (isToLook || losers.length > 0) schedule()
-  }
-
-  function tell (memory) {
-    const objects = memory.collected
-    if (objects === 0) return
-    memory.collected = 0
-    memory.objects -= objects
-    if (memory.objects === 0) memories.delete(memory.base)
-    if (binding.loseMemory(memory.base, objects)) isToLook = true
-  }
-
-  function lose (registration) {
-    if (registration.lost) return
-    registration.lost = true
-    const { memory } = registration
-    if (memory.latest === registration) memory.latest = undefined
-    memory.collected++
-    if (memory.collected > 1) return
-    losers[losers.length] = memory
-    schedule()
-  }
-
-  function watch (registration, buffer) {
-    if (collected !== undefined) {
-      collected.register(buffer, registration)
-      return
-    }
-    for (let n = 0; n < LOOKED_AT && all.length > 0; n++) {
-      if (next >= all.length) next = 0
-      const other = all[next]
-      if (other.ref.deref() === undefined) {
-        all[next] = all[all.length - 1]
-        all.length--
-        lose(other)
-      } else {
-        next++
-      }
-    }
-    all[all.length] = registration
-  }
-
-  /** Registers the buffer of a new lock; its memory is at `base`. */
-  return function register (buffer, base) {
-    let memory = memories.get(base)
-    const former = memory === undefined ? undefined : memory.latest
-    const object = former === undefined ? undefined : former.ref.deref()
-    if (object === buffer || earlier.has(buffer)) return
-    if (object !== undefined) {
-      earlier.add(object)
-    } else if (memory !== undefined) {
-      // If there is another memory at this address now, native code learns so before the first lock in it is taken.
-      if (former !== undefined) lose(former)
-      tell(memory)
-      memory = memories.get(base)
-    }
-    if (memory === undefined) {
-      memory = { base, objects: 0, collected: 0, latest: undefined }
-      memories.set(base, memory)
-    }
-    // Near the end of the stack any of these calls may throw: then the object is registered anew next time. It cannot
-    // be lost until native code counts it.
-    const registration = { memory, ref: createWeakRef(buffer), lost: true }
-    watch(registration, buffer)
+/** Registers the buffer of a new lock; its memory is at `base`. */
+function register (buffer, base) {
+  if (RELEASES_EARLY && threads !== undefined) keep(buffer)
+  if (earlier.has(buffer)) return
+  if (createWeakRef !== undefined) {
+    registerCollectable(buffer, base)
+  } else {
     binding.registerMemory(base, maxByteLength(buffer))
-    registration.lost = false
-    memory.objects++
-    memory.latest = registration
+    earlier.add(buffer)
   }
 }
 
-module.exports = { createKeep, createRegister }
+function registerCollectable (buffer, base) {
+  let memory = memories.get(base)
+  const former = memory === undefined ? undefined : memory.latest
+  const object = former === undefined ? undefined : former.ref.deref()
+  if (object === buffer) return
+  if (object !== undefined) {
+    earlier.add(object)
+  } else if (memory !== undefined) {
+    // If there is another memory at this address now, native code learns so before the first lock in it is taken.
+    if (former !== undefined) lose(former)
+    tell(memory)
+    memory = memories.get(base)
+  }
+  if (memory === undefined) {
+    memory = { base, objects: 0, collected: 0, latest: undefined }
+    memories.set(base, memory)
+  }
+  // Near the end of the stack any of these calls may throw: then the object is registered anew next time. It cannot
+  // be lost until native code counts it.
+  const registration = { memory, ref: createWeakRef(buffer), lost: true }
+  watch(registration, buffer)
+  binding.registerMemory(base, maxByteLength(buffer))
+  registration.lost = false
+  memory.objects++
+  memory.latest = registration
+}
+
+function schedule () {
+  if (isScheduled) return
+  isScheduled = true
+  setImmediate(tellSome)
+}
+
+/** Reports some of the collected objects in each turn. Many objects may be collected together. */
+function tellSome () {
+  isScheduled = false
+  // Memory is freed a little later than its objects are collected. One look is enough for all of a turn.
+  if (isToLook) binding.lookAtMemories()
+  isToLook = false
+  for (const end = now() + TURN; losers.length > 0 && now() < end; losers.length--) tell(losers[losers.length - 1])
+  if (isToLook || losers.length > 0) schedule()
+}
+
+function tell (memory) {
+  const objects = memory.collected
+  if (objects === 0) return
+  memory.collected = 0
+  memory.objects -= objects
+  if (memory.objects === 0) memories.delete(memory.base)
+  if (binding.loseMemory(memory.base, objects)) isToLook = true
+}
+
+function lose (registration) {
+  if (registration.lost) return
+  registration.lost = true
+  const { memory } = registration
+  if (memory.latest === registration) memory.latest = undefined
+  memory.collected++
+  if (memory.collected > 1) return
+  losers[losers.length] = memory
+  schedule()
+}
+
+function watch (registration, buffer) {
+  if (collected !== undefined) {
+    collected.register(buffer, registration)
+    return
+  }
+  for (let n = 0; n < LOOKED_AT && all.length > 0; n++) {
+    if (next >= all.length) next = 0
+    const other = all[next]
+    if (other.ref.deref() === undefined) {
+      all[next] = all[all.length - 1]
+      all.length--
+      lose(other)
+    } else {
+      next++
+    }
+  }
+  all[all.length] = registration
+}
+
+module.exports = register

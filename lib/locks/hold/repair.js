@@ -17,28 +17,21 @@ const { bare, define, max, now } = require('../../util/intrinsics')
 const { option } = require('../../util/options')
 const { isObject } = require('../../util/values')
 const { UNLIMITED, callbackOptions, assertFunction, assertNoPromise } = require('../../waiting/options')
-const { SERIAL } = require('./robust-list')
-const { theList } = require('./hold')
-const { oneWord } = require('../view')
+const { callWithin } = require('./hold')
+const { becomeView, oneWord } = require('../view')
 
 const REPAIR = Symbol('atomics-waitasync.repair')
 
-/** The shape of a class whose instances may have a repair: see view.js. */
-const REPAIRABLE = { ...oneWord([]), others: ['repair'] }
+const SHAPE = oneWord([], ['repair', 'byteOffset', 'name'])
 
-/** Reads the repair of a constructor's options. The constructor checks all others. */
-function repairOption (options, owner) {
+/** Makes an instance a view. Its callback forms have the option `repair`; its clones do not have that. */
+function becomeRepairable (instance, given, options, owner) {
   const repair = isObject(options) ? option(options, 'repair') : undefined
   if (repair !== undefined) assertFunction(repair, owner, 'repair')
-  return repair
-}
-
-/** Gives an instance a repair for its callback forms. Its clones do not have it. */
-function setRepair (instance, repair) {
+  becomeView(instance, given, options, owner, SHAPE)
   if (repair !== undefined) define(instance, REPAIR, repair)
 }
 
-/** Reads the options of a callback form of an instance. */
 function optionsOf (instance, options, caller, signals) {
   const repair = instance[REPAIR]
   return options === undefined && repair === undefined ? UNLIMITED : callbackOptions(options, caller, signals, repair)
@@ -61,7 +54,6 @@ class Repairing {
     this.promise = this.claim = undefined
   }
 
-  /** The milliseconds that are left for waits. */
   get left () {
     return max(0, this.end - now())
   }
@@ -97,13 +89,11 @@ class Repairing {
     const { caller, repair } = this
     const since = now()
     hold.noteDeath()
-    const { tasks } = theList()
-    await (tasks === undefined ? repair(hold.given) : tasks.call(hold.token[SERIAL], repair, hold.given))
+    await callWithin(hold.token, repair, hold.given)
     hold.repaired(caller)
     this.end += now() - since
   }
 
-  /** Repairs as `sound`, blocking. */
   soundSync (hold, twin) {
     if (!hold.isShared) {
       this.restoreSync(hold, twin)
@@ -137,4 +127,4 @@ class Repairing {
 }
 bare(Repairing)
 
-module.exports = { REPAIR, REPAIRABLE, Repairing, optionsOf, repairOption, setRepair }
+module.exports = { REPAIR, Repairing, becomeRepairable, optionsOf }

@@ -8,51 +8,51 @@
 
 const { NOTIFIED, PURPOSES, nounOf } = require('../../waiting/kinds')
 
-const LOCK = 0
-const SHARED = 1
-const EXCLUSIVE = 2
+const LOCK = exports.LOCK = 0
+const SHARED = exports.SHARED = 1
+const EXCLUSIVE = exports.EXCLUSIVE = 2
 /** Permits that return when their holder dies. */
-const PERMITS = 3
+exports.PERMITS = 3
 /** Permits that nobody holds. */
-const SIGNALS = 4
+const SIGNALS = exports.SIGNALS = 4
 /** A lock by its name; native code puts the number of the request in the place of the amount. */
-const NAMED_SHARED = 5
-const NAMED_EXCLUSIVE = 6
+const NAMED_SHARED = exports.NAMED_SHARED = 5
+const NAMED_EXCLUSIVE = exports.NAMED_EXCLUSIVE = 6
 /** In a snapshot: a notification, with its purpose in the place of the amount. */
-const NOTIFICATION = 7
+const NOTIFICATION = exports.NOTIFICATION = 7
 /** The lock of a step of a queue, held for a moment. No snapshot shows it. */
-const INNER = 8
+const INNER = exports.INNER = 8
 /** A message in use; the amount is its word's offset. It counts words, from the queue's first word. */
-const LEASE = 9
+const LEASE = exports.LEASE = 9
 /** A debt: the events at a word are raised if this thread dies. It holds nothing, but owes that to their waiters. */
-const DEBT = 10
+exports.DEBT = 10
 /**
  * Permits as PERMITS, of a semaphore that has a limit. Its word counts the permits that are taken, and the limit
  * is the view's (word.js).
  */
-const LIMITED = 11
+const LIMITED = exports.LIMITED = 11
 
 /** How many kinds there is room for. */
 const KINDS = 16
 
-const UNLOCKED = 0
-const LOCKED = 1
-const WRITING = -1
+const UNLOCKED = exports.UNLOCKED = 0
+const LOCKED = exports.LOCKED = 1
+const WRITING = exports.WRITING = -1
 /** The largest number of readers or permits. */
-const MOST = 0x7fffffff
+const MOST = exports.MOST = 0x7fffffff
 /** In the place of a limit where there is none. */
-const NO_LIMIT = 0
+exports.NO_LIMIT = 0
 
 /** A value that no word holds. */
-const UNAVAILABLE = -0x80000000
+const UNAVAILABLE = exports.UNAVAILABLE = -0x80000000
 
-const requestOf = (kind, amount) => kind + KINDS * amount
-const kindOf = (request) => request % KINDS
-const amountOf = (request) => (request - kindOf(request)) / KINDS
+exports.requestOf = (kind, amount) => kind + KINDS * amount
+const kindOf = exports.kindOf = (request) => request % KINDS
+const amountOf = exports.amountOf = (request) => (request - kindOf(request)) / KINDS
 /** Whether a request has a holder. */
-const isOwned = (request) => kindOf(request) !== SIGNALS
+exports.isOwned = (request) => kindOf(request) !== SIGNALS
 /** Whether a request is for a named lock. */
-const isNamed = (request) => kindOf(request) === NAMED_SHARED || kindOf(request) === NAMED_EXCLUSIVE
+exports.isNamed = (request) => kindOf(request) === NAMED_SHARED || kindOf(request) === NAMED_EXCLUSIVE
 
 /** Describes a request: its kind, and its mode if it has one. */
 function described (request) {
@@ -67,9 +67,10 @@ function described (request) {
     default: return { kind: 'Semaphore', mode: 'permits' }
   }
 }
+exports.described = described
 
 /** Names a requested lock by a noun phrase. */
-function nounOfHold ({ word, request }) {
+exports.nounOfHold = function nounOfHold ({ word, request }) {
   const { kind, mode } = described(request)
   return nounOf({ kind, mode, name: word.name })
 }
@@ -79,7 +80,7 @@ function nounOfHold ({ word, request }) {
  * request is another than LOCK.
  * @param {number} limit how many permits may be taken together; NO_LIMIT if the word does not count those
  */
-function after (request, current, limit) {
+exports.after = function after (request, current, limit) {
   const kind = kindOf(request)
   if (kind === SHARED) return current >= 0 && current < MOST ? current + 1 : UNAVAILABLE
   if (kind === EXCLUSIVE) return current === UNLOCKED ? WRITING : UNAVAILABLE
@@ -92,10 +93,4 @@ function after (request, current, limit) {
 }
 
 /** Returns by how much a word grows when held permits return. */
-const comingBack = (request) => kindOf(request) === LIMITED ? -amountOf(request) : amountOf(request)
-
-module.exports = {
-  LOCK, SHARED, EXCLUSIVE, PERMITS, SIGNALS, NAMED_SHARED, NAMED_EXCLUSIVE, NOTIFICATION, INNER, LEASE, DEBT, LIMITED,
-  UNLOCKED, LOCKED, WRITING, MOST, NO_LIMIT, UNAVAILABLE,
-  after, amountOf, comingBack, described, isNamed, isOwned, kindOf, nounOfHold, requestOf
-}
+exports.comingBack = (request) => kindOf(request) === LIMITED ? -amountOf(request) : amountOf(request)

@@ -18,7 +18,6 @@
  * - Entries move only between two increments of `words[MOVES]`, so that no thread that looks for one misses it.
  * - Each entry has a serial number, which its token knows. A token is live while the list has its number: so an entry
  *   can be removed without finding its token. Past the end, all numbers are 0, but for a staged entry.
- * - The debt of a hold is in its entry (see owed.js), and goes with it.
  * - `held[index]` is the word of the entry at `index`: a hold keeps its memory. Native code adds an entry before
  *   JavaScript can say so, and the engine may interrupt JavaScript in between: `expected` is the word until then.
  * - Only this file writes `words[HELD]`.
@@ -28,373 +27,295 @@
 
 const { agent } = require('../../agent/agent')
 const {
-  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, ENTRY, HELD, KIND, LIMIT, MOVES, RELEASING
+  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, ANSWER, ENTRY, HELD, MOVES, RELEASING
 } = require('../../agent/registers')
 const { add, compareExchange, createMap, load, store, sub } = require('../../util/intrinsics')
+const { INDEX, NOT_HELD, SERIAL, owe } = require('./entry')
 const Finder = require('./finder')
-const { createKeep, createRegister } = require('./memories')
-const observers = require('../observe/observers')
-const { owe } = require('./owed')
-const createRoom = require('./room')
+const register = require('./memories')
+const { observers } = require('../observe/taken')
 const createTasks = require('../observe/tasks')
 const {
   DEBT, EXCLUSIVE, INNER, LOCK, LOCKED, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, comingBack, kindOf
 } = require('./request')
 
-// The fields of a token. Two copies of the package share the symbols, since they share this thread's list.
-const INDEX = Symbol.for('atomics-waitasync.index')
-const SERIAL = Symbol.for('atomics-waitasync.serial')
+// Captured, as in each module below `theList` that needs them: V8 makes constants of them, and as properties they would
+// make an uncontended lock a sixth dearer.
+const { native } = agent()
+const { floats, operations, words } = native
+const { createList, holds, told } = observers(native)
 
-/** The serial number of a token that is not live. */
-const NOT_HELD = -1
 /**
  * The last serial number, after which they start again at 1. Every engine keeps 31 bits in a property without a box. So
  * a number comes again after a thousand million entries. A token that released its entry itself has forgotten its
  * number; only one whose lock was released by `lock.unlock()` could then be taken for the new holder's.
  */
 const LAST_SERIAL = 0x3fffffff
-/**
- * Makes the robust list of this thread. It captures the registers, which never change: V8 makes constants of them, and
- * as properties they would make an uncontended lock a sixth dearer.
- */
-function createRobustList (native) {
-  const { binding, floats, operations, words } = native
-  const finder = new Finder(words)
-  const { createList, holds, told } = observers(native)
 
-  class RobustList extends createRoom(native) {
-    constructor () {
-      super()
-      this.native = native
-      this.holds = holds
-      // Undefined if no stall is reported.
-      this.tasks = createTasks(native)
-      // Where the last entry that has moved went.
-      this.hole = 0
-      // The latest serial number.
-      this.serial = 0
-      // The word of a claim that native code may grant; undefined if there is none.
-      this.expected = undefined
-      // The Steps of a Condition's pending promise, by the serial number of the token that it waits with.
-      this.stepsOf = createMap()
-      this.keep = createKeep(binding)
-      this.register = createRegister(binding)
+class RobustList extends Finder {
+  constructor () {
+    super()
+    this.native = native
+    this.holds = holds
+    // Undefined if no stall is reported.
+    this.tasks = createTasks(native)
+    this.serial = 0
+    // The word of a claim that native code may grant; undefined if there is none.
+    this.expected = undefined
+    // The Steps of a Condition's pending promise, by the serial number of the token that it waits with.
+    this.stepsOf = createMap()
+    this.register = register
+  }
+
+  // ——— Claims ———
+
+  expect (word) {
+    if (this.expected !== undefined) this.recover()
+    this.expected = word
+  }
+
+  /** Recovers from an interrupt after a grant: the entry is a hold without a token; permits go to a waiter. */
+  recover () {
+    const { address } = this.expected
+    for (let index = 0; index < words[HELD]; index++) {
+      if (this.entries[2 * index] === address) this.held[index] = this.expected
     }
+    // Each operation passes permits on first.
+    floats[ADDRESS] = address
+    operations.waiterCount()
+    this.expected = undefined
+  }
 
-    // ——— Claims ———
+  // ——— Taking ———
 
-    /** Keeps the word that native code is about to be asked for. */
-    expect (word) {
-      if (this.expected !== undefined) this.recover()
-      this.expected = word
-    }
+  nextSerial () {
+    this.serial = this.serial === LAST_SERIAL ? 1 : this.serial + 1
+    return this.serial
+  }
 
-    /** Recovers from an interrupt after a grant: the entry is a hold without a token; permits go to a waiter. */
-    recover () {
-      const { address } = this.expected
-      for (let index = 0; index < words[HELD]; index++) {
-        if (this.entries[2 * index] === address) this.held[index] = this.expected
-      }
-      // Each operation passes permits on first.
-      floats[ADDRESS] = address
-      operations.waiterCount()
-      this.expected = undefined
-    }
-
-    // ——— Taking ———
-
-    nextSerial () {
-      this.serial = this.serial === LAST_SERIAL ? 1 : this.serial + 1
-      return this.serial
-    }
-
-    /**
-     * Takes a request, if the word can grant it at once. `token`, a new one, becomes that of the entry; it is null for
-     * a request without a holder.
-     */
-    take (word, request, token) {
-      const index = words[HELD]
-      if (index >= this.room) this.resize()
-      const { entries, held, serials } = this
-      const serial = this.nextSerial()
-      if (told.hasSubscribers && token !== null) holds.begin(serial, request, token)
-      entries[2 * index] = word.address
-      entries[2 * index + 1] = request
-      // A lock that is not free is not announced, and read plainly: that is cheaper than a failing exchange.
-      let current = request === LOCK ? word.array[0] : load(word.array, 0)
-      for (;;) {
-        // Not a case of `after`: V8 inlines only so much, and a lock is to be part of it.
-        const next = request !== LOCK ? after(request, current, word.limit)
-          : current === UNLOCKED ? LOCKED : UNAVAILABLE
-        if (next === UNAVAILABLE) {
-          serials[index] = 0
-          this.serial--
-          if (holds.count !== 0) holds.forget(serial)
-          return false
-        }
-        if (request === LOCK) serials[index] = serial
-        const found = compareExchange(word.array, 0, current, next)
-        if (found === current) break
-        current = found
-      }
-      if (token === null) return true
-      words[HELD] = index + 1
-      held[index] = word
-      if (request !== LOCK) serials[index] = serial
-      token[INDEX] = index
-      token[SERIAL] = serial
-      return true
-    }
-
-    /** Takes a request where there may be waiters: none is overtaken. Native code adds the entry. */
-    takeInLine (word, request, token) {
-      this.makeRoom()
-      const serial = this.nextSerial()
-      if (told.hasSubscribers && token !== null) holds.begin(serial, request, token)
-      floats[ADDRESS] = word.address
-      words[KIND] = kindOf(request)
-      words[AMOUNT] = amountOf(request)
-      words[LIMIT] = word.limit
-      const { lineName } = word
-      if (lineName === undefined) operations.take()
-      else if (word.steals) operations.stealName(lineName)
-      else operations.takeName(lineName)
-      word.address = floats[ADDRESS]
-      const answer = words[ANSWER]
-      if (answer < ACQUIRED) {
+  /**
+   * Takes a request, if the word can grant it at once. `token`, a new one, becomes that of the entry; it is null for
+   * a request without a holder.
+   */
+  take (word, request, token) {
+    const index = words[HELD]
+    if (index >= this.room) this.resize()
+    const { entries, held, serials } = this
+    const serial = this.nextSerial()
+    if (told.hasSubscribers && token !== null) holds.begin(serial, request, token)
+    entries[2 * index] = word.address
+    entries[2 * index + 1] = request
+    // A lock that is not free is not announced, and read plainly: that is cheaper than a failing exchange.
+    let current = request === LOCK ? word.array[0] : load(word.array, 0)
+    for (;;) {
+      // Not a case of `after`: V8 inlines only so much, and a lock is to be part of it.
+      const next = request !== LOCK ? after(request, current, word.limit)
+        : current === UNLOCKED ? LOCKED : UNAVAILABLE
+      if (next === UNAVAILABLE) {
+        serials[index] = 0
+        this.serial--
         if (holds.count !== 0) holds.forget(serial)
         return false
       }
-      if (token === null) return true
-      const index = words[HELD] - 1
-      this.held[index] = word
-      this.serials[index] = serial
+      if (request === LOCK) serials[index] = serial
+      const found = compareExchange(word.array, 0, current, next)
+      if (found === current) break
+      current = found
+    }
+    if (token === null) return true
+    words[HELD] = index + 1
+    held[index] = word
+    if (request !== LOCK) serials[index] = serial
+    token[INDEX] = index
+    token[SERIAL] = serial
+    return true
+  }
+
+  /** Takes a request where there may be waiters: none is overtaken. Native code adds the entry. */
+  takeInLine (word, request, token) {
+    this.makeRoom()
+    const serial = this.nextSerial()
+    if (told.hasSubscribers && token !== null) holds.begin(serial, request, token)
+    native.writeRequest(word, kindOf(request), amountOf(request), 0)
+    const { lineName } = word
+    if (lineName === undefined) operations.take()
+    else if (word.steals) operations.stealName(lineName)
+    else operations.takeName(lineName)
+    word.address = floats[ADDRESS]
+    const answer = words[ANSWER]
+    if (answer < ACQUIRED) {
+      if (holds.count !== 0) holds.forget(serial)
+      return false
+    }
+    if (token === null) return true
+    const index = words[HELD] - 1
+    this.held[index] = word
+    this.serials[index] = serial
+    token[INDEX] = index
+    token[SERIAL] = serial
+    token.ownerDied = answer === ACQUIRED_FROM_DEAD
+    return true
+  }
+
+  /** Adopts an entry that native code has added, for a hold. */
+  adopt (hold, index, ownerDied) {
+    this.held[index] = hold.word
+    const serial = this.serials[index] = this.nextSerial()
+    if (told.hasSubscribers) holds.begin(serial, hold.request, hold.token)
+    this.assign(hold, index, ownerDied)
+  }
+
+  /** Adopts the last entry for a hold, and informs its token. */
+  adoptLast (hold, ownerDied) {
+    this.adopt(hold, words[HELD] - 1, ownerDied)
+    this.inform(hold, ownerDied)
+  }
+
+  /** Assigns a numbered entry to a hold. No code of the user's runs. */
+  assign ({ serial, token, notifiedAt }, index, ownerDied) {
+    if (serial === NOT_HELD) {
       token[INDEX] = index
-      token[SERIAL] = serial
-      token.ownerDied = answer === ACQUIRED_FROM_DEAD
-      return true
-    }
-
-    /** Adopts an entry that native code has added, for a hold. */
-    adopt (hold, index, ownerDied) {
-      this.held[index] = hold.word
-      const serial = this.serials[index] = this.nextSerial()
-      if (told.hasSubscribers) holds.begin(serial, hold.request, hold.token)
-      this.assign(hold, index, ownerDied)
-    }
-
-    /** Adopts the last entry for a hold, and informs its token. */
-    adoptLast (hold, ownerDied) {
-      this.adopt(hold, words[HELD] - 1, ownerDied)
-      this.inform(hold, ownerDied)
-    }
-
-    /** Assigns a numbered entry to a hold. No code of the user's runs. */
-    assign ({ serial, token, notifiedAt }, index, ownerDied) {
-      if (serial === NOT_HELD) {
-        token[INDEX] = index
-        token[SERIAL] = this.serials[index]
-        token.ownerDied = ownerDied
-      } else {
-        // The user has that token, so it may be frozen, or a proxy: the entry gets the number that it knows.
-        if (holds.count !== 0) holds.rename(this.serials[index], serial, token)
-        this.serials[index] = serial
-        if (notifiedAt !== undefined) owe(this, index, notifiedAt)
-      }
-    }
-
-    /** Informs the token of a hold that was taken again. This may run the user's code, which may change the list. */
-    inform ({ serial, token }, ownerDied) {
-      if (serial === NOT_HELD) return
-      try {
-        token.ownerDied = ownerDied
-      } catch (_) {
-        // It is frozen.
-      }
-    }
-
-    /**
-     * Finds the entry with a serial number, last known at `hint`. Returns the index; -1 if there is none any more.
-     *
-     * Both numbers come from a token, and any code can write into one. So the hint is made an index here, and a number
-     * that no entry has (as 0, past the end) finds none.
-     */
-    indexOf (serial, hint) {
-      const index = hint | 0
-      if (!(serial > 0)) return -1
-      if (this.serials[index] === serial) return index
-      return this.search(this.serials, 1, serial)
-    }
-
-    /** Finds the entry with a value at `step * index` of `values`. Returns the index; -1 if there is none. */
-    search (values, step, value) {
-      // An entry that has moved is where the last entry that moved went, if the latest locks are released first; and
-      // next to that, if the oldest are: so the search begins there.
-      const length = words[HELD]
-      let above = this.hole < length ? this.hole : length - 1
-      for (let below = above - 1; above < length || below >= 0; above++, below--) {
-        if (above < length && values[step * above] === value) return above
-        if (below >= 0 && values[step * below] === value) return below
-      }
-      return -1
-    }
-
-    /** Finds the index of an entry for an address; -1: none. */
-    find (address) {
-      return finder.find(this, address)
-    }
-
-    /** Whether there is, or may be, an entry for an address. It is fast: see Finder. */
-    mayHold (address) {
-      return finder.mayHold(this, address)
-    }
-
-    /** Finds a named lock's entry by its request's number. Returns the index; -1 if there is none any more. */
-    findNamed (number) {
-      return finder.findNamed(this, number)
-    }
-
-    // ——— Releasing ———
-
-    /**
-     * Releases an entry's request. The caller then serves the line and clears the register.
-     *
-     * @param {number} request that of the entry
-     * @param {boolean} plainly a lock is freed by a plain write: the caller passes a fence before it looks for waiters
-     */
-    release (word, index, request, plainly) {
-      const last = this.toEnd(index)
-      if (holds.count !== 0) holds.end(this, last)
-      floats[RELEASING] = word.address
-      if (plainly) word.array[0] = UNLOCKED
-      else if (request === LOCK || request === INNER || request === EXCLUSIVE) store(word.array, 0, UNLOCKED)
-      else if (request === SHARED) sub(word.array, 0, 1)
-      else add(word.array, 0, comingBack(request))
-      words[HELD] = last
-      this.serials[last] = 0
-      this.held[last] = undefined
-    }
-
-    /**
-     * Releases an entry where there may be waiters, in native code.
-     * @param {boolean} tellsOfDeath whether the next exclusive holder is told of a death, after a failure
-     * @param {boolean} inJob whether a job is about to end with this: then promises of this thread may have new
-     *   entries when it returns
-     * @param {boolean} failed whether the notification that the hold owes goes to another waiter
-     */
-    releaseInLine (index, tellsOfDeath = false, inJob = false, failed = false) {
-      const release = tellsOfDeath ? operations.passOn : failed ? operations.giveBackAndPay
-        : inJob ? operations.giveBackInJob : operations.giveBack
-      const last = words[ENTRY] = this.toEnd(index)
-      if (holds.count !== 0) holds.end(this, last)
-      release()
-      if (words[HELD] > last) return
-      this.serials[last] = 0
-      this.held[last] = undefined
-    }
-
-    /** Clears the last entry, which native code has removed. */
-    vacate (index) {
-      this.serials[index] = 0
-      this.held[index] = undefined
-    }
-
-    /** Turns a writer's entry into that of the reader `shared`. The caller does as after `release`. */
-    downgrade (index, ownerDied, { word, token }) {
-      if (holds.count !== 0) holds.end(this, index)
-      token[INDEX] = index
-      const serial = token[SERIAL] = this.nextSerial()
-      if (this.tasks !== undefined) this.tasks.rename(this.serials[index], serial)
-      if (told.hasSubscribers) holds.begin(serial, SHARED, token)
+      token[SERIAL] = this.serials[index]
       token.ownerDied = ownerDied
-      floats[RELEASING] = word.address
-      store(word.array, 0, 1)
-      this.entries[2 * index + 1] = SHARED
+    } else {
+      // The user has that token, so it may be frozen, or a proxy: the entry gets the number that it knows.
+      if (holds.count !== 0) holds.rename(this.serials[index], serial, token)
       this.serials[index] = serial
-    }
-
-    // ——— Debts and leases ———
-
-    /** How many entries there are. */
-    get length () {
-      return words[HELD]
-    }
-
-    /** Adds a debt's or a lease's entry; returns its serial number. No other thread sets the word of a lease. */
-    enter (thing, request) {
-      const index = words[HELD]
-      if (index >= this.room) this.resize()
-      const serial = this.nextSerial()
-      if (told.hasSubscribers) holds.begin(serial, request)
-      this.entries[2 * index] = thing.address
-      this.entries[2 * index + 1] = request
-      this.held[index] = thing
-      this.serials[index] = serial
-      if (request !== DEBT) store(thing.array, thing.index, LOCKED)
-      words[HELD] = index + 1
-      return serial
-    }
-
-    /** Removes a debt's or a lease's entry, last known at `hint`. The word of a lease is set to 0. */
-    strike (serial, hint, lease) {
-      const index = this.indexOf(serial, hint)
-      if (index < 0) return
-      const last = this.toEnd(index)
-      if (holds.count !== 0) holds.end(this, last)
-      if (lease !== undefined) store(lease.array, lease.index, UNLOCKED)
-      words[HELD] = last
-      this.serials[last] = 0
-      this.held[last] = undefined
-    }
-
-    // ——— Moving ———
-
-    /** Moves an entry to the end, before it is released. Returns its index there. */
-    toEnd (index) {
-      const last = words[HELD] - 1
-      if (last < finder.counted) finder.lastGoes(this)
-      return index === last ? last : this.swap(index, last)
-    }
-
-    swap (index, last) {
-      this.hole = index
-      const { entries, held, serials } = this
-      const serial = serials[index]
-      const address = entries[2 * index]
-      const request = entries[2 * index + 1]
-      const word = held[index]
-      if (index < finder.counted) finder.lastMoves(this, index)
-      words[MOVES]++
-      // A copy past the end, for threads that look meanwhile.
-      entries[2 * last + 2] = address
-      serials[last + 1] = serial
-      entries[2 * index] = entries[2 * last]
-      entries[2 * index + 1] = entries[2 * last + 1]
-      held[index] = held[last]
-      serials[index] = serials[last]
-      entries[2 * last] = address
-      entries[2 * last + 1] = request
-      held[last] = word
-      serials[last] = serial
-      serials[last + 1] = 0
-      words[MOVES]++
-      return last
+      if (notifiedAt !== undefined) owe(this, index, notifiedAt)
     }
   }
 
-  return createList(RobustList)
-}
-
-let current
-
-/** Returns this thread's robust list, which all copies of the package share. */
-function robustList () {
-  if (current === undefined) {
-    const owner = agent()
-    if (owner.robustList === undefined) owner.robustList = createRobustList(owner.native)
-    current = owner.robustList
+  /** Informs the token of a hold that was taken again. This may run the user's code, which may change the list. */
+  inform ({ serial, token }, ownerDied) {
+    if (serial === NOT_HELD) return
+    try {
+      token.ownerDied = ownerDied
+    } catch (_) {
+      // It is frozen.
+    }
   }
-  return current
+
+  // ——— Releasing ———
+
+  /**
+   * Releases an entry's request. The caller then serves the line and clears the register.
+   *
+   * @param {number} request that of the entry
+   * @param {boolean} plainly a lock is freed by a plain write: the caller passes a fence before it looks for waiters
+   */
+  release (word, index, request, plainly) {
+    const last = this.toEnd(index)
+    if (holds.count !== 0) holds.end(this, last)
+    floats[RELEASING] = word.address
+    if (plainly) word.array[0] = UNLOCKED
+    else if (request === LOCK || request === INNER || request === EXCLUSIVE) store(word.array, 0, UNLOCKED)
+    else if (request === SHARED) sub(word.array, 0, 1)
+    else add(word.array, 0, comingBack(request))
+    words[HELD] = last
+    this.serials[last] = 0
+    this.held[last] = undefined
+  }
+
+  /**
+   * Releases an entry where there may be waiters, in native code.
+   * @param {boolean} tellsOfDeath whether the next exclusive holder is told of a death, after a failure
+   * @param {boolean} inJob whether a job is about to end with this: then promises of this thread may have new
+   *   entries when it returns
+   * @param {boolean} failed whether the notification that the hold owes goes to another waiter
+   */
+  releaseInLine (index, tellsOfDeath = false, inJob = false, failed = false) {
+    const release = tellsOfDeath ? operations.passOn : failed ? operations.giveBackAndPay
+      : inJob ? operations.giveBackInJob : operations.giveBack
+    const last = words[ENTRY] = this.toEnd(index)
+    if (holds.count !== 0) holds.end(this, last)
+    release()
+    if (words[HELD] > last) return
+    this.serials[last] = 0
+    this.held[last] = undefined
+  }
+
+  /** Clears the last entry, which native code has removed. */
+  vacate (index) {
+    this.serials[index] = 0
+    this.held[index] = undefined
+  }
+
+  /** Turns a writer's entry into that of the reader `shared`. The caller does as after `release`. */
+  downgrade (index, ownerDied, { word, token }) {
+    if (holds.count !== 0) holds.end(this, index)
+    token[INDEX] = index
+    const serial = token[SERIAL] = this.nextSerial()
+    if (this.tasks !== undefined) this.tasks.rename(this.serials[index], serial)
+    if (told.hasSubscribers) holds.begin(serial, SHARED, token)
+    token.ownerDied = ownerDied
+    floats[RELEASING] = word.address
+    store(word.array, 0, 1)
+    this.entries[2 * index + 1] = SHARED
+    this.serials[index] = serial
+  }
+
+  // ——— Debts and leases ———
+
+  /** Adds a debt's or a lease's entry; returns its serial number. No other thread sets the word of a lease. */
+  enter (thing, request) {
+    const index = words[HELD]
+    if (index >= this.room) this.resize()
+    const serial = this.nextSerial()
+    if (told.hasSubscribers) holds.begin(serial, request)
+    this.entries[2 * index] = thing.address
+    this.entries[2 * index + 1] = request
+    this.held[index] = thing
+    this.serials[index] = serial
+    if (request !== DEBT) store(thing.array, thing.index, LOCKED)
+    words[HELD] = index + 1
+    return serial
+  }
+
+  /** Removes a debt's or a lease's entry, last known at `hint`. The word of a lease is set to 0. */
+  strike (serial, hint, lease) {
+    const index = this.indexOf(serial, hint)
+    if (index < 0) return
+    const last = this.toEnd(index)
+    if (holds.count !== 0) holds.end(this, last)
+    if (lease !== undefined) store(lease.array, lease.index, UNLOCKED)
+    words[HELD] = last
+    this.serials[last] = 0
+    this.held[last] = undefined
+  }
+
+  // ——— Moving ———
+
+  /** Moves an entry to the end, before it is released. Returns its index there. */
+  toEnd (index) {
+    const last = words[HELD] - 1
+    if (last < this.counted) this.lastGoes()
+    return index === last ? last : this.swap(index, last)
+  }
+
+  swap (index, last) {
+    this.hole = index
+    const { entries, held, serials } = this
+    const serial = serials[index]
+    const address = entries[2 * index]
+    const request = entries[2 * index + 1]
+    const word = held[index]
+    if (index < this.counted) this.lastMoves(index)
+    words[MOVES]++
+    // A copy past the end, for threads that look meanwhile.
+    entries[2 * last + 2] = address
+    serials[last + 1] = serial
+    entries[2 * index] = entries[2 * last]
+    entries[2 * index + 1] = entries[2 * last + 1]
+    held[index] = held[last]
+    serials[index] = serials[last]
+    entries[2 * last] = address
+    entries[2 * last + 1] = request
+    held[last] = word
+    serials[last] = serial
+    serials[last + 1] = 0
+    words[MOVES]++
+    return last
+  }
 }
 
-module.exports = { INDEX, NOT_HELD, SERIAL, robustList }
+module.exports = () => createList(RobustList)

@@ -11,12 +11,9 @@ const { EXCLUSIVE, SHARED } = require('./request')
 const { newHold } = require('./token')
 
 /**
- * Runs `callback(token)`, and releases the hold.
- *
  * @param {string} twin the asynchronous form, for messages
  * @param {object} [lock] the instance, if the form has a repair
- * @throws {TypeError} the callback returned a promise, which a blocked thread cannot await; the
- *   hold has been given back
+ * @throws {TypeError} the callback returned a promise; the hold has been given back
  */
 function runHoldingSync (hold, callback, options, caller, twin, lock) {
   assertFunction(callback, caller)

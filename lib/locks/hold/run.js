@@ -9,14 +9,10 @@ const { assertFunction, waitOptions } = require('../../waiting/options')
 const { wordOf } = require('../view')
 const { lateError, take, takeOrThrow } = require('./acquire')
 const { Claim } = require('./claim')
-const { giveBackAfter, theList } = require('./hold')
+const { callWithin, giveBackAfter } = require('./hold')
 const { Repairing, optionsOf } = require('./repair')
 const { EXCLUSIVE, SHARED } = require('./request')
-const { SERIAL } = require('./robust-list')
 const { newHold, newToken } = require('./token')
-
-/** The value of a refused Task's promise; the task has the reason. */
-const REFUSED = Symbol('atomics-waitasync.refused')
 
 /** The claim of an async callback form. Its promise never rejects: that would take a second function. */
 class Task extends Claim {
@@ -26,8 +22,7 @@ class Task extends Claim {
   }
 
   reject (reason) {
-    this.reason = reason
-    this.resolve(REFUSED)
+    this.resolve({ __proto__: null, reason })
   }
 }
 
@@ -70,21 +65,18 @@ async function run (instance, request, callback, options, caller) {
   // Whether this runs in a job of its own, and not in its caller's.
   let inJob = false
   if (!takeOrThrow(word, wanted, token, wait)) {
-    const task = newTask(newHold(word, wanted, token), wait)
-    if (repairing !== undefined) repairing.claim = task
-    const outcome = await started(task)
-    if (outcome === LATE) throw hideFrames(lateError(task, task.timeout), run)
-    if (outcome === REFUSED) throw task.reason
+    const hold = newHold(word, wanted, token)
+    const outcome = await granted(hold, wait, repairing)
+    if (outcome !== undefined) throw failure(outcome, hold, wait.timeout, run)
     inJob = true
   }
-  const { tasks } = theList()
   let failed = true
   try {
     if (repairing !== undefined && token.ownerDied) {
       inJob = true
       token = (await repairing.sound(newHold(word, wanted, token))).token
     }
-    let result = tasks === undefined ? callback(token) : tasks.call(token[SERIAL], callback, token)
+    let result = callWithin(token, callback, token)
     // A primitive cannot be a promise, and needs no further turn.
     if (typeof result === 'object' || typeof result === 'function') {
       inJob = true
@@ -103,19 +95,28 @@ async function run (instance, request, callback, options, caller) {
   }
 }
 
-function newTask (hold, wait) {
+/**
+ * Claims a hold for a promise. Resolves with undefined, LATE or, if it is refused, an object with the reason.
+ * @param {{ promise?: Promise, claim?: Claim }} [call] notes the claim: `ref` and `unref` of the promise apply to each
+ */
+function granted (hold, wait, call) {
   assertStack()
-  return new Task(hold, wait)
-}
-
-/** Begins a task. Its promise resolves with undefined, LATE or REFUSED. */
-function started (task) {
-  const promise = new Promise((resolve) => { task.resolve = resolve })
+  const task = new Task(hold, wait)
+  if (call !== undefined) {
+    if (call.claim !== undefined) task.refed = call.claim.refed
+    call.claim = task
+  }
+  const outcome = new Promise((resolve) => { task.resolve = resolve })
   task.begin()
   // Not before: a signal may have run code that begins another.
-  begun.claim = task
-  return promise
+  if (call === undefined || call.promise === undefined) begun.claim = task
+  else if (task.slot >= 0) agent().remember(call.promise, task)
+  return outcome
 }
+
+/** Makes the error of a claim that was not granted. */
+const failure = (outcome, hold, timeout, caller) => (
+  outcome === LATE ? hideFrames(lateError(hold, timeout), caller) : outcome.reason)
 
 function repairingOf (word, wait, caller) {
   const repairing = new Repairing(wait, caller, (isShared, timeout) => {
@@ -130,18 +131,9 @@ async function acquireAgain (hold, timeout, wait, repairing) {
   const { signal } = wait
   throwIfAborted(signal)
   if (take(hold)) return hold
-  if (timeout > 0) {
-    const task = newTask(hold, { timeout, signal })
-    task.refed = repairing.claim === undefined || repairing.claim.refed
-    repairing.claim = task
-    const ended = started(task)
-    const { promise } = repairing
-    if (promise !== undefined && task.slot >= 0) agent().remember(promise, task)
-    const outcome = await ended
-    if (outcome === undefined) return hold
-    if (outcome === REFUSED) throw task.reason
-  }
-  throw hideFrames(lateError(hold, wait.timeout), acquireAgain)
+  const outcome = timeout > 0 ? await granted(hold, { timeout, signal }, repairing) : LATE
+  if (outcome !== undefined) throw failure(outcome, hold, wait.timeout, acquireAgain)
+  return hold
 }
 
-module.exports = { runHolding }
+module.exports = { granted, runHolding }

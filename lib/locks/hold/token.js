@@ -13,36 +13,25 @@ const showState = require('../../util/inspect')
 const { notLocked } = require('../../waiting/errors')
 const { callHere } = require('../observe/taken')
 const { Hold, giveBack, holdOf, indexOf, isExclusive, readsOn, rejectWait, theList, wasTold } = require('./hold')
-const { requestIn } = require('./owed')
+const { INDEX, NOT_HELD, SERIAL, requestIn } = require('./entry')
 const { EXCLUSIVE, SHARED, isOwned } = require('./request')
-const { INDEX, NOT_HELD, SERIAL } = require('./robust-list')
 
 class UnlockToken {
-  /** @private */
   constructor () {
     this[INDEX] = 0
     this[SERIAL] = NOT_HELD
     this.ownerDied = false
   }
 
-  /** Whether the lock is still held by this token. */
   get locked () {
     return indexOf(this) >= 0
   }
 
-  /**
-   * Releases the hold. True the first time; false if the token is not live: it was released already, or a Condition's
-   * `waitAsync` with it is pending, which then rejects.
-   */
+  /** False if the token is not live: it was released, or a Condition's `waitAsync` with it is pending and rejects. */
   unlock () {
     return giveBack(this)
   }
 
-  /**
-   * Releases the lock, and tells the next exclusive holder `ownerDied`. The state that the lock protects may be half
-   * changed. A Condition's notification that the hold owes goes to another waiter.
-   * @throws {TypeError} it is the token of a share or of permits
-   */
   abandon () {
     const index = indexOf(this)
     if (index < 0) return rejectWait(this)
@@ -77,11 +66,7 @@ class ExclusiveToken extends UnlockToken {
     super()
   }
 
-  /**
-   * Becomes a reader, with no other writer in between. This does not say that the state is consistent: if this writer
-   * was told of a death, so are all readers and the next writer.
-   * @returns {UnlockToken} the token of a reader; this one is no longer locked
-   */
+  /** Does not say that the state is consistent: if this writer was told of a death, so are its successors. */
   downgrade () {
     // A getter of the token's may unlock it.
     const told = wasTold(this)
@@ -102,7 +87,6 @@ function newToken (request) {
   return isOwned(request) ? new UnlockToken() : null
 }
 
-/** Makes a hold with a new token. */
 const newHold = (word, request, token = newToken(request)) => new Hold(word, request, token, NOT_HELD, 0)
 
 /** Takes a request without waiting: its token, or null. */

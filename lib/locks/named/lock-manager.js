@@ -15,18 +15,17 @@ const { Promise, TypeError, append, bare } = require('../../util/intrinsics')
 const { option, assertOptions } = require('../../util/options')
 const { REJECTS_OVERFLOWS } = require('../../util/quirks')
 const { describe, isObject } = require('../../util/values')
-const { LATE, abortReason, unlessLate } = require('../../waiting/errors')
+const { LATE, unlessLate } = require('../../waiting/errors')
 const { assertWorker, milliseconds, assertFunction, waitOptions } = require('../../waiting/options')
 const { createException } = require('./dom-exception')
-const { blockOrThrow, lateError } = require('../hold/acquire')
-const { Claim } = require('../hold/claim')
+const { blockOrThrow, lateError, take } = require('../hold/acquire')
 const { Repairing } = require('../hold/repair')
 const { parseList } = require('../observe/entries')
-const { SERIAL } = require('../hold/robust-list')
+const { granted } = require('../hold/run')
 const { runWith } = require('../hold/run-sync')
-const { theList } = require('../hold/hold')
+const { callWithin } = require('../hold/hold')
 const { Lock, asInterface } = require('./lock')
-const { newGrant, steal, stolenError, take } = require('./names')
+const { newGrant, stolenError } = require('./names')
 const locks = require('./manager')
 
 const { pid } = process
@@ -39,7 +38,6 @@ class LockManager {
     throw new TypeError('LockManager: illegal constructor; there is one for each thread, locks')
   }
 
-  /** `request(name, [options], callback)`: a promise of what the callback returns. */
   request (name, options) {
     const call = new Call()
     const promise = new Promise((resolve, reject) => {
@@ -54,14 +52,14 @@ class LockManager {
       read(call, arguments, 'request')
       checkAsync(call)
       if (call.timeout !== Infinity) call.promise = unlessLate(promise, () => lateError(call.grant, call.timeout))
-      takeOrEnqueue(call)
+      if (REJECTS_OVERFLOWS) assertStack()
+      begin(call)
     } catch (error) {
       call.reject(error)
     }
     return call.promise
   }
 
-  /** `requestSync(name, [options], callback)`: blocks, and returns what the callback returns. */
   requestSync (name, options) {
     assertThis(this, 'requestSync')
     const call = new Call()
@@ -69,10 +67,9 @@ class LockManager {
     assertName(call, 'requestSync')
     assertNoTimeout(call, 'requestSync')
     assertWorker('requestSync', 'request()')
-    return runHoldingSync(call)
+    return runSync(call)
   }
 
-  /** What all threads of the process hold and await. */
   async query () {
     assertThis(this, 'query')
     // In the order in which they were made.
@@ -87,7 +84,7 @@ class LockManager {
   }
 }
 
-/** A call of `request` or `requestSync`: its arguments, its promise, and what becomes of it while it waits. */
+/** A call of `request` or `requestSync`: its arguments, its promise, and its last grant and claim. */
 class Call {
   constructor () {
     this.name = ''
@@ -97,38 +94,11 @@ class Call {
     this.steal = false
     this.signal = undefined
     this.timeout = Infinity
-    this.repair = this.repairing = undefined
+    this.repair = undefined
     this.promise = this.resolve = this.reject = undefined
-    // The last claim of it.
-    this.claim = undefined
-    // The Grant, or null if the name was not available; and a promise that is resolved once the Grant has been awaited.
-    this.grant = this.later = undefined
-    // Settles `later`.
-    this.goOn = undefined
-  }
-
-  /** Its wait is over: it has been granted the name, or its time is over. */
-  ended (outcome) {
-    if (outcome === LATE) {
-      this.resolve(LATE)
-      return
-    }
-    // A steal may be reported in this turn.
-    rejectIfStolen(this, this.grant)
-    this.goOn()
-  }
-
-  /** It was aborted, or could not be enqueued. */
-  failed (error) {
-    const { signal } = this
-    let reason = error
-    try {
-      // Signals of old Node have no reason.
-      if (signal !== undefined && signal.aborted && signal.reason === undefined) reason = reasonOf(signal)
-    } catch (_) {
-      // A getter of the signal's throws: `error` is what it threw.
-    }
-    this.reject(reason)
+    this.grant = this.claim = undefined
+    // Of `begin`: whether it has taken the name; or a promise, if it awaits that.
+    this.taken = undefined
   }
 }
 bare(Call)
@@ -213,63 +183,73 @@ const nowOf = (call) => call.steal ? 'steal' : 'ifAvailable'
 const notSupported = (message) => createException('NotSupportedError', message)
 const notCombined = (caller, one, other) => notSupported(caller + ': ' + one + ' and ' + other + ' cannot be combined')
 const aborted = () => createException('AbortError', 'The operation was aborted')
-const reasonOf = (signal) => signal.reason === undefined ? aborted() : abortReason(signal)
+const reasonOf = (signal) => signal.reason === undefined ? aborted() : signal.reason
 
 // ——— Holding ———
 
 /** Takes a name at once, or puts the request into its line. */
-function takeOrEnqueue (call) {
-  if (REJECTS_OVERFLOWS) assertStack()
-  if (call.repair !== undefined) {
-    call.repairing = new Repairing(call, 'request', (isShared, timeout) => acquireAgain(call, isShared, timeout))
-  }
-  const grant = newGrant(call.name, call.shared)
+function begin (call) {
+  const grant = nextGrant(call, call.shared)
   // Before the name is taken: afterwards there might be no stack for it.
-  runHolding(call)
-  if (call.steal ? steal(grant) : take(grant)) call.grant = grant
-  else if (call.ifAvailable) call.grant = null
-  else enqueue(call, grant)
+  run(call)
+  const isTaken = call.steal ? grant.steal() : take(grant)
+  call.taken = isTaken || call.ifAvailable ? isTaken : awaitName(call, call.timeout)
 }
 
 /**
- * Runs the callback, releases the name, and settles the promise. The callback gets null if the name was not available.
- * `request` calls this, also where the name has to be awaited: so the callback runs in the asynchronous context of
- * that call.
+ * Runs the callback with the name, and settles the promise. The callback gets null if the name is not available.
+ * `request` calls this, also where the name has to be awaited: so the callback runs in the asynchronous context of that
+ * call.
  */
-async function runHolding (call) {
+async function run (call) {
   // The caller of `request` returns first.
   await undefined
-  if (call.later !== undefined) await call.later
-  let { grant } = call
+  const { callback, name, repair, signal, taken } = call
   // The request has failed.
-  if (grant === undefined) return
-  const { tasks } = theList()
+  if (taken === undefined) return
+  let grant = null
   let hasRepair = false
   try {
-    const { callback, repairing, signal } = call
+    if (typeof taken === 'object') await taken
+    if (taken !== false) grant = call.grant
     if (signal !== undefined && signal.aborted) throw reasonOf(signal)
-    if (grant !== null && grant.isStolen) throw stolenError(call.name)
-    if (repairing !== undefined && grant !== null) {
+    if (grant !== null && grant.isStolen) throw stolenError(name)
+    if (repair !== undefined && grant !== null) {
       if (grant.token.ownerDied) {
         rejectIfStolen(call, grant)
-        grant = await repairing.sound(grant)
+        const again = (isShared, timeout) => acquireAgain(call, isShared, timeout)
+        grant = await new Repairing(call, 'request', again).sound(grant)
       }
       hasRepair = true
     }
-    const given = grant === null ? null : grant.given
-    const isTask = tasks !== undefined && grant !== null
-    let result = isTask ? tasks.call(grant.token[SERIAL], callback, given) : callback(given)
+    let result = grant === null ? callback(null) : callWithin(grant.token, callback, grant.given)
     // A primitive cannot be a promise, and needs no further turn.
     if (typeof result === 'object' || typeof result === 'function') {
       if (grant !== null) rejectIfStolen(call, grant)
       result = await result
     }
-    if (grant === null || grant.end(false, true)) call.resolve(result)
-    else call.reject(stolenError(call.name))
+    if (grant !== null && !grant.end(false, true)) throw stolenError(name)
+    call.resolve(result)
   } catch (error) {
     if (grant !== null) grant.end(true, true, hasRepair)
-    call.reject(grant !== null && grant.isStolen ? stolenError(call.name) : error)
+    if (error === LATE) call.resolve(LATE)
+    else call.reject(grant !== null && grant.isStolen ? stolenError(name) : error)
   }
+}
+
+/** Awaits the call's grant. Throws LATE when its time is over. */
+async function awaitName (call, timeout) {
+  const { grant, signal } = call
+  const outcome = timeout === 0 ? LATE : await granted(grant, { timeout, signal }, call)
+  if (outcome === LATE) throw LATE
+  if (outcome === undefined) return
+  try {
+    // Signals of old Node have no reason.
+    if (signal.aborted && signal.reason === undefined) outcome.reason = aborted()
+  } catch (_) {
+    // A getter of the signal's throws: the reason is what it threw.
+  }
+  throw outcome.reason
 }
 
 /** Acquires the name again, for a call that has had it. Returns null if that is not available. */
@@ -279,18 +259,17 @@ async function acquireAgain (call, isShared, timeout) {
   const grant = nextGrant(call, isShared)
   if (!take(grant)) {
     if (call.ifAvailable) return null
-    enqueue(call, grant, timeout)
-    await call.later
+    await awaitName(call, timeout)
   }
-  call.grant = grant
   rejectIfStolen(call, grant)
   return grant
 }
 
-/** Makes a grant that replaces one that was given back. */
+/** Makes the next grant of a call. The last one was given back. */
 function nextGrant (call, isShared) {
   if (call.grant !== undefined && call.grant.isStolen) throw stolenError(call.name)
-  return newGrant(call.name, isShared)
+  call.grant = newGrant(call.name, isShared)
+  return call.grant
 }
 
 /** Rejects the promise once this thread hears of a steal. It may have come while the callback began. */
@@ -300,53 +279,21 @@ function rejectIfStolen (call, grant) {
   else grant.onStolen = reject
 }
 
-/** Puts a request into its line. */
-function enqueue (call, grant, timeout = call.timeout) {
-  assertStack()
-  call.later = new Promise((resolve) => { call.goOn = resolve })
-  call.grant = grant
-  if (timeout === 0) {
-    call.ended(LATE)
-    return
-  }
-  const claim = new CallClaim(grant, call)
-  claim.timeout = timeout
-  if (call.claim !== undefined) claim.refed = call.claim.refed
-  call.claim = claim
-  claim.begin()
-  if (claim.slot >= 0) agent().remember(call.promise, claim)
-}
-
-/** The claim of a call for its grant. */
-class CallClaim extends Claim {
-  constructor (grant, call) {
-    super(grant, call)
-    this.call = call
-  }
-
-  resolve (outcome) {
-    this.call.ended(outcome)
-  }
-
-  reject (reason) {
-    this.call.failed(reason)
-  }
-}
-
-function runHoldingSync (call) {
+function runSync (call) {
   const { name, shared, ifAvailable, timeout, callback, repair } = call
   // What has been taken must be released.
   assertStack()
-  const request = (isShared, left) => {
+  const acquire = (isShared, left) => {
     const grant = nextGrant(call, isShared)
-    const isAvailable = take(grant)
-    if (!isAvailable && !ifAvailable) blockOrThrow(grant, left, 'requestSync', timeout)
-    call.grant = isAvailable || !ifAvailable ? grant : null
-    return call.grant
+    if (!take(grant)) {
+      if (ifAvailable) return null
+      blockOrThrow(grant, left, 'requestSync', timeout)
+    }
+    return grant
   }
-  const repairing = repair === undefined ? undefined : new Repairing(call, 'requestSync', request)
-  const result = runWith(request(shared, timeout), callback, repairing, 'requestSync', 'request()')
-  if (call.grant !== null && call.grant.isStolen) throw stolenError(name)
+  const repairing = repair === undefined ? undefined : new Repairing(call, 'requestSync', acquire)
+  const result = runWith(acquire(shared, timeout), callback, repairing, 'requestSync', 'request()')
+  if (call.grant.isStolen) throw stolenError(name)
   return result
 }
 

@@ -11,7 +11,6 @@ const { isObject } = require('../../util/values')
 
 const SHOW = Symbol('atomics-waitasync.grant')
 
-/** The grant that a Lock shows. */
 const shown = { grant: undefined }
 
 class Lock {
@@ -21,20 +20,11 @@ class Lock {
 
   get name () { return grantOf(this).name }
   get mode () { return grantOf(this).isShared ? 'shared' : 'exclusive' }
-  /** Whether the last exclusive holder died with the name, or abandoned it. */
   get ownerDied () { return grantOf(this).token.ownerDied }
-  /** Whether it was stolen from a living holder. */
   get tookOver () { return grantOf(this).tookOver }
-  /** Whether another request has stolen it. */
   get stolen () { return grantOf(this).wasStolen }
-  /** An AbortSignal that aborts when another request steals it; undefined where there is no AbortController. */
   get signal () { return grantOf(this).signalOfLoss }
 
-  /**
-   * Tells the next exclusive holder `ownerDied`, once the callback has ended. The state that the name protects may be
-   * half changed. False if the name is not held any more.
-   * @throws {TypeError} the name is shared
-   */
   abandon () {
     const grant = grantOf(this)
     if (!grant.isHeld) return false

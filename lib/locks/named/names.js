@@ -6,15 +6,15 @@
  */
 
 const { agent, assertStack } = require('../../agent/agent')
-const { AMOUNT, ANSWER, ENTRY } = require('../../agent/registers')
+const { AMOUNT, ANSWER } = require('../../agent/registers')
 const globalObject = require('../../util/global')
 const { quote } = require('../../util/values')
 const { notLocked } = require('../../waiting/errors')
 const { NAMED_EXCLUSIVE, NAMED_SHARED, NO_LIMIT } = require('../hold/request')
-const { NOT_HELD } = require('../hold/robust-list')
-const { forgetDeath, giveBack, indexOfHold, theList } = require('../hold/hold')
+const { NOT_HELD } = require('../hold/entry')
+const { giveBack, indexOfHold, tellOf, theList } = require('../hold/hold')
 const { newToken } = require('../hold/token')
-const { Location, takeInLine } = require('../hold/word')
+const { Location, takeInLine } = require('../hold/location')
 const { createException } = require('./dom-exception')
 const { GrantedLock } = require('./lock')
 
@@ -44,10 +44,7 @@ class Grant extends Location {
     this.isAbandoned = false
     /** Whether this thread has heard that another request stole the name. */
     this.isStolen = false
-    /**
-     * Called at most once, if another request steals the name: in a later turn of the event loop, or when this
-     * thread asks.
-     */
+    /** Called at most once, if another request steals the name: in a later turn, or when this thread asks. */
     this.onStolen = undefined
     /** The Lock of a callback, and its signal's AbortController. Each is made when it is needed. */
     this.lock = this.controller = undefined
@@ -57,7 +54,6 @@ class Grant extends Location {
     return this.request === NAMED_SHARED
   }
 
-  /** What a callback is given. */
   get given () {
     if (this.lock === undefined) this.lock = new GrantedLock(this)
     return this.lock
@@ -87,21 +83,29 @@ class Grant extends Location {
   repaired (caller) {
     if (this.isAbandoned) throw notLocked(caller + ': repair has abandoned the lock')
     const index = indexOfHold(this)
-    if (index < 0 || !forgetDeath(index)) {
+    if (index < 0 || !tellOf(index, 'repaired')) {
       if (index >= 0) this.lose(index)
       throw stolenError(this.name)
     }
     this.token.ownerDied = false
   }
 
-  // ——— Stolen ———
+  // ——— Stealing ———
+
+  /** Takes the name alone and at once. All holders have lost it, and hear of that by `onStolen`. */
+  steal () {
+    this.steals = true
+    const isTaken = this.take(this.request, this.token)
+    this.tookOver = agent().native.words[AMOUNT] !== 0
+    return isTaken
+  }
 
   /** Whether another request has stolen the name. Native code is asked, since this thread may not have heard of it. */
   get wasStolen () {
     if (this.isStolen) return true
     assertStack()
     const index = indexOfHold(this)
-    if (index >= 0 && wasStolen(index)) this.lose(index)
+    if (index >= 0 && tellOf(index, 'wasStolen')) this.lose(index)
     return this.isStolen
   }
 
@@ -122,7 +126,6 @@ class Grant extends Location {
     if (controller !== undefined) controller.abort(stolenError(this.name))
   }
 
-  /** Aborts when the name is stolen; undefined where there is no AbortController. */
   get signalOfLoss () {
     const { wasStolen } = this
     if (this.controller === undefined) {
@@ -140,13 +143,12 @@ class Grant extends Location {
     return this.name
   }
 
-  /** That of a Word is a number. */
   get key () {
     return this.name
   }
 
-  find () {
-    return theList().find(this.address)
+  take (request, token) {
+    return takeInLine(this, request, token)
   }
 
   release (index, request, inJob) {
@@ -154,32 +156,9 @@ class Grant extends Location {
   }
 }
 
-/** A new grant, of nothing yet. */
 function newGrant (name, shared) {
   theList().tidy()
   return new Grant(name, shared ? NAMED_SHARED : NAMED_EXCLUSIVE)
-}
-
-/** Takes the name, if that needs no waiting. No call that may fail follows. */
-const take = (grant) => takeInLine(grant, grant.request, grant.token)
-
-/**
- * Takes the name alone and at once. All holders have lost it, and hear of that by `onStolen`. No call that may fail
- * follows.
- */
-function steal (grant) {
-  grant.steals = true
-  const isTaken = takeInLine(grant, grant.request, grant.token)
-  grant.tookOver = agent().native.words[AMOUNT] !== 0
-  return isTaken
-}
-
-/** Whether the named lock of an entry was stolen. */
-function wasStolen (index) {
-  const { operations, words } = agent().native
-  words[ENTRY] = index
-  operations.wasStolen()
-  return words[ANSWER] !== 0
 }
 
 function stolenError (name) {
@@ -207,4 +186,4 @@ function tellOfSteals () {
   }
 }
 
-module.exports = { newGrant, steal, stolenError, take }
+module.exports = { newGrant, stolenError }

@@ -2,15 +2,14 @@
 
 /**
  * Publishes waits, stalls and deaths on `diagnostics_channel`, where Node has it. It looks for subscribers only where a
- * thread or promise really waits, or a dead thread has abandoned a lock. (holds.js publishes the durations of holds.)
+ * thread or promise really waits, or a dead thread has abandoned a lock.
  */
 
+const { AsyncResource } = require('async_hooks')
 const { agent } = require('../../agent/agent')
 const { now } = require('../../util/intrinsics')
 const { described } = require('../hold/request')
 const { entryOf, linkOf, ringOf, stackTexts } = require('./entries')
-
-const { AsyncResource } = require('async_hooks')
 
 const { nextTick } = process
 
@@ -30,11 +29,10 @@ function open (name) {
 }
 
 /** Returns the asynchronous context for subscribers; undefined if there are none. */
-const contextOfWait = () => {
+const contextOfWait = exports.contextOfWait = () => {
   const hasAny = waitChannel.hasSubscribers || deathChannel.hasSubscribers || stallChannel.hasSubscribers
   return hasAny ? new AsyncResource('atomics-waitasync:wait') : undefined
 }
-exports.contextOfWait = contextOfWait
 
 /**
  * Notes that a wait is about to begin. Returns the argument of `waited`: its beginning and its context; undefined if
@@ -45,10 +43,7 @@ exports.waits = function waits (context = contextOfWait()) {
   return context && { began: now(), context }
 }
 
-/**
- * Publishes a wait for a hold that is over. Never throws.
- * @param {'acquired' | 'timed-out' | 'aborted'} outcome
- */
+/** Publishes a wait for a hold that is over. Never throws. `since`: of `waits`. */
 exports.waited = function waited (since, { word, request }, outcome) {
   try {
     if (!waitChannel.hasSubscribers) return

@@ -5,7 +5,7 @@
 const { RangeError, createMap, parse } = require('../../util/intrinsics')
 const { amountOf, described } = require('../hold/request')
 
-/** Parses native code's list of all holds and waits. It is null if a string cannot hold it. */
+/** @param {string | null} json of native code; null if a string cannot hold it */
 function parseList (json, caller) {
   if (json === null) {
     throw new RangeError(caller + ': what is held and awaited has too many entries, or names that are too long, for ' +

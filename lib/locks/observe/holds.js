@@ -12,7 +12,7 @@
 
 const { bare, createArray, createMap, now } = require('../../util/intrinsics')
 const { holdChannel } = require('./diagnostics')
-const { requestIn } = require('../hold/owed')
+const { requestIn } = require('../hold/entry')
 const { DEBT, INNER, LEASE, amountOf, described, isNamed, kindOf } = require('../hold/request')
 
 const { nextTick } = process
@@ -21,9 +21,8 @@ const WORD = 4
 class Holds {
   constructor (binding) {
     this.binding = binding
-    // By serial number, when it began.
+    // By serial number, when it began; and how many there are. Without any, the end of a hold costs one comparison.
     this.began = createMap()
-    /** How many there are. Without any, the end of a hold costs one comparison. */
     this.count = 0
     // Messages that are still to be published, and whether the next tick will do so.
     this.ended = createArray(0)
@@ -34,22 +33,17 @@ class Holds {
     }
   }
 
-  /**
-   * Notes the beginning of a hold. Called before it is taken, since there may be no stack for this.
-   * `token`: if the hold has one.
-   */
+  /** Notes the beginning of a hold. Called before it is taken, since there may be no stack for this. */
   begin (serial, request, token) {
     if (!holdChannel.hasSubscribers || kindOf(request) === INNER || kindOf(request) === DEBT) return
     this.began.set(serial, now())
     this.count++
   }
 
-  /** Forgets a hold that was not taken. */
   forget (serial) {
     if (this.began.delete(serial)) this.count--
   }
 
-  /** Changes the serial number of a hold. */
   rename (from, to) {
     const began = this.began.get(from)
     if (began === undefined) return

@@ -11,40 +11,25 @@
  * message when it has a turn.
  */
 
+const { Buffer } = require('buffer')
 const { writeSync } = require('fs')
 const { setImmediate, setTimeout } = require('timers')
 const { agent } = require('../../agent/agent')
-const { Float64Array, bare, createArray, createMap, define, max, now, parse } = require('../../util/intrinsics')
+const { Float64Array, createArray, createMap, define, max, now, parse } = require('../../util/intrinsics')
 const { captureCall, stackOf } = require('../../waiting/call-stacks')
 const { stalled } = require('./diagnostics')
-const { robustList } = require('../hold/robust-list')
-
-const { Buffer } = require('buffer')
+const { theList } = require('../hold/hold')
 
 const CODE = 'ATOMICS_WAITASYNC_STALL'
 /** Stands for a slot: this thread blocks. */
 const BLOCKS = -1
 
-/** A wait of a promise that has begun. */
-class Wait {
-  constructor (hold, call) {
-    this.hold = hold
-    this.call = call
-    this.began = now()
-  }
-
-  /** Milliseconds since it began. */
-  get age () {
-    return now() - this.began
-  }
-}
-bare(Wait)
-
-/** The pending waits that have not been reported, the oldest first. */
+/** Pending waits of promises, the oldest first: `{ hold, call, began }`. A wait that was reported is not here. */
 const waits = createMap()
 let isWatched = false
 
 const isOn = () => agent().native.stallAfter !== 0
+const ageOf = ({ began }) => now() - began
 
 /**
  * Captures this call's stack; undefined if no stall will be reported. Its `within` has the serial numbers of the holds
@@ -53,7 +38,7 @@ const isOn = () => agent().native.stallAfter !== 0
 function callOf () {
   if (!isOn()) return undefined
   const call = captureCall()
-  const { tasks } = robustList()
+  const { tasks } = theList()
   if (tasks !== undefined) define(call, 'within', tasks.within())
   return call
 }
@@ -65,13 +50,12 @@ function callOf () {
  */
 function waitBegins (hold, call = callOf()) {
   if (call === undefined) return undefined
-  const wait = new Wait(hold, call)
+  const wait = { __proto__: null, hold, call, began: now() }
   watch(agent().native.stallAfter)
   waits.set(wait, true)
   return wait
 }
 
-/** Forgets a wait that is over. It is idempotent. */
 function waitEnds (wait) {
   waits.delete(wait)
 }
@@ -89,7 +73,6 @@ function watch (milliseconds) {
   }
 }
 
-/** Reports the promises that have waited too long. */
 function check () {
   const after = agent().native.stallAfter
   isWatched = false
@@ -98,7 +81,7 @@ function check () {
   waits.forEach((_, wait) => {
     // The others are younger.
     if (oldest !== undefined) return
-    if (wait.age < after) {
+    if (ageOf(wait) < after) {
       oldest = wait
       return
     }
@@ -106,16 +89,16 @@ function check () {
     // Otherwise it is not enqueued just now.
     if (wait.hold.slot >= 0) due[due.length] = wait
   })
-  if (oldest !== undefined) watch(due.length > 0 ? after : max(1, after - oldest.age))
+  if (oldest !== undefined) watch(due.length > 0 ? after : max(1, after - ageOf(oldest)))
   if (due.length > 0) reportAll(due, after)
 }
 
 function reportAll (due, after) {
   const asked = new Float64Array(2 * due.length)
   for (let n = 0; n < due.length; n++) {
-    lookAtToken(due[n].hold.word)
+    lookAtToken(theList(), due[n].hold.word.address)
     asked[2 * n] = due[n].hold.slot
-    asked[2 * n + 1] = due[n].age
+    asked[2 * n + 1] = ageOf(due[n])
   }
   const { more, reports } = reportsOf(asked)
   for (let n = 0; n < reports.length; n++) warn(reports[n], due[reports[n].wait])
@@ -128,8 +111,7 @@ function reportAll (due, after) {
 const reportsOf = (waits) => parse(agent().native.binding.reportStalls(waits))
 
 /** Looks at this thread's token for a word: it may be collected. */
-function lookAtToken ({ address }) {
-  const list = robustList()
+function lookAtToken (list, address) {
   const index = list.find(address)
   if (index >= 0) list.holds.look(list, index)
 }
@@ -141,10 +123,7 @@ function warn (report, { call, hold }) {
   stalled(report, hold.since)
 }
 
-/**
- * Makes a function to call between slices of this thread's sleep. It reports the wait. Undefined if
- * no stall will be reported.
- */
+/** Makes a function to call between slices of this thread's sleep. Undefined if no stall will be reported. */
 function whileBlocked () {
   if (!isOn()) return undefined
   const began = now()

@@ -19,6 +19,7 @@ const { agent } = require('../../agent/agent')
 const { CALL } = require('../../agent/registers')
 const { createArray, createMap, createWeakRef, load, max, now } = require('../../util/intrinsics')
 const { captureCall, stackOrWarning } = require('../../waiting/call-stacks')
+const { holdChannel } = require('./diagnostics')
 const Holds = require('./holds')
 const { DEBT, INNER, LOCK, UNAVAILABLE, UNLOCKED, after, kindOf } = require('../hold/request')
 
@@ -54,7 +55,6 @@ function numberOf (call) {
   return 0
 }
 
-/** Returns the number of this call; 0 if no stalls are reported. */
 const callHere = () => agent().native.stallAfter === 0 ? 0 : numberOf()
 
 /**
@@ -132,7 +132,6 @@ class TakenHolds extends Holds {
     return true
   }
 
-  /** Looks at some tokens; returns the words of newly collected ones. */
   lookAtSome (list) {
     const found = createArray(0)
     const { length } = list
@@ -148,7 +147,6 @@ class TakenHolds extends Holds {
 
 // ——— The robust list ———
 
-/** Whether a word may be able to grant a request. */
 function mayTake ({ array, limit }, request) {
   return request === LOCK ? array[0] === UNLOCKED : after(request, load(array, 0), limit) !== UNAVAILABLE
 }
@@ -170,9 +168,9 @@ function noting (RobustList, { words }) {
       return super.take(word, request, token)
     }
 
-    takeInLine (word, request, token, takeName) {
+    takeInLine (word, request, token) {
       if (token !== null && request !== INNER) words[CALL] = numberOf()
-      return super.takeInLine(word, request, token, takeName)
+      return super.takeInLine(word, request, token)
     }
 
     adopt (hold, index, ownerDied) {
@@ -197,7 +195,6 @@ function noting (RobustList, { words }) {
   }
 }
 
-/** Looks at tokens now and then. */
 function watchTokens (list) {
   const { holds, native: { inRootContext, stallAfter } } = list
   if (createWeakRef === undefined) return
@@ -216,4 +213,23 @@ function watchTokens (list) {
   }
 }
 
-module.exports = { TakenHolds, callHere, claims, noting, numberOf, uses, watchTokens }
+/**
+ * Makes the observers of this thread's holds.
+ *
+ * - `holds`: the robust list tells it of the beginning and the end of holds
+ * - `told`: says whether it wants to know of a beginning (`hasSubscribers`)
+ * - `createList(RobustList)`: the list
+ */
+function observers (native) {
+  if (native.stallAfter === 0) {
+    return { holds: new Holds(native.binding), told: holdChannel, createList: (RobustList) => new RobustList() }
+  }
+  const createList = (RobustList) => {
+    const list = new (noting(RobustList, native))()
+    watchTokens(list)
+    return list
+  }
+  return { holds: new TakenHolds(native), told: { hasSubscribers: true }, createList }
+}
+
+module.exports = { callHere, claims, numberOf, observers, uses }

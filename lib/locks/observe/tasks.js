@@ -22,9 +22,8 @@ const MOST = 64
 /** A callback that runs with a hold. */
 class Scope {
   constructor (serial, outer) {
-    /** The serial number of the hold's entry. */
     this.serial = serial
-    /** The scope in which the callback form was called; undefined if there is none. */
+    // The scope in which the callback form was called; undefined if there is none.
     this.outer = outer
     this.isOver = false
   }
@@ -39,7 +38,6 @@ class Tasks {
     this.scopes = createMap()
   }
 
-  /** Calls a callback with the hold that has this serial number. Returns its result, or a promise of it. */
   call (serial, callback, given) {
     const outer = apply(getStore, this.storage, [])
     const scope = new Scope(serial, outer === undefined || outer.isOver ? undefined : outer)
@@ -68,7 +66,6 @@ class Tasks {
     scope.isOver = true
   }
 
-  /** Changes the serial number of a hold. */
   rename (from, to) {
     const scope = this.scopes.get(from)
     if (scope === undefined) return
@@ -77,10 +74,7 @@ class Tasks {
     scope.serial = to
   }
 
-  /**
-   * Lists the holds around this call, the innermost first. They are serial numbers of holds in whose
-   * callbacks this is called.
-   */
+  /** Lists the serial numbers of the holds around this call. The innermost comes first. */
   within () {
     const serials = createArray(0)
     let scope = apply(getStore, this.storage, [])

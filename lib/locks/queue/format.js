@@ -35,16 +35,14 @@ class Written {
   constructor (format, size, bytes, text) {
     this.format = format
     this.size = size
-    // Of RAW and CLONE.
+    // Of RAW and CLONE; of TEXT.
     this.bytes = bytes
-    // Of TEXT.
     this.text = text
   }
 
   /** Keeps its bytes, whatever becomes of the value from now on. */
-  kept () {
+  keep () {
     if (this.format === RAW) this.bytes = copyOf(this.bytes, this.size)
-    return this
   }
 }
 bare(Written)
@@ -113,7 +111,6 @@ class Bytes {
 }
 bare(Bytes)
 
-/** Reads the value of a copied message. */
 function read (copy, format) {
   return format === RAW ? copy : format === TEXT ? parse(copy) : deserialize(copy)
 }

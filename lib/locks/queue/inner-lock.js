@@ -10,7 +10,6 @@ const { agent } = require('../../agent/agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, operationError } = require('../../agent/registers')
 const { bare } = require('../../util/intrinsics')
 const { INNER } = require('../hold/request')
-const { INDEX, SERIAL } = require('../hold/robust-list')
 const { theList } = require('../hold/hold')
 const { UnlockToken, newHold } = require('../hold/token')
 
@@ -21,13 +20,11 @@ class InnerLock {
     this.hold = newHold(word, INNER, this.token)
   }
 
-  /** Takes it if it is free. */
   tryLock () {
     this.token.ownerDied = false
     return this.word.take(INNER, this.token)
   }
 
-  /** Blocks until this thread has it. */
   lock () {
     if (this.tryLock()) return
     const list = theList()
@@ -41,20 +38,13 @@ class InnerLock {
   }
 
   unlock () {
-    const { token, word } = this
-    const list = theList()
-    const index = list.indexOf(token[SERIAL], token[INDEX])
-    if (index >= 0) word.release(index, INNER)
+    const index = this.word.find()
+    if (index >= 0) this.word.release(index, INNER)
   }
 
   /** Whether this thread has it, as in an interrupted step. Before its token was told, only the list knows that. */
   get isHeld () {
     return this.word.find() >= 0
-  }
-
-  /** Releases it after an interrupted step. */
-  release () {
-    this.word.release(this.word.find(), INNER)
   }
 
   /** Whether the last holder died, or may have. */

@@ -38,46 +38,40 @@
  * taken. So a slot that is given back overwrites no position that is ready.
  */
 
-const RETURNS = 0
-const FILLED = 1
-const CAPACITY = 2
-const MESSAGE_SIZE = 3
-const PUT_LOCK = 4
-const TAIL = 5
-const ROOM = 6
-const PUT_RETURNS = 32
-const EMPTIED = 33
-const TAKE_LOCK = 34
-const HEAD = 35
-const FREED = 36
-const READY = 37
-const LOOKED = 38
-const RING = 64
+exports.RETURNS = 0
+exports.FILLED = 1
+exports.CAPACITY = 2
+exports.MESSAGE_SIZE = 3
+exports.PUT_LOCK = 4
+exports.TAIL = 5
+exports.ROOM = 6
+exports.PUT_RETURNS = 32
+exports.EMPTIED = 33
+exports.TAKE_LOCK = 34
+exports.HEAD = 35
+exports.FREED = 36
+exports.READY = 37
+exports.LOOKED = 38
+const RING = exports.RING = 64
 
 const { ceil } = Math
 
 // Of a slot.
-const LEASE = 0
-const MARK = 1
-const ATTEMPT = 2
-const SIZE = 3
-const BYTES = 4
+exports.LEASE = 0
+exports.MARK = 1
+exports.ATTEMPT = 2
+exports.SIZE = 3
+const BYTES = exports.BYTES = 4
 
 /** The limit of positions: twice a position and the closed bit fit into a word. */
-const MOST_POSITIONS = 2 ** 29
+const MOST_POSITIONS = exports.MOST_POSITIONS = 2 ** 29
 /** The largest capacity: a queue that is full can be told from an empty one. */
-const MOST_CAPACITY = MOST_POSITIONS / 2
+exports.MOST_CAPACITY = MOST_POSITIONS / 2
 /** The longest message: its size and its format fit into a word. */
-const MOST_BYTES = 2 ** 28
+exports.MOST_BYTES = 2 ** 28
 
 /** Words of a slot: a multiple of 2, so that the bytes begin at a multiple of 8. */
-const slotWords = (messageSize) => BYTES + 2 * ceil(messageSize / 8)
+const slotWords = exports.slotWords = (messageSize) => BYTES + 2 * ceil(messageSize / 8)
 /** Where the slots begin: a multiple of 2. */
-const slotsBegin = (capacity) => RING + capacity + capacity % 2
-const bytesOf = (capacity, messageSize) => 4 * (slotsBegin(capacity) + capacity * slotWords(messageSize))
-
-module.exports = {
-  RETURNS, FILLED, CAPACITY, MESSAGE_SIZE, PUT_LOCK, TAIL, ROOM, PUT_RETURNS, EMPTIED, TAKE_LOCK, HEAD, FREED, READY,
-  LOOKED, RING, LEASE, MARK, ATTEMPT, SIZE, BYTES, MOST_POSITIONS, MOST_CAPACITY, MOST_BYTES,
-  bytesOf, slotWords, slotsBegin
-}
+const slotsBegin = exports.slotsBegin = (capacity) => RING + capacity + capacity % 2
+exports.bytesOf = (capacity, messageSize) => 4 * (slotsBegin(capacity) + capacity * slotWords(messageSize))

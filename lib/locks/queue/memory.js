@@ -31,7 +31,7 @@ const { agent } = require('../../agent/agent')
 const { Int32Array, RangeError, add, bare, compareExchange, load, or, store } = require('../../util/intrinsics')
 const { LEASE: LEASE_KIND, amountOf, kindOf, requestOf } = require('../hold/request')
 const { theList } = require('../hold/hold')
-const { createWord } = require('../hold/word')
+const { wordAt } = require('../view')
 const format = require('./format')
 const InnerLock = require('./inner-lock')
 const {
@@ -44,15 +44,11 @@ const { floor } = Math
 /** How many formats there is room for in SIZE. */
 const FORMATS = 4
 
-// What a step may find instead of what it looks for.
-/** Nothing now. */
+// What a step may find instead of what it looks for: nothing now; another thread is inside such a step; the queue is
+// closed, and for takers there is nothing left.
 const NOTHING = Symbol('nothing')
-/** Another thread is inside such a step. */
 const BUSY = Symbol('busy')
-/** The queue is closed, and for takers there is nothing left. */
 const ENDED = Symbol('ended')
-/** The time is over. */
-const LATE = Symbol('late')
 
 // Purposes of waits: see waiting/kinds.js.
 const PUT = 4
@@ -94,19 +90,17 @@ class Events {
     notifyWaiting(this.address, count)
   }
 
-  /** How many waiters there are, of both kinds. */
   get waiters () {
     return agent().waiterCount(this.second.address) + agent().waiterCount(this.address)
   }
 }
 bare(Events)
 
-/** A message in use by this thread. */
+/** A message in use by this thread. `array` and `index`: the word that `strike` of robust-list.js sets to 0. */
 class Lease {
   constructor (memory, slot, attempt) {
     this.slot = slot
     this.attempt = attempt
-    // The word that `strike` of robust-list.js sets to 0.
     this.array = memory.words
     this.index = memory.slotAt(slot) + LEASE
     this.address = memory.first.address + 4 * this.index
@@ -136,7 +130,7 @@ class QueueMemory {
     this.wrap = floor(MOST_POSITIONS / capacity) * capacity
     this.agree(CAPACITY, capacity, 0, 'capacity')
     this.agree(MESSAGE_SIZE, messageSize, 1, 'messageSize')
-    const word = (index) => createWord(new Int32Array(buffer, byteOffset + 4 * index, 1))
+    const word = (index) => wordAt(new Int32Array(buffer, byteOffset + 4 * index, 1))
     this.first = first
     this.filled = new Events(this.first, word(FILLED))
     this.emptied = new Events(word(PUT_RETURNS), word(EMPTIED))
@@ -199,7 +193,6 @@ class QueueMemory {
     return this.isClosed && load(words, HEAD) === this.tail && load(words, FREED) === load(words, HEAD)
   }
 
-  /** Messages that wait to be taken. */
   get length () {
     return this.ready + this.returnedCount
   }
@@ -233,7 +226,6 @@ class QueueMemory {
     return this.slots + slot * this.stride
   }
 
-  /** Returns the slot at a position. */
   slotOf (position) {
     const index = position % this.capacity
     return this.words[RING + index] ^ index
@@ -248,6 +240,16 @@ class QueueMemory {
     let count = 0
     for (let n = 0; n < length; n++) if (isOurs(entries[2 * n], entries[2 * n + 1])) count++
     return count
+  }
+
+  /** Whether a wait would have no end: this thread has all messages in use. */
+  isStuck (mode) {
+    if (mode === PUT) return this.taken === this.capacity && this.leases === this.capacity
+    return this.isClosed && this.ready === 0 && this.taken > 0 && this.leases === this.taken
+  }
+
+  sideOf (mode) {
+    return mode === PUT ? this.putters : this.takers
   }
 
   /** Closes the queue: no put that begins later succeeds. */
@@ -306,7 +308,7 @@ class QueueMemory {
     const size = (words[at + SIZE] - lease.format) / FORMATS
     lease.copy = this.bytes.take(4 * (at + BYTES), size, lease.format)
     if (toUse) {
-      this.take(lease)
+      this.enter(lease)
       if (!isReturned) store(words, at + MARK, head + 1)
     } else if (words[at + MARK] !== 0) {
       store(words, at + MARK, 0)
@@ -319,7 +321,6 @@ class QueueMemory {
     return lease
   }
 
-  /** Whether there is a message at a position. With the take lock. */
   hasMessageAt (position) {
     const { words } = this
     if (words[READY] !== position) return true
@@ -327,8 +328,7 @@ class QueueMemory {
     return words[READY] !== position
   }
 
-  /** Takes the lease of a slot that nobody uses. */
-  take (lease) {
+  enter (lease) {
     const list = theList()
     this.lease = lease
     leasesOfThread++
@@ -380,8 +380,7 @@ class QueueMemory {
     }
   }
 
-  /** Ends a use without an error. */
-  finish (lease) {
+  endUse (lease) {
     this.lease = lease
     store(this.words, this.slotAt(lease.slot) + MARK, 0)
     this.strike(lease)
@@ -396,4 +395,4 @@ class QueueMemory {
 }
 bare(QueueMemory)
 
-module.exports = { BUSY, ENDED, LATE, NOTHING, PUT, TAKE, USE, QueueMemory }
+module.exports = { BUSY, ENDED, NOTHING, PUT, TAKE, USE, QueueMemory }

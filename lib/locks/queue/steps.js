@@ -4,13 +4,12 @@
 
 const { agent } = require('../../agent/agent')
 const { add } = require('../../util/intrinsics')
-const { deadlock } = require('../../waiting/errors')
-const { PURPOSES } = require('../../waiting/kinds')
+const { LATE, deadlock, timeoutError } = require('../../waiting/errors')
+const { NOTIFIED, PURPOSES } = require('../../waiting/kinds')
 const { blockFor, countdown } = require('../../waiting/notice')
 const { DEBT } = require('../hold/request')
 const { theList } = require('../hold/hold')
-const { FILLED, EMPTIED } = require('./layout')
-const { BUSY, ENDED, LATE, NOTHING, PUT, TAKE, USE } = require('./memory')
+const { BUSY, ENDED, NOTHING } = require('./memory')
 const ToldWait = require('./told-wait')
 
 /** The step that this thread is in: its queue, its debts' serial numbers. */
@@ -56,9 +55,9 @@ function backOut () {
   if (memory.lease !== undefined) memory.strike(memory.lease)
   if (memory.takeLock.isHeld) {
     memory.repair()
-    memory.takeLock.release()
+    memory.takeLock.unlock()
   }
-  if (memory.putLock.isHeld) memory.putLock.release()
+  memory.putLock.unlock()
   for (let n = 0; n < 2; n++) {
     const events = n === 0 ? memory.filled : memory.emptied
     add(events.word.array, 0, 1)
@@ -72,15 +71,8 @@ function backOut () {
 
 /** Puts a message: true, NOTHING, BUSY or ENDED. */
 function put (memory, written, blocks) {
-  const { emptied, filled, putLock } = memory
-  if (blocks) putLock.lock()
-  else if (!putLock.tryLock()) return BUSY
-  let found
-  try {
-    found = memory.putNow(written)
-  } finally {
-    putLock.unlock()
-  }
+  const { emptied, filled } = memory
+  const found = withLock(memory, memory.putLock, putNow, written, blocks)
   if (found === NOTHING) {
     return memory.takeLock.mayBeAbandoned && recover(memory, blocks) ? put(memory, written, blocks) : NOTHING
   }
@@ -91,29 +83,30 @@ function put (memory, written, blocks) {
   return found
 }
 
+const putNow = (memory, written) => memory.putNow(written)
+
 /**
- * Carries out a step with the take lock; returns its answer, or BUSY. Before, it frees the slots that a dead
- * holder of the lock has lost.
+ * Carries out a step with a lock; returns its answer, or BUSY. Before, it frees the slots that a dead
+ * holder of the take lock has lost.
  */
-function withTakeLock (memory, step, argument, blocks) {
-  const { takeLock } = memory
-  if (blocks) takeLock.lock()
-  else if (!takeLock.tryLock()) return BUSY
-  const { ownerDied } = takeLock.token
+function withLock (memory, lock, step, argument, blocks) {
+  if (blocks) lock.lock()
+  else if (!lock.tryLock()) return BUSY
+  const isToRepair = lock.token.ownerDied && lock === memory.takeLock
   let found
   try {
-    if (ownerDied) memory.repair()
+    if (isToRepair) memory.repair()
     found = step(memory, argument)
   } finally {
-    takeLock.unlock()
+    lock.unlock()
   }
-  if (ownerDied) freed(memory, Infinity)
+  if (isToRepair) freed(memory, Infinity)
   return found
 }
 
 /** Frees slots that a dead taker has lost. False if there were none. */
 function recover (memory, blocks) {
-  return withTakeLock(memory, wasAbandoned, undefined, blocks) === true
+  return withLock(memory, memory.takeLock, wasAbandoned, undefined, blocks) === true
 }
 
 const wasAbandoned = ({ takeLock }) => takeLock.token.ownerDied
@@ -128,7 +121,7 @@ function freed (memory, count) {
 /** Takes a message, to use it or for good: a Lease, NOTHING, BUSY or ENDED. */
 function take (memory, toUse, blocks) {
   const { filled } = memory
-  const found = withTakeLock(memory, takeNow, toUse, blocks)
+  const found = withLock(memory, memory.takeLock, takeNow, toUse, blocks)
   if (found === NOTHING || found === BUSY) return found
   if (found === ENDED) filled.raise(Infinity)
   else {
@@ -141,14 +134,14 @@ function take (memory, toUse, blocks) {
 const takeNow = (memory, toUse) => memory.takeNow(toUse)
 
 /** Ends the use of a message: true, or BUSY. */
-function finish (memory, lease, blocks) {
-  const found = withTakeLock(memory, finishNow, lease, blocks)
+function endUse (memory, lease, blocks) {
+  const found = withLock(memory, memory.takeLock, endUseNow, lease, blocks)
   if (found !== BUSY) freed(memory, 1)
   return found
 }
 
-function finishNow (memory, lease) {
-  memory.finish(lease)
+function endUseNow (memory, lease) {
+  memory.endUse(lease)
   return true
 }
 
@@ -160,7 +153,6 @@ function putBack (memory, lease) {
   memory.filled.raise(1)
 }
 
-/** Closes the queue. */
 function close (memory) {
   memory.close()
   memory.filled.raise(Infinity)
@@ -169,65 +161,40 @@ function close (memory) {
 
 // ——— Forms that block ———
 
-/** Puts a message: true, ENDED or LATE. If it waits, `wait` gets a ToldWait, which its caller ends. */
-function putBlocking (memory, wait) {
-  const { written, timeout } = wait
+/** Blocks until a step succeeds or the queue has ended. Returns its answer, or LATE. `wait`: see queue.js. */
+function stepBlocking (memory, wait) {
+  const { mode, step, argument, timeout, caller } = wait
   const left = countdown(timeout)
-  const { emptied } = memory
   let isLate = timeout === 0
   let count
   for (;;) {
-    const found = put(memory, written, true)
+    const found = step(memory, argument, true)
     if (found !== NOTHING) return found
     if (isLate) return LATE
     const before = count
-    count = emptied.count
+    const { events, eventsAt } = memory.sideOf(mode)
+    count = events.count
     // It waits for what comes after this look.
     if (count !== before) continue
-    if (memory.taken === memory.capacity && memory.leases === memory.capacity) {
-      throw deadlock('put', memory.first, { kind: 'Queue', mode: 'put' }, 'has all messages in use of')
-    }
-    isLate = block(memory, emptied, count, left(), PUT + PURPOSES * EMPTIED, wait)
+    if (memory.isStuck(mode)) throw deadlock(caller, memory.first, NOTIFIED[mode], 'has all messages in use of')
+    if (wait.told === undefined) wait.told = new ToldWait(memory.first, mode)
+    // Threads wait at the second word of the events.
+    const purpose = mode + PURPOSES * (eventsAt + 1)
+    isLate = blockFor(events.second.address, count, left(), purpose, wait.told.onSlice) === 'timed-out'
   }
-}
-
-/** Takes a message: a Lease, ENDED or LATE. If it waits, `wait` gets a ToldWait, as of `putBlocking`. */
-function takeBlocking (memory, wait) {
-  const { toUse, timeout, caller } = wait
-  const left = countdown(timeout)
-  const { filled } = memory
-  let isLate = timeout === 0
-  let count
-  for (;;) {
-    const found = take(memory, toUse, true)
-    if (found !== NOTHING) return found
-    if (isLate) return LATE
-    const before = count
-    count = filled.count
-    if (count !== before) continue
-    if (memory.isClosed && memory.ready === 0 && memory.taken > 0 && memory.leases === memory.taken) {
-      throw deadlock(caller, memory.first, { kind: 'Queue', mode: 'take' }, 'has all messages in use of')
-    }
-    isLate = block(memory, filled, count, left(), (toUse ? USE : TAKE) + PURPOSES * FILLED, wait)
-  }
-}
-
-/** Blocks until the events have gone on from `count`. True if the time is over. */
-function block (memory, { second }, count, timeout, purpose, wait) {
-  if (wait.told === undefined) wait.told = new ToldWait(memory.first, purpose % PURPOSES)
-  return blockFor(second.address, count, timeout, purpose, wait.told.onSlice) === 'timed-out'
 }
 
 /** Returns the outcome of a wait, as diagnostics name it. */
 const outcomeOf = (found) => found === LATE ? 'timed-out' : found === ENDED ? 'ended' : 'acquired'
 
-/** Carries out a blocking step, and publishes its wait, if any. */
-function blocking (memory, step, wait) {
-  const found = owing(memory, step, wait)
+/** Carries out a step as `stepBlocking`, and publishes its wait. Throws a TimeoutError. */
+function blocking (memory, wait) {
+  const found = owing(memory, stepBlocking, wait)
   if (wait.told !== undefined) wait.told.ends(outcomeOf(found))
+  if (found === LATE) throw lateError(memory, wait)
   return found
 }
 
-module.exports = {
-  blocking, close, finish, outcomeOf, owing, owingOn, put, putBack, putBlocking, recover, take, takeBlocking
-}
+const lateError = ({ first }, { mode, timeout }) => timeoutError(first, NOTIFIED[mode], timeout)
+
+module.exports = { blocking, close, endUse, lateError, outcomeOf, owing, owingOn, put, putBack, recover, take }

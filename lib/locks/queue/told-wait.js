@@ -13,24 +13,17 @@ const { waitBegins, waitEnds, whileBlocked } = require('../observe/stalls')
 const { PUT } = require('./memory')
 
 class ToldWait {
-  /**
-   * @param {object} word the queue's first
-   * @param {number} mode PUT, TAKE or USE
-   * @param {Steps} [steps] the steps of the promise that waits; otherwise this thread blocks
-   */
+  /** @param {Steps} [steps] of the promise that waits; otherwise this thread blocks */
   constructor (word, mode, steps) {
     this.word = word
     this.request = requestOf(NOTIFICATION, mode)
     this.steps = steps
     this.since = waits(steps === undefined ? undefined : steps.context)
     const mayStall = mode === PUT
-    // Of a thread that blocks.
     this.onSlice = mayStall && steps === undefined ? whileBlocked() : undefined
-    // Of a promise.
     this.wait = mayStall && steps !== undefined ? waitBegins(this, steps.call) : undefined
   }
 
-  /** The promise's slot, while it is enqueued. */
   get slot () {
     return this.steps.waiter.slot
   }

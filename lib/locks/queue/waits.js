@@ -14,30 +14,28 @@
 
 const { agent } = require('../../agent/agent')
 const { Promise, createMap } = require('../../util/intrinsics')
-const { throwIfAborted } = require('../../waiting/errors')
+const { LATE, throwIfAborted } = require('../../waiting/errors')
 const { PURPOSES, nounOf } = require('../../waiting/kinds')
 const { countdown } = require('../../waiting/notice')
 const Waiter = require('../../waiting/waiter')
 const { DEBT, LOCKED } = require('../hold/request')
 const { theList } = require('../hold/hold')
-const { BUSY, LATE, NOTHING, PUT, TAKE, USE } = require('./memory')
-const { finish, outcomeOf, owing, put, take } = require('./steps')
+const { BUSY, NOTHING, PUT } = require('./memory')
+const { outcomeOf, owing } = require('./steps')
 const ToldWait = require('./told-wait')
 
-const UNLIMITED = { __proto__: null, timeout: Infinity, signal: undefined }
-
-/**
- * A promise that waits for a queue's events, or its step lock. The events are those of one side of the queue, the lock
- * that of the side's steps.
- */
+/** A promise that waits for one side of a queue: for its events, or for the lock of its steps. */
 class QueueWaiter extends Waiter {
-  constructor (memory, side, mode, { timeout, signal }, steps, resolve, reject) {
+  constructor (memory, { mode, step, argument, timeout, signal }, steps, resolve, reject) {
+    const side = memory.sideOf(mode)
     super(side.events.word, signal, steps)
     this.resolve = resolve
     this.reject = reject
     this.memory = memory
     this.side = side
     this.mode = mode
+    this.step = step
+    this.argument = argument
     this.left = countdown(timeout)
     // The values of the two event words before the last attempt; undefined: it has tried once at most.
     this.first = undefined
@@ -50,8 +48,10 @@ class QueueWaiter extends Waiter {
     this.isOver = false
     // The result of a wait that did not begin.
     this.answer = undefined
-    // A ToldWait, once it has had to wait.
+    // A ToldWait, once it has had to wait. The end of a use, which waits for a step of another thread, has none.
     this.told = undefined
+    // If stalls are reported: see observe/taken.js.
+    this.usedAt = theList().usedAt
   }
 
   /** True: an unused notification goes to another waiter. */
@@ -66,6 +66,11 @@ class QueueWaiter extends Waiter {
 
   get waitsFor () {
     return nounOf({ kind: 'Queue', mode: this.mode === PUT ? 'put' : 'take', name: this.memory.first.name })
+  }
+
+  attempt () {
+    if (this.usedAt !== undefined) theList().usedAt = this.usedAt
+    return owing(this.memory, this.step, this.argument, false)
   }
 
   /** Tries until it succeeds or has to wait. */
@@ -111,7 +116,6 @@ class QueueWaiter extends Waiter {
     return this.first !== first || this.second !== second
   }
 
-  /** Prepares to wait for the lock, or for the events. */
   waitFor (lock) {
     const { events, lock: { word } } = this.side
     this.waitsForLock = lock
@@ -131,7 +135,6 @@ class QueueWaiter extends Waiter {
     this.debt = 0
   }
 
-  /** Ends its waiting. */
   leave () {
     this.isOver = true
     this.settleDebt()
@@ -144,18 +147,14 @@ class QueueWaiter extends Waiter {
     if (this.waitsForLock) this.side.events.wake(1)
   }
 
-  /** Notes that it has to wait, for diagnostics and reports. */
-  announce () {
-    if (this.told === undefined) this.told = new ToldWait(this.memory.first, this.mode, this.steps)
-  }
-
   /** Publishes its outcome. Subscribers may use the queue: so the promise has been settled before. */
   tell (outcome) {
     if (this.told !== undefined) this.told.ends(outcome)
   }
 
   enqueue () {
-    this.announce()
+    const { memory, mode, steps } = this
+    if (this.told === undefined && steps !== undefined) this.told = new ToldWait(memory.first, mode, steps)
     const { address } = this.word
     if (this.waitsForLock) return agent().waitClaim(address, false, LOCKED, this.left(), this)
     return agent().waitPair(address, this.first, this.second, this.left(), this)
@@ -184,35 +183,6 @@ class QueueWaiter extends Waiter {
   }
 }
 
-/** A promise that takes a message. */
-class Taker extends QueueWaiter {
-  constructor (memory, toUse, wait, steps, resolve, reject) {
-    super(memory, memory.takers, toUse ? USE : TAKE, wait, steps, resolve, reject)
-    this.toUse = toUse
-    // If stalls are reported.
-    this.usedAt = theList().usedAt
-  }
-
-  attempt () {
-    if (this.usedAt !== undefined) theList().usedAt = this.usedAt
-    return owing(this.memory, take, this.toUse, false)
-  }
-}
-
-/** A promise that ends the use of a message. Its wait, which lasts for a step of another thread, is not published. */
-class Finisher extends QueueWaiter {
-  constructor (memory, lease, resolve, reject) {
-    super(memory, memory.takers, USE, UNLIMITED, undefined, resolve, reject)
-    this.lease = lease
-  }
-
-  announce () {}
-
-  attempt () {
-    return owing(this.memory, finish, this.lease, false)
-  }
-}
-
 /**
  * The lines of this thread's putting promises: `{ first, last }`, by queue address. The address is that of the queue's
  * first word. Empty lines are not kept.
@@ -221,9 +191,8 @@ const lines = createMap()
 
 /** A promise that puts a message. */
 class Putter extends QueueWaiter {
-  constructor (memory, written, wait, steps, resolve, reject) {
-    super(memory, memory.putters, PUT, wait, steps, resolve, reject)
-    this.written = written
+  constructor (memory, wait, steps, resolve, reject) {
+    super(memory, wait, steps, resolve, reject)
     // Its neighbours in the line.
     this.before = undefined
     this.behind = undefined
@@ -260,7 +229,7 @@ class Putter extends QueueWaiter {
     const { line, memory } = this
     for (;;) {
       const { first } = line
-      const found = owing(memory, put, first.written, false)
+      const found = owing(memory, first.step, first.argument, false)
       if (first === this || found === NOTHING || found === BUSY) return found
       first.leave()
       // If it is too late, it has been notified, and passes that on.
@@ -274,19 +243,10 @@ class Putter extends QueueWaiter {
 /** Whether promises of this thread put into the queue. */
 const isPutting = (memory) => lines.has(memory.first.address)
 
-/** Puts a message by a promise: the step's answer, or LATE. */
-const putLater = (memory, written, wait, steps) => new Promise((resolve, reject) => {
-  new Putter(memory, written, wait, steps, resolve, reject).go()
+/** Carries out a step by a promise. Resolves with its answer, or LATE. `wait`: see queue.js. */
+const later = (memory, wait, steps) => new Promise((resolve, reject) => {
+  const Kind = wait.mode === PUT ? Putter : QueueWaiter
+  new Kind(memory, wait, steps, resolve, reject).go()
 })
 
-/** Takes a message by a promise: a Lease, ENDED or LATE. */
-const takeLater = (memory, toUse, wait, steps) => new Promise((resolve, reject) => {
-  new Taker(memory, toUse, wait, steps, resolve, reject).go()
-})
-
-/** Ends a use by a promise. */
-const finishLater = (memory, lease) => new Promise((resolve, reject) => {
-  new Finisher(memory, lease, resolve, reject).go()
-})
-
-module.exports = { finishLater, isPutting, putLater, takeLater }
+module.exports = { isPutting, later }
