@@ -4,17 +4,14 @@
 // compiler, or under valgrind. Linux x64. `--toolchain`: one that rustup lists, instead of nightly; a stable one is
 // told to allow what only nightly does.
 //
-// thread the Rust tests under ThreadSanitizer: queue, lines and service with real threads. The standard library has to
-// be compiled
-// for it, too, or it reports each contended mutex: that takes rustup's component rust-src. Where rustup cannot
-// fetch it, Debian's package rust-src of the same version has it: usr/src/rustc-*/library is put into the toolchain's
-//             lib/rustlib/src/rust
+//   thread    the Rust tests under ThreadSanitizer: queue, lines and service with real threads. The standard library
+//             has to be compiled for it, too, or it reports each contended mutex: that takes rustup's component
+//             rust-src. Where rustup cannot fetch it, Debian's package rust-src of the same version has it:
+//             usr/src/rustc-*/library is put into the toolchain's lib/rustlib/src/rust
 //   address   the same under AddressSanitizer and LeakSanitizer
-// node the library built for AddressSanitizer, in this Node, with the sanitizer's runtime preloaded (gcc's libasan):
-// tests of
-// __test__/ that end threads in the midst of everything, and the soak's processes. Leaks of Node itself are many, so
-// those are
-//             only looked for by `address`
+//   node      the library built for AddressSanitizer, in this Node, with the sanitizer's runtime preloaded (gcc's
+//             libasan): tests of __test__/ that end threads in the midst of everything, and the soak's processes. Leaks
+//             of Node itself are many, so those are only looked for by `address`
 //   valgrind  the Rust tests under memcheck: no invalid access, no definite leak. Needs no nightly compiler
 //
 // The last line is `N passed, N failed`.

@@ -6,9 +6,8 @@
 //   missing()         why it cannot be used on this Node, if it cannot
 //   open(sab, entry)  a view of the lock on these bytes, or a promise of it:
 //     execute(callback)  runs the callback once the lock is held, and gives a promise of that being over
-// acquire(options) a promise of `{ release(), told }`; `told`: whether it was told that the former holder died.
-// `release()` may give a
-//                        promise: then it is over when that is
+//     acquire(options)   a promise of `{ release(), told }`; `told`: whether it was told that the former holder died.
+//                        `release()` may give a promise: then it is over when that is
 //     byCallback         whether `acquire` was made out of `execute`
 //     patience(ms)       options of `acquire` by which a request is given up after so long; undefined if there are none
 //     block()            blocks until the lock is held; undefined if it has no such form
@@ -46,10 +45,7 @@ class ArticleLock extends createArticleLock(hostAtomics) {
   }
 
   async executeLocked (callback) {
-    while (!this.tryLock()) {
-      const { async, value } = hostAtomics.waitAsync(this.i32a, 0, 1)
-      if (async) await value
-    }
+    await this.lockAsync()
     try {
       return await callback()
     } finally {
@@ -61,9 +57,7 @@ class ArticleLock extends createArticleLock(hostAtomics) {
 const ours = {
   title: () => `\`AsyncLock\` of atomics-waitasync ${require('../../package.json').version}`,
   missing () {},
-  /**
-   * @param {string} [entry] the entry point that the thread loads: it decides whether the host's queue is in use, too
-   */
+  /** `entry`: the entry point that the thread loads, which decides whether the host's queue is in use, too. */
   open (sab, entry = 'pure') {
     const lock = new (require(path.join('..', '..', entry)).AsyncLock)(sab)
     let token

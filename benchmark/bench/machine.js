@@ -18,27 +18,13 @@ function git (...args) {
   }
 }
 
+const MEASURED = ['lib', 'core', 'src', 'Cargo.toml', 'Cargo.lock', 'benchmark/bench', 'benchmark/bench.js']
+
 /** The commit, with a plus if what is measured has been changed since. */
 function commit () {
   const id = git('rev-parse', '--short=10', 'HEAD')
   if (id === undefined) return 'unknown'
-  return (
-    id +
-    (git(
-      'status',
-      '--porcelain',
-      '--',
-      'lib',
-      'core',
-      'src',
-      'Cargo.toml',
-      'Cargo.lock',
-      'benchmark/bench',
-      'benchmark/bench.js'
-    )
-      ? '+'
-      : '')
-  )
+  return id + (git('status', '--porcelain', '--', ...MEASURED) ? '+' : '')
 }
 
 function peers () {

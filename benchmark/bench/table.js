@@ -21,10 +21,8 @@ function group (text) {
 }
 
 const withUnit = (value, unit) => value === undefined ? ABSENT : `${number(value, unit)} ${unit}`.trim()
-const factor = (value) =>
-  value === undefined
-    ? ABSENT
-    : `${value < 0.01 ? value.toFixed(4) : value < 10 ? value.toFixed(2) : value.toFixed(0)} ×`
+const digits = value => value < 0.01 ? 4 : value < 10 ? 2 : 0
+const factor = value => value === undefined ? ABSENT : `${value.toFixed(digits(value))} ×`
 
 function rows (head, body) {
   return [
@@ -42,22 +40,21 @@ function compared (results, chosen, columns) {
   const body = chosen.filter(({ id }) => results[id] !== undefined).map((figure) => {
     const values = results[figure.id]
     const { ratio, noise, goals } = judge(figure, values)
-    const goal = goals
-      .map(({ text, value }) => `${text}${/ × ./.test(text) && value !== undefined ? ` (${factor(value)})` : ''}`)
-      .join(', ')
-    const reached = goals
-      .map(({ reached, close }) =>
-        reached === undefined ? ABSENT : (reached ? 'yes' : '**no**') + (close ? ', within noise' : '')
-      )
-      .join(', ')
-    return [
-      figure.title, ...Object.keys(columns).map(variant => withUnit(values[variant], figure.unit)),
-      factor(ratio), goal || ABSENT, reached || ABSENT, noise === undefined ? ABSENT : `± ${(noise * 100).toFixed(0)} %`
-    ]
+    const spread = noise === undefined ? ABSENT : `± ${(noise * 100).toFixed(0)} %`
+    const cells = Object.keys(columns).map(variant => withUnit(values[variant], figure.unit))
+    const [goal, reached] = [goalText, reachedText].map(text => goals.map(text).join(', ') || ABSENT)
+    return [figure.title, ...cells, factor(ratio), goal, reached, spread]
   })
-  return body.length === 0
-    ? undefined
-    : rows(['', ...Object.values(columns), 'ratio', 'to reach', 'reached', 'A/A'], body)
+  if (body.length === 0) return undefined
+  return rows(['', ...Object.values(columns), 'ratio', 'to reach', 'reached', 'A/A'], body)
+}
+
+/** A goal that is compared with something else than the host has its value beside it. */
+const goalText = ({ text, value }) => text + (/ × ./.test(text) && value !== undefined ? ` (${factor(value)})` : '')
+
+function reachedText ({ reached, close }) {
+  if (reached === undefined) return ABSENT
+  return (reached ? 'yes' : '**no**') + (close ? ', within noise' : '')
 }
 
 const [ofBystanders, others] = [true, false].map(is => figures.filter(({ group }) => (group === 'bystanders') === is))
@@ -79,9 +76,8 @@ const bystanders = (results) =>
 function peers (results, failures) {
   const measured = figures.filter(figure => figure.peers !== undefined && results[figure.id] !== undefined)
   if (measured.length === 0) return undefined
-  const variants = ['ours', 'host', ...figures.find((figure) => figure.peers).peers].filter((variant) =>
-    measured.some(({ id }) => results[id][variant] !== undefined)
-  )
+  const candidates = ['ours', 'host', ...figures.find(figure => figure.peers).peers]
+  const variants = candidates.filter(variant => measured.some(({ id }) => results[id][variant] !== undefined))
   const body = measured.map((figure) => {
     const values = results[figure.id]
     return [ALONE[figure.id] || figure.title, ...variants.map(variant => withUnit(values[variant], figure.unit))]
@@ -89,18 +85,8 @@ function peers (results, failures) {
   const notes = Object.entries(failures).map(
     ([variant, reason]) => `${VARIANTS[variant]} failed while two workers contended for it: \`${reason}\`.`
   )
-  return [
-    rows(
-      [
-        '',
-        ...variants.map((variant) =>
-          variant === 'host' ? "article's mutex" : variant === 'ours' ? 'AsyncLock' : VARIANTS[variant]
-        )
-      ],
-      body
-    ),
-    ...notes
-  ].join('\n\n')
+  const titles = { ...VARIANTS, host: 'article\'s mutex', ours: 'AsyncLock' }
+  return [rows(['', ...variants.map(variant => titles[variant])], body), ...notes].join('\n\n')
 }
 
 module.exports = { bystanders, main, peers }

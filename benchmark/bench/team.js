@@ -6,6 +6,7 @@ const path = require('path')
 const { execFileSync } = require('child_process')
 const fs = require('fs')
 const { Worker } = require('worker_threads')
+const { sleep } = require('./sampling')
 
 const THREAD = path.join(__dirname, 'thread.js')
 
@@ -32,6 +33,23 @@ class Member {
   }
 }
 
+/**
+ * Asks members that begin at once, and gives their answers and the processor time of all of it, in microseconds. The
+ * second of the `words` that they share counts those that are ready, the third becomes 1 once they may begin.
+ */
+async function together (members, words, request, meanwhile = async () => {}) {
+  words.fill(0, 1, 3)
+  const all = Promise.all(members.map(member => member.ask(request)))
+  while (Atomics.load(words, 1) < members.length) await sleep(1)
+  const before = process.cpuUsage()
+  Atomics.store(words, 2, 1)
+  Atomics.notify(words, 2)
+  await meanwhile()
+  const answers = await all
+  const { user, system } = process.cpuUsage(before)
+  return { answers, cpu: user + system }
+}
+
 /** The cores that this process may use; undefined where threads cannot be tied to cores. */
 function cores () {
   try {
@@ -52,4 +70,4 @@ function tie (core) {
   execFileSync('taskset', ['-c', '-p', String(core), thread], { stdio: 'ignore' })
 }
 
-module.exports = { Member, cores, tie }
+module.exports = { Member, cores, tie, together }

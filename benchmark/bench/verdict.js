@@ -3,6 +3,7 @@
 // The verdict on a figure's samples: medians, the ratio to what it is compared with, whether the goal is reached, and
 // the noise.
 
+const { VARIANTS } = require('./figures')
 const { median } = require('./sampling')
 
 /**
@@ -28,21 +29,13 @@ function summarise (figure, samples) {
 function judge (figure, values) {
   const { ours, again, host } = values
   const ratio = host === undefined || figure.sum || host === 0 || ours === 0 ? undefined : ours / host
-  const noise =
-    again === undefined || figure.sum || ours === 0 || again === 0
-      ? undefined
-      : Math.max(ours / again, again / ours) - 1
+  const isNoisy = again !== undefined && !figure.sum && ours !== 0 && again !== 0
+  const noise = isNoisy ? Math.max(ours / again, again / ours) - 1 : undefined
   return { ratio, noise, goals: figure.goals.map(goal => judgeGoal(goal, values, noise)) }
 }
 
 /** What else than the host a goal may be compared with. */
-const NAMES = {
-  host: '',
-  floor: ' the floor',
-  'async-mutex': ' async-mutex',
-  'web-locks': ' Web Locks',
-  multithreading: ' multithreading'
-}
+const NAMES = { ...VARIANTS, floor: 'the floor' }
 
 function judgeGoal (goal, values, noise = 0) {
   const { most, least } = goal
@@ -59,7 +52,7 @@ const ENTRIES = { index: 'the plain entry', ours: '`/force`' }
 
 function textOf ({ to, over, of }, sign, limit) {
   if (over !== undefined) return `${sign} +${limit} (${ENTRIES[of]})`
-  return to === undefined ? `${sign} ${limit}` : `${sign} ${limit} ×${NAMES[to]}`
+  return to === undefined ? `${sign} ${limit}` : `${sign} ${limit} ×${to === 'host' ? '' : ` ${NAMES[to]}`}`
 }
 
 function valueOf ({ to, over, of = 'ours' }, values) {

@@ -4,13 +4,12 @@
 // file says so in its closing line *and* ends as a file that passed does; everything else is a failure with a name.
 //
 // A file may declare, in comments within its first lines:
-// // subjects: none tests no subject: run once per Node (or some of them: `// subjects: installed, force`). If it does
-// not say
-//                                so, its folder decides (SUBJECTS_OF)
+//   // subjects: none            tests no subject: run once per Node (or some of them: `// subjects: installed, force`)
+//                                Without this, its folder decides (SUBJECTS_OF)
 //   // nodes: >=16 (reason)      run only there, elsewhere reported as skipped  (`>=12.22 <16` works too);
 //                                `running`: on the Node that runs the tests
-// // oldest: none (reason) something is different on the oldest Node: `npm test` runs it there, too, with these
-// subjects
+//   // oldest: none (reason)     something is different on the oldest Node: `npm test` runs it there, too, with these
+//                                subjects
 //   // flags: --expose-gc        flags for Node
 //   // timeout: 300              seconds for the whole file
 //   // alone: reason             nothing else may run at the same time

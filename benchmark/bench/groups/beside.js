@@ -3,8 +3,8 @@
 // What a thread that only holds many locks costs others: two of them, each of which holds something, block by turns for
 // one lock.
 
-const { collect, sleep, takeTurns } = require('../sampling')
-const { Member } = require('../team')
+const { collect, takeTurns } = require('../sampling')
+const { Member, together } = require('../team')
 
 const NAMES = ['ours', 'again', 'floor']
 const HELD = 100000
@@ -17,9 +17,11 @@ async function run ({ rounds, quick }) {
     const tokens = hold(name === 'floor' ? 0 : quick ? 100 : HELD)
     // What making them has left behind is no cost of holding them, and would be collected beside the others.
     collect()
-    const micros = await race(members, words, quick ? 10 : ROUNDS)
+    words[0] = 0
+    const count = quick ? 10 : ROUNDS
+    const { cpu } = await together(members, words, { count })
     for (const token of tokens) token.unlock()
-    return { 'block-beside': micros }
+    return { 'block-beside': cpu / (members.length * count) }
   }, { warmUp: 1, gc: false })
   await Promise.all(members.map(member => member.end()))
   return results
@@ -30,19 +32,6 @@ function hold (count) {
   const { AsyncLock } = require('../../../pure')
   const buffer = new SharedArrayBuffer(4 * count)
   return Array.from({ length: count }, (_, n) => new AsyncLock(buffer, { byteOffset: 4 * n }).tryLock())
-}
-
-/** Microseconds of processor time of each operation. */
-async function race (members, words, count) {
-  words.fill(0, 0, 3)
-  const done = Promise.all(members.map(member => member.ask({ count })))
-  while (Atomics.load(words, 1) < members.length) await sleep(1)
-  const cpu = process.cpuUsage()
-  Atomics.store(words, 2, 1)
-  Atomics.notify(words, 2)
-  await done
-  const { user, system } = process.cpuUsage(cpu)
-  return (user + system) / (members.length * count)
 }
 
 const threads = {

@@ -75,11 +75,8 @@ async function run ({ rounds, entry }) {
     ? ['host', 'ours', 'again', 'floor', 'article', 'async-mutex', 'multithreading', 'worker-mutex', 'web-locks']
     // What is installed would reach the others, too.
     : ['host', 'ours', 'again', 'floor'])
-  const member = new Member('lock', 'uncontended', {
-    entry,
-    names: names.filter((name) => !ONLY_AWAIT.includes(name)),
-    rounds: rounds(300)
-  })
+  const blockingNames = names.filter(name => !ONLY_AWAIT.includes(name))
+  const member = new Member('lock', 'uncontended', { entry, names: blockingNames, rounds: rounds(300) })
   const blocking = await member.ask()
   await member.end()
 
@@ -87,33 +84,13 @@ async function run ({ rounds, entry }) {
   const locks = await openAll(names, entry)
   // Beside the article's class only.
   const few = names.filter(name => isOurs(name) || name === 'host')
-  return Object.assign(
-    blocking,
-    await sample(
-      `execute-${entry}`,
-      names,
-      locks,
-      (_, { lock }) => (lock ? loops.executeLocked : loops.execute),
-      500,
-      rounds(100)
-    ),
-    await sample(
-      `try-lock-${entry}`,
-      few,
-      locks,
-      (name) => (isOurs(name) ? loops.tryToken : loops.tryInstance),
-      1e4,
-      rounds(200)
-    ),
-    await sample(
-      `lock-async-${entry}`,
-      few,
-      locks,
-      (name) => (isOurs(name) ? loops.awaitToken : loops.awaitInstance),
-      2000,
-      rounds(200)
-    )
-  )
+  const execute = (_, { lock }) => lock ? loops.executeLocked : loops.execute
+  const tryOne = name => isOurs(name) ? loops.tryToken : loops.tryInstance
+  const awaitOne = name => isOurs(name) ? loops.awaitToken : loops.awaitInstance
+  return Object.assign(blocking,
+    await sample(`execute-${entry}`, names, locks, execute, 500, rounds(100)),
+    await sample(`try-lock-${entry}`, few, locks, tryOne, 1e4, rounds(200)),
+    await sample(`lock-async-${entry}`, few, locks, awaitOne, 2000, rounds(200)))
 }
 
 const threads = {

@@ -4,7 +4,7 @@
 // processor time of each operation, without and with a timeout, which spares the search for deadlocks.
 
 const { sleep, takeTurns } = require('../sampling')
-const { Member } = require('../team')
+const { Member, together } = require('../team')
 
 const NAMES = ['ours', 'again', 'floor']
 /** Which no operation takes. Milliseconds. */
@@ -17,13 +17,8 @@ async function run ({ rounds, quick }) {
     const members = Array.from({ length: count }, () => new Member('strict', 'loop', { words }))
     for (const kind of ['rw', 'named']) {
       Object.assign(results, await takeTurns(NAMES, rounds(5), async (name) => {
-        const micros = await race(
-          members,
-          words,
-          { kind, timeout: name === 'floor' ? TIMEOUT : undefined },
-          quick ? 50 : 1000
-        )
-        return { [`strict-${kind}-${count}`]: micros }
+        const request = { kind, timeout: name === 'floor' ? TIMEOUT : undefined }
+        return { [`strict-${kind}-${count}`]: await race(members, words, request, quick ? 50 : 1000) }
       }, { warmUp: 1, gc: false }))
     }
     await Promise.all(members.map(member => member.end()))
@@ -33,17 +28,12 @@ async function run ({ rounds, quick }) {
 
 /** Microseconds of processor time of each operation. */
 async function race (members, words, request, milliseconds) {
-  words.fill(0)
-  const counts = Promise.all(members.map(member => member.ask(request)))
-  while (Atomics.load(words, 1) < members.length) await sleep(1)
-  const cpu = process.cpuUsage()
-  Atomics.store(words, 2, 1)
-  Atomics.notify(words, 2)
-  await sleep(milliseconds)
-  Atomics.store(words, 2, 2)
-  const done = (await counts).reduce((sum, count) => sum + count, 0)
-  const { user, system } = process.cpuUsage(cpu)
-  return (user + system) / done
+  words[0] = 0
+  const { answers, cpu } = await together(members, words, request, async () => {
+    await sleep(milliseconds)
+    Atomics.store(words, 2, 2)
+  })
+  return cpu / answers.reduce((sum, count) => sum + count, 0)
 }
 
 const threads = {
