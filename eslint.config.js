@@ -86,7 +86,10 @@ module.exports = [
   },
   { files: ['lib/**/*.js', ...ENTRIES, ...ENTRIES.map(name => name.replace(/js$/, 'mjs'))], rules: { 'no-restricted-syntax': ['error', ...INHERITING] } },
   {
-    files: ['lib/**/*.js', 'scripts/**', 'benchmark/**', 'examples/**', ...ENTRIES],
+    files: [
+      'lib/**/*.js', 'scripts/**', 'benchmark/**', 'examples/**',
+      '__test__/{soak,conformance,platforms,spec,mutants}/**', ...ENTRIES
+    ],
     rules: { '@stylistic/max-len': ['error', { code: 120, ignoreUrls: false }] }
   },
   { files: ['lib/util/global.js'], languageOptions: { globals: { globalThis: 'readonly' } } },

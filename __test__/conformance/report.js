@@ -15,11 +15,12 @@ const OPTIONS = {
 const STATUSES = ['passed', 'failed', 'skipped']
 
 /**
- * Runs a suite on Nodes, with each of some variants, and prints what failed, the table of docs/conformance.md, and what was skipped and why.
- * The exit code is 1 if a test has failed, with another variant than `host`, or if nothing was run.
+ * Runs a suite on Nodes, with each of some variants, and prints what failed, the table of docs/conformance.md, and what
+ * was skipped and why. The exit code is 1 if a test has failed, with another variant than `host`, or if nothing was
+ * run.
  * @param {string[]} versions as `--node` has them
- * @param {(node: object, variant: string) => Promise<?{ name: string, status: string, message: string }[]>} run null if this Node has no
- *   such variant
+ * @param {(node: object, variant: string) => Promise<?{ name: string, status: string, message: string }[]>} run null if
+ *   this Node has no such variant
  */
 async function conform (versions, variants, run) {
   const rows = []
@@ -32,7 +33,8 @@ async function conform (versions, variants, run) {
       const [passed, failed, others] = STATUSES.map(status => results.filter(result => result.status === status))
       rows.push(`| ${[node.version, variant, passed.length, failed.length, others.length].join(' | ')} |`)
       console.log(rows.at(-1))
-      for (const { name, message } of failed) console.log(`  FAILED ${name}\n${message.trim().replace(/^/gm, '      ')}`)
+      for (const { name, message } of failed)
+        console.log(`  FAILED ${name}\n${message.trim().replace(/^/gm, '      ')}`)
       for (const reason of new Set(others.map(({ message }) => message))) {
         const names = others.filter(({ message }) => message === reason).map(({ name }) => `\`${name}\``)
         const text = `${reason}: ${names.join(', ')}`

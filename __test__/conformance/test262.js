@@ -1,13 +1,14 @@
 'use strict'
 
-// `npm run test262 -- --dir CHECKOUT`: test262's tests of Atomics.wait, waitAsync and notify, on any Node, with any entry
-// point of the package. Each test runs in a process of its own, in sloppy and in strict mode, as test262's
+// `npm run test262 -- --dir CHECKOUT`: test262's tests of Atomics.wait, waitAsync and notify, on any Node, with any
+// entry point of the package. Each test runs in a process of its own, in sloppy and in strict mode, as test262's
 // INTERPRETING.md says; the time constants of its harness are left as they are.
 //
 // --dir      a checkout of https://github.com/tc39/test262
-// --node     versions, or paths of binaries, with commas between; `all`: every supported version (this Node unless given)
-// --entry    some of force, index, pure, keep-alive, host (force unless given). pure: through its install({ force: true }); host: without the
-//            package, for comparison: its failures do not count
+// --node     versions, or paths of binaries, with commas between; `all`: every supported version (this Node unless
+//            given)
+// --entry    some of force, index, pure, keep-alive, host (force unless given). pure: through its
+//            install({ force: true }); host: without the package, for comparison: its failures do not count
 // --only     the tests that have this text in their path
 // --jobs     how many tests run at a time (2 unless given)
 // --timeout  seconds for one run, after which it has failed (60 unless given)
@@ -37,7 +38,9 @@ async function main () {
   await setup.run()
   await conform(options.node, options.entry, (node, entry) => withScratch(async scratch => {
     const results = []
-    const take = (test, n) => async () => { results[n] = await runTest(node, { ...test, entry, scratch }, timeout * 1000) }
+    const take = (test, n) => async () => {
+      results[n] = await runTest(node, { ...test, entry, scratch }, timeout * 1000)
+    }
     await inParallel(tests.map(take), options.jobs)
     return results
   }))
@@ -56,17 +59,25 @@ async function runTest (node, { scratch, ...test }, timeout) {
   return { name, ...result }
 }
 
-/** Runs a test in one mode: what it says of itself, unless its process ends otherwise than one whose test has passed. */
+/**
+ * Runs a test in one mode: what it says of itself, unless its process ends otherwise than one whose test has passed.
+ */
 async function runJob (node, job, timeout) {
   const env = { ...process.env, NODE_OPTIONS: '' }
-  const { output, code, signal, timedOut } = await run(node.path, [...node.flags, path.join(__dirname, 'test262', 'main.js'), JSON.stringify(job)], { env, timeout })
+  const { output, code, signal, timedOut } = await run(
+    node.path,
+    [...node.flags, path.join(__dirname, 'test262', 'main.js'), JSON.stringify(job)],
+    { env, timeout }
+  )
   const lines = output.split('\n').filter(line => line !== '')
   const [verdict] = lines.filter(line => line.startsWith(PREFIX)).map(line => JSON.parse(line.slice(PREFIX.length)))
   const printed = lines.filter(line => !line.startsWith(PREFIX)).join('\n').slice(-OUTPUT_KEPT)
   const how = timedOut ? `not ended after ${timeout / 1000} s` : `ended with ${signal || `exit code ${code}`}`
   if (verdict === undefined) return { status: 'failed', message: `no result, and its process has ${how}\n${printed}` }
   if (verdict.status === 'failed') return { status: 'failed', message: `${verdict.message}\n${printed}` }
-  return timedOut || code !== 0 ? { status: 'failed', message: `${verdict.status}, but its process has ${how}\n${printed}` } : verdict
+  return timedOut || code !== 0
+    ? { status: 'failed', message: `${verdict.status}, but its process has ${how}\n${printed}` }
+    : verdict
 }
 
 command(main)

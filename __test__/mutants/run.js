@@ -1,25 +1,28 @@
 'use strict'
 
-// `npm run mutants`: applies each of a list of mutations to a copy of the tree, and expects the named test or model to fail. So the tests
-// are tested: each fence, ordering, re-check, hand-over and rule of the lines is known to be missed when it is gone.
+// `npm run mutants`: applies each of a list of mutations to a copy of the tree, and expects the named test or model to
+// fail. So the tests are tested: each fence, ordering, re-check, hand-over and rule of the lines is known to be missed
+// when it is gone.
 //
 //   npm run mutants [-- --only TEXT] [--kind model,cargo,test] [--part 2/8]
 //
 // --only   those whose description or file contains TEXT
 // --part   the second of eight parts of the list, for short runs
 //
-// A mutation (__test__/mutants/): `what` breaks, `file`, the text to `find`, which must be there once, and what is `put` in its place; and
-// which check catches it:
+// A mutation (__test__/mutants/): `what` breaks, `file`, the text to `find`, which must be there once, and what is
+// `put` in its place; and which check catches it:
 //
 // - `model`: a model of core/tests/model.rs
-// - `cargo`: `[program, filter]`: `addon` (the tests within src/), `lib` (those within core/src/) or a file of core/tests/, and a filter of `cargo test`
-// - `test`: a file of __test__/ (`locks/queue`), run on this Node, with the library built anew if the file is one of Rust; `subject` if it is not the first one
+// - `cargo`: `[program, filter]`: `addon` (the tests within src/), `lib` (those within core/src/) or a file of
+//   core/tests/, and a filter of `cargo test`
+// - `test`: a file of __test__/ (`locks/queue`), run on this Node, with the library built anew if the file is one of
+//   Rust; `subject` if it is not the first one
 // - `otherSystems`: true where the library is built with the feature `other-systems` (docs/internals/architecture.md)
 // - `orModel`, `orCargo`, `orTest`: another check, if the first one does not
 // - `equivalent`: why nothing can catch it. It is not run
 //
-// The last line is `N passed, N failed[, N skipped]`: a mutation that nothing catches has failed, and so has one whose text is not found
-// any more or that does not compile. Node 20.19 or newer.
+// The last line is `N passed, N failed[, N skipped]`: a mutation that nothing catches has failed, and so has one whose
+// text is not found any more or that does not compile. Node 20.19 or newer.
 
 const fs = require('fs')
 const path = require('path')
@@ -42,7 +45,8 @@ const MEMORY = 4 * 2 ** 30
 const KINDS = ['model', 'cargo', 'test']
 
 function copyLibraries (copy) {
-  for (const name of fs.readdirSync(root).filter(name => name.endsWith('.node'))) fs.copyFileSync(path.join(root, name), path.join(copy, name))
+  for (const name of fs.readdirSync(root).filter(name => name.endsWith('.node')))
+    fs.copyFileSync(path.join(root, name), path.join(copy, name))
 }
 
 class Mutants {
@@ -61,14 +65,24 @@ class Mutants {
   build (otherSystems) {
     const env = environment({ CARGO_TARGET_DIR: target('mutants') })
     const features = otherSystems ? ['--features', 'other-systems'] : []
-    return run(process.execPath, [path.join(this.copy, 'scripts', 'build.js'), ...features], { cwd: this.copy, env, timeout: COMPILE_TIMEOUT })
+    return run(process.execPath, [path.join(this.copy, 'scripts', 'build.js'), ...features], {
+      cwd: this.copy,
+      env,
+      timeout: COMPILE_TIMEOUT
+    })
   }
 
   /** The checks of a mutation: each `{ name, compile(), run() }`. */
   checksOf ({ file, model, orModel, cargo, orCargo, test, orTest, subject, otherSystems }) {
-    const ofModel = name => this.cargoCheck(`model ${name}`, ['--package', 'waitasync-core', '--features', 'model', '--test', 'model', '--target-dir', target('mutants-model')], [name, '--', '--exact'])
-    const ofCargo = ([program, filter]) => this.cargoCheck(`${program} ${filter}`.trim(),
-      [...program === 'addon' ? ['--package', 'atomics-waitasync'] : ['--package', 'waitasync-core', ...(program === 'lib' ? ['--lib'] : ['--test', program])], '--target-dir', target('mutants')], filter === '' ? [] : [filter])
+    const models = ['--features', 'model', '--test', 'model', '--target-dir', target('mutants-model')]
+    const ofModel = name =>
+      this.cargoCheck(`model ${name}`, ['--package', 'waitasync-core', ...models], [name, '--', '--exact'])
+    const programs = { addon: ['atomics-waitasync'], lib: ['waitasync-core', '--lib'] }
+    const ofCargo = ([program, filter]) => {
+      const options = programs[program] || ['waitasync-core', '--test', program]
+      const all = ['--package', ...options, '--target-dir', target('mutants')]
+      return this.cargoCheck(`${program} ${filter}`.trim(), all, filter === '' ? [] : [filter])
+    }
     return [
       ...[model, orModel].filter(Boolean).map(ofModel),
       ...[cargo, orCargo].filter(Boolean).map(ofCargo),
@@ -81,9 +95,13 @@ class Mutants {
       name,
       compile: () => this.cargo(['test', '--locked', '--no-run', ...options], { timeout: COMPILE_TIMEOUT }),
       run: async () => {
-        const ended = await this.cargo(['test', '--locked', ...options, ...filter], { timeout: MODEL_TIMEOUT, memory: MEMORY })
+        const ended = await this.cargo(['test', '--locked', ...options, ...filter], {
+          timeout: MODEL_TIMEOUT,
+          memory: MEMORY
+        })
         const ran = /^test result: .* ([1-9]\d*) passed|^test .* \.\.\. FAILED|panicked|SIG/m.test(ended.output)
-        return { passes: ended.code === 0 && !ended.timedOut, ran: ran || ended.timedOut || ended.outOfMemory, how: how(ended) }
+        const passes = ended.code === 0 && !ended.timedOut
+        return { passes, ran: ran || ended.timedOut || ended.outOfMemory, how: how(ended) }
       }
     }
   }
@@ -97,7 +115,9 @@ class Mutants {
         // For __test__/fixtures/watched.js; the empty string is no.
         process.env.TEST_OTHER_SYSTEMS = otherSystems ? '1' : ''
         const declared = testFile.read(path.join(this.copy, '__test__', `${name}.test.js`), name)
-        const { problem } = await testFile.run({ ...declared, timeout: TIMEOUT / 1000 }, node, subject || declared.subjects[declared.subjects.length - 1], { size: 'small', memory: MEMORY })
+        const file = { ...declared, timeout: TIMEOUT / 1000 }
+        const options = { size: 'small', memory: MEMORY }
+        const { problem } = await testFile.run(file, node, subject || declared.subjects.at(-1), options)
         return { passes: problem === null, ran: true, how: problem || '' }
       }
     }
@@ -159,7 +179,9 @@ function chosen () {
     .filter((_, n) => n % parts === part - 1)
 }
 
-/** Only one run at a time: cargo takes one copy of the tree for another, and would not build anew. Gives what ends that. */
+/**
+ * Only one run at a time: cargo takes one copy of the tree for another, and would not build anew. Gives what ends that.
+ */
 function begin () {
   const file = target('mutants.lock')
   fs.mkdirSync(path.dirname(file), { recursive: true })

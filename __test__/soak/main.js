@@ -4,8 +4,8 @@
 //
 //   node --expose-gc __test__/soak/main.js SECONDS SEED [GROUPS]
 //
-// A run is a sequence of rounds of some seconds. Each has its own memory and threads, and ends with the laws of the end.
-// `__test__/soak/short.test.js` is a short one.
+// A run is a sequence of rounds of some seconds. Each has its own memory and threads, and ends with the laws of the
+// end. `__test__/soak/short.test.js` is a short one.
 
 const { execFile } = require('child_process')
 const fs = require('fs')
@@ -23,20 +23,29 @@ const { nameCount } = require(`../../${libraryFile(target())}`)
 const { ACTORS, BIG, COUNT, IDS, PERMITS, TICKETS } = Arena
 const NAMES = operations.map(({ name }) => name)
 const VALUES = COUNT.value + BIG
-/** Node 10 ends the whole process now and then when a worker is terminated while it boots, with this package or without. */
+/**
+ * Node 10 ends the whole process now and then when a worker is terminated while it boots, with this package or without.
+ */
 const MAY_DIE_BOOTING = MAJOR > 10
 /** How long the process may take to end by itself. Milliseconds. */
 const LINGER = slowness * 10000
+/** What is counted; other names are those of operations. */
+const TOTALS = ['operations', 'gave up', 'owner died', 'rounds', 'threads', 'died', 'terminated', 'children']
 /** Of a round, however slow the machine is. */
 const LEAST_DEATHS = 3
 /** Milliseconds. */
 const END_OF_ROUND = slowness * 40000
-/** V8 keeps the pages of a Worker that has ended for eight seconds, for the next one (Node 24 and later). Milliseconds. */
+/**
+ * V8 keeps the pages of a Worker that has ended for eight seconds, for the next one (Node 24 and later). Milliseconds.
+ */
 const KEEPS_PAGES = slowness * 10000
 /** The memory of the process is compared after this round and after the last one, if a run has so many seconds. */
 const SETTLED = 4
 const LONG = 60
-/** Node before 14.6 does not tell that a memory is gone: what dead holders left would be found in new memory at its address. */
+/**
+ * Node before 14.6 does not tell that a memory is gone: what dead holders left would be found in new memory at its
+ * address.
+ */
 const kept = MAJOR < 15 ? [] : undefined
 
 /** The number of threads of this process; undefined where the system does not say. */
@@ -77,14 +86,16 @@ class Round {
 
   /** Says what is wrong and what the threads are at, and ends the process. */
   fail (error) {
-    fs.writeSync(2, `\nround ${this.number}: ${error.stack}\nwhat the threads are at:\n${this.arena.present(NAMES).join('\n')}\n`)
+    const present = this.arena.present(NAMES).join('\n')
+    fs.writeSync(2, `\nround ${this.number}: ${error.stack}\nwhat the threads are at:\n${present}\n`)
     process.exit(1)
   }
 
   below (limit) { return Math.floor(this.random() * limit) }
 
   add (all) {
-    for (const counts of all) for (const name of Object.keys(counts)) this.counts[name] = (this.counts[name] || 0) + counts[name]
+    for (const counts of all)
+      for (const name of Object.keys(counts)) this.counts[name] = (this.counts[name] || 0) + counts[name]
   }
 
   start ({ steady, blocks, party }) {
@@ -95,7 +106,13 @@ class Round {
     const actors = Array.from({ length: number }, (_, n) => ({ n, blocks, party: n === 0 ? party : undefined }))
     const { arena } = this
     const clones = this.random() < 0.5 ? arena.instances : undefined
-    const workerData = { buffers: arena.buffers, clones, steady: arena.steady, only: this.only, settings: { id, steady, actors, seed: this.seed } }
+    const workerData = {
+      buffers: arena.buffers,
+      clones,
+      steady: arena.steady,
+      only: this.only,
+      settings: { id, steady, actors, seed: this.seed }
+    }
     const worker = new Worker(require.resolve('./thread.js'), { workerData, stdout: true })
     const thread = { id, worker, steady, done: false }
     const { threadId } = worker
@@ -134,7 +151,8 @@ class Round {
       await sleep(-Math.log(1 - this.random()) * this.pause)
       const mortals = [...this.alive].filter(({ steady }) => !steady)
       if (mortals.length > 0 && this.random() < 0.4) this.terminate(mortals[this.below(mortals.length)])
-      else if (mortals.length < this.mortals && this.lastId < IDS - 8) this.start({ steady: false, blocks: this.random() < 0.4 })
+      else if (mortals.length < this.mortals && this.lastId < IDS - 8)
+        this.start({ steady: false, blocks: this.random() < 0.4 })
     }
     // The last ones end by themselves, or not.
     for (const thread of this.alive) if (!thread.steady && this.random() < 0.5) this.terminate(thread)
@@ -147,11 +165,13 @@ class Round {
       const seed = this.below(1e6)
       const { way, code } = expected(seed)
       const args = process.execArgv.concat(path.join(__dirname, 'child.js'), String(seed))
-      await new Promise(resolve => execFile(process.execPath, args, { timeout: slowness * 30000, killSignal: 'SIGKILL' }, (error, _, stderr) => {
+      const options = { timeout: slowness * 30000, killSignal: 'SIGKILL' }
+      await new Promise(resolve => execFile(process.execPath, args, options, (error, _, stderr) => {
         this.children++
         const { killed, code: actual, signal } = error || { code: 0 }
-        if (killed) this.fail(new Error(`child.js ${seed} (${way}) has not ended after 30 s`))
-        else if (actual !== code) this.fail(new Error(`child.js ${seed} (${way}) has ended with ${signal || actual}:\n${stderr}`))
+        const child = `child.js ${seed} (${way})`
+        if (killed) this.fail(new Error(`${child} has not ended after 30 s`))
+        else if (actual !== code) this.fail(new Error(`${child} has ended with ${signal || actual}:\n${stderr}`))
         resolve()
       }))
     }
@@ -202,7 +222,8 @@ class Round {
     }, 20)
     const steady = this.steadyKinds.map(({ blocks }, n) => this.start({ steady: true, blocks, party: n + 1 }))
     const actors = [0, 1, 2].map(n => ({ n, blocks: false, party: n === 0 ? 0 : undefined }))
-    const mine = Actor.runActors(arena, { id: 0, steady: true, seed: this.seed, actors }, operationsOf(this.only)).then(counts => this.add(counts))
+    const settings = { id: 0, steady: true, seed: this.seed, actors }
+    const mine = Actor.runActors(arena, settings, operationsOf(this.only)).then(counts => this.add(counts))
     mine.catch(error => this.fail(error))
     const chaos = [this.comeAndGo(), this.endProcesses()]
     const end = now() + this.length
@@ -214,7 +235,10 @@ class Round {
     }
     arena.set('stop', 0, 1)
     const rescue = setInterval(() => this.sweepAll(), 20)
-    const isLate = setTimeout(() => this.fail(new Error(`the round has not ended after ${END_OF_ROUND / 1000} s`)), END_OF_ROUND)
+    const isLate = setTimeout(
+      () => this.fail(new Error(`the round has not ended after ${END_OF_ROUND / 1000} s`)),
+      END_OF_ROUND
+    )
     await Promise.all([mine, ...chaos, ...steady.map(({ exited }) => exited)])
     while (this.alive.size > 0) await [...this.alive][0].exited
     clearInterval(rescue)
@@ -235,7 +259,8 @@ class Round {
     }
     for (let at = 0; at < arena.words.length; at++) expect(`waiters at word ${at}`, api.waiterCount(arena.words, at), 0)
     for (let n = 0; n < VALUES; n++) {
-      const [begun, ok, over, notified, notifying] = ['begun', 'ok', 'over', 'notified', 'notifying'].map(name => arena.get(name, n))
+      const counts = ['begun', 'ok', 'over', 'notified', 'notifying'].map(name => arena.get(name, n))
+      const [begun, ok, over, notified, notifying] = counts
       const lost = begun - ok - over
       // What dying threads were doing is known up to what they were in the midst of.
       const isExact = n < COUNT.value ? n < COUNT.value / 2 : n - COUNT.value < BIG / 2
@@ -249,19 +274,23 @@ class Round {
     for (let n = 0; n < COUNT.fifo; n++) {
       const [next, notified] = ['fifoNext', 'fifoNotified'].map(name => arena.get(name, n))
       expect(`fifo ${n}: notified`, notified, next)
-      for (let ticket = 0; ticket < Math.min(next, TICKETS); ticket++) expect(`fifo ${n}: ticket ${ticket}`, arena.get('fifoState', n * TICKETS + ticket), 2)
+      for (let ticket = 0; ticket < Math.min(next, TICKETS); ticket++)
+        expect(`fifo ${n}: ticket ${ticket}`, arena.get('fifoState', n * TICKETS + ticket), 2)
     }
     const { held, waiting } = api.snapshot()
     expect('held and awaited', JSON.stringify(held.concat(waiting)), '[]')
-    for (const instance of [].concat(...Object.values(arena.instances))) expect(`waiters of ${instance.constructor.name} ${instance.byteOffset}`, instance.waiters, 0)
+    for (const instance of [].concat(...Object.values(arena.instances)))
+      expect(`waiters of ${instance.constructor.name} ${instance.byteOffset}`, instance.waiters, 0)
     arena.locks.forEach((lock, n) => expect(`lock ${n}: locked`, lock.locked, false))
     arena.queues.forEach(({ lock }, n) => expect(`lock of queue ${n}: locked`, lock.locked, false))
     arena.rws.forEach((rw, n) => expect(`rw ${n}: locked or read`, rw.locked || rw.readers > 0, false))
     arena.semaphores.forEach((semaphore, n) => expect(`semaphore ${n}: permits`, semaphore.available, PERMITS))
     for (let n = 0; n < COUNT.semaphore; n++) expect(`semaphore ${n}: permits in use`, arena.get('inUse', n), 0)
     for (let n = 0; n < COUNT.barrier; n++) {
-      const generations = Array.from({ length: arena.steady }, (_, party) => arena.get('generations', n * ACTORS * 16 + party))
-      for (const each of generations) expect(`barrier ${n}: generations`, each, arena.get('leaders', n))
+      for (let party = 0; party < arena.steady; party++) {
+        const generations = arena.get('generations', n * ACTORS * 16 + party)
+        expect(`barrier ${n}: generations`, generations, arena.get('leaders', n))
+      }
       expect(`barrier ${n}: its word`, arena.words[arena.place('barrier', n)], arena.get('leaders', n) << 16)
     }
     wrong.push(...checkMessages(this.feeder))
@@ -274,12 +303,15 @@ class Round {
     for (const lock of [...arena.locks, ...arena.rws, ...arena.queues.map(({ lock }) => lock)]) {
       for (const isFirst of [true, false]) {
         const token = lock.tryLock()
-        if (token === null || (token.ownerDied && !isFirst)) throw new Error(`${lock.constructor.name} ${lock.byteOffset} ${token ? 'tells of a death twice' : 'is free, and cannot be taken'}`)
+        const name = `${lock.constructor.name} ${lock.byteOffset}`
+        if (token === null) throw new Error(`${name} is free, and cannot be taken`)
+        if (token.ownerDied && !isFirst) throw new Error(`${name} tells of a death twice`)
         token.unlock()
       }
     }
     // A name whose holder died is there until that has been told.
-    for (const name of ['endless', ...Array.from({ length: COUNT.name }, (_, n) => arena.nameOf(n))]) await api.locks.request(name, () => {})
+    for (const name of ['endless', ...Array.from({ length: COUNT.name }, (_, n) => arena.nameOf(n))])
+      await api.locks.request(name, () => {})
     await until(() => nameCount() === 0, 'no name is left')
   }
 }
@@ -287,7 +319,8 @@ class Round {
 async function main () {
   const [seconds, seed] = process.argv.slice(2, 4).map(Number)
   const only = (process.argv[4] || GROUPS.join()).split(',')
-  const totals = { operations: 0, 'gave up': 0, 'owner died': 0, rounds: 0, threads: 0, died: 0, terminated: 0, children: 0 }
+  const totals = {}
+  for (const name of TOTALS) totals[name] = 0
   const samples = []
   const memory = []
   const end = now() + seconds * 1000
@@ -299,7 +332,8 @@ async function main () {
     totals.threads += round.lastId
     for (const name of ['died', 'terminated', 'children']) totals[name] += round[name]
     const { heap, rss, threads } = samples[samples.push(await sample()) - 1]
-    console.log(`round ${number}: ${totals.operations} operations, ${totals.threads} threads, heap ${heap} MB, memory ${rss} MB, ${threads} threads at rest`)
+    const done = `${totals.operations} operations, ${totals.threads} threads`
+    console.log(`round ${number}: ${done}, heap ${heap} MB, memory ${rss} MB, ${threads} threads at rest`)
     if (seconds >= LONG && number === SETTLED) memory.push(await memoryAtRest())
   }
   checkGrowth(samples)
@@ -346,7 +380,8 @@ function checkGrowth (samples) {
 
 /** Nor does the memory of the process, but for what its allocator keeps between pieces that are in use. */
 function checkMemory (first, last) {
-  if (last - first > 50) throw new Error(`the memory of the process has grown by ${Math.round(last - first)} MB, from ${first} MB`)
+  if (last - first > 50)
+    throw new Error(`the memory of the process has grown by ${Math.round(last - first)} MB, from ${first} MB`)
 }
 
 main().catch(error => {

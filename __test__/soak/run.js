@@ -1,16 +1,17 @@
 'use strict'
 
-// `npm run soak`: a random program over everything that the package exports, for as long as it is told, which checks the laws of the
-// package all the time. Threads come and go in every way, processes end in the midst of it, and this one stops and continues the
-// process that is soaked.
+// `npm run soak`: a random program over everything that the package exports, for as long as it is told, which checks
+// the laws of the package all the time. Threads come and go in every way, processes end in the midst of it, and this
+// one stops and continues the process that is soaked.
 //
 //   npm run soak -- [--minutes 10] [--seed N] [--node 14,20.20.2 | all] [--only locks,names]
 //
 // --only   operations of these files of operations/ only: races are met sooner
 // --node   on these, one after the other, instead of the Node that runs this
 //
-// Prints the seed; the same seed makes the same threads try the same things, in whatever order the machine runs them. Exit code 0 only if
-// no law was broken; otherwise it is printed what the threads were at. Node 20.19 or newer; POSIX for stopping the process.
+// Prints the seed; the same seed makes the same threads try the same things, in whatever order the machine runs them.
+// Exit code 0 only if no law was broken; otherwise it is printed what the threads were at. Node 20.19 or newer; POSIX
+// for stopping the process.
 
 const path = require('path')
 const { setTimeout: sleep } = require('timers/promises')
@@ -54,7 +55,8 @@ async function stopAndGo (pid, isOver) {
 /** One soak; an error says what was wrong. */
 async function soak (node, seconds, seed, only) {
   let hasEnded = false
-  const { code, signal, timedOut, stdout } = await run(node.path, [...node.flags, '--expose-gc', MAIN, String(seconds), String(seed), only.join()], {
+  const args = [...node.flags, '--expose-gc', MAIN, String(seconds), String(seed), only.join()]
+  const { code, signal, timedOut, stdout } = await run(node.path, args, {
     // Options are meant for the Node that runs this.
     env: { ...process.env, NODE_OPTIONS: undefined },
     timeout: seconds * 1000 + GRACE,

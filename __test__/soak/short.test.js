@@ -22,13 +22,16 @@ const SEED = numberArgument('--seed', 1 + Date.now() % 1e6)
 console.log(`# --seconds ${SECONDS} --seed ${SEED}`)
 
 // The last two use the package's own queue, whatever the global Atomics has.
-for (const only of ['locks', 'queues', 'messages', 'values', ...(subject.name === 'force' ? ['names', 'values,locks,names,queues,messages'] : [])]) {
-  test(`no law of ${only} is broken while threads give up, abort and die, and processes end`, { timeout: 120000 + SECONDS * 1000 }, async t => {
-    const main = require.resolve('./main')
-    const { code, signal, stdout, stderr } = await runNode(t, ['--expose-gc', main, String(SECONDS), String(SEED), only], { env: { SUBJECT: subject.name } })
+const ofForce = subject.name === 'force' ? ['names', 'values,locks,names,queues,messages'] : []
+const options = { timeout: 120000 + SECONDS * 1000 }
+for (const only of ['locks', 'queues', 'messages', 'values', ...ofForce]) {
+  test(`no law of ${only} is broken while threads give up, abort and die, and processes end`, options, async t => {
+    const args = ['--expose-gc', require.resolve('./main'), String(SECONDS), String(SEED), only]
+    const { code, signal, stdout, stderr } = await runNode(t, args, { env: { SUBJECT: subject.name } })
     assert.strictEqual(signal || code, 0, stdout + stderr)
     const totals = JSON.parse(stdout.trim().split('\n').pop())
     console.log(`# ${JSON.stringify(totals)}`)
-    for (const what of ['operations', 'died', 'children', ...(only.includes('locks') ? ['gave up'] : [])]) assert.ok(totals[what] > 0, `none: ${what}`)
+    const counted = ['operations', 'died', 'children', ...(only.includes('locks') ? ['gave up'] : [])]
+    for (const what of counted) assert.ok(totals[what] > 0, `none: ${what}`)
   })
 }

@@ -6,7 +6,8 @@ const { PERMITS } = require('./arena')
 const { api } = require('./subject')
 
 /** What `query` tells, like entries of a snapshot. */
-const infosOf = (infos) => infos.map(({ name, mode, clientId }) => ({ kind: 'named', id: name, mode, threadId: Number(clientId.split('-')[1]) }))
+const infosOf = infos =>
+  infos.map(({ name, mode, clientId }) => ({ kind: 'named', id: name, mode, threadId: Number(clientId.split('-')[1]) }))
 
 /** What is wrong with the entries of holders; undefined if nothing is. */
 function laws (held) {
@@ -22,7 +23,8 @@ function laws (held) {
 
 /** What is wrong with the cycles. */
 function cycleLaws (cycles) {
-  const links = (ring, n) => ring[n].threadId === ring[n].holds.threadId && ring[n].waitsFor.id === ring[(n + 1) % ring.length].holds.id
+  const links = (ring, n) =>
+    ring[n].threadId === ring[n].holds.threadId && ring[n].waitsFor.id === ring[(n + 1) % ring.length].holds.id
   // A task may wait for itself, a thread does not.
   const isAlone = ring => ring.length < 2 && (process.env.ATOMICS_WAITASYNC_STALL === undefined || ring.length < 1)
   const wrong = cycles.find(ring => isAlone(ring) || !ring.every((_, n) => links(ring, n)))
@@ -35,7 +37,9 @@ function look (arena) {
   for (let id = 1; id <= arena.get('lastId'); id++) gone.add(arena.get('gone', id))
   const { held, waiting, cycles } = api.snapshot()
   const ghost = held.concat(waiting).find(({ threadId }) => threadId !== 0 && gone.has(threadId))
-  const problem = ghost ? `a snapshot tells of a thread that is gone: ${JSON.stringify(ghost)}` : laws(held) || cycleLaws(cycles)
+  const problem = ghost
+    ? `a snapshot tells of a thread that is gone: ${JSON.stringify(ghost)}`
+    : laws(held) || cycleLaws(cycles)
   return { held, waiting, problem }
 }
 

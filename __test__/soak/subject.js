@@ -12,10 +12,16 @@ const { MAJOR, busy, now, randomFrom, sleep, starved, until } = require('../fixt
 const slowness = require('../fixtures/slowness')
 
 const { wait, notify, waitAsync } = Atomics
-/** What the entry exports. Where the plain one leaves the host's functions alone, they have another queue than the locks: not those. */
+/**
+ * What the entry exports. Where the plain one leaves the host's functions alone, they have another queue than the
+ * locks: not those.
+ */
 const api = exported.engine === 'host' ? Object.assign({}, exported, { wait, notify, waitAsync }) : exported
 
-/** A generator of numbers in [0, 1), the same ones for the same seed; small seeds, too, give numbers that have nothing in common. */
+/**
+ * A generator of numbers in [0, 1), the same ones for the same seed; small seeds, too, give numbers that have nothing
+ * in common.
+ */
 const randomOf = (seed) => {
   const random = randomFrom(Math.imul(seed, 0x9E3779B1))
   for (let skipped = 0; skipped < 8; skipped++) random()

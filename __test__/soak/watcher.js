@@ -7,7 +7,8 @@
 // - no operation lasts for MOST_TICKS
 // - a snapshot agrees with itself
 //
-// Time counts only while this thread ran as it should, and the others had processors: the process may have been stopped.
+// Time counts only while this thread ran as it should, and the others had processors: the process may have been
+// stopped.
 
 const fs = require('fs')
 const { workerData } = require('worker_threads')
@@ -39,14 +40,17 @@ const watch = (kind, index, isFree, waiters, taken = () => arena.get(`${kind}Tak
 const is = (kind, index, value) => Atomics.load(words, arena.place(kind, index)) === value
 arena.locks.forEach((lock, n) => watch('lock', n, () => is('lock', n, 0), () => lock.waiters))
 arena.rws.forEach((rw, n) => watch('rw', n, () => is('rw', n, 0), () => rw.waiters))
-arena.semaphores.forEach((semaphore, n) => watch('semaphore', n, () => semaphore.available === PERMITS, () => semaphore.waiters))
+arena.semaphores.forEach((semaphore, n) => {
+  watch('semaphore', n, () => semaphore.available === PERMITS, () => semaphore.waiters)
+})
 arena.queues.forEach(({ lock, condition, items }, n) => {
   watch('queue', n, () => is('queue', n, 0), () => lock.waiters)
   watch('queue', n, () => is('queue', n, 0) && Atomics.load(words, items) > 0, () => condition.waiters)
 })
 arena.messages.forEach((queue, n) => {
   const { id } = queue
-  const waitersTo = (...modes) => () => waiting.filter(entry => entry.kind === 'Queue' && entry.id === id && modes.includes(entry.mode)).length
+  const waitsTo = modes => entry => entry.kind === 'Queue' && entry.id === id && modes.includes(entry.mode)
+  const waitersTo = (...modes) => () => waiting.filter(waitsTo(modes)).length
   const changes = () => arena.changesOf(n)
   watch('messages', n, () => queue.length > 0, waitersTo('take', 'use'), changes)
   watch('messages', n, () => arena.hasRoom(n), waitersTo('put'), changes)
@@ -76,7 +80,8 @@ function check () {
   named = {}
   waiting = seen.waiting
   for (const what of ['held', 'waiting']) {
-    for (const { name } of seen[what]) if (name !== undefined) (named[name] = named[name] || { held: 0, waiting: 0 })[what]++
+    for (const { name } of seen[what])
+      if (name !== undefined) (named[name] = named[name] || { held: 0, waiting: 0 })[what]++
   }
   for (const thing of things) {
     const { name, isFree, taken, waiters, object } = thing
@@ -88,7 +93,9 @@ function check () {
     } else if (now() - thing.since.time > MOST_FREE) {
       const free = now() - thing.since.time - (starved() - thing.since.starved)
       if (free > MOST_FREE) {
-        violation(`${name}, or what its lock protects, has been free for ${Math.round(free)} ms while ${waiters()} wait for it`)
+        violation(
+          `${name}, or what its lock protects, has been free for ${Math.round(free)} ms while ${waiters()} wait for it`
+        )
         return
       }
     }

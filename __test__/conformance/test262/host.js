@@ -1,7 +1,7 @@
 'use strict'
 
-// What each thread of a process under test needs: how it speaks to the runner, a sleep, and the entry point. Runs on every Node that
-// the package supports.
+// What each thread of a process under test needs: how it speaks to the runner, a sleep, and the entry point. Runs on
+// every Node that the package supports.
 
 const fs = require('fs')
 const path = require('path')
@@ -20,7 +20,9 @@ function sleep (milliseconds) {
   wait.call(own, napping, 0, 0, Number(milliseconds))
 }
 
-/** Writes a line synchronously, so that it gets there from every thread, also while the main thread is blocked or spins. */
+/**
+ * Writes a line synchronously, so that it gets there from every thread, also while the main thread is blocked or spins.
+ */
 function print (text) {
   const line = Buffer.from(`\n${text}\n`)
   for (let sent = 0; sent < line.length;) {
@@ -55,8 +57,8 @@ function loadEntry (name) {
 const holdsEventLoop = (name, api) => api !== null && (name === 'keep-alive' || api.engine === 'addon')
 
 /**
- * Makes sure that an entry point has done what it stands for: a test that passes because the host's functions were still in place says
- * nothing. In the main thread only: in others an install that reaches them comes before this file.
+ * Makes sure that an entry point has done what it stands for: a test that passes because the host's functions were
+ * still in place says nothing. In the main thread only: in others an install that reaches them comes before this file.
  */
 function checkEntry (name, { engine }) {
   const words = new Int32Array(new SharedArrayBuffer(4))
@@ -64,7 +66,8 @@ function checkEntry (name, { engine }) {
   // A waiter in another queue is not woken by the host.
   const isOurs = notify.call(own, words, 0) === 0 && Atomics.notify(words, 0) === 1
   const isForced = name === 'force' || name === 'pure'
-  if (isOurs !== (engine === 'addon') || (isForced && !isOurs)) throw new Error(`${name} says that its engine is '${engine}', and its queue is ${isOurs ? '' : 'not '}its own`)
+  if (isOurs !== (engine === 'addon') || (isForced && !isOurs))
+    throw new Error(`${name} says that its engine is '${engine}', and its queue is ${isOurs ? '' : 'not '}its own`)
 }
 
 function define (name, value) {
@@ -82,10 +85,15 @@ function evaluate (source, filename) {
   new vm.Script(source, { filename, displayErrors: false }).runInThisContext({ displayErrors: false })
 }
 
-/** Words of the memory that an agent shares with the main thread: its state, and how many broadcasts its script has got. */
+/**
+ * Words of the memory that an agent shares with the main thread: its state, and how many broadcasts its script has got.
+ */
 const STATE = 0
 const RETRIEVED = 1
 const RUNS = 1
 const HAS_LEFT = 2
 
-module.exports = { HAS_LEFT, PREFIX, RETRIEVED, RUNS, STATE, checkEntry, conclude, define, describe, evaluate, holdsEventLoop, loadEntry, monotonicNow, print, sleep }
+module.exports = {
+  HAS_LEFT, PREFIX, RETRIEVED, RUNS, STATE, checkEntry, conclude, define, describe, evaluate, holdsEventLoop, loadEntry,
+  monotonicNow, print, sleep
+}

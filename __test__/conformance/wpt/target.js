@@ -1,8 +1,8 @@
 'use strict'
 
-// One file of web-locks, in the process of a Node under test: gives it what it expects of a browser's window, and runs its tests, by
-// testharness.js. Prints a line of JSON for each test: `{ name }` when it is declared, `{ name, failed, message }` when it has ended. Runs on
-// every Node.
+// One file of web-locks, in the process of a Node under test: gives it what it expects of a browser's window, and runs
+// its tests, by testharness.js. Prints a line of JSON for each test: `{ name }` when it is declared, `{ name, failed,
+// message }` when it has ended. Runs on every Node.
 
 const fs = require('fs')
 const path = require('path')
@@ -26,7 +26,8 @@ const window = {
   isSecureContext: true
 }
 if (AbortController !== global.AbortController) window.AbortController = AbortController
-const define = (name, value) => Object.defineProperty(global, name, { value, writable: true, enumerable: true, configurable: true })
+const define = (name, value) =>
+  Object.defineProperty(global, name, { value, writable: true, enumerable: true, configurable: true })
 for (const name of Object.keys(window)) define(name, window[name])
 
 function load (location) {
@@ -38,7 +39,14 @@ const say = (result) => { fs.writeSync(1, `wpt-result ${JSON.stringify(result)}\
 load(harness)
 // Where there is no DOMException, an Error of that name has to do.
 if (typeof DOMException !== 'function') {
-  define('promise_rejects_dom', (test, name, promise) => promise.then(() => { throw new Error('should have rejected') }, error => global.assert_equals(error.name, name)))
+  define('promise_rejects_dom', (test, name, promise) =>
+    promise.then(
+      () => {
+        throw new Error('should have rejected')
+      },
+      error => global.assert_equals(error.name, name)
+    )
+  )
 }
 global.add_test_state_callback(({ name }) => say({ name }))
 global.add_result_callback(({ name, status, message }) => say({ name, failed: status !== 0, message }))
@@ -53,5 +61,6 @@ for (const line of fs.readFileSync(path.join(folder, file), 'utf8').split('\n'))
   if (script !== null) load(script[1][0] === '/' ? path.join(root, script[1]) : path.join(folder, script[1]))
 }
 load(path.join(folder, file))
-// As a page, the process lives as long as its tests, and no longer: neither for a lock that is never released nor for a worker.
+// As a page, the process lives as long as its tests, and no longer: neither for a lock that is never released nor for a
+// worker.
 setInterval(() => {}, 1000)

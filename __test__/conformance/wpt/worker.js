@@ -1,6 +1,7 @@
 'use strict'
 
-// A browser's Worker, made of Node's. In the worker this file is run first, and then the test's own. Runs on every Node.
+// A browser's Worker, made of Node's. In the worker this file is run first, and then the test's own. Runs on every
+// Node.
 
 const fs = require('fs')
 const path = require('path')

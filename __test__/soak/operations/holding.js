@@ -1,6 +1,7 @@
 'use strict'
 
-// What is noted of holders, by kind of thing (`lock`, `rw`, `name`), and the laws that each holder checks; and callbacks that hold.
+// What is noted of holders, by kind of thing (`lock`, `rw`, `name`), and the laws that each holder checks; and
+// callbacks that hold.
 
 const { ACTORS } = require('../arena')
 
@@ -24,7 +25,10 @@ function beginToHold (actor, kind, index, token) {
   arena.add(`${kind}Taken`, index, 1)
   const before = Atomics.exchange(arena.ledger, arena.at(`${kind}Holder`, index), actor.number)
   if (before !== 0) {
-    actor.require(arena.isDying(before), () => `a double grant: ${kind} ${index} is held by ${who(before)}, which is alive`)
+    actor.require(
+      arena.isDying(before),
+      () => `a double grant: ${kind} ${index} is held by ${who(before)}, which is alive`
+    )
     assertTold(actor, kind, index, token)
   }
   assertWhole(actor, kind, index, token)
@@ -32,13 +36,17 @@ function beginToHold (actor, kind, index, token) {
 }
 
 function assertTold (actor, kind, index, token) {
-  actor.require(token === undefined || token.ownerDied, () => `${kind} ${index} was held by a thread that died, and the next holder is not told`)
+  actor.require(
+    token === undefined || token.ownerDied,
+    () => `${kind} ${index} was held by a thread that died, and the next holder is not told`
+  )
 }
 
 /** What the last holder wrote is there, by plain reads; half of it only if the holder died. */
 function assertWhole (actor, kind, index, token) {
   const { arena, arena: { ledger } } = actor
-  if (ledger[arena.at(`${kind}First`, index)] !== ledger[arena.at(`${kind}Last`, index)]) assertTold(actor, kind, index, token)
+  if (ledger[arena.at(`${kind}First`, index)] !== ledger[arena.at(`${kind}Last`, index)])
+    assertTold(actor, kind, index, token)
 }
 
 function endToHold (actor, kind, index) {
@@ -54,7 +62,10 @@ function beginToWrite (actor, kind, index, token) {
   beginToHold(actor, kind, index, token)
   for (let other = 0; other < arena.actors; other++) {
     const reads = arena.get(`${kind}Reads`, other)
-    actor.require((reads & (1 << index)) === 0 || other === actor.number || arena.isDying(other), () => `the writer of ${kind} ${index} meets a reader, ${who(other)}, which is alive`)
+    actor.require(
+      (reads & (1 << index)) === 0 || other === actor.number || arena.isDying(other),
+      () => `the writer of ${kind} ${index} meets a reader, ${who(other)}, which is alive`
+    )
   }
 }
 
@@ -63,7 +74,10 @@ function beginToRead (actor, kind, index, token) {
   inherited(actor, kind, index, token)
   Atomics.or(arena.ledger, arena.at(`${kind}Reads`, actor.number), 1 << index)
   const writer = arena.get(`${kind}Holder`, index)
-  actor.require(writer === 0 || arena.isDying(writer), () => `a reader of ${kind} ${index} meets the writer, ${who(writer)}, which is alive`)
+  actor.require(
+    writer === 0 || arena.isDying(writer),
+    () => `a reader of ${kind} ${index} meets the writer, ${who(writer)}, which is alive`
+  )
   if (writer !== 0) assertTold(actor, kind, index, token)
   assertWhole(actor, kind, index, token)
 }
@@ -111,7 +125,9 @@ async function execute (actor, call, name, begin, end, options = actor.options()
   }
   const blocks = actor.blocks && !steal && !actor.chance(0.1)
   try {
-    const result = await actor.attempt(options, () => blocks ? call(`${name}Sync`, blocking, options) : call(name, token => (over = awaiting(token)), options))
+    const result = await actor.attempt(options, () =>
+      blocks ? call(`${name}Sync`, blocking, options) : call(name, token => (over = awaiting(token)), options)
+    )
     actor.require(ran === (result === DONE), () => `the callback ran: ${ran}, and the result was ${result}`)
   } catch (error) {
     if (error !== FAILURE || !fails) throw error

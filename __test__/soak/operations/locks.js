@@ -1,21 +1,21 @@
 'use strict'
 
-// Locks, read-write locks and semaphores. Laws: one holder at most, or readers only; a holder that died is told of, and only such a
-// one; `holder` is the thread that holds; never more permits in use than there are.
+// Locks, read-write locks and semaphores. Laws: one holder at most, or readers only; a holder that died is told of, and
+// only such a one; `holder` is the thread that holds; never more permits in use than there are.
 
 const { COUNT, PERMITS } = require('../arena')
 const { Atomics } = require('../subject')
 const { beginToHold, beginToRead, beginToWrite, endToHold, endToRead, execute } = require('./holding')
 
 /**
- * Holds something for a while: `begin(token)`, some time, `end()`, and then it is released; mostly by `release(token)`, otherwise by the end
- * of a callback.
+ * Holds something for a while: `begin(token)`, some time, `end()`, and then it is released; mostly by `release(token)`,
+ * otherwise by the end of a callback.
  *
  * @param {string[]} names of methods that give a token: one that blocks, one that awaits, one that tries
  * @param {string} executing the method that runs a callback; with `Sync` behind its name it blocks
  * @param {any[]} [args] the methods' first ones
  */
-async function hold (actor, thing, names, executing, { args = [], begin, end, release = token => actor.require(token.unlock(), () => 'what was held was lost') }) {
+async function hold (actor, thing, names, executing, { args = [], begin, end, release = releaseBy(actor) }) {
   if (actor.chance(0.3)) return execute(actor, (name, ...more) => thing[name](...args, ...more), executing, begin, end)
   const token = await take(actor, thing, names, args)
   if (token === undefined) return
@@ -24,6 +24,8 @@ async function hold (actor, thing, names, executing, { args = [], begin, end, re
   end()
   await release(token)
 }
+
+const releaseBy = actor => token => actor.require(token.unlock(), () => 'what was held was lost')
 
 /** What one of several methods gives; undefined if it gave up. */
 function take (actor, thing, [blocking, awaiting, trying], args) {
@@ -51,7 +53,10 @@ async function holdLock (actor, index, token) {
 }
 
 function assertHolder (actor, { holder, waiters }) {
-  actor.require(holder === actor.threadId && waiters >= 0, () => `thread ${actor.threadId} holds a lock whose holder is ${holder}, with ${waiters} waiters`)
+  actor.require(
+    holder === actor.threadId && waiters >= 0,
+    () => `thread ${actor.threadId} holds a lock whose holder is ${holder}, with ${waiters} waiters`
+  )
 }
 
 function assertDeadlock (actor, lock) {
@@ -93,7 +98,9 @@ function release (actor, lock, token) {
 /** Waits for the word of a lock that is locked. */
 async function waitForWord (actor, at, timeout) {
   const { words } = actor.arena
-  const { async, value } = actor.blocks ? { async: false, value: Atomics.wait(words, at, 1, timeout) } : Atomics.waitAsync(words, at, 1, timeout)
+  const { async, value } = actor.blocks
+    ? { async: false, value: Atomics.wait(words, at, 1, timeout) }
+    : Atomics.waitAsync(words, at, 1, timeout)
   if (async) await value
 }
 
@@ -104,7 +111,10 @@ async function bareLock (actor, index) {
   while (Atomics.compareExchange(arena.words, at, 0, 1) !== 0) await waitForWord(actor, at)
   beginToHold(actor, 'lock', index, undefined)
   // A thread that tries to take it may be told for as long as it is suspended there.
-  actor.assertBefore(() => arena.locks[index].holder === null, () => `a lock that was taken by its bare word is held by ${arena.locks[index].holder}`)
+  actor.assertBefore(
+    () => arena.locks[index].holder === null,
+    () => `a lock that was taken by its bare word is held by ${arena.locks[index].holder}`
+  )
   if (actor.chance(0.5)) await actor.linger()
   endToHold(actor, 'lock', index)
   Atomics.store(arena.words, at, 0)
@@ -159,14 +169,16 @@ function usePermits (actor, index) {
   const cell = arena.at('uses', actor.number * COUNT.semaphore + index)
   // What a dead thread has acquired without a token does not come back, and nothing is acquired of a limit.
   const withToken = !actor.steady || semaphore.permits !== undefined || actor.chance(0.5)
-  return hold(actor, semaphore, withToken ? ['hold', 'holdAsync', 'tryHold'] : ['acquire', 'acquireAsync', 'tryAcquire'], 'use', {
+  const methods = withToken ? ['hold', 'holdAsync', 'tryHold'] : ['acquire', 'acquireAsync', 'tryAcquire']
+  return hold(actor, semaphore, methods, 'use', {
     args: [amount],
     begin () {
       // First the sum. The thread may be ended by the call, but not between that one's work and the line behind it.
       arena.add('inUse', index, amount)
       arena.ledger[cell] = amount
       arena.add('semaphoreTaken', index, 1)
-      return actor.assertSoon(() => arena.get('inUse', index) <= PERMITS, () => `${arena.get('inUse', index)} permits of ${PERMITS} are in use`)
+      const inUse = () => arena.get('inUse', index)
+      return actor.assertSoon(() => inUse() <= PERMITS, () => `${inUse()} permits of ${PERMITS} are in use`)
     },
     end () {
       arena.add('inUse', index, -amount)

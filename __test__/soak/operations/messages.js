@@ -1,8 +1,9 @@
 'use strict'
 
-// Messages of a Queue. Laws: what was put is delivered, and whole, unless the thread died that took it; what was refused is not; none comes
-// twice but to `use`, where each delivery counts, and none after a use has ended; a single consumer gets the messages of each producer in
-// their order, and what has come back before all others; the end is told when nothing is left. `checkMessages` has those of the end.
+// Messages of a Queue. Laws: what was put is delivered, and whole, unless the thread died that took it; what was
+// refused is not; none comes twice but to `use`, where each delivery counts, and none after a use has ended; a single
+// consumer gets the messages of each producer in their order, and what has come back before all others; the end is told
+// when nothing is left. `checkMessages` has those of the end.
 
 const { Atomics } = require('../subject')
 const { COUNT, GENERATIONS, LANES, MESSAGES, encode } = require('../arena')
@@ -19,7 +20,8 @@ const ENDING = 5
 /** The callback has given it back. */
 const BACK = 6
 const GONE = 7
-const FATES = 8
+const DESCRIPTIONS = ['not put', 'being put', 'in', 'refused', 'used', 'used to the end', 'put back', 'gone']
+const FATES = DESCRIPTIONS.length
 
 /** What a callback throws. */
 const FAILURE = new Error('thrown by a callback of the soak')
@@ -40,7 +42,7 @@ function idOf (actor, value) {
   return id
 }
 
-const described = (id, fate) => `message ${id}, which was ${['not put', 'being put', 'in', 'refused', 'used', 'used to the end', 'put back', 'gone'][fate % FATES]}`
+const described = (id, fate) => `message ${id}, which was ${DESCRIPTIONS[fate % FATES]}`
 
 /** A message has been delivered. Once it is taken, nobody else may get it. */
 function deliver (actor, value, next) {
@@ -59,7 +61,10 @@ function change (actor, id, from, to) {
   const { arena } = actor
   const mine = FATES * actor.number
   const before = Atomics.compareExchange(arena.ledger, arena.at('fate', id), from + mine, to + mine)
-  actor.require(before === from + mine, () => `${described(id, before)}, was delivered, and is in use by thread ${actor.id}`)
+  actor.require(
+    before === from + mine,
+    () => `${described(id, before)}, was delivered, and is in use by thread ${actor.id}`
+  )
 }
 
 // ——— Putting ———
@@ -86,7 +91,9 @@ async function putIn (actor, queue, value) {
   const dice = actor.random()
   if (dice < 0.2) return queue.tryPut(value)
   const options = actor.options()
-  return await actor.attempt(options, () => actor.blocks && dice < 0.9 ? queue.put(value, options) : queue.putAsync(value, options)) === true
+  const blocks = actor.blocks && dice < 0.9
+  const call = () => blocks ? queue.put(value, options) : queue.putAsync(value, options)
+  return await actor.attempt(options, call) === true
 }
 
 /** What `call()` gives; false if the queue is closed. */
@@ -106,6 +113,7 @@ const isConsumer = (actor) => actor.number === actor.arena.get('consumer')
 
 /** The lane with one consumer is that one's. */
 const isAllowed = (index) => index >= GENERATIONS
+const ifAllowed = (run) => (actor, index) => isAllowed(index) ? run(actor, index) : undefined
 
 /** Says meanwhile what the actor is doing: if it dies, a message may be lost with it. */
 async function meanwhile (actor, doing, index, run) {
@@ -189,19 +197,28 @@ function assertAttempt (actor, index, id, attempt) {
   arena.set('attempts', id, attempt)
 }
 
-/** The single consumer of the first lane gets what it has put back first, and the messages of each producer in their order. */
+/**
+ * The single consumer of the first lane gets what it has put back first, and the messages of each producer in their
+ * order.
+ */
 async function consume (actor) {
   const { arena } = actor
   const index = arena.queueOf(0)
   arena.set('object', actor.number, encode('messages', index))
-  const seen = actor.seen = actor.seen && actor.seen.index === index ? actor.seen : { index, last: new Map(), back: undefined }
+  if (!actor.seen || actor.seen.index !== index) actor.seen = { index, last: new Map(), back: undefined }
+  const { seen } = actor
   for (let n = 0; n < MOST_IN_A_ROW && !actor.stopped; n++) {
     const used = actor.chance(0.5) ? await use(actor, index) : undefined
     const id = used ? used.id : await take(actor, index)
     if (id === undefined) return
     const producer = Math.floor(arena.get('origin', id) / COUNT.messages)
-    if (seen.back !== undefined) actor.require(id === seen.back, () => `message ${seen.back} was put back, and message ${id} comes before it`)
-    else actor.require(id > (seen.last.get(producer) || -1), () => `message ${id} of actor ${producer} comes behind ${seen.last.get(producer)}`)
+    if (seen.back !== undefined)
+      actor.require(id === seen.back, () => `message ${seen.back} was put back, and message ${id} comes before it`)
+    else
+      actor.require(
+        id > (seen.last.get(producer) || -1),
+        () => `message ${id} of actor ${producer} comes behind ${seen.last.get(producer)}`
+      )
     seen.last.set(producer, id)
     seen.back = used && used.isBack ? id : undefined
   }
@@ -272,8 +289,8 @@ module.exports = {
   feed,
   operations: [
     { name: 'put', weight: 12, of: 'messages', bursts: true, run: put },
-    { name: 'take', weight: 5, of: 'messages', bursts: true, run: (actor, index) => isAllowed(index) ? take(actor, index) : undefined },
-    { name: 'use', weight: 5, of: 'messages', bursts: true, run: (actor, index) => isAllowed(index) ? use(actor, index) : undefined },
+    { name: 'take', weight: 5, of: 'messages', bursts: true, run: ifAllowed(take) },
+    { name: 'use', weight: 5, of: 'messages', bursts: true, run: ifAllowed(use) },
     { name: 'consume in order', weight: 12, needs: isConsumer, run: consume },
     { name: 'close', weight: 0.3, of: 'messages', run: (actor, index) => actor.arena.closeQueue(index) }
   ]

@@ -1,7 +1,8 @@
 'use strict'
 
-// Locks by name. Laws: those of read-write locks; what `query` tells agrees with itself; a request that is told of a theft was robbed,
-// and of two that overlap one was robbed. One name is stolen from, and another one whose callbacks never end.
+// Locks by name. Laws: those of read-write locks; what `query` tells agrees with itself; a request that is told of a
+// theft was robbed, and of two that overlap one was robbed. One name is stolen from, and another one whose callbacks
+// never end.
 
 const { TICKETS } = require('../arena')
 const { laws, infosOf } = require('../snapshot')
@@ -14,7 +15,9 @@ const STOLEN_FROM = 0
 const KEPT = 1
 const FOLLOWED = 2
 
-/** Requests a name. Gives whether its callback ran with it, which may end later than the request if the name was stolen. */
+/**
+ * Requests a name. Gives whether its callback ran with it, which may end later than the request if the name was stolen.
+ */
 function hold (actor, index, options, begin, end) {
   const call = (method, callback) => locks[method](actor.arena.nameOf(index), options, lock => {
     if (lock !== null) return callback(lock)
@@ -29,8 +32,8 @@ function request (actor, index) {
   if (index === STOLEN_FROM) return requestStealable(actor, index)
   const shared = actor.chance(0.5)
   const options = Object.assign({ mode: shared ? 'shared' : 'exclusive' }, optionsOf(actor))
-  if (shared) return hold(actor, index, options, lock => beginToRead(actor, 'name', index, lock), () => endToRead(actor, 'name', index))
-  return hold(actor, index, options, lock => beginToWrite(actor, 'name', index, lock), () => endToHold(actor, 'name', index))
+  const [begin, end] = shared ? [beginToRead, endToRead] : [beginToWrite, endToHold]
+  return hold(actor, index, options, lock => begin(actor, 'name', index, lock), () => end(actor, 'name', index))
 }
 
 async function requestStealable (actor, index) {
@@ -47,7 +50,10 @@ async function requestStealable (actor, index) {
   const end = () => { next = arena.get('lastTicket') }
   const know = (of, what) => {
     const known = Atomics.or(arena.ledger, arena.at('ticketState', of), what) | what
-    actor.require(known !== (KEPT | FOLLOWED), () => `a double grant: request ${ticket} of a name and another one both kept it`)
+    actor.require(
+      known !== (KEPT | FOLLOWED),
+      () => `a double grant: request ${ticket} of a name and another one both kept it`
+    )
   }
   let kept
   try {
@@ -55,7 +61,10 @@ async function requestStealable (actor, index) {
   } catch (error) {
     if (error.name !== 'AbortError') throw error
     const stolen = arena.add('stolen', 0, 1)
-    actor.require(stolen <= arena.get('steals'), () => `${stolen} requests were robbed by ${arena.get('steals')} thefts`)
+    actor.require(
+      stolen <= arena.get('steals'),
+      () => `${stolen} requests were robbed by ${arena.get('steals')} thefts`
+    )
     return
   }
   actor.require(kept || !steal, () => 'a theft gave up')
@@ -65,7 +74,10 @@ async function requestStealable (actor, index) {
   if (next !== ticket) know(next, FOLLOWED)
 }
 
-/** A callback that never ends, and thefts: its request is told, at whatever moment the theft comes, and its name is not kept. */
+/**
+ * A callback that never ends, and thefts: its request is told, at whatever moment the theft comes, and its name is not
+ * kept.
+ */
 async function endless (actor) {
   const name = 'endless'
   let error

@@ -1,11 +1,15 @@
 'use strict'
 
-// Conditions, barriers and latches. Laws: whatever ends a wait, the lock is held again; no item is left while a consumer waits (the
-// watcher sees to that); the generations of a barrier are the same for all parties, and each has one leader.
+// Conditions, barriers and latches. Laws: whatever ends a wait, the lock is held again; no item is left while a
+// consumer waits (the watcher sees to that); the generations of a barrier are the same for all parties, and each has
+// one leader.
 
 const { ACTORS } = require('../arena')
 
-/** Runs `body` under the lock of a queue. After the death of a holder nobody needs to be notified: what it owed has been passed on. */
+/**
+ * Runs `body` under the lock of a queue. After the death of a holder nobody needs to be notified: what it owed has been
+ * passed on.
+ */
 async function locked (actor, index, body) {
   const { lock } = actor.arena.queues[index]
   const token = actor.blocks ? lock.lock() : await lock.lockAsync()
@@ -31,7 +35,8 @@ function consume (actor, index) {
     const { words } = actor.arena
     const isThere = () => Atomics.load(words, items) > 0 || actor.stopped
     const options = actor.chance(0.5) ? actor.options() : Object.assign({ timeout: actor.timeout() }, actor.options())
-    // As a program does that waits without a predicate: one that waited although an item is there might never be notified of it.
+    // As a program does that waits without a predicate: one that waited although an item is there might never be
+    // notified of it.
     const plain = actor.chance(0.3) && Atomics.load(words, items) === 0
     const method = `wait${plain ? '' : 'For'}${actor.blocks ? '' : 'Async'}`
     const got = await actor.attempt(options, () => condition[method](token, ...(plain ? [] : [isThere]), options))
@@ -56,7 +61,10 @@ async function meet (actor, index) {
   if (result.leader) arena.add('leaders', index, 1)
   for (let party = 0; party < arena.steady; party++) {
     const theirs = arena.get('generations', cell(party))
-    actor.require(Math.abs(theirs - mine) <= 1, () => `party ${actor.party} has passed barrier ${index} ${mine} times, party ${party} ${theirs} times`)
+    actor.require(
+      Math.abs(theirs - mine) <= 1,
+      () => `party ${actor.party} has passed barrier ${index} ${mine} times, party ${party} ${theirs} times`
+    )
   }
 }
 

@@ -1,7 +1,7 @@
 'use strict'
 
-// What disturbs the others: long pauses, garbage collections, memory that grows, installs, snapshots. Laws: a snapshot agrees with itself,
-// tells of no thread that is gone, and of what this thread holds.
+// What disturbs the others: long pauses, garbage collections, memory that grows, installs, snapshots. Laws: a snapshot
+// agrees with itself, tells of no thread that is gone, and of what this thread holds.
 
 const { look } = require('../snapshot')
 const { api } = require('../subject')
@@ -18,7 +18,9 @@ module.exports = [
       const { held, problem } = look(actor.arena)
       actor.require(problem === undefined, () => problem)
       if (token === null) return
-      const isTold = held.some(({ kind, mode, threadId }) => kind === 'AsyncLock' && mode === 'exclusive' && threadId === actor.threadId)
+      const isTold = held.some(
+        ({ kind, mode, threadId }) => kind === 'AsyncLock' && mode === 'exclusive' && threadId === actor.threadId
+      )
       actor.require(isTold, () => `a snapshot does not tell of lock ${index}, which its caller holds`)
       endToHold(actor, 'lock', index)
       actor.require(token.unlock(), () => 'a lock was lost')
@@ -39,7 +41,10 @@ module.exports = [
     weight: 0.5,
     run (actor) {
       const target = {}
-      actor.require(api.install({ target, force: true }) && typeof target.waitAsync === 'function', () => 'install changed nothing')
+      actor.require(
+        api.install({ target, force: true }) && typeof target.waitAsync === 'function',
+        () => 'install changed nothing'
+      )
       actor.require(api.uninstall(target) && target.waitAsync === undefined, () => 'uninstall changed nothing')
     }
   },

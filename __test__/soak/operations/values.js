@@ -1,7 +1,7 @@
 'use strict'
 
-// Waits and notifications. Laws: what `notify` counts is what was told 'ok', also where waits are cancelled; no timeout is early; first
-// come, first served; a wait for a value that has changed since, and been notified of, does not stay.
+// Waits and notifications. Laws: what `notify` counts is what was told 'ok', also where waits are cancelled; no timeout
+// is early; first come, first served; a wait for a value that has changed since, and been notified of, does not stay.
 
 const { BIG, COUNT, GATE_TIMES, TICKETS } = require('../arena')
 const { Atomics, api, busy, now } = require('../subject')
@@ -13,7 +13,9 @@ const steadyAwaiting = (actor) => actor.steady && !actor.blocks
 /** Options for the exported `waitAsync`. */
 const cancelling = (actor) => !actor.blocks && actor.chance(0.3) ? { signal: actor.signal() } : undefined
 
-/** Waits for a word of `array` that holds `expected`: what came of it, undefined if it was cancelled. It never is early. */
+/**
+ * Waits for a word of `array` that holds `expected`: what came of it, undefined if it was cancelled. It never is early.
+ */
 async function wait (actor, array, at, expected, timeout) {
   const start = now()
   let result
@@ -99,7 +101,12 @@ async function waitForChange (actor, index) {
   const earliest = Math.max(value + 1, done - GATE_TIMES + 1)
   if (done < earliest) return
   const changed = arena.get('gateTimes', index * GATE_TIMES + earliest % GATE_TIMES)
-  actor.require(changed > deadline - 50, () => `a wake-up was lost: waited ${timeout} ms for ${value} to change, and all had been notified of ${earliest} ${deadline - changed} ms before`)
+  actor.require(
+    changed > deadline - 50,
+    () =>
+      `a wake-up was lost: waited ${timeout} ms for ${value} to change, and all had been notified of ${earliest} ` +
+      `${deadline - changed} ms before`
+  )
 }
 
 function change (actor, index) {
@@ -116,11 +123,15 @@ function change (actor, index) {
     const cell = index * GATE_TIMES + value % GATE_TIMES
     arena.set('gateTimes', cell, actor.time)
     arena.set('gateDone', index, value)
-    // Nobody is left that waits for an earlier value to change. In this order, so that those who come and go meanwhile do not matter.
+    // Nobody is left that waits for an earlier value to change. In this order, so that those who come and go meanwhile
+    // do not matter.
     const ended = arena.get('gateEnded', cell)
     const left = api.waiterCount(arena.words, at)
     const waiting = arena.get('gateBegun', cell) - ended
-    actor.require(left <= waiting, () => `a wake-up was lost: ${left} wait for gate ${index} to change from ${value}, but only ${waiting} may`)
+    actor.require(
+      left <= waiting,
+      () => `a wake-up was lost: ${left} wait for gate ${index} to change from ${value}, but only ${waiting} may`
+    )
   })
 }
 
@@ -140,11 +151,16 @@ module.exports = [
   { name: 'wait', weight: 12, of: 'value', run: (actor, n) => counted(actor, n) },
   { name: 'several waits', weight: 2, of: 'value', needs: actor => !actor.blocks, run: severalWaits },
   { name: 'notify', weight: 40, of: 'value', bursts: true, run: notify },
-  { name: 'wait for a bigint', weight: BIG > 0 ? 2 : 0, of: 'value', run: (actor, n) => counted(actor, bigOf(actor, n)) },
+  {
+    name: 'wait for a bigint',
+    weight: BIG > 0 ? 2 : 0,
+    of: 'value',
+    run: (actor, n) => counted(actor, bigOf(actor, n))
+  },
   { name: 'notify a bigint', weight: BIG > 0 ? 3 : 0, of: 'value', run: (actor, n) => notify(actor, bigOf(actor, n)) },
   { name: 'take a ticket', weight: 3, of: 'fifo', needs: steadyAwaiting, run: takeTicket },
   { name: 'call tickets', weight: 16, of: 'fifo', needs: steady, run: callTickets },
   { name: 'wait for a change', weight: 8, of: 'gate', needs: steady, bursts: true, run: waitForChange },
   { name: 'change', weight: 24, of: 'gate', needs: steady, bursts: true, run: change },
-  { name: 'compute', weight: 2, run (actor) { busy(actor.random() / 4) } }
+  { name: 'compute', weight: 2, run: actor => busy(actor.random() / 4) }
 ]
