@@ -18,6 +18,7 @@ const lockStore = 'core/src/lock/claims.rs'
 const abandoned = 'core/src/lock/abandoned.rs'
 const memories = 'core/src/lock/memories.rs'
 const request = 'core/src/lock/request.rs'
+const ring = 'core/src/lock/ring.rs'
 const rings = 'core/src/lock/rings.rs'
 const taskRings = 'core/src/lock/task_rings.rs'
 const fairness = 'core/src/lock/fairness.rs'
@@ -38,17 +39,17 @@ module.exports = [
   ]),
   ...of(section, { model: 'wait_store_notify' }, [
     ['a waiter is counted after it has read the word',
-      '        let counted = Counted::new(self.counter(location));\n        if !waits(self) {\n' +
+      '        let counted = Counted::new(self.counters.of_word(location));\n        if !waits(self) {\n' +
       '            return None;\n        }\n',
       '        if !waits(self) {\n            return None;\n        }\n' +
-      '        let counted = Counted::new(self.counter(location));\n']
+      '        let counted = Counted::new(self.counters.of_word(location));\n']
   ]),
   ...of(section, { model: 'wait_notify' }, [
     ['a waiter in its list is not counted', '        counted.keep();\n', '        drop(counted);\n']
   ]),
   ...of(section, { model: 'unlock_claim' }, [
     ['a waiter that has left stays counted',
-      '        self.counter(location).fetch_sub(1, Ordering::SeqCst);\n',
+      '        self.counters.of_word(location).fetch_sub(1, Ordering::SeqCst);\n',
       '        let _ = location;\n']
   ]),
   ...of(parker, { model: 'wait_notify' }, [
@@ -166,15 +167,15 @@ module.exports = [
       '        if self.dequeue(key, WaitResult::TimedOut) == Successor::ToBeWoken {',
       '        if self.dequeue(key, WaitResult::TimedOut) == Successor::ToBeWoken && false {']
   ]),
-  ...of(store, { cargo: ['queue', ''] }, [
+  ...of(section, { cargo: ['queue', ''] }, [
     ['a notification is spent on a waiter that is due',
-      '                if section.is_due(key) {',
-      '                if section.is_due(key) && false {'],
-    ['a notification wakes one waiter more', '            while woken < count\n', '            while woken <= count\n']
+      'let is_due = self.is_due(key);',
+      'let is_due = self.is_due(key) && false;'],
+    ['a notification wakes one waiter more', '        while woken < count\n', '        while woken <= count\n']
   ]),
   ...of(section, { model: 'wait_timeout_notify_own_promise' }, [
     ['a promise of the agent that notifies times out before a job has decided',
-      'deadline <= self.now() && !self.is_promise_of(self.runs, key)',
+      'deadline <= self.now() && !self.is_of_runner(key, false)',
       'deadline <= self.now()']
   ]),
   ...of(section, { model: 'timeout_cancel_wait' }, [
@@ -265,13 +266,13 @@ module.exports = [
   ]),
   ...of(lockStore, { model: 'unlock_by_mistake_grant', orCargo: ['line', ''] }, [
     ['a lock that a promise has taken is not noted as on its way',
-      '                section.policy_mut().granted.insert(location, waiter.clone());\n            }\n' +
+      '                section.lists.policy.granted.insert(location, waiter.clone());\n            }\n' +
       '            Some(taken)',
       '            }\n            Some(taken)']
   ]),
   ...of(lines, { model: 'unlock_by_mistake_grant' }, [
     ['a lock that was granted is not noted as on its way',
-      'section.policy_mut().granted.insert(location, waiter.clone());',
+      'section.lists.policy.granted.insert(location, waiter.clone());',
       'let _ = (section, waiter);']
   ]),
   ...of(lockStore, { model: 'unlock_by_mistake' }, [
@@ -279,7 +280,7 @@ module.exports = [
   ]),
   ...of(lockStore, { model: 'unlock_by_mistake_grant' }, [
     ['a thread that frees by mistake does not ask who is given the lock',
-      'holder(section.policy().granted.get(&location))',
+      'holder(section.lists.policy.granted.get(&location))',
       'holder(None)']
   ]),
   ...of(lockStore, { model: 'claim_rest' }, [
@@ -300,8 +301,8 @@ module.exports = [
   ]),
   ...of(lines, { cargo: ['line', ''] }, [
     ['a line stays when its last claim has left',
-      '        if line.claims() == 0 {',
-      '        if line.claims() == u32::MAX {'],
+      '        if line.claims == 0 {',
+      '        if line.claims == u32::MAX {'],
     ['plain waiters before a claim are not notified',
       '            others_before = true;\n            let _ = self.dequeue(key, WaitResult::Ok);\n        }\n' +
       '        None',
@@ -335,8 +336,10 @@ module.exports = [
       '{ self.awake.of(blocks).replace(key); true }'],
     ['a claim that has retried in vain is not remembered', '            *self.tried.of(blocks) = Some(key);\n', '']
   ]),
-  ...of(store, { cargo: ['line', ''] }, [
-    ['one notification wakes several claims', 'if is_claim && claim_woken {', 'if is_claim && claim_woken && false {']
+  ...of(section, { cargo: ['line', ''] }, [
+    ['one notification wakes several claims',
+      'let is_further_claim = is_claim && claim_woken;',
+      'let is_further_claim = is_claim && claim_woken && false;']
   ]),
   ...of(lines, { model: 'write_death_read' }, [
     ['of readers that wait only the first enters',
@@ -358,12 +361,12 @@ module.exports = [
       'self.overtaken.head_start_of(is_awake).filter(|_| false)']
   ]),
   ...of(lines, { cargo: ['line', 'in_job'] }, [
-    ['a lock is not handed to the promise of the agent that releases it', 'self.is_claim_of_runner(key) || ', '']
+    ['a lock is not handed to the promise of the agent that releases it', 'self.is_of_runner(key, true) || ', '']
   ]),
   ...of(section, { cargo: ['line', 'in_job'] }, [
     ['a lock is handed to the promise of any agent',
-      'claim: Some(_) }) if Arc::ptr_eq(its, runner)',
-      'claim: Some(_) }) if Arc::ptr_eq(its, runner) || true']
+      'claim.is_some() == claims && Arc::ptr_eq(its, runner)',
+      'claim.is_some() == claims && (claims || Arc::ptr_eq(its, runner))']
   ]),
   ...of(waiter, { cargo: ['line', 'in_job'] }, [
     ['the agent that releases a lock is rung nevertheless',
@@ -394,8 +397,8 @@ module.exports = [
       '        if request.is_exclusive() {\n            self.note_death(location);',
       '        request.give_back(word);\n        if request.is_exclusive() {\n            self.note_death(location);'],
     ['two holders are told of one death',
-      'let was_abandoned = self.policy_mut().abandoned.remove(&location);',
-      'let was_abandoned = self.policy_mut().abandoned.contains(&location);']
+      'let was_abandoned = self.lists.policy.abandoned.remove(&location);',
+      'let was_abandoned = self.lists.policy.abandoned.contains(&location);']
   ]),
   ...of(abandoned, { model: 'death_newcomer_death' }, [
     ['the note of an earlier death outlives the next one',
@@ -404,7 +407,7 @@ module.exports = [
   ]),
   ...of(abandoned, { model: 'write_death_read' }, [
     ['readers are not told of a death',
-      'Some(Mode::Shared) => self.policy().abandoned.contains(&location),',
+      'Some(Mode::Shared) => self.lists.policy.abandoned.contains(&location),',
       'Some(Mode::Shared) => false,']
   ]),
   ...of(abandoned, { cargo: ['line', ''] }, [
@@ -518,18 +521,18 @@ module.exports = [
       '{ let _ = stands; rings }']
   ]),
   ...of(rings, { cargo: ['rings', 'each_thread'] }, [
-    ['a blocked thread waits for what its promises wait for', 'self.nodes[node].blocked != claim.blocked', 'false'],
-    ['a thread waits for itself', '!is_own(hold) && is_kept_by', 'is_kept_by'],
-    ['a ring is returned once for each of its threads',
-      'for edge in &ring {\n                    self.nodes[edge.to].is_on_ring = true',
-      'for edge in &ring {\n                    self.nodes[edge.to].is_on_ring = false']
+    ['a blocked thread waits for what its promises wait for', 'self.blocked[node] != claim.blocked', 'false'],
+    ['a thread waits for itself', '!is_own(hold) && is_kept_by', 'is_kept_by']
+  ]),
+  ...of(ring, { cargo: ['rings', 'each_thread'] }, [
+    ['a ring is returned once for each of its threads', 'self.on_rings.extend(ring.iter().map(|edge| edge.to));', '']
   ]),
   ...of(rings, { cargo: ['rings', 'a_reader'] }, [
     ['a reader does not wait for the writer ahead', 'self.add_ahead(node, index, ahead);', 'let _ = ahead;']
   ]),
   ...of(rings, { cargo: ['rings', 'ahead'] }, [
     ['a claim for permits does not wait for those ahead of the one ahead',
-      'self.nodes[place].edges.push(Edge { waits_for: None, has: None, to: self.places[&ahead] });',
+      'self.add_edge(place, None, None, self.places[&ahead]);',
       'let _ = ahead;']
   ]),
   ...of(rings, { cargo: ['rings', 'hides'] }, [

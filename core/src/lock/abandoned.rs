@@ -6,10 +6,8 @@
 use std::ops::Range;
 
 use super::bucket::Section;
-use super::bucket::WaiterListStore;
-use super::request::{Mode, Request, Word};
-use crate::queue::location::Location;
-use crate::queue::result::WaitResult;
+use super::{Mode, Request, WaiterListStore, Word};
+use crate::queue::{Location, WaitResult};
 use crate::sync::Ordering;
 
 impl Section<'_> {
@@ -18,13 +16,13 @@ impl Section<'_> {
     pub(super) fn take_note_of_death(&mut self, location: Location, request: Request) -> bool {
         match request.mode() {
             Some(Mode::Exclusive) => {
-                let was_abandoned = self.policy_mut().abandoned.remove(&location);
+                let was_abandoned = self.lists.policy.abandoned.remove(&location);
                 if was_abandoned && !location.is_of_process() {
-                    self.count_for_policy(location, -1);
+                    self.counters.count(location, -1);
                 }
                 was_abandoned
             }
-            Some(Mode::Shared) => self.policy().abandoned.contains(&location),
+            Some(Mode::Shared) => self.lists.policy.abandoned.contains(&location),
             None => false,
         }
     }
@@ -34,7 +32,7 @@ impl Section<'_> {
             return;
         }
         if request.is_for_lock() {
-            self.policy_mut().end_grant(location);
+            self.lists.policy.end_grant(location);
             if let Some((first, ..)) = self.notify_up_to_first_claim(location)
                 && self.is_ready(location, first)
             {
@@ -52,7 +50,6 @@ impl Section<'_> {
         self.word_changed(location, word);
     }
 
-    /// [`WaiterListStore::return_unused`].
     pub(super) fn return_unused(&mut self, location: Location, request: Request, result: WaitResult, word: &impl Word) {
         if result == WaitResult::AcquiredFromDead {
             self.abandon(location, request, word);
@@ -65,13 +62,13 @@ impl Section<'_> {
     /// Lists the abandoned locks of this bucket at these addresses of JavaScript's.
     fn abandoned_in(&self, addresses: &Range<usize>) -> impl Iterator<Item = Location> {
         let locations = Location::from_address(addresses.start)..Location::from_address(addresses.end);
-        self.policy().abandoned.range(locations).copied().filter(|location| !location.is_of_process())
+        self.lists.policy.abandoned.range(locations).copied().filter(|location| !location.is_of_process())
     }
 
     /// The next exclusive holder of the word is told of a death.
     pub(super) fn note_death(&mut self, location: Location) {
-        if self.policy_mut().abandoned.insert(location) && !location.is_of_process() {
-            self.count_for_policy(location, 1);
+        if self.lists.policy.abandoned.insert(location) && !location.is_of_process() {
+            self.counters.count(location, 1);
         }
     }
 }
@@ -105,19 +102,19 @@ impl WaiterListStore {
                 section.take_note_of_death(location, request);
                 return true;
             };
-            let told = section.policy_mut().named.get_mut(&(location, id));
+            let told = section.lists.policy.named.get_mut(&(location, id));
             told.map(|told| *told = false).is_some()
         })
     }
 
     /// Whether a lock that shares this location's counter is abandoned. JavaScript reads the counter itself.
     pub fn any_abandoned_near(&self, location: Location) -> bool {
-        self.policy_counter(location).load(Ordering::SeqCst) != 0
+        self.counters.of_policy(location).load(Ordering::SeqCst) != 0
     }
 
     /// Whether any lock at these addresses is abandoned.
     pub fn any_abandoned_in(&self, addresses: &Range<usize>) -> bool {
-        self.policy_counts()
+        self.counters.any()
             && self
                 .buckets_of(addresses)
                 .any(|index| self.critical_section(index, |section| section.abandoned_in(addresses).next().is_some()))
@@ -125,18 +122,13 @@ impl WaiterListStore {
 
     /// Forgets the abandoned locks at these addresses: their memory is gone.
     pub fn forget_abandoned(&self, addresses: &Range<usize>) {
-        for index in self.buckets_of(addresses).filter(|_| self.policy_counts()) {
+        for index in self.buckets_of(addresses).filter(|_| self.counters.any()) {
             self.critical_section(index, |section| {
                 for location in section.abandoned_in(addresses).collect::<Vec<_>>() {
-                    section.policy_mut().abandoned.remove(&location);
-                    section.count_for_policy(location, -1);
+                    section.lists.policy.abandoned.remove(&location);
+                    section.counters.count(location, -1);
                 }
             });
         }
-    }
-
-    /// Forgets that the name at `location` was abandoned.
-    pub(super) fn forget_abandoned_name(&self, location: Location) {
-        self.critical_section_at(location, |section| section.policy_mut().abandoned.remove(&location));
     }
 }

@@ -1,18 +1,13 @@
 //! The lines of a bucket: how claims are woken and granted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{BuildHasher, Hash};
 
-use rustc_hash::FxBuildHasher;
+use rustc_hash::FxHashMap;
 
-use super::fairness::Released;
 use super::line::Line;
-use super::request::{Request, Word};
-use crate::queue::critical_section::{CriticalSection, Policy};
-use crate::queue::location::Location;
-use crate::queue::result::WaitResult;
-use crate::queue::waiter::{self, Successor};
-use crate::queue::waiter_list::WaiterKey;
-use crate::queue::{outbox, store};
+use super::{Released, Request, Word};
+use crate::queue::{CriticalSection, Location, Policy, Successor, WaitResult, WaiterKey, outbox, store, waiter};
 
 /// The grant of a promise's claim.
 pub type Grant = outbox::Grant<Request>;
@@ -28,27 +23,26 @@ pub type WaiterListStore = store::WaiterListStore<Lines>;
 /// The lines of a bucket.
 #[derive(Debug, Default)]
 pub struct Lines {
-    by_location: HashMap<Location, Line, FxBuildHasher>,
+    by_location: FxHashMap<Location, Line>,
     /// The locks whose holders died when nobody waited; until they are locked again, or their memory is gone
     /// (`memories`). Ordered, so that those of a memory are found among all.
     pub(super) abandoned: BTreeSet<Location>,
     /// The locks on their way to a waiter, until its thread's robust list has them: so a lock's holder is always known.
-    pub(super) granted: HashMap<Location, Waiter, FxBuildHasher>,
+    pub(super) granted: FxHashMap<Location, Waiter>,
     /// The requests that hold named locks, by their numbers: each with whether it was told of a death. A request that
     /// is not here any more gave its lock back, or had it revoked by a steal.
     pub(super) named: BTreeMap<(Location, u32), bool>,
 }
 
-/// The critical section of a bucket with lines.
 pub(super) type Section<'a> = CriticalSection<'a, Lines>;
 
 /// Tables up to this capacity keep it.
 const RETAINED: usize = 64;
 
-/// Frees the memory of an empty table that was large. Each entry that made it large has paid for that.
-fn give_back<V>(table: &mut HashMap<Location, V, FxBuildHasher>) {
-    if table.is_empty() && table.capacity() > RETAINED {
-        *table = HashMap::default();
+/// Gives memory back if the table was much larger: seldom, so that it costs little.
+pub(super) fn shrink<K: Eq + Hash, V, S: BuildHasher>(table: &mut HashMap<K, V, S>) {
+    if table.capacity() > RETAINED && table.len() < table.capacity() / 8 {
+        table.shrink_to(2 * table.len());
     }
 }
 
@@ -56,17 +50,12 @@ impl Lines {
     /// Notes that the lock at `location` has reached its holder.
     pub(super) fn end_grant(&mut self, location: Location) {
         if !self.granted.is_empty() && self.granted.remove(&location).is_some() {
-            give_back(&mut self.granted);
+            shrink(&mut self.granted);
         }
     }
 
     pub(super) fn line(&self, location: Location) -> Option<&Line> {
         self.by_location.get(&location)
-    }
-
-    /// Whether the request holds a named lock that was not stolen since.
-    pub(super) fn holds(&self, location: Location, id: u32) -> bool {
-        self.named.contains_key(&(location, id))
     }
 
     pub(super) fn line_mut(&mut self, location: Location) -> Option<&mut Line> {
@@ -99,16 +88,16 @@ impl Policy for Lines {
         };
         let line = self.by_location.get_mut(&location).expect("a line exists as long as it has claims");
         let successor = line.remove(key, blocks);
-        if line.claims() == 0 {
+        if line.claims == 0 {
             self.by_location.remove(&location);
-            give_back(&mut self.by_location);
+            shrink(&mut self.by_location);
         }
         // What a claim of a strict line waited for may be enough for the next one.
         if request.is_strict() { Successor::ToBeWoken } else { successor }
     }
 
     fn claims(&self, location: Location) -> u32 {
-        self.line(location).map_or(0, Line::claims)
+        self.line(location).map_or(0, |line| line.claims)
     }
 
     fn is_empty(&self) -> bool {
@@ -121,7 +110,8 @@ impl Policy for Lines {
 
     /// A notification counts each waiter without a claim that it wakes: it wakes none before a blocked thread's claim.
     fn notify_claim(section: &mut Section<'_>, location: Location, first: WaiterKey) {
-        let thread = if section.blocks(first) { None } else { section.first_thread_in_line(location) };
+        let line = section.lists.policy.line(location).filter(|_| !section.blocks(first));
+        let thread = line.and_then(|line| line.threads().find(|&thread| section.claim(thread).is_some()));
         for key in thread.into_iter().chain([first]) {
             section.wake_claim(location, key);
         }
@@ -134,7 +124,7 @@ impl Section<'_> {
     /// any.
     pub(super) fn notify_up_to_first_claim(&mut self, location: Location) -> Option<(WaiterKey, Request, bool)> {
         let mut others_before = false;
-        while self.policy().line(location).is_some() {
+        while self.lists.policy.line(location).is_some() {
             let key = self.expire_to_front(location)?;
             if let Some(request) = self.claim(key) {
                 return Some((key, request, others_before));
@@ -149,7 +139,7 @@ impl Section<'_> {
     pub(super) fn notify_up_to_first_thread(&mut self, location: Location) -> Option<(WaiterKey, bool)> {
         let mut others_before = false;
         loop {
-            let key = self.policy().line(location)?.threads().next()?;
+            let key = self.lists.policy.line(location)?.threads().next()?;
             if self.is_due(key) {
                 let _ = self.dequeue(key, WaitResult::TimedOut);
             } else if self.claim(key).is_some() {
@@ -159,11 +149,6 @@ impl Section<'_> {
                 let _ = self.dequeue(key, WaitResult::Ok);
             }
         }
-    }
-
-    /// The thread that [`Self::notify_up_to_first_thread`] finds; those before it are not notified.
-    fn first_thread_in_line(&self, location: Location) -> Option<WaiterKey> {
-        self.policy().line(location)?.threads().find(|&thread| self.claim(thread).is_some())
     }
 
     /// Wakes a claim so that it retries, unless it is awake already.
@@ -181,8 +166,8 @@ impl Section<'_> {
                 && let Some((thread, _)) = self.notify_up_to_first_thread(location)
             {
                 let now = self.now();
-                if let Some(line) = self.policy_mut().line_mut(location) {
-                    line.overtaken.begin(first, now);
+                if let Some(line) = self.lists.policy.line_mut(location) {
+                    line.overtaken.note_unready(first, now);
                 }
                 self.wake_claim(location, thread);
             }
@@ -199,7 +184,7 @@ impl Section<'_> {
 
     /// Whether a claim's thread runs this, or has retried in vain.
     fn has_run(&self, location: Location, key: WaiterKey) -> bool {
-        self.is_claim_of_runner(key) || self.policy().line(location).is_some_and(|line| line.has_tried(key))
+        self.is_of_runner(key, true) || self.lists.policy.line(location).is_some_and(|line| line.has_tried(key))
     }
 
     /// Finds the claim whose turn it is as the lock is released; and what the releasing thread does next.
@@ -213,14 +198,14 @@ impl Section<'_> {
         let (mut key, _, mut behind_others) = self.notify_up_to_first_claim(location)?;
         if !self.is_ready(location, key) {
             let now = self.now();
-            *released = self.policy_mut().line_mut(location)?.overtaken.promise_is_unready(key, now);
+            *released = self.lists.policy.line_mut(location)?.overtaken.promise_is_unready(key, now);
             let thread_behind_others;
             (key, thread_behind_others) = self.notify_up_to_first_thread(location)?;
             behind_others |= thread_behind_others;
         }
         let is_its_turn = self.has_run(location, key) || {
             let now = self.now();
-            self.policy_mut().line_mut(location)?.overtaken.thread_is_late(key, now)
+            self.lists.policy.line_mut(location)?.overtaken.thread_is_late(key, now)
         };
         (is_its_turn && !behind_others).then_some(key)
     }
@@ -240,7 +225,6 @@ impl Section<'_> {
         self.wake_first(location);
     }
 
-    /// Takes the request from the word, if the word grants it now.
     pub(super) fn take(&mut self, location: Location, request: Request, word: &impl Word) -> Option<WaitResult> {
         request.take(word).then(|| self.taken(location, request))
     }
@@ -258,7 +242,7 @@ impl Section<'_> {
     pub(super) fn grant(&mut self, key: WaiterKey, location: Location, result: WaitResult) {
         self.dequeue_granted(key, location, result, |section, waiter, request| {
             if request.is_for_lock() {
-                section.policy_mut().granted.insert(location, waiter.clone());
+                section.lists.policy.granted.insert(location, waiter.clone());
             }
         });
         self.was_taken(location);
@@ -283,6 +267,6 @@ mod tests {
             let _ = lines.removed(location, 0, Some(Request::Lock), false);
             lines.end_grant(location);
         }
-        assert_eq!((lines.by_location.capacity(), lines.granted.capacity()), (0, 0));
+        assert!(lines.by_location.capacity() <= RETAINED && lines.granted.capacity() <= RETAINED);
     }
 }

@@ -1,16 +1,11 @@
 //! The operations of locks: claim, retry, release, free. `word` is always the one at `location`.
 
-use super::bucket::{Outbox, Section, Waiter, WaiterListStore};
-use super::fairness::Released;
+use super::bucket::Section;
 use super::line::Line;
-use super::request::{Request, UNLOCKED, Word};
+use super::{Outbox, Released, Request, UNLOCKED, Waiter, WaiterListStore, Word};
 use crate::clock::Timestamp;
 use crate::queue::counters::Counted;
-use crate::queue::location::Location;
-use crate::queue::parker::BlockedThread;
-use crate::queue::result::WaitResult;
-use crate::queue::waiter::Listed;
-use crate::queue::waiter_list::Ticket;
+use crate::queue::{BlockedThread, Listed, Location, Ticket, WaitResult};
 use crate::sync::Arc;
 
 /// The outcome of a claim.
@@ -40,7 +35,7 @@ impl Section<'_> {
     pub(super) fn release(&mut self, location: Location, request: Request, word: &impl Word) -> Released {
         let mut released = Released::GoOn;
         if request.is_for_lock() {
-            self.policy_mut().end_grant(location);
+            self.lists.policy.end_grant(location);
             let turn;
             (turn, released) = self.turn(location);
             if let Some(next) = turn {
@@ -57,10 +52,9 @@ impl Section<'_> {
     }
 
     fn has_line(&self, location: Location) -> bool {
-        self.policy().line(location).is_some()
+        self.lists.policy.line(location).is_some()
     }
 
-    /// [`WaiterListStore::claim`].
     pub(super) fn claim_or_append(
         &mut self,
         location: Location,
@@ -69,7 +63,7 @@ impl Section<'_> {
         deadline: Timestamp,
         word: &impl Word,
     ) -> Claimed {
-        if request.is_strict() && self.policy().line(location).is_some_and(Line::awaits_promise) {
+        if request.is_strict() && self.lists.policy.line(location).is_some_and(Line::awaits_promise) {
             // The promise's event loop may be busy, and this claim waits for no more than its turn.
             self.word_changed(location, word);
         }
@@ -100,7 +94,6 @@ impl Section<'_> {
         is_free
     }
 
-    /// [`WaiterListStore::try_take`].
     pub(super) fn try_take(&mut self, location: Location, request: Request, word: &impl Word) -> Option<WaitResult> {
         let would_overtake = request.is_strict() && self.has_line(location);
         let taken = if would_overtake { None } else { self.take(location, request, word) };
@@ -132,7 +125,7 @@ impl WaiterListStore {
     /// Tells until when a thread's woken claim waits for a promise's. `None`: it retries now.
     pub fn head_start(&self, ticket: Ticket, thread: &Arc<BlockedThread>) -> Option<Timestamp> {
         let until = self.with_waiter(ticket, &Waiter::Thread(Arc::clone(thread)), |section, key, location| {
-            let until = section.policy().line(location)?.head_start(key)?;
+            let until = section.lists.policy.line(location)?.head_start(key)?;
             (until > section.now()).then_some(until)
         });
         until.flatten()
@@ -143,7 +136,7 @@ impl WaiterListStore {
         self.with_waiter(ticket, waiter, |section, key, location| {
             let request = section.claim(key)?;
             // A call to retry may come late, when its slot has been given to another claim, whose turn it is not.
-            if !section.policy_mut().line_mut(location)?.retries(key, waiter.blocks()) {
+            if !section.lists.policy.line_mut(location)?.retries(key, waiter.blocks()) {
                 return None;
             }
             if request.is_strict() && section.notify_up_to_first_claim(location).is_none_or(|(first, ..)| first != key)
@@ -161,7 +154,7 @@ impl WaiterListStore {
                 section.word_changed(location, word);
             } else if !waiter.blocks() {
                 // Other JavaScript may run before this is in the robust list, since a promise hears of it with others.
-                section.policy_mut().granted.insert(location, waiter.clone());
+                section.lists.policy.granted.insert(location, waiter.clone());
             }
             Some(taken)
         })
@@ -193,8 +186,8 @@ impl WaiterListStore {
     /// Notes that the robust list of `waiter`'s thread has the granted lock.
     pub fn delivered(&self, location: Location, waiter: &Waiter) {
         self.critical_section_at(location, |section| {
-            if section.policy().granted.get(&location).is_some_and(|granted| granted.is(waiter)) {
-                section.policy_mut().end_grant(location);
+            if section.lists.policy.granted.get(&location).is_some_and(|granted| granted.is(waiter)) {
+                section.lists.policy.end_grant(location);
             }
         });
     }
@@ -202,7 +195,7 @@ impl WaiterListStore {
     /// Undoes [`Self::delivered`]: the lock is on its way to `waiter` again.
     pub fn undelivered(&self, location: Location, waiter: Waiter) {
         self.critical_section_at(location, |section| {
-            section.policy_mut().granted.insert(location, waiter);
+            section.lists.policy.granted.insert(location, waiter);
         });
     }
 
@@ -228,7 +221,7 @@ impl WaiterListStore {
             if word.load() == UNLOCKED {
                 return Freed::NotLocked;
             }
-            if let Some(holder) = holder(section.policy().granted.get(&location)) {
+            if let Some(holder) = holder(section.lists.policy.granted.get(&location)) {
                 return Freed::Held(holder);
             }
             section.release(location, Request::Lock, word);
@@ -238,7 +231,7 @@ impl WaiterListStore {
 
     /// Gives `body` the waiter that the lock is on its way to.
     pub fn with_grant<R>(&self, location: Location, body: impl FnOnce(Option<&Waiter>) -> R) -> R {
-        self.critical_section_at(location, |section| body(section.policy().granted.get(&location)))
+        self.critical_section_at(location, |section| body(section.lists.policy.granted.get(&location)))
     }
 
     /// Serves the line of a word that JavaScript changed. It had seen a waiter counted.
@@ -263,7 +256,7 @@ impl WaiterListStore {
         let mut found = None;
         for index in self.buckets_with_claims() {
             self.critical_section(index, |section| {
-                for location in section.policy().words() {
+                for location in section.lists.policy.words() {
                     *found.get_or_insert(false) |= section.check_word(location, word(location));
                 }
             });

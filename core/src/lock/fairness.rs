@@ -25,7 +25,7 @@
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::queue::waiter_list::WaiterKey;
+use crate::queue::WaiterKey;
 
 /// How long newcomers may overtake the first in line, counted from the first release that let them.
 pub const FAIRNESS: Duration = Duration::from_micros(500);
@@ -53,12 +53,11 @@ pub(super) struct Overtaken {
 
 /// A promise's claim whose thread is too busy for a hand-over.
 #[derive(Debug)]
-struct Unready {
+pub(super) struct Unready {
     key: WaiterKey,
     since: Timestamp,
     /// After this long the next release makes room for its thread.
     patience: Duration,
-    /// Releases make room until then.
     room_until: Timestamp,
 }
 
@@ -81,7 +80,7 @@ impl Overtaken {
 
     /// Notes a release that found the first claim, a promise's, unready.
     pub(super) fn promise_is_unready(&mut self, key: WaiterKey, now: Timestamp) -> Released {
-        let promise = self.unready(key, now);
+        let promise = self.note_unready(key, now);
         if now.duration_since(promise.since) >= promise.patience {
             promise.patience *= 2;
             promise.room_until = now.after(ROOM);
@@ -96,11 +95,7 @@ impl Overtaken {
     }
 
     /// Notes since when the first claim, a promise's, has not retried.
-    pub(super) fn begin(&mut self, key: WaiterKey, now: Timestamp) {
-        self.unready(key, now);
-    }
-
-    fn unready(&mut self, key: WaiterKey, now: Timestamp) -> &mut Unready {
+    pub(super) fn note_unready(&mut self, key: WaiterKey, now: Timestamp) -> &mut Unready {
         self.promise.take_if(|promise| promise.key != key);
         self.promise.get_or_insert(Unready { key, since: now, patience: FAIRNESS, room_until: now })
     }

@@ -12,35 +12,33 @@
 //! In a strict line only native code gives anything to anybody, so what others release changes nothing. What is not
 //! seen is code that frees the bare word and calls nothing of this package.
 
-use super::bucket::{Section, WaiterListStore};
+use super::WaiterListStore;
+use super::bucket::Section;
 use crate::clock::Timestamp;
-use crate::queue::critical_section::Policy;
-use crate::queue::location::Location;
+use crate::queue::{Location, Policy};
 
 impl Section<'_> {
-    /// The word is held.
     pub(super) fn found_held(&mut self, location: Location) {
         let now = self.now();
-        if let Some(line) = self.policy_mut().line_mut(location) {
+        if let Some(line) = self.lists.policy.line_mut(location) {
             line.held_since.get_or_insert(now);
         }
     }
 
-    /// The word has just been taken.
     pub(super) fn was_taken(&mut self, location: Location) {
         // Mostly there are no lines: then nobody asks for the time.
-        if self.policy().is_empty() {
+        if self.lists.policy.is_empty() {
             return;
         }
         let now = self.now();
-        if let Some(line) = self.policy_mut().line_mut(location) {
+        if let Some(line) = self.lists.policy.line_mut(location) {
             line.held_since = Some(now);
         }
     }
 
     /// The lock has been freed, and may have been taken again.
     pub(super) fn was_freed(&mut self, location: Location) {
-        if let Some(line) = self.policy_mut().line_mut(location) {
+        if let Some(line) = self.lists.policy.line_mut(location) {
             line.held_since = None;
         }
     }
@@ -49,6 +47,6 @@ impl Section<'_> {
 impl WaiterListStore {
     /// Since when at least whoever holds the word has held it; `None` if nobody waits for it, or nothing is known.
     pub fn held_since(&self, location: Location) -> Option<Timestamp> {
-        self.critical_section_at(location, |section| section.policy().line(location)?.held_since)
+        self.critical_section_at(location, |section| section.lists.policy.line(location)?.held_since)
     }
 }

@@ -1,11 +1,9 @@
 //! Looking at a bucket: which waiters there are, and which locks are on their way to a waiter.
 
-use super::bucket::{Waiter, WaiterListStore};
-use super::request::Request;
+use super::{Request, Waiter, WaiterListStore};
 use crate::clock::Timestamp;
 use crate::queue::counters::Counted;
-use crate::queue::location::Location;
-use crate::queue::waiter::Listed;
+use crate::queue::{Listed, Location};
 
 impl WaiterListStore {
     /// Shows `body` the waiters of a bucket, in order; the locks on their way to a waiter; and what tells
@@ -25,22 +23,23 @@ impl WaiterListStore {
         ) -> R,
     ) -> R {
         self.critical_section(bucket, |section| {
-            let granted: Vec<_> = section.policy().granted.iter().map(|(&at, waiter)| (at, waiter.clone())).collect();
+            let granted: Vec<_> =
+                section.lists.policy.granted.iter().map(|(&at, waiter)| (at, waiter.clone())).collect();
             let locations = held.iter().copied().chain(granted.iter().map(|&(location, _)| location));
             let _counted: Vec<_> = locations.map(|location| Counted::new(self.counter(location))).collect();
             let mut waiting = Vec::new();
-            for location in section.locations() {
+            for location in section.lists.waiters.locations() {
                 let listed = section.waiters(location).filter_map(|key| section.listed(key));
                 waiting.extend(listed.map(|listed| (location, listed.clone())));
             }
-            let policy = section.policy();
+            let policy = &section.lists.policy;
             body(&waiting, &granted, &|location| policy.line(location)?.held_since)
         })
     }
 
     /// The locations by the index of their bucket.
     pub fn by_bucket(&self, locations: impl Iterator<Item = Location>) -> Vec<Vec<Location>> {
-        let mut buckets = vec![Vec::new(); self.buckets()];
+        let mut buckets = vec![Vec::new(); self.buckets.len()];
         for location in locations {
             buckets[self.index_of(location)].push(location);
         }

@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 
 use super::fairness::Overtaken;
 use crate::clock::Timestamp;
-use crate::queue::waiter::Successor;
-use crate::queue::waiter_list::WaiterKey;
+use crate::queue::{Successor, WaiterKey};
 
 /// At most one claim of a promise and one of a thread.
 #[derive(Debug, Default)]
@@ -19,10 +18,6 @@ impl OneOfEach {
         if blocks { &mut self.thread } else { &mut self.promise }
     }
 
-    fn has(&self, key: WaiterKey) -> bool {
-        self.promise == Some(key) || self.thread == Some(key)
-    }
-
     /// Returns whether it was one of the two.
     fn remove(&mut self, key: WaiterKey) -> bool {
         self.promise.take_if(|promise| *promise == key).is_some()
@@ -34,7 +29,7 @@ impl OneOfEach {
 #[derive(Debug, Default)]
 pub(super) struct Line {
     /// Never 0: the line is removed with its last claim.
-    claims: u32,
+    pub(super) claims: u32,
     promises: u32,
     /// The blocked threads, with and without claims, that came while a promise's claim was in the line; in their order.
     /// If the first claim is a promise's, then these are all the threads behind it.
@@ -43,14 +38,12 @@ pub(super) struct Line {
     awake: OneOfEach,
     /// The claims that have been woken and have retried in vain.
     tried: OneOfEach,
-    /// The claims that newcomers overtake.
     pub(super) overtaken: Overtaken,
     /// Since when at least whoever holds the word has held it, if that is known: see `holding`.
     pub(super) held_since: Option<Timestamp>,
 }
 
 impl Line {
-    /// A claim joins.
     pub(super) fn append(&mut self, key: WaiterKey, blocks: bool) {
         self.claims += 1;
         if blocks {
@@ -115,19 +108,12 @@ impl Line {
         self.awake.promise.is_some()
     }
 
-    /// Tells until when a thread's claim lets a promise's go first.
     pub(super) fn head_start(&self, thread: WaiterKey) -> Option<Timestamp> {
         let is_awake = |promise| self.awake.thread == Some(thread) && self.awake.promise == Some(promise);
         self.overtaken.head_start_of(is_awake)
     }
 
-    /// Whether the claim has been woken and has retried in vain.
     pub(super) fn has_tried(&self, key: WaiterKey) -> bool {
-        self.tried.has(key)
-    }
-
-    /// The number of claims.
-    pub(super) fn claims(&self) -> u32 {
-        self.claims
+        self.tried.promise == Some(key) || self.tried.thread == Some(key)
     }
 }

@@ -17,9 +17,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use super::bucket::WaiterListStore;
+use super::WaiterListStore;
 use super::name_table::Text;
-use crate::queue::location::Location;
+use crate::queue::Location;
 use crate::sync::{Mutex, lock};
 
 /// How many memories are remembered of which no object is known.
@@ -35,7 +35,6 @@ pub struct Memories {
     find_freed: FindFreed,
 }
 
-/// Finds those of the memories that have certainly been freed.
 type FindFreed = fn(Vec<Range<usize>>) -> Vec<Range<usize>>;
 
 /// The state of a memory after one of its objects was lost.
@@ -157,7 +156,6 @@ impl Memories {
 }
 
 impl Registry {
-    /// `objects` objects of the memory at `base` have been lost.
     fn subtract(&mut self, store: &WaiterListStore, base: usize, objects: usize) -> Left {
         let Some(memory) = self.memories.get_mut(&base) else { return Left::Nothing };
         memory.objects -= objects;

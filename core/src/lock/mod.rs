@@ -69,3 +69,5 @@ pub mod wait_for_graph;
 
 pub use bucket::{Grant, Lines, Mail, Outbox, Waiter, WaiterListStore};
 pub use claims::{Claimed, Freed};
+pub use fairness::{FAIRNESS, ROOM, Released};
+pub use request::{LOCKED, Mode, Request, UNLOCKED, WRITING, Word};

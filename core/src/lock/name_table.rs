@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::hash::{BuildHasher, Hash};
 
-use rustc_hash::FxBuildHasher;
+use rustc_hash::FxHashMap;
 
-use super::bucket::{Outbox, WaiterListStore};
-use super::request::{Mode, Request, UNLOCKED};
+use super::bucket::shrink;
+use super::{Mode, Outbox, Request, UNLOCKED, WaiterListStore};
 use crate::clock::Timestamp;
-use crate::queue::location::Location;
+use crate::queue::Location;
 use crate::sync::{Arc, AtomicI32};
 
 /// The UTF-16 code units of a name. (loom's `Arc` takes no slices.)
@@ -43,16 +42,6 @@ pub struct Requester {
     pub thread_id: u32,
 }
 
-impl Requester {
-    pub(super) fn is(&self, outbox: &Arc<Outbox>) -> bool {
-        Arc::ptr_eq(&self.outbox, outbox)
-    }
-
-    fn id(&self) -> usize {
-        id(&self.outbox)
-    }
-}
-
 fn id(outbox: &Arc<Outbox>) -> usize {
     Arc::as_ptr(outbox).addr()
 }
@@ -68,7 +57,6 @@ pub enum Refusal {
     AwaitedHere,
 }
 
-/// A request that is pending or granted.
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) name: Arc<Name>,
@@ -77,9 +65,8 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// The agent and the name.
     fn key(&self) -> (usize, Location) {
-        (self.requester.id(), self.name.location())
+        (id(&self.requester.outbox), self.name.location())
     }
 }
 
@@ -87,9 +74,9 @@ impl Live {
 pub(super) struct Table {
     pub(super) names: HashMap<Text, Arc<Name>>,
     /// The requests that are pending or granted, by their numbers.
-    pub(super) requests: HashMap<u32, Live, FxBuildHasher>,
+    pub(super) requests: FxHashMap<u32, Live>,
     /// How many requests an agent has for a name: so a thread that blocks need not look for its own among all.
-    counts: HashMap<(usize, Location), u32, FxBuildHasher>,
+    counts: FxHashMap<(usize, Location), u32>,
     pub(super) last_id: u32,
     /// The unused names whose next exclusive holder is to be told of a death, numbered in their order.
     pub(super) left: HashMap<Text, (u64, Arc<Name>)>,
@@ -99,24 +86,10 @@ pub(super) struct Table {
 /// Of how many names that nobody requests any more it is remembered that their last holders died.
 const MOST_LEFT: usize = 1024;
 
-/// Tables up to this capacity keep it.
-const RETAINED: usize = 1024;
-
-/// A table that was much larger gives memory back: seldom, so that it costs little.
-fn shrink<K: Eq + Hash, V, S: BuildHasher>(map: &mut HashMap<K, V, S>) {
-    if map.capacity() > RETAINED && map.len() < map.capacity() / 8 {
-        map.shrink_to(2 * map.len());
-    }
-}
-
 impl WaiterListStore {
     /// Whether the request was granted, and not stolen since.
     pub fn holds(&self, location: Location, id: u32) -> bool {
-        self.critical_section_at(location, |section| section.policy().holds(location, id))
-    }
-
-    fn is_abandoned(&self, location: Location) -> bool {
-        self.critical_section_at(location, |section| section.policy().abandoned.contains(&location))
+        self.critical_section_at(location, |section| section.lists.policy.named.contains_key(&(location, id)))
     }
 }
 
@@ -149,14 +122,16 @@ impl Table {
         }
         self.names.remove(&*name.text);
         shrink(&mut self.names);
-        if store.is_abandoned(name.location()) {
+        let location = name.location();
+        if store.critical_section_at(location, |section| section.lists.policy.abandoned.contains(&location)) {
             self.last_left += 1;
             self.left.insert(name.text.clone(), (self.last_left, Arc::clone(name)));
             if self.left.len() > MOST_LEFT
                 && let Some(first) = self.left.values().map(|&(nth, _)| nth).min()
             {
                 for (_, (_, name)) in self.left.extract_if(|_, (nth, _)| *nth == first) {
-                    store.forget_abandoned_name(name.location());
+                    let location = name.location();
+                    store.critical_section_at(location, |section| section.lists.policy.abandoned.remove(&location));
                 }
             }
         }
@@ -186,7 +161,6 @@ impl Table {
         Some(live)
     }
 
-    /// The request is over.
     pub(super) fn remove(&mut self, store: &WaiterListStore, id: u32) {
         if let Some(Live { name, .. }) = self.take(id) {
             self.tidy(store, &name);
@@ -204,7 +178,7 @@ impl Table {
         if !self.is_requested_by(&requester.outbox, name) {
             return Ok(());
         }
-        let key = (requester.id(), name.location());
+        let key = (id(&requester.outbox), name.location());
         let mut own = self.requests.iter().filter(|(_, live)| live.key() == key);
         if own.any(|(&id, _)| store.holds(name.location(), id)) {
             Err(Refusal::HeldHere)

@@ -16,17 +16,14 @@
 //! The lock of [`Names`] is taken before that of a bucket. So a name cannot go between the moment at which it is found
 //! and the moment at which a request joins its line. Waiters are woken when both have been released (invariant 5).
 
-use super::bucket::{Outbox, Section, Waiter, WaiterListStore};
-use super::claims::Claimed;
+use super::bucket::Section;
 use super::name_table::{Live, Table};
 pub use super::name_table::{Name, Refusal, Requester, Text};
 pub use super::request::Mode;
-use super::request::{Request, Word};
+use super::{Claimed, Outbox, Request, Waiter, WaiterListStore, Word};
 use crate::clock::Timestamp;
-use crate::queue::location::Location;
-use crate::queue::outbox::Ring;
-use crate::queue::result::WaitResult;
 use crate::queue::waiter::Wakes;
+use crate::queue::{Location, Ring, WaitResult};
 use crate::sync::{Arc, Mutex, lock};
 
 /// A request's word, and its outcome. It is refused if it would have to wait and must not, or would wait for its own
@@ -64,15 +61,14 @@ pub struct Names {
 }
 
 impl Section<'_> {
-    /// A named lock has been taken.
     #[inline(never)]
     pub(super) fn note_holder(&mut self, location: Location, id: u32, from_dead: bool) {
-        self.policy_mut().named.insert((location, id), from_dead);
+        self.lists.policy.named.insert((location, id), from_dead);
     }
 
     /// Returns whether a request for a named lock no longer holds it. The request is forgotten.
     pub(super) fn was_stolen(&mut self, location: Location, request: Request) -> bool {
-        request.id().is_some_and(|id| self.policy_mut().named.remove(&(location, id)).is_none())
+        request.id().is_some_and(|id| self.lists.policy.named.remove(&(location, id)).is_none())
     }
 }
 
@@ -80,7 +76,7 @@ impl WaiterListStore {
     /// Takes the word for `request` from everyone who holds it; gives them the numbers of their requests.
     fn steal(&self, location: Location, request: Request, word: &impl Word) -> (WaitResult, Vec<u32>) {
         self.critical_section_at(location, |section| {
-            let named = &mut section.policy_mut().named;
+            let named = &mut section.lists.policy.named;
             let stolen: Vec<_> = named.range((location, 0)..=(location, u32::MAX)).map(|(&(_, id), _)| id).collect();
             let mut were_told = false;
             for &id in &stolen {
@@ -206,8 +202,12 @@ impl Names {
     /// The agent has ended: what it held was passed on, what it awaited withdrawn.
     pub fn end(&self, store: &WaiterListStore, outbox: &Arc<Outbox>) {
         let table = &mut *lock(&self.table);
-        let ended: Vec<_> =
-            table.requests.iter().filter(|(_, live)| live.requester.is(outbox)).map(|(&id, _)| id).collect();
+        let ended: Vec<_> = table
+            .requests
+            .iter()
+            .filter(|(_, live)| Arc::ptr_eq(&live.requester.outbox, outbox))
+            .map(|(&id, _)| id)
+            .collect();
         for id in ended {
             table.remove(store, id);
         }

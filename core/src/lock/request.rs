@@ -215,7 +215,6 @@ impl Request {
         }
     }
 
-    /// Whether the word grants this now.
     pub(super) fn is_granted_by(self, word: &impl Word) -> bool {
         self.taken_from(word.load()).is_some()
     }
@@ -230,7 +229,6 @@ impl Request {
         change(word, |current| self.taken_from(current))
     }
 
-    /// Gives this back to the word.
     pub(super) fn give_back(self, word: &impl Word) {
         change(word, |current| Some(self.given_back_to(current)));
     }

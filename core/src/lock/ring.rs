@@ -1,13 +1,9 @@
-//! The parts of rings: holds, waits, links, and turns in a line.
+//! The parts of rings: holds, waits, links, and turns in a line; and the search for rings in a graph.
 
-use std::collections::HashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use rustc_hash::FxBuildHasher;
-
-use super::request::{Mode, Request};
-use crate::queue::location::Location;
-
-pub(super) type Map<K, V> = HashMap<K, V, FxBuildHasher>;
+use super::{Mode, Request};
+use crate::queue::Location;
 
 /// A hold or a wait of a thread.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +19,6 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Returns the request, if it is a claim that waits for holders.
     pub(super) fn wanted(&self) -> Option<Request> {
         self.request.filter(|request| request.waits_for_holders())
     }
@@ -51,7 +46,7 @@ pub struct Link {
 #[derive(Default)]
 pub(super) struct Turns {
     /// By word, the nearest claim that keeps those behind it waiting; and the nearest of another thread than that one.
-    last: Map<Location, (usize, Option<usize>)>,
+    last: FxHashMap<Location, (usize, Option<usize>)>,
 }
 
 impl Turns {
@@ -76,15 +71,79 @@ impl Turns {
     }
 }
 
-/// Links each hold, or claim ahead, to the claim awaiting it.
-pub(super) fn links(has: &[Has], waits_for: impl Iterator<Item = usize>) -> Vec<Link> {
-    let has_before = has.last().into_iter().chain(has);
-    waits_for.zip(has_before).map(|(waits_for, &has)| Link { has, waits_for }).collect()
+/// An edge. Those of a ring have, one after the other, each of its waits, and what that waits for.
+#[derive(Clone, Copy)]
+pub(super) struct Edge {
+    pub(super) waits_for: Option<usize>,
+    pub(super) has: Option<Has>,
+    pub(super) to: usize,
 }
 
-/// Turns a ring so that the smallest thread number comes first.
-pub(super) fn from_smallest(mut ring: Vec<Link>, waiting: &[Seen]) -> Vec<Link> {
-    let first = (0..ring.len()).min_by_key(|&n| (waiting[ring[n].waits_for].thread, ring[n].waits_for));
-    ring.rotate_left(first.unwrap_or(0));
-    ring
+/// A directed graph, and the rings that have been found in it.
+#[derive(Default)]
+pub(super) struct Graph {
+    /// By node.
+    pub(super) edges: Vec<Vec<Edge>>,
+    pub(super) on_rings: FxHashSet<usize>,
+    /// By node, the latest search that reached it; from which node, and by which edge there.
+    reached: Vec<(usize, usize, usize)>,
+    searches: usize,
+}
+
+impl Graph {
+    pub(super) fn add_node(&mut self) -> usize {
+        self.edges.push(Vec::new());
+        self.edges.len() - 1
+    }
+
+    /// Finds the shortest ring through a node, past nodes that `may_pass`.
+    pub(super) fn ring_through(
+        &mut self,
+        start: usize,
+        waiting: &[Seen],
+        may_pass: impl Fn(usize) -> bool,
+    ) -> Option<Vec<Link>> {
+        self.searches += 1;
+        self.reached.resize(self.edges.len(), Default::default());
+        let mut order = vec![start];
+        let mut next = 0;
+        while let Some(&from) = order.get(next) {
+            next += 1;
+            for (n, edge) in self.edges[from].iter().enumerate() {
+                if edge.to == start {
+                    let ring = self.path(start, from, *edge);
+                    self.on_rings.extend(ring.iter().map(|edge| edge.to));
+                    return Some(links(&ring, waiting));
+                }
+                if self.reached[edge.to].0 != self.searches && may_pass(edge.to) {
+                    self.reached[edge.to] = (self.searches, from, n);
+                    order.push(edge.to);
+                }
+            }
+        }
+        None
+    }
+
+    /// Lists the search's edges up to `node`, and then `last`.
+    fn path(&self, start: usize, mut node: usize, last: Edge) -> Vec<Edge> {
+        let mut path = vec![last];
+        while node != start {
+            let (_, from, n) = self.reached[node];
+            path.push(self.edges[from][n]);
+            node = from;
+        }
+        path.reverse();
+        path
+    }
+}
+
+/// The links of a ring. It begins with the thread that has the smallest number.
+fn links(ring: &[Edge], waiting: &[Seen]) -> Vec<Link> {
+    let has: Vec<_> = ring.iter().filter_map(|edge| edge.has).collect();
+    let has_before = has.last().into_iter().chain(&has);
+    let waits_for = ring.iter().filter_map(|edge| edge.waits_for);
+    let mut links: Vec<_> = waits_for.zip(has_before).map(|(waits_for, &has)| Link { has, waits_for }).collect();
+    let first = (0..links.len()).min_by_key(|&n| (waiting[links[n].waits_for].thread, links[n].waits_for));
+    links.rotate_left(first.unwrap_or(0));
+    links
 }

@@ -1,13 +1,7 @@
 //! Rings: threads that wait for one another, among what is held and awaited at one moment.
 //!
-//! | a claim for | waits for |
-//! |---|---|
-//! | a lock, exclusive access | each holder |
-//! | a share | the writer, and the nearest writer ahead of it in the line |
-//! | permits | nothing: any thread may add permits |
-//! | permits of a limit | each holder of so many that what is requested does not fit beside them, and the nearest claim ahead of it |
-//!
-//! These are the rules of [`super::wait_for_graph`]; but here promises count, and claims that have a timeout. A blocked
+//! The rules are those of [`super::wait_for_graph`]. But here promises count, and claims that have a timeout; and of
+//! those ahead in its line a claim waits for the nearest that keeps it waiting, which stands for the others. A blocked
 //! thread waits for what it blocks for only: its promises cannot go on before. Any other thread waits for what each of
 //! its promises waits for, except for what it holds itself: another task of it may release that. Of some promises it is
 //! known which tasks they keep waiting: [`super::task_rings`].
@@ -20,57 +14,49 @@
 use std::collections::HashSet;
 use std::hash::Hash;
 
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
-use super::request::{Mode, Request};
+use super::ring::{Edge, Graph, Turns};
 pub use super::ring::{Has, Link, Seen};
-use super::ring::{Map, Turns, from_smallest, links};
 use super::task_rings::task_rings;
 use super::wait_for_graph::{beside_own, is_kept_by};
-use crate::queue::location::Location;
+use super::{Mode, Request};
+use crate::queue::Location;
 
-/// A wait `waits_for`, because the node `to` has that. Past places of a line an edge has only one of the two.
-#[derive(Clone, Copy)]
-struct Edge {
-    waits_for: Option<usize>,
-    has: Option<Has>,
-    to: usize,
-}
-
-/// A thread; or a claim ahead in a line, which waits for what it requests, whatever else its thread waits for; or a
-/// place in the line for permits: what is behind it waits for that claim, and for those ahead of that.
-struct Node {
-    blocked: bool,
-    edges: Vec<Edge>,
-    is_on_ring: bool,
-}
-
+/// A node: a thread; or a claim ahead in a line, which waits for what it requests, whatever else its thread waits
+/// for; or a place in the line for permits: what is behind it waits for that claim, and for those ahead of that.
 struct ThreadGraph<'a> {
     held: &'a [Seen],
     waiting: &'a [Seen],
-    nodes: Vec<Node>,
+    graph: Graph,
+    /// By node, whether its thread is blocked; true of places.
+    blocked: Vec<bool>,
     /// The nodes of the threads that hold something.
-    threads: Map<u32, usize>,
+    threads: FxHashMap<u32, usize>,
     /// The nodes of claims ahead in a line.
-    claims: Map<usize, usize>,
+    claims: FxHashMap<usize, usize>,
     /// The holds of a word: the first entry of each thread, and the sum of its holds.
-    holders: Map<Location, Vec<(usize, Request)>>,
+    holders: FxHashMap<Location, Vec<(usize, Request)>>,
     /// The nodes of places in lines for permits, by their claims.
-    places: Map<usize, usize>,
+    places: FxHashMap<usize, usize>,
 }
 
 impl<'a> ThreadGraph<'a> {
     fn new(held: &'a [Seen], waiting: &'a [Seen]) -> Self {
-        let (nodes, threads, claims, holders, places) = Default::default();
-        let mut graph = Self { held, waiting, nodes, threads, claims, holders, places };
+        let (graph, blocked, threads, claims, holders, places) = Default::default();
+        let mut graph = Self { held, waiting, graph, blocked, threads, claims, holders, places };
         graph.add_threads();
         graph.add_edges();
         graph
     }
 
     fn add_node(&mut self, blocked: bool) -> usize {
-        self.nodes.push(Node { blocked, edges: Vec::new(), is_on_ring: false });
-        self.nodes.len() - 1
+        self.blocked.push(blocked);
+        self.graph.add_node()
+    }
+
+    fn add_edge(&mut self, from: usize, waits_for: Option<usize>, has: Option<Has>, to: usize) {
+        self.graph.edges[from].push(Edge { waits_for, has, to });
     }
 
     fn add_threads(&mut self) {
@@ -89,7 +75,7 @@ impl<'a> ThreadGraph<'a> {
         }
         for claim in self.waiting.iter().filter(|claim| claim.blocked) {
             if let Some(&node) = self.threads.get(&claim.thread) {
-                self.nodes[node].blocked = true;
+                self.blocked[node] = true;
             }
         }
     }
@@ -97,7 +83,7 @@ impl<'a> ThreadGraph<'a> {
     fn add_edges(&mut self) {
         let mut turns = Turns::default();
         // Further claims of a thread that request the same wait for the same holders.
-        let mut seen = HashSet::<_, FxBuildHasher>::default();
+        let mut seen = FxHashSet::default();
         for (index, claim) in self.waiting.iter().enumerate() {
             let Some(request) = claim.wanted() else { continue };
             let is_for_permits = request.mode().is_none();
@@ -107,7 +93,7 @@ impl<'a> ThreadGraph<'a> {
             }
             // No thread waits for a thread that holds nothing.
             let Some(&node) = self.threads.get(&claim.thread) else { continue };
-            if self.nodes[node].blocked != claim.blocked {
+            if self.blocked[node] != claim.blocked {
                 continue;
             }
             if seen.insert((claim.thread, extent(request), claim.location)) {
@@ -120,25 +106,23 @@ impl<'a> ThreadGraph<'a> {
     /// Adds a place in a line for permits, and its claim. It waits behind the place of the claim ahead.
     fn add_place(&mut self, index: usize, ahead: Option<usize>) {
         let (claim, place) = (self.claim_node(index), self.add_node(true));
-        self.nodes[place].edges.push(Edge { waits_for: None, has: Some(Has::Awaited(index)), to: claim });
+        self.add_edge(place, None, Some(Has::Awaited(index)), claim);
         if let Some(ahead) = ahead {
-            self.nodes[place].edges.push(Edge { waits_for: None, has: None, to: self.places[&ahead] });
+            self.add_edge(place, None, None, self.places[&ahead]);
         }
         self.add_ahead(claim, index, ahead);
         self.places.insert(index, place);
     }
 
-    /// The node waits for its turn behind the claim ahead.
     fn add_ahead(&mut self, node: usize, index: usize, ahead: Option<usize>) {
         let Some(ahead) = ahead else { return };
-        let edge = match self.places.get(&ahead) {
-            Some(&to) => Edge { waits_for: Some(index), has: None, to },
-            None => Edge { waits_for: Some(index), has: Some(Has::Awaited(ahead)), to: self.claim_node(ahead) },
+        let (has, to) = match self.places.get(&ahead) {
+            Some(&place) => (None, place),
+            None => (Some(Has::Awaited(ahead)), self.claim_node(ahead)),
         };
-        self.nodes[node].edges.push(edge);
+        self.add_edge(node, Some(index), has, to);
     }
 
-    /// Lets the node wait for the claim's holders.
     fn add_holders(&mut self, node: usize, index: usize) {
         let claim = self.waiting[index];
         let Some(request) = claim.wanted() else { return };
@@ -149,12 +133,11 @@ impl<'a> ThreadGraph<'a> {
         for &(hold, all) in holders {
             if !is_own(hold) && is_kept_by(request, all) {
                 let to = self.threads[&self.held[hold].thread];
-                self.nodes[node].edges.push(Edge { waits_for: Some(index), has: Some(Has::Held(hold)), to });
+                self.graph.edges[node].push(Edge { waits_for: Some(index), has: Some(Has::Held(hold)), to });
             }
         }
     }
 
-    /// The node of a claim ahead in a line.
     fn claim_node(&mut self, index: usize) -> usize {
         if let Some(&node) = self.claims.get(&index) {
             return node;
@@ -170,55 +153,18 @@ impl<'a> ThreadGraph<'a> {
         let mut threads: Vec<_> = self.threads.values().copied().collect();
         threads.sort_unstable();
         for node in threads {
-            let Node { blocked, is_on_ring, .. } = self.nodes[node];
-            if is_on_ring || (all_blocked && !blocked) {
-                continue;
-            }
-            if let Some(ring) = self.ring_through(node, all_blocked) {
-                for edge in &ring {
-                    self.nodes[edge.to].is_on_ring = true;
-                }
-                rings.push(self.links(&ring));
+            let may_pass = |node: usize| !all_blocked || self.blocked[node];
+            if may_pass(node) && !self.graph.on_rings.contains(&node) {
+                rings.extend(self.graph.ring_through(node, self.waiting, may_pass));
             }
         }
     }
 
     /// Marks the threads of a ring found elsewhere. If it has one thread, others may go through that, too.
     fn note(&mut self, ring: &[Link]) {
-        let threads: HashSet<_, FxBuildHasher> = ring.iter().map(|link| self.waiting[link.waits_for].thread).collect();
-        for thread in threads.iter().filter(|_| threads.len() > 1) {
-            if let Some(&node) = self.threads.get(thread) {
-                self.nodes[node].is_on_ring = true;
-            }
-        }
-    }
-
-    /// The shortest ring through a node. `all_blocked`: of blocked threads only.
-    fn ring_through(&self, start: usize, all_blocked: bool) -> Option<Vec<Edge>> {
-        // By node: the edge by which the search came to it, and from where.
-        let mut reached: Map<usize, Option<(usize, Edge)>> = Map::from_iter([(start, None)]);
-        let mut order = vec![start];
-        let mut next = 0;
-        while let Some(&from) = order.get(next) {
-            next += 1;
-            for &edge in &self.nodes[from].edges {
-                if edge.to == start {
-                    return Some(path_to(edge, from, &reached));
-                }
-                if (!all_blocked || self.nodes[edge.to].blocked) && !reached.contains_key(&edge.to) {
-                    reached.insert(edge.to, Some((from, edge)));
-                    order.push(edge.to);
-                }
-            }
-        }
-        None
-    }
-
-    /// The links of a ring. It begins with the thread that has the smallest number.
-    fn links(&self, ring: &[Edge]) -> Vec<Link> {
-        let has: Vec<_> = ring.iter().filter_map(|edge| edge.has).collect();
-        let waits_for = ring.iter().filter_map(|edge| edge.waits_for);
-        from_smallest(links(&has, waits_for), self.waiting)
+        let threads: FxHashSet<_> = ring.iter().map(|link| self.waiting[link.waits_for].thread).collect();
+        let nodes = threads.iter().filter(|_| threads.len() > 1).filter_map(|thread| self.threads.get(thread));
+        self.graph.on_rings.extend(nodes);
     }
 }
 
@@ -228,17 +174,6 @@ const fn extent(request: Request) -> (bool, u32, u32) {
         Request::Limited { amount, limit } => (false, amount, limit),
         _ => (matches!(request.mode(), Some(Mode::Shared)), 0, 0),
     }
-}
-
-/// Lists the search's edges up to `node`, and then `last`.
-fn path_to(last: Edge, mut node: usize, reached: &Map<usize, Option<(usize, Edge)>>) -> Vec<Edge> {
-    let mut path = vec![last];
-    while let Some((from, edge)) = reached[&node] {
-        path.push(edge);
-        node = from;
-    }
-    path.reverse();
-    path
 }
 
 /// Finds the rings among holds and waits. A thread's holds of one word are neighbours, and the claims of a word are in

@@ -13,69 +13,51 @@
 //! so the work is in proportion to what is held and awaited, however many tasks wait for each other. Each of these
 //! rings has a link that is a promise: those without are found before.
 
-use std::collections::HashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use rustc_hash::FxBuildHasher;
-
-use super::request::{Mode, Request};
-use super::ring::{Has, Link, Map, Seen, Turns, from_smallest, links};
-use super::wait_for_graph::is_kept_by;
-use crate::queue::location::Location;
+use super::ring::{Edge, Graph, Has, Link, Seen, Turns};
+use super::wait_for_graph::{beside_own, is_kept_by};
+use super::{Mode, Request};
+use crate::queue::Location;
 
 /// How many rings of a group are looked for.
 const MOST: usize = 8;
-
-/// A step of a search.
-#[derive(Clone, Copy)]
-struct Edge {
-    /// The holder's or the claim's part that keeps the former waiting.
-    has: Option<Has>,
-    to: usize,
-}
 
 /// The part of a word's holds that a claim waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Part {
     All,
     Exclusive,
-    /// So many permits, or more.
     AtLeast(u32),
 }
 
-/// A hold, claim, thread, part of a word's holds, or place.
-#[derive(Default)]
-struct Node {
-    edges: Vec<Edge>,
-    /// The index of the claim that it is.
-    claim: Option<usize>,
-}
-
+/// A node: a hold, claim, thread, part of a word's holds, or place in a line, as in `rings.rs`.
 struct TaskGraph<'a> {
     held: &'a [Seen],
     waiting: &'a [Seen],
-    nodes: Vec<Node>,
+    graph: Graph,
+    /// By node, the index of the claim that it is.
+    claims: Vec<Option<usize>>,
     /// The nodes of holds in whose callbacks claims were made.
-    holds: Map<usize, usize>,
+    holds: FxHashMap<usize, usize>,
     /// The nodes of blocked threads.
-    threads: Map<u32, usize>,
-    parts: Map<(Location, Part), usize>,
-    /// By word.
-    holders: Map<Location, Vec<usize>>,
+    threads: FxHashMap<u32, usize>,
+    parts: FxHashMap<(Location, Part), usize>,
+    holders: FxHashMap<Location, Vec<usize>>,
     /// By claim, those of the holds in whose callbacks it was made that are for permits of the same word.
-    own: Map<usize, Vec<usize>>,
+    own: FxHashMap<usize, Vec<usize>>,
 }
 
 /// The rings through holds in whose callbacks claims were made. The arguments are those of `rings`.
 pub(super) fn task_rings(held: &[Seen], waiting: &[Seen], within: &[(usize, usize)]) -> Vec<Vec<Link>> {
-    let blocked: HashSet<u32, FxBuildHasher> =
-        waiting.iter().filter(|claim| claim.blocked).map(|claim| claim.thread).collect();
+    let blocked: FxHashSet<_> = waiting.iter().filter(|claim| claim.blocked).map(|claim| claim.thread).collect();
     // The promises of a blocked thread cannot go on.
     let within: Vec<_> = within.iter().filter(|&&(claim, _)| !blocked.contains(&waiting[claim].thread)).collect();
     if within.is_empty() {
         return Vec::new();
     }
-    let (nodes, holds, threads, parts, holders, own) = Default::default();
-    let mut graph = TaskGraph { held, waiting, nodes, holds, threads, parts, holders, own };
+    let (graph, claims, holds, threads, parts, holders, own) = Default::default();
+    let mut graph = TaskGraph { held, waiting, graph, claims, holds, threads, parts, holders, own };
     graph.add_keepers(&blocked);
     graph.add_claims(&within, &blocked);
     graph.search()
@@ -83,15 +65,15 @@ pub(super) fn task_rings(held: &[Seen], waiting: &[Seen], within: &[(usize, usiz
 
 impl TaskGraph<'_> {
     fn add_node(&mut self, claim: Option<usize>) -> usize {
-        self.nodes.push(Node { edges: Vec::new(), claim });
-        self.nodes.len() - 1
+        self.claims.push(claim);
+        self.graph.add_node()
     }
 
     fn add_edge(&mut self, from: usize, has: Option<Has>, to: usize) {
-        self.nodes[from].edges.push(Edge { has, to });
+        self.graph.edges[from].push(Edge { waits_for: self.claims[to], has, to });
     }
 
-    fn add_keepers(&mut self, blocked: &HashSet<u32, FxBuildHasher>) {
+    fn add_keepers(&mut self, blocked: &FxHashSet<u32>) {
         for (index, hold) in self.held.iter().enumerate() {
             self.holders.entry(hold.location).or_default().push(index);
         }
@@ -101,8 +83,8 @@ impl TaskGraph<'_> {
         }
     }
 
-    fn add_claims(&mut self, within: &[&(usize, usize)], blocked: &HashSet<u32, FxBuildHasher>) {
-        let mut holds: Map<usize, Vec<usize>> = Map::default();
+    fn add_claims(&mut self, within: &[&(usize, usize)], blocked: &FxHashSet<u32>) {
+        let mut holds: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
         for &&(claim, hold) in within {
             holds.entry(claim).or_default().push(hold);
             if !self.holds.contains_key(&hold) {
@@ -116,7 +98,7 @@ impl TaskGraph<'_> {
             }
         }
         let mut turns = Turns::default();
-        let (mut nodes, mut places): (Map<usize, usize>, Map<usize, usize>) = Default::default();
+        let (mut nodes, mut places): (FxHashMap<usize, usize>, FxHashMap<usize, usize>) = Default::default();
         for (index, claim) in self.waiting.iter().enumerate() {
             let Some(request) = claim.wanted() else { continue };
             let node = self.add_node(Some(index));
@@ -138,7 +120,6 @@ impl TaskGraph<'_> {
         }
     }
 
-    /// A place in a line for permits: what is behind it waits for that claim, and for those ahead of that.
     fn add_place(&mut self, claim: usize, index: usize, ahead: Option<usize>) -> usize {
         let place = self.add_node(None);
         self.add_edge(place, Some(Has::Awaited(index)), claim);
@@ -149,7 +130,6 @@ impl TaskGraph<'_> {
         place
     }
 
-    /// Lets the claim with this node wait for its holders.
     fn add_holders(&mut self, node: usize, index: usize, request: Request) {
         let location = self.waiting[index].location;
         let part = match request {
@@ -176,10 +156,7 @@ impl TaskGraph<'_> {
     /// Adds the others, for a task that holds permits of the word.
     fn add_others(&mut self, node: usize, index: usize, request: Request) {
         let own = self.own.remove(&index).unwrap_or_default();
-        let beside = own
-            .iter()
-            .filter_map(|&hold| self.held[hold].request)
-            .fold(request, |sum, own| sum.and(own).unwrap_or(sum));
+        let beside = beside_own(request, own.iter().filter_map(|&hold| self.held[hold].request));
         for hold in self.holders.get(&self.waiting[index].location).cloned().unwrap_or_default() {
             if !own.contains(&hold) {
                 self.add_holder(node, hold, beside);
@@ -199,121 +176,55 @@ impl TaskGraph<'_> {
         }
     }
 
-    /// The rings: of each group some.
-    fn search(&self) -> Vec<Vec<Link>> {
-        let groups = groups(&self.nodes);
-        let mut found: Map<usize, usize> = Map::default();
-        let mut is_on_ring = vec![false; self.nodes.len()];
+    fn search(mut self) -> Vec<Vec<Link>> {
+        let groups = groups(&self.graph.edges);
+        let mut found = FxHashMap::<usize, usize>::default();
         let mut holds: Vec<_> = self.holds.values().copied().collect();
         holds.sort_unstable();
-        let mut search = Search { nodes: &self.nodes, groups: &groups, reached: vec![None; self.nodes.len()] };
         let mut rings = Vec::new();
         for node in holds {
             let count = found.entry(groups[node]).or_default();
-            if is_on_ring[node] || *count >= MOST {
+            if self.graph.on_rings.contains(&node) || *count >= MOST {
                 continue;
             }
-            if let Some(ring) = search.ring_through(node) {
-                *count += 1;
-                for edge in &ring {
-                    is_on_ring[edge.to] = true;
-                }
-                rings.push(self.links(&ring));
-            } else {
-                // It is alone in its group.
-                *count = MOST;
-            }
+            let ring = self.graph.ring_through(node, self.waiting, |other| groups[other] == groups[node]);
+            // Without a ring it is alone in its group.
+            *count = if ring.is_some() { *count + 1 } else { MOST };
+            rings.extend(ring);
         }
         rings
     }
-
-    /// The links of a ring that begins at a hold.
-    fn links(&self, ring: &[Edge]) -> Vec<Link> {
-        let has: Vec<_> = ring.iter().filter_map(|edge| edge.has).collect();
-        let claims = ring.iter().filter_map(|edge| self.nodes[edge.to].claim);
-        from_smallest(links(&has, claims), self.waiting)
-    }
 }
 
-/// Breadth-first searches within groups.
-struct Search<'a> {
-    nodes: &'a [Node],
-    groups: &'a [usize],
-    /// Where the latest search that reached a node came from: by which edge there; and where that search began.
-    reached: Vec<Option<(usize, usize, usize)>>,
-}
-
-impl Search<'_> {
-    /// The edges of the shortest ring through a node.
-    fn ring_through(&mut self, start: usize) -> Option<Vec<Edge>> {
-        let mut order = vec![start];
-        let mut next = 0;
-        while let Some(&from) = order.get(next) {
-            next += 1;
-            for (n, edge) in self.nodes[from].edges.iter().enumerate() {
-                if edge.to == start {
-                    return Some(self.path(start, from, *edge));
-                }
-                let is_new = !matches!(self.reached[edge.to], Some((.., root)) if root == start);
-                if is_new && self.groups[edge.to] == self.groups[start] {
-                    self.reached[edge.to] = Some((from, n, start));
-                    order.push(edge.to);
-                }
-            }
-        }
-        None
-    }
-
-    /// Lists the search's edges up to `node`, and then `last`.
-    fn path(&self, start: usize, mut node: usize, last: Edge) -> Vec<Edge> {
-        let mut path = vec![last];
-        while node != start
-            && let Some((from, n, _)) = self.reached[node]
-        {
-            path.push(self.nodes[from].edges[n]);
-            node = from;
-        }
-        path.reverse();
-        path
-    }
-}
-
-/// Numbers the strongly connected component of each node, by Tarjan's algorithm.
-fn groups(nodes: &[Node]) -> Vec<usize> {
+/// Finds the strongly connected component of each node, by Tarjan's algorithm. It is known by one of its nodes.
+fn groups(edges: &[Vec<Edge>]) -> Vec<usize> {
     const NONE: usize = usize::MAX;
-    let mut groups = vec![NONE; nodes.len()];
+    let mut groups = vec![NONE; edges.len()];
     // The order in which nodes are found, and the first of those that a node reaches.
-    let (mut numbers, mut firsts) = (vec![NONE; nodes.len()], vec![NONE; nodes.len()]);
-    let (mut count, mut group_count) = (0, 0);
-    let mut ungrouped = Vec::new();
-    for root in 0..nodes.len() {
+    let (mut numbers, mut firsts) = (groups.clone(), groups.clone());
+    let (mut count, mut ungrouped) = (0, Vec::new());
+    for root in 0..edges.len() {
         let mut path = if numbers[root] == NONE { vec![(root, 0)] } else { Vec::new() };
-        while let Some((node, next)) = path.last_mut() {
-            let node = *node;
-            if *next == 0 {
+        while let Some(&mut (node, ref mut next)) = path.last_mut() {
+            if numbers[node] == NONE {
                 (numbers[node], firsts[node]) = (count, count);
                 count += 1;
                 ungrouped.push(node);
             }
-            let edge = nodes[node].edges.get(*next);
-            *next += 1;
-            match edge.map(|edge| edge.to) {
+            match edges[node].get(*next).map(|edge| edge.to) {
+                // Its edge is looked at again when the path is back here.
                 Some(to) if numbers[to] == NONE => path.push((to, 0)),
-                Some(to) if groups[to] == NONE => firsts[node] = firsts[node].min(firsts[to]),
-                Some(_) => {}
+                Some(to) => {
+                    *next += 1;
+                    if groups[to] == NONE {
+                        firsts[node] = firsts[node].min(firsts[to]);
+                    }
+                }
                 None => {
                     path.pop();
-                    if let Some(&(parent, _)) = path.last() {
-                        firsts[parent] = firsts[parent].min(firsts[node]);
-                    }
                     if firsts[node] == numbers[node] {
-                        while let Some(member) = ungrouped.pop() {
-                            groups[member] = group_count;
-                            if member == node {
-                                break;
-                            }
-                        }
-                        group_count += 1;
+                        let members = ungrouped.iter().rposition(|&member| member == node).unwrap_or(0);
+                        ungrouped.drain(members..).for_each(|member| groups[member] = node);
                     }
                 }
             }

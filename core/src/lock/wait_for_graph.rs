@@ -34,16 +34,10 @@
 //! can be granted, as each needs that another goes on. A thread may be terminated, which the search cannot know: its
 //! claim was in the line, so the cycle was there.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use rustc_hash::FxBuildHasher;
-
-use super::bucket::{Waiter, WaiterListStore};
-use super::request::{Mode, Request};
-use crate::queue::location::Location;
-use crate::queue::parker::BlockedThread;
-use crate::queue::waiter::Listed;
-use crate::queue::waiter_list::Ticket;
+use super::{Mode, Request, Waiter, WaiterListStore};
+use crate::queue::{BlockedThread, Listed, Location, Ticket};
 use crate::sync::{Arc, Mutex, lock};
 
 /// A thread that blocks for a claim without a timeout.
@@ -112,7 +106,7 @@ pub struct Keeper {
 #[derive(Debug, Default)]
 pub struct WaitForGraph {
     /// By the addresses of their records.
-    published: Mutex<HashMap<usize, Blocked, FxBuildHasher>>,
+    published: Mutex<FxHashMap<usize, Blocked>>,
 }
 
 /// Keeps the keepers ahead that a search needs, the nearest first. A writer that holds nothing waits for the same as
@@ -150,7 +144,7 @@ impl WaitForGraph {
             published: &published,
             start: blocked,
             keepers: look(&waits),
-            seen: HashSet::default(),
+            seen: FxHashSet::default(),
             path: Vec::new(),
         };
         let closing = search.visit(blocked);
@@ -170,13 +164,11 @@ impl WaitForGraph {
     }
 }
 
-/// A search, depth first.
 struct Search<'a, K> {
-    published: &'a HashMap<usize, Blocked, FxBuildHasher>,
+    published: &'a FxHashMap<usize, Blocked>,
     start: &'a Blocked,
     keepers: K,
-    /// The threads that have been visited.
-    seen: HashSet<usize, FxBuildHasher>,
+    seen: FxHashSet<usize>,
     /// Once a cycle has been found: its links but for the first one, in reverse.
     path: Vec<Link>,
 }
@@ -227,8 +219,8 @@ impl WaiterListStore {
                 _ => None,
             };
             let mut ahead = section.before(key).filter(|_| !blocked.request.is_exclusive()).filter_map(keeper);
-            let policy = section.policy();
-            let is_left = |granted: Request| granted.id().is_none_or(|id| policy.holds(location, id));
+            let policy = &section.lists.policy;
+            let is_left = |granted: Request| granted.id().is_none_or(|id| policy.named.contains_key(&(location, id)));
             body(policy.granted.get(&location), &mut ahead, &is_left)
         })
     }

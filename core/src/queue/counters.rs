@@ -19,7 +19,8 @@
 
 #![allow(unsafe_code, reason = "memory that the allocator has zeroed")]
 
-use super::location::{CACHE_LINE, Location};
+use super::Location;
+use super::location::CACHE_LINE;
 use crate::sync::{AtomicI32, Ordering, fence};
 
 /// How many counters are in a cache line.
@@ -40,7 +41,7 @@ const fn policy(buckets: usize) -> usize {
 ///
 /// No counter is a field: a store itself never changes, so the compiler keeps its pointers over atomic operations.
 #[derive(Debug)]
-pub(super) struct Counters {
+pub(crate) struct Counters {
     memory: Box<[AtomicI32]>,
     /// The index of the first counter that is used, at the start of a cache line.
     first: usize,
@@ -69,30 +70,26 @@ impl Counters {
         ((word & 1023) ^ (word >> 6) ^ (word >> 4 << 14)) as usize & (self.words - 1)
     }
 
-    /// The counter of the waiters at `location`.
-    pub(super) fn of_word(&self, location: Location) -> &AtomicI32 {
+    pub(crate) fn of_word(&self, location: Location) -> &AtomicI32 {
         &self.memory[self.first + self.index_of(location)]
     }
 
-    /// The policy's counter of `location`, and of others.
-    pub(super) fn of_policy(&self, location: Location) -> &AtomicI32 {
+    pub(crate) fn of_policy(&self, location: Location) -> &AtomicI32 {
         &self.memory[self.first + self.words + (self.index_of(location) & (self.policy - 1))]
     }
 
-    /// The sum of the policy's.
     fn total(&self) -> &AtomicI32 {
         // No other counter is at the end of the memory, since the first one begins within the first line.
         &self.memory[self.memory.len() - 1]
     }
 
     /// The policy counts one more at `location`, or one less.
-    pub(super) fn count(&self, location: Location, change: i32) {
+    pub(crate) fn count(&self, location: Location, change: i32) {
         self.of_policy(location).fetch_add(change, Ordering::SeqCst);
         self.total().fetch_add(change, Ordering::SeqCst);
     }
 
-    /// Whether the policy counts anything.
-    pub(super) fn any(&self) -> bool {
+    pub(crate) fn any(&self) -> bool {
         self.total().load(Ordering::SeqCst) != 0
     }
 }
@@ -130,7 +127,6 @@ impl<'a> Counted<'a> {
         Self(counter)
     }
 
-    /// The waiter stays counted.
     pub(super) fn keep(self) {
         std::mem::forget(self);
     }

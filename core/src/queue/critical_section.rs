@@ -6,13 +6,12 @@
 use std::fmt::Debug;
 
 use super::counters::{Counted, Counters};
-use super::location::Location;
-use super::outbox::{Outbox, Ring};
-use super::result::WaitResult;
-use super::waiter::{Listed, Successor, Waiter, Wakes};
-use super::waiter_list::{Record, Ticket, WaiterKey, WaiterLists};
+use super::outbox::Outbox;
+use super::waiter::{Waiter, Wakes};
+use super::waiter_list::{Record, WaiterLists};
+use super::{Listed, Location, Ring, Successor, Ticket, WaitResult, WaiterKey};
 use crate::clock::Timestamp;
-use crate::sync::{Arc, AtomicBool, AtomicI32, AtomicU64, Mutex, MutexGuard, Ordering, lock};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, lock};
 
 /// The layer above: its state in each bucket, and when claims are woken. The queue never looks at a claim. It calls
 /// these functions inside a critical section.
@@ -39,11 +38,11 @@ pub trait Policy: Debug + Default {
     fn notify_claim(section: &mut CriticalSection<'_, Self>, location: Location, key: WaiterKey);
 }
 
-/// The data behind a bucket's lock.
 #[derive(Debug)]
-pub(super) struct Lists<P: Policy> {
-    pub(super) waiters: WaiterLists<P::Claim>,
-    policy: P,
+pub(crate) struct Lists<P: Policy> {
+    pub(crate) waiters: WaiterLists<P::Claim>,
+    /// The policy's state in this bucket.
+    pub(crate) policy: P,
 }
 
 impl<P: Policy> Default for Lists<P> {
@@ -54,7 +53,7 @@ impl<P: Policy> Default for Lists<P> {
 
 /// A shard of the queue, with its own lock: the waiters of all locations whose cache lines share a hash.
 #[derive(Debug)]
-pub(super) struct Bucket<P: Policy> {
+pub(crate) struct Bucket<P: Policy> {
     /// The earliest deadline of its promises and their claims, for threads that do not hold the lock.
     pub(super) earliest_deadline: AtomicU64,
     /// Whether there are claims, for threads that do not hold the lock.
@@ -79,9 +78,9 @@ impl<P: Policy> Default for Bucket<P> {
 pub struct CriticalSection<'a, P: Policy> {
     bucket: &'a Bucket<P>,
     index: usize,
-    counters: &'a Counters,
+    pub(crate) counters: &'a Counters,
     clock: fn() -> Timestamp,
-    pub(super) lists: MutexGuard<'a, Lists<P>>,
+    pub(crate) lists: MutexGuard<'a, Lists<P>>,
     now: Option<Timestamp>,
     /// The agent that runs this. Its own promises do not time out meanwhile, even if their deadlines have passed.
     pub(crate) runs: Option<&'a Arc<Outbox<P::Claim>>>,
@@ -99,13 +98,11 @@ impl<P: Policy> Drop for CriticalSection<'_, P> {
 }
 
 impl<'a, P: Policy> CriticalSection<'a, P> {
-    /// Locks `bucket`, which is the one with this index.
     pub(super) fn enter(bucket: &'a Bucket<P>, index: usize, counters: &'a Counters, clock: fn() -> Timestamp) -> Self {
         let lists = lock(&bucket.lists);
         Self { bucket, index, counters, clock, lists, now: None, runs: None, wakes: Wakes(Vec::new()) }
     }
 
-    /// Lets the caller wake the waiters, after the section.
     pub(super) fn take_wakes(&mut self) -> Wakes<P::Claim> {
         Wakes(std::mem::take(&mut self.wakes.0))
     }
@@ -113,25 +110,6 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     /// The present moment, looked up once per section.
     pub(crate) fn now(&mut self) -> Timestamp {
         *self.now.get_or_insert_with(self.clock)
-    }
-
-    /// The policy's state in this bucket, to change.
-    pub(crate) fn policy_mut(&mut self) -> &mut P {
-        &mut self.lists.policy
-    }
-
-    /// The policy's state in this bucket.
-    pub(crate) fn policy(&self) -> &P {
-        &self.lists.policy
-    }
-
-    /// The policy counts one more at `location`, or one less.
-    pub(crate) fn count_for_policy(&self, location: Location, change: i32) {
-        self.counters.count(location, change);
-    }
-
-    fn counter(&self, location: Location) -> &'a AtomicI32 {
-        self.counters.of_word(location)
     }
 
     /// Appends a waiter if `waits` agrees once it is counted (invariant 3).
@@ -142,7 +120,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         deadline: Timestamp,
         waits: impl FnOnce(&mut Self) -> bool,
     ) -> Option<Ticket> {
-        let counted = Counted::new(self.counter(location));
+        let counted = Counted::new(self.counters.of_word(location));
         if !waits(self) {
             return None;
         }
@@ -162,7 +140,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     }
 
     fn uncount(&self, location: Location) {
-        self.counter(location).fetch_sub(1, Ordering::SeqCst);
+        self.counters.of_word(location).fetch_sub(1, Ordering::SeqCst);
     }
 
     fn unlist(&mut self, key: WaiterKey) -> (Listed<P::Claim>, Successor) {
@@ -180,7 +158,6 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         (listed, successor)
     }
 
-    /// Removes a waiter from its list without a result.
     pub(crate) fn remove(&mut self, key: WaiterKey) -> Successor {
         self.unlist(key).1
     }
@@ -209,10 +186,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
 
     fn settle(&mut self, waiter: Waiter<P::Claim>, result: WaitResult, grant: Option<(Location, P::Claim)>) {
         let ring = match &waiter {
-            Waiter::Thread(thread) => {
-                thread.settle(result);
-                Ring::Needed
-            }
+            Waiter::Thread(thread) => thread.settle(result),
             Waiter::Agent(outbox, slot) => outbox.settle(*slot, result, grant),
         };
         if ring == Ring::Needed {
@@ -228,10 +202,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
             return;
         }
         let ring = match &waiter {
-            Waiter::Thread(thread) => {
-                thread.retry();
-                Ring::Needed
-            }
+            Waiter::Thread(thread) => thread.retry(),
             Waiter::Agent(outbox, slot) => outbox.retry(*slot),
         };
         if ring == Ring::Needed {
@@ -239,9 +210,42 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         }
     }
 
+    /// Notifies up to `count` waiters; of claims only one. Returns their number.
+    pub(super) fn notify(&mut self, location: Location, count: usize) -> usize {
+        let (mut claim_woken, mut wakes_successor) = (false, false);
+        let (mut woken, mut next) = self.notify_first_promise(location);
+        while woken < count
+            && let Some(key) = next
+        {
+            let is_claim = self.claim(key).is_some();
+            let is_further_claim = is_claim && claim_woken;
+            // Mostly there is nobody else.
+            if is_further_claim && self.lists.waiters.count(location) == self.lists.policy.claims(location) {
+                break;
+            }
+            next = self.lists.waiters.next(key);
+            if is_further_claim {
+                continue;
+            }
+            let is_due = self.is_due(key);
+            woken += usize::from(!is_due);
+            if is_claim && !is_due {
+                claim_woken = true;
+                P::notify_claim(self, location, key);
+            } else {
+                let result = if is_due { WaitResult::TimedOut } else { WaitResult::Ok };
+                wakes_successor |= self.dequeue(key, result) == Successor::ToBeWoken;
+            }
+        }
+        if wakes_successor {
+            P::wake_successor(self, location);
+        }
+        woken
+    }
+
     /// Notifies the first waiter if it is an untimed promise. Most are. Returns the number notified, and the first
     /// waiter then. The general way looks up three times what is looked up once here.
-    pub(super) fn notify_first_promise(&mut self, location: Location) -> (usize, Option<WaiterKey>) {
+    fn notify_first_promise(&mut self, location: Location) -> (usize, Option<WaiterKey>) {
         let Some((first, next)) = self.lists.waiters.pop_front_promise(location) else {
             return (0, self.lists.waiters.front(location));
         };
@@ -259,22 +263,18 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     pub(crate) fn is_due(&mut self, key: WaiterKey) -> bool {
         match self.deadline(key) {
             Timestamp::NEVER => false,
-            deadline => deadline <= self.now() && !self.is_promise_of(self.runs, key),
+            deadline => deadline <= self.now() && !self.is_of_runner(key, false),
         }
     }
 
-    fn is_promise_of(&self, agent: Option<&Arc<Outbox<P::Claim>>>, key: WaiterKey) -> bool {
-        match (self.listed(key), agent) {
-            (Some(Listed { waiter: Waiter::Agent(its, _), claim: None }), Some(outbox)) => Arc::ptr_eq(its, outbox),
+    /// Whether the waiter is the runner's promise, with or without a claim.
+    pub(crate) fn is_of_runner(&self, key: WaiterKey, claims: bool) -> bool {
+        match (self.runs, self.listed(key)) {
+            (Some(runner), Some(Listed { waiter: Waiter::Agent(its, _), claim })) => {
+                claim.is_some() == claims && Arc::ptr_eq(its, runner)
+            }
             _ => false,
         }
-    }
-
-    /// Whether the waiter is a claim of the agent that runs this.
-    pub(crate) fn is_claim_of_runner(&self, key: WaiterKey) -> bool {
-        self.runs.is_some_and(|runner| {
-            matches!(self.listed(key), Some(Listed { waiter: Waiter::Agent(its, _), claim: Some(_) }) if Arc::ptr_eq(its, runner))
-        })
     }
 
     /// The deadline of a waiter has come. A claim times out; a promise stays in its list until its agent decides.
@@ -318,7 +318,6 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         }
     }
 
-    /// The waiter with this key, and its request.
     pub(crate) fn listed(&self, key: WaiterKey) -> Option<&Listed<P::Claim>> {
         self.lists.waiters.get(key).map(|record| &record.listed)
     }
@@ -328,44 +327,25 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         self.listed(key)?.claim
     }
 
-    /// Whether the waiter with this key is a blocked thread.
     pub(crate) fn blocks(&self, key: WaiterKey) -> bool {
         self.listed(key).is_some_and(|listed| listed.waiter.blocks())
     }
 
-    /// The ticket of the waiter with this key.
     pub(crate) fn ticket(&self, key: WaiterKey) -> Ticket {
         Ticket { key, bucket: self.index as u16 }
     }
 
-    /// The waiter with this key, if it has no timeout.
     pub(crate) fn untimed(&self, key: WaiterKey) -> Option<&Listed<P::Claim>> {
         if self.deadline(key) == Timestamp::NEVER { self.listed(key) } else { None }
     }
 
-    /// The locations that have waiters.
-    pub(crate) fn locations(&self) -> Vec<Location> {
-        self.lists.waiters.locations()
-    }
-
-    /// The waiters at `location`, in their order.
     pub(crate) fn waiters(&self, location: Location) -> impl Iterator<Item = WaiterKey> {
         let waiters = &self.lists.waiters;
         std::iter::successors(waiters.front(location), |&key| waiters.next(key))
     }
 
-    /// The waiter after the one with this key.
-    pub(crate) fn next(&self, key: WaiterKey) -> Option<WaiterKey> {
-        self.lists.waiters.next(key)
-    }
-
     /// The waiters before the one with this key, at the same location: the nearest first.
     pub(crate) fn before(&self, key: WaiterKey) -> impl Iterator<Item = WaiterKey> {
         std::iter::successors(self.lists.waiters.previous(key), |&key| self.lists.waiters.previous(key))
-    }
-
-    /// The number of waiters at `location`.
-    pub(crate) fn count(&self, location: Location) -> u32 {
-        self.lists.waiters.count(location)
     }
 }

@@ -23,14 +23,12 @@ impl Location {
     }
 
     /// The location of the word behind this one.
-    #[cfg(not(feature = "model"))]
     #[must_use]
     pub const fn word_after(self) -> Self {
         Self(self.0 + 4)
     }
 
     /// The location so many words before this one.
-    #[cfg(not(feature = "model"))]
     #[must_use]
     pub const fn words_before(self, words: u32) -> Self {
         Self(self.0 - 4 * words as usize)

@@ -4,12 +4,9 @@
 //! last in the lock order (invariant 6). A thread that finds the outbox empty rings it afterwards, with no lock held:
 //! so a thousand results cost one job on the agent's event loop (invariant 5). The agent takes all of the mail at once.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
-use rustc_hash::FxBuildHasher;
-
-use super::location::Location;
-use super::result::WaitResult;
+use super::{Location, WaitResult};
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
 /// The end of an asynchronous wait.
@@ -42,7 +39,7 @@ pub struct Mail<C> {
 }
 
 /// By slot: the indices of the settlement and of its grant.
-type Index = HashMap<u32, (usize, Option<usize>), FxBuildHasher>;
+type Index = FxHashMap<u32, (usize, Option<usize>)>;
 
 impl<C> Default for Mail<C> {
     fn default() -> Self {

@@ -4,7 +4,7 @@
 //! no lock held (invariants 2 and 5). So a late unpark of an earlier wait is harmless: the waiter finds no result and
 //! sleeps on.
 
-use super::result::WaitResult;
+use super::{Ring, WaitResult};
 use crate::clock::{Timestamp, now};
 use crate::sync::{AtomicBool, AtomicU8, Ordering, Thread, current, park, park_timeout};
 
@@ -53,14 +53,16 @@ impl BlockedThread {
     }
 
     /// Records the result. Called in the critical section in which the waiter was removed.
-    pub(crate) fn settle(&self, result: WaitResult) {
+    pub(crate) fn settle(&self, result: WaitResult) -> Ring {
         // Release: a thread that reads the result sees what the notifying thread wrote before.
         self.result.store(result as u8, Ordering::Release);
+        Ring::Needed
     }
 
     /// Records that its claim is to retry. Called in the critical section in which it is woken.
-    pub(crate) fn retry(&self) {
+    pub(crate) fn retry(&self) -> Ring {
         self.retries.store(true, Ordering::Release);
+        Ring::Needed
     }
 
     /// Makes the thread return from `park_until` although its wait has not ended. Called by the service.

@@ -5,22 +5,23 @@ use std::ops::Range;
 use crossbeam_utils::CachePadded;
 
 use super::counters::{self, Counters};
-use super::critical_section::{Bucket, CriticalSection, Policy};
-use super::location::{CACHE_LINE, Location};
-use super::outbox::{Outbox, Settlement};
-use super::parker::{BlockedThread, Woken};
-use super::result::WaitResult;
-use super::waiter::{Listed, Successor, Waiter, Wakes};
-use super::waiter_list::{Ticket, WaiterKey};
+use super::critical_section::Bucket;
+use super::location::CACHE_LINE;
+use super::outbox::Outbox;
+use super::waiter::{Waiter, Wakes};
+use super::{
+    BlockedThread, CriticalSection, Listed, Location, Policy, Settlement, Successor, Ticket, WaitResult, WaiterKey,
+    Woken,
+};
 use crate::clock::Timestamp;
 use crate::sync::{Arc, AtomicI32, Ordering};
 
 /// All waiters of a process (of a test, of a model). Any thread may call any method.
 #[derive(Debug)]
 pub struct WaiterListStore<P: Policy> {
-    buckets: Box<[CachePadded<Bucket<P>>]>,
+    pub(crate) buckets: Box<[CachePadded<Bucket<P>>]>,
     /// They are apart from the buckets because JavaScript reads them.
-    counters: Counters,
+    pub(crate) counters: Counters,
     now: fn() -> Timestamp,
 }
 
@@ -48,26 +49,11 @@ impl<P: Policy> WaiterListStore<P> {
         self.counters.of_word(location)
     }
 
-    /// The policy's counter of `location`, and of others.
-    pub(crate) fn policy_counter(&self, location: Location) -> &AtomicI32 {
-        self.counters.of_policy(location)
-    }
-
-    /// Whether the policy counts anything.
-    pub(crate) fn policy_counts(&self) -> bool {
-        self.counters.any()
-    }
-
     /// Returns the index of the location's bucket, which its cache line decides.
     pub fn index_of(&self, location: Location) -> usize {
         // Far apart for neighbouring lines (Fibonacci hashing).
         let hash = ((location.address() / CACHE_LINE) as u32).wrapping_mul(0x9E37_79B1);
         ((u64::from(hash) * self.buckets.len() as u64) >> 32) as usize
-    }
-
-    /// The number of buckets.
-    pub(crate) fn buckets(&self) -> usize {
-        self.buckets.len()
     }
 
     /// The buckets of the locations at these addresses. One may come twice, if there are few.
@@ -82,7 +68,6 @@ impl<P: Policy> WaiterListStore<P> {
         (0..self.buckets.len()).filter(|&index| self.buckets[index].has_claims.load(Ordering::Relaxed))
     }
 
-    /// Runs `body` in a critical section of the bucket with this index.
     pub(crate) fn critical_section<'a, R>(
         &'a self,
         index: usize,
@@ -91,7 +76,6 @@ impl<P: Policy> WaiterListStore<P> {
         body(&mut CriticalSection::enter(&self.buckets[index], index, &self.counters, self.now))
     }
 
-    /// Runs `body` in a critical section of the bucket of `location`.
     pub(crate) fn critical_section_at<'a, R>(
         &'a self,
         location: Location,
@@ -182,38 +166,7 @@ impl<P: Policy> WaiterListStore<P> {
         }
         self.critical_section_at(location, |section| {
             section.runs = runs;
-            let mut claim_woken = false;
-            let mut wakes_successor = false;
-            let (mut woken, mut next) = section.notify_first_promise(location);
-            while woken < count
-                && let Some(key) = next
-            {
-                let is_claim = section.claim(key).is_some();
-                if is_claim && claim_woken {
-                    // Mostly there is nobody else.
-                    if section.count(location) == section.policy().claims(location) {
-                        break;
-                    }
-                    next = section.next(key);
-                    continue;
-                }
-                next = section.next(key);
-                if section.is_due(key) {
-                    wakes_successor |= section.dequeue(key, WaitResult::TimedOut) == Successor::ToBeWoken;
-                    continue;
-                }
-                woken += 1;
-                if is_claim {
-                    claim_woken = true;
-                    P::notify_claim(section, location, key);
-                } else {
-                    wakes_successor |= section.dequeue(key, WaitResult::Ok) == Successor::ToBeWoken;
-                }
-            }
-            if wakes_successor {
-                P::wake_successor(section, location);
-            }
-            woken
+            section.notify(location, count)
         })
     }
 
@@ -261,7 +214,7 @@ impl<P: Policy> WaiterListStore<P> {
 
     /// The number of waiters at `location`, blocked threads and promises.
     pub fn count(&self, location: Location) -> u32 {
-        self.critical_section_at(location, |section| section.count(location))
+        self.critical_section_at(location, |section| section.lists.waiters.count(location))
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! `C`: what a claim asks for. The queue only carries it.
 
+use super::BlockedThread;
 use super::outbox::Outbox;
-use super::parker::BlockedThread;
 use crate::sync::Arc;
 
 /// A waiter.
@@ -16,7 +16,6 @@ pub enum Waiter<C> {
 }
 
 impl<C> Waiter<C> {
-    /// Whether a thread blocks.
     pub(crate) const fn blocks(&self) -> bool {
         matches!(self, Self::Thread(_))
     }
@@ -30,7 +29,6 @@ impl<C> Waiter<C> {
         }
     }
 
-    /// Whether it is the promise in this slot of an agent.
     pub(super) fn is_promise(&self, outbox: &Arc<Outbox<C>>, slot: u32) -> bool {
         matches!(self, Self::Agent(its, its_slot) if *its_slot == slot && Arc::ptr_eq(its, outbox))
     }

@@ -8,8 +8,7 @@ use std::collections::BTreeSet;
 use hashbrown::HashTable;
 use slab::Slab;
 
-use super::location::Location;
-use super::waiter::Listed;
+use super::{Listed, Location};
 use crate::clock::Timestamp;
 
 /// Identifies a waiter within its bucket as long as it waits. Reused afterwards.

@@ -10,7 +10,7 @@
 //! A thread whose deadline is not its bucket's earliest stores nothing; the thread that stored the earlier one rings.
 
 use crate::clock::Timestamp;
-use crate::queue::critical_section::Policy;
+use crate::queue::Policy;
 use crate::queue::store::WaiterListStore;
 use crate::sync::{AtomicU64, Ordering};
 

@@ -36,7 +36,6 @@ pub(super) struct Looks {
 }
 
 impl Looks {
-    /// A claim has joined a line.
     pub(super) fn claim_has_joined(&self) {
         if self.rest.rouse() {
             self.bell.notify_one();

@@ -4,12 +4,10 @@
 //! it for something new rings it; [`alarm`] and [`rest`] have the arguments why no thread waits in vain.
 //!
 //! # Duties
-//! - **Deadlines** of promises lie in the buckets. The service sleeps until the earliest of all, so a wait that ends
-//!   before its timeout leaves nothing behind here.
-//! - **Words of lines.** A word may be freed without a call: by code that knows only the bare word and notifies the
-//!   host's queue, or by a thread that is interrupted (`vm` has time limits) between freeing the word and looking at
-//!   its counter. So while there are claims, the service looks at their words now and then: `looks`. Not at those of
-//!   names, which only native code changes.
+//! - **Deadlines** of promises: it sleeps until the earliest in the buckets.
+//! - **Words of lines**, while there are claims: `looks`. A word may be freed without a call: by code that knows only the
+//!   bare word and notifies the host's queue, or by a thread that is interrupted (`vm` has time limits) between freeing
+//!   the word and looking at its counter.
 //! - **Event loops** of blocked threads: `watch`.
 //! - What the process asks it to do now and then: [`Service::every`].
 //!

@@ -16,7 +16,7 @@ use super::looks::Looks;
 use super::timer::sleep_until;
 use super::watch::{Signals, Watch};
 use crate::clock::{Timestamp, now};
-use crate::queue::critical_section::Policy;
+use crate::queue::Policy;
 use crate::queue::store::WaiterListStore;
 
 /// How long the service lets deadlines pass at most after it has timed promises out. Otherwise each of many deadlines

@@ -7,10 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::running::Service;
 use crate::clock::{Timestamp, now};
-use crate::lock::request::Request;
-use crate::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
-use crate::queue::location::Location;
-use crate::queue::result::WaitResult;
+use crate::lock::{Claimed, Mail, Outbox, Request, Waiter, WaiterListStore};
+use crate::queue::{Location, WaitResult};
 
 const HERE: Location = Location::from_address(0x1000);
 
@@ -37,7 +35,7 @@ fn looks_at_words_stop_when_there_are_no_lines_and_begin_again_for_the_next() {
     }
 }
 
-/// On a busy machine any look may be late, so one good round suffices.
+/// One good round suffices: on a busy machine any look may be late.
 #[test]
 fn looks_become_rare_but_a_claim_that_joins_is_looked_at_soon() {
     const ROUNDS: usize = 20;

@@ -126,7 +126,7 @@ mod watched {
         is_signalled: AtomicBool,
     }
 
-    #[derive(Debug)]
+    #[derive(Debug, Default)]
     struct State {
         /// The runtime's registration of the descriptor, while watched. It refers to the `Watch` until dropped.
         registered: Option<AsyncFd<EventLoop>>,
@@ -147,11 +147,7 @@ mod watched {
                 event_loop: event_loop.map(EventLoop),
                 end_signal,
                 signals: OnceLock::new(),
-                state: Mutex::new(State {
-                    registered: None,
-                    was_signalled: false,
-                    not_before: Timestamp::from_nanos(0),
-                }),
+                state: Mutex::default(),
                 rest: Rest::default(),
                 is_signalled: AtomicBool::new(false),
             })
