@@ -16,4 +16,4 @@ pub mod agent;
 pub mod environment;
 mod held;
 pub mod observe;
-mod process;
+pub mod process;

@@ -137,7 +137,7 @@ module.exports = [
   ]),
   ...of('src/environment/operations.rs', { test: 'ends/faults' }, [
     ['an operation that has failed leaves its wait in the line',
-      '    agent.robust_list.retract();\n    agent.blocking.abandon();\n}',
+      '    agent.robust_list.retract();\n    agent.abandon();\n}',
       '    agent.robust_list.retract();\n}']
   ]),
   ...of('core/src/queue/waiter.rs', { cargo: ['line', 'a_waiter_that_has_been_granted_something_is_woken'] }, [
@@ -643,7 +643,7 @@ module.exports = [
   ]),
   ...of('src/agent/blocking.rs', { test: 'locks/deadlock' }, [
     ['a promise that is granted a lock while its thread blocks is not looked at',
-      'self.outbox.granted() != self.grants_seen.get()',
+      'self.outbox.granted() != self.blocking.grants_seen.get()',
       'false']
   ]),
   ...of('src/process/registry.rs', { test: 'ends/termination', otherSystems: true }, [

@@ -1,8 +1,6 @@
 //! An agent: a Node environment that has loaded the package, its start, and its hold on the event loop.
 //!
-//! It is used on its own thread only; others know its outbox, its [`BlockedThread`] and its robust list.
-//!
-//! [`BlockedThread`]: waitasync_core::queue::parker::BlockedThread
+//! It is used on its own thread only; others know its outbox, its `BlockedThread` and its robust list.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
@@ -18,30 +16,27 @@ use crate::agent::buffers::Buffers;
 use crate::agent::delivery::{Caller, Delivery};
 use crate::agent::pace::Pace;
 use crate::agent::pending::Pending;
-use crate::environment::environment::{Environment, contained, pin_buffer};
-use crate::environment::registers::RegistersRef;
-use crate::held::robust_list::RobustList;
+use crate::environment::{Environment, RegistersRef, contained, pin_buffer};
+use crate::held::RobustList;
 use crate::observe::reports;
-use crate::process::globals::STORE;
-use crate::process::registry::{Entry, Known, REGISTRY, next_number};
+use crate::process::{Known, REGISTRY, Registered, STORE, next_number};
 use waitasync_core::lock::memories::AgentId;
 use waitasync_core::lock::{Outbox, Waiter};
 use waitasync_core::service::watch::EndSignal;
 
-/// A Node environment that uses the queue.
 pub(crate) struct Agent {
-    environment: Environment,
+    pub(crate) environment: Environment,
     pub(crate) registers: RegistersRef,
     /// Its `worker_threads.threadId`; 0 for the main thread.
     pub(crate) thread_id: u32,
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) blocking: Blocking,
     pub(crate) pending: Pending,
-    pub(crate) robust_list: Rc<RobustList>,
+    pub(crate) robust_list: RobustList,
     pub(crate) delivery: Delivery,
     pub(crate) pace: Pace,
     /// Whether the event loop is held.
-    is_held: Cell<bool>,
+    pub(crate) is_held: Cell<bool>,
     pub(crate) buffers: Buffers,
 }
 
@@ -74,8 +69,6 @@ impl Agent {
         }
     }
 
-    /// Makes the agent of `env`.
-    ///
     /// # Safety
     /// On the thread of `env`, in a call from JavaScript; `buffer` is an `ArrayBuffer`, the other two are functions.
     pub(crate) unsafe fn start(
@@ -88,7 +81,7 @@ impl Agent {
         end_signal: EndSignal,
     ) -> Result<()> {
         if let Ok(former) = Self::of(env) {
-            former.abandon()?;
+            former.end_early()?;
         }
         // The service and the rings of other agents outlive this environment, so the code must, too.
         retain_current_module_for_unload_safety();
@@ -101,19 +94,16 @@ impl Agent {
         // SAFETY: as the caller promises.
         let environment = unsafe { Environment::new(env, settle, tick, Some(on_ring)) }?;
         let bell = environment.bell();
-        let outbox = Arc::new(Outbox::new(Box::new(move || bell.ring())));
-        let pending = Pending::default();
-        let robust_list = Rc::new(RobustList::new(environment, registers));
         let agent = Rc::new(Self {
             environment,
             registers,
             thread_id,
-            blocking: Blocking::new(environment, registers, &robust_list, &outbox, pending.notes.clone(), end_signal),
-            pending,
-            delivery: Delivery::new(environment, registers, &robust_list, &outbox),
-            robust_list,
-            outbox,
-            pace: Pace::new(environment, Some(on_turn)),
+            outbox: Arc::new(Outbox::new(Box::new(move || bell.ring()))),
+            blocking: Blocking::new(env, end_signal),
+            pending: Pending::default(),
+            robust_list: RobustList::new(registers),
+            delivery: Delivery::default(),
+            pace: Pace::default(),
             is_held: Cell::new(false),
             buffers: Buffers::default(),
         });
@@ -123,9 +113,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Makes this agent's entry in the registry.
-    fn registration(&self, thread_name: Option<Arc<str>>) -> Entry {
-        Entry {
+    fn registration(&self, thread_name: Option<Arc<str>>) -> Registered {
+        Registered {
             thread: std::thread::current().id(),
             known: Known {
                 number: next_number(),
@@ -142,7 +131,7 @@ impl Agent {
     }
 
     /// Ends this agent early: JavaScript was interrupted before it had it, and starts another one.
-    fn abandon(&self) -> Result<()> {
+    fn end_early(&self) -> Result<()> {
         self.environment.remove_end_hook(on_end)?;
         // SAFETY: as Node calls it, on the environment's thread.
         unsafe { on_end(self.environment.env.cast()) };
@@ -155,7 +144,6 @@ impl Agent {
         self.environment.add_end_hook(on_end)
     }
 
-    /// The promise in a slot as a waiter.
     pub(crate) fn waiter(&self, slot: u32) -> Waiter {
         Waiter::Agent(Arc::clone(&self.outbox), slot)
     }
@@ -170,39 +158,22 @@ impl Agent {
         }
     }
 
-    pub(crate) fn is_held(&self) -> bool {
-        self.is_held.get()
-    }
-
-    /// Notes that this thread has made a worker, a future agent.
-    pub(crate) fn worker_starts(&self, thread_id: u32) {
-        REGISTRY.worker_starts(&self.outbox, thread_id);
-        // Here and now, since a loop that has run dry hears no ring.
-        self.update_hold();
-    }
-
-    /// The worker with this `threadId` has ended.
-    pub(crate) fn worker_ended(&self, thread_id: u32) {
-        REGISTRY.worker_ended(&self.outbox, thread_id);
-        self.update_hold();
-    }
-
     /// Hands settlements over to JavaScript, after a ring.
     fn deliver(&self) {
         // Another ring will follow.
-        if self.pace.awaits_turn() {
+        if self.pace.awaits_turn.get() {
             return;
         }
-        self.blocking.abandon();
+        self.abandon();
         self.finish_release();
-        if !self.delivery.deliver(&self.pending, Caller::EventLoop) {
+        if !self.deliver_mail(Caller::EventLoop) {
             return;
         }
         self.update_hold();
         if self.delivery.is_interrupted() {
             self.outbox.ring();
         } else if reports::are_for(self.thread_id) {
-            self.delivery.tell_news(Caller::EventLoop);
+            self.tell_news(Caller::EventLoop);
         }
     }
 
@@ -219,23 +190,19 @@ impl Agent {
     }
 }
 
-/// Called by Node on the agent's thread after a ring. With a null `env` the environment is ending.
+/// Called by Node on the agent's thread after a ring. With a null `env`, which has no agent, if that is ending.
 unsafe extern "C" fn on_ring(env: sys::napi_env, _: sys::napi_value, _: *mut c_void, _: *mut c_void) {
     contained(|| {
-        if !env.is_null()
-            && let Ok(agent) = Agent::of(env)
-        {
+        if let Ok(agent) = Agent::of(env) {
             agent.deliver();
         }
     });
 }
 
 /// Called by Node on the agent's thread after an awaited turn. With a null `env` as above.
-unsafe extern "C" fn on_turn(env: sys::napi_env, _: sys::napi_value, _: *mut c_void, _: *mut c_void) {
+pub(crate) unsafe extern "C" fn on_turn(env: sys::napi_env, _: sys::napi_value, _: *mut c_void, _: *mut c_void) {
     contained(|| {
-        if !env.is_null()
-            && let Ok(agent) = Agent::of(env)
-        {
+        if let Ok(agent) = Agent::of(env) {
             agent.pace.turned();
             // Not delivered here: what this rang while it is served would be served in the same turn.
             agent.outbox.ring();

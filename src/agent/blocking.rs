@@ -4,27 +4,21 @@
 //! between which the engine may interrupt it; and on Linux the service interrupts it when its event loop is signalled.
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::agent::pending::{Noted, PLAIN, SharedNotes};
-use crate::environment::environment::Environment;
-use crate::environment::registers::{Answer, RegistersRef};
-use crate::held::robust_list::RobustList;
-use crate::observe::deadlock;
-use crate::observe::stacks::NONE;
-use crate::observe::stalls::stalls_are_reported;
-use crate::process::event_loop;
-use crate::process::globals::{STORE, Unused, gave_up, pass_on_notification, return_unused, service, word_at};
-use crate::process::registry::REGISTRY;
+use napi::sys;
+
+use crate::agent::agent::Agent;
+use crate::agent::pending::{Noted, PLAIN};
+use crate::environment::Answer;
+use crate::observe::{NONE, deadlock, stalls_are_reported};
+use crate::process::{
+    REGISTRY, STORE, Unused, event_loop, gave_up, pass_on_notification, return_unused, service, word_at,
+};
 use waitasync_core::clock::{Timestamp, now};
-use waitasync_core::lock::request::Request;
 use waitasync_core::lock::wait_for_graph::Blocked;
-use waitasync_core::lock::{Outbox, Waiter};
-use waitasync_core::queue::location::Location;
-use waitasync_core::queue::parker::{BlockedThread, Woken};
-use waitasync_core::queue::result::WaitResult;
-use waitasync_core::queue::waiter_list::Ticket;
+use waitasync_core::lock::{Request, Waiter};
+use waitasync_core::queue::{BlockedThread, Location, Ticket, WaitResult, Woken};
 use waitasync_core::service::watch::{EndSignal, Watch};
 use waitasync_core::spinner::{BudgetedSpinner, Spinner};
 
@@ -67,7 +61,6 @@ pub(crate) struct BlockingWait {
     pub(crate) relayed: bool,
 }
 
-/// How a sleep ended.
 enum Slept {
     Settled(Answer),
     Interrupted,
@@ -75,37 +68,31 @@ enum Slept {
 }
 
 /// A thread's sleep in native code; dropping ends it, also in a panic.
-struct Sleeping<'a>(&'a Blocking);
+struct Sleeping<'a>(&'a Agent);
 
 impl<'a> Sleeping<'a> {
-    fn begin(blocking: &'a Blocking, sleep: Noted) -> Self {
-        blocking.notes.begin_sleep(sleep);
-        blocking.thread.begin_block();
-        Self(blocking)
+    fn begin(agent: &'a Agent, sleep: Noted) -> Self {
+        agent.pending.notes.begin_sleep(sleep);
+        agent.blocking.thread.begin_block();
+        Self(agent)
     }
 }
 
 impl Drop for Sleeping<'_> {
     fn drop(&mut self) {
         self.0.unpublish();
-        self.0.thread.end_block();
-        self.0.notes.set_sleep(None);
+        self.0.blocking.thread.end_block();
+        self.0.pending.notes.set_sleep(None);
     }
 }
 
 /// The blocking waits of an agent's thread, one at a time.
 pub(crate) struct Blocking {
-    environment: Environment,
-    registers: RegistersRef,
-    robust_list: Rc<RobustList>,
     pub(crate) thread: Arc<BlockedThread>,
-    notes: SharedNotes,
-    watch: Arc<Watch>,
+    pub(crate) watch: Arc<Watch>,
     pub(crate) wait_spinner: Spinner,
     pub(crate) lock_spinner: BudgetedSpinner,
     wait: Cell<Option<BlockingWait>>,
-    /// The mail of its promises.
-    outbox: Arc<Outbox>,
     /// Whether other threads know that it blocks without a timeout.
     is_published: Cell<bool>,
     /// How many grants there were in the outbox when the sleeping thread last looked for a cycle.
@@ -115,66 +102,54 @@ pub(crate) struct Blocking {
 }
 
 impl Blocking {
-    pub(crate) fn new(
-        environment: Environment,
-        registers: RegistersRef,
-        robust_list: &Rc<RobustList>,
-        outbox: &Arc<Outbox>,
-        notes: SharedNotes,
-        end_signal: EndSignal,
-    ) -> Self {
+    pub(crate) fn new(env: sys::napi_env, end_signal: EndSignal) -> Self {
         let thread = Arc::new(BlockedThread::current());
         Self {
-            environment,
-            registers,
-            robust_list: Rc::clone(robust_list),
-            watch: event_loop::watch(environment.env, &thread, end_signal),
+            watch: event_loop::watch(env, &thread, end_signal),
             thread,
-            notes,
             wait_spinner: Spinner::new(LONGEST_WAIT_SPIN, LONGEST_WAIT_PAUSE),
             lock_spinner: BudgetedSpinner::new(LONGEST_LOCK_SPIN),
-            wait: Cell::new(None),
-            outbox: Arc::clone(outbox),
-            is_published: Cell::new(false),
-            grants_seen: Cell::new(0),
-            cycle: RefCell::new(None),
+            wait: Cell::default(),
+            is_published: Cell::default(),
+            grants_seen: Cell::default(),
+            cycle: RefCell::default(),
         }
     }
+}
 
+impl Agent {
     /// Whether the thread sleeps in native code, or is between two slices.
     pub(crate) fn sleeps(&self) -> bool {
-        self.thread.is_blocked()
+        self.blocking.thread.is_blocked()
     }
 
-    /// The thread as a waiter.
-    pub(crate) fn waiter(&self) -> Waiter {
-        Waiter::Thread(Arc::clone(&self.thread))
+    pub(crate) fn thread(&self) -> Waiter {
+        Waiter::Thread(Arc::clone(&self.blocking.thread))
     }
 
     /// The thread has been enqueued, and is about to block.
     pub(crate) fn prepare(&self, wait: BlockingWait) {
-        self.wait.set(Some(wait));
+        self.blocking.wait.set(Some(wait));
     }
 
     /// Blocks for the wait that was prepared, after a tick: a debugger may run code there that abandons it.
     pub(crate) fn resume(&self) -> Answer {
         if self.environment.tick()
-            && let Some(wait) = self.wait.get()
+            && let Some(wait) = self.blocking.wait.get()
         {
             let answer = self.block(wait);
-            self.notes.set_sleep(None);
+            self.pending.notes.set_sleep(None);
             return answer;
         }
         self.abandon();
         Answer::Interrupted
     }
 
-    /// Blocks for a wait that has been enqueued.
     pub(crate) fn block(&self, wait: BlockingWait) -> Answer {
         self.prepare(wait);
         // For an AsyncLock the thread has spun already. A grant of a strict line comes like a notification.
         let spins = !wait.request.is_some_and(Request::is_for_lock);
-        match spins.then(|| self.wait_spinner.spin(|| self.thread.result())).flatten() {
+        match spins.then(|| self.blocking.wait_spinner.spin(|| self.blocking.thread.result())).flatten() {
             Some(result) => self.settled_by_other(wait, result),
             None => self.sleep_through(wait),
         }
@@ -190,7 +165,7 @@ impl Blocking {
             pauses.set((2 * pauses.get()).min(MOST_PAUSES));
             has_changed().then_some(())
         };
-        self.wait_spinner.spin(look).is_some()
+        self.blocking.wait_spinner.spin(look).is_some()
     }
 
     /// As [`Self::block`], for a thread that has spun before.
@@ -203,14 +178,14 @@ impl Blocking {
     fn settled_by_other(&self, wait: BlockingWait, result: WaitResult) -> Answer {
         let answer = self.settled(wait, result);
         if wait.request.is_some_and(Request::is_for_lock) && result.is_acquired() {
-            STORE.delivered(wait.location, &self.waiter());
+            STORE.delivered(wait.location, &self.thread());
         }
         answer
     }
 
     /// Notes a grant or notification, provisional until JavaScript goes on.
     fn settled(&self, wait: BlockingWait, result: WaitResult) -> Answer {
-        self.wait.set(None);
+        self.blocking.wait.set(None);
         match wait.request {
             None if result == WaitResult::Ok && wait.relayed => self.registers.set_relay(wait.location),
             None if result == WaitResult::Ok => self.registers.give(wait.location, 0),
@@ -227,7 +202,7 @@ impl Blocking {
         let noted = Noted { location, request, relay: None, purpose: PLAIN, call, since: now() };
         let sleeping = Sleeping::begin(self, noted);
         // A thread that holds nothing closes no cycle.
-        self.grants_seen.set(0);
+        self.blocking.grants_seen.set(0);
         let holds = self.robust_list.len() > 0 || self.outbox.granted() > 0;
         let deadlock = if holds { self.closes_cycle(wait) } else { None };
         let answer = deadlock.unwrap_or_else(|| self.sleep_in_slices(wait));
@@ -240,7 +215,7 @@ impl Blocking {
 
     fn sleep_in_slices(&self, wait: BlockingWait) -> Answer {
         let service = service();
-        let mut watched = service.is_some_and(|service| service.watch(&self.watch));
+        let mut watched = service.is_some_and(|service| service.watch(&self.blocking.watch));
         let mut slice = SLICE_MILLISECONDS;
         let mut retry_at = None;
         loop {
@@ -248,10 +223,10 @@ impl Blocking {
                 Slept::Settled(answer) => return answer,
                 Slept::Interrupted => slice = INTERRUPTED_SLICE_MILLISECONDS,
                 Slept::SliceOver => {
-                    watched = watched || service.is_some_and(|service| service.watch(&self.watch));
+                    watched = watched || service.is_some_and(|service| service.watch(&self.blocking.watch));
                     slice = (2.0 * slice).min(self.longest_slice(watched));
                     // A promise of a blocked thread may have been granted what others wait for.
-                    let is_news = self.outbox.granted() != self.grants_seen.get();
+                    let is_news = self.outbox.granted() != self.blocking.grants_seen.get();
                     if let Some(answer) = is_news.then(|| self.closes_cycle(wait)).flatten() {
                         return answer;
                     }
@@ -260,7 +235,7 @@ impl Blocking {
             // JavaScript reports a stall here.
             if !self.environment.tick() {
                 // Whoever ends one thread often ends the others next, one after the other, and they may not hear of it.
-                if !watched || self.watch.may_miss() {
+                if !watched || self.blocking.watch.may_miss() {
                     REGISTRY.interrupt();
                 }
                 return Answer::Interrupted;
@@ -271,7 +246,7 @@ impl Blocking {
     fn longest_slice(&self, watched: bool) -> f64 {
         if !watched {
             SLICE_MILLISECONDS
-        } else if self.watch.may_miss() || stalls_are_reported() {
+        } else if self.blocking.watch.may_miss() || stalls_are_reported() {
             SIGNALLED_SLICE_MILLISECONDS
         } else {
             WATCHED_SLICE_MILLISECONDS
@@ -282,26 +257,25 @@ impl Blocking {
     fn closes_cycle(&self, wait: BlockingWait) -> Option<Answer> {
         let BlockingWait { ticket, location, deadline, .. } = wait;
         let request = wait.request.filter(|_| deadline == Timestamp::NEVER)?;
-        let blocked = Blocked { thread: Arc::clone(&self.thread), ticket, location, request };
-        self.grants_seen.set(self.outbox.granted());
+        let blocked = Blocked { thread: Arc::clone(&self.blocking.thread), ticket, location, request };
+        self.blocking.grants_seen.set(self.outbox.granted());
         let cycle = deadlock::block(&blocked);
-        self.is_published.set(cycle.is_none());
+        self.blocking.is_published.set(cycle.is_none());
         let cycle = cycle?;
-        let result = STORE.withdraw_thread(ticket, &self.thread);
+        let result = STORE.withdraw_thread(ticket, &self.blocking.thread);
         if result.is_acquired() {
             return Some(self.settled_by_other(wait, result));
         }
-        self.wait.set(None);
+        self.blocking.wait.set(None);
         gave_up(Some(request));
-        self.cycle.replace(Some(cycle));
+        self.blocking.cycle.replace(Some(cycle));
         self.relay();
         Some(Answer::Deadlock)
     }
 
-    /// The thread is about to go on.
     fn unpublish(&self) {
-        if self.is_published.replace(false) {
-            deadlock::leave(&self.thread);
+        if self.blocking.is_published.replace(false) {
+            deadlock::GRAPH.leave(&self.blocking.thread);
         }
     }
 
@@ -312,9 +286,9 @@ impl Blocking {
         let BlockingWait { ticket, location, deadline, request, .. } = wait;
         loop {
             let until = retry_at.map_or(until, |moment| moment.min(until));
-            let mut woken = STORE.park(ticket, &self.thread, deadline, until);
+            let mut woken = STORE.park(ticket, &self.blocking.thread, deadline, until);
             if woken == Woken::Retry {
-                *retry_at = STORE.head_start(ticket, &self.thread);
+                *retry_at = STORE.head_start(ticket, &self.blocking.thread);
                 if retry_at.is_some() {
                     continue;
                 }
@@ -325,12 +299,12 @@ impl Blocking {
                 Woken::Settled(result) => return Slept::Settled(self.settled_by_other(wait, result)),
                 Woken::Retry => {
                     request.inspect(|&request| self.robust_list.announce(location, request));
-                    if let Some(result) = STORE.retry(ticket, &self.waiter(), word_at(location)) {
+                    if let Some(result) = STORE.retry(ticket, &self.thread(), word_at(location)) {
                         return Slept::Settled(self.settled(wait, result));
                     }
                     self.robust_list.retract();
                     // The next release hands the lock over, and it may come soon.
-                    self.lock_spinner.spin_unbudgeted(|| self.thread.result());
+                    self.blocking.lock_spinner.spin_unbudgeted(|| self.blocking.thread.result());
                 }
                 Woken::Interrupted => return Slept::Interrupted,
                 Woken::TimeOver => return Slept::SliceOver,
@@ -348,16 +322,16 @@ impl Blocking {
         if let Some(given) = self.take_given() {
             given.pass_on();
         }
-        if self.wait.get().is_some() {
+        if self.blocking.wait.get().is_some() {
             self.abandon_wait();
         }
     }
 
     #[cold]
     fn abandon_wait(&self) {
-        let Some(BlockingWait { ticket, location, request, .. }) = self.wait.take() else { return };
-        let result = STORE.withdraw_thread(ticket, &self.thread);
-        self.notes.set_sleep(None);
+        let Some(BlockingWait { ticket, location, request, .. }) = self.blocking.wait.take() else { return };
+        let result = STORE.withdraw_thread(ticket, &self.blocking.thread);
+        self.pending.notes.set_sleep(None);
         match request {
             None if result == WaitResult::Ok => Unused::Notification(location).pass_on(),
             Some(request) if result.is_acquired() => drop(return_unused(location, request, result)),
@@ -378,16 +352,11 @@ impl Blocking {
         })
     }
 
-    /// The environment ends: from here on the thread is not interrupted.
-    pub(crate) fn end_watch(&self) {
-        self.watch.close();
-    }
-
     /// Ends a wait with its environment. Returns what is to be passed on.
     pub(crate) fn end_wait(&self) -> Option<Unused> {
         self.unpublish();
-        let BlockingWait { ticket, location, request, relayed, .. } = self.wait.take()?;
-        let result = STORE.withdraw_thread(ticket, &self.thread);
+        let BlockingWait { ticket, location, request, relayed, .. } = self.blocking.wait.take()?;
+        let result = STORE.withdraw_thread(ticket, &self.blocking.thread);
         match request {
             None => (relayed && result == WaitResult::Ok).then_some(Unused::Notification(location)),
             Some(request) => result.is_acquired().then_some(Unused::Acquired(location, request)),

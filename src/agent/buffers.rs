@@ -1,12 +1,10 @@
 //! The buffer objects on which a thread has made locks: notes of deaths in a memory end with that memory.
 
+use rustc_hash::FxHashMap;
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
 
-use rustc_hash::FxBuildHasher;
-
-use crate::environment::environment::contained;
-use crate::process::globals::{MEMORIES, STORE};
+use crate::environment::contained;
+use crate::process::{MEMORIES, STORE};
 use waitasync_core::lock::memories::{AgentId, Left};
 
 thread_local! {
@@ -23,15 +21,13 @@ impl Drop for LastLook {
     }
 }
 
-/// The registered buffer objects of an agent.
 #[derive(Default)]
 pub(crate) struct Buffers {
     /// Their numbers, by memory. 0 where all were collected while other agents had some of the same memory.
-    by_memory: RefCell<HashMap<usize, usize, FxBuildHasher>>,
+    by_memory: RefCell<FxHashMap<usize, usize>>,
 }
 
 impl Buffers {
-    /// Registers a new buffer object of `length` bytes at `base`.
     pub(crate) fn register(&self, agent: AgentId, base: usize, length: usize) {
         *self.by_memory.borrow_mut().entry(base).or_default() += 1;
         MEMORIES.register(&STORE, agent, base, length);

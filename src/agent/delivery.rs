@@ -4,21 +4,15 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::rc::Rc;
-use std::sync::Arc;
 
 use napi::Result;
 
-use crate::agent::pending::{Noted, Pending};
-use crate::environment::environment::{Environment, contained};
-use crate::environment::registers::{BATCH, NEWS, NOT_ADOPTED, RegistersRef};
-use crate::held::robust_list::RobustList;
-use crate::process::globals::{STORE, Unused, gave_up, word_at};
-use waitasync_core::lock::request::Request;
-use waitasync_core::lock::{Mail, Outbox, Waiter};
-use waitasync_core::queue::location::Location;
-use waitasync_core::queue::outbox::{Ring, Settlement};
-use waitasync_core::queue::result::WaitResult;
+use crate::agent::agent::Agent;
+use crate::agent::pending::Noted;
+use crate::environment::{BATCH, NEWS, NOT_ADOPTED, contained};
+use crate::process::{STORE, Unused, gave_up, word_at};
+use waitasync_core::lock::{Mail, Request};
+use waitasync_core::queue::{Location, Ring, Settlement, WaitResult};
 
 /// From where settlements are handed over.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -90,10 +84,6 @@ fn owed_by(wait: Noted, result: WaitResult) -> Option<Location> {
 
 /// The settlements of an agent that are on their way to JavaScript.
 pub(crate) struct Delivery {
-    environment: Environment,
-    registers: RegistersRef,
-    robust_list: Rc<RobustList>,
-    outbox: Arc<Outbox>,
     /// `None` while JavaScript is being told.
     progress: Cell<Option<Box<Progress>>>,
     /// The requests for named locks that were stolen, of which JavaScript has been told that they were granted.
@@ -102,43 +92,38 @@ pub(crate) struct Delivery {
     is_interrupted: Cell<bool>,
 }
 
-impl Delivery {
-    pub(crate) fn new(
-        environment: Environment,
-        registers: RegistersRef,
-        robust_list: &Rc<RobustList>,
-        outbox: &Arc<Outbox>,
-    ) -> Self {
-        let progress = Cell::new(Some(Box::default()));
-        Self {
-            environment,
-            registers,
-            robust_list: Rc::clone(robust_list),
-            outbox: Arc::clone(outbox),
-            progress,
-            losses: RefCell::default(),
-            is_interrupted: Cell::new(false),
-        }
+impl Default for Delivery {
+    fn default() -> Self {
+        Self { progress: Cell::new(Some(Box::default())), losses: RefCell::default(), is_interrupted: Cell::default() }
     }
+}
 
+impl Delivery {
     pub(crate) fn is_interrupted(&self) -> bool {
         self.is_interrupted.get()
     }
 
     /// Whether no delivery is under way or interrupted.
     pub(crate) fn is_idle(&self) -> bool {
-        // SAFETY-free look: the progress is put back at once.
+        // It is put back at once.
         let progress = self.progress.take();
         let is_idle = progress.is_some() && !self.is_interrupted();
         self.progress.set(progress);
         is_idle
     }
 
-    /// The promise in a slot as a waiter.
-    fn waiter(&self, slot: u32) -> Waiter {
-        Waiter::Agent(Arc::clone(&self.outbox), slot)
+    /// Returns the request of the next stolen name, for JavaScript.
+    pub(crate) fn next_loss(&self) -> Option<u32> {
+        let next = self.losses.borrow_mut().pop_front();
+        if next.is_none() {
+            // Gives back the memory: there may have been many.
+            self.losses.take();
+        }
+        next
     }
+}
 
+impl Agent {
     /// Hands the settlements in the outbox over to `lib/agent/`, in batches.
     ///
     /// A call fails if the environment is ending: then the clean-up passes on what JavaScript has not been told of. A
@@ -146,31 +131,31 @@ impl Delivery {
     /// after another ring, for which the caller holds the event loop.
     ///
     /// Returns false if JavaScript has turned the event loop meanwhile: the outer delivery will be continued.
-    pub(crate) fn deliver(&self, pending: &Pending, caller: Caller) -> bool {
-        let Some(mut progress) = self.progress.take() else {
-            self.is_interrupted.set(true);
+    pub(crate) fn deliver_mail(&self, caller: Caller) -> bool {
+        let Some(mut progress) = self.delivery.progress.take() else {
+            self.delivery.is_interrupted.set(true);
             return false;
         };
-        if !self.is_interrupted.replace(false) {
-            self.collect(&mut progress, pending);
+        if !self.delivery.is_interrupted.replace(false) {
+            self.collect(&mut progress);
         } else if self.outbox.has_mail() {
             // The next delivery takes that mail.
             self.outbox.ring();
         }
         while !progress.is_complete() {
             if self.tell(&mut progress, caller).is_err() {
-                self.is_interrupted.set(true);
+                self.delivery.is_interrupted.set(true);
                 break;
             }
         }
         if progress.is_complete() {
-            self.losses.borrow_mut().extend(&progress.mail.losses);
+            self.delivery.losses.borrow_mut().extend(&progress.mail.losses);
             progress.clear();
-            if !self.losses.borrow().is_empty() && !self.tell_news(caller) {
-                self.is_interrupted.set(true);
+            if !self.delivery.losses.borrow().is_empty() && !self.tell_news(caller) {
+                self.delivery.is_interrupted.set(true);
             }
         }
-        self.progress.set(Some(progress));
+        self.delivery.progress.set(Some(progress));
         true
     }
 
@@ -180,19 +165,19 @@ impl Delivery {
     }
 
     /// Takes the mail, and lets claims that have been woken try.
-    fn collect(&self, progress: &mut Progress, pending: &Pending) {
+    fn collect(&self, progress: &mut Progress) {
         let Progress { mail, given, owed, .. } = progress;
         self.outbox.take(mail);
         for slot in std::mem::take(&mut mail.retries) {
-            if !contained(|| self.retry(slot, mail, pending)) && self.outbox.retry(slot) == Ring::Needed {
+            if !contained(|| self.retry(slot, mail)) && self.outbox.retry(slot) == Ring::Needed {
                 // It tries again in another job.
                 self.outbox.ring();
             }
         }
         // This is the job in which the timeouts of this agent's promises are decided.
-        STORE.decide(&self.outbox, &mut mail.settlements, |slot| pending.ticket(slot));
+        STORE.decide(&self.outbox, &mut mail.settlements, |slot| self.pending.ticket(slot));
         for (index, &Settlement { slot, result }) in mail.settlements.iter().enumerate() {
-            let wait = pending.remove(slot);
+            let wait = self.pending.remove(slot);
             if result == WaitResult::TimedOut {
                 gave_up(wait.and_then(|wait| wait.request));
             }
@@ -200,13 +185,13 @@ impl Delivery {
             given.extend(given_beside(wait, result).map(|thing| (index, thing)));
             owed.extend(owed_by(wait, result).map(|location| (index, location)));
         }
-        pending.shrink();
+        self.pending.shrink();
     }
 
     /// The claim in this slot has been woken. It tries here, so that JavaScript hears of it only once it has its lock.
-    fn retry(&self, slot: u32, mail: &mut Mail, pending: &Pending) {
+    fn retry(&self, slot: u32, mail: &mut Mail) {
         if let (Some(ticket), Some(Noted { location, request: Some(request), .. })) =
-            (pending.ticket(slot), pending.noted(slot))
+            (self.pending.ticket(slot), self.pending.noted(slot))
             && let Some(result) = STORE.retry(ticket, &self.waiter(slot), word_at(location))
         {
             mail.settle(slot, result, Some((location, request)));
@@ -215,32 +200,18 @@ impl Delivery {
 
     /// Tells JavaScript of the next batch. Even if the call fails, `progress` says how much JavaScript was told.
     fn tell(&self, progress: &mut Progress, caller: Caller) -> Result<()> {
-        let registers = self.registers;
-        let batch = progress.next_batch();
+        let (registers, batch) = (self.registers, progress.next_batch());
         let adopts = progress.adopted <= progress.told;
         let held = self.robust_list.len();
         if adopts {
-            for (slot, location, request) in progress.acquired_before(batch.end) {
-                self.robust_list.add(location, request);
-                if request.is_for_lock() {
-                    contained(|| STORE.delivered(location, &self.waiter(slot)));
-                }
-            }
+            self.add_acquired(progress, batch.end);
         }
         registers.put(&progress.mail.settlements[batch.clone()]);
         registers.index.set(held);
         registers.settled.set(if adopts { NOT_ADOPTED } else { 0 });
         let result = self.environment.settle(batch.len(), caller == Caller::EventLoop);
         match registers.settled.get() {
-            NOT_ADOPTED if result.is_err() => {
-                for (slot, location, request) in progress.acquired_before(batch.end) {
-                    if request.is_for_lock() {
-                        contained(|| STORE.undelivered(location, self.waiter(slot)));
-                    }
-                }
-                // No other JavaScript has run since, so what was added is still at the end.
-                self.robust_list.truncate(held);
-            }
+            NOT_ADOPTED if result.is_err() => self.remove_acquired(progress, batch.end, held),
             settled => {
                 if adopts {
                     progress.acquired += progress.acquired_before(batch.end).count();
@@ -253,19 +224,30 @@ impl Delivery {
         result
     }
 
-    /// Returns the request of the next stolen name, for JavaScript.
-    pub(crate) fn next_loss(&self) -> Option<u32> {
-        let next = self.losses.borrow_mut().pop_front();
-        if next.is_none() {
-            // Gives back the memory: there may have been many.
-            self.losses.take();
+    /// Adds the grants of settlements up to `end` to the robust list.
+    fn add_acquired(&self, progress: &Progress, end: usize) {
+        for (slot, location, request) in progress.acquired_before(end) {
+            self.robust_list.add(location, request);
+            if request.is_for_lock() {
+                contained(|| STORE.delivered(location, &self.waiter(slot)));
+            }
         }
-        next
+    }
+
+    /// Undoes [`Self::add_acquired`], before which there were `held` entries.
+    fn remove_acquired(&self, progress: &Progress, end: usize, held: u32) {
+        for (slot, location, request) in progress.acquired_before(end) {
+            if request.is_for_lock() {
+                contained(|| STORE.undelivered(location, self.waiter(slot)));
+            }
+        }
+        // No other JavaScript has run since, so what was added is still at the end.
+        self.robust_list.truncate(held);
     }
 
     /// Passes on all that JavaScript has not been told of: the environment ends. The robust list has what was adopted.
-    pub(crate) fn end(&self) {
-        let Some(progress) = self.progress.take() else { return };
+    pub(crate) fn end_delivery(&self) {
+        let Some(progress) = self.delivery.progress.take() else { return };
         for (_, location, request) in progress.acquired_before(progress.mail.settlements.len()) {
             if request.is_owned() {
                 contained(|| Unused::Acquired(location, request).pass_on());

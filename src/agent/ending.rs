@@ -3,17 +3,12 @@
 use std::sync::atomic::Ordering;
 
 use crate::agent::agent::Agent;
-use crate::environment::environment::contained;
+use crate::environment::contained;
 use crate::held::holders;
 use crate::observe::profile;
-use crate::process::globals::{NAMES, STORE, Unused, raise, word_at};
-use crate::process::registry::REGISTRY;
-use waitasync_core::lock::Mail;
-use waitasync_core::lock::request::{Request, UNLOCKED};
-use waitasync_core::queue::location::Location;
-use waitasync_core::queue::outbox::Settlement;
-use waitasync_core::queue::result::WaitResult;
-use waitasync_core::queue::store::Withdrawal;
+use crate::process::{NAMES, REGISTRY, STORE, Unused, raise, word_at};
+use waitasync_core::lock::{Mail, Request, UNLOCKED};
+use waitasync_core::queue::{Location, Settlement, WaitResult, Withdrawal};
 
 /// The debts of an agent that ends, to be passed on later.
 #[derive(Default)]
@@ -33,7 +28,6 @@ impl Ending {
         self.debts.push(lease.words_before(words));
     }
 
-    /// Pays the thread's debts.
     pub(crate) fn pay(&mut self) {
         for events in self.debts.drain(..) {
             contained(|| raise(events));
@@ -56,18 +50,17 @@ impl Agent {
         self.outbox.close();
     }
 
-    /// The steps of an agent's end.
     const END: [fn(&Self, &mut Ending); 14] = [
         |agent, ending| ending.given.extend(agent.registers.take_relay().map(Unused::Notification)),
-        |agent, _| agent.blocking.take_given().into_iter().for_each(Unused::pass_on),
-        |agent, _| agent.blocking.end_watch(),
-        |agent, ending| match agent.blocking.end_wait() {
+        |agent, _| agent.take_given().into_iter().for_each(Unused::pass_on),
+        |agent, _| agent.blocking.watch.close(),
+        |agent, ending| match agent.end_wait() {
             Some(Unused::Notification(location)) => ending.given.push(Unused::Notification(location)),
             Some(acquired) => acquired.pass_on(),
             None => {}
         },
         Self::withdraw_waits,
-        |agent, _| agent.delivery.end(),
+        |agent, _| agent.end_delivery(),
         // From here on nothing is granted to this agent. What was granted is in the outbox or in the robust list.
         Self::pass_on_mail,
         |agent, ending| {

@@ -2,7 +2,7 @@
 //!
 //! JavaScript makes room in the robust list before it asks for anything.
 //!
-//! Between the moment at which a waiter is enqueued and that at which its agent has noted it (`Blocking::prepare`,
+//! Between the moment at which a waiter is enqueued and that at which its agent has noted it (`Agent::prepare`,
 //! `Pending::insert`) nothing is called that can panic, block or fail: otherwise nobody would know of the waiter, and
 //! what it is granted would be lost.
 
@@ -10,19 +10,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::agent::agent::Agent;
+use crate::agent::agent::{Agent, on_turn};
 use crate::agent::blocking::BlockingWait;
 use crate::agent::delivery::Caller;
 use crate::agent::pending::{CONDITION, Noted, PLAIN};
-use crate::environment::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
-use crate::process::globals::{NAMES, STORE, claim_has_joined, pass_on_notification, return_unused, word_at};
-use crate::process::registry::{Entry, REGISTRY};
+use crate::environment::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
+use crate::process::{
+    NAMES, REGISTRY, Registered, STORE, claim_has_joined, pass_on_notification, return_unused, word_at,
+};
 use waitasync_core::clock::{Timestamp, now};
-use waitasync_core::lock::fairness::{ROOM, Released};
-use waitasync_core::lock::request::{Request, UNLOCKED};
-use waitasync_core::lock::{Claimed, Freed, Waiter};
-use waitasync_core::queue::location::Location;
-use waitasync_core::queue::result::WaitResult;
+use waitasync_core::lock::{Claimed, Freed, ROOM, Released, Request, UNLOCKED, Waiter};
+use waitasync_core::queue::{Location, WaitResult};
 
 /// How long a thread that frees a lock by mistake looks again at one that mentions it: that may just be trying to take
 /// it. That takes some instructions, unless the system has suspended the thread.
@@ -35,7 +33,7 @@ const SETTLING: Duration =
 impl Agent {
     /// Takes the request, or blocks until it is granted.
     pub(crate) fn claim(&self) -> Answer {
-        if self.blocking.sleeps() {
+        if self.sleeps() {
             return Answer::Interrupted;
         }
         let registers = &self.registers;
@@ -48,7 +46,7 @@ impl Agent {
             return self.acquired(location, request, result);
         }
         self.robust_list.announce(location, request);
-        let claimed = STORE.claim(location, self.blocking.waiter(), request, deadline, word);
+        let claimed = STORE.claim(location, self.thread(), request, deadline, word);
         self.block_in_line(claimed, location, request, deadline)
     }
 
@@ -92,9 +90,9 @@ impl Agent {
         };
         self.robust_list.retract();
         let wait = BlockingWait { ticket, location, deadline, request: Some(request), relayed: false };
-        self.blocking.prepare(wait);
+        self.prepare(wait);
         claim_has_joined(location);
-        self.blocking.block(wait)
+        self.block(wait)
     }
 
     /// As [`Self::block_in_line`], for the promise in the slot.
@@ -116,7 +114,7 @@ impl Agent {
         answer
     }
 
-    /// Takes the request if that needs no waiting.
+    /// Takes the request if that needs no waiting; "not-equal" otherwise.
     pub(crate) fn try_take(&self) -> Answer {
         let registers = &self.registers;
         let (location, request) = (registers.location(), registers.request());
@@ -151,19 +149,19 @@ impl Agent {
     /// Enqueues the thread, and only then releases the entry at the index: so a notification by a thread that gets the
     /// lock from here on wakes this one. Then it blocks.
     pub(crate) fn wait_giving_back(&self) -> Answer {
-        if self.blocking.sleeps() {
+        if self.sleeps() {
             return Answer::Interrupted;
         }
-        self.blocking.relay();
+        self.relay();
         let (location, deadline) = (self.registers.location(), self.registers.deadline());
         self.pending.notes.set_sleep(Some(Noted::notification(location, CONDITION, None)));
-        let Some(ticket) = STORE.enqueue(location, self.blocking.waiter(), deadline, || true) else {
+        let Some(ticket) = STORE.enqueue(location, self.thread(), deadline, || true) else {
             return Answer::Settled(WaitResult::NotEqual);
         };
-        self.blocking.prepare(BlockingWait { ticket, location, deadline, request: None, relayed: true });
+        self.prepare(BlockingWait { ticket, location, deadline, request: None, relayed: true });
         // A condition's lock has no name, so it cannot have been stolen.
         self.give_back();
-        self.blocking.resume()
+        self.resume()
     }
 
     /// Releases the entry at the index of the robust list. Returns false if it is a named lock that was stolen before.
@@ -202,7 +200,7 @@ impl Agent {
         self.robust_list.retract();
         match (has_mail, hands_over) {
             (true, true) => self.deliver_in_job(),
-            (true, false) if self.pace.await_turn() => {}
+            (true, false) if self.pace.await_turn(|| self.environment.new_bell(Some(on_turn))) => {}
             (true, false) => self.outbox.ring(),
             (false, _) => self.make_room(released),
         }
@@ -213,7 +211,7 @@ impl Agent {
     fn deliver_in_job(&self) {
         if self.outbox.has_only_grants() && self.delivery.is_idle() {
             self.pace.hand_over();
-            self.delivery.deliver(&self.pending, Caller::Job);
+            self.deliver_mail(Caller::Job);
         } else {
             self.outbox.ring();
         }
@@ -248,23 +246,12 @@ impl Agent {
         self.robust_list.at_index().is_some_and(stolen)
     }
 
-    /// JavaScript has changed the word while a waiter was counted there: the line is served.
     pub(crate) fn released(&self) {
         let location = self.registers.location();
         STORE.word_changed(location, word_at(location));
     }
 
-    /// Returns whether the last holder of the word just taken had died.
-    pub(crate) fn take_note_of_death(&self) -> bool {
-        STORE.take_note_of_death(self.registers.location(), self.registers.request())
-    }
-
-    /// Notes that the state under the entry at the index is repaired. Returns false if a steal took that named lock.
-    pub(crate) fn repaired(&self) -> bool {
-        self.robust_list.at_index().is_some_and(|(location, request)| STORE.repaired(location, request))
-    }
-
-    /// Frees a lock that no other thread is known to hold.
+    /// Frees a lock that no other thread is known to hold: answers [`FREED`], [`NOT_LOCKED`], or [`HELD_ELSEWHERE`].
     ///
     /// A thread that has the lock, or has been granted it, is told of at once. One that only mentions it may be just
     /// trying to take it, or have released it: it is looked at again for as long as [`POSSIBLE`].
@@ -275,12 +262,12 @@ impl Agent {
             while now().duration_since(look) < SETTLING {
                 std::hint::spin_loop();
             }
-            let is_other = |agent: &Entry| !Arc::ptr_eq(&agent.known.outbox, &self.outbox);
-            let holds = |agent: &Entry| {
+            let is_other = |agent: &Registered| !Arc::ptr_eq(&agent.known.outbox, &self.outbox);
+            let holds = |agent: &Registered| {
                 granted.is_some_and(|waiter| agent.known.is(waiter))
                     || (is_other(agent) && agent.robust_list.holds(location))
             };
-            let mentions = |agent: &Entry| is_other(agent) && agent.robust_list.mentions(location);
+            let mentions = |agent: &Registered| is_other(agent) && agent.robust_list.mentions(location);
             let certain = REGISTRY.thread_of(holds).map(|thread_id| (thread_id, true));
             certain.or_else(|| REGISTRY.thread_of(mentions).map(|thread_id| (thread_id, false)))
         };

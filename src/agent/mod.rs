@@ -1,6 +1,6 @@
 //! An environment that has loaded the package, its thread, and its waits.
 
-pub(crate) mod agent;
+mod agent;
 #[forbid(unsafe_code)]
 mod blocking;
 #[forbid(unsafe_code)]
@@ -10,10 +10,13 @@ mod delivery;
 #[forbid(unsafe_code)]
 mod ending;
 #[forbid(unsafe_code)]
-pub(crate) mod locking;
+mod locking;
 pub mod naming;
 #[forbid(unsafe_code)]
 mod pace;
-pub(crate) mod pending;
+mod pending;
 #[forbid(unsafe_code)]
-pub(crate) mod waiting;
+mod waiting;
+
+pub(crate) use agent::Agent;
+pub(crate) use pending::{Noted, PLAIN, PURPOSE_BITS, SharedNotes, Within};

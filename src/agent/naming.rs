@@ -1,6 +1,4 @@
 //! The operations of named locks. The name is their argument; other operands are in the registers.
-//!
-//! JavaScript makes room in the robust list before it asks for anything.
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
@@ -9,13 +7,13 @@ use napi_derive::napi;
 
 use crate::agent::agent::Agent;
 use crate::agent::pending::{Noted, PLAIN};
-use crate::environment::registers::{AWAITED_HERE, Answer, HELD_HERE};
+use crate::environment::{AWAITED_HERE, Answer, HELD_HERE};
 use crate::observe::json;
-use crate::process::globals::{NAMES, STORE};
+use crate::process::{NAMES, STORE};
 use waitasync_core::clock::now;
 use waitasync_core::lock::Claimed;
 use waitasync_core::lock::names::{Mode, Refusal, RequestInfo, Requested, Requester, Waits};
-use waitasync_core::queue::result::WaitResult;
+use waitasync_core::queue::WaitResult;
 
 impl Agent {
     fn requester(&self) -> Requester {
@@ -28,7 +26,7 @@ impl Agent {
         requested
     }
 
-    /// Takes the name if that needs no waiting.
+    /// Takes the name if that needs no waiting; "not-equal" otherwise. The registers' kind says in which mode.
     pub(crate) fn try_take_name(&self, text: &[u16]) -> Answer {
         match self.request_name(text, Waits::Never) {
             (location, request, Ok(Claimed::Now(result))) => self.acquired(location, request, result),
@@ -69,13 +67,13 @@ impl Agent {
         }
     }
 
-    /// Takes the name, or blocks until it is granted.
+    /// Takes the name, or blocks. Answers [`HELD_HERE`] or [`AWAITED_HERE`] if the thread would wait for itself.
     pub(crate) fn claim_name(&self, text: &[u16]) -> u32 {
-        if self.blocking.sleeps() {
+        if self.sleeps() {
             return Answer::Interrupted.into();
         }
         let deadline = self.registers.deadline();
-        let (location, request, claimed) = self.request_name(text, Waits::As(self.blocking.waiter(), deadline));
+        let (location, request, claimed) = self.request_name(text, Waits::As(self.thread(), deadline));
         match claimed {
             Ok(claimed) => self.block_in_line(claimed, location, request, deadline).into(),
             Err(Refusal::HeldHere) => HELD_HERE,
@@ -84,17 +82,12 @@ impl Agent {
         }
     }
 
-    /// Takes the name alone, from everyone who holds it.
+    /// Takes the name alone, from everyone who holds it. The amount is then 0 if nobody did.
     pub(crate) fn steal_name(&self, text: &[u16]) -> Answer {
         let (location, request, result, took_over) = NAMES.steal(&STORE, text, self.requester());
         self.registers.set_location(location);
         self.registers.amount.set(took_over.into());
         self.acquired(location, request, result)
-    }
-
-    /// The number of a request whose lock was stolen from this thread; 0 if JavaScript has been told of all of them.
-    pub(crate) fn next_stolen(&self) -> u32 {
-        self.delivery.next_loss().unwrap_or(0)
     }
 }
 
@@ -105,7 +98,7 @@ pub fn name_requests() -> Option<String> {
     json::text(|text| {
         json::array(text, NAMES.requests(&STORE), |text, RequestInfo { name, mode, held, thread_id, .. }| {
             text.write_str("{\"name\":")?;
-            json::string(text, &name)?;
+            json::string(text, name.iter().copied())?;
             write!(text, ",\"shared\":{},\"held\":{held},\"threadId\":{thread_id}}}", mode == Mode::Shared)
         })
     })

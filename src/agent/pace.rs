@@ -8,9 +8,9 @@
 use std::cell::{Cell, OnceCell};
 use std::time::Duration;
 
-use napi::sys;
+use napi::Result;
 
-use crate::environment::environment::{Bell, Environment};
+use crate::environment::Bell;
 use waitasync_core::clock::Timestamp;
 
 /// How many hand-overs there are without a turn of the event loop.
@@ -18,82 +18,41 @@ const MOST: u32 = 64;
 /// For how long there are any, from the first one on.
 const LONGEST: Duration = Duration::from_millis(1);
 
-/// The hand-overs of an agent since its event loop turned.
-struct HandOvers {
+/// An agent's hand-overs since its event loop turned; and whether it awaits a turn.
+#[derive(Default)]
+pub(crate) struct Pace {
     made: Cell<u32>,
     since: Cell<Timestamp>,
+    /// Rung for a turn; made when it is needed. `None`: it could not be made.
+    bell: OnceCell<Option<Bell>>,
+    /// Whether the event loop is to turn before anything is delivered: the agent is rung then.
+    pub(crate) awaits_turn: Cell<bool>,
 }
 
-impl HandOvers {
-    const fn none() -> Self {
-        Self { made: Cell::new(0), since: Cell::new(Timestamp::NEVER) }
-    }
-
+impl Pace {
     /// Whether there may be a hand-over at `now`.
-    fn allow(&self, now: Timestamp) -> bool {
+    pub(crate) fn allows(&self, now: Timestamp) -> bool {
         if self.made.get() == 0 {
             self.since.set(now);
         }
         self.made.get() < MOST && now.duration_since(self.since.get()) < LONGEST
     }
 
-    fn add(&self) {
+    pub(crate) fn hand_over(&self) {
         self.made.set(self.made.get() + 1);
     }
 
-    fn forget(&self) {
-        self.made.set(0);
-    }
-}
-
-/// An agent's hand-overs, and its event loop's turn that it awaits.
-pub(crate) struct Pace {
-    environment: Environment,
-    /// Called by the environment after a turn of its event loop: see [`Self::turned`].
-    on_turn: sys::napi_threadsafe_function_call_js,
-    hand_overs: HandOvers,
-    /// Rung for a turn; made when it is needed. `None`: it could not be made.
-    bell: OnceCell<Option<Bell>>,
-    awaits_turn: Cell<bool>,
-}
-
-impl Pace {
-    pub(crate) const fn new(environment: Environment, on_turn: sys::napi_threadsafe_function_call_js) -> Self {
-        Self {
-            environment,
-            on_turn,
-            hand_overs: HandOvers::none(),
-            bell: OnceCell::new(),
-            awaits_turn: Cell::new(false),
-        }
-    }
-
-    /// Whether there may be a hand-over at `now`.
-    pub(crate) fn allows(&self, now: Timestamp) -> bool {
-        self.hand_overs.allow(now)
-    }
-
-    /// Whether the event loop is to turn before anything is delivered: the agent is rung then.
-    pub(crate) fn awaits_turn(&self) -> bool {
-        self.awaits_turn.get()
-    }
-
     /// Lets the agent be rung once its event loop has turned. Returns false if that fails.
-    pub(crate) fn await_turn(&self) -> bool {
-        let Some(bell) = self.bell.get_or_init(|| self.environment.new_bell(self.on_turn).ok()) else { return false };
+    pub(crate) fn await_turn(&self, new_bell: impl FnOnce() -> Result<Bell>) -> bool {
+        let Some(bell) = self.bell.get_or_init(|| new_bell().ok()) else { return false };
         self.awaits_turn.set(true);
         bell.ring();
         true
     }
 
-    /// There is a hand-over.
-    pub(crate) fn hand_over(&self) {
-        self.hand_overs.add();
-    }
-
     /// The event loop has turned, or is about to.
     pub(crate) fn turned(&self) {
-        self.hand_overs.forget();
+        self.made.set(0);
         self.awaits_turn.set(false);
     }
 }
@@ -105,25 +64,25 @@ mod tests {
 
     #[test]
     fn so_many_hand_overs_then_a_turn() {
-        let (made, now) = (HandOvers::none(), now());
+        let (pace, now) = (Pace::default(), now());
         for _ in 0..MOST {
-            assert!(made.allow(now));
-            made.add();
+            assert!(pace.allows(now));
+            pace.hand_over();
         }
-        assert!(!made.allow(now), "they are used up");
-        made.forget();
-        assert!(made.allow(now));
+        assert!(!pace.allows(now), "they are used up");
+        pace.turned();
+        assert!(pace.allows(now));
     }
 
     #[test]
     fn hand_overs_for_so_long_then_a_turn() {
-        let (made, now) = (HandOvers::none(), now());
-        assert!(made.allow(now), "the first one begins");
-        made.add();
+        let (pace, now) = (Pace::default(), now());
+        assert!(pace.allows(now), "the first one begins");
+        pace.hand_over();
         let end = now.after(LONGEST);
-        assert!(!made.allow(end), "it is long ago");
-        assert!(made.allow(now));
-        made.forget();
-        assert!(made.allow(end), "a new first one");
+        assert!(!pace.allows(end), "it is long ago");
+        assert!(pace.allows(now));
+        pace.turned();
+        assert!(pace.allows(end), "a new first one");
     }
 }

@@ -4,16 +4,14 @@
 //! is settled. Other threads read the notes on waits for locks, to find out who waits for what.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use rustc_hash::FxBuildHasher;
+use rustc_hash::FxHashMap;
 
-use crate::observe::stacks::{NONE, StackId};
+use crate::observe::{NONE, StackId};
 use waitasync_core::clock::{Timestamp, now};
-use waitasync_core::lock::request::Request;
-use waitasync_core::queue::location::Location;
-use waitasync_core::queue::waiter_list::Ticket;
+use waitasync_core::lock::Request;
+use waitasync_core::queue::{Location, Ticket};
 use waitasync_core::sync::lock;
 
 /// A pending wait. There may be a million of them.
@@ -66,9 +64,9 @@ pub(crate) type Within = Box<[u32]>;
 
 #[derive(Default)]
 struct Notes {
-    by_slot: HashMap<u32, Noted, FxBuildHasher>,
+    by_slot: FxHashMap<u32, Noted>,
     /// Of few: see [`Pending::set_within`].
-    within: HashMap<u32, Within, FxBuildHasher>,
+    within: FxHashMap<u32, Within>,
     sleep: Option<Noted>,
 }
 
@@ -77,37 +75,28 @@ struct Notes {
 pub(crate) struct SharedNotes(Arc<Mutex<Notes>>);
 
 impl SharedNotes {
-    fn locked<R>(&self, body: impl FnOnce(&mut Notes) -> R) -> R {
-        body(&mut lock(&self.0))
-    }
-
-    /// Returns the note on this slot's wait, if at `location`.
     pub(crate) fn get(&self, slot: u32, location: Location) -> Option<(Noted, Within)> {
-        self.locked(|notes| {
-            let noted = notes.by_slot.get(&slot).filter(|noted| noted.location == location)?;
-            Some((*noted, notes.within.get(&slot).cloned().unwrap_or_default()))
-        })
+        let all = lock(&self.0);
+        let noted = all.by_slot.get(&slot).filter(|noted| noted.location == location)?;
+        Some((*noted, all.within.get(&slot).cloned().unwrap_or_default()))
     }
 
     /// Returns the note on the thread's sleep. It counts as sleeping until its robust list has its grant.
     pub(crate) fn sleep(&self) -> Option<Noted> {
-        self.locked(|notes| notes.sleep)
+        lock(&self.0).sleep
     }
 
     /// Notes the thread's next wait, where only JavaScript knows it; `None` when the thread goes on.
     pub(crate) fn set_sleep(&self, sleep: Option<Noted>) {
-        self.locked(|notes| notes.sleep = sleep);
+        lock(&self.0).sleep = sleep;
     }
 
     /// The thread is about to sleep. What was noted before stays.
     pub(crate) fn begin_sleep(&self, sleep: Noted) {
-        self.locked(|notes| {
-            notes.sleep.get_or_insert(sleep);
-        });
+        lock(&self.0).sleep.get_or_insert(sleep);
     }
 }
 
-/// The pending waits of an agent.
 #[derive(Default)]
 pub(crate) struct Pending {
     waits: RefCell<Vec<Option<Wait>>>,
@@ -129,14 +118,12 @@ impl Pending {
 
     /// Notes the wait in a slot. Called before it is enqueued, so that other threads know it at every moment.
     pub(crate) fn note(&self, slot: u32, noted: Noted) {
-        let within = self.within.take();
-        self.noted.set(self.notes.locked(|notes| {
-            notes.by_slot.insert(slot, noted);
-            if let Some(within) = within {
-                notes.within.insert(slot, within);
-            }
-            notes.by_slot.len()
-        }));
+        let all = &mut *lock(&self.notes.0);
+        all.by_slot.insert(slot, noted);
+        if let Some(within) = self.within.take() {
+            all.within.insert(slot, within);
+        }
+        self.noted.set(all.by_slot.len());
     }
 
     /// Notes the holds in whose callbacks the next claim is made.
@@ -168,13 +155,10 @@ impl Pending {
         if self.noted.get() == 0 {
             return None;
         }
-        let (noted, left) = self.notes.locked(|notes| {
-            if !notes.within.is_empty() {
-                notes.within.remove(&slot);
-            }
-            (notes.by_slot.remove(&slot), notes.by_slot.len())
-        });
-        self.noted.set(left);
+        let all = &mut *lock(&self.notes.0);
+        all.within.remove(&slot);
+        let noted = all.by_slot.remove(&slot);
+        self.noted.set(all.by_slot.len());
         noted
     }
 
@@ -183,7 +167,7 @@ impl Pending {
     }
 
     pub(crate) fn noted(&self, slot: u32) -> Option<Noted> {
-        self.notes.locked(|notes| notes.by_slot.get(&slot).copied())
+        lock(&self.notes.0).by_slot.get(&slot).copied()
     }
 
     /// Sets whether the wait in this slot keeps the event loop alive.
@@ -212,18 +196,16 @@ impl Pending {
                 waits.truncate(len);
                 waits.shrink_to_fit();
             }
-            self.notes.locked(|notes| {
-                if notes.by_slot.capacity() > RETAINED {
-                    notes.by_slot.shrink_to_fit();
-                }
-                if notes.within.capacity() > RETAINED {
-                    notes.within.shrink_to_fit();
-                }
-            });
+            let notes = &mut *lock(&self.notes.0);
+            if notes.by_slot.capacity() > RETAINED {
+                notes.by_slot.shrink_to_fit();
+            }
+            if notes.within.capacity() > RETAINED {
+                notes.within.shrink_to_fit();
+            }
         }
     }
 
-    /// All pending waits, by slot.
     pub(crate) fn tickets(&self) -> Vec<(u32, Ticket)> {
         let waits = self.waits.borrow();
         (0..).zip(&*waits).filter_map(|(slot, wait)| Some((slot, (*wait)?.ticket))).collect()

@@ -1,50 +1,43 @@
 //! The operations of `Atomics.wait`, `waitAsync` and `notify`. Operands are in the registers.
 
 use crate::agent::agent::Agent;
-use crate::agent::blocking::{Blocking, BlockingWait};
+use crate::agent::blocking::BlockingWait;
 use crate::agent::pending::Noted;
-use crate::environment::registers::Answer;
-use crate::process::globals::{STORE, gave_up, pass_on_notification, return_unused, service, word_at};
+use crate::environment::Answer;
+use crate::process::{STORE, gave_up, pass_on_notification, return_unused, service, word_at};
 use waitasync_core::clock::Timestamp;
-use waitasync_core::queue::result::WaitResult;
-use waitasync_core::queue::store::Withdrawal;
-use waitasync_core::queue::waiter_list::Ticket;
+use waitasync_core::queue::{Ticket, WaitResult, Withdrawal};
 
 impl Agent {
-    /// Blocks at the location.
-    pub(crate) fn wait(&self) -> Answer {
-        self.wait_by(Blocking::block)
-    }
-
-    /// `block` is for the wait that has been enqueued.
-    fn wait_by(&self, block: impl Fn(&Blocking, BlockingWait) -> Answer) -> Answer {
+    /// Blocks at the location, by `block` once the wait has been enqueued.
+    pub(crate) fn wait(&self, block: impl Fn(&Self, BlockingWait) -> Answer) -> Answer {
         let registers = &self.registers;
-        if self.blocking.sleeps() {
+        if self.sleeps() {
             return Answer::Interrupted;
         }
         if !registers.waits() {
             return registers.poll();
         }
         let (location, deadline) = (registers.location(), registers.deadline());
-        let Some(ticket) = STORE.enqueue(location, self.blocking.waiter(), deadline, || registers.is_equal()) else {
+        let Some(ticket) = STORE.enqueue(location, self.thread(), deadline, || registers.is_equal()) else {
             return Answer::Settled(WaitResult::NotEqual);
         };
         let wait = BlockingWait { ticket, location, deadline, request: None, relayed: false };
-        block(&self.blocking, wait)
+        block(self, wait)
     }
 
     /// As [`Self::wait`], for a class of the package: the registers say which. Nobody counts the notifications of such
     /// waits. So the thread spins before it is enqueued: whoever changes the word meanwhile has nobody to notify.
     pub(crate) fn wait_for(&self) -> Answer {
-        if self.blocking.sleeps() {
+        if self.sleeps() {
             return Answer::Interrupted;
         }
-        if self.registers.waits() && self.blocking.changes_soon(|| !self.registers.is_equal()) {
+        if self.registers.waits() && self.changes_soon(|| !self.registers.is_equal()) {
             return Answer::Settled(WaitResult::NotEqual);
         }
         let (location, purpose) = (self.registers.location(), self.registers.amount.get());
         self.pending.notes.set_sleep(Some(Noted::notification(location, purpose, None)));
-        let answer = self.wait_by(Blocking::block_at_once);
+        let answer = self.wait(Self::block_at_once);
         self.pending.notes.set_sleep(None);
         answer
     }
@@ -123,16 +116,11 @@ impl Agent {
         true
     }
 
-    /// Sets whether the wait in the slot keeps the event loop alive.
-    pub(crate) fn set_refed(&self, refed: bool) {
-        self.pending.set_refed(self.registers.slot.get(), refed);
-    }
-
     /// The event loop has run dry. It is held for what has been notified by now, and for a claim that could have its
     /// lock by now. Returns whether it is held.
     pub(crate) fn runs_dry(&self) -> bool {
         STORE.check_words(word_at);
         self.update_hold();
-        self.is_held()
+        self.is_held.get()
     }
 }

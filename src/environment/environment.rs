@@ -131,7 +131,6 @@ impl Environment {
         }
     }
 
-    /// Rings for this environment, from any thread.
     pub(crate) fn bell(self) -> Bell {
         Bell(self.bell)
     }
@@ -250,7 +249,6 @@ impl Environment {
     }
 }
 
-/// Rings for an environment.
 pub(crate) struct Bell(sys::napi_threadsafe_function);
 
 // SAFETY: any thread may call a threadsafe function. It is valid whenever it is called: `Outbox::ring` holds the lock

@@ -6,17 +6,12 @@ use napi::bindgen_prelude::{ArrayBuffer, Env, Float64ArraySlice, FromNapiValue, 
 use napi::{Error, JsString, Result, Status, check_status, sys};
 use napi_derive::napi;
 
-use crate::agent::agent::Agent;
+use crate::agent::Agent;
 use crate::environment::operations;
 use crate::held::holders;
-use crate::observe::profile;
-use crate::observe::reports;
-use crate::observe::snapshot::{self, Snapshot};
-use crate::observe::stacks;
-use crate::process::globals::{MEMORIES, STORE};
-use crate::process::images;
-use crate::process::registry::REGISTRY;
-use waitasync_core::queue::location::Location;
+use crate::observe::{Snapshot, profile, reports, snapshot, stacks};
+use crate::process::{MEMORIES, REGISTRY, STORE};
+use waitasync_core::queue::Location;
 use waitasync_core::service::watch::EndSignal;
 
 /// Makes this environment an agent, and returns its operations: they take no arguments, and answer in the registers.
@@ -112,29 +107,25 @@ pub fn wait_begins(env: Env, stack: u32, factor: u32, leaf: String, milliseconds
 /// A wait of this thread is over.
 #[napi(catch_unwind)]
 pub fn wait_ends(env: Env, number: u32) -> Result<()> {
-    profile::end(Agent::of(env.raw())?.id(), number);
-    Ok(())
+    Agent::of(env.raw()).map(|agent| profile::end(agent.id(), number))
 }
 
 /// A hold of this thread begins, or is about to: the number of its entry, and the stack of the call.
 #[napi(catch_unwind)]
 pub fn hold_begins(env: Env, serial: u32, call: u32) -> Result<()> {
-    Agent::of(env.raw())?.robust_list.taken.begin(serial, call);
-    Ok(())
+    Agent::of(env.raw()).map(|agent| agent.robust_list.taken.begin(serial, call))
 }
 
 /// Notes that a hold is about to end, or has not begun.
 #[napi(catch_unwind)]
 pub fn hold_ends(env: Env, serial: u32) -> Result<()> {
-    Agent::of(env.raw())?.robust_list.taken.end(serial);
-    Ok(())
+    Agent::of(env.raw()).map(|agent| agent.robust_list.taken.end(serial))
 }
 
 /// The token of a hold of this thread has been collected.
 #[napi(catch_unwind)]
 pub fn hold_is_orphaned(env: Env, serial: u32) -> Result<()> {
-    Agent::of(env.raw())?.robust_list.taken.orphan(serial);
-    Ok(())
+    Agent::of(env.raw()).map(|agent| agent.robust_list.taken.orphan(serial))
 }
 
 /// How many holds of this thread are known.
@@ -154,7 +145,7 @@ pub fn stack_text(env: &Env, number: u32) -> Result<Option<JsString<'_>>> {
 #[napi(catch_unwind)]
 pub fn report_stalls(env: Env, waits: Float64ArraySlice<'_>) -> Result<String> {
     let agent = Agent::of(env.raw())?;
-    Ok(reports::report(agent.thread_id, agent.blocking.sleeps(), &waits))
+    Ok(reports::report(agent.thread_id, agent.sleeps(), &waits))
 }
 
 /// Returns a blocked thread's next reports, which the main thread publishes. As JSON; null if there are none.
@@ -193,32 +184,29 @@ pub fn dead_owner(address: f64) -> Option<u32> {
 /// Notes the holds, by serial number, around the next claim.
 #[napi(catch_unwind)]
 pub fn claims_within(env: Env, holds: Vec<u32>) -> Result<()> {
-    Agent::of(env.raw())?.pending.set_within(holds);
-    Ok(())
+    Agent::of(env.raw()).map(|agent| agent.pending.set_within(holds))
 }
 
 /// Moves the robust list to `buffer`, which has its entries already.
 #[napi(catch_unwind)]
 pub fn set_robust_list(env: Env, buffer: ArrayBuffer<'_>) -> Result<()> {
     let agent = Agent::of(env.raw())?;
+    let publish = |table| REGISTRY.set_robust_list(&agent.outbox, table);
     // SAFETY: called from JavaScript, and the wrapper checked the type.
-    unsafe { agent.robust_list.enlarge(buffer.raw(), |table| REGISTRY.set_robust_list(&agent.outbox, table)) }
+    unsafe { agent.robust_list.enlarge(agent.environment, buffer.raw(), publish) }
 }
 
 /// Registers a buffer object of `length` bytes at `base` for this thread.
 #[napi(catch_unwind)]
 pub fn register_memory(env: Env, base: f64, length: f64) -> Result<()> {
-    let agent = Agent::of(env.raw())?;
-    agent.buffers.register(agent.id(), base as usize, length as usize);
-    Ok(())
+    Agent::of(env.raw()).map(|agent| agent.buffers.register(agent.id(), base as usize, length as usize))
 }
 
 /// Notes that registered objects of the memory at `base` were collected. Returns whether `look_at_memories` is to be
 /// called once the memory may have been freed.
 #[napi(catch_unwind)]
 pub fn lose_memory(env: Env, base: f64, objects: u32) -> Result<bool> {
-    let agent = Agent::of(env.raw())?;
-    Ok(agent.buffers.lose(agent.id(), base as usize, objects as usize))
+    Agent::of(env.raw()).map(|agent| agent.buffers.lose(agent.id(), base as usize, objects as usize))
 }
 
 /// Finds out which memories without a known buffer object have been freed.
@@ -236,14 +224,19 @@ pub fn end_first(env: Env) -> Result<()> {
 /// Notes a worker of this thread that will load the addon. From now on it counts as a thread that may notify.
 #[napi(catch_unwind)]
 pub fn worker_starts(env: Env, thread_id: u32) -> Result<()> {
-    Agent::of(env.raw())?.worker_starts(thread_id);
+    let agent = Agent::of(env.raw())?;
+    REGISTRY.worker_starts(&agent.outbox, thread_id);
+    // Here and now, since a loop that has run dry hears no ring.
+    agent.update_hold();
     Ok(())
 }
 
 /// The worker with this `threadId` has ended.
 #[napi(catch_unwind)]
 pub fn worker_ended(env: Env, thread_id: u32) -> Result<()> {
-    Agent::of(env.raw())?.worker_ended(thread_id);
+    let agent = Agent::of(env.raw())?;
+    REGISTRY.worker_ended(&agent.outbox, thread_id);
+    agent.update_hold();
     Ok(())
 }
 
@@ -263,10 +256,4 @@ pub fn counters(env: Env) -> Result<Option<Unknown<'static>>> {
     // Not as napi's `ArrayBuffer`, which would ask for its memory: V8 of Node 15 and 16 ends the process when a second
     // isolate does so for the same address. SAFETY: a value just made in this environment.
     unsafe { Unknown::from_napi_value(env.raw(), buffer) }.map(Some)
-}
-
-/// Returns the file of another image, if that serves this process.
-#[napi(catch_unwind)]
-pub fn other_first_image() -> Option<String> {
-    images::other_first_image()
 }

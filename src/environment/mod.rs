@@ -1,6 +1,12 @@
 //! The calls between JavaScript and native code, both ways.
 
-pub(crate) mod environment;
+mod environment;
 pub mod exports;
 mod operations;
-pub(crate) mod registers;
+mod registers;
+
+pub(crate) use environment::{Bell, Environment, contained, pin_buffer};
+pub(crate) use registers::{
+    AWAITED_HERE, Answer, BATCH, FREED, HELD_ELSEWHERE, HELD_HERE, NEWS, NOT_ADOPTED, NOT_LOCKED, RegistersRef,
+    from_number, to_number,
+};

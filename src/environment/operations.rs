@@ -9,10 +9,10 @@ use std::ptr;
 use napi::bindgen_prelude::{Env, FromNapiValue, JsValue, Object};
 use napi::{Result, check_status, sys};
 
-use crate::agent::agent::Agent;
+use crate::agent::Agent;
 use crate::environment::environment::{contained, first_argument};
 use crate::environment::registers::FAILED;
-use crate::process::globals::STORE;
+use crate::process::STORE;
 
 /// The work that an interrupted JavaScript left, which an operation does first.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ enum Finishes {
 #[inline]
 fn operate(env: sys::napi_env, finishes: Finishes, operation: impl Fn(&Agent) -> u32) -> sys::napi_value {
     let run = |agent: &Agent| {
-        agent.blocking.abandon();
+        agent.abandon();
         if finishes != Finishes::AllButRelease {
             agent.finish_release();
         }
@@ -47,14 +47,15 @@ fn operate(env: sys::napi_env, finishes: Finishes, operation: impl Fn(&Agent) ->
 /// others: so its wait ends here.
 fn give_up(agent: &Agent) {
     agent.registers.answer.set(FAILED);
-    if !agent.blocking.sleeps() {
+    if !agent.sleeps() {
         agent.pending.notes.set_sleep(None);
     }
     agent.robust_list.retract();
-    agent.blocking.abandon();
+    agent.abandon();
 }
 
-/// Defines the operations, by the names that `lib/` knows. Those on a name have it as their argument.
+/// Defines the operations, by the names that `lib/` knows; the agent's functions say what each does. Those on a name
+/// have it as their argument.
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:literal finishes $finishes:ident: |$agent:pat_param $(, $text:ident)?| $answer:expr;)+) => {
         const OPERATIONS: &[(&CStr, sys::napi_callback)] = &[$({
@@ -73,70 +74,49 @@ macro_rules! operations {
 }
 
 operations! {
-    /// `Atomics.wait`.
-    c"wait" finishes Everything: |agent| agent.wait().into();
-    /// `Atomics.waitAsync`: enqueues the promise in the slot.
+    c"wait" finishes Everything: |agent| agent.wait(Agent::block).into();
     c"waitAsync" finishes Everything: |agent| agent.wait_async().into();
     /// The same two for Condition, Barrier and Latch.
     c"waitFor" finishes Everything: |agent| agent.wait_for().into();
     c"waitAsyncFor" finishes Everything: |agent| agent.wait_async_for().into();
-    /// `Atomics.notify`: how many waiters it woke.
     c"notify" finishes Everything: |agent| agent.notify();
-    /// How many waiters there are at the location.
     c"waiterCount" finishes Everything: |agent| STORE.count(agent.registers.location());
-    /// A notification in the registers, which this thread will not use, goes to another waiter.
-    c"relay" finishes Everything: |agent| { agent.blocking.relay(); 0 };
-    /// Removes the wait in the slot: answers 1, or 0 if the wait is settled already.
+    c"relay" finishes Everything: |agent| { agent.relay(); 0 };
     c"cancel" finishes Everything: |agent| agent.cancel().into();
-    /// Lets the wait in the slot keep the event loop alive.
-    c"ref" finishes Everything: |agent| { agent.set_refed(true); 0 };
-    /// No longer lets the wait in the slot do so.
-    c"unref" finishes Everything: |agent| { agent.set_refed(false); 0 };
-    /// The event loop has run dry: answers whether it is held now.
+    /// From here on the wait in the slot keeps the event loop alive, or does not.
+    c"ref" finishes Everything: |agent| { agent.pending.set_refed(agent.registers.slot.get(), true); 0 };
+    c"unref" finishes Everything: |agent| { agent.pending.set_refed(agent.registers.slot.get(), false); 0 };
     c"runsDry" finishes Everything: |agent| agent.runs_dry().into();
-
     /// How deep in its stack the thread is: answers by an address there, in the place of a location.
     c"depth" finishes Everything: |agent| { agent.registers.note_depth(); 0 };
 
-    /// Blocks until the request is granted. It is then the last entry of the robust list, unless it belongs to nobody.
+    /// What is granted is then the last entry of the robust list, unless it belongs to nobody.
     c"claim" finishes Everything: |agent| agent.claim().into();
-    /// As `claim`, for the promise in the slot.
     c"claimAsync" finishes Everything: |agent| agent.claim_async().into();
-    /// Takes the request if that needs no waiting; "not-equal" otherwise.
     c"take" finishes Everything: |agent| agent.try_take().into();
-    /// Enqueues the thread at the location, releases the entry at the index, and blocks.
     c"waitGivingBack" finishes Everything: |agent| agent.wait_giving_back().into();
-    /// Releases the entry at the index of the robust list: answers 0 if it is a named lock that was stolen before.
     c"giveBack" finishes Everything: |agent| agent.give_back().into();
-    /// As `giveBack`, at the end of a job: what a promise of this thread is given is settled before this returns.
     c"giveBackInJob" finishes Everything: |agent| agent.give_back_in_job().into();
-    /// As `giveBack`, after a failure: a notification that the hold owes goes to another waiter.
     c"giveBackAndPay" finishes Everything: |agent| agent.give_back_and_pay().into();
-    /// As `giveBackAndPay`, for a half-changed state: the next exclusive holder is told of a death.
     c"passOn" finishes Everything: |agent| agent.pass_on().into();
     /// The next exclusive holder of the word at the location is told of a death.
     c"noteDeath" finishes Everything: |agent| { STORE.note_death(agent.registers.location()); 0 };
     /// Notes that the state under the entry at the index is repaired. Answers 0 if a steal took that named lock.
-    c"repaired" finishes Everything: |agent| agent.repaired().into();
-    /// Answers whether the entry at the index of the robust list is a named lock that was stolen.
+    c"repaired" finishes Everything: |agent|
+        agent.robust_list.at_index().is_some_and(|(at, request)| STORE.repaired(at, request)).into();
     c"wasStolen" finishes Everything: |agent| agent.was_stolen().into();
-    /// JavaScript has changed the word at the location while a waiter was counted there.
+    /// JavaScript has changed the word at the location while a waiter was counted there: the line is served.
     c"released" finishes AllButRelease: |agent| { agent.released(); 0 };
     /// Answers whether the last holder of the word just taken had died.
-    c"takeNoteOfDeath" finishes Everything: |agent| agent.take_note_of_death().into();
-    /// Frees a lock that this thread does not hold: `FREED`, `NOT_LOCKED`, or `HELD_ELSEWHERE`.
+    c"takeNoteOfDeath" finishes Everything: |agent|
+        STORE.take_note_of_death(agent.registers.location(), agent.registers.request()).into();
     c"free" finishes Everything: |agent| agent.free();
-
     /// Answers the number of a request whose named lock was stolen, each once; 0 if there is none.
-    c"nextStolen" finishes Everything: |agent| agent.next_stolen();
+    c"nextStolen" finishes Everything: |agent| agent.delivery.next_loss().unwrap_or(0);
 
-    /// Takes the name in the mode of the kind in the registers, if that needs no waiting; "not-equal" otherwise.
     c"takeName" finishes Everything: |agent, text| agent.try_take_name(&text).into();
-    /// Takes the name, or enqueues the promise in the slot.
     c"claimNameAsync" finishes Everything: |agent, text| agent.claim_name_async(&text).into();
-    /// Takes the name, or blocks. Answers `HELD_HERE` or `AWAITED_HERE` if the thread would wait for itself.
     c"claimName" finishes Everything: |agent, text| agent.claim_name(&text);
-    /// Takes the name alone, from everyone who holds it. The amount is then 0 if nobody did.
     c"stealName" finishes Everything: |agent, text| agent.steal_name(&text).into();
 }
 

@@ -9,13 +9,11 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-use crate::observe::stacks::StackId;
+use crate::observe::StackId;
 use waitasync_core::clock::{Timestamp, now};
+use waitasync_core::lock::Request;
 use waitasync_core::lock::names::Mode;
-use waitasync_core::lock::request::Request;
-use waitasync_core::queue::location::Location;
-use waitasync_core::queue::outbox::Settlement;
-use waitasync_core::queue::result::WaitResult;
+use waitasync_core::queue::{Location, Settlement, WaitResult};
 
 /// How many settlements one call into JavaScript takes; `BATCH` in `lib/agent/`.
 pub(crate) const BATCH: usize = 4096;
@@ -49,7 +47,6 @@ pub(crate) struct Registers {
     /// How many permits are requested; or the purpose of a wait. Of a lock that a promise claims: not 0 if this thread
     /// holds it. After `free`: the `threadId` of the holder. After `stealName`: not 0 if the name was held.
     pub(crate) amount: Cell<u32>,
-    /// The answer of the last operation.
     pub(crate) answer: Cell<u32>,
     /// How many settlements of the current batch JavaScript has settled; [`NOT_ADOPTED`] until it has made the tokens.
     pub(crate) settled: Cell<u32>,
@@ -85,7 +82,6 @@ pub(crate) const AWAITED_HERE: u32 = 11;
 #[must_use]
 #[derive(Clone, Copy)]
 pub(crate) enum Answer {
-    /// It is settled.
     Settled(WaitResult),
     /// It waits, and will be settled later.
     Pending,
@@ -133,7 +129,6 @@ impl RegistersRef {
         unsafe { Self::new(NonNull::from(&MEMORY).cast(), BYTES) }.expect("the size is right")
     }
 
-    /// Writes a batch of settlements behind the registers.
     pub(crate) fn put(self, batch: &[Settlement]) {
         // SAFETY: `new` demands memory that is kept, and checked that so many words follow; only this thread uses them.
         let words = unsafe { std::slice::from_raw_parts_mut(self.0.add(1).cast::<u32>().as_ptr(), BATCH) };
@@ -186,7 +181,6 @@ impl Registers {
         self.address.set(std::ptr::from_ref(std::hint::black_box(&here)).addr() as f64);
     }
 
-    /// How a name is wanted.
     pub(crate) fn mode(&self) -> Mode {
         self.request().mode().unwrap_or(Mode::Exclusive)
     }
@@ -213,7 +207,6 @@ impl Registers {
         Answer::Settled(if self.is_equal() { WaitResult::TimedOut } else { WaitResult::NotEqual })
     }
 
-    /// Whether the word at the location holds the expected value.
     pub(crate) fn is_equal(&self) -> bool {
         let (location, expected) = (self.location(), self.expected.get());
         let [a, b, c, d, ..] = expected.to_ne_bytes();
@@ -229,12 +222,10 @@ impl Registers {
         }
     }
 
-    /// The location of the word that JavaScript is changing.
     pub(crate) fn releasing(&self) -> Option<Location> {
         from_number(f64::from_bits(self.releasing.load(Ordering::Acquire)))
     }
 
-    /// The line of that word has been served.
     pub(crate) fn end_release(&self) {
         self.releasing.store(0, Ordering::Relaxed);
     }

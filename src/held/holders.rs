@@ -2,25 +2,25 @@
 //!
 //! An uncontended lock is taken in JavaScript, which notes no time, unless stalls are reported
 //! ([`crate::observe::taken`]). So what is reported of a hold is since when it has been *seen*: by a snapshot; or,
-//! while claims wait for what is held, by [`STORE`](crate::process::globals::STORE).
+//! while claims wait for what is held, by [`STORE`](crate::process::STORE).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{LazyLock, Mutex};
 
-use rustc_hash::FxBuildHasher;
+use rustc_hash::FxHashMap;
 
 use crate::held::robust_table::Held;
-use crate::process::registry::{Known, REGISTRY};
+use crate::process::{Known, REGISTRY};
 use waitasync_core::clock::{Timestamp, now};
-use waitasync_core::lock::request::Request;
-use waitasync_core::queue::location::Location;
+use waitasync_core::lock::Request;
+use waitasync_core::queue::Location;
 use waitasync_core::sync::lock;
 
 /// A hold: by the number of its agent, its serial number and its word.
 type HoldKey = (u64, u32, Location);
 
 /// Since when the holds of the last snapshot have been seen by snapshots.
-static SIGHTED: LazyLock<Mutex<HashMap<HoldKey, Timestamp, FxBuildHasher>>> = LazyLock::new(Mutex::default);
+static SIGHTED: LazyLock<Mutex<FxHashMap<HoldKey, Timestamp>>> = LazyLock::new(Mutex::default);
 
 fn key(agent: &Known, held: &Held) -> HoldKey {
     (agent.number, held.serial, held.location)
@@ -47,7 +47,6 @@ pub(crate) fn held_since(agent: &Known, held: &Held, in_line: Option<Timestamp>)
     sighted.into_iter().chain(in_line).min()
 }
 
-/// How many of the dead are remembered.
 const MOST_DEAD: usize = 256;
 
 /// The threads that died lately, the latest first: each by its `threadId`, with the lock that it held.

@@ -2,5 +2,9 @@
 
 #[forbid(unsafe_code)]
 pub(crate) mod holders;
-pub(crate) mod robust_list;
-pub(crate) mod robust_table;
+mod robust_list;
+mod robust_table;
+
+pub(crate) use holders::{held_since, sight};
+pub(crate) use robust_list::RobustList;
+pub(crate) use robust_table::{Held, Table};

@@ -14,41 +14,42 @@ use std::sync::atomic::Ordering;
 
 use napi::{Result, sys};
 
-use crate::environment::environment::{Environment, pin_buffer};
-use crate::environment::registers::RegistersRef;
+use crate::environment::{Environment, RegistersRef, pin_buffer};
 use crate::held::robust_table::{Entry, Table};
-use crate::observe::taken::SharedTaken;
-use waitasync_core::lock::request::Request;
-use waitasync_core::queue::location::Location;
+use crate::observe::SharedTaken;
+use waitasync_core::lock::Request;
+use waitasync_core::queue::Location;
 
-/// The robust list of the calling thread.
 pub(crate) struct RobustList {
-    environment: Environment,
     pub(crate) table: Cell<Table>,
-    /// Keeps the memory.
     buffer: Cell<sys::napi_ref>,
     pub(crate) taken: SharedTaken,
 }
 
 impl RobustList {
     /// A list without memory.
-    pub(crate) fn new(environment: Environment, registers: RegistersRef) -> Self {
+    pub(crate) fn new(registers: RegistersRef) -> Self {
         let table = Table { registers, start: NonNull::dangling(), capacity: 0 };
-        Self { environment, table: Cell::new(table), buffer: Cell::new(ptr::null_mut()), taken: SharedTaken::default() }
+        Self { table: Cell::new(table), buffer: Cell::new(ptr::null_mut()), taken: SharedTaken::default() }
     }
 
     /// Moves the list to a larger buffer, which has its entries already. `publish` tells other threads.
     ///
     /// # Safety
-    /// On the thread of the environment, in a call from JavaScript; `buffer` is an `ArrayBuffer`.
-    pub(crate) unsafe fn enlarge(&self, buffer: sys::napi_value, publish: impl FnOnce(Table)) -> Result<()> {
+    /// On the environment's thread, in a call from JavaScript; `buffer` is an `ArrayBuffer`.
+    pub(crate) unsafe fn enlarge(
+        &self,
+        environment: Environment,
+        buffer: sys::napi_value,
+        publish: impl FnOnce(Table),
+    ) -> Result<()> {
         // SAFETY: as the caller promises.
-        let (data, bytes, reference) = unsafe { pin_buffer(self.environment.env, buffer) }?;
+        let (data, bytes, reference) = unsafe { pin_buffer(environment.env, buffer) }?;
         let capacity = bytes / (size_of::<Entry>() + size_of::<u32>());
         let table = Table { start: data.cast(), capacity, ..self.table.get() };
         publish(table);
         self.table.set(table);
-        self.environment.unpin(self.buffer.replace(reference))
+        environment.unpin(self.buffer.replace(reference))
     }
 
     pub(crate) fn len(&self) -> u32 {
@@ -91,7 +92,7 @@ impl RobustList {
         }
     }
 
-    /// Adds an entry for an acquired request, if it has to be held. The entry has the serial number of an announcement
+    /// Adds an entry for an acquired request that has to be held. The entry has the serial number of an announcement
     /// until JavaScript numbers it, since an entry that is removed before becomes an announcement.
     pub(crate) fn add(&self, location: Location, request: Request) {
         if request.is_owned() && self.write(location, request) {
@@ -99,7 +100,6 @@ impl RobustList {
         }
     }
 
-    /// The entry at the index in the registers.
     pub(crate) fn at_index(&self) -> Option<(Location, Request)> {
         let table = self.table.get();
         table.entries()[..self.len() as usize].get(table.registers.index.get() as usize)?.get()

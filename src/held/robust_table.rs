@@ -6,9 +6,10 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-use crate::environment::registers::{RegistersRef, from_number, to_number};
-use waitasync_core::lock::request::{Request, amount_of};
-use waitasync_core::queue::location::Location;
+use crate::environment::{RegistersRef, from_number, to_number};
+use waitasync_core::lock::Request;
+use waitasync_core::lock::request::amount_of;
+use waitasync_core::queue::Location;
 
 /// An entry: two JavaScript numbers.
 ///
@@ -44,7 +45,6 @@ impl Entry {
         (words > 0).then(|| Location::from_address(words * size_of::<u32>()))
     }
 
-    /// Makes this a copy of another entry.
     pub(crate) fn copy(&self, other: &Self) {
         for (ours, theirs) in [(&self.address, &other.address), (&self.request, &other.request)] {
             ours.store(theirs.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -52,7 +52,6 @@ impl Entry {
     }
 }
 
-/// The memory of a robust list, as every thread may read it: only the list's own thread writes.
 #[derive(Clone, Copy)]
 pub(crate) struct Table {
     pub(crate) registers: RegistersRef,
@@ -164,7 +163,6 @@ impl Table {
         }
     }
 
-    /// Whether a hold's entry is at `index`.
     fn is_at(&self, held: &Held, index: usize) -> bool {
         index < self.len()
             && self.entries().get(index).and_then(Entry::location) == Some(held.location)

@@ -66,9 +66,9 @@ impl<'a> Frame<'a> {
         let from_zero = |number: u32| i64::from(number) - 1;
         let (line, column) = self.position.unwrap_or((0, 0));
         text.write_str("{\"functionName\":")?;
-        string(text, self.function)?;
+        json::string(text, self.function.encode_utf16())?;
         text.write_str(",\"scriptId\":\"0\",\"url\":")?;
-        string(text, &url(self.place))?;
+        json::string(text, url(self.place).encode_utf16())?;
         write!(text, ",\"lineNumber\":{},\"columnNumber\":{}}}", from_zero(line), from_zero(column))
     }
 }
@@ -91,39 +91,11 @@ fn url(place: &str) -> String {
     for &byte in bytes {
         match byte {
             b'\\' if is_windows => url.push('/'),
-            b'A'..=b'Z'
-            | b'a'..=b'z'
-            | b'0'..=b'9'
-            | b'/'
-            | b':'
-            | b'-'
-            | b'_'
-            | b'.'
-            | b'~'
-            | b'@'
-            | b'+'
-            | b'!'
-            | b'$'
-            | b'&'
-            | b'\''
-            | b'('
-            | b')'
-            | b'*'
-            | b','
-            | b';'
-            | b'=' => url.push(char::from(byte)),
-            _ => url.extend(['%', hex(byte >> 4), hex(byte & 15)]),
+            _ if byte.is_ascii_alphanumeric() || b"/:-_.~@+!$&'()*,;=".contains(&byte) => url.push(byte.into()),
+            _ => _ = write!(url, "%{byte:02X}"),
         }
     }
     url
-}
-
-fn hex(digit: u8) -> char {
-    char::from_digit(digit.into(), 16).unwrap_or('0').to_ascii_uppercase()
-}
-
-fn string(text: &mut Text, value: &str) -> fmt::Result {
-    json::string(text, &value.encode_utf16().collect::<Vec<_>>())
 }
 
 struct Node<'a> {
@@ -156,7 +128,6 @@ impl<'a> Tree<'a> {
         index
     }
 
-    /// Adds a line. Returns its leaf.
     fn add(&mut self, Line { stack, leaf, micros }: &'a Line) -> usize {
         let mut node = ROOT;
         match stack.as_deref() {

@@ -1,29 +1,25 @@
 //! The wait-for graph of the threads of this process: [`waitasync_core::lock::wait_for_graph`] has the rules.
 
-use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::held::holders::held_since;
-use crate::held::robust_table::Held;
+use crate::held::{Held, held_since};
 use crate::observe::json;
-use crate::observe::sentences::{held_row, ring_sentence, waiting_row};
-use crate::observe::snapshot::{Named, write_link};
+use crate::observe::sentences::{link_rows, ring_sentence};
+use crate::observe::snapshot::{Entries, write_link};
 use crate::observe::stacks::NONE;
 use crate::observe::survey::{Entry, JUST_BEGUN, entry};
-use crate::process::globals::STORE;
-use crate::process::registry::{Known, REGISTRY};
+use crate::process::{Known, REGISTRY, Registered, STORE};
 use waitasync_core::clock::{Timestamp, now};
-use waitasync_core::lock::request::Request;
+use waitasync_core::lock::Request;
 use waitasync_core::lock::wait_for_graph::{
     Blocked, Keeper, Link, Obstacle, WaitForGraph, beside_own, is_kept_by, up_to_one_for_all,
 };
-use waitasync_core::queue::location::Location;
-use waitasync_core::queue::parker::BlockedThread;
+use waitasync_core::queue::{BlockedThread, Location};
 
-static GRAPH: LazyLock<WaitForGraph> = LazyLock::new(WaitForGraph::default);
+pub(crate) static GRAPH: LazyLock<WaitForGraph> = LazyLock::new(WaitForGraph::default);
 
 /// Publishes that the calling thread, a holder, is about to sleep; or returns the cycle that this would close, as JSON
 /// for `cycleOf` in `lib/locks/observe/entries.js`.
@@ -39,33 +35,30 @@ pub(crate) fn block(blocked: &Blocked) -> Option<String> {
     cycle.map(|links| described(&links))
 }
 
-/// Takes back that the calling thread was published: it is about to go on.
-pub(crate) fn leave(thread: &Arc<BlockedThread>) {
-    GRAPH.leave(thread);
-}
-
 /// Whether a thread holds anything. What is on its way to a promise counts as held.
 fn holds(thread: &Arc<BlockedThread>) -> bool {
-    REGISTRY.of_thread(thread).is_some_and(|(agent, entries)| entries > 0 || agent.outbox.granted() > 0)
+    let is_its = |agent: &Registered| Arc::ptr_eq(&agent.known.blocked_thread, thread);
+    let found = REGISTRY.find(is_its, |agent| (agent.robust_list.len(), Arc::clone(&agent.known.outbox)));
+    found.is_some_and(|(entries, outbox)| entries > 0 || outbox.granted() > 0)
 }
 
 /// The holds of some threads, at the locations of their waits. A grant on its way to a promise counts as held.
 struct Holders {
     known: Vec<Known>,
-    held: HashMap<Location, Vec<(usize, Request)>, FxBuildHasher>,
+    held: FxHashMap<Location, Vec<(usize, Request)>>,
 }
 
 impl Holders {
     fn read(waits: &[&Blocked]) -> Self {
-        let locations: HashSet<_, FxBuildHasher> = waits.iter().map(|wait| wait.location).collect();
-        let threads: HashSet<_, FxBuildHasher> = waits.iter().map(|wait| Arc::as_ptr(&wait.thread)).collect();
+        let locations: FxHashSet<_> = waits.iter().map(|wait| wait.location).collect();
+        let threads: FxHashSet<_> = waits.iter().map(|wait| Arc::as_ptr(&wait.thread)).collect();
         let waits = |agent: &Known| threads.contains(&Arc::as_ptr(&agent.blocked_thread));
         let (known, in_lists) = REGISTRY.held(waits, |location| locations.contains(&location));
         let in_lists = in_lists.into_iter().map(|(agent, Held { location, request, .. })| (agent, (location, request)));
         let grants = known.iter().enumerate();
         let grants =
             grants.flat_map(|(agent, each)| each.outbox.grants().into_iter().map(move |(_, grant)| (agent, grant)));
-        let mut held: HashMap<_, Vec<(usize, Request)>, _> = HashMap::default();
+        let mut held: FxHashMap<_, Vec<(usize, Request)>> = FxHashMap::default();
         for (agent, (location, request)) in in_lists.chain(grants) {
             let here = held.entry(location).or_default();
             // Mostly a thread's entries follow one another.
@@ -138,26 +131,20 @@ fn described(links: &[Link]) -> String {
     // What a thread has is what the one before it in the cycle waits for.
     let before = links.last().into_iter().chain(links);
     let links: Vec<_> = links.iter().zip(before).filter_map(link).collect();
+    let links: Vec<Entries<'_>> = links.iter().map(|(has, is_ahead, waits_for)| (has, *is_ahead, waits_for)).collect();
     // Without its links if a string of JavaScript could not hold their names.
     written(&links, &links, now).or_else(|| written(&links, &[], now)).unwrap_or_default()
 }
 
-type Entries = (Named, bool, Named);
-
 /// For `cycleOf` in `lib/locks/observe/entries.js`.
-fn written(all: &[Entries], links: &[Entries], now: Timestamp) -> Option<String> {
-    let rows = all.iter().map(|(has, is_ahead, waits_for)| {
-        let has = if *is_ahead { waiting_row(now, has) } else { held_row(now, has) };
-        (has, *is_ahead, waiting_row(now, waits_for))
-    });
+fn written(all: &[Entries<'_>], links: &[Entries<'_>], now: Timestamp) -> Option<String> {
+    let rows = all.iter().map(|&link| (link_rows(now, link), link.1));
     let sentence = ring_sentence(&rows.collect::<Vec<_>>());
     json::text(|text| {
         text.write_str("{\"text\":")?;
-        json::string(text, &sentence.encode_utf16().collect::<Vec<_>>())?;
+        json::string(text, sentence.encode_utf16())?;
         text.write_str(",\"links\":")?;
-        json::array(text, links, |text, (has, is_ahead, waits_for)| {
-            write_link(text, (has, *is_ahead, waits_for), now)
-        })?;
+        json::array(text, links, |text, &link| write_link(text, link, now))?;
         text.write_char('}')
     })
 }

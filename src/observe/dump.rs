@@ -35,7 +35,7 @@ mod signals {
     use std::thread;
 
     use super::refused;
-    use crate::environment::environment::contained;
+    use crate::environment::contained;
     use crate::observe::profile;
     use crate::observe::snapshot::Snapshot;
     use crate::observe::table;
@@ -112,7 +112,6 @@ mod signals {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Makes the pipe, and the thread that reads it.
     fn start() -> io::Result<()> {
         let (reader, writer) = io::pipe()?;
         // SAFETY: a descriptor that is open. The handler must not wait until there is room in the pipe.

@@ -25,9 +25,9 @@ pub(crate) fn text(write: impl FnOnce(&mut Text) -> fmt::Result) -> Option<Strin
 }
 
 /// Writes a string by its UTF-16 code units, also lone surrogates.
-pub(crate) fn string(text: &mut Text, units: &[u16]) -> fmt::Result {
+pub(crate) fn string(text: &mut Text, units: impl IntoIterator<Item = u16>) -> fmt::Result {
     text.write_char('"')?;
-    for character in char::decode_utf16(units.iter().copied()) {
+    for character in char::decode_utf16(units) {
         match character {
             Ok(character @ ('"' | '\\')) => write!(text, "\\{character}")?,
             Ok(control @ '\0'..='\x1f') => write!(text, "\\u{:04x}", u32::from(control))?,
@@ -38,7 +38,6 @@ pub(crate) fn string(text: &mut Text, units: &[u16]) -> fmt::Result {
     text.write_char('"')
 }
 
-/// Writes an array of these values, each by `write`.
 pub(crate) fn array<T>(
     text: &mut Text,
     values: impl IntoIterator<Item = T>,

@@ -21,3 +21,8 @@ mod survey;
 pub mod table;
 #[forbid(unsafe_code)]
 pub(crate) mod taken;
+
+pub(crate) use snapshot::Snapshot;
+pub(crate) use stacks::{NONE, StackId};
+pub(crate) use stalls::stalls_are_reported;
+pub(crate) use taken::SharedTaken;

@@ -17,22 +17,20 @@ use std::{env, fs, io, process, thread};
 
 use napi_derive::napi;
 
-use crate::environment::environment::contained;
+use crate::environment::contained;
 use crate::observe::cpuprofile::{self, Counts, Line};
 use crate::observe::stacks::{self, StackId};
-use crate::process::globals::service;
+use crate::process::service;
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::sync::lock;
 
 const VARIABLE: &str = "ATOMICS_WAITASYNC_PROFILE";
 
-/// How often the file is written.
 const PERIOD: Duration = Duration::from_secs(10);
 
 /// How many locks are told apart of each stack. One line may request any number of names.
 const MOST_LEAVES: usize = 16;
 
-/// The name of all other locks of a stack.
 const OTHER_LOCKS: &str = "other locks";
 
 /// Nanoseconds of waits, by noun.
@@ -70,15 +68,11 @@ impl Wait {
     }
 }
 
-/// The waits of a thread, by their numbers.
-type Waits = HashMap<u32, Wait>;
-
 #[derive(Default)]
 struct Profile {
     totals: Totals,
-    /// By thread.
-    waits: HashMap<usize, Waits>,
-    /// The latest number of a wait.
+    /// By thread, and by their numbers.
+    waits: HashMap<usize, HashMap<u32, Wait>>,
     number: u32,
     counts: Counts,
     /// Whether a wait has ended since the file was written.
@@ -142,17 +136,12 @@ fn file() -> Option<&'static Path> {
     file.as_deref()
 }
 
-/// Whether waits are recorded.
 static IS_ON: AtomicBool = AtomicBool::new(false);
-
-fn is_on() -> bool {
-    IS_ON.load(Ordering::Relaxed)
-}
 
 /// Writes the file, if there is one and there is news.
 pub(crate) fn write_now() {
     static IS_TOLD: AtomicBool = AtomicBool::new(false);
-    if !is_on() {
+    if !profiles() {
         return;
     }
     if let Some(error) = write(false).err().filter(|_| !IS_TOLD.swap(true, Ordering::Relaxed)) {
@@ -210,21 +199,18 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
     })
 }
 
-/// Records a wait for `factor` waits, begun so many milliseconds ago. Returns its number.
 pub(crate) fn begin(thread: usize, stack: StackId, leaf: Arc<str>, factor: u32, milliseconds: f64) -> u32 {
     let age = (milliseconds.max(0.0) * 1e6) as u64;
     let since = Timestamp::from_nanos(now().as_nanos().saturating_sub(age));
     lock(&PROFILE).begin(thread, Wait { stack, leaf, factor, since })
 }
 
-/// A wait of a thread is over.
 pub(crate) fn end(thread: usize, number: u32) {
     lock(&PROFILE).end(thread, number);
 }
 
-/// A thread ends, and its waits with it.
 pub(crate) fn end_thread(thread: usize) {
-    if is_on() {
+    if profiles() {
         lock(&PROFILE).end_thread(thread);
     }
 }
@@ -274,7 +260,7 @@ fn at_exit() {}
 /// Whether waits are recorded.
 #[napi(catch_unwind)]
 pub fn profiles() -> bool {
-    is_on()
+    IS_ON.load(Ordering::Relaxed)
 }
 
 /// The number of a stack: one line for each frame, the innermost first.

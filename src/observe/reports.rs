@@ -7,25 +7,25 @@
 //!
 //! A blocked thread can call no listener: what it reports is kept for the main thread, which is rung.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::fmt::{self, Write};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::observe::json;
 use crate::observe::sentences::{
-    ahead_text, duration, held_row, holder_text, noun_of, ring_text, thread_of, wait_text, waiting_row,
+    ahead_text, duration, held_row, holder_text, noun_of, ring_rows, ring_text, thread_of, wait_text, waiting_row,
 };
-use crate::observe::snapshot::{Named, Snapshot, write_link};
+use crate::observe::snapshot::{Snapshot, write_link};
 use crate::observe::survey::Entry;
-use crate::process::registry::REGISTRY;
+use crate::process::REGISTRY;
 use waitasync_core::clock::{Timestamp, now};
-use waitasync_core::lock::request::{Mode, Request};
-use waitasync_core::lock::rings::{Has, Link};
-use waitasync_core::queue::location::Location;
+use waitasync_core::lock::Mode;
+use waitasync_core::lock::rings::Link;
+use waitasync_core::queue::Location;
 use waitasync_core::sync::lock;
 
 /// How many rings, and how many waits that are on none, are reported one by one in each call.
@@ -38,10 +38,10 @@ const MOST_HOLDERS: usize = 3;
 const MAIN: u32 = 0;
 
 /// The rings that have been reported, by their numbers, each with when that was.
-static REPORTED: LazyLock<Mutex<HashMap<u64, Timestamp, FxBuildHasher>>> = LazyLock::new(Mutex::default);
+static REPORTED: LazyLock<Mutex<FxHashMap<u64, Timestamp>>> = LazyLock::new(Mutex::default);
 
 /// Whether a ring is reported for the first time. `all`: those that were there after `looked_at`.
-fn is_first(ring: u64, all: &HashSet<u64>, looked_at: Timestamp) -> bool {
+fn is_first(ring: u64, all: &FxHashSet<u64>, looked_at: Timestamp) -> bool {
     let reported = &mut *lock(&REPORTED);
     reported.retain(|ring, reported_at| all.contains(ring) || *reported_at >= looked_at);
     let is_first = !reported.contains_key(&ring);
@@ -61,7 +61,6 @@ struct Report {
     ring: Option<usize>,
 }
 
-/// The reports of the calling thread.
 struct Reports {
     snapshot: Snapshot,
     all: Vec<Report>,
@@ -74,17 +73,16 @@ impl Reports {
     fn new(thread_id: u32, waits: &[f64]) -> Self {
         let looked_at = now();
         let mut reports = Self { snapshot: Snapshot::take(), all: Vec::new(), more: 0 };
-        let slots: HashMap<_, _, FxBuildHasher> =
-            reports.of_thread(thread_id).map(|(index, entry)| (entry.slot, index)).collect();
+        let slots: FxHashMap<_, _> = reports.of_thread(thread_id).map(|(index, entry)| (entry.slot, index)).collect();
         let rings = reports.rings_of(thread_id);
         let numbers: Vec<_> = reports.snapshot.rings.iter().map(|ring| reports.number_of(ring)).collect();
         let all = numbers.iter().copied().collect();
-        let mut told = HashSet::new();
+        let mut told = FxHashSet::default();
         for (n, wait) in waits.chunks_exact(2).enumerate() {
             let slot = (wait[0] >= 0.0).then_some(wait[0] as u32);
             // Otherwise it is over.
             let Some(&index) = slots.get(&slot) else { continue };
-            match rings.get(&aim(&reports.snapshot.waiting[index].0)) {
+            match rings.get(&aim(&reports.snapshot.waiting[index])) {
                 Some(ring) if told.contains(ring) => {}
                 Some(_) if reports.count(|report| report.ring.is_some()) >= MOST => reports.more += 1,
                 Some(&ring) => {
@@ -103,7 +101,7 @@ impl Reports {
     /// A number for a ring: the same in each look as long as its waits last.
     fn number_of(&self, ring: &[Link]) -> u64 {
         static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-        let waits = ring.iter().map(|link| KEY.hash_one(self.snapshot.waiting[link.waits_for].0.key()));
+        let waits = ring.iter().map(|link| KEY.hash_one(self.snapshot.waiting[link.waits_for].key()));
         waits.fold(0, u64::wrapping_add)
     }
 
@@ -111,33 +109,20 @@ impl Reports {
         self.all.iter().filter(|report| is_so(report)).count()
     }
 
-    /// Lists a thread's waits, with their indices.
     fn of_thread(&self, thread_id: u32) -> impl Iterator<Item = (usize, &Entry)> {
-        let entries = self.snapshot.waiting.iter().map(|Named(entry, _)| entry).enumerate();
-        entries.filter(move |(_, entry)| entry.thread_id == thread_id)
+        self.snapshot.waiting.iter().enumerate().filter(move |(_, entry)| entry.thread_id == thread_id)
     }
 
-    /// Finds the rings on which a thread is, by its waits there.
-    fn rings_of(&self, thread_id: u32) -> HashMap<Aim, usize, FxBuildHasher> {
+    fn rings_of(&self, thread_id: u32) -> FxHashMap<Aim, usize> {
         let rings = self.snapshot.rings.iter().enumerate();
         let links = rings.flat_map(|(index, ring)| ring.iter().map(move |link| (index, link)));
-        let entries = links.map(|(index, link)| (&self.snapshot.waiting[link.waits_for].0, index));
+        let entries = links.map(|(index, link)| (&self.snapshot.waiting[link.waits_for], index));
         entries.filter(|(entry, _)| entry.thread_id == thread_id).map(|(entry, index)| (aim(entry), index)).collect()
     }
 
     fn add_ring(&mut self, wait: usize, entry: usize, index: usize) {
         let snapshot = &self.snapshot;
-        let rows: Vec<_> = snapshot.rings[index]
-            .iter()
-            .map(|link| {
-                let has = match link.has {
-                    Has::Held(index) => held_row(snapshot.now, &snapshot.held[index]),
-                    Has::Awaited(index) => waiting_row(snapshot.now, &snapshot.waiting[index]),
-                };
-                (has, waiting_row(snapshot.now, &snapshot.waiting[link.waits_for]))
-            })
-            .collect();
-        let text = ring_text(&rows.iter().map(|(has, waits_for)| (has, waits_for)).collect::<Vec<_>>());
+        let text = ring_text(&ring_rows(snapshot, &snapshot.rings[index]));
         let holders = self.holders_of(entry);
         self.all.push(Report { wait, text: text.trim_end().to_owned(), entry, holders, ring: Some(index) });
     }
@@ -150,33 +135,31 @@ impl Reports {
 
     /// Lists the holders for which a wait waits: one entry for each thread and call.
     fn holders_of(&self, index: usize) -> Vec<usize> {
-        let Named(wait, _) = &self.snapshot.waiting[index];
+        let wait = &self.snapshot.waiting[index];
         let place = wait.place();
-        let held = self.snapshot.held.iter().enumerate().map(|(index, Named(entry, _))| (index, entry));
+        let held = self.snapshot.held.iter().enumerate();
         let keeps = |entry: &Entry| {
-            let is_exclusive = entry.request.and_then(Request::mode) == Some(Mode::Exclusive);
-            entry.place() == place && (is_exclusive || wait.request.and_then(Request::mode) != Some(Mode::Shared))
+            let is_exclusive = entry.mode() == Some(Mode::Exclusive);
+            entry.place() == place && (is_exclusive || wait.mode() != Some(Mode::Shared))
         };
-        let mut seen = HashSet::new();
+        let mut seen = FxHashSet::default();
         let mut is_new = |entry: &Entry| seen.insert((entry.thread_id, entry.call));
         held.filter(|(_, entry)| keeps(entry) && is_new(entry)).map(|(index, _)| index).collect()
     }
 
     /// Returns the entry of the writer ahead of a share's claim.
     fn writer_ahead(&self, index: usize) -> Option<usize> {
-        let Named(wait, _) = &self.snapshot.waiting[index];
-        let mode = |entry: &Entry| entry.request.and_then(Request::mode);
-        if mode(wait) != Some(Mode::Shared) {
+        let wait = &self.snapshot.waiting[index];
+        if wait.mode() != Some(Mode::Shared) {
             return None;
         }
-        let is_writer =
-            |Named(entry, _): &Named| entry.location == wait.location && mode(entry) == Some(Mode::Exclusive);
+        let is_writer = |entry: &Entry| entry.location == wait.location && entry.mode() == Some(Mode::Exclusive);
         self.snapshot.waiting[..index].iter().rposition(is_writer)
     }
 
     fn wait_text(&self, index: usize, milliseconds: f64, holders: &[usize]) -> String {
         let snapshot = &self.snapshot;
-        let Named(entry, _) = &snapshot.waiting[index];
+        let entry = &snapshot.waiting[index];
         let row = waiting_row(snapshot.now, &snapshot.waiting[index]);
         let (thread, noun, time) = (thread_of(&row), noun_of(&row), duration("for ", Some(milliseconds)));
         let mut text = if entry.blocked {
@@ -193,7 +176,7 @@ impl Reports {
             keepers.extend(self.writer_ahead(index).map(|writer| self.writer_line(entry, writer)));
         }
         match keepers.as_slice() {
-            [] if entry.request.and_then(Request::mode).is_some() => text.push_str(", of which no holder is known."),
+            [] if entry.mode().is_some() => text.push_str(", of which no holder is known."),
             [] => text.push('.'),
             _ => _ = write!(text, ":\n  {}", keepers.join("\n  ")),
         }
@@ -202,12 +185,12 @@ impl Reports {
 
     fn holder_line(&self, wait: &Entry, holder: usize) -> String {
         let holder = &self.snapshot.held[holder];
-        holder_text(&held_row(self.snapshot.now, holder)) + "; " + &self.doing_of(wait, holder.0.thread_id)
+        holder_text(&held_row(self.snapshot.now, holder)) + "; " + &self.doing_of(wait, holder.thread_id)
     }
 
     fn writer_line(&self, wait: &Entry, writer: usize) -> String {
         let writer = &self.snapshot.waiting[writer];
-        ahead_text(&waiting_row(self.snapshot.now, writer)) + "; " + &self.doing_of(wait, writer.0.thread_id)
+        ahead_text(&waiting_row(self.snapshot.now, writer)) + "; " + &self.doing_of(wait, writer.thread_id)
     }
 
     /// Says in which way a thread keeps another one waiting.
@@ -238,36 +221,19 @@ impl Reports {
 
     fn write_report(&self, text: &mut json::Text, report: &Report, has_entries: bool) -> fmt::Result {
         write!(text, "{{\"wait\":{},\"text\":", report.wait)?;
-        json::string(text, &report.text.encode_utf16().collect::<Vec<_>>())?;
+        json::string(text, report.text.encode_utf16())?;
+        let Snapshot { held, waiting, rings, now } = &self.snapshot;
         if has_entries {
             text.write_str(",\"entry\":")?;
-            self.write_waiting(text, report.entry)?;
+            waiting[report.entry].write(text, *now)?;
             text.write_str(",\"holders\":")?;
-            json::array(text, &report.holders, |text, &holder| self.write_held(text, holder))?;
+            json::array(text, &report.holders, |text, &holder| held[holder].write(text, *now))?;
             if let Some(ring) = report.ring {
                 text.write_str(",\"cycle\":")?;
-                json::array(text, &self.snapshot.rings[ring], |text, link| self.write_link(text, link))?;
+                json::array(text, &rings[ring], |text, link| write_link(text, self.snapshot.entries(link), *now))?;
             }
         }
         text.write_char('}')
-    }
-
-    fn write_held(&self, text: &mut json::Text, index: usize) -> fmt::Result {
-        self.snapshot.held[index].write(text, self.snapshot.now)
-    }
-
-    fn write_waiting(&self, text: &mut json::Text, index: usize) -> fmt::Result {
-        self.snapshot.waiting[index].write(text, self.snapshot.now)
-    }
-
-    /// Writes the thread's hold, its wait, and whether that is a place.
-    fn write_link(&self, text: &mut json::Text, &Link { has, waits_for }: &Link) -> fmt::Result {
-        let Snapshot { held, waiting, now, .. } = &self.snapshot;
-        let (has, is_ahead) = match has {
-            Has::Held(index) => (&held[index], false),
-            Has::Awaited(index) => (&waiting[index], true),
-        };
-        write_link(text, (has, is_ahead, &waiting[waits_for]), *now)
     }
 }
 
@@ -275,7 +241,7 @@ impl Reports {
 type Aim = (Location, bool);
 
 fn aim(entry: &Entry) -> Aim {
-    (entry.location, entry.request.and_then(Request::mode) == Some(Mode::Shared))
+    (entry.location, entry.mode() == Some(Mode::Shared))
 }
 
 fn capitalized(text: &str) -> String {
@@ -296,9 +262,11 @@ pub(crate) fn are_for(thread_id: u32) -> bool {
     thread_id == MAIN && ARE_FOR_MAIN.load(Ordering::Relaxed)
 }
 
-/// Keeps a report for the main thread, and rings that agent.
 fn tell_main(report: &str) {
-    let Some(outbox) = REGISTRY.outbox_of(MAIN) else { return };
+    let Some(outbox) = REGISTRY.find(|agent| agent.known.thread_id == MAIN, |agent| Arc::clone(&agent.known.outbox))
+    else {
+        return;
+    };
     let mut reports = lock(&FOR_MAIN);
     if reports.len() < MOST_FOR_MAIN {
         reports.push_back(report.to_owned());
@@ -318,7 +286,6 @@ pub(crate) fn report(thread_id: u32, is_blocked: bool, waits: &[f64]) -> String 
     json
 }
 
-/// Returns a blocked thread's next reports, for the main thread to publish.
 pub(crate) fn next_report() -> Option<String> {
     let mut reports = lock(&FOR_MAIN);
     let next = reports.pop_front();
@@ -333,14 +300,14 @@ mod tests {
     #[test]
     fn a_ring_is_reported_once_until_a_later_look_finds_it_gone() {
         let (ring, other) = (1, 2);
-        let here = HashSet::from([ring, other]);
+        let here = FxHashSet::from_iter([ring, other]);
         let before = now();
         assert!(is_first(ring, &here, before));
         assert!(!is_first(ring, &here, now()));
         // A thread that had looked before the ring was there forgets nothing.
-        assert!(is_first(other, &HashSet::from([other]), before));
+        assert!(is_first(other, &FxHashSet::from_iter([other]), before));
         assert!(!is_first(ring, &here, now()));
-        assert!(!is_first(other, &HashSet::from([other]), now()));
+        assert!(!is_first(other, &FxHashSet::from_iter([other]), now()));
         assert!(is_first(ring, &here, now()));
     }
 }

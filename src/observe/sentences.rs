@@ -7,12 +7,14 @@ use std::fmt::Write;
 use napi::bindgen_prelude::Utf16String;
 use napi_derive::napi;
 
-use crate::agent::pending::PURPOSE_BITS;
+use crate::agent::PURPOSE_BITS;
 use crate::observe::json;
-use crate::observe::snapshot::{self, Named};
+use crate::observe::snapshot::{self, Entries, Snapshot};
 use crate::observe::stacks;
+use crate::observe::survey::Entry;
 use waitasync_core::clock::Timestamp;
-use waitasync_core::lock::request::{Mode, Request};
+use waitasync_core::lock::rings::Link;
+use waitasync_core::lock::{Mode, Request};
 
 /// An entry of a snapshot, as JavaScript has it.
 #[napi(object, object_to_js = false)]
@@ -66,17 +68,33 @@ fn words(request: Option<Request>, purpose: u32) -> (&'static str, Option<&'stat
     }
 }
 
-/// Makes the row of a hold, at this moment.
-pub(crate) fn held_row(now: Timestamp, entry: &Named) -> Row {
+pub(crate) fn held_row(now: Timestamp, entry: &Entry) -> Row {
     Row { taken: call_of(entry), ..row(now, entry) }
 }
 
-/// Makes the row of a wait, at this moment.
-pub(crate) fn waiting_row(now: Timestamp, entry: &Named) -> Row {
+pub(crate) fn waiting_row(now: Timestamp, entry: &Entry) -> Row {
     Row { called: call_of(entry), ..row(now, entry) }
 }
 
-fn row(now: Timestamp, Named(entry, name): &Named) -> Row {
+/// A link of a ring, as JavaScript has it.
+#[napi(object, object_to_js = false)]
+pub struct RowLink {
+    /// The thread's hold, or its place.
+    pub holds: Row,
+    /// The thread's wait.
+    pub waits_for: Row,
+}
+
+pub(crate) fn link_rows(now: Timestamp, (has, is_ahead, waits_for): Entries<'_>) -> RowLink {
+    let has_row = if is_ahead { waiting_row } else { held_row };
+    RowLink { holds: has_row(now, has), waits_for: waiting_row(now, waits_for) }
+}
+
+pub(crate) fn ring_rows(snapshot: &Snapshot, ring: &[Link]) -> Vec<RowLink> {
+    ring.iter().map(|link| link_rows(snapshot.now, snapshot.entries(link))).collect()
+}
+
+fn row(now: Timestamp, entry: &Entry) -> Row {
     let (kind, mode) = words(entry.request, entry.purpose);
     let amount = match entry.request {
         Some(Request::Permits(amount) | Request::Signals(amount) | Request::Limited { amount, .. }) => {
@@ -87,7 +105,7 @@ fn row(now: Timestamp, Named(entry, name): &Named) -> Row {
     Row {
         kind: kind.to_owned(),
         mode: mode.map(str::to_owned),
-        name: name.as_ref().map(|name| name.to_vec().into()),
+        name: entry.name.as_ref().map(|name| name.to_vec().into()),
         amount,
         id: snapshot::id(entry.place()) as f64,
         thread_id: entry.thread_id.into(),
@@ -101,27 +119,26 @@ fn row(now: Timestamp, Named(entry, name): &Named) -> Row {
 }
 
 /// So much of an entry's stack as is shown.
-fn call_of(Named(entry, _): &Named) -> Option<String> {
+fn call_of(entry: &Entry) -> Option<String> {
     let stack = stacks::shown(entry.call)?;
     Some(stack.lines().take(MOST_PLACES).collect::<Vec<_>>().join("\n"))
 }
 
-/// A ring, a line a link. Each link: what its thread has, and what it waits for.
-pub(crate) fn ring_text(ring: &[(&Row, &Row)]) -> String {
+/// A ring, a line a link.
+pub(crate) fn ring_text(ring: &[RowLink]) -> String {
     let mut text = headline(ring).to_owned() + ":\n";
-    for (n, (_, waits_for)) in ring.iter().enumerate() {
-        let (has, next_waits_for) = ring[(n + 1) % ring.len()];
+    for (n, RowLink { waits_for, .. }) in ring.iter().enumerate() {
+        let RowLink { holds: has, waits_for: next_waits_for } = &ring[(n + 1) % ring.len()];
         let keeper = if is_same(has, next_waits_for) { ahead_text(has) } else { holder_text(has) };
         _ = writeln!(text, "  {}, {keeper}", wait_text(&thread_of(waits_for), waits_for));
     }
     text
 }
 
-/// A ring of blocked threads, in one sentence. Each link: what its thread has, whether only ahead in the line, and what
-/// it waits for.
-pub(crate) fn ring_sentence(ring: &[(Row, bool, Row)]) -> String {
-    let clauses = ring.iter().enumerate().map(|(n, (.., waits_for))| {
-        let (has, is_ahead, _) = &ring[(n + 1) % ring.len()];
+/// A ring of blocked threads, in one sentence. Each link, and whether its thread is only ahead in the line.
+pub(crate) fn ring_sentence(ring: &[(RowLink, bool)]) -> String {
+    let clauses = ring.iter().enumerate().map(|(n, (RowLink { waits_for, .. }, _))| {
+        let (RowLink { holds: has, .. }, is_ahead) = &ring[(n + 1) % ring.len()];
         let (thread, noun, next) = (thread_of(waits_for), noun_of(waits_for), thread_of(has));
         if *is_ahead {
             format!("{thread} waits for {noun} behind {next}")
@@ -140,9 +157,10 @@ fn is_same(has: &Row, waits_for: &Row) -> bool {
 }
 
 /// Chooses the sentence for a ring. Where a thread only awaits, another task of it may go on.
-fn headline(ring: &[(&Row, &Row)]) -> &'static str {
-    let is_of_one = ring.iter().all(|(_, waits_for)| waits_for.thread_id.to_bits() == ring[0].1.thread_id.to_bits());
-    if ring.iter().all(|(_, waits_for)| waits_for.blocked) {
+fn headline(ring: &[RowLink]) -> &'static str {
+    let thread = |link: &RowLink| link.waits_for.thread_id.to_bits();
+    let is_of_one = ring.iter().all(|link| thread(link) == thread(&ring[0]));
+    if ring.iter().all(|link| link.waits_for.blocked) {
         "These threads wait for one another"
     } else if !is_of_one {
         "These threads probably wait for one another"
@@ -153,13 +171,13 @@ fn headline(ring: &[(&Row, &Row)]) -> &'static str {
     }
 }
 
-/// Says who holds it, since when, where taken, and whether its token is gone.
+/// Says who holds it, since when, and where taken; and whether its token is gone.
 pub(crate) fn holder_text(row: &Row) -> String {
     let orphan = orphan_text(row).map_or_else(String::new, |text| format!(", {text}"));
     hold_text(row) + &orphan
 }
 
-/// Says `held for 5.2 s by thread 2 "billing0", taken at charge (billing.js:27:18)`.
+/// Says, for example: `held for 5.2 s by thread 2 "billing0", taken at charge (billing.js:27:18)`.
 fn hold_text(row: &Row) -> String {
     let what = match row.mode.as_deref() {
         Some("use") => "a message in use".to_owned(),
@@ -250,7 +268,6 @@ pub(crate) fn noun_of(row: &Row) -> String {
     }
 }
 
-/// So much of a name as a sentence has.
 fn shortened(name: &[u16]) -> &[u16] {
     const LONGEST: usize = 256;
     &name[..name.len().min(LONGEST)]
@@ -280,7 +297,7 @@ pub(crate) fn lock_of(row: &Row) -> String {
 }
 
 fn quoted(name: &[u16]) -> String {
-    json::text(|text| json::string(text, name)).unwrap_or_default()
+    json::text(|text| json::string(text, name.iter().copied())).unwrap_or_default()
 }
 
 pub(crate) fn mode_of(row: &Row) -> String {

@@ -3,22 +3,21 @@
 //! A ring counts only if a second look finds all of its entries again: different buckets are read one after the other.
 //! If all were there from one look to the other, there was a moment between the two at which they were a ring.
 
-use std::collections::HashMap;
 use std::fmt::{self, Write};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
-use rustc_hash::FxBuildHasher;
+use rustc_hash::FxHashMap;
 
 use crate::observe::json;
 use crate::observe::stacks::NONE;
 use crate::observe::survey::{Entry, JUST_BEGUN, read};
-use crate::process::globals::{MEMORIES, NAMES};
+use crate::process::{MEMORIES, NAMES};
 use waitasync_core::clock::{Timestamp, now};
-use waitasync_core::lock::names::Text;
-use waitasync_core::lock::request::{AWAITS_NOTIFICATION, Request, pack};
+use waitasync_core::lock::Request;
+use waitasync_core::lock::request::{AWAITS_NOTIFICATION, pack};
 use waitasync_core::lock::rings::{Has, Link, Seen, confirmed, rings};
-use waitasync_core::queue::location::Location;
+use waitasync_core::queue::Location;
 
 /// The number that stands for a word: the same in all threads, and no address.
 pub(crate) fn id(location: Location) -> u64 {
@@ -27,7 +26,6 @@ pub(crate) fn id(location: Location) -> u64 {
     (KEY.hash_one(location.address()) >> 11).max(1)
 }
 
-/// Microseconds of the process's clock.
 const fn micros(moment: Timestamp) -> u64 {
     moment.as_nanos() / 1000
 }
@@ -47,30 +45,24 @@ impl Entry {
     }
 
     /// Adds its name. `None` for a named lock that is gone meanwhile. Called with no bucket locked.
-    pub(crate) fn named(self) -> Option<Named> {
+    pub(crate) fn named(self) -> Option<Self> {
         let name = match self.request.and_then(Request::id) {
             Some(id) => Some(NAMES.name_of(id)?),
             None => MEMORIES.label(self.place()),
         };
-        Some(Named(self, name))
+        Some(Self { name, ..self })
     }
-}
 
-/// An entry, and the name of its word.
-pub(crate) struct Named(pub(crate) Entry, pub(crate) Option<Text>);
-
-impl Named {
     /// Writes the entry for `entryOf` in `lib/locks/observe/entries.js`. That has the words for its numbers.
     pub(crate) fn write(&self, text: &mut json::Text, now: Timestamp) -> fmt::Result {
-        let Self(entry, name) = self;
-        let Entry { request, purpose, thread_id, thread_name, blocked, since, call, is_orphaned, .. } = entry;
+        let Self { request, purpose, name, thread_id, thread_name, blocked, since, call, is_orphaned, .. } = self;
         let request = request.map_or_else(|| pack(AWAITS_NOTIFICATION, *purpose), Request::packed);
         write!(text, "[{request},")?;
         match name {
-            Some(name) => json::string(text, name)?,
+            Some(name) => json::string(text, name.iter().copied())?,
             None => text.write_str("null")?,
         }
-        write!(text, ",{},{thread_id},{blocked},", id(entry.place()))?;
+        write!(text, ",{},{thread_id},{blocked},", id(self.place()))?;
         match since {
             // Whole microseconds of both, so that their sum is the same in every snapshot.
             Some(since) => write!(text, "{}", micros(now).saturating_sub(micros(*since)))?,
@@ -79,7 +71,7 @@ impl Named {
         match thread_name {
             Some(name) => {
                 text.write_char(',')?;
-                json::string(text, &name.encode_utf16().collect::<Vec<_>>())?;
+                json::string(text, name.encode_utf16())?;
             }
             None if *call != NONE || *is_orphaned => text.write_str(",null")?,
             None => {}
@@ -93,24 +85,22 @@ impl Named {
     }
 }
 
-/// The holds and waits of this process.
 pub(crate) struct Snapshot {
     pub(crate) now: Timestamp,
-    pub(crate) held: Vec<Named>,
-    pub(crate) waiting: Vec<Named>,
+    pub(crate) held: Vec<Entry>,
+    pub(crate) waiting: Vec<Entry>,
     pub(crate) rings: Vec<Vec<Link>>,
 }
 
 impl Snapshot {
-    /// Stops no thread.
     pub(crate) fn take() -> Self {
         let (held, waiting) = read();
         let [held, waiting] = [held, waiting].map(|entries| entries.into_iter().filter_map(Entry::named).collect());
         let mut snapshot = Self { now: now(), held, waiting, rings: Vec::new() };
-        let seen = |entries: &[Named]| entries.iter().map(|Named(entry, _)| entry.seen()).collect::<Vec<_>>();
+        let seen = |entries: &[Entry]| entries.iter().map(Entry::seen).collect::<Vec<_>>();
         let rings = rings(&seen(&snapshot.held), &seen(&snapshot.waiting), &snapshot.within());
         if !rings.is_empty() {
-            let keys = |entries: &[Named]| entries.iter().map(|Named(entry, _)| entry.key()).collect::<Vec<_>>();
+            let keys = |entries: &[Entry]| entries.iter().map(Entry::key).collect::<Vec<_>>();
             let (held, mut waiting) = read();
             waiting.retain(Entry::has_begun);
             let again = [held, waiting].map(|entries| entries.iter().map(Entry::key).collect());
@@ -121,18 +111,27 @@ impl Snapshot {
 
     /// Pairs each claim made in a callback with that callback's hold.
     fn within(&self) -> Vec<(usize, usize)> {
-        if self.waiting.iter().all(|Named(claim, _)| claim.within.is_empty()) {
+        if self.waiting.iter().all(|claim| claim.within.is_empty()) {
             return Vec::new();
         }
         let key = |entry: &Entry, serial| (entry.thread_id, serial);
-        let holds = self.held.iter().enumerate().map(|(index, Named(hold, _))| (key(hold, hold.serial), index));
-        let holds: HashMap<_, _, FxBuildHasher> = holds.collect();
+        let holds = self.held.iter().enumerate().map(|(index, hold)| (key(hold, hold.serial), index));
+        let holds: FxHashMap<_, _> = holds.collect();
         let claims = self.waiting.iter().enumerate();
-        let holds_of = |(index, Named(claim, _)): (usize, &Named)| {
+        let holds_of = |(index, claim): (usize, &Entry)| {
             let holds = claim.within.iter().filter_map(|&serial| holds.get(&key(claim, serial)).copied());
             holds.map(|hold| (index, hold)).collect::<Vec<_>>()
         };
         claims.flat_map(holds_of).collect()
+    }
+
+    /// The entries of a ring's link.
+    pub(crate) fn entries(&self, &Link { has, waits_for }: &Link) -> Entries<'_> {
+        let (has, is_ahead) = match has {
+            Has::Held(index) => (&self.held[index], false),
+            Has::Awaited(index) => (&self.waiting[index], true),
+        };
+        (has, is_ahead, &self.waiting[waits_for])
     }
 
     /// For `snapshot` in `lib/locks/observe/snapshot.js`. `None` if a string of JavaScript cannot hold the text.
@@ -149,13 +148,13 @@ impl Snapshot {
     }
 }
 
+/// A link of a ring: what the thread has, whether that is only a place ahead in the line, and what it waits for.
+pub(crate) type Entries<'a> = (&'a Entry, bool, &'a Entry);
+
 /// A link of a ring for `linkOf` in `lib/locks/observe/entries.js`: what the thread has, what it waits for, and whether
 /// it has only a place ahead in the line.
-pub(crate) fn write_link(
-    text: &mut json::Text,
-    (has, is_ahead, waits_for): (&Named, bool, &Named),
-    now: Timestamp,
-) -> fmt::Result {
+pub(crate) fn write_link(text: &mut json::Text, link: Entries<'_>, now: Timestamp) -> fmt::Result {
+    let (has, is_ahead, waits_for) = link;
     text.write_char('[')?;
     has.write(text, now)?;
     text.write_char(',')?;

@@ -7,16 +7,13 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use waitasync_core::sync::lock;
 
-/// The number of a stack.
 pub(crate) type StackId = u32;
 
-/// The number of no stack.
 pub(crate) const NONE: StackId = 0;
 
 /// The number of every stack that was new when the table was full.
 pub(crate) const OTHER: StackId = StackId::MAX;
 
-/// How many stacks are kept.
 const MOST: usize = 2048;
 
 /// How many bytes of a stack are kept, in whole lines.
@@ -49,12 +46,10 @@ pub(crate) fn shown(number: StackId) -> Option<Arc<str>> {
     if number == OTHER { Some(other()) } else { text_of(number) }
 }
 
-/// How often the number of a stack was [`OTHER`].
 pub(crate) fn refused() -> u64 {
     lock(&STACKS).refused
 }
 
-/// So many lines of a text as are kept.
 fn shortened(text: &str) -> &str {
     if text.len() <= LONGEST {
         return text;

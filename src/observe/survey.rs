@@ -9,35 +9,32 @@
 //! A thread that falls asleep, and a promise of a lock that begins to wait, note the time. Since when a lock is held is
 //! only known as far as [`crate::held::holders`] says.
 
-use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use rustc_hash::FxBuildHasher;
+use rustc_hash::FxHashSet;
 
-use crate::agent::pending::{Noted, PLAIN, PURPOSE_BITS, Within};
-use crate::held::holders::{held_since, sight};
-use crate::held::robust_table::Held;
+use crate::agent::{Noted, PLAIN, PURPOSE_BITS, Within};
+use crate::held::{Held, held_since, sight};
 use crate::observe::stacks::{NONE, StackId};
 use crate::observe::taken::Taken;
-use crate::process::globals::STORE;
-use crate::process::registry::{Known, REGISTRY};
+use crate::process::{Known, REGISTRY, STORE};
 use waitasync_core::clock::Timestamp;
-use waitasync_core::lock::Waiter;
-use waitasync_core::lock::request::Request;
+use waitasync_core::lock::names::Text;
 use waitasync_core::lock::wait_for_graph::is_kept_by;
-use waitasync_core::queue::location::Location;
-use waitasync_core::queue::result::WaitResult;
-use waitasync_core::queue::waiter::Listed;
+use waitasync_core::lock::{Mode, Request, Waiter};
+use waitasync_core::queue::{Listed, Location, WaitResult};
 
-type Locations = HashSet<Location, FxBuildHasher>;
+type Locations = FxHashSet<Location>;
 
 /// A hold or a wait of a thread.
 pub(crate) struct Entry {
     pub(crate) location: Location,
     pub(crate) request: Option<Request>,
-    /// See [`crate::agent::pending::Noted`].
+    /// See [`crate::agent::Noted`].
     pub(crate) purpose: u32,
+    /// The name of its word: see [`Self::named`].
+    pub(crate) name: Option<Text>,
     pub(crate) thread_id: u32,
     pub(crate) thread_name: Option<Arc<str>>,
     pub(crate) blocked: bool,
@@ -65,6 +62,10 @@ impl Entry {
         }
     }
 
+    pub(crate) fn mode(&self) -> Option<Mode> {
+        self.request?.mode()
+    }
+
     pub(crate) fn with_taken(self, taken: Option<Taken>) -> Self {
         let (call, is_orphaned) = taken.map_or((NONE, false), |taken| (taken.call, taken.is_orphaned));
         Self { call, is_orphaned, ..self }
@@ -83,7 +84,6 @@ pub(crate) const JUST_BEGUN: Option<Timestamp> = Some(Timestamp::NEVER);
 /// How often the robust lists are read for a bucket that has claims whose keepers are not found.
 const MOST_READINGS: usize = 4;
 
-/// Reads the holds, and the waits.
 pub(crate) fn read() -> (Vec<Entry>, Vec<Entry>) {
     let (known, in_lists) = REGISTRY.held(|_| true, |_| true);
     sight(&known, &in_lists);
@@ -164,7 +164,9 @@ fn listed(
 /// Adds the waits of known agents that users see.
 fn add_waiting(known: &[Known], waiters: &[(Location, Listed<Request>)], waiting: &mut Vec<Entry>) {
     let mut last = 0;
-    for (location, Listed { waiter, claim }) in waiters.iter().filter(|(_, listed)| is_visible(listed.claim)) {
+    for (location, Listed { waiter, claim }) in
+        waiters.iter().filter(|(_, listed)| listed.claim.is_none_or(Request::is_visible))
+    {
         // Mostly it is the agent of the waiter before.
         if !known.get(last).is_some_and(|agent| agent.is(waiter)) {
             let Some(agent) = known.iter().position(|agent| agent.is(waiter)) else { continue };
@@ -174,11 +176,6 @@ fn add_waiting(known: &[Known], waiters: &[(Location, Listed<Request>)], waiting
     }
 }
 
-fn is_visible(claim: Option<Request>) -> bool {
-    claim.is_none_or(Request::is_visible)
-}
-
-/// Makes the entry of a hold, or of a claim.
 pub(crate) fn entry(agent: &Known, location: Location, request: Request, since: Option<Timestamp>) -> Entry {
     entry_of(agent, location, Some(request), since, agent.notes.sleep().is_some())
 }
@@ -194,6 +191,7 @@ fn entry_of(
         location,
         request,
         purpose: PLAIN,
+        name: None,
         thread_id: agent.thread_id,
         thread_name: agent.thread_name.clone(),
         blocked,
@@ -222,7 +220,6 @@ fn awaited_by(agent: &Known, location: Location, waiter: &Waiter, request: Optio
     Entry { purpose, within, slot, call, ..entry_of(agent, location, request, since, blocked) }
 }
 
-/// Returns the note on a wait at `location`, if there is one.
 fn noted_of(agent: &Known, waiter: &Waiter, location: Location) -> Option<(Noted, Within)> {
     match waiter {
         Waiter::Thread(_) => {

@@ -12,27 +12,16 @@
 //! Locks that somebody waits for come first, the longest wait before all others. If stalls are reported, the first
 //! frames of the call that took something, or that waits, follow its line.
 
-use std::collections::HashMap;
 use std::fmt::Write;
 
 use napi_derive::napi;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::FxHashMap;
 
 use crate::observe::sentences::{
-    MOST_PLACES, Row, duration, held_row, hold_duration, lock_of, mode_of, orphan_text, ring_text, thread_of,
-    waiting_row,
+    MOST_PLACES, Row, RowLink, duration, held_row, hold_duration, lock_of, mode_of, orphan_text, ring_rows, ring_text,
+    thread_of, waiting_row,
 };
 use crate::observe::snapshot::Snapshot;
-use waitasync_core::lock::rings::Has;
-
-/// A link of a ring, as JavaScript has it.
-#[napi(object, object_to_js = false)]
-pub struct RowLink {
-    /// The thread's hold, or its place.
-    pub holds: Row,
-    /// The thread's wait.
-    pub waits_for: Row,
-}
 
 /// A result of `snapshot()`.
 #[napi(object, object_to_js = false)]
@@ -49,29 +38,27 @@ pub struct Rows {
 #[napi(catch_unwind)]
 pub fn format_snapshot(snapshot: Rows) -> String {
     let Rows { held, waiting, cycles } = snapshot;
-    let rings = cycles.iter().map(|ring| ring.iter().map(|link| (&link.holds, &link.waits_for)).collect());
-    text(&held, &waiting, rings)
+    let mut text = format!("{} held, {} awaited\n", held.len(), waiting.len());
+    for ring in &cycles {
+        text.push('\n');
+        text.push_str(&ring_text(ring));
+    }
+    for section in sections(&held, &waiting) {
+        push_section(&mut text, &section);
+    }
+    text
 }
 
 /// The text of a snapshot of this process.
 #[cfg_attr(not(unix), expect(dead_code, reason = "only dumps need it"))]
 pub(crate) fn text_of(snapshot: &Snapshot) -> String {
-    let held: Vec<_> = snapshot.held.iter().map(|entry| held_row(snapshot.now, entry)).collect();
-    let waiting: Vec<_> = snapshot.waiting.iter().map(|entry| waiting_row(snapshot.now, entry)).collect();
-    let rings = snapshot.rings.iter().map(|ring| {
-        let link = |link: &waitasync_core::lock::rings::Link| {
-            let has = match link.has {
-                Has::Held(index) => &held[index],
-                Has::Awaited(index) => &waiting[index],
-            };
-            (has, &waiting[link.waits_for])
-        };
-        ring.iter().map(link).collect()
-    });
-    text(&held, &waiting, rings)
+    format_snapshot(Rows {
+        held: snapshot.held.iter().map(|entry| held_row(snapshot.now, entry)).collect(),
+        waiting: snapshot.waiting.iter().map(|entry| waiting_row(snapshot.now, entry)).collect(),
+        cycles: snapshot.rings.iter().map(|ring| ring_rows(snapshot, ring)).collect(),
+    })
 }
 
-/// The holds of a lock, and the waits for it.
 #[derive(Default)]
 struct Section<'a> {
     held: Vec<&'a Row>,
@@ -84,10 +71,9 @@ impl Section<'_> {
     }
 }
 
-/// The rows by lock.
 fn sections<'a>(held: &'a [Row], waiting: &'a [Row]) -> Vec<Section<'a>> {
     let mut sections: Vec<Section> = Vec::new();
-    let mut index = HashMap::<_, _, FxBuildHasher>::default();
+    let mut index = FxHashMap::<_, _>::default();
     let both = held.iter().map(|row| (row, true)).chain(waiting.iter().map(|row| (row, false)));
     for (row, is_held) in both {
         let at = *index.entry((row.id.to_bits(), row.kind.as_str())).or_insert_with(|| {
@@ -101,19 +87,6 @@ fn sections<'a>(held: &'a [Row], waiting: &'a [Row]) -> Vec<Section<'a>> {
     sections
 }
 
-fn text<'a>(held: &'a [Row], waiting: &'a [Row], rings: impl Iterator<Item = Vec<(&'a Row, &'a Row)>>) -> String {
-    let mut text = format!("{} held, {} awaited\n", held.len(), waiting.len());
-    for ring in rings {
-        text.push('\n');
-        text.push_str(&ring_text(&ring));
-    }
-    for section in sections(held, waiting) {
-        push_section(&mut text, &section);
-    }
-    text
-}
-
-/// The columns of a row.
 struct Line<'a> {
     verb: &'static str,
     thread: String,

@@ -3,12 +3,11 @@
 //! A hold is known by the serial number of its entry in the robust list, which stays the same while entries move.
 //! JavaScript begins a hold before it takes the lock, and ends it before it releases the lock; so what other threads
 //! find in the list is known here. What a thread was given and has no entry for yet has its call in the notes on the
-//! wait: see [`crate::agent::pending::Noted`].
+//! wait: see [`crate::agent::Noted`].
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use rustc_hash::FxBuildHasher;
+use rustc_hash::FxHashMap;
 
 use crate::observe::stacks::StackId;
 use waitasync_core::clock::{Timestamp, now};
@@ -17,7 +16,6 @@ use waitasync_core::sync::lock;
 /// A table that is empty keeps its memory up to this length.
 const RETAINED: usize = 4096;
 
-/// The facts of a hold's beginning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Taken {
     pub(crate) call: StackId,
@@ -26,45 +24,35 @@ pub(crate) struct Taken {
     pub(crate) is_orphaned: bool,
 }
 
-type Holds = HashMap<u32, Taken, FxBuildHasher>;
-
 /// The holds of a thread, by their serial numbers. Any thread may read it.
 #[derive(Clone, Default)]
-pub(crate) struct SharedTaken(Arc<Mutex<Holds>>);
+pub(crate) struct SharedTaken(Arc<Mutex<FxHashMap<u32, Taken>>>);
 
 impl SharedTaken {
-    fn locked<R>(&self, body: impl FnOnce(&mut Holds) -> R) -> R {
-        body(&mut lock(&self.0))
-    }
-
     pub(crate) fn len(&self) -> usize {
-        self.locked(|holds| holds.len())
+        lock(&self.0).len()
     }
 
     pub(crate) fn get(&self, serial: u32) -> Option<Taken> {
-        self.locked(|holds| holds.get(&serial).copied())
+        lock(&self.0).get(&serial).copied()
     }
 
     pub(crate) fn begin(&self, serial: u32, call: StackId) {
-        let taken = Taken { call, since: now(), is_orphaned: false };
-        self.locked(|holds| holds.insert(serial, taken));
+        lock(&self.0).insert(serial, Taken { call, since: now(), is_orphaned: false });
     }
 
     pub(crate) fn end(&self, serial: u32) {
-        self.locked(|holds| {
-            holds.remove(&serial);
-            if holds.is_empty() && holds.capacity() > RETAINED {
-                holds.shrink_to_fit();
-            }
-        });
+        let mut holds = lock(&self.0);
+        holds.remove(&serial);
+        if holds.is_empty() && holds.capacity() > RETAINED {
+            holds.shrink_to_fit();
+        }
     }
 
     pub(crate) fn orphan(&self, serial: u32) {
-        self.locked(|holds| {
-            if let Some(taken) = holds.get_mut(&serial) {
-                taken.is_orphaned = true;
-            }
-        });
+        if let Some(taken) = lock(&self.0).get_mut(&serial) {
+            taken.is_orphaned = true;
+        }
     }
 }
 
@@ -86,6 +74,6 @@ mod tests {
             taken.orphan(serial);
         }
         assert_eq!(known(5), None);
-        assert!(taken.locked(|holds| holds.capacity()) <= RETAINED);
+        assert!(lock(&taken.0).capacity() <= RETAINED);
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use napi::sys;
-use waitasync_core::queue::parker::BlockedThread;
+use waitasync_core::queue::BlockedThread;
 use waitasync_core::service::watch::{EndSignal, Watch};
 
 /// Makes the watch over the event loop of `env`, on its thread.

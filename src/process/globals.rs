@@ -5,12 +5,10 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use crate::process::memory_probe::find_freed;
 use waitasync_core::clock::now;
-use waitasync_core::lock::WaiterListStore;
 use waitasync_core::lock::memories::Memories;
 use waitasync_core::lock::names::Names;
-use waitasync_core::lock::request::Request;
-use waitasync_core::queue::location::Location;
-use waitasync_core::queue::result::WaitResult;
+use waitasync_core::lock::{Request, WaiterListStore};
+use waitasync_core::queue::{Location, WaitResult};
 use waitasync_core::service::Service;
 use waitasync_core::sync::lock;
 
@@ -88,7 +86,6 @@ impl Unused {
     }
 }
 
-/// Passes on a notification that this thread will not use.
 pub(crate) fn pass_on_notification(location: Option<Location>) {
     if let Some(location) = location {
         Unused::Notification(location).pass_on();

@@ -6,6 +6,8 @@
 //! `lib/agent/binding.js` of each copy loads its own image, asks it for the file of the first image with the marker,
 //! and uses that one. An image is pinned when its first agent starts, so the first image stays.
 
+use napi_derive::napi;
+
 /// Marks an image of this package. The number in its name is the version of the interface between `lib/` and this
 /// library. It changes when a `lib/` of the former version could not use a library of the new one, or the other way
 /// round; and, once a version has been published, when the agent or the robust list, which the copies of `lib/` in a
@@ -14,7 +16,8 @@
 const MARKER: &[u8; 29] = b"ATOMICS_WAITASYNC_PROTOCOL_1\0";
 
 /// Returns the file of the first image with the marker, unless ours. It may be gone by now.
-pub(crate) fn other_first_image() -> Option<String> {
+#[napi(catch_unwind)]
+pub fn other_first_image() -> Option<String> {
     let (marker, file) = marker::first()?;
     (marker != marker::own()).then(|| file.to_string_lossy().into_owned())
 }
@@ -159,7 +162,6 @@ mod marker {
     #[used]
     static ATOMICS_WAITASYNC_PROTOCOL_1: u8 = 1;
 
-    /// The address of the marker of this image.
     pub(super) fn own() -> usize {
         (&raw const ATOMICS_WAITASYNC_PROTOCOL_1).addr()
     }
@@ -184,7 +186,6 @@ mod marker {
         unsafe { library.get::<*const u8>(super::MARKER) }.ok().map(|symbol| symbol.as_raw_ptr().addr())
     }
 
-    /// The address of the marker in the image loaded from `file`.
     #[cfg(windows)]
     fn marker_of(file: &OsStr) -> Option<usize> {
         use libloading::os::windows::Library;
@@ -233,7 +234,6 @@ mod loader {
         fn GetModuleFileNameW(module: Handle, file: *mut u16, length: u32) -> u32;
     }
 
-    /// Lists the files of the images, in the order of loading.
     pub(super) fn files() -> Vec<OsString> {
         let (mut modules, mut needed) = (vec![ptr::null_mut(); MANY.into()], 0);
         let bytes = u32::try_from(size_of_val(&*modules)).expect("256 kB");

@@ -121,7 +121,7 @@ mod tests {
         piece.as_ptr().addr()
     }
 
-    /// Where so many pieces of that length were, each between two that are returned: so it is free by itself.
+    /// Makes so many free pieces of that length: each between two that are returned, so it is free by itself.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     fn free_separately(count: usize, length: usize) -> (Vec<Range<usize>>, Vec<Vec<u8>>) {
         // A piece begins at most so far behind the end of its neighbour.

@@ -1,7 +1,13 @@
 //! The globals of a process: queue, agents, images, memory.
 
 pub(crate) mod event_loop;
-pub(crate) mod globals;
-pub(crate) mod images;
+mod globals;
+pub mod images;
 mod memory_probe;
-pub(crate) mod registry;
+mod registry;
+
+pub(crate) use globals::{
+    MEMORIES, NAMES, STORE, Unused, claim_has_joined, gave_up, pass_on_notification, raise, return_unused, service,
+    word_at,
+};
+pub(crate) use registry::{Known, REGISTRY, Registered, next_number};

@@ -11,16 +11,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
-use crate::agent::pending::SharedNotes;
-use crate::held::robust_table::{Held, Table};
-use crate::observe::taken::SharedTaken;
+use crate::agent::SharedNotes;
+use crate::held::{Held, Table};
+use crate::observe::SharedTaken;
 use waitasync_core::lock::{Outbox, Waiter};
-use waitasync_core::queue::location::Location;
-use waitasync_core::queue::parker::BlockedThread;
+use waitasync_core::queue::{BlockedThread, Location};
 use waitasync_core::sync::lock;
 
 /// An agent, as every thread knows it.
-pub(crate) struct Entry {
+pub(crate) struct Registered {
     pub(crate) thread: ThreadId,
     pub(crate) known: Known,
     pub(crate) robust_list: Table,
@@ -30,14 +29,13 @@ pub(crate) struct Entry {
 
 // SAFETY: what the table points to is read under the lock of the registry only, which an agent leaves before that goes;
 // and only what is atomic there is read.
-unsafe impl Send for Entry {}
+unsafe impl Send for Registered {}
 
 /// An agent, without its holds. A copy may be used while the registry is not locked.
 #[derive(Clone)]
 pub(crate) struct Known {
     /// Tells it from all other agents of the process, ended ones included.
     pub(crate) number: u64,
-    /// Its `worker_threads.threadId`.
     pub(crate) thread_id: u32,
     /// Its `worker_threads.threadName`, if a program has given it one.
     pub(crate) thread_name: Option<Arc<str>>,
@@ -49,7 +47,6 @@ pub(crate) struct Known {
     pub(crate) taken: SharedTaken,
 }
 
-/// The next [`Known::number`].
 pub(crate) fn next_number() -> u64 {
     static NUMBERS: AtomicU64 = AtomicU64::new(0);
     NUMBERS.fetch_add(1, Ordering::Relaxed)
@@ -64,9 +61,8 @@ impl Known {
     }
 }
 
-/// The agents of all threads.
 pub(crate) struct Registry {
-    agents: Mutex<Vec<Entry>>,
+    agents: Mutex<Vec<Registered>>,
     /// Whether an agent's thread is not the only one: kept here so that reading it takes no lock.
     several_threads: AtomicBool,
 }
@@ -75,19 +71,15 @@ pub(crate) static REGISTRY: Registry =
     Registry { agents: Mutex::new(Vec::new()), several_threads: AtomicBool::new(false) };
 
 impl Registry {
-    fn locked<R>(&self, body: impl FnOnce(&mut Vec<Entry>) -> R) -> R {
-        body(&mut lock(&self.agents))
-    }
-
     /// Runs `change`; rings every agent where one thread becomes several, or the reverse.
-    fn change(&self, change: impl FnOnce(&mut Vec<Entry>)) {
-        let to_ring: Vec<_> = self.locked(|agents| {
-            change(agents);
-            let is_other = |agent: &Entry| agent.thread != agents[0].thread || !agent.starting.is_empty();
-            let several = agents.iter().any(is_other);
-            let changed = self.several_threads.swap(several, Ordering::AcqRel) != several;
-            agents.iter().filter(|_| changed).map(|agent| Arc::clone(&agent.known.outbox)).collect()
-        });
+    fn change(&self, change: impl FnOnce(&mut Vec<Registered>)) {
+        let mut agents = lock(&self.agents);
+        change(&mut agents);
+        let is_other = |agent: &Registered| agent.thread != agents[0].thread || !agent.starting.is_empty();
+        let several = agents.iter().any(is_other);
+        let changed = self.several_threads.swap(several, Ordering::AcqRel) != several;
+        let to_ring: Vec<_> = agents.iter().filter(|_| changed).map(|agent| Arc::clone(&agent.known.outbox)).collect();
+        drop(agents);
         for outbox in to_ring {
             outbox.ring();
         }
@@ -98,7 +90,7 @@ impl Registry {
         self.several_threads.load(Ordering::Acquire)
     }
 
-    pub(crate) fn join(&self, agent: Entry) {
+    pub(crate) fn join(&self, agent: Registered) {
         self.change(|agents| {
             for each in agents.iter_mut() {
                 each.starting.retain(|&thread_id| thread_id != agent.known.thread_id);
@@ -111,7 +103,6 @@ impl Registry {
         self.change(|agents| agents.retain(|agent| !Arc::ptr_eq(&agent.known.outbox, outbox)));
     }
 
-    /// Notes that the agent's thread has made a worker, a future agent.
     pub(crate) fn worker_starts(&self, outbox: &Arc<Outbox>, thread_id: u32) {
         self.change(|agents| {
             // The worker may be an agent already.
@@ -133,37 +124,29 @@ impl Registry {
         });
     }
 
-    /// The robust list of this agent has moved to another memory.
     pub(crate) fn set_robust_list(&self, outbox: &Arc<Outbox>, table: Table) {
-        self.locked(|agents| {
-            if let Some(agent) = find(agents, outbox) {
-                agent.robust_list = table;
-            }
-        });
+        if let Some(agent) = find(&mut lock(&self.agents), outbox) {
+            agent.robust_list = table;
+        }
     }
 
-    /// Interrupts the threads of all agents that are blocked.
     pub(crate) fn interrupt(&self) {
-        let blocked: Vec<_> = self.locked(|agents| {
-            let threads = agents.iter().map(|agent| &agent.known.blocked_thread);
-            threads.filter(|thread| thread.is_blocked()).cloned().collect()
-        });
+        let agents = lock(&self.agents);
+        let threads = agents.iter().map(|agent| &agent.known.blocked_thread);
+        let blocked: Vec<_> = threads.filter(|thread| thread.is_blocked()).cloned().collect();
+        drop(agents);
         for thread in blocked {
             thread.interrupt();
         }
     }
 
-    /// The `threadId` of the first agent that is so.
-    pub(crate) fn thread_of(&self, is_so: impl Fn(&Entry) -> bool) -> Option<u32> {
-        self.locked(|agents| Some(agents.iter().find(|agent| is_so(agent))?.known.thread_id))
+    /// Returns what `of` tells of the first agent that is so.
+    pub(crate) fn find<R>(&self, is_so: impl Fn(&Registered) -> bool, of: impl FnOnce(&Registered) -> R) -> Option<R> {
+        lock(&self.agents).iter().find(|agent| is_so(agent)).map(of)
     }
 
-    /// The outbox of the agent with this `threadId`.
-    pub(crate) fn outbox_of(&self, thread_id: u32) -> Option<Arc<Outbox>> {
-        self.locked(|agents| {
-            let agent = agents.iter().find(|agent| agent.known.thread_id == thread_id)?;
-            Some(Arc::clone(&agent.known.outbox))
-        })
+    pub(crate) fn thread_of(&self, is_so: impl Fn(&Registered) -> bool) -> Option<u32> {
+        self.find(is_so, |agent| agent.known.thread_id)
     }
 
     /// Lists the agents that `whose` chooses, and their holds where `concerns`. Each hold has the index of its agent.
@@ -172,24 +155,16 @@ impl Registry {
         whose: impl Fn(&Known) -> bool,
         concerns: impl Fn(Location) -> bool,
     ) -> (Vec<Known>, Vec<(usize, Held)>) {
-        self.locked(|agents| {
-            let agents = agents.iter().filter(|agent| whose(&agent.known));
-            let held = agents.clone().enumerate().flat_map(|(index, agent)| {
-                agent.robust_list.held(&concerns).into_iter().map(move |held| (index, held))
-            });
-            (agents.clone().map(|agent| agent.known.clone()).collect(), held.collect())
-        })
-    }
-
-    /// Returns the agent of a thread, and its number of holds.
-    pub(crate) fn of_thread(&self, thread: &Arc<BlockedThread>) -> Option<(Known, usize)> {
-        self.locked(|agents| {
-            let agent = agents.iter().find(|agent| Arc::ptr_eq(&agent.known.blocked_thread, thread))?;
-            Some((agent.known.clone(), agent.robust_list.len()))
-        })
+        let agents = lock(&self.agents);
+        let agents = agents.iter().filter(|agent| whose(&agent.known));
+        let held = agents
+            .clone()
+            .enumerate()
+            .flat_map(|(index, agent)| agent.robust_list.held(&concerns).into_iter().map(move |held| (index, held)));
+        (agents.clone().map(|agent| agent.known.clone()).collect(), held.collect())
     }
 }
 
-fn find<'a>(agents: &'a mut [Entry], outbox: &Arc<Outbox>) -> Option<&'a mut Entry> {
+fn find<'a>(agents: &'a mut [Registered], outbox: &Arc<Outbox>) -> Option<&'a mut Registered> {
     agents.iter_mut().find(|agent| Arc::ptr_eq(&agent.known.outbox, outbox))
 }
