@@ -93,13 +93,21 @@ test('every file says at its top what it is', () => {
 
 const MOST_WORDS = 12
 
-test(`the first sentence of each doc comment of lib/ has at most ${MOST_WORDS} words`, () => {
-  const sentences = text => found(text, /\/\*\*([^]*?)\*\//g)
-    .map(comment => comment.replace(/^ *\* ?/gm, '').trim())
-    .filter(comment => !comment.startsWith('@'))
-    .map(comment => /^[^]*?[.:;](?=\s|$)|^[^]*$/.exec(comment)[0].replace(/\s+/g, ' '))
-  assert.deepStrictEqual([...lib.values()].flatMap(sentences).filter(each => each.split(' ').length > MOST_WORDS), [])
-})
+/** The doc comments in JavaScript, and those of files, functions and types in Rust. */
+const IN_JAVASCRIPT = /\/\*\*([^]*?)\*\//g
+const ITEM = '(?:pub(?:\\(\\w+\\))? )?(?:(?:const|async|unsafe|extern "C") )*(?:fn|struct|enum|trait|type)\\b'
+const IN_RUST = new RegExp(`^((?: *//!.*\\n)+|(?: *///.*\\n)+(?=(?: *#\\[.*\\n)* *${ITEM}))`, 'gm')
+
+for (const [folder, files, docs] of [['lib', lib, IN_JAVASCRIPT], ['src', src, IN_RUST], ['core/src', core, IN_RUST]]) {
+  test(`the first sentence of each doc comment of ${folder}/ has at most ${MOST_WORDS} words`, () => {
+    const comments = [...files.values()].flatMap(text => found(text, docs))
+      .map(comment => comment.replace(/^ *(?:\*|\/\/[/!]) ?/gm, '').trim())
+      .filter(comment => !/^[@#]/.test(comment))
+    assert.ok(comments.length > 3 * files.size)
+    const sentences = comments.map(comment => /^[^]*?[.:;](?=\s|$)|^[^]*$/.exec(comment)[0].replace(/\s+/g, ' '))
+    assert.deepStrictEqual(sentences.filter(each => each.split(' ').length > MOST_WORDS), [])
+  })
+}
 
 /** The file of lib/ that another one requires. */
 function targetOf (name, request) {
