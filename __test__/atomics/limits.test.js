@@ -30,32 +30,18 @@ function startWorker (t, source, workerData) {
   return () => new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject))
 }
 
-test(
-  "before Node 16, memory.atomic.notify of WebAssembly does not reach the package's own queue",
-  {
-    skip:
-      (!WITHOUT_HOST && "waits on a WebAssembly memory are in the host's queue") ||
-      (MAJOR < 14 && 'this Node has no WebAssembly threads')
-  },
-  t =>
-    logs(
-      t,
-      [0, 1, 'timed-out'],
-      'index',
-      ({ api, data, log, require }) => {
-        const memory = require(data).newMemory()
-        const words = new Int32Array(memory.buffer)
-        Atomics.waitAsync(words, 1, 0, 50).value.then(outcome => {
-          log.push(outcome)
-        })
-        log.push(require(data).instantiate(memory).notify(4, 1), api.waiterCount(words, 1))
-      },
-      { flags: ['--experimental-wasm-threads'], data: wasm.file }
-    )
-)
+const NO_THREADS = MAJOR < 14 && 'this Node has no WebAssembly threads'
+const IN_HOST = !WITHOUT_HOST && 'waits on a WebAssembly memory are in the host\'s queue'
+test('before Node 16, memory.atomic.notify does not reach the package\'s queue', { skip: IN_HOST || NO_THREADS }, t =>
+  logs(t, [0, 1, 'timed-out'], 'index', ({ api, data, log, require }) => {
+    const memory = require(data).newMemory()
+    const words = new Int32Array(memory.buffer)
+    Atomics.waitAsync(words, 1, 0, 50).value.then(outcome => { log.push(outcome) })
+    log.push(require(data).instantiate(memory).notify(4, 1), api.waiterCount(words, 1))
+  }, { flags: ['--experimental-wasm-threads'], data: wasm.file }))
 
 test(
-  'memory.atomic.notify does not reach waits on a buffer that was posted without its memory',
+  'memory.atomic.notify does not reach waits on a buffer that was posted alone',
   { skip: wasm.missing || WITHOUT_HOST },
   async t => {
     const memory = wasm.newMemory()
@@ -140,7 +126,7 @@ test('but it does with workers: false', async t => {
 })
 
 test(
-  "a waiter of a function that was captured before the install comes after the package's own queue",
+  'a waiter of a function that was captured before comes after the package\'s own queue',
   { skip: WITHOUT_HOST },
   async () => {
     const words = newWords()

@@ -169,7 +169,7 @@ test('the memory that 100 000 named locks needed is given back when they are rel
   }, undefined, { execArgv: ['--expose-gc'] }))
 
 test(
-  "1 000 000 waiters on one word: one is woken as fast as ever; their thread's end takes all",
+  '1 000 000 waiters on a word: one is woken as fast as ever, and all end with their thread',
   { timeout: 120000 },
   async t => {
     const MILLION = 1000000

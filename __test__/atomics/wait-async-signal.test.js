@@ -16,8 +16,13 @@ const { notify, waitAsync, waiterCount } = api
 const here = { skip: typeof AbortController !== 'function' && 'no AbortController here' }
 const turn = () => new Promise(resolve => setImmediate(resolve))
 
-/** A wait with a signal; gives its promise. */
-const waitWith = ({ signal }, array, timeout) => waitAsync(array, 0, 0, timeout, { signal }).value
+/** A word; a controller; and `wait(timeout)`, which waits for the word with its signal. */
+function start (options = { reason: 'aborted' }) {
+  const array = words(1)
+  const controller = new TinyController(options)
+  const wait = (timeout) => waitAsync(array, 0, 0, timeout, { signal: controller.signal }).value
+  return { array, controller, wait }
+}
 
 // ——— what ends it ———
 
@@ -46,43 +51,38 @@ test('an AbortController of Node: its reason, or an AbortError where it has none
   if (controller.signal.reason !== undefined) assert.strictEqual(error, controller.signal.reason)
 })
 
-test(
-  'an AbortSignal whose methods are patched: those are called, and what removeEventListener throws reaches no wait',
-  here,
-  async t => {
-    const patched = { addEventListener: 0, removeEventListener: 0 }
-    const { addEventListener } = AbortSignal.prototype
-    const define = (key, value) =>
-      Object.defineProperty(AbortSignal.prototype, key, { configurable: true, writable: true, value })
-    define('addEventListener', function () {
-      patched.addEventListener++
-      return addEventListener.apply(this, arguments)
-    })
-    define('removeEventListener', () => {
-      patched.removeEventListener++
-      throw new Error('patched')
-    })
-    t.after(() => {
-      delete AbortSignal.prototype.addEventListener
-      delete AbortSignal.prototype.removeEventListener
-    })
-    const array = words(1)
-    const controller = new AbortController()
-    const { signal } = controller
-    const first = waitAsync(array, 0, 0, undefined, { signal })
-    assert.strictEqual(notify(array, 0), 1)
-    assert.strictEqual(await first.value, 'ok')
-    const second = waitAsync(array, 0, 0, undefined, { signal })
-    controller.abort()
-    assert.strictEqual((await rejection(second.value)).name, 'AbortError')
-    assert.ok(patched.addEventListener > 0 && patched.removeEventListener > 0)
-  }
-)
+test('an AbortSignal whose methods are patched: those are called, and their errors reach no wait', here, async t => {
+  const patched = { addEventListener: 0, removeEventListener: 0 }
+  const { addEventListener } = AbortSignal.prototype
+  const define = (key, value) =>
+    Object.defineProperty(AbortSignal.prototype, key, { configurable: true, writable: true, value })
+  define('addEventListener', function () {
+    patched.addEventListener++
+    return addEventListener.apply(this, arguments)
+  })
+  define('removeEventListener', () => {
+    patched.removeEventListener++
+    throw new Error('patched')
+  })
+  t.after(() => {
+    delete AbortSignal.prototype.addEventListener
+    delete AbortSignal.prototype.removeEventListener
+  })
+  const array = words(1)
+  const controller = new AbortController()
+  const { signal } = controller
+  const first = waitAsync(array, 0, 0, undefined, { signal })
+  assert.strictEqual(notify(array, 0), 1)
+  assert.strictEqual(await first.value, 'ok')
+  const second = waitAsync(array, 0, 0, undefined, { signal })
+  controller.abort()
+  assert.strictEqual((await rejection(second.value)).name, 'AbortError')
+  assert.ok(patched.addEventListener > 0 && patched.removeEventListener > 0)
+})
 
 test('a signal without a reason: an AbortError', async () => {
-  const array = words(1)
-  const controller = new TinyController()
-  const value = waitWith(controller, array)
+  const { array, controller, wait } = start({})
+  const value = wait()
   controller.abort()
   const aborted = waitAsync(array, 0, 0, undefined, { signal: controller.signal })
   for (const error of [await rejection(value), await rejection(aborted.value)]) {
@@ -91,8 +91,7 @@ test('a signal without a reason: an AbortError', async () => {
 })
 
 test('a notification and a timeout end it as without a signal, and the signal is let go', async () => {
-  const array = words(1)
-  const controller = new TinyController()
+  const { array, controller } = start({})
   const { signal } = controller
   const notified = waitAsync(array, 0, 0, 60000, { signal })
   const timedOut = waitAsync(array, 0, 0, 5, { signal })
@@ -122,10 +121,9 @@ test('a notification passes over what was aborted', async () => {
 })
 
 test('in one job, the first of an abort and a notification counts', async () => {
-  const array = words(1)
   for (const order of ['abort', 'notify']) {
-    const controller = new TinyController({ reason: 'aborted' })
-    const value = waitWith(controller, array)
+    const { array, controller, wait } = start()
+    const value = wait()
     const behind = waitAsync(array, 0, 0).value
     if (order === 'abort') controller.abort()
     assert.strictEqual(notify(array, 0, 1), 1)
@@ -151,7 +149,7 @@ test('an abort after another thread has notified comes too late, even before tha
   }, array)
   await until(() => Atomics.load(array, 1) === 1, 'the other thread runs')
   const controller = new TinyController()
-  const value = waitWith(controller, array)
+  const { value } = waitAsync(array, 0, 0, undefined, { signal: controller.signal })
   Atomics.store(array, 2, 1)
   while (Atomics.load(array, 1) !== 2);
   controller.abort()
@@ -160,15 +158,13 @@ test('an abort after another thread has notified comes too late, even before tha
 })
 
 test('what is settled in one batch, and aborted by the first of them, stays settled', async () => {
-  const array = words(1)
-  const controller = new TinyController({ reason: 'aborted' })
+  const { array, controller, wait } = start()
   const seen = []
   for (let n = 0; n < 20; n++) {
-    const value = waitWith(controller, array)
-    value.then(outcome => {
+    wait().catch(reason => reason).then(outcome => {
       seen.push(outcome)
-      controller.abort()
-    }, reason => { seen.push(reason) })
+      if (outcome === 'ok') controller.abort()
+    })
   }
   assert.strictEqual(notify(array, 0, 15), 15)
   await until(() => seen.length === 20, 'all have ended')
@@ -177,9 +173,8 @@ test('what is settled in one batch, and aborted by the first of them, stays sett
 })
 
 test('an overdue wait of a busy thread that is aborted has one outcome, and takes no notification', async () => {
-  const array = words(1)
-  const controller = new TinyController({ reason: 'aborted' })
-  const aborted = rejection(waitWith(controller, array, 1))
+  const { array, controller, wait } = start()
+  const aborted = rejection(wait(1))
   const behind = waitAsync(array, 0, 0)
   busy(20)
   controller.abort()
@@ -190,7 +185,7 @@ test('an overdue wait of a busy thread that is aborted has one outcome, and take
 })
 
 test(
-  'aborts against notifications and timeouts of another thread: each wait has one outcome, and no notification is lost',
+  'aborts against notifications and timeouts of another thread: one outcome each, and none lost',
   { timeout: 60000 },
   async t => {
     const array = words(3)
@@ -231,8 +226,7 @@ test(
 // ——— what begins no wait ———
 
 test('a signal that is aborted already: a promise that is rejected, and no waiter', async () => {
-  const array = words(1)
-  const controller = new TinyController({ reason: 'aborted' })
+  const { array, controller } = start()
   controller.abort()
   const result = waitAsync(array, 0, 0, undefined, { signal: controller.signal })
   assert.strictEqual(result.async, true)
@@ -243,15 +237,8 @@ test('a signal that is aborted already: a promise that is rejected, and no waite
 test('another value, and a timeout of 0, come before an aborted signal: there is no wait to cancel', () => {
   const array = words(1)
   const asked = []
-  const signal = {
-    get aborted () {
-      asked.push('aborted')
-      return true
-    },
-    addEventListener () {
-      asked.push('addEventListener')
-    }
-  }
+  const signal = Object.defineProperty({}, 'aborted', { get () { asked.push('aborted'); return true } })
+  signal.addEventListener = () => asked.push('addEventListener')
   assert.deepStrictEqual(waitAsync(array, 0, 1, undefined, { signal }), { async: false, value: 'not-equal' })
   assert.deepStrictEqual(waitAsync(array, 0, 0, 0, { signal }), { async: false, value: 'timed-out' })
   assert.deepStrictEqual(waitAsync(array, 0, 0, -1, { signal }), { async: false, value: 'timed-out' })
@@ -283,12 +270,13 @@ test('wrong arguments are the same errors as without a signal, and come before t
   const log = []
   const argument = (name, value) => converted(value, () => { log.push(name) })
   const options = { get signal () { log.push('signal'); return undefined } }
-  const wrong = [['x', 0, 0], [new Uint8Array(4), 0, 0], [new Int32Array(2), 0, 0], [array, -1, 0], [array, 2, 0]]
-  for (const args of wrong.concat([[array, 0, Symbol('s')], [array, 0, 0, Symbol('s')]])) {
-    const [given, plain] = [{ signal: 1 }, undefined].map(fifth =>
-      outcomeOf(waitAsync, Object.assign([], args, { 4: fifth }))
-    )
-    assert.deepStrictEqual(given, plain)
+  const symbol = Symbol('s')
+  const arrays = ['x', new Uint8Array(4), new Int32Array(2)]
+  const rests = [[-1, 0], [2, 0], [0, symbol], [0, 0, symbol]]
+  for (const args of arrays.map(wrong => [wrong, 0, 0]).concat(rests.map(rest => [array, ...rest]))) {
+    const outcomeWith = fifth => outcomeOf(waitAsync, Object.assign([], args, { 4: fifth }))
+    const given = outcomeWith({ signal: 1 })
+    assert.deepStrictEqual(given, outcomeWith(undefined))
     assert.strictEqual(given.length, 2)
   }
   waitAsync(array, argument('index', 0), argument('value', 1), argument('timeout', 5), options)
@@ -297,28 +285,22 @@ test('wrong arguments are the same errors as without a signal, and come before t
 
 test('wrong options are thrown, with the texts of the locks, also where there would be no wait', () => {
   const array = words(1)
+  const signal = 'signal must be an AbortSignal (an object with aborted and addEventListener), not '
   const texts = [
     [null, 'options must be an object, not null'],
     [1, 'options must be an object, not the number 1'],
     [() => {}, 'options must be an object, not a function'],
     [{ timeout: 5 }, 'options may have signal, not "timeout"'],
     [{ signals: 5 }, 'options may have signal, not "signals"'],
-    ...[
-      [null, 'null'],
-      [1, 'the number 1'],
-      ...[{}, { aborted: false }, { addEventListener () {} }].map(each => [each, 'an object'])
-    ].map(([signal, what]) => [
-      { signal },
-      `signal must be an AbortSignal (an object with aborted and addEventListener), not ${what}`
-    ])
+    [{ signal: null }, signal + 'null'],
+    [{ signal: 1 }, signal + 'the number 1'],
+    [{ signal: {} }, signal + 'an object'],
+    [{ signal: { aborted: false } }, signal + 'an object'],
+    [{ signal: { addEventListener () {} } }, signal + 'an object']
   ]
   for (const [options, text] of texts) {
-    for (const value of [0, 1]) {
-      assert.throws(() => waitAsync(array, 0, value, undefined, options), {
-        name: 'TypeError',
-        message: `waitAsync: ${text}`
-      })
-    }
+    const error = { name: 'TypeError', message: `waitAsync: ${text}` }
+    for (const value of [0, 1]) assert.throws(() => waitAsync(array, 0, value, undefined, options), error)
   }
   assert.strictEqual(waiterCount(array, 0), 0)
 })
@@ -337,7 +319,8 @@ test('the installed function ignores a fifth argument, and both have the length 
   assert.notStrictEqual(waitAsync, Atomics.waitAsync)
   assert.deepStrictEqual([waitAsync.length, Atomics.waitAsync.length, waitAsync.name], [4, 4, 'waitAsync'])
   const controller = new TinyController()
-  const hostile = new Proxy({}, { get () { assert.fail('it was read') }, ownKeys () { assert.fail('it was read') } })
+  const fail = () => assert.fail('it was read')
+  const hostile = new Proxy({}, { get: fail, ownKeys: fail })
   const waits = [{ signal: controller.signal }, null, 5, hostile].map(
     fifth => Atomics.waitAsync(array, 0, 0, undefined, fifth).value
   )
@@ -351,10 +334,11 @@ test('the installed function ignores a fifth argument, and both have the length 
 test('a signal that throws: the call throws that, and no wait begins', () => {
   const array = words(1)
   const error = new Error('of the signal')
+  const fail = () => { throw error }
   const signals = [
-    { get aborted () { throw error }, addEventListener () {} },
-    { aborted: true, get reason () { throw error }, addEventListener () {} },
-    { aborted: false, addEventListener () { throw error } }
+    Object.defineProperty({ addEventListener () {} }, 'aborted', { get: fail }),
+    Object.defineProperty({ aborted: true, addEventListener () {} }, 'reason', { get: fail }),
+    { aborted: false, addEventListener: fail }
   ]
   for (const signal of signals) {
     assert.throws(() => waitAsync(array, 0, 0, undefined, { signal }), thrown => thrown === error)
@@ -378,18 +362,17 @@ test('a signal that aborts while it gets its listener', async () => {
 })
 
 test('a reason whose getter waits and notifies: each wait has one outcome', async () => {
-  const array = words(1)
-  const controller = new TinyController({ reason: 'aborted' })
+  const { array, controller, wait } = start()
   const inner = new TinyController({ reason: 'inner' })
   const rest = []
   Object.defineProperty(controller.signal, 'reason', {
     get () {
-      rest.push(rejection(waitWith(inner, array)))
+      rest.push(rejection(waitAsync(array, 0, 0, undefined, { signal: inner.signal }).value))
       if (rest.length === 2) notify(array, 0, 1)
       return 'aborted'
     }
   })
-  const waits = [1, 2, 3].map(() => waitWith(controller, array))
+  const waits = [1, 2, 3].map(() => wait())
   controller.abort()
   inner.abort()
   // The second was still in the line when its reason was read: the notification was its own.
@@ -433,9 +416,8 @@ test('10 000 waits on one signal have one listener, which goes with the last of 
 // ——— threads ———
 
 test('ref and unref know it while it is pending', async () => {
-  const array = words(1)
-  const controller = new TinyController()
-  const value = waitWith(controller, array)
+  const { array, controller, wait } = start({})
+  const value = wait()
   assert.deepStrictEqual([api.unref(value), api.unref(value), api.ref(value)], [true, true, true])
   controller.abort()
   assert.deepStrictEqual([api.unref(value), api.ref(value)], [false, false])
@@ -493,9 +475,8 @@ test('it is gone when its worker is terminated, and the next one gets the notifi
 })
 
 test('a snapshot has it, with its time', async () => {
-  const array = words(1)
-  const controller = new TinyController()
-  const value = waitWith(controller, array)
+  const { controller, wait } = start({})
+  const value = wait()
   busy(2)
   const [entry, ...rest] = api.snapshot().waiting
   assert.deepStrictEqual([rest, entry.kind, entry.blocked], [[], 'wait', false])

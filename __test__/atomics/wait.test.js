@@ -19,12 +19,17 @@ function waitInThread (t, array, index = 0, timeout = Infinity) {
 const waiting = (array, index, count) =>
   until(() => api.waiterCount(array, index) === count, `${count} wait at ${index}`)
 
+/** A thread that waits at one place is woken by a notification of another, which is alike. */
+async function wakes (t, array, index, other = array, at = index) {
+  const waiter = waitInThread(t, array, index)
+  await waiting(other, at, 1)
+  assert.strictEqual(Atomics.notify(other, at), 1)
+  assert.strictEqual(await waiter.done(), 'ok')
+}
+
 test('a thread that waits is woken by another one: "ok"', async t => {
   const array = words(4)
-  const waiter = waitInThread(t, array, 3)
-  await waiting(array, 3, 1)
-  assert.strictEqual(Atomics.notify(array, 3), 1)
-  assert.strictEqual(await waiter.done(), 'ok')
+  await wakes(t, array, 3)
   assert.strictEqual(api.waiterCount(array, 3), 0)
 })
 
@@ -123,12 +128,7 @@ test('two views of the same word are the same place', async t => {
     [whole, 5, offset, 1], [offset, 1, whole, 5], [whole.subarray(5), 0, whole, 5],
     [offset.subarray(1, 2), 0, offset, 1]
   ]
-  for (const [waits, waitsAt, notifies, notifiesAt] of cases) {
-    const waiter = waitInThread(t, waits, waitsAt)
-    await waiting(notifies, notifiesAt, 1)
-    assert.strictEqual(Atomics.notify(notifies, notifiesAt), 1)
-    assert.strictEqual(await waiter.done(), 'ok')
-  }
+  for (const each of cases) await wakes(t, ...each)
 })
 
 test('the same index of another buffer is another place', async t => {
@@ -186,10 +186,7 @@ test('a SharedArrayBuffer of another realm', async t => {
   assert.ok(!(array instanceof Int32Array))
   assert.strictEqual(Atomics.wait(array, 0, 1, 20000), 'not-equal')
   assert.strictEqual(Atomics.wait(array, 0, 0, 5), 'timed-out')
-  const waiter = waitInThread(t, new Int32Array(array.buffer), 1) // where the other realm's view begins
-  await waiting(array, 0, 1)
-  assert.strictEqual(Atomics.notify(array, 0), 1)
-  assert.strictEqual(await waiter.done(), 'ok')
+  await wakes(t, new Int32Array(array.buffer), 1, array, 0) // where the other realm's view begins
 })
 
 test('a growable SharedArrayBuffer, also one that was empty at first', { skip: NO_GROWABLE }, async t => {
@@ -203,10 +200,7 @@ test('a growable SharedArrayBuffer, also one that was empty at first', { skip: N
     buffer.grow(1 << 20)
     assert.throws(() => Atomics.notify(fixed, bytes / 4), RangeError)
     assert.strictEqual(Atomics.wait(tracking, last, 0, 1), 'timed-out')
-    const waiter = waitInThread(t, tracking, last)
-    await waiting(tracking, last, 1)
-    assert.strictEqual(Atomics.notify(new Int32Array(buffer, 4 * last, 1), 0), 1)
-    assert.strictEqual(await waiter.done(), 'ok')
+    await wakes(t, tracking, last, new Int32Array(buffer, 4 * last, 1), 0)
   }
 })
 
