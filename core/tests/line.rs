@@ -752,6 +752,11 @@ mod stress {
         guard: Guard,
         requests: Vec<Request>,
         storm: Storm,
+        counts: Counts,
+    }
+
+    #[derive(Default)]
+    struct Counts {
         writers: AtomicI32,
         readers: AtomicI32,
         permits: AtomicI32,
@@ -770,20 +775,20 @@ mod stress {
             let alone = matches!(request, Request::Lock | Request::Exclusive);
             let (readers, permits) = (i32::from(request == Request::Shared), permits(request));
             if alone {
-                assert_eq!(self.writers.swap(1, Ordering::Relaxed), 0, "two at once");
-                self.count.store(self.count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                assert_eq!(self.counts.writers.swap(1, Ordering::Relaxed), 0, "two at once");
+                self.counts.count.store(self.counts.count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             }
-            self.readers.fetch_add(readers, Ordering::Relaxed);
-            assert!(self.permits.fetch_add(permits, Ordering::Relaxed) + permits <= PERMITS);
+            self.counts.readers.fetch_add(readers, Ordering::Relaxed);
+            assert!(self.counts.permits.fetch_add(permits, Ordering::Relaxed) + permits <= PERMITS);
             if random.one_in(8) {
                 thread::yield_now();
             }
             if alone {
-                assert_eq!(self.readers.load(Ordering::Relaxed), 0, "a reader beside a writer");
-                self.writers.store(0, Ordering::Relaxed);
+                assert_eq!(self.counts.readers.load(Ordering::Relaxed), 0, "a reader beside a writer");
+                self.counts.writers.store(0, Ordering::Relaxed);
             }
-            self.readers.fetch_sub(readers, Ordering::Relaxed);
-            self.permits.fetch_sub(permits, Ordering::Relaxed);
+            self.counts.readers.fetch_sub(readers, Ordering::Relaxed);
+            self.counts.permits.fetch_sub(permits, Ordering::Relaxed);
             if random.one_in(16) {
                 self.die_holding(request);
             } else {
@@ -795,13 +800,13 @@ mod stress {
         /// Counts the deaths that exclusive holders are told of.
         fn hear(&self, request: Request, result: WaitResult) {
             if result == WaitResult::AcquiredFromDead && request != Request::Shared {
-                self.told.fetch_add(1, Ordering::Relaxed);
+                self.counts.told.fetch_add(1, Ordering::Relaxed);
             }
         }
 
         fn die_holding(&self, request: Request) {
             if matches!(request, Request::Lock | Request::Exclusive) {
-                self.deaths.fetch_add(1, Ordering::Relaxed);
+                self.counts.deaths.fetch_add(1, Ordering::Relaxed);
             }
             self.guard.store.abandon(HERE, request, &self.guard.word);
         }
@@ -908,23 +913,18 @@ mod stress {
             guard: Guard { store: WaiterListStore::new(1, now), ..Guard::new(value) },
             requests: requests.to_vec(),
             storm: Storm::new(Duration::from_millis(700)),
-            writers: AtomicI32::new(0),
-            readers: AtomicI32::new(0),
-            permits: AtomicI32::new(0),
-            count: AtomicU64::new(0),
-            deaths: AtomicU64::new(0),
-            told: AtomicU64::new(0),
+            counts: Counts::default(),
         };
         let alone: Vec<_> = scene.storm.run(&scene.guard.store, 4, |number, random| {
             if number % 2 == 0 { scene.block(random) } else { scene.wait_async(random) }
         });
-        assert_eq!(scene.count.load(Ordering::Relaxed), alone.iter().sum::<u64>());
+        assert_eq!(scene.counts.count.load(Ordering::Relaxed), alone.iter().sum::<u64>());
         let Guard { store, word } = &scene.guard;
         assert_eq!(word.load(Ordering::SeqCst), value, "the word is free");
         assert_eq!(store.count(HERE), 0);
         assert_eq!(store.counter(HERE).load(Ordering::Relaxed), 0);
         let untold = u64::from(store.any_abandoned_near(HERE));
-        assert_eq!(scene.told.load(Ordering::Relaxed) + untold, scene.deaths.load(Ordering::Relaxed));
+        assert_eq!(scene.counts.told.load(Ordering::Relaxed) + untold, scene.counts.deaths.load(Ordering::Relaxed));
     }
 
     #[test]

@@ -572,11 +572,6 @@ impl Lock {
         Self::new(Request::Lock, LOCKED)
     }
 
-    /// A semaphore with a limit of one permit, which the calling thread holds.
-    fn limited() -> Arc<Self> {
-        Self::new(Request::Limited { amount: 1, limit: 1 }, 1)
-    }
-
     /// A lock that the calling thread holds, and claims, the first of which has tried in vain.
     fn held_before(claims: &[&Arc<Outbox>]) -> (Arc<Self>, Vec<Ticket>) {
         let lock = Self::held();
@@ -768,7 +763,7 @@ fn unlock_newcomer_claim() {
 /// The same with the only permit of a limit.
 #[test]
 fn limit_newcomer_claim() {
-    give_while_claimed_and_taken(Lock::limited);
+    give_while_claimed_and_taken(|| Lock::new(Request::Limited { amount: 1, limit: 1 }, 1));
 }
 
 fn give_while_claimed_and_taken(held: fn() -> Arc<Lock>) {

@@ -41,11 +41,7 @@ fn awaits(agent: &Arc<Outbox>, slot: u32) -> Waits {
     Waits::As(promise(agent, slot), NEVER)
 }
 
-/// The number of what a request was granted at once, and what it was told.
-fn granted(answer: (Location, Request, Result<Claimed, Refusal>)) -> (u32, WaitResult) {
-    let (_, request, Ok(Claimed::Now(result))) = answer else { panic!("{answer:?}") };
-    (request.id().unwrap(), result)
-}
+type Answer = (Location, Request, Result<Claimed, Refusal>);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Expected {
@@ -126,6 +122,17 @@ impl World {
         Requester { outbox: Arc::clone(&self.outboxes[agent]), thread_id: u32::try_from(agent).unwrap() }
     }
 
+    fn ask(&self, name: usize, mode: Mode, agent: usize, waits: Waits) -> Answer {
+        self.names.request(&self.store, &text(name), mode, self.requester(agent), waits)
+    }
+
+    /// A writer that takes a free name: its number, and what it is told.
+    fn take(&self, name: usize) -> (u32, WaitResult) {
+        let answer = self.ask(name, Mode::Exclusive, 0, Waits::Never);
+        let (_, request, Ok(Claimed::Now(result))) = answer else { panic!("{answer:?}") };
+        (request.id().unwrap(), result)
+    }
+
     fn line(&mut self, name: usize) -> &mut Line {
         self.model.get_mut(&name).unwrap()
     }
@@ -151,8 +158,7 @@ impl World {
         let slot = self.slots;
         self.slots += 1;
         let waits = if waits { awaits(&self.outboxes[agent], slot) } else { Waits::Never };
-        let requester = self.requester(agent);
-        match self.names.request(&self.store, &text(name), mode, requester, waits.clone()) {
+        match self.ask(name, mode, agent, waits.clone()) {
             (location, request, Ok(Claimed::Now(result))) => {
                 assert!(at_once);
                 let line = self.line(name);
@@ -302,7 +308,7 @@ fn names_are_granted_as_the_model_says() {
 #[test]
 fn a_thread_does_not_block_for_a_name_that_it_holds_or_awaits_itself() {
     let world = World::new();
-    let request = |agent, mode, waits| world.names.request(&world.store, &text(0), mode, world.requester(agent), waits);
+    let request = |agent, mode, waits| world.ask(0, mode, agent, waits);
     let (_, held, Ok(Claimed::Now(_))) = request(0, Mode::Shared, blocks(NEVER)) else {
         panic!("nobody holds the name")
     };
@@ -327,17 +333,15 @@ fn nothing_is_left_when_threads_request_release_and_steal_at_once() {
             scope.spawn(move || {
                 let random = &mut Random::new(agent as u64);
                 for _ in 0..3000 {
-                    let name = text(random.below(NAMES));
-                    let mode = random_mode(random);
-                    let taken = if random.one_in(10) {
-                        Some(world.names.steal(&world.store, &name, world.requester(agent)).1)
+                    let (name, mode) = (random.below(NAMES), random_mode(random));
+                    let (request, is_held) = if random.one_in(10) {
+                        (world.names.steal(&world.store, &text(name), world.requester(agent)).1, true)
                     } else {
-                        match world.names.request(&world.store, &name, mode, world.requester(agent), Waits::Never) {
-                            (_, request, Ok(Claimed::Now(_))) => Some(request),
-                            _ => None,
-                        }
+                        let (_, request, claimed) = world.ask(name, mode, agent, Waits::Never);
+                        (request, claimed.is_ok())
                     };
-                    if let Some(id) = taken.and_then(Request::id) {
+                    if is_held {
+                        let id = request.id().unwrap();
                         let held = world.names.release(&world.store, id);
                         // It may only be gone if it was stolen.
                         assert_eq!(held, !mail(&world.outboxes[agent]).losses.contains(&id));
@@ -358,7 +362,7 @@ fn the_news_of_a_steal_never_comes_before_that_of_the_grant() {
     world.end(0, 0, false);
     // Now agent 1 has it, and has taken its mail.
     let World { store, names, .. } = &world;
-    let answer = names.request(store, &text(0), Mode::Shared, world.requester(1), awaits(&agent, 7));
+    let answer = world.ask(0, Mode::Shared, 1, awaits(&agent, 7));
     let (_, request, Ok(Claimed::Pending(_))) = answer else { panic!("it is held") };
     let holder = names.requests(store)[0].id;
     assert!(names.release(store, holder));
@@ -407,31 +411,28 @@ const ALL: usize = 3000;
 
 #[test]
 fn the_deaths_of_holders_of_so_many_names_are_remembered_the_latest_ones() {
-    let World { store, names, outboxes, .. } = World::new();
-    let requester = |agent: usize| Requester { outbox: Arc::clone(&outboxes[agent]), thread_id: 0 };
-    let take = |name: usize| granted(names.request(&store, &text(name), Mode::Exclusive, requester(0), Waits::Never));
-    let die = |name| names.end_grant(&store, take(name).0, WaitResult::AcquiredFromDead);
+    let world = World::new();
+    let die = |name| world.names.end_grant(&world.store, world.take(name).0, WaitResult::AcquiredFromDead);
     for name in 0..ALL {
         assert!(die(name));
     }
-    assert_eq!(names.count(), MOST_LEFT);
+    assert_eq!(world.names.count(), MOST_LEFT);
     let tells = |name| {
-        let (id, result) = take(name);
-        assert!(names.release(&store, id));
+        let (id, result) = world.take(name);
+        assert!(world.names.release(&world.store, id));
         result == WaitResult::AcquiredFromDead
     };
     assert!((ALL - MOST_LEFT / 2..ALL).all(tells));
     assert!(!(0..ALL - MOST_LEFT).any(tells));
-    assert_eq!(names.count(), MOST_LEFT / 2);
+    assert_eq!(world.names.count(), MOST_LEFT / 2);
 }
 
 #[test]
 fn a_dead_holder_of_a_name_is_not_counted_where_locks_look() {
-    let World { store, names, outboxes, .. } = World::new();
-    let requester = Requester { outbox: Arc::clone(&outboxes[0]), thread_id: 0 };
+    let world = World::new();
     for name in 0..500 {
-        let answer = names.request(&store, &text(name), Mode::Exclusive, requester.clone(), Waits::Never);
-        assert!(names.end_grant(&store, granted(answer).0, WaitResult::AcquiredFromDead));
+        assert!(world.names.end_grant(&world.store, world.take(name).0, WaitResult::AcquiredFromDead));
     }
-    assert!((0..10_000).all(|word| !store.any_abandoned_near(Location::from_address(0x1000 + 4 * word))));
+    let is_counted = |word: usize| world.store.any_abandoned_near(Location::from_address(0x1000 + 4 * word));
+    assert!(!(0..10_000).any(is_counted));
 }

@@ -301,8 +301,6 @@ mod property {
             for at in 0..LOCATIONS {
                 let count = self.waiting.iter().filter(|wait| wait.at == at).count();
                 assert_eq!(self.store.count(location(at)) as usize, count);
-            }
-            for at in 0..LOCATIONS {
                 let counter = self.store.counter(location(at));
                 let shares = |wait: &&Waiting| std::ptr::eq(self.store.counter(location(wait.at)), counter);
                 assert_eq!(
