@@ -17,7 +17,7 @@ const { contextOfWait } = require('./observe/diagnostics')
 const { callOf } = require('./observe/stalls')
 const { uses } = require('./observe/taken')
 const { theList } = require('./hold/hold')
-const { assertWithin, becomeView, defineMembers, defineSize, newMemory, wordOf } = require('./view')
+const { assertWithin, becomeView, defineView, newMemory, wordOf } = require('./view')
 const { FORMATS, write } = require('./queue/format')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./queue/layout')
 const { BUSY, ENDED, NOTHING, PUT, TAKE, USE, QueueMemory } = require('./queue/memory')
@@ -290,10 +290,9 @@ function byteLength (capacity, messageSize) {
   return bytesOf(capacity, messageSize)
 }
 
-const bytesFor = (options) => byteLength(option(options, 'capacity'), option(options, 'messageSize'))
 const stateOf = ({ capacity, length, inUse, closed, waiters }) => ({ capacity, length, inUse, closed, waiters })
 
-defineSize(Queue, byteLength, (options) => newMemory(bytesFor(options)))
-defineMembers(Queue, ['kind', 'buffer', 'byteOffset', 'capacity', 'messageSize'], stateOf)
+defineView(Queue, ['kind', 'buffer', 'byteOffset', 'capacity', 'messageSize'], stateOf, byteLength, (options) => (
+  newMemory(byteLength(option(options, 'capacity'), option(options, 'messageSize')))))
 
 module.exports = Queue

@@ -187,13 +187,10 @@ const common = {
  * Completes a class of views.
  * @param {string[]} keys the properties that its constructor assigns
  * @param {(instance: object, word: object) => object} stateOf what `util.inspect` shows
+ * @param {number | Function} byteLength
+ * @param {(options: object) => SharedArrayBuffer} memoryFor makes the memory of `create(options)`
  */
-function defineView (Class, keys, stateOf) {
-  defineSize(Class, BYTES, () => newMemory())
-  defineMembers(Class, keys, stateOf)
-}
-
-function defineSize (Class, byteLength, memoryFor) {
+function defineView (Class, keys, stateOf, byteLength = BYTES, memoryFor = () => newMemory()) {
   define(Class, 'byteLength', byteLength, true)
   define(Class, 'create', function create (options) {
     if (typeof this !== 'function') {
@@ -201,9 +198,6 @@ function defineSize (Class, byteLength, memoryFor) {
     }
     return new this(memoryFor(options), options)
   }, false, true)
-}
-
-function defineMembers (Class, keys, stateOf) {
   shield(Class, keys)
   for (const key of ['id', 'name', 'waiters']) {
     if (getOwnPropertyDescriptor(Class.prototype, key) !== undefined) continue
@@ -218,4 +212,4 @@ function defineMembers (Class, keys, stateOf) {
   })
 }
 
-module.exports = { assertWithin, becomeView, defineMembers, defineSize, defineView, newMemory, oneWord, wordAt, wordOf }
+module.exports = { assertWithin, becomeView, defineView, newMemory, oneWord, wordAt, wordOf }

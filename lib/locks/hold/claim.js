@@ -85,8 +85,7 @@ class Claim extends Waiter {
       if (!this.hasGivenUp) this.tell('timed-out')
     } else if (!this.hasGivenUp) {
       if (this.owned) theList().inform(this, this.ownerDied)
-      this.resolve()
-      if (this.ownerDied) tellDeath(this.word, this.request, this.since)
+      this.finish(this.ownerDied)
       this.tell('acquired')
     } else {
       // The note of a death that it came with is passed on, and so is a notification.

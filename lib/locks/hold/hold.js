@@ -10,7 +10,7 @@ const { notLocked } = require('../../waiting/errors')
 const { INDEX, NOT_HELD, SERIAL, owes, requestIn } = require('./entry')
 const { EXCLUSIVE, LOCK, SHARED, amountOf } = require('./request')
 
-/** The reader's token of each writer that has become a reader: see `readsOn`. */
+/** The reader's token of each writer that has become a reader. */
 const readingTokens = createWeakMap()
 
 /** A word, a request to it, and the token for the grant. It never leaves the package, since the word has an address. */
@@ -182,8 +182,6 @@ function release (index, tellsOfDeath, inJob = false, failed = false) {
   list.holds.tell()
 }
 
-const readsOn = (writing, reading) => { readingTokens.set(writing, reading) }
-
 const isExclusive = ({ request }) => request === LOCK || request === EXCLUSIVE
 
 /**
@@ -208,7 +206,7 @@ module.exports = {
   indexOfHold,
   isExclusive,
   permitsOf,
-  readsOn,
+  readingTokens,
   rejectWait,
   release,
   tellOf,

@@ -12,7 +12,7 @@ const { TypeError, define, shield } = require('../../util/intrinsics')
 const showState = require('../../util/inspect')
 const { notLocked } = require('../../waiting/errors')
 const { callHere } = require('../observe/taken')
-const { Hold, giveBack, holdOf, indexOf, isExclusive, readsOn, rejectWait, theList, wasTold } = require('./hold')
+const { Hold, giveBack, holdOf, indexOf, isExclusive, readingTokens, rejectWait, theList, wasTold } = require('./hold')
 const { INDEX, NOT_HELD, SERIAL, requestIn } = require('./entry')
 const { EXCLUSIVE, SHARED, isOwned } = require('./request')
 
@@ -75,7 +75,7 @@ class ExclusiveToken extends UnlockToken {
     if (held === undefined || held.request !== EXCLUSIVE) throw notLocked('downgrade: the token is not locked any more')
     const hold = newHold(held.word, SHARED)
     if (call !== 0) hold.place = call
-    readsOn(this, hold.token)
+    readingTokens.set(this, hold.token)
     held.word.downgrade(held.index, told, hold)
     return hold.token
   }
