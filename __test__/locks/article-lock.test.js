@@ -56,15 +56,13 @@ async function count (t, kinds, MainLock) {
   assert.strictEqual(Atomics.load(new Int32Array(sab), 0), 0)
 }
 
-test('alone, on the subject: three blocking workers and main count to 100 000', { timeout: 120000 }, t => count(t, Array(WORKERS).fill('article'), ArticleLock))
-
-test('ours alone: three blocking workers and main count to 100 000', { timeout: 120000 }, t => count(t, Array(WORKERS).fill('ours'), AsyncLock))
-
-test('main with ours, workers with the article\'s: they count to 100 000', { timeout: 120000 }, t => count(t, Array(WORKERS).fill('article'), AsyncLock))
-
-test('main with the article\'s, workers with ours: they count to 100 000', { timeout: 120000 }, t => count(t, Array(WORKERS).fill('ours'), ArticleLock))
-
-test('all mixed on one word: they count to 100 000', { timeout: 120000 }, t => count(t, ['article', 'ours', 'article'], AsyncLock))
+for (const [MainLock, ...kinds] of [
+  [ArticleLock, 'article', 'article', 'article'], [AsyncLock, 'ours', 'ours', 'ours'],
+  [AsyncLock, 'article', 'article', 'article'], [ArticleLock, 'ours', 'ours', 'ours'], [AsyncLock, 'article', 'ours', 'article']
+]) {
+  const main = MainLock === AsyncLock ? 'ours' : 'article'
+  test(`on one word, main: ${main}, workers: ${kinds.join(', ')}`, { timeout: 120000 }, t => count(t, kinds, MainLock))
+}
 
 const untouched = global.Atomics.waitAsync !== undefined && global.Atomics.waitAsync[Symbol.for('atomics-waitasync')] === undefined
 test('over the host\'s own queue, where it has one', {

@@ -44,7 +44,7 @@ for (const [who, operation] of [['a blocked thread', 'lockAndTell'], ['a thread 
   })
 }
 
-test('several blocked threads have the lock, one after the other, while a promise before them is one of a busy thread', async t => {
+test('several blocked threads have the lock in turn while a promise before them is one of a busy thread', async t => {
   const lock = newLock()
   const lockers = await Promise.all([1, 2, 3].map(() => startLocker(t, lock.sab)))
   const token = lock.tryLock()
@@ -126,7 +126,7 @@ test('unlock() by mistake, while the lock is on its way to a promise of a busy t
   assert.strictEqual(lock.locked, false)
 })
 
-test('a lock that was on its way to a promise, and was given up or came too late, can be freed as any other', async t => {
+test('a lock that was on its way to a promise which gave up can be freed as any other', async t => {
   const lock = newLock()
   const controller = { aborted: false, addEventListener (_, listener) { this.abort = listener } }
   const locker = await startLocker(t, lock.sab)
@@ -144,7 +144,7 @@ test('a lock that was on its way to a promise, and was given up or came too late
   assert.strictEqual(lock.locked, false)
 })
 
-test('unlock() by mistake, at any moment, never frees a lock that another thread holds by a token', { timeout: 60000 }, async t => {
+test('unlock() by mistake, at any moment, frees no lock that another thread holds', { timeout: 60000 }, async t => {
   const sab = memory(8)
   const lock = new AsyncLock(sab)
   const lockers = await Promise.all([1, 2].map(() => startLocker(t, sab)))
@@ -182,7 +182,7 @@ test('unlock() by mistake, at any moment, never frees a lock that another thread
   assert.strictEqual(new Int32Array(sab, 4)[0], count)
 })
 
-test('unlock() frees a lock that was taken through the bare word, also after failed tries and earlier holders', async t => {
+test('unlock() frees a lock taken through the bare word, also after failed tries and earlier holders', async t => {
   const sab = memory(64)
   const locks = [0, 4, 8, 12].map(byteOffset => new AsyncLock(sab, { byteOffset }))
   const locker = await startLocker(t, sab)

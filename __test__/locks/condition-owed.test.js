@@ -102,7 +102,7 @@ for (const name of Object.keys(LOCKS)) {
   }
 
   for (const how of ['throws', 'returns a promise']) {
-    test(`${name}: after executeLockedSync, whose callback ${how} after its wait, the notification goes to another waiter`, async t => {
+    test(`${name}: after executeLockedSync, whose callback ${how}, the notification goes to another waiter`, async t => {
       const it = setUp(LOCKS[name])
       const worker = startWorker(t, ({ api, data: { sab, name, how } }) => {
         const condition = new api.Condition(sab, { byteOffset: 4 })
@@ -127,7 +127,7 @@ for (const name of Object.keys(LOCKS)) {
   }
 }
 
-test('it goes to another waiter once the lock has been passed on: who has that first is told of the death', async () => {
+test('it goes to another waiter once the lock is passed on: who has that first is told of the death', async () => {
   const it = setUp()
   const { token, other } = await owing(it)
   const order = []

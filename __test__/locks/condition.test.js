@@ -3,7 +3,6 @@
 // Condition: waiting while holding a lock. every-class/forms.test.js tests the behaviour that all classes share.
 
 const assert = require('assert')
-const util = require('util')
 const { test } = require('../harness')
 const { Atomics, api } = require('../subject')
 const { startMember, turns, untilWaiters, waiters, watch } = require('../fixtures/family-toolbox')
@@ -11,7 +10,7 @@ const { TinyController, rejection } = require('../fixtures/lock-toolbox')
 const size = require('../fixtures/size')
 const { TURNS_ONCE_MORE, now, randomFrom, runChild, sleep, startWorker, until } = require('../fixtures/queue-toolbox')
 
-const { AsyncLock, Condition, RwLock, UnlockToken } = api
+const { AsyncLock, Condition, RwLock, Semaphore } = api
 
 /** The byte offsets of the objects in the memory of a test. */
 const LOCK = 0
@@ -33,6 +32,16 @@ function setUp (Lock = AsyncLock) {
 const onLock = (member, name = 'AsyncLock') => member.on(name, LOCK)
 const onCondition = (member) => member.on('Condition', CONDITION)
 const TOKEN = { token: 'token' }
+
+/** Runs `body({ api, lock, condition, token })` in a thread that holds the lock, and gives its result. */
+const inThread = (t, { sab }, body) => startWorker(t, `({ api, data: sab }) => {
+  const lock = new api.AsyncLock(sab)
+  const condition = new api.Condition(sab, { byteOffset: ${CONDITION} })
+  return (${body})({ api, lock, condition, token: lock.lock() })
+}`, sab).done()
+
+/** Gives a getter that unlocks while it is read, as an option. */
+const unlocking = (lock) => ({ get timeout () { lock.unlock(); return 1 } })
 
 /** Lets a thread take the lock and wait, which leaves the lock free; `result` is what the wait gives. */
 async function waiting (member, { sab, lock }, form = 'wait', args = [], name = 'AsyncLock') {
@@ -342,37 +351,66 @@ test('waitFor: the timeout covers all waits, and at its end the predicate decide
 })
 
 test('waitFor: a predicate that came true without a notification is seen when the time is over', async t => {
-  const { sab, lock, condition } = setUp()
-  const worker = startWorker(t, async ({ api, data: { sab } }) => {
-    const token = new api.AsyncLock(sab).lock()
-    const condition = new api.Condition(sab, { byteOffset: 4 })
+  const it = setUp()
+  assert.deepStrictEqual(await inThread(t, it, ({ condition, token }) => {
     let asked = 0
-    const results = [condition.waitFor(token, () => ++asked === 2, { timeout: 5 })]
-    results.push(await condition.waitForAsync(token, () => ++asked === 4, { timeout: 5 }), asked, token.unlock())
-    return results
-  }, { sab })
-  assert.deepStrictEqual(await worker.done(), [true, true, 4, true])
-  const token = lock.tryLock()
+    return [condition.waitFor(token, () => ++asked === 2, { timeout: 5 }), asked, token.unlock()]
+  }), [true, 2, true])
+  const token = it.lock.tryLock()
   let asked = 0
-  assert.strictEqual(await condition.waitForAsync(token, () => ++asked === 2, { timeout: 5 }), true)
+  assert.strictEqual(await it.condition.waitForAsync(token, () => ++asked === 2, { timeout: 5 }), true)
   token.unlock()
 })
 
-test('waitFor: an error of the predicate is thrown, with the lock held', async t => {
-  const sab = new SharedArrayBuffer(12)
-  const worker = startWorker(t, ({ api, data: { sab } }) => {
-    const lock = new api.AsyncLock(sab)
-    const condition = new api.Condition(sab, { byteOffset: 4 })
-    const token = lock.lock()
-    const error = new Error('of the predicate')
-    try {
-      condition.waitFor(token, () => { throw error })
-      return 'it returned'
-    } catch (thrown) {
-      return [thrown === error, token.locked, token.unlock()]
+test('waitFor: an error of the predicate is thrown, a promise is a TypeError; the lock is still held', async t => {
+  assert.deepStrictEqual(await inThread(t, setUp(), ({ condition, token }) => {
+    const mine = new RangeError('of the predicate')
+    const thenables = [async () => false, async () => true, () => ({ then () {} }), () => Object.assign(() => {}, { then () {} })]
+    const outcomes = [() => { throw mine }, ...thenables].map(predicate => {
+      try {
+        return condition.waitFor(token, predicate)
+      } catch (error) {
+        return `${error === mine || error.name} ${token.locked}`
+      }
+    })
+    // A value that is no promise is truthy or not.
+    const values = [condition.waitFor(token, () => ({ then: 1 })), condition.waitFor(token, () => 0, { timeout: 1 })]
+    return outcomes.concat(values, token.unlock())
+  }), ['true true', ...new Array(4).fill('TypeError true'), true, false, true])
+})
+
+test('a token that the predicate, or an option, has unlocked is not waited with', async t => {
+  const it = setUp()
+  const { lock, condition } = it
+  const other = new AsyncLock(new SharedArrayBuffer(4)).tryLock()
+  const token = lock.tryLock()
+  const waits = [
+    () => condition.waitForAsync(token, () => { token.unlock(); return false }),
+    () => condition.waitAsync(lock.tryLock(), unlocking(lock))
+  ]
+  for (const wait of waits) {
+    assert.strictEqual((await rejection(wait())).code, 'ERR_NOT_LOCKED')
+    assert.strictEqual(lock.locked, false)
+  }
+  const outcomes = await inThread(t, it, `({ api, lock, condition, token }) => {
+    const other = new api.AsyncLock(new SharedArrayBuffer(4))
+    const kept = other.lock()
+    const outcomes = []
+    for (const wait of [
+      () => condition.waitFor(token, () => { token.unlock(); return false }),
+      () => condition.wait(lock.lock(), (${unlocking})(lock))
+    ]) {
+      try {
+        outcomes.push(wait())
+      } catch (error) {
+        outcomes.push(error.code, lock.locked)
+      }
     }
-  }, { sab })
-  assert.deepStrictEqual(await worker.done(), [true, true, true])
+    return outcomes.concat(kept.unlock(), other.locked)
+  }`)
+  assert.deepStrictEqual(outcomes, ['ERR_NOT_LOCKED', false, 'ERR_NOT_LOCKED', false, true, false])
+  assert.strictEqual(other.unlock(), true)
+  assert.strictEqual(waiters(it.sab, CONDITION), 0)
 })
 
 // ——— arguments ———
@@ -382,12 +420,13 @@ test('a value that is no live, exclusive token is refused, and nothing changes',
   const { lock, condition, sab } = it
   const rw = new RwLock(new SharedArrayBuffer(4))
   const shared = rw.tryLockShared()
+  const permit = new Semaphore(new SharedArrayBuffer(4), { permits: 1 }).tryHold()
   const used = lock.tryLock()
   used.unlock()
   const calls = [token => condition.waitAsync(token), token => condition.waitForAsync(token, () => false)]
   for (const [n, call] of calls.entries()) {
     const name = ['waitAsync', 'waitForAsync'][n]
-    for (const [token, what] of [[undefined, 'undefined'], [null, 'null'], [{}, 'an object'], [lock, 'an object'], [7, 'the number 7'], [shared, 'of a share or of permits']]) {
+    for (const [token, what] of [[undefined, 'undefined'], [null, 'null'], [{}, 'an object'], [lock, 'an object'], [7, 'the number 7'], [shared, 'of a share or of permits'], [permit, 'of a share or of permits']]) {
       const error = await rejection(call(token))
       assert.ok(error instanceof TypeError, `${name}: ${error}`)
       assert.strictEqual(error.message, `${name}: token must be the UnlockToken of a lock that is held exclusively, not ${what}`)
@@ -396,7 +435,7 @@ test('a value that is no live, exclusive token is refused, and nothing changes',
     assert.strictEqual(error.code, 'ERR_NOT_LOCKED')
     assert.strictEqual(error.message, `${name}: the token's lock is not held`)
   }
-  assert.strictEqual(shared.unlock(), true)
+  assert.deepStrictEqual([shared.unlock(), permit.unlock()], [true, true])
   for (const predicate of [undefined, null, {}, 'f']) {
     const token = lock.tryLock()
     const error = await rejection(condition.waitForAsync(token, predicate))
@@ -435,64 +474,46 @@ const FORGOTTEN = {
   waitAsync: (condition, token) => condition.waitAsync(token),
   waitForAsync: (condition, token) => condition.waitForAsync(token, () => false)
 }
-/** How the token comes to its end while the promise is pending. */
+/** How the token comes to its end while the promise is pending; `begin` begins the wait. */
 const ENDS = {
-  'the callback ends': async (lock, wait) => {
-    let result
-    await lock.executeLocked(token => { result = rejection(wait(token)) })
-    return result
-  },
-  'an asynchronous callback ends': async (lock, wait) => {
-    let result
-    await lock.executeLocked(async token => {
-      result = rejection(wait(token))
-      await turns()
-    })
-    return result
-  },
-  'the callback throws': async (lock, wait) => {
-    let result
-    assert.strictEqual((await rejection(lock.executeLocked(token => {
-      result = rejection(wait(token))
-      throw new Error('mine')
-    }))).message, 'mine')
-    return result
-  },
-  'it is unlocked': async (lock, wait) => {
+  'the callback ends': (lock, begin) => lock.executeLocked(begin),
+  'an asynchronous callback ends': (lock, begin) => lock.executeLocked(async token => {
+    begin(token)
+    await turns()
+  }),
+  'the callback throws': (lock, begin) => rejection(lock.executeLocked(token => {
+    begin(token)
+    throw new Error('mine')
+  })),
+  async 'it is unlocked' (lock, begin) {
     const token = lock.tryLock()
-    const result = rejection(wait(token))
+    begin(token)
     await turns()
     assert.strictEqual(token.unlock(), false)
-    return result
   }
 }
 if (typeof Symbol.dispose === 'symbol') {
-  ENDS['it is disposed of'] = async (lock, wait) => {
+  ENDS['it is disposed of'] = async (lock, begin) => {
     const token = lock.tryLock()
-    const result = rejection(wait(token))
+    begin(token)
     await turns()
     token[Symbol.dispose]()
-    return result
   }
 }
 
 for (const name of Object.keys(LOCKS)) {
   for (const form of Object.keys(FORGOTTEN)) {
     for (const end of Object.keys(ENDS)) {
-      test(`${name}, ${form}: once ${end}, the lock is not taken again, and the notification is another's`, async () => {
+      test(`${name}, ${form}: once ${end}, the lock stays free, and the notification is another's`, async () => {
         const it = setUp(api[name])
-        let token
-        const result = ENDS[end](it.lock, each => {
+        let token, result
+        await ENDS[end](it.lock, each => {
           token = each
-          return FORGOTTEN[form](it.condition, each)
+          result = rejection(FORGOTTEN[form](it.condition, each))
         })
         assert.strictEqual((await result).code, 'ERR_NOT_LOCKED')
-        assert.strictEqual(waiters(it.sab, CONDITION), 0)
-        assert.strictEqual(token.locked, false)
-        assert.strictEqual(it.lock.locked, false)
-        assert.strictEqual(it.condition.notify(), 0)
-        assert.strictEqual(token.unlock(), false)
-        assert.strictEqual(it.lock.locked, false)
+        assert.deepStrictEqual([waiters(it.sab, CONDITION), token.locked, it.lock.locked], [0, false, false])
+        assert.deepStrictEqual([it.condition.notify(), token.unlock(), it.lock.locked], [0, false, false])
       })
     }
   }
@@ -516,47 +537,32 @@ test('a notification that comes as the token ends goes to the next waiter', asyn
   assert.strictEqual(waiters(sab, CONDITION), 0)
 })
 
-test('a token that ends while its notified promise waits for the lock: the notification goes to the next waiter', async () => {
-  const { lock, condition, sab } = setUp()
-  const token = lock.tryLock()
-  const ended = rejection(condition.waitAsync(token))
-  const other = lock.tryLock()
-  const next = watch(condition.waitAsync(other))
-  const holder = lock.tryLock()
-  assert.strictEqual(condition.notify(1), 1)
-  await untilWaiters(sab, LOCK, 1)
-  await turns()
-  assert.strictEqual(token.unlock(), false)
-  assert.strictEqual((await ended).code, 'ERR_NOT_LOCKED')
-  assert.strictEqual(waiters(sab, CONDITION), 0)
-  assert.strictEqual(next.state, 'pending')
-  holder.unlock()
-  await until(() => next.state !== 'pending', 'the other has the lock')
-  assert.deepStrictEqual(next, { state: 'fulfilled', value: true })
-  assert.strictEqual(other.unlock(), true)
-  assert.strictEqual(lock.locked, false)
-})
-
-test('a token that ends as the lock is on its way to its promise: lock and notification go to the next waiter', async () => {
-  const { lock, condition, sab } = setUp(RwLock)
-  const token = lock.tryLock()
-  const ended = rejection(condition.waitAsync(token))
-  const other = lock.tryLock()
-  const next = watch(condition.waitAsync(other))
-  const holder = lock.tryLock()
-  assert.strictEqual(condition.notify(1), 1)
-  await untilWaiters(sab, LOCK, 1)
-  await turns()
-  // The lock goes to the promise now, which settles in a later turn.
-  holder.unlock()
-  assert.strictEqual(token.unlock(), false)
-  assert.strictEqual((await ended).code, 'ERR_NOT_LOCKED')
-  await until(() => next.state !== 'pending', 'the other has the lock')
-  assert.deepStrictEqual(next, { state: 'fulfilled', value: true })
-  assert.strictEqual(token.locked, false)
-  assert.strictEqual(other.unlock(), true)
-  assert.strictEqual(lock.locked, false)
-})
+for (const name of Object.keys(LOCKS)) {
+  for (const when of ['waits for the lock', 'is about to have the lock']) {
+    test(`${name}: a token that ends as its notified promise ${when}: it goes to the next waiter`, async () => {
+      const { lock, condition, sab } = setUp(api[name])
+      const token = lock.tryLock()
+      const ended = rejection(condition.waitAsync(token))
+      const other = lock.tryLock()
+      const next = watch(condition.waitAsync(other))
+      const holder = lock.tryLock()
+      assert.strictEqual(condition.notify(1), 1)
+      await untilWaiters(sab, LOCK, 1)
+      await turns()
+      // The lock goes to the promise, which settles in a later turn.
+      if (when.startsWith('is')) holder.unlock()
+      assert.strictEqual(token.unlock(), false)
+      assert.strictEqual((await ended).code, 'ERR_NOT_LOCKED')
+      if (when.startsWith('waits')) {
+        assert.deepStrictEqual([waiters(sab, CONDITION), next.state], [0, 'pending'])
+        holder.unlock()
+      }
+      await until(() => next.state !== 'pending', 'the other has the lock')
+      assert.deepStrictEqual(next, { state: 'fulfilled', value: true })
+      assert.deepStrictEqual([token.locked, other.unlock(), lock.locked], [false, true, false])
+    })
+  }
+}
 
 test('the end of a callback does not touch a wait that is over by then', async () => {
   const { lock, condition } = setUp()
@@ -568,81 +574,6 @@ test('the end of a callback does not touch a wait that is over by then', async (
   })
   assert.strictEqual(await result, false)
   assert.strictEqual(lock.locked, false)
-})
-
-test('a token that the predicate has unlocked is not waited with', async t => {
-  const it = setUp()
-  const { lock, condition } = it
-  const other = new AsyncLock(new SharedArrayBuffer(4)).tryLock()
-  const token = lock.tryLock()
-  const error = await rejection(condition.waitForAsync(token, () => {
-    token.unlock()
-    return false
-  }))
-  assert.strictEqual(error.code, 'ERR_NOT_LOCKED')
-  assert.strictEqual(lock.locked, false)
-  const late = await rejection(condition.waitAsync(lock.tryLock(), { get timeout () {
-    lock.unlock()
-    return 1
-  } }))
-  assert.strictEqual(late.code, 'ERR_NOT_LOCKED')
-  assert.strictEqual(await startWorker(t, ({ api, data }) => {
-    const [lock, other] = [0, 8].map(byteOffset => new api.AsyncLock(data, { byteOffset }))
-    const condition = new api.Condition(data, { byteOffset: 4 })
-    const kept = other.lock()
-    const token = lock.lock()
-    const codes = [
-      () => condition.waitFor(token, () => {
-        token.unlock()
-        return false
-      }),
-      () => condition.wait(lock.lock(), { get timeout () {
-        lock.unlock()
-        return 1
-      } })
-    ].map(attempt => {
-      try {
-        return attempt()
-      } catch (error) {
-        return error.code
-      }
-    })
-    return `${codes} ${kept.locked} ${kept.unlock()} ${other.locked} ${lock.locked}`
-  }, it.sab).done(), 'ERR_NOT_LOCKED,ERR_NOT_LOCKED true true false false')
-  assert.strictEqual(other.unlock(), true)
-  assert.strictEqual(waiters(it.sab, CONDITION), 0)
-})
-
-test('waitFor: a predicate that gives a promise is a TypeError, and the lock is still held', async t => {
-  const { sab } = setUp()
-  assert.strictEqual(await startWorker(t, ({ api, data }) => {
-    const token = new api.AsyncLock(data).lock()
-    const condition = new api.Condition(data, { byteOffset: 4 })
-    const messages = [async () => false, async () => true, () => ({ then () {} }), () => Object.assign(() => {}, { then () {} })].map(predicate => {
-      try {
-        return `gave ${condition.waitFor(token, predicate)}`
-      } catch (error) {
-        return `${error.name} ${token.locked}`
-      }
-    })
-    // A value that is no promise is truthy or not.
-    return messages.concat(condition.waitFor(token, () => ({ then: 1 })), condition.waitFor(token, () => 0, { timeout: 1 }), token.unlock()).join()
-  }, sab).done(), 'TypeError true,TypeError true,TypeError true,TypeError true,true,false,true')
-})
-
-test('waitForAsync awaits the result of its predicate', async () => {
-  const { lock, condition, ready } = setUp()
-  const token = lock.tryLock()
-  const result = condition.waitForAsync(token, async () => {
-    await turns()
-    return ready[0] === 1
-  })
-  await turns(20)
-  assert.strictEqual(token.locked, false)
-  ready[0] = 1
-  assert.strictEqual(condition.notify(), 1)
-  assert.strictEqual(await result, true)
-  assert.strictEqual(token.unlock(), true)
 })
 
 test('one condition may be used with several locks, and one lock with several conditions', async () => {
@@ -715,35 +646,8 @@ test('no wake-up is lost between unlocking and waiting: under load from both sid
   assert.strictEqual(waiters(sab, CONDITION), 0)
 })
 
-test('no wake-up is lost between main that awaits and a thread that blocks', { timeout: 120000 }, async t => {
-  const ROUNDS = 300
-  const it = setUp()
-  const worker = startWorker(t, ({ api, data: { sab, rounds } }) => {
-    const lock = new api.AsyncLock(sab)
-    const condition = new api.Condition(sab, { byteOffset: 4 })
-    const turn = new Int32Array(sab, 8, 1)
-    for (let n = 0; n < rounds; n++) {
-      const token = lock.lock()
-      condition.waitFor(token, () => turn[0] === 1)
-      turn[0] = 0
-      condition.notify(1)
-      token.unlock()
-    }
-    return 'played'
-  }, { sab: it.sab, rounds: ROUNDS })
-  for (let n = 0; n < ROUNDS; n++) {
-    await it.lock.executeLocked(async token => {
-      await it.condition.waitForAsync(token, () => it.ready[0] === 0)
-      it.ready[0] = 1
-      it.condition.notify(1)
-    })
-  }
-  assert.strictEqual(await worker.done(), 'played')
-  assert.strictEqual(it.lock.locked, false)
-})
-
 // Timeouts, aborts and notifications meet: each notification that was counted is a wait that gave true.
-test('each notification is one wait that gives true, also beside timeouts, aborts and deaths', { timeout: 120000 }, async t => {
+test('each notification is one wait that gives true, also beside timeouts and aborts', { timeout: 120000 }, async t => {
   const seed = 77
   const random = randomFrom(seed)
   const it = setUp()
@@ -776,7 +680,7 @@ test('each notification is one wait that gives true, also beside timeouts, abort
     }
     assert.strictEqual(token.unlock(), true)
   }
-  const end = now() + 1000
+  const end = now() + size(1000, 500)
   let running = 0
   while (now() < end || counted <= 10 || aborted === 0) {
     if (running < 4) {
@@ -837,7 +741,7 @@ for (const form of ['wait', 'waitAsync', 'waitFor', 'waitForAsync']) {
   })
 }
 
-test('the notification of a busy thread that dies before its promise settles goes to the next waiter', { skip: TURNS_ONCE_MORE }, async t => {
+test('the notification of a busy thread that dies goes to the next waiter', { skip: TURNS_ONCE_MORE }, async t => {
   const it = setUp()
   const [victim, other] = await Promise.all([startMember(t, it.sab), startMember(t, it.sab)])
   await onLock(victim)('lock')
@@ -852,7 +756,7 @@ test('the notification of a busy thread that dies before its promise settles goe
   await other.do('unlock', 'token')
 })
 
-test('the notification of a thread that dies with the lock goes to the next waiter, which is told of the death', async t => {
+test('the notification of a thread that dies with the lock goes to the next waiter, which is told', async t => {
   const it = setUp()
   for (const form of ['wait', 'waitAsync']) {
     const [victim, other] = await Promise.all([startMember(t, it.sab), startMember(t, it.sab)])
@@ -938,7 +842,7 @@ test('no item is left behind by consumers that die at any moment', { timeout: 12
   }
   const survivor = startWorker(t, consume, { sab: it.sab })
   await untilWaiters(it.sab, CONDITION, 1)
-  const end = now() + 1500
+  const end = now() + size(1500, 500)
   for (let round = 0; now() < end || round < 4; round++) {
     const victim = startWorker(t, consume, { sab: it.sab })
     victim.done().catch(() => {})
@@ -979,27 +883,7 @@ test('a thread that only waits ends when the process does', async t => {
   assert.ok(now() - start < 20000)
 })
 
-test('util.inspect tells the number of waiters', async () => {
-  const { condition, lock } = setUp()
-  assert.strictEqual(util.inspect(condition), 'Condition { waiters: 0 }')
-  const token = lock.tryLock()
-  const result = condition.waitAsync(token)
-  assert.strictEqual(util.inspect(condition), 'Condition { waiters: 1 }')
-  condition.notify()
-  await result
-  token.unlock()
-  class Mine extends Condition {}
-  assert.ok(util.inspect({ mine: new Mine(new SharedArrayBuffer(4)) }).includes('mine: Mine { waiters: 0 }'))
-})
-
-test('tokens are UnlockTokens', () => {
-  const { lock } = setUp()
-  const token = lock.tryLock()
-  assert.ok(token instanceof UnlockToken)
-  token.unlock()
-})
-
-test('two waits with one token, of which one begins as the other ends: both reject after the end of executeLocked', async () => {
+test('two waits with one token, one of which begins as the other ends: both reject after executeLocked', async () => {
   const { sab, lock, condition, ready } = setUp()
   let second
   await lock.executeLocked(async token => {

@@ -133,7 +133,7 @@ for (const count of [2, 3]) {
     for (let n = 0; n < count; n++) assert.strictEqual(new AsyncLock(sab, { byteOffset: 4 * n }).locked, false)
   })
 
-  test(`of ${count} threads that close a cycle at the same moment, one gets an error, again and again`, { timeout: 60000 }, async t => {
+  test(`of ${count} threads that close a cycle at a time, one gets an error`, { timeout: 60000 }, async t => {
     const ROUNDS = 60
     const sab = memory(64)
     const results = await Promise.all(Array.from({ length: count }, (_, nth) => startWorker(t, ({ api, data: { sab, nth, count, ROUNDS } }) => {

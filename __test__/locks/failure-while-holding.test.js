@@ -4,33 +4,22 @@
 
 const assert = require('assert')
 const vm = require('vm')
-const { Worker, threadId } = require('worker_threads')
+const { threadId } = require('worker_threads')
 const { test } = require('../harness')
 const { api } = require('../subject')
 const { TinyController, memory, rejection } = require('../fixtures/lock-toolbox')
-const { until } = require('../fixtures/queue-toolbox')
+const { startWorker, until } = require('../fixtures/queue-toolbox')
 const size = require('../fixtures/size')
 
 const { AsyncLock, Condition, RwLock, Semaphore, locks, waiterCount } = api
 const fail = () => { throw new Error('on purpose') }
 
-/** Runs the body in a worker, with the package as `api` and the data as `data`; resolves with what it posts. */
-function inWorker (data, body) {
-  const source = `
-    const { parentPort, workerData: { path, data } } = require('worker_threads')
-    const api = require(path)
-    ;(${body})(api, data, message => parentPort.postMessage(message))`
-  return new Promise((resolve, reject) => {
-    let message
-    const worker = new Worker(source, { eval: true, workerData: { path: require.resolve('../../pure'), data } })
-    worker.on('message', value => { message = value })
-    worker.on('error', reject)
-    worker.on('exit', () => resolve(message))
-  })
-}
-
 /** A worker dies while it holds the name. */
-const dieHolding = (name) => inWorker(name, ({ locks }, name) => { locks.requestSync(name, () => process.exit()) })
+async function dieHolding (t, name) {
+  const worker = startWorker(t, ({ api: { locks }, data: name }) => { locks.requestSync(name, () => process.exit()) }, name)
+  worker.done().catch(() => {})
+  await worker.exited
+}
 
 /** What a lock tells its next holder, which unlocks it. */
 function told (lock) {
@@ -68,7 +57,7 @@ for (const Class of [AsyncLock, RwLock]) {
     assert.strictEqual(told(lock), false)
   })
 
-  test(`${Class.name}: a callback that fails after it was told leaves the news to the next holder`, async () => {
+  test(`${Class.name}: a callback that was told and fails leaves the news to the next, unless it has unlocked`, async () => {
     const lock = setUp()
     lock.tryLock().abandon()
     for (const callback of [fail, async () => fail()]) {
@@ -76,35 +65,24 @@ for (const Class of [AsyncLock, RwLock]) {
     }
     assert.strictEqual(await lock.executeLocked(async ({ ownerDied }) => ownerDied), true)
     assert.strictEqual(told(lock), false)
-  })
-
-  test(`${Class.name}: a callback that fails and was not told leaves no news`, async () => {
-    const lock = setUp()
-    await rejection(lock.executeLocked(fail))
-    assert.strictEqual(told(lock), false)
-  })
-
-  test(`${Class.name}: a callback that unlocks before it fails has declared the state consistent`, async () => {
-    const lock = setUp()
     lock.tryLock().abandon()
     await rejection(lock.executeLocked(token => { token.unlock(); fail() }))
     assert.strictEqual(told(lock), false)
   })
 
-  test(`${Class.name}: a blocking callback that fails after it was told leaves the news to the next holder`, async () => {
+  test(`${Class.name}: a blocking callback that was told and fails leaves the news to the next`, async t => {
     const lock = setUp()
     lock.tryLock().abandon()
-    const tell = await inWorker({ lock, kind: Class.name }, (api, { lock, kind }, post) => {
+    assert.deepStrictEqual(await startWorker(t, ({ api, data: { lock, kind } }) => {
       const shared = new api[kind](lock)
       try {
         shared.executeLockedSync(() => { throw new Error('on purpose') })
       } catch (_) {}
-      post([shared.executeLockedSync(({ ownerDied }) => ownerDied), shared.executeLockedSync(({ ownerDied }) => ownerDied)])
-    })
-    assert.deepStrictEqual(tell, [true, false])
+      return [0, 1].map(() => shared.executeLockedSync(({ ownerDied }) => ownerDied))
+    }, { lock, kind: Class.name }).done(), [true, false])
   })
 
-  test(`${Class.name}: while a holder that was told awaits a Condition, others are told; if none repairs, it is told again`, async () => {
+  test(`${Class.name}: while a holder that was told awaits a Condition, others are told, and then it, if none repairs`, async () => {
     const lock = setUp()
     const condition = new Condition(memory(4))
     lock.tryLock().abandon()
@@ -128,24 +106,25 @@ for (const Class of [AsyncLock, RwLock]) {
     assert.strictEqual(told(lock), false)
   })
 
-  test(`${Class.name}: while a thread that was told blocks for a Condition, others are told`, async () => {
+  test(`${Class.name}: while a thread that was told blocks for a Condition, others are told`, async t => {
     const lock = setUp()
     const condition = new Condition(memory(4))
     lock.tryLock().abandon()
-    const tell = inWorker({ lock, condition, kind: Class.name }, (api, { lock, condition, kind }, post) => {
+    const waiting = startWorker(t, ({ api, data: { lock, condition, kind } }) => {
       const token = new api[kind](lock).lock()
       const before = token.ownerDied
       new api.Condition(condition).wait(token)
-      post([before, token.ownerDied])
+      const told = [before, token.ownerDied]
       token.unlock()
-    })
+      return told
+    }, { lock, condition, kind: Class.name })
     await until(() => condition.waiters === 1, 'it waits')
     // It stands in the Condition's line a moment before it has released the lock.
     const other = await lock.lockAsync()
     assert.strictEqual(other.ownerDied, true)
     other.abandon()
     condition.notify()
-    assert.deepStrictEqual(await tell, [true, true])
+    assert.deepStrictEqual(await waiting.done(), [true, true])
     assert.strictEqual(told(lock), false)
   })
 }
@@ -165,7 +144,7 @@ test('abandon() of a share or of permits is a TypeError, and changes nothing', (
 
 // ——— downgrade ———
 
-test('downgrade(): what executeLocked acquired is released at its end, as a reader too', async () => {
+test('downgrade(): what executeLocked acquired is released at its end, as a reader too', async t => {
   const lock = new RwLock(memory(4))
   await lock.executeLocked(token => { token.downgrade() })
   assert.strictEqual(lock.readers, 0)
@@ -173,12 +152,11 @@ test('downgrade(): what executeLocked acquired is released at its end, as a read
   assert.strictEqual(lock.readers, 0)
   await lock.executeLocked(token => { token.downgrade().unlock() })
   assert.strictEqual(lock.readers, 0)
-  const readers = await inWorker(lock, ({ RwLock }, clone, post) => {
-    const lock = new RwLock(clone)
+  assert.strictEqual(await startWorker(t, ({ api, data }) => {
+    const lock = new api.RwLock(data)
     lock.executeLockedSync(token => { token.downgrade() })
-    post(lock.readers)
-  })
-  assert.strictEqual(readers, 0)
+    return lock.readers
+  }, lock).done(), 0)
 })
 
 test('downgrade() of a writer that was told: its readers and the next writer are told', async () => {
@@ -202,23 +180,22 @@ test('downgrade() of a writer that was not told: nobody is told', async () => {
 
 // ——— names ———
 
-test('a name: a callback that fails after it was told leaves the news to the next holder', async () => {
-  await dieHolding('failing')
+test('a name: a callback that fails after it was told leaves the news to the next holder', async t => {
+  await dieHolding(t, 'failing')
   for (const callback of [fail, async () => fail()]) {
     assert.strictEqual((await rejection(locks.request('failing', callback))).message, 'on purpose')
   }
   assert.strictEqual(await toldOf('failing', 'shared'), true)
-  const tell = await inWorker('failing', ({ locks }, name, post) => {
+  assert.deepStrictEqual(await startWorker(t, ({ api: { locks }, data: name }) => {
     try {
       locks.requestSync(name, () => { throw new Error('on purpose') })
     } catch (_) {}
-    post([locks.requestSync(name, ({ ownerDied }) => ownerDied), locks.requestSync(name, ({ ownerDied }) => ownerDied)])
-  })
-  assert.deepStrictEqual(tell, [true, false])
+    return [0, 1].map(() => locks.requestSync(name, ({ ownerDied }) => ownerDied))
+  }, 'failing').done(), [true, false])
 })
 
-test('a name: a request that is aborted before its callback begins leaves the news to the next holder', async () => {
-  await dieHolding('aborted')
+test('a name: a request that is aborted before its callback begins leaves the news to the next holder', async t => {
+  await dieHolding(t, 'aborted')
   const controller = new TinyController({ reason: new Error('aborted') })
   const promise = locks.request('aborted', { signal: controller.signal }, fail)
   controller.abort()
@@ -226,8 +203,8 @@ test('a name: a request that is aborted before its callback begins leaves the ne
   assert.deepStrictEqual([await toldOf('aborted'), await toldOf('aborted')], [true, false])
 })
 
-test('a name: who steals it from a holder that was told is told', async () => {
-  await dieHolding('stolen')
+test('a name: who steals it from a holder that was told is told', async t => {
+  await dieHolding(t, 'stolen')
   let begun
   const hasBegun = new Promise(resolve => { begun = resolve })
   const loser = locks.request('stolen', lock => {
@@ -271,12 +248,12 @@ test('a time limit of vm within a callback is an error like others', async () =>
 
 // ——— a storm ———
 
-test('a storm of names, workers that die, requests that are aborted and steals: every death is told', async () => {
+test('a storm of names, workers that die, requests that are aborted and steals: every death is told', async t => {
   const NAMES = 4
   // By name: how many workers died while they held it, and how often an exclusive holder that went on was told since the last death.
   const counts = new Int32Array(new SharedArrayBuffer(4 * NAMES))
-  const work = ({ locks }, { counts, seed, names }) => {
-    const random = () => { seed = (Math.imul(seed, 1103515245) + 12345) >>> 0; return (seed >>> 8) / 0x1000000 }
+  const work = ({ api: { locks }, randomFrom, data: { counts, seed, names } }) => {
+    const random = randomFrom(seed)
     const step = async (left) => {
       if (left === 0) return
       const index = Math.floor(random() * names)
@@ -305,10 +282,16 @@ test('a storm of names, workers that die, requests that are aborted and steals: 
       await request.catch((error) => { if (/not told/.test(error.message)) throw error })
       return step(left - 1)
     }
-    step(60).catch(error => process.nextTick(() => { throw error }))
+    return step(60)
   }
   for (let round = 0; round < 6; round++) {
-    await Promise.all([1, 2, 3, 4].map(n => inWorker({ counts, seed: 7919 * round + n, names: NAMES }, work)))
+    await Promise.all([1, 2, 3, 4].map(async n => {
+      const worker = startWorker(t, work, { counts, seed: 7919 * round + n, names: NAMES })
+      const failure = worker.done().catch(error => error)
+      await worker.exited
+      const error = await failure
+      assert.ok(error === undefined || /ended .* before its function did/.test(error.message), error)
+    }))
   }
   for (let index = 0; index < NAMES; index++) {
     assert.strictEqual(await toldOf('storm ' + index), counts[index] === 1)

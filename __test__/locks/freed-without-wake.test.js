@@ -56,7 +56,7 @@ for (const entry of ['index.js', 'keep-alive', 'force']) {
   }
 }
 
-test('code that frees and takes the bare word again and again does not keep a worker out for ever', { timeout: 60000 }, async t => {
+test('code that frees and takes the bare word again and again keeps no worker out', { timeout: 60000 }, async t => {
   const got = await run(t, 'index.js', `
     const api = require(entry)
     const sab = new SharedArrayBuffer(4)
@@ -140,7 +140,7 @@ for (const name of Object.keys(locks)) {
   })
 }
 
-test('a time limit that breaks an unlock() off leaves no thread in Atomics.wait once its thread uses the queue', { skip }, async t => {
+test('a time limit that breaks an unlock() off leaves no thread in Atomics.wait for ever', { skip }, async t => {
   const seen = await breakOff(t, `
     const token = new api.AsyncLock(sab).tryLock()
     const woken = waiter('Atomics.wait(new Int32Array(data.sab), 0, 1)')

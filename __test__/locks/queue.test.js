@@ -16,6 +16,18 @@ const make = (options) => Queue.create(Object.assign({ capacity: 4, messageSize:
 /** Waits until so many wait for the queue. */
 const waiting = (queue, count) => until(() => queue.waiters === count, () => `${count} wait, not ${queue.waiters}`)
 
+/** Calls a method in a thread. */
+const inThread = (t, queue, method, ...args) =>
+  startWorker(t, ({ api, data: { queue, method, args } }) => new api.Queue(queue)[method](...args), { queue, method, args })
+
+/** A use of the next message, begun: `{ use, end, fail }`. */
+async function inUse (queue) {
+  const begun = {}
+  begun.use = queue.use(() => new Promise((resolve, reject) => Object.assign(begun, { end: resolve, fail: reject })))
+  await until(() => begun.end !== undefined, 'it is in use')
+  return begun
+}
+
 /** Takes all that is there. */
 function drain (queue) {
   const values = []
@@ -25,7 +37,7 @@ function drain (queue) {
 
 // ——— Messages ———
 
-test('messages come out in the order in which they went in; a full queue takes no more, an empty one gives none', () => {
+test('messages come out in the order in which they went in; a full queue takes none, an empty one gives none', () => {
   const queue = make()
   for (let round = 0; round < 5; round++) {
     for (let n = 0; n < 4; n++) assert.strictEqual(queue.tryPut(n), true)
@@ -36,7 +48,7 @@ test('messages come out in the order in which they went in; a full queue takes n
   }
 })
 
-test('a value arrives as it was when it was put: what v8.serialize or JSON has, and a Uint8Array as its bytes', async () => {
+test('a value arrives as it was when it was put: of v8.serialize or JSON, and a Uint8Array as its bytes', async () => {
   const queue = make({ messageSize: 1000 })
   const json = new Queue(queue, { format: 'json' })
   for (const value of [0, -1.5, '', 'Grüße 🙂', null, true, [1, [2]], { a: { b: [] } }]) {
@@ -63,7 +75,7 @@ test('a value arrives as it was when it was put: what v8.serialize or JSON has, 
   assert.strictEqual(Object.getPrototypeOf(one), Uint8Array.prototype)
 })
 
-test('what arrives is memory of its own: neither bytes nor views within a message are views of the queue or of a pool', () => {
+test('what arrives is memory of its own: no bytes or views of a message are views of the queue or of a pool', () => {
   const queue = make({ capacity: 1, messageSize: 1000 })
   for (const value of [new Uint8Array([1, 2, 3]), { view: new Uint8Array([1, 2, 3]), other: Buffer.from('abc') }]) {
     queue.tryPut(value)
@@ -117,7 +129,7 @@ test('sizeOf says how many bytes a value has, and byteLength how many a queue ha
 })
 
 for (const [capacity, messageSize] of [[1, 0], [1, 1], [3, 7], [5, 13], [2, 4096]]) {
-  test(`capacity ${capacity}, messageSize ${messageSize}: messages of that length pass, and the bytes around the queue stay`, () => {
+  test(`capacity ${capacity}, messageSize ${messageSize}: such messages pass, and the bytes around the queue stay`, () => {
     const length = Queue.byteLength(capacity, messageSize)
     const buffer = new SharedArrayBuffer(length + 32)
     const bytes = new Uint8Array(buffer).fill(0xa5)
@@ -205,7 +217,7 @@ test('main does not block: the error names the form that awaits', () => {
 
 test('a taker, blocked or awaiting, gets the next message; a putter, blocked or awaiting, the next room', async t => {
   const queue = make({ capacity: 1 })
-  const taker = startWorker(t, ({ api, data }) => new api.Queue(data).take(), queue)
+  const taker = inThread(t, queue, 'take')
   await waiting(queue, 1)
   queue.tryPut('a')
   assert.strictEqual(await taker.done(), 'a')
@@ -213,7 +225,7 @@ test('a taker, blocked or awaiting, gets the next message; a putter, blocked or 
   await queue.putAsync('b')
   assert.strictEqual(await take, 'b')
   queue.tryPut('c')
-  const putter = startWorker(t, ({ api, data }) => new api.Queue(data).put('d'), queue)
+  const putter = inThread(t, queue, 'put', 'd')
   await waiting(queue, 1)
   assert.strictEqual(queue.tryTake(), 'c')
   await putter.done()
@@ -334,7 +346,7 @@ test('blocking forms time out, too', async t => {
 test('a busy event loop whose promise was notified keeps no blocked thread waiting', async t => {
   const queue = make()
   const pending = queue.takeAsync()
-  const worker = startWorker(t, ({ api, data }) => new api.Queue(data).take(), queue)
+  const worker = inThread(t, queue, 'take')
   await waiting(queue, 2)
   queue.tryPut('m')
   const end = Date.now() + 20000
@@ -359,7 +371,7 @@ test('the callback of use runs at once if a message is there', async () => {
   assert.deepStrictEqual(seen, ['there', 'returned', 'put', 'awaited'])
 })
 
-test('a message is removed when its use has ended; an error, or putBack(), gives it back, with its attempts', async () => {
+test('a message is removed when its use has ended; an error, or putBack(), gives it back, and is counted', async () => {
   const queue = make()
   queue.tryPut('job')
   queue.tryPut('later')
@@ -387,19 +399,15 @@ test('a message is removed when its use has ended; an error, or putBack(), gives
 test('what has come back is delivered before all others, the oldest first, to a waiting taker at once', async () => {
   const queue = make()
   for (const n of [1, 2, 3]) queue.tryPut(n)
-  const ends = []
-  const uses = [1, 2, 3].map(() => queue.use(() => new Promise((resolve, reject) => ends.push(reject))))
-  await until(() => ends.length === 3, 'all three are in use')
+  const uses = [await inUse(queue), await inUse(queue), await inUse(queue)]
   assert.deepStrictEqual([queue.inUse, queue.length], [3, 0])
   queue.tryPut(4)
-  for (const n of [2, 0, 1]) ends[n](new Error('back'))
-  for (const use of uses) await rejection(use)
+  for (const n of [2, 0, 1]) uses[n].fail(new Error('back'))
+  for (const { use } of uses) await rejection(use)
   assert.deepStrictEqual([queue.inUse, queue.length], [0, 4])
   assert.deepStrictEqual(drain(queue), [1, 2, 3, 4])
   queue.tryPut('again')
-  let fail
-  const use = queue.use(() => new Promise((resolve, reject) => { fail = reject }))
-  await until(() => fail !== undefined, 'it is in use')
+  const { use, fail } = await inUse(queue)
   const take = queue.takeAsync()
   fail(new Error('back'))
   await rejection(use)
@@ -409,9 +417,7 @@ test('what has come back is delivered before all others, the oldest first, to a 
 test('a long use keeps its own slot only', async () => {
   const queue = make({ capacity: 2 })
   queue.tryPut('long')
-  let end
-  const use = queue.use(() => new Promise(resolve => { end = resolve }))
-  await until(() => end !== undefined, 'it is in use')
+  const { use, end } = await inUse(queue)
   for (let n = 0; n < 10; n++) {
     assert.strictEqual(queue.tryPut(n), true)
     assert.strictEqual(queue.tryPut('more'), false)
@@ -464,33 +470,25 @@ test('close: puts fail, what is in comes out, and then all takers are told', asy
   queue.tryPut(1)
   queue.tryPut(2)
   const put = queue.putAsync(3)
-  const putter = startWorker(t, ({ api, data }) => {
-    try {
-      new api.Queue(data).put(4)
-    } catch (error) {
-      return error.code
-    }
-  }, queue)
+  const putter = rejection(inThread(t, queue, 'put', 4).done())
   await waiting(queue, 2)
   queue.close()
   queue.close()
   assert.strictEqual((await rejection(put)).code, 'ERR_QUEUE_CLOSED')
-  assert.strictEqual(await putter.done(), 'ERR_QUEUE_CLOSED')
+  assert.strictEqual((await putter).code, 'ERR_QUEUE_CLOSED')
   assert.throws(() => queue.tryPut(5), { code: 'ERR_QUEUE_CLOSED' })
   assert.strictEqual((await rejection(queue.putAsync(5))).code, 'ERR_QUEUE_CLOSED')
   assert.deepStrictEqual([queue.closed, queue.ended, queue.length], [true, false, 2])
   assert.strictEqual(await queue.takeAsync(), 1)
-  let end
-  const use = queue.use(() => new Promise(resolve => { end = resolve }))
-  await until(() => end !== undefined, 'it is in use')
+  const { use, end } = await inUse(queue)
   const takers = [queue.takeAsync(), queue.use(() => {}), queue.takeAsync()]
-  const blocked = startWorker(t, ({ api, data }) => new api.Queue(data).take() === undefined, queue)
+  const blocked = inThread(t, queue, 'take')
   await waiting(queue, 4)
   assert.strictEqual(queue.ended, false)
   end()
   assert.strictEqual(await use, true)
   assert.deepStrictEqual(await Promise.all(takers), [undefined, false, undefined])
-  assert.strictEqual(await blocked.done(), true)
+  assert.strictEqual(await blocked.done(), undefined)
   assert.deepStrictEqual([queue.ended, queue.tryTake(), queue.waiters], [true, undefined, 0])
 })
 
@@ -542,7 +540,7 @@ test('a snapshot has what is in use and who waits, by the queue, and nothing of 
     return [of(held), of(waiting)]
   }
   const takers = [queue.takeAsync(), queue.use(() => {})]
-  const worker = startWorker(t, ({ api, data }) => { new api.Queue(data).take() }, queue)
+  const worker = inThread(t, queue, 'take')
   await waiting(queue, 3)
   assert.deepStrictEqual(shown(), [[], ['Queue take jobs false', 'Queue take jobs true', 'Queue use jobs false']])
   for (let n = 0; n < 3; n++) await queue.putAsync(n)
@@ -550,10 +548,8 @@ test('a snapshot has what is in use and who waits, by the queue, and nothing of 
   await worker.done()
   queue.tryPut(1)
   queue.tryPut(2)
-  let end
-  const use = queue.use(() => new Promise(resolve => { end = resolve }))
-  await until(() => end !== undefined, 'it is in use')
-  const putter = startWorker(t, ({ api, data }) => { new api.Queue(data).put(3) }, queue)
+  const { use, end } = await inUse(queue)
+  const putter = inThread(t, queue, 'put', 3)
   await waiting(queue, 1)
   assert.deepStrictEqual(shown(), [['Queue use jobs false'], ['Queue put jobs true']])
   end()
@@ -575,7 +571,7 @@ test('the callback of use runs in the asynchronous context of its call', {
   assert.deepStrictEqual(contexts, [['a', 'a'], ['b', 'b']])
 })
 
-test('many producers and consumers of every kind: each message arrives once, those of one producer in their order where one consumer takes', async t => {
+test('producers and consumers of every kind: each message arrives once, those of one producer in order', async t => {
   const queue = make({ capacity: 8 })
   const COUNT = 300
   const produce = ['put', 'putAsync', 'tryPut'].map(method => startWorker(t, async ({ api, data: { clone, method, count } }) => {

@@ -9,19 +9,14 @@ const { Repairing } = require('../../lib/locks/hold/repair')
 const { test } = require('../harness')
 const { api } = require('../subject')
 const { TinyController, memory, rejection } = require('../fixtures/lock-toolbox')
-const { busy, now, startWorker, until, words } = require('../fixtures/queue-toolbox')
+const { MAJOR, busy, now, startWorker, until, words } = require('../fixtures/queue-toolbox')
 const { FORMS, newThing, subjectOf } = require('../fixtures/repair-forms')
 
 const { AsyncLock, Condition, RwLock, Semaphore, locks, unref, ref } = api
 
-/** Runs `body({ form, thing, subject, scope, data, fail })` where the form may run: in a worker if it blocks. */
-async function where (t, form, thing, body, data) {
-  if (!form.blocks) return body({ form, thing, subject: subjectOf(form, thing), scope: { api }, data, fail })
-  return inThread(t, form, thing, body, data).done()
-}
-
 const fail = () => { throw new Error('on purpose') }
 
+/** Runs `body({ form, thing, subject, scope, data, fail })` in a thread. */
 function inThread (t, form, thing, body, data) {
   return startWorker(t, `scope => {
     const { form, thing, data } = scope.data
@@ -30,25 +25,34 @@ function inThread (t, form, thing, body, data) {
   }`, { form, thing, data })
 }
 
-/** Like `test`, for each form that is wanted, with a new lock or name. */
-function testForms (name, body, wanted = () => true) {
+/**
+ * Like `test`, for each form, or each that is wanted, with a new lock or name. `there(body, data)` runs such a body where the form may run:
+ * in a thread if it blocks, and otherwise here. `start(body, data)`: in a thread.
+ */
+function testForms (name, wanted, body) {
+  if (body === undefined) return testForms(name, () => true, wanted)
   for (const form of FORMS.filter(wanted)) {
     test(`${form.label}: ${name}`, { timeout: 60000 }, t => {
       const thing = newThing(form)
-      return body({ t, form, thing, subject: subjectOf(form, thing) })
+      const subject = subjectOf(form, thing)
+      const start = (body, data) => inThread(t, form, thing, body, data)
+      const there = form.blocks ? (body, data) => start(body, data).done() : async (body, data) => body({ form, thing, subject, data, fail })
+      return body({ form, subject, there, start })
     })
   }
 }
 
 const exclusive = ({ shared }) => !shared
 const awaiting = ({ blocks }) => !blocks
-const ofWords = ({ kind }) => kind !== 'named'
+const blocking = ({ blocks }) => blocks
+const sharing = ({ shared }) => shared
+const awaitingShare = form => awaiting(form) && sharing(form)
 
 // ——— the repair ———
 
-testForms('a death is repaired with an exclusive hold before the callback, and nobody else learns of it', async ({ t, form, thing, subject }) => {
+testForms('a death is repaired, exclusively, before the callback, and nobody else learns of it', async ({ form, subject, there }) => {
   await subject.mark()
-  const log = await where(t, form, thing, async ({ form, subject }) => {
+  const log = await there(async ({ form, subject }) => {
     const log = []
     let given
     const repair = (token, ...rest) => {
@@ -73,9 +77,9 @@ testForms('a death is repaired with an exclusive hold before the callback, and n
   assert.strictEqual(await subject.told(), false)
 })
 
-testForms('without a death nothing is repaired; repair: undefined is none', async ({ t, form, thing, subject }) => {
+testForms('without a death nothing is repaired; repair: undefined is none', async ({ form, subject, there }) => {
   await subject.mark()
-  const values = await where(t, form, thing, async ({ form, subject, fail }) => {
+  const values = await there(async ({ form, subject, fail }) => {
     const values = [(await subject.outcome(({ ownerDied }) => ownerDied, { repair: undefined })).value]
     // A reader's orderly end leaves the mark.
     if (form.shared) await subject.told()
@@ -85,68 +89,68 @@ testForms('without a death nothing is repaired; repair: undefined is none', asyn
   assert.deepStrictEqual(values, [true, 'not repaired'])
 })
 
-testForms('a repair that fails: that error, no callback, and the next holder is told; until one repairs', async ({ t, form, thing, subject }) => {
-  await subject.mark()
-  const log = await where(t, form, thing, async ({ form, subject, fail }) => {
+testForms('a repair that fails: its error, no callback, and the next is told, until one repairs', async ({ form, there }) => {
+  const log = await there(async ({ form, subject, fail }) => {
     const log = []
     for (const repair of form.blocks ? [fail] : [fail, async () => fail(), () => Promise.reject(new Error('on purpose'))]) {
-      const { error } = await subject.outcome(() => log.push('callback'), { repair })
-      log.push(error.message, await subject.isFree())
+      for (const repairs of [false, true]) {
+        await subject.mark()
+        const { error } = await subject.outcome(() => log.push('callback'), { repair })
+        log.push(error.message, await subject.isFree())
+        log.push(repairs ? (await subject.outcome(({ ownerDied }) => ownerDied, { repair: () => {} })).value : await subject.told())
+        log.push(await subject.told())
+      }
     }
-    log.push((await subject.outcome(({ ownerDied }) => ownerDied, { repair: () => {} })).value)
     return log
   })
-  assert.deepStrictEqual(log, [].concat(...new Array(form.blocks ? 1 : 3).fill(['on purpose', true]), false))
-  assert.strictEqual(await subject.told(), false)
+  const each = ['on purpose', true, true, false, 'on purpose', true, false, false]
+  assert.deepStrictEqual(log, [].concat(...new Array(form.blocks ? 1 : 3).fill(each)))
 })
 
-testForms('after a repair that failed, whoever comes next is told', async ({ t, form, thing, subject }) => {
-  await subject.mark()
-  await where(t, form, thing, async ({ subject, fail }) => { await subject.outcome(() => {}, { repair: fail }) })
-  assert.deepStrictEqual([await subject.told(), await subject.told()], [true, false])
+testForms('a repair that gives a promise is a TypeError; the next holder is told', blocking, async ({ form, there }) => {
+  const outcomes = await there(async ({ subject, fail }) => {
+    const outcomes = []
+    for (const repair of [() => ({ then () {} }), async () => fail()]) {
+      await subject.mark()
+      const { error } = await subject.outcome(() => { outcomes.push('callback') }, { repair })
+      outcomes.push(`${error.name}: ${error.message}`, await subject.isFree(), await subject.told(), await subject.told())
+    }
+    return outcomes
+  })
+  const { method } = form
+  const twin = method.replace('Sync', '()')
+  const message = `${method}: repair must not return a promise, which a blocked thread cannot await: use ${twin}`
+  const each = [`TypeError: ${message}`, true, true, false]
+  assert.deepStrictEqual(outcomes, each.concat(each))
 })
 
-testForms('a promise, or another thenable, from a repair is a TypeError; the next holder is told', async ({ t, form, thing, subject }) => {
-  for (const thenable of [false, true]) {
-    await subject.mark()
-    const { error, calls } = await inThread(t, form, thing, async ({ subject, data: thenable, fail }) => {
-      let calls = 0
-      const { error } = await subject.outcome(() => { calls++ }, { repair: thenable ? () => ({ then () {} }) : async () => fail() })
-      return { error: { name: error.name, message: error.message }, calls }
-    }, thenable).done()
-    assert.strictEqual(error.name, 'TypeError')
-    const twin = form.method.replace('Sync', '()')
-    assert.strictEqual(error.message, `${form.method}: repair must not return a promise, which a blocked thread cannot await: use ${twin}`)
-    assert.strictEqual(calls, 0)
-    assert.deepStrictEqual([await subject.isFree(), await subject.told(), await subject.told()], [true, true, false])
-  }
-}, ({ blocks }) => blocks)
+/** What may be done with the lock of a form before its time. */
+const EARLY = { AsyncLock: ['unlock', 'abandon', 'lock'], RwLock: ['unlock', 'abandon', 'downgrade', 'release'], named: ['abandon'] }
 
-testForms('a repair that gives its lock back: ERR_NOT_LOCKED, no callback, and the next holder is told', async ({ t, form, thing, subject }) => {
-  const ways = form.kind === 'named' ? ['abandon'] : form.kind === 'AsyncLock' ? ['unlock', 'abandon', 'lock'] : ['unlock', 'abandon', 'downgrade', 'release']
-  for (const way of ways) {
-    await subject.mark()
-    const { code, calls } = await where(t, form, thing, async ({ subject, data: way }) => {
-      let calls = 0
-      const { error } = await subject.outcome(() => { calls++ }, {
-        repair (token) {
-          if (way === 'lock') subject.lock.unlock()
-          else if (way === 'release') token.downgrade().unlock()
-          else token[way]()
-        }
-      })
-      return { code: error.code, calls }
-    }, way)
-    assert.deepStrictEqual([way, code, calls], [way, 'ERR_NOT_LOCKED', 0])
-    assert.deepStrictEqual([way, await subject.isFree(), await subject.told(), await subject.told()], [way, true, true, false])
-  }
+testForms('a repair that gives its lock back: ERR_NOT_LOCKED, no callback, and the next is told', async ({ form, there }) => {
+  const ways = EARLY[form.kind]
+  const outcomes = await there(async ({ subject, data: ways }) => {
+    const outcomes = []
+    for (const way of ways) {
+      await subject.mark()
+      const repair = token => {
+        if (way === 'lock') subject.lock.unlock()
+        else if (way === 'release') token.downgrade().unlock()
+        else token[way]()
+      }
+      const { error } = await subject.outcome(() => { outcomes.push('callback') }, { repair })
+      outcomes.push([way, error.code, await subject.isFree(), await subject.told(), await subject.told()])
+    }
+    return outcomes
+  }, ways)
+  assert.deepStrictEqual(outcomes, ways.map(way => [way, 'ERR_NOT_LOCKED', true, true, false]))
 })
 
-testForms('a thread that ends while it repairs leaves the mark', async ({ t, form, thing, subject }) => {
+testForms('a thread that ends while it repairs leaves the mark', async ({ form, subject, start }) => {
   await subject.mark()
   const repairs = words(1)
   for (const ending of ['terminate', 'exit']) {
-    const thread = inThread(t, form, thing, async ({ form, subject, data: { ending, repairs } }) => {
+    const thread = start(async ({ form, subject, data: { ending, repairs } }) => {
       await subject.run(() => { Atomics.store(repairs, 0, 100) }, {
         repair () {
           Atomics.add(repairs, 0, 1)
@@ -165,9 +169,9 @@ testForms('a thread that ends while it repairs leaves the mark', async ({ t, for
   assert.deepStrictEqual([await subject.told(), await subject.told()], [true, false])
 })
 
-testForms('a time limit of vm within a repair is an error like others', async ({ t, form, thing, subject }) => {
+testForms('a time limit of vm within a repair is an error like others', async ({ subject, there }) => {
   await subject.mark()
-  const message = await where(t, form, thing, async ({ subject }) => {
+  const message = await there(async ({ subject }) => {
     const { error } = await subject.outcome(() => {}, { repair: () => subject.vm.runInNewContext('for (;;);', {}, { timeout: 20 }) })
     return error.message
   })
@@ -175,7 +179,7 @@ testForms('a time limit of vm within a repair is an error like others', async ({
   assert.deepStrictEqual([await subject.isFree(), await subject.told()], [true, true])
 })
 
-test('a repair that waits for a Condition: others are told meanwhile; it goes on with the lock, and then the state is consistent', async () => {
+test('a repair that waits for a Condition: others are told meanwhile, and it goes on with the lock', async () => {
   for (const Class of [AsyncLock, RwLock]) {
     const lock = new Class(memory(4))
     const condition = new Condition(memory(4))
@@ -204,50 +208,48 @@ test('a repair that does not await its wait for a Condition has given the lock b
 
 // ——— an error in the callback ———
 
-testForms('a callback that fails leaves the mark, though it was not told, if it has a repair', async ({ t, form, thing, subject }) => {
-  const results = await where(t, form, thing, async ({ form, subject, fail }) => {
+testForms('a callback that fails leaves the mark if it has a repair, needed or not', exclusive, async ({ form, there }) => {
+  const results = await there(async ({ form, subject, fail }) => {
     const results = []
-    for (const callback of form.blocks ? [fail, async () => {}] : [fail, async () => fail()]) {
-      const { error, value } = await subject.outcome(callback, { repair: fail })
-      results.push(error ? error.name : value, await subject.told())
+    for (const isMarked of [false, true]) {
+      for (const callback of form.blocks ? [fail, async () => {}] : [fail, async () => fail()]) {
+        if (isMarked) await subject.mark()
+        const { error } = await subject.outcome(callback, { repair: () => { results.push('repaired') } })
+        results.push(error.name, await subject.told(), await subject.told())
+      }
     }
     return results
   })
-  assert.deepStrictEqual(results, ['Error', true, form.blocks ? 'TypeError' : 'Error', true])
-}, exclusive)
+  const second = form.blocks ? 'TypeError' : 'Error'
+  const unmarked = ['Error', true, false, second, true, false]
+  assert.deepStrictEqual(results, unmarked.concat('repaired', 'Error', true, false, 'repaired', second, true, false))
+})
 
-testForms('a callback that fails after a repair leaves the mark', async ({ t, form, thing, subject }) => {
-  await subject.mark()
-  await where(t, form, thing, async ({ subject, fail }) => { await subject.outcome(fail, { repair: () => {} }) })
-  assert.deepStrictEqual([await subject.told(), await subject.told()], [true, false])
-}, exclusive)
-
-testForms('a reader that fails leaves no mark', async ({ t, form, thing, subject }) => {
-  await where(t, form, thing, async ({ subject, fail }) => { await subject.outcome(fail, { repair: fail }) })
-  assert.deepStrictEqual([await subject.isFree(), await subject.told()], [true, false])
-}, ({ shared }) => shared)
-
-testForms('a callback that has unlocked or downgraded before it fails leaves no mark', async ({ t, form, thing, subject }) => {
-  for (const way of form.kind === 'RwLock' ? ['unlock', 'downgrade'] : ['unlock']) {
-    await where(t, form, thing, async ({ subject, data: way, fail }) => { await subject.outcome(token => { token[way](); fail() }, { repair: fail }) }, way)
-    assert.deepStrictEqual([way, await subject.isFree(), await subject.told()], [way, true, false])
-    await subject.mark()
-    await where(t, form, thing, async ({ subject, data: way, fail }) => { await subject.outcome(token => { token[way](); fail() }, { repair: () => {} }) }, way)
-    assert.deepStrictEqual([way, await subject.isFree(), await subject.told()], [way, true, false])
-  }
-}, form => exclusive(form) && ofWords(form))
-
-testForms('without a repair a callback that fails leaves no mark, as before', async ({ t, form, thing, subject }) => {
-  await where(t, form, thing, async ({ subject, fail }) => { await subject.outcome(fail) })
-  assert.strictEqual(await subject.told(), false)
-}, exclusive)
+testForms('no mark of a callback that fails as a reader, without a repair, or unlocked', async ({ form, there }) => {
+  const early = exclusive(form) ? { AsyncLock: ['unlock'], RwLock: ['unlock', 'downgrade'], named: [] }[form.kind] : []
+  const cases = [[form.shared ? 'a reader' : 'no repair', false]].concat(...early.map(way => [[way, false], [way, true]]))
+  const results = await there(async ({ subject, data: cases, fail }) => {
+    const results = []
+    for (const [way, isMarked] of cases) {
+      if (isMarked) await subject.mark()
+      const callback = token => {
+        if (way in token) token[way]()
+        fail()
+      }
+      await subject.outcome(callback, way === 'no repair' ? {} : { repair: isMarked ? () => {} : fail })
+      results.push([way, await subject.isFree(), await subject.told()])
+    }
+    return results
+  }, cases)
+  assert.deepStrictEqual(results, cases.map(([way]) => [way, true, false]))
+})
 
 // ——— waits ———
 
-testForms('the time is over while a reader waits to repair, or a writer to begin: a TimeoutError, and the mark stays', async ({ t, form, thing, subject }) => {
+testForms('a TimeoutError of a reader that is to repair, or a writer; the mark stays', async ({ form, subject, there }) => {
   await subject.mark()
   const release = await subject.hold(form.shared ? 'shared' : 'exclusive')
-  const error = await where(t, form, thing, async ({ subject, fail }) => {
+  const error = await there(async ({ subject, fail }) => {
     const { name, message } = (await subject.outcome(fail, { timeout: 30, repair: fail })).error
     return { name, message }
   })
@@ -257,7 +259,7 @@ testForms('the time is over while a reader waits to repair, or a writer to begin
   assert.strictEqual(await subject.told(), form.shared)
 })
 
-testForms('an abort while it waits: the reason, and the mark stays', async ({ form, subject }) => {
+testForms('an abort while it waits: the reason, and the mark stays', awaiting, async ({ form, subject }) => {
   await subject.mark()
   const release = await subject.hold(form.shared ? 'shared' : 'exclusive')
   const controller = new TinyController({ reason: new Error('aborted') })
@@ -268,35 +270,35 @@ testForms('an abort while it waits: the reason, and the mark stays', async ({ fo
   assert.strictEqual((await run).message, 'aborted')
   await release()
   assert.strictEqual(await subject.told(), form.shared)
-}, awaiting)
+})
 
-testForms('an abort while it repairs: a writer goes on, a reader does not wait again', async ({ form, subject }) => {
+testForms('an abort while it repairs: a writer goes on, a reader waits no more', awaiting, async ({ form, subject }) => {
   await subject.mark()
   const controller = new TinyController({ reason: new Error('aborted') })
   const run = subject.outcome(() => 'done', { signal: controller.signal, repair: () => controller.abort() })
   assert.deepStrictEqual(await run, form.shared ? { error: controller.signal.reason } : { value: 'done' })
   assert.deepStrictEqual([await subject.isFree(), await subject.told()], [true, false])
-}, awaiting)
+})
 
-testForms('with a timeout of 0 a reader repairs if no wait is needed', async ({ t, form, thing, subject }) => {
+testForms('with a timeout of 0 a reader repairs if no wait is needed', sharing, async ({ form, subject, there }) => {
   await subject.mark()
   const options = form.kind === 'named' ? { ifAvailable: true } : { timeout: 0 }
-  const value = await where(t, form, thing, async ({ subject, data: options }) => {
+  const value = await there(async ({ subject, data: options }) => {
     return (await subject.outcome(({ ownerDied }) => ownerDied, Object.assign({ repair: () => {} }, options))).value
   }, options)
   assert.deepStrictEqual([value, await subject.told()], [false, false])
-}, ({ shared }) => shared)
+})
 
-testForms('ifAvailable: null for a reader that would have to wait to repair', async ({ t, form, thing, subject }) => {
+testForms('ifAvailable: null for a reader that would wait to repair', form => form.kind === 'named' && form.shared, async ({ subject, there }) => {
   await subject.mark()
   const release = await subject.hold('shared')
-  const value = await where(t, form, thing, async ({ subject, fail }) => {
+  const value = await there(async ({ subject, fail }) => {
     return (await subject.outcome(lock => lock === null, { ifAvailable: true, repair: fail })).value
   })
   assert.strictEqual(value, true)
   await release()
   assert.strictEqual(await subject.told(), true)
-}, ({ kind, shared }) => kind === 'named' && shared)
+})
 
 test('the timeout is that of all waits together; repairing does not count', async () => {
   const hold = (isShared) => ({ isShared, token: { ownerDied: true }, end () {}, noteDeath () {}, repaired () {}, given: undefined })
@@ -325,7 +327,7 @@ test('the timeout is that of all waits together; repairing does not count', asyn
   }
 })
 
-testForms('unref applies to each wait of a reader', async ({ subject }) => {
+testForms('unref applies to each wait of a reader', awaitingShare, async ({ subject }) => {
   await subject.mark()
   const release = await subject.hold('shared')
   const run = subject.begin(() => 'done', { repair: () => {} })
@@ -335,11 +337,11 @@ testForms('unref applies to each wait of a reader', async ({ subject }) => {
   await release()
   assert.strictEqual(await run, 'done')
   assert.strictEqual(unref(run), false)
-}, ({ blocks, shared }) => !blocks && shared)
+})
 
 // ——— many readers ———
 
-testForms('fifty readers at once: one repairs, and then all read together', async ({ subject }) => {
+testForms('fifty readers at once: one repairs, and then all read together', awaitingShare, async ({ subject }) => {
   const READERS = 50
   await subject.mark()
   let repairs = 0
@@ -359,15 +361,15 @@ testForms('fifty readers at once: one repairs, and then all read together', asyn
   for (let n = 0; n < READERS; n++) runs.push(subject.run(read, { repair }))
   assert.deepStrictEqual(await Promise.all(runs), new Array(READERS).fill(false))
   assert.deepStrictEqual([repairs, inside, await subject.isFree(), await subject.told()], [1, READERS, true, false])
-}, ({ blocks, shared }) => !blocks && shared)
+})
 
-testForms('readers in many threads: one repairs, and all read', async ({ t, form, thing, subject }) => {
+testForms('readers in many threads: one repairs, and all read', sharing, async ({ subject, start }) => {
   const READERS = 4
   await subject.mark()
   const counts = words(2)
   const threads = []
   for (let n = 0; n < READERS; n++) {
-    threads.push(inThread(t, form, thing, ({ subject, data: { counts, READERS } }) => {
+    threads.push(start(({ subject, data: { counts, READERS } }) => {
       Atomics.add(counts, 0, 1)
       while (Atomics.load(counts, 0) < READERS);
       return subject.run(({ ownerDied }) => ownerDied, { repair: () => { Atomics.add(counts, 1, 1) } })
@@ -375,9 +377,9 @@ testForms('readers in many threads: one repairs, and all read', async ({ t, form
   }
   assert.deepStrictEqual(await Promise.all(threads), new Array(READERS).fill(false))
   assert.deepStrictEqual([Array.from(counts), await subject.told()], [[READERS, 1], false])
-}, ({ shared }) => shared)
+})
 
-testForms('a reader repairs again if another writer dies before it has its share', async ({ subject }) => {
+testForms('a reader repairs again if a writer dies before it has its share', awaitingShare, async ({ subject }) => {
   await subject.mark()
   let repairs = 0
   let next
@@ -389,11 +391,11 @@ testForms('a reader repairs again if another writer dies before it has its share
   })
   assert.deepStrictEqual([await run, repairs], [false, 2])
   await next
-}, ({ blocks, shared }) => !blocks && shared)
+})
 
 // ——— names that are stolen ———
 
-test('a name that is stolen while it is repaired: an AbortError, no callback, and the thief is told and repairs', async () => {
+test('a name that is stolen while it is repaired: an AbortError, no callback; the thief is told and repairs', async () => {
   await locks.request('stolen repair', lock => { lock.abandon() })
   for (const mode of ['exclusive', 'shared']) {
     let goOn
@@ -412,7 +414,7 @@ test('a name that is stolen while it is repaired: an AbortError, no callback, an
   assert.strictEqual(await locks.request('stolen repair', lock => lock.ownerDied), true)
 })
 
-test('a name that is stolen after its repair: the thief took over, and is told of no death, so it repairs nothing', async () => {
+test('a name that is stolen after its repair: the thief took over, is told of no death, and repairs nothing', async () => {
   await locks.request('stolen later', lock => { lock.abandon() })
   let begun
   const hasBegun = new Promise(resolve => { begun = resolve })
@@ -432,8 +434,8 @@ test('a request that is aborted before its callback begins leaves no mark of its
 
 // ——— options ———
 
-testForms('options are read in their order, each once; a repair that is no function is a TypeError', async ({ t, form, thing }) => {
-  const seen = await where(t, form, thing, async ({ form, subject }) => {
+testForms('options are read in their order, once; a repair must be a function', async ({ form, subject, there }) => {
+  const seen = await there(async ({ form, subject }) => {
     const log = []
     const options = {}
     for (const name of ['ifAvailable', 'mode', 'repair', 'signal', 'steal', 'timeout']) {
@@ -467,7 +469,7 @@ test('forms that protect nothing, or give a token, take no repair', async () => 
 })
 
 for (const Class of [AsyncLock, RwLock]) {
-  test(`${Class.name}: a repair of the instance is that of its callback forms, unless the call has one; clones have none`, async () => {
+  test(`${Class.name}: a repair of the instance is that of its callback forms, if the call has none; clones have none`, async () => {
     const log = []
     const lock = Class.create({ name: 'with a repair', repair: token => { log.push('of the instance', token.locked) } })
     lock.tryLock().abandon()
@@ -494,7 +496,7 @@ for (const Class of [AsyncLock, RwLock]) {
     assert.strictEqual(await new Class(clone, { repair: () => {} }).executeLocked(({ ownerDied }) => ownerDied), false)
   })
 
-  test(`${Class.name}: a repair that is no function is a TypeError of the constructor, which names nothing then`, () => {
+  test(`${Class.name}: a repair that is no function is a TypeError of the constructor, which names nothing`, () => {
     const buffer = memory(4)
     for (const repair of [null, 5, {}]) {
       const isWrong = error => error instanceof TypeError && error.message.startsWith(`${Class.name}: repair must be a function, not `)
@@ -533,7 +535,10 @@ test('a repair that freezes its token, and one of another realm, are as good as 
 
 // ——— surroundings ———
 
-testForms('a repair is called in the asynchronous context of its call', async ({ subject }) => {
+/** Where Node itself is not harmed by an end of the stack. */
+const standing = () => MAJOR >= 12
+
+testForms('a repair is called in the asynchronous context of its call', awaitingShare, async ({ subject }) => {
   const { AsyncLocalStorage } = require('async_hooks')
   if (AsyncLocalStorage === undefined) return
   const storage = new AsyncLocalStorage()
@@ -547,10 +552,10 @@ testForms('a repair is called in the asynchronous context of its call', async ({
     await run
   }
   assert.deepStrictEqual(seen, ['waits: false', 'waits: true'])
-}, ({ blocks, shared }) => !blocks && shared)
+})
 
-testForms('first used near the end of the stack: an error, and the next holder is told; or a repair and the callback', async ({ t, form }) => {
-  const outcomes = await inThread(t, form, newThing(form), async ({ form, scope: { require } }) => {
+testForms('near the end of the stack: an error, and the next is told; or a repair and the callback', standing, async ({ start }) => {
+  const outcomes = await start(async ({ form, scope: { require } }) => {
     const { newThing, subjectOf } = require('./repair-forms')
     const tries = []
     for (let n = 0; n < 800; n++) {
@@ -592,4 +597,4 @@ testForms('first used near the end of the stack: an error, and the next holder i
     return counts
   }).done()
   assert.ok(outcomes.done > 0 && outcomes.thrown > 0, JSON.stringify(outcomes))
-}, () => Number(process.versions.node.split('.')[0]) >= 12)
+})

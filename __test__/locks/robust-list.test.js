@@ -15,7 +15,7 @@ const SEED = Number(process.env.SEED || Date.now() % 1e9)
 console.log(`# seed ${SEED}`)
 
 for (const way of ['the time is over', 'it is notified']) {
-  test(`a token whose entry had moved is live again after a wait, however many others have moved meanwhile: ${way}`, async () => {
+  test(`a token whose entry had moved is live after a wait, however many others have moved: ${way}`, async () => {
     const sab = memory(32)
     const [first, lock, one, other] = [0, 4, 8, 12].map(byteOffset => new AsyncLock(sab, { byteOffset }))
     const condition = new Condition(sab, { byteOffset: 16 })
@@ -60,7 +60,7 @@ test('each token finds its entry, in whatever order the locks are taken and rele
   for (const { token } of held) assert.strictEqual(token.unlock(), true)
 })
 
-test('whether a thread holds a lock is known, in whatever order many are taken and released, and shares of one several times', async () => {
+test('whether a thread holds a lock is known, in whatever order locks and shares are taken and released', async () => {
   const random = randomFrom(SEED)
   const pick = list => Math.floor(random() * list.length)
   const sab = memory(4 * 420)
@@ -166,7 +166,7 @@ test('permits that a batch brings to a claim that the same batch has made give u
   assert.strictEqual(second.available, 3)
 })
 
-test('a dead thread\'s locks that a batch brings to claims that the same batch has made give up: the next holders are told of the death', async t => {
+test('locks of a dead thread that come in a batch which makes their claims give up: the next are told', async t => {
   const COUNT = 40
   const sab = memory(4 * COUNT)
   const locks = Array.from({ length: COUNT }, (_, n) => new AsyncLock(sab, { byteOffset: 4 * n }))

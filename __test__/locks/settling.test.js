@@ -19,7 +19,7 @@ async function linesOf (t, fn, execArgv) {
   return lines
 }
 
-test('a claimant that throws as it is settled keeps no other from being settled, and its error is uncaught', async t => {
+test('a claimant that throws as it is settled keeps no other from that, and its error is uncaught', async t => {
   const lines = await linesOf(t, ({ Atomics, api, say, words, require }) => {
     process.on('uncaughtException', error => say(`uncaught: ${error.message}`))
     const { agent } = require('../../lib/agent/agent')
@@ -49,7 +49,7 @@ test('a signal whose removeEventListener cannot be read keeps no promise from be
   assert.deepStrictEqual(lines, ['first', 'second', 'third'])
 })
 
-test('where Error.prototype is frozen, errors have their names, and the promises that get them are rejected', async t => {
+test('where Error.prototype is frozen, errors have their names, and promises are rejected with them', async t => {
   const lines = await linesOf(t, ({ api, busy, say, words }) => {
     Object.freeze(Error.prototype)
     const lock = new api.AsyncLock(new SharedArrayBuffer(4))

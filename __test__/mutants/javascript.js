@@ -90,7 +90,7 @@ module.exports = [
     ['added permits are given to nobody', 'isAdded && (FENCED', 'false && (FENCED'],
     ['permits overflow', 'if (current + amount > MOST) return false', 'if (current + amount > Infinity) return false']
   ]),
-  ...of(list, { test: 'locks/semaphore' }, [
+  ...of(list, { test: 'locks/holds' }, [
     ['permits of use are released one by one', 'add(word.array, 0, comingBack(request))', 'add(word.array, 0, 1)']
   ]),
   ...of(acquire, { test: 'locks/async-lock' }, [
@@ -320,18 +320,18 @@ module.exports = [
   ...of(word, { test: 'locks/failure-while-holding' }, [
     ['a downgrade says that the writer has repaired', '    if (ownerDied) this.noteDeath()\n', '']
   ]),
-  ...of(run, { test: 'locks/one-thread' }, [
+  ...of(run, { test: 'locks/tasks-of-one-thread' }, [
     ['a callback that was awaited hands over by a turn of the event loop',
       '      inJob = true\n      result = await result',
       '      inJob = false\n      result = await result']
   ]),
-  ...of('lib/locks/named/lock-manager.js', { test: 'locks/one-thread' }, [
+  ...of('lib/locks/named/lock-manager.js', { test: 'locks/tasks-of-one-thread' }, [
     ['a name is handed over by a turn of the event loop', 'grant.end(false, true)', 'grant.end(false)']
   ]),
-  ...of(list, { test: 'locks/one-thread' }, [
+  ...of(list, { test: 'locks/tasks-of-one-thread' }, [
     ['what is granted within a release loses its word', '    if (words[HELD] > last) return\n', '']
   ]),
-  ...of(run, { test: 'locks/async-lock' }, [
+  ...of(run, { test: 'locks/holds' }, [
     ['executeLocked does not unlock',
       '      giveBackAfter(token, failed, inJob, repairing !== undefined)\n    } catch (_) {',
       '    } catch (_) {']
@@ -342,7 +342,7 @@ module.exports = [
   ...of('lib/waiting/options.js', { test: 'locks/async-lock' }, [
     ['main blocks', 'if (isMainThread) throw', 'if (false) throw']
   ]),
-  ...of(acquire, { test: 'locks/async-lock' }, [
+  ...of(acquire, { test: 'locks/every-class/forms' }, [
     ['an aborted signal is not noticed',
       '  throwIfAborted(signal)\n  if (word.take(request, token)) return true',
       '  if (word.take(request, token)) return true']

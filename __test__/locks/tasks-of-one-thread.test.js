@@ -74,7 +74,7 @@ for (const form of Object.keys(forms)) {
   })
 }
 
-test('a worker that blocks for the lock has its turn among the tasks of main, and in a strict line exactly that', { timeout: 60000 }, async t => {
+test('a worker that blocks has its turn among the tasks of main, in a strict line its own', { timeout: 60000 }, async t => {
   const sab = newMemory(8)
   for (const [Class, name] of [[AsyncLock, 'AsyncLock'], [RwLock, 'RwLock']]) {
     const lock = new Class(sab, { byteOffset: Class === RwLock ? 4 : 0 })
@@ -191,10 +191,10 @@ const ends = {
 
 const isTold = end => end.includes('is told')
 /** Node 10 aborts where a worker with a hook on promises ends in a callback of an addon's. */
-const hooksCrash = parseInt(process.versions.node, 10) < 12 ? 'this Node aborts there' : undefined
+const hooksCrash = parseInt(process.versions.node, 10) < 12 && 'this Node aborts there'
 
 for (const end of Object.keys(ends)) {
-  test(`a thread that ends among its tasks passes the lock on, and its death is told: ${end}`, { timeout: 60000, skip: isTold(end) ? hooksCrash : undefined }, async t => {
+  test(`the lock of a thread that ends among its tasks goes on: ${end}`, { timeout: 60000, skip: isTold(end) && hooksCrash }, async t => {
     const sab = newMemory(8)
     const words = new Int32Array(sab)
     const lock = new AsyncLock(sab)
