@@ -21,7 +21,8 @@ const ArticleLock = createArticleLock(Atomics)
 
 /**
  * Blocking workers and main, which does not block, count together to TIMES; `kinds`: which class each uses, main last.
- * The counter is only right if no two threads are ever inside together, and the test ends only if no claim is ever forgotten.
+ * The counter is only right if no two threads are ever inside together, and the test ends only if no claim is ever
+ * forgotten.
  */
 async function count (t, kinds, MainLock) {
   const sab = new SharedArrayBuffer(4)
@@ -31,7 +32,8 @@ async function count (t, kinds, MainLock) {
   const perWorker = (TIMES - perMain) / WORKERS
   const workers = kinds.map((kind, n) => {
     const times = n === 0 ? TIMES - perMain - (WORKERS - 1) * Math.floor(perWorker) : Math.floor(perWorker)
-    const worker = new Worker(require.resolve('../fixtures/lock-counting.js'), { workerData: { sab, counter, times, kind } })
+    const workerData = { sab, counter, times, kind }
+    const worker = new Worker(require.resolve('../fixtures/lock-counting.js'), { workerData })
     t.after(() => { worker.terminate() })
     return worker
   })
@@ -57,17 +59,20 @@ async function count (t, kinds, MainLock) {
 }
 
 for (const [MainLock, ...kinds] of [
-  [ArticleLock, 'article', 'article', 'article'], [AsyncLock, 'ours', 'ours', 'ours'],
-  [AsyncLock, 'article', 'article', 'article'], [ArticleLock, 'ours', 'ours', 'ours'], [AsyncLock, 'article', 'ours', 'article']
+  [ArticleLock, 'article', 'article', 'article'], [ArticleLock, 'ours', 'ours', 'ours'],
+  [AsyncLock, 'article', 'article', 'article'], [AsyncLock, 'ours', 'ours', 'ours'],
+  [AsyncLock, 'article', 'ours', 'article']
 ]) {
   const main = MainLock === AsyncLock ? 'ours' : 'article'
   test(`on one word, main: ${main}, workers: ${kinds.join(', ')}`, { timeout: 120000 }, t => count(t, kinds, MainLock))
 }
 
-const untouched = global.Atomics.waitAsync !== undefined && global.Atomics.waitAsync[Symbol.for('atomics-waitasync')] === undefined
+const { waitAsync } = global.Atomics
+const hasOwn = waitAsync !== undefined && waitAsync[Symbol.for('atomics-waitasync')] === undefined
+const noHost = !hasOwn && `Node ${MAJOR} has no Atomics.waitAsync of its own`
 test('over the host\'s own queue, where it has one', {
   timeout: 120000,
-  skip: subject === 'force' ? 'the global Atomics is the subject' : !untouched && `Node ${MAJOR} has no Atomics.waitAsync of its own`
+  skip: subject === 'force' ? 'the global Atomics is the subject' : noHost
 }, async t => {
   // A pending wait in the host's queue does not keep main alive.
   const alive = setInterval(() => {}, 1000)

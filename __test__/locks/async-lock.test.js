@@ -3,7 +3,8 @@
 // What an install puts into another object changes nothing for a lock.
 // subjects: export, force
 
-// AsyncLock, as its documentation says: lock, unlock, timeouts, aborts. every-class/forms.test.js tests the behaviour that all classes share.
+// AsyncLock, as its documentation says: lock, unlock, timeouts, aborts. every-class/forms.test.js tests the behaviour
+// that all classes share.
 
 const assert = require('assert')
 const asyncHooks = require('async_hooks')
@@ -12,8 +13,9 @@ const { test } = require('../harness')
 const { Atomics, api, entry, name: subject } = require('../subject')
 const { MAJOR, busy, now, randomFrom, runChild, sleep, startWorker, until } = require('../fixtures/queue-toolbox')
 const slowness = require('../fixtures/slowness')
-const { TinyController, newLock, rejection, startLocker, surrounded, untilWaiters } = require('../fixtures/lock-toolbox')
+const toolbox = require('../fixtures/lock-toolbox')
 
+const { TinyController, newLock, rejection, startLocker, surrounded, untilWaiters } = toolbox
 const { AsyncLock, UnlockToken } = api
 
 // ——— the class ———
@@ -52,7 +54,7 @@ test('lock.unlock() uses up the token', () => {
 
 test('unlocking a free lock is an error', () => {
   const lock = newLock()
-  assert.throws(() => lock.unlock(), (error) => error instanceof Error && error.code === 'ERR_NOT_LOCKED' && /not held/.test(error.message))
+  assert.throws(() => lock.unlock(), { name: 'Error', code: 'ERR_NOT_LOCKED', message: /not held/ })
   lock.tryLock().unlock()
   assert.throws(() => lock.unlock(), { code: 'ERR_NOT_LOCKED' })
   assert.strictEqual(lock.locked, false)
@@ -112,7 +114,8 @@ test('main must not block by lockIfAvailable either', () => {
 
 test('main may take a free lock: tryLock(), lockIfAvailable(0)', () => {
   const lock = newLock()
-  for (const take of [() => lock.tryLock(), () => lock.lockIfAvailable(), () => lock.lockIfAvailable(0), () => lock.lockIfAvailable(-5), () => lock.lockIfAvailable({}), () => lock.lockIfAvailable({ timeout: undefined }), () => lock.lockIfAvailable({ timeout: 0 })]) {
+  const given = [[], [0], [-5], [{}], [{ timeout: undefined }], [{ timeout: 0 }]]
+  for (const take of [() => lock.tryLock(), ...given.map(args => () => lock.lockIfAvailable(...args))]) {
     const token = take()
     assert.ok(token instanceof UnlockToken)
     assert.strictEqual(take(), null)
@@ -240,7 +243,7 @@ test('blocked threads and promises stand in one line', async t => {
   all.push(arrive('promise 1', lock.lockAsync(), () => lock.unlock()))
   token.unlock()
   await Promise.all(all)
-  // The first blocked thread behind a promise may go before it, where the promise's event loop gets no processor for long enough.
+  // The first blocked thread behind a promise may go before it, if the promise's event loop gets no processor.
   assert.deepStrictEqual([order[0], order[3]], ['blocked 0', 'promise 1'])
   assert.deepStrictEqual(order.slice(1, 3).sort(), ['blocked 1', 'promise 0'])
 })
@@ -343,8 +346,8 @@ test('an abort that comes after the hand-over passes the lock on to the next cla
 test('a worker that gives up a lock that is on its way may block for it', async t => {
   const lock = newLock()
   const flags = new Int32Array(new SharedArrayBuffer(8))
-  const worker = startWorker(t, async ({ api, Atomics, post, until, require, data: { sab, flags, slowness, toolbox } }) => {
-    const { TinyController } = require(toolbox)
+  const worker = startWorker(t, async ({ api, Atomics, require, data: { sab, flags, slowness } }) => {
+    const { TinyController } = require('./lock-toolbox')
     const lock = new api.AsyncLock(sab)
     const controller = new TinyController({ reason: 'abort' })
     const outcome = lock.lockAsync({ signal: controller.signal }).catch(reason => reason)
@@ -357,7 +360,7 @@ test('a worker that gives up a lock that is on its way may block for it', async 
     controller.abort()
     const token = lock.lock()
     return outcome.then(reason => `${reason} ${token.unlock()}`)
-  }, { sab: lock.sab, flags, slowness, toolbox: require.resolve('../fixtures/lock-toolbox') })
+  }, { sab: lock.sab, flags, slowness })
   const token = lock.tryLock()
   while (Atomics.load(flags, 0) === 0) await sleep(1)
   token.unlock()
@@ -370,8 +373,8 @@ test('a worker that gives up a lock that is on its way may block for it', async 
 test('a worker that gives up after its time, before its promise has settled, may block for the lock', async t => {
   const lock = newLock()
   const token = lock.tryLock()
-  const worker = startWorker(t, ({ api, post, require, data: { sab, toolbox } }) => {
-    const { TinyController } = require(toolbox)
+  const worker = startWorker(t, ({ api, post, require, data: sab }) => {
+    const { TinyController } = require('./lock-toolbox')
     const lock = new api.AsyncLock(sab)
     const controller = new TinyController({ reason: 'abort' })
     const outcome = lock.lockAsync({ timeout: 2, signal: controller.signal }).catch(reason => reason)
@@ -381,7 +384,7 @@ test('a worker that gives up after its time, before its promise has settled, may
     post('gave up')
     const token = lock.lock()
     return outcome.then(reason => `${reason} ${token.unlock()}`)
-  }, { sab: lock.sab, toolbox: require.resolve('../fixtures/lock-toolbox') })
+  }, lock.sab)
   assert.strictEqual(await worker.next(), 'gave up')
   await untilWaiters(lock, 1)
   token.unlock()
@@ -399,10 +402,11 @@ for (const [comes, inForce] of [['blocks for', true], ['blocks for', false], ['a
     const lock = newLock()
     const flags = new Int32Array(new SharedArrayBuffer(8))
     const locker = await startLocker(t, lock.sab)
-    // The first of its Atomics on the lock's word has its effect only once a waiter is in the line. Where the word is freed by a plain
-    // write and the fence of the host's `notify`, other threads need not see the write before the fence.
+    // The first of its Atomics on the lock's word has its effect only once a waiter is in the line. Where the word is
+    // freed by a plain write and the fence of the host's `notify`, other threads need not see the write before the
+    // fence.
     const holder = new Worker(`
-      const { workerData: { entry, inForce, flags, sab, MOMENT, LINED_UP, REACHED, PASSED } } = require('worker_threads')
+      const { entry, inForce, flags, sab, MOMENT, LINED_UP, REACHED, PASSED } = require('worker_threads').workerData
       const { load, store } = Atomics
       let armed = false
       for (const name of ['store', 'exchange', 'compareExchange', 'sub', 'and', 'notify']) {
@@ -490,7 +494,9 @@ test('plain waiters before and behind a claim are all notified in the end', asyn
   const lock = newLock()
   const token = lock.tryLock()
   const outcomes = []
-  const plain = (n) => Atomics.waitAsync(lock.i32a, 0, AsyncLock.LOCKED, 20000).value.then(outcome => outcomes.push(`${n} ${outcome}`))
+  const plain = async n => {
+    outcomes.push(`${n} ${await Atomics.waitAsync(lock.i32a, 0, AsyncLock.LOCKED, 20000).value}`)
+  }
   const all = [plain(1), plain(2)]
   const first = lock.lockAsync()
   all.push(plain(3))
@@ -519,15 +525,16 @@ test('code that locks the bare word, frees it and notifies wakes the claims of A
   }
 })
 
-const inHostsQueue = typeof global.Atomics.notify === 'function' && global.Atomics.notify[Symbol.for('atomics-waitasync')] === undefined
-test('waiters in the host\'s queue are notified where that is in use', { skip: !inHostsQueue && 'the global Atomics is the subject' }, async t => {
+const { notify } = global.Atomics
+const noHost = (notify === undefined || notify[Symbol.for('atomics-waitasync')]) && 'the global Atomics is the subject'
+test('waiters in the host\'s queue are notified where that is in use', { skip: noHost }, async t => {
   const lock = newLock()
   const locker = await startLocker(t, lock.sab)
   for (let round = 0; round < 5; round++) {
     const token = lock.tryLock()
     const outcome = locker.call('hostWait', 0, AsyncLock.LOCKED, 20000)
-    // The host's queue cannot be inspected. If the thread is not in it when the lock is unlocked, it does not begin to wait either, since
-    // the word has changed.
+    // The host's queue cannot be inspected. If the thread is not in it when the lock is unlocked, it does not begin to
+    // wait either, since the word has changed.
     await sleep(20 * round)
     token.unlock()
     assert.ok(['ok', 'not-equal'].includes(await outcome))
@@ -567,12 +574,13 @@ test('two thousand locks held at once, unlocked in any order: each goes to its c
   for (const n of wanted.slice(0, 50)) assert.strictEqual(await locker.call('unlock', 4 * n), true)
 })
 
-test('a release may settle more promises than a batch holds, and hooks use locks meanwhile', { timeout: 60000 }, async t => {
+test('a release may settle more promises than a batch holds; hooks use locks', { timeout: 60000 }, async t => {
   const COUNT = 9000
   const sab = new SharedArrayBuffer(4 * COUNT)
   const locks = Array.from({ length: COUNT }, (_, n) => new AsyncLock(sab, { byteOffset: 4 * n }))
   const locker = await startLocker(t, sab)
-  await locker.call('lockMany', locks.map((_, n) => 4 * n))
+  const offsets = locks.map(lock => lock.byteOffset)
+  await locker.call('lockMany', offsets)
   const own = Array.from({ length: 50 }, newLock)
   const held = own.map(lock => lock.tryLock())
   let resolved = 0
@@ -593,11 +601,8 @@ test('a release may settle more promises than a batch holds, and hooks use locks
   hook.disable()
   assert.ok(resolved >= COUNT, `${resolved} resolutions`)
   tokens.forEach((token, n) => {
-    assert.strictEqual(token.locked, true)
-    assert.strictEqual(token.ownerDied, true)
-    assert.strictEqual(locks[n].locked, true)
-    assert.strictEqual(token.unlock(), true)
-    assert.strictEqual(locks[n].locked, false)
+    assert.deepStrictEqual([token.locked, token.ownerDied, locks[n].locked], [true, true, true])
+    assert.deepStrictEqual([token.unlock(), locks[n].locked], [true, false])
   })
   own.forEach((lock, n) => assert.strictEqual(lock.locked, held[n].locked))
 })
@@ -644,7 +649,7 @@ test('a stack overflow while a lock is unlocked loses neither the lock nor its c
   const count = locker.call('lockInALoop', 0, stop, 0)
   let overflows = 0
   let refused = 0
-  // Unlocks the tokens where there is hardly any stack left: at the deepest point and then, at each depth above, the remaining ones.
+  // Unlocks the tokens where there is hardly any stack left: at the deepest point, and the others at each depth above.
   const dive = (tokens) => {
     try {
       dive(tokens)

@@ -1,6 +1,6 @@
 'use strict'
 
-// A lock with a claim of a busy thread in its line: which other claims that delays, and who may unlock a lock on its way there.
+// A lock with a claim of a busy thread in its line: who is delayed, and who may unlock the lock on its way there.
 
 const assert = require('assert')
 const util = require('util')
@@ -28,7 +28,8 @@ async function tryInVain (lock) {
   await sleep(20)
 }
 
-for (const [who, operation] of [['a blocked thread', 'lockAndTell'], ['a thread that blocks on the bare word', 'lockBareAndTell']]) {
+for (const operation of ['lockAndTell', 'lockBareAndTell']) {
+  const who = operation === 'lockAndTell' ? 'a blocked thread' : 'a thread that blocks on the bare word'
   test(`${who} has the lock while a promise before it is one of a busy thread`, async t => {
     const lock = newLock()
     const locker = await startLocker(t, lock.sab)
@@ -118,7 +119,8 @@ test('unlock() by mistake, while the lock is on its way to a promise of a busy t
   assert.strictEqual(lock.locked, true, 'it has been freed')
   assert.strictEqual(lock.tryLock(), null, 'two have it')
   assert.ok(util.inspect(lock).includes(`holder: 'thread ${threadId}'`), util.inspect(lock))
-  assert.throws(() => lock.unlock(), { code: 'ERR_NOT_LOCKED', message: /a promise of this thread that has not settled yet/ })
+  const message = /a promise of this thread that has not settled yet/
+  assert.throws(() => lock.unlock(), { code: 'ERR_NOT_LOCKED', message })
   const token = await promise
   assert.strictEqual(await refusal, `unlock: the lock is held by thread ${threadId}, not by this one`)
   assert.strictEqual(token.locked, true)
@@ -186,7 +188,7 @@ test('unlock() frees a lock taken through the bare word, also after failed tries
   const sab = memory(64)
   const locks = [0, 4, 8, 12].map(byteOffset => new AsyncLock(sab, { byteOffset }))
   const locker = await startLocker(t, sab)
-  // Both threads have held it and other locks before, have unlocked them in another order, and have tried without success.
+  // Both threads have held it and other locks before, unlocked them in another order, and tried without success.
   const tokens = locks.map(lock => lock.tryLock())
   for (const at of [0, 4, 8, 12]) assert.strictEqual(await locker.call('tryLock', at), null)
   for (const n of [1, 0, 3, 2]) tokens[n].unlock()

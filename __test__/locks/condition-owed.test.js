@@ -1,9 +1,10 @@
 'use strict'
 
-// A Condition's notification is owed until the hold that its receiver gets back ends in order; otherwise it goes to another waiter.
-// ends/condition-deaths.test.js has threads that end at any point.
+// A Condition's notification is owed until the hold that its receiver gets back ends in order; otherwise it goes to
+// another waiter. ends/condition-deaths.test.js has threads that end at any point.
 
 const assert = require('assert')
+const util = require('util')
 const { test } = require('../harness')
 const { api } = require('../subject')
 const { turns, watch } = require('../fixtures/family-toolbox')
@@ -83,7 +84,9 @@ const FAILURES = {
   }
 }
 
-const failed = (promise) => ({ over: rejection(promise).then(error => assert.strictEqual(error.message, 'on purpose')) })
+const failed = promise => ({
+  over: rejection(promise).then(({ message }) => assert.strictEqual(message, 'on purpose'))
+})
 
 for (const name of Object.keys(LOCKS)) {
   for (const how of Object.keys(FAILURES)) {
@@ -102,7 +105,7 @@ for (const name of Object.keys(LOCKS)) {
   }
 
   for (const how of ['throws', 'returns a promise']) {
-    test(`${name}: after executeLockedSync, whose callback ${how}, the notification goes to another waiter`, async t => {
+    test(`${name}: after executeLockedSync whose callback ${how} the notification goes to another`, async t => {
       const it = setUp(LOCKS[name])
       const worker = startWorker(t, ({ api, data: { sab, name, how } }) => {
         const condition = new api.Condition(sab, { byteOffset: 4 })
@@ -180,12 +183,12 @@ const ORDERLY = {
   }
 }
 
-const isPossible = (how, Lock) =>
-  how === 'lock.unlock()' ? Lock === AsyncLock : how === 'downgrade()' ? Lock === RwLock : how !== 'the end of using' || Symbol.dispose
+const ONLY = { 'lock.unlock()': AsyncLock, 'downgrade()': RwLock }
+if (Symbol.dispose === undefined) delete ORDERLY['the end of using']
 
 for (const name of Object.keys(LOCKS)) {
   for (const how of Object.keys(ORDERLY)) {
-    if (!isPossible(how, LOCKS[name])) continue
+    if (![undefined, LOCKS[name]].includes(ONLY[how])) continue
     test(`${name}: ${how} ends what is owed`, async () => {
       const it = setUp(LOCKS[name])
       const { token, other } = await owing(it)
@@ -267,7 +270,8 @@ test('each of many holds of a thread owes its own, wherever its entry has moved'
   owed.reverse().forEach(({ token }) => token.abandon())
   await Promise.all(claims)
   await turns()
-  assert.deepStrictEqual(owed.reverse().map(({ other }) => other.state), all.map((_, n) => n % 4 === 0 ? 'pending' : 'fulfilled'))
+  const states = owed.reverse().map(({ other }) => other.state)
+  assert.deepStrictEqual(states, all.map((_, n) => n % 4 === 0 ? 'pending' : 'fulfilled'))
   all.forEach(({ condition }) => condition.notify())
   for (const { other } of owed) {
     await other.result
@@ -282,7 +286,8 @@ test('what is owed appears in no snapshot, holder or count', async () => {
     const { held, waiting } = api.snapshot()
     const mine = ({ id }) => id === lock.id || id === condition.id
     const entries = held.filter(mine).map(entry => Object.assign({}, entry, { milliseconds: 0, id: 0 }))
-    return { entries, waiting: waiting.filter(mine).length, holder: lock.holder, counts: [lock.waiters, condition.waiters], shown: require('util').inspect(lock) }
+    const counts = [lock.waiters, condition.waiters]
+    return { entries, waiting: waiting.filter(mine).length, holder: lock.holder, counts, shown: util.inspect(lock) }
   }
   for (const Lock of [AsyncLock, RwLock]) {
     const [plain, it] = [setUp(Lock), setUp(Lock)]

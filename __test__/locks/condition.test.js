@@ -115,7 +115,9 @@ for (const name of Object.keys(LOCKS)) {
       assert.strictEqual(await condition.waitForAsync(token, () => true, { timeout }), true)
       live()
     }
-    for (const call of [signal => condition.waitAsync(token, { signal }), signal => condition.waitForAsync(token, () => false, { signal })]) {
+    const calls = [[condition.waitAsync], [condition.waitForAsync, () => false]]
+    for (const [form, ...predicate] of calls) {
+      const call = signal => form.call(condition, token, ...predicate, { signal })
       const controller = new TinyController({ reason: 'abort' })
       const result = rejection(call(controller.signal))
       await turns(1)
@@ -257,8 +259,10 @@ test('notify needs no lock, and a wrong count is a TypeError that wakes no waite
   const { sab, lock, condition } = setUp()
   const token = lock.tryLock()
   const result = condition.waitAsync(token)
-  for (const count of [Symbol('s'), { valueOf () { assert.fail('it was converted') } }, '1', null, NaN, 1.5, -1, -Infinity, true]) {
-    assert.throws(() => condition.notify(count), error => error instanceof TypeError && /^notify: count must be a non-negative integer or Infinity, not /.test(error.message))
+  const converted = { valueOf: () => assert.fail('it was converted') }
+  const message = /^notify: count must be a non-negative integer or Infinity, not /
+  for (const count of [Symbol('s'), converted, '1', null, NaN, 1.5, -1, -Infinity, true]) {
+    assert.throws(() => condition.notify(count), { name: 'TypeError', message })
     assert.strictEqual(waiters(sab, CONDITION), 1)
   }
   assert.strictEqual(condition.notify(1), 1)
@@ -267,10 +271,10 @@ test('notify needs no lock, and a wrong count is a TypeError that wakes no waite
 })
 
 test('the word is not written, and its value does not matter', async t => {
+  const it = setUp()
+  const member = await startMember(t, it.sab)
   for (const value of [0, 1, -1, 0x7fffffff]) {
-    const it = setUp()
     Atomics.store(it.word, 0, value)
-    const member = await startMember(t, it.sab)
     const { result } = await waiting(member, it)
     const token = it.lock.tryLock()
     const mine = it.condition.waitAsync(token).then(served => { token.unlock(); return served })
@@ -279,7 +283,6 @@ test('the word is not written, and its value does not matter', async t => {
     await member.do('unlock', 'token')
     assert.strictEqual(await mine, true)
     assert.strictEqual(it.word[0], value)
-    await member.terminate()
   }
 })
 
@@ -365,7 +368,8 @@ test('waitFor: a predicate that came true without a notification is seen when th
 test('waitFor: an error of the predicate is thrown, a promise is a TypeError; the lock is still held', async t => {
   assert.deepStrictEqual(await inThread(t, setUp(), ({ condition, token }) => {
     const mine = new RangeError('of the predicate')
-    const thenables = [async () => false, async () => true, () => ({ then () {} }), () => Object.assign(() => {}, { then () {} })]
+    const then = () => {}
+    const thenables = [async () => false, async () => true, () => ({ then }), () => Object.assign(() => {}, { then })]
     const outcomes = [() => { throw mine }, ...thenables].map(predicate => {
       try {
         return condition.waitFor(token, predicate)
@@ -415,6 +419,12 @@ test('a token that the predicate, or an option, has unlocked is not waited with'
 
 // ——— arguments ———
 
+/** The forms that await, as `(condition, token) => promise`. */
+const AWAITING = {
+  waitAsync: (condition, token) => condition.waitAsync(token),
+  waitForAsync: (condition, token) => condition.waitForAsync(token, () => false)
+}
+
 test('a value that is no live, exclusive token is refused, and nothing changes', async t => {
   const it = setUp()
   const { lock, condition, sab } = it
@@ -423,13 +433,14 @@ test('a value that is no live, exclusive token is refused, and nothing changes',
   const permit = new Semaphore(new SharedArrayBuffer(4), { permits: 1 }).tryHold()
   const used = lock.tryLock()
   used.unlock()
-  const calls = [token => condition.waitAsync(token), token => condition.waitForAsync(token, () => false)]
-  for (const [n, call] of calls.entries()) {
-    const name = ['waitAsync', 'waitForAsync'][n]
-    for (const [token, what] of [[undefined, 'undefined'], [null, 'null'], [{}, 'an object'], [lock, 'an object'], [7, 'the number 7'], [shared, 'of a share or of permits'], [permit, 'of a share or of permits']]) {
+  const values = [[undefined, 'undefined'], [null, 'null'], [{}, 'an object'], [lock, 'an object'], [7, 'the number 7']]
+  const wrong = values.concat([shared, permit].map(token => [token, 'of a share or of permits']))
+  for (const name of Object.keys(AWAITING)) {
+    const call = token => AWAITING[name](condition, token)
+    const beginning = `${name}: token must be the UnlockToken of a lock that is held exclusively, not `
+    for (const [token, what] of wrong) {
       const error = await rejection(call(token))
-      assert.ok(error instanceof TypeError, `${name}: ${error}`)
-      assert.strictEqual(error.message, `${name}: token must be the UnlockToken of a lock that is held exclusively, not ${what}`)
+      assert.deepStrictEqual([error.name, error.message], ['TypeError', beginning + what])
     }
     const error = await rejection(call(used))
     assert.strictEqual(error.code, 'ERR_NOT_LOCKED')
@@ -469,11 +480,6 @@ test('one token cannot wait twice at a time', async () => {
 
 // ——— a token that is given back while a promise waits with it ———
 
-/** The forms that await, as `(condition, token) => promise`. */
-const FORGOTTEN = {
-  waitAsync: (condition, token) => condition.waitAsync(token),
-  waitForAsync: (condition, token) => condition.waitForAsync(token, () => false)
-}
 /** How the token comes to its end while the promise is pending; `begin` begins the wait. */
 const ENDS = {
   'the callback ends': (lock, begin) => lock.executeLocked(begin),
@@ -502,14 +508,14 @@ if (typeof Symbol.dispose === 'symbol') {
 }
 
 for (const name of Object.keys(LOCKS)) {
-  for (const form of Object.keys(FORGOTTEN)) {
+  for (const form of Object.keys(AWAITING)) {
     for (const end of Object.keys(ENDS)) {
       test(`${name}, ${form}: once ${end}, the lock stays free, and the notification is another's`, async () => {
         const it = setUp(api[name])
         let token, result
         await ENDS[end](it.lock, each => {
           token = each
-          result = rejection(FORGOTTEN[form](it.condition, each))
+          result = rejection(AWAITING[form](it.condition, each))
         })
         assert.strictEqual((await result).code, 'ERR_NOT_LOCKED')
         assert.deepStrictEqual([waiters(it.sab, CONDITION), token.locked, it.lock.locked], [0, false, false])
@@ -602,9 +608,9 @@ test('blocking while the thread itself awaits the lock is ERR_DEADLOCK, and the 
   await onLock(member)('lock')
   const awaited = onLock(member)('lockAsync as other')
   await untilWaiters(it.sab, LOCK, 1)
-  for (const args of [[], [{ timeout: 10 }]]) {
-    for (const form of ['wait', 'waitFor']) {
-      const error = await rejection(onCondition(member)(form, TOKEN, ...(form === 'wait' ? args : [{ word: READY, is: 1 }, ...args])))
+  for (const options of [[], [{ timeout: 10 }]]) {
+    for (const [form, ...predicate] of [['wait'], ['waitFor', { word: READY, is: 1 }]]) {
+      const error = await rejection(onCondition(member)(form, TOKEN, ...predicate, ...options))
       assert.strictEqual(error.code, 'ERR_DEADLOCK')
       assert.ok(error.isError)
       assert.deepStrictEqual(await member.do('tellOfToken', 'token'), { ownerDied: false, locked: true })
@@ -621,7 +627,7 @@ test('blocking while the thread itself awaits the lock is ERR_DEADLOCK, and the 
 
 // ——— one step with respect to notify ———
 
-// The waiter is in the line before the lock is free: a thread that takes the lock, changes something and notifies finds it.
+// The waiter is in the line before the lock is free: a thread that takes the lock and notifies finds it.
 test('no wake-up is lost between unlocking and waiting: under load from both sides', { timeout: 120000 }, async t => {
   const ROUNDS = 2000
   const sab = new SharedArrayBuffer(12)
@@ -665,7 +671,8 @@ test('each notification is one wait that gives true, also beside timeouts and ab
     }
     return notified
   }
-  const workers = [false, true].map((awaits, n) => startWorker(t, waiter, { sab: it.sab, stop, seed: seed + n, awaits }))
+  const dataOf = (awaits, n) => ({ sab: it.sab, stop, seed: seed + n, awaits })
+  const workers = [false, true].map((awaits, n) => startWorker(t, waiter, dataOf(awaits, n)))
   let [counted, notified, aborted] = [0, 0, 0]
   const mine = async () => {
     const controller = new TinyController({ reason: 'abort' })
@@ -719,24 +726,24 @@ test('a thread that dies while it waits is no longer there to be notified', asyn
 for (const form of ['wait', 'waitAsync', 'waitFor', 'waitForAsync']) {
   // Every notifier holds the lock, so a notified waiter always waits for the lock next.
   test(`${form}: the notification of a thread that dies before it has the lock again goes to the next`, async t => {
-    for (const settle of [0, 30]) {
-      const it = setUp()
-      const [victim, other] = await Promise.all([startMember(t, it.sab), startMember(t, it.sab)])
-      const predicate = form.startsWith('waitFor') ? [{ word: READY, is: 1 }] : []
+    const it = setUp()
+    const other = await startMember(t, it.sab)
+    const predicate = form.startsWith('waitFor') ? [{ word: READY, is: 1 }] : []
+    for (const waits of [false, true]) {
+      const victim = await startMember(t, it.sab)
+      Atomics.store(it.ready, 0, 0)
       await waiting(victim, it, form, predicate)
       const { result } = await waiting(other, it, 'wait')
       const token = await it.lock.lockAsync()
       Atomics.store(it.ready, 0, 1)
       assert.strictEqual(it.condition.notify(1), 1)
       // At once, and when it waits in the line of the lock.
-      if (settle > 0) await untilWaiters(it.sab, LOCK, 1)
+      if (waits) await untilWaiters(it.sab, LOCK, 1)
       await victim.terminate()
       token.unlock()
       assert.strictEqual(await result, true, 'the other one was woken')
       await other.do('unlock', 'token')
-      assert.strictEqual(waiters(it.sab, CONDITION), 0)
-      assert.strictEqual(it.lock.locked, false)
-      await other.terminate()
+      assert.deepStrictEqual([waiters(it.sab, CONDITION), it.lock.locked], [0, false])
     }
   })
 }
@@ -758,8 +765,9 @@ test('the notification of a busy thread that dies goes to the next waiter', { sk
 
 test('the notification of a thread that dies with the lock goes to the next waiter, which is told', async t => {
   const it = setUp()
+  const other = await startMember(t, it.sab)
   for (const form of ['wait', 'waitAsync']) {
-    const [victim, other] = await Promise.all([startMember(t, it.sab), startMember(t, it.sab)])
+    const victim = await startMember(t, it.sab)
     const first = await waiting(victim, it, form)
     const second = await waiting(other, it, form)
     assert.strictEqual(it.condition.notify(1), 1)
@@ -772,7 +780,6 @@ test('the notification of a thread that dies with the lock goes to the next wait
     const token = it.lock.tryLock()
     assert.strictEqual(token.ownerDied, false)
     token.unlock()
-    await other.terminate()
   }
 })
 
@@ -802,10 +809,10 @@ test('the end of a thread that has used a condition wakes no waiter', async t =>
   const member = await startMember(t, it.sab)
   const token = it.lock.tryLock()
   const mine = watch(it.condition.waitAsync(token))
-  for (const call of [() => onCondition(member)('notify', 0), () => onLock(member)('tryLock').then(() => onCondition(member)('wait', TOKEN, { timeout: 1 }))]) {
-    await call()
-    await member.do('unlock', 'token').catch(() => {})
-  }
+  await onCondition(member)('notify', 0)
+  await onLock(member)('tryLock')
+  await onCondition(member)('wait', TOKEN, { timeout: 1 })
+  await member.do('unlock', 'token')
   await member.terminate()
   await turns()
   assert.strictEqual(mine.state, 'pending')
@@ -906,9 +913,9 @@ test('two waits with one token, one of which begins as the other ends: both reje
 
 test('waitForAsync whose token is unlocked while the predicate is awaited rejects', async () => {
   const { lock, condition } = setUp()
-  let answer
-  let result
-  await lock.executeLocked(token => { result = condition.waitForAsync(token, () => new Promise(resolve => { answer = resolve })) })
+  let answer, result
+  const answered = new Promise(resolve => { answer = resolve })
+  await lock.executeLocked(token => { result = condition.waitForAsync(token, () => answered) })
   answer(true)
   assert.strictEqual((await rejection(result)).code, 'ERR_NOT_LOCKED')
   assert.strictEqual(lock.locked, false)
@@ -926,7 +933,8 @@ test('a wait that a time limit of vm breaks off takes no notification from other
   }, { sab, stop })
   const waiting = startWorker(t, async ({ api, data: { sab, rounds }, post, receive, require }) => {
     const vm = require('vm')
-    const context = vm.createContext({ lock: new api.AsyncLock(sab), condition: new api.Condition(sab, { byteOffset: 4 }) })
+    const [lock, condition] = [new api.AsyncLock(sab), new api.Condition(sab, { byteOffset: 4 })]
+    const context = vm.createContext({ lock, condition })
     const script = new vm.Script(`
       if (lock.locked) lock.unlock()
       for (;;) {

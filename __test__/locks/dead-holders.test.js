@@ -1,6 +1,6 @@
 'use strict'
 
-// Threads that end while they hold something, or as it is granted to them. ends/owner-death.test.js has more of an AsyncLock's.
+// Threads that end while they hold something, or as it is granted to them. Of an AsyncLock: ends/owner-death.test.js.
 
 const assert = require('assert')
 const { test } = require('../harness')
@@ -19,7 +19,7 @@ for (const kind of HOLDS.filter(({ name }) => name !== 'AsyncLock')) {
   const { label, name, options, isExclusive, most, args, tries, blocks, awaits, runs, all } = kind
 
   for (const way of Object.keys(WAYS)) {
-    test(`${label}, ${way}: what a thread holds comes back, and ${isExclusive ? 'one' : 'none'} is told of the death`, async t => {
+    test(`${label}, ${way}: what a thread holds comes back; told of it: ${isExclusive ? 'one' : 'none'}`, async t => {
       const it = newHold(kind)
       const { sab, on, isFree } = it
       const member = await startMember(t, sab)
@@ -53,7 +53,7 @@ for (const kind of HOLDS.filter(({ name }) => name !== 'AsyncLock')) {
   for (const form of [awaits, runs].concat(label === 'Semaphore' ? 'acquireAsync' : [])) {
     // Node 10 runs the loop of a thread that is terminated once more: a promise of permits settles there.
     const skip = name === 'Semaphore' && TURNS_ONCE_MORE
-    test(`${label}, ${form}: what was granted to a thread that dies before its promise settles comes back`, { skip }, async t => {
+    test(`${label}, ${form}: what a thread is granted that dies before it knows comes back`, { skip }, async t => {
       const it = newHold(kind)
       const victim = await startMember(t, it.sab)
       const held = await it.waitForAll()

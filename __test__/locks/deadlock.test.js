@@ -1,20 +1,21 @@
 'use strict'
 // timeout: 200
 
-// Threads that block for each other in a cycle: exactly one of them gets an error, and the others go on. (core/tests/deadlock.rs has every
-// order of their steps.)
+// Threads that block for each other in a cycle: exactly one of them gets an error, and the others go on.
+// (core/tests/deadlock.rs has every order of their steps.)
 
 const assert = require('assert')
 const { test } = require('../harness')
 const { api } = require('../subject')
+const { untilWaiters } = require('../fixtures/family-toolbox')
 const { memory } = require('../fixtures/lock-toolbox')
 const { startWorker, until } = require('../fixtures/queue-toolbox')
 
-const { AsyncLock, RwLock, Semaphore, waiterCount } = api
+const { AsyncLock, RwLock, Semaphore } = api
 
 /**
- * A thread that takes one thing after the other when it is told so, and gives all back at the end or after an error. A step is
- * `[class, byteOffset or options, method, ...arguments]`; it sends 'done', or the error's facts.
+ * A thread that takes one thing after the other when it is told so, and gives all back at the end or after an error. A
+ * step is `[class, byteOffset or options, method, ...arguments]`; it sends 'done', or the error's facts.
  */
 function actor (t, sab) {
   const worker = startWorker(t, ({ api, data: sab, post, require }) => new Promise(resolve => {
@@ -30,9 +31,10 @@ function actor (t, sab) {
         resolve()
         return
       }
-      const [name, place, method] = step
+      const [name, place, method, ...args] = step
       try {
-        const result = new api[name](sab, typeof place === 'number' ? { byteOffset: place } : place)[method](...step.slice(3))
+        const thing = new api[name](sab, typeof place === 'number' ? { byteOffset: place } : place)
+        const result = thing[method](...args)
         if (result && result.unlock) tokens.push(result)
         if (result && result.then) result.then(token => tokens.push(token))
         post('done')
@@ -66,14 +68,13 @@ async function actors (t, sab, count) {
   return all.map((each, n) => Object.assign(each, { threadId: ids[n] }))
 }
 
-const untilWaiting = (sab, byteOffset, count = 1) => until(() => waiterCount(new Int32Array(sab), byteOffset / 4) === count, `${count} wait at ${byteOffset}`)
-
 /** Until a thread sleeps, and has slept so long that others know that it does. */
-const untilAsleep = ({ threadId }) => until(() => api.snapshot().waiting.some(entry => entry.threadId === threadId && entry.milliseconds > 20))
+const untilAsleep = (thread) =>
+  until(() => api.snapshot().waiting.some(entry => entry.threadId === thread.threadId && entry.milliseconds > 20))
 
 /**
- * The one of these threads, which wait for each other, that finds the cycle: the last to fall asleep. The others, in their order, go
- * on once it has ended.
+ * The one of these threads, which wait for each other, that finds the cycle: the last to fall asleep. The others, in
+ * their order, go on once it has ended.
  */
 async function finderOf (threads) {
   const messages = threads.map(thread => thread.next())
@@ -122,7 +123,7 @@ for (const count of [2, 3]) {
     for (let n = 0; n < count; n++) await threads[n].does('AsyncLock', 4 * n, 'lock')
     for (let n = 0; n < count - 1; n++) {
       threads[n].tell('AsyncLock', 4 * (n + 1), 'lock')
-      await untilWaiting(sab, 4 * (n + 1))
+      await untilWaiters(sab, 4 * (n + 1), 1)
     }
     threads[count - 1].tell('AsyncLock', 0, 'lock')
     const { error, thread, othersGoOn } = await finderOf(threads)
@@ -136,7 +137,7 @@ for (const count of [2, 3]) {
   test(`of ${count} threads that close a cycle at a time, one gets an error`, { timeout: 60000 }, async t => {
     const ROUNDS = 60
     const sab = memory(64)
-    const results = await Promise.all(Array.from({ length: count }, (_, nth) => startWorker(t, ({ api, data: { sab, nth, count, ROUNDS } }) => {
+    const play = ({ api, data: { sab, nth, count, ROUNDS } }) => {
       const locks = Array.from({ length: count }, (_, n) => new api.AsyncLock(sab, { byteOffset: 4 * n }))
       const barrier = new api.Barrier(sab, { parties: count, byteOffset: 32 })
       const errors = []
@@ -154,9 +155,12 @@ for (const count of [2, 3]) {
         barrier.wait()
       }
       return errors
-    }, { sab, nth, count, ROUNDS }).done()))
+    }
+    const start = (_, nth) => startWorker(t, play, { sab, nth, count, ROUNDS }).done()
+    const results = await Promise.all(Array.from({ length: count }, start))
     for (let round = 0; round < ROUNDS; round++) {
-      assert.strictEqual(results.reduce((sum, errors) => sum + errors[round], 0), 1, `round ${round}: ${results.map(errors => errors[round])}`)
+      const found = results.map(errors => errors[round])
+      assert.strictEqual(found.reduce((sum, each) => sum + each, 0), 1, `round ${round}: ${found}`)
     }
   })
 }
@@ -167,11 +171,12 @@ test('readers that want to write what the other reads are a cycle', async t => {
   await one.does('RwLock', 0, 'lockShared')
   await two.does('RwLock', 4, 'lockShared')
   one.tell('RwLock', 4, 'lock')
-  await untilWaiting(sab, 4)
+  await untilWaiters(sab, 4, 1)
   two.tell('RwLock', 0, 'lock')
   const { error, thread, othersGoOn } = await finderOf([one, two])
   assertCycle(error, thread, 2)
-  assert.deepStrictEqual(error.cycle.map(({ holds, waitsFor }) => [holds.kind, holds.mode, waitsFor.mode]), Array(2).fill(['RwLock', 'shared', 'exclusive']))
+  const seen = error.cycle.map(({ holds, waitsFor }) => `${holds.kind} ${holds.mode} ${waitsFor.mode}`)
+  assert.deepStrictEqual(seen, Array(2).fill('RwLock shared exclusive'))
   await othersGoOn()
 })
 
@@ -182,15 +187,16 @@ test('a writer waits for each reader, and a reader for the writer ahead of it', 
   await reader.does('RwLock', 0, 'lockShared')
   await holder.does('AsyncLock', 4, 'lock')
   writer.tell('RwLock', 0, 'lock')
-  await untilWaiting(sab, 0)
+  await untilWaiters(sab, 0, 1)
   holder.tell('RwLock', 0, 'lockShared')
-  await untilWaiting(sab, 0, 2)
+  await untilWaiters(sab, 0, 2)
   reader.tell('AsyncLock', 4, 'lock')
   const { error, thread, othersGoOn } = await finderOf([reader, holder, writer])
   assertCycle(error, thread, 3)
   const order = error.cycle.map(({ threadId }) => threadId)
   const first = order.indexOf(reader.threadId)
-  assert.deepStrictEqual(order.slice(first).concat(order.slice(0, first)), [reader, holder, writer].map(({ threadId }) => threadId))
+  const fromReader = order.slice(first).concat(order.slice(0, first))
+  assert.deepStrictEqual(fromReader, [reader, holder, writer].map(({ threadId }) => threadId))
   assert.ok(error.message.includes(`waits for an RwLock (shared) behind thread ${writer.threadId}`), error.message)
   await bystander.end()
   await othersGoOn()
@@ -203,13 +209,14 @@ test('two threads hold permits of one semaphore, and both request more', async t
   await one.does(...hold(2))
   await two.does(...hold(2))
   one.tell(...hold(1))
-  await untilWaiting(sab, 0)
+  await untilWaiters(sab, 0, 1)
   two.tell(...hold(1))
   const { error, thread, othersGoOn } = await finderOf([one, two])
   assertCycle(error, thread, 2)
   const [{ threadId }, { threadId: other }] = error.cycle
   const waits = (thread, holder) => `thread ${thread} waits for permits of a Semaphore that thread ${holder} holds`
-  assert.strictEqual(error.message, `hold: none of these threads could go on: ${waits(threadId, other)}, ${waits(other, threadId)}`)
+  const both = `${waits(threadId, other)}, ${waits(other, threadId)}`
+  assert.strictEqual(error.message, `hold: none of these threads could go on: ${both}`)
   await othersGoOn()
 })
 
@@ -219,7 +226,7 @@ test('a wait that has a timeout is in no cycle', async t => {
   await one.does('AsyncLock', 0, 'lock')
   await two.does('AsyncLock', 4, 'lock')
   one.tell('AsyncLock', 4, 'lock', { timeout: 300 })
-  await untilWaiting(sab, 4)
+  await untilWaiters(sab, 4, 1)
   two.tell('AsyncLock', 0, 'lock')
   assert.strictEqual((await one.next()).name, 'TimeoutError')
   assert.strictEqual(await two.next(), 'done')
@@ -234,8 +241,8 @@ test('a holder that dies while another thread waits for it is in no cycle', asyn
   await two.does('AsyncLock', 4, 'lock')
   two.tell('AsyncLock', 8, 'lock')
   one.tell('AsyncLock', 4, 'lock')
-  await untilWaiting(sab, 8)
-  await untilWaiting(sab, 4)
+  await untilWaiters(sab, 8, 1)
+  await untilWaiters(sab, 4, 1)
   await two.worker.terminate()
   assert.strictEqual(await one.next(), 'done')
   token.unlock()
@@ -249,9 +256,9 @@ test('permits have no holder: waiting for them is in no cycle', async t => {
   await one.does('Semaphore', 0, 'acquire')
   await two.does('AsyncLock', 4, 'lock')
   two.tell('Semaphore', 0, 'acquire')
-  await untilWaiting(sab, 0)
+  await untilWaiters(sab, 0, 1)
   one.tell('AsyncLock', 4, 'lock')
-  await untilWaiting(sab, 4)
+  await untilWaiters(sab, 4, 1)
   semaphore.release(1)
   assert.strictEqual(await two.next(), 'done')
   await two.end()
@@ -266,9 +273,9 @@ test('what a promise of a blocked thread is granted counts as held', async t => 
   await two.does('AsyncLock', 4, 'lock')
   await one.does('RwLock', 0, 'lockAsync')
   one.tell('AsyncLock', 4, 'lock')
-  await untilWaiting(sab, 4)
+  await untilWaiters(sab, 4, 1)
   two.tell('RwLock', 0, 'lock')
-  await untilWaiting(sab, 0, 2)
+  await untilWaiters(sab, 0, 2)
   token.unlock()
   // One of them looks again before long.
   const { error, thread, othersGoOn } = await finderOf([one, two])
@@ -290,7 +297,7 @@ test('a thread in Condition.wait has released its lock; if it can never have it 
     }
     kept.unlock()
   }, sab)
-  await untilWaiting(sab, 8)
+  await untilWaiters(sab, 8, 1)
   const [other] = await actors(t, sab, 1)
   await other.does('AsyncLock', 4, 'lock')
   other.tell('AsyncLock', 0, 'lock')
@@ -317,9 +324,9 @@ test('a notification that such a wait cannot use goes to another waiter', async 
     }
   }
   const first = startWorker(t, wait, { sab, outer: true })
-  await untilWaiting(sab, 8)
+  await untilWaiters(sab, 8, 1)
   const second = startWorker(t, wait, { sab, outer: false })
-  await untilWaiting(sab, 8, 2)
+  await untilWaiters(sab, 8, 2)
   const [other] = await actors(t, sab, 1)
   await other.does('AsyncLock', 4, 'lock')
   other.tell('AsyncLock', 0, 'lock')
@@ -340,18 +347,19 @@ test('threads that take locks in any order, and die at any moment, never hang', 
     const random = randomFrom(seed)
     const [A, B] = [0, 4].map(byteOffset => new api.AsyncLock(sab, { byteOffset }))
     const [C, D] = [8, 12].map(byteOffset => new api.RwLock(sab, { byteOffset }))
-    const take = [() => A.lock(), () => B.lock(), () => C.lock(), () => D.lock(), () => C.lockShared(), () => D.lockShared()]
+    const take = [A, B, C, D].map(lock => () => lock.lock()).concat([C, D].map(lock => () => lock.lockShared()))
+    const below = most => Math.floor(random() * most)
     const words = new Int32Array(sab)
     let found = 0
     while (Atomics.load(words, 31) === 0) {
       const tokens = []
       try {
-        for (let count = 1 + Math.floor(random() * 3); count > 0; count--) tokens.push(take[Math.floor(random() * take.length)]())
+        for (let count = 1 + below(3); count > 0; count--) tokens.push(take[below(take.length)]())
       } catch (error) {
         if (error.code !== 'ERR_DEADLOCK') throw error
         if (error.cycle) found++
       }
-      while (tokens.length > 0) tokens.splice(Math.floor(random() * tokens.length), 1)[0].unlock()
+      while (tokens.length > 0) tokens.splice(below(tokens.length), 1)[0].unlock()
       Atomics.add(words, 32 + nth, 1)
     }
     return found
@@ -363,7 +371,8 @@ test('threads that take locks in any order, and die at any moment, never hang', 
   const allGoOn = () => {
     const before = turns.slice()
     const had = () => turns.map((turn, nth) => turn - before[nth])
-    return until(() => had().every(turns => turns > 10), () => `all have had ten turns; they had ${had()}, ${JSON.stringify(api.snapshot())}`)
+    const what = () => `all have had ten turns; they had ${had()}, ${JSON.stringify(api.snapshot())}`
+    return until(() => had().every(turns => turns > 10), what)
   }
   for (let deaths = 0; deaths < 12; deaths++) {
     const nth = deaths % THREADS

@@ -16,7 +16,7 @@ const fail = () => { throw new Error('on purpose') }
 
 /** A worker dies while it holds the name. */
 async function dieHolding (t, name) {
-  const worker = startWorker(t, ({ api: { locks }, data: name }) => { locks.requestSync(name, () => process.exit()) }, name)
+  const worker = startWorker(t, ({ api, data }) => api.locks.requestSync(data, () => process.exit()), name)
   worker.done().catch(() => {})
   await worker.exited
 }
@@ -57,7 +57,7 @@ for (const Class of [AsyncLock, RwLock]) {
     assert.strictEqual(told(lock), false)
   })
 
-  test(`${Class.name}: a callback that was told and fails leaves the news to the next, unless it has unlocked`, async () => {
+  test(`${Class.name}: a callback that was told and fails tells the next, unless it has unlocked`, async () => {
     const lock = setUp()
     lock.tryLock().abandon()
     for (const callback of [fail, async () => fail()]) {
@@ -70,7 +70,7 @@ for (const Class of [AsyncLock, RwLock]) {
     assert.strictEqual(told(lock), false)
   })
 
-  test(`${Class.name}: a blocking callback that was told and fails leaves the news to the next`, async t => {
+  test(`${Class.name}: a blocking callback that was told and fails tells the next`, async t => {
     const lock = setUp()
     lock.tryLock().abandon()
     assert.deepStrictEqual(await startWorker(t, ({ api, data: { lock, kind } }) => {
@@ -82,7 +82,7 @@ for (const Class of [AsyncLock, RwLock]) {
     }, { lock, kind: Class.name }).done(), [true, false])
   })
 
-  test(`${Class.name}: while a holder that was told awaits a Condition, others are told, and then it, if none repairs`, async () => {
+  test(`${Class.name}: while a holder that was told awaits a Condition, others are told, then it again`, async () => {
     const lock = setUp()
     const condition = new Condition(memory(4))
     lock.tryLock().abandon()
@@ -250,16 +250,16 @@ test('a time limit of vm within a callback is an error like others', async () =>
 
 test('a storm of names, workers that die, requests that are aborted and steals: every death is told', async t => {
   const NAMES = 4
-  // By name: how many workers died while they held it, and how often an exclusive holder that went on was told since the last death.
+  // By name: whether a worker has died with it since an exclusive holder went on.
   const counts = new Int32Array(new SharedArrayBuffer(4 * NAMES))
-  const work = ({ api: { locks }, randomFrom, data: { counts, seed, names } }) => {
+  const work = ({ api: { locks }, randomFrom, require, data: { counts, seed, names } }) => {
+    const { TinyController } = require('./lock-toolbox')
     const random = randomFrom(seed)
     const step = async (left) => {
       if (left === 0) return
       const index = Math.floor(random() * names)
-      let abort = () => {}
       const dice = random()
-      const signal = { aborted: false, addEventListener (_, listener) { abort = () => { signal.aborted = true; listener() } } }
+      const { abort, signal } = new TinyController()
       const options = dice < 0.4 ? { signal } : dice < 0.5 ? { mode: 'shared' } : {}
       const request = locks.request('storm ' + index, options, (lock) => {
         if (lock.mode === 'shared') {

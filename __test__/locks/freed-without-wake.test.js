@@ -19,16 +19,22 @@ function run (t, entry, source) {
     const vm = require('vm')
     const say = (value) => { console.log(JSON.stringify(value)); process.exit() }
     const sleep = (milliseconds) => new Promise(resolve => { setTimeout(resolve, milliseconds) })
-    const worker = (source, data) => new Worker('const { parentPort, workerData: data } = require("worker_threads"); ' + source, { eval: true, workerData: data })
+    const head = 'const { parentPort, workerData: data } = require("worker_threads"); ' +
+      'const told = () => parentPort.postMessage(1); '
+    const worker = (source, data) => new Worker(head + source, { eval: true, workerData: data })
     const message = (worker) => new Promise((resolve, reject) => { worker.on('message', resolve).on('error', reject) })
+    const sab = new SharedArrayBuffer(4)
+    const word = new Int32Array(sab)
+    const making = 'const lock = data.lock = new (require(data.entry).AsyncLock)(data.sab); '
+    const inWorker = (source) => message(worker(making + source, { entry, sab }))
     ${source}`])
 }
 
 // ——— code that locks the bare word ———
 
 const waiters = {
-  'a worker in lock()': 'message(worker("data.lock = new (require(data.entry).AsyncLock)(data.sab); data.lock.lock(); parentPort.postMessage(1)", { entry, sab }))',
-  'a worker in lockAsync()': 'message(worker("data.lock = new (require(data.entry).AsyncLock)(data.sab); data.lock.lockAsync().then(() => parentPort.postMessage(1))", { entry, sab }))',
+  'a worker in lock()': 'inWorker("lock.lock(); told()")',
+  'a worker in lockAsync()': 'inWorker("lock.lockAsync().then(told)")',
   'main in lockAsync()': 'lock.lockAsync()'
 }
 
@@ -37,8 +43,6 @@ for (const entry of ['index.js', 'keep-alive', 'force']) {
     test(`${entry}: code that frees the bare word wakes ${name}`, async t => {
       const woken = await run(t, entry, `
         const api = require(entry)
-        const sab = new SharedArrayBuffer(4)
-        const word = new Int32Array(sab)
         Atomics.store(word, 0, 1)
         const lock = new api.AsyncLock(sab)
         ;(async () => {
@@ -59,10 +63,8 @@ for (const entry of ['index.js', 'keep-alive', 'force']) {
 test('code that frees and takes the bare word again and again keeps no worker out', { timeout: 60000 }, async t => {
   const got = await run(t, 'index.js', `
     const api = require(entry)
-    const sab = new SharedArrayBuffer(4)
-    const word = new Int32Array(sab)
     Atomics.store(word, 0, 1)
-    const woken = message(worker("data.lock = new (require(data.entry).AsyncLock)(data.sab); data.lock.lock(); data.lock.unlock(); parentPort.postMessage(1)", { entry, sab }))
+    const woken = inWorker("lock.lock(); lock.unlock(); told()")
     let done = false
     woken.then(() => { done = true })
     ;(async () => {
@@ -80,8 +82,9 @@ test('code that frees and takes the bare word again and again keeps no worker ou
 
 // ——— a time limit of vm between freeing a word and the look at its counter ———
 
-// Atomics.store is replaced before the package is loaded. When it is to free the word, it lets another thread line up, frees the word,
-// and then takes until the time limit breaks it off. Gives what `source` says; on a slow machine the limit may have to be longer.
+// Atomics.store is replaced before the package is loaded. When it is to free the word, it lets another thread line up,
+// frees the word, and then takes until the time limit breaks it off. Gives what `source` says; on a slow machine the
+// limit may have to be longer.
 async function breakOff (t, source) {
   for (let limit = 1000; ; limit *= 4) {
     const seen = await run(t, 'force', brokenOff(limit) + source)
@@ -91,8 +94,6 @@ async function breakOff (t, source) {
 
 const brokenOff = limit => `
   const { store } = Atomics
-  const sab = new SharedArrayBuffer(4)
-  const word = new Int32Array(sab)
   const go = new Int32Array(new SharedArrayBuffer(12)) // whether to wait, whether a thread waits, how many workers run
   let breaksOff = false
   let freed = false
@@ -107,7 +108,9 @@ const brokenOff = limit => `
   }
   const api = require(entry)
   // Sees when a thread waits. Main must not ask, for that would be an operation of its own on the queue.
-  worker("const api = require(data.entry); Atomics.add(data.go, 2, 1); while (api.waiterCount(new Int32Array(data.sab), 0) === 0); Atomics.store(data.go, 1, 1)", { entry, sab, go })
+  const run = 'const api = require(data.entry); Atomics.add(data.go, 2, 1); '
+  const looking = 'while (api.waiterCount(new Int32Array(data.sab), 0) === 0); Atomics.store(data.go, 1, 1)'
+  worker(run + looking, { entry, sab, go })
   const breakOff = (unlock) => {
     while (Atomics.load(go, 2) < 2);
     breaksOff = true
@@ -120,7 +123,8 @@ const brokenOff = limit => `
     }
   }
   /** A worker that waits when it is time to. */
-  const waiter = (source) => message(worker("const api = require(data.entry); Atomics.add(data.go, 2, 1); while (Atomics.load(data.go, 0) === 0); " + source + "; parentPort.postMessage(1)", { entry, sab, go }))`
+  const waiting = 'while (Atomics.load(data.go, 0) === 0); '
+  const waiter = (source) => message(worker(run + waiting + source + '; told()', { entry, sab, go }))`
 
 const locks = {
   'AsyncLock.lock()': ['new api.AsyncLock(sab).tryLock()', 'new api.AsyncLock(data.sab).lock()'],

@@ -1,6 +1,6 @@
 'use strict'
 
-// Claims that give up, by an abort, a timeout or their thread's death: those behind go on, and nothing that is granted is lost.
+// Claims that give up, by an abort, a timeout or their thread's death: those behind go on, and no grant is lost.
 
 const assert = require('assert')
 const { test } = require('../harness')
@@ -48,14 +48,15 @@ for (const kind of HOLDS.filter(({ most }) => most > 1)) {
 // ——— at the moment of the grant ———
 
 const WRITES = { blocks: 'lock', awaits: 'lockAsync', args: [], cost: 100 }
-const of = (blocks, cost) => ({ blocks, awaits: `${blocks}Async`, args: [cost], cost })
+const READS = { blocks: 'lockShared', awaits: 'lockSharedAsync', args: [], cost: 1 }
+const permits = (blocks) => [1, 2, 3].map(cost => ({ blocks, awaits: `${blocks}Async`, args: [cost], cost }))
 /** By name: what may be claimed, what that costs, and how much may be in use at a time. */
 const STORMS = {
   AsyncLock: { name: 'AsyncLock', most: 100, claims: [WRITES] },
-  RwLock: { name: 'RwLock', most: 100, claims: [WRITES, { blocks: 'lockShared', awaits: 'lockSharedAsync', args: [], cost: 1 }] },
-  'Semaphore, permits': { name: 'Semaphore', most: 3, claims: [of('acquire', 1), of('acquire', 2), of('acquire', 3)] },
-  'Semaphore, tokens': { name: 'Semaphore', most: 3, claims: [of('hold', 1), of('hold', 2), of('hold', 3)] },
-  'Semaphore with permits': { name: 'Semaphore', options: { permits: 3 }, most: 3, claims: [of('hold', 1), of('hold', 2), of('hold', 3)] }
+  RwLock: { name: 'RwLock', most: 100, claims: [WRITES, READS] },
+  'Semaphore, permits': { name: 'Semaphore', most: 3, claims: permits('acquire') },
+  'Semaphore, tokens': { name: 'Semaphore', most: 3, claims: permits('hold') },
+  'Semaphore with permits': { name: 'Semaphore', options: { permits: 3 }, most: 3, claims: permits('hold') }
 }
 
 for (const label of Object.keys(STORMS)) {
@@ -69,18 +70,16 @@ for (const label of Object.keys(STORMS)) {
     const [inUse, stop] = [0, 0].map(() => new Int32Array(new SharedArrayBuffer(4)))
     const seed = 8
 
-    /** Claims something of it, uses it if that comes, and gives it back; says whether it came. */
-    const claim = ({ thing, claims, inUse, most, random }) => {
-      const { blocks, awaits, args, cost } = claims[Math.floor(random() * claims.length)]
-      const used = token => {
-        if (Atomics.add(inUse, 0, cost) + cost > most) throw new Error(`too much is in use: ${Atomics.load(inUse, 0)} of ${most}`)
-        return () => {
-          Atomics.sub(inUse, 0, cost)
-          if (token === undefined) thing.release(cost)
-          else if (!token.unlock()) throw new Error('it was not held')
-        }
+    /** A claim of something: `begin(options)`, and what gives back what came of that, `end(token)`. */
+    const newClaim = ({ thing, claims, inUse, most, random }, method) => {
+      const { [method]: form, args, cost } = claims[Math.floor(random() * claims.length)]
+      const isMine = () => Atomics.add(inUse, 0, cost) + cost <= most
+      const end = token => {
+        Atomics.sub(inUse, 0, cost)
+        if (token === undefined) thing.release(cost)
+        else if (!token.unlock()) throw new Error('it was not held')
       }
-      return { block: options => used(thing[blocks](...args, options)), wait: async options => used(await thing[awaits](...args, options)) }
+      return { begin: options => thing[form](...args, options), isMine, end }
     }
     const workers = [1, 2].map(n => startWorker(t, `({ api, post, randomFrom, data }) => {
       const random = randomFrom(data.seed)
@@ -88,10 +87,12 @@ for (const label of Object.keys(STORMS)) {
       post('begins')
       let served = 0
       while (Atomics.load(data.stop, 0) === 0) {
+        const { begin, isMine, end } = (${newClaim})(Object.assign({ thing, random }, data), 'blocks')
         try {
-          const end = (${claim})(Object.assign({ thing, random }, data)).block({ timeout: random() * 2 })
+          const token = begin({ timeout: random() * 2 })
+          if (!isMine()) throw new Error('too much is in use')
           served++
-          end()
+          end(token)
         } catch (error) {
           if (error.name !== 'TimeoutError') throw error
         }
@@ -104,17 +105,21 @@ for (const label of Object.keys(STORMS)) {
     let [served, gaveUp] = [0, 0]
     const attempt = async () => {
       const controller = new TinyController({ reason: 'abort' })
-      const result = claim({ thing, claims, inUse, most, random }).wait({ timeout: random() * 4, signal: controller.signal })
+      const { begin, isMine, end } = newClaim({ thing, claims, inUse, most, random }, 'awaits')
+      const result = begin({ timeout: random() * 4, signal: controller.signal })
       if (random() < 0.5) setTimeout(controller.abort, random() * 3)
+      let token
       try {
-        const end = await result
-        served++
-        if (random() < 0.3) await turns(1)
-        end()
+        token = await result
       } catch (error) {
         assert.ok(error === 'abort' || error.name === 'TimeoutError', String(error))
         gaveUp++
+        return
       }
+      assert.ok(isMine(), `seed ${seed}`)
+      served++
+      if (random() < 0.3) await turns(1)
+      end(token)
     }
     const end = now() + 400
     while (now() < end || served === 0 || gaveUp === 0) await Promise.all(Array.from({ length: 5 }, attempt))

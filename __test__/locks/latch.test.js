@@ -1,6 +1,7 @@
 'use strict'
 
-// Latch: waiting until something has happened so many times. every-class/forms.test.js tests the behaviour that all classes share.
+// Latch: waiting until something has happened so many times. every-class/forms.test.js tests the behaviour that all
+// classes share.
 
 const assert = require('assert')
 const { test } = require('../harness')
@@ -14,13 +15,15 @@ const MOST = 0x7fffffff
 
 function setUp (count) {
   const sab = new SharedArrayBuffer(4)
-  return { sab, latch: new Latch(sab, { count }), word: new Int32Array(sab), on: (member) => member.on('Latch', 0, { count }) }
+  const on = (member) => member.on('Latch', 0, { count })
+  return { sab, latch: new Latch(sab, { count }), word: new Int32Array(sab), on }
 }
 
 test('zero-filled memory is a closed latch, which opens once counted down, for all threads and for good', async t => {
   const { sab, latch, on } = setUp(4)
   const members = await Promise.all([0, 1].map(() => startMember(t, sab)))
-  const all = [watch(on(members[0])('wait')), watch(on(members[1])('waitAsync')), watch(latch.waitAsync()), watch(latch.waitAsync({ timeout: 1e6 }))]
+  const [first, second] = members.map(on)
+  const all = [first('wait'), second('waitAsync'), latch.waitAsync(), latch.waitAsync({ timeout: 1e6 })].map(watch)
   await untilWaiters(sab, 0, 4)
   assert.strictEqual(latch.remaining, 4)
   assert.strictEqual(latch.countDown(), undefined)

@@ -11,7 +11,11 @@ const { memory, rejection } = require('../fixtures/lock-toolbox')
 const { Barrier, Latch, Semaphore } = api
 const MOST = 0x7fffffff
 
-/** Calls with one number: the name of the number, the call, the least that is allowed, the most, and more that the error says of that. */
+/** Methods of a semaphore. */
+const callsOf = (semaphore, names, ...rest) =>
+  names.map(name => [`${name}: n`, n => semaphore[name](n, () => assert.fail('it ran')), 1, ...rest])
+
+/** Calls with a number: its name, the call, the least and the most that is allowed, what the error says of that. */
 const CALLS = {
   constructors (sab) {
     return [
@@ -29,22 +33,21 @@ const CALLS = {
     const semaphore = new Semaphore(sab)
     const on = member.on('Semaphore')
     semaphore.release(5)
-    return ['tryAcquire', 'release', 'acquireAsync', 'tryHold', 'holdAsync'].map(name => [`${name}: n`, n => semaphore[name](n), 1, MOST]).concat(
-      [['use: n', n => semaphore.use(n, () => assert.fail('it ran')), 1, MOST]],
-      ['acquire', 'hold', 'useSync'].map(name => [`${name}: n`, n => on(name, n), 1, MOST]))
+    return callsOf(semaphore, ['tryAcquire', 'release', 'acquireAsync', 'tryHold', 'holdAsync', 'use'], MOST)
+      .concat(['acquire', 'hold', 'useSync'].map(name => [`${name}: n`, n => on(name, n), 1, MOST]))
   },
   'a Semaphore with permits' (sab, member) {
     const permits = 3
     const limit = new Semaphore(sab, { permits })
     const on = member.on('Semaphore', 0, { permits })
     const more = ', the limit of this semaphore'
-    return ['tryHold', 'holdAsync'].map(name => [`${name}: n`, n => limit[name](n), 1, permits, more]).concat(
-      [['use: n', n => limit.use(n, () => assert.fail('it ran')), 1, permits, more]],
-      ['hold', 'useSync'].map(name => [`${name}: n`, n => on(name, n), 1, permits, more]))
+    return callsOf(limit, ['tryHold', 'holdAsync', 'use'], permits, more)
+      .concat(['hold', 'useSync'].map(name => [`${name}: n`, n => on(name, n), 1, permits, more]))
   }
 }
 
-const NO_INTEGERS = [[null, 'null'], ['1', 'the string "1"'], [1.5, 'the number 1.5'], [NaN, 'the number NaN'], [Infinity, 'the number Infinity']]
+const FRACTIONS = [1.5, NaN, Infinity].map(n => [n, `the number ${n}`])
+const NO_INTEGERS = [[null, 'null'], ['1', 'the string "1"'], ...FRACTIONS]
 
 for (const of of Object.keys(CALLS)) {
   test(`${of}: a wrong number is an error that says which are allowed, and changes nothing`, async t => {
@@ -71,6 +74,7 @@ test('a Barrier and a Latch need their number; a Semaphore without permits has n
     const error = { name: 'TypeError', message: `${Class.name}: ${number} must be an integer, not undefined` }
     for (const options of [undefined, {}, { [number]: undefined }]) assert.throws(() => new Class(sab, options), error)
   }
-  assert.deepStrictEqual([new Barrier(sab, { parties: 0xffff }).parties, new Latch(sab, { count: MOST }).count], [0xffff, MOST])
-  for (const options of [undefined, { permits: undefined }]) assert.strictEqual(new Semaphore(sab, options).permits, undefined)
+  assert.strictEqual(new Barrier(sab, { parties: 0xffff }).parties, 0xffff)
+  assert.strictEqual(new Latch(sab, { count: MOST }).count, MOST)
+  for (const options of [{}, { permits: undefined }]) assert.strictEqual(new Semaphore(sab, options).permits, undefined)
 })

@@ -5,11 +5,12 @@
 const assert = require('assert')
 const { test } = require('../harness')
 const { api } = require('../subject')
-const { FILLED, FREED, HEAD, EMPTIED, LOOKED, PUT_RETURNS, READY, RETURNS, ROOM, TAIL } = require('../../lib/locks/queue/layout')
+const layout = require('../../lib/locks/queue/layout')
 const { MAJOR, startWorker, until } = require('../fixtures/queue-toolbox')
 const { TinyController, rejection } = require('../fixtures/lock-toolbox')
 
 const { Queue } = api
+const { FILLED, FREED, HEAD, EMPTIED, LOOKED, PUT_RETURNS, READY, RETURNS, ROOM, TAIL } = layout
 
 const make = (options) => Queue.create(Object.assign({ capacity: 4, messageSize: 64 }, options))
 
@@ -18,7 +19,7 @@ const waiting = (queue, count) => until(() => queue.waiters === count, () => `${
 
 /** Calls a method in a thread. */
 const inThread = (t, queue, method, ...args) =>
-  startWorker(t, ({ api, data: { queue, method, args } }) => new api.Queue(queue)[method](...args), { queue, method, args })
+  startWorker(t, ({ api, data: [queue, method, args] }) => new api.Queue(queue)[method](...args), [queue, method, args])
 
 /** A use of the next message, begun: `{ use, end, fail }`. */
 async function inUse (queue) {
@@ -129,18 +130,20 @@ test('sizeOf says how many bytes a value has, and byteLength how many a queue ha
 })
 
 for (const [capacity, messageSize] of [[1, 0], [1, 1], [3, 7], [5, 13], [2, 4096]]) {
-  test(`capacity ${capacity}, messageSize ${messageSize}: such messages pass, and the bytes around the queue stay`, () => {
+  test(`capacity ${capacity}, messageSize ${messageSize}: such messages pass, the bytes around the queue stay`, () => {
     const length = Queue.byteLength(capacity, messageSize)
     const buffer = new SharedArrayBuffer(length + 32)
     const bytes = new Uint8Array(buffer).fill(0xa5)
     bytes.fill(0, 16, 16 + length)
     const queue = new Queue(buffer, { capacity, messageSize, byteOffset: 16 })
     for (let round = 0; round < 7; round++) {
-      for (let n = 0; n < capacity; n++) assert.strictEqual(queue.tryPut(new Uint8Array(messageSize).fill(n + round)), true)
+      const message = n => new Uint8Array(messageSize).fill(n + round)
+      for (let n = 0; n < capacity; n++) assert.strictEqual(queue.tryPut(message(n)), true)
       assert.strictEqual(queue.tryPut(new Uint8Array(0)), false)
-      for (let n = 0; n < capacity; n++) assert.deepStrictEqual(queue.tryTake(), new Uint8Array(messageSize).fill(n + round))
+      for (let n = 0; n < capacity; n++) assert.deepStrictEqual(queue.tryTake(), message(n))
     }
-    for (const part of [bytes.subarray(0, 16), bytes.subarray(16 + length)]) assert.ok(part.every(byte => byte === 0xa5))
+    const around = [...bytes.subarray(0, 16), ...bytes.subarray(16 + length)]
+    assert.ok(around.every(byte => byte === 0xa5))
   })
 }
 
@@ -177,8 +180,10 @@ test('the numbers are the same in every thread: they are kept in the memory, and
   assert.deepStrictEqual([other.capacity, other.messageSize, other.name, other.id], [4, 64, 'jobs', queue.id])
   queue.tryPut('seen')
   assert.strictEqual(other.tryTake(), 'seen')
-  assert.throws(() => new Queue(queue.buffer, { capacity: 3, messageSize: 64 }), { name: 'RangeError', message: /capacity is 3.*with 4/ })
-  assert.throws(() => new Queue(queue.buffer, { capacity: 4, messageSize: 63 }), { name: 'RangeError', message: /messageSize is 63.*with 64/ })
+  const refuses = (options, message) =>
+    assert.throws(() => new Queue(queue.buffer, options), { name: 'RangeError', message })
+  refuses({ capacity: 3, messageSize: 64 }, /capacity is 3.*with 4/)
+  refuses({ capacity: 4, messageSize: 63 }, /messageSize is 63.*with 64/)
   assert.throws(() => new Queue(clone, { capacity: 5 }), { name: 'TypeError', message: /capacity is the number 5/ })
   assert.strictEqual(new Queue(clone, { format: 'json' }).capacity, 4)
 })
@@ -200,19 +205,21 @@ test('wrong arguments are named', () => {
     [[{ kind: 'Latch', buffer, byteOffset: 0, count: 1 }, numbers], TypeError, /another class/]
   ]
   for (const [args, Class, message] of wrong) {
-    assert.throws(() => new Queue(...args), error => error instanceof Class && message.test(error.message), String(message))
+    assert.throws(() => new Queue(...args), { name: Class.name, message })
   }
-  assert.throws(() => Queue.prototype.tryTake.call(new api.AsyncLock(new SharedArrayBuffer(4))), { name: 'TypeError', message: /Queue/ })
-  assert.throws(() => Queue.prototype.close.call({}), TypeError)
+  const { tryTake, close } = Queue.prototype
+  assert.throws(() => tryTake.call(new api.AsyncLock()), { name: 'TypeError', message: /Queue/ })
+  assert.throws(() => close.call({}), TypeError)
 })
 
 // ——— Waiting ———
 
 test('main does not block: the error names the form that awaits', () => {
   const queue = make()
-  for (const [call, twin] of [
-    [() => queue.put(1), /putAsync/], [() => queue.take(), /takeAsync/], [() => queue.useSync(() => {}), /use\(\)/], [() => queue[Symbol.iterator](), /for await/]
-  ]) assert.throws(call, error => error instanceof TypeError && twin.test(error.message))
+  const twins = { put: /putAsync/, take: /takeAsync/, useSync: /use\(\)/, [Symbol.iterator]: /for await/ }
+  for (const method of Reflect.ownKeys(twins)) {
+    assert.throws(() => queue[method](() => {}), { name: 'TypeError', message: twins[method] })
+  }
 })
 
 test('a taker, blocked or awaiting, gets the next message; a putter, blocked or awaiting, the next room', async t => {
@@ -253,9 +260,8 @@ test('an abort in the middle of a line of puts, or a timeout, takes just that on
   const queue = make({ capacity: 1, name: 'jobs' })
   queue.tryPut('first')
   const [first, third] = [new TinyController(), new TinyController()]
-  const puts = [
-    queue.putAsync(1, { signal: first.signal }), queue.putAsync(2, { timeout: 5 }), queue.putAsync(3, { signal: third.signal }), queue.putAsync(4)
-  ]
+  const options = [{ signal: first.signal }, { timeout: 5 }, { signal: third.signal }, undefined]
+  const puts = options.map((each, n) => queue.putAsync(n + 1, each))
   first.abort()
   third.abort()
   assert.strictEqual((await rejection(puts[0])).name, 'AbortError')
@@ -287,15 +293,17 @@ test('takes that give up take nothing, and leave the notification to the next', 
 })
 
 test('a promise that was aborted, or whose time is over, is remembered no more', async () => {
-  for (const [queue, method, argument] of [[make({ capacity: 1 }), 'putAsync', 'more'], [make(), 'takeAsync'], [make(), 'use', () => {}]]) {
+  for (const [method, ...args] of [['putAsync', 'more'], ['takeAsync'], ['use', () => {}]]) {
+    const queue = make({ capacity: 1 })
     if (method === 'putAsync') queue.tryPut('full')
-    const wait = options => method === 'takeAsync' ? queue.takeAsync(options) : queue[method](argument, options)
+    const wait = options => queue[method](...args, options)
     const controller = new TinyController()
     const promises = [wait({ signal: controller.signal }), wait({ timeout: 1 })]
-    assert.deepStrictEqual(promises.map(promise => api.ref(promise)), [true, true])
+    const known = () => promises.map(promise => api.ref(promise))
+    assert.deepStrictEqual(known(), [true, true])
     controller.abort()
     await Promise.all(promises.map(rejection))
-    assert.deepStrictEqual(promises.map(promise => api.ref(promise)), [false, false], method)
+    assert.deepStrictEqual(known(), [false, false], method)
   }
 })
 
@@ -317,10 +325,10 @@ test('wrong options, an aborted signal and one that throws: nothing is put or ta
     const [full, empty] = [1, 1].map(capacity => make({ capacity }))
     full.tryPut('first')
     const [putTo, takeFrom] = isFree ? [empty, full] : [full, empty]
-    const forms = { putAsync: options => putTo.putAsync('more', options), takeAsync: options => takeFrom.takeAsync(options), use: options => takeFrom.use(() => {}, options) }
-    for (const form of Object.keys(forms)) {
+    const forms = [['putAsync', putTo, 'more'], ['takeAsync', takeFrom], ['use', takeFrom, () => {}]]
+    for (const [form, queue, ...args] of forms) {
       for (const [options, isRight] of isFree ? cases : cases.concat([[joining, error => error === failure]])) {
-        const error = await rejection(forms[form](options))
+        const error = await rejection(queue[form](...args, options))
         assert.ok(isRight(error), `${form}: ${error}`)
         assert.deepStrictEqual([full.length, empty.length, full.waiters, empty.waiters], [1, 0, 0, 0], form)
       }
@@ -458,7 +466,7 @@ test('useSync: the same, blocking; a promise is refused, and the message goes ba
 test('an exception that nobody catches ends the worker and loses no message', async t => {
   const queue = make()
   queue.tryPut('job')
-  const worker = startWorker(t, ({ api, data }) => new api.Queue(data).useSync(() => { throw new Error('on purpose') }), queue)
+  const worker = startWorker(t, ({ api, data }) => new api.Queue(data).useSync(value => value.unknown()), queue)
   await rejection(worker.done())
   assert.strictEqual(await queue.takeAsync(), 'job')
 })
@@ -519,7 +527,13 @@ test('a thread that would wait for itself is told so', async t => {
   const worker = startWorker(t, async ({ api, data }) => {
     const queue = new api.Queue(data)
     const errors = []
-    const attempt = run => { try { run() } catch ({ code, kind, id, message }) { errors.push([code, kind, id === queue.id, message.includes('Queue "jobs"')]) } }
+    const attempt = run => {
+      try {
+        run()
+      } catch ({ code, kind, id, message }) {
+        errors.push(`${code} ${kind} ${id === queue.id} ${message.includes('Queue "jobs"')}`)
+      }
+    }
     queue.put(1)
     queue.put(2)
     queue.useSync(() => queue.useSync(() => attempt(() => queue.put(3))))
@@ -528,16 +542,16 @@ test('a thread that would wait for itself is told so', async t => {
     queue.useSync(() => attempt(() => queue.take()))
     return errors
   }, queue)
-  assert.deepStrictEqual(await worker.done(), [['ERR_DEADLOCK', 'Queue', true, true], ['ERR_DEADLOCK', 'Queue', true, true]])
+  assert.deepStrictEqual(await worker.done(), Array(2).fill('ERR_DEADLOCK Queue true true'))
 })
 
 test('a snapshot has what is in use and who waits, by the queue, and nothing of its inside', async t => {
   const queue = make({ capacity: 2, name: 'jobs' })
   const shown = () => {
     const { held, waiting } = api.snapshot()
-    const of = list => list.filter(({ id }) => id === queue.id).map(({ kind, mode, name, blocked }) => `${kind} ${mode} ${name} ${blocked}`).sort()
-    assert.deepStrictEqual(held.concat(waiting).filter(({ id }) => id !== queue.id), [])
-    return [of(held), of(waiting)]
+    assert.ok(held.concat(waiting).every(({ id }) => id === queue.id))
+    const shown = ({ kind, mode, name, blocked }) => `${kind} ${mode} ${name} ${blocked}`
+    return [held.map(shown).sort(), waiting.map(shown).sort()]
   }
   const takers = [queue.takeAsync(), queue.use(() => {})]
   const worker = inThread(t, queue, 'take')
@@ -565,7 +579,8 @@ test('the callback of use runs in the asynchronous context of its call', {
   const storage = new AsyncLocalStorage()
   const queue = make()
   const contexts = []
-  const uses = ['a', 'b'].map(name => storage.run(name, () => queue.use(() => { contexts.push([name, storage.getStore()]) })))
+  const use = name => queue.use(() => { contexts.push([name, storage.getStore()]) })
+  const uses = ['a', 'b'].map(name => storage.run(name, use, name))
   storage.run('putter', () => { queue.tryPut(1); queue.tryPut(2) })
   await Promise.all(uses)
   assert.deepStrictEqual(contexts, [['a', 'a'], ['b', 'b']])
@@ -574,31 +589,35 @@ test('the callback of use runs in the asynchronous context of its call', {
 test('producers and consumers of every kind: each message arrives once, those of one producer in order', async t => {
   const queue = make({ capacity: 8 })
   const COUNT = 300
-  const produce = ['put', 'putAsync', 'tryPut'].map(method => startWorker(t, async ({ api, data: { clone, method, count } }) => {
+  const produce = async ({ api, data: { clone, method, count } }) => {
     const queue = new api.Queue(clone, { format: method === 'put' ? 'json' : 'clone' })
     for (let n = 0; n < count; n++) {
-      if (method === 'tryPut') while (!queue.tryPut([method, n])) await new Promise(resolve => setImmediate(resolve))
-      else await queue[method]([method, n])
+      // tryPut says whether there was room.
+      while (await queue[method]([method, n]) === false) await new Promise(resolve => setImmediate(resolve))
     }
-  }, { clone: queue, method, count: COUNT }))
-  const consume = ['take', 'takeAsync', 'useSync', 'use'].map(method => startWorker(t, async ({ api, data: { clone, method } }) => {
+  }
+  const consume = async ({ api, data: { clone, method } }) => {
     const queue = new api.Queue(clone)
     const got = []
     for (;;) {
-      if (method.startsWith('use')) {
-        if (!await queue[method](value => { got.push(value) })) return got
-      } else {
-        const value = await queue[method]()
-        if (value === undefined) return got
-        got.push(value)
-      }
+      const args = method.startsWith('use') ? [value => { got.push(value) }] : []
+      const value = await queue[method](...args)
+      if (value === undefined || value === false) return got
+      if (value !== true) got.push(value)
     }
-  }, { clone: queue, method }))
+  }
+  const dataOf = method => ({ clone: queue, method, count: COUNT })
+  const start = (what, methods) => methods.map(method => startWorker(t, what, dataOf(method)).done())
+  const producing = start(produce, ['put', 'putAsync', 'tryPut'])
+  const consuming = start(consume, ['take', 'takeAsync', 'useSync', 'use'])
   const own = []
-  const taking = (async () => { for (let value = await queue.takeAsync(); value !== undefined; value = await queue.takeAsync()) own.push(value) })()
-  await Promise.all(produce.map(worker => worker.done()))
+  const take = async () => {
+    for (let value = await queue.takeAsync(); value !== undefined; value = await queue.takeAsync()) own.push(value)
+  }
+  const taking = take()
+  await Promise.all(producing)
   queue.close()
-  const all = await Promise.all(consume.map(worker => worker.done()))
+  const all = await Promise.all(consuming)
   await taking
   for (const got of all.concat([own])) {
     for (const method of ['put', 'putAsync', 'tryPut']) {

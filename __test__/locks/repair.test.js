@@ -1,6 +1,6 @@
 'use strict'
 
-// Callback forms with a repair: what a dead holder may have left half changed is repaired before the callback, or stays marked.
+// Callback forms with a repair: what a dead holder may have left half changed is repaired first, or stays marked.
 
 const assert = require('assert')
 const vm = require('vm')
@@ -18,16 +18,17 @@ const fail = () => { throw new Error('on purpose') }
 
 /** Runs `body({ form, thing, subject, scope, data, fail })` in a thread. */
 function inThread (t, form, thing, body, data) {
-  return startWorker(t, `scope => {
+  const source = `scope => {
     const { form, thing, data } = scope.data
-    const { subjectOf } = scope.require(${JSON.stringify(require.resolve('../fixtures/repair-forms'))})
+    const { subjectOf } = scope.require('./repair-forms')
     return (${body})({ form, thing, subject: subjectOf(form, thing), scope, data, fail: ${fail} })
-  }`, { form, thing, data })
+  }`
+  return startWorker(t, source, { form, thing, data })
 }
 
 /**
- * Like `test`, for each form, or each that is wanted, with a new lock or name. `there(body, data)` runs such a body where the form may run:
- * in a thread if it blocks, and otherwise here. `start(body, data)`: in a thread.
+ * Like `test`, for each form, or each that is wanted, with a new lock or name. `there(body, data)` runs such a body
+ * where the form may run: in a thread if it blocks, and otherwise here. `start(body, data)`: in a thread.
  */
 function testForms (name, wanted, body) {
   if (body === undefined) return testForms(name, () => true, wanted)
@@ -36,7 +37,8 @@ function testForms (name, wanted, body) {
       const thing = newThing(form)
       const subject = subjectOf(form, thing)
       const start = (body, data) => inThread(t, form, thing, body, data)
-      const there = form.blocks ? (body, data) => start(body, data).done() : async (body, data) => body({ form, thing, subject, data, fail })
+      const here = async (body, data) => body({ form, thing, subject, data, fail })
+      const there = (body, data) => form.blocks ? start(body, data).done() : here(body, data)
       return body({ form, subject, there, start })
     })
   }
@@ -46,11 +48,12 @@ const exclusive = ({ shared }) => !shared
 const awaiting = ({ blocks }) => !blocks
 const blocking = ({ blocks }) => blocks
 const sharing = ({ shared }) => shared
+const sharingName = ({ kind, shared }) => kind === 'named' && shared
 const awaitingShare = form => awaiting(form) && sharing(form)
 
 // ——— the repair ———
 
-testForms('a death is repaired, exclusively, before the callback, and nobody else learns of it', async ({ form, subject, there }) => {
+testForms('a death is repaired, exclusively, before the callback; none is told', async ({ form, subject, there }) => {
   await subject.mark()
   const log = await there(async ({ form, subject }) => {
     const log = []
@@ -62,11 +65,11 @@ testForms('a death is repaired, exclusively, before the callback, and nobody els
       return subject.isAlone().then(isAlone => log.push(isAlone))
     }
     for (let n = 0; n < 2; n++) {
-      const { value } = await subject.outcome(token => {
+      const callback = token => {
         log.push('callback', token.ownerDied, form.shared || n > 0 || token === given)
         return 'result'
-      }, { repair })
-      log.push(value)
+      }
+      log.push((await subject.outcome(callback, { repair })).value)
     }
     return log
   })
@@ -89,16 +92,16 @@ testForms('without a death nothing is repaired; repair: undefined is none', asyn
   assert.deepStrictEqual(values, [true, 'not repaired'])
 })
 
-testForms('a repair that fails: its error, no callback, and the next is told, until one repairs', async ({ form, there }) => {
+testForms('a repair that fails: its error, no callback; the next is told', async ({ form, there }) => {
   const log = await there(async ({ form, subject, fail }) => {
     const log = []
-    for (const repair of form.blocks ? [fail] : [fail, async () => fail(), () => Promise.reject(new Error('on purpose'))]) {
-      for (const repairs of [false, true]) {
+    const rejects = [async () => fail(), () => Promise.reject(new Error('on purpose'))]
+    for (const repair of form.blocks ? [fail] : [fail, ...rejects]) {
+      const repaired = () => subject.run(({ ownerDied }) => ownerDied, { repair: () => {} })
+      for (const next of [subject.told, repaired]) {
         await subject.mark()
         const { error } = await subject.outcome(() => log.push('callback'), { repair })
-        log.push(error.message, await subject.isFree())
-        log.push(repairs ? (await subject.outcome(({ ownerDied }) => ownerDied, { repair: () => {} })).value : await subject.told())
-        log.push(await subject.told())
+        log.push(error.message, await subject.isFree(), await next(), await subject.told())
       }
     }
     return log
@@ -107,13 +110,14 @@ testForms('a repair that fails: its error, no callback, and the next is told, un
   assert.deepStrictEqual(log, [].concat(...new Array(form.blocks ? 1 : 3).fill(each)))
 })
 
-testForms('a repair that gives a promise is a TypeError; the next holder is told', blocking, async ({ form, there }) => {
+testForms('a repair that gives a promise is a TypeError; the next is told', blocking, async ({ form, there }) => {
   const outcomes = await there(async ({ subject, fail }) => {
     const outcomes = []
     for (const repair of [() => ({ then () {} }), async () => fail()]) {
       await subject.mark()
       const { error } = await subject.outcome(() => { outcomes.push('callback') }, { repair })
-      outcomes.push(`${error.name}: ${error.message}`, await subject.isFree(), await subject.told(), await subject.told())
+      outcomes.push(`${error.name}: ${error.message}`, await subject.isFree(), await subject.told())
+      outcomes.push(await subject.told())
     }
     return outcomes
   })
@@ -125,9 +129,11 @@ testForms('a repair that gives a promise is a TypeError; the next holder is told
 })
 
 /** What may be done with the lock of a form before its time. */
-const EARLY = { AsyncLock: ['unlock', 'abandon', 'lock'], RwLock: ['unlock', 'abandon', 'downgrade', 'release'], named: ['abandon'] }
+const EARLY = {
+  AsyncLock: ['unlock', 'abandon', 'lock'], RwLock: ['unlock', 'abandon', 'downgrade', 'release'], named: ['abandon']
+}
 
-testForms('a repair that gives its lock back: ERR_NOT_LOCKED, no callback, and the next is told', async ({ form, there }) => {
+testForms('a repair that gives its lock back is an error; the next is told', async ({ form, there }) => {
   const ways = EARLY[form.kind]
   const outcomes = await there(async ({ subject, data: ways }) => {
     const outcomes = []
@@ -172,7 +178,8 @@ testForms('a thread that ends while it repairs leaves the mark', async ({ form, 
 testForms('a time limit of vm within a repair is an error like others', async ({ subject, there }) => {
   await subject.mark()
   const message = await there(async ({ subject }) => {
-    const { error } = await subject.outcome(() => {}, { repair: () => subject.vm.runInNewContext('for (;;);', {}, { timeout: 20 }) })
+    const repair = () => subject.vm.runInNewContext('for (;;);', {}, { timeout: 20 })
+    const { error } = await subject.outcome(() => {}, { repair })
     return error.message
   })
   assert.ok(/timed out/.test(message), message)
@@ -208,7 +215,7 @@ test('a repair that does not await its wait for a Condition has given the lock b
 
 // ——— an error in the callback ———
 
-testForms('a callback that fails leaves the mark if it has a repair, needed or not', exclusive, async ({ form, there }) => {
+testForms('a callback that fails leaves the mark, if it has a repair', exclusive, async ({ form, there }) => {
   const results = await there(async ({ form, subject, fail }) => {
     const results = []
     for (const isMarked of [false, true]) {
@@ -227,7 +234,8 @@ testForms('a callback that fails leaves the mark if it has a repair, needed or n
 
 testForms('no mark of a callback that fails as a reader, without a repair, or unlocked', async ({ form, there }) => {
   const early = exclusive(form) ? { AsyncLock: ['unlock'], RwLock: ['unlock', 'downgrade'], named: [] }[form.kind] : []
-  const cases = [[form.shared ? 'a reader' : 'no repair', false]].concat(...early.map(way => [[way, false], [way, true]]))
+  const first = [form.shared ? 'a reader' : 'no repair', false]
+  const cases = [first].concat(...early.map(way => [[way, false], [way, true]]))
   const results = await there(async ({ subject, data: cases, fail }) => {
     const results = []
     for (const [way, isMarked] of cases) {
@@ -246,7 +254,7 @@ testForms('no mark of a callback that fails as a reader, without a repair, or un
 
 // ——— waits ———
 
-testForms('a TimeoutError of a reader that is to repair, or a writer; the mark stays', async ({ form, subject, there }) => {
+testForms('a reader that is to repair, or a writer, times out: the mark stays', async ({ form, subject, there }) => {
   await subject.mark()
   const release = await subject.hold(form.shared ? 'shared' : 'exclusive')
   const error = await there(async ({ subject, fail }) => {
@@ -272,7 +280,7 @@ testForms('an abort while it waits: the reason, and the mark stays', awaiting, a
   assert.strictEqual(await subject.told(), form.shared)
 })
 
-testForms('an abort while it repairs: a writer goes on, a reader waits no more', awaiting, async ({ form, subject }) => {
+testForms('an abort in a repair: a writer goes on, a reader waits no more', awaiting, async ({ form, subject }) => {
   await subject.mark()
   const controller = new TinyController({ reason: new Error('aborted') })
   const run = subject.outcome(() => 'done', { signal: controller.signal, repair: () => controller.abort() })
@@ -289,7 +297,7 @@ testForms('with a timeout of 0 a reader repairs if no wait is needed', sharing, 
   assert.deepStrictEqual([value, await subject.told()], [false, false])
 })
 
-testForms('ifAvailable: null for a reader that would wait to repair', form => form.kind === 'named' && form.shared, async ({ subject, there }) => {
+testForms('ifAvailable: null for a reader that would wait to repair', sharingName, async ({ subject, there }) => {
   await subject.mark()
   const release = await subject.hold('shared')
   const value = await there(async ({ subject, fail }) => {
@@ -301,7 +309,9 @@ testForms('ifAvailable: null for a reader that would wait to repair', form => fo
 })
 
 test('the timeout is that of all waits together; repairing does not count', async () => {
-  const hold = (isShared) => ({ isShared, token: { ownerDied: true }, end () {}, noteDeath () {}, repaired () {}, given: undefined })
+  const nothing = () => {}
+  const methods = { end: nothing, noteDeath: nothing, repaired: nothing, given: undefined }
+  const hold = (isShared) => Object.assign({ isShared, token: { ownerDied: true } }, methods)
   for (const blocks of [false, true]) {
     let repairing = 0
     const left = []
@@ -395,18 +405,22 @@ testForms('a reader repairs again if a writer dies before it has its share', awa
 
 // ——— names that are stolen ———
 
-test('a name that is stolen while it is repaired: an AbortError, no callback; the thief is told and repairs', async () => {
+test('a name that is stolen while it is repaired: an AbortError, no callback; the thief repairs', async () => {
   await locks.request('stolen repair', lock => { lock.abandon() })
   for (const mode of ['exclusive', 'shared']) {
     let goOn
     let begun
     const hasBegun = new Promise(resolve => { begun = resolve })
-    const loser = rejection(locks.request('stolen repair', { mode, repair: () => new Promise(resolve => { begun(); goOn = resolve }) }, () => assert.fail()))
+    const repaired = new Promise(resolve => { goOn = resolve })
+    const repair = () => { begun(); return repaired }
+    const loser = rejection(locks.request('stolen repair', { mode, repair }, fail))
     await hasBegun
-    let repaired = false
-    const thief = locks.request('stolen repair', { steal: true, repair: () => { repaired = true } }, lock => [lock.tookOver, lock.ownerDied])
+    const seen = []
+    const again = { steal: true, repair: () => { seen.push('repaired') } }
+    const thief = locks.request('stolen repair', again, lock => { seen.push(lock.tookOver, lock.ownerDied) })
     assert.strictEqual((await loser).name, 'AbortError')
-    assert.deepStrictEqual([await thief, repaired], [[true, false], true])
+    await thief
+    assert.deepStrictEqual(seen, ['repaired', true, false])
     await locks.request('stolen repair', lock => { assert.strictEqual(lock.ownerDied, false); lock.abandon() })
     goOn()
     await new Promise(setImmediate)
@@ -414,13 +428,16 @@ test('a name that is stolen while it is repaired: an AbortError, no callback; th
   assert.strictEqual(await locks.request('stolen repair', lock => lock.ownerDied), true)
 })
 
-test('a name that is stolen after its repair: the thief took over, is told of no death, and repairs nothing', async () => {
+test('a name that is stolen after its repair: the thief took over, and repairs nothing', async () => {
   await locks.request('stolen later', lock => { lock.abandon() })
   let begun
   const hasBegun = new Promise(resolve => { begun = resolve })
-  const loser = rejection(locks.request('stolen later', { repair: () => {} }, () => { begun(); return new Promise(() => {}) }))
+  const forEver = () => { begun(); return new Promise(() => {}) }
+  const loser = rejection(locks.request('stolen later', { repair: () => {} }, forEver))
   await hasBegun
-  assert.deepStrictEqual(await locks.request('stolen later', { steal: true, repair: fail }, lock => [lock.tookOver, lock.ownerDied]), [true, false])
+  const seen = ({ tookOver, ownerDied }) => [tookOver, ownerDied]
+  const thief = locks.request('stolen later', { steal: true, repair: fail }, seen)
+  assert.deepStrictEqual(await thief, [true, false])
   assert.strictEqual((await loser).name, 'AbortError')
 })
 
@@ -441,7 +458,8 @@ testForms('options are read in their order, once; a repair must be a function', 
     for (const name of ['ifAvailable', 'mode', 'repair', 'signal', 'steal', 'timeout']) {
       if (form.kind !== 'named' && !['repair', 'signal', 'timeout'].includes(name)) continue
       if (form.blocks && ['signal', 'steal'].includes(name)) continue
-      Object.defineProperty(options, name, { enumerable: true, get: () => { log.push(name); return name === 'mode' && form.shared ? 'shared' : undefined } })
+      const get = () => { log.push(name); return name === 'mode' && form.shared ? 'shared' : undefined }
+      Object.defineProperty(options, name, { enumerable: true, get })
     }
     // As they are, not copied.
     if (form.kind === 'named') await subject.locks[form.method]('options', options, () => {})
@@ -451,8 +469,8 @@ testForms('options are read in their order, once; a repair must be a function', 
     return { log, errors: errors.map(({ name, message }) => `${name}: ${message}`) }
   })
   const named = ['ifAvailable', 'mode', 'repair', 'signal', 'steal', 'timeout']
-  const order = (form.kind === 'named' ? named : ['timeout', 'signal', 'repair']).filter(name => !form.blocks || !['signal', 'steal'].includes(name))
-  assert.deepStrictEqual(seen.log, order)
+  const order = form.kind === 'named' ? named : ['timeout', 'signal', 'repair']
+  assert.deepStrictEqual(seen.log, order.filter(name => !form.blocks || !['signal', 'steal'].includes(name)))
   assert.deepStrictEqual(seen.errors, ['null', 'the number 5', 'the string "repair"', 'an object']
     .map(given => `TypeError: ${form.method}: repair must be a function, not ${given}`))
 })
@@ -461,15 +479,16 @@ test('forms that protect nothing, or give a token, take no repair', async () => 
   const lock = new AsyncLock()
   const semaphore = new Semaphore()
   semaphore.release()
-  for (const run of [() => lock.lockAsync({ repair: fail }), () => semaphore.use(1, fail, { repair: fail }), () => semaphore.holdAsync(1, { repair: fail })]) {
-    const error = await rejection(run())
+  const repair = fail
+  const calls = [lock.lockAsync({ repair }), semaphore.use(1, fail, { repair }), semaphore.holdAsync(1, { repair })]
+  for (const error of await Promise.all(calls.map(rejection))) {
     assert.ok(error instanceof TypeError)
     assert.ok(error.message.endsWith('options may have timeout and signal, not "repair"'), error.message)
   }
 })
 
 for (const Class of [AsyncLock, RwLock]) {
-  test(`${Class.name}: a repair of the instance is that of its callback forms, if the call has none; clones have none`, async () => {
+  test(`${Class.name}: a repair of the instance is that of its callback forms, if the call has none`, async () => {
     const log = []
     const lock = Class.create({ name: 'with a repair', repair: token => { log.push('of the instance', token.locked) } })
     lock.tryLock().abandon()
@@ -484,7 +503,8 @@ for (const Class of [AsyncLock, RwLock]) {
     } else {
       log.push('of the instance', true)
     }
-    assert.deepStrictEqual(log, ['of the instance', true, 'of the instance', true, 'of the call', 'of the instance', true])
+    const ofIt = ['of the instance', true]
+    assert.deepStrictEqual(log, [...ofIt, ...ofIt, 'of the call', ...ofIt])
     await rejection(lock.executeLocked(fail))
     const { port1, port2 } = new MessageChannel()
     const clone = await new Promise(resolve => { port2.once('message', resolve); port1.postMessage(lock) })
@@ -499,8 +519,8 @@ for (const Class of [AsyncLock, RwLock]) {
   test(`${Class.name}: a repair that is no function is a TypeError of the constructor, which names nothing`, () => {
     const buffer = memory(4)
     for (const repair of [null, 5, {}]) {
-      const isWrong = error => error instanceof TypeError && error.message.startsWith(`${Class.name}: repair must be a function, not `)
-      assert.throws(() => new Class(buffer, { name: 'named', repair }), isWrong)
+      const message = new RegExp(`^${Class.name}: repair must be a function, not `)
+      assert.throws(() => new Class(buffer, { name: 'named', repair }), { name: 'TypeError', message })
     }
     assert.throws(() => new Class(undefined, { repair: fail }), TypeError)
     assert.strictEqual(new Class(buffer, { repair: undefined }).name, '')
@@ -525,10 +545,12 @@ test('the word of an AsyncLock that is repaired holds LOCKED or UNLOCKED, as eve
 test('a repair that freezes its token, and one of another realm, are as good as any', async () => {
   const lock = new AsyncLock(memory(4))
   lock.tryLock().abandon()
-  assert.strictEqual(await lock.executeLocked(token => token.locked, { repair: token => { Object.freeze(token) } }), true)
+  const freezes = token => { Object.freeze(token) }
+  assert.strictEqual(await lock.executeLocked(token => token.locked, { repair: freezes }), true)
   assert.strictEqual(await lock.executeLocked(({ ownerDied }) => ownerDied), false)
   lock.tryLock().abandon()
-  const error = await rejection(lock.executeLocked(fail, { repair: vm.runInNewContext('() => { throw new TypeError("of another realm") }') }))
+  const repair = vm.runInNewContext('() => { throw new TypeError("of another realm") }')
+  const error = await rejection(lock.executeLocked(fail, { repair }))
   assert.strictEqual(error.message, 'of another realm')
   assert.strictEqual(lock.tryLock().ownerDied, true)
 })
@@ -546,7 +568,8 @@ testForms('a repair is called in the asynchronous context of its call', awaiting
   for (const waits of [false, true]) {
     await subject.mark()
     const release = waits ? await subject.hold('shared') : () => {}
-    const run = storage.run(`waits: ${waits}`, () => subject.begin(() => {}, { repair: () => { seen.push(storage.getStore()) } }))
+    const repair = () => { seen.push(storage.getStore()) }
+    const run = storage.run(`waits: ${waits}`, () => subject.begin(() => {}, { repair }))
     await new Promise(setImmediate)
     await release()
     await run
@@ -554,7 +577,7 @@ testForms('a repair is called in the asynchronous context of its call', awaiting
   assert.deepStrictEqual(seen, ['waits: false', 'waits: true'])
 })
 
-testForms('near the end of the stack: an error, and the next is told; or a repair and the callback', standing, async ({ start }) => {
+testForms('near the end of the stack: an error, and the next is told; or both run', standing, async ({ start }) => {
   const outcomes = await start(async ({ form, scope: { require } }) => {
     const { newThing, subjectOf } = require('./repair-forms')
     const tries = []
@@ -564,8 +587,16 @@ testForms('near the end of the stack: an error, and the next is told; or a repai
       tries.push({ subject, repaired: false, called: false, promise: undefined, error: undefined })
     }
     let left = tries.length
-    const attempt = (one) => {
-      one.promise = one.subject.begin(() => { one.called = true }, { repair: () => { one.repaired = true } })
+    const attempt = one => {
+      const repair = () => {
+        one.repaired = true
+      }
+      one.promise = one.subject.begin(
+        () => {
+          one.called = true
+        },
+        { repair }
+      )
     }
     const dive = (...padding) => {
       try {
@@ -588,10 +619,11 @@ testForms('near the end of the stack: an error, and the next is told; or a repai
         one.error = error
       }
       if (one.error !== undefined && !(one.error instanceof RangeError)) throw one.error
-      if (!await one.subject.isFree()) throw new Error('it is still held')
+      if (!(await one.subject.isFree())) throw new Error('it is still held')
       const told = await one.subject.told()
       // A reader may have repaired, and not have had stack for reading.
-      if (one.error === undefined ? told || !one.called : !told && !(one.repaired && form.shared)) throw new Error(`told: ${told}, ${one.error}`)
+      const isRight = one.error === undefined ? !told && one.called : told || (one.repaired && form.shared)
+      if (!isRight) throw new Error(`told: ${told}, ${one.error}`)
       counts[one.error === undefined ? 'done' : 'thrown']++
     }
     return counts

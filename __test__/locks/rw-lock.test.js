@@ -55,11 +55,11 @@ test('readers are together, in threads and on main; a writer is alone', async t 
   const writer = onLock(members[0])('lockAsync as writer')
   await untilWaiters(sab, 0, 1)
   const watched = watch(writer)
-  for (const giveUp of [() => members[1].do('unlock', 'token'), () => mine.unlock(), () => members[0].do('unlock', 'token')]) {
+  const unlock = () => members[1].do('unlock', 'token')
+  for (const giveBack of [unlock, () => mine.unlock(), () => members[0].do('unlock', 'token')]) {
     await turns()
-    assert.strictEqual(watched.state, 'pending')
-    assert.strictEqual(lock.locked, false)
-    await giveUp()
+    assert.deepStrictEqual([watched.state, lock.locked], ['pending', false])
+    await giveBack()
   }
   assert.deepStrictEqual(await writer, FREE)
   assert.strictEqual(lock.locked, true)
@@ -80,7 +80,8 @@ test('readers that queued behind a writer enter together; a reader behind the ne
   const { sab, lock } = setUp()
   const members = await Promise.all([0, 1, 2].map(() => startMember(t, sab)))
   const writer = lock.tryLock()
-  const first = [watch(lock.lockSharedAsync()), watch(onLock(members[0])('lockShared')), watch(lock.lockSharedAsync()), watch(onLock(members[1])('lockSharedAsync'))]
+  const theirs = [onLock(members[0])('lockShared'), onLock(members[1])('lockSharedAsync')]
+  const first = [lock.lockSharedAsync(), theirs[0], lock.lockSharedAsync(), theirs[1]].map(watch)
   await untilWaiters(sab, 0, 4)
   const second = watch(onLock(members[2])('lock'))
   await untilWaiters(sab, 0, 5)
@@ -167,7 +168,8 @@ test('blocking for a lock that the thread itself holds or awaits is ERR_DEADLOCK
     const error = await rejection(on(form))
     assert.strictEqual(error.code, 'ERR_DEADLOCK', `${form}: ${error}`)
     const mode = form.startsWith('lockShared') ? 'shared' : 'exclusive'
-    assert.strictEqual(error.message, `${form}: would wait for an RwLock (${mode}), which this thread itself already ${does}`)
+    const what = `an RwLock (${mode}), which this thread itself already ${does}`
+    assert.strictEqual(error.message, `${form}: would wait for ${what}`)
   }
   await on('lock')
   await refuses('lock', 'holds')

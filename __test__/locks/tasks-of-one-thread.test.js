@@ -1,7 +1,7 @@
 'use strict'
 
-// Tasks of one thread that want one lock: it goes from one to the next without a turn of the event loop, but not for long; and nothing is
-// lost if the thread ends, or is broken off, in between.
+// Tasks of one thread that want one lock: it goes from one to the next without a turn of the event loop, but not for
+// long; and nothing is lost if the thread ends, or is broken off, in between.
 
 const assert = require('assert')
 const { Worker } = require('worker_threads')
@@ -12,15 +12,15 @@ const { onAQuietMachine, runChild, until } = require('../fixtures/queue-toolbox'
 const slowness = require('../fixtures/slowness')
 
 const TASKS = 3000
-/** How many hand-overs there may be between two turns of the event loop; the task that a turn begins with was not handed anything. */
+/** How many hand-overs there may be between two turns of the event loop, and the task that a turn begins with. */
 const MOST = 64 + 1
 
 const newMemory = (bytes = 4) => new SharedArrayBuffer(bytes)
 
 /** By name: gives a function that runs a callback with what is requested. */
 const forms = {
-  executeLocked: () => { const lock = new AsyncLock(newMemory()); return callback => lock.executeLocked(callback) },
-  'RwLock executeLocked': () => { const lock = new RwLock(newMemory()); return callback => lock.executeLocked(callback) },
+  executeLocked: (lock = new AsyncLock()) => callback => lock.executeLocked(callback),
+  'RwLock executeLocked': (lock = new RwLock()) => callback => lock.executeLocked(callback),
   use: () => {
     const semaphore = new Semaphore(newMemory())
     semaphore.release()
@@ -74,24 +74,26 @@ for (const form of Object.keys(forms)) {
   })
 }
 
-test('a worker that blocks has its turn among the tasks of main, in a strict line its own', { timeout: 60000 }, async t => {
+test('a worker that blocks has its turn among tasks of main, in a strict line its own', { timeout: 60000 }, async t => {
   const sab = newMemory(8)
-  for (const [Class, name] of [[AsyncLock, 'AsyncLock'], [RwLock, 'RwLock']]) {
+  for (const Class of [AsyncLock, RwLock]) {
     const lock = new Class(sab, { byteOffset: Class === RwLock ? 4 : 0 })
     let done = 0
     let isOver = false
     const doneAt = newMemory()
     const task = async () => { Atomics.store(new Int32Array(doneAt), 0, ++done) }
     let release
-    const first = lock.executeLocked(() => new Promise(resolve => { release = resolve }))
+    const released = new Promise(resolve => { release = resolve })
+    const first = lock.executeLocked(() => released)
     const before = Array.from({ length: 200 }, () => lock.executeLocked(task))
-    const worker = new Worker(`
+    const source = `
       const { workerData: [sab, byteOffset, doneAt], parentPort } = require('worker_threads')
-      const lock = new (require(${JSON.stringify(entry)}).${name})(sab, { byteOffset })
+      const lock = new (require(${JSON.stringify(entry)}).${Class.name})(sab, { byteOffset })
       const token = lock.lock()
       const done = Atomics.load(new Int32Array(doneAt), 0)
       token.unlock()
-      parentPort.postMessage(done)`, { eval: true, workerData: [sab, lock.byteOffset, doneAt] })
+      parentPort.postMessage(done)`
+    const worker = new Worker(source, { eval: true, workerData: [sab, lock.byteOffset, doneAt] })
     t.after(() => worker.terminate())
     const told = new Promise((resolve, reject) => worker.on('message', resolve).on('error', reject))
     await until(() => lock.waiters === before.length + 1, 'the worker waits')
@@ -155,7 +157,7 @@ test('a task that fails, is aborted or is late keeps no other from its turn', as
 
 // ——— a thread that is broken off, or ends ———
 
-// More than a millisecond after the last turn of the event loop, what is handed over waits for the next one: then it is not told in a job.
+// More than a millisecond after a turn of the event loop, what is handed over waits for the next one: no job tells it.
 test('a hand-over of which JavaScript could not be told comes again', t => onAQuietMachine(async () => {
   const { code, signal, lines, stderr } = await runChild(t, async ({ api, say }) => {
     process.on('uncaughtException', error => say(`uncaught ${error.message}`))
@@ -170,7 +172,7 @@ test('a hand-over of which JavaScript could not be told comes again', t => onAQu
     await Promise.all([0, 1, 2, 3, 4, 5].map(n => lock.executeLocked(task(n))))
     say(`${order} ${lock.locked} ${global.broken.before}`)
     order.length = 0
-    await Promise.all([0, 1, 2, 3].map(n => rwLock.executeLocked(task(n))).concat([4, 5].map(n => rwLock.executeShared(task(n)))))
+    await Promise.all([0, 1, 2, 3, 4, 5].map(n => rwLock[n < 4 ? 'executeLocked' : 'executeShared'](task(n))))
     say(`${order} ${rwLock.locked} ${rwLock.readers} ${global.broken.before}`)
   }, undefined, { execArgv: ['-r', require.resolve('../fixtures/broken-settle.js')] })
   assert.deepStrictEqual([code, signal], [0, null], stderr)
@@ -178,7 +180,9 @@ test('a hand-over of which JavaScript could not be told comes again', t => onAQu
   assert.deepStrictEqual(lines, ['0,1,2,3,4,5 false 0', '0,1,2,3,4,5 false 0 0'])
 }))
 
-/** The task that ends its thread: so early that the hand-overs before it take less than the millisecond that they may, with hooks, too. */
+/**
+ * The task that ends its thread: so early that the hand-overs before it take less than a millisecond, with hooks, too.
+ */
 const LAST = 5
 /** How a worker ends in the midst of its tasks; each is the source of what its last task does. */
 const ends = {
@@ -194,11 +198,12 @@ const isTold = end => end.includes('is told')
 const hooksCrash = parseInt(process.versions.node, 10) < 12 && 'this Node aborts there'
 
 for (const end of Object.keys(ends)) {
-  test(`the lock of a thread that ends among its tasks goes on: ${end}`, { timeout: 60000, skip: isTold(end) && hooksCrash }, async t => {
+  const skip = isTold(end) && hooksCrash
+  test(`a thread that ends among its tasks passes the lock on: ${end}`, { timeout: 60000, skip }, async t => {
     const sab = newMemory(8)
     const words = new Int32Array(sab)
     const lock = new AsyncLock(sab)
-    const worker = new Worker(`
+    const source = `
       const { parentPort, workerData: sab } = require('worker_threads')
       const { createHook } = require('async_hooks')
       const { AsyncLock } = require(${JSON.stringify(entry)})
@@ -214,7 +219,8 @@ for (const end of Object.keys(ends)) {
         // After the promise of this callback.
         Promise.resolve().then(end)
       })
-      setInterval(() => {}, 1000)`, { eval: true, workerData: sab })
+      setInterval(() => {}, 1000)`
+    const worker = new Worker(source, { eval: true, workerData: sab })
     worker.on('error', error => assert.strictEqual(error.message, 'mine'))
     worker.on('message', () => worker.terminate())
     const ended = new Promise(resolve => worker.on('exit', resolve))

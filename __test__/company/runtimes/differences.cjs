@@ -11,7 +11,7 @@ const NO_WATCH = 'Bun has no libuv: a terminated thread is noticed within 30 ms'
 module.exports = {
   bun: {
     'locks/async-lock.test.js': {
-      'a release may settle more promises than a batch holds, and hooks use locks meanwhile': NO_HOOKS
+      'a release may settle more promises than a batch holds; hooks use locks': NO_HOOKS
     },
     'soak/short.test.js': {
       'no law of values is broken while threads give up, abort and die, and processes end': NO_CLOCK
@@ -31,7 +31,7 @@ module.exports = {
   deno: {
     'ends/owner-death.test.js': ENDS_LATE,
     'locks/async-lock.test.js': {
-      'a release may settle more promises than a batch holds, and hooks use locks meanwhile': NO_HOOKS
+      'a release may settle more promises than a batch holds; hooks use locks': NO_HOOKS
     },
     'locks/dead-holders.test.js': ENDS_LATE,
     'locks/giving-up.test.js': {
