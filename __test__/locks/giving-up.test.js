@@ -70,7 +70,7 @@ for (const label of Object.keys(STORMS)) {
     const [inUse, stop] = [0, 0].map(() => new Int32Array(new SharedArrayBuffer(4)))
     const seed = 8
 
-    /** A claim of something: `begin(options)`, and what gives back what came of that, `end(token)`. */
+    /** A claim: `begin(options)`; `isMine()`, once it is granted: whether it fits beside the others; `end(token)`. */
     const newClaim = ({ thing, claims, inUse, most, random }, method) => {
       const { [method]: form, args, cost } = claims[Math.floor(random() * claims.length)]
       const isMine = () => Atomics.add(inUse, 0, cost) + cost <= most

@@ -16,19 +16,45 @@ const { AsyncLock, Condition, RwLock, Semaphore, locks, unref, ref } = api
 
 const fail = () => { throw new Error('on purpose') }
 
-/** Runs `body({ form, thing, subject, scope, data, fail })` in a thread. */
-function inThread (t, form, thing, body, data) {
-  const source = `scope => {
-    const { form, thing, data } = scope.data
-    const { subjectOf } = scope.require('./repair-forms')
-    return (${body})({ form, thing, subject: subjectOf(form, thing), scope, data, fail: ${fail} })
-  }`
-  return startWorker(t, source, { form, thing, data })
+/** The source of a function of a thread that runs `body({ form, thing, subject, scope, data, fail })`. */
+const inThread = (body) => `scope => {
+  const { form, thing, data } = scope.data
+  const { subjectOf } = scope.require('./repair-forms')
+  return (${body})({ form, thing, subject: subjectOf(form, thing), scope, data, fail: ${fail} })
+}`
+
+/** A thread that runs one such function after the other. */
+async function serveBodies (scope) {
+  const { compile } = scope.require('./queue-toolbox')
+  for (;;) {
+    const { source, data } = await scope.receive()
+    try {
+      scope.post({ value: await compile(source)(Object.assign({}, scope, { data })) })
+    } catch ({ message }) {
+      scope.post({ message })
+    }
+  }
+}
+
+/** The thread of `blockingThere`, unless it has something to do. It holds the event loop only then. */
+let idle
+
+/** Runs such a body in a thread that all tests share. */
+async function blockingThere (body, data) {
+  const thread = idle || startWorker(null, serveBodies)
+  idle = undefined
+  thread.worker.ref()
+  thread.worker.postMessage({ source: inThread(body), data })
+  const { value, message } = await thread.next()
+  thread.worker.unref()
+  idle = thread
+  if (message !== undefined) throw new Error(message)
+  return value
 }
 
 /**
  * Like `test`, for each form, or each that is wanted, with a new lock or name. `there(body, data)` runs such a body
- * where the form may run: in a thread if it blocks, and otherwise here. `start(body, data)`: in a thread.
+ * where the form may run: in a thread if it blocks, and otherwise here. `start(body, data)`: in a thread of its own.
  */
 function testForms (name, wanted, body) {
   if (body === undefined) return testForms(name, () => true, wanted)
@@ -36,9 +62,9 @@ function testForms (name, wanted, body) {
     test(`${form.label}: ${name}`, { timeout: 60000 }, t => {
       const thing = newThing(form)
       const subject = subjectOf(form, thing)
-      const start = (body, data) => inThread(t, form, thing, body, data)
+      const start = (body, data) => startWorker(t, inThread(body), { form, thing, data })
       const here = async (body, data) => body({ form, thing, subject, data, fail })
-      const there = (body, data) => form.blocks ? start(body, data).done() : here(body, data)
+      const there = (body, data) => form.blocks ? blockingThere(body, { form, thing, data }) : here(body, data)
       return body({ form, subject, there, start })
     })
   }
