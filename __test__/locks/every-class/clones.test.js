@@ -8,11 +8,13 @@ const { test } = require('../../harness')
 const { api } = require('../../subject')
 const { NAMES, bytesOf, optionsOf } = require('../../fixtures/every-class')
 const { rejection } = require('../../fixtures/lock-toolbox')
-const { startWorker, until } = require('../../fixtures/queue-toolbox')
+const { startThread } = require('../../fixtures/programs')
+const { until } = require('../../fixtures/queue-toolbox')
 
 /** Memory for one behind so many bytes. */
 const memoryFor = (name, before = 8) => new SharedArrayBuffer(before + bytesOf(name))
-const make = (name, sab = memoryFor(name), byteOffset = 8) => new api[name](sab, Object.assign({ byteOffset }, optionsOf(name)))
+const make = (name, sab = memoryFor(name), byteOffset = 8) =>
+  new api[name](sab, Object.assign({ byteOffset }, optionsOf(name)))
 
 /** What a port makes of a value. */
 async function posted (value) {
@@ -38,8 +40,12 @@ function assertSameWord (one, other) {
 for (const name of NAMES) {
   const Class = api[name]
   const options = optionsOf(name)
-  const keys = ['buffer', 'byteOffset', 'kind', ...Object.keys(options), ...(name === 'AsyncLock' ? ['i32a', 'sab'] : [])].sort()
   const [further] = Object.keys(options)
+  const own = name === 'AsyncLock' ? ['i32a', 'sab'] : Object.keys(options)
+  const keys = ['buffer', 'byteOffset', 'kind', ...own].sort()
+  /** Throws unless `call` throws an error whose message begins with the class. */
+  const refused = (call, type, message) =>
+    assert.throws(call, { name: type, message: new RegExp(`^${name}: ${message}`) })
 
   test(`${name}: a port makes a plain object of it, from which the constructor makes it again, and again`, async () => {
     const original = make(name)
@@ -65,7 +71,9 @@ for (const name of NAMES) {
     const clone = await posted(original)
     for (const other of NAMES.filter(each => each !== name)) {
       for (const given of [original, clone]) {
-        assert.throws(() => new api[other](given, optionsOf(other)), error => error instanceof TypeError && error.message === `${other}: kind must be the string "${other}", not the string "${name}": this is an instance of another class`, other)
+        const kind = `kind must be the string "${other}", not the string "${name}"`
+        const message = `${other}: ${kind}: this is an instance of another class`
+        assert.throws(() => new api[other](given, optionsOf(other)), { name: 'TypeError', message })
       }
     }
     // Of a version that had no kinds.
@@ -75,18 +83,19 @@ for (const name of NAMES) {
 
   test(`${name}: a method without its object says so`, () => {
     const { waiters } = Object.getOwnPropertyDescriptors(Class.prototype)
-    assert.throws(() => waiters.get.call(undefined), /^TypeError: this method must be called on a lock, .* not on undefined: call it as a method, or bind it$/)
+    const message = /^this method must be called on a lock, .* not on undefined: call it as a method, or bind it$/
+    assert.throws(() => waiters.get.call(undefined), { name: 'TypeError', message })
     assert.throws(() => waiters.get.call(null), TypeError)
   })
 
   test(`${name}: as workerData, beside other things, and by structuredClone`, async t => {
     const original = make(name)
-    const worker = startWorker(t, ({ api, data: { it: { clone }, name } }) => {
+    const thread = startThread(t, { it: { clone: original }, name }, ({ api, data: { it: { clone }, name } }) => {
       const instance = new api[name](clone)
       Atomics.store(new Int32Array(instance.buffer), 0, 7)
       return { byteOffset: instance.byteOffset, class: instance.constructor.name, waiters: instance.waiters }
-    }, { it: { clone: original }, name })
-    assert.deepStrictEqual(await worker.done(), { byteOffset: 8, class: name, waiters: 0 })
+    })
+    assert.deepStrictEqual(await thread.done(), { byteOffset: 8, class: name, waiters: 0 })
     assert.strictEqual(new Int32Array(original.buffer)[0], 7)
     if (typeof structuredClone === 'function') assertSameWord(original, new Class(structuredClone(original)))
   })
@@ -100,20 +109,19 @@ for (const name of NAMES) {
 
   test(`${name}: an option beside a clone may repeat what it says, and not contradict it`, async () => {
     const clone = await posted(make(name))
-    for (const given of [undefined, {}, { byteOffset: undefined }, { byteOffset: 8 }, Object.assign({ byteOffset: 8 }, options)]) {
+    for (const given of [
+      undefined, {}, { byteOffset: undefined }, { byteOffset: 8 }, Object.assign({ byteOffset: 8 }, options)
+    ]) {
       assert.strictEqual(new Class(clone, given).byteOffset, 8)
     }
     for (const wrong of [0, 4, 12, '8', null, NaN]) {
-      assert.throws(() => new Class(clone, { byteOffset: wrong }), (error) => {
-        assert.ok(error instanceof TypeError, String(error))
-        assert.ok(error.message.startsWith(`${name}: byteOffset is `), error.message)
-        assert.ok(error.message.endsWith(', but the clone has the number 8: leave the option out'), error.message)
-        return true
-      })
+      const message = 'byteOffset is .*, but the clone has the number 8: leave the option out$'
+      refused(() => new Class(clone, { byteOffset: wrong }), 'TypeError', message)
     }
     if (further !== undefined) {
-      assert.throws(() => new Class(clone, { [further]: 3 }), (error) => error instanceof TypeError &&
-        error.message === `${name}: ${further} is the number 3, but the clone has the number ${options[further]}: leave the option out`)
+      const has = `the clone has the number ${options[further]}`
+      const message = `${further} is the number 3, but ${has}: leave the option out$`
+      refused(() => new Class(clone, { [further]: 3 }), 'TypeError', message)
     }
     assert.throws(() => new Class(clone, { offset: 8 }), /options may have .*byteOffset.*, not "offset"/)
     assert.throws(() => new Class(clone, 8), /options must be an object/)
@@ -138,29 +146,33 @@ for (const name of NAMES) {
   test(`${name}: what looks like a clone and is none is refused, with a word on what is wrong`, () => {
     const buffer = memoryFor(name, 12)
     const rest = Object.assign({ byteOffset: 8 }, options)
-    const trap = { enumerable: true, get () { throw new Error('a getter was called') } }
-    const refused = (given, type, pattern) => assert.throws(() => new Class(given), (error) => {
-      assert.ok(error instanceof type, String(error))
-      assert.ok(pattern.test(error.message), error.message)
-      assert.ok(error.message.startsWith(`${name}: `), error.message)
-      return true
-    })
+    const clone = more => Object.assign({ buffer }, rest, more)
+    const trapped = (object, key) =>
+      Object.defineProperty(object, key, { enumerable: true, get: () => assert.fail('a getter was called') })
     const noClone = [
-      {}, [], () => {}, rest, Object.assign({ buffer: new ArrayBuffer(16) }, rest), Object.assign({ buffer: { buffer } }, rest),
-      new Int32Array(buffer), new DataView(buffer), Object.create(Object.assign({ buffer }, rest)), Object.create(make(name)),
-      Object.defineProperty(Object.assign({}, rest), 'buffer', trap), new Proxy({}, { get: () => buffer }), Object.assign({ buffer: new Proxy(buffer, {}) }, rest)
+      {}, [], () => {}, rest, clone({ buffer: new ArrayBuffer(16) }), clone({ buffer: { buffer } }),
+      new Int32Array(buffer), new DataView(buffer), Object.create(clone()), Object.create(make(name)),
+      trapped(clone(), 'buffer'), new Proxy({}, { get: () => buffer }), clone({ buffer: new Proxy(buffer, {}) })
     ]
-    for (const given of noClone) refused(given, TypeError, /^\w+: buffer must be a SharedArrayBuffer, or the clone of an instance, not (an object|a function)$/)
-    for (const byteOffset of [undefined, null, '8', 1.5, NaN, {}]) refused(Object.assign({ buffer }, rest, { byteOffset }), TypeError, /byteOffset must be an integer, not /)
-    refused(Object.defineProperty(Object.assign({ buffer }, rest), 'byteOffset', trap), TypeError, /byteOffset must be an integer, not undefined/)
-    for (const byteOffset of [-4, 2, 16, 2 ** 31, 2 ** 53]) refused(Object.assign({ buffer }, rest, { byteOffset }), RangeError, /byteOffset must be a multiple of [48] from 0 to 12/)
+    const must = 'buffer must be a SharedArrayBuffer, or the clone of an instance, not (an object|a function)$'
+    const refuses = (given, ...error) => refused(() => new Class(given), ...error)
+    for (const given of noClone) refuses(given, 'TypeError', must)
+    const numbers = [undefined, null, '8', 1.5, NaN, {}]
+    for (const byteOffset of numbers) refuses(clone({ byteOffset }), 'TypeError', 'byteOffset must be an integer, not ')
+    refuses(trapped(clone(), 'byteOffset'), 'TypeError', 'byteOffset must be an integer, not undefined')
+    for (const byteOffset of [-4, 2, 16, 2 ** 31, 2 ** 53]) {
+      refuses(clone({ byteOffset }), 'RangeError', 'byteOffset must be a multiple of [48] from 0 to 12')
+    }
     if (further !== undefined) {
-      for (const value of [undefined, null, '2', 1.5]) refused(Object.assign({ buffer }, rest, { [further]: value }), TypeError, /must be an integer, not /)
-      for (const value of [-1, 2 ** 31]) refused(Object.assign({ buffer }, rest, { [further]: value }), RangeError, /must be from [01] to /)
-      refused(Object.defineProperty(Object.assign({ buffer }, rest), further, trap), TypeError, /must be an integer, not undefined/)
+      for (const value of [undefined, null, '2', 1.5]) {
+        refuses(clone({ [further]: value }), 'TypeError', '.*must be an integer, not ')
+      }
+      for (const value of [-1, 2 ** 31]) refuses(clone({ [further]: value }), 'RangeError', '.*must be from [01] to ')
+      refuses(trapped(clone(), further), 'TypeError', '.*must be an integer, not undefined')
     }
     const thrown = new Error('from a trap')
-    assert.throws(() => new Class(new Proxy({}, { getOwnPropertyDescriptor () { throw thrown } })), error => error === thrown)
+    const getOwnPropertyDescriptor = () => { throw thrown }
+    assert.throws(() => new Class(new Proxy({}, { getOwnPropertyDescriptor })), error => error === thrown)
     assert.ok(new Int32Array(buffer).every(word => word === 0))
   })
 
@@ -168,10 +180,14 @@ for (const name of NAMES) {
     const buffer = new SharedArrayBuffer(16)
     const polluted = Object.assign({ buffer, byteOffset: 4, value: buffer }, options)
     const prototype = Object.getPrototypeOf({})
-    for (const key of Object.keys(polluted)) Object.defineProperty(prototype, key, { value: polluted[key], configurable: true, writable: true })
+    for (const key of Object.keys(polluted)) {
+      Object.defineProperty(prototype, key, { value: polluted[key], configurable: true, writable: true })
+    }
     try {
       const getters = Object.defineProperty({}, 'buffer', { __proto__: null, get: () => buffer, enumerable: true })
-      for (const given of [{}, getters]) assert.throws(() => new Class(given), /buffer must be a SharedArrayBuffer, or the clone of an instance/)
+      for (const given of [{}, getters]) {
+        assert.throws(() => new Class(given), /buffer must be a SharedArrayBuffer, or the clone of an instance/)
+      }
     } finally {
       for (const key of Object.keys(polluted)) delete prototype[key]
     }
@@ -194,40 +210,39 @@ test('all classes have buffer and byteOffset; an AsyncLock has sab and i32a, too
 })
 
 test('what is made of a clone excludes, signals and wakes as what it was made of', async t => {
-  const sab = new SharedArrayBuffer(24)
-  const lock = new api.AsyncLock(sab)
   const things = {
-    lock,
-    rw: new api.RwLock(sab, { byteOffset: 4 }),
-    semaphore: new api.Semaphore(sab, { byteOffset: 8 }),
-    condition: new api.Condition(sab, { byteOffset: 12 }),
-    barrier: new api.Barrier(sab, { byteOffset: 16, parties: 2 }),
-    latch: new api.Latch(sab, { byteOffset: 20, count: 1 })
+    lock: new api.AsyncLock(),
+    rw: new api.RwLock(),
+    semaphore: new api.Semaphore(),
+    condition: new api.Condition(),
+    barrier: api.Barrier.create({ parties: 2 }),
+    latch: api.Latch.create({ count: 1 })
   }
-  const worker = startWorker(t, ({ api, data }) => {
-    const lock = new api.AsyncLock(data.lock)
-    const condition = new api.Condition(data.condition)
+  const { lock, rw, semaphore, condition, barrier, latch } = things
+  const thread = startThread(t, things, ({ data, revive }) => {
+    const { lock, rw, semaphore, condition, barrier, latch } = revive(data)
     const token = lock.lock()
     condition.wait(token)
     token.unlock()
-    new api.Semaphore(data.semaphore).hold(2).unlock()
-    new api.RwLock(data.rw).executeSharedSync(() => {})
-    new api.Barrier(data.barrier).wait()
-    new api.Latch(data.latch).wait()
+    semaphore.hold(2).unlock()
+    rw.executeSharedSync(() => {})
+    barrier.wait()
+    latch.wait()
     return 'through'
-  }, things)
-  await until(() => things.condition.waiters === 1)
-  assert.strictEqual(things.condition.notify(), 1)
-  await until(() => things.semaphore.waiters === 1)
-  const writer = things.rw.tryLock()
-  things.semaphore.release(2)
-  await until(() => things.rw.waiters === 1)
+  })
+  const waits = (thing) => until(() => thing.waiters === 1)
+  await waits(condition)
+  assert.strictEqual(condition.notify(), 1)
+  await waits(semaphore)
+  const writer = rw.tryLock()
+  semaphore.release(2)
+  await waits(rw)
   writer.unlock()
-  await things.barrier.waitAsync()
-  await until(() => things.latch.waiters === 1)
-  things.latch.countDown()
-  assert.strictEqual(await worker.done(), 'through')
-  assert.deepStrictEqual([lock.locked, things.semaphore.available], [false, 2])
+  await barrier.waitAsync()
+  await waits(latch)
+  latch.countDown()
+  assert.strictEqual(await thread.done(), 'through')
+  assert.deepStrictEqual([lock.locked, semaphore.available], [false, 2])
 })
 
 test('a method that is called on a clone is an error that says so', async () => {
@@ -235,11 +250,11 @@ test('a method that is called on a clone is an error that says so', async () => 
   const clone = await posted(lock)
   assert.strictEqual(clone.tryLock, undefined)
   for (const method of ['tryLock', 'unlock']) {
-    assert.throws(() => lock[method].call(clone), (error) => error instanceof TypeError && /must be called on a lock, .*: give it to the constructor/.test(error.message))
+    const message = /must be called on a lock, .*: give it to the constructor/
+    assert.throws(() => lock[method].call(clone), { name: 'TypeError', message })
   }
-  const error = await rejection(lock.lockAsync.call(clone))
-  assert.ok(error instanceof TypeError)
-  assert.throws(() => lock.tryLock.call({}), (error) => error instanceof TypeError && !/constructor/.test(error.message))
+  assert.ok(await rejection(lock.lockAsync.call(clone)) instanceof TypeError)
+  assert.throws(() => lock.tryLock.call({}), { name: 'TypeError', message: /^((?!constructor).)*$/ })
 })
 
 const growable = typeof SharedArrayBuffer.prototype.grow === 'function'

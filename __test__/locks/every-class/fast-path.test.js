@@ -29,7 +29,7 @@ function count (operations, name) {
 }
 
 const { api } = require('../../subject')
-const { startWorker } = require('../../fixtures/queue-toolbox')
+const { startThread } = require('../../fixtures/programs')
 const skip = require('../../fixtures/without-counters')
 const { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore } = api
 
@@ -99,7 +99,7 @@ test('calls are counted', async () => {
   assert.ok(calls.includes('claimAsync') && calls.length > 1, calls.join())
 })
 
-/** These ask first whether there is enough of the stack, since they wake waiters after a change, or may have to wait: a call that concerns no waiter. */
+/** These ask first whether the stack has room, since they wake waiters or may have to wait: that concerns no waiter. */
 const asks = new Set(['Barrier: waitAsync', 'Latch: remaining and countDown, the last', 'Latch: waitAsync, open'])
 
 for (const name of Object.keys(operations)) {
@@ -116,12 +116,12 @@ for (const name of Object.keys(operations)) {
   })
 }
 
-test('where a dead thread has left a lock behind, only the locks of that bucket call native code', { skip }, async t => {
+test('where a dead thread has left a lock, only the locks of that bucket call native code', { skip }, async t => {
   const abandoned = memory()
-  const dying = startWorker(t, ({ api, data }) => {
+  const dying = startThread(t, abandoned, ({ api, data }) => {
     new api.AsyncLock(data).lock()
     process.exit()
-  }, abandoned)
+  })
   await dying.exited
   // Cache lines next to one another are in different buckets, as long as these are enough.
   const page = new SharedArrayBuffer(64 * 64)

@@ -9,7 +9,8 @@ const { test } = require('../../harness')
 const { FORMS, allocate, assertIntact, classOf, classes, thingsIn } = require('../../fixtures/every-class')
 const { startMember, turns, untilWaiters, waiters, watch } = require('../../fixtures/family-toolbox')
 const { TinyController, rejection } = require('../../fixtures/lock-toolbox')
-const { now, runChild, until } = require('../../fixtures/queue-toolbox')
+const { run: runProgram } = require('../../fixtures/programs')
+const { now, until } = require('../../fixtures/queue-toolbox')
 const slowness = require('../../fixtures/slowness')
 
 const NAMES = Object.keys(classes)
@@ -25,6 +26,22 @@ function occupied (name) {
   const letGo = classes[name].occupy(it)
   return { it, letGo }
 }
+
+/**
+ * Checks each form on something of its own that it waits for. `check` gets what the form is; `it`; `begin(options)`,
+ * which is its `run` on main; `letGo`; and `unchanged()`, which throws if the state of `it` is not as it was.
+ */
+async function withEach (forms, check) {
+  for (const form of forms) {
+    const { it, letGo } = occupied(form.name)
+    const before = stateOf(it)
+    const unchanged = () => assert.deepStrictEqual(stateOf(it), before, form.label)
+    await check(Object.assign({ it, letGo, unchanged, begin: options => form.run(it, options) }, form))
+    assertIntact(it.sab)
+  }
+}
+
+const ofClass = (name) => FORMS.filter(form => form.name === name)
 
 /** How a form ends, as told by threads, too: 'served', 'late' or an error's name. */
 const outcome = (promise) => promise.catch(error => error.name)
@@ -53,35 +70,29 @@ for (const name of NAMES) {
   })
 
   test(`${name}: an argument that is no SharedArrayBuffer is refused by name`, () => {
-    for (const buffer of [undefined, null, 0, 'sab', {}, [], new ArrayBuffer(4), new Int32Array(1), new Int32Array(new SharedArrayBuffer(4))]) {
-      assert.throws(() => make(buffer), (error) => {
-        assert.ok(error instanceof TypeError, String(error))
-        assert.ok(error.message.startsWith(`${Class.name}: buffer must be a SharedArrayBuffer, or the clone of an instance, not `), error.message)
-        return true
-      })
+    const expected = new RegExp(
+      `^TypeError: ${Class.name}: buffer must be a SharedArrayBuffer, or the clone of an instance, not `
+    )
+    const sab = new SharedArrayBuffer(4)
+    for (const buffer of [
+      undefined, null, 0, 'sab', {}, [], new ArrayBuffer(4), new Int32Array(1), new Int32Array(sab)
+    ]) {
+      assert.throws(() => make(buffer), expected)
     }
   })
 
   test(`${name}: an offset at which no word lies is refused, with the range that there is`, () => {
     const sab = new SharedArrayBuffer(12)
-    for (const byteOffset of [null, '4', 1.5, NaN, Infinity, {}, true]) {
-      assert.throws(() => make(sab, { byteOffset }), (error) => {
-        assert.ok(error instanceof TypeError, `${String(byteOffset)}: ${error}`)
-        assert.ok(error.message.startsWith(`${Class.name}: byteOffset must be an integer, not `), error.message)
-        return true
-      })
-    }
+    const no = new RegExp(`^TypeError: ${Class.name}: byteOffset must be an integer, not `)
+    for (const byteOffset of [null, '4', 1.5, NaN, Infinity, {}, true])
+      assert.throws(() => make(sab, { byteOffset }), no)
     for (const byteOffset of [-4, 1, 2, 3, 9, 10, 12, 16, 2 ** 40]) {
-      assert.throws(() => make(sab, { byteOffset }), (error) => {
-        assert.ok(error instanceof RangeError, `${byteOffset}: ${error}`)
-        assert.ok(error.message.startsWith(`${Class.name}: byteOffset must be a multiple of 4 from 0 to 8`), error.message)
-        assert.ok(error.message.includes(String(byteOffset)), error.message)
-        return true
-      })
+      const message = new RegExp(`^${Class.name}: byteOffset must be a multiple of 4 from 0 to 8.*${byteOffset}`)
+      assert.throws(() => make(sab, { byteOffset }), { name: 'RangeError', message })
     }
     for (const size of [0, 3]) {
       const message = `${Class.name}: buffer is too small: ${size} bytes, 4 needed`
-      assert.throws(() => make(new SharedArrayBuffer(size)), error => error instanceof RangeError && error.message === message)
+      assert.throws(() => make(new SharedArrayBuffer(size)), { name: 'RangeError', message })
     }
     for (const wrong of [4, '4', null]) assert.throws(() => new Class(sab, wrong), TypeError)
   })
@@ -89,8 +100,7 @@ for (const name of NAMES) {
   test(`${name} works in a buffer of another realm`, async () => {
     const it = thingsIn(vm.runInNewContext(`new SharedArrayBuffer(${allocate().byteLength})`), name)
     const letGo = classes[name].occupy(it)
-    const form = AWAITING.find(each => each.name === name)
-    const result = form.run(it, undefined)
+    const result = AWAITING.find(each => each.name === name).run(it, undefined)
     await untilWaiters(it.sab, AT, 1)
     letGo()
     assert.strictEqual(await result, 'served')
@@ -98,85 +108,67 @@ for (const name of NAMES) {
 }
 
 const growable = typeof SharedArrayBuffer.prototype.grow === 'function'
-test('a buffer may grow while a waiter is in it', { skip: !growable && 'no growable SharedArrayBuffer here' }, async () => {
+const needsGrowable = { skip: !growable && 'no growable SharedArrayBuffer here' }
+test('a buffer may grow while a waiter is in it', needsGrowable, async () => {
+  const maxByteLength = 1 << 20
   for (const { name, run, label } of AWAITING) {
-    const size = allocate().byteLength
-    const it = thingsIn(new SharedArrayBuffer(size, { maxByteLength: 1 << 20 }), name)
+    const it = thingsIn(new SharedArrayBuffer(allocate().byteLength, { maxByteLength }), name)
     const letGo = classes[name].occupy(it)
     const result = run(it, undefined)
     await untilWaiters(it.sab, AT, 1)
-    it.sab.grow(1 << 20)
+    it.sab.grow(maxByteLength)
     letGo()
     assert.strictEqual(await result, 'served', label)
-    assert.ok(it.thing instanceof classOf(name))
-    const far = new (classOf(name))(it.sab, Object.assign({ byteOffset: (1 << 20) - 4 }, classes[name].options))
-    assert.strictEqual(far.byteOffset, (1 << 20) - 4)
+    const byteOffset = maxByteLength - 4
+    const far = new (classOf(name))(it.sab, Object.assign({ byteOffset }, classes[name].options))
+    assert.strictEqual(far.byteOffset, byteOffset)
   }
 })
 
 // ——— arguments ———
 
-test('a wrong option is a TypeError that names it, and changes nothing', async () => {
-  const wrong = [
-    [null, /options must be an object, not null/],
-    [5, /options must be an object, not the number 5/],
-    ['now', /options must be an object, not the string "now"/],
-    [{ signal: null }, /signal must be an AbortSignal/],
-    [{ signal: {} }, /signal must be an AbortSignal/],
-    [{ signal: { aborted: false } }, /signal must be an AbortSignal/],
-    [{ signal: 'abort' }, /signal must be an AbortSignal/],
-    [{ signal: { addEventListener () {} } }, /signal must be an AbortSignal/],
-    [{ timeout: Symbol('s') }, /./]
-  ]
-  for (const { name, form, run, label } of AWAITING) {
-    const { it } = occupied(name)
-    const before = stateOf(it)
-    for (const [options, pattern] of wrong) {
-      const error = await rejection(run(it, options))
+test('a wrong signal, or an option that throws, is an error that says so, and changes nothing', async () => {
+  const signals = [null, {}, { aborted: false }, 'abort', { addEventListener () {} }]
+  await withEach(AWAITING, async ({ form, begin, unchanged, label }) => {
+    const fails = async (options, message) => {
+      const error = await rejection(begin(options))
       assert.ok(error instanceof TypeError, `${label}: ${error}`)
-      assert.ok(pattern.test(error.message), `${label}: ${error.message}`)
-      if (pattern.source !== '.') assert.ok(error.message.startsWith(`${form}: `), error.message)
-      assert.deepStrictEqual(stateOf(it), before, label)
+      assert.ok(error.message.startsWith(message), `${label}: ${error.message}`)
+      unchanged()
     }
+    await fails(null, `${form}: options must be an object, not null`)
+    await fails(5, `${form}: options must be an object, not the number 5`)
+    await fails('now', `${form}: options must be an object, not the string "now"`)
+    for (const signal of signals) await fails({ signal }, `${form}: signal must be an AbortSignal`)
+    await fails({ timeout: Symbol('s') }, '')
     const thrown = new Error('from a getter')
-    assert.strictEqual(await rejection(run(it, { get timeout () { throw thrown } })), thrown)
-    assert.deepStrictEqual(stateOf(it), before, label)
-    assertIntact(it.sab)
-  }
+    assert.strictEqual(await rejection(begin({ get timeout () { throw thrown } })), thrown)
+    unchanged()
+  })
 })
 
-test('main must not block, and the error names the method to call instead', () => {
-  for (const { name, form, twin, blocks, run, label } of FORMS) {
-    if (!blocks) continue
-    const { it } = occupied(name)
-    const before = stateOf(it)
-    for (const options of [undefined, { timeout: 10 }, { timeout: 0 }]) {
-      assert.throws(() => run(it, options), (error) => {
-        assert.ok(error instanceof TypeError, `${label}: ${error}`)
-        assert.strictEqual(error.message, `${form} would block the main thread: use ${twin}`)
-        return true
-      })
-    }
-    assert.deepStrictEqual(stateOf(it), before, label)
-  }
-})
+test('main must not block, and the error names the method to call instead', () => (
+  withEach(FORMS.filter(({ blocks }) => blocks), ({ form, twin, begin, unchanged }) => {
+    const error = { name: 'TypeError', message: `${form} would block the main thread: use ${twin}` }
+    for (const options of [undefined, { timeout: 10 }, { timeout: 0 }]) assert.throws(() => begin(options), error)
+    unchanged()
+  })
+))
 
 test('a form that blocks refuses a signal, and names wrong options', async t => {
   for (const name of NAMES) {
     const { it } = occupied(name)
     const member = await startMember(t, it.sab)
     const before = stateOf(it)
-    for (const { form, blocks, label } of FORMS.filter(each => each.name === name)) {
-      if (!blocks) continue
-      for (const [options, pattern] of [
-        [{ signal: {} }, /blocks and takes no signal: use the asynchronous form/],
-        [null, /options must be an object, not null/],
-        [7, /options must be an object, not the number 7/]
+    for (const { form, label } of ofClass(name).filter(({ blocks }) => blocks)) {
+      for (const [options, message] of [
+        [{ signal: {} }, 'blocks and takes no signal: use the asynchronous form'],
+        [null, 'options must be an object, not null'],
+        [7, 'options must be an object, not the number 7']
       ]) {
         const error = await rejection(member.do('form', name, form, options))
         assert.strictEqual(error.name, 'TypeError', label)
-        assert.ok(pattern.test(error.message), error.message)
-        assert.ok(error.message.startsWith(form), error.message)
+        assert.ok(error.message.startsWith(form) && error.message.includes(message), error.message)
       }
     }
     assert.deepStrictEqual(stateOf(it), before)
@@ -191,19 +183,19 @@ for (const name of NAMES) {
     const sab = allocate()
     const it = thingsIn(sab, name)
     const member = await startMember(t, sab)
-    for (const { form, blocks, run, label } of FORMS.filter(each => each.name === name)) {
+    for (const { form, blocks, run, label } of ofClass(name)) {
+      const begins = [options => member.do('form', name, form, options), options => run(it, options)].slice(
+        0,
+        blocks ? 1 : 2
+      )
       for (const options of [undefined, {}, { timeout: undefined }, { timeout: Infinity }, { timeout: 1e6 }]) {
-        const letGo = classes[name].occupy(it)
-        const result = member.do('form', name, form, options)
-        await untilWaiters(sab, AT, 1)
-        letGo()
-        assert.strictEqual(await result, 'served', label)
-        if (blocks) continue
-        const again = classes[name].occupy(it)
-        const own = run(it, options)
-        await untilWaiters(sab, AT, 1)
-        again()
-        assert.strictEqual(await own, 'served', label)
+        for (const begin of begins) {
+          const letGo = classes[name].occupy(it)
+          const result = begin(options)
+          await untilWaiters(sab, AT, 1)
+          letGo()
+          assert.strictEqual(await result, 'served', label)
+        }
       }
     }
     assert.strictEqual(waiters(sab, AT), 0)
@@ -219,19 +211,20 @@ test('a timeout is never early, leaves no waiter, and changes nothing', async t 
     const { it } = occupied(name)
     const before = stateOf(it)
     const member = await startMember(t, it.sab)
-    for (const { form, blocks, run, label } of FORMS.filter(each => each.name === name)) {
-      for (const timeout of [0, -3, -Infinity, 0.3, 1.7, 7.5]) {
-        const { outcome: theirs, elapsed } = await member.do('timeForm', name, form, { timeout })
-        assert.strictEqual(theirs, late(name), `${label} in a thread`)
-        assert.ok(elapsed >= Number(timeout), `${label}: ${timeout} ms were over after ${elapsed} ms`)
-        assert.deepStrictEqual(stateOf(it), before, label)
-        if (blocks) continue
+    for (const { form, blocks, run, label } of ofClass(name)) {
+      const times = async (options) => {
         const start = now()
-        const ours = await outcome(run(it, { timeout }))
-        const waited = now() - start
-        assert.strictEqual(ours, late(name), label)
-        assert.ok(waited >= Number(timeout), `${label}: ${timeout} ms were over after ${waited} ms`)
-        assert.deepStrictEqual(stateOf(it), before, label)
+        const ours = await outcome(run(it, options))
+        return { outcome: ours, elapsed: now() - start }
+      }
+      const measures = [options => member.do('timeForm', name, form, options), times].slice(0, blocks ? 1 : 2)
+      for (const timeout of [0, -3, -Infinity, 0.3, 1.7, 7.5]) {
+        for (const measure of measures) {
+          const { outcome, elapsed } = await measure({ timeout })
+          assert.strictEqual(outcome, late(name), label)
+          assert.ok(elapsed >= timeout, `${label}: ${timeout} ms were over after ${elapsed} ms`)
+          assert.deepStrictEqual(stateOf(it), before, label)
+        }
       }
     }
     assertIntact(it.sab)
@@ -239,89 +232,82 @@ test('a timeout is never early, leaves no waiter, and changes nothing', async t 
 })
 
 test('a TimeoutError is an Error with a code, and says how long it was', async t => {
-  for (const { name, form, label } of FORMS) {
-    if (name === 'Condition') continue
-    const { it } = occupied(name)
-    const member = await startMember(t, it.sab)
-    const error = await rejection(member.do('form', name, form, { timeout: 2.5 }))
-    assert.strictEqual(error.name, 'TimeoutError', label)
-    assert.strictEqual(error.code, 'ERR_TIMEOUT', label)
-    assert.strictEqual(error.isError, true, label)
-    assert.ok(error.message.startsWith('Timed out after 2.5 ms waiting for '), error.message)
+  for (const name of NAMES.filter(name => name !== 'Condition')) {
+    const member = await startMember(t, occupied(name).it.sab)
+    for (const { form, label } of ofClass(name)) {
+      const {
+        name: errorName,
+        code,
+        isError,
+        message
+      } = await rejection(member.do('form', name, form, { timeout: 2.5 }))
+      assert.deepStrictEqual([errorName, code, isError], ['TimeoutError', 'ERR_TIMEOUT', true], label)
+      assert.ok(message.startsWith('Timed out after 2.5 ms waiting for '), message)
+    }
     await member.terminate()
   }
 })
 
-test('an abort rejects with the signal\'s reason, or an AbortError, at once', async () => {
-  const reasons = [undefined, new Error('enough'), 'enough', null, 0, false]
-  for (const { name, run, label } of AWAITING) {
-    for (const reason of reasons) {
-      for (const removes of [true, false]) {
-        const { it } = occupied(name)
-        const before = stateOf(it)
+const isAbortError = error => error instanceof Error && error.name === 'AbortError' && error.code === 'ABORT_ERR'
+for (const reason of [undefined, new Error('enough'), 'enough', null, 0, false]) {
+  const says = reason === undefined ? 'an AbortError' : `its reason, ${String(reason)}`
+  test(`an abort rejects with ${says}, at once`, async () => {
+    for (const removes of [true, false]) {
+      await withEach(AWAITING, async ({ it, begin, unchanged, label }) => {
         const controller = new TinyController({ reason, removes })
-        const result = rejection(run(it, { signal: controller.signal }))
+        const result = rejection(begin({ signal: controller.signal }))
         await turns(1)
         assert.strictEqual(waiters(it.sab, AT), 1, label)
         controller.abort()
         assert.strictEqual(waiters(it.sab, AT), 0, label)
         const error = await result
-        if (reason === undefined) {
-          assert.ok(error instanceof Error, label)
-          assert.strictEqual(error.name, 'AbortError', label)
-          assert.strictEqual(error.code, 'ABORT_ERR', label)
-        } else {
-          assert.strictEqual(error, reason, label)
-        }
-        assert.deepStrictEqual(stateOf(it), before, label)
+        if (reason === undefined) assert.ok(isAbortError(error), label)
+        else assert.strictEqual(error, reason, label)
+        unchanged()
         if (removes) assert.strictEqual(controller.listeners.size, 0, label)
         // Some signals without removeEventListener call a listener twice.
         for (const listener of controller.listeners) listener()
-        assert.deepStrictEqual(stateOf(it), before, label)
-        assertIntact(it.sab)
-      }
+        unchanged()
+      })
     }
-  }
-})
+  })
+}
 
-const hasController = typeof AbortController === 'function'
-test('the host\'s AbortController works as a signal', { skip: !hasController && 'no AbortController here' }, async () => {
-  for (const { name, run, label } of AWAITING) {
-    const { it } = occupied(name)
+const needsController = { skip: typeof AbortController !== 'function' && 'no AbortController here' }
+test('the host\'s AbortController works as a signal', needsController, () => (
+  withEach(AWAITING, async ({ it, begin, label }) => {
     const controller = new AbortController()
-    const result = rejection(run(it, { signal: controller.signal }))
+    const options = { signal: controller.signal }
+    const result = rejection(begin(options))
     await turns(1)
     controller.abort()
     const error = await result
     assert.strictEqual(error.name, 'AbortError', label)
-    assert.ok('reason' in controller.signal ? error === controller.signal.reason : error.code === 'ABORT_ERR', label)
-    assert.strictEqual((await rejection(run(it, { signal: controller.signal }))).name, 'AbortError', label)
+    assert.ok('reason' in options.signal ? error === options.signal.reason : error.code === 'ABORT_ERR', label)
+    assert.strictEqual((await rejection(begin(options))).name, 'AbortError', label)
     assert.strictEqual(waiters(it.sab, AT), 0, label)
-  }
-})
+  })
+))
 
-test('a signal that is aborted already: nothing is taken and no wait begins, also where it would end at once', async () => {
-  for (const { name, run, label } of AWAITING) {
-    for (const free of [false, true]) {
-      const { it, letGo } = occupied(name)
+test('a signal that is aborted already: nothing is taken, and no wait begins', async () => {
+  for (const free of [false, true]) {
+    await withEach(AWAITING, async ({ name, it, letGo, begin, label }) => {
       if (free && name !== 'Condition' && name !== 'Barrier') letGo()
       const before = stateOf(it)
       const controller = new TinyController({ reason: 'before' })
       controller.abort()
-      const watched = watch(run(it, { signal: controller.signal }))
+      const watched = watch(begin({ signal: controller.signal }))
       await turns()
       assert.deepStrictEqual(watched, { state: 'rejected', value: 'before' }, `${label}${free ? ', free' : ''}`)
-      assert.deepStrictEqual(stateOf(it), before, label)
-      assert.strictEqual(controller.listeners.size, 0, label)
-    }
+      assert.deepStrictEqual([stateOf(it), controller.listeners.size], [before, 0], label)
+    })
   }
 })
 
-test('an abort after the wait was served changes nothing, and no listener is left', async () => {
-  for (const { name, run, label } of AWAITING) {
-    const { it, letGo } = occupied(name)
+test('an abort after the wait was served changes nothing, and no listener is left', () => (
+  withEach(AWAITING, async ({ it, letGo, begin, label }) => {
     const controller = new TinyController({ reason: 'too late' })
-    const result = run(it, { signal: controller.signal, timeout: 1e6 })
+    const result = begin({ signal: controller.signal, timeout: 1e6 })
     await turns(1)
     assert.strictEqual(controller.listeners.size, 1, label)
     letGo()
@@ -330,35 +316,31 @@ test('an abort after the wait was served changes nothing, and no listener is lef
     controller.abort()
     await turns(1)
     assert.strictEqual(waiters(it.sab, AT), 0, label)
-  }
-})
+  })
+))
 
-test('a timeout leaves no listener behind', async () => {
-  for (const { name, run, label } of AWAITING) {
-    const { it } = occupied(name)
-    const controller = new TinyController()
-    assert.strictEqual(await outcome(run(it, { signal: controller.signal, timeout: 1 })), late(name), label)
-    assert.strictEqual(controller.listeners.size, 0, label)
-  }
-})
+test('a timeout leaves no listener behind', () => withEach(AWAITING, async ({ name, begin, label }) => {
+  const controller = new TinyController()
+  assert.strictEqual(await outcome(begin({ signal: controller.signal, timeout: 1 })), late(name), label)
+  assert.strictEqual(controller.listeners.size, 0, label)
+}))
 
-test('a signal whose addEventListener throws: the promise rejects, and leaves no waiter', async () => {
-  for (const { name, run, label } of AWAITING) {
-    const { it, letGo } = occupied(name)
-    const before = stateOf(it)
+test('a signal whose addEventListener throws: the promise rejects, and leaves no waiter', () => (
+  withEach(AWAITING, async ({ letGo, begin, unchanged, label }) => {
     const failure = new Error('no listeners here')
     const signal = { aborted: false, addEventListener () { throw failure } }
-    assert.strictEqual(await rejection(run(it, { signal })), failure, label)
-    assert.deepStrictEqual(stateOf(it), before, label)
-    const next = run(it)
+    assert.strictEqual(await rejection(begin({ signal })), failure, label)
+    unchanged()
+    const next = begin()
     await turns(1)
     letGo()
     assert.strictEqual(await next, 'served', label)
-  }
-})
+  })
+))
 
-// A thread releases while main is busy; then main gives up. A grant that was made by then is not lost: the next waiter is served.
-test('giving up at the moment of being served: a waiter that is not served leaves its turn to the next', { timeout: 90000 }, async t => {
+// A thread releases while main is busy; then main gives up. A grant that was made by then is not lost: the next waiter
+// is served.
+test('giving up when just served: a waiter that is not leaves its turn to the next', { timeout: 90000 }, async t => {
   for (const { name, form, run, label } of AWAITING) {
     if (name === 'Barrier' || name === 'Latch') continue
     for (const how of ['abort', 'timeout']) {
@@ -383,14 +365,8 @@ test('giving up at the moment of being served: a waiter that is not served leave
       const seen = () => `${Atomics.load(it.word, 0)} ${waiters(sab, AT)}`
       const before = seen()
       // From here on this loop does not turn until it is too late.
-      const releases = {
-        AsyncLock: () => holder.do('unlock', 'token'),
-        RwLock: () => holder.do('unlock', 'token'),
-        Semaphore: () => onIt('release', 1),
-        'Semaphore with permits': () => holder.do('unlock', 'token'),
-        Condition: () => onIt('notify', 1)
-      }
-      const released = releases[name]()
+      const releases = { Semaphore: () => onIt('release', 1), Condition: () => onIt('notify', 1) }
+      const released = (releases[name] || (() => holder.do('unlock', 'token')))()
       if (how === 'abort') {
         while (seen() === before && now() - start < slowness * 20000);
         controller.abort()
@@ -422,31 +398,27 @@ test('giving up at the moment of being served: a waiter that is not served leave
 // ——— the event loop ———
 
 test('a pending promise holds the event loop while another thread can still settle it', async t => {
-  const result = await runChild(t, async ({ api, startWorker, say, require }) => {
-    const { allocate, classes, thingsIn } = require('./every-class')
+  const { stderr, code, lines } = await runProgram(t, async ({ startWorker, say, require }) => {
+    const { FORMS, allocate, classes, thingsIn } = require('./every-class')
     // An idle thread with the package, whose handle does not hold this loop.
     const worker = startWorker(async ({ receive, post, api }) => {
-      new api.Semaphore(new SharedArrayBuffer(4)).release()
+      new api.Semaphore().release()
       post('ready')
       await receive()
     })
     await worker.next()
     worker.worker.unref()
-    for (const name of Object.keys(classes)) {
+    for (const { name, label, run } of FORMS.filter(({ blocks }) => !blocks)) {
       const it = thingsIn(allocate(), name)
-      for (const form of Object.keys(classes[name].forms)) {
-        if (classes[name].forms[form].twin !== undefined) continue
-        const letGo = classes[name].occupy(it)
-        const result = classes[name].forms[form].run(it)
-        setTimeout(letGo, 20).unref()
-        say(`${name} ${form} ${await result}`)
-      }
+      const letGo = classes[name].occupy(it)
+      const result = run(it)
+      setTimeout(letGo, 20).unref()
+      say(`${label} ${await result}`)
     }
     say('over')
     worker.worker.ref()
     worker.worker.postMessage('end')
-  }, null)
-  assert.strictEqual(result.stderr, '')
-  assert.strictEqual(result.code, 0)
-  assert.strictEqual(result.lines[result.lines.length - 1], 'over', result.lines.join('\n'))
+  })
+  assert.deepStrictEqual([stderr, code], ['', 0])
+  assert.deepStrictEqual(lines, AWAITING.map(({ label }) => `${label} served`).concat('over'))
 })

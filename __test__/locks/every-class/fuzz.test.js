@@ -1,15 +1,16 @@
 'use strict'
 
-// Random arguments and receivers, of this realm and of another one, for everything that is exported: found by reflection, so that what is new
-// is called, too. Each call ends, with a value or with an error that says something; no byte outside of what it was given is written; and
-// nothing of it is left.
+// Random arguments and receivers, of this realm and of another one, for everything that is exported: found by
+// reflection, so that what is new is called, too. Each call ends, with a value or with an error that says something; no
+// byte outside of what it was given is written; and nothing of it is left.
 //
 // FUZZ_SEED=N repeats a run, FUZZ_CALLS=N makes a longer one.
 
 const assert = require('assert')
 const { test } = require('../../harness')
 const { api } = require('../../subject')
-const { HAS_BIGINT64, randomFrom, sleep, startWorker } = require('../../fixtures/queue-toolbox')
+const { startThread } = require('../../fixtures/programs')
+const { HAS_BIGINT64, randomFrom, sleep } = require('../../fixtures/queue-toolbox')
 const size = require('../../fixtures/size')
 const { TAIL } = require('../../../lib/locks/queue/layout')
 
@@ -30,6 +31,7 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64, TAIL }, r
   const context = vm.createContext({ SharedArrayBuffer, console })
   const theirs = (source) => vm.runInContext(source, context)
   const thrown = Symbol('thrown by an argument')
+  const fail = () => { throw thrown }
   const ignore = () => {}
 
   // ——— what is called ———
@@ -40,17 +42,22 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64, TAIL }, r
     for (const key of Reflect.ownKeys(object)) {
       const property = Object.getOwnPropertyDescriptor(object, key)
       const label = `${name}.${String(key)}`
+      if (key === 'constructor' || (isClass && key === 'prototype')) continue
       for (const part of ['value', 'get', 'set']) {
-        if (typeof property[part] !== 'function' || (isClass && key === 'prototype') || key === 'constructor' || seen.has(property[part])) continue
-        seen.add(property[part])
-        callees.push({ label, part, fn: property[part] })
+        const fn = property[part]
+        if (typeof fn !== 'function' || seen.has(fn)) continue
+        seen.add(fn)
+        callees.push({ label, part, fn })
       }
     }
   }
   const classes = []
   for (const name of Object.keys(api)) {
     const it = api[name]
-    if (typeof it === 'object' && it !== null) describe(name, Object.getPrototypeOf(it) === Object.prototype ? it : Object.getPrototypeOf(it))
+    if (typeof it === 'object' && it !== null) {
+      const prototype = Object.getPrototypeOf(it)
+      describe(name, prototype === Object.prototype ? it : prototype)
+    }
     if (typeof it !== 'function') continue
     const isClass = /^class\b/.test(Function.prototype.toString.call(it))
     callees.push({ label: name, part: isClass ? 'new' : 'value', fn: it })
@@ -66,27 +73,41 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64, TAIL }, r
   const words = new Int32Array(sab)
   const family = new SharedArrayBuffer(64)
   const messages = new SharedArrayBuffer(8 + api.Queue.byteLength(2, 12) + 8)
-  const arrays = [words, new Int32Array(8), new Uint8Array(sab), new Float64Array(2), new Int32Array(sab, 8, 2), theirs('new Int32Array(new SharedArrayBuffer(64)).fill(' + value + ')')]
-  if (hasBigInt64) arrays.push(new BigInt64Array(new SharedArrayBuffer(64)).fill(BigInt(value)), new BigUint64Array(sab))
+  const foreign = theirs(`new Int32Array(new SharedArrayBuffer(64)).fill(${value})`)
+  const arrays = [
+    words, new Int32Array(8), new Uint8Array(sab), new Float64Array(2), new Int32Array(sab, 8, 2), foreign
+  ]
+  if (hasBigInt64) {
+    const wide = new BigInt64Array(new SharedArrayBuffer(64)).fill(BigInt(value))
+    arrays.push(wide, new BigUint64Array(sab))
+  }
   words.fill(value)
   const detached = new Int32Array(4)
   const { port1, port2 } = new MessageChannel()
   port1.postMessage(detached.buffer, [detached.buffer])
-  port1.close()
-  port2.close()
+  for (const port of [port1, port2]) port.close()
   arrays.push(detached)
   const buffers = [sab, family, new ArrayBuffer(8), new SharedArrayBuffer(0), theirs('new SharedArrayBuffer(16)')]
-  if (typeof SharedArrayBuffer.prototype.grow === 'function') buffers.push(new SharedArrayBuffer(16, { maxByteLength: 64 }))
-  const throwing = { valueOf () { throw thrown }, toString () { throw thrown } }
-  const revoked = () => { const { proxy, revoke } = Proxy.revocable({}, {}); revoke(); return proxy }
-  const hostile = () => new Proxy({}, { get () { throw thrown }, ownKeys () { throw thrown }, getPrototypeOf () { throw thrown } })
+  if (SharedArrayBuffer.prototype.grow !== undefined) buffers.push(new SharedArrayBuffer(16, { maxByteLength: 64 }))
+  const throwing = { valueOf: fail, toString: fail }
+  const revoked = () => {
+    const { proxy, revoke } = Proxy.revocable({}, {})
+    revoke()
+    return proxy
+  }
+  const hostile = () => new Proxy({}, { get: fail, ownKeys: fail, getPrototypeOf: fail })
   const signal = () => {
     const listeners = new Set()
-    const signal = { aborted: below(4) === 0, reason: thrown, addEventListener (_, listener) { listeners.add(listener) } }
-    setImmediate(() => { signal.aborted = true; for (const listener of listeners) listener() })
+    const add = (_, listener) => { listeners.add(listener) }
+    const signal = { aborted: below(4) === 0, reason: thrown, addEventListener: add }
+    setImmediate(() => {
+      signal.aborted = true
+      for (const listener of listeners) listener()
+    })
     return signal
   }
-  callees.push({ label: 'waitAsync that is cancelled', part: 'value', fn: timeout => api.waitAsync(words, below(words.length), value, timeout, { signal: signal() }) })
+  const cancelled = timeout => api.waitAsync(words, below(words.length), value, timeout, { signal: signal() })
+  callees.push({ label: 'waitAsync that is cancelled', part: 'value', fn: cancelled })
   const make = {
     lock: () => new api.AsyncLock(family, { byteOffset: 4 * below(4) }),
     rw: () => new api.RwLock(family, { byteOffset: 16 + 4 * below(2) }),
@@ -95,31 +116,69 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64, TAIL }, r
     condition: () => new api.Condition(family, { byteOffset: 28 }),
     barrier: () => new api.Barrier(family, { byteOffset: 32, parties: 1 + below(2) }),
     latch: () => new api.Latch(family, { byteOffset: 36, count: below(3) }),
-    queue: () => new api.Queue(messages, { byteOffset: 8, capacity: 2, messageSize: 12, format: pick(['clone', 'json']) })
+    queue: (format = pick(['clone', 'json'])) =>
+      new api.Queue(messages, { byteOffset: 8, capacity: 2, messageSize: 12, format })
   }
   const tokens = []
+  const makers = Object.keys(make).map(name => () => make[name]())
+  /** Each with its name, and the wrong or right values of it. */
+  const options = {
+    timeout: [0, 1, 2, NaN, '1', -1, 1e300, null],
+    byteOffset: [0, 4, 8, 3, -4, 256, 1.5, '4', null],
+    parties: [0, 1, 2, 3],
+    count: [-1, 0, 1, 2],
+    permits: [0, 1, 2, 3],
+    format: ['clone', 'json', 'x', null],
+    steal: [0, 1],
+    unknown: [1]
+  }
+  const sizes = () => ({ capacity: pick([0, 1, 2, 3, 2 ** 28, 2 ** 29]), messageSize: pick([-1, 0, 12, 13, 2 ** 28]) })
+  const strange = () => Object.defineProperty({}, 'timeout', { get: fail, enumerable: true })
+  const numbers = [-1, 0.5, NaN, -0, Infinity, -Infinity, 2 ** 31, 2 ** 53]
+  const callbacks = [ignore, fail, async () => fail(), async () => 1, () => new Promise(ignore)]
+  const constants = [undefined, undefined, null, '', '0', 'x', true, throwing, theirs('this'), ...numbers, ...callbacks]
+  const { prototype } = api.UnlockToken
   const values = [
-    () => undefined, () => undefined, () => null, () => below(20), () => -1, () => 0.5, () => NaN, () => -0, () => Infinity, () => -Infinity, () => 2 ** 31, () => 2 ** 53,
-    () => '', () => '0', () => 'x', () => true, () => Symbol('s'), () => [], () => [1], () => ({}), () => ({ valueOf: () => below(8) }), () => throwing, hostile, revoked,
-    () => ignore, () => () => { throw thrown }, () => async () => { throw thrown }, () => async () => 1, () => () => new Promise(ignore), () => class {}, () => new Date(), () => new Map(), () => Promise.resolve(),
-    () => theirs('({})'), () => theirs('[]'), () => theirs('(() => 1)'), () => Object.create(null), () => globalThis_, () => Object.freeze({}),
-    () => pick(arrays), () => pick(arrays), () => pick(arrays), () => pick(buffers), () => pick(buffers), () => pick(buffers),
-    () => ({ timeout: below(3) }), () => ({ timeout: pick([NaN, '1', -1, 1e300, null]) }), () => ({ byteOffset: pick([0, 4, 8, 3, -4, 256, 1.5, '4', null]) }),
-    () => ({ parties: below(4) }), () => ({ count: below(4) - 1 }), () => ({ permits: below(4) }), () => ({ signal: signal(), timeout: 1 }), () => ({ signal: signal() }), () => ({ signal: hostile() }), () => ({ unknown: 1 }),
-    () => ({ capacity: pick([0, 1, 2, 3, 2 ** 28, 2 ** 29]), messageSize: pick([-1, 0, 12, 13, 2 ** 28]) }), () => ({ format: pick(['clone', 'json', 'x', null]) }),
-    () => ({ steal: below(2) }), () => ({ get timeout () { throw thrown } }), () => ({ target: {}, force: true }), () => ({ target: hostile() }),
-    () => pick(tokens) || null, () => Object.create(api.UnlockToken.prototype), () => Object.assign(Object.create(api.UnlockToken.prototype), pick(tokens)),
-    ...Object.keys(make).map(name => make[name]), ...Object.keys(make).map(name => () => Object.create(make[name]())),
+    ...constants.map(value => () => value),
+    ...makers,
+    ...makers.map(maker => () => Object.create(maker())),
+    ...[arrays, arrays, arrays, buffers, buffers, buffers].map(list => () => pick(list)),
+    hostile,
+    revoked,
+    sizes,
+    strange,
+    ...Object.keys(options).map(key => () => ({ [key]: pick(options[key]) })),
+    ...['({})', '[]', '(() => 1)'].map(source => () => theirs(source)),
+    () => below(20),
+    () => Symbol('s'),
+    () => [],
+    () => [1],
+    () => ({}),
+    () => ({ valueOf: () => below(8) }),
+    () => class {},
+    () => new Date(),
+    () => new Map(),
+    () => Promise.resolve(),
+    () => Object.create(null),
+    () => Object.freeze({}),
+    () => ({ signal: signal(), timeout: 1 }),
+    () => ({ signal: signal() }),
+    () => ({ signal: hostile() }),
+    () => ({ target: {}, force: true }),
+    () => ({ target: hostile() }),
+    () => pick(tokens) || null,
+    () => Object.create(prototype),
+    () => Object.assign(Object.create(prototype), pick(tokens)),
     () => pick(classes).Class.prototype
   ]
   if (typeof BigInt === 'function') values.push(() => BigInt(below(5)), () => BigInt(2) ** BigInt(70))
-  const globalThis_ = theirs('this')
 
   // ——— the calls ———
 
-  const isError = (error) => error === thrown || (/^\[object (Error|DOMException)\]$/.test(Object.prototype.toString.call(error)) && typeof error.message === 'string' && error.message !== '')
+  const isError = (error) => /^\[object (Error|DOMException)\]$/.test(Object.prototype.toString.call(error))
+  const saysWhy = (error) => isError(error) && typeof error.message === 'string' && error.message !== ''
   const judge = (label, error) => {
-    if (!isError(error)) wrong.push(`${label} failed with ${util.inspect(error)}`)
+    if (error !== thrown && !saysWhy(error)) wrong.push(`${label} failed with ${util.inspect(error)}`)
   }
   const promises = []
   const keep = (label, result) => {
@@ -129,7 +188,8 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64, TAIL }, r
     // A wait that nothing ends must not hold the loop.
     api.unref(result)
     promises.push(result)
-    result.then(value => keep(label, value), error => judge(label, error)).catch(error => wrong.push(`${label}: ${error.stack}`))
+    const judged = result.then(value => keep(label, value), error => judge(label, error))
+    judged.catch(error => wrong.push(`${label}: ${error.stack}`))
   }
   const names = () => api.snapshot().held.filter(({ kind }) => kind === 'named').map(({ name }) => name)
   const letGo = () => {
@@ -151,25 +211,42 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64, TAIL }, r
     queue.tryPut(1)
   }
 
+  /** The receiver of a method: mostly one of its class. */
+  const receiverFor = (label) => {
+    const [, own] = /^([A-Z]\w*)\./.exec(label) || []
+    const isLikely = () => random() < 0.6
+    const things = () => makers.map(maker => maker()).concat(tokens)
+    const receivers = own && isLikely() ? things().filter(it => it instanceof api[own]) : []
+    if (/^(locks|LockManager)\./.test(label) && isLikely()) receivers.push(api.locks)
+    return receivers.length > 0 ? pick(receivers) : pick(values)()
+  }
+
+  /** Makes the arguments of what may block such that it does so for a moment only. */
+  const shorten = (label, fn, args) => {
+    if (label === 'wait') args[3] = 1
+    if (!/\.(wait|waitFor|lock\w*|acquire|hold|put|take)$|Sync$/.test(label)) return
+    // Its options are the first, second or third argument.
+    for (const place of [0, 1, 2]) {
+      const isCallback = place === 1 && fn.length > 2
+      if (!tokens.includes(args[place])) args[place] = isCallback ? ignore : { timeout: 1 }
+    }
+  }
+
+  const call = ({ label, part, fn }) => {
+    const receiver = receiverFor(label)
+    const args = Array.from({ length: below(6) }, () => pick(values)())
+    if (blocks) shorten(label, fn, args)
+    const target = random() < 0.9 ? fn : pick([Object, Array, pick(classes).Class])
+    try {
+      keep(label, part === 'new' ? Reflect.construct(fn, args, target) : Reflect.apply(fn, receiver, args))
+    } catch (error) {
+      judge(`${label} (${part})`, error)
+    }
+  }
+
   const run = async () => {
     for (let n = 0; n < calls; n++) {
-      const { label, part, fn } = pick(callees)
-      const own = /^([A-Z]\w*)\./.exec(label)
-      const receivers = own && random() < 0.6 ? Object.keys(make).map(name => make[name]()).concat(tokens).filter(it => it instanceof api[own[1]]) : []
-      if (/^(locks|LockManager)\./.test(label) && random() < 0.6) receivers.push(api.locks)
-      const receiver = receivers.length > 0 ? pick(receivers) : pick(values)()
-      const args = Array.from({ length: below(6) }, () => pick(values)())
-      // A thread that may block does so for a moment only.
-      if (blocks) {
-        if (label === 'wait') args[3] = 1
-        // Its options are the first, second or third argument.
-        else if (/\.(wait|waitFor|lock\w*|acquire|hold|put|take)$|Sync$/.test(label)) for (const place of [0, 1, 2]) args[place] = tokens.includes(args[place]) ? args[place] : place === 1 && fn.length > 2 ? ignore : { timeout: 1 }
-      }
-      try {
-        keep(label, part === 'new' ? Reflect.construct(fn, args, random() < 0.9 ? fn : pick([Object, Array, pick(classes).Class])) : Reflect.apply(fn, receiver, args))
-      } catch (error) {
-        judge(`${label} (${part})`, error)
-      }
+      call(pick(callees))
       if (n % 20 === 19) letGo()
       if (n % 200 === 199) await sleep(0)
     }
@@ -178,7 +255,9 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64, TAIL }, r
       await sleep(2)
     }
     for (const name of names()) wrong.push(`the name ${name} is held`)
-    for (const end of [0, 1, messages.byteLength / 4 - 2, messages.byteLength / 4 - 1]) if (new Int32Array(messages)[end] !== 0) wrong.push('bytes beside a queue were written')
+    const around = new Int32Array(messages)
+    const ends = [0, 1, around.length - 2, around.length - 1]
+    if (ends.some(end => around[end] !== 0)) wrong.push('bytes beside a queue were written')
     words.forEach((word, at) => { if (word !== value) wrong.push(`word ${at} was written: ${word}`) })
     return { wrong: wrong.slice(0, 20), callees: callees.length, promises: promises.length }
   }
@@ -186,9 +265,11 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64, TAIL }, r
 }
 
 for (const thread of ['main', 'a worker']) {
-  test(`whatever everything is called with in ${thread}, it ends with a value or an error that says something`, { timeout: 60000 }, async t => {
-    const data = { seed: SEED, calls: CALLS, value: VALUE, blocks: thread !== 'main', hasBigInt64: HAS_BIGINT64, TAIL }
-    const result = thread === 'main' ? await fuzz({ api, data, randomFrom, require, sleep }) : await startWorker(t, fuzz, data).done()
+  const name = `whatever everything is called with in ${thread}, it ends with a value or an error that says something`
+  test(name, { timeout: 60000 }, async t => {
+    const blocks = thread !== 'main'
+    const data = { seed: SEED, calls: CALLS, value: VALUE, blocks, hasBigInt64: HAS_BIGINT64, TAIL }
+    const result = await (blocks ? startThread(t, data, fuzz).done() : fuzz({ api, data, randomFrom, require, sleep }))
     console.log(`# ${result.callees} functions, ${result.promises} promises`)
     assert.deepStrictEqual(result.wrong, [])
     assert(result.callees > 40)

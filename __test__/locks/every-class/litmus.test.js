@@ -1,7 +1,7 @@
 'use strict'
 
-// Litmus tests: for each class the few lines that show its purpose, in four threads at once. Two block, one awaits, and main awaits,
-// too. No wait has a timeout: a lost wake-up is a hang, a missing order is a wrong number.
+// Litmus tests: for each class the few lines that show its purpose, in four threads at once. Two block, one awaits, and
+// main awaits, too. No wait has a timeout: a lost wake-up is a hang, a missing order is a wrong number.
 //
 // Data beside the words of the family is read and written without Atomics: only the class orders these accesses.
 
@@ -9,39 +9,50 @@ const assert = require('assert')
 const { test } = require('../../harness')
 const { api } = require('../../subject')
 const { waiters } = require('../../fixtures/family-toolbox')
-const { createScope, startWorker } = require('../../fixtures/queue-toolbox')
+const { startThread } = require('../../fixtures/programs')
+const { createScope } = require('../../fixtures/queue-toolbox')
 
 const PARTIES = 4
 const MAIN = PARTIES - 1
+const options = { timeout: 60000 }
+
+/** Adds to a scope how this thread waits, and what gives the others time to do what they must not. */
+function withWays (scope) {
+  const { busy, data: { awaits }, sleep } = scope
+  const wait = (thing, method, ...args) => thing[awaits ? `${method}Async` : method](...args)
+  const pause = async (n) => {
+    busy(0.003)
+    if (awaits && n % 16 === 0) await sleep(0)
+  }
+  return Object.assign(scope, { pause, wait })
+}
 
 /**
- * Runs `party(scope)` in all threads, with the scope of queue-toolbox.js; `data.me` is its number, `data.awaits` says whether it
- * may not block.
+ * Runs `party(scope)` in all threads, with the scope of queue-toolbox.js and `withWays`; `data.me` is its number.
+ * `wait(thing, method)` is the method that blocks, or the one of the same name that is awaited.
  * @returns what each gave
  */
 function play (t, data, party) {
   const dataOf = (me) => Object.assign({ me, parties: PARTIES, awaits: me >= 2 }, data)
-  const others = []
-  for (let me = 0; me < MAIN; me++) others.push(startWorker(t, party, dataOf(me)).done())
-  return Promise.all([...others, party(createScope(dataOf(MAIN)))])
+  const inThread = `scope => (${party})((${withWays})(scope))`
+  const others = Array.from({ length: MAIN }, (_, me) => startThread(t, dataOf(me), inThread).done())
+  return Promise.all([...others, party(withWays(createScope(dataOf(MAIN))))])
 }
 
 const shared = (words) => new SharedArrayBuffer(4 * words)
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0)
 
 for (const Lock of ['AsyncLock', 'RwLock']) {
-  test(`${Lock}: one at a time`, { timeout: 60000 }, async t => {
+  test(`${Lock}: one at a time`, options, async t => {
     const ROUNDS = 800
     const sab = shared(2)
-    await play(t, { sab, rounds: ROUNDS, Lock }, async ({ api, busy, sleep, data: { sab, rounds, awaits, Lock } }) => {
+    await play(t, { sab, rounds: ROUNDS, Lock }, async ({ api, pause, wait, data: { sab, rounds, Lock } }) => {
       const lock = new api[Lock](sab)
       const counter = new Int32Array(sab, 4, 1)
       for (let n = 0; n < rounds; n++) {
-        const token = awaits ? await lock.lockAsync() : lock.lock()
+        const token = await wait(lock, 'lock')
         const seen = counter[0]
-        // Time for the others to do what they must not.
-        busy(0.003)
-        if (awaits && n % 16 === 0) await sleep(0)
+        await pause(n)
         counter[0] = seen + 1
         token.unlock()
       }
@@ -51,30 +62,29 @@ for (const Lock of ['AsyncLock', 'RwLock']) {
   })
 }
 
-test('RwLock: readers never see half of a write, and see all of it afterwards', { timeout: 60000 }, async t => {
+test('RwLock: readers never see half of a write, and see all of it afterwards', options, async t => {
   const ROUNDS = 400
   const sab = shared(3)
-  const seen = await play(t, { sab, rounds: ROUNDS }, async ({ api, busy, sleep, data: { sab, rounds, awaits, me } }) => {
+  const seen = await play(t, { sab, rounds: ROUNDS }, async ({ api, pause, wait, data: { sab, rounds, me } }) => {
     const lock = new api.RwLock(sab)
     const pair = new Int32Array(sab, 4, 2)
     let last = 0
     for (let n = 0; n < rounds; n++) {
-      const writing = awaits ? await lock.lockAsync() : lock.lock()
+      const writing = await wait(lock, 'lock')
       pair[0]++
-      busy(0.003)
-      if (awaits && n % 16 === 0) await sleep(0)
+      await pause(n)
       pair[1]++
       const written = pair[1]
       // Some go on reading without letting a writer in between.
       if (n % 4 === me) {
         const reading = writing.downgrade()
-        if (pair[0] !== written || pair[1] !== written) throw new Error('somebody has written between writing and reading')
+        if (pair.some(word => word !== written)) throw new Error('somebody has written between writing and reading')
         reading.unlock()
       } else {
         writing.unlock()
       }
       for (let reads = 0; reads < 3; reads++) {
-        const reading = awaits ? await lock.lockSharedAsync() : lock.lockShared()
+        const reading = await wait(lock, 'lockShared')
         if (pair[0] !== pair[1]) throw new Error('half of a pair was seen')
         if (pair[0] < written || pair[0] < last) throw new Error('what had been written was gone')
         last = pair[0]
@@ -87,30 +97,28 @@ test('RwLock: readers never see half of a write, and see all of it afterwards', 
   assert.deepStrictEqual([new Int32Array(sab)[0], waiters(sab)], [0, 0])
 })
 
-test('Semaphore: with one permit, one at a time; with two, never three', { timeout: 60000 }, async t => {
+test('Semaphore: with one permit, one at a time; with two, never three', options, async t => {
   const ROUNDS = 400
   const sab = shared(4)
   const one = new api.Semaphore(sab)
   const two = new api.Semaphore(sab, { byteOffset: 4 })
   one.release(1)
   two.release(2)
-  await play(t, { sab, rounds: ROUNDS }, async ({ api, busy, sleep, data: { sab, rounds, awaits } }) => {
+  await play(t, { sab, rounds: ROUNDS }, async ({ api, pause, wait, data: { sab, rounds } }) => {
     const one = new api.Semaphore(sab)
     const two = new api.Semaphore(sab, { byteOffset: 4 })
     const words = new Int32Array(sab)
     const COUNTER = 2
     const INSIDE = 3
     for (let n = 0; n < rounds; n++) {
-      if (awaits) await one.acquireAsync()
-      else one.acquire()
+      await wait(one, 'acquire')
       const seen = words[COUNTER]
-      busy(0.003)
+      await pause(n)
       words[COUNTER] = seen + 1
       one.release()
-      if (awaits) await two.acquireAsync()
-      else two.acquire()
+      await wait(two, 'acquire')
       if (Atomics.add(words, INSIDE, 1) >= 2) throw new Error('three have had two permits')
-      if (awaits && n % 16 === 0) await sleep(0)
+      await pause(n)
       Atomics.sub(words, INSIDE, 1)
       two.release()
     }
@@ -118,17 +126,16 @@ test('Semaphore: with one permit, one at a time; with two, never three', { timeo
   assert.deepStrictEqual(Array.from(new Int32Array(sab)), [1, 2, PARTIES * ROUNDS, 0])
 })
 
-test('Semaphore: writes before a release are read after the acquire, all around a ring', { timeout: 60000 }, async t => {
+test('Semaphore: writes before a release are read after the acquire, around a ring', options, async t => {
   const ROUNDS = 300
   const sab = shared(PARTIES + 1)
   new api.Semaphore(sab).release()
-  await play(t, { sab, rounds: ROUNDS }, async ({ api, data: { sab, rounds, awaits, me, parties } }) => {
+  await play(t, { sab, rounds: ROUNDS }, async ({ api, wait, data: { sab, rounds, me, parties } }) => {
     const mine = new api.Semaphore(sab, { byteOffset: 4 * me })
     const next = new api.Semaphore(sab, { byteOffset: 4 * ((me + 1) % parties) })
     const counter = new Int32Array(sab, 4 * parties, 1)
     for (let n = 0; n < rounds; n++) {
-      if (awaits) await mine.acquireAsync()
-      else mine.acquire()
+      await wait(mine, 'acquire')
       if (counter[0] !== n * parties + me) throw new Error(`${counter[0]} was read, not ${n * parties + me}`)
       counter[0]++
       next.release()
@@ -138,27 +145,27 @@ test('Semaphore: writes before a release are read after the acquire, all around 
 })
 
 for (const count of ['one', 'all']) {
-  test(`Condition: a turn goes around a ring; notified: ${count}`, { timeout: 60000 }, async t => {
+  test(`Condition: a turn goes around a ring; notified: ${count}`, options, async t => {
     const ROUNDS = 200
     // A lock, the turn, and a condition for each, or one for all.
     const sab = shared(2 + PARTIES)
-    await play(t, { sab, rounds: ROUNDS, all: count === 'all' }, async ({ api, data: { sab, rounds, awaits, me, parties, all } }) => {
+    const data = { sab, rounds: ROUNDS, all: count === 'all' }
+    await play(t, data, async ({ api, wait, data: { sab, rounds, me, parties, all } }) => {
       const lock = new api.AsyncLock(sab)
       const turn = new Int32Array(sab, 4, 1)
       const conditionOf = (party) => new api.Condition(sab, { byteOffset: 8 + (all ? 0 : 4 * party) })
       const mine = conditionOf(me)
       const next = conditionOf((me + 1) % parties)
       for (let n = 0; n < rounds; n++) {
-        const token = awaits ? await lock.lockAsync() : lock.lock()
+        const token = await wait(lock, 'lock')
         // Not waitFor: a wait that gives true without a notification, or a notification without a wait, would show.
         while (turn[0] !== n * parties + me) {
-          const told = awaits ? await mine.waitAsync(token) : mine.wait(token)
+          const told = await wait(mine, 'wait', token)
           if (!told || !token.locked) throw new Error(`told: ${told}, locked: ${token.locked}`)
           if (!all && turn[0] !== n * parties + me) throw new Error('another party was notified')
         }
         turn[0]++
-        if (all) next.notify()
-        else next.notify(1)
+        next.notify(all ? Infinity : 1)
         token.unlock()
       }
     })
@@ -167,10 +174,10 @@ for (const count of ['one', 'all']) {
   })
 }
 
-test('Condition: each item that goes through a cell for one arrives once', { timeout: 60000 }, async t => {
+test('Condition: each item that goes through a cell for one arrives once', options, async t => {
   const ROUNDS = 300
   const sab = shared(4)
-  const got = await play(t, { sab, rounds: ROUNDS }, async ({ api, data: { sab, rounds, awaits, me } }) => {
+  const got = await play(t, { sab, rounds: ROUNDS }, async ({ api, wait, data: { sab, rounds, me } }) => {
     const lock = new api.AsyncLock(sab)
     const filled = new api.Condition(sab, { byteOffset: 4 })
     const emptied = new api.Condition(sab, { byteOffset: 8 })
@@ -179,10 +186,9 @@ test('Condition: each item that goes through a cell for one arrives once', { tim
     const puts = me % 2 === 0
     let sum = 0
     for (let n = 1; n <= rounds; n++) {
-      const token = awaits ? await lock.lockAsync() : lock.lock()
+      const token = await wait(lock, 'lock')
       const [mine, ready] = puts ? [emptied, () => cell[0] === 0] : [filled, () => cell[0] !== 0]
-      if (awaits) await mine.waitForAsync(token, ready)
-      else mine.waitFor(token, ready)
+      await wait(mine, 'waitFor', token, ready)
       if (puts) {
         cell[0] = n
         filled.notify(1)
@@ -199,19 +205,20 @@ test('Condition: each item that goes through a cell for one arrives once', { tim
   for (const at of [0, 4, 8]) assert.strictEqual(waiters(sab, at), 0)
 })
 
-test('Barrier: the writes of each party before are read by all after, and one leads', { timeout: 60000 }, async t => {
+test('Barrier: the writes of each party before are read by all after, and one leads', options, async t => {
   const ROUNDS = 200
   const sab = shared(1 + PARTIES)
-  const led = await play(t, { sab, rounds: ROUNDS }, async ({ api, data: { sab, rounds, awaits, me, parties } }) => {
+  const led = await play(t, { sab, rounds: ROUNDS }, async ({ api, wait, data: { sab, rounds, me, parties } }) => {
     const barrier = new api.Barrier(sab, { parties })
     const cells = new Int32Array(sab, 4, parties)
     let led = 0
     for (let n = 1; n <= rounds; n++) {
       cells[me] = n
       for (const phase of ['written', 'read']) {
-        const { leader } = awaits ? await barrier.waitAsync() : barrier.wait()
+        const { leader } = await wait(barrier, 'wait')
         if (leader) led++
-        if (phase === 'written' && !cells.every(cell => cell === n)) throw new Error(`${cells.join()} were read in round ${n}`)
+        const isRight = phase === 'read' || cells.every(cell => cell === n)
+        if (!isRight) throw new Error(`${cells.join()} were read in round ${n}`)
       }
     }
     return led
@@ -220,18 +227,17 @@ test('Barrier: the writes of each party before are read by all after, and one le
   assert.strictEqual(waiters(sab), 0)
 })
 
-test('Latch: writes before counting down are read after waiting', { timeout: 60000 }, async t => {
+test('Latch: writes before counting down are read after waiting', options, async t => {
   const ROUNDS = 200
   const sab = shared(ROUNDS * (1 + PARTIES))
-  await play(t, { sab, rounds: ROUNDS }, async ({ api, data: { sab, rounds, awaits, me, parties } }) => {
+  await play(t, { sab, rounds: ROUNDS }, async ({ api, wait, data: { sab, rounds, me, parties } }) => {
     for (let n = 0; n < rounds; n++) {
       const byteOffset = 4 * n * (1 + parties)
       const latch = new api.Latch(sab, { count: parties, byteOffset })
       const cells = new Int32Array(sab, byteOffset + 4, parties)
       cells[me] = me + 1
       latch.countDown()
-      if (awaits) await latch.waitAsync()
-      else latch.wait()
+      await wait(latch, 'wait')
       if (!cells.every((cell, party) => cell === party + 1)) throw new Error(`${cells.join()} were read in round ${n}`)
     }
   })

@@ -1,21 +1,20 @@
 'use strict'
 
-// An event loop that runs dry while a promise of the family is pending: nothing can settle it any more, and a warning says so.
+// An event loop that runs dry while a promise of the family is pending: nothing can settle it any more, and a warning
+// says so.
 
 const assert = require('assert')
 const { test } = require('../../harness')
-const { runChild } = require('../../fixtures/queue-toolbox')
+const { run } = require('../../fixtures/programs')
 const { runNode } = require('../../fixtures/run-node')
 
-/** Runs `fn` in a process of its own, with `warnings` in its scope, which it says at its end; gives the lines. */
+/** Runs `fn` in a process of its own that says its warnings, too; gives the lines. */
 async function linesOf (t, fn) {
-  const source = `async scope => {
+  const { code, signal, lines, stderr } = await run(t, `async scope => {
     process.on('warning', ({ name, code, message }) => { if (code) scope.say(name + ' ' + code + ': ' + message) })
     await (${fn})(scope)
-  }`
-  const { code, signal, lines, stderr } = await runChild(t, source)
-  assert.strictEqual(signal, null, stderr)
-  assert.strictEqual(code, 0, stderr)
+  }`)
+  assert.deepStrictEqual([code, signal], [0, null], stderr)
   return lines
 }
 
@@ -24,78 +23,90 @@ const DRY = ' is pending, and the event loop of this thread has nothing left to 
 const ITSELF = ' This thread holds it itself.'
 
 test('executeLocked within its own callback is warned of, before the program ends', async t => {
-  assert.deepStrictEqual(await linesOf(t, ({ api, say }) => {
-    const lock = new api.AsyncLock(new SharedArrayBuffer(4))
+  const lines = await linesOf(t, ({ newLock, say }) => {
+    const lock = newLock()
     process.on('exit', () => say('end'))
     lock.executeLocked(() => lock.executeLocked(() => say('never')))
-  }), [PENDING + 'an AsyncLock' + DRY + ITSELF, 'end'])
+  })
+  assert.deepStrictEqual(lines, [PENDING + 'an AsyncLock' + DRY + ITSELF, 'end'])
 })
 
 test('a lock that is awaited with a signal that holds no loop is warned of', async t => {
-  assert.deepStrictEqual(await linesOf(t, ({ api, say }) => {
-    const lock = new api.AsyncLock(new SharedArrayBuffer(4))
-    lock.tryLock()
-    const signal = { aborted: false, addEventListener (_, listener) { setTimeout(listener, 20000).unref() } }
-    lock.lockAsync({ signal }).then(say, say)
-  }), [PENDING + 'an AsyncLock' + DRY + ITSELF])
+  const lines = await linesOf(t, ({ heldLock, say }) => {
+    const signal = { aborted: false, addEventListener: (_, listener) => setTimeout(listener, 20000).unref() }
+    heldLock().lockAsync({ signal }).then(say, say)
+  })
+  assert.deepStrictEqual(lines, [PENDING + 'an AsyncLock' + DRY + ITSELF])
 })
 
 test('the warning names each promise by its kind, and says whether this thread holds the lock itself', async t => {
-  assert.deepStrictEqual(await linesOf(t, ({ api }) => {
-    const buffer = () => new SharedArrayBuffer(4)
-    const taken = (Lock, method) => {
-      const lock = new Lock(buffer())
+  const lines = await linesOf(t, ({ api, newLock }) => {
+    const taken = (lock, method) => {
       lock[method]()
       return lock
     }
     // By hand, as code on the bare word does it.
-    const foreign = new api.AsyncLock(buffer())
+    const foreign = newLock()
     foreign.i32a[0] = 1
     foreign.lockAsync()
-    taken(api.RwLock, 'tryLockShared').executeLocked(() => {})
-    taken(api.RwLock, 'tryLock').lockSharedAsync()
-    new api.Semaphore(buffer()).acquireAsync()
-    const semaphore = new api.Semaphore(buffer())
+    taken(new api.RwLock(), 'tryLockShared').executeLocked(() => {})
+    taken(new api.RwLock(), 'tryLock').lockSharedAsync()
+    new api.Semaphore().acquireAsync()
+    const semaphore = new api.Semaphore()
     semaphore.release()
     semaphore.use(1, () => semaphore.use(1, () => {}))
-    new api.Condition(buffer()).waitAsync(new api.AsyncLock(buffer()).tryLock())
-    new api.Barrier(buffer(), { parties: 2 }).waitAsync()
-    new api.Latch(buffer(), { count: 1 }).waitAsync()
+    new api.Condition().waitAsync(newLock().tryLock())
+    api.Barrier.create({ parties: 2 }).waitAsync()
+    api.Latch.create({ count: 1 }).waitAsync()
     const queues = [1, 2].map(() => api.Queue.create({ capacity: 1, messageSize: 8 }))
     queues[0].takeAsync()
     queues[1].tryPut(1)
     queues[1].putAsync(2)
-  }), [
-    'an AsyncLock' + DRY,
-    'an RwLock (exclusive)' + DRY + ITSELF,
-    'an RwLock (shared)' + DRY + ITSELF,
-    'permits of a Semaphore' + DRY,
-    'permits of a Semaphore' + DRY + ITSELF,
-    'a Condition' + DRY,
-    'the other parties of a Barrier' + DRY,
-    'a Latch' + DRY,
-    'a message of a Queue' + DRY,
-    'room in a Queue' + DRY
-  ].map(text => PENDING + text))
+  })
+  const nouns = `an AsyncLock
+an RwLock (exclusive), itself
+an RwLock (shared), itself
+permits of a Semaphore
+permits of a Semaphore, itself
+a Condition
+the other parties of a Barrier
+a Latch
+a message of a Queue
+room in a Queue`.split('\n')
+  const warningOf = ([noun, itself]) => PENDING + noun + DRY + (itself ? ITSELF : '')
+  assert.deepStrictEqual(lines, nouns.map(noun => warningOf(noun.split(', '))))
+})
+
+test('the warning has the names', async t => {
+  const lines = await linesOf(t, ({ api: { Condition, Latch }, heldLock, newLock }) => {
+    heldLock('the lock').lockAsync()
+    Latch.create({ count: 1, name: 'the latch' }).waitAsync()
+    Condition.create({ name: 'the condition' }).waitAsync(newLock().tryLock())
+  })
+  const named = ['AsyncLock "the lock"', 'Latch "the latch"', 'Condition "the condition"'].map(
+    noun => PENDING + noun + DRY
+  )
+  assert.deepStrictEqual(lines.map(line => line.replace(ITSELF, '')), named)
 })
 
 test('each lock is warned of once, for many promises and when the loop runs dry again', async t => {
-  assert.deepStrictEqual(await linesOf(t, ({ api, say }) => {
-    const lock = new api.AsyncLock(new SharedArrayBuffer(4))
-    lock.tryLock()
+  const lines = await linesOf(t, ({ heldLock, say }) => {
+    const lock = heldLock()
     for (let n = 0; n < 5; n++) lock.lockAsync()
     let rest = 3
     process.on('beforeExit', () => { if (rest-- > 0) setImmediate(() => say('again')) })
-  }), [PENDING + 'an AsyncLock' + DRY + ITSELF, 'again', 'again', 'again'])
+  })
+  assert.deepStrictEqual(lines, [PENDING + 'an AsyncLock' + DRY + ITSELF, 'again', 'again', 'again'])
 })
 
 test('what a later listener of beforeExit settles is not warned of', async t => {
-  assert.deepStrictEqual(await linesOf(t, ({ api, say }) => {
-    const lock = new api.AsyncLock(new SharedArrayBuffer(4))
+  const lines = await linesOf(t, ({ newLock, say }) => {
+    const lock = newLock()
     const token = lock.tryLock()
     lock.lockAsync().then(() => say('locked'))
     process.once('beforeExit', () => token.unlock())
-  }), ['locked'])
+  })
+  assert.deepStrictEqual(lines, ['locked'])
 })
 
 test('of many locks ten are warned of one by one, and the others are counted', async t => {
@@ -107,26 +118,27 @@ test('of many locks ten are warned of one by one, and the others are counted', a
   })
   assert.strictEqual(lines.length, 11)
   assert.strictEqual(lines[0], PENDING + 'the lock named "name 0"' + DRY + ITSELF)
-  assert.strictEqual(lines[10], 'Warning ATOMICS_WAITASYNC_PENDING: 490 more promises that wait for other locks are pending, and the event loop of this thread ' +
-  'has nothing left to do that could settle them.')
+  assert.strictEqual(lines[10], 'Warning ATOMICS_WAITASYNC_PENDING: 490 more promises that wait for other locks are ' +
+  'pending, and the event loop of this thread has nothing left to do that could settle them.')
 })
 
 test('promises that are unref\'d, have a timeout or are settled in time are not listed', async t => {
-  assert.deepStrictEqual(await linesOf(t, ({ api, say }) => {
-    const lock = new api.AsyncLock(new SharedArrayBuffer(4))
-    const latch = new api.Latch(new SharedArrayBuffer(4), { count: 1 })
+  const lines = await linesOf(t, ({ api, newLock, say }) => {
+    const lock = newLock()
     const token = lock.tryLock()
-    say(api.unref(latch.waitAsync()))
-    new api.Latch(new SharedArrayBuffer(4), { count: 1 }).waitAsync({ timeout: 50 }).catch(error => say(error.name))
+    const newLatch = () => api.Latch.create({ count: 1 })
+    say(api.unref(newLatch().waitAsync()))
+    newLatch().waitAsync({ timeout: 50 }).catch(error => say(error.name))
     lock.lockAsync().then(() => say('locked'))
     setTimeout(() => token.unlock(), 20)
-  }), ['true', 'locked', 'TimeoutError'])
+  })
+  // In which order is a matter of how busy the machine is.
+  assert.deepStrictEqual(lines.sort(), ['TimeoutError', 'locked', 'true'])
 })
 
 test('a forgotten wait of Atomics.waitAsync is not warned of', async t => {
-  assert.deepStrictEqual(await linesOf(t, ({ Atomics, words, say }) => {
-    Atomics.waitAsync(words(1), 0, 0).value.then(say)
-  }), [])
+  const lines = await linesOf(t, ({ Atomics, words, say }) => { Atomics.waitAsync(words(1), 0, 0).value.then(say) })
+  assert.deepStrictEqual(lines, [])
 })
 
 test('a worker whose loop runs dry warns, too', async t => {
@@ -137,7 +149,8 @@ test('a worker whose loop runs dry warns, too', async t => {
     lock.tryLock()
     lock.lockAsync()
     process.on('warning', ({ code }) => console.log(code))`
-  const { code, stdout } = await runNode(t, ['-e', `new (require('worker_threads').Worker)(${JSON.stringify(source)}, { eval: true })`])
+  const program = `new (require('worker_threads').Worker)(${JSON.stringify(source)}, { eval: true })`
+  const { code, stdout } = await runNode(t, ['-e', program])
   assert.strictEqual(code, 0)
   assert.ok(stdout.split('\n').includes('ATOMICS_WAITASYNC_PENDING'), stdout)
 })

@@ -7,13 +7,14 @@ const assert = require('assert')
 const { test } = require('../../harness')
 const { api } = require('../../subject')
 const { memory } = require('../../fixtures/lock-toolbox')
-const { now, onAQuietMachine, sleep, startWorker, until } = require('../../fixtures/queue-toolbox')
+const { startThread } = require('../../fixtures/programs')
+const { median, now, onAQuietMachine, sleep, until } = require('../../fixtures/queue-toolbox')
 const size = require('../../fixtures/size')
 
 const { AsyncLock, RwLock, snapshot, waitAsync } = api
 
 const THREADS = 64
-/** How much larger one of two times may be that ought to be equal. A search for deadlocks by each sleeper made it five to ten times as large. */
+/** How much larger an equal time may be. A search for deadlocks by each sleeper made it five to ten times as large. */
 const FACTOR = 3
 /** Milliseconds in which threads do the same again and again, and how often that is measured. */
 const LOOP = size(1000, 300)
@@ -28,11 +29,25 @@ function processorTime () {
 /** Windows counts it in steps of 16 ms: too long for what takes less. */
 const shortTime = process.platform === 'win32' ? now : processorTime
 
+/** How long a call takes. */
+function timeOf (call, clock = now) {
+  const begin = clock()
+  call()
+  return clock() - begin
+}
+
+const least = (times, measure) => Math.min(...Array.from({ length: times }, measure))
+const medianOf = (times, measure) => median(Array.from({ length: times }, measure))
+
+/** A test of bounds on time. */
+const testOfTime = (name, body) => test(name, { timeout: 120000 }, t => onAQuietMachine(() => body(t)))
+
 /** The shortest of some times: other work only adds to them. By turns, with and without a timeout. */
 async function byTurns (measure) {
   const times = { timed: Infinity, untimed: Infinity }
   for (let round = 0; round < ROUNDS; round++) {
-    for (const [name, options] of [['timed', { timeout: 1e9 }], ['untimed', {}]]) times[name] = Math.min(times[name], await measure(options))
+    times.timed = Math.min(times.timed, await measure({ timeout: 1e9 }))
+    times.untimed = Math.min(times.untimed, await measure({}))
   }
   return times
 }
@@ -41,7 +56,7 @@ async function byTurns (measure) {
 async function crowd (t) {
   const sab = memory(64)
   const state = new Int32Array(sab, 16, 2)
-  const threads = Array.from({ length: THREADS }, () => startWorker(t, ({ api, data: sab, post, require }) => new Promise(() => {
+  const threads = Array.from({ length: THREADS }, () => startThread(t, sab, ({ api, data: sab, post, require }) => {
     const { parentPort } = require('worker_threads')
     const state = new Int32Array(sab, 16, 2)
     const lock = new api.RwLock(sab)
@@ -59,7 +74,8 @@ async function crowd (t) {
       post(done)
     })
     post('ready')
-  }), sab))
+    return new Promise(() => {})
+  }))
   await Promise.all(threads.map(thread => thread.next()))
   return {
     sab,
@@ -77,7 +93,7 @@ async function crowd (t) {
 
 const bounded = (times, what) => assert.ok(times.untimed < FACTOR * times.timed, `${what}: ${JSON.stringify(times)}`)
 
-test(`${THREADS} threads that lock in loops, or are blocked, take no more processor time than with a timeout`, { timeout: 240000 }, async t => {
+test(`${THREADS} threads that lock or block take no more time than with a timeout`, { timeout: 240000 }, async t => {
   const threads = await crowd(t)
   for (const kind of ['RwLock', 'name']) {
     await onAQuietMachine(async () => bounded(await byTurns(async (options) => {
@@ -116,24 +132,20 @@ async function whileHolding (count, body) {
   }
 }
 
-test('a snapshot takes twenty times as long for twenty times as many locks', { timeout: 120000 }, () => onAQuietMachine(async () => {
+testOfTime('a snapshot takes twenty times as long for twenty times as many locks', async () => {
   const [few, many] = [3000, 60000]
-  const times = {}
-  for (const count of [few, many]) {
-    times[count] = await whileHolding(count, () => Math.min(...Array.from({ length: 3 }, () => {
-      const begin = shortTime()
-      assert.strictEqual(snapshot().held.length, count)
-      return shortTime() - begin
-    })))
-  }
-  assert.ok(times[many] < 2 * (many / few) * times[few], JSON.stringify(times))
-}))
+  const measure = count => whileHolding(count, () => least(3, () => timeOf(() => {
+    assert.strictEqual(snapshot().held.length, count)
+  }, shortTime)))
+  const times = [await measure(few), await measure(many)]
+  assert.ok(times[1] < 2 * (many / few) * times[0], JSON.stringify(times))
+})
 
-/** Milliseconds of processor time in which two threads, each of which holds a lock, block for a third one again and again. */
+/** Milliseconds of processor time in which two threads, each holding a lock, block for a third one again and again. */
 async function timeOfBlocking (t) {
   const sab = memory(64)
   const gate = new Int32Array(sab, 32, 1)
-  const threads = [0, 4].map(mine => startWorker(t, ({ api, Atomics, data: { sab, mine } }) => {
+  const threads = [0, 4].map(mine => startThread(t, { sab, mine }, ({ api, Atomics, data: { sab, mine } }) => {
     const [own, lock] = [mine, 8].map(byteOffset => new api.AsyncLock(sab, { byteOffset }))
     const [gate, nothing] = [new Int32Array(sab, 32, 1), new Int32Array(sab, 36, 1)]
     own.lock()
@@ -141,7 +153,7 @@ async function timeOfBlocking (t) {
     Atomics.wait(gate, 0, 1)
     Atomics.notify(gate, 0)
     for (let n = 0; n < 500; n++) lock.executeLockedSync(() => Atomics.wait(nothing, 0, 0, 0.1))
-  }, { sab, mine }))
+  }))
   await until(() => Atomics.load(gate, 0) === 2)
   const begin = processorTime()
   await Promise.all(threads.map(thread => thread.done()))
@@ -150,7 +162,7 @@ async function timeOfBlocking (t) {
   return time
 }
 
-test('threads block as fast beside one that holds 100 000 locks', { timeout: 120000 }, t => onAQuietMachine(async () => {
+testOfTime('threads block as fast beside one that holds 100 000 locks', async t => {
   const times = { 0: Infinity, 100000: Infinity }
   for (let round = 0; round < 3; round++) {
     for (const count of Object.keys(times)) {
@@ -158,7 +170,7 @@ test('threads block as fast beside one that holds 100 000 locks', { timeout: 120
     }
   }
   assert.ok(times[100000] < 2 * times[0], JSON.stringify(times))
-}))
+})
 
 /** Releases locks, of which a thread holds so many. Milliseconds of processor time for each release. */
 const orders = {
@@ -183,25 +195,24 @@ const orders = {
   }
 }
 for (const [order, release] of Object.entries(orders)) {
-  test(`releasing ${order}, takes no longer for twenty times as many locks`, { timeout: 120000 }, () => onAQuietMachine(async () => {
+  testOfTime(`releasing ${order}, takes no longer for twenty times as many locks`, () => {
     const [few, many] = [1000, 20000]
     const sab = memory(8 * many)
     const locks = Array.from({ length: 2 * many }, (_, n) => new AsyncLock(sab, { byteOffset: 4 * n }))
-    const times = {}
-    for (const count of [few, many]) times[count] = Math.min(...Array.from({ length: 5 }, () => release(locks, count)))
-    assert.ok(times[many] < 5 * times[few], JSON.stringify(times))
-  }))
+    const times = [few, many].map(count => least(5, () => release(locks, count)))
+    assert.ok(times[1] < 5 * times[0], JSON.stringify(times))
+  })
 }
 
 /** Locks that another thread holds, and a way to end that. */
 async function busyLocks (t, count) {
   const sab = memory(4 * count)
-  const thread = startWorker(t, async ({ api, data: { sab, count }, post, receive }) => {
+  const thread = startThread(t, { sab, count }, async ({ api, data: { sab, count }, post, receive }) => {
     const tokens = Array.from({ length: count }, (_, n) => new api.AsyncLock(sab, { byteOffset: 4 * n }).lock())
     post('holds')
     await receive()
     for (const token of tokens) token.unlock()
-  }, { sab, count })
+  })
   await thread.next()
   return {
     sab,
@@ -214,69 +225,57 @@ async function busyLocks (t, count) {
   }
 }
 
-const median = times => times.sort((a, b) => a - b)[times.length >> 1]
+const bounds = (few, many) => assert.ok(many < FACTOR * few, `${few} ms, ${many} ms`)
 
-test('lockAsync on a busy lock costs the same while the thread holds 200 000 others', { timeout: 120000 }, async t => {
+testOfTime('lockAsync on a busy lock costs the same while the thread holds 200 000 others', async t => {
   const CLAIMS = 600
-  await onAQuietMachine(async () => {
-    const busy = await busyLocks(t, 2 * CLAIMS)
-    const claims = []
+  const busy = await busyLocks(t, 2 * CLAIMS)
+  const claims = []
+  const claim = () => timeOf(() => claims.push(busy.locks[claims.length].lockAsync()))
+  const measure = () => {
+    // Of the first hundreds, each counts some of what is held.
+    for (let n = 0; n < CLAIMS / 2; n++) claim()
+    return medianOf(CLAIMS / 2, claim)
+  }
+  const few = measure()
+  const many = await whileHolding(2e5, measure)
+  await busy.end()
+  for (const claim of claims) (await claim).unlock()
+  bounds(few, many)
+})
+
+testOfTime('blocking for a busy lock costs the same while the thread holds 200 000 others', async t => {
+  const busy = await busyLocks(t, 1)
+  const [few, many] = await startThread(t, busy.sab, ({ api: { AsyncLock }, data: sab, require }) => {
+    const { performance } = require('perf_hooks')
+    const lock = new AsyncLock(sab)
     const measure = () => {
-      const times = Array.from({ length: CLAIMS }, () => {
-        const lock = busy.locks[claims.length]
-        const begin = now()
-        claims.push(lock.lockAsync())
-        return now() - begin
-      })
-      // Of the first hundreds, each counts some of what is held.
-      return median(times.slice(CLAIMS / 2))
+      const times = Array.from({ length: 400 }, () => {
+        const begin = performance.now()
+        lock.lockIfAvailable(0.001)
+        return performance.now() - begin
+      }).slice(200)
+      return times.sort((a, b) => a - b)[100]
     }
     const few = measure()
-    const many = await whileHolding(2e5, measure)
-    await busy.end()
-    for (const claim of claims) (await claim).unlock()
-    assert.ok(many < FACTOR * few, `${few} ms, ${many} ms`)
-  })
+    const others = new SharedArrayBuffer(4 * 2e5)
+    for (let n = 0; n < 2e5; n++) new AsyncLock(others, { byteOffset: 4 * n }).lock()
+    return [few, measure()]
+  }).done()
+  await busy.end()
+  bounds(few, many)
 })
 
-test('blocking for a busy lock costs the same while the thread holds 200 000 others', { timeout: 120000 }, async t => {
-  await onAQuietMachine(async () => {
-    const busy = await busyLocks(t, 1)
-    const [few, many] = await startWorker(t, ({ api: { AsyncLock }, data: sab, require }) => {
-      const { performance } = require('perf_hooks')
-      const lock = new AsyncLock(sab)
-      const measure = () => {
-        const times = Array.from({ length: 400 }, () => {
-          const begin = performance.now()
-          lock.lockIfAvailable(0.001)
-          return performance.now() - begin
-        }).slice(200)
-        return times.sort((a, b) => a - b)[100]
-      }
-      const few = measure()
-      const others = new SharedArrayBuffer(4 * 2e5)
-      for (let n = 0; n < 2e5; n++) new AsyncLock(others, { byteOffset: 4 * n }).lock()
-      return [few, measure()]
-    }, busy.sab).done()
-    await busy.end()
-    assert.ok(many < FACTOR * few, `${few} ms, ${many} ms`)
-  })
-})
-
-test('unlock() of a lock that another thread holds throws at once', { timeout: 120000 }, t => onAQuietMachine(async () => {
+testOfTime('unlock() of a lock that another thread holds throws at once', async t => {
   const busy = await busyLocks(t, 1)
-  const times = lock => median(Array.from({ length: 101 }, () => {
-    const begin = now()
-    assert.throws(() => lock.unlock(), { code: 'ERR_NOT_LOCKED' })
-    return now() - begin
-  }))
-  const [held, free] = [times(busy.locks[0]), times(new AsyncLock(memory(4)))]
+  const fails = lock => timeOf(() => assert.throws(() => lock.unlock(), { code: 'ERR_NOT_LOCKED' }))
+  const [held, free] = [busy.locks[0], new AsyncLock(memory(4))].map(lock => medianOf(101, () => fails(lock)))
   await busy.end()
   // It looked again and again for 10 ms.
   assert.ok(held < 50 * free, `${held} ms, ${free} ms`)
-}))
+})
 
-test('timeouts are on time while a claim waits and 100 000 locks are held', { timeout: 120000 }, () => onAQuietMachine(() => whileHolding(1e5, async (sab) => {
+testOfTime('timeouts are on time while a claim waits and 100 000 locks are held', () => whileHolding(1e5, async sab => {
   const waiting = new AsyncLock(sab).lockAsync()
   const array = new Int32Array(memory(4))
   const late = []
@@ -290,20 +289,20 @@ test('timeouts are on time while a claim waits and 100 000 locks are held', { ti
   late.sort((a, b) => a - b)
   // A search for who holds what, with each look at the words of lines, made half of them late by 40 ms.
   assert.ok(late[160] < 10, `a fifth is late by more than ${late[160]} ms`)
-})))
+}))
 
 test('a lock is not told to have been held for longer than its thread has run', { timeout: 120000 }, async t => {
   const sab = memory(4)
   // What is known of a thread may lie where that of an earlier one did: of one in thirty.
   for (let round = 0; round < size(100, 50); round++) {
     const begin = now()
-    const thread = startWorker(t, ({ api, data: sab, post }) => {
-      new api.AsyncLock(sab).lock()
+    const thread = startThread(t, sab, ({ api, data, post }) => {
+      new api.AsyncLock(data).lock()
       post('holds')
       // So that the thread does not end.
       setInterval(() => {}, 1000)
       return new Promise(() => {})
-    }, sab)
+    })
     await thread.next()
     const [{ milliseconds }] = snapshot().held
     assert.ok(milliseconds <= now() - begin, `${milliseconds} ms, in round ${round}`)

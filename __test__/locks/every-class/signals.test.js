@@ -30,7 +30,8 @@ function counting ({ removes = true } = {}) {
 }
 
 for (const removes of [true, false]) {
-  test(`a signal ${removes ? '' : 'without removeEventListener '}has one listener for all that wait, and rejects them in their order`, async () => {
+  const which = removes ? 'a signal' : 'a signal without removeEventListener'
+  test(`${which} has one listener for all that wait, and rejects them in their order`, async () => {
     const { sab, forms } = createPending(1000)
     const { controller, signal, counts } = counting({ removes })
     const order = []
@@ -66,7 +67,11 @@ test('the listener goes with the last that waits, and comes again with the next'
   const { controller, signal, counts } = counting()
   const semaphore = new Semaphore(new SharedArrayBuffer(4))
   for (let round = 1; round <= 3; round++) {
-    const waits = [semaphore.acquireAsync(1, { signal }), semaphore.acquireAsync(1, { signal, timeout: 1 }), semaphore.acquireAsync(1, { signal })]
+    const waits = [
+      semaphore.acquireAsync(1, { signal }),
+      semaphore.acquireAsync(1, { signal, timeout: 1 }),
+      semaphore.acquireAsync(1, { signal })
+    ]
     assert.strictEqual((await rejection(waits[1])).name, 'TimeoutError')
     semaphore.release()
     await waits[0]
@@ -136,15 +141,16 @@ test('a wait that begins while the others are aborted is aborted, too', async ()
   assert.strictEqual(await late, 'aborted')
 })
 
-const hasController = typeof AbortController === 'function'
-test('Node does not warn of many waits on one AbortSignal', { skip: !hasController && 'no AbortController here' }, async () => {
+const needsController = { skip: typeof AbortController !== 'function' && 'no AbortController here' }
+test('Node does not warn of many waits on one AbortSignal', needsController, async () => {
   const warnings = []
   const listener = warning => warnings.push(warning.name)
   process.on('warning', listener)
   const controller = new AbortController()
   const { forms } = createPending(1000)
   const waits = []
-  for (let round = 0; round < 20; round++) for (const { run } of forms) waits.push(rejection(run({ signal: controller.signal })))
+  for (let round = 0; round < 20; round++)
+    for (const { run } of forms) waits.push(rejection(run({ signal: controller.signal })))
   await new Promise(resolve => setImmediate(resolve))
   controller.abort()
   for (const error of await Promise.all(waits)) assert.strictEqual(error.name, 'AbortError')

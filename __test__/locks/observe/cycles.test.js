@@ -5,41 +5,12 @@
 const assert = require('assert')
 const { test } = require('../../harness')
 const { api } = require('../../subject')
+const { startMember, waiters } = require('../../fixtures/family-toolbox')
 const { memory } = require('../../fixtures/lock-toolbox')
-const { now, startWorker, until } = require('../../fixtures/queue-toolbox')
+const { startThread } = require('../../fixtures/programs')
+const { now, until } = require('../../fixtures/queue-toolbox')
 
 const { AsyncLock, RwLock, Semaphore, locks, snapshot } = api
-
-/**
- * A thread that does one step after the other on the memory: `[class, byteOffset, method, ...arguments]`, or `['named', name, method,
- * options]`. A blocking one whose lock is not granted answers with its error's name.
- */
-async function actor (t, sab) {
-  const worker = startWorker(t, ({ api, data: sab, post, require }) => new Promise(() => {
-    const { parentPort, threadId } = require('worker_threads')
-    post(threadId)
-    parentPort.on('message', ([kind, where, method, ...args]) => {
-      const held = new Promise(() => {})
-      try {
-        if (kind === 'named') api.locks[method](where, args[0], () => held).catch(() => {})
-        else Promise.resolve(new api[kind](sab, { byteOffset: where })[method](...args)).then(() => post('done'), () => {})
-      } catch (error) {
-        post(error.name)
-      }
-    })
-  }), sab)
-  worker.done().catch(() => {})
-  const threadId = await worker.next()
-  return {
-    threadId,
-    next: worker.next,
-    tell: (...step) => { worker.worker.postMessage(step) },
-    async does (...step) {
-      worker.worker.postMessage(step)
-      assert.strictEqual(await worker.next(), 'done')
-    }
-  }
-}
 
 /** The rings once there are so many. */
 async function untilCycles (count) {
@@ -48,82 +19,83 @@ async function untilCycles (count) {
   return cycles
 }
 
-const linkOf = ({ threadId, holds, waitsFor, blocked }) => [threadId, holds.kind, holds.mode, waitsFor.kind, waitsFor.mode, blocked]
+const linkOf = ({ threadId, holds, waitsFor, blocked }) => (
+  `${threadId}: ${holds.kind} ${holds.mode}, ${waitsFor.kind} ${waitsFor.mode}${blocked ? ', blocked' : ''}`)
+const threadsOf = ring => ring.map(({ threadId }) => threadId)
 const forever = () => new Promise(() => {})
 const unlock = token => { token.unlock() }
 const holdsName = name => until(() => snapshot().held.some(entry => entry.name === name), `${name} is held`)
-/** A pending promise that does not hold the event loop; what it acquires when the threads of the test have ended is given back. */
+const waits = member => until(() => snapshot().waiting.some(({ threadId }) => threadId === member.threadId))
+/** A pending promise that does not hold the event loop. What it acquires when the threads have ended is given back. */
 const awaits = promise => api.unref(promise) && promise.then(unlock)
 
 test('a cycle through a promise of the main thread is seen, and is no longer once it is broken', async t => {
   const sab = memory(8)
   const [a, b] = [new AsyncLock(sab), new AsyncLock(sab, { byteOffset: 4 })]
-  const worker = await actor(t, sab)
-  await worker.does('AsyncLock', 4, 'lock')
+  const member = await startMember(t, sab)
+  await member.on('AsyncLock', 4)('lock as b')
   const token = a.tryLock()
   awaits(b.lockAsync())
   assert.deepStrictEqual(snapshot().cycles, [])
-  worker.tell('AsyncLock', 0, 'lock')
+  const blocked = member.on('AsyncLock')('lock as a')
   const [ring] = await untilCycles(1)
-  assert.deepStrictEqual(ring.map(linkOf), [
-    [0, 'AsyncLock', 'exclusive', 'AsyncLock', 'exclusive', false], [worker.threadId, 'AsyncLock', 'exclusive', 'AsyncLock', 'exclusive', true]
-  ])
+  const link = 'AsyncLock exclusive, AsyncLock exclusive'
+  assert.deepStrictEqual(ring.map(linkOf), [`0: ${link}`, `${member.threadId}: ${link}, blocked`])
   assert.deepStrictEqual(Object.keys(ring[0]), ['threadId', 'holds', 'waitsFor', 'blocked', 'certain'])
-  assert.deepStrictEqual([ring[0].waitsFor.id, ring[1].waitsFor.id], [ring[1].holds.id, ring[0].holds.id])
-  assert.notStrictEqual(ring[0].holds.id, ring[1].holds.id)
+  assert.deepStrictEqual([ring[0].waitsFor.id, ring[1].waitsFor.id], [b.id, a.id])
+  assert.deepStrictEqual([ring[0].holds.id, ring[1].holds.id], [a.id, b.id])
   assert.deepStrictEqual(ring.map(({ certain }) => certain), [false, false])
   const { held, waiting, cycles } = snapshot()
   assert.ok(cycles[0].every(({ holds, waitsFor }) => held.includes(holds) && waiting.includes(waitsFor)))
   token.unlock()
-  assert.strictEqual(await worker.next(), 'done')
+  await blocked
   assert.deepStrictEqual(snapshot().cycles, [])
 })
 
 test('a cycle of promises over a named lock and an RwLock is seen', async t => {
   const sab = memory(4)
-  const rw = new RwLock(sab)
-  const worker = await actor(t, sab)
-  worker.tell('named', 'cycles', 'request', {})
+  const member = await startMember(t, sab)
+  await member.do('requestForEver', 'request', 'cycles')
   await holdsName('cycles')
-  const share = rw.tryLockShared()
+  const share = new RwLock(sab).tryLockShared()
   api.unref(locks.request('cycles', { mode: 'shared' }, () => {}))
-  worker.tell('RwLock', 0, 'lockAsync')
+  member.on('RwLock')('lockAsync')
   const [ring] = await untilCycles(1)
-  assert.deepStrictEqual(ring.map(linkOf), [
-    [0, 'RwLock', 'shared', 'named', 'shared', false], [worker.threadId, 'named', 'exclusive', 'RwLock', 'exclusive', false]
-  ])
+  const expected = ['0: RwLock shared, named shared', `${member.threadId}: named exclusive, RwLock exclusive`]
+  assert.deepStrictEqual(ring.map(linkOf), expected)
   assert.strictEqual(ring[0].waitsFor.name, 'cycles')
   share.unlock()
 })
 
-test('a ring of blocked threads that have timeouts is seen, each ring once, and apart from one through promises', async t => {
+test('a ring of threads blocked with timeouts is seen once, and apart from one through promises', async t => {
   const sab = memory(16)
-  const workers = await Promise.all([0, 1, 2].map(() => actor(t, sab)))
-  for (const [n, worker] of workers.entries()) await worker.does('AsyncLock', 4 * n, 'lock')
-  const timeout = 1e6
-  workers[0].tell('AsyncLock', 4, 'lockIfAvailable', timeout)
-  workers[1].tell('AsyncLock', 8, 'lockIfAvailable', timeout)
-  await until(() => [0, 1].every(n => snapshot().waiting.some(({ threadId }) => threadId === workers[n].threadId)))
+  const members = await Promise.all([0, 1, 2].map(() => startMember(t, sab)))
+  for (const [n, member] of members.entries()) await member.on('AsyncLock', 4 * n)('lock as its own')
+  const block = n => { members[n].on('AsyncLock', 4 * ((n + 1) % 3))('lockIfAvailable', 1e6) }
+  for (const n of [0, 1]) {
+    block(n)
+    await waits(members[n])
+  }
   assert.deepStrictEqual(snapshot().cycles, [])
-  workers[2].tell('AsyncLock', 0, 'lockIfAvailable', timeout)
+  block(2)
   const [ring] = await untilCycles(1)
-  assert.ok(ring.every(({ certain }) => certain))
-  const ids = workers.map(({ threadId }) => threadId)
+  assert.ok(ring.every(({ certain, blocked }) => certain && blocked))
+  const ids = threadsOf(members)
   const first = ids.indexOf(Math.min(...ids))
-  assert.deepStrictEqual(ring.map(({ threadId, blocked }) => [threadId, blocked]), [0, 1, 2].map(n => [ids[(first + n) % 3], true]))
+  assert.deepStrictEqual(threadsOf(ring), [0, 1, 2].map(n => ids[(first + n) % 3]))
 
   // Main holds what a fourth thread wants, and awaits what that one and the ring hold.
   const token = new AsyncLock(sab, { byteOffset: 12 }).tryLock()
-  const other = await actor(t, memory(4))
-  other.tell('named', 'of the fourth', 'request', {})
+  const other = await startMember(t, memory(4))
+  await other.do('requestForEver', 'request', 'of the fourth')
   await holdsName('of the fourth')
   locks.request('of main', forever)
   await holdsName('of main')
   awaits(new AsyncLock(sab).lockAsync())
   api.unref(locks.request('of the fourth', () => {}))
-  other.tell('named', 'of main', 'requestSync', {})
+  other.do('requestForEver', 'requestSync', 'of main')
   const cycles = await untilCycles(2)
-  assert.deepStrictEqual(cycles.map(ring => ring.map(({ threadId }) => threadId)), [ring.map(({ threadId }) => threadId), [0, other.threadId]])
+  assert.deepStrictEqual(cycles.map(threadsOf), [threadsOf(ring), [0, other.threadId]])
   assert.deepStrictEqual(cycles[1].map(({ blocked }) => blocked), [false, true])
   token.unlock()
 })
@@ -132,71 +104,68 @@ test('readers that want to write wait for each other, and so does a reader behin
   const sab = memory(12)
   const rw = new RwLock(sab)
   const share = rw.tryLockShared()
-  const worker = await actor(t, sab)
-  await worker.does('RwLock', 0, 'lockShared')
-  worker.tell('RwLock', 0, 'lockAsync')
-  await until(() => snapshot().waiting.some(({ threadId }) => threadId === worker.threadId))
+  const member = await startMember(t, sab)
+  await member.on('RwLock')('lockShared')
+  member.on('RwLock')('lockAsync')
+  await waits(member)
   assert.deepStrictEqual(snapshot().cycles, [])
   awaits(rw.lockAsync())
   const [ring] = await untilCycles(1)
-  assert.deepStrictEqual(ring.map(linkOf), [[0, 'RwLock', 'shared', 'RwLock', 'exclusive', false], [worker.threadId, 'RwLock', 'shared', 'RwLock', 'exclusive', false]])
+  assert.deepStrictEqual(ring.map(linkOf), [0, member.threadId].map(id => `${id}: RwLock shared, RwLock exclusive`))
 
   // A thread reads, another waits to write and holds a lock, and the first one's new share waits behind that writer.
   const second = memory(8)
-  const [reader, writer] = [await actor(t, second), await actor(t, second)]
-  await reader.does('RwLock', 0, 'lockShared')
-  writer.tell('RwLock', 0, 'lock', { timeout: 1e6 })
-  await until(() => snapshot().waiting.some(({ threadId }) => threadId === writer.threadId))
-  reader.tell('RwLock', 0, 'lockSharedAsync')
-  const nested = (await untilCycles(2)).find(ring => ring[0].threadId > worker.threadId)
-  const links = [[reader.threadId, 'RwLock', 'shared', 'RwLock', 'shared', false], [writer.threadId, 'RwLock', 'exclusive', 'RwLock', 'exclusive', true]]
-  assert.deepStrictEqual(nested.map(linkOf), links.sort((a, b) => a[0] - b[0]))
+  const [reader, writer] = [await startMember(t, second), await startMember(t, second)]
+  await reader.on('RwLock')('lockShared')
+  writer.on('RwLock')('lock', { timeout: 1e6 })
+  await waits(writer)
+  reader.on('RwLock')('lockSharedAsync')
+  const nested = (await untilCycles(2)).find(ring => ring[0].threadId > member.threadId)
+  const ofReader = `${reader.threadId}: RwLock shared, RwLock shared`
+  const ofWriter = `${writer.threadId}: RwLock exclusive, RwLock exclusive, blocked`
+  assert.deepStrictEqual(nested.map(linkOf).sort(), [ofReader, ofWriter].sort())
   share.unlock()
 })
 
-test('threads that hold permits of a limit wait for each other, as far as one alone leaves too little room', async t => {
+test('threads that hold permits wait for each other, as far as one alone leaves too little room', async t => {
   const sab = memory(8)
-  const rooms = [0, 4].map(byteOffset => new Semaphore(sab, { permits: 3, byteOffset }))
+  const limit = { permits: 3 }
+  const rooms = [0, 4].map(byteOffset => new Semaphore(sab, Object.assign({ byteOffset }, limit)))
   const tokens = rooms.map(room => room.tryHold())
-  const worker = startWorker(t, ({ api, data: sab, post, require }) => new Promise(() => {
-    const rooms = [0, 4].map(byteOffset => new api.Semaphore(sab, { permits: 3, byteOffset }))
-    rooms.map(room => room.tryHold())
-    rooms[0].holdAsync(2)
-    rooms[1].holdAsync(3)
-    post(require('worker_threads').threadId)
-  }), sab)
-  worker.done().catch(() => {})
-  const threadId = await worker.next()
+  const member = await startMember(t, sab)
+  for (const [at, count] of [[0, 2], [4, 3]]) {
+    await member.on('Semaphore', at, limit)(`tryHold as ${at}`)
+    member.on('Semaphore', at, limit)('holdAsync', count)
+  }
+  await until(() => rooms.every(room => waiters(sab, room.byteOffset) === 1))
   // Beside one permit there is room for two; but no turn for one behind a claim for three.
   awaits(rooms[0].holdAsync(2))
   assert.deepStrictEqual(snapshot().cycles, [])
   awaits(rooms[1].holdAsync())
   const [ring] = await untilCycles(1)
-  const [kind, mode] = ['Semaphore', 'permits']
-  assert.deepStrictEqual(ring.map(linkOf), [0, threadId].map(id => [id, kind, mode, kind, mode, false]))
-  assert.deepStrictEqual(ring.map(({ holds, waitsFor }) => [holds.amount, waitsFor.amount]), [[1, 1], [3, 3]])
+  const link = 'Semaphore permits, Semaphore permits'
+  assert.deepStrictEqual(ring.map(linkOf), [`0: ${link}`, `${member.threadId}: ${link}`])
+  assert.deepStrictEqual(ring.map(({ holds, waitsFor }) => `${holds.amount} ${waitsFor.amount}`), ['1 1', '3 3'])
   tokens.forEach(unlock)
 })
 
-test('no cycle: tasks of one thread for the same lock, permits, chains, and promises of a blocked thread', async t => {
+test('no cycle: tasks for the same lock, permits, chains, and promises of a blocked thread', async t => {
   const sab = memory(16)
-  const lock = new AsyncLock(sab)
+  const [lock, other] = [new AsyncLock(sab), new AsyncLock(sab, { byteOffset: 4 })]
   const token = lock.tryLock()
   const tasks = Array.from({ length: 100 }, () => lock.executeLocked(() => {}))
-  const worker = await actor(t, sab)
-  await worker.does('AsyncLock', 4, 'lock')
-  worker.tell('AsyncLock', 0, 'lockAsync')
-  await until(() => snapshot().waiting.some(({ threadId }) => threadId === worker.threadId))
+  const member = await startMember(t, sab)
+  await member.on('AsyncLock', 4)('lock')
+  member.on('AsyncLock')('lockAsync as another')
+  await waits(member)
   assert.deepStrictEqual(snapshot().cycles, [])
-  // The worker blocks for permits: then nothing that it awaits matters.
-  const other = new AsyncLock(sab, { byteOffset: 4 })
   awaits(other.lockAsync())
   await untilCycles(1)
-  worker.tell('Semaphore', 8, 'acquire')
+  // The thread blocks for permits: then nothing that it awaits matters.
+  const acquired = member.on('Semaphore', 8)('acquire')
   await untilCycles(0)
-  const semaphore = new Semaphore(sab, { byteOffset: 8 })
-  semaphore.release()
-  assert.strictEqual(await worker.next(), 'done')
+  new Semaphore(sab, { byteOffset: 8 }).release()
+  await acquired
   await untilCycles(1)
   token.unlock()
   await Promise.all(tasks)
@@ -204,7 +173,8 @@ test('no cycle: tasks of one thread for the same lock, permits, chains, and prom
 
 test('threads that keep one order never seem to wait for one another', { timeout: 60000 }, async t => {
   const sab = memory(20)
-  const workers = [0, 1, 2].map(seed => startWorker(t, ({ api, data: { sab, seed }, Atomics, randomFrom }) => {
+  const threads = [0, 1, 2].map(seed => startThread(t, { sab, seed }, ({ api, data, Atomics, randomFrom }) => {
+    const { sab, seed } = data
     const random = randomFrom(1 + seed)
     const locks = [0, 4, 8, 12].map(byteOffset => new api.AsyncLock(sab, { byteOffset }))
     while (Atomics.load(new Int32Array(sab), 4) === 0) {
@@ -212,7 +182,7 @@ test('threads that keep one order never seem to wait for one another', { timeout
       const tokens = [locks[Math.floor(last * random())].lock(), locks[last].lock()]
       for (const token of tokens) token.unlock()
     }
-  }, { sab, seed }))
+  }))
   const start = now()
   let seen = 0
   while (now() - start < 500 || seen < 100) {
@@ -221,14 +191,14 @@ test('threads that keep one order never seem to wait for one another', { timeout
     seen += waiting.length
   }
   Atomics.store(new Int32Array(sab), 4, 1)
-  await Promise.all(workers.map(worker => worker.done()))
+  await Promise.all(threads.map(thread => thread.done()))
 })
 
 test('the cycles among 100 000 entries are found without delay', async t => {
   const sab = memory(8)
   const lock = new AsyncLock(sab)
-  const worker = await actor(t, sab)
-  await worker.does('AsyncLock', 0, 'lock')
+  const member = await startMember(t, sab)
+  await member.on('AsyncLock')('lock')
   const token = new AsyncLock(sab, { byteOffset: 4 }).tryLock()
   for (let n = 0; n < 1e5; n++) awaits(lock.lockAsync())
   const look = () => {
@@ -237,7 +207,7 @@ test('the cycles among 100 000 entries are found without delay', async t => {
     return { waiting: waiting.length, cycles: cycles.length, time: now() - start }
   }
   const before = look()
-  worker.tell('AsyncLock', 4, 'lock')
+  member.on('AsyncLock', 4)('lock')
   await untilCycles(1)
   const after = look()
   assert.deepStrictEqual([before.waiting, before.cycles, after.waiting, after.cycles], [1e5, 0, 1e5 + 1, 1])

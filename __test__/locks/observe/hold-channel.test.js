@@ -5,36 +5,22 @@
 const assert = require('assert')
 const { test } = require('../../harness')
 const { api } = require('../../subject')
-const { memory, untilWaiters } = require('../../fixtures/lock-toolbox')
-const { runChild, sleep, startWorker } = require('../../fixtures/queue-toolbox')
+const { needsChannels, subscribe } = require('../../fixtures/channels')
+const { untilWaiters } = require('../../fixtures/family-toolbox')
+const { memory } = require('../../fixtures/lock-toolbox')
+const { run, startThread } = require('../../fixtures/programs')
+const { sleep } = require('../../fixtures/queue-toolbox')
 
 const { AsyncLock, Condition, Queue, RwLock, Semaphore, locks, snapshot } = api
 
-let diagnostics
-try {
-  diagnostics = require('diagnostics_channel')
-} catch (_) {}
-const options = { skip: diagnostics === undefined && 'this Node has no diagnostics_channel' }
-
-const NAME = 'atomics-waitasync:hold'
-
 /** Hears of the holds that begin from now on. `take()`: the messages since the last call. */
 function hear (t) {
-  const channel = diagnostics.channel(NAME)
-  let messages = []
-  const listener = message => { messages.push(message) }
-  const stop = () => channel.unsubscribe(listener)
-  channel.subscribe(listener)
-  t.after(stop)
-  const take = () => {
-    const taken = messages
-    messages = []
-    return taken
-  }
+  const { messages, stop } = subscribe(t, 'hold')
+  const take = () => messages.splice(0)
   return { stop, take, modes: () => take().map(({ kind, mode }) => `${kind} ${mode}`) }
 }
 
-test('a hold is told of when it ends, with how long it lasted', options, async t => {
+test('a hold is told of when it ends, with how long it lasted', needsChannels, async t => {
   const { take } = hear(t)
   const lock = new AsyncLock(memory(4), { name: 'accounts' })
   const began = Date.now()
@@ -51,13 +37,9 @@ test('a hold is told of when it ends, with how long it lasted', options, async t
   assert.deepStrictEqual(take(), [])
 })
 
-test('each kind of hold, in whichever way it begins and ends, is told of once', options, async t => {
+test('each kind of hold, in whichever way it begins and ends, is told of once', needsChannels, async t => {
   const { modes } = hear(t)
-  const sab = memory(16)
-  const lock = new AsyncLock(sab)
-  const rw = new RwLock(sab, { byteOffset: 4 })
-  const semaphore = new Semaphore(sab, { byteOffset: 8 })
-  const condition = new Condition(sab, { byteOffset: 12 })
+  const [lock, rw, semaphore, condition] = [new AsyncLock(), new RwLock(), new Semaphore(), new Condition()]
   const EXCLUSIVE = 'AsyncLock exclusive'
 
   lock.tryLock()
@@ -116,7 +98,7 @@ test('each kind of hold, in whichever way it begins and ends, is told of once', 
   assert.deepStrictEqual(modes(), ['Queue use'], 'a message in use, and none of a queue\'s own locks')
 })
 
-test('a hold that began without subscribers is not told of, nor one that ends without them', options, t => {
+test('a hold that began without subscribers is not told of, nor one that ends without them', needsChannels, t => {
   const lock = new AsyncLock(memory(4))
   const early = lock.tryLock()
   const { stop, take } = hear(t)
@@ -130,13 +112,12 @@ test('a hold that began without subscribers is not told of, nor one that ends wi
   assert.deepStrictEqual(take(), [])
 })
 
-test('a thread that never turns its loop tells of its holds at once, released in whichever order', options, async t => {
-  const worker = startWorker(t, ({ api, data: sab, require }) => {
+test('a thread that never turns its loop tells of its holds at once, in whichever order', needsChannels, async t => {
+  const thread = startThread(t, null, ({ api, subscribe }) => {
     const { AsyncLock, Condition, locks } = api
-    const [a, b] = [0, 4].map(byteOffset => new AsyncLock(sab, { byteOffset, name: byteOffset === 0 ? 'a' : 'b' }))
-    const condition = new Condition(sab, { byteOffset: 8 })
+    const [a, b] = ['a', 'b'].map(name => AsyncLock.create({ name }))
     const names = []
-    require('diagnostics_channel').channel('atomics-waitasync:hold').subscribe(({ name }) => names.push(name))
+    subscribe('hold', ({ name }) => names.push(name))
     const counts = []
     for (let n = 0; n < 1000; n++) {
       const [first, second] = [a.lock(), b.lock()]
@@ -147,36 +128,35 @@ test('a thread that never turns its loop tells of its holds at once, released in
       counts.push(names.length)
     }
     const token = a.lock()
-    if (condition.wait(token, { timeout: 1 })) throw new Error('nobody notifies')
+    if (new Condition().wait(token, { timeout: 1 })) throw new Error('nobody notifies')
     counts.push(names.length)
     token.unlock()
     return { counts, begin: names.slice(0, 6).join(''), end: names.slice(3000).join('') }
-  }, memory(12))
-  const { counts, begin, end } = await worker.done()
+  })
+  const { counts, begin, end } = await thread.done()
   assert.deepStrictEqual(counts, Array.from({ length: 1001 }, (_, n) => n < 1000 ? 3 * n + 3 : 3001))
   assert.deepStrictEqual([begin, end], ['abcbac', 'aa'])
 })
 
-test('what a thread blocked for is told of; what it holds when it ends is not', options, async t => {
+test('what a thread blocked for is told of; what it holds when it ends is not', needsChannels, async t => {
   const { take } = hear(t)
   const lock = new AsyncLock(memory(4))
   const token = lock.tryLock()
-  const worker = startWorker(t, ({ api, data: sab, post, require }) => {
+  const thread = startThread(t, lock, ({ api, data, post, subscribe }) => {
     const messages = []
-    require('diagnostics_channel').channel('atomics-waitasync:hold').subscribe(({ kind }) => messages.push(kind))
-    const lock = new api.AsyncLock(sab)
+    subscribe('hold', ({ kind }) => messages.push(kind))
+    const lock = new api.AsyncLock(data)
     lock.lock().unlock()
     post(messages)
     lock.lock()
     post('it holds the lock')
     return new Promise(() => setInterval(() => {}, 1e6))
-  }, lock.sab)
-  worker.done().catch(() => {})
-  await untilWaiters(lock, 1)
+  })
+  await untilWaiters(lock.buffer, 0, 1)
   token.unlock()
-  assert.deepStrictEqual(await worker.next(), ['AsyncLock'])
-  assert.strictEqual(await worker.next(), 'it holds the lock')
-  await worker.terminate()
+  assert.deepStrictEqual(await thread.next(), ['AsyncLock'])
+  assert.strictEqual(await thread.next(), 'it holds the lock')
+  await thread.terminate()
   const heir = lock.tryLock()
   assert.strictEqual(heir.ownerDied, true)
   assert.strictEqual(take().length, 1)
@@ -184,12 +164,12 @@ test('what a thread blocked for is told of; what it holds when it ends is not', 
   assert.strictEqual(take().length, 1)
 })
 
-test('a subscriber may take the same lock, and throw', options, async t => {
-  const { lines, stderr } = await runChild(t, ({ api, say, require }) => {
-    const lock = new api.AsyncLock(new SharedArrayBuffer(4))
+test('a subscriber may take the same lock, and throw', needsChannels, async t => {
+  const { lines, stderr } = await run(t, ({ newLock, say, subscribe }) => {
+    const lock = newLock()
     process.on('uncaughtException', error => say('uncaught ' + error.message))
     let calls = 0
-    require('diagnostics_channel').channel('atomics-waitasync:hold').subscribe(() => {
+    subscribe('hold', () => {
       say('free ' + !lock.locked)
       const nth = ++calls
       if (nth === 1) lock.executeLocked(() => {})

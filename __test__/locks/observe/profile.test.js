@@ -9,6 +9,7 @@ const os = require('os')
 const path = require('path')
 const { test } = require('../../harness')
 const readProfile = require('../../fixtures/cpuprofile')
+const { run } = require('../../fixtures/programs')
 const { MAJOR, runChild, until } = require('../../fixtures/queue-toolbox')
 const { runNode } = require('../../fixtures/run-node')
 const slowness = require('../../fixtures/slowness')
@@ -27,14 +28,18 @@ function folderFor (t) {
 }
 
 const setting = (file) => ({ env: { [CODE]: file } })
+const fileFor = (t) => path.join(folderFor(t), 'contention.cpuprofile')
 
-/** Runs a program that ends well. Gives what the file then has, and its lines. */
-async function profileOf (t, fn) {
-  const file = path.join(folderFor(t), 'contention.cpuprofile')
-  const { code, signal, lines, stderr } = await runChild(t, fn, undefined, setting(file))
+/** Runs a program that ends well. Gives what the file then has, and its lines. `runs`: what runs it. */
+async function profileOf (t, fn, runs = run) {
+  const file = fileFor(t)
+  const { code, signal, lines, stderr } = await runs(t, setting(file), fn)
   assert.deepStrictEqual([code, signal, stderr], [0, null, ''])
   return { ...readProfile(file), lines }
 }
+
+/** As a function alone, so that its lines in the file are its own. */
+const runAlone = (t, options, fn) => runChild(t, fn, undefined, options)
 
 /** The milliseconds of each leaf. */
 function byLeaf (rows) {
@@ -43,65 +48,74 @@ function byLeaf (rows) {
   return times
 }
 
-/** Whether a time is that of so many waits of 30 ms. */
+/** Whether a time is that of so many waits of 30 ms, each of which ends so long after its call, and begins later. */
 function assertLasted (milliseconds, waits, what) {
-  assert.ok(milliseconds >= 29 * waits && milliseconds < 30 * waits + slowness * 2000, `${what}: ${milliseconds} ms`)
+  assert.ok(milliseconds >= 15 * waits && milliseconds < 30 * waits + slowness * 2000, `${what}: ${milliseconds} ms`)
 }
 
-const LEAVES = [
-  'AsyncLock "accounts"', 'RwLock "rates" (shared)', 'RwLock "rates" (exclusive)', 'permits of Semaphore "files"', 'the lock named "cache"',
-  'Condition "changed"', 'the other parties of Barrier "phase"', 'Latch "done"', 'a message of Queue "jobs"', 'room in Queue "full"'
-]
+const LEAVES = `AsyncLock "accounts"
+RwLock "rates" (shared)
+RwLock "rates" (exclusive)
+permits of Semaphore "files"
+the lock named "cache"
+Condition "changed"
+the other parties of Barrier "phase"
+Latch "done"
+a message of Queue "jobs"
+room in Queue "full"`.split('\n')
 
 /** A program that holds all of these and awaits each of them for 30 ms. In a thread of its own it blocks for them. */
-async function waitForAll ({ api, startWorker }) {
-  const sab = new SharedArrayBuffer(1024)
-  const open = (api, sab) => ({
-    accounts: new api.AsyncLock(sab, { name: 'accounts' }),
-    rates: new api.RwLock(sab, { byteOffset: 4, name: 'rates' }),
-    files: new api.Semaphore(sab, { byteOffset: 8, name: 'files' }),
-    changed: new api.Condition(sab, { byteOffset: 12, name: 'changed' }),
-    phase: new api.Barrier(sab, { byteOffset: 16, parties: 9, name: 'phase' }),
-    done: new api.Latch(sab, { byteOffset: 20, count: 9, name: 'done' }),
-    own: new api.AsyncLock(sab, { byteOffset: 24 }),
-    jobs: new api.Queue(sab, { byteOffset: 64, capacity: 1, messageSize: 8, name: 'jobs' }),
-    full: new api.Queue(sab, { byteOffset: 512, capacity: 1, messageSize: 8, name: 'full' })
-  })
-  const { accounts, rates, files, changed, phase, done, own, jobs, full } = open(api, sab)
+async function waitForAll ({ api, startThread }) {
+  const create = (kind, name, options) => api[kind].create(Object.assign({ name }, options))
+  const things = {
+    accounts: create('AsyncLock', 'accounts'),
+    rates: create('RwLock', 'rates'),
+    files: create('Semaphore', 'files'),
+    changed: create('Condition', 'changed'),
+    phase: create('Barrier', 'phase', { parties: 9 }),
+    done: create('Latch', 'done', { count: 9 }),
+    own: new api.AsyncLock(),
+    jobs: create('Queue', 'jobs', { capacity: 1, messageSize: 8 }),
+    full: create('Queue', 'full', { capacity: 1, messageSize: 8 })
+  }
+  const { accounts, rates, files, changed, phase, done, own, jobs, full } = things
   accounts.tryLock()
   rates.tryLock()
   full.tryPut(1)
   let release
   const held = api.locks.request('cache', () => new Promise(resolve => { release = resolve }))
   const options = { timeout: 30 }
-  const late = promise => promise.then(() => { throw new Error('it was late') }, error => { if (error.name !== 'TimeoutError') throw error })
-  await Promise.all([
-    late(accounts.lockAsync(options)), late(accounts.executeLocked(() => {}, options)), late(rates.lockAsync(options)),
-    late(rates.executeShared(() => {}, options)), late(files.acquireAsync(1, options)), late(api.locks.request('cache', options, () => {})),
-    late(phase.waitAsync(options)), late(done.waitAsync(options)), late(jobs.takeAsync(options)), late(full.putAsync(2, options)),
-    changed.waitAsync(own.tryLock(), options)
-  ])
-  const worker = startWorker(({ api, data: { sab, source } }) => {
-    const { accounts, rates, files, changed, phase, done, own, jobs, full } = eval(source)(api, sab) // eslint-disable-line no-eval
+  const unlessLate = error => { if (error.name !== 'TimeoutError') throw error }
+  const late = promise => promise.then(() => { throw new Error('it was served') }).catch(unlessLate)
+  const waits = [
+    accounts.lockAsync(options), accounts.executeLocked(() => {}, options), rates.lockAsync(options),
+    rates.executeShared(() => {}, options), files.acquireAsync(1, options), phase.waitAsync(options),
+    done.waitAsync(options), jobs.takeAsync(options), full.putAsync(2, options),
+    api.locks.request('cache', options, () => {})
+  ]
+  await Promise.all([...waits.map(late), changed.waitAsync(own.tryLock(), options)])
+  const thread = startThread(things, ({ api, data, revive }) => {
+    const { accounts, rates, files, changed, phase, done, own, jobs, full } = revive(data)
     const options = { timeout: 30 }
-    const late = wait => {
+    const waits = [
+      () => accounts.executeLockedSync(() => {}, options), () => rates.lock(options), () => rates.lockShared(options),
+      () => files.acquire(1, options), () => phase.wait(options), () => done.wait(options), () => jobs.take(options),
+      () => full.put(2, options), () => api.locks.requestSync('cache', options, () => {})
+    ]
+    if (accounts.lockIfAvailable(30) !== null) throw new Error('it was served')
+    for (const wait of waits) {
+      let name
       try {
         wait()
       } catch (error) {
-        if (error.name === 'TimeoutError') return
-        throw error
+        name = error.name
       }
-      throw new Error('it was late')
+      if (name !== 'TimeoutError') throw new Error(`${wait}: ${name}`)
     }
-    if (accounts.lockIfAvailable(30) !== null) throw new Error('it was late')
-    late(() => accounts.executeLockedSync(() => {}, options))
-    for (const wait of [() => rates.lock(options), () => rates.lockShared(options), () => files.acquire(1, options), () => phase.wait(options)]) late(wait)
-    for (const wait of [() => done.wait(options), () => jobs.take(options), () => full.put(2, options)]) late(wait)
-    late(() => api.locks.requestSync('cache', options, () => {}))
-    if (changed.wait(own.lock(), options)) throw new Error('it was late')
-  }, { sab, source: String(open) })
+    if (changed.wait(own.lock(), options)) throw new Error('it was notified')
+  })
   own.unlock()
-  await worker.done()
+  await thread.done()
   release()
   await held
 }
@@ -120,7 +134,8 @@ test('waits of every class and for names, awaiting and blocking, count until the
 async function nested ({ api }) {
   const lock = new api.AsyncLock(new SharedArrayBuffer(4))
   lock.tryLock()
-  const controller = { aborted: false, listeners: [], addEventListener (_, listener) { this.listeners.push(listener) } }
+  const listeners = []
+  const controller = { aborted: false, addEventListener: (_, listener) => listeners.push(listener) }
   function charge (signal) {
     return lock.lockAsync({ signal })
   }
@@ -128,12 +143,12 @@ async function nested ({ api }) {
   const promise = transfer()
   await new Promise(resolve => setTimeout(resolve, 30))
   controller.aborted = true
-  for (const listener of controller.listeners) listener()
+  for (const listener of listeners) listener()
   await promise.then(() => { throw new Error('it was aborted') }, () => {})
 }
 
 test('an aborted wait counts, with the lines and columns of its callers from 0', async t => {
-  const { rows: [{ leaf, frames, milliseconds }, ...more] } = await profileOf(t, nested)
+  const [{ leaf, frames, milliseconds }, ...more] = (await profileOf(t, nested, runAlone)).rows
   assert.deepStrictEqual([leaf, more], ['an AsyncLock', []])
   assertLasted(milliseconds, 1, leaf)
   const source = `(${nested})`.split('\n')
@@ -141,13 +156,14 @@ test('an aborted wait counts, with the lines and columns of its callers from 0',
     const line = source.map(line => line.includes(text) && !line.includes(`function ${text}`)).lastIndexOf(true)
     return { lineNumber: line, columnNumber: source[line].indexOf(text) }
   })
-  assert.deepStrictEqual(frames.slice(0, 3).map(({ lineNumber, columnNumber }) => ({ lineNumber, columnNumber })), places)
-  assert.deepStrictEqual(frames.slice(0, 3).map(({ functionName }) => functionName), ['charge', 'transfer', 'nested'])
+  const callers = frames.slice(0, 3)
+  assert.deepStrictEqual(callers.map(({ lineNumber, columnNumber }) => ({ lineNumber, columnNumber })), places)
+  assert.deepStrictEqual(callers.map(({ functionName }) => functionName), ['charge', 'transfer', 'nested'])
 })
 
 for (const end of ['process.exit()', 'setTimeout(() => { throw new Error(\'of the program\') })', 'undefined']) {
   test(`the file is there when the process has ended by ${end}`, async t => {
-    const file = path.join(folderFor(t), 'contention.cpuprofile')
+    const file = fileFor(t)
     await runNode(t, ['-e', `
       const { AsyncLock } = require(${JSON.stringify(ROOT + '/pure')})
       const lock = new AsyncLock(new SharedArrayBuffer(4))
@@ -160,16 +176,14 @@ for (const end of ['process.exit()', 'setTimeout(() => { throw new Error(\'of th
 }
 
 test('a process that is killed while it waits for ever leaves a file', async t => {
-  const file = path.join(folderFor(t), 'contention.cpuprofile')
-  const child = runChild(t, ({ api, startWorker, say }) => {
-    const lock = new api.AsyncLock(new SharedArrayBuffer(4), { name: 'accounts' })
-    lock.tryLock()
+  const file = fileFor(t)
+  const child = run(t, setting(file), ({ block, heldLock }) => {
+    const lock = heldLock('accounts')
     lock.lockAsync()
-    startWorker(({ api, data: sab }) => { new api.AsyncLock(sab).lock() }, lock.sab)
+    block(lock)
     setInterval(() => {}, 1e6)
-    say(process.pid)
     setTimeout(() => process.kill(process.pid, 'SIGKILL'), 12000)
-  }, undefined, setting(file))
+  })
   // It was there from the start.
   await until(() => fs.existsSync(file))
   assert.deepStrictEqual(readProfile(file).rows, [])
@@ -180,78 +194,74 @@ test('a process that is killed while it waits for ever leaves a file', async t =
   for (const { milliseconds } of rows) assert.ok(milliseconds > 5000, `${milliseconds} ms`)
 })
 
-test('a dump writes the file at once', { skip: process.platform === 'win32' && 'this system has no signals' }, async t => {
-  const file = path.join(folderFor(t), 'contention.cpuprofile')
-  const child = runChild(t, ({ api, say, require }) => {
-    const lock = new api.AsyncLock(new SharedArrayBuffer(4))
-    lock.tryLock()
-    lock.lockAsync()
+const needsSignals = { skip: process.platform === 'win32' && 'this system has no signals' }
+test('a dump writes the file at once', needsSignals, async t => {
+  const env = { [CODE]: fileFor(t), ATOMICS_WAITASYNC_DUMP: 'SIGQUIT' }
+  const { lines: [seconds] } = await run(t, { env }, async ({ heldLock, require, say, until }) => {
     const { readFileSync } = require('fs')
-    const timer = setInterval(() => {
-      if (!readFileSync(process.env.ATOMICS_WAITASYNC_PROFILE, 'utf8').includes('an AsyncLock')) return
-      clearInterval(timer)
-      say(Math.round(process.uptime()))
-      process.exit()
-    }, 10)
+    heldLock().lockAsync()
     process.kill(process.pid, 'SIGQUIT')
-  }, undefined, { env: { [CODE]: file, ATOMICS_WAITASYNC_DUMP: 'SIGQUIT' } })
-  const { lines: [seconds] } = await child
+    await until(() => readFileSync(process.env.ATOMICS_WAITASYNC_PROFILE, 'utf8').includes('an AsyncLock'))
+    say(Math.round(process.uptime()))
+    process.exit()
+  })
   assert.ok(seconds < 9, `after ${seconds} s`)
 })
 
 test('the waits of a worker that is terminated count until then', async t => {
-  const { rows } = await profileOf(t, async ({ api, startWorker, until }) => {
-    const lock = new api.AsyncLock(new SharedArrayBuffer(4), { name: 'accounts' })
+  const { rows } = await profileOf(t, async ({ block, newLock, sleep, startThread, until }) => {
+    const lock = newLock('accounts')
     const token = lock.tryLock()
-    const workers = [({ api, data: sab }) => { new api.AsyncLock(sab).lock() }, ({ api, data: sab }) => {
-      new api.AsyncLock(sab).lockAsync()
+    const awaiting = startThread(lock, ({ api, data }) => {
+      new api.AsyncLock(data).lockAsync()
       return new Promise(() => setInterval(() => {}, 1e6))
-    }].map(fn => startWorker(fn, lock.sab))
-    for (const worker of workers) worker.done().catch(() => {})
+    })
+    const threads = [block(lock), awaiting]
     await until(() => lock.waiters === 2)
     // Until the blocked one has slept through its first slice.
-    await new Promise(resolve => setTimeout(resolve, 500))
-    for (const worker of workers) await worker.terminate()
+    await sleep(500)
+    for (const thread of threads) await thread.terminate()
     token.unlock()
     // What comes after a wait's end does not count.
-    await new Promise(resolve => setTimeout(resolve, 1000))
+    await sleep(1000)
   })
   assert.deepStrictEqual(rows.map(({ leaf }) => leaf), ['AsyncLock "accounts"', 'AsyncLock "accounts"'])
-  for (const { milliseconds } of rows) assert.ok(milliseconds > 200 && milliseconds < 500 + slowness * 900, `${milliseconds} ms`)
+  const isRight = time => time > 200 && time < 500 + slowness * 900
+  for (const { milliseconds } of rows) assert.ok(isRight(milliseconds), `${milliseconds} ms`)
 })
 
 test('of many waits some are recorded for all', async t => {
-  const { rows, counts, lines } = await profileOf(t, async ({ api, say }) => {
-    const lock = new api.AsyncLock(new SharedArrayBuffer(4))
+  const { rows, counts, lines } = await profileOf(t, async ({ newLock, say, sleep }) => {
+    const lock = newLock()
     const token = lock.tryLock()
-    const waits = []
-    for (let n = 0; n < 20000; n++) waits.push(lock.lockAsync())
-    await new Promise(resolve => setTimeout(resolve, 500))
+    const waits = Array.from({ length: 20000 }, () => lock.lockAsync())
+    await sleep(500)
     const began = Date.now()
     token.unlock()
     for (const wait of waits) (await wait).unlock()
     say(Date.now() - began)
   })
   const [took] = lines.map(Number)
-  assert.ok(counts.recorded < 5000 && counts.factor > 4, JSON.stringify(counts))
-  assert.ok(counts.waits > 12000 && counts.waits < 30000, JSON.stringify(counts))
-  assert.strictEqual(counts.factor, counts.waits / counts.recorded)
   const total = rows.reduce((sum, { milliseconds }) => sum + milliseconds, 0)
-  assert.ok(total / counts.waits > 450 && total / counts.waits < 600 + took + slowness * 1000, `${total} ms, ${JSON.stringify(counts)}`)
+  const said = `${total} ms, ${JSON.stringify(counts)}`
+  assert.ok(counts.recorded < 5000 && counts.factor > 4, said)
+  assert.ok(counts.waits > 12000 && counts.waits < 30000, said)
+  assert.strictEqual(counts.factor, counts.waits / counts.recorded)
+  assert.ok(total / counts.waits > 450 && total / counts.waits < 600 + took + slowness * 1000, said)
 })
 
-/** Starts a program that waits, in two threads; gives its warnings and what it says. */
-async function runWith (t, file) {
-  const { code, lines, stderr } = await runChild(t, async ({ api, startWorker, say }) => {
-    const lock = new api.AsyncLock(new SharedArrayBuffer(4))
+/** Starts a program that waits, in two threads; gives its warnings. */
+async function warningsWith (t, file) {
+  const { code, lines, stderr } = await run(t, setting(file), async ({ newLock, say, startThread }) => {
+    const lock = newLock()
     const token = lock.tryLock()
-    const worker = startWorker(({ api, data: sab }) => { new api.AsyncLock(sab).lock().unlock() }, lock.sab)
+    const thread = startThread(lock, ({ api, data }) => { new api.AsyncLock(data).lock().unlock() })
     const next = lock.lockAsync()
     setTimeout(() => token.unlock(), 50)
     ;(await next).unlock()
-    await worker.done()
+    await thread.done()
     say('done')
-  }, undefined, setting(file))
+  })
   assert.deepStrictEqual([code, lines], [0, ['done']], stderr)
   return stderr.split('\n').filter(line => line.includes(CODE))
 }
@@ -262,7 +272,7 @@ test('a file that cannot be written is one warning', async t => {
   fs.writeFileSync(readOnly, 'as it was')
   fs.chmodSync(readOnly, 0o444)
   for (const file of [path.join(folder, 'missing', 'file'), folder, readOnly]) {
-    const warnings = await runWith(t, file)
+    const warnings = await warningsWith(t, file)
     assert.strictEqual(warnings.length, 1, warnings.join('\n'))
     assert.ok(warnings[0].includes(`[${CODE}] Warning: ${CODE}: cannot write ${file}: `), warnings[0])
   }
@@ -273,30 +283,27 @@ test('a file that cannot be written is one warning', async t => {
 test('a folder that goes away later is one warning, too', async t => {
   const folder = path.join(folderFor(t), 'folder')
   fs.mkdirSync(folder)
-  const { code, stderr } = await runChild(t, async ({ api, data: folder, require }) => {
+  const options = Object.assign({ data: folder }, setting(path.join(folder, 'file')))
+  const { code, stderr } = await run(t, options, async ({ data: folder, heldLock, require }) => {
     const fs = require('fs')
     for (const name of fs.readdirSync(folder)) fs.unlinkSync(folder + '/' + name)
     fs.rmdirSync(folder)
-    const lock = new api.AsyncLock(new SharedArrayBuffer(4))
-    lock.tryLock()
-    await lock.lockAsync({ timeout: 20 }).catch(() => {})
-  }, folder, setting(path.join(folder, 'file')))
+    await heldLock().lockAsync({ timeout: 20 }).catch(() => {})
+  })
   assert.strictEqual(code, 0)
   assert.strictEqual(stderr.split(CODE).length, 3, stderr)
 })
 
 test('a stack that cannot be taken is one warning, and its time counts', async t => {
-  const file = path.join(folderFor(t), 'file')
-  const { code, stderr } = await runChild(t, async ({ api }) => {
+  const file = fileFor(t)
+  const { code, stderr } = await run(t, setting(file), async ({ heldLock }) => {
     Error.prepareStackTrace = () => { throw new TypeError('of the program') }
-    const lock = new api.AsyncLock(new SharedArrayBuffer(4))
-    lock.tryLock()
+    const lock = heldLock()
     for (let n = 0; n < 3; n++) await lock.lockAsync({ timeout: 30 }).catch(() => {})
     delete Error.prepareStackTrace
-  }, undefined, setting(file))
-  assert.strictEqual(code, 0, stderr)
-  assert.strictEqual(stderr.split(`[${CODE}]`).length, 2, stderr)
-  const { rows: [{ leaf, frames, milliseconds }] } = readProfile(file)
+  })
+  assert.deepStrictEqual([code, stderr.split(`[${CODE}]`).length], [0, 2], stderr)
+  const [{ leaf, frames, milliseconds }] = readProfile(file).rows
   assert.deepStrictEqual([leaf, frames.map(({ functionName }) => functionName)], ['an AsyncLock', ['(no stack)']])
   assertLasted(milliseconds, 3, leaf)
 })
@@ -305,13 +312,15 @@ test('every entry makes the file when it is loaded, and none does without the va
   const folder = folderFor(t)
   for (const entry of ['index', 'force', 'keep-alive', 'pure', 'web-locks']) {
     const file = path.join(ROOT, entry)
-    const { stderr } = await runNode(t, ['-e', `require(${JSON.stringify(file)})`], { env: { [CODE]: `${entry} \${pid}` }, cwd: folder })
+    const runs = value =>
+      runNode(t, ['-e', `require(${JSON.stringify(file)})`], { env: { [CODE]: value }, cwd: folder })
+    const { stderr } = await runs(`${entry} \${pid}`)
     assert.strictEqual(stderr, '')
     const [name, ...more] = fs.readdirSync(folder)
     assert.ok(new RegExp(`^${entry} \\d+$`).test(name) && more.length === 0, name)
     assert.deepStrictEqual(readProfile(path.join(folder, name)).rows, [])
     fs.unlinkSync(path.join(folder, name))
-    await runNode(t, ['-e', `require(${JSON.stringify(file)})`], { env: { [CODE]: '' }, cwd: folder })
+    await runs('')
     assert.deepStrictEqual(fs.readdirSync(folder), [])
   }
 })

@@ -3,19 +3,13 @@
 // ATOMICS_WAITASYNC_STALL: threads that wait for one another are reported once, with all links.
 
 const assert = require('assert')
-const { AsyncLocalStorage } = require('async_hooks')
 const { test } = require('../../harness')
-const { runChild } = require('../../fixtures/queue-toolbox')
-const stallReports = require('../../fixtures/stall-reports')
+const { needsContexts } = require('../../fixtures/contexts')
+const { run } = require('../../fixtures/programs')
 
-const CODE = 'ATOMICS_WAITASYNC_STALL'
-
-async function run (t, fn, places = false) {
-  const { code, lines, stderr } = await runChild(t, fn, undefined, { env: { [CODE]: '300' } })
-  return { code, lines, stderr, reports: stallReports(stderr, { places }) }
-}
-
+const after = 300
 const HELD = /held for T by ((?:the main )?thread(?: \d+)?), taken at P$/
+const RING = 'These threads probably wait for one another:'
 
 /** The links of a ring's report: who waits, and who holds what it waits for. */
 function linksOf (report) {
@@ -28,11 +22,11 @@ function linksOf (report) {
 }
 
 test('three threads that block for one another at the same time are one report of three links', async t => {
-  const { reports, stderr } = await run(t, async ({ api, startWorker, until }) => {
+  const { reports, stderr } = await run(t, { after, places: true }, async ({ startThread, untilWaiting }) => {
     const rings = 4
     const sab = new SharedArrayBuffer(16 * rings + 8)
     for (let n = 0; n < 3 * rings; n++) {
-      startWorker(({ api, Atomics, data: { sab, n, all } }) => {
+      startThread({ sab, n, all: 3 * rings }, ({ api, Atomics, data: { sab, n, all } }) => {
         const [ring, place] = [(n / 3) | 0, n % 3]
         const lockAt = index => new api.AsyncLock(sab, { byteOffset: 16 * ring + 4 * index, name: 'abc'[index] + ring })
         lockAt(place).lock()
@@ -42,43 +36,43 @@ test('three threads that block for one another at the same time are one report o
         if (Atomics.add(words, begin, 1) + 1 === all) Atomics.notify(words, begin)
         for (let now; (now = Atomics.load(words, begin)) < all;) Atomics.wait(words, begin, now)
         lockAt((place + 1) % 3).lockIfAvailable(1e6)
-      }, { sab, n, all: 3 * rings })
+      })
     }
-    const isOver = ({ kind, blocked, milliseconds }) => kind === 'AsyncLock' && blocked && milliseconds > 1500
-    await until(() => api.snapshot().waiting.filter(isOver).length === 3 * rings)
+    await untilWaiting(3 * rings, 1500, { kind: 'AsyncLock' })
     process.exit()
-  }, true)
+  })
   assert.strictEqual(reports.length, 4, stderr)
   const names = reports.map(report => {
     const links = linksOf(report)
     const threads = links.map(([thread]) => thread)
     // Each holds what the one before it waits for.
     assert.deepStrictEqual(links.map(([, holder]) => holder), [...threads.slice(1), threads[0]], stderr)
-    assert.ok(links.every(([, , link]) => /has been blocked for T at P, and waits for AsyncLock "[abc]\d", held for T by/.test(link)), stderr)
+    const expected = /has been blocked for T at P, and waits for AsyncLock "[abc]\d", held for T by/
+    assert.ok(links.every(([, , link]) => expected.test(link)), stderr)
     return links.map(([, , link]) => /"(..)"/.exec(link)[1]).sort().join(' ')
   })
   assert.deepStrictEqual(names.sort(), [0, 1, 2, 3].map(ring => `a${ring} b${ring} c${ring}`))
 })
 
-test('a ring of a promise and a blocked thread is one report, beside those of the waits that are on none', async t => {
-  const { reports, stderr } = await run(t, async ({ api, keep, startWorker, until }) => {
-    const sab = new SharedArrayBuffer(8)
-    const [a, b] = [0, 4].map(byteOffset => new api.AsyncLock(sab, { byteOffset }))
-    keep(a.tryLock())
-    startWorker(({ api, data: sab }) => {
-      new api.AsyncLock(sab, { byteOffset: 4 }).lock()
-      new api.AsyncLock(sab).lock()
-    }, sab)
-    await until(() => a.waiters === 1)
+test('a ring of a promise and a blocked thread is one report, beside the waits that are on none', async t => {
+  const { reports, stderr } = await run(t, { after }, async scope => {
+    const { block, heldLock, newLock, startThread, turn, untilWaiting } = scope
+    const [a, b] = [heldLock(), newLock()]
+    startThread([a, b], ({ api, data }) => {
+      const [a, b] = data.map(lock => new api.AsyncLock(lock))
+      b.lock()
+      a.lock()
+    })
+    while (a.waiters !== 1) await turn()
     // Each of them is on the ring.
     for (let n = 0; n < 10; n++) b.executeLocked(() => {})
-    startWorker(({ api, data: sab }) => { new api.AsyncLock(sab).lock() }, sab)
-    await until(() => api.snapshot().waiting.filter(({ milliseconds }) => milliseconds > 1500).length === 12)
+    block(a)
+    await untilWaiting(12, 1500, { blocked: false })
     process.exit()
   })
   const [ring, ...others] = reports.sort((one, two) => two.startsWith('These') - one.startsWith('These'))
   assert.strictEqual(ring, [
-    'These threads probably wait for one another:',
+    RING,
     '  the main thread has awaited an AsyncLock for T, held for T by thread 1',
     '  thread 1 has been blocked for T, and waits for an AsyncLock, held for T by the main thread'
   ].join('\n'), stderr)
@@ -86,32 +80,22 @@ test('a ring of a promise and a blocked thread is one report, beside those of th
   assert.deepStrictEqual(others, [`Thread 2 has been blocked for T, and waits for an AsyncLock:\n  ${keeper}`], stderr)
 })
 
-const noContexts = (AsyncLocalStorage === undefined || process.version.startsWith('v13.')) && 'this Node has no AsyncLocalStorage, or one that calls back later'
-
-test('tasks of one thread that wait for one another are one report, which says that it is probable; of many rings the first few', { skip: noContexts }, async t => {
-  const { lines, reports, stderr } = await run(t, async ({ api, say, until }) => {
-    const lock = () => new api.AsyncLock(new SharedArrayBuffer(4))
-    const transfer = (from, to) => from.executeLocked(async () => {
-      await new Promise(setImmediate)
-      await to.executeLocked(() => {})
-    })
-    const own = lock()
+test('tasks of one thread that wait for one another are one report; of many the first few', needsContexts, async t => {
+  const { told, reports, stderr } = await run(t, { after }, async ({ api, nested, newLock, tell }) => {
+    const [own, shared] = [newLock(), new api.RwLock()]
     own.executeLocked(() => own.executeLocked(() => {}))
-    const shared = new api.RwLock(new SharedArrayBuffer(4))
-    for (let n = 0; n < 2; n++) {
-      shared.executeShared(async () => {
-        await new Promise(setImmediate)
-        await shared.executeLocked(() => {})
-      })
-    }
+    for (let n = 0; n < 2; n++) nested(shared, shared, {}, 'executeShared')
     for (let n = 0; n < 7; n++) {
-      const [a, b] = [lock(), lock()]
-      transfer(a, b)
-      transfer(b, a)
+      const [a, b] = [newLock(), newLock()]
+      nested(a, b)
+      nested(b, a)
     }
     setInterval(() => {}, 1e6)
-    say(await new Promise(resolve => process.on('warning', ({ message }) => { if (message.includes('more')) resolve(message) })))
-    process.exit()
+    process.on('warning', ({ message }) => {
+      if (!message.includes('more')) return
+      tell(message)
+      process.exit()
+    })
   })
   const tasks = 'These tasks of one thread probably wait for one another:'
   const link = '  the main thread has awaited an AsyncLock for T, held for T by the main thread'
@@ -122,41 +106,41 @@ test('tasks of one thread that wait for one another are one report, which says t
   assert.deepStrictEqual(Array.from(new Set(rings)).sort(), expected.sort(), stderr)
   // In one period or, on a busy machine, in two.
   assert.ok(rings.length >= 5 && rings.length < 9, stderr)
-  assert.ok(/^\d+ more promises of this thread have been pending for over 300 ms\.$/.test(lines[0]), stderr)
+  assert.ok(/^\d+ more promises of this thread have been pending for over 300 ms\.$/.test(told()[0]), stderr)
 })
 
 test('a ring that has gone and comes again is reported again', async t => {
-  const { reports, stderr } = await run(t, async ({ api, keep, startWorker, until, sleep }) => {
-    const sab = new SharedArrayBuffer(8)
-    const [a, b] = [0, 4].map(byteOffset => new api.AsyncLock(sab, { byteOffset }))
-    keep(a.tryLock())
-    startWorker(({ api, data: sab }) => {
-      new api.AsyncLock(sab, { byteOffset: 4 }).lock()
-      for (let n = 0; n < 2; n++) new api.AsyncLock(sab).lockIfAvailable(1200)
-      new api.Latch(sab, { count: 9 }).wait()
-    }, sab)
-    await until(() => a.waiters === 1)
+  const { reports, stderr } = await run(t, { after }, async scope => {
+    const { heldLock, newLock, sleep, startThread, turn, untilWaiting } = scope
+    const [a, b] = [heldLock(), newLock()]
+    startThread([a, b], ({ api, data }) => {
+      const [a, b] = data.map(lock => new api.AsyncLock(lock))
+      b.lock()
+      for (let n = 0; n < 2; n++) a.lockIfAvailable(1200)
+      api.Latch.create({ count: 9 }).wait()
+    })
+    while (a.waiters !== 1) await turn()
     b.executeLocked(() => {})
-    await until(() => api.snapshot().waiting.some(({ kind }) => kind === 'Latch'))
+    await untilWaiting(1, 0, { kind: 'Latch' })
     await sleep(100)
     process.exit()
   })
-  assert.deepStrictEqual(reports.map(text => text.split('\n')[0]), [1, 2].map(() => 'These threads probably wait for one another:'), stderr)
+  assert.deepStrictEqual(reports.map(text => text.split('\n')[0]), [RING, RING], stderr)
 })
 
 test('a reader behind a writer in the line is told behind whom', async t => {
-  const { reports, stderr } = await run(t, async ({ api, keep, startWorker, until }) => {
-    const lock = new api.RwLock(new SharedArrayBuffer(4), { name: 'cache' })
+  const { reports, stderr } = await run(t, { after }, async ({ api, block, keep, turn, untilWaiting }) => {
+    const lock = api.RwLock.create({ name: 'cache' })
     keep(lock.tryLockShared())
-    startWorker(({ api, data: sab }) => { new api.RwLock(sab).lock() }, lock.buffer)
-    await until(() => lock.waiters === 1)
-    startWorker(({ api, data: sab }) => { new api.RwLock(sab).lockShared() }, lock.buffer)
-    await until(() => api.snapshot().waiting.filter(({ blocked, milliseconds }) => blocked && milliseconds > 1200).length === 2)
+    block(lock)
+    while (lock.waiters !== 1) await turn()
+    block(lock, 'lockShared')
+    await untilWaiting(2, 1200)
     process.exit()
   })
-  const begin = ['Thread 1 has been blocked for T, and waits for RwLock "cache" (exclusive)', 'Thread 2 has been blocked for T, and waits for RwLock "cache" (shared)']
+  const blocked = 'has been blocked for T, and waits for RwLock "cache"'
   assert.deepStrictEqual(reports.sort(), [
-    `${begin[0]}:\n  held (shared) for T by the main thread; it waits for nothing`,
-    `${begin[1]}:\n  behind thread 1, which requests it (exclusive); it has been blocked for T, and waits for RwLock "cache" (exclusive)`
+    `Thread 1 ${blocked} (exclusive):\n  held (shared) for T by the main thread; it waits for nothing`,
+    `Thread 2 ${blocked} (shared):\n  behind thread 1, which requests it (exclusive); it ${blocked} (exclusive)`
   ], stderr)
 })
