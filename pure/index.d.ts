@@ -118,8 +118,12 @@ export function notify(typedArray: Int32Array | BigInt64ArrayIfAny, index: numbe
  * const outcome = async ? await value : value // 'ok', 'not-equal' or 'timed-out'
  * ```
  */
-export function waitAsync(typedArray: Int32Array, index: number, value: number, timeout?: number, options?: WaitAsyncOptions): WaitAsyncResult
-export function waitAsync(typedArray: BigInt64ArrayIfAny, index: number, value: bigint, timeout?: number, options?: WaitAsyncOptions): WaitAsyncResult
+export function waitAsync(
+  typedArray: Int32Array, index: number, value: number, timeout?: number, options?: WaitAsyncOptions
+): WaitAsyncResult
+export function waitAsync(
+  typedArray: BigInt64ArrayIfAny, index: number, value: bigint, timeout?: number, options?: WaitAsyncOptions
+): WaitAsyncResult
 
 /** The options of {@link waitAsync}. An option that is not listed is a `TypeError`. */
 export interface WaitAsyncOptions {
@@ -298,7 +302,8 @@ export interface ViewClone {
  *
  * A function that passes a callback on writes `<T>(callback: () => Synchronous<T>)`.
  */
-export type Synchronous<T> = T extends PromiseLike<unknown> ? 'The callback must not return a promise: use the method without Sync' : T
+export type Synchronous<T> =
+  T extends PromiseLike<unknown> ? 'The callback must not return a promise: use the method without Sync' : T
 
 /** The properties of every instance: a view of shared memory. */
 export interface View {
@@ -314,6 +319,12 @@ export interface View {
   readonly id: number
   /** The number of waiters now: blocked threads and pending promises, of all threads. */
   readonly waiters: number
+}
+
+/** An instance of a class that structured cloning keeps apart from the others. */
+interface ViewOf<Kind extends string> extends View {
+  /** The name of the class, which a clone carries: no other class takes it. */
+  readonly kind: Kind
 }
 
 /**
@@ -345,8 +356,9 @@ export class AsyncLock {
   /** In memory of its own, as {@link AsyncLock.create} makes it. */
   constructor()
   /**
-   * @param sab a buffer, which may be of another realm, and growable; or a clone
-   * @throws {TypeError} `sab` is neither, `byteOffset` is not an integer or not the clone's, or an option is unknown
+   * @param sab a `SharedArrayBuffer`, which may be of another realm, and growable; or a clone
+   * @throws {TypeError} the first argument is neither, `byteOffset` is not an integer or not the clone's, or an option
+   *   is unknown
    * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
    *
    * @example
@@ -357,8 +369,6 @@ export class AsyncLock {
    */
   constructor(sab: SharedBuffer | ViewClone, options?: ViewOptions & RepairOption<UnlockToken>)
 
-  /** The name of the class, which a clone carries: no other class takes it. */
-  readonly kind: 'AsyncLock'
   /** The same as {@link AsyncLock.buffer}. */
   readonly sab: SharedArrayBuffer
   /** The state: one element, at {@link AsyncLock.INDEX}. */
@@ -412,7 +422,9 @@ export class AsyncLock {
    *
    * @param options by default with the `repair` of this instance
    */
-  executeLocked<T>(callback: (token: UnlockToken) => T | PromiseLike<T>, options?: AwaitOptions & RepairOption<UnlockToken>): Promise<T>
+  executeLocked<T>(
+    callback: (token: UnlockToken) => T | PromiseLike<T>, options?: AwaitOptions & RepairOption<UnlockToken>
+  ): Promise<T>
 
   /**
    * Blocks until this thread holds the lock, runs `callback`, and releases the lock, also if the callback fails.
@@ -422,7 +434,9 @@ export class AsyncLock {
    * @throws like {@link AsyncLock.lock}; what the callback throws; and, after the release, a `TypeError` if it returns
    *   a promise
    */
-  executeLockedSync<T>(callback: (token: UnlockToken) => Synchronous<T>, options?: BlockOptions & RepairOption<UnlockToken, NoPromise>): T
+  executeLockedSync<T>(
+    callback: (token: UnlockToken) => Synchronous<T>, options?: BlockOptions & RepairOption<UnlockToken, NoPromise>
+  ): T
 
   /**
    * Releases the lock, whichever token it was taken with.
@@ -431,7 +445,7 @@ export class AsyncLock {
    */
   unlock(): void
 }
-export interface AsyncLock extends View {}
+export interface AsyncLock extends ViewOf<'AsyncLock'> {}
 
 /**
  * The right to release a lock once.
@@ -548,9 +562,7 @@ export class Condition {
   /** In memory of its own, as {@link Condition.create} makes it. */
   constructor()
   /**
-   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `byteOffset` is not an integer or not the
-   *   clone's, or an option is unknown
-   * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
+   * @throws like the constructor of {@link AsyncLock}
    *
    * @example
    * ```js
@@ -559,8 +571,6 @@ export class Condition {
    */
   constructor(buffer: SharedBuffer | ViewClone, options?: ViewOptions)
 
-  /** The name of the class, which a clone carries: no other class takes it. */
-  readonly kind: 'Condition'
 
   /**
    * Blocks until notified. Workers only.
@@ -601,7 +611,7 @@ export class Condition {
    */
   notify(count?: number): number
 }
-export interface Condition extends View {}
+export interface Condition extends ViewOf<'Condition'> {}
 
 /**
  * A number of permits: 4 bytes of shared memory.
@@ -646,10 +656,11 @@ export class Semaphore {
    * new Worker(file, { workerData: limit }) // in the worker: new Semaphore(workerData)
    * ```
    */
-  constructor(buffer: SharedBuffer | (ViewClone & { readonly permits?: number | undefined }), options?: ViewOptions & { permits?: number | undefined })
+  constructor(
+    buffer: SharedBuffer | (ViewClone & { readonly permits?: number | undefined }),
+    options?: ViewOptions & { permits?: number | undefined }
+  )
 
-  /** The name of the class, which a clone carries: no other class takes it. */
-  readonly kind: 'Semaphore'
   /**
    * The number of available permits. Of a limit: `permits` minus the taken ones, negative while other views with a
    * higher limit have more.
@@ -711,7 +722,7 @@ export class Semaphore {
    */
   useSync<T>(n: number, callback: (token: PermitsToken) => Synchronous<T>, options?: BlockOptions): T
 }
-export interface Semaphore extends View {}
+export interface Semaphore extends ViewOf<'Semaphore'> {}
 
 /**
  * Many readers or one writer: 4 bytes of shared memory. Zero-filled memory is an unlocked lock.
@@ -737,9 +748,7 @@ export class RwLock {
   /** In memory of its own, as {@link RwLock.create} makes it. */
   constructor()
   /**
-   * @throws {TypeError} `buffer` is not a `SharedArrayBuffer` or a clone, `byteOffset` is not an integer or not the
-   *   clone's, or an option is unknown
-   * @throws {RangeError} `byteOffset` is not a multiple of 4, or leaves less than 4 bytes
+   * @throws like the constructor of {@link AsyncLock}
    *
    * @example
    * ```js
@@ -748,8 +757,6 @@ export class RwLock {
    */
   constructor(buffer: SharedBuffer | ViewClone, options?: ViewOptions & RepairOption<ExclusiveToken>)
 
-  /** The name of the class, which a clone carries: no other class takes it. */
-  readonly kind: 'RwLock'
   /** Whether a thread writes now. */
   readonly locked: boolean
   /** The number of readers now. */
@@ -770,15 +777,24 @@ export class RwLock {
   /** Waits without blocking until this thread may read; rejects like {@link AsyncLock.lockAsync}. */
   lockSharedAsync(options?: AwaitOptions): Promise<SharedToken>
   /** Runs `callback` when this thread may write; then releases the lock, also if the callback fails. */
-  executeLocked<T>(callback: (token: ExclusiveToken) => T | PromiseLike<T>, options?: AwaitOptions & RepairOption<ExclusiveToken>): Promise<T>
+  executeLocked<T>(
+    callback: (token: ExclusiveToken) => T | PromiseLike<T>, options?: AwaitOptions & RepairOption<ExclusiveToken>
+  ): Promise<T>
   /** Runs `callback` when this thread may read; then releases the lock, also if the callback fails. */
-  executeShared<T>(callback: (token: SharedToken) => T | PromiseLike<T>, options?: AwaitOptions & RepairOption<ExclusiveToken>): Promise<T>
+  executeShared<T>(
+    callback: (token: SharedToken) => T | PromiseLike<T>, options?: AwaitOptions & RepairOption<ExclusiveToken>
+  ): Promise<T>
   /** {@link RwLock.executeLocked}, blocking. Workers only; throws like {@link AsyncLock.executeLockedSync}. */
-  executeLockedSync<T>(callback: (token: ExclusiveToken) => Synchronous<T>, options?: BlockOptions & RepairOption<ExclusiveToken, NoPromise>): T
+  executeLockedSync<T>(
+    callback: (token: ExclusiveToken) => Synchronous<T>,
+    options?: BlockOptions & RepairOption<ExclusiveToken, NoPromise>
+  ): T
   /** {@link RwLock.executeShared}, blocking. Workers only; throws like {@link AsyncLock.executeLockedSync}. */
-  executeSharedSync<T>(callback: (token: SharedToken) => Synchronous<T>, options?: BlockOptions & RepairOption<ExclusiveToken, NoPromise>): T
+  executeSharedSync<T>(
+    callback: (token: SharedToken) => Synchronous<T>, options?: BlockOptions & RepairOption<ExclusiveToken, NoPromise>
+  ): T
 }
-export interface RwLock extends View {}
+export interface RwLock extends ViewOf<'RwLock'> {}
 
 /** The right to write under an {@link RwLock}. */
 export interface ExclusiveToken extends UnlockToken {
@@ -814,7 +830,9 @@ export class Barrier {
   static create(options: NewOptions & { parties: number }): Barrier
 
   /** Of an instance, or the clone that posting one makes. */
-  constructor(clone: ViewClone & { readonly parties: number }, options?: ViewOptions & { parties?: number | undefined })
+  constructor(
+    clone: ViewClone & { readonly parties: number }, options?: ViewOptions & { parties?: number | undefined }
+  )
   /** Never right: a buffer does not say how many parties there are. */
   constructor(buffer: { readonly parties: 'must be given in the options' })
   /**
@@ -831,8 +849,6 @@ export class Barrier {
    */
   constructor(buffer: SharedBuffer, options: ViewOptions & { parties: number })
 
-  /** The name of the class, which a clone carries: no other class takes it. */
-  readonly kind: 'Barrier'
   readonly parties: number
 
   /**
@@ -846,7 +862,7 @@ export class Barrier {
   /** {@link Barrier.wait} without blocking, in any thread. */
   waitAsync(options?: AwaitOptions): Promise<{ leader: boolean }>
 }
-export interface Barrier extends View {}
+export interface Barrier extends ViewOf<'Barrier'> {}
 
 /**
  * Waiting once until something has happened a number of times: 4 bytes of shared memory.
@@ -883,8 +899,6 @@ export class Latch {
    */
   constructor(buffer: SharedBuffer, options: ViewOptions & { count: number })
 
-  /** The name of the class, which a clone carries: no other class takes it. */
-  readonly kind: 'Latch'
   readonly count: number
   /** The count that is left until the latch opens. */
   readonly remaining: number
@@ -909,7 +923,7 @@ export class Latch {
   /** {@link Latch.wait} without blocking, in any thread. */
   waitAsync(options?: AwaitOptions): Promise<void>
 }
-export interface Latch extends View {}
+export interface Latch extends ViewOf<'Latch'> {}
 
 /** Whether one request excludes all others of its name, or only exclusive ones. */
 export type LockMode = 'exclusive' | 'shared'
@@ -950,7 +964,8 @@ export class Lock {
 }
 
 /** `AbortSignal`, if the library has it. */
-type AbortSignalIfAny = typeof globalThis extends { AbortSignal: { prototype: infer T } } ? T : AbortSignalLike | undefined
+type AbortSignalIfAny =
+  typeof globalThis extends { AbortSignal: { prototype: infer T } } ? T : AbortSignalLike | undefined
 
 /** Options of every request for a name. */
 interface AnyLockOptions extends RepairOption<Lock> {
@@ -1040,7 +1055,8 @@ export class LockManager {
   request<T>(name: string, callback: (lock: Lock) => T | PromiseLike<T>): Promise<T>
   request<T>(name: string, options: LockOptions & { ifAvailable?: false | undefined } | undefined,
     callback: (lock: Lock) => T | PromiseLike<T>): Promise<T>
-  request<T>(name: string, options: LockOptions | undefined, callback: (lock: Lock | null) => T | PromiseLike<T>): Promise<T>
+  request<T>(name: string, options: LockOptions | undefined,
+    callback: (lock: Lock | null) => T | PromiseLike<T>): Promise<T>
   /** For options of the DOM's type, which may be anything. */
   request<T, O extends AnyLockOptions>(name: string,
     options: O & (boolean extends O['ifAvailable'] ? boolean extends O['steal'] ? unknown : never : never),
@@ -1110,7 +1126,7 @@ export class Queue<T = any> {
   /** Of an instance, or the clone that posting one makes. */
   constructor(
     clone: ViewClone & { readonly capacity: number, readonly messageSize: number },
-    options?: ViewOptions & { capacity?: number | undefined, messageSize?: number | undefined, format?: QueueFormat | undefined }
+    options?: ViewOptions & { [key in keyof QueueOptions]?: QueueOptions[key] | undefined }
   )
   /** Never right: a buffer does not say the capacity. */
   constructor(buffer: { readonly capacity: 'must be given in the options' })
@@ -1123,8 +1139,6 @@ export class Queue<T = any> {
    */
   constructor(buffer: SharedBuffer, options: ViewOptions & QueueOptions)
 
-  /** The name of the class, which a clone carries: no other class takes it. */
-  readonly kind: 'Queue'
   /** How many messages fit, those in use among them. */
   readonly capacity: number
   /** The bytes of the longest message. */
@@ -1206,13 +1220,13 @@ export class Queue<T = any> {
  * `for await (const message of queue)` takes messages until the queue has ended, where the host has
  * `Symbol.asyncIterator`.
  */
-export interface Queue<T = any> extends View, AsyncIterableIfAny<T> {}
+export interface Queue<T = any> extends ViewOf<'Queue'>, AsyncIterableIfAny<T> {}
 
 /** The interface that `for await` requires, if the library has it. */
 type AsyncIterableIfAny<T> = { [key in AsyncIteratorIfAny]: () => MessagesAsync<T> }
 
 /** The messages of a queue, one after the other. */
-export type MessagesAsync<T> = { next(): Promise<IteratorResult<T, undefined>> } & { [key in AsyncIteratorIfAny]: () => MessagesAsync<T> }
+export type MessagesAsync<T> = { next(): Promise<IteratorResult<T, undefined>> } & AsyncIterableIfAny<T>
 
 /**
  * `'clone'`: what `v8.serialize` takes. `'json'`: what `JSON.stringify` takes, faster for small objects. A `Uint8Array`
@@ -1303,7 +1317,9 @@ export interface Snapshot {
  *
  * @throws {TypeError} if it is not of this shape; one that was sent as JSON is
  */
-export function formatSnapshot(snapshot: { held: readonly Entry[], waiting: readonly Entry[], cycles: readonly (readonly CycleLink[])[] }): string
+export function formatSnapshot(
+  snapshot: { held: readonly Entry[], waiting: readonly Entry[], cycles: readonly (readonly CycleLink[])[] }
+): string
 
 /**
  * What the channel `atomics-waitasync:stall` of `diagnostics_channel` publishes: a wait that has lasted longer than
