@@ -18,16 +18,16 @@ const { assertStackToLoad } = require('./util/stack')
 const { describe } = require('./util/values')
 const isAsked = require('./util/is-asked')
 
-/** The entries: how each changes this thread's Atomics, and its three functions. */
+/**
+ * The entries: how each changes this thread's Atomics, and its three functions, if there are others than the package's
+ * own.
+ */
 const ENTRIES = {
-  index: { load: () => install('index', undefined, true), trio: () => standing() || hostTrio(own) || ownTrio(own) },
-  force: { load: () => install('force', { force: true }, true), trio: () => ownTrio(own) },
-  'keep-alive': {
-    load: () => install('keep-alive', undefined, true),
-    trio: () => standing() || keepAliveTrio(own) || ownTrio(own)
-  },
-  pure: { load () {}, trio: () => ownTrio(own) },
-  'web-locks': { load: () => require('./install/navigator')(), trio: () => standing() || hostTrio(own) || ownTrio(own) }
+  index: { load: () => install('index', undefined, true), trio: () => standing() || hostTrio(own) },
+  force: { load: () => install('force', { force: true }, true), trio () {} },
+  'keep-alive': { load: () => install('keep-alive', undefined, true), trio: () => standing() || keepAliveTrio(own) },
+  pure: { load () {}, trio () {} },
+  'web-locks': { load: () => require('./install/navigator')(), trio: () => standing() || hostTrio(own) }
 }
 
 /**
@@ -41,7 +41,7 @@ function standing () {
 
 function createEntry (name) {
   ENTRIES[name].load()
-  const { wait, notify, waitAsync: installed } = exportedTrio(ENTRIES[name].trio(), own)
+  const { wait, notify, waitAsync: installed } = exportedTrio(ENTRIES[name].trio() || ownTrio(own), own)
   const waitAsync = exportedOf(installed) || require('./atomics/keep-alive').exportHost(own.host)
   let count
   const entry = {
@@ -102,7 +102,6 @@ function loadedWhenRead (name) {
   }
 }
 
-/** Lets a promise hold the event loop, or not. False if it is no pending wait of this thread. */
 function setRefed (promise, refed, caller) {
   // The promise may be of another realm, or of a library that had replaced the global Promise.
   if (!require('util').types.isPromise(promise) && !(promise instanceof own.Promise)) {

@@ -25,7 +25,7 @@ const NAMES = ['wait', 'notify', 'waitAsync', 'wake']
  *   and atomics/keep-alive.js
  */
 
-/** Returns the mark of a function; undefined if this package did not make it. */
+/** Undefined for a function that this package did not make. */
 function markOf (fn) {
   if (typeof fn !== 'function') return undefined
   const property = Object.getOwnPropertyDescriptor(fn, MARK)

@@ -55,7 +55,7 @@ function contextTarget (global) {
   return { holder, realm: realmOf(holder, global), plain: false }
 }
 
-/** Returns the realm of an Atomics object. `global` is its global object if that is known. */
+/** `global`: the Atomics object's global object, if it is known. */
 function realmOf (atomics, global) {
   let realm = realms.get(atomics)
   if (realm === undefined) {

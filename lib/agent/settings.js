@@ -13,9 +13,8 @@ const STALL = 'ATOMICS_WAITASYNC_STALL'
 function stallAfter (binding) {
   const milliseconds = binding.stallAfter()
   if (typeof milliseconds === 'number') return milliseconds
-  const given = describe(process.env[STALL])
   const problem = ' must be a whole number of milliseconds from 0 to 2147483647, not '
-  process.emitWarning(STALL + problem + given, { code: STALL })
+  process.emitWarning(STALL + problem + describe(process.env[STALL]), { code: STALL })
   return 0
 }
 

@@ -2,7 +2,7 @@
 
 /**
  * This thread's pending promises, by slot. A slot is the number by which native code knows a wait; its fields say how
- * to settle it. Native code delivers results in batches, so that no result costs a Node-API call of its own.
+ * to settle it.
  *
  * Invariants:
  * - A slot is in use from the native operation that answered "pending" to the settlement of its promise.

@@ -5,7 +5,7 @@
  * take the realm whose error constructors they use.
  */
 
-const { apply, asIntN, getName, trunc, values } = require('../util/intrinsics')
+const { apply, asIntN, nameOf, trunc, values } = require('../util/intrinsics')
 const { TypedArrayLength } = require('../util/typed-arrays')
 const { describe, isObject } = require('../util/values')
 
@@ -30,7 +30,7 @@ function ValidateAtomicAccess (length, requestIndex, realm) {
  * @returns {{ name: string, length: number }} the type's name, and the length before any argument is coerced
  */
 function ValidateIntegerTypedArray (typedArray, realm) {
-  const name = isObject(typedArray) ? apply(getName, typedArray, []) : undefined
+  const name = isObject(typedArray) ? nameOf(typedArray) : undefined
   if (name !== 'Int32Array' && name !== 'BigInt64Array') {
     const given = name || describe(typedArray)
     throw new realm.TypeError('typedArray must be an Int32Array or a BigInt64Array, not ' + given)

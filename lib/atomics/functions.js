@@ -46,9 +46,7 @@ function agentCanSuspend (wait) {
  * @param {object} realm the pristine intrinsics whose errors and promises they use: `{ Atomics, TypeError,
  *   RangeError, Promise, host }`, where `host` is `{ wait, notify, waitAsync }`, the realm's own functions,
  *   undefined where it has none
- * @returns {{ wait: Function, notify: Function, waitAsync: Function }} as they are installed, with their marks;
- *   that of `waitAsync` has the twin that entries export: it takes a signal, and its waits on a WebAssembly
- *   memory hold the event loop
+ * @returns {{ wait: Function, notify: Function, waitAsync: Function }} as they are installed
  */
 function createAtomics (realm) {
   const { host } = realm
@@ -128,7 +126,7 @@ function createNotify (realm) {
   }.notify
 }
 
-/** Makes `waitAsync`; the exported one takes options. */
+/** Makes `waitAsync`. The exported one takes a signal, and its waits on a WebAssembly memory hold the event loop. */
 function createWaitAsync (realm, isExported) {
   const { Atomics: { load }, Promise, RangeError, host } = realm
   const hostWaitAsync = host.waitAsync

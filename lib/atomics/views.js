@@ -1,8 +1,7 @@
 'use strict'
 
 /**
- * A cache of typed arrays: each is validated once. Its address is asked for at its first use,
- * too, and not at every call.
+ * A cache of typed arrays: each is validated once, and asked for its address.
  *
  * Only arrays on a SharedArrayBuffer are cached: those cannot be detached, shrink or move. If the buffer is growable
  * the array's length is read anew each time.

@@ -102,10 +102,8 @@ function exportedTrio ({ wait, notify, waitAsync }, realm) {
   return { wait, notify: isOurs(notify) ? notify : bothNotify(realm), waitAsync }
 }
 
-/** Returns the host's own functions; undefined if it has no `waitAsync`. */
 const hostTrio = ({ host: { wait, notify, waitAsync } }) => waitAsync && { wait, notify, waitAsync }
 
-/** Makes the host's functions, with a `waitAsync` that holds the event loop. Undefined if the host has none. */
 const keepAliveTrio = perRealm((realm) => realm.host.waitAsync && later.keepAlive().createKeepAlive(realm))
 
 /** Chooses the functions that an entry installs on a target. Undefined if there is nothing to do. */
@@ -137,7 +135,6 @@ function isOurs (fn) {
 /**
  * Installs the functions that an entry point stands for.
  *
- * @param {string} entry the name of the entry point
  * @param {{ target?: object, force?: boolean, workers?: boolean, contexts?: boolean }} [options]
  * @param {boolean} [isAtLoad] whether the entry is being loaded: Workers that cannot be reached are a
  *   warning then, not an error

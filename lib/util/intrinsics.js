@@ -15,7 +15,8 @@
  *   to both, in all of lib/.
  */
 
-// BigInt, BigInt64Array, FinalizationRegistry and WeakRef do not exist on every Node.
+// BigInt, BigInt64Array, FinalizationRegistry and WeakRef do not exist on every Node, nor do buffers that grow. What is
+// made of them here is undefined then.
 const {
   Array, ArrayBuffer, BigInt, BigInt64Array, Error, FinalizationRegistry, Float64Array, Int32Array, Map, Promise,
   RangeError, SharedArrayBuffer, String, TypeError, WeakMap, WeakRef, WeakSet
@@ -37,9 +38,11 @@ const { parse, stringify } = JSON
 const { hrtime } = process
 
 const TypedArrayPrototype = getPrototypeOf(Int32Array.prototype)
-/** An object that has no property, and inherits none. */
-const NOTHING = { __proto__: null }
-const getter = (object, key) => getOwnPropertyDescriptor(object, key).get
+/** Makes a function that calls a property's built-in getter: no other property can shadow that. */
+function reader (prototype, key) {
+  const property = getOwnPropertyDescriptor(prototype, key)
+  return property && ((object) => apply(property.get, object, []))
+}
 
 /** Defines a property: without further arguments, one that is not enumerable and cannot be changed. */
 function define (object, key, value, enumerable = false, writable = false) {
@@ -84,7 +87,6 @@ module.exports = {
   },
   apply,
   asIntN: BigInt && BigInt.asIntN,
-  /** Undefined where there is none. */
   captureStackTrace: Error.captureStackTrace,
   clz32,
   compareExchange,
@@ -114,14 +116,13 @@ module.exports = {
   trunc,
 
   // Of typed arrays and their buffers.
-  getBuffer: getter(TypedArrayPrototype, 'buffer'),
-  getByteOffset: getter(TypedArrayPrototype, 'byteOffset'),
-  getLength: getter(TypedArrayPrototype, 'length'),
-  getName: getter(TypedArrayPrototype, Symbol.toStringTag),
-  getSharedByteLength: getter(SharedArrayBuffer.prototype, 'byteLength'),
-  /** Undefined where buffers do not grow. */
-  getGrowable: (getOwnPropertyDescriptor(SharedArrayBuffer.prototype, 'growable') || NOTHING).get,
-  getMaxByteLength: (getOwnPropertyDescriptor(SharedArrayBuffer.prototype, 'maxByteLength') || NOTHING).get,
+  bufferOf: reader(TypedArrayPrototype, 'buffer'),
+  byteOffsetOf: reader(TypedArrayPrototype, 'byteOffset'),
+  growableOf: reader(SharedArrayBuffer.prototype, 'growable'),
+  lengthOf: reader(TypedArrayPrototype, 'length'),
+  maxByteLengthOf: reader(SharedArrayBuffer.prototype, 'maxByteLength'),
+  nameOf: reader(TypedArrayPrototype, Symbol.toStringTag),
+  sharedByteLengthOf: reader(SharedArrayBuffer.prototype, 'byteLength'),
   values: TypedArrayPrototype.values,
 
   /** Makes the instances of a class inherit nothing but its own methods. */
@@ -144,11 +145,9 @@ module.exports = {
     return array
   },
 
-  /** Undefined where there is none. */
   createFinalizationRegistry: Registry && ((callback) => ofRegistry(new Registry(callback))),
   createMap: () => ofMap(new Map()),
   createWeakMap: () => ofWeakMap(new WeakMap()),
-  /** Undefined where there is none. */
   createWeakRef: WeakRef && ((target) => ofWeakRef(new WeakRef(target))),
   createWeakSet: () => ofWeakSet(new WeakSet())
 }

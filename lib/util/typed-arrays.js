@@ -1,17 +1,15 @@
 'use strict'
 
-/**
- * Reads typed arrays and SharedArrayBuffers of any realm by built-in getters. No property of theirs can shadow these.
- */
+/** Reads typed arrays and SharedArrayBuffers of any realm. No property of theirs can mislead it. */
 
 const {
-  apply, getBuffer, getByteOffset, getGrowable, getLength, getMaxByteLength, getSharedByteLength, isFrozen
+  bufferOf, byteOffsetOf, growableOf, isFrozen, lengthOf, maxByteLengthOf, sharedByteLengthOf
 } = require('./intrinsics')
 
 /** https://tc39.es/ecma262/#sec-issharedarraybuffer */
 exports.IsSharedArrayBuffer = function IsSharedArrayBuffer (buffer) {
   try {
-    apply(getSharedByteLength, buffer, [])
+    sharedByteLengthOf(buffer)
     return true
   } catch (_) {
     return false
@@ -19,19 +17,17 @@ exports.IsSharedArrayBuffer = function IsSharedArrayBuffer (buffer) {
 }
 
 /** https://tc39.es/ecma262/#sec-typedarraylength */
-exports.TypedArrayLength = function TypedArrayLength (typedArray) {
-  return apply(getLength, typedArray, [])
-}
+exports.TypedArrayLength = lengthOf
 
-exports.viewedArrayBuffer = (typedArray) => apply(getBuffer, typedArray, [])
-exports.byteOffset = (typedArray) => apply(getByteOffset, typedArray, [])
-exports.sharedByteLength = (buffer) => apply(getSharedByteLength, buffer, [])
+exports.viewedArrayBuffer = bufferOf
+exports.byteOffset = byteOffsetOf
+exports.sharedByteLength = sharedByteLengthOf
 /** The length that a SharedArrayBuffer may grow to. */
-exports.maxByteLength = (buffer) => apply(getMaxByteLength || getSharedByteLength, buffer, [])
+exports.maxByteLength = maxByteLengthOf || sharedByteLengthOf
 /**
  * Whether a SharedArrayBuffer is the memory of a WebAssembly module. The JavaScript API of WebAssembly says that
  * such a buffer is frozen. In another thread the buffer is frozen if its memory was posted, and not if the
  * buffer was posted alone.
  */
-exports.isWebAssemblyMemory = (buffer) => isFrozen(buffer)
-exports.isGrowable = (buffer) => getGrowable !== undefined && apply(getGrowable, buffer, [])
+exports.isWebAssemblyMemory = isFrozen
+exports.isGrowable = growableOf || (() => false)

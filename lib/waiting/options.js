@@ -17,7 +17,6 @@ const OF_BLOCKING_CALLBACKS = ['timeout', 'repair', 'signal']
 const SIGNAL = ['signal']
 
 /**
- * @param {{ timeout?: number, signal?: AbortSignal } | undefined} options
  * @param {string} caller the method's name, for messages
  * @param {boolean} signals whether `signal` is an option: a blocked thread cannot hear it
  * @param {number} otherwise the timeout if none is given

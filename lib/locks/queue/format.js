@@ -14,7 +14,7 @@ const { Buffer } = require('buffer')
 const { types: { isSharedArrayBuffer } } = require('util')
 const v8 = require('v8')
 const {
-  TypeError, apply, bare, getName, getOwnPropertyDescriptor, parse, setPrototypeOf, stringify
+  TypeError, apply, bare, getOwnPropertyDescriptor, nameOf, parse, setPrototypeOf, stringify
 } = require('../../util/intrinsics')
 const { TypedArrayLength } = require('../../util/typed-arrays')
 const { describe, isObject } = require('../../util/values')
@@ -47,7 +47,7 @@ class Written {
 }
 bare(Written)
 
-const isUint8Array = (value) => isObject(value) && apply(getName, value, []) === 'Uint8Array'
+const isUint8Array = (value) => isObject(value) && nameOf(value) === 'Uint8Array'
 
 /** @throws {TypeError} a lock or a SharedArrayBuffer: a message is a copy, and they are not copied */
 function refuseShared (value, caller) {
