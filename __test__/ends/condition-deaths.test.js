@@ -4,15 +4,16 @@
 // subjects: export
 // timeout: 300
 
-// A waiter of a Condition that is notified and then fails or ends, at any point until its hold ends in order: another waiter is notified instead,
-// though no thread is started and no time limit helps. locks/condition-owed.test.js has the rules in one thread.
+// A waiter of a Condition that is notified and then fails or ends, at any point until its hold ends in order: another
+// waiter is notified instead, though no thread is started and no time limit helps. locks/condition-owed.test.js has the
+// rules in one thread.
 
 const assert = require('assert')
 const { test } = require('../harness')
 const { api } = require('../subject')
 const BoundedQueue = require('../fixtures/bounded-queue')
 const { startWorker, until } = require('../fixtures/queue-toolbox')
-const { atEachPoint, startVictim, watched } = require('../fixtures/victims')
+const { atEachPoint, startVictim, survivorsOf, watched } = require('../fixtures/victims')
 
 const LOCKS = ['AsyncLock', 'RwLock']
 
@@ -25,14 +26,11 @@ const makeQueue = (Lock) => {
   return Object.assign(new BoundedQueue(api, memory, Lock), { memory, Lock })
 }
 
-/** A thread or a promise of this one that puts 2 or takes, and waits before the victim's notification can reach it. */
-const survivors = {
-  promise: (t, queue, method) => watched(method === 'put' ? queue.putAsync(2) : queue.takeAsync()),
-  thread: (t, { memory, Lock }, method) => watched(startWorker(t, ({ api, require, data: { file, memory, Lock, method } }) => {
-    const BoundedQueue = require(file)
-    return new BoundedQueue(api, memory, Lock)[method](2)
-  }, { file: require.resolve('../fixtures/bounded-queue'), memory, Lock, method }).done())
-}
+/** What puts 2 or takes, and waits before the victim's notification can reach it. */
+const survivors = survivorsOf(
+  ({ api, require }, { memory, Lock }) => new (require('./bounded-queue'))(api, memory, Lock),
+  ({ memory, Lock }) => ({ memory, Lock })
+)
 
 const startQueueVictim = (t, { memory, Lock }, options) =>
   startVictim(t, 'condition-victim.js', Object.assign({ memory, Lock, point: Infinity, step: 'nothing' }, options))
@@ -41,7 +39,7 @@ const startQueueVictim = (t, { memory, Lock }, options) =>
 async function bothWait (t, queue, condition, victim, survive, method) {
   victim.begin()
   await until(() => condition.waiters === 1 || victim.isOver, 'the victim waits')
-  const survivor = survive(t, queue, method)
+  const survivor = survive(t, queue, method, 2)
   // The victim may end as soon as it has joined the line.
   await until(() => condition.waiters === (victim.isOver ? 1 : 2) || survivor.isOver, 'the survivor waits')
   return survivor
@@ -72,12 +70,23 @@ async function placeComes (t, queue, victim, survive) {
   return values
 }
 
+const TAKEN = [1, 'takes the value']
+/** What becomes of the value, by what the victim does instead of taking it, or then. */
+const STEPS = {
+  'ends before the change': TAKEN,
+  'throws before the change': TAKEN,
+  'overflows the stack before the change': TAKEN,
+  'abandons its token before the change': TAKEN,
+  'ends after the change': [END, 'finds nothing and waits on']
+}
+
 for (const kind of Object.keys(survivors)) {
   const survive = survivors[kind]
 
   for (const Lock of LOCKS) {
     for (const way of ['take', 'takeAsync']) {
-      test(`${Lock}: ${way} ends anywhere after its notification: another consumer, a ${kind}, takes the value`, t => atEachPoint(1, async point => {
+      const title = `${Lock}: ${way} ends anywhere after its notification: another consumer, a ${kind}, takes the value`
+      test(title, t => atEachPoint(1, async point => {
         const queue = makeQueue(Lock)
         const victim = await startQueueVictim(t, queue, { way, point })
         const value = await valueComes(t, queue, victim, survive)
@@ -85,24 +94,19 @@ for (const kind of Object.keys(survivors)) {
         return victim.isDone
       }))
 
-      for (const step of ['ends before the change', 'throws before the change', 'overflows the stack before the change',
-        'abandons its token before the change']) {
-        test(`${Lock}: a ${way} that ${step}: another consumer, a ${kind}, takes the value`, async t => {
+      for (const step of Object.keys(STEPS)) {
+        const [value, what] = STEPS[step]
+        test(`${Lock}: a ${way} that ${step}: another consumer, a ${kind}, ${what}`, async t => {
           const queue = makeQueue(Lock)
           const victim = await startQueueVictim(t, queue, { way, step })
-          assert.strictEqual(await valueComes(t, queue, victim, survive), 1)
+          assert.strictEqual(await valueComes(t, queue, victim, survive), value)
         })
       }
-
-      test(`${Lock}: a ${way} that ends after the change: another consumer, a ${kind}, finds nothing and waits on`, async t => {
-        const queue = makeQueue(Lock)
-        const victim = await startQueueVictim(t, queue, { way, step: 'ends after the change' })
-        assert.strictEqual(await valueComes(t, queue, victim, survive), END)
-      })
     }
 
     for (const way of ['put', 'putAsync']) {
-      test(`${Lock}: ${way} ends anywhere after its notification: another producer, a ${kind}, gets the place`, t => atEachPoint(1, async point => {
+      const title = `${Lock}: ${way} ends anywhere after its notification: another producer, a ${kind}, gets the place`
+      test(title, t => atEachPoint(1, async point => {
         const queue = makeQueue(Lock)
         const victim = await startQueueVictim(t, queue, { way, point })
         const values = await placeComes(t, queue, victim, survive)
@@ -126,7 +130,7 @@ for (const kind of Object.keys(survivors)) {
 const WAYS = ['ends', 'waits', 'awaits', 'claims a lock']
 
 for (const way of WAYS) {
-  test(`a thread that a time limit breaks off between its notification and the lock, and then ${way}: another waiter is notified`, async t => {
+  test(`a thread that a time limit breaks off between notification and lock, which then ${way}`, async t => {
     for (let limit = 200, isHit = false; !isHit; limit *= 4) {
       const queue = makeQueue('AsyncLock')
       const hits = new Int32Array(new SharedArrayBuffer(4))
@@ -144,7 +148,8 @@ for (const way of WAYS) {
 for (const way of ['returned, and ends', 'returned, and unlocks']) {
   test(`a thread that a time limit breaks off once its wait has ${way}`, async t => {
     const queue = makeQueue('AsyncLock')
-    const victim = await startVictim(t, 'condition-broken-off.js', { memory: queue.memory, way, hits: null, limit: 1000 })
+    const { memory } = queue
+    const victim = await startVictim(t, 'condition-broken-off.js', { memory, way, hits: null, limit: 1000 })
     const survivor = await bothWait(t, queue, queue.notEmpty, victim, survivors.promise, 'take')
     await queue.putAsync(1)
     if (way === 'returned, and unlocks') {
@@ -158,20 +163,29 @@ for (const way of ['returned, and ends', 'returned, and unlocks']) {
   })
 }
 
-test('a busy thread that dies with a lock that was granted to it after its notification: another waiter is notified', async t => {
+/** A thread that gets the queue and takes, and one that waits behind it, both before a value comes. */
+async function startTaker (t, queue, take, kind = 'promise', data = {}) {
+  const { memory, Lock } = queue
+  const taker = startWorker(t, `scope => {
+    const { memory, Lock } = scope.data
+    return (${take})(new (scope.require('./bounded-queue'))(scope.api, memory, Lock), scope)
+  }`, Object.assign({ memory, Lock }, data))
+  await until(() => queue.notEmpty.waiters === 1 && !queue.lock.locked, 'the victim waits')
+  const survivor = survivors[kind](t, queue, 'take')
+  await until(() => queue.notEmpty.waiters === 2 && !queue.lock.locked, 'both wait')
+  return [taker, survivor]
+}
+
+test('a busy thread dies with a lock that was granted after its notification: another waiter is notified', async t => {
   for (const Lock of LOCKS) {
     const queue = makeQueue(Lock)
     const flag = new Int32Array(new SharedArrayBuffer(4))
-    const victim = startWorker(t, async ({ api, require, receive, data: { file, memory, Lock, flag } }) => {
-      const BoundedQueue = require(file)
-      new BoundedQueue(api, memory, Lock).takeAsync()
+    const [victim, survivor] = await startTaker(t, queue, async (queue, { receive, data: { flag } }) => {
+      queue.takeAsync()
       await receive()
       Atomics.store(flag, 0, 1)
       for (;;);
-    }, { file: require.resolve('../fixtures/bounded-queue'), memory: queue.memory, Lock, flag })
-    await until(() => queue.notEmpty.waiters === 1 && !queue.lock.locked, 'the victim waits')
-    const survivor = survivors.promise(t, queue, 'take')
-    await until(() => queue.notEmpty.waiters === 2, 'both wait')
+    }, 'promise', { flag })
     await queue.lock.executeLocked(async () => {
       queue.append(1)
       await until(() => queue.lock.waiters === 1, 'it waits for the lock')
@@ -184,9 +198,10 @@ test('a busy thread that dies with a lock that was granted to it after its notif
   }
 })
 
-test('a thread that ends while it is told of the first of two locks, each after a notification: two other waiters are notified, not three', async t => {
+test('a thread ends while it is told of the first of two locks after notifications: two are notified', async t => {
   const memory = new SharedArrayBuffer(16)
-  const [locks, condition] = [[0, 4].map(byteOffset => new api.AsyncLock(memory, { byteOffset })), new api.Condition(memory, { byteOffset: 8 })]
+  const locks = [0, 4].map(byteOffset => new api.AsyncLock(memory, { byteOffset }))
+  const condition = new api.Condition(memory, { byteOffset: 8 })
   const busy = new Int32Array(memory, 12, 1)
   const victim = startWorker(t, async ({ api, receive, data: { memory } }) => {
     const condition = new api.Condition(memory, { byteOffset: 8 })
@@ -228,22 +243,15 @@ test('a thread that ends while it is told of the first of two locks, each after 
   await others[2].ended
 })
 
-test('a stolen name beside it: what a dead thread owes goes to another waiter, and the name to who stole it', async t => {
+test('a stolen name beside it: what a dead thread owes goes to another waiter, the name to its thief', async t => {
   const queue = makeQueue('AsyncLock')
-  const victim = startWorker(t, async ({ api, require, post, data: { file, memory } }) => {
-    const BoundedQueue = require(file)
-    const queue = new BoundedQueue(api, memory, 'AsyncLock')
-    api.locks.request('beside a condition', async () => {
-      await queue.lock.executeLocked(async token => {
-        await queue.notEmpty.waitAsync(token)
-        post('has it')
-        await new Promise(() => {})
-      })
-    }).catch(() => {})
-  }, { file: require.resolve('../fixtures/bounded-queue'), memory: queue.memory })
-  await until(() => queue.notEmpty.waiters === 1 && !queue.lock.locked, 'the victim waits')
-  const survivor = survivors.promise(t, queue, 'take')
-  await until(() => queue.notEmpty.waiters === 2, 'both wait')
+  const [victim, survivor] = await startTaker(t, queue, (queue, { api, post }) => {
+    api.locks.request('beside a condition', () => queue.lock.executeLocked(async token => {
+      await queue.notEmpty.waitAsync(token)
+      post('has it')
+      await new Promise(() => {})
+    })).catch(() => {})
+  })
   await queue.putAsync(1)
   assert.strictEqual(await victim.next(), 'has it')
   await api.locks.request('beside a condition', { steal: true }, async () => {
@@ -254,21 +262,16 @@ test('a stolen name beside it: what a dead thread owes goes to another waiter, a
   })
 })
 
-test('what is owed comes after all that the thread held: with 10 000 locks between, and several conditions on one of them', async t => {
+test('what is owed comes after all that was held: with 10 000 locks between, and two conditions on one', async t => {
   const queue = makeQueue('AsyncLock')
-  const victim = startWorker(t, ({ api, require, data: { file, memory } }) => {
-    const BoundedQueue = require(file)
-    const queue = new BoundedQueue(api, memory, 'AsyncLock')
+  const [victim, survivor] = await startTaker(t, queue, (queue, { api }) => {
     queue.onReturned = () => {
       for (let n = 0; n < 10000; n++) new api.AsyncLock().tryLock()
       process.exit(7)
       for (;;);
     }
     queue.take()
-  }, { file: require.resolve('../fixtures/bounded-queue'), memory: queue.memory })
-  await until(() => queue.notEmpty.waiters === 1 && !queue.lock.locked, 'the victim waits')
-  const survivor = survivors.thread(t, queue, 'take')
-  await until(() => queue.notEmpty.waiters === 2 && !queue.lock.locked, 'both wait')
+  }, 'thread')
   const token = queue.lock.tryLock()
   const beside = watched(queue.notFull.waitAsync(token).then(() => token.unlock()))
   await queue.lock.executeLocked(() => queue.append(1))

@@ -3,7 +3,8 @@
 // alone: it starts hundreds of threads
 // timeout: 300
 
-// What the system has no more of: file descriptors, memory of a worker, and threads enough for everybody. Each ends in working or in a clear error.
+// What the system has no more of: file descriptors, memory of a worker, and threads enough for everybody. Each ends in
+// working or in a clear error.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -18,8 +19,15 @@ const { AsyncLock, RwLock, notify, waiterCount } = require('../../pure')
 const force = JSON.stringify(path.join(__dirname, '..', '..', 'force'))
 const POSIX = process.platform !== 'win32'
 
-test('without file descriptors a wait works that needs none, and one with a timeout works or says why it cannot', { skip: POSIX ? undefined : 'their number is not limited here' }, async t => {
-  const result = await runForJSON(t, ['-e', `
+test(
+  'without file descriptors a wait works that needs none, and one with a timeout works or says why it cannot',
+  { skip: POSIX ? undefined : 'their number is not limited here' },
+  async t => {
+    const result = await runForJSON(
+      t,
+      [
+        '-e',
+        `
     const fs = require('fs')
     const api = require(${force})
     const array = new Int32Array(new SharedArrayBuffer(16))
@@ -42,39 +50,53 @@ test('without file descriptors a wait works that needs none, and one with a time
     const woken = Atomics.notify(array, 0)
     for (const descriptor of taken) fs.closeSync(descriptor)
     token.unlock()
-    const results = [untimed.value, claim.then(token => token.unlock()), typeof timed === 'string' ? timed : timed.value]
+    const settle = (outcome) => typeof outcome === 'string' ? outcome : outcome.value
+    const results = [untimed.value, claim.then(token => token.unlock()), settle(timed)]
     Promise.all(results).then(async ([ok, unlocked, timed]) => {
       const again = outcome(() => Atomics.waitAsync(array, 1, 0, 20))
-      console.log(JSON.stringify({ ok, unlocked, timed, counts, woken, again: typeof again === 'string' ? again : await again.value }))
-    })`], {})
-  const { ok, unlocked, timed, counts, woken, again } = result
-  assert.deepStrictEqual([ok, unlocked, woken, counts[0]], ['ok', true, 1, 1])
-  const isRefused = /the timer could not be started/.test(timed)
-  assert(isRefused || timed === 'timed-out', timed)
-  assert.strictEqual(counts[1], isRefused ? 0 : 1)
-  assert(again === 'timed-out' || isRefused, again)
-})
+      console.log(JSON.stringify({ ok, unlocked, timed, counts, woken, again: await settle(again) }))
+    })`
+      ],
+      {}
+    )
+    const { ok, unlocked, timed, counts, woken, again } = result
+    assert.deepStrictEqual([ok, unlocked, woken, counts[0]], ['ok', true, 1, 1])
+    const isRefused = /the timer could not be started/.test(timed)
+    assert(isRefused || timed === 'timed-out', timed)
+    assert.strictEqual(counts[1], isRefused ? 0 : 1)
+    assert(again === 'timed-out' || isRefused, again)
+  }
+)
 
 const NO_LIMITS = MAJOR < 14 ? 'this Node has no resourceLimits that end a worker alone' : undefined
 
-test('a worker whose memory is used up while it holds locks hands them on', { skip: NO_LIMITS, timeout: 120000 }, async t => {
-  const { buffer } = words(4)
-  const [lock, rw] = [new AsyncLock(buffer), new RwLock(buffer, { byteOffset: 4 })]
-  const worker = new Worker(`
+test(
+  'a worker whose memory is used up while it holds locks hands them on',
+  { skip: NO_LIMITS, timeout: 120000 },
+  async t => {
+    const { buffer } = words(4)
+    const [lock, rw] = [new AsyncLock(buffer), new RwLock(buffer, { byteOffset: 4 })]
+    const worker = new Worker(
+      `
     const { workerData } = require('worker_threads')
     const { AsyncLock, RwLock } = require(${JSON.stringify(path.join(__dirname, '..', '..', 'pure'))})
     const tokens = [new AsyncLock(workerData).tryLock(), new RwLock(workerData, { byteOffset: 4 }).tryLock()]
     const all = []
     for (;;) all.push(new Array(1000).fill(tokens.length))`,
-  { eval: true, workerData: buffer, resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 4 } })
-  t.after(() => worker.terminate())
-  const failure = new Promise(resolve => worker.on('error', resolve))
-  await until(() => lock.locked && rw.locked, 'the worker holds the locks')
-  const tokens = await Promise.all([lock.lockAsync({ timeout: 60000 }), rw.lockAsync({ timeout: 60000 })])
-  assert.deepStrictEqual(tokens.map(token => token.ownerDied), [true, true])
-  assert.strictEqual((await failure).code, 'ERR_WORKER_OUT_OF_MEMORY')
-  for (const token of tokens) token.unlock()
-})
+      { eval: true, workerData: buffer, resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 4 } }
+    )
+    t.after(() => worker.terminate())
+    const failure = new Promise(resolve => worker.on('error', resolve))
+    await until(() => lock.locked && rw.locked, 'the worker holds the locks')
+    const tokens = await Promise.all([lock.lockAsync({ timeout: 60000 }), rw.lockAsync({ timeout: 60000 })])
+    assert.deepStrictEqual(
+      tokens.map(token => token.ownerDied),
+      [true, true]
+    )
+    assert.strictEqual((await failure).code, 'ERR_WORKER_OUT_OF_MEMORY')
+    for (const token of tokens) token.unlock()
+  }
+)
 
 const THREADS = size(1000, 64)
 
@@ -114,7 +136,10 @@ test(`${THREADS} workers wait and lock, and end in every way`, { timeout: 280000
   // One that blocks with the lock is the only one that waits for the first word: it is told of, and ended.
   const ended = new Set()
   while (array[1] < THREADS || ended.size < THREADS / 4) {
-    await until(() => waiterCount(array, 0) > 0 || array[1] === THREADS, 'one holds the lock and blocks, or all have had it')
+    await until(
+      () => waiterCount(array, 0) > 0 || array[1] === THREADS,
+      'one holds the lock and blocks, or all have had it'
+    )
     if (waiterCount(array, 0) === 0) continue
     const { holder: threadId } = lock
     const holder = workers.find(worker => worker.threadId === threadId)
@@ -128,5 +153,6 @@ test(`${THREADS} workers wait and lock, and end in every way`, { timeout: 280000
   array[3] += Number(lock.tryLock().ownerDied)
   assert.strictEqual(array[3], THREADS / 2)
   lock.unlock()
-  if (before !== undefined) await until(() => fs.readdirSync('/proc/self/task').length <= before + 2, 'their threads have ended')
+  if (before !== undefined)
+    await until(() => fs.readdirSync('/proc/self/task').length <= before + 2, 'their threads have ended')
 })

@@ -2,8 +2,9 @@
 // subjects: none
 // timeout: 120
 
-// The system fails: it gives no thread, no memory. Each ends in working or in a clear error, and nothing that others wait for is lost. A
-// clock that fails, which none does, has Rust's standard library panic in the midst of an operation: that shows what a panic does.
+// The system fails: it gives no thread, no memory. Each ends in working or in a clear error, and nothing that others
+// wait for is lost. A clock that fails, which none does, has Rust's standard library panic in the midst of an
+// operation: that shows what a panic does.
 
 const assert = require('assert')
 const { spawnSync } = require('child_process')
@@ -24,9 +25,14 @@ function build () {
     if (fs.existsSync(library)) fs.unlinkSync(library)
     fs.rmdirSync(folder)
   }
-  const { status, error } = spawnSync('cc', ['-shared', '-fPIC', '-O1', '-o', library, path.join(__dirname, '..', 'fixtures', 'faults.c'), '-ldl'], { encoding: 'utf8' })
+  const { status, error } = spawnSync(
+    'cc',
+    ['-shared', '-fPIC', '-O1', '-o', library, path.join(__dirname, '..', 'fixtures', 'faults.c'), '-ldl'],
+    { encoding: 'utf8' }
+  )
   // Not where there is no compiler, or no glibc.
-  const preloads = status === 0 && spawnSync(process.execPath, ['-e', ''], { env: { LD_PRELOAD: library } }).status === 0
+  const preloads =
+    status === 0 && spawnSync(process.execPath, ['-e', ''], { env: { LD_PRELOAD: library } }).status === 0
   if (preloads) return { library, remove }
   remove()
   return { missing: `fixtures/faults.c is not compiled or loaded here: ${error ? error.message : `cc: ${status}`}` }
@@ -48,8 +54,10 @@ test('without a thread for the service, what needs it says so, and the rest work
       const worker = new Worker(\`
         const { workerData, parentPort } = require('worker_threads')
         const { AsyncLock } = require(${force})
-        new AsyncLock(workerData, { byteOffset: 16 }).executeLockedSync(() => { parentPort.postMessage(Atomics.wait(new Int32Array(workerData), 4, 1, 60)) })
-        Atomics.wait(new Int32Array(workerData), 1, 0)\`, { eval: true, workerData: array.buffer })
+        const array = new Int32Array(workerData)
+        const wait = () => parentPort.postMessage(Atomics.wait(array, 4, 1, 60))
+        new AsyncLock(workerData, { byteOffset: 16 }).executeLockedSync(wait)
+        Atomics.wait(array, 1, 0)\`, { eval: true, workerData: array.buffer })
       const told = new Promise(resolve => worker.on('message', resolve))
       while (lock.waiters === 0) await new Promise(setImmediate)
       const untimed = Atomics.waitAsync(array, 0, 0).value
@@ -68,14 +76,32 @@ test('without a thread for the service, what needs it says so, and the rest work
       console.log(JSON.stringify({ timed, claim, left, blocked, gone, woken, ok, later, locked: lock.locked }))
     }
     run()`], { env: env({ FAULT_THREADS: '1' }) })
-  const refusal = 'atomics-waitasync: the timer could not be started: the system allows this process no more threads or file descriptors (ulimit -u, ulimit -n)'
-  assert.deepStrictEqual(result, { timed: refusal, claim: refusal, left: 1, blocked: 'timed-out', gone: 0, woken: 1, ok: 'ok', later: 'timed-out', locked: false })
+  const limits = 'the system allows this process no more threads or file descriptors (ulimit -u, ulimit -n)'
+  const refusal = `atomics-waitasync: the timer could not be started: ${limits}`
+  assert.deepStrictEqual(result, {
+    timed: refusal,
+    claim: refusal,
+    left: 1,
+    blocked: 'timed-out',
+    gone: 0,
+    woken: 1,
+    ok: 'ok',
+    later: 'timed-out',
+    locked: false
+  })
 })
 
-test('a panic while a thread blocks is an error of that call, or ends the process and says why', { skip, timeout: 110000 }, async t => {
-  let failed = 0
-  for (let nth = 1; nth < 9; nth++) {
-    const { code, signal, stdout, stderr } = await runNode(t, ['-e', `
+test(
+  'a panic while a thread blocks is an error of that call, or ends the process and says why',
+  { skip, timeout: 110000 },
+  async t => {
+    let failed = 0
+    for (let nth = 1; nth < 9; nth++) {
+      const { code, signal, stdout, stderr } = await runNode(
+        t,
+        [
+          '-e',
+          `
       const { Worker } = require('worker_threads')
       require(${force})
       const words = new Int32Array(new SharedArrayBuffer(8))
@@ -97,24 +123,32 @@ test('a panic while a thread blocks is an error of that call, or ends the proces
         answers.push(attempt(() => Atomics.wait(words, 0, 0, 20)))
         delete process.env.FAULT_CLOCK
         worker.postMessage('')
-      })`], { env: env({}) })
-    if (signal === 'SIGABRT') {
-      // The clock of a mutex or of a condition variable of the system: Rust's standard library gives up.
-      assert(/fatal runtime error: .*aborting/.test(stderr), stderr)
-      failed++
-      continue
+      })`
+        ],
+        { env: env({}) }
+      )
+      if (signal === 'SIGABRT') {
+        // The clock of a mutex or of a condition variable of the system: Rust's standard library gives up.
+        assert(/fatal runtime error: .*aborting/.test(stderr), stderr)
+        failed++
+        continue
+      }
+      assert.strictEqual(code, 0, stderr)
+      const [first, ...rest] = JSON.parse(stdout)
+      assert.deepStrictEqual(rest, [0, 'timed-out', 0])
+      assert(first === 'timed-out' || first === 'atomics-waitasync: the operation failed', first)
+      if (first !== 'timed-out') failed++
     }
-    assert.strictEqual(code, 0, stderr)
-    const [first, ...rest] = JSON.parse(stdout)
-    assert.deepStrictEqual(rest, [0, 'timed-out', 0])
-    assert(first === 'timed-out' || first === 'atomics-waitasync: the operation failed', first)
-    if (first !== 'timed-out') failed++
+    assert(failed > 1, `${failed} of 8 have failed`)
   }
-  assert(failed > 1, `${failed} of 8 have failed`)
-})
+)
 
 test('a thread that holds much and gets no memory for more says so, and keeps what it holds', { skip }, async t => {
-  const result = await runForJSON(t, ['-e', `
+  const result = await runForJSON(
+    t,
+    [
+      '-e',
+      `
     const { AsyncLock } = require(${force})
     const buffer = new SharedArrayBuffer(4 * 200)
     const locks = Array.from({ length: 200 }, (_, n) => new AsyncLock(buffer, { byteOffset: 4 * n }))
@@ -133,7 +167,16 @@ test('a thread that holds much and gets no memory for more says so, and keeps wh
     while (tokens.length < 200) tokens.push(locks[tokens.length].tryLock())
     const holders = new Set(locks.map(lock => lock.holder))
     const unlocked = tokens.every(token => token.unlock())
-    console.log(JSON.stringify({ message, count, isFree, holders: [...holders], unlocked, locked: locks.some(lock => lock.locked) }))`], { env: env({}) })
-  assert.deepStrictEqual(Object.assign(result, { message: /^RangeError: Array buffer allocation failed/.test(result.message) || result.message, count: result.count < 128 && result.count >= 32 }),
-    { message: true, count: true, isFree: true, holders: [0], unlocked: true, locked: false })
+    const locked = locks.some(lock => lock.locked)
+    console.log(JSON.stringify({ message, count, isFree, holders: [...holders], unlocked, locked }))`
+    ],
+    { env: env({}) }
+  )
+  assert.deepStrictEqual(
+    Object.assign(result, {
+      message: /^RangeError: Array buffer allocation failed/.test(result.message) || result.message,
+      count: result.count < 128 && result.count >= 32
+    }),
+    { message: true, count: true, isFree: true, holders: [0], unlocked: true, locked: false }
+  )
 })

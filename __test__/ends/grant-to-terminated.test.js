@@ -1,6 +1,7 @@
 'use strict'
 
-// A blocked thread that is terminated, and has not ended yet, is given a lock, a permit or a notification: it goes to the next waiter.
+// A blocked thread that is terminated, and has not ended yet, is given a lock, a permit or a notification: it goes to
+// the next waiter.
 
 const assert = require('assert')
 const { Worker } = require('worker_threads')
@@ -36,85 +37,81 @@ async function giveToTheDying (round, thread, give) {
   await thread.exited
 }
 
-for (const hot of [false, true]) {
-  test(`a permit comes back${hot ? ', also from code that the engine has optimised' : ''}`, { timeout: 60000 }, async t => {
-    for (let round = 0; round < ROUNDS; round++) {
-      const sab = new SharedArrayBuffer(4)
-      const semaphore = new Semaphore(sab)
-      const word = new Int32Array(sab)
-      const thread = await startBlocked(({ Semaphore }, sab) => {
-        const semaphore = new Semaphore(sab)
-        for (;;) semaphore.acquire()
-      }, sab, () => api.waiterCount(word, 0) === 1)
-      for (let n = 0; hot && n < 8000; n++) {
-        semaphore.release()
-        while (semaphore.available > 0 || api.waiterCount(word, 0) === 0);
-      }
-      await giveToTheDying(round, thread, () => semaphore.release(2))
-      assert.strictEqual(semaphore.available, 2)
-      assert.strictEqual(api.waiterCount(word, 0), 0)
-    }
+/** Tests so many rounds of `scenario(round)`. */
+function eachRound (title, scenario, rounds = ROUNDS) {
+  test(title, { timeout: 60000 }, async t => {
+    for (let round = 0; round < rounds; round++) await scenario(round)
   })
 }
 
-test('a permit goes to the next waiter', { timeout: 60000 }, async t => {
-  for (let round = 0; round < ROUNDS; round++) {
-    const sab = new SharedArrayBuffer(4)
-    const semaphore = new Semaphore(sab)
-    const thread = await startBlocked(({ Semaphore }, sab) => { new Semaphore(sab).acquire(3) }, sab,
-      () => api.waiterCount(new Int32Array(sab), 0) === 1)
-    const next = semaphore.acquireAsync(3)
-    await giveToTheDying(round, thread, () => semaphore.release(3))
-    await next
-    assert.strictEqual(semaphore.available, 0)
-  }
+const waiters = (memory, index = 0) => api.waiterCount(new Int32Array(memory), index)
+
+for (const hot of [false, true]) {
+  eachRound(`a permit comes back${hot ? ', also from code that the engine has optimised' : ''}`, async round => {
+    const semaphore = Semaphore.create()
+    const { buffer } = semaphore
+    const thread = await startBlocked(({ Semaphore }, memory) => {
+      const semaphore = new Semaphore(memory)
+      for (;;) semaphore.acquire()
+    }, buffer, () => waiters(buffer) === 1)
+    for (let n = 0; hot && n < 8000; n++) {
+      semaphore.release()
+      while (semaphore.available > 0 || waiters(buffer) === 0);
+    }
+    await giveToTheDying(round, thread, () => semaphore.release(2))
+    assert.strictEqual(semaphore.available, 2)
+    assert.strictEqual(waiters(buffer), 0)
+  })
+}
+
+eachRound('a permit goes to the next waiter', async round => {
+  const semaphore = Semaphore.create()
+  const { buffer } = semaphore
+  const acquire = ({ Semaphore }, memory) => new Semaphore(memory).acquire(3)
+  const thread = await startBlocked(acquire, buffer, () => waiters(buffer) === 1)
+  const next = semaphore.acquireAsync(3)
+  await giveToTheDying(round, thread, () => semaphore.release(3))
+  await next
+  assert.strictEqual(semaphore.available, 0)
 })
 
-test('a notification of Atomics.notify goes to the next waiter', { timeout: 60000 }, async t => {
-  for (let round = 0; round < ROUNDS; round++) {
-    const array = words(1)
-    const thread = await startBlocked(({ wait }, array) => { wait(array, 0, 0) }, array, () => api.waiterCount(array, 0) === 1)
-    const next = Atomics.waitAsync(array, 0, 0).value
-    await giveToTheDying(round, thread, () => assert.strictEqual(Atomics.notify(array, 0, 1), 1))
-    assert.strictEqual(await next, 'ok')
-  }
+eachRound('a notification of Atomics.notify goes to the next waiter', async round => {
+  const array = words(1)
+  const wait = ({ wait }, memory) => wait(new Int32Array(memory), 0, 0)
+  const thread = await startBlocked(wait, array.buffer, () => waiters(array.buffer) === 1)
+  const next = Atomics.waitAsync(array, 0, 0).value
+  await giveToTheDying(round, thread, () => assert.strictEqual(Atomics.notify(array, 0, 1), 1))
+  assert.strictEqual(await next, 'ok')
 })
 
-test('a notification of a Condition goes to the next waiter', { timeout: 60000 }, async t => {
-  for (let round = 0; round < ROUNDS; round++) {
-    const sab = new SharedArrayBuffer(8)
-    const lock = new api.AsyncLock(sab)
-    const condition = new Condition(sab, { byteOffset: 4 })
-    const word = new Int32Array(sab, 4, 1)
-    const thread = await startBlocked(({ AsyncLock, Condition }, sab) => {
-      new Condition(sab, { byteOffset: 4 }).wait(new AsyncLock(sab).lock())
-    }, sab, () => api.waiterCount(word, 0) === 1)
-    const next = lock.executeLocked(token => condition.waitAsync(token))
-    await until(() => api.waiterCount(word, 0) === 2, 'both wait')
-    await giveToTheDying(round, thread, () => assert.strictEqual(condition.notify(1), 1))
-    assert.strictEqual(await next, true)
-  }
+eachRound('a notification of a Condition goes to the next waiter', async round => {
+  const sab = new SharedArrayBuffer(8)
+  const lock = new api.AsyncLock(sab)
+  const condition = new Condition(sab, { byteOffset: 4 })
+  const wait = ({ AsyncLock, Condition }, sab) => new Condition(sab, { byteOffset: 4 }).wait(new AsyncLock(sab).lock())
+  const thread = await startBlocked(wait, sab, () => waiters(sab, 1) === 1)
+  const next = lock.executeLocked(token => condition.waitAsync(token))
+  await until(() => waiters(sab, 1) === 2, 'both wait')
+  await giveToTheDying(round, thread, () => assert.strictEqual(condition.notify(1), 1))
+  assert.strictEqual(await next, true)
 })
 
-test('a thread that a Latch or a Barrier wakes as it ends keeps no other waiter from being woken', { timeout: 60000 }, async t => {
-  for (let round = 0; round < 4; round++) {
-    const sab = new SharedArrayBuffer(64)
-    const latch = new Latch(sab, { count: 1 })
-    const waiting = await startBlocked(({ Latch }, sab) => { new Latch(sab, { count: 1 }).wait() }, sab,
-      () => api.waiterCount(new Int32Array(sab), 0) === 1)
-    const told = latch.waitAsync()
-    await giveToTheDying(round, waiting, () => latch.countDown())
-    await told
+eachRound('a thread that a Latch or a Barrier wakes as it ends keeps no other waiter from being woken', async round => {
+  const latch = Latch.create({ count: 1 })
+  const wait = ({ Latch }, memory) => new Latch(memory, { count: 1 }).wait()
+  const waiting = await startBlocked(wait, latch.buffer, () => waiters(latch.buffer) === 1)
+  const told = latch.waitAsync()
+  await giveToTheDying(round, waiting, () => latch.countDown())
+  await told
 
-    const barrier = new Barrier(sab, { parties: 3, byteOffset: 16 })
-    const party = await startBlocked(({ Barrier }, sab) => { new Barrier(sab, { parties: 3, byteOffset: 16 }).wait() }, sab,
-      () => require('util').inspect(barrier).includes('1'))
-    await sleep(ageOf(round))
-    const others = [barrier.waitAsync()]
-    party.terminate()
-    busy(delayOf(round))
-    others.push(barrier.waitAsync())
-    await Promise.all(others)
-    await party.exited
-  }
-})
+  const barrier = Barrier.create({ parties: 3 })
+  const arrive = ({ Barrier }, memory) => new Barrier(memory, { parties: 3 }).wait()
+  const party = await startBlocked(arrive, barrier.buffer, () => require('util').inspect(barrier).includes('1'))
+  await sleep(ageOf(round))
+  const others = [barrier.waitAsync()]
+  party.terminate()
+  busy(delayOf(round))
+  others.push(barrier.waitAsync())
+  await Promise.all(others)
+  await party.exited
+}, 4)

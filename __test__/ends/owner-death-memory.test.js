@@ -7,7 +7,7 @@ const { test } = require('../harness')
 const { runChild } = require('../fixtures/queue-toolbox')
 const slowness = require('../fixtures/slowness')
 
-const WITHOUT_WEAK_REFERENCES = typeof WeakRef !== 'function' && 'this Node does not tell when an object has been collected'
+const WITHOUT = typeof WeakRef !== 'function' && 'this Node does not tell when an object has been collected'
 
 /** The error of a program whose premise the system's allocator does not fulfil. */
 const NEVER_AGAIN = 'no address has come again'
@@ -15,7 +15,7 @@ const NEVER_AGAIN = 'no address has come again'
 /** Runs `program(scope)` in a process, with functions that these programs share. */
 async function run (t, program) {
   const { code, lines, stderr } = await runChild(t, `async (scope) => {
-    const { api: { AsyncLock, RwLock }, require, say, startWorker } = scope
+    const { api: { AsyncLock }, require, sleep, startWorker } = scope
     const binding = ${JSON.stringify(require.resolve('../../lib/agent/binding'))}
     const addressOf = (buffer) => require(binding).load().addressOf(new Uint8Array(buffer))
     // A thread that takes a lock on each of the buffers, and ends.
@@ -28,7 +28,7 @@ async function run (t, program) {
     }, { buffers, kind }).exited
     const collect = async () => {
       for (let n = 0; n < 8; n++) {
-        await new Promise(resolve => setTimeout(resolve, 10))
+        await sleep(10)
         global.gc()
       }
     }
@@ -46,39 +46,56 @@ async function run (t, program) {
       return reused.filter(Boolean).length
     }
     const buffersOf = (count, bytes) => Array.from({ length: count }, () => new SharedArrayBuffer(bytes))
-    await (${program})({ AsyncLock, LARGE: ${JSON.stringify(LARGE)}, RwLock, addressOf, binding, dieHolding, collect, locksAt, buffersOf, require, say, startWorker })
+    const LARGE = ${JSON.stringify(LARGE)}
+    const own = { AsyncLock, LARGE, addressOf, binding, dieHolding, collect, locksAt, buffersOf }
+    await (${program})(Object.assign(scope, own))
   }`, undefined, { execArgv: ['--expose-gc'] })
-  if ((process.platform !== 'linux' || slowness > 1) && stderr.includes(`Error: ${NEVER_AGAIN}`)) t.skip('this system, or its emulator, gives no piece of memory the address of an earlier one')
+  const mayNotComeAgain = process.platform !== 'linux' || slowness > 1
+  if (mayNotComeAgain && stderr.includes(`Error: ${NEVER_AGAIN}`))
+    t.skip(`of this system, or its emulator: ${NEVER_AGAIN}`)
   assert.strictEqual(stderr, '')
   assert.strictEqual(code, 0)
   return lines
 }
 
-// As much memory as here, of which nothing is touched but the locks, is asked of the system and given back to it each time: so the
-// same addresses soon come again. In the last page there is no room left: musl would place each block differently in what it has to spare.
+/** Tests that a program prints these lines. */
+function says (title, skip, lines, program) {
+  test(title, { skip, timeout: 60000 }, async t => assert.deepStrictEqual(await run(t, program), lines))
+}
+
+// As much memory as here, of which nothing is touched but the locks, is asked of the system and given back to it each
+// time: so the same addresses soon come again. In the last page there is no room left: musl would place each block
+// differently in what it has to spare.
 const LARGE = [40, 41].map(megabytes => (megabytes << 20) - 32)
 
 /** 8 locks whose holder dies, whose memory goes, and locks that are made where it was. */
-async function locksOnReusedMemory ({ AsyncLock, LARGE, RwLock, addressOf, buffersOf, collect, dieHolding, locksAt, say }) {
-  for (const [kind, bytes] of [['AsyncLock', LARGE[0]], ['RwLock', LARGE[1]]]) {
+async function locksOnReusedMemory (scope) {
+  const { LARGE, addressOf, api, buffersOf, dieHolding, locksAt, say } = scope
+  for (const [n, kind] of ['AsyncLock', 'RwLock'].entries()) {
+    const bytes = LARGE[n]
     const addresses = new Set()
     // In a function of its own, which leaves nothing on the stack.
     await (async () => {
       const buffers = buffersOf(8, bytes)
-      const locks = buffers.map(buffer => new { AsyncLock, RwLock }[kind](buffer))
+      const locks = buffers.map(buffer => new api[kind](buffer))
       for (const buffer of buffers) addresses.add(addressOf(buffer))
       await dieHolding(buffers, kind)
       say('told ' + locks[0].tryLock().ownerDied)
     })()
-    say('told ' + await locksAt(addresses, bytes, { AsyncLock, RwLock }[kind]) + ' times')
+    say('told ' + await locksAt(addresses, bytes, api[kind]) + ' times')
   }
 }
 
-test('a lock on memory where a dead thread left another lock behind, which is gone, has no dead holder', { skip: WITHOUT_WEAK_REFERENCES }, async t => {
-  assert.deepStrictEqual(await run(t, locksOnReusedMemory), ['told true', 'told 0 times', 'told true', 'told 0 times'])
-})
+const TOLD_ONCE = ['told true', 'told 0 times', 'told true', 'told 0 times']
 
-test('replacing WeakRef and FinalizationRegistry after the package is loaded changes nothing', { skip: WITHOUT_WEAK_REFERENCES }, async t => {
+says(
+  'a lock where a dead thread left another one, whose memory is gone, has no dead holder',
+  WITHOUT,
+  TOLD_ONCE,
+  locksOnReusedMemory
+)
+
+test('replacing WeakRef and FinalizationRegistry after the load changes nothing', { skip: WITHOUT }, async t => {
   const program = `async (scope) => {
     // Before Node 16, Node's own code uses the methods of the program's WeakMap.
     for (const name of ['WeakSet', 'WeakRef', 'FinalizationRegistry']) {
@@ -91,24 +108,32 @@ test('replacing WeakRef and FinalizationRegistry after the package is loaded cha
     }
     await (${locksOnReusedMemory})(scope)
   }`
-  assert.deepStrictEqual(await run(t, program), ['told true', 'told 0 times', 'told true', 'told 0 times'])
+  assert.deepStrictEqual(await run(t, program), TOLD_ONCE)
 })
 
-test('a lock that is granted to a thread after a time limit of vm is held by the thread, and keeps its memory', { skip: WITHOUT_WEAK_REFERENCES, timeout: 60000 }, async t => {
-  assert.deepStrictEqual(await run(t, async ({ AsyncLock, say, startWorker }) => {
-    for (;;) {
-      const sab = new SharedArrayBuffer(8)
-      const [lock, begun] = [new AsyncLock(sab), new Int32Array(sab, 4)]
+says(
+  'a lock that is granted after a time limit of vm is held, and keeps its memory',
+  WITHOUT,
+  ['1 true true'],
+  async scope => {
+    const { AsyncLock, say, sleep, startWorker } = scope
+    // On a busy machine, a short limit comes before the thread waits.
+    for (let limit = 40; ; limit *= 2) {
+      const sab = new SharedArrayBuffer(4)
+      const lock = new AsyncLock(sab)
       const token = lock.tryLock()
-      const thread = startWorker(async ({ api, post, receive, require }) => {
+      const thread = startWorker(async ({ api, data: limit, post, receive, require, sleep }) => {
         const { threadId } = require('worker_threads')
         const held = () => api.snapshot().held.filter(hold => hold.threadId === threadId).length
-        const contend = (sab) => {
-          const context = require('vm').createContext({ lock: new api.AsyncLock(sab), begun: new Int32Array(sab, 4) })
+        const contend = sab => {
+          const context = require('vm').createContext({ lock: new api.AsyncLock(sab) })
+          let isLate = false
           try {
-            require('vm').runInContext('begun[0] = 1; lock.lock()', context, { timeout: 40 })
-          } catch (error) {}
-          return { buffer: new global.WeakRef(sab), hit: held() === 1 }
+            require('vm').runInContext('lock.lock()', context, { timeout: limit })
+          } catch (error) {
+            isLate = true
+          }
+          return { buffer: new global.WeakRef(sab), hit: isLate && held() === 1 }
         }
         // In calls of their own, which leave nothing on the stack.
         const arrived = receive().then(contend)
@@ -119,29 +144,36 @@ test('a lock that is granted to a thread after a time limit of vm is held by the
           new api.Semaphore(new SharedArrayBuffer(4)).acquire(1, { timeout: 1 })
         } catch (error) {}
         for (let n = 0; hit && n < 8; n++) {
-          await new Promise(resolve => setTimeout(resolve, 10))
+          await sleep(10)
           global.gc()
         }
         return hit && { held: held(), kept: buffer.deref() !== undefined }
-      })
+      }, limit)
       await thread.next()
       thread.worker.postMessage(sab)
-      while (Atomics.load(begun, 0) === 0);
+      let outcome
+      const over = thread.done().then(value => {
+        outcome = value
+      })
+      while (lock.waiters === 0 && outcome === undefined) await sleep(1)
       // The thread sleeps past its limit.
-      for (const end = Date.now() + 55; Date.now() < end;);
+      await sleep(limit + 15)
       token.unlock()
-      const outcome = await thread.done()
+      await over
       await thread.exited
       if (!outcome) continue
-      say(JSON.stringify(outcome))
-      say(lock.tryLock().ownerDied)
+      say([outcome.held, outcome.kept, lock.tryLock().ownerDied].join(' '))
       break
     }
-  }), ['{"held":1,"kept":true}', 'true'])
-})
+  }
+)
 
-test('the maker of the next lock on a memory is told of the death, although no living thread made a lock there before', async t => {
-  assert.deepStrictEqual(await run(t, async ({ AsyncLock, buffersOf, collect, dieHolding, say }) => {
+says(
+  'the next lock on a memory is told of the death, though no living thread made one',
+  false,
+  ['true,true,true'],
+  async scope => {
+    const { AsyncLock, buffersOf, collect, dieHolding, say } = scope
     const buffers = buffersOf(3, 4096)
     await dieHolding(buffers)
     await collect()
@@ -149,33 +181,35 @@ test('the maker of the next lock on a memory is told of the death, although no l
     await dieHolding(buffers.slice(0, 1))
     await collect()
     say(buffers.map(buffer => new AsyncLock(buffer).tryLock().ownerDied).join())
-  }), ['true,true,true'])
+  }
+)
+
+says('a memory is not gone as long as one of its buffer objects is there', false, ['true'], async scope => {
+  const { AsyncLock, addressOf, collect, dieHolding, require, say } = scope
+  const { MessageChannel } = require('worker_threads')
+  const { port1, port2 } = new MessageChannel()
+  const lock = new AsyncLock(new SharedArrayBuffer(4096))
+  const copy = () => new Promise(resolve => {
+    port2.once('message', resolve)
+    port1.postMessage(lock.sab)
+  })
+  await dieHolding([lock.sab])
+  for (let n = 0; n < 20; n++) {
+    const other = await copy()
+    if (other === lock.sab || addressOf(other) !== addressOf(lock.sab)) throw new Error('it is not the same memory')
+    String(new AsyncLock(other).locked)
+  }
+  await collect()
+  say(String(lock.tryLock().ownerDied))
+  port1.close()
 })
 
-test('a memory is not gone as long as one of its buffer objects is there', async t => {
-  assert.deepStrictEqual(await run(t, async ({ AsyncLock, addressOf, collect, dieHolding, require, say }) => {
-    const { MessageChannel } = require('worker_threads')
-    const { port1, port2 } = new MessageChannel()
-    const lock = new AsyncLock(new SharedArrayBuffer(4096))
-    const copy = () => new Promise(resolve => {
-      port2.once('message', resolve)
-      port1.postMessage(lock.sab)
-    })
-    await dieHolding([lock.sab])
-    for (let n = 0; n < 20; n++) {
-      const other = await copy()
-      if (other === lock.sab || addressOf(other) !== addressOf(lock.sab)) throw new Error('not another object of the same memory')
-      new AsyncLock(other).locked // eslint-disable-line no-unused-expressions
-    }
-    await collect()
-    say(String(lock.tryLock().ownerDied))
-    port1.close()
-  }), ['true'])
-})
-
-test('a thread that hears last of its memory is not told of a death in an earlier one', { skip: WITHOUT_WEAK_REFERENCES }, async t => {
-  // The holder dies when no other thread has the memory any more.
-  assert.deepStrictEqual(await run(t, async ({ AsyncLock, LARGE, addressOf, buffersOf, collect, locksAt, say, startWorker }) => {
+says(
+  'a thread that hears last of its memory is not told of a death in an earlier one',
+  WITHOUT,
+  ['0 times'],
+  async scope => {
+    const { AsyncLock, LARGE, addressOf, buffersOf, collect, locksAt, say, startWorker } = scope
     const addresses = new Set()
     const worker = await (async () => {
       const buffers = buffersOf(8, LARGE[0])
@@ -193,12 +227,16 @@ test('a thread that hears last of its memory is not told of a death in an earlie
     })()
     await collect()
     await worker.terminate()
-    say(await locksAt(addresses, LARGE[0]) + ' times')
-  }), ['0 times'])
-})
+    say((await locksAt(addresses, LARGE[0])) + ' times')
+  }
+)
 
-test('a death is told as long as a thread keeps the memory, although it has made no lock there and who made one keeps nothing', async t => {
-  assert.deepStrictEqual(await run(t, async ({ AsyncLock, collect, dieHolding, say, startWorker }) => {
+says(
+  'a death is told as long as any thread keeps the memory, although it has made no lock there',
+  false,
+  ['true'],
+  async scope => {
+    const { AsyncLock, collect, dieHolding, say, startWorker } = scope
     const keeper = await (async () => {
       const lock = new AsyncLock(new SharedArrayBuffer(4096))
       const keeper = startWorker(async ({ data, post, receive }) => {
@@ -210,13 +248,18 @@ test('a death is told as long as a thread keeps the memory, although it has made
     })()
     await collect()
     keeper.worker.postMessage('give it')
-    const next = startWorker(({ api, data, post }) => post(new api.AsyncLock(data).lock().ownerDied), await keeper.next())
+    const next = startWorker(
+      ({ api, data, post }) => post(new api.AsyncLock(data).lock().ownerDied),
+      await keeper.next()
+    )
     say(String(await next.next()))
-  }), ['true'])
-})
+  }
+)
 
-test('the end of many memories costs no more for each than that of few, and is spread over many turns of the event loop', { skip: WITHOUT_WEAK_REFERENCES, timeout: 120000 }, async t => {
-  const [line] = await run(t, async ({ AsyncLock, binding, buffersOf, collect, require, say }) => {
+const many = { skip: WITHOUT, timeout: 120000 }
+
+test('the end of many memories costs each no more than that of few, and is spread over many turns', many, async t => {
+  const [line] = await run(t, async ({ AsyncLock, binding, buffersOf, collect, now, require, say }) => {
     const native = require(binding).load()
     const { loseMemory } = native
     const { setImmediate } = require('timers')
@@ -226,10 +269,9 @@ test('the end of many memories costs no more for each than that of few, and is s
     native.loseMemory = (base, objects) => {
       if (thisTurn++ === 0) setImmediate(() => { thisTurn = 0 })
       mostInATurn = Math.max(mostInATurn, thisTurn)
-      const [seconds, nanoseconds] = process.hrtime()
+      const start = now()
       const result = loseMemory(base, objects)
-      const [laterSeconds, laterNanoseconds] = process.hrtime()
-      times.push(1e9 * (laterSeconds - seconds) + laterNanoseconds - nanoseconds)
+      times.push(now() - start)
       return result
     }
     const drop = async (count) => {
@@ -238,7 +280,8 @@ test('the end of many memories costs no more for each than that of few, and is s
       while (times.length < 0.8 * count) {
         await collect()
         // Where nothing reports a collected object, it is found when locks are made on others.
-        if (times.length < 0.8 * count) for (const buffer of buffersOf(count / 4, 4)) new AsyncLock(buffer).locked // eslint-disable-line no-unused-expressions
+        for (const buffer of times.length < 0.8 * count ? buffersOf(count / 4, 4) : [])
+          String(new AsyncLock(buffer).locked)
       }
       times.sort((a, b) => a - b)
       return { median: times[times.length >> 1], mostInATurn }
@@ -253,13 +296,19 @@ test('the end of many memories costs no more for each than that of few, and is s
 const WITHOUT_PROOF = process.platform !== 'linux' && 'the system does not tell what is mapped'
 
 for (const bytes of [4096, 1 << 20, 16 << 20]) {
-  test(`a worker with ${bytes} bytes of its own is not told of the death of one that had its own`, { skip: WITHOUT_PROOF }, async t => {
-    assert.deepStrictEqual(await run(t, `async ({ binding, say, startWorker }) => {
+  test(
+    `a worker with ${bytes} bytes is not told of the death of one that had others`,
+    { skip: WITHOUT_PROOF },
+    async t => {
+      assert.deepStrictEqual(
+        await run(
+          t,
+          `async ({ binding, say, startWorker }) => {
       const addresses = new Set()
       let reused = 0
       let told = 0
       for (let rounds = 0; reused < 4; rounds++) {
-        if (rounds === 200) throw new Error('no address has come again')
+        if (rounds === 200) throw new Error(${JSON.stringify(NEVER_AGAIN)})
         const worker = startWorker(({ api, data: { binding, bytes }, post, require }) => {
           // With one each, Node 10 needs up to 70 workers.
           const locks = Array.from({ length: 8 }, () => new api.AsyncLock(new SharedArrayBuffer(bytes)))
@@ -275,6 +324,10 @@ for (const bytes of [4096, 1 << 20, 16 << 20]) {
         }
       }
       say('told ' + told + ' times')
-    }`), ['told 0 times'])
-  })
+    }`
+        ),
+        ['told 0 times']
+      )
+    }
+  )
 }

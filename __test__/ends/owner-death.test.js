@@ -10,7 +10,15 @@ const { test } = require('../harness')
 const { Atomics, api } = require('../subject')
 const { now, runChild, sleep, startWorker, until } = require('../fixtures/queue-toolbox')
 const slowness = require('../fixtures/slowness')
-const { TinyController, memory, newLock, rejection, startLocker, surrounded, untilWaiters } = require('../fixtures/lock-toolbox')
+const {
+  TinyController,
+  memory,
+  newLock,
+  rejection,
+  startLocker,
+  surrounded,
+  untilWaiters
+} = require('../fixtures/lock-toolbox')
 
 const { AsyncLock } = api
 
@@ -104,9 +112,13 @@ test('the first claim gets the lock, blocking or awaiting, and no other one is t
 })
 
 for (const take of [
-  ['tryLock', 0], ['lockIfAvailable', 0, 0], ['lockIfAvailable', 0, 10000], ['lock', 0], ['lockAsync', 0], ['lockAsync', 0, { timeout: 0 }]
+  ['tryLock', 0], ['lockIfAvailable', 0, 0], ['lockIfAvailable', 0, 10000], ['lock', 0], ['lockAsync', 0],
+  ['lockAsync', 0, { timeout: 0 }]
 ]) {
-  test(`the next holder is told of the death: ${take[0]}(${take.slice(2).map(each => JSON.stringify(each)).join()}) in a worker`, async t => {
+  test(`the next holder is told of the death: ${take[0]}(${take
+    .slice(2)
+    .map(each => JSON.stringify(each))
+    .join()}) in a worker`, async t => {
     const lock = newLock()
     const [locker, other] = await Promise.all([startLocker(t, lock.sab), startLocker(t, lock.sab)])
     await locker.call(...take)
@@ -168,27 +180,34 @@ test('a thread that gave its locks up before it ended leaves nothing behind', as
   token.unlock()
 })
 
-test('two thousand locks held by a terminated thread: each goes to its first claim, or is free', { timeout: 60000 }, async t => {
-  const COUNT = 2000
-  const sab = memory(4 * COUNT)
-  const locks = Array.from({ length: COUNT }, (_, n) => new AsyncLock(sab, { byteOffset: 4 * n }))
-  const locker = await startLocker(t, sab)
-  await locker.call('lockMany', locks.map((_, n) => 4 * n))
-  const waits = locks.filter((_, n) => n % 2 === 0).map(lock => lock.lockAsync())
-  await locker.terminate()
-  const tokens = await Promise.all(waits)
-  assert.ok(tokens.every(token => token.ownerDied && token.locked))
-  locks.forEach((lock, n) => {
-    assert.strictEqual(lock.locked, n % 2 === 0)
-    const token = lock.tryLock()
-    assert.strictEqual(token === null, n % 2 === 0)
-    if (token !== null) {
-      assert.strictEqual(token.ownerDied, true)
-      token.unlock()
-    }
-  })
-  for (const token of tokens) token.unlock()
-})
+test(
+  'two thousand locks held by a terminated thread: each goes to its first claim, or is free',
+  { timeout: 60000 },
+  async t => {
+    const COUNT = 2000
+    const sab = memory(4 * COUNT)
+    const locks = Array.from({ length: COUNT }, (_, n) => new AsyncLock(sab, { byteOffset: 4 * n }))
+    const locker = await startLocker(t, sab)
+    await locker.call(
+      'lockMany',
+      locks.map((_, n) => 4 * n)
+    )
+    const waits = locks.filter((_, n) => n % 2 === 0).map(lock => lock.lockAsync())
+    await locker.terminate()
+    const tokens = await Promise.all(waits)
+    assert.ok(tokens.every(token => token.ownerDied && token.locked))
+    locks.forEach((lock, n) => {
+      assert.strictEqual(lock.locked, n % 2 === 0)
+      const token = lock.tryLock()
+      assert.strictEqual(token === null, n % 2 === 0)
+      if (token !== null) {
+        assert.strictEqual(token.ownerDied, true)
+        token.unlock()
+      }
+    })
+    for (const token of tokens) token.unlock()
+  }
+)
 
 // ——— death of one that was granted the lock and never ran ———
 
@@ -224,7 +243,8 @@ for (const waiters of ['nobody', 'a promise', 'a blocked thread']) {
     locker.call('awaitWithoutTurning', 0, 2, true)
     await locker.untilSet(1)
     await untilWaiters(lock, 1)
-    const next = waiters === 'a promise' ? lock.lockAsync() : waiters === 'a blocked thread' ? other.call('lock', 0) : undefined
+    const next =
+      waiters === 'a promise' ? lock.lockAsync() : waiters === 'a blocked thread' ? other.call('lock', 0) : undefined
     if (next) await untilWaiters(lock, 2)
     token.unlock()
     assert.strictEqual(lock.locked, true, 'handed over')
@@ -242,31 +262,35 @@ for (const waiters of ['nobody', 'a promise', 'a blocked thread']) {
   })
 }
 
-test('a blocked thread that is terminated at the moment it gets the lock passes it on', { timeout: 120000 }, async t => {
-  const lock = newLock()
-  let died = 0
-  for (let round = 0; round < 12; round++) {
-    const locker = await startLocker(t, lock.sab)
-    const token = lock.tryLock()
-    locker.call('lock', 0)
-    await untilWaiters(lock, 1)
-    const next = lock.lockAsync()
-    // None of the three orders may lose the lock.
-    if (round % 3 === 0) token.unlock()
-    const exited = locker.terminate()
-    if (round % 3 === 1) token.unlock()
-    if (round % 3 === 2) setTimeout(() => token.unlock(), round)
-    const nextToken = await next
-    if (nextToken.ownerDied) died++
-    await exited
-    nextToken.unlock()
-    const after = lock.tryLock()
-    assert.strictEqual(after.ownerDied, false)
-    after.unlock()
-    assert.strictEqual(api.waiterCount(lock.i32a, 0), 0)
+test(
+  'a blocked thread that is terminated at the moment it gets the lock passes it on',
+  { timeout: 120000 },
+  async t => {
+    const lock = newLock()
+    let died = 0
+    for (let round = 0; round < 12; round++) {
+      const locker = await startLocker(t, lock.sab)
+      const token = lock.tryLock()
+      locker.call('lock', 0)
+      await untilWaiters(lock, 1)
+      const next = lock.lockAsync()
+      // None of the three orders may lose the lock.
+      if (round % 3 === 0) token.unlock()
+      const exited = locker.terminate()
+      if (round % 3 === 1) token.unlock()
+      if (round % 3 === 2) setTimeout(() => token.unlock(), round)
+      const nextToken = await next
+      if (nextToken.ownerDied) died++
+      await exited
+      nextToken.unlock()
+      const after = lock.tryLock()
+      assert.strictEqual(after.ownerDied, false)
+      after.unlock()
+      assert.strictEqual(api.waiterCount(lock.i32a, 0), 0)
+    }
+    assert.ok(died <= 12)
   }
-  assert.ok(died <= 12)
-})
+)
 
 test('a thread that ends while it waits, blocked or not, leaves the line, and does not count as a holder', async t => {
   const lock = newLock()
@@ -392,29 +416,33 @@ test('executeLocked in a thread that ends in its callback', async t => {
   assert.strictEqual(lock.locked, false)
 })
 
-test('a thread that is terminated in a loop of lock and unlock never leaves the lock held', { timeout: 120000 }, async t => {
-  const { sab, lock, intact } = surrounded()
-  let inherited = 0
-  for (let round = 0; round < 12; round++) {
-    const locker = await startLocker(t, sab)
-    locker.call('lockInALoop', 8, 1, 0)
-    await until(() => lock.locked, 'the loop runs')
-    // With a claim in the line and without, since the native code differs.
-    const next = round % 2 === 0 ? lock.lockAsync() : undefined
-    await sleep(round % 5)
-    await locker.terminate()
-    const token = next ? await next : lock.tryLock()
-    assert.ok(token !== null, 'held by nobody, and locked')
-    if (token.ownerDied) inherited++
-    token.unlock()
-    const after = lock.tryLock()
-    assert.strictEqual(after.ownerDied, false)
-    after.unlock()
-    assert.strictEqual(api.waiterCount(lock.i32a, 0), 0)
+test(
+  'a thread that is terminated in a loop of lock and unlock never leaves the lock held',
+  { timeout: 120000 },
+  async t => {
+    const { sab, lock, intact } = surrounded()
+    let inherited = 0
+    for (let round = 0; round < 12; round++) {
+      const locker = await startLocker(t, sab)
+      locker.call('lockInALoop', 8, 1, 0)
+      await until(() => lock.locked, 'the loop runs')
+      // With a claim in the line and without, since the native code differs.
+      const next = round % 2 === 0 ? lock.lockAsync() : undefined
+      await sleep(round % 5)
+      await locker.terminate()
+      const token = next ? await next : lock.tryLock()
+      assert.ok(token !== null, 'held by nobody, and locked')
+      if (token.ownerDied) inherited++
+      token.unlock()
+      const after = lock.tryLock()
+      assert.strictEqual(after.ownerDied, false)
+      after.unlock()
+      assert.strictEqual(api.waiterCount(lock.i32a, 0), 0)
+    }
+    assert.ok(inherited <= 12)
+    intact()
   }
-  assert.ok(inherited <= 12)
-  intact()
-})
+)
 
 test('a worker\'s own workers and locks: the death of the parent is theirs as well', async t => {
   const lock = newLock()
@@ -444,7 +472,12 @@ test('a process ends as it should, with its memory intact, whichever locks its t
     const lock = new api.AsyncLock(new SharedArrayBuffer(4))
     const others = Array.from({ length: 50 }, () => new api.AsyncLock(new SharedArrayBuffer(64)))
     for (const other of others) other.tryLock()
-    const worker = startWorker(({ api, data }) => { new api.AsyncLock(data.sab).tryLock() }, { sab: lock.sab, others: others.map(({ sab }) => sab) })
+    const worker = startWorker(
+      ({ api, data }) => {
+        new api.AsyncLock(data.sab).tryLock()
+      },
+      { sab: lock.sab, others: others.map(({ sab }) => sab) }
+    )
     await worker.done()
     await worker.exited
     // From here on main is the only one that has the memory, and it ends holding the locks in it.

@@ -4,17 +4,17 @@
 // subjects: export
 // timeout: 300
 
-// A thread that ends at any point of any step of a queue: nothing is lost, nothing comes twice, and whoever waits goes on, though no thread is started
-// and no time limit helps.
+// A thread that ends at any point of any step of a queue: nothing is lost, nothing comes twice, and whoever waits goes
+// on, though no thread is started and no time limit helps.
 //
 //   node __test__/ends/queue-deaths.test.js [--rounds n]
 
 const assert = require('assert')
 const { test } = require('../harness')
 const { api } = require('../subject')
-const { numberArgument, startWorker, until } = require('../fixtures/queue-toolbox')
+const { numberArgument, until } = require('../fixtures/queue-toolbox')
 const slowness = require('../fixtures/slowness')
-const { STEP, atEachPoint, startVictim, watched } = require('../fixtures/victims')
+const { STEP, atEachPoint, startVictim, survivorsOf } = require('../fixtures/victims')
 
 const { Queue } = api
 
@@ -26,24 +26,13 @@ const BROKEN = ', broken off by a time limit of vm,'
 /** A thread that ends at a point, see fixtures/queue-victim.js. */
 async function startQueueVictim (t, queue, way, point, value, awaited) {
   const limit = way.endsWith(BROKEN) ? slowness * 100 : undefined
-  const victim = await startVictim(t, 'queue-victim.js', { clone: queue, way: way.replace(BROKEN, ''), value, point, awaited, limit })
+  const data = { clone: queue, way: way.replace(BROKEN, ''), value, point, awaited, limit }
+  const victim = await startVictim(t, 'queue-victim.js', data)
   victim.ended.then(() => { if (!victim.isDone) ended++ })
   return victim
 }
 
-/** What waits besides the victim, as a promise of this thread or as a blocked thread: `{ isOver, value, ended }`. */
-const survivors = {
-  promise (t, queue, method, value) {
-    return watched(method === 'put' ? queue.putAsync(value) : queue.takeAsync())
-  },
-  thread (t, queue, method, value) {
-    const worker = startWorker(t, ({ api, data: { clone, method, value } }) => {
-      const queue = new api.Queue(clone)
-      return method === 'put' ? queue.put(value) : queue.take()
-    }, { clone: queue, method, value })
-    return watched(worker.done())
-  }
-}
+const survivors = survivorsOf(({ api }, clone) => new api.Queue(clone), queue => queue)
 
 const waiters = (queue, count) => until(() => queue.waiters === count, () => `${count} wait, not ${queue.waiters}`)
 
@@ -69,7 +58,10 @@ async function assertWhole (queue) {
   for (let n = 0; n < queue.capacity; n++) assert.strictEqual(await taken(queue), n)
 }
 
-/** The putter of 's' gets the one slot, once 'first' has gone: at once, unless the victim `keeps` it, or has ended before it was done. */
+/**
+ * The putter of 's' gets the one slot, once 'first' has gone: at once, unless the victim `keeps` it, or has ended
+ * before it was done.
+ */
 async function assertPut (queue, putter, victim, keeps) {
   await until(() => putter.isOver || queue.length === 1, 'the slot is filled')
   if (!putter.isOver) {
@@ -84,8 +76,22 @@ async function assertPut (queue, putter, victim, keeps) {
   await assertWhole(queue)
 }
 
-/** What is broken off is tried at more points: fewer of them hit. */
-const stepFor = (way) => way.endsWith(BROKEN) ? Math.ceil(STEP / 2) : STEP
+/**
+ * Tests that a victim, which uses a queue in this way, ends at each point: of the whole, or of the end of the use, if
+ * `sign` is -1. What is broken off is tried at more: fewer of them hit.
+ */
+function testEachPoint (sign, way, title, scenario) {
+  const step = way.endsWith(BROKEN) ? Math.ceil(STEP / 2) : STEP
+  const attempt = t => atEachPoint(sign, async point => (await scenario(t, point)).isDone, step)
+  test(`${sign < 0 ? 'the end of ' : ''}${way} ends anywhere: ${title}`, attempt)
+}
+
+/** A queue with these messages. */
+function queueOf (capacity, ...messages) {
+  const queue = Queue.create({ capacity, messageSize: 64 })
+  for (const message of messages) queue.tryPut(message)
+  return queue
+}
 
 /** All of it, so many times. */
 const ROUNDS = numberArgument('--rounds', 1)
@@ -95,25 +101,23 @@ for (const kind of KINDS) {
   const survive = survivors[kind]
 
   for (const way of ['put', 'putAsync', 'put' + BROKEN]) {
-    test(`${way} ends anywhere: a taker, a ${kind}, gets the message if it is in`, t => atEachPoint(1, async point => {
-      const queue = Queue.create({ capacity: 2, messageSize: 64 })
+    testEachPoint(1, way, `a taker, a ${kind}, gets the message if it is in`, async (t, point) => {
+      const queue = queueOf(2)
       const taker = survive(t, queue, 'take')
       await waiters(queue, 1)
       const victim = await startQueueVictim(t, queue, way, point, 'v')
-      victim.begin()
-      await victim.over()
+      await victim.run()
       await until(() => taker.isOver || queue.length === 0, 'the taker has what is there')
       queue.tryPut('end')
       await taker.ended
       assert.ok(taker.value === 'v' || (taker.value === 'end' && !victim.isDone), taker.value)
       await assertWhole(queue)
-      return victim.isDone
-    }, stepFor(way)))
+      return victim
+    })
 
     if (way.endsWith(BROKEN)) continue
-    test(`${way} that waited and was notified ends anywhere: another putter, a ${kind}, puts`, t => atEachPoint(1, async point => {
-      const queue = Queue.create({ capacity: 1, messageSize: 64 })
-      queue.tryPut('first')
+    testEachPoint(1, way, `it waited and was notified; another putter, a ${kind}, puts`, async (t, point) => {
+      const queue = queueOf(1, 'first')
       const victim = await startQueueVictim(t, queue, way, point, 'v')
       victim.begin()
       await untilAlone(queue, victim)
@@ -131,27 +135,25 @@ for (const kind of KINDS) {
       assert.ok(got.includes('s'), got)
       assert.ok(got.includes('v') || !victim.isDone, got)
       await assertWhole(queue)
-      return victim.isDone
-    }))
+      return victim
+    })
   }
 
-  for (const way of ['take', 'takeAsync', 'useSync', 'use', 'useSyncFails', 'useFails', ...['take', 'useSync', 'useSyncFails'].map(way => way + BROKEN)]) {
-    test(`${way} ends anywhere: a putter, a ${kind}, gets the slot if it is free`, t => atEachPoint(1, async point => {
-      const queue = Queue.create({ capacity: 1, messageSize: 64 })
-      queue.tryPut('first')
+  const takes = ['take', 'takeAsync', 'useSync', 'use', 'useSyncFails', 'useFails']
+  for (const way of [...takes, ...['take', 'useSync', 'useSyncFails'].map(way => way + BROKEN)]) {
+    testEachPoint(1, way, `a putter, a ${kind}, gets the slot if it is free`, async (t, point) => {
+      const queue = queueOf(1, 'first')
       const putter = survive(t, queue, 'put', 's')
       await waiters(queue, 1)
       const victim = await startQueueVictim(t, queue, way, point)
-      victim.begin()
-      await victim.over()
-      const keeps = way.includes('Fails')
-      await assertPut(queue, putter, victim, keeps)
-      return victim.isDone
-    }, stepFor(way)))
+      await victim.run()
+      await assertPut(queue, putter, victim, way.includes('Fails'))
+      return victim
+    })
 
     if (way.endsWith(BROKEN)) continue
-    test(`${way} that waited and was notified ends anywhere: another taker, a ${kind}, gets what it has not taken`, t => atEachPoint(1, async point => {
-      const queue = Queue.create({ capacity: 2, messageSize: 64 })
+    testEachPoint(1, way, `it waited and was notified; a ${kind} gets what it has not taken`, async (t, point) => {
+      const queue = queueOf(2)
       const victim = await startQueueVictim(t, queue, way, point)
       victim.begin()
       await untilAlone(queue, victim)
@@ -159,10 +161,8 @@ for (const kind of KINDS) {
       const taker = survive(t, queue, 'take')
       await waiters(queue, alive + 1)
       queue.tryPut('m')
-      if (alive === 1) {
-        // The other one may have taken it.
-        await Promise.race([victim.over(), taker.ended.then(() => untilAlone(queue, victim))])
-      }
+      // The other one may have taken it.
+      if (alive === 1) await Promise.race([victim.over(), taker.ended.then(() => untilAlone(queue, victim))])
       await until(() => taker.isOver || (queue.length === 0 && queue.inUse === 0), 'the taker has what is there')
       if (!taker.isOver) queue.tryPut('end')
       await taker.ended
@@ -171,14 +171,13 @@ for (const kind of KINDS) {
       if (alive === 1) await victim.over()
       await until(() => queue.waiters === 0, 'nobody waits')
       await assertWhole(queue)
-      return victim.isDone
-    }))
+      return victim
+    })
   }
 
   for (const way of ['useAndEnd', 'useAsyncAndEnd']) {
     test(`${way}: a taker, a ${kind}, gets the message, at once`, async t => {
-      const queue = Queue.create({ capacity: 2, messageSize: 64 })
-      queue.tryPut('m')
+      const queue = queueOf(2, 'm')
       const victim = await startQueueVictim(t, queue, way, 0, undefined, 1)
       victim.begin()
       await until(() => queue.length === 0, 'it is in use')
@@ -190,12 +189,9 @@ for (const kind of KINDS) {
     })
   }
 
-  test(`what a thread owes is given after all that it held: with 100 000 locks between, two takers, a ${kind} each, get two messages`, {
-    timeout: 120000
-  }, async t => {
-    const queue = Queue.create({ capacity: 2, messageSize: 64 })
-    queue.tryPut('m')
-    queue.tryPut('n')
+  const after = 'what a thread owes is given after all that it held: with 100 000 locks between'
+  test(`${after}, two takers, a ${kind} each, get two messages`, { timeout: 120000 }, async t => {
+    const queue = queueOf(2, 'm', 'n')
     const victim = await startQueueVictim(t, queue, 'useWithManyLocksAndEnd', 0, undefined, 2)
     victim.begin()
     await until(() => queue.length === 0, 'both are in use')
@@ -207,22 +203,19 @@ for (const kind of KINDS) {
   })
 
   for (const way of ['useSync', 'use', 'useSync' + BROKEN]) {
-    test(`the end of ${way} ends anywhere: it comes again, or its slot is free for a ${kind}`, t => atEachPoint(-1, async point => {
-      const queue = Queue.create({ capacity: 1, messageSize: 64 })
-      queue.tryPut('first')
+    testEachPoint(-1, way, `it comes again, or its slot is free for a ${kind}`, async (t, point) => {
+      const queue = queueOf(1, 'first')
       const putter = survive(t, queue, 'put', 's')
       await waiters(queue, 1)
       const victim = await startQueueVictim(t, queue, way, point)
-      victim.begin()
-      await victim.over()
+      await victim.run()
       await assertPut(queue, putter, victim, false)
-      return victim.isDone
-    }, stepFor(way)))
+      return victim
+    })
   }
 
-  test(`the last use of a closed queue ends anywhere: two takers, a ${kind} each, are told of the end`, t => atEachPoint(-1, async point => {
-    const queue = Queue.create({ capacity: 1, messageSize: 64 })
-    queue.tryPut('last')
+  testEachPoint(-1, 'the last use of a closed queue', `two takers, a ${kind} each, are told`, async (t, point) => {
+    const queue = queueOf(1, 'last')
     const victim = await startQueueVictim(t, queue, 'useSync', point, undefined, 2)
     victim.begin()
     await until(() => queue.length === 0, 'it is in use')
@@ -233,35 +226,27 @@ for (const kind of KINDS) {
     const got = takers.map(({ value }) => value).filter(value => value !== undefined)
     assert.ok(got.length === 0 || (!victim.isDone && got.length === 1 && got[0] === 'last'), got)
     assert.ok(queue.ended)
-    return victim.isDone
-  }))
+    return victim
+  })
 
-  test(`close ends anywhere: a taker and a putter, a ${kind} each, go on if it is closed`, t => atEachPoint(1, async point => {
-    const [empty, full] = [1, 1].map(() => Queue.create({ capacity: 1, messageSize: 64 }))
-    full.tryPut('first')
+  testEachPoint(1, 'close', `a taker and a putter, a ${kind} each, go on if it is closed`, async (t, point) => {
+    const [empty, full] = [queueOf(1), queueOf(1, 'first')]
     const taker = survive(t, empty, 'take')
     const putter = survive(t, full, 'put', 's')
-    putter.ended.catch(() => {})
-    let isRefused = false
-    putter.ended.catch(error => { isRefused = error.code === 'ERR_QUEUE_CLOSED' })
+    let refusal
+    putter.ended.catch(({ code }) => { refusal = code })
     await Promise.all([waiters(empty, 1), waiters(full, 1)])
-    const victims = await Promise.all([startQueueVictim(t, empty, 'close', point), startQueueVictim(t, full, 'close', point)])
-    for (const victim of victims) victim.begin()
-    await Promise.all(victims.map(victim => victim.over()))
-    if (empty.closed) {
-      await taker.ended
-      assert.strictEqual(taker.value, undefined)
-      assert.ok(empty.ended)
-    } else {
-      empty.close()
-      await taker.ended
-    }
-    if (!full.closed) full.close()
-    await until(() => isRefused, 'the putter is refused')
+    const victims = await Promise.all([empty, full].map(queue => startQueueVictim(t, queue, 'close', point)))
+    await Promise.all(victims.map(victim => victim.run()))
+    for (const queue of [empty, full]) if (!queue.closed) queue.close()
+    await taker.ended
+    assert.strictEqual(taker.value, undefined)
+    assert.ok(empty.ended)
+    await until(() => refusal === 'ERR_QUEUE_CLOSED', 'the putter is refused')
     assert.strictEqual(full.tryTake(), 'first')
     assert.ok(full.ended)
-    return victims[0].isDone && victims[1].isDone
-  }))
+    return { isDone: victims.every(({ isDone }) => isDone) }
+  })
 }
 
 test('threads have ended at many points', () => {
