@@ -9,6 +9,7 @@ const os = require('os')
 const path = require('path')
 const { test } = require('../harness')
 const { folderWithPackage, packageCopy, packageWithoutLibrary } = require('../fixtures/entries/folders')
+const programsBy = require('../fixtures/printed-value')
 const { runForJSON, runNode } = require('../fixtures/run-node')
 
 const [MAJOR, MINOR] = process.versions.node.split('.').map(Number)
@@ -27,6 +28,8 @@ function folderWith (t, files) {
   })
   return folder
 }
+
+const program = programsBy()
 
 const NO_FLAG = !process.allowedNodeEnvironmentFlags.has('--no-addons') && 'this Node has no --no-addons'
 
@@ -84,38 +87,35 @@ test('the options of a configuration file reach Workers after an install', {
   assert.deepStrictEqual(heard, [true, 7])
 })
 
-test('no hook of require finds an intrinsic missing', async t => {
-  const missing = await runForJSON(t, ['-e', `
-    const Module = require('module')
-    const { require: before } = Module.prototype
-    const missing = []
-    let libraries = 0
-    const look = (where) => { if (typeof Reflect.getOwnPropertyDescriptor !== 'function') missing.push(where) }
-    Module.prototype.require = function (request) {
-      try {
-        const result = before.apply(this, arguments)
-        // Another one may have been tried: on musl that for glibc, if it is there.
-        if (/\\.node$/.test(request)) libraries++
-        return result
-      } finally {
-        look(request)
-      }
+program('no hook of require finds an intrinsic missing')(`
+  const Module = require('module')
+  const { require: before } = Module.prototype
+  const missing = []
+  let libraries = 0
+  const look = (where) => { if (typeof Reflect.getOwnPropertyDescriptor !== 'function') missing.push(where) }
+  Module.prototype.require = function (request) {
+    try {
+      const result = before.apply(this, arguments)
+      // Another one may have been tried: on musl that for glibc, if it is there.
+      if (/\\.node$/.test(request)) libraries++
+      return result
+    } finally {
+      look(request)
     }
-    const extension = Module._extensions['.node']
-    Module._extensions['.node'] = function () {
+  }
+  const extension = Module._extensions['.node']
+  Module._extensions['.node'] = function () {
+    look('extension')
+    try {
+      return extension.apply(this, arguments)
+    } finally {
       look('extension')
-      try {
-        return extension.apply(this, arguments)
-      } finally {
-        look('extension')
-      }
     }
-    const { dlopen } = process
-    require(${PURE}).waiterCount(new Int32Array(new SharedArrayBuffer(4)), 0)
-    if (process.dlopen !== dlopen) missing.push('dlopen')
-    console.log(JSON.stringify({ libraries, missing }))`])
-  assert.deepStrictEqual(missing, { libraries: 1, missing: [] })
-})
+  }
+  const { dlopen } = process
+  require(${PURE}).waiterCount(new Int32Array(new SharedArrayBuffer(4)), 0)
+  if (process.dlopen !== dlopen) missing.push('dlopen')
+  console.log(JSON.stringify({ libraries, missing }))`).gives({ libraries: 1, missing: [] })
 
 test('--frozen-intrinsics: locks and waits work, and an install says what is frozen', { skip: MAJOR < 12 && 'this Node has no such flag' }, async t => {
   const heard = await runForJSON(t, ['--frozen-intrinsics', '-e', `

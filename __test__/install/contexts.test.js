@@ -7,6 +7,7 @@ const assert = require('assert')
 const Module = require('module')
 const vm = require('vm')
 const { test } = require('../harness')
+const programsBy = require('../fixtures/printed-value')
 const { runForJSON, runNode } = require('../fixtures/run-node')
 
 const api = require('../../pure')
@@ -30,6 +31,9 @@ function installed (t, options) {
   assert.strictEqual(api.install(Object.assign({ force: true }, options)), true)
   t.after(() => { api.uninstall() })
 }
+
+const program = programsBy()
+const afterForce = programsBy((t, source) => runForJSON(t, ['-r', FORCE, '-e', source]))
 
 const ways = [
   ['createContext()', () => inside(vm.createContext())],
@@ -219,32 +223,26 @@ test('`import { createContext }` gives what is in place', { skip: NO_MODULES }, 
 
 // Why: one queue for a context, its thread, and the Workers that they start.
 
-test('a context notifies a Worker that its thread has started, and the other way round', async t => {
-  const seen = await runForJSON(t, ['-r', FORCE, '-e', `
-    const vm = require('vm')
-    const { Worker } = require('worker_threads')
-    const words = new Int32Array(new SharedArrayBuffer(8))
-    const context = vm.createContext({ words })
-    const worker = new Worker(\`
-      const { parentPort, workerData: words } = require('worker_threads')
-      parentPort.postMessage(Atomics.wait(words, 0, 0, 20000))
-      while (Atomics.notify(words, 1) === 0);\`, { eval: true, workerData: words })
-    const heard = new Promise((resolve) => { worker.on('message', resolve) })
-    const waits = vm.runInContext('Atomics.waitAsync(words, 1, 0)', context).value
-    Promise.all([heard, waits]).then((outcomes) => { console.log(JSON.stringify(outcomes)) })
-    const timer = setInterval(() => { if (vm.runInContext('Atomics.notify(words, 0)', context) === 1) clearInterval(timer) }, 5)`])
-  assert.deepStrictEqual(seen, ['ok', 'ok'])
-})
+afterForce('a context notifies a Worker that its thread has started, and the other way round')(`
+  const vm = require('vm')
+  const { Worker } = require('worker_threads')
+  const words = new Int32Array(new SharedArrayBuffer(8))
+  const context = vm.createContext({ words })
+  const worker = new Worker(\`
+    const { parentPort, workerData: words } = require('worker_threads')
+    parentPort.postMessage(Atomics.wait(words, 0, 0, 20000))
+    while (Atomics.notify(words, 1) === 0);\`, { eval: true, workerData: words })
+  const heard = new Promise((resolve) => { worker.on('message', resolve) })
+  const waits = vm.runInContext('Atomics.waitAsync(words, 1, 0)', context).value
+  Promise.all([heard, waits]).then((outcomes) => { console.log(JSON.stringify(outcomes)) })
+  const timer = setInterval(() => { if (vm.runInContext('Atomics.notify(words, 0)', context) === 1) clearInterval(timer) }, 5)`).gives(['ok', 'ok'])
 
-test('contexts of a Worker have it', async t => {
-  const seen = await runForJSON(t, ['-r', FORCE, '-e', `
-    const { Worker } = require('worker_threads')
-    new Worker(\`
-      const mark = Symbol.for('atomics-waitasync')
-      require('worker_threads').parentPort.postMessage(require('vm').runInNewContext('Atomics.notify')[mark].engine)\`, { eval: true })
-      .on('message', (engine) => { console.log(JSON.stringify(engine)) })`])
-  assert.strictEqual(seen, 'addon')
-})
+afterForce('contexts of a Worker have it')(`
+  const { Worker } = require('worker_threads')
+  new Worker(\`
+    const mark = Symbol.for('atomics-waitasync')
+    require('worker_threads').parentPort.postMessage(require('vm').runInNewContext('Atomics.notify')[mark].engine)\`, { eval: true })
+    .on('message', (engine) => { console.log(JSON.stringify(engine)) })`).gives('addon')
 
 test('/keep-alive: a wait in a context holds the event loop', { skip: NO_HOST_WAIT_ASYNC }, async t => {
   const seen = await runForJSON(t, ['-r', KEEP_ALIVE, '-e', `
@@ -253,14 +251,11 @@ test('/keep-alive: a wait in a context holds the event loop', { skip: NO_HOST_WA
   assert.strictEqual(seen, 'timed-out')
 })
 
-test('the plain entry, where the host has waitAsync, leaves vm alone', { skip: NO_HOST_WAIT_ASYNC }, async t => {
-  const seen = await runForJSON(t, ['-e', `
-    const vm = require('vm')
-    const before = [vm.createContext, vm.Script.prototype.runInNewContext]
-    require(${JSON.stringify(require.resolve('../..'))})
-    console.log(JSON.stringify(before[0] === vm.createContext && before[1] === vm.Script.prototype.runInNewContext))`])
-  assert.strictEqual(seen, true)
-})
+program('the plain entry, where the host has waitAsync, leaves vm alone', NO_HOST_WAIT_ASYNC)(`
+  const vm = require('vm')
+  const before = [vm.createContext, vm.Script.prototype.runInNewContext]
+  require(${JSON.stringify(require.resolve('../..'))})
+  console.log(JSON.stringify(before[0] === vm.createContext && before[1] === vm.Script.prototype.runInNewContext))`).gives(true)
 
 test('contexts are collected', { skip: MAJOR < 18 && 'old Node keeps contexts anyway' }, async t => {
   const seen = await runForJSON(t, ['--expose-gc', '-r', FORCE, '-e', `
@@ -289,26 +284,20 @@ test('the REPL has one queue with its thread', { skip: typeof Module.syncBuiltin
 })
 
 for (const when of ['before', 'after']) {
-  test(`vm.Script replaced by a subclass ${when} the install: new contexts are reached`, async t => {
-    const seen = await runForJSON(t, ['-e', `
-      const vm = require('vm')
-      const patch = () => { vm.Script = class extends vm.Script {} }
-      if (${when === 'before'}) patch()
-      require(${JSON.stringify(FORCE)})
-      if (${when === 'after'}) patch()
-      const has = (notify) => Symbol.for('atomics-waitasync') in notify
-      console.log(JSON.stringify([vm.runInNewContext('Atomics.notify'), new vm.Script('Atomics.notify').runInNewContext()].map(has)))`])
-    assert.deepStrictEqual(seen, [true, true])
-  })
+  program(`vm.Script replaced by a subclass ${when} the install: new contexts are reached`)(`
+    const vm = require('vm')
+    const patch = () => { vm.Script = class extends vm.Script {} }
+    if (${when === 'before'}) patch()
+    require(${JSON.stringify(FORCE)})
+    if (${when === 'after'}) patch()
+    const has = (notify) => Symbol.for('atomics-waitasync') in notify
+    console.log(JSON.stringify([vm.runInNewContext('Atomics.notify'), new vm.Script('Atomics.notify').runInNewContext()].map(has)))`).gives([true, true])
 }
 
-test('vm is frozen before the load: the entry warns, and reaches what can be reached', async t => {
-  const seen = await runForJSON(t, ['-e', `
-    const vm = require('vm')
-    Object.freeze(vm)
-    process.on('warning', ({ code }) => {
-      console.log(JSON.stringify([code, Symbol.for('atomics-waitasync') in vm.runInNewContext('Atomics.notify')]))
-    })
-    require(${JSON.stringify(FORCE)})`])
-  assert.deepStrictEqual(seen, ['ATOMICS_WAITASYNC_CONTEXT', true])
-})
+program('vm is frozen before the load: the entry warns, and reaches what can be reached')(`
+  const vm = require('vm')
+  Object.freeze(vm)
+  process.on('warning', ({ code }) => {
+    console.log(JSON.stringify([code, Symbol.for('atomics-waitasync') in vm.runInNewContext('Atomics.notify')]))
+  })
+  require(${JSON.stringify(FORCE)})`).gives(['ATOMICS_WAITASYNC_CONTEXT', true])

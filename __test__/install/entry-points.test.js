@@ -9,6 +9,7 @@ const path = require('path')
 const vm = require('vm')
 const { test } = require('../harness')
 const { folderWithPackage, packageWithoutLibrary } = require('../fixtures/entries/folders')
+const programsBy = require('../fixtures/printed-value')
 const { runForJSON, runNode } = require('../fixtures/run-node')
 
 const pure = require('../../pure')
@@ -27,6 +28,8 @@ const NAMES = Object.keys(pure)
 
 /** Loads these entries one after the other in a new process; gives their effects. */
 const load = (t, ...names) => runForJSON(t, [DESCRIBE, ...names.map(entryFile)])
+
+const program = programsBy()
 
 // Their effects.
 
@@ -141,15 +144,12 @@ test('after /force, every entry takes a signal; an install on an object and the 
   assert.deepStrictEqual(await runForJSON(t, ['-e', source]), ['TypeError', 'aborted', 'TypeError', 'aborted', 'aborted', 'aborted', 'ok', 'ok'])
 })
 
-test('all entries have one queue on their own functions', async t => {
-  const source = `
-    const [force, pure] = ['force', 'pure'].map((name) => require(${JSON.stringify(root)} + '/' + name))
-    const array = new Int32Array(new SharedArrayBuffer(4))
-    Atomics.waitAsync(array, 0, 0)
-    pure.waitAsync(array, 0, 0)
-    console.log(JSON.stringify([force.waiterCount(array, 0), pure.notify(array, 0, 1), Atomics.notify(array, 0)]))`
-  assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [2, 1, 1])
-})
+program('all entries have one queue on their own functions')(`
+  const [force, pure] = ['force', 'pure'].map((name) => require(${JSON.stringify(root)} + '/' + name))
+  const array = new Int32Array(new SharedArrayBuffer(4))
+  Atomics.waitAsync(array, 0, 0)
+  pure.waitAsync(array, 0, 0)
+  console.log(JSON.stringify([force.waiterCount(array, 0), pure.notify(array, 0, 1), Atomics.notify(array, 0)]))`).gives([2, 1, 1])
 
 test('the notify of every entry wakes the waiters of both queues, ours first, whatever is installed', async t => {
   const source = `
@@ -308,16 +308,13 @@ test('without a native library, an entry that needs it says so when it is loaded
   }
 })
 
-test('without a native library, /web-locks says so when it is loaded, and puts nothing in place', async t => {
-  const source = `
-    const before = Object.getOwnPropertyDescriptor(global, 'navigator')
-    const { LockManager } = global
-    let error
-    try { require(${JSON.stringify(path.join(packageWithoutLibrary(t), 'web-locks'))}) } catch (e) { error = e }
-    const after = Object.getOwnPropertyDescriptor(global, 'navigator')
-    console.log(JSON.stringify([error.code, (before && before.get) === (after && after.get), global.LockManager === LockManager]))`
-  assert.deepStrictEqual(await runForJSON(t, ['-e', source]), ['ERR_ATOMICS_WAITASYNC_NO_LIBRARY', true, true])
-})
+program('without a native library, /web-locks says so when it is loaded, and puts nothing in place')(t => `
+  const before = Object.getOwnPropertyDescriptor(global, 'navigator')
+  const { LockManager } = global
+  let error
+  try { require(${JSON.stringify(path.join(packageWithoutLibrary(t), 'web-locks'))}) } catch (e) { error = e }
+  const after = Object.getOwnPropertyDescriptor(global, 'navigator')
+  console.log(JSON.stringify([error.code, (before && before.get) === (after && after.get), global.LockManager === LockManager]))`).gives(['ERR_ATOMICS_WAITASYNC_NO_LIBRARY', true, true])
 
 test('without a native library, the exported notify still wakes the waiters of the host', { skip: NO_HOST_WAIT_ASYNC }, async t => {
   const folder = packageWithoutLibrary(t)
@@ -331,16 +328,13 @@ test('without a native library, the exported notify still wakes the waiters of t
   }
 })
 
-test('a frozen Atomics is refused, and nothing is left of the attempt', async t => {
-  const source = `
-    Object.freeze(Atomics)
-    const { Worker } = require('worker_threads')
-    let error
-    try { require(${JSON.stringify(entryFile('force'))}) } catch (e) { error = e }
-    console.log(JSON.stringify([error.name, error.message.slice(0, 20), require('worker_threads').Worker === Worker,
-      Object.getPrototypeOf(Worker) === require('events')]))`
-  assert.deepStrictEqual(await runForJSON(t, ['-e', source]), ['TypeError', 'install: target must', true, true])
-})
+program('a frozen Atomics is refused, and nothing is left of the attempt')(`
+  Object.freeze(Atomics)
+  const { Worker } = require('worker_threads')
+  let error
+  try { require(${JSON.stringify(entryFile('force'))}) } catch (e) { error = e }
+  console.log(JSON.stringify([error.name, error.message.slice(0, 20), require('worker_threads').Worker === Worker,
+    Object.getPrototypeOf(Worker) === require('events')]))`).gives(['TypeError', 'install: target must', true, true])
 
 test('a program that only loads an entry ends at once, with code 0 and without output', async t => {
   for (const { name } of expectations) {

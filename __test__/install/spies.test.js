@@ -6,6 +6,7 @@ const assert = require('assert')
 const path = require('path')
 const { test } = require('../harness')
 const { folderWithPackage } = require('../fixtures/entries/folders')
+const programsBy = require('../fixtures/printed-value')
 const { runForJSON, runNode } = require('../fixtures/run-node')
 
 const MAJOR = Number(process.versions.node.split('.')[0])
@@ -78,6 +79,8 @@ const late = (t, source) => runForJSON(t, ['-e', `
     return [lock.locked, token instanceof UnlockToken, token.unlock(), typeof lock.lock, AsyncLock.LOCKED, lock instanceof AsyncLock]
   }
   ${source}`])
+const program = programsBy(late)
+
 const WORKS = [true, true, true, 'function', 1, true]
 
 /** Spies, by how they put a function in the place of a method: each returns what undoes it. */
@@ -176,29 +179,27 @@ test('late classes: frozen before the first use, they work', async t => {
   }
 })
 
-test('late classes: subclasses that are declared before the first use', async t => {
-  assert.deepStrictEqual(await late(t, `
-    class Mine extends AsyncLock {
-      constructor (...args) {
-        super(...args)
-        this.mine = true
-      }
-
-      tryLock () { return super.tryLock() }
-      static make () { return super.create() }
+program('late classes: subclasses that are declared before the first use')(`
+  class Mine extends AsyncLock {
+    constructor (...args) {
+      super(...args)
+      this.mine = true
     }
-    class Token extends UnlockToken {}
-    function Old (buffer) { return Reflect.construct(AsyncLock, [buffer], new.target || Old) }
-    Old.prototype = Object.create(AsyncLock.prototype)
-    Object.setPrototypeOf(Old, AsyncLock)
-    const locks = [new Mine(sab()), Mine.make(), new Old(sab()), Old(sab()), Reflect.construct(AsyncLock, [sab()], Mine)]
-    tell([
-      locks.map((lock) => [lock.tryLock().unlock(), lock instanceof AsyncLock, lock instanceof Mine, lock.mine === true, Object.keys(lock).length]),
-      new Token().unlock(), Mine.LOCKED, Mine.name, Token.length, works()])`), [
-    [[true, true, true, true, 6], [true, true, true, true, 6], [true, true, false, false, 5], [true, true, false, false, 5], [true, true, true, false, 5]],
-    false, 1, 'Mine', 0, WORKS
-  ])
-})
+
+    tryLock () { return super.tryLock() }
+    static make () { return super.create() }
+  }
+  class Token extends UnlockToken {}
+  function Old (buffer) { return Reflect.construct(AsyncLock, [buffer], new.target || Old) }
+  Old.prototype = Object.create(AsyncLock.prototype)
+  Object.setPrototypeOf(Old, AsyncLock)
+  const locks = [new Mine(sab()), Mine.make(), new Old(sab()), Old(sab()), Reflect.construct(AsyncLock, [sab()], Mine)]
+  tell([
+    locks.map((lock) => [lock.tryLock().unlock(), lock instanceof AsyncLock, lock instanceof Mine, lock.mine === true, Object.keys(lock).length]),
+    new Token().unlock(), Mine.LOCKED, Mine.name, Token.length, works()])`).gives([
+  [[true, true, true, true, 6], [true, true, true, true, 6], [true, true, false, false, 5], [true, true, false, false, 5], [true, true, true, false, 5]],
+  false, 1, 'Mine', 0, WORKS
+])
 
 test('late classes: a constructor behind a proxy or a function, as tracers wrap it', async t => {
   for (const wrap of [

@@ -5,6 +5,7 @@
 
 const assert = require('assert')
 const { test } = require('../harness')
+const programsBy = require('../fixtures/printed-value')
 const { runNode } = require('../fixtures/run-node')
 const slowness = require('../fixtures/slowness')
 
@@ -36,17 +37,17 @@ async function linesOf (t, program, { name = 'force', flags = [] } = {}) {
   return stdout.trim().split('\n')
 }
 
+const program = programsBy(linesOf)
+
 const NOTIFIES = "'setTimeout(() => Atomics.notify(array, 0), 100)'"
 const SETTLES = ['ok', 'end in time']
 const ENDS = ['end in time']
 
-test('a wait begun right after the Worker is settled by it, although nothing else keeps main alive', async t => {
-  assert.deepStrictEqual(await linesOf(t, `start(${NOTIFIES}); wait()`), SETTLES)
-})
+program('a wait begun right after the Worker is settled by it, although nothing else keeps main alive')(`
+start(${NOTIFIES}); wait()`).gives(SETTLES)
 
-test('a wait begun right before the Worker is settled by it, too', async t => {
-  assert.deepStrictEqual(await linesOf(t, `wait(); start(${NOTIFIES})`), SETTLES)
-})
+program('a wait begun right before the Worker is settled by it, too')(`
+wait(); start(${NOTIFIES})`).gives(SETTLES)
 
 test('a Worker settles a wait in whichever way the install reaches it', async t => {
   const worker = 'const array = require("worker_threads").workerData; '
@@ -64,9 +65,8 @@ test('a Worker settles a wait in whichever way the install reaches it', async t 
     wait()`), SETTLES)
 })
 
-test('a Worker with its own execArgv settles a wait, too', { skip: MAJOR < 12 && 'Workers have no execArgv here' }, async t => {
-  assert.deepStrictEqual(await linesOf(t, `start(${NOTIFIES}, { execArgv: [] }); wait()`), SETTLES)
-})
+program('a Worker with its own execArgv settles a wait, too', MAJOR < 12 && 'Workers have no execArgv here')(`
+start(${NOTIFIES}, { execArgv: [] }); wait()`).gives(SETTLES)
 
 test('a Worker settles a wait of the plain entry, where that installs', { skip: MAJOR >= 16 && 'it installs nothing here' }, async t => {
   assert.deepStrictEqual(await linesOf(t, `start(${NOTIFIES}); wait()`, { name: 'index' }), SETTLES)
@@ -78,13 +78,11 @@ test('main may load the native library after it has started the Worker', { skip:
     new api.Semaphore(array.buffer).acquireAsync().then(() => say('ok'))`, { name: 'keep-alive' }), SETTLES)
 })
 
-test('a Worker that is started by a Worker counts, too', async t => {
-  assert.deepStrictEqual(await linesOf(t, `
-    const inner = 'const array = require("worker_threads").workerData;' + ${NOTIFIES}
-    start('const { Worker } = require("worker_threads"); new Worker(' + JSON.stringify(inner) + ', { eval: true, workerData: array }).unref();' +
-      'Atomics.waitAsync(array, 0, 0)')
-    wait()`), SETTLES)
-})
+program('a Worker that is started by a Worker counts, too')(`
+  const inner = 'const array = require("worker_threads").workerData;' + ${NOTIFIES}
+  start('const { Worker } = require("worker_threads"); new Worker(' + JSON.stringify(inner) + ', { eval: true, workerData: array }).unref();' +
+    'Atomics.waitAsync(array, 0, 0)')
+  wait()`).gives(SETTLES)
 
 // ——— and no longer than that ———
 
@@ -106,41 +104,33 @@ test('a Worker whose preload fails, or whose code does not compile, does not kee
   if (MAJOR >= 12) assert.deepStrictEqual(await linesOf(t, failing({ syntax: '', options: { execArgv: ['-r', '/there/is/no/such/file.js'] } })), lines)
 })
 
-test('a Worker whose constructor throws does not keep a forgotten wait pending', async t => {
-  assert.deepStrictEqual(await linesOf(t, `
-    for (const options of [{ eval: true, workerData: () => {} }, { eval: true, env: 1 }]) {
-      try {
-        new Worker('', options)
-        say('started')
-      } catch (error) {
-        say('thrown')
-      }
+program('a Worker whose constructor throws does not keep a forgotten wait pending')(`
+  for (const options of [{ eval: true, workerData: () => {} }, { eval: true, env: 1 }]) {
+    try {
+      new Worker('', options)
+      say('started')
+    } catch (error) {
+      say('thrown')
     }
-    wait()`), MAJOR < 12 ? ['thrown', 'started', 'end in time'] : ['thrown', 'thrown', 'end in time'])
-})
+  }
+  wait()`).gives(MAJOR < 12 ? ['thrown', 'started', 'end in time'] : ['thrown', 'thrown', 'end in time'])
 
-test('a Worker whose listeners are all removed does not keep a forgotten wait pending', async t => {
-  assert.deepStrictEqual(await linesOf(t, `
-    const worker = start('setTimeout(() => {}, 100)')
-    say(worker.listenerCount('exit'))
-    worker.removeAllListeners()
-    wait()`), ['0', 'end in time'])
-})
+program('a Worker whose listeners are all removed does not keep a forgotten wait pending')(`
+  const worker = start('setTimeout(() => {}, 100)')
+  say(worker.listenerCount('exit'))
+  worker.removeAllListeners()
+  wait()`).gives(['0', 'end in time'])
 
-test('the Workers of a thread that ends do not keep a forgotten wait pending', async t => {
-  assert.deepStrictEqual(await linesOf(t, `
-    const inner = 'while (true);'
-    // It ends while its own Worker has not come to load anything.
-    start('const { Worker } = require("worker_threads"); new Worker(' + JSON.stringify(inner) + ', { eval: true }); process.exit()')
-    wait()`), ENDS)
-})
+program('the Workers of a thread that ends do not keep a forgotten wait pending')(`
+  const inner = 'while (true);'
+  // It ends while its own Worker has not come to load anything.
+  start('const { Worker } = require("worker_threads"); new Worker(' + JSON.stringify(inner) + ', { eval: true }); process.exit()')
+  wait()`).gives(ENDS)
 
-test('a Worker that is started after an uninstall does not keep a forgotten wait pending', async t => {
-  assert.deepStrictEqual(await linesOf(t, `
-    const { waitAsync } = Atomics
-    api.uninstall()
-    // Node 10 dies now and then of the end of main while a Worker boots, with this package or without.
-    start('Atomics.store(array, 1, 1); setTimeout(() => {}, 20000)')
-    while (Atomics.load(array, 1) === 0);
-    waitAsync(array, 0, 0).value.then(say)`), ENDS)
-})
+program('a Worker that is started after an uninstall does not keep a forgotten wait pending')(`
+  const { waitAsync } = Atomics
+  api.uninstall()
+  // Node 10 dies now and then of the end of main while a Worker boots, with this package or without.
+  start('Atomics.store(array, 1, 1); setTimeout(() => {}, 20000)')
+  while (Atomics.load(array, 1) === 0);
+  waitAsync(array, 0, 0).value.then(say)`).gives(ENDS)

@@ -7,6 +7,7 @@ const assert = require('assert')
 const path = require('path')
 const { target } = require('../../lib/agent/target')
 const { test } = require('../harness')
+const programsBy = require('../fixtures/printed-value')
 const { packageCopy } = require('../fixtures/entries/folders')
 const { runForJSON } = require('../fixtures/run-node')
 
@@ -31,167 +32,136 @@ function run (t, source, folders = [root, packageCopy(t)]) {
     ${source}`])
 }
 
-test('in one thread, each notifies the waits of the other and counts them', async t => {
-  const seen = await run(t, `
-    const [a, b] = [from(first, 'pure'), from(second, 'pure')]
-    const waits = [a.waitAsync(array, 0, 0).value, b.waitAsync(array, 0, 0).value, a.waitAsync(array, 0, 0).value]
-    const counts = [a.waiterCount(array, 0), b.waiterCount(array, 0)]
-    const woken = [b.notify(array, 0, 1), a.notify(array, 0)]
-    Promise.all(waits).then((outcomes) => { say({ counts, woken, outcomes, distinct: a.waitAsync !== b.waitAsync }) })`)
-  assert.deepStrictEqual(seen, { counts: [3, 3], woken: [1, 2], outcomes: ['ok', 'ok', 'ok'], distinct: true })
-})
+const program = programsBy(run)
 
-test('in one thread, both cancel their waits by one signal, and each lets go of and holds those of the other', async t => {
-  const seen = await run(t, `
-    const [a, b] = [from(first, 'pure'), from(second, 'pure')]
-    const listeners = new Set()
-    const signal = { aborted: false, reason: 'aborted', addEventListener (_, listener) { listeners.add(listener) }, removeEventListener (_, listener) { listeners.delete(listener) } }
-    const waits = [a, b, a, b].map(({ waitAsync }) => waitAsync(array, 0, 0, undefined, { signal }).value)
-    const said = [b.unref(waits[0]), b.ref(waits[0]), a.unref(waits[1]), a.ref(waits[1]), b.notify(array, 0, 1), listeners.size <= 2]
-    for (const listener of listeners) listener()
-    said.push(a.waiterCount(array, 0), b.notify(array, 0), listeners.size)
-    Promise.all(waits.map(wait => wait.catch(reason => reason))).then(outcomes => { say([said, outcomes]) })`)
-  assert.deepStrictEqual(seen, [[true, true, true, true, 1, true, 0, 0, 0], ['ok', 'aborted', 'aborted', 'aborted']])
-})
+program('in one thread, each notifies the waits of the other and counts them')(`
+  const [a, b] = [from(first, 'pure'), from(second, 'pure')]
+  const waits = [a.waitAsync(array, 0, 0).value, b.waitAsync(array, 0, 0).value, a.waitAsync(array, 0, 0).value]
+  const counts = [a.waiterCount(array, 0), b.waiterCount(array, 0)]
+  const woken = [b.notify(array, 0, 1), a.notify(array, 0)]
+  Promise.all(waits).then((outcomes) => { say({ counts, woken, outcomes, distinct: a.waitAsync !== b.waitAsync }) })`).gives({ counts: [3, 3], woken: [1, 2], outcomes: ['ok', 'ok', 'ok'], distinct: true })
 
-test('in two threads, each notifies the waits of the other', async t => {
-  const seen = await run(t, `
-    const a = from(first, 'pure')
-    new Worker(\`
-      const { workerData: [folder, array] } = require('worker_threads')
-      const b = require(folder + '/pure')
-      while (b.notify(array, 0) === 0);
-      b.wait(array, 1, 0)
-      while (b.notify(array, 0) === 0);\`, { eval: true, workerData: [second, array] })
-    ;(async () => {
-      const outcomes = [await a.waitAsync(array, 0, 0).value]
-      while (a.notify(array, 1) === 0) await new Promise(setImmediate)
-      outcomes.push(await a.waitAsync(array, 0, 0).value)
-      say(outcomes)
-    })()`)
-  assert.deepStrictEqual(seen, ['ok', 'ok'])
-})
+program('in one thread, both cancel their waits by one signal, and each lets go of and holds those of the other')(`
+  const [a, b] = [from(first, 'pure'), from(second, 'pure')]
+  const listeners = new Set()
+  const signal = { aborted: false, reason: 'aborted', addEventListener (_, listener) { listeners.add(listener) }, removeEventListener (_, listener) { listeners.delete(listener) } }
+  const waits = [a, b, a, b].map(({ waitAsync }) => waitAsync(array, 0, 0, undefined, { signal }).value)
+  const said = [b.unref(waits[0]), b.ref(waits[0]), a.unref(waits[1]), a.ref(waits[1]), b.notify(array, 0, 1), listeners.size <= 2]
+  for (const listener of listeners) listener()
+  said.push(a.waiterCount(array, 0), b.notify(array, 0), listeners.size)
+  Promise.all(waits.map(wait => wait.catch(reason => reason))).then(outcomes => { say([said, outcomes]) })`).gives([[true, true, true, true, 1, true, 0, 0, 0], ['ok', 'aborted', 'aborted', 'aborted']])
 
-test('ref and unref of one know the waits of the other', async t => {
-  const seen = await run(t, `
-    const [a, b] = [from(first, 'pure'), from(second, 'pure')]
-    const { value } = a.waitAsync(array, 0, 0)
-    const before = [b.unref(value), b.ref(value)]
-    a.notify(array, 0)
-    value.then(() => { say([...before, b.ref(value)]) })`)
-  assert.deepStrictEqual(seen, [true, true, false])
-})
+program('in two threads, each notifies the waits of the other')(`
+  const a = from(first, 'pure')
+  new Worker(\`
+    const { workerData: [folder, array] } = require('worker_threads')
+    const b = require(folder + '/pure')
+    while (b.notify(array, 0) === 0);
+    b.wait(array, 1, 0)
+    while (b.notify(array, 0) === 0);\`, { eval: true, workerData: [second, array] })
+  ;(async () => {
+    const outcomes = [await a.waitAsync(array, 0, 0).value]
+    while (a.notify(array, 1) === 0) await new Promise(setImmediate)
+    outcomes.push(await a.waitAsync(array, 0, 0).value)
+    say(outcomes)
+  })()`).gives(['ok', 'ok'])
+
+program('ref and unref of one know the waits of the other')(`
+  const [a, b] = [from(first, 'pure'), from(second, 'pure')]
+  const { value } = a.waitAsync(array, 0, 0)
+  const before = [b.unref(value), b.ref(value)]
+  a.notify(array, 0)
+  value.then(() => { say([...before, b.ref(value)]) })`).gives([true, true, false])
 
 for (const entry of ['force', 'keep-alive']) {
-  test(`ref and unref of the plain entry know the waits of the other's /${entry}`, { skip: entry === 'keep-alive' && NO_HOST_WAIT_ASYNC }, async t => {
-    const seen = await run(t, `
-      from(first, '${entry}')
-      const { unref, ref } = from(second, 'index')
-      const { value } = Atomics.waitAsync(array, 0, 0)
-      const before = [unref(value), ref(value)]
-      Atomics.notify(array, 0)
-      value.then(() => { say([...before, ref(value)]) })`)
-    assert.deepStrictEqual(seen, [true, true, false])
-  })
+  program(`ref and unref of the plain entry know the waits of the other's /${entry}`, entry === 'keep-alive' && NO_HOST_WAIT_ASYNC)(`
+    from(first, '${entry}')
+    const { unref, ref } = from(second, 'index')
+    const { value } = Atomics.waitAsync(array, 0, 0)
+    const before = [unref(value), ref(value)]
+    Atomics.notify(array, 0)
+    value.then(() => { say([...before, ref(value)]) })`).gives([true, true, false])
 }
 
-test('a pending wait holds while a Worker starts, whichever copy reaches the Worker', async t => {
-  const seen = await run(t, `
-    from(first, 'pure').waiterCount(array, 0)
-    from(second, 'force')
-    const worker = new threads.Worker(\`
-      const { workerData: array } = require('worker_threads')
-      while (Atomics.notify(array, 0) === 0);\`, { eval: true, workerData: array })
-    worker.unref()
-    Atomics.waitAsync(array, 0, 0).value.then(say)`)
-  assert.strictEqual(seen, 'ok')
-})
+program('a pending wait holds while a Worker starts, whichever copy reaches the Worker')(`
+  from(first, 'pure').waiterCount(array, 0)
+  from(second, 'force')
+  const worker = new threads.Worker(\`
+    const { workerData: array } = require('worker_threads')
+    while (Atomics.notify(array, 0) === 0);\`, { eval: true, workerData: array })
+  worker.unref()
+  Atomics.waitAsync(array, 0, 0).value.then(say)`).gives('ok')
 
-test('in one thread, both copies share the robust list, and each takes the tokens of the other', async t => {
-  const seen = await run(t, `
-    const [a, b] = [from(first, 'pure'), from(second, 'pure')]
-    const sab = array.buffer
-    const [ofA, ofB] = [new a.AsyncLock(sab), new b.AsyncLock(sab)]
-    ;(async () => {
-      const said = []
-      const token = ofA.tryLock()
-      said.push(ofB.tryLock(), token instanceof b.UnlockToken)
-      const result = new b.Condition(sab, { byteOffset: 8 }).waitAsync(token)
-      said.push(token.locked, new a.Condition(sab, { byteOffset: 8 }).notify(), await result, token.locked)
-      const unlock = Object.getOwnPropertyDescriptor(b.UnlockToken.prototype, 'unlock').value
-      said.push(unlock.call(token), ofA.locked)
-      const next = ofA.tryLock()
-      ofB.unlock()
-      said.push(next.locked, a.AsyncLock.prototype.tryLock.name)
-      try { a.AsyncLock.prototype.tryLock.call(ofB) } catch (error) { said.push(error.name) }
-      said.push(ofA.locked)
-      say(said)
-    })()`)
-  assert.deepStrictEqual(seen, [null, false, false, 1, true, true, true, false, false, 'tryLock', 'TypeError', false])
-})
+program('in one thread, both copies share the robust list, and each takes the tokens of the other')(`
+  const [a, b] = [from(first, 'pure'), from(second, 'pure')]
+  const sab = array.buffer
+  const [ofA, ofB] = [new a.AsyncLock(sab), new b.AsyncLock(sab)]
+  ;(async () => {
+    const said = []
+    const token = ofA.tryLock()
+    said.push(ofB.tryLock(), token instanceof b.UnlockToken)
+    const result = new b.Condition(sab, { byteOffset: 8 }).waitAsync(token)
+    said.push(token.locked, new a.Condition(sab, { byteOffset: 8 }).notify(), await result, token.locked)
+    const unlock = Object.getOwnPropertyDescriptor(b.UnlockToken.prototype, 'unlock').value
+    said.push(unlock.call(token), ofA.locked)
+    const next = ofA.tryLock()
+    ofB.unlock()
+    said.push(next.locked, a.AsyncLock.prototype.tryLock.name)
+    try { a.AsyncLock.prototype.tryLock.call(ofB) } catch (error) { said.push(error.name) }
+    said.push(ofA.locked)
+    say(said)
+  })()`).gives([null, false, false, 1, true, true, true, false, false, 'tryLock', 'TypeError', false])
 
-test('where one copy is installed, the other changes nothing, but exports the functions in place', async t => {
-  const seen = await run(t, `
-    from(first, 'force')
-    const trio = () => [Atomics.wait, Atomics.notify, Atomics.waitAsync]
-    const before = trio()
-    const Before = threads.Worker
-    const said = ['index', 'keep-alive', 'pure', 'force'].map((entry) => {
-      const api = from(second, entry)
-      return [entry, api.engine, api.install({ force: true }), api.uninstall(), api.notify === Atomics.notify,
-        api.waitAsync === (Atomics.waitAsync[mark].exported || Atomics.waitAsync)]
-    })
-    say([...said, trio().every((fn, i) => fn === before[i]), threads.Worker === Before])`)
-  assert.deepStrictEqual(seen, [
-    ['index', 'addon', false, false, true, true],
-    ['keep-alive', 'addon', false, false, true, true],
-    ['pure', 'addon', false, false, false, false],
-    ['force', 'addon', false, false, false, false],
-    true, true
-  ])
-})
+program('where one copy is installed, the other changes nothing, but exports the functions in place')(`
+  from(first, 'force')
+  const trio = () => [Atomics.wait, Atomics.notify, Atomics.waitAsync]
+  const before = trio()
+  const Before = threads.Worker
+  const said = ['index', 'keep-alive', 'pure', 'force'].map((entry) => {
+    const api = from(second, entry)
+    return [entry, api.engine, api.install({ force: true }), api.uninstall(), api.notify === Atomics.notify,
+      api.waitAsync === (Atomics.waitAsync[mark].exported || Atomics.waitAsync)]
+  })
+  say([...said, trio().every((fn, i) => fn === before[i]), threads.Worker === Before])`).gives([
+  ['index', 'addon', false, false, true, true],
+  ['keep-alive', 'addon', false, false, true, true],
+  ['pure', 'addon', false, false, false, false],
+  ['force', 'addon', false, false, false, false],
+  true, true
+])
 
-test('one over the other: undone in order, and only in order', { skip: NO_HOST_WAIT_ASYNC }, async t => {
-  const seen = await run(t, `
-    const host = Atomics.waitAsync
-    const Parent = Object.getPrototypeOf(Worker)
-    const a = from(first, 'keep-alive')
-    const b = from(second, 'force')
-    const steps = [b.engine]
-    steps.push(a.uninstall(), a.engine)
-    steps.push(b.uninstall(), b.engine, Atomics.waitAsync[mark].host.waitAsync === host)
-    steps.push(a.uninstall(), Atomics.waitAsync === host, threads.Worker === Worker, Object.getPrototypeOf(Worker) === Parent)
-    say(steps)`)
-  assert.deepStrictEqual(seen, ['addon', false, 'addon', true, 'host', true, true, true, true, true])
-})
+program('one over the other: undone in order, and only in order', NO_HOST_WAIT_ASYNC)(`
+  const host = Atomics.waitAsync
+  const Parent = Object.getPrototypeOf(Worker)
+  const a = from(first, 'keep-alive')
+  const b = from(second, 'force')
+  const steps = [b.engine]
+  steps.push(a.uninstall(), a.engine)
+  steps.push(b.uninstall(), b.engine, Atomics.waitAsync[mark].host.waitAsync === host)
+  steps.push(a.uninstall(), Atomics.waitAsync === host, threads.Worker === Worker, Object.getPrototypeOf(Worker) === Parent)
+  say(steps)`).gives(['addon', false, 'addon', true, 'host', true, true, true, true, true])
 
-test('notify passes the rest of its count on to the host, not through the other copy', { skip: NO_HOST_WAIT_ASYNC }, async t => {
-  const seen = await run(t, `
-    const host = { waitAsync: Atomics.waitAsync, notify: Atomics.notify }
-    from(first, 'keep-alive')
-    from(second, 'force')
-    const own = Atomics.waitAsync(array, 0, 0).value
-    const hosts = [host.waitAsync(array, 0, 0).value, host.waitAsync(array, 0, 0).value]
-    const said = [Atomics.notify[mark].host.notify === host.notify, Atomics.notify(array, 0, 2), Atomics.notify(array, 0)]
-    Promise.all([own, ...hosts]).then((outcomes) => { say([...said, ...outcomes]) })`)
-  assert.deepStrictEqual(seen, [true, 2, 1, 'ok', 'ok', 'ok'])
-})
+program('notify passes the rest of its count on to the host, not through the other copy', NO_HOST_WAIT_ASYNC)(`
+  const host = { waitAsync: Atomics.waitAsync, notify: Atomics.notify }
+  from(first, 'keep-alive')
+  from(second, 'force')
+  const own = Atomics.waitAsync(array, 0, 0).value
+  const hosts = [host.waitAsync(array, 0, 0).value, host.waitAsync(array, 0, 0).value]
+  const said = [Atomics.notify[mark].host.notify === host.notify, Atomics.notify(array, 0, 2), Atomics.notify(array, 0)]
+  Promise.all([own, ...hosts]).then((outcomes) => { say([...said, ...outcomes]) })`).gives([true, 2, 1, 'ok', 'ok', 'ok'])
 
-test('contexts get the install that came last; undone in order, they get the one before', { skip: NO_HOST_WAIT_ASYNC }, async t => {
-  const seen = await run(t, `
-    const vm = require('vm')
-    const { createContext } = vm
-    const engineIn = (context) => { const fn = vm.runInContext('Atomics.waitAsync', context); return fn[mark] ? fn[mark].engine : 'none' }
-    const a = from(first, 'keep-alive')
-    const b = from(second, 'force')
-    const context = vm.createContext()
-    const engines = [engineIn(context), vm.runInNewContext('Atomics.waitAsync')[mark].engine]
-    b.uninstall()
-    engines.push(engineIn(context), engineIn(vm.createContext()))
-    a.uninstall()
-    say([...engines, engineIn(context), engineIn(vm.createContext()), vm.createContext === createContext])`)
-  assert.deepStrictEqual(seen, ['addon', 'addon', 'host', 'host', 'none', 'none', true])
-})
+program('contexts get the install that came last; undone in order, they get the one before', NO_HOST_WAIT_ASYNC)(`
+  const vm = require('vm')
+  const { createContext } = vm
+  const engineIn = (context) => { const fn = vm.runInContext('Atomics.waitAsync', context); return fn[mark] ? fn[mark].engine : 'none' }
+  const a = from(first, 'keep-alive')
+  const b = from(second, 'force')
+  const context = vm.createContext()
+  const engines = [engineIn(context), vm.runInNewContext('Atomics.waitAsync')[mark].engine]
+  b.uninstall()
+  engines.push(engineIn(context), engineIn(vm.createContext()))
+  a.uninstall()
+  say([...engines, engineIn(context), engineIn(vm.createContext()), vm.createContext === createContext])`).gives(['addon', 'addon', 'host', 'host', 'none', 'none', true])
 
 const WORKER = `
   const { parentPort } = require('worker_threads')
@@ -213,18 +183,15 @@ test('workers get the install that came last, once', { skip: NO_HOST_WAIT_ASYNC 
   }
 })
 
-test('a worker that brings the other copy has one queue with its parent', async t => {
-  const seen = await run(t, `
-    from(first, 'force')
-    new threads.Worker(\`
-      const { workerData: [folder, array] } = require('worker_threads')
-      const before = Atomics.waitAsync
-      const api = require(folder + '/force')
-      if (Atomics.waitAsync !== before) throw new Error('installed twice')
-      while (api.notify(array, 0) === 0);\`, { eval: true, workerData: [second, array] })
-    Atomics.waitAsync(array, 0, 0).value.then(say)`)
-  assert.strictEqual(seen, 'ok')
-})
+program('a worker that brings the other copy has one queue with its parent')(`
+  from(first, 'force')
+  new threads.Worker(\`
+    const { workerData: [folder, array] } = require('worker_threads')
+    const before = Atomics.waitAsync
+    const api = require(folder + '/force')
+    if (Atomics.waitAsync !== before) throw new Error('installed twice')
+    while (api.notify(array, 0) === 0);\`, { eval: true, workerData: [second, array] })
+  Atomics.waitAsync(array, 0, 0).value.then(say)`).gives('ok')
 
 for (const what of ['removed', 'replaced']) {
   test(`a worker that brings the other copy, after the library of the first has been ${what}`, { skip: process.platform === 'win32' && 'Windows removes no library that is loaded' }, async t => {
@@ -252,55 +219,46 @@ for (const what of ['removed', 'replaced']) {
   })
 }
 
-test('the thread that came second may stay when the first one ends', async t => {
-  const seen = await run(t, `
-    const owner = new Worker(\`
+program('the thread that came second may stay when the first one ends')(`
+  const owner = new Worker(\`
+    const { workerData: [folder, array] } = require('worker_threads')
+    require(folder + '/pure').notify(array, 0)\`, { eval: true, workerData: [first, array] })
+  owner.on('exit', () => {
+    const b = from(second, 'pure')
+    new Worker(\`
       const { workerData: [folder, array] } = require('worker_threads')
-      require(folder + '/pure').notify(array, 0)\`, { eval: true, workerData: [first, array] })
-    owner.on('exit', () => {
-      const b = from(second, 'pure')
-      new Worker(\`
-        const { workerData: [folder, array] } = require('worker_threads')
-        const a = require(folder + '/pure')
-        while (a.notify(array, 0) === 0);\`, { eval: true, workerData: [first, array] })
-      b.waitAsync(array, 0, 0).value.then(say)
-    })`)
-  assert.strictEqual(seen, 'ok')
-})
+      const a = require(folder + '/pure')
+      while (a.notify(array, 0) === 0);\`, { eval: true, workerData: [first, array] })
+    b.waitAsync(array, 0, 0).value.then(say)
+  })`).gives('ok')
 
 for (const [one, other] of [['force', 'web-locks'], ['web-locks', 'force']]) {
-  test(`a Worker gets what /${one} of one copy and /${other} of the other install`, async t => {
-    const seen = await run(t, `
-      from(first, ${JSON.stringify(one)})
-      from(second, ${JSON.stringify(other)})
-      new Worker(\`
-        const { parentPort } = require('worker_threads')
-        const mark = Symbol.for('atomics-waitasync')
-        const known = Atomics.waitAsync[mark]
-        parentPort.postMessage([known && known.engine, typeof navigator === 'object' && typeof navigator.locks.requestSync])\`, { eval: true }).on('message', say)`)
-    assert.deepStrictEqual(seen, ['addon', 'function'])
-  })
+  program(`a Worker gets what /${one} of one copy and /${other} of the other install`)(`
+    from(first, ${JSON.stringify(one)})
+    from(second, ${JSON.stringify(other)})
+    new Worker(\`
+      const { parentPort } = require('worker_threads')
+      const mark = Symbol.for('atomics-waitasync')
+      const known = Atomics.waitAsync[mark]
+      parentPort.postMessage([known && known.engine, typeof navigator === 'object' && typeof navigator.locks.requestSync])\`, { eval: true }).on('message', say)`).gives(['addon', 'function'])
 }
 
-test('in one thread, a lock of each is stolen by the other, before and after the first steal', async t => {
-  const seen = await run(t, `
-    const [a, b] = [from(first, 'pure').locks, from(second, 'pure').locks]
-    const told = []
-    const hold = (locks, name) => new Promise(resolve => {
-      locks.request(name, () => { resolve(); return new Promise(() => {}) }).catch(error => { told.push(name + ' ' + error.name) })
-    })
-    const steal = (locks, name) => locks.request(name, { steal: true }, () => {})
-    const turn = () => new Promise(resolve => setTimeout(resolve, 1))
-    const main = async () => {
-      await hold(a, 'one')
-      await hold(b, 'two')
-      await steal(b, 'one')
-      await hold(a, 'three')
-      await hold(b, 'four')
-      for (const [locks, name] of [[a, 'two'], [b, 'three'], [a, 'four']]) await steal(locks, name)
-      while (told.length < 4) await turn()
-      say(told)
-    }
-    main()`)
-  assert.deepStrictEqual(seen, ['one AbortError', 'two AbortError', 'three AbortError', 'four AbortError'])
-})
+program('in one thread, a lock of each is stolen by the other, before and after the first steal')(`
+  const [a, b] = [from(first, 'pure').locks, from(second, 'pure').locks]
+  const told = []
+  const hold = (locks, name) => new Promise(resolve => {
+    locks.request(name, () => { resolve(); return new Promise(() => {}) }).catch(error => { told.push(name + ' ' + error.name) })
+  })
+  const steal = (locks, name) => locks.request(name, { steal: true }, () => {})
+  const turn = () => new Promise(resolve => setTimeout(resolve, 1))
+  const main = async () => {
+    await hold(a, 'one')
+    await hold(b, 'two')
+    await steal(b, 'one')
+    await hold(a, 'three')
+    await hold(b, 'four')
+    for (const [locks, name] of [[a, 'two'], [b, 'three'], [a, 'four']]) await steal(locks, name)
+    while (told.length < 4) await turn()
+    say(told)
+  }
+  main()`).gives(['one AbortError', 'two AbortError', 'three AbortError', 'four AbortError'])

@@ -3,11 +3,9 @@
 // Workers after an install where other code stands in between, or where the package is gone: they are reached if Node's class can be
 // found; if not they run as without the install, and a warning says so.
 
-const assert = require('assert')
 const path = require('path')
-const { test } = require('../harness')
 const { packageCopy } = require('../fixtures/entries/folders')
-const { runForJSON } = require('../fixtures/run-node')
+const programsBy = require('../fixtures/printed-value')
 
 const root = path.join(__dirname, '..', '..')
 const force = JSON.stringify(path.join(root, 'force'))
@@ -28,68 +26,58 @@ const wrappers = {
   'a proxy': 'threads.Worker = new Proxy(Before, {})'
 }
 
-for (const [name, code] of Object.entries(wrappers)) {
-  test(`Worker is ${name}: workers are reached`, async t => {
-    const seen = await runForJSON(t, ['-e', `
-      const threads = require('worker_threads')
-      const Before = threads.Worker
-      ${code}
-      require(${force})
-      ${ASK}
-      Promise.all([ask(threads.Worker), ask(Before)]).then(engines => say([engines, codes]))`])
-    assert.deepStrictEqual(seen, [['addon', 'addon'], []])
-  })
-}
+const program = programsBy()
 
-test('Worker is a function behind which no class is found: a warning says so, and workers start without the install', async t => {
-  const seen = await runForJSON(t, ['-e', `
-    ${ASK}
+for (const [name, code] of Object.entries(wrappers)) {
+  program(`Worker is ${name}: workers are reached`)(`
     const threads = require('worker_threads')
     const Before = threads.Worker
-    threads.Worker = (...args) => new Before(...args)
+    ${code}
     require(${force})
-    ask(Before).then(engine => say([engine, codes]))`])
-  assert.deepStrictEqual(seen, ['host', ['ATOMICS_WAITASYNC_WORKER']])
-})
+    ${ASK}
+    Promise.all([ask(threads.Worker), ask(Before)]).then(engines => say([engines, codes]))`).gives([['addon', 'addon'], []])
+}
+
+program('Worker is a function behind which no class is found: a warning says so, and workers start without the install')(`
+  ${ASK}
+  const threads = require('worker_threads')
+  const Before = threads.Worker
+  threads.Worker = (...args) => new Before(...args)
+  require(${force})
+  ask(Before).then(engine => say([engine, codes]))`).gives(['host', ['ATOMICS_WAITASYNC_WORKER']])
 
 for (const gone of ['all of it', 'all but the file that workers run first']) {
-  test(`the package's folder has gone, ${gone}: workers start without the install, with a warning`, async t => {
-    const seen = await runForJSON(t, ['-e', `
-      const fs = require('fs')
-      const path = require('path')
-      const { Worker } = require('worker_threads')
-      const folder = ${JSON.stringify(packageCopy(t))}
-      require(folder + '/force')
-      ${ASK}
-      const start = path.join(folder, 'lib', 'install', 'workers', 'by-message', 'start.js')
-      const removeTree = (folder) => {
-        for (const name of fs.readdirSync(folder)) {
-          const file = path.join(folder, name)
-          if (fs.statSync(file).isDirectory()) removeTree(file)
-          // Windows does not remove a library that is loaded.
-          else if ((${gone === 'all of it'} || file !== start) && !(process.platform === 'win32' && file.endsWith('.node'))) fs.unlinkSync(file)
-        }
+  program(`the package's folder has gone, ${gone}: workers start without the install, with a warning`)(t => `
+    const fs = require('fs')
+    const path = require('path')
+    const { Worker } = require('worker_threads')
+    const folder = ${JSON.stringify(packageCopy(t))}
+    require(folder + '/force')
+    ${ASK}
+    const start = path.join(folder, 'lib', 'install', 'workers', 'by-message', 'start.js')
+    const removeTree = (folder) => {
+      for (const name of fs.readdirSync(folder)) {
+        const file = path.join(folder, name)
+        if (fs.statSync(file).isDirectory()) removeTree(file)
+        // Windows does not remove a library that is loaded.
+        else if ((${gone === 'all of it'} || file !== start) && !(process.platform === 'win32' && file.endsWith('.node'))) fs.unlinkSync(file)
       }
-      ask(Worker).then(async (before) => {
-        removeTree(folder)
-        const heard = new Promise(resolve => process.once('warning', ({ code }) => resolve(code)))
-        const after = await ask(Worker)
-        say([before, after, ${gone === 'all of it'} ? await heard : 'in the worker'])
-      })`])
-    assert.deepStrictEqual(seen, ['addon', 'host', gone === 'all of it' ? 'ATOMICS_WAITASYNC_WORKER' : 'in the worker'])
-  })
+    }
+    ask(Worker).then(async (before) => {
+      removeTree(folder)
+      const heard = new Promise(resolve => process.once('warning', ({ code }) => resolve(code)))
+      const after = await ask(Worker)
+      say([before, after, ${gone === 'all of it'} ? await heard : 'in the worker'])
+    })`).gives(['addon', 'host', gone === 'all of it' ? 'ATOMICS_WAITASYNC_WORKER' : 'in the worker'])
 }
 
 for (const entry of ['force', 'keep-alive', 'web-locks']) {
-  test(`/${entry} loads where worker_threads and its Worker are frozen, and warns`, async t => {
-    const seen = await runForJSON(t, ['-e', `
-      ${ASK}
-      const threads = require('worker_threads')
-      Object.freeze(threads.Worker)
-      Object.freeze(threads)
-      const { AsyncLock } = require(${JSON.stringify(path.join(root, entry))})
-      const token = new AsyncLock(new SharedArrayBuffer(4)).tryLock()
-      ask(threads.Worker).then(engine => say([engine, Array.from(new Set(codes)).filter(code => code !== 'ATOMICS_WAITASYNC_LOCKS'), token.unlock()]))`])
-    assert.deepStrictEqual(seen, ['host', ['ATOMICS_WAITASYNC_WORKER'], true])
-  })
+  program(`/${entry} loads where worker_threads and its Worker are frozen, and warns`)(`
+    ${ASK}
+    const threads = require('worker_threads')
+    Object.freeze(threads.Worker)
+    Object.freeze(threads)
+    const { AsyncLock } = require(${JSON.stringify(path.join(root, entry))})
+    const token = new AsyncLock(new SharedArrayBuffer(4)).tryLock()
+    ask(threads.Worker).then(engine => say([engine, Array.from(new Set(codes)).filter(code => code !== 'ATOMICS_WAITASYNC_LOCKS'), token.unlock()]))`).gives(['host', ['ATOMICS_WAITASYNC_WORKER'], true])
 }

@@ -11,6 +11,7 @@ const { pathToFileURL } = require('url')
 const vm = require('vm')
 const threads = require('worker_threads')
 const { test } = require('../harness')
+const programsBy = require('../fixtures/printed-value')
 const { BASE_FLAGS, runForJSON, runNode } = require('../fixtures/run-node')
 const size = require('../fixtures/size')
 
@@ -41,6 +42,8 @@ function messageOf (worker) {
 }
 
 const startAndHear = (...args) => messageOf(new threads.Worker(...args))
+
+const program = programsBy()
 
 // The world of workers, with and without an install.
 
@@ -368,13 +371,10 @@ const startAndHearBy = (Worker, options) => messageOf(new Worker(SAY_WORLD, opti
 
 // How the parent came to its install.
 
-test('a reference to Worker that is older than the install', async t => {
-  const source = `
-    const { Worker } = require('worker_threads')
-    require(${JSON.stringify(entryFile('force'))})
-    new Worker(${JSON.stringify(SAY_WORLD)}).on('message', ({ engine }) => { console.log(JSON.stringify(engine)) })`
-  assert.strictEqual(await runForJSON(t, ['-e', source]), 'addon')
-})
+program('a reference to Worker that is older than the install')(`
+  const { Worker } = require('worker_threads')
+  require(${JSON.stringify(entryFile('force'))})
+  new Worker(${JSON.stringify(SAY_WORLD)}).on('message', ({ engine }) => { console.log(JSON.stringify(engine)) })`).gives('addon')
 
 test('an import of Worker, older or newer than the install', { skip: MAJOR < 12 && 'this Node has no ES modules' }, async t => {
   for (const file of ['import-before.mjs', 'import-after.mjs']) {
@@ -421,13 +421,10 @@ test('a worker has the install although a preload of it takes waitAsync away', a
   assert.strictEqual(heard, 'addon')
 })
 
-test('the workers of a thread with /keep-alive have that', { skip: MAJOR < 16 && 'this Node has no waitAsync' }, async t => {
-  const heard = await runForJSON(t, ['-e', `
-    require(${JSON.stringify(entryFile('keep-alive'))})
-    const { Worker } = require('worker_threads')
-    new Worker(${JSON.stringify(SAY_WORLD)}).on('message', ({ engine }) => { console.log(JSON.stringify(engine)) })`])
-  assert.strictEqual(heard, 'host')
-})
+program('the workers of a thread with /keep-alive have that', MAJOR < 16 && 'this Node has no waitAsync')(`
+  require(${JSON.stringify(entryFile('keep-alive'))})
+  const { Worker } = require('worker_threads')
+  new Worker(${JSON.stringify(SAY_WORLD)}).on('message', ({ engine }) => { console.log(JSON.stringify(engine)) })`).gives('host')
 
 test('the latest install is the one that workers have', { skip: MAJOR < 16 && 'this Node has no waitAsync' }, async t => {
   const { Worker: HostWorker } = threads
@@ -448,16 +445,13 @@ test('the latest install is the one that workers have', { skip: MAJOR < 16 && 't
   assert.strictEqual(threads.Worker, HostWorker)
 })
 
-test('a Worker that is frozen is refused by the name of the option, and nothing is changed', async t => {
-  const heard = await runForJSON(t, ['-e', `
-    const { wait } = Atomics
-    Object.freeze(require('worker_threads').Worker)
-    const api = require(${JSON.stringify(entryFile('pure'))})
-    try { api.install({ force: true }) } catch (error) {
-      console.log(JSON.stringify([error.name, error.message, Atomics.wait === wait, api.install({ force: true, workers: false })]))
-    }`])
-  assert.deepStrictEqual(heard, ['TypeError', 'install: workers must be false, because worker_threads.Worker is not extensible', true, true])
-})
+program('a Worker that is frozen is refused by the name of the option, and nothing is changed')(`
+  const { wait } = Atomics
+  Object.freeze(require('worker_threads').Worker)
+  const api = require(${JSON.stringify(entryFile('pure'))})
+  try { api.install({ force: true }) } catch (error) {
+    console.log(JSON.stringify([error.name, error.message, Atomics.wait === wait, api.install({ force: true, workers: false })]))
+  }`).gives(['TypeError', 'install: workers must be false, because worker_threads.Worker is not extensible', true, true])
 
 test('a Worker that is not reached, as on a later Node, starts with a warning; one that is refused has none', async t => {
   const { code, stdout, stderr } = await runNode(t, ['-e', `
