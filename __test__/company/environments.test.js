@@ -1,6 +1,7 @@
 'use strict'
 
-// Flags and settings of Node that concern the native library or Workers: the package works, or says which of them it is.
+// Flags and settings of Node that concern the native library or Workers: the package works, or says which of them it
+// is.
 
 const assert = require('assert')
 const { spawnSync } = require('child_process')
@@ -41,14 +42,23 @@ test('--no-addons: the error names the flag', { skip: NO_FLAG }, async t => {
 
 const IS_BEFORE_20_12 = MAJOR < 20 || (MAJOR === 20 && MINOR < 12)
 
-const PERMISSION = MAJOR < 20 ? undefined : process.allowedNodeEnvironmentFlags.has('--permission') ? '--permission' : '--experimental-permission'
+const PERMISSION =
+  MAJOR < 20
+    ? undefined
+    : process.allowedNodeEnvironmentFlags.has('--permission')
+      ? '--permission'
+      : '--experimental-permission'
 const readable = `--allow-fs-read=${path.join(root, '*')}`
 const NO_PERMISSIONS = PERMISSION === undefined && 'this Node has no permission model'
 const NO_ADDONS = NO_PERMISSIONS || (IS_BEFORE_20_12 && 'this Node has no addons with the permission model')
 
-test('the permission model: the library is loaded if the package may be read and addons are allowed', { skip: NO_ADDONS }, async t => {
-  assert.strictEqual(await runForJSON(t, [PERMISSION, readable, '--allow-addons', '-e', REPORT_ERROR]), 'loaded')
-})
+test(
+  'the permission model: the library is loaded if the package may be read and addons are allowed',
+  { skip: NO_ADDONS },
+  async t => {
+    assert.strictEqual(await runForJSON(t, [PERMISSION, readable, '--allow-addons', '-e', REPORT_ERROR]), 'loaded')
+  }
+)
 
 test('the permission model without addons: the error names the flag', { skip: NO_PERMISSIONS }, async t => {
   const [code, message] = await runForJSON(t, [PERMISSION, readable, '-e', REPORT_ERROR])
@@ -58,7 +68,9 @@ test('the permission model without addons: the error names the flag', { skip: NO
 
 test('a library that may not be read: the error names the flag', { skip: NO_ADDONS }, async t => {
   const some = [path.join(root, 'lib', '*'), path.join(root, 'force', 'index.js'), path.join(root, 'package.json')]
-  const [code, message] = await runForJSON(t, [PERMISSION, ...some.map(file => `--allow-fs-read=${file}`), '--allow-addons', '-e', REPORT_ERROR])
+  const [code, message] = await runForJSON(t, [
+    PERMISSION, ...some.map(file => `--allow-fs-read=${file}`), '--allow-addons', '-e', REPORT_ERROR
+  ])
   assert.strictEqual(code, 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY')
   assert.ok(message.includes('--allow-fs-read'), message)
 })
@@ -78,12 +90,22 @@ test('a Worker that may not load addons starts as without an install, and warns'
 test('the options of a configuration file reach Workers after an install', {
   skip: MAJOR < 24 && 'this Node has no configuration file'
 }, async t => {
-  const folder = folderWith(t, { 'node.config.json': '{ "nodeOptions": { "stack-trace-limit": 7, "deprecation": false } }' })
-  const heard = await runForJSON(t, ['--experimental-default-config-file', '-e', `
+  const folder = folderWith(t, {
+    'node.config.json': '{ "nodeOptions": { "stack-trace-limit": 7, "deprecation": false } }'
+  })
+  const heard = await runForJSON(
+    t,
+    [
+      '--experimental-default-config-file',
+      '-e',
+      `
     require(${FORCE})
     const { Worker } = require('worker_threads')
     const source = 'require("worker_threads").parentPort.postMessage([process.noDeprecation, Error.stackTraceLimit])'
-    new Worker(source, { eval: true }).on('message', (message) => { console.log(JSON.stringify(message)) })`], { cwd: folder })
+    new Worker(source, { eval: true }).on('message', (message) => { console.log(JSON.stringify(message)) })`
+    ],
+    { cwd: folder }
+  )
   assert.deepStrictEqual(heard, [true, 7])
 })
 
@@ -117,28 +139,43 @@ program('no hook of require finds an intrinsic missing')(`
   if (process.dlopen !== dlopen) missing.push('dlopen')
   console.log(JSON.stringify({ libraries, missing }))`).gives({ libraries: 1, missing: [] })
 
-test('--frozen-intrinsics: locks and waits work, and an install says what is frozen', { skip: MAJOR < 12 && 'this Node has no such flag' }, async t => {
-  const heard = await runForJSON(t, ['--frozen-intrinsics', '-e', `
+test(
+  '--frozen-intrinsics: locks and waits work, and an install says what is frozen',
+  { skip: MAJOR < 12 && 'this Node has no such flag' },
+  async t => {
+    const heard = await runForJSON(t, [
+      '--frozen-intrinsics',
+      '-e',
+      `
     const { AsyncLock, install, wait, waitAsync } = require(${PURE})
     const token = new AsyncLock(new SharedArrayBuffer(4)).tryLock()
     const says = [token.locked, wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)]
     try { install({ force: true }); says.push('installed') } catch ({ message }) { says.push(/frozen/.test(message) ? 'frozen' : message) }
-    waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1).value.then((result) => { console.log(JSON.stringify([...says, result])) })`])
-  // From Node 19 or so on, the flag leaves Atomics alone.
-  assert.ok(['frozen', 'installed'].includes(heard[2]), heard[2])
-  assert.deepStrictEqual([heard[0], heard[1], heard[3]], [true, 'timed-out', 'timed-out'])
-})
+    waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1).value.then((result) => { console.log(JSON.stringify([...says, result])) })`
+    ])
+    // From Node 19 or so on, the flag leaves Atomics alone.
+    assert.ok(['frozen', 'installed'].includes(heard[2]), heard[2])
+    assert.deepStrictEqual([heard[0], heard[1], heard[3]], [true, 'timed-out', 'timed-out'])
+  }
+)
 
 test('a process object that is frozen, or whose `on` was replaced: locks and waits work, with a warning', async t => {
-  for (const change of ['Object.freeze(process)', 'process.on = undefined', 'process.on = () => { throw new Error("no listeners") }']) {
-    const { code, stdout, stderr } = await runNode(t, ['-e', `
+  for (const change of [
+    'Object.freeze(process)',
+    'process.on = undefined',
+    'process.on = () => { throw new Error("no listeners") }'
+  ]) {
+    const { code, stdout, stderr } = await runNode(t, [
+      '-e',
+      `
       ${change}
       const { AsyncLock, waitAsync } = require(${PURE})
       const lock = new AsyncLock(new SharedArrayBuffer(4))
       const token = lock.tryLock()
       lock.lockAsync().then(({ locked }) => { console.log(locked) })
       token.unlock()
-      waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1).value.then(console.log)`])
+      waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1).value.then(console.log)`
+    ])
     assert.strictEqual(code, 0, stderr)
     assert.deepStrictEqual(stdout.trim().split('\n').sort(), ['timed-out', 'true'], change)
     assert.ok(/ATOMICS_WAITASYNC_PENDING.*process takes no listener/.test(stderr), stderr)
@@ -171,7 +208,10 @@ test('a startup snapshot: to load the package while it is built is a clear error
   const build = (name) => runNode(t, ['--snapshot-blob', blob, '--build-snapshot', path.join(folder, name)])
   const early = await build('early.js')
   assert.notStrictEqual(early.code, 0)
-  assert.match(early.stderr, /Error: atomics-waitasync needs SharedArrayBuffer and Atomics, .* load the package in the snapshot's main function/)
+  assert.match(
+    early.stderr,
+    /Error: atomics-waitasync needs SharedArrayBuffer and Atomics, .* load the package in the snapshot's main function/
+  )
   const late = await build('late.js')
   assert.strictEqual(late.code, 0, late.stderr)
   assert.strictEqual(await runForJSON(t, ['--snapshot-blob', blob]), 'locked')
@@ -198,7 +238,9 @@ test('the lines for Dockerfiles fail where the library is missing, and only ther
   const page = fs.readFileSync(path.join(root, 'docs', 'platforms.md'), 'utf8')
   const lines = page.match(/(?<=`RUN )\[.*\](?=`)/g).map((line) => JSON.parse(line))
   assert.deepStrictEqual(lines.map(([node]) => path.posix.basename(node)), ['node', 'node'])
-  const checks = lines.map(([, ...args]) => args).concat([/(?<=--entrypoint node IMAGE ).*(?=`)/.exec(page)[0].split(' ')])
+  const checks = lines
+    .map(([, ...args]) => args)
+    .concat([/(?<=--entrypoint node IMAGE ).*(?=`)/.exec(page)[0].split(' ')])
   const [without, complete] = [packageWithoutLibrary(t), root].map((target) => folderWithPackage(t, target))
   for (const args of checks) {
     assert.strictEqual((await runNode(t, args, { cwd: complete })).code, 0)

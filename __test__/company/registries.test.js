@@ -1,7 +1,7 @@
 'use strict'
 
-// Test runners evaluate the package anew for each test file and take `require` away when a file is over. What a file has left in
-// its thread goes on: the agent, and an install.
+// Test runners evaluate the package anew for each test file and take `require` away when a file is over. What a file
+// has left in its thread goes on: the agent, and an install.
 
 const programsBy = require('../fixtures/printed-value')
 const { runForJSON } = require('../fixtures/run-node')
@@ -79,13 +79,17 @@ const WORKER = `
   parentPort.postMessage(Atomics.wait(words, 0, 0, 20000))`
 
 for (const older of [true, false]) {
-  program(`file A installs, file B starts a Worker by ${older ? 'an older reference to the class' : 'the class as it is then'}`)(`
+  program(
+    `file A installs, file B starts a Worker by ${older ? 'an older reference to the class' : 'the class as it is then'}`
+  )(
+    `
     fileA('force')
     endA()
     const Class = ${older ? 'Worker' : "require('worker_threads').Worker"}
     const worker = new Class(${JSON.stringify(WORKER)}, { eval: true, workerData: words })
     worker.on('message', (outcome) => { say([engineOf(Atomics.notify), outcome]) })
-    const timer = setInterval(() => { if (Atomics.notify(words, 0) === 1) clearInterval(timer) }, 5)`).gives(['addon', 'ok'])
+    const timer = setInterval(() => { if (Atomics.notify(words, 0) === 1) clearInterval(timer) }, 5)`
+  ).gives(['addon', 'ok'])
 }
 
 program('file A installs, file B is evaluated in a context of its own')(`

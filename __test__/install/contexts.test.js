@@ -41,20 +41,38 @@ const ways = [
   ['createContext of a frozen sandbox', () => inside(vm.createContext(Object.freeze({})))],
   ['createContext of a sandbox without a prototype', () => inside(vm.createContext(Object.create(null)))],
   ['createContext of a proxy', () => inside(vm.createContext(new Proxy({}, {})))],
-  ['createContext that forbids code from strings', () => inside(vm.createContext({}, { codeGeneration: { strings: false, wasm: false } }))],
-  ['createContext of a sandbox with other intrinsics', () => inside(vm.createContext({ Array: undefined, Object: 1, Reflect: null, Function: 2 }))],
-  ['createContext with a queue of its own for microtasks', () => inside(vm.createContext({}, { microtaskMode: 'afterEvaluate' }))],
+  [
+    'createContext that forbids code from strings',
+    () => inside(vm.createContext({}, { codeGeneration: { strings: false, wasm: false } }))
+  ],
+  [
+    'createContext of a sandbox with other intrinsics',
+    () => inside(vm.createContext({ Array: undefined, Object: 1, Reflect: null, Function: 2 }))
+  ],
+  [
+    'createContext with a queue of its own for microtasks',
+    () => inside(vm.createContext({}, { microtaskMode: 'afterEvaluate' }))
+  ],
   ['runInNewContext()', () => vm.runInNewContext(PARTS)],
-  ['runInNewContext with a sandbox', () => vm.runInNewContext(PARTS, {}, { contextName: 'x', contextCodeGeneration: { strings: false } })],
+  [
+    'runInNewContext with a sandbox',
+    () => vm.runInNewContext(PARTS, {}, { contextName: 'x', contextCodeGeneration: { strings: false } })
+  ],
   ["a script's runInNewContext()", () => new vm.Script(PARTS).runInNewContext()],
-  ["a script's runInNewContext with a sandbox", () => new vm.Script(PARTS).runInNewContext({ other: 1 }, { contextName: 'x' })],
-  ...vm.constants && vm.constants.DONT_CONTEXTIFY
+  [
+    "a script's runInNewContext with a sandbox",
+    () => new vm.Script(PARTS).runInNewContext({ other: 1 }, { contextName: 'x' })
+  ],
+  ...(vm.constants && vm.constants.DONT_CONTEXTIFY
     ? [
         ['createContext(DONT_CONTEXTIFY)', () => inside(vm.createContext(vm.constants.DONT_CONTEXTIFY))],
         ['runInNewContext with DONT_CONTEXTIFY', () => vm.runInNewContext(PARTS, vm.constants.DONT_CONTEXTIFY)],
-        ["a script's runInNewContext with DONT_CONTEXTIFY", () => new vm.Script(PARTS).runInNewContext(vm.constants.DONT_CONTEXTIFY)]
+        [
+          "a script's runInNewContext with DONT_CONTEXTIFY",
+          () => new vm.Script(PARTS).runInNewContext(vm.constants.DONT_CONTEXTIFY)
+        ]
       ]
-    : []
+    : [])
 ]
 
 for (const [what, make] of ways) {
@@ -223,7 +241,8 @@ test('`import { createContext }` gives what is in place', { skip: NO_MODULES }, 
 
 // Why: one queue for a context, its thread, and the Workers that they start.
 
-afterForce('a context notifies a Worker that its thread has started, and the other way round')(`
+afterForce('a context notifies a Worker that its thread has started, and the other way round')(
+  `
   const vm = require('vm')
   const { Worker } = require('worker_threads')
   const words = new Int32Array(new SharedArrayBuffer(8))
@@ -235,7 +254,8 @@ afterForce('a context notifies a Worker that its thread has started, and the oth
   const heard = new Promise((resolve) => { worker.on('message', resolve) })
   const waits = vm.runInContext('Atomics.waitAsync(words, 1, 0)', context).value
   Promise.all([heard, waits]).then((outcomes) => { console.log(JSON.stringify(outcomes)) })
-  const timer = setInterval(() => { if (vm.runInContext('Atomics.notify(words, 0)', context) === 1) clearInterval(timer) }, 5)`).gives(['ok', 'ok'])
+  const timer = setInterval(() => { if (vm.runInContext('Atomics.notify(words, 0)', context) === 1) clearInterval(timer) }, 5)`
+).gives(['ok', 'ok'])
 
 afterForce('contexts of a Worker have it')(`
   const { Worker } = require('worker_threads')
@@ -245,17 +265,27 @@ afterForce('contexts of a Worker have it')(`
     .on('message', (engine) => { console.log(JSON.stringify(engine)) })`).gives('addon')
 
 test('/keep-alive: a wait in a context holds the event loop', { skip: NO_HOST_WAIT_ASYNC }, async t => {
-  const seen = await runForJSON(t, ['-r', KEEP_ALIVE, '-e', `
+  const seen = await runForJSON(t, [
+    '-r',
+    KEEP_ALIVE,
+    '-e',
+    `
     const words = new Int32Array(new SharedArrayBuffer(8))
-    require('vm').runInNewContext('Atomics.waitAsync(words, 1, 0, 100)', { words }).value.then((outcome) => { console.log(JSON.stringify(outcome)) })`])
+    require('vm').runInNewContext('Atomics.waitAsync(words, 1, 0, 100)', { words }).value.then((outcome) => { console.log(JSON.stringify(outcome)) })`
+  ])
   assert.strictEqual(seen, 'timed-out')
 })
 
-program('the plain entry, where the host has waitAsync, leaves vm alone', NO_HOST_WAIT_ASYNC)(`
+program(
+  'the plain entry, where the host has waitAsync, leaves vm alone',
+  NO_HOST_WAIT_ASYNC
+)(
+  `
   const vm = require('vm')
   const before = [vm.createContext, vm.Script.prototype.runInNewContext]
   require(${JSON.stringify(require.resolve('../..'))})
-  console.log(JSON.stringify(before[0] === vm.createContext && before[1] === vm.Script.prototype.runInNewContext))`).gives(true)
+  console.log(JSON.stringify(before[0] === vm.createContext && before[1] === vm.Script.prototype.runInNewContext))`
+).gives(true)
 
 test('contexts are collected', { skip: MAJOR < 18 && 'old Node keeps contexts anyway' }, async t => {
   const seen = await runForJSON(t, ['--expose-gc', '-r', FORCE, '-e', `
@@ -273,25 +303,31 @@ test('contexts are collected', { skip: MAJOR < 18 && 'old Node keeps contexts an
   assert.ok(seen <= 5, `${seen} of 200 are left`)
 })
 
-test('the REPL has one queue with its thread', { skip: typeof Module.syncBuiltinESMExports !== 'function' && 'old Node' }, t => {
-  installed(t)
-  const repl = require('repl')
-  const { PassThrough } = require('stream')
-  const server = repl.start({ input: new PassThrough(), output: new PassThrough(), useGlobal: false })
-  const { context } = server
-  server.close()
-  assert.ok(isOurs(vm.runInContext('Atomics', context)))
-})
+test(
+  'the REPL has one queue with its thread',
+  { skip: typeof Module.syncBuiltinESMExports !== 'function' && 'old Node' },
+  t => {
+    installed(t)
+    const repl = require('repl')
+    const { PassThrough } = require('stream')
+    const server = repl.start({ input: new PassThrough(), output: new PassThrough(), useGlobal: false })
+    const { context } = server
+    server.close()
+    assert.ok(isOurs(vm.runInContext('Atomics', context)))
+  }
+)
 
 for (const when of ['before', 'after']) {
-  program(`vm.Script replaced by a subclass ${when} the install: new contexts are reached`)(`
+  program(`vm.Script replaced by a subclass ${when} the install: new contexts are reached`)(
+    `
     const vm = require('vm')
     const patch = () => { vm.Script = class extends vm.Script {} }
     if (${when === 'before'}) patch()
     require(${JSON.stringify(FORCE)})
     if (${when === 'after'}) patch()
     const has = (notify) => Symbol.for('atomics-waitasync') in notify
-    console.log(JSON.stringify([vm.runInNewContext('Atomics.notify'), new vm.Script('Atomics.notify').runInNewContext()].map(has)))`).gives([true, true])
+    console.log(JSON.stringify([vm.runInNewContext('Atomics.notify'), new vm.Script('Atomics.notify').runInNewContext()].map(has)))`
+  ).gives([true, true])
 }
 
 program('vm is frozen before the load: the entry warns, and reaches what can be reached')(`

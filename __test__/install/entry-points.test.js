@@ -34,9 +34,21 @@ const program = programsBy()
 // Their effects.
 
 const expectations = [
-  { name: 'index', changes: !HOST_HAS_WAIT_ASYNC, engine: HOST_HAS_WAIT_ASYNC ? 'host' : 'addon', library: !HOST_HAS_WAIT_ASYNC, same: true },
+  {
+    name: 'index',
+    changes: !HOST_HAS_WAIT_ASYNC,
+    engine: HOST_HAS_WAIT_ASYNC ? 'host' : 'addon',
+    library: !HOST_HAS_WAIT_ASYNC,
+    same: true
+  },
   { name: 'force', changes: true, engine: 'addon', library: true, same: true },
-  { name: 'keep-alive', changes: true, engine: HOST_HAS_WAIT_ASYNC ? 'host' : 'addon', library: !HOST_HAS_WAIT_ASYNC, same: true },
+  {
+    name: 'keep-alive',
+    changes: true,
+    engine: HOST_HAS_WAIT_ASYNC ? 'host' : 'addon',
+    library: !HOST_HAS_WAIT_ASYNC,
+    same: true
+  },
   { name: 'pure', changes: false, engine: 'addon', library: true, same: false }
 ]
 
@@ -52,13 +64,20 @@ for (const { name, changes, engine, library, same } of expectations) {
     // Writable, not enumerable, configurable; waitAsync is the only new name.
     const shape = (name) => [name, true, false, true]
     assert.deepStrictEqual(seen.after, [
-      shape('wait'), shape('notify'), HOST_HAS_WAIT_ASYNC || changes ? shape('waitAsync') : null, HOST_HAS_WAKE ? shape('wake') : null
+      shape('wait'),
+      shape('notify'),
+      HOST_HAS_WAIT_ASYNC || changes ? shape('waitAsync') : null,
+      HOST_HAS_WAKE ? shape('wake') : null
     ])
   })
 
   test(`/${name}: its functions have the name and length of the standard, and are no constructors`, async t => {
     const { functions } = await load(t, name)
-    assert.deepStrictEqual(functions, [['wait', 4, false, false], ['notify', 3, false, false], ['waitAsync', 4, false, false]])
+    assert.deepStrictEqual(functions, [
+      ['wait', 4, false, false],
+      ['notify', 3, false, false],
+      ['waitAsync', 4, false, false]
+    ])
   })
 
   test(`/${name}: exports the same names as the others`, async t => {
@@ -67,12 +86,16 @@ for (const { name, changes, engine, library, same } of expectations) {
   })
 }
 
-test('an entry that changes nothing loads neither the native library nor worker_threads', { skip: NO_HOST_WAIT_ASYNC }, async t => {
-  const [index, force] = [await load(t, 'index'), await load(t, 'force')]
-  assert.deepStrictEqual([index.libraryLoaded, index.workersLoaded], [false, false])
-  // The check would find them if they were loaded.
-  assert.deepStrictEqual([force.libraryLoaded, force.workersLoaded], [true, true])
-})
+test(
+  'an entry that changes nothing loads neither the native library nor worker_threads',
+  { skip: NO_HOST_WAIT_ASYNC },
+  async t => {
+    const [index, force] = [await load(t, 'index'), await load(t, 'force')]
+    assert.deepStrictEqual([index.libraryLoaded, index.workersLoaded], [false, false])
+    // The check would find them if they were loaded.
+    assert.deepStrictEqual([force.libraryLoaded, force.workersLoaded], [true, true])
+  }
+)
 
 test('preloaded by the name of the package', async t => {
   const folder = folderWithPackage(t)
@@ -104,9 +127,12 @@ test('after the other entries, /force puts its own in place', async t => {
   assert.deepStrictEqual(same, IN_PLACE)
 })
 
-test('a waitAsync on the host\'s queue refuses a signal, and says where there is one; without a signal it is the host\'s', { skip: NO_HOST_WAIT_ASYNC }, async t => {
-  for (const name of ['index', 'keep-alive', 'web-locks']) {
-    const source = `
+test(
+  "a waitAsync on the host's queue refuses a signal, and says where there is one; without a signal it is the host's",
+  { skip: NO_HOST_WAIT_ASYNC },
+  async t => {
+    for (const name of ['index', 'keep-alive', 'web-locks']) {
+      const source = `
       const hostWaitAsync = Atomics.waitAsync
       const { waitAsync } = require(${JSON.stringify(entryFile(name))})
       const array = new Int32Array(new SharedArrayBuffer(4))
@@ -116,16 +142,26 @@ test('a waitAsync on the host\'s queue refuses a signal, and says where there is
       const said = [message(array, 0, 0, 1000, { signal }), message(array, 0, 0, 1000, { timeout: 5 }), message(array, 0, 1, 0, { signal: undefined })]
       said.push(Atomics.notify(array, 0), hostWaitAsync === waitAsync, waitAsync.length)
       Promise.all(pending.map(({ value }) => value)).then(outcomes => { console.log(JSON.stringify([said, outcomes])) })`
-    assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [[
-      'TypeError: waitAsync: a signal cannot cancel a wait in the host\'s queue, where this function waits: those of atomics-waitasync/force and atomics-waitasync/pure take one',
-      'TypeError: waitAsync: options may have signal, not "timeout"',
-      'not-equal', 3, false, 4
-    ], ['ok', 'ok', 'ok']])
+      assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [
+        [
+          "TypeError: waitAsync: a signal cannot cancel a wait in the host's queue, where this function waits: those of atomics-waitasync/force and atomics-waitasync/pure take one",
+          'TypeError: waitAsync: options may have signal, not "timeout"',
+          'not-equal',
+          3,
+          false,
+          4
+        ],
+        ['ok', 'ok', 'ok']
+      ])
+    }
   }
-})
+)
 
-test('after /force, every entry takes a signal; an install on an object and the plain entry before it do not', { skip: NO_HOST_WAIT_ASYNC }, async t => {
-  const source = `
+test(
+  'after /force, every entry takes a signal; an install on an object and the plain entry before it do not',
+  { skip: NO_HOST_WAIT_ASYNC },
+  async t => {
+    const source = `
     const entries = ['index', 'force', 'index', 'keep-alive', 'web-locks', 'pure'].map((name, n) => {
       const entry = require(${JSON.stringify(root)} + '/' + name)
       return n === 0 ? { waitAsync: entry.waitAsync } : entry
@@ -140,16 +176,21 @@ test('after /force, every entry takes a signal; an install on an object and the 
     signal.listener()
     entries[1].notify(array, 0)
     Promise.all(tried.map(async (value) => { try { return await value } catch (reason) { return reason } })).then(outcomes => { console.log(JSON.stringify(outcomes)) })`
-  // The plain entry chose its function when it was first used.
-  assert.deepStrictEqual(await runForJSON(t, ['-e', source]), ['TypeError', 'aborted', 'TypeError', 'aborted', 'aborted', 'aborted', 'ok', 'ok'])
-})
+    // The plain entry chose its function when it was first used.
+    assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [
+      'TypeError', 'aborted', 'TypeError', 'aborted', 'aborted', 'aborted', 'ok', 'ok'
+    ])
+  }
+)
 
-program('all entries have one queue on their own functions')(`
+program('all entries have one queue on their own functions')(
+  `
   const [force, pure] = ['force', 'pure'].map((name) => require(${JSON.stringify(root)} + '/' + name))
   const array = new Int32Array(new SharedArrayBuffer(4))
   Atomics.waitAsync(array, 0, 0)
   pure.waitAsync(array, 0, 0)
-  console.log(JSON.stringify([force.waiterCount(array, 0), pure.notify(array, 0, 1), Atomics.notify(array, 0)]))`).gives([2, 1, 1])
+  console.log(JSON.stringify([force.waiterCount(array, 0), pure.notify(array, 0, 1), Atomics.notify(array, 0)]))`
+).gives([2, 1, 1])
 
 test('the notify of every entry wakes the waiters of both queues, ours first, whatever is installed', async t => {
   const source = `
@@ -184,7 +225,7 @@ test('the notify of every entry wakes the waiters of both queues, ours first, wh
   assert.strictEqual(outcomes.length, (1 + hosts) * counted.length)
 })
 
-test('the notify of the plain entry reaches a thread that waits in the package\'s queue, and loads the library for that', async t => {
+test("the notify of the plain entry reaches a thread that waits in the package's queue, and loads the library for that", async t => {
   const source = `
     const { Worker } = require('worker_threads')
     const api = require(${JSON.stringify(root)})
@@ -220,7 +261,8 @@ test('engine follows the functions in place', async t => {
 test('ref and unref: true for a pending wait, false for every other promise', async () => {
   const array = new Int32Array(new SharedArrayBuffer(4))
   const { value: promise } = pure.waitAsync(array, 0, 0)
-  for (const operation of [pure.unref, pure.ref, pure.ref, pure.unref, pure.unref, pure.ref]) assert.strictEqual(operation(promise), true)
+  for (const operation of [pure.unref, pure.ref, pure.ref, pure.unref, pure.unref, pure.ref])
+    assert.strictEqual(operation(promise), true)
   pure.notify(array, 0)
   await promise
   const others = [promise, Promise.resolve(), new Promise(() => {}), vm.runInNewContext('Promise.resolve()')]
@@ -266,18 +308,30 @@ test('ref and unref: pending waits of the package, although a library has replac
       lock.tryLock()
       const promises = [waitAsync(array, 0, 0).value, lock.lockAsync(), lock.executeLocked(() => {}), new Promise(() => {})]
       console.log(JSON.stringify(promises.map((promise) => [ref(promise), unref(promise)])))`
-    assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [[true, true], [true, true], [true, true], [false, false]], name)
+    assert.deepStrictEqual(
+      await runForJSON(t, ['-e', source]),
+      [
+        [true, true], [true, true], [true, true], [false, false]
+      ],
+      name
+    )
   }
 })
 
 for (const name of ['ref', 'unref']) {
   test(`${name}: an argument that is no promise is refused by its name`, () => {
-    for (const [argument, shown] of [[undefined, 'undefined'], [null, 'null'], [{ then () {} }, 'an object'], ['x', 'the string "x"'], [Promise, 'a function']]) {
-      assert.throws(() => pure[name](argument), (error) => {
-        assert.ok(error instanceof TypeError)
-        assert.strictEqual(error.message, `${name}: promise must be a Promise, not ${shown}`)
-        return true
-      })
+    for (const [argument, shown] of [
+      [undefined, 'undefined'], [null, 'null'], [{ then () {} }, 'an object'], ['x', 'the string "x"'],
+      [Promise, 'a function']
+    ]) {
+      assert.throws(
+        () => pure[name](argument),
+        error => {
+          assert.ok(error instanceof TypeError)
+          assert.strictEqual(error.message, `${name}: promise must be a Promise, not ${shown}`)
+          return true
+        }
+      )
     }
   })
 }
@@ -302,31 +356,40 @@ test('without a native library, an entry that needs it says so when it is loaded
     assert.strictEqual(error === undefined, !library, name)
     if (library) {
       assert.deepStrictEqual(error.slice(0, 2), ['Error', 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY'])
-      assert.ok(error[2].includes(folder) && error[2].includes(process.platform) && error[2].includes('npm run build'), error[2])
+      assert.ok(
+        error[2].includes(folder) && error[2].includes(process.platform) && error[2].includes('npm run build'),
+        error[2]
+      )
       assert.ok(unchanged, name)
     }
   }
 })
 
-program('without a native library, /web-locks says so when it is loaded, and puts nothing in place')(t => `
+program('without a native library, /web-locks says so when it is loaded, and puts nothing in place')(
+  t => `
   const before = Object.getOwnPropertyDescriptor(global, 'navigator')
   const { LockManager } = global
   let error
   try { require(${JSON.stringify(path.join(packageWithoutLibrary(t), 'web-locks'))}) } catch (e) { error = e }
   const after = Object.getOwnPropertyDescriptor(global, 'navigator')
-  console.log(JSON.stringify([error.code, (before && before.get) === (after && after.get), global.LockManager === LockManager]))`).gives(['ERR_ATOMICS_WAITASYNC_NO_LIBRARY', true, true])
+  console.log(JSON.stringify([error.code, (before && before.get) === (after && after.get), global.LockManager === LockManager]))`
+).gives(['ERR_ATOMICS_WAITASYNC_NO_LIBRARY', true, true])
 
-test('without a native library, the exported notify still wakes the waiters of the host', { skip: NO_HOST_WAIT_ASYNC }, async t => {
-  const folder = packageWithoutLibrary(t)
-  for (const name of ['index', 'keep-alive']) {
-    const source = `
+test(
+  'without a native library, the exported notify still wakes the waiters of the host',
+  { skip: NO_HOST_WAIT_ASYNC },
+  async t => {
+    const folder = packageWithoutLibrary(t)
+    for (const name of ['index', 'keep-alive']) {
+      const source = `
       const { notify, waitAsync } = require(${JSON.stringify(path.join(folder, name))})
       const array = new Int32Array(new SharedArrayBuffer(4))
       waitAsync(array, 0, 0)
       console.log(JSON.stringify([notify(array, 0), notify(array, 0)]))`
-    assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [1, 0])
+      assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [1, 0])
+    }
   }
-})
+)
 
 program('a frozen Atomics is refused, and nothing is left of the attempt')(`
   Object.freeze(Atomics)
@@ -349,7 +412,13 @@ test('evaluated in another realm, the package serves that one', async t => {
   const load = realmLoader()
   const { realm, api } = load('force')
   t.after(() => { api.uninstall() })
-  const { Atomics: theirs, TypeError, RangeError, Promise, Int32Array } = vm.runInContext('({ Atomics, TypeError, RangeError, Promise, Int32Array })', realm)
+  const {
+    Atomics: theirs,
+    TypeError,
+    RangeError,
+    Promise,
+    Int32Array
+  } = vm.runInContext('({ Atomics, TypeError, RangeError, Promise, Int32Array })', realm)
   assert.strictEqual(theirs.wait, api.wait)
   assert.notStrictEqual(Atomics.wait, api.wait)
   const array = new Int32Array(new SharedArrayBuffer(4))
@@ -362,7 +431,9 @@ test('evaluated in another realm, the package serves that one', async t => {
   assert.strictEqual(await promise, 'ok')
   // The install replaces the thread's Worker, of which there is only one.
   const worker = new (require('worker_threads').Worker)(
-    'require("worker_threads").parentPort.postMessage(Atomics.wait[Symbol.for("atomics-waitasync")].engine)', { eval: true })
+    'require("worker_threads").parentPort.postMessage(Atomics.wait[Symbol.for("atomics-waitasync")].engine)',
+    { eval: true }
+  )
   assert.strictEqual(await new global.Promise((resolve) => { worker.once('message', resolve) }), 'addon')
 })
 

@@ -1,6 +1,7 @@
 'use strict'
 
-// The exports as ES modules have them: the same, but their code is loaded at their first use, since `import` reads all names.
+// The exports as ES modules have them: the same, but their code is loaded at their first use, since `import` reads all
+// names.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -35,33 +36,56 @@ test('the names can be imported from each entry, by the name of the package', { 
 })
 
 for (const name of ENTRIES) {
-  test(`atomics-waitasync${name}: an import loads what require does, and of the locks nothing`, { skip: NO_MODULES }, async t => {
-    const folder = folderWithPackage(t)
-    const loaded = `JSON.stringify({
+  test(
+    `atomics-waitasync${name}: an import loads what require does, and of the locks nothing`,
+    { skip: NO_MODULES },
+    async t => {
+      const folder = folderWithPackage(t)
+      const loaded = `JSON.stringify({
       files: Object.keys(require.cache).filter((file) => !file.endsWith('.mjs')).map((file) => path.relative(${JSON.stringify(root)}, file)).sort(),
       threads: process.moduleLoadList.includes('NativeModule worker_threads')
     })`
-    const ofModule = await runModule(t, folder, `
+      const ofModule = await runModule(
+        t,
+        folder,
+        `
       import 'atomics-waitasync${name}'
       import { createRequire } from 'module'
       import path from 'path'
       const require = createRequire(import.meta.url)
-      console.log(${loaded})`)
-    // What the functions need, which `require` of the plain entry leaves for their first use where it changes nothing.
-    const ofScript = await runForJSON(t, ['-e', `const path = require('path'); void require('atomics-waitasync${name}').wait; console.log(${loaded})`],
-      { cwd: folder })
-    assert.deepStrictEqual(ofModule.files.filter((file) => file !== 'lib/es-modules.js'), ofScript.files)
-    assert.strictEqual(ofModule.threads, ofScript.threads)
-    const plain = name === '' && MAJOR >= 16
-    assert.strictEqual(ofModule.files.some((file) => file.endsWith('.node')), !plain && (name !== '/keep-alive' || MAJOR < 16))
-    if (plain) assert.strictEqual(ofModule.threads, false)
-  })
+      console.log(${loaded})`
+      )
+      // What the functions need, which `require` of the plain entry leaves for their first use where it changes nothing.
+      const ofScript = await runForJSON(
+        t,
+        ['-e', `const path = require('path'); void require('atomics-waitasync${name}').wait; console.log(${loaded})`],
+        { cwd: folder }
+      )
+      assert.deepStrictEqual(
+        ofModule.files.filter(file => file !== 'lib/es-modules.js'),
+        ofScript.files
+      )
+      assert.strictEqual(ofModule.threads, ofScript.threads)
+      const plain = name === '' && MAJOR >= 16
+      assert.strictEqual(
+        ofModule.files.some(file => file.endsWith('.node')),
+        !plain && (name !== '/keep-alive' || MAJOR < 16)
+      )
+      if (plain) assert.strictEqual(ofModule.threads, false)
+    }
+  )
 }
 
-test('without a native library, every name is there, and says so when it is used', { skip: MAJOR < 16 && 'there it is needed at once' }, async t => {
-  const folder = packageWithoutLibrary(t)
-  for (const name of ['index.mjs', 'keep-alive/index.mjs']) {
-    const seen = await runModule(t, folder, `
+test(
+  'without a native library, every name is there, and says so when it is used',
+  { skip: MAJOR < 16 && 'there it is needed at once' },
+  async t => {
+    const folder = packageWithoutLibrary(t)
+    for (const name of ['index.mjs', 'keep-alive/index.mjs']) {
+      const seen = await runModule(
+        t,
+        folder,
+        `
       import * as api from './${name}'
       import util from 'util'
       const sab = new SharedArrayBuffer(4)
@@ -80,11 +104,16 @@ test('without a native library, every name is there, and says so when it is used
       for (const use of uses) {
         try { codes.push(typeof await use()) } catch (error) { codes.push(error.code) }
       }
-      console.log(JSON.stringify({ missing: Object.keys(api).filter((name) => api[name] === undefined), codes }))`)
-    assert.deepStrictEqual(seen.missing, [])
-    assert.deepStrictEqual(seen.codes, seen.codes.map(() => 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY'))
+      console.log(JSON.stringify({ missing: Object.keys(api).filter((name) => api[name] === undefined), codes }))`
+      )
+      assert.deepStrictEqual(seen.missing, [])
+      assert.deepStrictEqual(
+        seen.codes,
+        seen.codes.map(() => 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY')
+      )
+    }
   }
-})
+)
 
 test('what is imported is a class like any other, before and after its first use', { skip: NO_MODULES }, async t => {
   const folder = folderWithPackage(t)

@@ -20,7 +20,8 @@ const engineOf = (fn) => fn[MARK] && fn[MARK].engine
 const isOurs = (object) => TRIO.every((name) => engineOf(object[name]) === 'addon')
 const words = (length = 1) => new Int32Array(new SharedArrayBuffer(4 * length))
 /** A stand-in for the Atomics object of a host, with or without some functions. */
-const atomics = (functions) => Object.assign(Object.create({}, { [Symbol.toStringTag]: { value: 'Atomics' } }), { load: Atomics.load }, functions)
+const atomics = functions =>
+  Object.assign(Object.create({}, { [Symbol.toStringTag]: { value: 'Atomics' } }), { load: Atomics.load }, functions)
 
 // The properties that an install changes.
 
@@ -30,7 +31,10 @@ test('a plain object receives the three, and loses them again', async () => {
   assert.deepStrictEqual(Reflect.ownKeys(target).sort(), ['notify', 'other', 'wait', 'waitAsync'])
   for (const name of TRIO) {
     const { writable, enumerable, configurable } = Object.getOwnPropertyDescriptor(target, name)
-    assert.deepStrictEqual({ writable, enumerable, configurable }, { writable: true, enumerable: false, configurable: true })
+    assert.deepStrictEqual(
+      { writable, enumerable, configurable },
+      { writable: true, enumerable: false, configurable: true }
+    )
   }
   const array = words()
   const { value } = target.waitAsync(array, 0, 0)
@@ -41,12 +45,15 @@ test('a plain object receives the three, and loses them again', async () => {
   assert.strictEqual(api.uninstall(target), false)
 })
 
-test('without force, a plain object receives the functions of the plain entry, and the host\'s waitAsync, which takes no signal', () => {
+test("without force, a plain object receives the functions of the plain entry, and the host's waitAsync, which takes no signal", () => {
   const target = {}
   assert.strictEqual(api.install({ target }), true)
   if (HOST_HAS_WAIT_ASYNC) {
     const { wait, notify } = require('../..')
-    assert.deepStrictEqual(TRIO.map((name) => target[name]), [wait, notify, Atomics.waitAsync])
+    assert.deepStrictEqual(
+      TRIO.map(name => target[name]),
+      [wait, notify, Atomics.waitAsync]
+    )
   } else {
     assert.ok(isOurs(target))
   }
@@ -157,9 +164,21 @@ const unwilling = [
   ['frozen', () => Object.freeze(atomics({ wait: 1 }))],
   ['sealed', () => Object.seal(atomics({ wait: 1, notify: 2 }))],
   ['not extensible', () => Object.preventExtensions(atomics({ notify: 2 }))],
-  ...TRIO.map((name) => [`with a ${name} that is not configurable`, () => Object.defineProperty(atomics({ wait: 1, notify: 2 }), name, { value: 3, configurable: false })]),
-  ...[0, 1, 2].map((allowed) => [`a proxy that refuses definition ${allowed}`, () => stubborn(atomics({ notify: 2 }), allowed, () => false)]),
-  ...[0, 1, 2].map((allowed) => [`a proxy that throws at definition ${allowed}`, () => stubborn(atomics({ notify: 2 }), allowed, () => { throw new Error('no') })])
+  ...TRIO.map(name => [
+    `with a ${name} that is not configurable`,
+    () => Object.defineProperty(atomics({ wait: 1, notify: 2 }), name, { value: 3, configurable: false })
+  ]),
+  ...[0, 1, 2].map(allowed => [
+    `a proxy that refuses definition ${allowed}`,
+    () => stubborn(atomics({ notify: 2 }), allowed, () => false)
+  ]),
+  ...[0, 1, 2].map(allowed => [
+    `a proxy that throws at definition ${allowed}`,
+    () =>
+      stubborn(atomics({ notify: 2 }), allowed, () => {
+        throw new Error('no')
+      })
+  ])
 ]
 
 for (const [what, make] of unwilling) {
@@ -178,7 +197,10 @@ for (const [what, make] of unwilling) {
 
 test('an install on a global object that is refused is refused because of its Atomics', () => {
   const target = { Atomics: Object.freeze(atomics({})) }
-  assert.throws(() => api.install({ target, force: true }), /^TypeError: install: target must let .* its Atomics object/)
+  assert.throws(
+    () => api.install({ target, force: true }),
+    /^TypeError: install: target must let .* its Atomics object/
+  )
 })
 
 // Targets that cannot be uninstalled from.
@@ -218,7 +240,9 @@ test('a proxy that refuses one step of an uninstall keeps all functions', () => 
   for (const refused of [0, 1, 2]) {
     const inner = atomics({ wait: 1, notify: 2, waitAsync: 3 })
     let step = -Infinity
-    const target = new Proxy(inner, { defineProperty: (...args) => step++ !== refused && Reflect.defineProperty(...args) })
+    const target = new Proxy(inner, {
+      defineProperty: (...args) => step++ !== refused && Reflect.defineProperty(...args)
+    })
     assert.strictEqual(api.install({ target, force: true }), true)
     const before = snapshot(inner)
     step = 0
@@ -233,7 +257,11 @@ test('a proxy that refuses one step of an uninstall keeps all functions', () => 
 test('installs are undone in the order in which they were made, the last first', { skip: NO_HOST_WAIT_ASYNC }, t => {
   const keepAlive = require('../../keep-alive')
   t.after(() => { keepAlive.uninstall() })
-  const target = atomics({ wait: Atomics.wait, notify: Atomics.notify, waitAsync: Atomics.waitAsync[MARK].host.waitAsync })
+  const target = atomics({
+    wait: Atomics.wait,
+    notify: Atomics.notify,
+    waitAsync: Atomics.waitAsync[MARK].host.waitAsync
+  })
   const before = snapshot(target)
   assert.strictEqual(keepAlive.install({ target }), true)
   assert.strictEqual(engineOf(target.waitAsync), 'host')
@@ -265,16 +293,23 @@ test("an install over another copy's, or over a wrapper of it, still passes the 
 // Other realms.
 
 const realms = [
-  ['its global object', (context) => vm.runInContext('this', context)],
-  ['the sandbox that stands for it', (context) => context],
-  ['its Atomics object', (context) => vm.runInContext('Atomics', context)],
-  ['its global object, though it forbids code from strings', (context) => vm.runInContext('this', context), { codeGeneration: { strings: false, wasm: true } }]
+  ['its global object', context => vm.runInContext('this', context)],
+  ['the sandbox that stands for it', context => context],
+  ['its Atomics object', context => vm.runInContext('Atomics', context)],
+  [
+    'its global object, though it forbids code from strings',
+    context => vm.runInContext('this', context),
+    { codeGeneration: { strings: false, wasm: true } }
+  ]
 ]
 
 for (const [what, targetOf, options] of realms) {
   test(`another realm, by ${what}: errors and promises are of that realm`, async () => {
     const context = vm.createContext({}, options)
-    const theirs = vm.runInContext('({ Atomics, TypeError, RangeError, Promise, Int32Array, SharedArrayBuffer })', context)
+    const theirs = vm.runInContext(
+      '({ Atomics, TypeError, RangeError, Promise, Int32Array, SharedArrayBuffer })',
+      context
+    )
     const target = targetOf(context)
     const [before, theirsBefore] = [snapshot(Atomics), snapshot(theirs.Atomics)]
     const host = theirs.Atomics.notify
@@ -335,7 +370,8 @@ test('each option is read once, and one that throws changes nothing', () => {
     get workers () { log.push('workers'); if (failing === 'workers') throw new RangeError('mine'); return undefined },
     get contexts () { log.push('contexts'); if (failing === 'contexts') throw new RangeError('mine'); return undefined }
   })
-  for (const failing of ['target', 'force', 'workers', 'contexts']) assert.throws(() => api.install(options(failing)), RangeError)
+  for (const failing of ['target', 'force', 'workers', 'contexts'])
+    assert.throws(() => api.install(options(failing)), RangeError)
   assert.deepStrictEqual(Reflect.ownKeys(target), [])
   log.length = 0
   assert.strictEqual(api.install(options()), true)

@@ -19,7 +19,10 @@ const MOST = 40
 const filled = (text) => (length) => text.repeat(Math.ceil(length / text.length)).slice(0, length)
 const between = (before, text, after) => (length) => before + filled(text)(length) + after
 
-/** The beginnings of what the package looks for in a text, each many times; none of them compiles as a script, which would end the search. */
+/**
+ * The beginnings of what the package looks for in a text, each many times; none of them compiles as a script, which
+ * would end the search.
+ */
 const TEXTS = {
   'blank lines': between('', '\n', ';export{'),
   'blank lines of Windows': between('', '\r\n', ';export{'),
@@ -47,11 +50,21 @@ const TEXTS = {
 
 /** Messages that start a Worker with a text. */
 const MESSAGES = {
-  'a script or module': (text) => ({ doEval: true, filename: text }),
-  'a module': (text) => ({ doEval: 'module', filename: text }),
-  'a data: URL': (text) => ({ doEval: 'data-url', filename: 'data:text/javascript,import.meta;' + encodeURIComponent(text) }),
-  'an odd data: URL': (text) => ({ doEval: 'data-url', filename: 'data:text/javascript' + text.replace(/[\r\n\u2028\u2029]/g, ';base64') }),
-  'a Worker as in browsers': (text) => ({ doEval: 'classic', filename: 'x.js', webWorkerData: { type: 'classic', source: text } })
+  'a script or module': text => ({ doEval: true, filename: text }),
+  'a module': text => ({ doEval: 'module', filename: text }),
+  'a data: URL': text => ({
+    doEval: 'data-url',
+    filename: 'data:text/javascript,import.meta;' + encodeURIComponent(text)
+  }),
+  'an odd data: URL': text => ({
+    doEval: 'data-url',
+    filename: 'data:text/javascript' + text.replace(/[\r\n\u2028\u2029]/g, ';base64')
+  }),
+  'a Worker as in browsers': text => ({
+    doEval: 'classic',
+    filename: 'x.js',
+    webWorkerData: { type: 'classic', source: text }
+  })
 }
 
 /** Milliseconds of processor time: the least of three, since other work only adds to it. */
@@ -76,7 +89,8 @@ const assertLinear = (textOf, run, what) => onAQuietMachine(() => {
 
 for (const how of Object.keys(MESSAGES)) {
   test(`a Worker of a long text, as ${how}`, async () => {
-    for (const kind of Object.keys(TEXTS)) await assertLinear(TEXTS[kind], (text) => letStart(MESSAGES[how](text), ['force.js']), kind)
+    for (const kind of Object.keys(TEXTS))
+      await assertLinear(TEXTS[kind], text => letStart(MESSAGES[how](text), ['force.js']), kind)
   })
 }
 

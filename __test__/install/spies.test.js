@@ -1,6 +1,7 @@
 'use strict'
 
-// Exports that are frozen, spied upon, subclassed or looked at: before and after their code is loaded they are objects like any others.
+// Exports that are frozen, spied upon, subclassed or looked at: before and after their code is loaded they are objects
+// like any others.
 
 const assert = require('assert')
 const path = require('path')
@@ -11,7 +12,9 @@ const { runForJSON, runNode } = require('../fixtures/run-node')
 
 const MAJOR = Number(process.versions.node.split('.')[0])
 const ENTRIES = ['index', 'force', 'keep-alive', 'pure', 'web-locks']
-const CLASSES = ['AsyncLock', 'RwLock', 'Semaphore', 'Condition', 'Barrier', 'Latch', 'Queue', 'UnlockToken', 'Lock', 'LockManager']
+const CLASSES = [
+  'AsyncLock', 'RwLock', 'Semaphore', 'Condition', 'Barrier', 'Latch', 'Queue', 'UnlockToken', 'Lock', 'LockManager'
+]
 const root = path.join(__dirname, '..', '..')
 const entryFile = (name) => JSON.stringify(path.join(root, name))
 
@@ -44,7 +47,10 @@ const HOLDS = {
 for (const name of ENTRIES) {
   test(`/${name}: its exports work when they are frozen, sealed or copied before they are used`, async t => {
     for (const how of Object.keys(HOLDS)) {
-      const seen = await runForJSON(t, ['-e', `const api = require(${entryFile(name)}); ${USE} console.log(JSON.stringify(use(${HOLDS[how]})))`])
+      const seen = await runForJSON(t, [
+        '-e',
+        `const api = require(${entryFile(name)}); ${USE} console.log(JSON.stringify(use(${HOLDS[how]})))`
+      ])
       assert.deepStrictEqual(seen, USED, how)
     }
   })
@@ -59,7 +65,11 @@ test('an export of frozen exports cannot be replaced, one of others can, before 
       const replace = (object) => names.map((name) => { try { object[name] = 1; return object[name] } catch (error) { return error.name } })
       const frozen = replace(Object.freeze(api))
       console.log(JSON.stringify([frozen, names.map((name) => api[name] === 1)]))`
-    assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [new Array(5).fill('TypeError'), new Array(5).fill(false)], name)
+    assert.deepStrictEqual(
+      await runForJSON(t, ['-e', source]),
+      [new Array(5).fill('TypeError'), new Array(5).fill(false)],
+      name
+    )
     const open = `const api = require(${entryFile(name)}); api.AsyncLock = 1; api.wait = 2; console.log(JSON.stringify([api.AsyncLock, api.wait, typeof api.notify]))`
     assert.deepStrictEqual(await runForJSON(t, ['-e', open]), [1, 2, 'function'], name)
   }
@@ -159,7 +169,11 @@ test('late classes: a spy on a method before the first use is called, and restor
         undo.forEach((step) => step())
         token.unlock()
         tell([calls, works(), AsyncLock.create().locked, typeof late.locks.query])`)
-      assert.deepStrictEqual(seen, [[true, 'create', 'unlock', 'query'], WORKS, false, 'function'], `${name}, ${when} the first use`)
+      assert.deepStrictEqual(
+        seen,
+        [[true, 'create', 'unlock', 'query'], WORKS, false, 'function'],
+        `${name}, ${when} the first use`
+      )
     }
   }
 })
@@ -179,7 +193,8 @@ test('late classes: frozen before the first use, they work', async t => {
   }
 })
 
-program('late classes: subclasses that are declared before the first use')(`
+program('late classes: subclasses that are declared before the first use')(
+  `
   class Mine extends AsyncLock {
     constructor (...args) {
       super(...args)
@@ -196,9 +211,17 @@ program('late classes: subclasses that are declared before the first use')(`
   const locks = [new Mine(sab()), Mine.make(), new Old(sab()), Old(sab()), Reflect.construct(AsyncLock, [sab()], Mine)]
   tell([
     locks.map((lock) => [lock.tryLock().unlock(), lock instanceof AsyncLock, lock instanceof Mine, lock.mine === true, Object.keys(lock).length]),
-    new Token().unlock(), Mine.LOCKED, Mine.name, Token.length, works()])`).gives([
-  [[true, true, true, true, 6], [true, true, true, true, 6], [true, true, false, false, 5], [true, true, false, false, 5], [true, true, true, false, 5]],
-  false, 1, 'Mine', 0, WORKS
+    new Token().unlock(), Mine.LOCKED, Mine.name, Token.length, works()])`
+).gives([
+  [
+    [true, true, true, true, 6], [true, true, true, true, 6], [true, true, false, false, 5],
+    [true, true, false, false, 5], [true, true, true, false, 5]
+  ],
+  false,
+  1,
+  'Mine',
+  0,
+  WORKS
 ])
 
 test('late classes: a constructor behind a proxy or a function, as tracers wrap it', async t => {
@@ -208,16 +231,31 @@ test('late classes: a constructor behind a proxy or a function, as tracers wrap 
     'Object.setPrototypeOf(Object.assign(function (...args) { return Reflect.construct(AsyncLock, args, new.target) }, { prototype: AsyncLock.prototype }), AsyncLock)',
     'new Proxy(AsyncLock, { get: Reflect.get, has: Reflect.has, getPrototypeOf: Reflect.getPrototypeOf })'
   ]) {
-    assert.deepStrictEqual(await late(t, `
+    assert.deepStrictEqual(
+      await late(
+        t,
+        `
       const Wrapped = ${wrap}
       const lock = new Wrapped(sab())
-      tell([lock.tryLock().unlock(), lock instanceof AsyncLock, Wrapped.LOCKED, Wrapped.byteLength, works()])`), [true, true, 1, 4, WORKS], wrap)
+      tell([lock.tryLock().unlock(), lock instanceof AsyncLock, Wrapped.LOCKED, Wrapped.byteLength, works()])`
+      ),
+      [true, true, 1, 4, WORKS],
+      wrap
+    )
   }
 })
 
-test('mock.method of node:test, before the first use of what is imported', { skip: MAJOR < 20 && 'this Node has no mocks' }, async t => {
-  const folder = folderWithPackage(t)
-  const { stdout, stderr, code } = await runNode(t, ['--input-type=module', '-e', `
+test(
+  'mock.method of node:test, before the first use of what is imported',
+  { skip: MAJOR < 20 && 'this Node has no mocks' },
+  async t => {
+    const folder = folderWithPackage(t)
+    const { stdout, stderr, code } = await runNode(
+      t,
+      [
+        '--input-type=module',
+        '-e',
+        `
     import { mock } from 'node:test'
     import { AsyncLock, locks } from 'atomics-waitasync/pure'
     const spies = [mock.method(AsyncLock.prototype, 'tryLock'), mock.method(AsyncLock, 'create'), mock.method(locks, 'query'),
@@ -225,10 +263,16 @@ test('mock.method of node:test, before the first use of what is imported', { ski
     const lock = AsyncLock.create()
     const seen = [lock.tryLock().locked, lock.locked, typeof await locks.query(), spies.map((spy) => spy.mock.callCount())]
     mock.restoreAll()
-    console.log(JSON.stringify([...seen, lock.locked, lock.tryLock(), AsyncLock.create().locked, spies.map((spy) => spy.mock.callCount())]))`], { cwd: folder })
-  assert.strictEqual(code, 0, stderr)
-  assert.deepStrictEqual(JSON.parse(stdout), [true, 'mocked', 'object', [1, 1, 1, 1], true, null, false, [1, 1, 1, 1]])
-})
+    console.log(JSON.stringify([...seen, lock.locked, lock.tryLock(), AsyncLock.create().locked, spies.map((spy) => spy.mock.callCount())]))`
+      ],
+      { cwd: folder }
+    )
+    assert.strictEqual(code, 0, stderr)
+    assert.deepStrictEqual(JSON.parse(stdout), [
+      true, 'mocked', 'object', [1, 1, 1, 1], true, null, false, [1, 1, 1, 1]
+    ])
+  }
+)
 
 // ——— looked at ———
 
@@ -283,8 +327,10 @@ test('util.inspect shows whatever has to do with a class, and never throws', asy
       })`])
     assert.deepStrictEqual(seen[0], [], entry)
     assert.deepStrictEqual(seen.slice(1, 5), [
-      "AsyncLock { name: 'named', locked: true, holder: 'thread 0', waiters: 0 }", 'UnlockToken { locked: true, ownerDied: false }',
-      "Lock { name: 'x', mode: 'exclusive', ownerDied: false }", 'Latch {}'
+      "AsyncLock { name: 'named', locked: true, holder: 'thread 0', waiters: 0 }",
+      'UnlockToken { locked: true, ownerDied: false }',
+      "Lock { name: 'x', mode: 'exclusive', ownerDied: false }",
+      'Latch {}'
     ])
     if (MAJOR >= 12) assert.deepStrictEqual(seen.slice(5), ['[class AsyncLock]', false])
   }

@@ -13,7 +13,10 @@ const MAJOR = Number(process.versions.node.split('.')[0])
 /** Without a backslash, which a string within a string would lose. */
 const entry = (name) => JSON.stringify(require.resolve(`../../${name}`).replace(/\\/g, '/'))
 
-/** The output of a program that ends well, in lines. Its main thread has `api`, `array` on shared memory, `Worker`, and `start(source)`. */
+/**
+ * The output of a program that ends well, in lines. Its main thread has `api`, `array` on shared memory, `Worker`, and
+ * `start(source)`.
+ */
 async function linesOf (t, program, { name = 'force', flags = [] } = {}) {
   const source = `
     const earlier = require('worker_threads').Worker
@@ -51,7 +54,8 @@ wait(); start(${NOTIFIES})`).gives(SETTLES)
 
 test('a Worker settles a wait in whichever way the install reaches it', async t => {
   const worker = 'const array = require("worker_threads").workerData; '
-  // A Worker of a reference that is older than the install is reached by message; with NODE_OPTIONS changed since, all are.
+  // A Worker of a reference that is older than the install is reached by message; with NODE_OPTIONS changed since, all
+  // are.
   assert.deepStrictEqual(await linesOf(t, `
     new earlier('${worker}' + ${NOTIFIES}, options()).unref()
     wait()`), SETTLES)
@@ -68,15 +72,30 @@ test('a Worker settles a wait in whichever way the install reaches it', async t 
 program('a Worker with its own execArgv settles a wait, too', MAJOR < 12 && 'Workers have no execArgv here')(`
 start(${NOTIFIES}, { execArgv: [] }); wait()`).gives(SETTLES)
 
-test('a Worker settles a wait of the plain entry, where that installs', { skip: MAJOR >= 16 && 'it installs nothing here' }, async t => {
-  assert.deepStrictEqual(await linesOf(t, `start(${NOTIFIES}); wait()`, { name: 'index' }), SETTLES)
-})
+test(
+  'a Worker settles a wait of the plain entry, where that installs',
+  { skip: MAJOR >= 16 && 'it installs nothing here' },
+  async t => {
+    assert.deepStrictEqual(await linesOf(t, `start(${NOTIFIES}); wait()`, { name: 'index' }), SETTLES)
+  }
+)
 
-test('main may load the native library after it has started the Worker', { skip: MAJOR < 16 && 'main has it at once here' }, async t => {
-  assert.deepStrictEqual(await linesOf(t, `
+test(
+  'main may load the native library after it has started the Worker',
+  { skip: MAJOR < 16 && 'main has it at once here' },
+  async t => {
+    assert.deepStrictEqual(
+      await linesOf(
+        t,
+        `
     start('setTimeout(() => new (require(${entry('keep-alive')}).Semaphore)(array.buffer).release(), 100)')
-    new api.Semaphore(array.buffer).acquireAsync().then(() => say('ok'))`, { name: 'keep-alive' }), SETTLES)
-})
+    new api.Semaphore(array.buffer).acquireAsync().then(() => say('ok'))`,
+        { name: 'keep-alive' }
+      ),
+      SETTLES
+    )
+  }
+)
 
 program('a Worker that is started by a Worker counts, too')(`
   const inner = 'const array = require("worker_threads").workerData;' + ${NOTIFIES}
@@ -101,7 +120,11 @@ test('a Worker whose preload fails, or whose code does not compile, does not kee
     wait()`
   const lines = ['failed', 'end in time']
   assert.deepStrictEqual(await linesOf(t, failing({ syntax: '}', options: {} })), lines)
-  if (MAJOR >= 12) assert.deepStrictEqual(await linesOf(t, failing({ syntax: '', options: { execArgv: ['-r', '/there/is/no/such/file.js'] } })), lines)
+  if (MAJOR >= 12)
+    assert.deepStrictEqual(
+      await linesOf(t, failing({ syntax: '', options: { execArgv: ['-r', '/there/is/no/such/file.js'] } })),
+      lines
+    )
 })
 
 program('a Worker whose constructor throws does not keep a forgotten wait pending')(`

@@ -1,7 +1,7 @@
 'use strict'
 
-// Two copies of the package in one process, as two versions in node_modules are: one queue, and installs that know of each
-// other.
+// Two copies of the package in one process, as two versions in node_modules are: one queue, and installs that know of
+// each other.
 
 const assert = require('assert')
 const path = require('path')
@@ -34,14 +34,17 @@ function run (t, source, folders = [root, packageCopy(t)]) {
 
 const program = programsBy(run)
 
-program('in one thread, each notifies the waits of the other and counts them')(`
+program('in one thread, each notifies the waits of the other and counts them')(
+  `
   const [a, b] = [from(first, 'pure'), from(second, 'pure')]
   const waits = [a.waitAsync(array, 0, 0).value, b.waitAsync(array, 0, 0).value, a.waitAsync(array, 0, 0).value]
   const counts = [a.waiterCount(array, 0), b.waiterCount(array, 0)]
   const woken = [b.notify(array, 0, 1), a.notify(array, 0)]
-  Promise.all(waits).then((outcomes) => { say({ counts, woken, outcomes, distinct: a.waitAsync !== b.waitAsync }) })`).gives({ counts: [3, 3], woken: [1, 2], outcomes: ['ok', 'ok', 'ok'], distinct: true })
+  Promise.all(waits).then((outcomes) => { say({ counts, woken, outcomes, distinct: a.waitAsync !== b.waitAsync }) })`
+).gives({ counts: [3, 3], woken: [1, 2], outcomes: ['ok', 'ok', 'ok'], distinct: true })
 
-program('in one thread, both cancel their waits by one signal, and each lets go of and holds those of the other')(`
+program('in one thread, both cancel their waits by one signal, and each lets go of and holds those of the other')(
+  `
   const [a, b] = [from(first, 'pure'), from(second, 'pure')]
   const listeners = new Set()
   const signal = { aborted: false, reason: 'aborted', addEventListener (_, listener) { listeners.add(listener) }, removeEventListener (_, listener) { listeners.delete(listener) } }
@@ -49,7 +52,11 @@ program('in one thread, both cancel their waits by one signal, and each lets go 
   const said = [b.unref(waits[0]), b.ref(waits[0]), a.unref(waits[1]), a.ref(waits[1]), b.notify(array, 0, 1), listeners.size <= 2]
   for (const listener of listeners) listener()
   said.push(a.waiterCount(array, 0), b.notify(array, 0), listeners.size)
-  Promise.all(waits.map(wait => wait.catch(reason => reason))).then(outcomes => { say([said, outcomes]) })`).gives([[true, true, true, true, 1, true, 0, 0, 0], ['ok', 'aborted', 'aborted', 'aborted']])
+  Promise.all(waits.map(wait => wait.catch(reason => reason))).then(outcomes => { say([said, outcomes]) })`
+).gives([
+  [true, true, true, true, 1, true, 0, 0, 0],
+  ['ok', 'aborted', 'aborted', 'aborted']
+])
 
 program('in two threads, each notifies the waits of the other')(`
   const a = from(first, 'pure')
@@ -74,13 +81,18 @@ program('ref and unref of one know the waits of the other')(`
   value.then(() => { say([...before, b.ref(value)]) })`).gives([true, true, false])
 
 for (const entry of ['force', 'keep-alive']) {
-  program(`ref and unref of the plain entry know the waits of the other's /${entry}`, entry === 'keep-alive' && NO_HOST_WAIT_ASYNC)(`
+  program(
+    `ref and unref of the plain entry know the waits of the other's /${entry}`,
+    entry === 'keep-alive' && NO_HOST_WAIT_ASYNC
+  )(
+    `
     from(first, '${entry}')
     const { unref, ref } = from(second, 'index')
     const { value } = Atomics.waitAsync(array, 0, 0)
     const before = [unref(value), ref(value)]
     Atomics.notify(array, 0)
-    value.then(() => { say([...before, ref(value)]) })`).gives([true, true, false])
+    value.then(() => { say([...before, ref(value)]) })`
+  ).gives([true, true, false])
 }
 
 program('a pending wait holds while a Worker starts, whichever copy reaches the Worker')(`
@@ -141,16 +153,25 @@ program('one over the other: undone in order, and only in order', NO_HOST_WAIT_A
   steps.push(a.uninstall(), Atomics.waitAsync === host, threads.Worker === Worker, Object.getPrototypeOf(Worker) === Parent)
   say(steps)`).gives(['addon', false, 'addon', true, 'host', true, true, true, true, true])
 
-program('notify passes the rest of its count on to the host, not through the other copy', NO_HOST_WAIT_ASYNC)(`
+program(
+  'notify passes the rest of its count on to the host, not through the other copy',
+  NO_HOST_WAIT_ASYNC
+)(
+  `
   const host = { waitAsync: Atomics.waitAsync, notify: Atomics.notify }
   from(first, 'keep-alive')
   from(second, 'force')
   const own = Atomics.waitAsync(array, 0, 0).value
   const hosts = [host.waitAsync(array, 0, 0).value, host.waitAsync(array, 0, 0).value]
   const said = [Atomics.notify[mark].host.notify === host.notify, Atomics.notify(array, 0, 2), Atomics.notify(array, 0)]
-  Promise.all([own, ...hosts]).then((outcomes) => { say([...said, ...outcomes]) })`).gives([true, 2, 1, 'ok', 'ok', 'ok'])
+  Promise.all([own, ...hosts]).then((outcomes) => { say([...said, ...outcomes]) })`
+).gives([true, 2, 1, 'ok', 'ok', 'ok'])
 
-program('contexts get the install that came last; undone in order, they get the one before', NO_HOST_WAIT_ASYNC)(`
+program(
+  'contexts get the install that came last; undone in order, they get the one before',
+  NO_HOST_WAIT_ASYNC
+)(
+  `
   const vm = require('vm')
   const { createContext } = vm
   const engineIn = (context) => { const fn = vm.runInContext('Atomics.waitAsync', context); return fn[mark] ? fn[mark].engine : 'none' }
@@ -161,7 +182,8 @@ program('contexts get the install that came last; undone in order, they get the 
   b.uninstall()
   engines.push(engineIn(context), engineIn(vm.createContext()))
   a.uninstall()
-  say([...engines, engineIn(context), engineIn(vm.createContext()), vm.createContext === createContext])`).gives(['addon', 'addon', 'host', 'host', 'none', 'none', true])
+  say([...engines, engineIn(context), engineIn(vm.createContext()), vm.createContext === createContext])`
+).gives(['addon', 'addon', 'host', 'host', 'none', 'none', true])
 
 const WORKER = `
   const { parentPort } = require('worker_threads')
@@ -194,8 +216,13 @@ program('a worker that brings the other copy has one queue with its parent')(`
   Atomics.waitAsync(array, 0, 0).value.then(say)`).gives('ok')
 
 for (const what of ['removed', 'replaced']) {
-  test(`a worker that brings the other copy, after the library of the first has been ${what}`, { skip: process.platform === 'win32' && 'Windows removes no library that is loaded' }, async t => {
-    const seen = await run(t, `
+  test(
+    `a worker that brings the other copy, after the library of the first has been ${what}`,
+    { skip: process.platform === 'win32' && 'Windows removes no library that is loaded' },
+    async t => {
+      const seen = await run(
+        t,
+        `
       const { value } = from(first, 'pure').waitAsync(array, 0, 0)
       const fs = require('fs')
       const [library] = Object.keys(require.cache).filter(file => file.endsWith('.node'))
@@ -213,10 +240,13 @@ for (const what of ['removed', 'replaced']) {
         say([code, message.includes(library)])
         process.exit()
       })
-      value.then(say)`, [packageCopy(t), packageCopy(t)])
-    // Where it cannot be opened again, an error says why.
-    assert.deepStrictEqual(seen, IS_GLIBC ? 'ok' : ['ERR_ATOMICS_WAITASYNC_NO_LIBRARY', true])
-  })
+      value.then(say)`,
+        [packageCopy(t), packageCopy(t)]
+      )
+      // Where it cannot be opened again, an error says why.
+      assert.deepStrictEqual(seen, IS_GLIBC ? 'ok' : ['ERR_ATOMICS_WAITASYNC_NO_LIBRARY', true])
+    }
+  )
 }
 
 program('the thread that came second may stay when the first one ends')(`
@@ -233,14 +263,16 @@ program('the thread that came second may stay when the first one ends')(`
   })`).gives('ok')
 
 for (const [one, other] of [['force', 'web-locks'], ['web-locks', 'force']]) {
-  program(`a Worker gets what /${one} of one copy and /${other} of the other install`)(`
+  program(`a Worker gets what /${one} of one copy and /${other} of the other install`)(
+    `
     from(first, ${JSON.stringify(one)})
     from(second, ${JSON.stringify(other)})
     new Worker(\`
       const { parentPort } = require('worker_threads')
       const mark = Symbol.for('atomics-waitasync')
       const known = Atomics.waitAsync[mark]
-      parentPort.postMessage([known && known.engine, typeof navigator === 'object' && typeof navigator.locks.requestSync])\`, { eval: true }).on('message', say)`).gives(['addon', 'function'])
+      parentPort.postMessage([known && known.engine, typeof navigator === 'object' && typeof navigator.locks.requestSync])\`, { eval: true }).on('message', say)`
+  ).gives(['addon', 'function'])
 }
 
 program('in one thread, a lock of each is stolen by the other, before and after the first steal')(`

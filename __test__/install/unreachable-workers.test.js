@@ -1,7 +1,7 @@
 'use strict'
 
-// Workers after an install where other code stands in between, or where the package is gone: they are reached if Node's class can be
-// found; if not they run as without the install, and a warning says so.
+// Workers after an install where other code stands in between, or where the package is gone: they are reached if Node's
+// class can be found; if not they run as without the install, and a warning says so.
 
 const path = require('path')
 const { packageCopy } = require('../fixtures/entries/folders')
@@ -21,7 +21,8 @@ const ASK = `
   const say = (value) => console.log(JSON.stringify(value))`
 
 const wrappers = {
-  'a function with its prototype, as spies make': 'function Spy (...args) { return new Before(...args) }; Spy.prototype = Before.prototype; threads.Worker = Spy',
+  'a function with its prototype, as spies make':
+    'function Spy (...args) { return new Before(...args) }; Spy.prototype = Before.prototype; threads.Worker = Spy',
   'a subclass': 'threads.Worker = class extends Before {}',
   'a proxy': 'threads.Worker = new Proxy(Before, {})'
 }
@@ -29,22 +30,28 @@ const wrappers = {
 const program = programsBy()
 
 for (const [name, code] of Object.entries(wrappers)) {
-  program(`Worker is ${name}: workers are reached`)(`
+  program(`Worker is ${name}: workers are reached`)(
+    `
     const threads = require('worker_threads')
     const Before = threads.Worker
     ${code}
     require(${force})
     ${ASK}
-    Promise.all([ask(threads.Worker), ask(Before)]).then(engines => say([engines, codes]))`).gives([['addon', 'addon'], []])
+    Promise.all([ask(threads.Worker), ask(Before)]).then(engines => say([engines, codes]))`
+  ).gives([['addon', 'addon'], []])
 }
 
-program('Worker is a function behind which no class is found: a warning says so, and workers start without the install')(`
+program(
+  'Worker is a function behind which no class is found: a warning says so, and workers start without the install'
+)(
+  `
   ${ASK}
   const threads = require('worker_threads')
   const Before = threads.Worker
   threads.Worker = (...args) => new Before(...args)
   require(${force})
-  ask(Before).then(engine => say([engine, codes]))`).gives(['host', ['ATOMICS_WAITASYNC_WORKER']])
+  ask(Before).then(engine => say([engine, codes]))`
+).gives(['host', ['ATOMICS_WAITASYNC_WORKER']])
 
 for (const gone of ['all of it', 'all but the file that workers run first']) {
   program(`the package's folder has gone, ${gone}: workers start without the install, with a warning`)(t => `
@@ -72,12 +79,14 @@ for (const gone of ['all of it', 'all but the file that workers run first']) {
 }
 
 for (const entry of ['force', 'keep-alive', 'web-locks']) {
-  program(`/${entry} loads where worker_threads and its Worker are frozen, and warns`)(`
+  program(`/${entry} loads where worker_threads and its Worker are frozen, and warns`)(
+    `
     ${ASK}
     const threads = require('worker_threads')
     Object.freeze(threads.Worker)
     Object.freeze(threads)
     const { AsyncLock } = require(${JSON.stringify(path.join(root, entry))})
     const token = new AsyncLock(new SharedArrayBuffer(4)).tryLock()
-    ask(threads.Worker).then(engine => say([engine, Array.from(new Set(codes)).filter(code => code !== 'ATOMICS_WAITASYNC_LOCKS'), token.unlock()]))`).gives(['host', ['ATOMICS_WAITASYNC_WORKER'], true])
+    ask(threads.Worker).then(engine => say([engine, Array.from(new Set(codes)).filter(code => code !== 'ATOMICS_WAITASYNC_LOCKS'), token.unlock()]))`
+  ).gives(['host', ['ATOMICS_WAITASYNC_WORKER'], true])
 }

@@ -48,18 +48,39 @@ const program = programsBy()
 // The world of workers, with and without an install.
 
 /** The ways to which flags and environment of the parent could make a difference. */
-const SOME_WAYS = size('^(a file|an ES module|source text|an empty environment|a shared environment|no flags|flags of its own|a worker in a worker( with flags)?)$',
-  '^(a file|source text|no flags|a worker in a worker with flags)$')
+const SOME_WAYS = size(
+  '^(a file|an ES module|source text|an empty environment|a shared environment|no flags|flags of its own|a worker in a worker( with flags)?)$',
+  '^(a file|source text|no flags|a worker in a worker with flags)$'
+)
 
 const parents = [
   { name: 'without flags', flags: [], ways: '', least: 27 },
   { name: 'with flags and preloads', flags: ['--no-deprecation', '-r', PRELOAD] },
-  { name: 'with flags that a Worker refuses', flags: ['--expose-gc', '--no-deprecation', '--max-old-space-size=300', '--stack-trace-limit=20', '--title=a, b'] },
-  { name: 'with flags from NODE_OPTIONS', flags: ['--trace-warnings'], env: { NODE_OPTIONS: `--no-deprecation -r ${PRELOAD}` } },
-  { name: 'that has deleted NODE_OPTIONS since', flags: [], env: { NODE_OPTIONS: '--no-deprecation', FORGET_NODE_OPTIONS: '1' } },
-  { name: 'that preloads the plain entry', flags: ['--no-deprecation', '-r', entryFile('index')], skip: MAJOR < 16 && 'there it is an install' },
+  {
+    name: 'with flags that a Worker refuses',
+    flags: ['--expose-gc', '--no-deprecation', '--max-old-space-size=300', '--stack-trace-limit=20', '--title=a, b']
+  },
+  {
+    name: 'with flags from NODE_OPTIONS',
+    flags: ['--trace-warnings'],
+    env: { NODE_OPTIONS: `--no-deprecation -r ${PRELOAD}` }
+  },
+  {
+    name: 'that has deleted NODE_OPTIONS since',
+    flags: [],
+    env: { NODE_OPTIONS: '--no-deprecation', FORGET_NODE_OPTIONS: '1' }
+  },
+  {
+    name: 'that preloads the plain entry',
+    flags: ['--no-deprecation', '-r', entryFile('index')],
+    skip: MAJOR < 16 && 'there it is an install'
+  },
   { name: 'that is source text', flags: ['--no-deprecation', '-e', `require(${JSON.stringify(COMPARE)})`], script: [] },
-  { name: 'with preloads that are modules', flags: ['--import', pathToFileURL(fixture('preload.mjs')).href], skip: MAJOR < 20 && 'this Node has no --import' },
+  {
+    name: 'with preloads that are modules',
+    flags: ['--import', pathToFileURL(fixture('preload.mjs')).href],
+    skip: MAJOR < 20 && 'this Node has no --import'
+  },
   {
     name: 'with a loader',
     flags: ['--no-warnings', '--experimental-loader', pathToFileURL(fixture('loader.mjs')).href],
@@ -68,25 +89,29 @@ const parents = [
 ]
 
 for (const { name, flags, env, script = [COMPARE], ways: WAYS = SOME_WAYS, least = size(8, 4), skip } of parents) {
-  test(`the workers of a parent ${name} are the same as without an install, but have it`, { timeout: 120000, skip }, async t => {
-    const ways = await runForJSON(t, [...flags, ...script], { env: Object.assign({ WAYS }, env) })
-    assert.ok(Object.keys(ways).length >= least)
-    const problems = []
-    for (const way of Object.keys(ways)) {
-      const { plain, ...others } = ways[way]
-      for (const other of Object.keys(others)) {
-        if (isKnownLimit(way)) continue
-        const heard = others[other]
-        try {
-          assert.deepStrictEqual(withoutEngine(heard), withoutEngine(plain))
-          if (plain.message && plain.message.engine !== undefined) assert.strictEqual(heard.message.engine, 'addon')
-        } catch (error) {
-          problems.push(`${way}, ${other}: ${error.message}`)
+  test(
+    `the workers of a parent ${name} are the same as without an install, but have it`,
+    { timeout: 120000, skip },
+    async t => {
+      const ways = await runForJSON(t, [...flags, ...script], { env: Object.assign({ WAYS }, env) })
+      assert.ok(Object.keys(ways).length >= least)
+      const problems = []
+      for (const way of Object.keys(ways)) {
+        const { plain, ...others } = ways[way]
+        for (const other of Object.keys(others)) {
+          if (isKnownLimit(way)) continue
+          const heard = others[other]
+          try {
+            assert.deepStrictEqual(withoutEngine(heard), withoutEngine(plain))
+            if (plain.message && plain.message.engine !== undefined) assert.strictEqual(heard.message.engine, 'addon')
+          } catch (error) {
+            problems.push(`${way}, ${other}: ${error.message}`)
+          }
         }
       }
+      assert.deepStrictEqual(problems, [])
     }
-    assert.deepStrictEqual(problems, [])
-  })
+  )
 }
 
 /** Text that is no script may be TypeScript, so that it gets a call of ours in front; its error shows that. */
@@ -119,9 +144,12 @@ test('a plain Atomics.notify of main wakes the wait and the waitAsync of workers
     Atomics.waitAsync(workerData, 0, 0).value.then(() => { Atomics.add(workerData, 1, 1) })
     Atomics.wait(workerData, 0, 0)
     Atomics.add(workerData, 1, 1)`
-  const ended = startAndHear(`
+  const ended = startAndHear(
+    `
     const { Worker, workerData } = require('worker_threads')
-    for (let i = 0; i < 2; i++) new Worker(${JSON.stringify(inner)}, { eval: true, workerData })`, { eval: true, workerData: array })
+    for (let i = 0; i < 2; i++) new Worker(${JSON.stringify(inner)}, { eval: true, workerData })`,
+    { eval: true, workerData: array }
+  )
   while (api.waiterCount(array, 0) < 4) await new Promise((resolve) => setTimeout(resolve, 1))
   assert.strictEqual(Atomics.notify(array, 0), 4)
   await ended
@@ -302,7 +330,10 @@ test('options are read as often as without an install, in the same order, on the
     const log = []
     const values = { argv: ['x'], workerData: 1, execArgv: ['--no-deprecation'], env: { A: '1' } }
     const options = {}
-    for (const key of ['argv', 'env', 'eval', 'execArgv', 'name', 'resourceLimits', 'stderr', 'stdin', 'stdout', 'trackUnmanagedFds', 'transferList', 'workerData']) {
+    for (const key of [
+      'argv', 'env', 'eval', 'execArgv', 'name', 'resourceLimits', 'stderr', 'stdin', 'stdout', 'trackUnmanagedFds',
+      'transferList', 'workerData'
+    ]) {
       Object.defineProperty(options, key, {
         get () {
           assert.strictEqual(this, options)
@@ -346,7 +377,10 @@ test('a worker started while the options of another are read', async t => {
       const outer = startAndHearBy(Outer, { get workerData () { inner = startAndHearBy(Inner, {}); return 1 } })
       const worlds = [await outer, await inner]
       assert.deepStrictEqual(worlds.map(({ engine }) => engine), ['addon', 'addon'])
-      assert.deepStrictEqual(worlds.map(({ execArgv }) => execArgv), [process.execArgv, process.execArgv].map((flags) => MAJOR < 12 ? [] : flags))
+      assert.deepStrictEqual(
+        worlds.map(({ execArgv }) => execArgv),
+        [process.execArgv, process.execArgv].map(flags => (MAJOR < 12 ? [] : flags))
+      )
     }
   }
 })
@@ -371,18 +405,24 @@ const startAndHearBy = (Worker, options) => messageOf(new Worker(SAY_WORLD, opti
 
 // How the parent came to its install.
 
-program('a reference to Worker that is older than the install')(`
+program('a reference to Worker that is older than the install')(
+  `
   const { Worker } = require('worker_threads')
   require(${JSON.stringify(entryFile('force'))})
-  new Worker(${JSON.stringify(SAY_WORLD)}).on('message', ({ engine }) => { console.log(JSON.stringify(engine)) })`).gives('addon')
+  new Worker(${JSON.stringify(SAY_WORLD)}).on('message', ({ engine }) => { console.log(JSON.stringify(engine)) })`
+).gives('addon')
 
-test('an import of Worker, older or newer than the install', { skip: MAJOR < 12 && 'this Node has no ES modules' }, async t => {
-  for (const file of ['import-before.mjs', 'import-after.mjs']) {
-    const flags = MAJOR < 14 ? ['--experimental-modules', '--no-warnings'] : []
-    const heard = await runForJSON(t, [...flags, fixture(file)])
-    assert.deepStrictEqual(heard, ['addon', 'addon'])
+test(
+  'an import of Worker, older or newer than the install',
+  { skip: MAJOR < 12 && 'this Node has no ES modules' },
+  async t => {
+    for (const file of ['import-before.mjs', 'import-after.mjs']) {
+      const flags = MAJOR < 14 ? ['--experimental-modules', '--no-warnings'] : []
+      const heard = await runForJSON(t, [...flags, fixture(file)])
+      assert.deepStrictEqual(heard, ['addon', 'addon'])
+    }
   }
-})
+)
 
 const preloads = [
   ['an absolute path', { args: ['-r', entryFile('force')] }],
@@ -403,12 +443,16 @@ for (const [what, { args, env, cwd }] of preloads) {
 }
 
 test('the flags of workers are those that the process was started with, also if process.execArgv was changed before the install', async t => {
-  const heard = await runForJSON(t, ['--no-deprecation', '-e', `
+  const heard = await runForJSON(t, [
+    '--no-deprecation',
+    '-e',
+    `
     const api = require(${JSON.stringify(entryFile('pure'))})
     process.execArgv.length = 0
     api.install({ force: true })
     const { Worker } = require('worker_threads')
-    new Worker(${JSON.stringify(SAY_WORLD)}).on('message', ({ engine, noDeprecation }) => { console.log(JSON.stringify([engine, noDeprecation])) })`])
+    new Worker(${JSON.stringify(SAY_WORLD)}).on('message', ({ engine, noDeprecation }) => { console.log(JSON.stringify([engine, noDeprecation])) })`
+  ])
   assert.deepStrictEqual(heard, ['addon', true])
 })
 
@@ -421,37 +465,50 @@ test('a worker has the install although a preload of it takes waitAsync away', a
   assert.strictEqual(heard, 'addon')
 })
 
-program('the workers of a thread with /keep-alive have that', MAJOR < 16 && 'this Node has no waitAsync')(`
+program(
+  'the workers of a thread with /keep-alive have that',
+  MAJOR < 16 && 'this Node has no waitAsync'
+)(
+  `
   require(${JSON.stringify(entryFile('keep-alive'))})
   const { Worker } = require('worker_threads')
-  new Worker(${JSON.stringify(SAY_WORLD)}).on('message', ({ engine }) => { console.log(JSON.stringify(engine)) })`).gives('host')
+  new Worker(${JSON.stringify(SAY_WORLD)}).on('message', ({ engine }) => { console.log(JSON.stringify(engine)) })`
+).gives('host')
 
-test('the latest install is the one that workers have', { skip: MAJOR < 16 && 'this Node has no waitAsync' }, async t => {
-  const { Worker: HostWorker } = threads
-  const keepAlive = require('../../keep-alive')
-  t.after(() => { keepAlive.uninstall() })
-  const { Worker: First } = threads
-  const engines = async () => {
-    const all = [HostWorker, First, threads.Worker].map((Worker) => messageOf(new Worker(SAY_WORLD)))
-    return (await Promise.all(all)).map(({ engine }) => engine)
+test(
+  'the latest install is the one that workers have',
+  { skip: MAJOR < 16 && 'this Node has no waitAsync' },
+  async t => {
+    const { Worker: HostWorker } = threads
+    const keepAlive = require('../../keep-alive')
+    t.after(() => {
+      keepAlive.uninstall()
+    })
+    const { Worker: First } = threads
+    const engines = async () => {
+      const all = [HostWorker, First, threads.Worker].map(Worker => messageOf(new Worker(SAY_WORLD)))
+      return (await Promise.all(all)).map(({ engine }) => engine)
+    }
+    assert.deepStrictEqual(await engines(), ['host', 'host', 'host'])
+    installed(t)
+    assert.deepStrictEqual(await engines(), ['addon', 'addon', 'addon'])
+    assert.strictEqual(api.uninstall(), true)
+    assert.deepStrictEqual(await engines(), ['host', 'host', 'host'])
+    assert.strictEqual(keepAlive.uninstall(), true)
+    assert.deepStrictEqual(await engines(), [null, null, null])
+    assert.strictEqual(threads.Worker, HostWorker)
   }
-  assert.deepStrictEqual(await engines(), ['host', 'host', 'host'])
-  installed(t)
-  assert.deepStrictEqual(await engines(), ['addon', 'addon', 'addon'])
-  assert.strictEqual(api.uninstall(), true)
-  assert.deepStrictEqual(await engines(), ['host', 'host', 'host'])
-  assert.strictEqual(keepAlive.uninstall(), true)
-  assert.deepStrictEqual(await engines(), [null, null, null])
-  assert.strictEqual(threads.Worker, HostWorker)
-})
+)
 
-program('a Worker that is frozen is refused by the name of the option, and nothing is changed')(`
+program('a Worker that is frozen is refused by the name of the option, and nothing is changed')(
+  `
   const { wait } = Atomics
   Object.freeze(require('worker_threads').Worker)
   const api = require(${JSON.stringify(entryFile('pure'))})
   try { api.install({ force: true }) } catch (error) {
     console.log(JSON.stringify([error.name, error.message, Atomics.wait === wait, api.install({ force: true, workers: false })]))
-  }`).gives(['TypeError', 'install: workers must be false, because worker_threads.Worker is not extensible', true, true])
+  }`
+).gives(['TypeError', 'install: workers must be false, because worker_threads.Worker is not extensible', true, true])
 
 test('a Worker that is not reached, as on a later Node, starts with a warning; one that is refused has none', async t => {
   const { code, stdout, stderr } = await runNode(t, ['-e', `
@@ -489,14 +546,24 @@ test('web workers have it', { skip: MAJOR < 26 && 'this Node has no web workers'
   })
 })
 
-test('without workers in this Node, an install works as well', { skip: MAJOR >= 12 && 'this Node always has workers' }, async t => {
-  const { spawnSync } = require('child_process')
-  const { status, stdout } = spawnSync(process.execPath, ['-p', `require(${JSON.stringify(entryFile('index'))}).engine`], { encoding: 'utf8' })
-  assert.strictEqual(status, 0)
-  assert.strictEqual(stdout, 'addon\n')
-})
+test(
+  'without workers in this Node, an install works as well',
+  { skip: MAJOR >= 12 && 'this Node always has workers' },
+  async t => {
+    const { spawnSync } = require('child_process')
+    const { status, stdout } = spawnSync(
+      process.execPath,
+      ['-p', `require(${JSON.stringify(entryFile('index'))}).engine`],
+      { encoding: 'utf8' }
+    )
+    assert.strictEqual(status, 0)
+    assert.strictEqual(stdout, 'addon\n')
+  }
+)
 
 test('the fixtures are all used', () => {
-  const used = [__filename, ...fs.readdirSync(path.dirname(COMPARE)).map(fixture)].map((file) => fs.readFileSync(file, 'utf8')).join('\n')
+  const used = [__filename, ...fs.readdirSync(path.dirname(COMPARE)).map(fixture)]
+    .map(file => fs.readFileSync(file, 'utf8'))
+    .join('\n')
   for (const name of fs.readdirSync(path.dirname(COMPARE))) assert.ok(used.includes(name.replace(/\.js$/, '')), name)
 })

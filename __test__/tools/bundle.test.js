@@ -205,8 +205,8 @@ test('where a script of vm cannot be made, or another cache is asked for, they a
         ? evaluateFile(require.resolve(path.resolve(path.dirname(file), request)))
         : require(request)
       const source = require('fs').readFileSync(file, 'utf8')
-      const run = vm.runInContext('(function (module, require, __dirname) {const { exports } = module;' + source + '\\n})', context)
-      run(module, load, path.dirname(file))
+      const text = '(function (module, exports, require, __dirname) {' + source + '\\n})'
+      vm.runInContext(text, context)(module, module.exports, load, path.dirname(file))
       return module.exports
     }
     const api = evaluateFile(folder + '/force/index.js')

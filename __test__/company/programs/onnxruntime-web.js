@@ -13,7 +13,8 @@ const int = (field, number) => [field << 3, ...varint(number)]
 const bytes = (field, ...parts) => [field << 3 | 2, ...varint(parts.flat().length), ...parts.flat()]
 const string = (field, text) => bytes(field, [...Buffer.from(text)])
 const FLOAT = 1
-const matrix = (name) => [string(1, name), bytes(2, bytes(1, int(1, FLOAT), bytes(2, bytes(1, int(1, SIZE)), bytes(1, int(1, SIZE)))))].flat()
+const matrix = name =>
+  [string(1, name), bytes(2, bytes(1, int(1, FLOAT), bytes(2, bytes(1, int(1, SIZE)), bytes(1, int(1, SIZE)))))].flat()
 const graph = [
   bytes(1, string(1, 'a'), string(1, 'b'), string(2, 'c'), string(4, 'MatMul')),
   string(2, 'graph'), bytes(11, matrix('a')), bytes(11, matrix('b')), bytes(12, matrix('c'))

@@ -15,7 +15,8 @@ async function main () {
   const model = solver.model()
   assert.deepStrictEqual([String(model.eval(x)), String(model.eval(y))], ['7', '3'])
   console.log('passed')
-  // As its documentation says. With or without this package, a thread may live on: on a busy machine, in one of 70 runs.
+  // As its documentation says. With or without this package, a thread may live on: on a busy machine, in one of 70
+  // runs.
   em.PThread.terminateAllThreads()
   process.exit()
 }

@@ -1,7 +1,8 @@
 // subjects: export
 'use strict'
 
-// Bun and Deno: what a thread or a process leaves behind that ends in the middle of something, and what keeps it from ending.
+// Bun and Deno: what a thread or a process leaves behind that ends in the middle of something, and what keeps it from
+// ending.
 
 const assert = require('assert')
 const { spawn } = require('child_process')
@@ -17,7 +18,10 @@ const ACTOR = path.join(__dirname, 'fixtures', 'actor.cjs')
 /** Milliseconds. Far more than an end takes on a busy machine, and less than the waits that it ends. */
 const SOON = 15000
 
-/** A worker that does what `role` says with the lock in the first word and the second word; resolves when it is about to. */
+/**
+ * A worker that does what `role` says with the lock in the first word and the second word; resolves when it is about
+ * to.
+ */
 async function startActor (t, role, memory) {
   const worker = new Worker(ACTOR, { workerData: { role, memory, entry } })
   t.after(() => worker.terminate())
@@ -64,34 +68,50 @@ test('a worker that awaits leaves the line when it is terminated', async t => {
   await until(() => waiterCount(memory, 1) === 0, 'it is no longer counted')
 })
 
-test('a worker that blocks leaves the line when it is terminated', { skip: DENO && 'Deno ends no thread that is not in its event loop' }, async t => {
-  for (const role of ['waits', 'locks']) {
-    const memory = words(4)
-    const token = role === 'locks' ? await new AsyncLock(memory.buffer).lockAsync() : null
-    const worker = await startActor(t, role, memory)
-    const index = role === 'locks' ? 0 : 1
-    await until(() => waiterCount(memory, index) === 1, 'it blocks')
-    assert.strictEqual(await worker.terminate(), 1)
-    assert.strictEqual(waiterCount(memory, index), 0)
-    if (token !== null) token.unlock()
+test(
+  'a worker that blocks leaves the line when it is terminated',
+  { skip: DENO && 'Deno ends no thread that is not in its event loop' },
+  async t => {
+    for (const role of ['waits', 'locks']) {
+      const memory = words(4)
+      const token = role === 'locks' ? await new AsyncLock(memory.buffer).lockAsync() : null
+      const worker = await startActor(t, role, memory)
+      const index = role === 'locks' ? 0 : 1
+      await until(() => waiterCount(memory, index) === 1, 'it blocks')
+      assert.strictEqual(await worker.terminate(), 1)
+      assert.strictEqual(waiterCount(memory, index), 0)
+      if (token !== null) token.unlock()
+    }
   }
-})
+)
 
-test('a worker that is terminated while it blocks, and is granted the lock, dies with it', { skip: !DENO && 'such a worker has left the line' }, async t => {
-  const memory = words(4)
-  const lock = new AsyncLock(memory.buffer)
-  const token = await lock.lockAsync()
-  const worker = await startActor(t, 'locks', memory)
-  await until(() => waiterCount(memory, 0) === 1, 'it blocks')
-  await worker.terminate()
-  token.unlock()
-  await until(() => waiterCount(memory, 0) === 0, 'it has the lock')
-  assert.strictEqual((await lock.lockAsync({ timeout: SOON })).ownerDied, true)
-})
+test(
+  'a worker that is terminated while it blocks, and is granted the lock, dies with it',
+  { skip: !DENO && 'such a worker has left the line' },
+  async t => {
+    const memory = words(4)
+    const lock = new AsyncLock(memory.buffer)
+    const token = await lock.lockAsync()
+    const worker = await startActor(t, 'locks', memory)
+    await until(() => waiterCount(memory, 0) === 1, 'it blocks')
+    await worker.terminate()
+    token.unlock()
+    await until(() => waiterCount(memory, 0) === 0, 'it has the lock')
+    assert.strictEqual((await lock.lockAsync({ timeout: SOON })).ownerDied, true)
+  }
+)
 
-for (const [role, code] of Object.entries({ 'exits while workers block': 7, 'exits while it holds': 8, 'exits in a worker that holds': 0, 'throws while workers block': 1 })) {
+for (const [role, code] of Object.entries({
+  'exits while workers block': 7,
+  'exits while it holds': 8,
+  'exits in a worker that holds': 0,
+  'throws while workers block': 1
+})) {
   test(`a process that ${role} ends with its exit code`, async t => {
-    assert.deepStrictEqual(await runProcess(t, role).then(ended => [ended.code, ended.signal, code === 1 || ended.output]), [code, null, code === 1 || 'begun\n'])
+    assert.deepStrictEqual(
+      await runProcess(t, role).then(ended => [ended.code, ended.signal, code === 1 || ended.output]),
+      [code, null, code === 1 || 'begun\n']
+    )
   })
 }
 

@@ -20,27 +20,37 @@ test('a storm in which threads end themselves', { timeout }, async () => {
   assert.ok(totals.done > 0 && totals.deaths > 0)
 })
 
-test('a thread that awaits again and again sees every notification, however busy the notifier is', { timeout }, async t => {
-  const words = new Int32Array(new SharedArrayBuffer(4))
-  const worker = startWorker(t, async ({ api, data: { words, seconds } }) => {
-    const end = Date.now() + 1000 * seconds
-    let waits = 0
-    while (Date.now() < end) {
-      await api.waitAsync(words, 0, 0).value
-      waits++
+test(
+  'a thread that awaits again and again sees every notification, however busy the notifier is',
+  { timeout },
+  async t => {
+    const words = new Int32Array(new SharedArrayBuffer(4))
+    const worker = startWorker(
+      t,
+      async ({ api, data: { words, seconds } }) => {
+        const end = Date.now() + 1000 * seconds
+        let waits = 0
+        while (Date.now() < end) {
+          await api.waitAsync(words, 0, 0).value
+          waits++
+        }
+        return waits
+      },
+      { words, seconds: SECONDS }
+    )
+    let result
+    worker.done().then(waits => {
+      result = waits
+    })
+    let notified = 0
+    let last = Date.now()
+    while (result === undefined) {
+      const count = api.notify(words, 0)
+      if (count > 0) last = Date.now()
+      else assert.ok(Date.now() - last < 20000, `${notified} notified`)
+      notified += count
+      await new Promise(setImmediate)
     }
-    return waits
-  }, { words, seconds: SECONDS })
-  let result
-  worker.done().then((waits) => { result = waits })
-  let notified = 0
-  let last = Date.now()
-  while (result === undefined) {
-    const count = api.notify(words, 0)
-    if (count > 0) last = Date.now()
-    else assert.ok(Date.now() - last < 20000, `${notified} notified`)
-    notified += count
-    await new Promise(setImmediate)
+    assert.strictEqual(result, notified)
   }
-  assert.strictEqual(result, notified)
-})
+)

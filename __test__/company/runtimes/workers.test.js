@@ -20,7 +20,10 @@ const BUN = process.versions.bun !== undefined
 const file = (name) => path.join(__dirname, 'fixtures', name)
 const read = (name) => require('fs').readFileSync(file(name), 'utf8')
 
-/** Starts a worker that notifies by its plain Atomics: whether that wakes a wait of this thread; and what the worker says of itself. */
+/**
+ * Starts a worker that notifies by its plain Atomics: whether that wakes a wait of this thread; and what the worker
+ * says of itself.
+ */
 async function notifiedBy (start) {
   const words = new Int32Array(new SharedArrayBuffer(8))
   const { value } = Atomics.waitAsync(words, 0, 0, 20000)
@@ -56,7 +59,10 @@ test('a file that is a script: its arguments and its data are its own', async ()
 
 test('a file that is a module, which awaits at its top level', async () => {
   const said = await reached((options) => new threads.Worker(file('notify.mjs'), options))
-  assert.deepStrictEqual([said.url, ...said.argv], [pathToFileURL(file('notify.mjs')).href, file('notify.mjs'), 'an argument'])
+  assert.deepStrictEqual(
+    [said.url, ...said.argv],
+    [pathToFileURL(file('notify.mjs')).href, file('notify.mjs'), 'an argument']
+  )
 })
 
 test('a relative path', async () => {
@@ -126,7 +132,8 @@ test('a Worker class that was imported by its name is warned of, once', async ()
   const warnings = []
   const listener = (warning) => { if (warning.code === 'ATOMICS_WAITASYNC_WORKER') warnings.push(warning.message) }
   process.on('warning', listener)
-  for (let n = 0; n < 2; n++) assert.notStrictEqual((await notifiedBy((options) => new HostWorker(file('notify.cjs'), options))).woken, 'ok')
+  for (let n = 0; n < 2; n++)
+    assert.notStrictEqual((await notifiedBy(options => new HostWorker(file('notify.cjs'), options))).woken, 'ok')
   process.off('warning', listener)
   assert.strictEqual(warnings.length, 1)
   assert.match(warnings[0], BUN ? /In Bun / : /In Deno /)
@@ -149,7 +156,10 @@ test('what the runtime refuses, it refuses itself', () => {
 })
 
 test('an error in a worker comes with its message', async () => {
-  for (const [script, options] of [[file('throw.cjs'), {}], ['throw new RangeError("from the worker")', { eval: true }]]) {
+  for (const [script, options] of [
+    [file('throw.cjs'), {}],
+    ['throw new RangeError("from the worker")', { eval: true }]
+  ]) {
     const worker = new threads.Worker(script, options)
     const error = await new Promise(resolve => worker.on('error', resolve))
     assert.match(error.message, /from the worker/)
@@ -166,7 +176,9 @@ test('after uninstall, Workers are as before', async () => {
     assert.strictEqual(threads.Worker, HostWorker)
     assert.strictEqual(global.Worker, HostWebWorker)
     const said = await new Promise((resolve, reject) => {
-      const worker = new threads.Worker(file('notify.cjs'), { workerData: { words: new Int32Array(new SharedArrayBuffer(8)) } })
+      const worker = new threads.Worker(file('notify.cjs'), {
+        workerData: { words: new Int32Array(new SharedArrayBuffer(8)) }
+      })
       worker.on('message', resolve).on('error', reject)
     })
     assert.strictEqual(said.engine, 'host')

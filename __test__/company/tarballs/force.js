@@ -1,6 +1,7 @@
 'use strict'
 
-// The promises of /force: its own queue, and a wait that is the only work keeps the process alive until its time is over.
+// The promises of /force: its own queue, and a wait that is the only work keeps the process alive until its time is
+// over.
 
 const assert = require('assert')
 const api = require('atomics-waitasync/force')

@@ -1,7 +1,7 @@
 'use strict'
 
-// To be loaded first: from here on the native library gets no buffers for memory that is not JavaScript's, which is the rule
-// in Electron. (That rule is part of how its V8 was built, so no other host can be made to have it.)
+// To be loaded first: from here on the native library gets no buffers for memory that is not JavaScript's, which is the
+// rule in Electron. (That rule is part of how its V8 was built, so no other host can be made to have it.)
 
 const assert = require('assert')
 const path = require('path')

@@ -10,8 +10,15 @@ const target = process.argv[2]
 
 function complains (error) {
   assert.strictEqual(error.code, 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY')
-  for (const part of [`(${process.platform} ${process.arch}, Node ${process.version})`, `atomics-waitasync.${target}.node`,
-    `atomics-waitasync-${target}`, '"npm run build"', home, 'cargo']) assert.ok(error.message.includes(part), `${part}: ${error.message}`)
+  for (const part of [
+    `(${process.platform} ${process.arch}, Node ${process.version})`,
+    `atomics-waitasync.${target}.node`,
+    `atomics-waitasync-${target}`,
+    '"npm run build"',
+    home,
+    'cargo'
+  ])
+    assert.ok(error.message.includes(part), `${part}: ${error.message}`)
   return true
 }
 

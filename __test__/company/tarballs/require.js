@@ -5,7 +5,9 @@
 const assert = require('assert')
 const { Worker, isMainThread, workerData } = require('worker_threads')
 
-const NAMES = ['wait', 'notify', 'waitAsync', 'install', 'uninstall', 'engine', 'ref', 'unref', 'waiterCount', 'AsyncLock']
+const NAMES = [
+  'wait', 'notify', 'waitAsync', 'install', 'uninstall', 'engine', 'ref', 'unref', 'waiterCount', 'AsyncLock'
+]
 
 async function main () {
   const lacking = Atomics.waitAsync === undefined

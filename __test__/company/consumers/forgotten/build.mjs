@@ -25,7 +25,11 @@ const BUNDLERS = {
   },
   vite () {
     const output = { format, entryFileNames: file }
-    return vite({ logLevel: 'error', ssr: { noExternal: true }, build: { ssr: INPUT, outDir: '.', emptyOutDir: false, rollupOptions: { output } } })
+    return vite({
+      logLevel: 'error',
+      ssr: { noExternal: true },
+      build: { ssr: INPUT, outDir: '.', emptyOutDir: false, rollupOptions: { output } }
+    })
   }
 }
 

@@ -2,7 +2,8 @@
 
 /* global test, expect */
 
-// Does not know the package. Another file may have installed it in the thread, and with that in all Workers from then on.
+// Does not know the package. Another file may have installed it in the thread, and with that in all Workers from then
+// on.
 
 const { Worker } = require('worker_threads')
 

@@ -1,6 +1,7 @@
 'use strict'
 
-// Copies some programs, with the files that they need according to @vercel/nft, into another folder: node trace.js FOLDER PROGRAM ...
+// Copies some programs, with the files that they need according to @vercel/nft, into another folder: node trace.js
+// FOLDER PROGRAM ...
 
 const fs = require('fs')
 const path = require('path')

@@ -1,7 +1,8 @@
 import { Worker } from 'worker_threads'
 import { test, expect } from 'vitest'
 
-// Does not know the package. Another file may have installed it in the thread, and with that in all Workers from then on.
+// Does not know the package. Another file may have installed it in the thread, and with that in all Workers from then
+// on.
 
 const CODE = `
   const { parentPort, workerData: words } = require('worker_threads')
