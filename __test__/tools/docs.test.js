@@ -123,7 +123,8 @@ test('what guides and recipes show of an example is in its file', ONCE, () => {
 function constantOf (file, name) {
   const [at, ...others] = sources.filter(each => each.endsWith(path.join(path.sep, file)))
   assert.ok(at !== undefined && others.length === 0, file)
-  const pattern = `(?:const ${name}\\b[^=]*= |\\b${name}\\()(?:Duration::from_(\\w+)\\()?(0x[\\da-f]+|[\\d._]+)`
+  const begin = `(?:const ${name}\\b[^=]*= (?:exports\\.\\w+ = )?|\\b${name}\\()`
+  const pattern = `${begin}(?:Duration::from_(\\w+)\\()?(0x[\\da-f]+|[\\d._]+)`
   const found = new RegExp(pattern).exec(fs.readFileSync(at, 'utf8'))
   assert.ok(found, `${file}: ${name}`)
   const [, unit, number] = found
