@@ -1,4 +1,4 @@
-// Every library: what an entry point gives Atomics, which does not clash where the library has it. The entries import this.
+// Every library: what an entry point gives Atomics, and does not clash where the library has it. For the entries' files.
 
 const ia = new Int32Array(new SharedArrayBuffer(8))
 

@@ -51,15 +51,17 @@ rw.executeSharedSync(token => { token.downgrade() })
 
 // A repair.
 const words = new Int32Array(buffer)
-const repaired: number = lock.executeLockedSync(() => 5, { timeout: 5, repair: token => { words[0] = token.ownerDied ? 1 : 0 } })
+const repaired: number = lock.executeLockedSync(() => 5, { timeout: 5, repair: token => words.fill(+token.ownerDied) })
 lock.executeLockedSync(() => {}, { repair: () => words.fill(0) })
 lock.executeLockedSync(() => {}, { repair: () => 5 })
 lock.executeLockedSync(() => {}, { repair: () => anything })
 lock.executeLockedSync(() => {}, { repair: undefined })
 rw.executeLockedSync(token => token.downgrade(), { repair: token => { words[0] = token.downgrade().locked ? 1 : 0 } })
 rw.executeSharedSync(() => {}, { repair: token => { words[0] = token.downgrade().locked ? 1 : 0 } })
-const ofInstances = [new AsyncLock(buffer, { repair: async token => token.locked }), new RwLock(buffer, { repair: token => token.downgrade() })]
-const inTheirOwn = [AsyncLock.create({ name: 'a', repair: () => {} }), RwLock.create({ repair: async token => token.downgrade() })]
+new AsyncLock(buffer, { repair: async token => token.locked })
+new RwLock(buffer, { repair: token => token.downgrade() })
+AsyncLock.create({ name: 'a', repair: () => {} })
+RwLock.create({ repair: async token => token.downgrade() })
 
 export async function awaits(): Promise<void> {
   const repaired: number = await lock.executeLocked(() => 5, { signal: undefined, repair: async token => token.locked })

@@ -1,4 +1,4 @@
-// Every library: where an instance lies, its clones, its name and id, its holder and its waiters; the error of a timeout.
+// Every library: where an instance lies, its clones, name, id, holder and waiters; the error of a timeout.
 
 import { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore, TimeoutError, ViewClone } from 'atomics-waitasync'
 
@@ -24,7 +24,8 @@ new Latch(buffer, { count: 2, name: 1 })
 // @ts-expect-error given to the constructor
 lock.name = 'cache'
 declare const late: TimeoutError
-const told: ['TimeoutError', 'ERR_TIMEOUT', string, number, number | null] = [late.name, late.code, late.kind, late.id, late.holder]
+const told: ['TimeoutError', 'ERR_TIMEOUT', string] = [late.name, late.code, late.kind]
+const where: [number, number | null] = [late.id, late.holder]
 const sab: SharedArrayBuffer = lock.sab
 // @ts-expect-error found out, not set
 lock.holder = 1
@@ -67,7 +68,8 @@ clone.lock()
 
 // In memory of their own.
 const own: [AsyncLock, RwLock, Semaphore, Condition] = [new AsyncLock(), new RwLock(), new Semaphore(), new Condition()]
-const made: [AsyncLock, RwLock, Semaphore, Condition] = [AsyncLock.create(), RwLock.create({ name: 'table' }), Semaphore.create({}), Condition.create()]
+const made: [AsyncLock, RwLock] = [AsyncLock.create(), RwLock.create({ name: 'table' })]
+const others: [Semaphore, Condition] = [Semaphore.create({}), Condition.create()]
 const limit: Semaphore = Semaphore.create({ permits: 3, name: 'connections' })
 const counted: [Barrier, Latch] = [Barrier.create({ parties: 2 }), Latch.create({ count: 2, name: 'ready' })]
 // @ts-expect-error a misspelt name must not make a lock that excludes nobody

@@ -1,6 +1,7 @@
 // Every library: the classes beside AsyncLock.
 
-import { Barrier, Condition, ExclusiveToken, Latch, RwLock, Semaphore, SharedToken, UnlockToken, AsyncLock } from 'atomics-waitasync'
+import { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore } from 'atomics-waitasync'
+import { ExclusiveToken, SharedToken, UnlockToken } from 'atomics-waitasync'
 
 const buffer = new SharedArrayBuffer(64)
 
@@ -72,7 +73,8 @@ const taking: Promise<Job | undefined> = jobs.takeAsync({ timeout: 10 })
 const used: Promise<boolean> = jobs.use(async ({ path }, { attempt, putBack }) => { if (attempt > 3) putBack() })
 const usedSync: boolean = jobs.useSync((value: Job, delivery: Delivery) => { value.path + delivery.attempt })
 for (const { path } of jobs) path.length
-const sizes: [number, number, number, number, boolean, boolean] = [jobs.capacity, jobs.messageSize, jobs.length, jobs.inUse, jobs.closed, jobs.ended]
+const sizes: number[] = [jobs.capacity, jobs.messageSize, jobs.length, jobs.inUse]
+const states: boolean[] = [jobs.closed, jobs.ended]
 jobs.close()
 // @ts-expect-error no such format
 const format: QueueFormat = 'xml'

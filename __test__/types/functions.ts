@@ -1,6 +1,7 @@
 // Every library: the functions, on an Int32Array.
 
-import { WaitAsyncOptions, WaitAsyncResult, WaitResult, notify, ref, unref, wait, waitAsync, waiterCount } from 'atomics-waitasync'
+import { WaitAsyncOptions, WaitAsyncResult, WaitResult } from 'atomics-waitasync'
+import { notify, ref, unref, wait, waitAsync, waiterCount } from 'atomics-waitasync'
 
 const ia = new Int32Array(new SharedArrayBuffer(8))
 

@@ -1,6 +1,7 @@
 // Every library: locks by name, snapshot, and the error of a deadlock.
 
-import { CycleLink, DeadlockError, Entry, Lock, LockInfo, LockManager, LockManagerSnapshot, LockMode, LockOptions, locks, snapshot } from 'atomics-waitasync'
+import { Lock, LockInfo, LockManager, LockManagerSnapshot, LockMode, LockOptions, locks } from 'atomics-waitasync'
+import { CycleLink, DeadlockError, Entry, snapshot } from 'atomics-waitasync'
 import { locks as same } from 'atomics-waitasync/web-locks'
 
 const manager: LockManager = same
@@ -12,7 +13,7 @@ export async function accepted(): Promise<void> {
   const length: number = await locks.request('name', lock => lock.name.length)
   const mode: LockMode = await locks.request('name', { mode: 'shared', timeout: 5 }, async lock => lock.mode)
   const died: boolean = await locks.request('name', {}, (lock: Lock) => lock.ownerDied)
-  const perhaps: string | null = await locks.request('name', { ifAvailable: true }, lock => lock === null ? null : lock.name)
+  const perhaps: string | null = await locks.request('name', { ifAvailable: true }, lock => lock && lock.name)
   const either: boolean = await locks.request('name', { ifAvailable: flag }, lock => lock === null)
   await locks.request('name', { steal: true }, () => {})
   await locks.request('name', { ifAvailable: false }, lock => lock.name)
@@ -36,8 +37,10 @@ export async function accepted(): Promise<void> {
 
   const entries: Entry[] = [...snapshot().held, ...snapshot().waiting]
   const cycles: CycleLink[][] = snapshot().cycles
-  const first: Array<[number, Entry, Entry, boolean, boolean]> = []
-  for (const ring of cycles) for (const { threadId, holds, waitsFor, blocked, certain } of ring) first.push([threadId, holds, waitsFor, blocked, certain])
+  const links: Array<[number, Entry, Entry, boolean, boolean]> = []
+  for (const ring of cycles) {
+    for (const link of ring) links.push([link.threadId, link.holds, link.waitsFor, link.blocked, link.certain])
+  }
   for (const { kind, mode, name, amount, id, threadId, blocked, milliseconds } of entries) {
     const numbers: number[] = [id, threadId, milliseconds, amount === undefined ? 0 : amount]
     const texts: Array<string | undefined> = [kind, mode, name]

@@ -1,6 +1,7 @@
 // Every library: a Condition takes the tokens of what excludes all others, and no others.
 
-import { AsyncLock, Condition, ExclusiveToken, PermitsToken, RwLock, Semaphore, SharedToken, UnlockToken } from 'atomics-waitasync'
+import { AsyncLock, Condition, RwLock, Semaphore } from 'atomics-waitasync'
+import { ExclusiveToken, PermitsToken, SharedToken, UnlockToken } from 'atomics-waitasync'
 
 const buffer = new SharedArrayBuffer(64)
 const lock = new AsyncLock(buffer)

@@ -1,4 +1,4 @@
-// The DOM's library: what its types call navigator.locks and the package's locks can stand for each other where that makes sense.
+// The DOM's library: its navigator.locks and the package's locks can stand for each other where that makes sense.
 // needs: lib dom, typescript >= 4.9
 
 import 'atomics-waitasync/web-locks'
