@@ -4,12 +4,12 @@
 // The effects of each entry point on the thread that loads it, and its exports.
 
 const assert = require('assert')
-const fs = require('fs')
 const path = require('path')
 const vm = require('vm')
 const { test } = require('../harness')
 const { folderWithPackage, packageWithoutLibrary } = require('../fixtures/entries/folders')
 const programsBy = require('../fixtures/printed-value')
+const { createRegistry } = require('../fixtures/registry')
 const { runForJSON, runNode } = require('../fixtures/run-node')
 
 const pure = require('../../pure')
@@ -409,8 +409,8 @@ test('a program that only loads an entry ends at once, with code 0 and without o
 // In another realm, as test runners load modules.
 
 test('evaluated in another realm, the package serves that one', async t => {
-  const load = realmLoader()
-  const { realm, api } = load('force')
+  const realm = vm.createContext({ process })
+  const api = createRegistry(realm).require('force')
   t.after(() => { api.uninstall() })
   const {
     Atomics: theirs,
@@ -436,22 +436,3 @@ test('evaluated in another realm, the package serves that one', async t => {
   )
   assert.strictEqual(await new global.Promise((resolve) => { worker.once('message', resolve) }), 'addon')
 })
-
-/** Evaluates the package's modules in a new realm. */
-function realmLoader () {
-  const realm = vm.createContext({ process })
-  const cache = {}
-  const loadFile = (file) => {
-    if (cache[file]) return cache[file].exports
-    const module = cache[file] = { exports: {} }
-    const requireHere = (request) => {
-      if (!/^\.\.?\//.test(request)) return require(request)
-      const target = require.resolve(path.resolve(path.dirname(file), request))
-      return target.endsWith('.node') ? require(target) : loadFile(target)
-    }
-    const source = `(function (module, exports, require, __filename, __dirname) {${fs.readFileSync(file, 'utf8')}\n})`
-    vm.runInContext(source, realm, { filename: file })(module, module.exports, requireHere, file, path.dirname(file))
-    return module.exports
-  }
-  return (name) => ({ realm, api: loadFile(entryFile(name)) })
-}
