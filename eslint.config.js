@@ -88,7 +88,7 @@ module.exports = [
   {
     files: [
       'lib/**/*.js', 'scripts/**', 'benchmark/**', 'examples/**',
-      '__test__/{soak,conformance,platforms,spec,mutants,atomics,named,fixtures,locks}/**', ...ENTRIES
+      '__test__/{soak,conformance,platforms,spec,mutants,atomics,ends,named,fixtures,locks,tools}/**', ...ENTRIES
     ],
     rules: { '@stylistic/max-len': ['error', { code: 120, ignoreUrls: false }] }
   },

@@ -60,7 +60,7 @@ function folderOf (t, names, versionOf = () => '1.0.0') {
   return folder
 }
 
-test('a release ends with the main package; there is none if one is missing, unknown or of another version', async t => {
+test('a release ends with the main package; there is none if one is missing, unknown or different', async t => {
   const platforms = Object.keys(targets).map(packageName)
   const all = ['atomics-waitasync', ...platforms]
   const files = await inOrder(folderOf(t, all))
