@@ -182,8 +182,7 @@ function assertNoTimeout (call, caller) {
 const nowOf = (call) => call.steal ? 'steal' : 'ifAvailable'
 const notSupported = (message) => createException('NotSupportedError', message)
 const notCombined = (caller, one, other) => notSupported(caller + ': ' + one + ' and ' + other + ' cannot be combined')
-const aborted = () => createException('AbortError', 'The operation was aborted')
-const reasonOf = (signal) => signal.reason === undefined ? aborted() : signal.reason
+const reasonOf = ({ reason = createException('AbortError', 'The operation was aborted') }) => reason
 
 // ——— Holding ———
 
@@ -245,7 +244,7 @@ async function awaitName (call, timeout) {
   if (outcome === undefined) return
   try {
     // Signals of old Node have no reason.
-    if (signal.aborted && signal.reason === undefined) outcome.reason = aborted()
+    if (signal.aborted && signal.reason === undefined) outcome.reason = reasonOf(signal)
   } catch (_) {
     // A getter of the signal's throws: the reason is what it threw.
   }
