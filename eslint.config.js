@@ -1,22 +1,31 @@
 'use strict'
 
-// One linter, which is the formatter, too (`npm run lint -- --fix`): the style is that of https://standardjs.com. What is
-// shipped and what tests it may use only what Node 10 can parse.
+// One linter, which is the formatter, too (`npm run lint -- --fix`): the style is that of https://standardjs.com. What
+// is shipped and what tests it may use only what Node 10 can parse.
 
 const js = require('@eslint/js')
 const stylistic = require('@stylistic/eslint-plugin')
 const globals = require('globals')
 
-const SHARED = { Atomics: 'readonly', SharedArrayBuffer: 'readonly', BigInt: 'readonly', BigInt64Array: 'readonly', BigUint64Array: 'readonly' }
+const NEWER = ['Atomics', 'SharedArrayBuffer', 'BigInt', 'BigInt64Array', 'BigUint64Array']
+const SHARED = Object.fromEntries(NEWER.map(name => [name, 'readonly']))
 const OLD = { ecmaVersion: 2019, globals: { ...globals.es2018, ...globals.node, ...SHARED } }
 const NEW = { ecmaVersion: 2022, globals: { ...globals.es2021, ...globals.node } }
 
 /** What lib/ must not do with prototypes that other code may have polluted: see lib/util/intrinsics.js. */
-const DESCRIPTOR = 'a descriptor inherits fields from Object.prototype: use define or defineProperty of lib/util/intrinsics.js'
+const DESCRIPTOR =
+  'a descriptor inherits fields from Object.prototype: use define or defineProperty of lib/util/intrinsics.js'
 const INHERITING = [
-  { selector: 'MemberExpression[property.name=/^defineProp/], VariableDeclarator[init.name=/^(Object|Reflect)$/] Property[key.name=/^defineProp/]', message: DESCRIPTOR },
+  { selector: 'MemberExpression[property.name=/^defineProp/]', message: DESCRIPTOR },
+  {
+    selector: 'VariableDeclarator[init.name=/^(Object|Reflect)$/] Property[key.name=/^defineProp/]',
+    message: DESCRIPTOR
+  },
   { selector: 'MemberExpression[property.name=/^__define/]', message: DESCRIPTOR },
-  { selector: 'CallExpression[callee.object.name="Object"][callee.property.name="create"][arguments.length>1]', message: DESCRIPTOR },
+  {
+    selector: 'CallExpression[callee.object.name="Object"][callee.property.name="create"][arguments.length>1]',
+    message: DESCRIPTOR
+  },
   {
     selector: 'NewExpression[callee.name="Proxy"]:not([arguments.1.properties.0.key.name="__proto__"])',
     message: 'a handler inherits traps from Object.prototype: let it be a literal that begins with __proto__: null'
@@ -29,10 +38,17 @@ module.exports = [
   { ignores: ['**/node_modules/', 'target/', 'dist/', '**/.*/', '__test__/types/'] },
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
   js.configs.recommended,
-  stylistic.configs.customize({ indent: 2, quotes: 'single', semi: false, commaDangle: 'never', braceStyle: '1tbs', jsx: false }),
+  stylistic.configs.customize({
+    indent: 2, quotes: 'single', semi: false, commaDangle: 'never', braceStyle: '1tbs', jsx: false
+  }),
   { files: ['**/*.js'], languageOptions: { sourceType: 'commonjs', ...OLD } },
   { files: ['**/*.mjs'], languageOptions: { sourceType: 'module', ...NEW } },
-  { files: ['*.config.js', 'scripts/**/*.js', 'benchmark/**/*.js', '__test__/{mutants,platforms,spec}/**/*.js', '__test__/{soak,conformance}/*.js'], languageOptions: NEW },
+  {
+    files: [
+      '*.config.js', '{scripts,benchmark,__test__/{mutants,platforms,spec}}/**/*.js', '__test__/{soak,conformance}/*.js'
+    ],
+    languageOptions: NEW
+  },
   // It runs on every Node.
   { files: ['__test__/soak/!(run).js'], languageOptions: OLD },
   {
@@ -57,7 +73,9 @@ module.exports = [
       'no-throw-literal': 'error',
       'no-undef-init': 'error',
       'no-unneeded-ternary': 'error',
-      'no-unused-vars': ['error', { args: 'none', caughtErrors: 'none', varsIgnorePattern: '^_$', ignoreRestSiblings: true }],
+      'no-unused-vars': [
+        'error', { args: 'none', caughtErrors: 'none', varsIgnorePattern: '^_$', ignoreRestSiblings: true }
+      ],
       'no-unused-expressions': 'error',
       'no-use-before-define': ['error', { functions: false, classes: false, variables: false }],
       'no-useless-call': 'error',
@@ -75,22 +93,21 @@ module.exports = [
 
       '@stylistic/arrow-parens': 'off',
       '@stylistic/generator-star-spacing': ['error', { before: true, after: true }],
+      '@stylistic/max-len': ['error', { code: 120 }],
       '@stylistic/max-statements-per-line': 'off',
       '@stylistic/multiline-ternary': 'off',
-      '@stylistic/operator-linebreak': ['error', 'after', { overrides: { '?': 'before', ':': 'before', '|>': 'before' } }],
+      '@stylistic/operator-linebreak': [
+        'error', 'after', { overrides: { '?': 'before', ':': 'before', '|>': 'before' } }
+      ],
       '@stylistic/quote-props': 'off',
       '@stylistic/quotes': ['error', 'single', { avoidEscape: true, allowTemplateLiterals: 'avoidEscape' }],
       '@stylistic/space-before-function-paren': ['error', 'always'],
       '@stylistic/yield-star-spacing': ['error', 'both']
     }
   },
-  { files: ['lib/**/*.js', ...ENTRIES, ...ENTRIES.map(name => name.replace(/js$/, 'mjs'))], rules: { 'no-restricted-syntax': ['error', ...INHERITING] } },
   {
-    files: [
-      'lib/**/*.js', 'scripts/**', 'benchmark/**', 'examples/**',
-      '__test__/{soak,conformance,platforms,spec,mutants,atomics,ends,named,fixtures,locks,tools}/**', ...ENTRIES
-    ],
-    rules: { '@stylistic/max-len': ['error', { code: 120, ignoreUrls: false }] }
+    files: ['lib/**/*.js', ...ENTRIES, ...ENTRIES.map(name => name.replace(/js$/, 'mjs'))],
+    rules: { 'no-restricted-syntax': ['error', ...INHERITING] }
   },
   { files: ['lib/util/global.js'], languageOptions: { globals: { globalThis: 'readonly' } } },
   // Programs in various styles, some for browsers.

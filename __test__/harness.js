@@ -6,12 +6,13 @@
 //   test('slow one', { timeout: 60000 }, async t => { ... })
 //   test('not here', { skip: 'this Node has no ESM workers' }, async t => { ... })
 //
-// `t.after(fn)` runs `fn` when the test is over, however it ended (last in, first out); `t.skip(reason)` ends it as skipped.
+// `t.after(fn)` runs `fn` when the test is over, however it ended (last in, first out); `t.skip(reason)` ends it as
+// skipped.
 //
 // Invariants:
 // 1. The tests of a file run one after the other, in the order they were written, after the file is loaded.
-// 2. Nothing here keeps the event loop alive while a test runs. A promise that can no longer settle is therefore seen at
-//    once: the loop runs dry, and the test that awaited it has failed.
+// 2. Nothing here keeps the event loop alive while a test runs. A promise that can no longer settle is therefore seen
+//    at once: the loop runs dry, and the test that awaited it has failed.
 // 3. A file ends by itself. One that something keeps alive after its last test has failed, for a forgotten handle is
 //    exactly the kind of bug that these tests look for.
 // 4. The last line of the output is `# {"passed":n,"failed":n,"skipped":n}`. A file without it crashed or was killed.
@@ -47,7 +48,8 @@ class Skip {
 }
 
 /**
- * Registers a test. Options: `timeout` in milliseconds (30 000 unless given), see fixtures/slowness.js, `skip`: the reason not to run it.
+ * Registers a test. Options: `timeout` in milliseconds (30 000 unless given), see fixtures/slowness.js, `skip`: the
+ * reason not to run it.
  */
 function test (name, options, fn) {
   if (typeof options === 'function') {
@@ -185,8 +187,8 @@ function describe (error) {
   return util.types.isNativeError(error) && typeof error.stack === 'string' ? error.stack : util.inspect(error)
 }
 
-// Through `process.stdout` like everything a test prints, so that the lines keep their order; but what would then still be
-// buffered when the process ends is lost, so the last ones go straight to the descriptor.
+// Through `process.stdout` like everything a test prints, so that the lines keep their order; but what would then still
+// be buffered when the process ends is lost, so the last ones go straight to the descriptor.
 function write (text) {
   if (!ending) {
     process.stdout.write(text)

@@ -1,15 +1,15 @@
 'use strict'
 
-// The subject of a test file: the same tests run over every way to get the three functions. The environment variable SUBJECT
-// says which; main and every worker of it require this file and so test the same one.
+// The subject of a test file: the same tests run over every way to get the three functions. The environment variable
+// SUBJECT says which; main and every worker of it require this file and so test the same one.
 //
 //   export      the functions that `atomics-waitasync/pure` exports; no global is touched
-//   installed   the functions that an install put in place: the global Atomics where `waitAsync` is missing, otherwise a
-//               plain object that received them
+//   installed   the functions that an install put in place: the global Atomics where `waitAsync` is missing, otherwise
+//               a plain object that received them
 //   force       the global Atomics after `atomics-waitasync/force`
 //
-// Gives `name`; `Atomics`: the subject's `wait`, `notify`, `waitAsync`, with everything else of the global Atomics beside
-// them; `api`: what the entry point exports; `entry`: its absolute path.
+// Gives `name`; `Atomics`: the subject's `wait`, `notify`, `waitAsync`, with everything else of the global Atomics
+// beside them; `api`: what the entry point exports; `entry`: its absolute path.
 
 const { isMainThread } = require('worker_threads')
 

@@ -18,7 +18,13 @@ const root = path.join(__dirname, '..', '..')
 const fixture = (name) => path.join(__dirname, '..', 'fixtures', 'environments', name)
 const FORCE = JSON.stringify(path.join(root, 'force', 'index.js'))
 const PURE = JSON.stringify(path.join(root, 'pure', 'index.js'))
-const REPORT_ERROR = `try { require(${FORCE}); console.log('"loaded"') } catch ({ code, message }) { console.log(JSON.stringify([code, message])) }`
+const REPORT_ERROR = `
+  try {
+    require(${FORCE})
+    console.log('"loaded"')
+  } catch ({ code, message }) {
+    console.log(JSON.stringify([code, message]))
+  }`
 
 function folderWith (t, files) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'atomics-waitasync-environments-'))
@@ -79,9 +85,9 @@ test('a Worker that may not load addons starts as without an install, and warns'
   const { code, stdout, stderr } = await runNode(t, ['-e', `
     require(${FORCE})
     const { Worker } = require('worker_threads')
-    for (const [script, options] of [['console.log(process.argv[2])', { eval: true }], [${JSON.stringify(fixture('say-argument.js'))}, {}]]) {
-      new Worker(script, Object.assign({ execArgv: ['--no-addons'], argv: ['here'] }, options))
-    }`])
+    const options = { execArgv: ['--no-addons'], argv: ['here'] }
+    new Worker('console.log(process.argv[2])', Object.assign({ eval: true }, options))
+    new Worker(${JSON.stringify(fixture('say-argument.js'))}, options)`])
   assert.strictEqual(code, 0, stderr)
   assert.strictEqual(stdout, 'here\nhere\n')
   assert.strictEqual(stderr.match(/ATOMICS_WAITASYNC_WORKER.*--no-addons/g).length, 2, stderr)
@@ -150,8 +156,14 @@ test(
     const { AsyncLock, install, wait, waitAsync } = require(${PURE})
     const token = new AsyncLock(new SharedArrayBuffer(4)).tryLock()
     const says = [token.locked, wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)]
-    try { install({ force: true }); says.push('installed') } catch ({ message }) { says.push(/frozen/.test(message) ? 'frozen' : message) }
-    waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1).value.then((result) => { console.log(JSON.stringify([...says, result])) })`
+    try {
+      install({ force: true })
+      says.push('installed')
+    } catch ({ message }) {
+      says.push(/frozen/.test(message) ? 'frozen' : message)
+    }
+    const { value } = waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)
+    value.then((result) => { console.log(JSON.stringify([...says, result])) })`
     ])
     // From Node 19 or so on, the flag leaves Atomics alone.
     assert.ok(['frozen', 'installed'].includes(heard[2]), heard[2])
@@ -186,7 +198,8 @@ test('--disallow-code-generation-from-strings: main and its Workers have an inst
   const heard = await runForJSON(t, ['--disallow-code-generation-from-strings', '-e', `
     require(${FORCE})
     const { Worker } = require('worker_threads')
-    const source = 'require("worker_threads").parentPort.postMessage(Atomics.wait[Symbol.for("atomics-waitasync")].engine)'
+    const source = 'const { engine } = Atomics.wait[Symbol.for("atomics-waitasync")];' +
+      'require("worker_threads").parentPort.postMessage(engine)'
     new Worker(source, { eval: true }).on('message', (message) => { console.log(JSON.stringify(message)) })`])
   assert.strictEqual(heard, 'addon')
 })

@@ -42,5 +42,7 @@ program('an agent whose start JavaScript did not survive is replaced by the next
   const token = lock.tryLock()
   const claim = lock.lockAsync()
   const results = [notify(array, 0), lock.holder, token.unlock()]
-  Promise.all([value, claim]).then(([outcome, token]) => { console.log(JSON.stringify([...results, outcome, token.unlock()])) })`
+  Promise.all([value, claim]).then(([outcome, token]) => {
+    console.log(JSON.stringify([...results, outcome, token.unlock()]))
+  })`
 ).gives([1, 0, true, 'ok', true])

@@ -80,7 +80,7 @@ const WORKER = `
 
 for (const older of [true, false]) {
   program(
-    `file A installs, file B starts a Worker by ${older ? 'an older reference to the class' : 'the class as it is then'}`
+    `file A installs, file B starts a Worker by ${older ? 'an older reference to the class' : 'the class in place'}`
   )(
     `
     fileA('force')
@@ -98,7 +98,8 @@ program('file A installs, file B is evaluated in a context of its own')(`
   const theirs = vm.runInNewContext('({ Atomics, Promise, TypeError })')
   const { value } = theirs.Atomics.waitAsync(words, 0, 0)
   const thrown = (fn) => { try { fn() } catch (error) { return error } }
-  const said = [value instanceof theirs.Promise, thrown(() => theirs.Atomics.notify(1)) instanceof theirs.TypeError, Atomics.notify(words, 0)]
+  const error = thrown(() => theirs.Atomics.notify(1))
+  const said = [value instanceof theirs.Promise, error instanceof theirs.TypeError, Atomics.notify(words, 0)]
   value.then((outcome) => { say(said.concat(outcome)) })`).gives([true, true, 1, 'ok'])
 
 program('file A keeps alive, file B is evaluated in a context of its own', NO_HOST_WAIT_ASYNC)(`

@@ -222,7 +222,8 @@ test('where Atomics cannot be replaced, the context is made nevertheless, and a 
   const { code, stdout, stderr } = await runNode(t, ['-r', FORCE, '-e', `
     const vm = require('vm')
     const say = (value) => { console.log(value) }
-    const frozen = Object.freeze(Object.assign(Object.create({ [Symbol.toStringTag]: 'Atomics' }), { load: Atomics.load }))
+    const named = Object.create({ [Symbol.toStringTag]: 'Atomics' })
+    const frozen = Object.freeze(Object.assign(named, { load: Atomics.load }))
     say(vm.runInNewContext('1 + 1', { Atomics: frozen }))
     say(vm.runInContext('1 + 2', vm.createContext({ get Atomics () { throw new Error('mine') } })))
     say(Object.freeze(new vm.Script('1 + 3')).runInNewContext())`])
@@ -234,7 +235,8 @@ test('where Atomics cannot be replaced, the context is made nevertheless, and a 
 test('`import { createContext }` gives what is in place', { skip: NO_MODULES }, async t => {
   const source = `
     import { createContext, runInContext } from 'vm'
-    console.log(JSON.stringify(runInContext('Atomics.notify', createContext())[Symbol.for('atomics-waitasync')].engine))`
+    const notify = runInContext('Atomics.notify', createContext())
+    console.log(JSON.stringify(notify[Symbol.for('atomics-waitasync')].engine))`
   const seen = await runForJSON(t, ['-r', FORCE, '--input-type=module', '-e', source])
   assert.strictEqual(seen, 'addon')
 })
@@ -254,14 +256,17 @@ afterForce('a context notifies a Worker that its thread has started, and the oth
   const heard = new Promise((resolve) => { worker.on('message', resolve) })
   const waits = vm.runInContext('Atomics.waitAsync(words, 1, 0)', context).value
   Promise.all([heard, waits]).then((outcomes) => { console.log(JSON.stringify(outcomes)) })
-  const timer = setInterval(() => { if (vm.runInContext('Atomics.notify(words, 0)', context) === 1) clearInterval(timer) }, 5)`
+  const timer = setInterval(() => {
+    if (vm.runInContext('Atomics.notify(words, 0)', context) === 1) clearInterval(timer)
+  }, 5)`
 ).gives(['ok', 'ok'])
 
 afterForce('contexts of a Worker have it')(`
   const { Worker } = require('worker_threads')
   new Worker(\`
     const mark = Symbol.for('atomics-waitasync')
-    require('worker_threads').parentPort.postMessage(require('vm').runInNewContext('Atomics.notify')[mark].engine)\`, { eval: true })
+    const { engine } = require('vm').runInNewContext('Atomics.notify')[mark]
+    require('worker_threads').parentPort.postMessage(engine)\`, { eval: true })
     .on('message', (engine) => { console.log(JSON.stringify(engine)) })`).gives('addon')
 
 test('/keep-alive: a wait in a context holds the event loop', { skip: NO_HOST_WAIT_ASYNC }, async t => {
@@ -271,7 +276,8 @@ test('/keep-alive: a wait in a context holds the event loop', { skip: NO_HOST_WA
     '-e',
     `
     const words = new Int32Array(new SharedArrayBuffer(8))
-    require('vm').runInNewContext('Atomics.waitAsync(words, 1, 0, 100)', { words }).value.then((outcome) => { console.log(JSON.stringify(outcome)) })`
+    const { value } = require('vm').runInNewContext('Atomics.waitAsync(words, 1, 0, 100)', { words })
+    value.then((outcome) => { console.log(JSON.stringify(outcome)) })`
   ])
   assert.strictEqual(seen, 'timed-out')
 })
@@ -326,7 +332,8 @@ for (const when of ['before', 'after']) {
     require(${JSON.stringify(FORCE)})
     if (${when === 'after'}) patch()
     const has = (notify) => Symbol.for('atomics-waitasync') in notify
-    console.log(JSON.stringify([vm.runInNewContext('Atomics.notify'), new vm.Script('Atomics.notify').runInNewContext()].map(has)))`
+    const all = [vm.runInNewContext('Atomics.notify'), new vm.Script('Atomics.notify').runInNewContext()]
+    console.log(JSON.stringify(all.map(has)))`
   ).gives([true, true])
 }
 

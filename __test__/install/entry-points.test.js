@@ -115,7 +115,7 @@ test('after /force, the plain entry and /keep-alive change nothing and export th
   }
 })
 
-test('after /keep-alive, the plain entry changes nothing and exports the functions in place, but for a notify of both queues', async t => {
+test('after /keep-alive, the plain entry exports the functions in place, but for a notify of both queues', async t => {
   const { engine, same } = await load(t, 'keep-alive', 'index')
   assert.strictEqual(engine, HOST_HAS_WAIT_ASYNC ? 'host' : 'addon')
   assert.deepStrictEqual(same, HOST_HAS_WAIT_ASYNC ? [true, false, false] : IN_PLACE)
@@ -136,15 +136,22 @@ test(
       const hostWaitAsync = Atomics.waitAsync
       const { waitAsync } = require(${JSON.stringify(entryFile(name))})
       const array = new Int32Array(new SharedArrayBuffer(4))
-      const message = (...args) => { try { return waitAsync(...args).value } catch (error) { return error.name + ': ' + error.message } }
+      const message = (options) => {
+        try { return waitAsync(array, 0, 0, 1000, options).value } catch (error) { return String(error) }
+      }
       const signal = { aborted: true, addEventListener () {} }
-      const pending = [waitAsync(array, 0, 0, 1000), waitAsync(array, 0, 0, 1000, {}), hostWaitAsync(array, 0, 0, 1000, { signal })]
-      const said = [message(array, 0, 0, 1000, { signal }), message(array, 0, 0, 1000, { timeout: 5 }), message(array, 0, 1, 0, { signal: undefined })]
+      const pending = [
+        waitAsync(array, 0, 0, 1000), waitAsync(array, 0, 0, 1000, {}), hostWaitAsync(array, 0, 0, 1000, { signal })
+      ]
+      const said = [message({ signal }), message({ timeout: 5 })]
+      said.push(waitAsync(array, 0, 1, 0, { signal: undefined }).value)
       said.push(Atomics.notify(array, 0), hostWaitAsync === waitAsync, waitAsync.length)
-      Promise.all(pending.map(({ value }) => value)).then(outcomes => { console.log(JSON.stringify([said, outcomes])) })`
+      const all = Promise.all(pending.map(({ value }) => value))
+      all.then(outcomes => { console.log(JSON.stringify([said, outcomes])) })`
       assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [
         [
-          "TypeError: waitAsync: a signal cannot cancel a wait in the host's queue, where this function waits: those of atomics-waitasync/force and atomics-waitasync/pure take one",
+          "TypeError: waitAsync: a signal cannot cancel a wait in the host's queue, where this function waits: " +
+          'those of atomics-waitasync/force and atomics-waitasync/pure take one',
           'TypeError: waitAsync: options may have signal, not "timeout"',
           'not-equal',
           3,
@@ -175,7 +182,8 @@ test(
     })
     signal.listener()
     entries[1].notify(array, 0)
-    Promise.all(tried.map(async (value) => { try { return await value } catch (reason) { return reason } })).then(outcomes => { console.log(JSON.stringify(outcomes)) })`
+    const settled = async (value) => { try { return await value } catch (reason) { return reason } }
+    Promise.all(tried.map(settled)).then(outcomes => { console.log(JSON.stringify(outcomes)) })`
     // The plain entry chose its function when it was first used.
     assert.deepStrictEqual(await runForJSON(t, ['-e', source]), [
       'TypeError', 'aborted', 'TypeError', 'aborted', 'aborted', 'aborted', 'ok', 'ok'
@@ -225,13 +233,15 @@ test('the notify of every entry wakes the waiters of both queues, ours first, wh
   assert.strictEqual(outcomes.length, (1 + hosts) * counted.length)
 })
 
-test("the notify of the plain entry reaches a thread that waits in the package's queue, and loads the library for that", async t => {
+test("the notify of the plain entry loads the library to reach a thread that waits in the package's queue", async t => {
   const source = `
     const { Worker } = require('worker_threads')
     const api = require(${JSON.stringify(root)})
     const array = new Int32Array(new SharedArrayBuffer(4))
-    const worker = new Worker('const { workerData, parentPort } = require("worker_threads");' +
-      'parentPort.postMessage(require(${JSON.stringify(entryFile('pure').replace(/\\/g, '/'))}).wait(workerData, 0, 0))', { eval: true, workerData: array })
+    const worker = new Worker(\`
+      const { workerData, parentPort } = require('worker_threads')
+      const { wait } = require(${JSON.stringify(entryFile('pure').replace(/\\/g, '/'))})
+      parentPort.postMessage(wait(workerData, 0, 0))\`, { eval: true, workerData: array })
     const isLoaded = () => Object.keys(require.cache).some((file) => file.endsWith('.node'))
     const before = [api.engine, isLoaded()]
     const notify = () => { if (api.notify(array, 0) === 0) setTimeout(notify, 1) }
@@ -306,7 +316,8 @@ test('ref and unref: pending waits of the package, although a library has replac
       const array = new Int32Array(new SharedArrayBuffer(8))
       const lock = new AsyncLock(array.buffer, { byteOffset: 4 })
       lock.tryLock()
-      const promises = [waitAsync(array, 0, 0).value, lock.lockAsync(), lock.executeLocked(() => {}), new Promise(() => {})]
+      const ours = [waitAsync(array, 0, 0).value, lock.lockAsync(), lock.executeLocked(() => {})]
+      const promises = [...ours, new Promise(() => {})]
       console.log(JSON.stringify(promises.map((promise) => [ref(promise), unref(promise)])))`
     assert.deepStrictEqual(
       await runForJSON(t, ['-e', source]),
@@ -372,7 +383,8 @@ program('without a native library, /web-locks says so when it is loaded, and put
   let error
   try { require(${JSON.stringify(path.join(packageWithoutLibrary(t), 'web-locks'))}) } catch (e) { error = e }
   const after = Object.getOwnPropertyDescriptor(global, 'navigator')
-  console.log(JSON.stringify([error.code, (before && before.get) === (after && after.get), global.LockManager === LockManager]))`
+  const isUnchanged = (before && before.get) === (after && after.get)
+  console.log(JSON.stringify([error.code, isUnchanged, global.LockManager === LockManager]))`
 ).gives(['ERR_ATOMICS_WAITASYNC_NO_LIBRARY', true, true])
 
 test(

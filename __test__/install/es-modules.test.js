@@ -42,9 +42,10 @@ for (const name of ENTRIES) {
     async t => {
       const folder = folderWithPackage(t)
       const loaded = `JSON.stringify({
-      files: Object.keys(require.cache).filter((file) => !file.endsWith('.mjs')).map((file) => path.relative(${JSON.stringify(root)}, file)).sort(),
-      threads: process.moduleLoadList.includes('NativeModule worker_threads')
-    })`
+        files: Object.keys(require.cache).filter((file) => !file.endsWith('.mjs'))
+          .map((file) => path.relative(${JSON.stringify(root)}, file)).sort(),
+        threads: process.moduleLoadList.includes('NativeModule worker_threads')
+      })`
       const ofModule = await runModule(
         t,
         folder,
@@ -55,7 +56,7 @@ for (const name of ENTRIES) {
       const require = createRequire(import.meta.url)
       console.log(${loaded})`
       )
-      // What the functions need, which `require` of the plain entry leaves for their first use where it changes nothing.
+      // Where the plain entry changes nothing, its `require` leaves the rest for the functions' first use.
       const ofScript = await runForJSON(
         t,
         ['-e', `const path = require('path'); void require('atomics-waitasync${name}').wait; console.log(${loaded})`],
@@ -118,7 +119,9 @@ test(
 test('what is imported is a class like any other, before and after its first use', { skip: NO_MODULES }, async t => {
   const folder = folderWithPackage(t)
   const seen = await runModule(t, folder, `
-    import { AsyncLock, Lock, LockManager, RwLock, Semaphore, UnlockToken, locks, snapshot } from 'atomics-waitasync/pure'
+    import {
+      AsyncLock, Lock, LockManager, RwLock, Semaphore, UnlockToken, locks, snapshot
+    } from 'atomics-waitasync/pure'
     import { createRequire } from 'module'
     const before = [AsyncLock.name, typeof AsyncLock, Object(AsyncLock) instanceof Function, {} instanceof AsyncLock]
     class Mine extends AsyncLock {
@@ -144,11 +147,14 @@ test('what is imported is a class like any other, before and after its first use
       console.log(JSON.stringify({
         before,
         all: [
-          lock instanceof Mine, lock instanceof AsyncLock, lock.constructor === Mine, lock.mine, lock.added === 1, Mine.LOCKED === 1,
-          token instanceof UnlockToken, token.constructor === UnlockToken, shared instanceof UnlockToken, calls === 2, token.locked === false,
-          granted instanceof Lock, granted.name === 'name', locks instanceof LockManager, locks === required.locks, snapshot().held.length === 1,
-          AsyncLock === required.AsyncLock, AsyncLock.length === 2, Semaphore.byteLength === 4, new AsyncLock(sab()).constructor === AsyncLock,
-          AsyncLock instanceof Function, Object.getPrototypeOf(AsyncLock.prototype) === Object.prototype,
+          lock instanceof Mine, lock instanceof AsyncLock, lock.constructor === Mine, lock.mine, lock.added === 1,
+          Mine.LOCKED === 1, token instanceof UnlockToken, token.constructor === UnlockToken,
+          shared instanceof UnlockToken, calls === 2, token.locked === false,
+          granted instanceof Lock, granted.name === 'name',
+          locks instanceof LockManager, locks === required.locks, snapshot().held.length === 1,
+          AsyncLock === required.AsyncLock, AsyncLock.length === 2, Semaphore.byteLength === 4,
+          new AsyncLock(sab()).constructor === AsyncLock, AsyncLock instanceof Function,
+          Object.getPrototypeOf(AsyncLock.prototype) === Object.prototype,
           Object.getPrototypeOf(new AsyncLock(sab())) === AsyncLock.prototype
         ]
       }))

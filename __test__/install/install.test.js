@@ -45,7 +45,7 @@ test('a plain object receives the three, and loses them again', async () => {
   assert.strictEqual(api.uninstall(target), false)
 })
 
-test("without force, a plain object receives the functions of the plain entry, and the host's waitAsync, which takes no signal", () => {
+test("without force, a plain object receives the plain entry's functions, and the host's waitAsync", () => {
   const target = {}
   assert.strictEqual(api.install({ target }), true)
   if (HOST_HAS_WAIT_ASYNC) {
@@ -100,7 +100,7 @@ test('uninstall restores accessors, attributes and inherited functions', () => {
   assert.strictEqual(target.notify, 'inherited')
 })
 
-test('wake, where it exists, is a function of its own that notifies; where it does not, it still does not', async () => {
+test('wake, where it exists, is a function of its own that notifies; elsewhere none is added', async () => {
   const functions = { wait: Atomics.wait, notify: Atomics.notify, wake (typedArray, index) {} }
   const target = atomics(functions)
   assert.strictEqual(api.install({ target, force: true }), true)
@@ -277,7 +277,7 @@ test('installs are undone in the order in which they were made, the last first',
   assert.deepStrictEqual(snapshot(target), before)
 })
 
-test("an install over another copy's, or over a wrapper of it, still passes the rest of a count on to the host only", () => {
+test("an install over another copy's, or a wrapper of it, still passes the rest of a count on to the host only", () => {
   let notified = 0
   const target = atomics({ wait: Atomics.wait, notify: () => { notified++; return 0 }, waitAsync () {} })
   api.install({ target, force: true })

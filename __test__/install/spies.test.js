@@ -27,8 +27,9 @@ const USE = `
     const lock = new api.AsyncLock(new SharedArrayBuffer(4))
     const token = lock.tryLock()
     const array = new Int32Array(new SharedArrayBuffer(4))
-    return [read.length, read.filter((type) => type === 'undefined').length, token.unlock(), api.waiterCount(array, 0), api.notify(array, 0),
-      typeof api.snapshot().held, api.locks === api.locks, api.AsyncLock === api.AsyncLock, typeof api.engine]
+    return [read.length, read.filter((type) => type === 'undefined').length, token.unlock(),
+      api.waiterCount(array, 0), api.notify(array, 0), typeof api.snapshot().held,
+      api.locks === api.locks, api.AsyncLock === api.AsyncLock, typeof api.engine]
   }
 `
 const USED = [22, 0, true, 0, 0, 'object', true, true, 'string']
@@ -62,7 +63,9 @@ test('an export of frozen exports cannot be replaced, one of others can, before 
       'use strict'
       const api = require(${entryFile(name)})
       const names = ['wait', 'install', 'AsyncLock', 'locks', 'snapshot']
-      const replace = (object) => names.map((name) => { try { object[name] = 1; return object[name] } catch (error) { return error.name } })
+      const replace = (object) => names.map((name) => {
+        try { object[name] = 1; return object[name] } catch (error) { return error.name }
+      })
       const frozen = replace(Object.freeze(api))
       console.log(JSON.stringify([frozen, names.map((name) => api[name] === 1)]))`
     assert.deepStrictEqual(
@@ -70,7 +73,11 @@ test('an export of frozen exports cannot be replaced, one of others can, before 
       [new Array(5).fill('TypeError'), new Array(5).fill(false)],
       name
     )
-    const open = `const api = require(${entryFile(name)}); api.AsyncLock = 1; api.wait = 2; console.log(JSON.stringify([api.AsyncLock, api.wait, typeof api.notify]))`
+    const open = `
+      const api = require(${entryFile(name)})
+      api.AsyncLock = 1
+      api.wait = 2
+      console.log(JSON.stringify([api.AsyncLock, api.wait, typeof api.notify]))`
     assert.deepStrictEqual(await runForJSON(t, ['-e', open]), [1, 2, 'function'], name)
   }
 })
@@ -86,7 +93,8 @@ const late = (t, source) => runForJSON(t, ['-e', `
   const works = () => {
     const lock = new AsyncLock(sab())
     const token = lock.tryLock()
-    return [lock.locked, token instanceof UnlockToken, token.unlock(), typeof lock.lock, AsyncLock.LOCKED, lock instanceof AsyncLock]
+    return [lock.locked, token instanceof UnlockToken, token.unlock(),
+      typeof lock.lock, AsyncLock.LOCKED, lock instanceof AsyncLock]
   }
   ${source}`])
 const program = programsBy(late)
@@ -104,14 +112,16 @@ const SPIES = `
         host = Object.getPrototypeOf(host)
       }
       if (typeof descriptor.value !== 'function') throw new Error('no method')
-      Object.defineProperty(object, name, { configurable: descriptor.configurable, enumerable: descriptor.enumerable, writable: descriptor.writable, value: fn })
+      const { configurable, enumerable, writable } = descriptor
+      Object.defineProperty(object, name, { configurable, enumerable, writable, value: fn })
       return () => { Object.defineProperty(object, name, descriptor) }
     },
     'own or not, as sinon': (object, name, fn) => {
       const own = Object.prototype.hasOwnProperty.call(object, name)
+      const ownOf = (host) => Object.getOwnPropertyDescriptor(host, name)
       let host = object
-      while (host !== null && Object.getOwnPropertyDescriptor(host, name) === undefined) host = Object.getPrototypeOf(host)
-      const descriptor = Object.getOwnPropertyDescriptor(host, name)
+      while (host !== null && ownOf(host) === undefined) host = Object.getPrototypeOf(host)
+      const descriptor = ownOf(host)
       Object.defineProperty(object, name, Object.assign({}, descriptor, { value: fn }))
       return () => {
         if (own) Object.defineProperty(object, name, descriptor)
@@ -131,8 +141,10 @@ const SPIES = `
     'by name, as automatic mocks': (object, name, fn) => {
       const own = Object.getOwnPropertyDescriptor(object, name)
       const names = []
-      for (let each = object; each !== Object.prototype && each !== Function.prototype; each = Object.getPrototypeOf(each)) {
+      let each = object
+      while (each !== Object.prototype && each !== Function.prototype) {
         names.push(...Object.getOwnPropertyNames(each))
+        each = Object.getPrototypeOf(each)
       }
       if (!names.includes(name)) throw new Error('no method')
       object[name] = fn
@@ -186,8 +198,10 @@ test('late classes: frozen before the first use, they work', async t => {
         Object.freeze(object)
         deeply(Object.getPrototypeOf(object))
       }
-      for (const Class of Object.values(late)) if (typeof Class === 'function' && Class.prototype !== undefined) ${freeze}(Class)
-      if (${JSON.stringify(freeze)} !== 'deeply') for (const Class of [AsyncLock, UnlockToken, LockManager]) ${freeze}(Class.prototype)
+      for (const value of Object.values(late)) {
+        if (typeof value === 'function' && value.prototype !== undefined) ${freeze}(value)
+      }
+      if (${freeze !== 'deeply'}) for (const Class of [AsyncLock, UnlockToken, LockManager]) ${freeze}(Class.prototype)
       tell([works(), typeof LockManager.prototype.query])`)
     assert.deepStrictEqual(seen, [WORKS, 'function'], freeze)
   }
@@ -210,7 +224,10 @@ program('late classes: subclasses that are declared before the first use')(
   Object.setPrototypeOf(Old, AsyncLock)
   const locks = [new Mine(sab()), Mine.make(), new Old(sab()), Old(sab()), Reflect.construct(AsyncLock, [sab()], Mine)]
   tell([
-    locks.map((lock) => [lock.tryLock().unlock(), lock instanceof AsyncLock, lock instanceof Mine, lock.mine === true, Object.keys(lock).length]),
+    locks.map((lock) => [
+      lock.tryLock().unlock(), lock instanceof AsyncLock, lock instanceof Mine, lock.mine === true,
+      Object.keys(lock).length
+    ]),
     new Token().unlock(), Mine.LOCKED, Mine.name, Token.length, works()])`
 ).gives([
   [
@@ -228,7 +245,9 @@ test('late classes: a constructor behind a proxy or a function, as tracers wrap 
   for (const wrap of [
     'new Proxy(AsyncLock, { construct: (target, args, newTarget) => Reflect.construct(target, args, newTarget) })',
     'new Proxy(AsyncLock, { construct: (target, args) => new target(...args) })',
-    'Object.setPrototypeOf(Object.assign(function (...args) { return Reflect.construct(AsyncLock, args, new.target) }, { prototype: AsyncLock.prototype }), AsyncLock)',
+    `Object.setPrototypeOf(Object.assign(function (...args) {
+      return Reflect.construct(AsyncLock, args, new.target)
+    }, { prototype: AsyncLock.prototype }), AsyncLock)`,
     'new Proxy(AsyncLock, { get: Reflect.get, has: Reflect.has, getPrototypeOf: Reflect.getPrototypeOf })'
   ]) {
     assert.deepStrictEqual(
@@ -258,12 +277,15 @@ test(
         `
     import { mock } from 'node:test'
     import { AsyncLock, locks } from 'atomics-waitasync/pure'
-    const spies = [mock.method(AsyncLock.prototype, 'tryLock'), mock.method(AsyncLock, 'create'), mock.method(locks, 'query'),
-      mock.getter(AsyncLock.prototype, 'locked', () => 'mocked')]
+    const spies = [
+      mock.method(AsyncLock.prototype, 'tryLock'), mock.method(AsyncLock, 'create'), mock.method(locks, 'query'),
+      mock.getter(AsyncLock.prototype, 'locked', () => 'mocked')
+    ]
+    const calls = () => spies.map((spy) => spy.mock.callCount())
     const lock = AsyncLock.create()
-    const seen = [lock.tryLock().locked, lock.locked, typeof await locks.query(), spies.map((spy) => spy.mock.callCount())]
+    const seen = [lock.tryLock().locked, lock.locked, typeof await locks.query(), calls()]
     mock.restoreAll()
-    console.log(JSON.stringify([...seen, lock.locked, lock.tryLock(), AsyncLock.create().locked, spies.map((spy) => spy.mock.callCount())]))`
+    console.log(JSON.stringify([...seen, lock.locked, lock.tryLock(), AsyncLock.create().locked, calls()]))`
       ],
       { cwd: folder }
     )
@@ -284,9 +306,17 @@ test('util.inspect shows whatever has to do with a class, and never throws', asy
       const api = loaded.late || loaded
       const names = ${JSON.stringify(CLASSES)}
       const thrown = []
+      const all = [
+        undefined, { depth: 0 }, { depth: -1 }, { showHidden: true }, { showProxy: true }, { getters: true },
+        { customInspect: false }
+      ]
       const look = (what, value) => {
-        for (const options of [undefined, { depth: 0 }, { depth: -1 }, { showHidden: true }, { showProxy: true }, { getters: true }, { customInspect: false }]) {
-          try { if (util.inspect(value, options) === '') thrown.push(what) } catch (error) { thrown.push(what + ': ' + error.message) }
+        for (const options of all) {
+          try {
+            if (util.inspect(value, options) === '') thrown.push(what)
+          } catch (error) {
+            thrown.push(what + ': ' + error.message)
+          }
         }
       }
       const around = (what, value) => {
@@ -298,7 +328,8 @@ test('util.inspect shows whatever has to do with a class, and never throws', asy
         look('without a constructor, ' + what, bare)
         bare.self = bare
         look('with itself, ' + what, bare)
-        look('a getter that throws in ' + what, Object.defineProperty(Object.create(value), 'locked', { get () { throw new Error('mine') } }))
+        const throwing = { get () { throw new Error('mine') } }
+        look('a getter that throws in ' + what, Object.defineProperty(Object.create(value), 'locked', throwing))
       }
       for (const name of names) {
         look(name, api[name])
@@ -322,8 +353,10 @@ test('util.inspect shows whatever has to do with a class, and never throws', asy
       around('a reader', writer.downgrade())
       api.locks.request('x', (granted) => {
         around('a Lock', granted)
-        console.log(JSON.stringify([thrown, util.inspect(lock), util.inspect(token), util.inspect(granted), util.inspect(Object.create(api.Latch.prototype)),
-          util.inspect(api.AsyncLock).slice(0, 17), /extends/.test(util.inspect(api.AsyncLock))]))
+        const shown = [lock, token, granted, Object.create(api.Latch.prototype), api.AsyncLock]
+          .map((value) => util.inspect(value))
+        const ofClass = shown.pop()
+        console.log(JSON.stringify([thrown, ...shown, ofClass.slice(0, 17), /extends/.test(ofClass)]))
       })`])
     assert.deepStrictEqual(seen[0], [], entry)
     assert.deepStrictEqual(seen.slice(1, 5), [

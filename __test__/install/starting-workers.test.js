@@ -99,7 +99,8 @@ test(
 
 program('a Worker that is started by a Worker counts, too')(`
   const inner = 'const array = require("worker_threads").workerData;' + ${NOTIFIES}
-  start('const { Worker } = require("worker_threads"); new Worker(' + JSON.stringify(inner) + ', { eval: true, workerData: array }).unref();' +
+  start('const { Worker } = require("worker_threads");' +
+    'new Worker(' + JSON.stringify(inner) + ', { eval: true, workerData: array }).unref();' +
     'Atomics.waitAsync(array, 0, 0)')
   wait()`).gives(SETTLES)
 
@@ -113,9 +114,10 @@ test('a Worker that is terminated at once does not keep a forgotten wait pending
   assert.deepStrictEqual(await linesOf(t, "start('setInterval(() => {}, 1000)').terminate(); wait()"), ENDS)
 })
 
-test('a Worker whose preload fails, or whose code does not compile, does not keep a forgotten wait pending', async t => {
+test('a Worker whose preload fails, or whose code does not compile, keeps no forgotten wait pending', async t => {
   const failing = more => `
-    const worker = start('setInterval(() => {}, 1000)' + ${JSON.stringify(more.syntax)}, ${JSON.stringify(more.options)})
+    const source = 'setInterval(() => {}, 1000)' + ${JSON.stringify(more.syntax)}
+    const worker = start(source, ${JSON.stringify(more.options)})
     worker.on('error', () => say('failed'))
     wait()`
   const lines = ['failed', 'end in time']
@@ -147,7 +149,8 @@ program('a Worker whose listeners are all removed does not keep a forgotten wait
 program('the Workers of a thread that ends do not keep a forgotten wait pending')(`
   const inner = 'while (true);'
   // It ends while its own Worker has not come to load anything.
-  start('const { Worker } = require("worker_threads"); new Worker(' + JSON.stringify(inner) + ', { eval: true }); process.exit()')
+  start('const { Worker } = require("worker_threads");' +
+    'new Worker(' + JSON.stringify(inner) + ', { eval: true }); process.exit()')
   wait()`).gives(ENDS)
 
 program('a Worker that is started after an uninstall does not keep a forgotten wait pending')(`

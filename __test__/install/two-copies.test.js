@@ -47,9 +47,15 @@ program('in one thread, both cancel their waits by one signal, and each lets go 
   `
   const [a, b] = [from(first, 'pure'), from(second, 'pure')]
   const listeners = new Set()
-  const signal = { aborted: false, reason: 'aborted', addEventListener (_, listener) { listeners.add(listener) }, removeEventListener (_, listener) { listeners.delete(listener) } }
+  const signal = {
+    aborted: false,
+    reason: 'aborted',
+    addEventListener (_, listener) { listeners.add(listener) },
+    removeEventListener (_, listener) { listeners.delete(listener) }
+  }
   const waits = [a, b, a, b].map(({ waitAsync }) => waitAsync(array, 0, 0, undefined, { signal }).value)
-  const said = [b.unref(waits[0]), b.ref(waits[0]), a.unref(waits[1]), a.ref(waits[1]), b.notify(array, 0, 1), listeners.size <= 2]
+  const said = [b.unref(waits[0]), b.ref(waits[0]), a.unref(waits[1]), a.ref(waits[1])]
+  said.push(b.notify(array, 0, 1), listeners.size <= 2)
   for (const listener of listeners) listener()
   said.push(a.waiterCount(array, 0), b.notify(array, 0), listeners.size)
   Promise.all(waits.map(wait => wait.catch(reason => reason))).then(outcomes => { say([said, outcomes]) })`
@@ -150,7 +156,8 @@ program('one over the other: undone in order, and only in order', NO_HOST_WAIT_A
   const steps = [b.engine]
   steps.push(a.uninstall(), a.engine)
   steps.push(b.uninstall(), b.engine, Atomics.waitAsync[mark].host.waitAsync === host)
-  steps.push(a.uninstall(), Atomics.waitAsync === host, threads.Worker === Worker, Object.getPrototypeOf(Worker) === Parent)
+  steps.push(a.uninstall(), Atomics.waitAsync === host)
+  steps.push(threads.Worker === Worker, Object.getPrototypeOf(Worker) === Parent)
   say(steps)`).gives(['addon', false, 'addon', true, 'host', true, true, true, true, true])
 
 program(
@@ -174,7 +181,10 @@ program(
   `
   const vm = require('vm')
   const { createContext } = vm
-  const engineIn = (context) => { const fn = vm.runInContext('Atomics.waitAsync', context); return fn[mark] ? fn[mark].engine : 'none' }
+  const engineIn = (context) => {
+    const fn = vm.runInContext('Atomics.waitAsync', context)
+    return fn[mark] ? fn[mark].engine : 'none'
+  }
   const a = from(first, 'keep-alive')
   const b = from(second, 'force')
   const context = vm.createContext()
@@ -267,11 +277,13 @@ for (const [one, other] of [['force', 'web-locks'], ['web-locks', 'force']]) {
     `
     from(first, ${JSON.stringify(one)})
     from(second, ${JSON.stringify(other)})
-    new Worker(\`
+    const worker = new Worker(\`
       const { parentPort } = require('worker_threads')
       const mark = Symbol.for('atomics-waitasync')
       const known = Atomics.waitAsync[mark]
-      parentPort.postMessage([known && known.engine, typeof navigator === 'object' && typeof navigator.locks.requestSync])\`, { eval: true }).on('message', say)`
+      const requestSync = typeof navigator === 'object' && typeof navigator.locks.requestSync
+      parentPort.postMessage([known && known.engine, requestSync])\`, { eval: true })
+    worker.on('message', say)`
   ).gives(['addon', 'function'])
 }
 
@@ -279,7 +291,8 @@ program('in one thread, a lock of each is stolen by the other, before and after 
   const [a, b] = [from(first, 'pure').locks, from(second, 'pure').locks]
   const told = []
   const hold = (locks, name) => new Promise(resolve => {
-    locks.request(name, () => { resolve(); return new Promise(() => {}) }).catch(error => { told.push(name + ' ' + error.name) })
+    const held = locks.request(name, () => { resolve(); return new Promise(() => {}) })
+    held.catch(error => { told.push(name + ' ' + error.name) })
   })
   const steal = (locks, name) => locks.request(name, { steal: true }, () => {})
   const turn = () => new Promise(resolve => setTimeout(resolve, 1))

@@ -17,7 +17,9 @@ const ASK = `
   const source = \`
     const known = Atomics.wait[Symbol.for('atomics-waitasync')]
     require('worker_threads').parentPort.postMessage(known ? known.engine : 'host')\`
-  const ask = (Worker) => new Promise((resolve, reject) => new Worker(source, { eval: true }).on('message', resolve).on('error', reject))
+  const ask = (Worker) => new Promise((resolve, reject) => {
+    new Worker(source, { eval: true }).on('message', resolve).on('error', reject)
+  })
   const say = (value) => console.log(JSON.stringify(value))`
 
 const wrappers = {
@@ -62,12 +64,14 @@ for (const gone of ['all of it', 'all but the file that workers run first']) {
     require(folder + '/force')
     ${ASK}
     const start = path.join(folder, 'lib', 'install', 'workers', 'by-message', 'start.js')
+    // Windows does not remove a library that is loaded.
+    const stays = (file) => (${gone !== 'all of it'} && file === start) ||
+      (process.platform === 'win32' && file.endsWith('.node'))
     const removeTree = (folder) => {
       for (const name of fs.readdirSync(folder)) {
         const file = path.join(folder, name)
         if (fs.statSync(file).isDirectory()) removeTree(file)
-        // Windows does not remove a library that is loaded.
-        else if ((${gone === 'all of it'} || file !== start) && !(process.platform === 'win32' && file.endsWith('.node'))) fs.unlinkSync(file)
+        else if (!stays(file)) fs.unlinkSync(file)
       }
     }
     ask(Worker).then(async (before) => {
@@ -87,6 +91,9 @@ for (const entry of ['force', 'keep-alive', 'web-locks']) {
     Object.freeze(threads)
     const { AsyncLock } = require(${JSON.stringify(path.join(root, entry))})
     const token = new AsyncLock(new SharedArrayBuffer(4)).tryLock()
-    ask(threads.Worker).then(engine => say([engine, Array.from(new Set(codes)).filter(code => code !== 'ATOMICS_WAITASYNC_LOCKS'), token.unlock()]))`
+    ask(threads.Worker).then(engine => {
+      const ofWorkers = codes.filter(code => code !== 'ATOMICS_WAITASYNC_LOCKS')
+      say([engine, Array.from(new Set(ofWorkers)), token.unlock()])
+    })`
   ).gives(['host', ['ATOMICS_WAITASYNC_WORKER'], true])
 }

@@ -49,7 +49,8 @@ const program = programsBy()
 
 /** The ways to which flags and environment of the parent could make a difference. */
 const SOME_WAYS = size(
-  '^(a file|an ES module|source text|an empty environment|a shared environment|no flags|flags of its own|a worker in a worker( with flags)?)$',
+  '^(a file|an ES module|source text|an empty environment|a shared environment|no flags|flags of its own|' +
+  'a worker in a worker( with flags)?)$',
   '^(a file|source text|no flags|a worker in a worker with flags)$'
 )
 
@@ -207,7 +208,7 @@ test('a class that another package has put in place of Worker before the install
   assert.strictEqual(threads.Worker, Theirs)
 })
 
-test('a class that another package put in place of Worker after the install stays there after an uninstall', async t => {
+test('a class that another package put in place of Worker since the install outlives an uninstall', async t => {
   const { Worker: HostWorker } = threads
   installed(t)
   class Theirs extends threads.Worker {}
@@ -325,7 +326,7 @@ test('a postMessage that other code has put in place after a constructor that th
   assert.strictEqual(prototype.postMessage, patched)
 })
 
-test('options are read as often as without an install, in the same order, on their own object, and not changed', async t => {
+test('options are read as without an install: as often, in order, on their own object, and not changed', async t => {
   const read = (Worker) => {
     const log = []
     const values = { argv: ['x'], workerData: 1, execArgv: ['--no-deprecation'], env: { A: '1' } }
@@ -435,14 +436,15 @@ for (const [what, { args, env, cwd }] of preloads) {
       const { Worker } = require('worker_threads')
       const ours = Atomics.wait
       console.assert(ours[Symbol.for('atomics-waitasync')].engine === 'addon')
-      new Worker(${JSON.stringify(SAY_WORLD)}).on('message', (world) => { console.log(JSON.stringify([world.engine, world.execArgv])) })`
+      const worker = new Worker(${JSON.stringify(SAY_WORLD)})
+      worker.on('message', ({ engine, execArgv }) => { console.log(JSON.stringify([engine, execArgv])) })`
     const [engine, execArgv] = await runForJSON(t, [...args, '-e', source], { env, cwd })
     assert.strictEqual(engine, 'addon')
     if (MAJOR >= 12) assert.deepStrictEqual(execArgv, [...BASE_FLAGS, ...args, '-e', source])
   })
 }
 
-test('the flags of workers are those that the process was started with, also if process.execArgv was changed before the install', async t => {
+test('workers have the flags that the process was started with, although process.execArgv was changed', async t => {
   const heard = await runForJSON(t, [
     '--no-deprecation',
     '-e',
@@ -451,7 +453,8 @@ test('the flags of workers are those that the process was started with, also if 
     process.execArgv.length = 0
     api.install({ force: true })
     const { Worker } = require('worker_threads')
-    new Worker(${JSON.stringify(SAY_WORLD)}).on('message', ({ engine, noDeprecation }) => { console.log(JSON.stringify([engine, noDeprecation])) })`
+    const worker = new Worker(${JSON.stringify(SAY_WORLD)})
+    worker.on('message', ({ engine, noDeprecation }) => { console.log(JSON.stringify([engine, noDeprecation])) })`
   ])
   assert.deepStrictEqual(heard, ['addon', true])
 })
@@ -506,11 +509,12 @@ program('a Worker that is frozen is refused by the name of the option, and nothi
   Object.freeze(require('worker_threads').Worker)
   const api = require(${JSON.stringify(entryFile('pure'))})
   try { api.install({ force: true }) } catch (error) {
-    console.log(JSON.stringify([error.name, error.message, Atomics.wait === wait, api.install({ force: true, workers: false })]))
+    const isUnchanged = Atomics.wait === wait
+    console.log(JSON.stringify([error.name, error.message, isUnchanged, api.install({ force: true, workers: false })]))
   }`
 ).gives(['TypeError', 'install: workers must be false, because worker_threads.Worker is not extensible', true, true])
 
-test('a Worker that is not reached, as on a later Node, starts with a warning; one that is refused has none', async t => {
+test('a Worker that is not reached, as on a later Node, starts with a warning; a refused one has none', async t => {
   const { code, stdout, stderr } = await runNode(t, ['-e', `
     require(${JSON.stringify(entryFile('force'))})
     const { MessagePort, Worker } = require('worker_threads')

@@ -1,4 +1,4 @@
-// Every library: what an entry point gives Atomics, and does not clash where the library has it. For the entries' files.
+// Every library: what an entry point gives Atomics, without a clash where the library has it. For the entries' files.
 
 const ia = new Int32Array(new SharedArrayBuffer(8))
 
