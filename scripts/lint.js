@@ -21,13 +21,8 @@ async function main () {
   const { fix, all } = argumentsOf(__filename, { fix: { type: 'boolean' }, all: { type: 'boolean' } })
   await setup.installDependencies()
 
-  for (const [file, corrected] of fix
-    ? [
-        [libMap.page, libMap.withMap],
-        [embedded.page, embedded.withEmbedded]
-      ]
-    : [])
-    fs.writeFileSync(file, corrected(fs.readFileSync(file, 'utf8')))
+  const written = [[libMap.page, libMap.withMap], [embedded.page, embedded.withEmbedded]]
+  for (const [file, corrected] of fix ? written : []) fs.writeFileSync(file, corrected(fs.readFileSync(file, 'utf8')))
   const results = new Results()
   await results.of('javascript', async () => {
     await succeed(process.execPath, [...ESLINT, ...(fix ? ['--fix'] : [])], { cwd: root })
