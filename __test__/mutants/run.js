@@ -17,7 +17,7 @@
 //   core/tests/, and a filter of `cargo test`
 // - `test`: a file of __test__/ (`locks/queue`), run on this Node, with the library built anew if the file is one of
 //   Rust; `subject` if it is not the first one
-// - `otherSystems`: true where the library is built with the feature `other-systems` (docs/internals/architecture.md)
+// - `otherSystems`: true where the library is built with the feature `other-systems` (core/Cargo.toml)
 // - `orModel`, `orCargo`, `orTest`: another check, if the first one does not
 // - `equivalent`: why nothing can catch it. It is not run
 //
