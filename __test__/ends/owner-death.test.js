@@ -2,6 +2,7 @@
 
 // What an install puts into another object changes nothing for a lock.
 // subjects: export, force
+// long: it starts hundreds of threads
 
 // A lock whose holder ends goes to the next claim, whose token says ownerDied.
 

@@ -2,6 +2,7 @@
 
 // What an install puts into another object changes nothing for a lock.
 // subjects: export, force
+// long: each subject has the same queue
 
 // AsyncLock, as its documentation says: lock, unlock, timeouts, aborts. every-class/forms.test.js tests the behaviour
 // that all classes share.
