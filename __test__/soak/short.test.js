@@ -3,7 +3,6 @@
 // What an install puts into another object changes nothing here.
 // subjects: export, force
 // long: each of its tests is a soak
-// oldest: force (there every built-in that the package uses is an old one)
 // timeout: 600
 
 // Short soaks: main.js says what happens in one, and operations/ what must hold.
