@@ -12,7 +12,7 @@ const { api } = require('../../subject')
 const { needsChannels, subscribe } = require('../../fixtures/channels')
 const { turns } = require('../../fixtures/family-toolbox')
 const { TinyController } = require('../../fixtures/lock-toolbox')
-const { startThread } = require('../../fixtures/programs')
+const { startWorker } = require('../../fixtures/queue-toolbox')
 const { runForJSON } = require('../../fixtures/run-node')
 
 const als = new AsyncLocalStorage()
@@ -94,7 +94,7 @@ for (const name of Object.keys(forms)) {
 }
 
 test('blocking forms call back in the context of their call', async t => {
-  const seen = await startThread(t, null, ({ api, require }) => {
+  const seen = await startWorker(t, ({ api, require }) => {
     const { AsyncLocalStorage } = require('async_hooks')
     const als = new AsyncLocalStorage()
     const [lock, rw, semaphore] = [new api.AsyncLock(), new api.RwLock(), new api.Semaphore()]
@@ -104,7 +104,7 @@ test('blocking forms call back in the context of their call', async t => {
       lock.executeLockedSync(see), rw.executeLockedSync(see), rw.executeSharedSync(see), semaphore.useSync(1, see),
       api.locks.requestSync('a', see)
     ])
-  }).done()
+  }, null).done()
   assert.deepStrictEqual(seen, new Array(5).fill('a call'))
 })
 

@@ -9,8 +9,7 @@
 const assert = require('assert')
 const { test } = require('../../harness')
 const { api } = require('../../subject')
-const { startThread } = require('../../fixtures/programs')
-const { HAS_BIGINT64, randomFrom, sleep } = require('../../fixtures/queue-toolbox')
+const { HAS_BIGINT64, randomFrom, sleep, startWorker } = require('../../fixtures/queue-toolbox')
 const size = require('../../fixtures/size')
 const { TAIL } = require('../../../lib/locks/queue/layout')
 
@@ -269,7 +268,7 @@ for (const thread of ['main', 'a worker']) {
   test(name, { timeout: 60000 }, async t => {
     const blocks = thread !== 'main'
     const data = { seed: SEED, calls: CALLS, value: VALUE, blocks, hasBigInt64: HAS_BIGINT64, TAIL }
-    const result = await (blocks ? startThread(t, data, fuzz).done() : fuzz({ api, data, randomFrom, require, sleep }))
+    const result = await (blocks ? startWorker(t, fuzz, data).done() : fuzz({ api, data, randomFrom, require, sleep }))
     console.log(`# ${result.callees} functions, ${result.promises} promises`)
     assert.deepStrictEqual(result.wrong, [])
     assert(result.callees > 40)

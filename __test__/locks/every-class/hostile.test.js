@@ -11,8 +11,7 @@ const util = require('util')
 const { test } = require('../../harness')
 const { api } = require('../../subject')
 const { NAMES, NODE_NEEDS, NODE_STANDS } = require('../../fixtures/hostile-world')
-const { startThread } = require('../../fixtures/programs')
-const { MAJOR } = require('../../fixtures/queue-toolbox')
+const { MAJOR, startWorker } = require('../../fixtures/queue-toolbox')
 const { runForJSON } = require('../../fixtures/run-node')
 
 const HIDES_PROMISES = (MAJOR === 12 || MAJOR === 13) && 'the hooks of this Node show no promises'
@@ -369,7 +368,7 @@ test('code that runs within a wait and unlocks: an error, and the robust list is
 })
 
 test('a getter of a token that unlocks it reaches no other entry of the robust list', async t => {
-  const thread = startThread(t, null, ({ api }) => {
+  const thread = startWorker(t, ({ api }) => {
     const [lock, condition] = [new api.RwLock(), new api.Condition()]
     const others = [new api.AsyncLock(), new api.AsyncLock()]
     const codes = []
@@ -387,7 +386,7 @@ test('a getter of a token that unlocks it reaches no other entry of the robust l
       if (!before.unlock() || !behind.unlock()) throw new Error('a token is dead')
     }
     return codes
-  })
+  }, null)
   assert.deepStrictEqual(await thread.done(), ['ERR_NOT_LOCKED', 'ERR_NOT_LOCKED'])
 })
 

@@ -9,8 +9,7 @@ const assert = require('assert')
 const { test } = require('../../harness')
 const { api } = require('../../subject')
 const { waiters } = require('../../fixtures/family-toolbox')
-const { startThread } = require('../../fixtures/programs')
-const { createScope } = require('../../fixtures/queue-toolbox')
+const { createScope, startWorker } = require('../../fixtures/queue-toolbox')
 
 const PARTIES = 4
 const MAIN = PARTIES - 1
@@ -35,7 +34,7 @@ function withWays (scope) {
 function play (t, data, party) {
   const dataOf = (me) => Object.assign({ me, parties: PARTIES, awaits: me >= 2 }, data)
   const inThread = `scope => (${party})((${withWays})(scope))`
-  const others = Array.from({ length: MAIN }, (_, me) => startThread(t, dataOf(me), inThread).done())
+  const others = Array.from({ length: MAIN }, (_, me) => startWorker(t, inThread, dataOf(me)).done())
   return Promise.all([...others, party(withWays(createScope(dataOf(MAIN))))])
 }
 

@@ -6,7 +6,7 @@ const assert = require('assert')
 const { test } = require('../../harness')
 const { api } = require('../../subject')
 const { NAMES, bytesOf, optionsOf } = require('../../fixtures/every-class')
-const { startThread } = require('../../fixtures/programs')
+const { startWorker } = require('../../fixtures/queue-toolbox')
 
 /** The names of the options that a class needs. */
 const needed = (name) => Object.keys(optionsOf(name))
@@ -73,7 +73,7 @@ for (const name of NAMES) {
 
   test(`${name}: a Worker that gets it has the same memory`, async t => {
     const instance = Class.create(options)
-    const thread = startThread(t, instance, ({ api, data }) => new api[data.kind](data).id)
+    const thread = startWorker(t, ({ api, data }) => new api[data.kind](data).id, instance)
     assert.strictEqual(await thread.done(), instance.id)
   })
 }

@@ -64,15 +64,15 @@ const programs = {
 
   "an unref'd promise stays so through its later steps: a Condition's promise that wants the lock again": [
     async scope => {
-      const { api, say, startThread, until } = scope
+      const { api, say, startWorker, until } = scope
       const [lock, condition] = [new api.AsyncLock(), new api.Condition()]
       const token = await lock.lockAsync()
-      const other = startThread([lock, condition], ({ api, data: [lock, condition] }) => {
+      const other = startWorker(({ api, data: [lock, condition] }) => {
         // Takes the lock when the condition's promise has unlocked it, notifies, and keeps it.
         new api.AsyncLock(lock).lock()
         new api.Condition(condition).notify()
         setInterval(() => {}, 1000)
-      })
+      }, [lock, condition])
       say(api.unref(condition.waitAsync(token)))
       await until(() => condition.waiters === 0 && lock.waiters === 1, 'the promise waits for the lock')
       other.worker.unref()

@@ -7,8 +7,7 @@ const assert = require('assert')
 const { test } = require('../../harness')
 const { api } = require('../../subject')
 const { memory } = require('../../fixtures/lock-toolbox')
-const { startThread } = require('../../fixtures/programs')
-const { median, now, onAQuietMachine, sleep, until } = require('../../fixtures/queue-toolbox')
+const { median, now, onAQuietMachine, sleep, startWorker, until } = require('../../fixtures/queue-toolbox')
 const size = require('../../fixtures/size')
 
 const { AsyncLock, RwLock, snapshot, waitAsync } = api
@@ -56,7 +55,7 @@ async function byTurns (measure) {
 async function crowd (t) {
   const sab = memory(64)
   const state = new Int32Array(sab, 16, 2)
-  const threads = Array.from({ length: THREADS }, () => startThread(t, sab, ({ api, data: sab, post, require }) => {
+  const threads = Array.from({ length: THREADS }, () => startWorker(t, ({ api, data: sab, post, require }) => {
     const { parentPort } = require('worker_threads')
     const state = new Int32Array(sab, 16, 2)
     const lock = new api.RwLock(sab)
@@ -75,7 +74,7 @@ async function crowd (t) {
     })
     post('ready')
     return new Promise(() => {})
-  }))
+  }, sab))
   await Promise.all(threads.map(thread => thread.next()))
   return {
     sab,
@@ -145,7 +144,7 @@ testOfTime('a snapshot takes twenty times as long for twenty times as many locks
 async function timeOfBlocking (t) {
   const sab = memory(64)
   const gate = new Int32Array(sab, 32, 1)
-  const threads = [0, 4].map(mine => startThread(t, { sab, mine }, ({ api, Atomics, data: { sab, mine } }) => {
+  const threads = [0, 4].map(mine => startWorker(t, ({ api, Atomics, data: { sab, mine } }) => {
     const [own, lock] = [mine, 8].map(byteOffset => new api.AsyncLock(sab, { byteOffset }))
     const [gate, nothing] = [new Int32Array(sab, 32, 1), new Int32Array(sab, 36, 1)]
     own.lock()
@@ -153,7 +152,7 @@ async function timeOfBlocking (t) {
     Atomics.wait(gate, 0, 1)
     Atomics.notify(gate, 0)
     for (let n = 0; n < 500; n++) lock.executeLockedSync(() => Atomics.wait(nothing, 0, 0, 0.1))
-  }))
+  }, { sab, mine }))
   await until(() => Atomics.load(gate, 0) === 2)
   const begin = processorTime()
   await Promise.all(threads.map(thread => thread.done()))
@@ -207,12 +206,12 @@ for (const [order, release] of Object.entries(orders)) {
 /** Locks that another thread holds, and a way to end that. */
 async function busyLocks (t, count) {
   const sab = memory(4 * count)
-  const thread = startThread(t, { sab, count }, async ({ api, data: { sab, count }, post, receive }) => {
+  const thread = startWorker(t, async ({ api, data: { sab, count }, post, receive }) => {
     const tokens = Array.from({ length: count }, (_, n) => new api.AsyncLock(sab, { byteOffset: 4 * n }).lock())
     post('holds')
     await receive()
     for (const token of tokens) token.unlock()
-  })
+  }, { sab, count })
   await thread.next()
   return {
     sab,
@@ -246,7 +245,7 @@ testOfTime('lockAsync on a busy lock costs the same while the thread holds 200 0
 
 testOfTime('blocking for a busy lock costs the same while the thread holds 200 000 others', async t => {
   const busy = await busyLocks(t, 1)
-  const [few, many] = await startThread(t, busy.sab, ({ api: { AsyncLock }, data: sab, require }) => {
+  const [few, many] = await startWorker(t, ({ api: { AsyncLock }, data: sab, require }) => {
     const { performance } = require('perf_hooks')
     const lock = new AsyncLock(sab)
     const measure = () => {
@@ -261,7 +260,7 @@ testOfTime('blocking for a busy lock costs the same while the thread holds 200 0
     const others = new SharedArrayBuffer(4 * 2e5)
     for (let n = 0; n < 2e5; n++) new AsyncLock(others, { byteOffset: 4 * n }).lock()
     return [few, measure()]
-  }).done()
+  }, busy.sab).done()
   await busy.end()
   bounds(few, many)
 })
@@ -296,13 +295,13 @@ test('a lock is not told to have been held for longer than its thread has run', 
   // What is known of a thread may lie where that of an earlier one did: of one in thirty.
   for (let round = 0; round < size(100, 50); round++) {
     const begin = now()
-    const thread = startThread(t, sab, ({ api, data, post }) => {
+    const thread = startWorker(t, ({ api, data, post }) => {
       new api.AsyncLock(data).lock()
       post('holds')
       // So that the thread does not end.
       setInterval(() => {}, 1000)
       return new Promise(() => {})
-    })
+    }, sab)
     await thread.next()
     const [{ milliseconds }] = snapshot().held
     assert.ok(milliseconds <= now() - begin, `${milliseconds} ms, in round ${round}`)

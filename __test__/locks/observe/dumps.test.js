@@ -4,10 +4,10 @@
 
 const assert = require('assert')
 const { test } = require('../../harness')
-const { NEVER, run, startThread } = require('../../fixtures/programs')
+const { NEVER, run } = require('../../fixtures/programs')
 const { runNode } = require('../../fixtures/run-node')
 const { api } = require('../../subject')
-const { MAJOR, until } = require('../../fixtures/queue-toolbox')
+const { MAJOR, startWorker, until } = require('../../fixtures/queue-toolbox')
 
 const { AsyncLock, Condition, Latch, Queue, RwLock, Semaphore, formatSnapshot, locks, snapshot } = api
 
@@ -40,9 +40,9 @@ async function runUntilDumped (t, count, fn) {
 
 test('a dump comes while every thread is blocked or busy: rings, holders and lines', needsSignals, async t => {
   const { signal, dumps, stderr } = await runUntilDumped(t, 1, async scope => {
-    const { busy, heldLock, newLock, say, sleep, startThread, until } = scope
+    const { busy, heldLock, newLock, say, sleep, startWorker, until } = scope
     const [a, b] = [heldLock('accounts'), newLock('orders')]
-    startThread([b, a], ({ api, data }) => { for (const lock of data) new api.AsyncLock(lock).lock() })
+    startWorker(({ api, data }) => { for (const lock of data) new api.AsyncLock(lock).lock() }, [b, a])
     await until(() => a.waiters === 1)
     await sleep(100)
     b.lockAsync()
@@ -258,10 +258,10 @@ test('a thread is called by its name, where Node tells it', needsName, async t =
   const [entry] = snapshot().held
   assert.deepStrictEqual([entry.threadName, entry.threadId], ['billing0', worker.threadId])
   assert.ok(formatSnapshot(snapshot()).includes(`thread ${worker.threadId} "billing0"`))
-  startThread(t, null, ({ api }) => {
+  startWorker(t, ({ api }) => {
     api.AsyncLock.create().tryLock()
     setInterval(() => {}, 1e6)
-  })
+  }, null)
   await until(() => snapshot().held.length === 2)
   assert.strictEqual(snapshot().held.filter(entry => 'threadName' in entry).length, 1)
 })

@@ -65,7 +65,7 @@ a message of Queue "jobs"
 room in Queue "full"`.split('\n')
 
 /** A program that holds all of these and awaits each of them for 30 ms. In a thread of its own it blocks for them. */
-async function waitForAll ({ api, startThread }) {
+async function waitForAll ({ api, startWorker }) {
   const create = (kind, name, options) => api[kind].create(Object.assign({ name }, options))
   const things = {
     accounts: create('AsyncLock', 'accounts'),
@@ -94,7 +94,7 @@ async function waitForAll ({ api, startThread }) {
     api.locks.request('cache', options, () => {})
   ]
   await Promise.all([...waits.map(late), changed.waitAsync(own.tryLock(), options)])
-  const thread = startThread(things, ({ api, data, revive }) => {
+  const thread = startWorker(({ api, data, revive }) => {
     const { accounts, rates, files, changed, phase, done, own, jobs, full } = revive(data)
     const options = { timeout: 30 }
     const waits = [
@@ -113,7 +113,7 @@ async function waitForAll ({ api, startThread }) {
       if (name !== 'TimeoutError') throw new Error(`${wait}: ${name}`)
     }
     if (changed.wait(own.lock(), options)) throw new Error('it was notified')
-  })
+  }, things)
   own.unlock()
   await thread.done()
   release()
@@ -209,13 +209,13 @@ test('a dump writes the file at once', needsSignals, async t => {
 })
 
 test('the waits of a worker that is terminated count until then', async t => {
-  const { rows } = await profileOf(t, async ({ block, newLock, sleep, startThread, until }) => {
+  const { rows } = await profileOf(t, async ({ block, newLock, sleep, startWorker, until }) => {
     const lock = newLock('accounts')
     const token = lock.tryLock()
-    const awaiting = startThread(lock, ({ api, data }) => {
+    const awaiting = startWorker(({ api, data }) => {
       new api.AsyncLock(data).lockAsync()
       return new Promise(() => setInterval(() => {}, 1e6))
-    })
+    }, lock)
     const threads = [block(lock), awaiting]
     await until(() => lock.waiters === 2)
     // Until the blocked one has slept through its first slice.
@@ -252,10 +252,10 @@ test('of many waits some are recorded for all', async t => {
 
 /** Starts a program that waits, in two threads; gives its warnings. */
 async function warningsWith (t, file) {
-  const { code, lines, stderr } = await run(t, setting(file), async ({ newLock, say, startThread }) => {
+  const { code, lines, stderr } = await run(t, setting(file), async ({ newLock, say, startWorker }) => {
     const lock = newLock()
     const token = lock.tryLock()
-    const thread = startThread(lock, ({ api, data }) => { new api.AsyncLock(data).lock().unlock() })
+    const thread = startWorker(({ api, data }) => { new api.AsyncLock(data).lock().unlock() }, lock)
     const next = lock.lockAsync()
     setTimeout(() => token.unlock(), 50)
     ;(await next).unlock()

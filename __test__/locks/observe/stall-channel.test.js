@@ -10,7 +10,7 @@ const { run } = require('../../fixtures/programs')
 
 test('a thread hears of the waits of its promises, with the holders, in their context', needsChannels, async t => {
   const { told, reports, stderr } = await run(t, { after: 200 }, async scope => {
-    const { heldLock, require, sleep, startThread, subscribe, tell, until } = scope
+    const { heldLock, require, sleep, startWorker, subscribe, tell, until } = scope
     const { AsyncLocalStorage } = require('async_hooks')
     const storage = new AsyncLocalStorage()
     const heard = []
@@ -21,11 +21,11 @@ test('a thread hears of the waits of its promises, with the holders, in their co
     })
     const lock = heldLock('accounts')
     storage.run('of the call', () => { lock.lockAsync() })
-    const thread = startThread(lock, ({ api, data, subscribe }) => new Promise(resolve => {
+    const thread = startWorker(({ api, data, subscribe }) => new Promise(resolve => {
       subscribe('stall', ({ threadId, entry, holders }) => resolve([threadId, entry.threadId, holders[0].threadId]))
       new api.AsyncLock(data).lockAsync()
       setTimeout(() => {}, 1e6)
-    }))
+    }), lock)
     tell(await thread.done())
     await until(() => heard.length > 0)
     await sleep(500)
@@ -39,22 +39,22 @@ test('a thread hears of the waits of its promises, with the holders, in their co
 
 test('the main thread publishes for a blocked thread, which writes its report, too', needsChannels, async t => {
   const { told, reports, stderr } = await run(t, { after: 200 }, async scope => {
-    const { heldLock, sleep, startThread, subscribe, tell, until } = scope
+    const { heldLock, sleep, startWorker, subscribe, tell, until } = scope
     const heard = []
     subscribe('stall', message => heard.push(message))
-    startThread(heldLock(), ({ api, data, subscribe }) => {
+    startWorker(({ api, data, subscribe }) => {
       subscribe('stall', () => { throw new Error('not here') })
       new api.AsyncLock(data).lock()
-    })
+    }, heldLock())
     await until(() => heard.length === 1)
     const locks = [0, 0].map(() => new SharedArrayBuffer(4))
     for (const order of [locks, locks.slice().reverse()]) {
-      startThread(order, ({ api, data }) => {
+      startWorker(({ api, data }) => {
         const [mine, other] = data.map(memory => new api.AsyncLock(memory))
         mine.lock()
         while (!other.locked);
         other.lockIfAvailable(1e6)
-      })
+      }, order)
     }
     await until(() => heard.length === 2)
     await sleep(1000)
@@ -74,14 +74,14 @@ test('the main thread publishes for a blocked thread, which writes its report, t
 
 test('a subscriber that throws breaks no wait, and hides no report', needsChannels, async t => {
   const { told, reports, stderr } = await run(t, { after: 200 }, async scope => {
-    const { newLock, startThread, subscribe, tell, until } = scope
+    const { newLock, startWorker, subscribe, tell, until } = scope
     let thrown = 0
     process.on('uncaughtException', ({ message }) => { if (message === 'of a subscriber') thrown++ })
     subscribe('stall', () => { throw new Error('of a subscriber') })
     const lock = newLock()
     const token = lock.tryLock()
     const promises = [lock.lockAsync(), lock.lockAsync()]
-    const thread = startThread(lock, ({ api, data }) => { new api.AsyncLock(data).lock().unlock() })
+    const thread = startWorker(({ api, data }) => { new api.AsyncLock(data).lock().unlock() }, lock)
     await until(() => thrown === 3)
     token.unlock()
     for (const promise of promises) (await promise).unlock()

@@ -180,16 +180,16 @@ test('without the variable, and where there are no contexts, tasks of one thread
 })
 
 test('a ring goes through tasks and through a blocked thread', needsContexts, async t => {
-  const [cycles] = await toldBy(t, async ({ api, links, newLock, startThread, tell, turn }) => {
+  const [cycles] = await toldBy(t, async ({ api, links, newLock, startWorker, tell, turn }) => {
     const [a, b, c] = ['a', 'b', 'c'].map(newLock)
     let goOn
     a.executeLocked(() => new Promise(resolve => { goOn = resolve }).then(() => b.executeLocked(() => {})))
-    const thread = startThread([a, c], ({ api, data, post }) => {
+    const thread = startWorker(({ api, data, post }) => {
       const [a, c] = data.map(lock => new api.AsyncLock(lock))
       c.lock()
       post('held')
       a.lock()
-    })
+    }, [a, c])
     await thread.next()
     b.executeLocked(() => c.executeLocked(() => {}))
     goOn()
