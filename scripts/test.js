@@ -8,7 +8,7 @@
 
 const { command } = require('./lib/arguments')
 const { cargo } = require('./lib/cargo')
-const { runSuite } = require('./lib/node-suites')
+const { runSuites } = require('./lib/node-suites')
 const { Report } = require('./lib/report')
 const { plannedSteps, runStep } = require('./lib/steps')
 const { parseArguments, sizeOn } = require('./lib/test-arguments')
@@ -32,12 +32,10 @@ async function main () {
   const prepared = !options.setup || await report.part('setup', setup.installDependencies).then(cargo)
     .then(() => true, error => report.fail(report.row('setup', ''), 1, 'setup', error.message))
   if (prepared && await runLanes(steps.before)) {
-    for (const { version, isWhole } of suites) {
-      const size = sizeOn(version, options)
-      await report.part(`node ${version}`, () =>
-        runSuite(version, isWhole ? files : testFile.onOldest(files), { subjects, size, jobs, report })
-      )
-    }
+    const planned = suites.map(({ version, isWhole }) =>
+      ({ version, files: isWhole ? files : testFile.onOldest(files), subjects, size: sizeOn(version, options) })
+    )
+    await report.part('test files', () => runSuites(planned, { jobs, report }))
     await runLanes(steps.after)
   }
   if (!report.close()) process.exitCode = 1

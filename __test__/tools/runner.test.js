@@ -8,7 +8,7 @@ const fs = require('fs')
 const os = require('os')
 const path = require('path')
 const { test } = require('../harness')
-const { runSuite } = require('../../scripts/lib/node-suites')
+const { runSuites } = require('../../scripts/lib/node-suites')
 const { Report } = require('../../scripts/lib/report')
 const { countCargoTest } = require('../../scripts/lib/rust-steps')
 const { countScript, runStep } = require('../../scripts/lib/steps')
@@ -134,7 +134,7 @@ test('an output that does not say its counts is a failure: of cargo test, and of
 async function suiteOf (file) {
   const lines = []
   const report = new Report(text => { lines.push(...text.split('\n')) })
-  await runSuite('current', [file], { subjects: [null], size: 'small', jobs: 1, report })
+  await runSuites([{ version: 'current', files: [file], subjects: [null], size: 'small' }], { jobs: 1, report })
   return { ok: report.close(), lines }
 }
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// The test files on one Node: each with every subject that it declares, several at the same time.
+// The test files on the Nodes of a run: each with every subject that it declares, several at the same time.
 
 const testFile = require('./test-file')
 const nodes = require('../nodes')
@@ -12,32 +12,42 @@ function subjectsOf (file, subjects, size) {
   return subjects.filter(subject => file.subjects.includes(subject)).slice(file.long && size === 'small' ? -1 : 0)
 }
 
-/** Runs the files on one version and reports them. `size` is their TEST_SIZE (see __test__/fixtures/size.js). */
-async function runSuite (version, files, { subjects, size, jobs, report }) {
+/**
+ * Runs the files of all suites, `jobs` at a time, and reports them.
+ * @param {{ version: string, files: object[], subjects: (?string)[], size: string }[]} suites `size`: the TEST_SIZE of
+ *   the files (see __test__/fixtures/size.js)
+ */
+async function runSuites (suites, { jobs, report }) {
+  const tasks = { together: [], alone: [], again: [] }
+  const rows = []
+  for (const suite of suites) rows.push(...await planSuite(suite, tasks, report))
+  await inParallel(tasks.together, jobs)
+  await inParallel(tasks.alone, 1)
+  await inParallel(tasks.again, 1)
+  for (const row of rows) report.done(row)
+}
+
+/** Adds the runs of a suite to the tasks; its rows in the report. */
+async function planSuite ({ version, files, subjects, size }, tasks, report) {
   const node = await nodes.get(version).catch(error => ({ version, error }))
   const where = `node ${node.version}`
   if (node.error || node.skipped) {
     const row = report.row(where, '')
-    if (node.error) return report.fail(row, 1, `Node ${version} could not be fetched`, node.error.message)
-    report.skip(row, 1, node.skipped, `all of Node ${node.version}`)
-    return report.done(row)
+    if (node.error) report.fail(row, 1, `Node ${version} could not be fetched`, node.error.message)
+    else report.skip(row, 1, node.skipped, `all of Node ${node.version}`)
+    return [row]
   }
   const rows = new Map()
-  const tasks = { together: [], alone: [] }
-  const again = []
   for (const subject of subjects) {
     for (const file of files.filter(file => subjectsOf(file, subjects, size).includes(subject))) {
       if (!rows.has(subject)) rows.set(subject, report.row(where, subject || '-'))
       const row = rows.get(subject)
+      const context = { node, size, row, report, again: tasks.again }
       if (!testFile.admits(file.nodes, node.version)) report.skip(row, 1, file.nodes.reason, file.name, node.version)
-      else
-        tasks[file.alone ? 'alone' : 'together'].push(() => runFile(file, subject, { node, size, row, report, again }))
+      else tasks[file.alone ? 'alone' : 'together'].push(() => runFile(file, subject, context))
     }
   }
-  await inParallel(tasks.together, jobs)
-  await inParallel(tasks.alone, 1)
-  await inParallel(again, 1)
-  for (const row of rows.values()) report.done(row)
+  return rows.values()
 }
 
 /**
@@ -74,4 +84,4 @@ async function runFile (file, subject, context) {
   return false
 }
 
-module.exports = { runSuite, subjectsOf }
+module.exports = { runSuites, subjectsOf }

@@ -47,7 +47,10 @@ function plannedSteps ({ all, ci, only, rust, setup, size }) {
 }
 
 /** The linter of JavaScript, which is its formatter, too: what it is given is in eslint.config.js. */
-const ESLINT = [path.join(root, 'node_modules', 'eslint', 'bin', 'eslint.js'), root, '--max-warnings=0']
+const ESLINT = [
+  path.join(root, 'node_modules', 'eslint', 'bin', 'eslint.js'),
+  ...[root, '--max-warnings=0', '--cache', '--cache-strategy=content', '--cache-location=target/eslint/']
+]
 
 const lintStep = {
   where: 'lint',
