@@ -3,7 +3,7 @@
 // `npm run coverage [-- --only PATTERN]`: how many lines of lib/, core/ and src/ the tests run. Linux and macOS.
 //
 // lib/ by the tests of __test__/ on this Node, as V8 counts and c8 reports it; core/ and src/ by those and by cargo's
-// tests, as the compiler counts it: that takes rustup's component llvm-tools. `--only` as of `npm test`.
+// tests, as the compiler counts and llvm-cov reports it: that takes rustup's component llvm-tools. `--only` as of `npm test`.
 //
 // A thread that is terminated, or a process that is killed, writes nothing down: the figures are lower bounds.
 
@@ -13,15 +13,13 @@ const { libraryFile, target } = require('../lib/agent/target')
 const { argumentsOf, command } = require('./lib/arguments')
 const { cargo, environment, find } = require('./lib/cargo')
 const { run, succeed } = require('./lib/child')
-const { copyTree } = require('./lib/copy-tree')
 const { succeedNpm } = require('./lib/npm')
+const { withCopy } = require('./lib/scratch')
 const setup = require('./setup')
 
 const C8 = 'c8@12.0.0'
 const root = path.join(__dirname, '..')
 const TARGET = path.join(root, 'target', 'coverage')
-/** How many files are listed of which lines were not run. */
-const LEAST = 15
 const TIMEOUT = 60 * 60 * 1000
 
 /** The compiler's host, and the path of a tool of its component llvm-tools. */
@@ -47,45 +45,26 @@ async function rustTests (env, host) {
   return [library.find(file => fs.existsSync(file)), ...programs]
 }
 
-/** By file of `core/` and `src/`: how many lines it has that can run, and how many of them did. */
-async function rustOf (tool, profiles, [first, ...others]) {
+/** Prints how many lines of the files of `core/` and `src/` ran. */
+async function reportRust (tool, profiles, [first, ...others]) {
   const all = path.join(profiles, 'all.profdata')
   const files = fs.readdirSync(profiles).filter(name => name.endsWith('.profraw'))
   const options = { cwd: profiles, timeout: TIMEOUT }
   await succeed(tool('llvm-profdata'), ['merge', '--sparse', '--failure-mode=all', '--output', all, ...files], options)
   const objects = others.flatMap(file => ['--object', file])
-  const sources = ['--sources', path.join(root, 'core', 'src'), path.join(root, 'src')]
-  const report = ['export', '--summary-only', '--instr-profile', all, first, ...objects, ...sources]
-  const [{ files: reported }] = JSON.parse(await succeed(tool('llvm-cov'), report, options)).data
-  const each = ({ filename, summary: { lines } }) => ({ file: path.relative(root, filename), ...lines })
-  return reported.map(each).filter(({ file }) => !file.endsWith('/tests.rs'))
+  const report = ['report', '--show-region-summary=false', '--ignore-filename-regex', '/tests[.]rs$']
+  for (const sources of [path.join(root, 'core', 'src'), path.join(root, 'src')]) {
+    const about = ['--instr-profile', all, first, ...objects, '--sources', sources]
+    console.log(`${sources}\n${await succeed(tool('llvm-cov'), [...report, ...about], options)}`)
+  }
 }
 
-/** By file of `lib/`, the same. */
-async function javascriptOf (copy, folder) {
-  const places = ['--temp-directory', folder, '--reports-dir', folder, '--reporter', 'json-summary']
-  const options = ['--merge-async', '--all', '--src', 'lib', '--include', 'lib/**']
-  const c8 = ['exec', '--yes', '--package', C8, '--', 'c8', 'report', ...places, ...options]
-  await succeedNpm(c8, { cwd: copy, timeout: TIMEOUT })
-  const { total, ...files } = JSON.parse(fs.readFileSync(path.join(folder, 'coverage-summary.json'), 'utf8'))
-  const entry = ([file, { lines }]) => ({ file: path.relative(copy, file), count: lines.total, covered: lines.covered })
-  return Object.entries(files).map(entry)
-}
-
-const percent = (covered, count) => (100 * covered / count).toFixed(1).padStart(5)
-
-/** Prints the figure of each part, and the files of which most lines were not run. */
-function print (files) {
-  for (const part of ['lib/', 'core/src/', 'src/']) {
-    const sum = key => files.filter(({ file }) => file.startsWith(part)).reduce((total, each) => total + each[key], 0)
-    console.log(`${part.padEnd(9)} ${percent(sum('covered'), sum('count'))} % of ${sum('count')} lines`)
-  }
-  console.log('\nthe least:')
-  const missed = ({ count, covered }) => count - covered
-  const least = files.sort((one, other) => missed(other) - missed(one)).slice(0, LEAST)
-  for (const each of least) {
-    console.log(`  ${percent(each.covered, each.count)} %  ${each.file}: ${missed(each)} lines were not run`)
-  }
+/** Prints the same of `lib/`. */
+async function reportJavaScript (copy, folder) {
+  const reporters = ['--reporter', 'text', '--reporter', 'text-summary']
+  const options = ['--merge-async', '--all', '--src', 'lib', '--include', 'lib/**', '--temp-directory', folder]
+  const c8 = ['exec', '--yes', '--package', C8, '--', 'c8', 'report', ...reporters, ...options]
+  console.log(await succeedNpm(c8, { cwd: copy, timeout: TIMEOUT }))
 }
 
 async function main () {
@@ -94,8 +73,7 @@ async function main () {
   })
   await setup.installDependencies()
   const { host, tool } = await toolchain()
-  const copy = copyTree('coverage-')
-  try {
+  await withCopy(async copy => {
     const profiles = path.join(copy, 'profiles')
     const folder = path.join(copy, 'coverage')
     // A pool of files, since there are thousands of processes.
@@ -111,10 +89,9 @@ async function main () {
       echo: 'all',
       timeout: TIMEOUT
     })
-    print([...await javascriptOf(copy, folder), ...await rustOf(tool, profiles, [library, ...programs])])
-  } finally {
-    fs.rmSync(copy, { recursive: true, force: true })
-  }
+    await reportJavaScript(copy, folder)
+    await reportRust(tool, profiles, [library, ...programs])
+  })
 }
 
 command(main)

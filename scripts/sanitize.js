@@ -21,9 +21,9 @@ const path = require('path')
 const { argumentsOf, command } = require('./lib/arguments')
 const { cargo, environment } = require('./lib/cargo')
 const { run, succeed } = require('./lib/child')
-const { copyTree } = require('./lib/copy-tree')
 const { Results } = require('./lib/results')
 const { countCargoTest } = require('./lib/rust-steps')
+const { withCopy } = require('./lib/scratch')
 
 const root = path.join(__dirname, '..')
 const TARGET = 'x86_64-unknown-linux-gnu'
@@ -65,8 +65,7 @@ async function underNode (results, env) {
   const building = { cwd: root, env: environment(env), timeout: TIMEOUT, echo: true }
   await succeed(cargo(), ['build', '--package', 'atomics-waitasync', ...places('address')], building)
   // A tree of its own, whose library is the instrumented one.
-  const copy = copyTree('sanitize-')
-  try {
+  await withCopy(async copy => {
     fs.copyFileSync(
       path.join(root, 'target', 'address', TARGET, 'debug', 'libatomics_waitasync.so'),
       path.join(copy, 'atomics-waitasync.linux-x64-gnu.node')
@@ -75,12 +74,9 @@ async function underNode (results, env) {
     const LD_PRELOAD = (await succeed('gcc', ['-print-file-name=libasan.so'])).trim()
     const ASAN_OPTIONS = 'detect_leaks=0:handle_segv=0:abort_on_error=0:exitcode=99'
     const options = { cwd: copy, env: { ...process.env, LD_PRELOAD, ASAN_OPTIONS }, timeout: TIMEOUT }
-    const only = `^(${NODE_TESTS.join('|')})\\.test`
+    const tests = ['--no-rust', '--no-setup', '--node', 'current', '--subject', 'force', '--jobs', '1']
     for (const [name, ...args] of [
-      [
-        'tests', 'scripts/test.js', '--no-rust', '--no-setup', '--node', 'current', '--subject', 'force', '--jobs', '1',
-        '--only', only
-      ],
+      ['tests', 'scripts/test.js', ...tests, '--only', `^(${NODE_TESTS.join('|')})\\.test`],
       ['soak of 30 s', '--expose-gc', '__test__/soak/main.js', '30', '1']
     ]) {
       await results.of(name, async () => {
@@ -89,9 +85,7 @@ async function underNode (results, env) {
         return said.trim().split('\n').pop()
       })
     }
-  } finally {
-    fs.rmSync(copy, { recursive: true, force: true })
-  }
+  })
 }
 
 const ways = {

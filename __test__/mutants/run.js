@@ -29,8 +29,8 @@ const path = require('path')
 const { argumentsOf, command, someOf } = require('../../scripts/lib/arguments')
 const { cargo, environment } = require('../../scripts/lib/cargo')
 const { run } = require('../../scripts/lib/child')
-const { copyTree } = require('../../scripts/lib/copy-tree')
 const { Results } = require('../../scripts/lib/results')
+const { withCopy } = require('../../scripts/lib/scratch')
 const testFile = require('../../scripts/lib/test-file')
 
 const root = path.join(__dirname, '..', '..')
@@ -199,17 +199,17 @@ function begin () {
 async function main () {
   const mutations = chosen()
   const end = begin()
-  const copy = copyTree('mutants-')
   const results = new Results()
   try {
-    const mutants = new Mutants(copy)
-    for (const mutation of mutations) {
-      const { what, file, equivalent } = mutation
-      if (equivalent) results.skip(`${what} (${file})`, `equivalent: ${equivalent}`)
-      else await results.of(`${what} (${file})`, () => mutants.try(mutation))
-    }
+    await withCopy(async copy => {
+      const mutants = new Mutants(copy)
+      for (const mutation of mutations) {
+        const { what, file, equivalent } = mutation
+        if (equivalent) results.skip(`${what} (${file})`, `equivalent: ${equivalent}`)
+        else await results.of(`${what} (${file})`, () => mutants.try(mutation))
+      }
+    })
   } finally {
-    fs.rmSync(copy, { recursive: true, force: true, maxRetries: 5 })
     end()
   }
   results.close()

@@ -25,10 +25,9 @@ const { compile } = require('../../scripts/build')
 const cache = require('../../scripts/lib/cache')
 const { environment } = require('../../scripts/lib/cargo')
 const { run } = require('../../scripts/lib/child')
-const { copyTree } = require('../../scripts/lib/copy-tree')
 const { release } = require('../../scripts/lib/npm')
 const { clock } = require('../../scripts/lib/report')
-const { withScratch } = require('../../scripts/lib/scratch')
+const { withCopy, withScratch } = require('../../scripts/lib/scratch')
 const { countScript } = require('../../scripts/lib/steps')
 const { arm64, armv7, musl, nodeForMusl, nodeForWindows, nodeOf, wine } = require('./emulation')
 const { build, buildForWindows, check, compiler } = require('./toolchain')
@@ -184,16 +183,13 @@ async function testPlatform (name, only, steps, files) {
   const words = await emulation()
   const { library, told } = await buildFor(target)
   const env = { ...process.env, ...told, TEST_SLOWNESS: String(slowness) }
-  const copy = copyTree('platforms-')
-  try {
+  await withCopy(async copy => {
     fs.copyFileSync(library, path.join(copy, libraryFile(target || hostTarget())))
     for (const version of chosen) {
       const place = { name, version, target, copy, words, binary: await node(version), env }
       for (const step of steps) await STEPS[step](place, { files, library })
     }
-  } finally {
-    fs.rmSync(copy, { recursive: true, force: true })
-  }
+  })
 }
 
 async function main () {

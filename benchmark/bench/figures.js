@@ -161,11 +161,9 @@ const figures = [
   ...of({ group: 'memory' }, [
     ['named-memory', 'memory (RSS) of a pending request', 'bytes', [host(1)]]
   ]),
-  ...of({ group: 'idle' }, [
-    ['idle', '20 blocked threads, idle: processor time', 'ms/s', [most(5)]],
-    ['idle-wakes', "… and how often one of the process's threads wakes", '/s', [most(5)]]
-  ]),
   ...of({ group: 'pending' }, [
+    ['idle', '20 blocked threads, idle: processor time', 'ms/s', [most(5)]],
+    ['idle-wakes', "… and how often one of the process's threads wakes", '/s', [most(5)]],
     ['pending-name', 'a claim that waits for long: how often the process wakes, for a name', '/s', [most(1)]],
     ['pending-word', '… for an `AsyncLock`', '/s', [most(3)]],
     ['pending-many', '… processor time of 50 000 of them', 'ms/s', [most(20)]]

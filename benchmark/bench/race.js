@@ -6,16 +6,15 @@
 
 const { now, sleep, takeTurns } = require('./sampling')
 const { BYTES, open } = require('./locks')
-const { Member, tie } = require('./team')
+const { Member, begin, goesOn, tie, together } = require('./team')
 
 /** Nanoseconds of work under the lock. */
 const INSIDE = 1000
 
-// Words of the memory that the threads share, beside the lock's. Each on a cache line of its own.
+// Words of the memory that the threads share, beside the lock's: the number, and on another cache line those of team.js.
 const COUNTER = 0
-const STOP = 16
-const READY = 32
-const WORDS = 48
+const GATE = 16
+const WORDS = 32
 
 /** What is done under the lock. */
 function work (words, steps) {
@@ -38,9 +37,9 @@ function calibrate () {
   return Math.round(INSIDE / best)
 }
 
-/** Sleeps meanwhile, so that a core is free for each worker. */
-async function asleep (words, end) {
-  Atomics.wait(words, READY, words[READY], (end - now()) / 1e6)
+/** Main does nothing meanwhile, so that a core is free for each worker. */
+async function asleep (end) {
+  await sleep((end - now()) / 1e6)
   return () => 0
 }
 
@@ -69,27 +68,17 @@ class Team {
    */
   async race (milliseconds, other = asleep) {
     const { members, words } = this
-    words.fill(0)
-    const counts = members.map(member => member.ask({ size: members.length }))
-    const ready = async () => { while (Atomics.load(words, READY) < members.length) await sleep(1) }
-    await Promise.race([ready(), ...counts])
+    let served
     words[COUNTER] = 0
-    const cpu = process.cpuUsage()
-    const begin = now()
-    // From now on they count.
-    Atomics.add(words, READY, 1)
-    Atomics.notify(words, READY)
-    const served = await other(words, begin + milliseconds * 1e6)
-    const elapsed = now() - begin
-    const { user, system } = process.cpuUsage(cpu)
-    Atomics.store(words, STOP, 1)
-    const each = await Promise.all(counts)
-    const done = each.reduce((sum, count) => sum + count, 0)
+    const { answers, took, cpu } = await together(members, words.subarray(GATE), undefined, async (_, begun) => {
+      served = await other(begun + milliseconds * 1e6)
+    })
+    const done = answers.reduce((sum, count) => sum + count, 0)
     this.lost += done + await served() - words[COUNTER]
     return {
-      throughput: (done / elapsed) * 1e6,
-      cpu: (user + system) / done,
-      share: Math.min(...each) / Math.max(...each)
+      throughput: (done / took) * 1e6,
+      cpu: cpu / done,
+      share: Math.min(...answers) / Math.max(...answers)
     }
   }
 
@@ -140,22 +129,17 @@ const threads = {
   async loop ({ name, sab, words, steps, core }) {
     if (core !== undefined) tie(core)
     const lock = await open(name, { sab })
-    return async ({ size }) => {
-      Atomics.add(words, READY, 1)
-      while (Atomics.load(words, READY) < size) await sleep(1)
-      Atomics.wait(words, READY, size)
+    const gate = words.subarray(GATE)
+    return async () => {
+      begin(gate)
       let count = 0
       if (lock.block === undefined) {
-        while (Atomics.load(words, STOP) === 0) {
-          await lock.execute(() => work(words, steps))
-          count++
-        }
+        for (; goesOn(gate); count++) await lock.execute(() => work(words, steps))
       } else {
-        while (Atomics.load(words, STOP) === 0) {
+        for (; goesOn(gate); count++) {
           lock.block()
           work(words, steps)
           lock.release()
-          count++
         }
       }
       return count

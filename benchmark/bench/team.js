@@ -6,7 +6,7 @@ const path = require('path')
 const { execFileSync } = require('child_process')
 const fs = require('fs')
 const { Worker } = require('worker_threads')
-const { sleep } = require('./sampling')
+const { now, sleep } = require('./sampling')
 
 const THREAD = path.join(__dirname, 'thread.js')
 
@@ -22,6 +22,7 @@ class Member {
     this.failed.catch(() => {})
   }
 
+  /** `request`: what the group's thread is written for, or `{ core }`, to which it is tied. */
   ask (request, transfer) {
     const answer = new Promise(resolve => this.worker.once('message', resolve))
     this.worker.postMessage(request, transfer)
@@ -33,21 +34,44 @@ class Member {
   }
 }
 
+// Words by which threads begin and end together: how many are ready, and the state.
+const READY = 1
+const STATE = 2
+const BEGUN = 1
+const OVER = 2
+
+/** Resolves once so many threads are ready. */
+async function ready (words, count) {
+  while (Atomics.load(words, READY) < count) await sleep(1)
+}
+
+/** On a member's side: it is ready, and blocks until all may begin. */
+function begin (words) {
+  Atomics.add(words, READY, 1)
+  Atomics.wait(words, STATE, 0)
+}
+
+/** On a member's side: whether it may go on. */
+const goesOn = words => Atomics.load(words, STATE) === BEGUN
+
 /**
- * Asks members that begin at once, and gives their answers and the processor time of all of it, in microseconds. The
- * second of the `words` that they share counts those that are ready, the third becomes 1 once they may begin.
+ * Asks members that `begin` at once, and end when `meanwhile` does: it gets a promise of their answers, which is what
+ * it waits for unless another is given, and the time at which they began.
+ * @returns {Promise<{ answers: any[], took: number, cpu: number }>} until then: nanoseconds, and microseconds of
+ *   processor time of all
  */
-async function together (members, words, request, meanwhile = async () => {}) {
-  words.fill(0, 1, 3)
+async function together (members, words, request, meanwhile = all => all) {
+  words.fill(0, READY, STATE + 1)
   const all = Promise.all(members.map(member => member.ask(request)))
-  while (Atomics.load(words, 1) < members.length) await sleep(1)
-  const before = process.cpuUsage()
-  Atomics.store(words, 2, 1)
-  Atomics.notify(words, 2)
-  await meanwhile()
-  const answers = await all
+  await Promise.race([ready(words, members.length), all])
+  const [before, begun] = [process.cpuUsage(), now()]
+  Atomics.store(words, STATE, BEGUN)
+  Atomics.notify(words, STATE)
+  await meanwhile(all, begun)
+  const took = now() - begun
   const { user, system } = process.cpuUsage(before)
-  return { answers, cpu: user + system }
+  Atomics.store(words, STATE, OVER)
+  return { answers: await all, took, cpu: user + system }
 }
 
 /** The cores that this process may use; undefined where threads cannot be tied to cores. */
@@ -70,4 +94,4 @@ function tie (core) {
   execFileSync('taskset', ['-c', '-p', String(core), thread], { stdio: 'ignore' })
 }
 
-module.exports = { Member, cores, tie, together }
+module.exports = { Member, begin, cores, goesOn, ready, tie, together }

@@ -8,12 +8,14 @@ const path = require('path')
 // Before anything can have been installed.
 require('./queues')
 const { parentPort, workerData } = require('worker_threads')
+const { tie } = require('./team')
 
 const { group, name, data } = workerData
 const { threads } = require(path.join(__dirname, 'groups', group))
 
 let answer
-const hear = async request => parentPort.postMessage(await answer(request))
+const hear = async request =>
+  parentPort.postMessage(request && request.core !== undefined ? tie(request.core) : await answer(request))
 const stopListening = () => parentPort.removeListener('message', hear)
 
 Promise.resolve(threads[name](data, stopListening)).then((given) => {

@@ -4,8 +4,11 @@ const fs = require('fs')
 const os = require('os')
 const path = require('path')
 
+const root = path.join(__dirname, '..', '..')
+const LEFT_OUT = ['.git', 'dist', 'node_modules', 'target']
+
 /** Runs `use` with a new folder, which is removed afterwards. */
-exports.withScratch = async function withScratch (use) {
+async function withScratch (use) {
   const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'atomics-waitasync-'))
   try {
     return await use(scratch)
@@ -13,3 +16,14 @@ exports.withScratch = async function withScratch (use) {
     fs.rmSync(scratch, { recursive: true, force: true, maxRetries: 5 })
   }
 }
+
+/** The same with a copy of the tree as it is now, and its native library; its node_modules is a link. */
+function withCopy (use) {
+  return withScratch(copy => {
+    fs.cpSync(root, copy, { recursive: true, filter: from => !LEFT_OUT.includes(path.basename(from)) })
+    fs.symlinkSync(path.join(root, 'node_modules'), path.join(copy, 'node_modules'), 'junction')
+    return use(copy)
+  })
+}
+
+module.exports = { withCopy, withScratch }

@@ -4,7 +4,7 @@
 // one lock.
 
 const { collect, takeTurns } = require('../sampling')
-const { Member, together } = require('../team')
+const { Member, begin, together } = require('../team')
 
 const NAMES = ['ours', 'again', 'floor']
 const HELD = 100000
@@ -35,16 +35,13 @@ function hold (count) {
 }
 
 const threads = {
-  /**
-   * words: the lock, how many threads are ready, the state (1: go), one that nobody changes, and a lock of each thread.
-   */
+  /** words: the lock, those of team.js, one that nobody changes, and a lock of each thread. */
   blocker ({ words, mine }) {
     const { AsyncLock } = require('../../../pure')
     const [lock, own] = [0, mine].map(index => new AsyncLock(words.buffer, { byteOffset: 4 * index }))
     own.lock()
     return ({ count }) => {
-      Atomics.add(words, 1, 1)
-      Atomics.wait(words, 2, 0)
+      begin(words)
       // Long enough for the other one to join the line.
       for (let n = 0; n < count; n++) lock.executeLockedSync(() => Atomics.wait(words, 3, 0, 0.1))
       return count

@@ -26,9 +26,7 @@ async function run ({ rounds, quick }) {
   const usable = names.filter(name => name !== 'floor' && alone.failures[name] === undefined)
   const withMain = await teamsInTurn(usable, teamOf, rounds(5), async (team, name) => {
     const waits = []
-    const { throughput } = await team.race(quick ? 100 : 2000, (_, end) =>
-      demand(name, team.sab, end, team.work, waits)
-    )
+    const { throughput } = await team.race(quick ? 100 : 2000, end => demand(name, team.sab, end, team.work, waits))
     return {
       'lock-main-p99': quantile(waits, 0.99),
       'lock-main-max': quantile(waits, 1),

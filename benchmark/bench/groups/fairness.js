@@ -21,9 +21,8 @@ async function run ({ rounds, quick }) {
     const teamOf = name => new Team('fairness', name, [undefined, undefined], steps)
     Object.assign(results, await exactTeamsInTurn(names, teamOf, rounds(3), async (team, name) => {
       const waits = []
-      const { throughput, cpu } = await team.race(seconds * 1e3, (_, end) =>
-        demand(name, team.sab, end, team.work, waits)
-      )
+      const { throughput, cpu } = await team.race(seconds * 1e3, end =>
+        demand(name, team.sab, end, team.work, waits))
       return {
         [`fair-${work}-p50`]: quantile(waits, 0.5),
         [`fair-${work}-p99`]: quantile(waits, 0.99),

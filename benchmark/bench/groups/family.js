@@ -15,46 +15,23 @@ const ROUNDS = 2000
 const view = (Class, options) => new Class(new SharedArrayBuffer(64), { byteOffset: 32, ...options })
 const callback = () => {}
 
-/** Each gives a function that does it once; it may give a promise. */
+function onePermit () {
+  const semaphore = view(Semaphore)
+  semaphore.release()
+  return semaphore
+}
+
+/** On what it is done, and what is done once; that may give a promise. */
 const immediate = {
-  'rw-shared' () {
-    const lock = view(RwLock)
-    return () => { lock.tryLockShared().unlock() }
-  },
-  'rw-exclusive' () {
-    const lock = view(RwLock)
-    return () => { lock.tryLock().unlock() }
-  },
-  'rw-execute' () {
-    const lock = view(RwLock)
-    return () => lock.executeShared(callback)
-  },
-  'permits' () {
-    const semaphore = view(Semaphore)
-    semaphore.release()
-    return () => { semaphore.tryAcquire(); semaphore.release() }
-  },
-  'permits-use' () {
-    const semaphore = view(Semaphore)
-    semaphore.release()
-    return () => semaphore.use(1, callback)
-  },
-  'condition-notify' () {
-    const condition = view(Condition)
-    return () => { condition.notify(1) }
-  },
-  'barrier-last' () {
-    const barrier = view(Barrier, { parties: 1 })
-    return () => barrier.waitAsync()
-  },
-  'latch-count' () {
-    const latch = view(Latch, { count: 0x7fffffff })
-    return () => { latch.countDown() }
-  },
-  'latch-open' () {
-    const latch = view(Latch, { count: 0 })
-    return () => latch.waitAsync()
-  }
+  'rw-shared': [view(RwLock), lock => { lock.tryLockShared().unlock() }],
+  'rw-exclusive': [view(RwLock), lock => { lock.tryLock().unlock() }],
+  'rw-execute': [view(RwLock), lock => lock.executeShared(callback)],
+  permits: [onePermit(), semaphore => { semaphore.tryAcquire(); semaphore.release() }],
+  'permits-use': [onePermit(), semaphore => semaphore.use(1, callback)],
+  'condition-notify': [view(Condition), condition => { condition.notify(1) }],
+  'barrier-last': [view(Barrier, { parties: 1 }), barrier => barrier.waitAsync()],
+  'latch-count': [view(Latch, { count: 0x7fffffff }), latch => { latch.countDown() }],
+  'latch-open': [view(Latch, { count: 0 }), latch => latch.waitAsync()]
 }
 
 /** Each gets the number of its thread, 0 or 1. */
@@ -72,8 +49,7 @@ const meetings = {
     token.unlock()
   },
   'semaphore-signal' (me, sab) {
-    const mine = new Semaphore(sab, { byteOffset: 16 * me })
-    const other = new Semaphore(sab, { byteOffset: 16 * (1 - me) })
+    const [mine, other] = [me, 1 - me].map(n => new Semaphore(sab, { byteOffset: 16 * n }))
     for (let n = 0; n < ROUNDS; n++) {
       if (me === 1) mine.acquire()
       other.release()
@@ -86,20 +62,19 @@ const meetings = {
   }
 }
 
-function repeat (operation, count) {
-  for (let n = 0; n < count; n++) operation()
+function repeat (operation, object, count) {
+  for (let n = 0; n < count; n++) operation(object)
 }
 
-async function repeatAwaiting (operation, count) {
-  for (let n = 0; n < count; n++) await operation()
+async function repeatAwaiting (operation, object, count) {
+  for (let n = 0; n < count; n++) await operation(object)
 }
 
 async function run ({ rounds }) {
   const results = {}
-  for (const [name, prepare] of Object.entries(immediate)) {
-    const operation = prepare()
-    const loop = fresh(operation() === undefined ? repeat : repeatAwaiting)
-    Object.assign(results, await timeCalls(name, VARIANTS, rounds(100), 2000, () => loop(operation, 2000), 30))
+  for (const [name, [object, operation]] of Object.entries(immediate)) {
+    const loop = fresh(operation(object) === undefined ? repeat : repeatAwaiting)
+    Object.assign(results, await timeCalls(name, VARIANTS, rounds(100), 2000, () => loop(operation, object, 2000), 30))
   }
   const members = [0, 1].map(me => new Member('family', 'player', { me }))
   for (const name of Object.keys(meetings)) {

@@ -1,50 +1,84 @@
 'use strict'
 
-// What claims cost that wait for long, for a name or for a lock in memory: how often the system has a thread of the
-// process run, and the processor time. A process for each sample.
+// The cost of what only waits: twenty threads that are blocked and not woken, and claims that wait for long, for a name
+// or for a lock in memory. The processor time, and how often the system has a thread of the process run, the service's,
+// too. A process for each sample.
 
 const { inProcesses } = require('../processes')
 const { now, sleep, timesSlept } = require('../sampling')
-const { HOST } = require('./named')
+const { open } = require('../queues')
+const { Member, ready } = require('../team')
+const { HOST, variants } = require('./named')
 
+const THREADS = 20
 const MANY = 50000
 
-/** Makes the claims of a figure. Returns the memory of their locks. */
-function claim (figure, variant, quick) {
-  const { AsyncLock, locks } = require('../../../pure')
-  const count = figure !== 'pending-many' ? 1 : quick ? 100 : MANY
-  const words = new Int32Array(new SharedArrayBuffer(4 * count))
-  if (figure === 'pending-name') {
-    const names = variant === 'host' ? HOST : locks
+/** What waits, so that nothing of it is collected. */
+const waiting = []
+
+/** Starts threads that block. */
+async function block (variant, count) {
+  const words = new Int32Array(new SharedArrayBuffer(8))
+  const members = Array.from({ length: count }, () => new Member('pending', 'sleeper', { variant, words }))
+  // They never answer.
+  for (const member of members) member.ask().catch(() => {})
+  await ready(words, count)
+  waiting.push(members)
+}
+
+/** Makes claims, for locks in memory. */
+function claim (count) {
+  const { AsyncLock } = require('../../../pure')
+  const buffer = new SharedArrayBuffer(4 * count)
+  for (let n = 0; n < count; n++) {
+    const lock = new AsyncLock(buffer, { byteOffset: 4 * n })
+    lock.tryLock()
+    waiting.push(lock.lockAsync().catch(() => {}))
+  }
+}
+
+const figures = {
+  idle: (variant, quick) => block(variant, quick ? 2 : THREADS),
+  'pending-name' (variant) {
+    const names = variant === 'host' ? HOST : require('../../../pure').locks
     // It is held for ever.
     for (let n = 0; n < 2; n++) names.request('pending', () => new Promise(() => {})).catch(() => {})
-    return words
-  }
-  for (let n = 0; n < count; n++) {
-    const lock = new AsyncLock(words.buffer, { byteOffset: 4 * n })
-    lock.tryLock()
-    lock.lockAsync().catch(() => {})
-  }
-  return words
+  },
+  'pending-word': () => claim(1),
+  'pending-many': (_, quick) => claim(quick ? 100 : MANY)
 }
 
 async function sample (figure, variant, { quick }) {
-  const kept = claim(figure, variant, quick)
-  // Until then what waits is looked at more often.
+  await figures[figure](variant, quick)
+  // Until then the slices of their sleep double, after what starting them has left to do.
   await sleep(quick ? 100 : 9000)
   const [cpu, slept, begin] = [process.cpuUsage(), timesSlept(), now()]
   await sleep(quick ? 200 : 5000)
   const seconds = (now() - begin) / 1e9
   const { user, system } = process.cpuUsage(cpu)
-  const woken = timesSlept() - slept
-  const value = figure === 'pending-many' ? (user + system) / 1e3 / seconds : woken / seconds
-  return kept.length > 0 && value >= 0 ? { [figure]: value } : {}
+  const wakes = (timesSlept() - slept) / seconds
+  const time = (user + system) / 1e3 / seconds
+  if (figure === 'pending-many') return { [figure]: time }
+  // Where the system does not say it, there is no such figure.
+  const woken = wakes >= 0 && { [figure === 'idle' ? 'idle-wakes' : figure]: wakes }
+  return { ...figure === 'idle' && { idle: time }, ...woken }
 }
 
-const run = kit => inProcesses(kit, 1, {
-  'pending-name': (HOST === undefined ? [] : ['host']).concat('ours', 'again'),
-  'pending-word': ['ours', 'again'],
-  'pending-many': ['ours', 'again']
-})
+const threads = {
+  sleeper: ({ variant, words }) => () => {
+    Atomics.add(words, 1, 1)
+    open(variant).wait(words, 0, 0)
+  }
+}
 
-module.exports = { run, sample }
+async function run (kit) {
+  // One sample has both figures of the threads.
+  const chosen = kit.chosen.some(figure => figure.startsWith('idle')) ? ['idle'] : []
+  const words = { 'pending-word': ['ours', 'again'], 'pending-many': ['ours', 'again'] }
+  return {
+    ...await inProcesses({ ...kit, chosen }, 3, { idle: ['host', 'ours', 'again'] }),
+    ...await inProcesses(kit, 1, { 'pending-name': variants(), ...words })
+  }
+}
+
+module.exports = { run, sample, threads }

@@ -4,7 +4,7 @@
 // processor time of each operation, without and with a timeout, which spares the search for deadlocks.
 
 const { sleep, takeTurns } = require('../sampling')
-const { Member, together } = require('../team')
+const { Member, begin, goesOn, together } = require('../team')
 
 const NAMES = ['ours', 'again', 'floor']
 /** Which no operation takes. Milliseconds. */
@@ -29,15 +29,12 @@ async function run ({ rounds, quick }) {
 /** Microseconds of processor time of each operation. */
 async function race (members, words, request, milliseconds) {
   words[0] = 0
-  const { answers, cpu } = await together(members, words, request, async () => {
-    await sleep(milliseconds)
-    Atomics.store(words, 2, 2)
-  })
+  const { answers, cpu } = await together(members, words, request, () => sleep(milliseconds))
   return cpu / answers.reduce((sum, count) => sum + count, 0)
 }
 
 const threads = {
-  /** words: the lock, how many threads are ready, the state (1: go, 2: over). */
+  /** words: the lock, and those of team.js. */
   loop ({ words }) {
     const { RwLock, locks } = require('../../../pure')
     const lock = new RwLock(words.buffer)
@@ -50,12 +47,8 @@ const threads = {
       const operation = operations[kind]
       const options = timeout === undefined ? {} : { timeout }
       let done = 0
-      Atomics.add(words, 1, 1)
-      Atomics.wait(words, 2, 0)
-      while (Atomics.load(words, 2) === 1) {
-        operation(options)
-        done++
-      }
+      begin(words)
+      for (; goesOn(words); done++) operation(options)
       return done
     }
   }
