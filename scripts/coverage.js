@@ -3,7 +3,8 @@
 // `npm run coverage [-- --only PATTERN]`: how many lines of lib/, core/ and src/ the tests run. Linux and macOS.
 //
 // lib/ by the tests of __test__/ on this Node, as V8 counts and c8 reports it; core/ and src/ by those and by cargo's
-// tests, as the compiler counts and llvm-cov reports it: that takes rustup's component llvm-tools. `--only` as of `npm test`.
+// tests, as the compiler counts and llvm-cov reports it: that takes rustup's component llvm-tools.
+// `--only` as of `npm test`.
 //
 // A thread that is terminated, or a process that is killed, writes nothing down: the figures are lower bounds.
 

@@ -11,7 +11,7 @@ const { Member, begin, goesOn, tie, together } = require('./team')
 /** Nanoseconds of work under the lock. */
 const INSIDE = 1000
 
-// Words of the memory that the threads share, beside the lock's: the number, and on another cache line those of team.js.
+// Words of the memory that the threads share, beside the lock's: the number; on another cache line those of team.js.
 const COUNTER = 0
 const GATE = 16
 const WORDS = 32

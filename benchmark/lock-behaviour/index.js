@@ -4,14 +4,14 @@
 // Node's own Web Locks, the mutex of the article over the host's Atomics, and those of some npm packages. Every cell is
 // measured, in a process of its own, on the Node that runs this: 24 or newer has all of them.
 //
-// node benchmark/lock-behaviour the table, in Markdown node benchmark/lock-behaviour LOCK SITUATION one cell; a wrong
-// name is answered with all names
+//   node benchmark/lock-behaviour                  the table, in Markdown
+//   node benchmark/lock-behaviour LOCK SITUATION   one cell; a wrong name is answered with all names
 //
 // The npm packages (benchmark/package.json) are installed into benchmark/node_modules, with the npm at hand.
 
-const { spawnSync } = require('child_process')
 const fs = require('fs')
 const { command } = require('../../scripts/lib/arguments')
+const { howItEnded, run } = require('../../scripts/lib/child')
 const { installPeers } = require('../bench/installed')
 const { BYTES, locks, open } = require('../bench/locks')
 const { Member } = require('../bench/team')
@@ -22,15 +22,11 @@ const TIMEOUT = 120000
 const NAMES = ['ours', 'web-locks', 'host', 'multithreading', 'worker-mutex', 'async-mutex']
 
 /** One cell, in a process of its own. */
-function measure (lock, situation) {
-  const { status, signal, stdout, stderr } = spawnSync(process.execPath, [__dirname, lock, situation], {
-    encoding: 'utf8',
-    timeout: TIMEOUT
-  })
-  const text = stdout.trim().split('\n').pop()
-  if (text !== '' && status === 0) return text
-  const what = signal === 'SIGTERM' ? 'not over after two minutes' : `crashed (${signal || status})`
-  return `**${what}** ${stderr.trim().split('\n').pop()}`
+async function measure (lock, situation) {
+  const ended = await run(process.execPath, [__dirname, lock, situation], { timeout: TIMEOUT })
+  const lastOf = text => text.trim().split('\n').pop()
+  if (ended.stdout.trim() !== '' && ended.code === 0) return lastOf(ended.stdout)
+  return `**${howItEnded(ended) || `ended with exit code ${ended.code}`}** ${lastOf(ended.output)}`
 }
 
 /** One cell, in this process. */
@@ -46,9 +42,9 @@ async function observe (name, situation) {
     if (lock.watch) lock.watch(member.worker, sab)
     return member
   }
-  const { blocks, run } = situations[situation]
+  const { blocks, run: happen } = situations[situation]
   const view = await open(name, { sab })
-  print(blocks && !view.block ? 'has no such form' : await run({ lock: view, start, print }))
+  print(blocks && !view.block ? 'has no such form' : await happen({ lock: view, start, print }))
   process.exit()
 }
 
@@ -60,9 +56,13 @@ async function main () {
   console.log(`|---|${'---|'.repeat(columns.length)}`)
   for (const name of NAMES) {
     const reason = locks[name].missing()
-    if (reason) console.error(`without ${name}: ${reason}`)
-    else
-      console.log(`| ${locks[name].title()} | ${columns.map(([situation]) => measure(name, situation)).join(' | ')} |`)
+    if (reason) {
+      console.error(`without ${name}: ${reason}`)
+      continue
+    }
+    const cells = [locks[name].title()]
+    for (const [situation] of columns) cells.push(await measure(name, situation))
+    console.log(`| ${cells.join(' | ')} |`)
   }
 }
 

@@ -27,11 +27,23 @@ async function holder (start, milliseconds) {
   return member
 }
 
-/** A worker that has begun to do something. */
+/** What a worker has begun to do, as a promise of its end. */
 async function begun (start, request) {
   const member = start()
   await member.ask({ act: 'begin' })
-  return { member, done: member.ask(request) }
+  return { done: member.ask(request) }
+}
+
+/** What becomes of a worker that wants the lock in this way while main holds it. */
+async function wanting ({ lock, start }, request) {
+  const { release } = await lock.acquire()
+  const { done } = await begun(start, request)
+  const had = done.catch(() => 'ended')
+  const early = await within(had, 500)
+  if (early === 'ended') return '**it ends at once, without the lock**'
+  if (early !== null) return '**it has it at once, while main holds it**'
+  release()
+  return await within(had, EVER) === request.act ? 'waits and gets it' : '**it never gets it**'
 }
 
 /**
@@ -124,38 +136,13 @@ module.exports = {
 
   idleWorker: {
     title: 'a worker has nothing else to do than wait for it',
-    async run ({ lock, start }) {
-      const { release } = await lock.acquire()
-      const { done } = await begun(start, { act: 'acquire', alone: true })
-      const had = done.catch(() => 'ended')
-      const early = await within(had, 500)
-      if (early === 'ended') return '**it ends at once, without the lock**'
-      if (early !== null) return NOT_EXCLUDED.replace('main', 'it').replace('a worker', 'main')
-      release()
-      return await within(had, EVER) === 'acquire' ? 'waits and gets it' : '**it never gets it**'
-    }
+    run: context => wanting(context, { act: 'acquire', alone: true })
   },
 
   blocking: {
     title: 'a worker blocks for it',
     blocks: true,
-    async run ({ lock, start }) {
-      const { release } = await lock.acquire()
-      const { member, done } = await begun(start, { act: 'block' })
-      if (await within(done, 100) !== null) return NOT_EXCLUDED
-      release()
-      if (await within(done, EVER) === null) return '**it waits for ever**'
-      await member.ask({ act: 'unblock' })
-      // And one that never gets it.
-      await lock.acquire()
-      const other = await begun(start, { act: 'block' })
-      other.done.catch(() => {})
-      await sleep(100)
-      const begin = performance.now()
-      if ((await within(other.member.end(), EVER)) === null)
-        return 'gets it in its turn; **while it waits, it cannot be terminated**'
-      return `gets it in its turn; terminated while it waits, it ends ${since(begin)}`
-    }
+    run: context => wanting(context, { act: 'block' })
   },
 
   blockingMain: {

@@ -51,7 +51,6 @@ const threads = {
       },
       async release () { await held.release() },
       block: () => lock.block(),
-      unblock: () => lock.release(),
       count: ({ words, thread, milliseconds }) => countFor(milliseconds, lock, words, thread),
       blockAgain () {
         try {

@@ -3,10 +3,11 @@
 // Messages from thread to thread: by a Queue, by `postMessage` with as many on the way (host), and by the channel of
 // multithreading.
 
-const { MessageChannel } = require('worker_threads')
+const { MessageChannel, MessagePort } = require('worker_threads')
+const { Queue } = require('../../../pure')
 const { now, takeTurns } = require('../sampling')
 const { available } = require('../locks')
-const { Member, cores, tie } = require('../team')
+const { Member, cores } = require('../team')
 
 /** Messages on the way at most, whatever carries them. */
 const CAPACITY = 1024
@@ -37,25 +38,31 @@ const STREAMS = {
 
 // ——— what carries messages ———
 
-const isOurs = variant => variant === 'ours' || variant === 'again'
-const isPort = variant => variant === 'host'
+// Each has `link(producers)`: two ends for each of so many producers, `[from, to]`, as threads get them. In the
+// threads, `putter(task, end)` and `taker(task, ends)` give functions that put or take so many messages.
 
-/** Two ends for each of so many producers, `[from, to]`, as threads get them. */
-async function link (variant, producers) {
-  if (isOurs(variant)) {
-    const { Queue } = require('../../../pure')
+/** What is done with a Queue, so often. */
+const loops = {
+  put (queue, count, message) { for (let n = 0; n < count; n++) queue.put(message) },
+  async putAsync (queue, count, message) { for (let n = 0; n < count; n++) await queue.putAsync(message) },
+  take (queue, count) { for (let n = 0; n < count; n++) queue.take() },
+  async takeAsync (queue, count) { for (let n = 0; n < count; n++) await queue.takeAsync() },
+  useSync (queue, count) { for (let n = 0; n < count; n++) queue.useSync(() => {}) }
+}
+
+const queues = {
+  link (producers) {
     const queue = Queue.create({ capacity: CAPACITY, messageSize: 256 })
     return new Array(producers).fill([queue, queue])
+  },
+  putter ({ value, put, format }, end) {
+    const queue = new Queue(end, { format })
+    return count => loops[put](queue, count, VALUES[value].value)
+  },
+  taker ({ take }, [end]) {
+    const queue = new Queue(end)
+    return count => loops[take](queue, count)
   }
-  if (variant === 'multithreading') {
-    const { channel } = await import('multithreading')
-    const [sender, receiver] = channel(CAPACITY, { size: CHANNEL_BYTES })
-    return [[serialized(sender), serialized(receiver)]]
-  }
-  return Array.from({ length: producers }, () => {
-    const { port1, port2 } = new MessageChannel()
-    return [port1, port2]
-  })
 }
 
 const symbolOf = (object, description) => {
@@ -73,118 +80,96 @@ async function endOf (Class, given) {
   return End[symbolOf(End, 'Thread.Deserialize')](given)
 }
 
-// ——— in the threads ———
-
-/** A function that puts so many messages. */
-async function putter ({ variant, value, put, format }, end) {
-  const { value: message, text } = VALUES[value]
-  if (isOurs(variant)) {
-    const queue = new (require('../../../pure').Queue)(end, { format })
-    if (put === 'put') return count => { for (let n = 0; n < count; n++) queue.put(message) }
-    return async count => { for (let n = 0; n < count; n++) await queue.putAsync(message) }
-  }
-  if (variant === 'multithreading') {
+const multithreading = {
+  async link () {
+    const { channel } = await import('multithreading')
+    return [channel(CAPACITY, { size: CHANNEL_BYTES }).map(serialized)]
+  },
+  async putter ({ value }, end) {
     const sender = await endOf('Sender', end)
-    return count => { for (let n = 0; n < count; n++) sender.blockingSend(text) }
-  }
-  return count => post(end, message, count)
-}
-
-async function post (port, message, count) {
-  let acknowledged = 0
-  let goOn
-  port.on('message', all => {
-    acknowledged = all
-    if (goOn !== undefined) goOn()
-  })
-  for (let n = 0; n < count; n++) {
-    while (n - acknowledged >= CAPACITY) await new Promise(resolve => { goOn = resolve })
-    port.postMessage(message)
-  }
-}
-
-/** A function that takes so many messages. */
-async function taker ({ variant, take }, ends) {
-  if (isOurs(variant)) {
-    const queue = new (require('../../../pure').Queue)(ends[0])
-    if (take === 'take') return count => { for (let n = 0; n < count; n++) queue.take() }
-    if (take === 'useSync') return count => { for (let n = 0; n < count; n++) queue.useSync(() => {}) }
-    return async count => { for (let n = 0; n < count; n++) await queue.takeAsync() }
-  }
-  if (variant === 'multithreading') {
-    const receiver = await endOf('Receiver', ends[0])
+    return count => { for (let n = 0; n < count; n++) sender.blockingSend(VALUES[value].text) }
+  },
+  async taker (_, [end]) {
+    const receiver = await endOf('Receiver', end)
     return count => { for (let n = 0; n < count; n++) receiver.blockingRecv() }
   }
-  return count => receive(ends, count)
 }
 
-function receive (ports, count) {
-  let left = count
-  return new Promise(resolve => {
-    for (const port of ports) {
+const ports = {
+  link: producers => Array.from({ length: producers }, () => {
+    const { port1, port2 } = new MessageChannel()
+    return [port1, port2]
+  }),
+  putter ({ value }, port) {
+    let acknowledged = 0
+    let goOn
+    port.on('message', all => {
+      acknowledged = all
+      if (goOn !== undefined) goOn()
+    })
+    return async count => {
+      for (let n = 0; n < count; n++) {
+        while (n - acknowledged >= CAPACITY) await new Promise(resolve => { goOn = resolve })
+        port.postMessage(VALUES[value].value)
+      }
+    }
+  },
+  taker: (_, ends) => count => new Promise(resolve => {
+    for (const port of ends) {
       let taken = 0
       port.on('message', () => {
         if (++taken % ACKNOWLEDGED === 0) port.postMessage(taken)
-        if (--left > 0) return
-        for (const each of ports) each.close()
+        if (--count > 0) return
+        for (const each of ends) each.close()
         resolve()
       })
     }
   })
 }
 
-/** A function that answers so many messages, or sends them and waits for each answer. */
-function player ({ variant, first }, [from, to]) {
-  const { value } = VALUES[8]
-  if (!isOurs(variant)) return first ? count => ping(from, value, count) : count => pong(to, count)
-  const { Queue } = require('../../../pure')
-  const [out, back] = first ? [from, to] : [to, from]
-  const [mine, theirs] = [new Queue(out), new Queue(back)]
-  return count => {
-    for (let n = 0; n < count; n++) {
-      if (first) mine.put(value)
-      theirs.take()
-      if (!first) mine.put(value)
+const carriers = { host: ports, ours: queues, again: queues, multithreading }
+
+/** Two threads that send each other one message so often, the `first` and the one that answers it. */
+const players = {
+  queues ([out, back], first) {
+    const [mine, theirs] = [new Queue(out), new Queue(back)]
+    return count => {
+      for (let n = 0; n < count; n++) {
+        if (first) mine.put(VALUES[8].value)
+        theirs.take()
+        if (!first) mine.put(VALUES[8].value)
+      }
     }
-  }
+  },
+  ports: ([port], first) => count => new Promise(resolve => {
+    port.on('message', message => {
+      count--
+      if (!first || count > 0) port.postMessage(message)
+      if (count > 0) return
+      if (first) port.close()
+      resolve()
+    })
+    if (first) port.postMessage(VALUES[8].value)
+  })
 }
 
-const ping = (port, value, count) => new Promise(resolve => {
-  let left = count
-  port.on('message', () => {
-    if (--left > 0) port.postMessage(value)
-    else {
-      port.close()
-      resolve()
-    }
-  })
-  port.postMessage(value)
-})
-
-const pong = (port, count) => new Promise(resolve => {
-  let left = count
-  port.on('message', message => {
-    port.postMessage(message)
-    if (--left === 0) resolve()
-  })
-})
-
 const threads = {
-  /** Is told what to do, says that it is ready, and does it; or where to run. */
+  /** Is told what to do, says that it is ready, and does it. */
   end () {
     let work
-    return async ({ role, task, ends, count, core }) => {
-      if (core !== undefined) return tie(core)
+    return async ({ role, task, ends, count }) => {
       if (role === undefined) return work(count)
-      work = await { putter, taker, player }[role](task, ends)
-      return true
+      const { variant, first } = task
+      work = role === 'player' ? players[variant](ends, first) : await carriers[variant][role](task, ends)
     }
   }
 }
 
 // ——— the figures ———
 
-const transferOf = (variant, ends) => isPort(variant) ? ends : []
+/** Tells a thread its role; ports are its own from then on. */
+const cast = (member, role, task, ends) =>
+  member.ask({ role, task, ends }, [].concat(ends).filter(end => end instanceof MessagePort))
 
 async function run ({ rounds, quick }) {
   const members = Array.from({ length: 5 }, () => new Member('messages', 'end'))
@@ -192,37 +177,26 @@ async function run ({ rounds, quick }) {
   for (const figure of Object.keys(STREAMS)) {
     const stream = STREAMS[figure]
     const names = ['host', 'ours', 'again'].concat(available(stream.peers || []))
-    Object.assign(
-      results,
-      await takeTurns(names, rounds(9), async (variant) => ({
-        [figure]: await rate(members, variant, stream, quick ? 2000 : MESSAGES)
-      }))
-    )
+    Object.assign(results, await takeTurns(names, rounds(9), async (variant) => ({
+      [figure]: await rate(members, { variant, ...stream }, quick ? 2000 : MESSAGES)
+    })))
   }
   const places = cores()
   if (places !== undefined && places.length > 1) await Promise.all([0, 1].map(n => members[n].ask({ core: places[n] })))
-  Object.assign(
-    results,
-    await takeTurns(['host', 'ours', 'again'], rounds(15), async (variant) => ({
-      'message-trip': await trip(members, variant, quick ? 100 : TRIPS)
-    }))
-  )
+  Object.assign(results, await takeTurns(['host', 'ours', 'again'], rounds(15), async (variant) => ({
+    'message-trip': await trip(members.slice(0, 2), variant, quick ? 100 : TRIPS)
+  })))
   await Promise.all(members.map(member => member.end()))
   return results
 }
 
 /** Thousands of messages a second. */
-async function rate ([consumer, ...others], variant, { value, put, take, format, producers = 1 }, count) {
-  const links = await link(variant, producers)
-  const task = { variant, value, put, take, format }
-  const tos = links.map(([, to]) => to)
-  await consumer.ask({ role: 'taker', task, ends: tos }, transferOf(variant, tos))
+async function rate ([consumer, ...others], task, count) {
+  const { variant, producers = 1 } = task
+  const links = await carriers[variant].link(producers)
+  await cast(consumer, 'taker', task, links.map(([, to]) => to))
   const senders = others.slice(0, producers)
-  await Promise.all(
-    senders.map((member, n) =>
-      member.ask({ role: 'putter', task, ends: links[n][0] }, transferOf(variant, [links[n][0]]))
-    )
-  )
+  await Promise.all(senders.map((member, n) => cast(member, 'putter', task, links[n][0])))
   const begin = now()
   await Promise.all([consumer.ask({ count }), ...senders.map(member => member.ask({ count: count / producers }))])
   return count / (now() - begin) * 1e6
@@ -230,16 +204,15 @@ async function rate ([consumer, ...others], variant, { value, put, take, format,
 
 /** Microseconds from one thread to another and back. */
 async function trip (members, variant, count) {
-  const { Queue } = require('../../../pure')
-  const ends = isOurs(variant)
-    ? [1, 2].map(() => Queue.create({ capacity: 1, messageSize: 8 }))
-    : (await link(variant, 1))[0]
-  await Promise.all(members.slice(0, 2).map((member, n) => {
-    const mine = isPort(variant) ? [n === 0 ? ends[0] : undefined, n === 1 ? ends[1] : undefined] : ends
-    return member.ask({ role: 'player', task: { variant, first: n === 0 }, ends: mine }, transferOf(variant, [ends[n]]))
-  }))
+  const isPort = variant === 'host'
+  const [one, other] = isPort
+    ? ports.link(1)[0]
+    : [1, 2].map(() => Queue.create({ capacity: 1, messageSize: 8 }))
+  const ends = isPort ? [[one], [other]] : [[one, other], [other, one]]
+  const task = { variant: isPort ? 'ports' : 'queues' }
+  await Promise.all(members.map((member, n) => cast(member, 'player', { ...task, first: n === 0 }, ends[n])))
   const begin = now()
-  await Promise.all(members.slice(0, 2).map(member => member.ask({ count })))
+  await Promise.all(members.map(member => member.ask({ count })))
   return (now() - begin) / count / 1e3
 }
 

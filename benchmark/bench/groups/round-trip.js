@@ -19,14 +19,11 @@ function play (wait, notify, now, array, me, milliseconds) {
     while ((turn = Atomics.load(array, 0)) === other) wait(array, 0, other)
     if (turn === 2) return trips
     if (trips === 0) end = now() + milliseconds * 1e6
-    if (me === 0 && (trips & 15) === 15 && now() >= end) {
-      Atomics.store(array, 0, 2)
-      notify(array, 0)
-      return trips
-    }
-    trips++
-    Atomics.store(array, 0, other)
+    const isOver = me === 0 && (trips & 15) === 15 && now() >= end
+    Atomics.store(array, 0, isOver ? 2 : other)
     notify(array, 0, 1)
+    if (isOver) return trips
+    trips++
   }
 }
 
@@ -43,14 +40,11 @@ async function playAwaiting (waitAsync, notify, now, array, me, milliseconds) {
     }
     if (turn === 2) return trips
     if (trips === 0) end = now() + milliseconds * 1e6
-    if (me === 0 && (trips & 15) === 15 && now() >= end) {
-      Atomics.store(array, 0, 2)
-      notify(array, 0)
-      return trips
-    }
-    trips++
-    Atomics.store(array, 0, other)
+    const isOver = me === 0 && (trips & 15) === 15 && now() >= end
+    Atomics.store(array, 0, isOver ? 2 : other)
     notify(array, 0, 1)
+    if (isOver) return trips
+    trips++
   }
 }
 
@@ -72,7 +66,7 @@ async function run ({ rounds }) {
   const results = {}
 
   const trip = async (figure, placement, names) => {
-    await Promise.all(members.map((member, n) => member.ask({ core: several ? placement[n] : undefined })))
+    if (several) await Promise.all(members.map((member, n) => member.ask({ core: placement[n] })))
     Object.assign(results, await takeTurns(names, rounds(31), async (variant) => {
       const array = new Int32Array(new SharedArrayBuffer(4))
       const [took] = await Promise.all(members.map(member => member.ask({ variant, array, milliseconds })))
@@ -81,12 +75,14 @@ async function run ({ rounds }) {
   }
 
   const blocking = ['host', 'ours', 'again']
-  await trip('round-trip-two-cores', several ? [places[0], places[1]] : [], blocking.concat('floor'))
+  await trip('round-trip-two-cores', places, blocking.concat('floor'))
   if (several) await trip('round-trip-one-core', [places[0], places[0]], blocking)
 
   // The main thread awaits, the worker blocks, or awaits, too. The floor: messages there and back.
-  await members[1].ask({ core: several ? places[1] : undefined })
-  if (several) tie(places[0])
+  if (several) {
+    await members[1].ask({ core: places[1] })
+    tie(places[0])
+  }
   const mains = {}
   for (const variant of variants()) mains[variant] = { ...open(variant), play: fresh(playAwaiting) }
   for (const [figure, awaiting] of [['round-trip-main', false], ['round-trip-awaiting', true]]) {
@@ -112,7 +108,7 @@ async function messages (member, milliseconds) {
   const end = begin + milliseconds * 1e6
   let trips = 0
   while (now() < end) {
-    await member.ask({ echo: true })
+    await member.ask({})
     trips++
   }
   return (now() - begin) / trips / 1e3
@@ -121,12 +117,8 @@ async function messages (member, milliseconds) {
 const threads = {
   player ({ me }) {
     const players = {}
-    return async ({ echo, core, variant, array, milliseconds, awaiting = false }) => {
-      if (echo) return true
-      if (variant === undefined) {
-        if (core !== undefined) tie(core)
-        return true
-      }
+    return async ({ variant, array, milliseconds, awaiting = false }) => {
+      if (variant === undefined) return true
       const { wait, notify, waitAsync, loop, awaitingLoop } = players[variant] ||
         (players[variant] = { ...queueOf(variant), loop: fresh(play), awaitingLoop: fresh(playAwaiting) })
       const begin = now()
