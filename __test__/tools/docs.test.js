@@ -1,133 +1,99 @@
 'use strict'
-// timeout: 300
+// nodes: running (the pages and the sources are the same for every Node)
 
-// README.md and docs/: their programs run and print what they say, links lead somewhere, and what they say of the code
-// is so.
+// README.md and docs/: links lead somewhere, and statements about the code are true. docs-programs.test.js runs the
+// programs.
 
 const assert = require('assert')
 const fs = require('fs')
 const path = require('path')
 const { test } = require('../harness')
-const { testCommands, testPrograms } = require('../fixtures/markdown-programs')
+const { assertNone, found, list, textOf } = require('../fixtures/source-texts')
+const embedded = require('../../scripts/lib/embedded')
+const libMap = require('../../scripts/lib/lib-map')
+const testFile = require('../../scripts/lib/test-file')
 
 const root = path.join(__dirname, '..', '..')
-const folder = path.join(root, 'docs')
-const names = fs.readdirSync(folder).filter(name => name.endsWith('.md'))
-const internals = fs.readdirSync(path.join(folder, 'internals')).map(name => `internals/${name}`)
-const top = fs.readdirSync(root).filter(name => name.endsWith('.md')).map(name => `../${name}`)
-const CLASSES = ['async-lock', 'barrier', 'condition', 'latch', 'queue', 'rw-lock', 'semaphore']
-const OTHERS = ['choosing', 'debugging', 'entry-points', 'errors', 'processes', 'repair', 'web-locks']
-const WITHOUT_PROGRAMS = [
-  'README', 'comparison', 'conformance', 'environments', 'guarantees', 'guides', 'platforms', 'profiling', 'recipes',
-  'testing'
-]
+const exists = name => fs.existsSync(path.join(root, name))
+const top = ['README', 'CHANGELOG', 'RELIABILITY', 'CONTRIBUTING', 'examples/README'].map(name => `${name}.md`)
+const pages = [...top, ...list('docs', /\.md$/)]
+const sources = ['lib', 'src', 'core/src'].flatMap(folder => list(folder))
 
-const MAJOR = Number(process.versions.node.split('.')[0])
+test('each class has a page that says when to use it, what happens when a thread dies, and what it costs', () => {
+  const topics = [/^\*\*When to use it\.\*\*/m, /^\*\*When (a thread|the holder) dies\*\*/m, /^\*\*Cost\.\*\*/m]
+  const classes = found(sources.join('\n'), /^lib\/locks\/(?!index|view)([\w-]+)\.js$/gm)
+  assert.ok(classes.length > 0)
+  for (const topic of topics) assertNone(classes, name => !topic.test(textOf(`docs/${name}.md`)))
+})
 
-// The pages and the sources are the same for every Node.
-const ONCE = { skip: MAJOR < 20 && 'Node 20 and later do it' }
-
-const textOf = (name) => fs.readFileSync(path.join(folder, name), 'utf8')
-
-/** The links of a page into this repository: `{ target, anchor }`, by the absolute path of the file. */
-function linksOf (name) {
-  const links = textOf(name).replace(/^```[^]*?^```/gm, '').match(/\]\([^)\s]+\)/g) || []
-  return links.map(link => link.slice(2, -1)).filter(link => !/^https?:/.test(link)).map(link => {
+/** The links of a page into this repository: `{ page, target, anchor }`. */
+const links = pages.flatMap(page => {
+  const prose = textOf(page).replace(/^```[^]*?^```/gm, '')
+  return found(prose, /\]\((?!https?:)([^)\s]+)\)/g).map(link => {
     const [file, anchor] = link.split('#')
-    return { target: path.join(folder, file === '' ? name : path.join(path.dirname(name), file)), anchor }
+    return { page, target: path.posix.join(file === '' ? page : path.posix.dirname(page), file), anchor }
   })
-}
+})
 
 /** As GitHub names headings. */
-const anchorsOf = (text) => (text.match(/^#+ .*$/gm) || []).map(line => {
-  return line.replace(/^#+ /, '').toLowerCase().replace(/[^\w -]/g, '').replace(/ /g, '-')
-})
-
-test('each class has its page, and each page is one of those that are known', () => {
-  assert.deepStrictEqual(names.sort(), [...CLASSES, ...OTHERS, ...WITHOUT_PROGRAMS].map(name => `${name}.md`).sort())
-})
-
-test('the indexes of docs/ and examples/ lead to every page and every example', ONCE, () => {
-  const examples = path.join(root, 'examples')
-  const all = [
-    ...names.map(name => path.join(folder, name)),
-    ...fs.readdirSync(examples).map(name => path.join(examples, name))
-  ]
-  const targets = ['README.md', '../examples/README.md'].flatMap(linksOf).map(({ target }) => target)
-  const isLinked = file =>
-    path.basename(file) === 'README.md' || targets.some(target => `${target}/`.startsWith(`${file}/`))
-  assert.deepStrictEqual(all.filter(file => !isLinked(file)), [])
-})
-
-/** The files below a folder; none, if it is not there. */
-function filesIn (folder) {
-  if (!fs.existsSync(folder)) return []
-  return fs.readdirSync(folder, { withFileTypes: true }).reduce((files, entry) => {
-    const file = path.join(folder, entry.name)
-    return files.concat(entry.isDirectory() ? filesIn(file) : file)
-  }, [])
+function anchorsOf (name) {
+  const headings = found(textOf(name), /^#+ (.*)$/gm).map(heading => heading.toLowerCase().replace(/[^\w -]/g, ''))
+  return headings.map(heading => heading.replace(/ /g, '-'))
 }
 
-const sources = ['lib', 'src', 'core/src'].reduce((files, name) => files.concat(filesIn(path.join(root, name))), [])
+const isBelow = (name, folder) => path.posix.join(name, '/').startsWith(`${folder}/`)
 
-const CODES = /\b(?:ERR_[A-Z_]+|ABORT_ERR|ATOMICS_WAITASYNC_(?:PENDING|PROFILE|STALL|WORKER|CONTEXT|LOCKS))\b/
+test('links lead to files and headings that are there, and in what is published to what is published', () => {
+  const { files } = require('../../package.json')
+  const isListed = (name, list) => list.some(each => isBelow(name, each))
+  const isLeftOut = name => isListed(name, files.filter(each => each.startsWith('!')).map(each => each.slice(1)))
+  const isPublished = name => isListed(name, [...files, 'README.md', 'LICENSE']) && !isLeftOut(name)
+  assert.ok(links.length > pages.length)
+  assertNone(links, ({ target }) => !exists(target))
+  assertNone(links, ({ target, anchor }) => anchor !== undefined && !anchorsOf(target).includes(anchor))
+  assertNone(links, ({ page, target }) => isPublished(page) && !isPublished(target))
+})
+
+test('the indexes of docs/ and examples/ lead to every page and every example', () => {
+  for (const folder of ['docs', 'examples']) {
+    const targets = links.filter(({ page }) => page === `${folder}/README.md`).map(({ target }) => target)
+    const names = fs.readdirSync(path.join(root, folder)).filter(name => !/^(README\.md|internals|.*\.svg)$/.test(name))
+    assertNone(names, name => !targets.some(target => isBelow(target, `${folder}/${name}`)))
+  }
+})
 
 test('docs/errors.md has every code and every name that the package gives an error or a warning', () => {
-  const text = textOf('errors.md')
-  const code = sources.map(file => fs.readFileSync(file, 'utf8')).join('')
-  const found = new Set(
-    code.match(/(?<=['"])(?:ERR_[A-Z_]+|ABORT_ERR|ATOMICS_WAITASYNC_[A-Z]+|[A-Z]\w*Error)(?=['"])/g)
-  )
-  for (const known of ['ERR_DEADLOCK', 'ATOMICS_WAITASYNC_WORKER', 'TimeoutError']) assert.ok(found.has(known), known)
-  assert.deepStrictEqual(Array.from(found).filter(each => !text.includes(`\`${each}\``)), [])
+  const pattern = /['"](ERR_[A-Z_]+|ABORT_ERR|ATOMICS_WAITASYNC_[A-Z]+|[A-Z]\w*Error)(?=['"])/g
+  const names = found(sources.map(textOf).join(''), pattern)
+  assertNone(['ERR_DEADLOCK', 'ATOMICS_WAITASYNC_WORKER', 'TimeoutError'], known => !names.includes(known))
+  assertNone(names, name => !textOf('docs/errors.md').includes(`\`${name}\``))
 })
 
-test('a page that mentions the code of an error or a warning leads to docs/errors.md', () => {
-  const mention = names.filter(name => name !== 'errors.md' && CODES.test(textOf(name)))
-  assert.ok(mention.length > 5)
-  assert.deepStrictEqual(
-    mention.filter(name => !linksOf(name).some(({ target }) => path.basename(target) === 'errors.md')),
-    []
-  )
+test('pages have parts of examples, the map of lib/ and the table of figures as they are', () => {
+  for (const [page, corrected] of [[libMap.page, libMap.withMap], [embedded.page, embedded.withEmbedded]]) {
+    const text = fs.readFileSync(page, 'utf8')
+    assert.strictEqual(text, corrected(text), 'npm run lint -- --fix')
+  }
+  const guides = textOf('docs/guides.md') + textOf('docs/recipes.md')
+  const parts = found(guides, /^```javascript\n\/\/ (examples\/[^]*?)^```$/gm)
+  assert.ok(parts.length >= 10)
+  assertNone(parts, part => !textOf(part.split('\n', 1)[0]).includes(part.slice(part.indexOf('\n') + 1)))
 })
 
-for (const name of CLASSES) {
-  test(`docs/${name}.md says when to use it, what happens when a thread dies, and what it costs`, () => {
-    const topics = [/^\*\*When to use it\.\*\*/m, /^\*\*When (a thread|the holder) dies\*\*/m, /^\*\*Cost\.\*\*/m]
-    for (const topic of topics) assert.ok(topic.test(textOf(`${name}.md`)), String(topic))
-  })
-}
-
-test('docs/processes.md has programs and the figures of its example, and leads to the others', ONCE, () => {
-  const { page, withEmbedded } = require('../../scripts/lib/embedded')
-  const text = fs.readFileSync(page, 'utf8')
-  assert.strictEqual(text, withEmbedded(text), 'npm run lint -- --fix')
-  const embedded = Array.from(text.matchAll(/^\/\/ ([\w-]+\.mts)$/gm), ([, name]) => name)
-  assert.deepStrictEqual(embedded, ['fencing.mts', 'sqlite.mts'])
-  const rest = fs
-    .readdirSync(path.join(root, 'examples', 'processes'))
-    .filter(name => name.endsWith('.mts') && !['index.mts', ...embedded].includes(name))
-  assert.deepStrictEqual(rest.filter(name => !text.includes(`](../examples/processes/${name})`)), [])
-})
-
-test('what guides and recipes show of an example is in its file', ONCE, () => {
-  const shown = Array.from(
-    (textOf('guides.md') + textOf('recipes.md')).matchAll(/^```javascript\n\/\/ (examples\/.*)\n([^]*?)^```$/gm)
-  )
-  assert.ok(shown.length >= 10)
-  for (const [, file, part] of shown)
-    assert.ok(fs.readFileSync(path.join(root, file), 'utf8').includes(part), `${file}: ${part}`)
+test('the lines in the table of docs/profiling.md are those of its example that wait', () => {
+  const example = textOf('examples/contention/worker.mjs').split('\n')
+  const lines = found(textOf('docs/profiling.md'), /^\| \d+ ms .*worker\.mjs:(\d+)` \|/gm)
+  assert.ok(lines.length >= 3)
+  assertNone(lines, line => !/lock|wait\(\)/.test(example[line - 1]))
 })
 
 /** The value of a constant in the one file of this name in lib/ or in Rust; of a duration, its milliseconds. */
 function constantOf (file, name) {
-  const [at, ...others] = sources.filter(each => each.endsWith(path.join(path.sep, file)))
+  const [at, ...others] = sources.filter(each => each.endsWith(`/${file}`))
   assert.ok(at !== undefined && others.length === 0, file)
   const begin = `(?:const ${name}\\b[^=]*= (?:exports\\.\\w+ = )?|\\b${name}\\()`
   const pattern = `${begin}(?:Duration::from_(\\w+)\\()?(0x[\\da-f]+|[\\d._]+)`
-  const found = new RegExp(pattern).exec(fs.readFileSync(at, 'utf8'))
-  assert.ok(found, `${file}: ${name}`)
-  const [, unit, number] = found
+  const [, unit, number] = new RegExp(pattern).exec(textOf(at)) || assert.fail(`${file}: ${name}`)
   return Number(number.replace(/_/g, '')) * { undefined: 1, micros: 0.001, millis: 1, secs: 1000 }[unit]
 }
 
@@ -169,122 +135,24 @@ const CONSTANTS = [
   ['debugging', /up to (\d+) such messages/, 'reports.rs', 'MOST_FOR_MAIN']
 ]
 
-test('the constants that docs/ has are those of the code', ONCE, () => {
+test('the constants that docs/ has are those of the code', () => {
   for (const [page, pattern, file, constants, part = 1] of CONSTANTS) {
-    const found = pattern.exec(textOf(`${page}.md`))
-    assert.ok(found, `${page}: ${pattern}`)
+    const [, number] = pattern.exec(textOf(`docs/${page}.md`)) || assert.fail(`${page}: ${pattern}`)
     const value = constants.split(' ').reduce((sum, name) => sum + constantOf(file, name), 0)
-    assert.strictEqual(Number(found[1].replace(/ /g, '')), value / part, `${page}: ${pattern}`)
+    assert.strictEqual(Number(number.replace(/ /g, '')), value / part, `${page}: ${pattern}`)
   }
 })
 
-test('the limit of fairness is on one page', ONCE, () => {
-  const limit = `${constantOf('fairness.rs', 'FAIRNESS')} ms`
-  const pages = [...names, ...internals, '../README.md', '../RELIABILITY.md', '../CONTRIBUTING.md'].filter(name =>
-    textOf(name)
-      .replace(/parking_lot[^]*/, '')
-      .includes(`for ${limit}`)
-  )
-  assert.deepStrictEqual(pages, ['guarantees.md'])
+test('the files that CONTRIBUTING.md, the architecture and the heads of files name are there', () => {
+  const all = ['lib', 'src', 'core', '__test__', 'scripts'].flatMap(folder => list(folder)).join('\n')
+  const texts = ['CONTRIBUTING.md', 'docs/internals/architecture.md', ...sources].map(textOf)
+  const named = found(texts.join('\n'), /`((?:[\w.-]+\/)+|(?:[\w.-]+\/)*[\w.-]+\.(?:js|rs|toml|json))`/g)
+  assert.ok(named.length > 100)
+  assertNone(named, name => name !== 'dist/' && !exists(name) && !all.includes(`/${name}`))
 })
 
-/** Words that are not ours, each with ours. */
-const WORDS = [
-  [/\btime-outs?\b/i, 'timeout'],
-  [/\bto and fro\b/, 'back and forth'],
-  [/\bexclude each other\b/, 'cannot be combined'],
-  [/\b(?:break|breaks|broke|broken) (?:it |them |a \w+ )?off\b/, 'interrupt'],
-  [/\blikewise\b/i, 'also, or the sentence again'],
-  [
-    /\b(?:of|for|from|by|with|and|gives|has|does) what (?:it|they|is|was|were|has|had|waits|the|a|an|this|you)\b/,
-    'a noun'
-  ]
-]
-
-test('docs and the pages of the top level have the words of the field', ONCE, () => {
-  const texts = [...names, 'internals/architecture.md', ...top].map(name => [
-    name,
-    textOf(name).replace(/^```[^]*?^```/gm, '')
-  ])
-  const found = texts.flatMap(([name, text]) =>
-    WORDS.filter(([pattern]) => pattern.test(text)).map(([pattern, ours]) => `${name}: ${pattern} → ${ours}`)
-  )
-  assert.deepStrictEqual(found, [])
-})
-
-test('the files that CONTRIBUTING.md names are there', ONCE, () => {
-  const named = Array.from(
-    textOf('../CONTRIBUTING.md').matchAll(/`((?:[\w.-]+\/)+[\w.-]*)`/g),
-    ([, name]) => name
-  ).filter(name => name !== 'dist/')
-  assert.ok(named.length > 20)
-  assert.deepStrictEqual(named.filter(name => !fs.existsSync(path.join(root, name))), [])
-})
-
-test('the lines in the table of docs/profiling.md are those of its example that wait', () => {
-  const rows = textOf('profiling.md').match(/^\| \d+ ms .*$/gm)
-  const example = fs.readFileSync(path.join(root, 'examples', 'contention', 'worker.mjs'), 'utf8').split('\n')
-  const places = rows.map(row => /worker\.mjs:(\d+)` \| (.*) \|$/.exec(row))
-  assert.ok(places.length >= 3)
-  for (const [row, line] of places) assert.ok(/lock|wait\(\)/.test(example[line - 1]), row)
-})
-
-test('links lead to files and headings that are there', () => {
-  const links = ['../README.md', ...names, ...internals].map(name => [name, linksOf(name)])
-  for (const [name, list] of links) {
-    for (const { target, anchor } of list) {
-      assert.ok(fs.existsSync(target), `${name}: ${target}`)
-      if (anchor !== undefined)
-        assert.ok(anchorsOf(fs.readFileSync(target, 'utf8')).includes(anchor), `${name}: ${target}#${anchor}`)
-    }
-  }
-  assert.ok(links.every(([name, list]) => name !== '../README.md' || list.length > 10))
-})
-
-const { files } = require('../../package.json')
-const [left, published] = [true, false].map(isLeft =>
-  files.filter(name => name.startsWith('!') === isLeft).map(name => path.join(root, name.replace('!', '')))
-)
-
-test('links of what is published lead to what is published', () => {
-  const isIn = (list, file) => list.some(each => file === each || file.startsWith(each + path.sep))
-  const all = published.concat(['README.md', 'LICENSE'].map(name => path.join(root, name)))
-  const missing = ['../README.md', '../CHANGELOG.md', '../RELIABILITY.md', '../examples/README.md', ...names].map(
-    page =>
-      linksOf(page)
-        .map(({ target }) => target)
-        .filter(target => isIn(left, target) || !isIn(all, target))
-        .map(target => `${page}: ${target}`)
-  )
-  assert.deepStrictEqual([].concat(...missing), [])
-})
-
-test('README.md is short, has the commands of a checkout on its first screen, and the size of an installation', t => {
-  const text = textOf('../README.md')
-  const lines = text.split('\n')
-  assert.ok(lines.length <= 181)
-  for (const command of ['`npm start`', '`npm test`'])
-    assert.ok(lines.slice(0, 40).join('\n').includes(command), command)
-  const library = fs.readdirSync(root).find(name => name.endsWith('.node')) || t.skip('no library was built')
-  const bytesOf = list =>
-    list.reduce(
-      (sum, name) =>
-        sum +
-        []
-          .concat(fs.statSync(name).isFile() ? name : filesIn(name))
-          .reduce((sum, file) => sum + fs.statSync(file).size, 0),
-      0
-    )
-  const size = bytesOf(published) - bytesOf(left) + bytesOf([path.join(root, library)])
-  const [, said] = /about ([\d.]+) MB/.exec(text)
-  assert.ok(Math.abs(size / 1e6 - said) < 0.5, `${size} bytes`)
-})
-
-testPrograms(test, 'README.md', 4)
-// The programs of docs/processes.md are those of an example, which examples.test.js runs.
-for (const name of names.filter(name => name !== 'processes.md'))
-  testPrograms(test, `docs/${name}`, WITHOUT_PROGRAMS.includes(name.slice(0, -3)) ? 0 : 1)
-
-testCommands(test, 'docs/debugging.md', {
-  skip: process.platform === 'win32' ? 'it has no such signals' : MAJOR < 14 && 'stacks of promises are others'
+test('what pages give to `npm test -- --only` finds test files', () => {
+  const patterns = found(pages.map(textOf).join('\n'), /npm test -- [^`]*--only '?([^'`\s]+)/g)
+  assert.ok(patterns.length > 5)
+  assertNone(patterns, pattern => !testFile.names().some(name => new RegExp(pattern).test(name)))
 })

@@ -1,0 +1,131 @@
+'use strict'
+// timeout: 300
+
+// The programs of README.md and docs/ print what they say, in a folder beside a node_modules with this package in it.
+//
+// - A ```js block is a program. Its comments `// → text` are all that it prints, in any order. A ```ts block with such
+//   comments is one, too, a module that Node 24 and later run.
+// - A block whose first line is a comment that holds nothing but a file name (`// pool.js`) is that file, beside all
+//   programs of its page.
+// - A ```console block has commands, `$ NAME=value node program.js`, that are run with the page's files, and what they
+//   print. A last command `$ kill -QUIT 4711` sends the one before it that signal, and the output is what follows. What
+//   does not end is killed.
+
+const assert = require('assert')
+const { spawn } = require('child_process')
+const fs = require('fs')
+const path = require('path')
+const querystring = require('querystring')
+const { isDeepStrictEqual } = require('util')
+const { test } = require('../harness')
+const { folderWithPackage } = require('../fixtures/entries/folders')
+const { runNode } = require('../fixtures/run-node')
+
+const root = path.join(__dirname, '..', '..')
+const MAJOR = Number(process.versions.node.split('.')[0])
+/** By the language of a program: the name of its file, and the first Node that runs it. */
+const KINDS = { js: { file: 'program.js', first: 0 }, ts: { file: 'program.mts', first: 24 } }
+
+/** The blocks of a page: `{ language, code, name }`, of a file with its name. */
+function blocksOf (page) {
+  const text = fs.readFileSync(path.join(root, page), 'utf8')
+  return (text.match(/^```\w+\n[^]*?\n```$/gm) || []).map(block => {
+    const [, language, code] = /^```(\w+)\n([^]*\n)```$/.exec(block)
+    const [, name] = /^\/\/ (\w[\w.-]*\.\w+)\n/.exec(code) || []
+    return { language, code, name }
+  })
+}
+
+const says = text => text.includes('// → ')
+const isFile = ({ name }) => name !== undefined
+const isProgram = block => !isFile(block) && (block.language === 'js' || (block.language === 'ts' && says(block.code)))
+
+/** A folder with files, in which this package can be required. */
+function projectOf (t, files) {
+  const folder = folderWithPackage(t)
+  for (const { name, code } of files) fs.writeFileSync(path.join(folder, name), code)
+  return folder
+}
+
+test('the page of each class has a program', () => {
+  const classes = fs.readdirSync(path.join(root, 'lib', 'locks')).filter(name => /^(?!index|view).*\.js$/.test(name))
+  assert.ok(classes.length > 0)
+  for (const name of classes) assert.ok(blocksOf(`docs/${path.basename(name, '.js')}.md`).some(isProgram), name)
+})
+
+// The programs of docs/processes.md are those of an example, which examples.test.js runs.
+const pages = fs.readdirSync(path.join(root, 'docs')).filter(name => name.endsWith('.md') && name !== 'processes.md')
+for (const page of ['README.md', ...pages.map(name => `docs/${name}`)]) {
+  const blocks = blocksOf(page)
+  blocks.filter(isProgram).forEach(({ language, code }, number) => {
+    const { file, first } = KINDS[language]
+    const options = { skip: MAJOR < first && `needs Node ${first}`, timeout: 60000 }
+    test(`${page}: program ${number + 1} prints what it says`, options, async t => {
+      const folder = projectOf(t, [...blocks.filter(isFile), { name: file, code }])
+      const { code: exitCode, signal, stdout, stderr } = await runNode(t, [path.join(folder, file)])
+      // Node warns of what is experimental in it.
+      const complaints = stderr.replace(/^.*(?:ExperimentalWarning|--trace-warnings).*\n/gm, '')
+      const said = code.match(/\/\/ → .*$/gm).map(line => line.slice(5).trim())
+      const printed = stdout.trim().split('\n').sort()
+      assert.deepStrictEqual([exitCode, signal, complaints, printed], [0, null, '', said.sort()])
+    })
+  })
+}
+
+// ——— Commands ———
+
+/** Runs a command in a folder until it has ended, or printed all. With a signal: what it prints from then on. */
+function runCommand (t, folder, command, signal, isComplete) {
+  const [variables, args] = command.split(/(?:^| )node /)
+  const env = Object.assign({}, process.env, querystring.parse(variables, ' '))
+  const options = { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] }
+  const child = spawn(process.execPath, [...process.execArgv, ...args.split(' ')], options)
+  // The program has its locks by then, or gets the signal again.
+  const timer = setInterval(() => child.kill(signal), 1000)
+  t.after(() => {
+    clearInterval(timer)
+    child.kill('SIGKILL')
+  })
+  return new Promise((resolve, reject) => {
+    let printed = ''
+    const hear = text => {
+      printed += text
+      if (isComplete(printed)) child.kill('SIGKILL')
+    }
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', hear)
+    child.on('error', reject).on('close', () => resolve(printed))
+  })
+}
+
+/** What differs by run and by Node: times, numbers, columns, a thread's name, and spaces; and the lines of Node. */
+const BY_CHANCE = /\d+(?:\.\d+)? (?:ms|s)\b|id \d+|node:\d+|(?<=:\d+):\d+| "billing"|(?<=at )async |(?<= ) +/g
+const OF_NODE = /^ *at .*(?:node:|internal\/|module\.js|<anonymous>)|--trace-warnings|ExperimentalWarning|^$/
+
+/** The lines that each run on each Node prints. */
+function comparable (text, folder) {
+  const lines = text.split(folder).join('/app').split('\n').filter(line => !OF_NODE.test(line))
+  return lines.map(line => line.replace(BY_CHANCE, ''))
+}
+
+const SKIP = process.platform === 'win32' ? 'it has no such signals' : MAJOR < 14 && 'stacks of promises are others'
+const PAGE = 'docs/debugging.md'
+for (const { code } of blocksOf(PAGE).filter(({ language }) => language === 'console')) {
+  const commands = code.match(/^\$ .*$/gm).map(line => line.slice(2))
+  test(`${PAGE}: ${commands.join('; ')} prints what it says`, { skip: SKIP, timeout: 60000 }, async t => {
+    const folder = projectOf(t, blocksOf(PAGE).filter(isFile))
+    const [, signal] = /^kill -(\w+)/.exec(commands[commands.length - 1]) || []
+    const wanted = comparable(code.replace(/^\$ .*\n/gm, ''), folder)
+    // In any order: of two locks that were awaited at the same time either may come first.
+    const found = text => {
+      const lines = comparable(text, folder)
+      const start = lines.indexOf(wanted[0])
+      return start < 0 ? [] : lines.slice(start, start + wanted.length).sort()
+    }
+    // Until the whole of it is there: a ring takes a moment to close.
+    const isComplete = text => isDeepStrictEqual(found(text), wanted.slice().sort())
+    let printed = ''
+    for (const command of commands.slice(0, signal ? -1 : undefined))
+      printed = await runCommand(t, folder, command, signal ? `SIG${signal}` : 0, isComplete)
+    assert.deepStrictEqual(found(printed), wanted.slice().sort(), printed)
+  })
+}
