@@ -41,7 +41,7 @@ const SOAK = 60 // seconds
 /** Those that install the package in the rehearsal of a release. */
 const NPMS = ['6.14.18', '8.19.4', '10.9.4', '11.21.2']
 /** The tests of the tools, some of which build the library for the machine at hand, are left out. */
-const ALL = '^(?!tools/(benchmark|bundle|release|runner|structure))'
+const ALL = '^(?!tools/(benchmark|docs\\.|package|runner|structure))'
 
 /**
  * `target` is the name in scripts/lib/targets.js; `versions` of Node that there are for it; `node` gives the path of
