@@ -96,8 +96,8 @@ function orAbortError (reason) {
   return reason === undefined ? createError('The operation was aborted', 'ABORT_ERR', 'AbortError') : reason
 }
 
-function throwIfAborted (signal) {
-  if (signal !== undefined && signal.aborted) throw readReason(signal)
+function throwIfAborted (signal, reasonOf = readReason) {
+  if (signal !== undefined && signal.aborted) throw reasonOf(signal)
 }
 
 module.exports = {

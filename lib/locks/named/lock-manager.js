@@ -15,7 +15,7 @@ const { Promise, TypeError, append, bare } = require('../../util/intrinsics')
 const { option, assertOptions } = require('../../util/options')
 const { REJECTS_OVERFLOWS } = require('../../util/quirks')
 const { describe, isObject } = require('../../util/values')
-const { LATE, unlessLate } = require('../../waiting/errors')
+const { LATE, throwIfAborted, unlessLate } = require('../../waiting/errors')
 const { assertWorker, milliseconds, assertFunction, waitOptions } = require('../../waiting/options')
 const { createException } = require('./dom-exception')
 const { blockOrThrow, lateError, take } = require('../hold/acquire')
@@ -165,7 +165,7 @@ function checkAsync (call) {
   if (call.steal && shared) throw notSupported('request: with steal, mode must be "exclusive"')
   if (signal !== undefined && (call.steal || ifAvailable)) throw notCombined('request', 'signal', nowOf(call))
   assertNoTimeout(call, 'request')
-  if (signal !== undefined && signal.aborted) throw reasonOf(signal)
+  throwIfAborted(signal, reasonOf)
 }
 
 function assertName ({ name }, caller) {
@@ -211,7 +211,7 @@ async function run (call) {
   try {
     if (typeof taken === 'object') await taken
     if (taken !== false) grant = call.grant
-    if (signal !== undefined && signal.aborted) throw reasonOf(signal)
+    throwIfAborted(signal, reasonOf)
     if (grant !== null && grant.isStolen) throw stolenError(name)
     if (repair !== undefined && grant !== null) {
       if (grant.token.ownerDied) {
@@ -254,7 +254,7 @@ async function awaitName (call, timeout) {
 /** Acquires the name again, for a call that has had it. Returns null if that is not available. */
 async function acquireAgain (call, isShared, timeout) {
   const { signal } = call
-  if (signal !== undefined && signal.aborted) throw reasonOf(signal)
+  throwIfAborted(signal, reasonOf)
   const grant = nextGrant(call, isShared)
   if (!take(grant)) {
     if (call.ifAvailable) return null
