@@ -351,10 +351,13 @@ test('hooks of async_hooks that wait and notify when a promise is made and when 
 
 // ——— no stack left ———
 
+const TRIES = { paddings: 6, depths: 600 }
+const COUNT = TRIES.paddings * TRIES.depths
+
 /** The results of what succeeds near the end of the stack; some of it must, and some must not. */
 function resultsAtTheEnd (attempt) {
-  const { results, thrown } = atTheEndOfTheStack(attempt)
-  assert.ok(thrown > 0 && results.length > 0, `${thrown} ${results.length}`)
+  const { results, done, thrown } = atTheEndOfTheStack(attempt, TRIES)
+  assert.ok(thrown > 0 && done > 0, `${thrown} ${done}`)
   return results
 }
 
@@ -368,7 +371,7 @@ test('waitAsync without stack left either lines up a promise or throws', async (
 
 test('waitAsync without stack left, of arrays not seen before', async () => {
   const buffer = new SharedArrayBuffer(4)
-  const arrays = Array.from({ length: 2000 }, () => new Int32Array(buffer))
+  const arrays = Array.from({ length: COUNT }, () => new Int32Array(buffer))
   const results = resultsAtTheEnd((_, tries) => Atomics.waitAsync(arrays[tries], 0, 0))
   assert.strictEqual(Atomics.notify(arrays[0], 0), results.length)
   await Promise.all(results.map(({ value }) => value))
@@ -385,7 +388,7 @@ test('wait without stack left leaves nothing in the line', () => {
 for (const count of [1, 3]) {
   // With one, the queue's own waiters are enough; for three, the host's queue is asked for the rest, too.
   test(`notify without stack left wakes none that it does not count: one waiter, ${count} asked for`, async () => {
-    const array = words(2000)
+    const array = words(COUNT)
     let settled = 0
     const promises = Array.from(array, (_, index) => Atomics.waitAsync(array, index, 0).value.then(() => { settled++ }))
     let woken = sum(resultsAtTheEnd((_, tries) => Atomics.notify(array, tries, count)))

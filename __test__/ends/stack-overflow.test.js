@@ -7,46 +7,20 @@ const assert = require('assert')
 const { Worker } = require('worker_threads')
 const { test } = require('../harness')
 const { startMember, waiters } = require('../fixtures/family-toolbox')
-const { MAJOR, startWorker } = require('../fixtures/queue-toolbox')
+const { TinyController } = require('../fixtures/lock-toolbox')
+const { atTheEndOfTheStack } = require('../fixtures/odd-calls')
+const { MAJOR, startWorker, words } = require('../fixtures/queue-toolbox')
 const size = require('../fixtures/size')
 const { api } = require('../subject')
 
 const LEAVES_EXCEPTIONS = parseInt(process.versions.node, 10) < 12 &&
   'a stack overflow while a rejected promise is tracked leaves an exception behind, which the next native call throws'
-/** How many sizes of frames are tried. */
-const PADDINGS = size(12, 3)
+/** How many sizes of frames are tried; the small test has others on each Node. */
+const PADDINGS = size(12, 2)
 /** More frames than an operation asks for: with 32 bits one takes half as much. */
 const MORE = process.arch === 'arm' || process.arch === 'ia32' ? 2.5 : 1
 const DEPTHS = 1500 * MORE
-
-/**
- * Calls `attempt` at many depths around the one at which the stack ends, with frames of several sizes. How often it was
- * carried out, and how often it threw. For other threads, too, so it sees nothing of this file.
- */
-function atTheEndOfTheStack (attempt) {
-  const counts = { done: 0, thrown: 0 }
-  let left
-  const dive = (...padding) => {
-    try {
-      dive(...padding)
-    } catch (_) {}
-    if (left > 0) {
-      left--
-      try {
-        attempt()
-        counts.done++
-      } catch (error) {
-        if (!(error instanceof RangeError)) throw error
-        counts.thrown++
-      }
-    }
-  }
-  for (let padding = 0; padding < PADDINGS; padding++) {
-    left = DEPTHS
-    dive(...new Array(padding).fill(0))
-  }
-  return counts
-}
+const AROUND = { smallest: size(0, 2 * size.partOf(6)), paddings: PADDINGS, depths: DEPTHS }
 
 /**
  * Runs `body(atTheEndOfTheStack, scope)` in a thread that may block; `data` is in its scope. Node 20 crashes if V8's
@@ -58,9 +32,10 @@ async function inWorker (t, body, data) {
   const { done, thrown } = await startWorker(t, `async scope => {
     const PADDINGS = ${PADDINGS}
     const DEPTHS = ${DEPTHS}
-    const counts = await (${body})(${atTheEndOfTheStack}, scope)
+    const atTheEndOfTheStack = attempt => (${atTheEndOfTheStack})(attempt, ${JSON.stringify(AROUND)})
+    const { done, thrown } = await (${body})(atTheEndOfTheStack, scope)
     gc()
-    return counts
+    return { done, thrown }
   }`, data).done()
   assert.ok(done > 0 && thrown > 0, `${done} carried out, ${thrown} thrown`)
 }
@@ -92,26 +67,26 @@ function attemptAt (distance, padding, attempt) {
     try {
       outcome.value = attempt()
     } catch (error) {
-      if (!(error instanceof RangeError)) throw error
       outcome.error = error
     }
   }
   down(...new Array(padding).fill(0))
+  if (outcome.error !== undefined && !(outcome.error instanceof RangeError)) throw outcome.error
   return outcome
 }
 
 /**
- * Searches the distance, up to `high`, from which on attempts succeed; then tries those `around` it. For other threads,
- * too.
+ * Searches the distance, up to `high`, from which on attempts succeed; then tries those `around` it, or one in `step`.
+ * For other threads, too.
  */
-async function tryAround (isDone, high, around) {
+async function tryAround (isDone, high, around, step) {
   let low = 0
   while (high - low > 1) {
     const middle = low + high >> 1
     if (await isDone(middle)) high = middle
     else low = middle
   }
-  for (let distance = high + 2; distance > high - around; distance--) await isDone(distance)
+  for (let distance = high + 2; distance > high - around; distance -= step) await isDone(distance)
 }
 
 /**
@@ -144,8 +119,8 @@ async function withoutCode (t, work) {
     }
     async function all () {
       // The small test has one, and each Node another.
-      for (let padding = ${size(0, (MAJOR >> 1) % 4)}; padding < ${size(4, (MAJOR >> 1) % 4 + 1)}; padding++) {
-        await (${tryAround})(distance => isDone(distance, padding), ${2000 * MORE}, ${size(100, 30)})
+      for (let padding = ${size(0, size.partOf(4))}; padding < ${size(4, size.partOf(4) + 1)}; padding++) {
+        await (${tryAround})(distance => isDone(distance, padding), ${2000 * MORE}, ${size(100, 30)}, ${size(1, 2)})
       }
       clearInterval(alive)
       return counts
@@ -257,7 +232,8 @@ test(
         return error === undefined
       },
       4000 * MORE,
-      size(100, 12)
+      size(100, 12),
+      size(1, 2)
     )
   }
 )
@@ -394,40 +370,30 @@ test('a lock() that blocks gives the token, or throws and holds nothing', async 
   await other.done()
 })
 
-for (const [name, form] of [
+/** A rival: takes one, holds it for a millisecond and gives it back, again and again until it shall stop. */
+function holdAgainAndAgain ({ api, data: { thing, name, stop, form }, words }) {
+  const mine = new (form === 'useSync' ? api.Semaphore : api[name])(thing)
+  const nothing = words(1)
+  while (Atomics.load(stop, 0) === 0) {
+    const token = name === 'Semaphore' ? mine.acquire(1) : form === 'useSync' ? mine.hold(1) : mine.lock()
+    Atomics.wait(nothing, 0, 0, 1)
+    if (name === 'Semaphore') mine.release(1)
+    else token.unlock()
+  }
+}
+
+for (const [place, [name, form]] of [
   ['AsyncLock', 'executeLockedSync'], ['RwLock', 'executeLockedSync'], ['RwLock', 'executeSharedSync'],
   ['Semaphore', 'useSync'], ['Semaphore with permits', 'useSync']
-]) {
-  for (const rival of [false, true]) {
+].entries()) {
+  for (const rival of [false, true].filter(rival => size.has(2, place + Number(rival)))) {
     test(`${name}.${form} gives back what it has taken, ${rival ? 'with a rival' : 'without contention'}`, async t => {
       const sab = new SharedArrayBuffer(4)
       const Class = form === 'useSync' ? api.Semaphore : api[name]
       const thing = new Class(sab, name === 'Semaphore with permits' ? { permits: 1 } : {})
       if (name === 'Semaphore') thing.release(1)
-      const stop = new Int32Array(new SharedArrayBuffer(4))
-      const other = startWorker(
-        t,
-        ({ api, data: { thing, name, stop, form } }) => {
-          const mine = new (form === 'useSync' ? api.Semaphore : api[name])(thing)
-          const token = { unlock: () => mine.release(1) }
-          const lock =
-            name === 'Semaphore'
-              ? () => {
-                  mine.acquire(1)
-                  return token
-                }
-              : form === 'useSync'
-                ? () => mine.hold(1)
-                : () => mine.lock()
-          while (Atomics.load(stop, 0) === 0) {
-            const held = lock()
-            for (let end = Date.now() + 1; Date.now() < end;);
-            held.unlock()
-          }
-          return true
-        },
-        { thing, name, stop: rival ? stop : new Int32Array(new SharedArrayBuffer(4)).fill(1), form }
-      )
+      const stop = words(1)
+      const other = rival && startWorker(t, holdAgainAndAgain, { thing, name, stop, form })
       await inWorker(
         t,
         (atTheEndOfTheStack, { api, data: { thing: clone, name, form } }) => {
@@ -464,7 +430,7 @@ for (const [name, form] of [
         { thing, name, form }
       )
       Atomics.store(stop, 0, 1)
-      await other.done()
+      if (rival) await other.done()
       const free = form === 'useSync' ? thing.available : Number(thing.tryLock() !== null)
       assert.strictEqual(free, 1)
     })
@@ -571,7 +537,7 @@ test('a promise form without stack left takes nothing, and leaves no waiter', as
   atTheEndOfTheStack(() => {
     const n = at++
     promises[n] = n % 3 === 0 ? semaphore.acquireAsync() : n % 3 === 1 ? lock.lockAsync() : lock.executeLocked(() => {})
-  })
+  }, AROUND)
   const settled = Promise.all(promises.filter(Boolean).map(promise => promise.then(token => {
     if (token !== undefined) token.unlock()
     return 'served'
@@ -602,13 +568,13 @@ for (const name of ['waitAsync', 'lockAsync']) {
       return wait
     })
     let at = 0
-    const counts = atTheEndOfTheStack(() => { waits[at++].abort() })
-    assert.ok(counts.done > 0 && counts.thrown > 0, JSON.stringify(counts))
+    const { done, thrown } = atTheEndOfTheStack(() => { waits[at++].abort() }, AROUND)
+    assert.ok(done > 0 && thrown > 0, `${done} ${thrown}`)
     // What was begun near the end of the stack is over in a later tick.
     await new Promise(resolve => setImmediate(resolve))
     const left = waits.filter(({ outcome }) => outcome === undefined)
     assert.strictEqual(waiters(lock.buffer), left.length)
-    assert.ok(left.length <= waits.length - counts.done, `${left.length} are left, ${JSON.stringify(counts)}`)
+    assert.ok(left.length <= waits.length - done, `${left.length} are left, ${done} ${thrown}`)
     token.unlock()
     if (name === 'waitAsync') api.notify(lock.i32a, 0)
     while (left.some(({ outcome }) => outcome === undefined)) await new Promise(resolve => setImmediate(resolve))
@@ -619,22 +585,13 @@ for (const name of ['waitAsync', 'lockAsync']) {
 
 test('waitAsync with a signal enqueues a waiter whose promise the caller has, or throws', async () => {
   const word = new Int32Array(new SharedArrayBuffer(4))
-  const listeners = new Set()
-  const signal = {
-    aborted: false,
-    reason: 'aborted',
-    addEventListener (_, listener) { listeners.add(listener) },
-    removeEventListener (_, listener) { listeners.delete(listener) }
-  }
-  const promises = []
-  const counts = atTheEndOfTheStack(() => {
-    const { value } = api.waitAsync(word, 0, 0, undefined, { signal })
-    promises[promises.length] = value
-  })
-  assert.ok(counts.done > 0 && counts.thrown > 0, JSON.stringify(counts))
+  const { abort, listeners, signal } = new TinyController({ reason: 'aborted' })
+  const attempt = () => api.waitAsync(word, 0, 0, undefined, { signal }).value
+  const { results: promises, done, thrown } = atTheEndOfTheStack(attempt, AROUND)
+  assert.ok(done > 0 && thrown > 0, `${done} ${thrown}`)
   const lined = waiters(word.buffer)
   const outcomes = Promise.all(promises.map(promise => promise.catch(reason => reason.name || reason)))
-  for (const listener of listeners) listener()
+  abort()
   assert.strictEqual(waiters(word.buffer), 0)
   const aborted = (await outcomes).filter(outcome => outcome === 'aborted').length
   assert.strictEqual(aborted, lined)
