@@ -13,7 +13,7 @@ const { test } = require('../harness')
 const { api } = require('../subject')
 const BoundedQueue = require('../fixtures/bounded-queue')
 const { startWorker, until } = require('../fixtures/queue-toolbox')
-const { atEachPoint, startVictim, survivorsOf, watched } = require('../fixtures/victims')
+const { atEachPoint, startVictim, survivorsOf, watched, withEachKind } = require('../fixtures/victims')
 
 const LOCKS = ['AsyncLock', 'RwLock']
 
@@ -80,9 +80,7 @@ const STEPS = {
   'ends after the change': [END, 'finds nothing and waits on']
 }
 
-for (const kind of Object.keys(survivors)) {
-  const survive = survivors[kind]
-
+withEachKind(survivors, (kind, survive, test) => {
   for (const Lock of LOCKS) {
     for (const way of ['take', 'takeAsync']) {
       const title = `${Lock}: ${way} ends anywhere after its notification: another consumer, a ${kind}, takes the value`
@@ -122,7 +120,7 @@ for (const kind of Object.keys(survivors)) {
       })
     }
   }
-}
+})
 
 // ——— before it has the lock again ———
 

@@ -14,7 +14,7 @@ const { test } = require('../harness')
 const { api } = require('../subject')
 const { numberArgument, until } = require('../fixtures/queue-toolbox')
 const slowness = require('../fixtures/slowness')
-const { STEP, atEachPoint, startVictim, survivorsOf } = require('../fixtures/victims')
+const { STEP, atEachPoint, startVictim, survivorsOf, withEachKind } = require('../fixtures/victims')
 
 const { Queue } = api
 
@@ -77,10 +77,10 @@ async function assertPut (queue, putter, victim, keeps) {
 }
 
 /**
- * Tests that a victim, which uses a queue in this way, ends at each point: of the whole, or of the end of the use, if
- * `sign` is -1. What is broken off is tried at more: fewer of them hit.
+ * Tests by `test` that a victim, which uses a queue in this way, ends at each point: of the whole, or of the end of the
+ * use, if `sign` is -1. What is broken off is tried at more: fewer of them hit.
  */
-function testEachPoint (sign, way, title, scenario) {
+function testEachPoint (test, sign, way, title, scenario) {
   const step = way.endsWith(BROKEN) ? Math.ceil(STEP / 2) : STEP
   const attempt = t => atEachPoint(sign, async point => (await scenario(t, point)).isDone, step)
   test(`${sign < 0 ? 'the end of ' : ''}${way} ends anywhere: ${title}`, attempt)
@@ -95,13 +95,10 @@ function queueOf (capacity, ...messages) {
 
 /** All of it, so many times. */
 const ROUNDS = numberArgument('--rounds', 1)
-const KINDS = [].concat(...new Array(ROUNDS).fill(Object.keys(survivors)))
 
-for (const kind of KINDS) {
-  const survive = survivors[kind]
-
+function testDeaths (kind, survive, test) {
   for (const way of ['put', 'putAsync', 'put' + BROKEN]) {
-    testEachPoint(1, way, `a taker, a ${kind}, gets the message if it is in`, async (t, point) => {
+    testEachPoint(test, 1, way, `a taker, a ${kind}, gets the message if it is in`, async (t, point) => {
       const queue = queueOf(2)
       const taker = survive(t, queue, 'take')
       await waiters(queue, 1)
@@ -116,7 +113,7 @@ for (const kind of KINDS) {
     })
 
     if (way.endsWith(BROKEN)) continue
-    testEachPoint(1, way, `it waited and was notified; another putter, a ${kind}, puts`, async (t, point) => {
+    testEachPoint(test, 1, way, `it waited and was notified; another putter, a ${kind}, puts`, async (t, point) => {
       const queue = queueOf(1, 'first')
       const victim = await startQueueVictim(t, queue, way, point, 'v')
       victim.begin()
@@ -141,7 +138,7 @@ for (const kind of KINDS) {
 
   const takes = ['take', 'takeAsync', 'useSync', 'use', 'useSyncFails', 'useFails']
   for (const way of [...takes, ...['take', 'useSync', 'useSyncFails'].map(way => way + BROKEN)]) {
-    testEachPoint(1, way, `a putter, a ${kind}, gets the slot if it is free`, async (t, point) => {
+    testEachPoint(test, 1, way, `a putter, a ${kind}, gets the slot if it is free`, async (t, point) => {
       const queue = queueOf(1, 'first')
       const putter = survive(t, queue, 'put', 's')
       await waiters(queue, 1)
@@ -152,7 +149,7 @@ for (const kind of KINDS) {
     })
 
     if (way.endsWith(BROKEN)) continue
-    testEachPoint(1, way, `it waited and was notified; a ${kind} gets what it has not taken`, async (t, point) => {
+    testEachPoint(test, 1, way, `it waited and was notified; a ${kind} gets what is left`, async (t, point) => {
       const queue = queueOf(2)
       const victim = await startQueueVictim(t, queue, way, point)
       victim.begin()
@@ -203,7 +200,7 @@ for (const kind of KINDS) {
   })
 
   for (const way of ['useSync', 'use', 'useSync' + BROKEN]) {
-    testEachPoint(-1, way, `it comes again, or its slot is free for a ${kind}`, async (t, point) => {
+    testEachPoint(test, -1, way, `it comes again, or its slot is free for a ${kind}`, async (t, point) => {
       const queue = queueOf(1, 'first')
       const putter = survive(t, queue, 'put', 's')
       await waiters(queue, 1)
@@ -214,7 +211,7 @@ for (const kind of KINDS) {
     })
   }
 
-  testEachPoint(-1, 'the last use of a closed queue', `two takers, a ${kind} each, are told`, async (t, point) => {
+  testEachPoint(test, -1, 'the last use of a closed queue', `two takers, each a ${kind}, hear`, async (t, point) => {
     const queue = queueOf(1, 'last')
     const victim = await startQueueVictim(t, queue, 'useSync', point, undefined, 2)
     victim.begin()
@@ -229,7 +226,7 @@ for (const kind of KINDS) {
     return victim
   })
 
-  testEachPoint(1, 'close', `a taker and a putter, a ${kind} each, go on if it is closed`, async (t, point) => {
+  testEachPoint(test, 1, 'close', `a taker and a putter, a ${kind} each, go on if it is closed`, async (t, point) => {
     const [empty, full] = [queueOf(1), queueOf(1, 'first')]
     const taker = survive(t, empty, 'take')
     const putter = survive(t, full, 'put', 's')
@@ -248,6 +245,8 @@ for (const kind of KINDS) {
     return { isDone: victims.every(({ isDone }) => isDone) }
   })
 }
+
+for (let round = 0; round < ROUNDS; round++) withEachKind(survivors, testDeaths)
 
 test('threads have ended at many points', () => {
   console.log(`# ${ended} threads have ended`)
