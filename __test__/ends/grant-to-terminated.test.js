@@ -9,6 +9,7 @@ const { test } = require('../harness')
 const { Atomics, api, entry } = require('../subject')
 const { Barrier, Condition, Latch, Semaphore } = api
 const { busy, sleep, until, words } = require('../fixtures/queue-toolbox')
+const size = require('../fixtures/size')
 
 const ROUNDS = 12
 
@@ -37,10 +38,12 @@ async function giveToTheDying (round, thread, give) {
   await thread.exited
 }
 
-/** Tests so many rounds of `scenario(round)`. */
+/** Tests so many rounds of `scenario(round)`; in the small size half of them, and on the next Node the other half. */
 function eachRound (title, scenario, rounds = ROUNDS) {
+  const half = rounds / 2
+  const first = size(0, half * size.partOf(2))
   test(title, { timeout: 60000 }, async t => {
-    for (let round = 0; round < rounds; round++) await scenario(round)
+    for (let round = first; round < first + size(rounds, half); round++) await scenario(round)
   })
 }
 

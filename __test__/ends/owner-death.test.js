@@ -10,6 +10,7 @@ const assert = require('assert')
 const { test } = require('../harness')
 const { Atomics, api } = require('../subject')
 const { now, runChild, sleep, startWorker, until } = require('../fixtures/queue-toolbox')
+const size = require('../fixtures/size')
 const slowness = require('../fixtures/slowness')
 const {
   TinyController,
@@ -22,6 +23,9 @@ const {
 } = require('../fixtures/lock-toolbox')
 
 const { AsyncLock } = api
+
+/** How many threads are terminated at moments that are not known. */
+const ROUNDS = size(12, 6)
 
 /** The ways a thread may end. Each resolves when it has. */
 const deaths = {
@@ -269,7 +273,7 @@ test(
   async t => {
     const lock = newLock()
     let died = 0
-    for (let round = 0; round < 12; round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       const locker = await startLocker(t, lock.sab)
       const token = lock.tryLock()
       locker.call('lock', 0)
@@ -289,7 +293,7 @@ test(
       after.unlock()
       assert.strictEqual(api.waiterCount(lock.i32a, 0), 0)
     }
-    assert.ok(died <= 12)
+    assert.ok(died <= ROUNDS)
   }
 )
 
@@ -423,7 +427,7 @@ test(
   async t => {
     const { sab, lock, intact } = surrounded()
     let inherited = 0
-    for (let round = 0; round < 12; round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       const locker = await startLocker(t, sab)
       locker.call('lockInALoop', 8, 1, 0)
       await until(() => lock.locked, 'the loop runs')
@@ -440,7 +444,7 @@ test(
       after.unlock()
       assert.strictEqual(api.waiterCount(lock.i32a, 0), 0)
     }
-    assert.ok(inherited <= 12)
+    assert.ok(inherited <= ROUNDS)
     intact()
   }
 )

@@ -9,6 +9,7 @@ const { test } = require('../harness')
 const { folderWithPackage } = require('../fixtures/entries/folders')
 const programsBy = require('../fixtures/printed-value')
 const { runForJSON, runNode } = require('../fixtures/run-node')
+const size = require('../fixtures/size')
 
 const MAJOR = Number(process.versions.node.split('.')[0])
 const ENTRIES = ['index', 'force', 'keep-alive', 'pure', 'web-locks']
@@ -45,9 +46,9 @@ const HOLDS = {
   'a copy': 'Object.assign({}, api)',
   'its descriptors': 'Object.defineProperties({}, Object.getOwnPropertyDescriptors(api))'
 }
-for (const name of ENTRIES) {
+for (const [place, name] of ENTRIES.entries()) {
   test(`/${name}: its exports work when they are frozen, sealed or copied before they are used`, async t => {
-    for (const how of Object.keys(HOLDS)) {
+    for (const how of Object.keys(HOLDS).filter((_, n) => size.has(3, n + place))) {
       const seen = await runForJSON(t, [
         '-e',
         `const api = require(${entryFile(name)}); ${USE} console.log(JSON.stringify(use(${HOLDS[how]})))`
@@ -58,8 +59,8 @@ for (const name of ENTRIES) {
 }
 
 test('an export of frozen exports cannot be replaced, one of others can, before it is used', async t => {
-  for (const name of ENTRIES) {
-    const source = `
+  for (const [place, name] of ENTRIES.entries()) {
+    const frozen = `
       'use strict'
       const api = require(${entryFile(name)})
       const names = ['wait', 'install', 'AsyncLock', 'locks', 'snapshot']
@@ -68,17 +69,16 @@ test('an export of frozen exports cannot be replaced, one of others can, before 
       })
       const frozen = replace(Object.freeze(api))
       console.log(JSON.stringify([frozen, names.map((name) => api[name] === 1)]))`
-    assert.deepStrictEqual(
-      await runForJSON(t, ['-e', source]),
-      [new Array(5).fill('TypeError'), new Array(5).fill(false)],
-      name
-    )
     const open = `
       const api = require(${entryFile(name)})
       api.AsyncLock = 1
       api.wait = 2
       console.log(JSON.stringify([api.AsyncLock, api.wait, typeof api.notify]))`
-    assert.deepStrictEqual(await runForJSON(t, ['-e', open]), [1, 2, 'function'], name)
+    for (const [n, [source, told]] of [
+      [frozen, [new Array(5).fill('TypeError'), new Array(5).fill(false)]], [open, [1, 2, 'function']]
+    ].entries()) {
+      if (size.has(2, n + place)) assert.deepStrictEqual(await runForJSON(t, ['-e', source]), told, name)
+    }
   }
 })
 
@@ -160,8 +160,8 @@ const SPIES = `
 
 test('late classes: a spy on a method before the first use is called, and restores it', async t => {
   const { names } = await late(t, `${SPIES} tell({ names: Object.keys(spies) })`)
-  for (const name of names) {
-    for (const when of ['before', 'after']) {
+  for (const [place, name] of names.entries()) {
+    for (const when of ['before', 'after'].filter((_, n) => size.has(2, n + place))) {
       const seen = await late(t, `${SPIES}
         if (${JSON.stringify(when)} === 'after') works()
         const spy = spies[${JSON.stringify(name)}]

@@ -10,6 +10,7 @@ const { api } = require('../subject')
 const { untilWaiters } = require('../fixtures/family-toolbox')
 const { memory } = require('../fixtures/lock-toolbox')
 const { startWorker, until } = require('../fixtures/queue-toolbox')
+const size = require('../fixtures/size')
 
 const { AsyncLock, RwLock, Semaphore } = api
 
@@ -374,7 +375,7 @@ test('threads that take locks in any order, and die at any moment, never hang', 
     const what = () => `all have had ten turns; they had ${had()}, ${JSON.stringify(api.snapshot())}`
     return until(() => had().every(turns => turns > 10), what)
   }
-  for (let deaths = 0; deaths < 12; deaths++) {
+  for (let deaths = 0; deaths < size(12, 6); deaths++) {
     const nth = deaths % THREADS
     await allGoOn()
     api.snapshot()
@@ -383,7 +384,7 @@ test('threads that take locks in any order, and die at any moment, never hang', 
     seed += THREADS
     workers[nth] = start(nth, seed)
   }
-  for (let times = 30; times > 0; times--) await allGoOn()
+  for (let times = size(30, 10); times > 0; times--) await allGoOn()
   Atomics.store(stop, 0, 1)
   const found = await Promise.all(workers.map(worker => worker.done()))
   assert.ok(found.some(count => count > 0), `${found} cycles`)

@@ -16,7 +16,7 @@ const { runNode } = require('../fixtures/run-node')
 const size = require('../fixtures/size')
 const subject = require('../subject')
 
-const SECONDS = numberArgument('--seconds', size(15, 2.5))
+const SECONDS = numberArgument('--seconds', size(15, 2))
 const SEED = numberArgument('--seed', 1 + Date.now() % 1e6)
 
 console.log(`# --seconds ${SECONDS} --seed ${SEED}`)

@@ -163,7 +163,7 @@ async function timeOfBlocking (t) {
 
 testOfTime('threads block as fast beside one that holds 100 000 locks', async t => {
   const times = { 0: Infinity, 100000: Infinity }
-  for (let round = 0; round < 3; round++) {
+  for (let round = 0; round < size(3, 2); round++) {
     for (const count of Object.keys(times)) {
       times[count] = Math.min(times[count], await whileHolding(Number(count), () => timeOfBlocking(t)))
     }
@@ -226,7 +226,9 @@ async function busyLocks (t, count) {
 
 const bounds = (few, many) => assert.ok(many < FACTOR * few, `${few} ms, ${many} ms`)
 
-testOfTime('lockAsync on a busy lock costs the same while the thread holds 200 000 others', async t => {
+const OTHERS = size(200000, 100000)
+
+testOfTime(`lockAsync on a busy lock costs the same while the thread holds ${OTHERS} others`, async t => {
   const CLAIMS = 600
   const busy = await busyLocks(t, 2 * CLAIMS)
   const claims = []
@@ -237,15 +239,15 @@ testOfTime('lockAsync on a busy lock costs the same while the thread holds 200 0
     return medianOf(CLAIMS / 2, claim)
   }
   const few = measure()
-  const many = await whileHolding(2e5, measure)
+  const many = await whileHolding(OTHERS, measure)
   await busy.end()
   for (const claim of claims) (await claim).unlock()
   bounds(few, many)
 })
 
-testOfTime('blocking for a busy lock costs the same while the thread holds 200 000 others', async t => {
+testOfTime(`blocking for a busy lock costs the same while the thread holds ${OTHERS} others`, async t => {
   const busy = await busyLocks(t, 1)
-  const [few, many] = await startWorker(t, ({ api: { AsyncLock }, data: sab, require }) => {
+  const [few, many] = await startWorker(t, ({ api: { AsyncLock }, data: { sab, OTHERS }, require }) => {
     const { performance } = require('perf_hooks')
     const lock = new AsyncLock(sab)
     const measure = () => {
@@ -257,10 +259,10 @@ testOfTime('blocking for a busy lock costs the same while the thread holds 200 0
       return times.sort((a, b) => a - b)[100]
     }
     const few = measure()
-    const others = new SharedArrayBuffer(4 * 2e5)
-    for (let n = 0; n < 2e5; n++) new AsyncLock(others, { byteOffset: 4 * n }).lock()
+    const others = new SharedArrayBuffer(4 * OTHERS)
+    for (let n = 0; n < OTHERS; n++) new AsyncLock(others, { byteOffset: 4 * n }).lock()
     return [few, measure()]
-  }, busy.sab).done()
+  }, { sab: busy.sab, OTHERS }).done()
   await busy.end()
   bounds(few, many)
 })
@@ -293,7 +295,7 @@ testOfTime('timeouts are on time while a claim waits and 100 000 locks are held'
 test('a lock is not told to have been held for longer than its thread has run', { timeout: 120000 }, async t => {
   const sab = memory(4)
   // What is known of a thread may lie where that of an earlier one did: of one in thirty.
-  for (let round = 0; round < size(100, 50); round++) {
+  for (let round = 0; round < size(100, 30); round++) {
     const begin = now()
     const thread = startWorker(t, ({ api, data, post }) => {
       new api.AsyncLock(data).lock()
