@@ -6,10 +6,9 @@
 const assert = require('assert')
 const { spawnSync } = require('child_process')
 const fs = require('fs')
-const os = require('os')
 const path = require('path')
 const { test } = require('../harness')
-const { folderWithPackage, packageCopy, packageWithoutLibrary } = require('../fixtures/entries/folders')
+const { folderWithPackage, packageCopy, packageWithoutLibrary, scratchFolder } = require('../fixtures/entries/folders')
 const programsBy = require('../fixtures/printed-value')
 const { runForJSON, runNode } = require('../fixtures/run-node')
 
@@ -27,12 +26,8 @@ const REPORT_ERROR = `
   }`
 
 function folderWith (t, files) {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'atomics-waitasync-environments-'))
+  const folder = scratchFolder(t)
   for (const name of Object.keys(files)) fs.writeFileSync(path.join(folder, name), files[name])
-  t.after(() => {
-    for (const name of Object.keys(files)) fs.unlinkSync(path.join(folder, name))
-    fs.rmdirSync(folder)
-  })
   return folder
 }
 
@@ -217,7 +212,6 @@ test('a startup snapshot: to load the package while it is built is a clear error
       })`
   })
   const blob = path.join(folder, 'snapshot.blob')
-  t.after(() => { if (fs.existsSync(blob)) fs.unlinkSync(blob) })
   const build = (name) => runNode(t, ['--snapshot-blob', blob, '--build-snapshot', path.join(folder, name)])
   const early = await build('early.js')
   assert.notStrictEqual(early.code, 0)

@@ -5,10 +5,10 @@
 
 const assert = require('assert')
 const fs = require('fs')
-const os = require('os')
 const path = require('path')
 const { test } = require('../../harness')
 const readProfile = require('../../fixtures/cpuprofile')
+const { scratchFolder } = require('../../fixtures/entries/folders')
 const { run } = require('../../fixtures/programs')
 const { MAJOR, runChild, until } = require('../../fixtures/queue-toolbox')
 const { runNode } = require('../../fixtures/run-node')
@@ -17,18 +17,8 @@ const slowness = require('../../fixtures/slowness')
 const CODE = 'ATOMICS_WAITASYNC_PROFILE'
 const ROOT = path.join(__dirname, '..', '..', '..')
 
-/** A new folder. */
-function folderFor (t) {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'profile-'))
-  t.after(() => {
-    for (const name of fs.readdirSync(folder)) fs.unlinkSync(path.join(folder, name))
-    fs.rmdirSync(folder)
-  })
-  return folder
-}
-
 const setting = (file) => ({ env: { [CODE]: file } })
-const fileFor = (t) => path.join(folderFor(t), 'contention.cpuprofile')
+const fileFor = (t) => path.join(scratchFolder(t), 'contention.cpuprofile')
 
 /** Runs a program that ends well. Gives what the file then has, and its lines. `runs`: what runs it. */
 async function profileOf (t, fn, runs = run) {
@@ -267,7 +257,7 @@ async function warningsWith (t, file) {
 }
 
 test('a file that cannot be written is one warning', async t => {
-  const folder = folderFor(t)
+  const folder = scratchFolder(t)
   const readOnly = path.join(folder, 'read-only')
   fs.writeFileSync(readOnly, 'as it was')
   fs.chmodSync(readOnly, 0o444)
@@ -281,7 +271,7 @@ test('a file that cannot be written is one warning', async t => {
 })
 
 test('a folder that goes away later is one warning, too', async t => {
-  const folder = path.join(folderFor(t), 'folder')
+  const folder = path.join(scratchFolder(t), 'folder')
   fs.mkdirSync(folder)
   const options = Object.assign({ data: folder }, setting(path.join(folder, 'file')))
   const { code, stderr } = await run(t, options, async ({ data: folder, heldLock, require }) => {
@@ -309,7 +299,7 @@ test('a stack that cannot be taken is one warning, and its time counts', async t
 })
 
 test('every entry makes the file when it is loaded, and none does without the variable', async t => {
-  const folder = folderFor(t)
+  const folder = scratchFolder(t)
   for (const entry of ['index', 'force', 'keep-alive', 'pure', 'web-locks']) {
     const file = path.join(ROOT, entry)
     const runs = value =>
@@ -326,7 +316,7 @@ test('every entry makes the file when it is loaded, and none does without the va
 })
 
 test('an import makes the file, too', { skip: MAJOR < 14 && 'this Node has no ES modules' }, async t => {
-  const folder = folderFor(t)
+  const folder = scratchFolder(t)
   fs.writeFileSync(path.join(folder, 'program.mjs'), `import ${JSON.stringify('file://' + ROOT + '/index.mjs')}`)
   const { stderr } = await runNode(t, ['program.mjs'], { env: { [CODE]: 'file' }, cwd: folder })
   assert.deepStrictEqual([fs.readdirSync(folder).sort(), stderr.includes(CODE)], [['file', 'program.mjs'], false])
