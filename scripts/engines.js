@@ -3,12 +3,11 @@
 // `npm run test:engines`: the locks of examples/processes on the engines that they are for, with several processes,
 // some of which are killed or stand still.
 //
-//   node scripts/engines.js [--only redis] [--node 26] [--kills 1000] [--few] [--install] [--measure]
+//   node scripts/engines.js [--only redis] [--node 26] [--kills 1000] [--few] [--install]
 //
 // `--only`: the checks in whose names, as they are printed, this is found (a regular expression); `--node`: the Node
 // that runs the processes; `--kills`: how many processes are killed while they come and go; `--few`: without servers,
-// as `.ci/run` does; `--install`: gets the servers that are missing, as packages of Debian; `--measure`: measures
-// instead, and keeps the figures with the example.
+// as `.ci/run` does; `--install`: gets the servers that are missing, as packages of Debian.
 //
 // The servers run on loopback with their data in a scratch folder. POSTGRESQL_URL, REDIS_URL and ETCD_URL name others.
 // What is there in neither way is skipped. The clients are those of examples/processes/package-lock.json, kept in the
@@ -25,21 +24,19 @@ const { Results } = require('./lib/results')
 const { withScratch } = require('./lib/scratch')
 const { checks } = require('./engines/checks')
 const { engines } = require('./engines/abilities')
-const { comeAndGo } = require('./engines/kills')
-const { Place } = require('./engines/place')
+const { perform, placeOf } = require('./engines/place')
 const servers = require('./engines/servers')
 const nodes = require('./nodes')
 
 const EXAMPLE = path.join(__dirname, '..', 'examples', 'processes')
 
 async function main () {
-  const { only, node: version, kills, ...chosen } = argumentsOf(__filename, {
+  const { only, node: version, kills, few, install } = argumentsOf(__filename, {
     only: { type: 'string', default: '', read: text => new RegExp(text) },
     node: { type: 'string', default: nodes.versions.at(-1), read: nodes.resolve },
     kills: { type: 'string', default: '10', read: whole },
     few: { type: 'boolean' },
-    install: { type: 'boolean' },
-    measure: { type: 'boolean' }
+    install: { type: 'boolean' }
   })
   const results = new Results()
   const node = await nodes.get(version)
@@ -47,29 +44,20 @@ async function main () {
     results.skip('the engines', node.skipped)
     return results.close()
   }
-  if (chosen.install) await servers.install()
+  if (install) await servers.install()
   const modules = path.join(await installed('processes', EXAMPLE, LOCKED), 'node_modules')
   await withScratch(async scratch => {
-    fs.chmodSync(scratch, 0o755) // for the servers' accounts
-    const where = { node: node.path, scratch, modules, example: EXAMPLE }
-    if (chosen.measure) return measure(where)
+    fs.chmodSync(scratch, 0o755) // for the servers' account
+    const where = { node: node.path, scratch, modules, example: EXAMPLE, kills }
     await checkCommonPart(where, results, only)
-    const rows = Object.entries(engines).filter(([, { server }]) => !chosen.few || server === undefined)
-    await inParallel(lanesOf(rows).map(lane => async () => {
-      for (const row of lane) await checkEngine(row, where, results, { only, kills })
+    const rows = Object.entries(engines).filter(([, { module }]) => !few || !servers.has(module))
+    // Those of one server run one after the other: it may be the same one, and a check takes all its locks away.
+    const lanes = Array.from(new Set(rows.map(([, { module }]) => module)))
+    await inParallel(lanes.map(lane => async () => {
+      for (const row of rows.filter(([, { module }]) => module === lane)) await checkEngine(row, where, results, only)
     }), 2)
   })
-  if (!chosen.measure) results.close()
-}
-
-/** Those of one server run one after the other: it may be the same one, and a check takes all its locks away. */
-function lanesOf (rows) {
-  const lanes = new Map()
-  for (const [name, engine] of rows) {
-    const { server = name } = engine
-    lanes.set(server, [...(lanes.get(server) || []), [name, engine]])
-  }
-  return Array.from(lanes.values())
+  results.close()
 }
 
 async function checkCommonPart ({ node, scratch, modules, example }, results, only) {
@@ -82,36 +70,16 @@ async function checkCommonPart ({ node, scratch, modules, example }, results, on
   )
 }
 
-async function checkEngine ([name, engine], where, results, { only, kills }) {
-  const chosen = [...checks, comeAndGo].filter(
-    ({ what, concerns = () => true }) => concerns(engine) && only.test(`${name}: ${what}`)
-  )
+async function checkEngine ([title, engine], where, results, only) {
+  const chosen = checks.filter(({ what }) => only.test(`${title}: ${what}`))
   if (chosen.length === 0) return
-  const absent = engine.server && servers.missing(engine.server)
-  if (absent) return results.skip(name, absent)
-  const place = await Place.make({ name, engine, ...where })
+  const absent = servers.missing(engine.module)
+  if (absent) return results.skip(title, absent)
+  const place = await placeOf(title, engine, where)
   try {
-    for (const each of chosen) await place.perform(each, results, { kills })
+    for (const check of chosen) await perform(check, place, results)
   } finally {
-    await place.close()
-  }
-}
-
-/** Runs the measurement of the example on all engines that are here. */
-async function measure ({ node, scratch, modules, example }) {
-  const home = copyExample(path.join(scratch, 'measure'), modules, example)
-  const { env, stop } = await servers.startAll(scratch)
-  try {
-    console.log(
-      await succeed(node, [path.join(home, 'figure', 'measure.mts')], {
-        env: { ...process.env, ...env },
-        timeout: 20 * 60 * 1000
-      })
-    )
-    for (const name of ['figures.json', 'figure.svg'])
-      fs.copyFileSync(path.join(home, 'figure', name), path.join(example, 'figure', name))
-  } finally {
-    await stop()
+    if (place.server) await place.server.stop()
   }
 }
 

@@ -7,58 +7,29 @@ const path = require('path')
 const LEASE = 2000 // milliseconds
 
 const both = ['exclusive', 'shared']
+const inFolder = folder => [path.join(folder, 'locks')]
+const byLease = (url, lease = LEASE) => [url, { lease }]
+const postgresql = { module: 'postgresql', modes: both, isInLine: true }
 
 /**
- * - `module`: the file, and the function in it; `args(where, lease)`: its arguments, `where` being a folder or the URL
- *   of `server`.
+ * - `module`: the file, and the function in it; also the name of its server, if servers.js has that. `args(where,
+ *   lease)`: its arguments, `where` being a folder or the URL of its server.
  * - `modes`: those that it has. `lease`: milliseconds after which a holder that stands still has lost the lock; 0: it
  *   keeps it.
  * - `isInLine`: first come, first served among processes.
- * - `atCut`: when a holder notices that its connection has ended: 'at once' or with the end of the 'lease'.
- * - `atRestart`: whether a holder keeps its lock when the server is killed and started anew.
+ * - `outlives`: a holder keeps its lock when the server is killed and started anew.
  */
 const engines = {
-  sqlite: { module: 'sqlite', args: (folder) => [path.join(folder, 'locks')], modes: both, lease: 0 },
-  files: { module: 'files', args: (folder) => [path.join(folder, 'locks')], modes: both, lease: 0 },
-  postgresql: {
-    module: 'postgresql',
-    server: 'postgresql',
-    args: (connectionString) => [{ connectionString }],
-    modes: both,
-    lease: 0,
-    isInLine: true,
-    atCut: 'at once',
-    atRestart: 'lost'
-  },
+  sqlite: { module: 'sqlite', args: inFolder, modes: both, lease: 0 },
+  files: { module: 'files', args: inFolder, modes: both, lease: 0 },
+  postgresql: { ...postgresql, args: connectionString => [{ connectionString }], lease: 0 },
   'postgresql with a lease': {
-    module: 'postgresql',
-    server: 'postgresql',
+    ...postgresql,
     args: (connectionString, lease = LEASE) => [{ connectionString }, { lease }],
-    modes: both,
-    lease: LEASE,
-    isInLine: true,
-    atCut: 'at once',
-    atRestart: 'lost'
+    lease: LEASE
   },
-  redis: {
-    module: 'redis',
-    server: 'redis',
-    args: (url, lease = LEASE) => [url, { lease }],
-    modes: ['exclusive'],
-    lease: LEASE,
-    atCut: 'lease',
-    atRestart: 'lost'
-  },
-  etcd: {
-    module: 'etcd',
-    server: 'etcd',
-    args: (url, lease = LEASE) => [url, { lease }],
-    modes: ['exclusive'],
-    lease: LEASE,
-    isInLine: true,
-    atCut: 'lease',
-    atRestart: 'kept'
-  }
+  redis: { module: 'redis', args: byLease, modes: ['exclusive'], lease: LEASE },
+  etcd: { module: 'etcd', args: byLease, modes: ['exclusive'], lease: LEASE, isInLine: true, outlives: true }
 }
 
 module.exports = { engines, LEASE }

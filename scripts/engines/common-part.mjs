@@ -5,6 +5,7 @@ import assert from 'node:assert'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { once } from 'node:events'
 import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 
 const load = name => import(pathToFileURL(path.join(process.argv[2], name)))
@@ -14,7 +15,15 @@ let outside
 process.on('unhandledRejection', error => { outside = error })
 process.on('uncaughtException', error => { outside = error })
 
-/** Grants one lock after the other. What `held` and `release` answer, and when, can be changed. */
+const turn = () => new Promise(setImmediate)
+const code = promise => promise.then(() => 'fulfilled', error => error.code || error.name)
+const cable = new Error('the cable')
+const never = () => new Promise(() => {})
+const yes = async () => true
+const no = async () => false
+const fails = async () => { throw cable }
+
+/** Grants one lock after the other. */
 class FakeEngine {
   id = 'fake'
   modes = ['exclusive', 'shared']
@@ -23,29 +32,34 @@ class FakeEngine {
   released = [] // the `died` of each release
   acquired = 0
   isOpen = Promise.resolve()
-  held = async () => true
-  release = async () => true
+  answers = { held: [], release: [] } // those to come; then `yes`
+  losing = 0 // so many of the next locks are lost before they are given
   losers = []
 
   async acquire (name, mode, signal) {
     this.acquired++
-    await Promise.race([
-      this.isOpen,
-      new Promise((resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
-    ])
-    const loser = new AbortController()
-    this.losers.push(loser)
-    return {
+    await Promise.race([this.isOpen, once(signal, 'abort').then(() => { throw signal.reason })])
+    this.losers.push(new AbortController())
+    const answer = question => (this.answers[question].shift() ?? yes)(this)
+    const grant = {
       token: ++this.token,
       ownerDied: this.ownerDied,
-      lost: loser.signal,
-      held: () => this.held(),
+      lost: this.losers.at(-1).signal,
+      held: () => answer('held'),
       release: died => {
         this.released.push(died)
         this.ownerDied = died
-        return this.release()
+        return answer('release')
       }
     }
+    if (this.losing-- > 0) this.lose()
+    return grant
+  }
+
+  /** The last lock is lost. Gives `result`. */
+  lose (result) {
+    this.losers.at(-1).abort(cable)
+    return result
   }
 
   /** Grants nothing until the result is resolved. */
@@ -58,149 +72,83 @@ class FakeEngine {
   async close () {}
 }
 
-const turn = () => new Promise(setImmediate)
-const code = promise => promise.then(() => 'fulfilled', error => error.code || error.name)
+/**
+ * How a lock is lost: by what its callback does, or by the answer to a question, `held` between two callbacks or
+ * `release` at the end. `cause` is that of the error.
+ */
+const losses = {
+  'its callback never ends': { callback: engine => engine.lose(never()) },
+  'its callback ends': { callback: engine => engine.lose(1) },
+  'its callback ends because of that': {
+    callback: (engine, { signal }) => Promise.all([once(signal, 'abort'), turn().then(() => engine.lose())])
+  },
+  'its callback fails later, of which nobody hears': { callback: engine => engine.lose(turn().then(fails)) },
+  'between two callbacks, the engine says no': { held: no, cause: undefined },
+  'between two callbacks, the question fails': { held: fails },
+  'at the end, the engine says no': { release: no, cause: undefined },
+  'at the end, the question fails': { release: fails },
+  'at the end, the question is never answered': { release: engine => turn().then(() => engine.lose(never())) }
+}
+
+/** The error has its cause, and is the reason of the signal; what has not begun gets another lock. */
+async function checkLoss (engine, { callback = () => 1, held, release, ...row }) {
+  const locks = processLocks(engine, release && { batch: 1 })
+  engine.answers = { held: [held], release: [release] }
+  let signal
+  const begin = lock => {
+    signal = lock.signal
+    return callback(engine, lock)
+  }
+  const lost = [locks.request('a', {}, begin)]
+  if (held) lost.push(locks.request('a', {}, () => code(lost[0]))) // which is known once the engine has answered
+  const next = locks.request('a', {}, ({ token, ownerDied }) => [token, ownerDied])
+  await Promise.all(lost.map(async promise => {
+    const error = await promise.catch(error => error)
+    assert.deepStrictEqual([error.code, signal.aborted], ['ERR_LOCK_LOST', true])
+    assert.deepStrictEqual([error.cause, signal.reason], ['cause' in row ? row.cause : cable, error])
+  }))
+  // One that is noticed before the end is that of a dead owner, should the engine still have it.
+  assert.deepStrictEqual([await next, engine.released], [[2, !release], [!release, false]])
+}
 
 const checks = {
-  async 'a result counts once the engine has confirmed the lock' (engine, locks) {
-    engine.release = async () => false
-    assert.strictEqual(await code(locks.request('a', {}, () => 1)), 'ERR_LOCK_LOST')
-    engine.release = async () => { throw new Error('gone') }
-    assert.strictEqual(await code(locks.request('a', {}, () => 1)), 'ERR_LOCK_LOST')
-    engine.release = async () => true
-    assert.strictEqual(await locks.request('a', {}, () => 1), 1)
-  },
-  async 'within a batch too, and a callback may await the request before it' (engine, locks) {
+  async 'a callback may await the request before it, in the same batch' (engine, locks) {
     const first = locks.request('a', {}, () => 1)
-    const second = locks.request('a', {}, () => first)
-    assert.strictEqual(await second, 1)
+    assert.strictEqual(await locks.request('a', {}, () => first), 1)
     assert.strictEqual(engine.acquired, 1)
   },
-  async 'a lock that is found to be lost between two callbacks: no other one begins under it' () {
-    for (const held of [async () => false, async () => { throw new Error('gone') }]) {
-      const engine = new FakeEngine()
-      const locks = processLocks(engine)
-      engine.held = held
-      let signal
-      const first = locks.request('a', {}, () => 1)
-      const second = locks.request('a', {}, lock => {
-        signal = lock.signal
-        return code(first) // which is known once the engine has answered
-      })
-      const third = locks.request('a', {}, ({ token }) => token)
-      assert.deepStrictEqual(
-        [await code(first), await code(second), await third],
-        ['ERR_LOCK_LOST', 'ERR_LOCK_LOST', 2]
-      )
-      assert.strictEqual(signal.aborted, true)
-    }
-  },
-  async 'after a loss the lock is given back as that of a dead owner, should the engine still have it' (engine, locks) {
-    const first = locks.request('a', {}, () => {
-      engine.losers[0].abort()
-      return new Promise(() => {})
-    })
-    assert.strictEqual(await code(first), 'ERR_LOCK_LOST')
-    assert.strictEqual(await locks.request('a', {}, ({ ownerDied }) => ownerDied), true)
-    assert.deepStrictEqual(engine.released, [true, false])
-  },
-  async 'the error of a loss has its cause, and is the reason of the signal' (engine, locks) {
-    const cause = new Error('the cable')
-    let signal
-    const lose = lock => {
-      signal = lock.signal
-      engine.losers[0].abort(cause)
-    }
-    const error = await locks.request('a', {}, lose).catch(error => error)
-    assert.deepStrictEqual([error.code, error.cause, signal.reason], ['ERR_LOCK_LOST', cause, error])
-    engine.release = async () => { throw cause }
-    assert.strictEqual((await locks.request('a', {}, () => {}).catch(error => error)).cause, cause)
-  },
   async 'a lock that is lost before anything runs is given back, and another one asked for' (engine, locks) {
-    const { acquire } = engine
-    engine.acquire = async (...args) => {
-      const grant = await acquire.apply(engine, args)
-      if (grant.token === 1) engine.losers[0].abort()
-      return grant
-    }
-    for (const mode of engine.modes)
+    for (const mode of engine.modes) {
+      engine.losing = 1
       assert.strictEqual(await locks.request('a', { mode }, ({ token }) => token), engine.token)
-    assert.strictEqual(engine.token, 3)
+    }
+    assert.deepStrictEqual([engine.token, engine.released.length], [4, 4])
   },
-  async 'a loss rejects what runs; what has not begun gets another lock' (engine, locks) {
-    const first = locks.request(
-      'a',
-      {},
-      (lock) => new Promise((resolve) => lock.signal.addEventListener('abort', () => resolve('late')))
-    )
-    const second = locks.request('a', {}, ({ token }) => token)
-    while (engine.losers.length === 0) await turn()
-    await turn()
-    engine.losers[0].abort()
-    assert.strictEqual(await code(first), 'ERR_LOCK_LOST')
-    assert.strictEqual(await second, 2)
-  },
-  async 'a question that is never answered ends with the loss' (engine, locks) {
-    engine.release = () => new Promise(() => {})
-    const first = locks.request('a', {}, () => 1)
-    while (engine.released.length === 0) await turn()
-    engine.losers[0].abort()
-    assert.strictEqual(await code(first), 'ERR_LOCK_LOST')
-  },
-  async 'a callback that fails after its loss is heard of by nobody' (engine, locks) {
-    let fail
-    const first = locks.request('a', {}, () => new Promise((resolve, reject) => { fail = reject }))
-    while (fail === undefined) await turn()
-    engine.losers[0].abort()
-    assert.strictEqual(await code(first), 'ERR_LOCK_LOST')
-    fail(new Error('late'))
-    await turn()
-  },
-  async 'ownerDied lasts until a callback that was told of it ends well, within a batch and beyond' (engine, locks) {
+  async 'ownerDied lasts until a callback with an exclusive lock that was told of it ends well' (engine, locks) {
     engine.ownerDied = true
     const told = []
-    const request = fails => locks.request('a', {}, ({ ownerDied }) => {
+    const request = (fails, mode) => locks.request('a', { mode }, ({ ownerDied }) => {
       told.push(ownerDied)
       if (fails) throw new Error('fails')
     })
+    await request(false, 'shared')
+    assert.deepStrictEqual(engine.released, [true])
     await Promise.allSettled([request(true), request(true)])
     await turn() // a failure counts at once, before the lock is given back
-    assert.deepStrictEqual(engine.released, [true])
+    assert.deepStrictEqual(engine.released, [true, true])
     await Promise.allSettled([request(true), request(false), request(true)])
     await turn()
-    assert.deepStrictEqual(engine.released, [true, false])
-    assert.deepStrictEqual(told, [true, true, true, true, false])
-  },
-  async 'a shared holder repairs nothing' (engine, locks) {
-    engine.ownerDied = true
-    await locks.request('a', { mode: 'shared' }, () => {})
-    assert.deepStrictEqual(engine.released, [true])
-  },
-  async 'the engine is asked no more once nobody waits, and again for the next' (engine, locks) {
-    const gate = engine.pause()
-    const controller = new AbortController()
-    const waits = [
-      locks.request('a', { signal: controller.signal }, () => {}),
-      locks.request('a', { timeout: 1 }, () => {}),
-      locks.request('a', { timeout: -1 }, () => {})
-    ]
-    const codes = waits.map(code)
-    assert.deepStrictEqual(await Promise.all(codes.slice(1)), ['ERR_TIMEOUT', 'ERR_TIMEOUT'])
-    controller.abort()
-    assert.strictEqual(await codes[0], 20) // of an AbortError
-    const next = locks.request('a', {}, () => 'next')
-    gate.resolve()
-    assert.strictEqual(await next, 'next')
-    assert.deepStrictEqual([engine.acquired, engine.token], [2, 1])
+    assert.deepStrictEqual(engine.released, [true, true, false])
+    assert.deepStrictEqual(told, [true, true, true, true, true, false])
   },
   async 'an engine that fails rejects all that wait, and may be asked again' (engine, locks) {
-    engine.isOpen = Promise.reject(new Error('down'))
+    engine.isOpen = fails()
     const codes = await Promise.all([1, 2, 3].map(() => code(locks.request('a', {}, () => {}))))
-    assert.deepStrictEqual(codes, ['ERR_LOCK_UNAVAILABLE', 'ERR_LOCK_UNAVAILABLE', 'ERR_LOCK_UNAVAILABLE'])
+    assert.deepStrictEqual([new Set(codes), engine.acquired], [new Set(['ERR_LOCK_UNAVAILABLE']), 1])
     engine.isOpen = Promise.resolve()
     assert.strictEqual(await locks.request('a', {}, () => 1), 1)
   },
-  async 'wrong arguments are rejections' (engine, locks) {
+  async 'wrong arguments are rejections, a batch of no requests an error' (engine, locks) {
     for (const args of [
       [1, {}, () => {}], [Symbol('a'), {}, () => {}], ['a', { mode: 'both' }, () => {}],
       ['a', { mode: Symbol('a') }, () => {}], ['a', { mode: Object.create(null) }, () => {}],
@@ -210,10 +158,9 @@ const checks = {
     ]) {
       assert.strictEqual(await code(locks.request(...args)), 'TypeError')
     }
-    assert.strictEqual(
-      await code(locks.request('a', { signal: AbortSignal.abort(new RangeError()) }, () => {})),
-      'RangeError'
-    )
+    const signal = AbortSignal.abort(new RangeError())
+    assert.strictEqual(await code(locks.request('a', { signal }, () => {})), 'RangeError')
+    for (const batch of [0, -1, NaN]) assert.throws(() => processLocks(engine, { batch }), RangeError)
   },
   async 'what a callback throws or gives, however odd, settles its promise' (engine, locks) {
     const outcome = callback => locks.request('a', {}, callback).then(value => ({ value }), reason => ({ reason }))
@@ -224,7 +171,7 @@ const checks = {
     assert.deepStrictEqual(await outcome(() => ({ then: resolve => resolve(1) })), { value: 1 })
     assert.deepStrictEqual(await outcome(() => {}), { value: undefined })
   },
-  async 'aborts: twice, after the callback has begun, and with a request in their listener' (engine, locks) {
+  async 'an abort in whose listener the lock is requested, and one after the callback has begun' (engine, locks) {
     const gate = engine.pause()
     const controller = new AbortController()
     const { signal } = controller
@@ -233,19 +180,12 @@ const checks = {
     const outer = code(locks.request('a', { signal }, () => {}))
     while (engine.acquired === 0) await turn()
     controller.abort(new RangeError())
-    controller.abort(new TypeError())
     assert.strictEqual(await outer, 'RangeError')
     gate.resolve()
     assert.strictEqual(await inner, 'inner')
     const late = new AbortController()
-    assert.strictEqual(await locks.request('a', { signal: late.signal, timeout: 50 }, async () => {
-      late.abort()
-      await new Promise(resolve => setTimeout(resolve, 60))
-      return 'done'
-    }), 'done')
-  },
-  async 'a batch of no requests is an error' () {
-    for (const batch of [0, -1, NaN]) assert.throws(() => processLocks(new FakeEngine(), { batch }), RangeError)
+    const result = locks.request('a', { signal: late.signal, timeout: 50 }, () => late.abort() ?? sleep(60, 'done'))
+    assert.strictEqual(await result, 'done')
   },
   async 'a callback runs after its request has returned, in its asynchronous context' (engine, locks) {
     const store = new AsyncLocalStorage()
@@ -275,7 +215,7 @@ const checks = {
     const lease = new Lease(20, performance.now(), async () => true)
     lease.rest()
     lease.stop()
-    await new Promise(resolve => setTimeout(resolve, 60))
+    await sleep(60)
     assert.strictEqual(lease.lost.aborted, false)
   },
   async 'a hundred thousand requests, and as many that give up' () {
@@ -299,6 +239,9 @@ const checks = {
     assert.ok(times[1] < 10 * times[0] + 0.05, `${times} ms each`)
   }
 }
+
+for (const [what, row] of Object.entries(losses))
+  checks[`ERR_LOCK_LOST: ${what}`] = engine => checkLoss(engine, row)
 
 for (const [what, check] of Object.entries(checks)) {
   try {

@@ -2,72 +2,55 @@
 
 // Where the checks of an engine take place: its server, and a folder with the example and what it imports.
 
+const { createRequire } = require('module')
 const path = require('path')
 const { copyExample } = require('../lib/example')
+const { insides, query } = require('./insides')
 const { Relay } = require('./relay')
-const { Team } = require('./team')
 const servers = require('./servers')
+const { Team } = require('./team')
 
-class Place {
-  static async make ({ name, engine, node, scratch, modules, example }) {
-    const folder = path.join(scratch, name.replace(/ /g, '-'))
-    const home = copyExample(folder, modules, example)
-    return new Place({
-      name,
-      engine,
-      node,
-      folder,
-      home,
-      server: engine.server && (await servers.start(engine.server, folder))
-    })
-  }
-
-  constructor (facts) {
-    Object.assign(this, facts)
-    this.performed = 0
-  }
-
-  get args () { return this.engine.args(this.server ? this.server.url : this.folder) }
-
-  /** The engine's arguments for clients that go through a relay. */
-  argsBehind (relay) {
-    const url = new URL(this.server.url)
-    url.host = `127.0.0.1:${relay.port}`
-    return this.engine.args(String(url))
-  }
-
-  /** Runs a check and records its result. */
-  async perform ({ what, check, needs = () => undefined }, results, options) {
-    const title = `${this.name}: ${what}`
-    const reason = needs(this)
-    if (reason !== undefined) return results.skip(title, reason)
-    const { engine, folder, home, node, server } = this
-    const name = `${process.pid} ${++this.performed}`
-    const team = new Team({ node, home, module: engine.module, args: this.args })
-    const relay = server && await Relay.start(new URL(server.url))
-    await results.of(title, async () => {
-      try {
-        return await check({
-          ...options, team, name, engine, folder, home, node, server, relay,
-          resource: path.join(folder, `account-${this.performed}.db`),
-          argsBehind: relay => this.argsBehind(relay),
-          /** Resolves once the engine has so many locks and waits. */
-          left: async number => {
-            const teller = await team.process()
-            for (let there; there !== number;) there = (await teller.result('left', 'left')).number
-          },
-          takeAway: async () => (await team.process()).result('takeAway', 'taken')
-        })
-      } finally {
-        await team.end()
-        if (relay) await relay.close()
-      }
-    })
-  }
-
-  async close () {
-    if (this.server) await this.server.stop()
+/** `patient`: the engine's arguments with a lease, if it has one, that outlasts a busy machine and a restart. */
+async function placeOf (title, engine, { node, scratch, modules, example, kills }) {
+  const folder = path.join(scratch, title.replace(/ /g, '-'))
+  const home = copyExample(folder, modules, example)
+  const load = createRequire(path.join(home, 'package.json'))
+  const server = servers.has(engine.module) ? await servers.start(engine.module, folder) : undefined
+  const where = server ? server.url : folder
+  const args = engine.args(where)
+  return {
+    title, engine, node, kills, folder, home, server, args,
+    patient: engine.lease > 0 ? engine.args(where, 5 * engine.lease) : args,
+    /** Its arguments with another URL. */
+    argsWith (change) {
+      const url = new URL(where)
+      change(url)
+      return engine.args(String(url))
+    },
+    inside: isTaken => insides[engine.module](load, args[0], isTaken),
+    query: text => query(load, args[0], text)
   }
 }
 
-module.exports = { Place }
+let performed = 0
+
+/** Runs a check, and records its result, if it concerns the place. */
+async function perform ({ what, when, check }, place, results) {
+  const { title, engine, args, server, argsWith } = place
+  const concerns = when(place)
+  if (concerns === false) return
+  if (concerns !== true) return results.skip(`${title}: ${what}`, concerns)
+  const team = new Team({ node: place.node, home: place.home, module: engine.module, args })
+  const relay = server && await Relay.start(new URL(server.url))
+  const behind = relay && argsWith(url => { url.host = `127.0.0.1:${relay.port}` })
+  await results.of(`${title}: ${what}`, async () => {
+    try {
+      return await check({ ...place, team, relay, behind, name: `${process.pid} ${++performed}` })
+    } finally {
+      await team.end()
+      if (relay) await relay.close()
+    }
+  })
+}
+
+module.exports = { perform, placeOf }

@@ -5,13 +5,17 @@
 // Invariant: what does not happen within two minutes is an error, as is anything that happens in a process outside of a
 // promise.
 
+const assert = require('assert')
 const { fork } = require('child_process')
 const path = require('path')
 
 const LATE = 120 * 1000 // milliseconds: the machine may be busy
 
+/** Whether a message has these values: for each key one, or a list of those that are meant. */
+const fits = meant => message => Object.entries(meant).every(([key, value]) => [].concat(value).includes(message[key]))
+
 class Team {
-  /** @param {{ node: string, home: string, module: string, args: any[], options: object }} description of actor.mjs */
+  /** @param {{ node: string, home: string, module: string, args: any[] }} description of actor.mjs */
   constructor ({ node, ...description }) {
     Object.assign(this, { node, description, members: new Set() })
   }
@@ -20,24 +24,30 @@ class Team {
   async process (args = this.description.args) {
     const member = new Member(this.node, { ...this.description, args })
     this.members.add(member)
-    await member.next(({ event }) => event === 'ready')
+    await member.next({ event: 'ready' })
     return member
   }
 
   processes (number, args) { return Promise.all(Array.from({ length: number }, () => this.process(args))) }
 
+  /** One process that has a lock, and the next one, which waits for it. */
+  async inLine (name, args) {
+    const [holder, next] = await this.processes(2, args)
+    const held = await holder.holds(name)
+    return { holder, next, held, waiter: await next.waits(name) }
+  }
+
   /** Ends all. */
   async end () {
-    for (const member of this.members) member.kill('SIGKILL')
-    await Promise.all(Array.from(this.members, ({ ended }) => ended))
-    const outside = Array.from(this.members, ({ messages }) =>
-      messages.filter(({ event }) => event === 'outside')
-    ).flat()
+    const members = Array.from(this.members)
+    for (const member of members) member.kill('SIGKILL')
+    await Promise.all(members.map(({ ended }) => ended))
+    const outside = members.flatMap(({ messages }) => messages).filter(fits({ event: 'outside' }))
     if (outside.length > 0) throw new Error(`outside of a promise: ${outside.map(({ error }) => error).join(', ')}`)
   }
 }
 
-let requests = 0
+let ids = 0
 
 class Member {
   constructor (node, description) {
@@ -48,35 +58,28 @@ class Member {
       execArgv: ['--no-warnings'],
       env: { ...process.env, NODE_COMPILE_CACHE: path.join(description.home, '..', 'compiled') }
     })
-    this.child.on('message', message => {
-      // Of those that come and go only what is outside of a promise is kept.
-      if (!this.isQuiet || message.event === 'outside') this.messages.push(message)
-      for (const listen of this.listeners) listen(message)
-    })
-    this.child.on('error', () => {})
+    this.child.on('message', message => this.hear(message)).on('error', () => {})
     this.ended = new Promise(resolve => this.child.on('exit', (code, signal) => {
-      this.exit = { code, signal }
-      resolve(this.exit)
-      for (const listen of this.listeners) listen({ event: 'ended' })
+      resolve()
+      this.hear({ event: 'ended', code, signal })
     }))
   }
 
-  /** How it ended, which it does by itself. */
-  async exits () {
-    let timer
-    const late = new Promise((resolve, reject) => {
-      timer = setTimeout(() => reject(new Error(`process ${this.child.pid} does not end`)), LATE)
-    })
-    return Promise.race([this.ended, late]).finally(() => clearTimeout(timer))
+  hear (message) {
+    // Of those that come and go only what is outside of a promise is kept.
+    if (!this.isQuiet || message.event === 'outside') this.messages.push(message)
+    for (const listen of this.listeners) listen(message)
   }
 
-  do (action, more = {}) { this.child.send({ do: action, ...more }, () => {}) }
+  do (action, more) { this.child.send({ do: action, ...more }, () => {}) }
 
   kill (signal) { this.child.kill(signal) }
 
-  /** The first message of this kind, also one that has come already: from which one on. */
-  next (isMeant, what = String(isMeant), from = 0) {
-    const there = this.messages.slice(from).find(isMeant)
+  has (meant) { return this.messages.some(fits(meant)) }
+
+  /** The first message that fits, also one that has come already: from which one on. */
+  next (meant, from = 0) {
+    const there = this.messages.slice(from).find(fits(meant))
     if (there !== undefined) return Promise.resolve(there)
     return new Promise((resolve, reject) => {
       const end = (settle, value) => {
@@ -84,116 +87,107 @@ class Member {
         this.listeners.delete(listen)
         settle(value)
       }
-      const fail = (why) =>
-        end(reject, new Error(`${why} before ${what}; it has said ${JSON.stringify(this.messages.slice(-5))}`))
+      const fail = why => end(reject, new Error(
+        `${why} before ${JSON.stringify(meant)}; it has said ${JSON.stringify(this.messages.slice(-5))}`
+      ))
       const timer = setTimeout(() => fail(`${LATE / 1000} s were over`), LATE)
       const listen = message => {
-        if (isMeant(message)) end(resolve, message)
+        if (fits(meant)(message)) end(resolve, message)
         else if (message.event === 'ended') fail('the process ended')
       }
       this.listeners.add(listen)
     })
   }
 
-  /** A thread of it that is ready. `args`: for its engine, other than those of the process. */
+  /** The number of a thread of it that is ready. `args`: for its engine, other than those of the process. */
   async worker (args) {
-    const thread = this.messages.filter(({ event, thread }) => event === 'ready' && thread !== undefined).length
-    this.do('worker', { thread, args })
-    await this.next(message => message.event === 'ready' && message.thread === thread)
-    return thread
+    const from = this.messages.length
+    this.do('start', { args })
+    return (await this.next({ event: 'ready' }, from)).thread
   }
 
   /** Lets it request a name. */
-  request (name, options = {}, more = {}) { return new Request(this, name, options, more) }
+  request (name, options, thread) { return new Request(this, name, options, thread) }
 
   /** One that has the lock. */
-  async holds (name, options, more) {
-    const request = this.request(name, options, more)
-    await request.granted
+  async holds (name, options, thread) {
+    const request = this.request(name, options, thread)
+    request.token = (await request.gets()).token
     return request
   }
 
-  /** One of which the engine has been asked. */
-  async waits (name, options, more) {
-    const request = this.request(name, options, more)
-    await request.asked
+  /** One of which the engine has been asked since then. */
+  async waits (name, options, thread) {
+    const from = this.messages.length
+    const request = this.request(name, options, thread)
+    await this.next({ event: 'asked', name: name.slice(0, 100), thread }, from)
     return request
   }
 
-  /** Lets it do something that it says the result of. */
-  async result (action, event, more) {
-    const id = ++requests
+  /** A free lock is granted, and ends well. */
+  passes (name, expected) { return this.request(name).passes(expected) }
+
+  /** Lets it do something that has a result. */
+  result (action, more) {
+    const id = ++ids
     this.do(action, { id, ...more })
-    return this.next(message => message.id === id && message.event === event, event)
+    return this.next({ id, event: 'done' })
+  }
+
+  /** Ends by itself, and well. */
+  async exits () {
+    const { code, signal } = await this.next({ event: 'ended' })
+    assert.deepStrictEqual({ code, signal }, { code: 0, signal: null })
+  }
+
+  closes () {
+    this.do('close')
+    return this.exits()
   }
 }
 
 class Request {
-  constructor (member, name, options, { thread, ...more }) {
-    Object.assign(this, { member, name, thread, id: ++requests, from: member.messages.length })
-    member.do('request', { id: this.id, thread, name, options, ...more })
+  constructor (member, name, options, thread) {
+    Object.assign(this, { member, name, thread, id: ++ids })
+    member.do('request', { id: this.id, thread, name, options })
   }
 
-  next (...events) {
-    return this.member.next(({ id, event }) => id === this.id && events.includes(event), `${events} of a request`)
+  has (event) { return this.member.has({ id: this.id, event }) }
+
+  next (...event) { return this.member.next({ id: this.id, event }) }
+
+  /** Lets its callback `finish` or `throw`, or lets it `abort`. */
+  end (way) {
+    this.member.do('end', { id: this.id, thread: this.thread, way })
+    return this
   }
 
-  get granted () {
-    return this.next('granted')
-  }
-
-  get fulfilled () {
-    return this.next('fulfilled', 'rejected').then((said) => {
-      if (said.event === 'rejected') throw new Error(`rejected: ${said.error.message}`)
-    })
-  }
-
-  get error () {
-    return this.next('fulfilled', 'rejected').then((said) => said.error || { code: 'none' })
-  }
-
-  get lost () {
-    return this.next('lost')
-  }
-
-  get isGranted () {
-    return this.member.messages.some(({ id, event }) => id === this.id && event === 'granted')
-  }
-
-  /** Resolves once the engine has been asked for it. */
-  get asked () {
-    return this.member.next(
-      ({ event, name, thread }) => event === 'asked' && name === this.name.slice(0, 100) && thread === this.thread,
-      'asking',
-      this.from
-    )
-  }
-
-  finish () {
-    return this.act('finish')
+  /** What is said of the grant. `ownerDied`: what that has to be; `after`: the token that is lower. */
+  async gets ({ ownerDied, after = -1 } = {}) {
+    const said = await this.next('granted')
+    assert.ok([undefined, said.ownerDied].includes(ownerDied) && said.token > after, JSON.stringify(said))
+    return said
   }
 
   /** Ends well. */
-  ends () {
-    return this.finish().fulfilled
+  async ends () {
+    const { error } = await this.end('finish').next('fulfilled', 'rejected')
+    assert.strictEqual(error, undefined)
   }
 
   /** Is granted, and ends well. Gives what was said of the grant. */
-  async passes () {
-    const said = await this.granted
+  async passes (expected) {
+    const said = await this.gets(expected)
     await this.ends()
     return said
   }
 
-  act (action, more) {
-    this.member.do(action, { id: this.id, thread: this.thread, ...more })
-    return this
-  }
-
-  async write (resource, value) {
-    this.act('write', { resource, value })
-    return this.next('written')
+  /** Rejects with an error that has this code, name or message. Gives that. */
+  async fails (why) {
+    const { error } = await this.next('fulfilled', 'rejected')
+    assert.ok(error && [error.code, error.name, error.message].includes(why), `not ${why}: ${JSON.stringify(error)}`)
+    return error
   }
 }
 
-module.exports = { Team }
+module.exports = { Team, LATE }

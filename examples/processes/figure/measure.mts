@@ -4,7 +4,7 @@
 //
 //   POSTGRESQL_URL=… REDIS_URL=… ETCD_URL=… node examples/processes/figure/measure.mts
 //
-// What no variable names is left out. `npm run test:engines -- --measure` starts the servers, and keeps the result.
+// What no variable names is left out.
 
 import { fork, type ChildProcess } from 'node:child_process'
 import fs from 'node:fs'
