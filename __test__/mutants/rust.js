@@ -237,7 +237,7 @@ module.exports = [
       '        request.give_back(word);\n        self.word_changed(location, word);\n        released',
       '        request.give_back(word);\n        released']
   ]),
-  ...of(lockStore, { cargo: ['line', ''] }, [
+  ...of(lockStore, { cargo: ['queue', ''] }, [
     ['a claim overtakes a strict line', 'if !(request.is_strict() && section.has_line(location)) {', 'if true {'],
     ['try_take overtakes a strict line',
       'let would_overtake = request.is_strict() && self.has_line(location);',
@@ -259,12 +259,12 @@ module.exports = [
       'retries(key, waiter.blocks()) {',
       'retries(key, waiter.blocks()) && false {']
   ]),
-  ...of(lockStore, { cargo: ['line', 'does_not_overtake'] }, [
+  ...of(lockStore, { cargo: ['queue', 'property'] }, [
     ['a claim behind others retries in a strict line',
       'if request.is_strict() && section.notify_up_to_first_claim(location).is_none_or(|(first, ..)| first != key)\n',
       'if false\n']
   ]),
-  ...of(lockStore, { model: 'unlock_by_mistake_grant', orCargo: ['line', ''] }, [
+  ...of(lockStore, { model: 'unlock_by_mistake_grant', orCargo: ['queue', ''] }, [
     ['a lock that a promise has taken is not noted as on its way',
       '                section.lists.policy.granted.insert(location, waiter.clone());\n            }\n' +
       '            Some(taken)',
@@ -299,7 +299,7 @@ module.exports = [
   ...of(section, { model: 'claim_rest' }, [
     ['a bucket with claims is not said to have any', 'self.bucket.has_claims.store(true, Ordering::Relaxed);', '']
   ]),
-  ...of(lines, { cargo: ['line', ''] }, [
+  ...of(lines, { cargo: ['queue', ''] }, [
     ['a line stays when its last claim has left',
       '        if line.claims == 0 {',
       '        if line.claims == u32::MAX {'],
@@ -330,13 +330,13 @@ module.exports = [
       '            let _ = self.dequeue(key, WaitResult::Ok);\n        }',
       '        }']
   ]),
-  ...of(line, { cargo: ['line', ''] }, [
+  ...of(line, { cargo: ['queue', ''] }, [
     ['a claim that is awake is woken again',
       'self.awake.of(blocks).replace(key) != Some(key)',
       '{ self.awake.of(blocks).replace(key); true }'],
     ['a claim that has retried in vain is not remembered', '            *self.tried.of(blocks) = Some(key);\n', '']
   ]),
-  ...of(section, { cargo: ['line', ''] }, [
+  ...of(section, { cargo: ['queue', ''] }, [
     ['one notification wakes several claims',
       'let is_further_claim = is_claim && claim_woken;',
       'let is_further_claim = is_claim && claim_woken && false;']
@@ -346,7 +346,7 @@ module.exports = [
       '                Some(result) => self.grant(key, location, result),',
       '                Some(result) => { self.grant(key, location, result); return }']
   ]),
-  ...of(fairness, { cargo: ['line', ''] }, [
+  ...of(fairness, { cargo: ['queue', ''] }, [
     ['newcomers overtake for ever', 'now.duration_since(since) >= FAIRNESS', 'false'],
     ['a blocked thread is handed the lock before it has been overtaken',
       'now.duration_since(since) >= FAIRNESS',
@@ -382,7 +382,7 @@ module.exports = [
     ['hand-overs do not end', 'self.made.get() < MOST && ', ''],
     ['hand-overs go on for any time', ' && now.duration_since(self.since.get()) < LONGEST', '']
   ]),
-  ...of(abandoned, { cargo: ['line', ''] }, [
+  ...of(abandoned, { cargo: ['queue', ''] }, [
     ['a dead holder hands the lock to a promise that has not retried',
       '                && self.is_ready(location, first)\n',
       '']
@@ -410,7 +410,7 @@ module.exports = [
       'Some(Mode::Shared) => self.lists.policy.abandoned.contains(&location),',
       'Some(Mode::Shared) => false,']
   ]),
-  ...of(abandoned, { cargo: ['line', ''] }, [
+  ...of(abandoned, { cargo: ['line', 'a_grant_that_was_not_used'] }, [
     ['a grant of a dead holder loses the news when it is returned',
       'if result == WaitResult::AcquiredFromDead {',
       'if false {']
@@ -557,7 +557,7 @@ module.exports = [
   ]),
 
   // ——— words ———
-  ...of(request, { cargo: ['line', ''] }, [
+  ...of(request, { cargo: ['queue', ''] }, [
     ['a reader enters beside a writer',
       'current.checked_add(1).filter(|&readers| readers > 0)',
       'current.checked_add(1)'],
@@ -566,12 +566,12 @@ module.exports = [
       'Self::Exclusive | Self::Named(Mode::Exclusive, _) => (current >= UNLOCKED).then_some(WRITING),'],
     ['more permits are taken than there are', '.filter(|&left| left >= 0)', '.filter(|&left| left >= -1)']
   ]),
-  ...of(request, { cargo: ['line', 'limit'], orModel: 'limit_newcomer_claim' }, [
+  ...of(request, { cargo: ['queue', 'property'], orModel: 'limit_newcomer_claim' }, [
     ['a limit grants one permit too many',
       '.filter(|&taken| taken.unsigned_abs() <= limit)',
       '.filter(|&taken| taken.unsigned_abs() <= limit + 1)']
   ]),
-  ...of(request, { cargo: ['line', 'limit'] }, [
+  ...of(request, { cargo: ['queue', 'property'] }, [
     ['a negative word raises a limit',
       'current.max(0).checked_add_unsigned(amount)',
       'current.checked_add_unsigned(amount)'],
@@ -597,43 +597,31 @@ module.exports = [
       'return Some(taken.since);',
       'let _ = taken.since;']
   ]),
-  ...of('core/src/lock/wait_for_graph.rs', { cargo: ['deadlock', 'a_cycle_through_a_writer'] }, [
+  ...of('core/src/lock/wait_for_graph.rs', { cargo: ['deadlock', ''] }, [
     ['a reader does not wait for the writer ahead of it',
       'section.before(key).filter(|_| !blocked.request.is_exclusive())',
       'section.before(key).filter(|_| false)'],
     ['a writer ahead is only known if it is published',
       'if holds { self.published.get(&key(&thread)).cloned() } else { claim }',
-      'self.published.get(&key(&thread)).cloned()']
-  ]),
-  ...of('core/src/lock/wait_for_graph.rs', { cargo: ['deadlock', 'a_cycle_past_a_writer'] }, [
+      'self.published.get(&key(&thread)).cloned()'],
     ['of the waiters ahead of a reader only the nearest is looked at',
       'section.before(key).filter(|_| !blocked.request.is_exclusive())',
       'section.before(key).take(1).filter(|_| !blocked.request.is_exclusive())'],
     ['a writer ahead that holds something stands for those ahead of it',
       'is_over |= !keeper.holds && matches!',
-      'is_over |= matches!']
-  ]),
-  ...of('core/src/lock/wait_for_graph.rs', { cargo: ['deadlock', 'a_cycle_through_a_claim'] }, [
+      'is_over |= matches!'],
     ['a claim of a limit does not wait for the one ahead of it',
       'other.is_exclusive() || matches!(blocked.request, Request::Limited { .. })',
-      'other.is_exclusive()']
-  ]),
-  ...of('core/src/lock/wait_for_graph.rs', { cargo: ['deadlock', 'a_cycle_of_two_threads_that_want_more'] }, [
+      'other.is_exclusive()'],
     ['what a thread holds of a limit leaves room for what it wants besides',
       'sum.and(own).unwrap_or(sum)',
-      'sum.and(own).map_or(sum, |_| sum)']
-  ]),
-  ...of('core/src/lock/wait_for_graph.rs', { cargo: ['deadlock', 'no_cycle_through_a_limit'] }, [
+      'sum.and(own).map_or(sum, |_| sum)'],
     ['who holds a little of a limit keeps everyone waiting',
       'held.saturating_add(amount) > limit',
-      'held.saturating_add(amount) >= limit']
-  ]),
-  ...of('core/src/lock/wait_for_graph.rs', { cargo: ['deadlock', 'a_cycle_is_found_once'] }, [
+      'held.saturating_add(amount) >= limit'],
     ['a writer ahead that holds something is known before it is published',
       'if holds { self.published.get(&key(&thread)).cloned() } else { claim }',
-      'claim.or_else(|| self.published.get(&key(&thread)).cloned())']
-  ]),
-  ...of('core/src/lock/wait_for_graph.rs', { cargo: ['deadlock', 'a_cycle_of_two'] }, [
+      'claim.or_else(|| self.published.get(&key(&thread)).cloned())'],
     ['a thread that finds no cycle is not published',
       '            published.insert(key(&blocked.thread), blocked.clone());\n            return None;',
       '            return None;']

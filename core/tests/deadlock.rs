@@ -13,19 +13,16 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
+use std::thread;
 
 use fixtures::{NEVER, this_thread};
 use waitasync_core::clock::Timestamp;
-use waitasync_core::lock::request::Request::{self, Exclusive, Lock, Permits, Shared};
-use waitasync_core::lock::request::Word;
+use waitasync_core::lock::Request::{self, Exclusive, Lock, Permits, Shared};
 use waitasync_core::lock::wait_for_graph::{
     Blocked, Keeper, Link, Obstacle, WaitForGraph, beside_own, is_kept_by, up_to_one_for_all,
 };
-use waitasync_core::lock::{Claimed, Waiter, WaiterListStore};
-use waitasync_core::queue::location::Location;
-use waitasync_core::queue::parker::{BlockedThread, Woken};
-use waitasync_core::queue::result::WaitResult;
-use waitasync_core::queue::waiter_list::Ticket;
+use waitasync_core::lock::{Claimed, Waiter, WaiterListStore, Word};
+use waitasync_core::queue::{BlockedThread, Location, Ticket, WaitResult, Woken};
 
 const NOW: Timestamp = Timestamp::from_nanos(0);
 /// Of a thread that gives up: that happens by a step of its own.
@@ -375,148 +372,83 @@ fn run_all(first: &[usize], scripts: &[Script]) -> (usize, usize) {
 const A: (usize, Request) = (0, Lock);
 const B: (usize, Request) = (1, Lock);
 const C: (usize, Request) = (2, Lock);
+const READ: (usize, Request) = (0, Shared);
+const WRITE: (usize, Request) = (0, Exclusive);
+const READ_OTHER: (usize, Request) = (1, Shared);
 /// One and both of the permits of a limit.
 const ONE: (usize, Request) = (0, Request::Limited { amount: 1, limit: 2 });
 const BOTH: (usize, Request) = (0, Request::Limited { amount: 2, limit: 2 });
 
-fn is_found(scripts: &[Script]) {
-    is_found_after(&[], scripts);
-}
+/// A reader that wants a lock, one that holds it, and a writer between them.
+const READER: Script = (Patient, &[READ, B]);
+const LOCKER: Script = (Patient, &[B, READ]);
+const WRITER: Script = (Patient, &[WRITE]);
 
-/// The same, when each thread that is `first` has what it takes first: for four threads, which have too many orders. Of
-/// the orders of three threads all are run.
-fn is_found_after(first: &[usize], scripts: &[Script]) {
-    let (with, without) = run_all(first, scripts);
-    assert!(with > 0 && without > 0, "{with} runs with a cycle, {without} without");
-}
+/// Two that read one of two words each, and want to write the other.
+const ACROSS: Script = (Patient, &[READ, (1, Exclusive)]);
+const BACK: Script = (Patient, &[READ_OTHER, WRITE]);
 
-fn is_never_found(scripts: &[Script]) {
-    let (with, without) = run_all(&[], scripts);
-    assert!(with == 0 && without > 0, "{with} runs with a cycle, {without} without");
-}
+/// The first and the last of four threads have what they take first: four have too many orders. Of the orders of three
+/// all are run.
+const OUTER: &[usize] = &[0, 3];
 
-#[test]
-fn a_cycle_of_two_threads() {
-    is_found(&[(Patient, &[A, B]), (Patient, &[B, A])]);
-}
+/// The cycle, the threads that make a step first, and the scripts.
+type Case = (&'static str, &'static [usize], &'static [Script]);
 
-#[test]
-fn a_cycle_of_three_threads() {
-    is_found(&[(Patient, &[A, B]), (Patient, &[B, C]), (Patient, &[C, A])]);
-}
+/// In some orders there is a cycle.
+const FOUND: &[Case] = &[
+    ("of two", &[], &[(Patient, &[A, B]), (Patient, &[B, A])]),
+    ("of three", &[], &[(Patient, &[A, B]), (Patient, &[B, C]), (Patient, &[C, A])]),
+    ("of two beside a third", &[], &[(Patient, &[A, B]), (Patient, &[B, A]), (Patient, &[A])]),
+    ("with one that may die", &[], &[(Patient, &[A, B]), (Mortal, &[B, A])]),
+    ("of writers and readers", &[], &[ACROSS, BACK]),
+    ("of a writer and a reader", &[], &[(Patient, &[WRITE, B]), LOCKER]),
+    ("a writer waits for each reader", &[], &[(Patient, &[READ]), READER, (Patient, &[B, WRITE])]),
+    ("one has all of a limit", &[], &[(Patient, &[BOTH, B]), (Patient, &[B, ONE])]),
+    ("one wants all of a limit", &[], &[(Patient, &[ONE, B]), (Patient, &[B, BOTH])]),
+    ("the same beside a third", &[], &[(Patient, &[ONE]), (Patient, &[ONE, B]), (Patient, &[B, BOTH])]),
+    ("two want more of a limit", &[], &[(Patient, &[ONE, ONE]), (Patient, &[ONE, ONE])]),
+    ("through a claim of a limit ahead", &[], &[(Patient, &[ONE, B]), (Patient, &[BOTH]), (Patient, &[B, ONE])]),
+    ("past another", OUTER, &[(Patient, &[ONE, B]), (Patient, &[BOTH]), (Patient, &[ONE]), (Patient, &[B, ONE])]),
+    ("through a writer ahead that holds nothing", &[], &[READER, WRITER, LOCKER]),
+    ("past writers ahead that hold nothing", OUTER, &[READER, WRITER, WRITER, LOCKER]),
+    ("past a writer that holds nothing", &[], &[READER, WRITER, (Patient, &[B, WRITE])]),
+    ("past a writer that finds another one and leaves", OUTER, &[READER, WRITER, (Patient, &[C, WRITE]), LOCKER]),
+    ("a reader comes before the writer that found it has left", &[], &[ACROSS, BACK, (Patient, &[READ_OTHER, READ])]),
+    ("past a writer ahead that may give up", OUTER, &[READER, WRITER, (GivesUp, &[WRITE]), LOCKER]),
+];
 
-#[test]
-fn a_cycle_of_two_threads_beside_a_third() {
-    is_found(&[(Patient, &[A, B]), (Patient, &[B, A]), (Patient, &[A])]);
-}
+const NEVER_FOUND: &[Case] = &[
+    ("all take the locks in one order", &[], &[(Patient, &[A, B]), (Patient, &[A, B])]),
+    ("the same of three", &[], &[(Patient, &[A, B]), (Patient, &[B, C]), (Patient, &[A])]),
+    ("one may give up", &[], &[(Patient, &[A, B]), (GivesUp, &[B, A])]),
+    ("the same of three", &[], &[(Patient, &[A, B]), (GivesUp, &[B, A]), (Patient, &[B])]),
+    ("readers", &[], &[(Patient, &[READ, READ_OTHER]), (Patient, &[READ_OTHER, READ])]),
+    ("one that wants more of a limit may give up", &[], &[(Patient, &[ONE, ONE]), (GivesUp, &[ONE, ONE])]),
+    ("a limit has room beside its holder", &[], &[(Patient, &[ONE, B]), (Patient, &[B, ONE])]),
+    ("and beside each of two", &[], &[(Patient, &[ONE]), (Patient, &[ONE, B]), (Patient, &[B, ONE])]),
+    ("a claim of a limit ahead may give up", &[], &[(Patient, &[ONE, B]), (GivesUp, &[BOTH]), (Patient, &[B, ONE])]),
+    ("a writer ahead may give up", &[], &[READER, (GivesUp, &[WRITE]), LOCKER]),
+];
 
-#[test]
-fn no_cycle_where_all_take_the_locks_in_one_order() {
-    is_never_found(&[(Patient, &[A, B]), (Patient, &[A, B])]);
-    is_never_found(&[(Patient, &[A, B]), (Patient, &[B, C]), (Patient, &[A])]);
-}
-
-#[test]
-fn no_cycle_through_a_thread_that_may_give_up() {
-    is_never_found(&[(Patient, &[A, B]), (GivesUp, &[B, A])]);
-    is_never_found(&[(Patient, &[A, B]), (GivesUp, &[B, A]), (Patient, &[B])]);
-}
-
-#[test]
-fn a_cycle_through_a_thread_that_may_die() {
-    is_found(&[(Patient, &[A, B]), (Mortal, &[B, A])]);
-}
-
-#[test]
-fn a_cycle_of_writers_and_readers() {
-    is_found(&[(Patient, &[(0, Shared), (1, Exclusive)]), (Patient, &[(1, Shared), (0, Exclusive)])]);
-    is_found(&[(Patient, &[(0, Exclusive), B]), (Patient, &[B, (0, Shared)])]);
-}
-
-#[test]
-fn a_writer_waits_for_each_of_its_readers() {
-    is_found(&[(Patient, &[(0, Shared)]), (Patient, &[(0, Shared), B]), (Patient, &[B, (0, Exclusive)])]);
-}
-
-#[test]
-fn no_cycle_of_readers() {
-    is_never_found(&[(Patient, &[(0, Shared), (1, Shared)]), (Patient, &[(1, Shared), (0, Shared)])]);
-}
-
-#[test]
-fn a_cycle_of_a_lock_and_a_limit_of_which_one_thread_has_too_much() {
-    is_found(&[(Patient, &[BOTH, B]), (Patient, &[B, ONE])]);
-    is_found(&[(Patient, &[ONE, B]), (Patient, &[B, BOTH])]);
-    is_found(&[(Patient, &[ONE]), (Patient, &[ONE, B]), (Patient, &[B, BOTH])]);
+/// Some runs of each case have no cycle, and others one if there `is_found` any.
+fn run_cases(cases: &'static [Case], is_found: bool) {
+    thread::scope(|scope| {
+        for (what, first, scripts) in cases {
+            scope.spawn(move || {
+                let (with, without) = run_all(first, scripts);
+                assert!((with > 0) == is_found && without > 0, "{what}: {with} runs with a cycle, {without} without");
+            });
+        }
+    });
 }
 
 #[test]
-fn a_cycle_of_two_threads_that_want_more_of_a_limit() {
-    is_found(&[(Patient, &[ONE, ONE]), (Patient, &[ONE, ONE])]);
-    is_never_found(&[(Patient, &[ONE, ONE]), (GivesUp, &[ONE, ONE])]);
+fn each_cycle_is_found() {
+    run_cases(FOUND, true);
 }
 
 #[test]
-fn no_cycle_through_a_limit_that_has_room_beside_each_holder() {
-    is_never_found(&[(Patient, &[ONE, B]), (Patient, &[B, ONE])]);
-    is_never_found(&[(Patient, &[ONE]), (Patient, &[ONE, B]), (Patient, &[B, ONE])]);
-}
-
-#[test]
-fn a_cycle_through_a_claim_of_a_limit_that_holds_nothing_and_is_ahead() {
-    is_found(&[(Patient, &[ONE, B]), (Patient, &[BOTH]), (Patient, &[B, ONE])]);
-    is_never_found(&[(Patient, &[ONE, B]), (GivesUp, &[BOTH]), (Patient, &[B, ONE])]);
-    is_found_after(&[0, 3], &[(Patient, &[ONE, B]), (Patient, &[BOTH]), (Patient, &[ONE]), (Patient, &[B, ONE])]);
-}
-
-#[test]
-fn a_cycle_through_a_writer_that_holds_nothing_and_is_ahead() {
-    is_found(&[(Patient, &[(0, Shared), B]), (Patient, &[(0, Exclusive)]), (Patient, &[B, (0, Shared)])]);
-}
-
-#[test]
-fn a_cycle_past_writers_that_hold_nothing_and_are_ahead() {
-    let writer: Script = (Patient, &[(0, Exclusive)]);
-    is_found_after(&[0, 3], &[(Patient, &[(0, Shared), B]), writer, writer, (Patient, &[B, (0, Shared)])]);
-    is_found(&[(Patient, &[(0, Shared), B]), writer, (Patient, &[B, (0, Exclusive)])]);
-}
-
-#[test]
-fn a_cycle_past_a_writer_ahead_that_finds_another_one_and_leaves() {
-    is_found_after(
-        &[0, 3],
-        &[
-            (Patient, &[(0, Shared), B]),
-            (Patient, &[(0, Exclusive)]),
-            (Patient, &[(2, Lock), (0, Exclusive)]),
-            (Patient, &[B, (0, Shared)]),
-        ],
-    );
-}
-
-#[test]
-fn a_cycle_is_found_once_though_a_reader_comes_before_the_writer_that_found_it_has_left() {
-    is_found(&[
-        (Patient, &[(0, Shared), (1, Exclusive)]),
-        (Patient, &[(1, Shared), (0, Exclusive)]),
-        (Patient, &[(1, Shared), (0, Shared)]),
-    ]);
-}
-
-#[test]
-fn no_cycle_through_a_writer_ahead_that_may_give_up() {
-    is_never_found(&[(Patient, &[(0, Shared), B]), (GivesUp, &[(0, Exclusive)]), (Patient, &[B, (0, Shared)])]);
-}
-
-#[test]
-fn a_cycle_past_a_writer_ahead_that_may_give_up() {
-    is_found_after(
-        &[0, 3],
-        &[
-            (Patient, &[(0, Shared), B]),
-            (Patient, &[(0, Exclusive)]),
-            (GivesUp, &[(0, Exclusive)]),
-            (Patient, &[B, (0, Shared)]),
-        ],
-    );
+fn no_cycle_is_found_where_there_is_none() {
+    run_cases(NEVER_FOUND, false);
 }

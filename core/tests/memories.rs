@@ -7,14 +7,14 @@ mod fixtures;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::Range;
-
-use fixtures::random::Random;
 use std::sync::atomic::{AtomicI32, Ordering};
+
+use fixtures::any_abandoned_near;
+use fixtures::random::{Random, RngExt, SeedableRng};
 use waitasync_core::clock::now;
-use waitasync_core::lock::WaiterListStore;
 use waitasync_core::lock::memories::{AgentId, Left, MOST_LEFT, Memories};
-use waitasync_core::lock::request::{LOCKED, Request};
-use waitasync_core::queue::location::Location;
+use waitasync_core::lock::{LOCKED, Request, WaiterListStore};
+use waitasync_core::queue::Location;
 
 const BASE: usize = 0x10_0000;
 const LENGTH: usize = 4096;
@@ -88,7 +88,7 @@ impl Process {
     /// Whether a thread that locks the lock at this offset is told of a death.
     fn is_told_at(&self, offset: usize) -> bool {
         let location = Location::from_address(BASE + offset);
-        let looks = self.store.any_abandoned_near(location);
+        let looks = any_abandoned_near(&self.store, location);
         let told = self.store.take_note_of_death(location, Request::Lock);
         assert!(looks || !told, "it would not have asked");
         told
@@ -278,12 +278,12 @@ fn of_all_abandoned_locks_those_at_some_addresses_are_found_and_forgotten() {
     // The longest ranges have more cache lines than there are buckets.
     const END: usize = 300 * 64;
     for seed in 0..20 {
-        let (mut random, process, mut left) = (Random::new(seed), Process::new(), BTreeSet::new());
+        let (mut random, process, mut left) = (Random::seed_from_u64(seed), Process::new(), BTreeSet::new());
         for _ in 0..1000 {
-            let offset = 4 * random.below(END / 4);
-            let longest = [4, 64, 1000, END][random.below(4)];
-            let range = offset..(offset + random.below(longest)).min(END);
-            match random.below(6) {
+            let offset = 4 * random.random_range(0..END / 4);
+            let longest = [4, 64, 1000, END][random.random_range(0..4)];
+            let range = offset..(offset + random.random_range(0..longest)).min(END);
+            match random.random_range(0..6) {
                 0..=2 => {
                     process.abandon(offset);
                     left.insert(offset);

@@ -18,22 +18,18 @@ mod fixtures;
 
 use std::ops::Deref;
 
-use fixtures::{Guard, HERE, NEVER, agent, clock, mail, promise, settled, this_thread, wait};
+use fixtures::{Guard, HERE, NEVER, agent, any_abandoned_near, clock, mail, promise, settled, this_thread, wait};
 use loom::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, fence};
 use loom::sync::{Arc, Notify};
 use loom::thread::{JoinHandle, spawn};
 use waitasync_core::clock::Timestamp;
-use waitasync_core::lock::fairness::FAIRNESS;
 use waitasync_core::lock::memories::{Left, Memories};
-use waitasync_core::lock::request::{LOCKED, Request, UNLOCKED, WRITING, Word};
 use waitasync_core::lock::wait_for_graph::{Blocked, Keeper, Obstacle, WaitForGraph};
-use waitasync_core::lock::{Claimed, Freed, Outbox, Waiter, WaiterListStore};
-use waitasync_core::queue::location::Location;
-use waitasync_core::queue::parker::{BlockedThread, Woken};
-use waitasync_core::queue::result::WaitResult;
-use waitasync_core::queue::store::Withdrawal;
-use waitasync_core::queue::waiter_list::Ticket;
+use waitasync_core::lock::{
+    Claimed, FAIRNESS, Freed, LOCKED, Outbox, Request, UNLOCKED, WRITING, Waiter, WaiterListStore, Word,
+};
+use waitasync_core::queue::{BlockedThread, Location, Ticket, WaitResult, Withdrawal, Woken};
 use waitasync_core::service::alarm::Alarm;
 use waitasync_core::service::rest::Rest;
 
@@ -46,10 +42,30 @@ fn bounded_model(model: impl Fn() + Send + Sync + 'static) {
     builder.check(model);
 }
 
+/// A test: its name, which interleavings are run, and the model.
+macro_rules! model {
+    ($name:ident, $check:path, $model:expr) => {
+        #[test]
+        fn $name() {
+            $check(|| $model);
+        }
+    };
+}
+
 /// A thread that shares something with the others.
 fn beside<S: 'static, T: 'static>(shared: &Arc<S>, run: impl FnOnce(&Arc<S>) -> T + 'static) -> JoinHandle<T> {
     let shared = Arc::clone(shared);
     spawn(move || run(&shared))
+}
+
+/// The same with two things.
+fn beside_both<R: 'static, S: 'static, T: 'static>(
+    one: &Arc<R>,
+    other: &Arc<S>,
+    run: impl FnOnce(&Arc<R>, &Arc<S>) -> T + 'static,
+) -> JoinHandle<T> {
+    let other = Arc::clone(other);
+    beside(one, move |one| run(one, &other))
 }
 
 fn store() -> Arc<WaiterListStore> {
@@ -97,7 +113,7 @@ fn run(store: &WaiterListStore, agent: &Arc<Outbox>, waits: &[(u32, Ticket)]) ->
     let mut mail = mail(agent);
     let ticket = |slot| waits.iter().find(|wait| wait.0 == slot).map(|wait| wait.1);
     store.decide(agent, &mut mail.settlements, ticket);
-    fixtures::results(&mail)
+    fixtures::results(&mail.settlements)
 }
 
 /// As the event loop does: looks into the outbox when it was rung, until there were `count` settlements.
@@ -122,81 +138,63 @@ fn block(store: &WaiterListStore, is_equal: impl FnOnce() -> bool) -> WaitResult
     }
 }
 
-#[test]
-fn wait_notify() {
-    loom::model(|| {
-        let (store, word, data) = (store(), Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
-        let notifier = beside(&store, {
-            let (word, data) = (word.clone(), data.clone());
-            move |store| {
-                word.store(1, SeqCst);
-                data.store(1, Relaxed);
-                store.notify(HERE, 1, None)
-            }
-        });
-        let result = block(&store, || word.load(SeqCst) == 0);
-        if result == WaitResult::Ok {
-            assert_eq!(data.load(Relaxed), 1, "what was written before the notification is seen after it");
+model!(wait_notify, loom::model, {
+    let (store, word, data) = (store(), Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let notifier = beside(&store, {
+        let (word, data) = (word.clone(), data.clone());
+        move |store| {
+            word.store(1, SeqCst);
+            data.store(1, Relaxed);
+            store.notify(HERE, 1, None)
         }
-        assert_eq!(notifier.join().unwrap(), usize::from(result == WaitResult::Ok));
-        assert_eq!(store.count(HERE), 0);
     });
-}
+    let result = block(&store, || word.load(SeqCst) == 0);
+    if result == WaitResult::Ok {
+        assert_eq!(data.load(Relaxed), 1, "what was written before the notification is seen after it");
+    }
+    assert_eq!(notifier.join().unwrap(), usize::from(result == WaitResult::Ok));
+    assert_eq!(store.count(HERE), 0);
+});
 
-/// The word is written without an atomic operation, so only the two fences order it and the bucket's occupancy. Without
-/// either of them this model deadlocks.
-#[test]
-fn wait_store_notify() {
-    wait_while_stored(&[]);
-}
+// The word is written without an atomic operation, so only the two fences order it and the bucket's occupancy. Without
+// either of them this model deadlocks.
+model!(wait_store_notify, loom::model, wait_while_stored(&[]));
 
-/// The same with a waiter that is counted already, so that the notifier passes no fence.
-#[test]
-fn wait_store_notify_two() {
-    wait_while_stored(&[6]);
-}
+// The same with a waiter that is counted already, so that the notifier passes no fence.
+model!(wait_store_notify_two, loom::model, wait_while_stored(&[6]));
 
 /// A promise waits, behind those that have these slots, while another thread writes the word and notifies all.
 fn wait_while_stored(before: &'static [u32]) {
-    loom::model(move || {
-        let (store, word, (bell, agent)) = (store(), Arc::new(AtomicU32::new(0)), bell_and_agent());
-        for &slot in before {
-            wait(&store, promise(&agent, slot), NEVER);
-        }
-        let notifier = beside(&store, {
-            let word = word.clone();
-            move |store| {
-                word.store(1, Relaxed);
-                store.notify(HERE, usize::MAX, None)
-            }
-        });
-        let ticket = store.enqueue(HERE, promise(&agent, 7), NEVER, || word.load(Relaxed) == 0);
-        let expected: Vec<_> =
-            before.iter().copied().chain(ticket.map(|_| 7)).map(|slot| (slot, WaitResult::Ok)).collect();
-        assert_eq!(await_settlements(&bell, &agent, expected.len()), expected);
-        assert_eq!(notifier.join().unwrap(), expected.len());
+    let (store, word, (bell, agent)) = (store(), Arc::new(AtomicU32::new(0)), bell_and_agent());
+    for &slot in before {
+        wait(&store, promise(&agent, slot), NEVER);
+    }
+    let notifier = beside_both(&store, &word, |store, word| {
+        word.store(1, Relaxed);
+        store.notify(HERE, usize::MAX, None)
     });
+    let ticket = store.enqueue(HERE, promise(&agent, 7), NEVER, || word.load(Relaxed) == 0);
+    let expected: Vec<_> = before.iter().copied().chain(ticket.map(|_| 7)).map(|slot| (slot, WaitResult::Ok)).collect();
+    assert_eq!(await_settlements(&bell, &agent, expected.len()), expected);
+    assert_eq!(notifier.join().unwrap(), expected.len());
 }
 
-/// A thread that gives up takes no notification along: either it or the one behind it is woken.
-#[test]
-fn wait_timeout_notify_thread() {
-    loom::model(|| {
-        let (store, agent) = (store(), agent());
-        let (thread, ticket) = wait_thread(&store, DEADLINE);
-        wait(&store, promise(&agent, 7), NEVER);
-        let notifier = notify_beside(&store);
-        let result = store.withdraw_thread(ticket, &thread);
-        assert_eq!(notifier.join().unwrap(), 1);
-        let behind = settled(&agent);
-        match result {
-            WaitResult::Ok => assert_eq!(behind, []),
-            WaitResult::TimedOut => assert_eq!(behind, [(7, WaitResult::Ok)]),
-            other => panic!("{other:?}"),
-        }
-        assert_eq!(store.count(HERE), 1 - u32::try_from(behind.len()).unwrap());
-    });
-}
+// A thread that gives up takes no notification along: either it or the one behind it is woken.
+model!(wait_timeout_notify_thread, loom::model, {
+    let (store, agent) = (store(), agent());
+    let (thread, ticket) = wait_thread(&store, DEADLINE);
+    wait(&store, promise(&agent, 7), NEVER);
+    let notifier = notify_beside(&store);
+    let result = store.withdraw_thread(ticket, &thread);
+    assert_eq!(notifier.join().unwrap(), 1);
+    let behind = settled(&agent);
+    match result {
+        WaitResult::Ok => assert_eq!(behind, []),
+        WaitResult::TimedOut => assert_eq!(behind, [(7, WaitResult::Ok)]),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(store.count(HERE), 1 - u32::try_from(behind.len()).unwrap());
+});
 
 /// The timer thread's turn when [`DEADLINE`] has come.
 fn expire_beside(store: &Arc<WaiterListStore>) -> JoinHandle<()> {
@@ -206,22 +204,19 @@ fn expire_beside(store: &Arc<WaiterListStore>) -> JoinHandle<()> {
     })
 }
 
-/// A promise is settled once, by its agent's job or by the notification of another thread, and one that is due does not
-/// absorb the latter.
-#[test]
-fn wait_timeout_notify_promise() {
-    loom::model(|| {
-        let (store, agent) = (store(), agent());
-        let waits = wait_two(&store, &agent);
-        let timer = expire_beside(&store);
-        let is_due = clock::now() >= DEADLINE;
-        assert_eq!(store.notify(HERE, 1, None), 1);
-        timer.join().unwrap();
-        let settled = run(&store, &agent, &waits);
-        assert!(!is_due || settled[0].1 == WaitResult::TimedOut, "{settled:?}");
-        assert_one_notified(&store, &settled);
-    });
-}
+// A promise is settled once, by its agent's job or by the notification of another thread, and one that is due does not
+// absorb the latter.
+model!(wait_timeout_notify_promise, loom::model, {
+    let (store, agent) = (store(), agent());
+    let waits = wait_two(&store, &agent);
+    let timer = expire_beside(&store);
+    let is_due = clock::now() >= DEADLINE;
+    assert_eq!(store.notify(HERE, 1, None), 1);
+    timer.join().unwrap();
+    let settled = run(&store, &agent, &waits);
+    assert!(!is_due || settled[0].1 == WaitResult::TimedOut, "{settled:?}");
+    assert_one_notified(&store, &settled);
+});
 
 /// Of two promises the first was notified, or has timed out and the second was notified.
 fn assert_one_notified(store: &WaiterListStore, settled: &[(u32, WaitResult)]) {
@@ -230,171 +225,141 @@ fn assert_one_notified(store: &WaiterListStore, settled: &[(u32, WaitResult)]) {
     assert_eq!(store.count(HERE), u32::from(!is_behind));
 }
 
-/// Whatever the timer has come to, an agent's notification wakes its own promise, which came first: no job of the agent
-/// has timed it out yet.
-#[test]
-fn wait_timeout_notify_own_promise() {
-    loom::model(|| {
-        let (store, agent) = (store(), agent());
-        let waits = wait_two(&store, &agent);
-        let timer = expire_beside(&store);
-        assert_eq!(store.notify(HERE, 1, Some(&agent)), 1);
-        timer.join().unwrap();
-        assert_eq!(run(&store, &agent, &waits), [(1, WaitResult::Ok)]);
-        assert_eq!(store.count(HERE), 1);
-    });
-}
+// Whatever the timer has come to, an agent's notification wakes its own promise, which came first: no job of the agent
+// has timed it out yet.
+model!(wait_timeout_notify_own_promise, loom::model, {
+    let (store, agent) = (store(), agent());
+    let waits = wait_two(&store, &agent);
+    let timer = expire_beside(&store);
+    assert_eq!(store.notify(HERE, 1, Some(&agent)), 1);
+    timer.join().unwrap();
+    assert_eq!(run(&store, &agent, &waits), [(1, WaitResult::Ok)]);
+    assert_eq!(store.count(HERE), 1);
+});
 
-/// The timer tells the agent, a job of which decides, while another thread notifies: the promise is settled once, and
-/// the notification wakes it or the one behind it.
-#[test]
-fn timeout_decide_notify() {
-    bounded_model(|| {
-        let (store, agent) = (store(), agent());
-        let waits = wait_two(&store, &agent);
-        let (timer, notifier) = (expire_beside(&store), notify_beside(&store));
-        let mut settled = run(&store, &agent, &waits);
+// The timer tells the agent, a job of which decides, while another thread notifies: the promise is settled once, and
+// the notification wakes it or the one behind it.
+model!(timeout_decide_notify, bounded_model, {
+    let (store, agent) = (store(), agent());
+    let waits = wait_two(&store, &agent);
+    let (timer, notifier) = (expire_beside(&store), notify_beside(&store));
+    let mut settled = run(&store, &agent, &waits);
+    assert_eq!(notifier.join().unwrap(), 1);
+    timer.join().unwrap();
+    settled.extend(run(&store, &agent, &waits));
+    settled.sort_by_key(|&(slot, _)| slot);
+    assert_one_notified(&store, &settled);
+});
+
+// An agent cancels its promise and gives the slot to another one while the timer tells it of the first: the second
+// waits on.
+model!(timeout_cancel_wait, loom::model, {
+    let (store, agent) = (store(), agent());
+    let first = wait(&store, promise(&agent, 1), DEADLINE);
+    let timer = expire_beside(&store);
+    assert_eq!(store.withdraw_agent(first, &agent, 1), Withdrawal::Done);
+    let second = wait(&store, promise(&agent, 1), NEVER);
+    assert_eq!(run(&store, &agent, &[(1, second)]), []);
+    timer.join().unwrap();
+    assert_eq!(run(&store, &agent, &[(1, second)]), []);
+    assert_eq!(store.count(HERE), 1);
+});
+
+// An agent cancels its promise, which is due, while the timer tells it so and another thread notifies: the
+// notification is the promise's, which then is not cancelled, or the next one's.
+model!(cancel_timeout_notify, bounded_model, {
+    let (store, agent) = (store(), agent());
+    let waits = wait_two(&store, &agent);
+    let (timer, notifier) = (expire_beside(&store), notify_beside(&store));
+    // As `cancel` in `src/agent/waiting.rs` does it.
+    let cancelled = store.withdraw_agent(waits[0].1, &agent, 1) == Withdrawal::Done || agent.revoke(1).is_some();
+    assert_eq!(notifier.join().unwrap(), 1);
+    timer.join().unwrap();
+    // The slot of a cancelled wait has no ticket.
+    let settled = run(&store, &agent, &waits[usize::from(cancelled)..]);
+    assert_eq!(settled, [(if cancelled { 2 } else { 1 }, WaitResult::Ok)]);
+    assert_eq!(store.count(HERE), u32::from(!cancelled));
+});
+
+// An agent ends while the timer tells it of a deadline and another thread notifies: nothing of it stays, and the
+// notification is either its or the next one's.
+model!(timeout_end_notify, bounded_model, {
+    let (store, mortal, other) = (store(), agent(), agent());
+    let ticket = wait(&store, promise(&mortal, 1), DEADLINE);
+    wait(&store, promise(&other, 2), NEVER);
+    let (timer, notifier) = (expire_beside(&store), notify_beside(&store));
+    let withdrawn = store.withdraw_agent(ticket, &mortal, 1) == Withdrawal::Done;
+    let mail = settled(&mortal);
+    mortal.close();
+    assert_eq!(notifier.join().unwrap(), 1);
+    timer.join().unwrap();
+    let is_over = |&(_, result): &(u32, WaitResult)| result != WaitResult::Due;
+    let ended: Vec<_> = mail.into_iter().filter(is_over).collect();
+    assert_eq!(ended.len(), usize::from(!withdrawn));
+    let was_notified = ended == [(1, WaitResult::Ok)];
+    let behind: &[_] = if was_notified { &[] } else { &[(2, WaitResult::Ok)] };
+    assert_eq!(settled(&other), behind);
+    assert_eq!(store.count(HERE), u32::from(was_notified));
+});
+
+// An agent lines up and ends at once: nothing of it stays, and a notification is either its or the next one's.
+model!(add_end_notify, loom::model, {
+    let (store, other) = (store(), agent());
+    let (outbox, ended) = mortal_agent();
+    let mortal = beside(&store, move |store| {
+        let ticket = wait(store, promise(&outbox, 1), NEVER);
+        let withdrawn = store.withdraw_agent(ticket, &outbox, 1) == Withdrawal::Done;
+        end(&outbox, &ended);
+        let settled = settled(&outbox).len();
+        assert_eq!(settled, usize::from(!withdrawn));
+        settled
+    });
+    let notifier = notify_beside(&store);
+    wait(&store, promise(&other, 2), NEVER);
+    let (died_notified, woken) = (mortal.join().unwrap(), notifier.join().unwrap());
+    let others = settled(&other).len();
+    assert_eq!(died_notified + others, woken);
+    assert_eq!(store.count(HERE) as usize, 1 - others);
+});
+
+// Each notification wakes one, and those first that came first, blocked or not.
+model!(notify_notify, loom::model, {
+    let (store, agent) = (store(), agent());
+    wait(&store, promise(&agent, 1), NEVER);
+    let (thread, ticket) = wait_thread(&store, NEVER);
+    wait(&store, promise(&agent, 3), NEVER);
+    let notifiers = [(); 2].map(|()| notify_beside(&store));
+    assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::Settled(WaitResult::Ok));
+    for notifier in notifiers {
         assert_eq!(notifier.join().unwrap(), 1);
-        timer.join().unwrap();
-        settled.extend(run(&store, &agent, &waits));
-        settled.sort_by_key(|&(slot, _)| slot);
-        assert_one_notified(&store, &settled);
-    });
-}
+    }
+    assert_eq!(settled(&agent), [(1, WaitResult::Ok)]);
+    assert_eq!(store.count(HERE), 1);
+});
 
-/// An agent cancels its promise and gives the slot to another one while the timer tells it of the first: the second
-/// waits on.
-#[test]
-fn timeout_cancel_wait() {
-    loom::model(|| {
-        let (store, agent) = (store(), agent());
-        let first = wait(&store, promise(&agent, 1), DEADLINE);
-        let timer = expire_beside(&store);
-        assert_eq!(store.withdraw_agent(first, &agent, 1), Withdrawal::Done);
-        let second = wait(&store, promise(&agent, 1), NEVER);
-        assert_eq!(run(&store, &agent, &[(1, second)]), []);
-        timer.join().unwrap();
-        assert_eq!(run(&store, &agent, &[(1, second)]), []);
-        assert_eq!(store.count(HERE), 1);
-    });
-}
-
-/// An agent cancels its promise, which is due, while the timer tells it so and another thread notifies: the
-/// notification is the promise's, which then is not cancelled, or the next one's.
-#[test]
-fn cancel_timeout_notify() {
-    bounded_model(|| {
-        let (store, agent) = (store(), agent());
-        let waits = wait_two(&store, &agent);
-        let (timer, notifier) = (expire_beside(&store), notify_beside(&store));
-        // As `cancel` in `src/agent/waiting.rs` does it.
-        let cancelled = store.withdraw_agent(waits[0].1, &agent, 1) == Withdrawal::Done || agent.revoke(1).is_some();
-        assert_eq!(notifier.join().unwrap(), 1);
-        timer.join().unwrap();
-        // The slot of a cancelled wait has no ticket.
-        let settled = run(&store, &agent, &waits[usize::from(cancelled)..]);
-        assert_eq!(settled, [(if cancelled { 2 } else { 1 }, WaitResult::Ok)]);
-        assert_eq!(store.count(HERE), u32::from(!cancelled));
-    });
-}
-
-/// An agent ends while the timer tells it of a deadline and another thread notifies: nothing of it stays, and the
-/// notification is either its or the next one's.
-#[test]
-fn timeout_end_notify() {
-    bounded_model(|| {
-        let (store, mortal, other) = (store(), agent(), agent());
-        let ticket = wait(&store, promise(&mortal, 1), DEADLINE);
-        wait(&store, promise(&other, 2), NEVER);
-        let (timer, notifier) = (expire_beside(&store), notify_beside(&store));
-        let withdrawn = store.withdraw_agent(ticket, &mortal, 1) == Withdrawal::Done;
-        let mail = settled(&mortal);
-        mortal.close();
-        assert_eq!(notifier.join().unwrap(), 1);
-        timer.join().unwrap();
-        let is_over = |&(_, result): &(u32, WaitResult)| result != WaitResult::Due;
-        let ended: Vec<_> = mail.into_iter().filter(is_over).collect();
-        assert_eq!(ended.len(), usize::from(!withdrawn));
-        let was_notified = ended == [(1, WaitResult::Ok)];
-        let behind: &[_] = if was_notified { &[] } else { &[(2, WaitResult::Ok)] };
-        assert_eq!(settled(&other), behind);
-        assert_eq!(store.count(HERE), u32::from(was_notified));
-    });
-}
-
-/// An agent lines up and ends at once: nothing of it stays, and a notification is either its or the next one's.
-#[test]
-fn add_end_notify() {
-    loom::model(|| {
-        let (store, other) = (store(), agent());
-        let (outbox, ended) = mortal_agent();
-        let mortal = beside(&store, move |store| {
-            let ticket = wait(store, promise(&outbox, 1), NEVER);
-            let withdrawn = store.withdraw_agent(ticket, &outbox, 1) == Withdrawal::Done;
-            end(&outbox, &ended);
-            let settled = settled(&outbox).len();
-            assert_eq!(settled, usize::from(!withdrawn));
-            settled
+// The unpark of the first wait may come when the thread sleeps in its second one, and must not end that.
+model!(park_late_unpark, bounded_model, {
+    let (store, thread, second) = (store(), this_thread(), Arc::new(AtomicBool::new(false)));
+    for round in [false, true] {
+        let ticket = wait(&store, Waiter::Thread(thread.clone()), NEVER);
+        beside_both(&store, &second, move |store, second| {
+            second.store(round, Relaxed);
+            assert_eq!(store.notify(HERE, 1, None), 1);
         });
-        let notifier = notify_beside(&store);
-        wait(&store, promise(&other, 2), NEVER);
-        let (died_notified, woken) = (mortal.join().unwrap(), notifier.join().unwrap());
-        let others = settled(&other).len();
-        assert_eq!(died_notified + others, woken);
-        assert_eq!(store.count(HERE) as usize, 1 - others);
-    });
-}
-
-/// Each notification wakes one, and those first that came first, blocked or not.
-#[test]
-fn notify_notify() {
-    loom::model(|| {
-        let (store, agent) = (store(), agent());
-        wait(&store, promise(&agent, 1), NEVER);
-        let (thread, ticket) = wait_thread(&store, NEVER);
-        wait(&store, promise(&agent, 3), NEVER);
-        let notifiers = [(); 2].map(|()| notify_beside(&store));
         assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::Settled(WaitResult::Ok));
-        for notifier in notifiers {
-            assert_eq!(notifier.join().unwrap(), 1);
-        }
-        assert_eq!(settled(&agent), [(1, WaitResult::Ok)]);
-        assert_eq!(store.count(HERE), 1);
-    });
-}
+        assert_eq!(second.load(Relaxed), round, "woken by its own notification");
+    }
+});
 
-/// The unpark of the first wait may come when the thread sleeps in its second one, and must not end that.
-#[test]
-fn park_late_unpark() {
-    bounded_model(|| {
-        let (store, thread, second) = (store(), this_thread(), Arc::new(AtomicBool::new(false)));
-        for round in [false, true] {
-            let ticket = wait(&store, Waiter::Thread(thread.clone()), NEVER);
-            beside(&store, {
-                let second = second.clone();
-                move |store| {
-                    second.store(round, Relaxed);
-                    assert_eq!(store.notify(HERE, 1, None), 1);
-                }
-            });
-            assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::Settled(WaitResult::Ok));
-            assert_eq!(second.load(Relaxed), round, "woken by its own notification");
-        }
-    });
-}
-
-/// A thread that is interrupted while it goes to sleep returns, and waits on.
-#[test]
-fn park_interrupt() {
-    loom::model(|| {
-        let store = store();
-        let (thread, ticket) = wait_thread(&store, NEVER);
-        let watcher = beside(&thread, |thread| thread.interrupt());
-        assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::Interrupted);
-        watcher.join().unwrap();
-        assert_eq!(store.withdraw_thread(ticket, &thread), WaitResult::TimedOut);
-    });
-}
+// A thread that is interrupted while it goes to sleep returns, and waits on.
+model!(park_interrupt, loom::model, {
+    let store = store();
+    let (thread, ticket) = wait_thread(&store, NEVER);
+    let watcher = beside(&thread, |thread| thread.interrupt());
+    assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::Interrupted);
+    watcher.join().unwrap();
+    assert_eq!(store.withdraw_thread(ticket, &thread), WaitResult::TimedOut);
+});
 
 /// Whether the service rests, and the bell that rouses it.
 struct Resting {
@@ -424,121 +389,100 @@ impl Resting {
     }
 }
 
-/// A thread falls asleep while the service goes to rest: it is seen, or it rings. Without either of the two fences this
-/// model deadlocks.
-#[test]
-fn sleep_rest() {
-    loom::model(|| {
-        let (store, thread, resting) = (store(), this_thread(), Resting::new());
-        let ticket = wait(&store, Waiter::Thread(thread.clone()), NEVER);
-        let service = beside(&resting, {
-            let thread = thread.clone();
-            move |resting| {
-                resting.rest_unless(|| thread.is_blocked());
-                thread.interrupt();
-            }
-        });
-        thread.begin_block();
-        resting.rouse();
-        assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::Interrupted);
-        thread.end_block();
-        service.join().unwrap();
+// A thread falls asleep while the service goes to rest: it is seen, or it rings. Without either of the two fences this
+// model deadlocks.
+model!(sleep_rest, loom::model, {
+    let (store, thread, resting) = (store(), this_thread(), Resting::new());
+    let ticket = wait(&store, Waiter::Thread(thread.clone()), NEVER);
+    let service = beside_both(&resting, &thread, |resting, thread| {
+        resting.rest_unless(|| thread.is_blocked());
+        thread.interrupt();
     });
-}
+    thread.begin_block();
+    resting.rouse();
+    assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::Interrupted);
+    thread.end_block();
+    service.join().unwrap();
+});
 
-/// Interruptions come while a thread is notified: however often it comes back meanwhile, it has the notification.
-#[test]
-fn notify_interrupt() {
-    bounded_model(|| {
-        let store = store();
-        let (thread, ticket) = wait_thread(&store, NEVER);
-        let service = beside(&thread, |thread| [(); 2].map(|()| thread.interrupt()));
-        let notifier = notify_beside(&store);
-        let woken = loop {
-            match store.park(ticket, &thread, NEVER, NEVER) {
-                Woken::Interrupted => {}
-                woken => break woken,
-            }
-        };
-        assert_eq!(woken, Woken::Settled(WaitResult::Ok));
-        assert_eq!(notifier.join().unwrap(), 1);
-        service.join().unwrap();
-    });
-}
-
-/// Two stores, so that the outbox's lock is all that its two pushers share. No settlement is left without a ring.
-#[test]
-fn push_take_ring() {
-    bounded_model(|| {
-        let (stores, (bell, agent)) = ([store(), store()], bell_and_agent());
-        for (slot, store) in (0..).zip(&stores) {
-            wait(store, promise(&agent, slot), NEVER);
+// Interruptions come while a thread is notified: however often it comes back meanwhile, it has the notification.
+model!(notify_interrupt, bounded_model, {
+    let store = store();
+    let (thread, ticket) = wait_thread(&store, NEVER);
+    let service = beside(&thread, |thread| [(); 2].map(|()| thread.interrupt()));
+    let notifier = notify_beside(&store);
+    let woken = loop {
+        match store.park(ticket, &thread, NEVER, NEVER) {
+            Woken::Interrupted => {}
+            woken => break woken,
         }
-        for store in stores {
-            spawn(move || store.notify(HERE, 1, None));
-        }
-        let mut settled = await_settlements(&bell, &agent, 2);
-        settled.sort_by_key(|&(slot, _)| slot);
-        assert_eq!(settled, [(0, WaitResult::Ok), (1, WaitResult::Ok)]);
-        assert!(!agent.has_mail());
-    });
-}
+    };
+    assert_eq!(woken, Woken::Settled(WaitResult::Ok));
+    assert_eq!(notifier.join().unwrap(), 1);
+    service.join().unwrap();
+});
 
-/// Mail holds the event loop: from the notification until the agent has taken the result.
-#[test]
-fn push_take_mail() {
-    loom::model(|| {
-        let (store, agent) = (store(), agent());
-        for slot in [1, 2] {
-            wait(&store, promise(&agent, slot), NEVER);
-        }
-        let notifier = beside(&store, |store| store.notify(HERE, 1, None) + store.notify(HERE, 1, None));
-        let first = settled(&agent).len();
-        assert_eq!(notifier.join().unwrap(), 2);
-        assert_eq!(agent.has_mail(), first < 2);
-        assert_eq!(first + settled(&agent).len(), 2);
-        assert!(!agent.has_mail());
-    });
-}
+// Two stores, so that the outbox's lock is all that its two pushers share. No settlement is left without a ring.
+model!(push_take_ring, bounded_model, {
+    let (stores, (bell, agent)) = ([store(), store()], bell_and_agent());
+    for (slot, store) in (0..).zip(&stores) {
+        wait(store, promise(&agent, slot), NEVER);
+    }
+    for store in stores {
+        spawn(move || store.notify(HERE, 1, None));
+    }
+    let mut settled = await_settlements(&bell, &agent, 2);
+    settled.sort_by_key(|&(slot, _)| slot);
+    assert_eq!(settled, [(0, WaitResult::Ok), (1, WaitResult::Ok)]);
+    assert!(!agent.has_mail());
+});
 
-#[test]
-fn ring_close() {
-    loom::model(|| {
-        let (outbox, ended) = mortal_agent();
-        let ringer = beside(&outbox, |outbox| outbox.ring());
-        end(&outbox, &ended);
-        ringer.join().unwrap();
-        outbox.ring();
-    });
-}
+// Mail holds the event loop: from the notification until the agent has taken the result.
+model!(push_take_mail, loom::model, {
+    let (store, agent) = (store(), agent());
+    for slot in [1, 2] {
+        wait(&store, promise(&agent, slot), NEVER);
+    }
+    let notifier = beside(&store, |store| store.notify(HERE, 1, None) + store.notify(HERE, 1, None));
+    let first = settled(&agent).len();
+    assert_eq!(notifier.join().unwrap(), 2);
+    assert_eq!(agent.has_mail(), first < 2);
+    assert_eq!(first + settled(&agent).len(), 2);
+    assert!(!agent.has_mail());
+});
 
-/// A promise is appended while the timer thread times another one out: it sleeps until the new deadline at most, or is
-/// rung.
-#[test]
-fn register_expire() {
+model!(ring_close, loom::model, {
+    let (outbox, ended) = mortal_agent();
+    let ringer = beside(&outbox, |outbox| outbox.ring());
+    end(&outbox, &ended);
+    ringer.join().unwrap();
+    outbox.ring();
+});
+
+// A promise is appended while the timer thread times another one out: it sleeps until the new deadline at most, or is
+// rung.
+model!(register_expire, loom::model, {
     const EARLIER: Timestamp = Timestamp::from_nanos(10);
-    loom::model(|| {
-        let (store, alarm, agent) = (store(), Arc::new(Alarm::default()), agent());
-        let first = wait(&store, promise(&agent, 1), EARLIER);
-        assert_eq!(alarm.set(&store), EARLIER);
-        clock::set(EARLIER);
-        let bell = Arc::new(Notify::new());
-        let timer = beside(&store, {
-            let (alarm, bell) = (alarm.clone(), bell.clone());
-            move |store| {
-                while alarm.set(store) > DEADLINE {
-                    bell.wait();
-                }
+    let (store, alarm, agent) = (store(), Arc::new(Alarm::default()), agent());
+    let first = wait(&store, promise(&agent, 1), EARLIER);
+    assert_eq!(alarm.set(&store), EARLIER);
+    clock::set(EARLIER);
+    let bell = Arc::new(Notify::new());
+    let timer = beside(&store, {
+        let (alarm, bell) = (alarm.clone(), bell.clone());
+        move |store| {
+            while alarm.set(store) > DEADLINE {
+                bell.wait();
             }
-        });
-        wait(&store, promise(&agent, 2), DEADLINE);
-        if alarm.is_later_than(DEADLINE) {
-            bell.notify();
         }
-        timer.join().unwrap();
-        assert_eq!(run(&store, &agent, &[(1, first)]), [(1, WaitResult::TimedOut)]);
     });
-}
+    wait(&store, promise(&agent, 2), DEADLINE);
+    if alarm.is_later_than(DEADLINE) {
+        bell.notify();
+    }
+    timer.join().unwrap();
+    assert_eq!(run(&store, &agent, &[(1, first)]), [(1, WaitResult::TimedOut)]);
+});
 
 /// A word that excludes and its line, used as `lib/locks/hold/` and the addon use them.
 struct Lock {
@@ -621,6 +565,12 @@ impl Lock {
         self.use_and(Self::give_back)
     }
 
+    /// The same. How often.
+    fn hold(&self) -> u32 {
+        self.use_and_give();
+        1
+    }
+
     fn use_and(&self, give: fn(&Self)) -> u32 {
         let former = self.holders.load(Relaxed);
         self.holders.store(former + 1, Relaxed);
@@ -653,6 +603,12 @@ impl Lock {
                 woken => panic!("{woken:?} from a claim without a timeout"),
             }
         }
+    }
+
+    /// The same, and gives it back. How many held the lock before, and what the thread is told.
+    fn acquire_and_use(&self) -> (u32, WaitResult) {
+        let told = self.acquire();
+        (self.use_and_give(), told)
     }
 
     /// Lines a promise up: slot 0 of `agent`.
@@ -696,10 +652,15 @@ impl Lock {
         self.store.abandon(HERE, request, &self.word);
     }
 
-    /// All are through: the lock is free, and no waiter is counted.
+    /// The lock has been held so often; it is free, and no waiter is counted.
     fn assert_free_after(&self, holders: u32) {
         assert_eq!(self.holders.load(Relaxed), holders);
         self.assert_holds(UNLOCKED);
+    }
+
+    /// The same as soon as these threads are through. They tell how often each has held the lock.
+    fn assert_free_beside<const N: usize>(&self, own: u32, others: [JoinHandle<u32>; N]) {
+        self.assert_free_after(others.into_iter().fold(own, |sum, other| sum + other.join().unwrap()));
     }
 
     fn assert_holds(&self, value: i32) {
@@ -710,16 +671,16 @@ impl Lock {
 }
 
 /// A thread that claims the lock, which no holder has left behind, and gives it back.
-fn claim_beside(lock: &Arc<Lock>) -> JoinHandle<()> {
+fn claim_beside(lock: &Arc<Lock>) -> JoinHandle<u32> {
     beside(lock, |lock| {
         assert_eq!(lock.acquire(), WaitResult::Acquired);
-        lock.use_and_give();
+        lock.hold()
     })
 }
 
-/// A thread that takes the lock only if it is free. How many have held it before, and what it is told.
-fn newcomer_beside(lock: &Arc<Lock>) -> JoinHandle<Option<(u32, WaitResult)>> {
-    beside(lock, |lock| lock.try_take().map(|told| (lock.use_and_give(), told)))
+/// A thread that takes the lock only if it is free. How often.
+fn newcomer_beside(lock: &Arc<Lock>) -> JoinHandle<u32> {
+    beside(lock, |lock| lock.try_take().map_or(0, |_| lock.hold()))
 }
 
 /// A thread whose promise gives up, and has not been granted anything.
@@ -727,76 +688,53 @@ fn give_up_beside(lock: &Arc<Lock>, agent: Arc<Outbox>, ticket: Ticket) -> JoinH
     beside(lock, move |lock| assert_eq!(lock.store.withdraw_agent(ticket, &agent, 0), Withdrawal::Done))
 }
 
-/// Without the second look at the counter after the word has been freed, this model deadlocks.
-#[test]
-fn unlock_claim() {
-    unlock_while_claimed(Lock::give_back);
-}
+// Without the second look at the counter after the word has been freed, this model deadlocks.
+model!(unlock_claim, loom::model, unlock_while_claimed(Lock::give_back));
 
-/// The same where the host's queue is in use: the fence is that of the host's `notify`. Without it, this model
-/// deadlocks.
-#[test]
-fn unlock_plainly_claim() {
-    unlock_while_claimed(Lock::give_back_plainly);
-}
+// The same where the host's queue is in use: the fence is that of the host's `notify`. Without it, this model
+// deadlocks.
+model!(unlock_plainly_claim, loom::model, unlock_while_claimed(Lock::give_back_plainly));
 
 fn unlock_while_claimed(give: fn(&Lock)) {
-    loom::model(move || {
-        let lock = Lock::held();
-        let claimant = beside(&lock, move |lock| {
-            assert_eq!(lock.acquire(), WaitResult::Acquired);
-            lock.use_and(give);
-        });
+    let lock = Lock::held();
+    let claimant = beside(&lock, move |lock| {
+        assert_eq!(lock.acquire(), WaitResult::Acquired);
         lock.use_and(give);
-        claimant.join().unwrap();
-        lock.assert_free_after(2);
     });
+    lock.use_and(give);
+    claimant.join().unwrap();
+    lock.assert_free_after(2);
 }
 
-/// The holder gives the lock back while one thread claims it in the line and another without a native call: they
-/// exclude each other, and the claim in the line does not sleep beside a free lock.
-#[test]
-fn unlock_newcomer_claim() {
-    give_while_claimed_and_taken(Lock::held);
-}
+// The holder gives the lock back while one thread claims it in the line and another without a native call: they
+// exclude each other, and the claim in the line does not sleep beside a free lock.
+model!(unlock_newcomer_claim, bounded_model, give_while_claimed_and_taken(Lock::held));
 
-/// The same with the only permit of a limit.
-#[test]
-fn limit_newcomer_claim() {
+// The same with the only permit of a limit.
+model!(limit_newcomer_claim, bounded_model, {
     give_while_claimed_and_taken(|| Lock::new(Request::Limited { amount: 1, limit: 1 }, 1));
-}
+});
 
 fn give_while_claimed_and_taken(held: fn() -> Arc<Lock>) {
-    bounded_model(move || {
-        let lock = held();
-        let (claimant, newcomer) = (claim_beside(&lock), newcomer_beside(&lock));
-        lock.use_and_give();
-        claimant.join().unwrap();
-        let has_come = newcomer.join().unwrap().is_some();
-        lock.assert_free_after(2 + u32::from(has_come));
-    });
+    let lock = held();
+    let others = [claim_beside(&lock), newcomer_beside(&lock)];
+    lock.assert_free_beside(lock.hold(), others);
 }
 
-/// A claim is appended, and the lock freed without a call, while the service goes to rest: it sees that there is a
-/// line, or it is rung. Then it looks at the word, sooner or later. Without either of the fences this model deadlocks.
-#[test]
-fn claim_rest() {
-    bounded_model(|| {
-        let (lock, resting) = (Lock::held(), Resting::new());
-        let service = beside(&lock, {
-            let resting = resting.clone();
-            move |lock| {
-                resting.rest_unless(|| lock.store.check_words(|_| &lock.word).is_some());
-                lock.word.store(UNLOCKED, SeqCst);
-                lock.store.check_words(|_| &lock.word);
-            }
-        });
-        lock.acquire_and(|| resting.rouse());
-        lock.use_and_give();
-        service.join().unwrap();
-        lock.assert_free_after(1);
+// A claim is appended, and the lock freed without a call, while the service goes to rest: it sees that there is a
+// line, or it is rung. Then it looks at the word, sooner or later. Without either of the fences this model deadlocks.
+model!(claim_rest, bounded_model, {
+    let (lock, resting) = (Lock::held(), Resting::new());
+    let service = beside_both(&lock, &resting, |lock, resting| {
+        resting.rest_unless(|| lock.store.check_words(|_| &lock.word).is_some());
+        lock.word.store(UNLOCKED, SeqCst);
+        lock.store.check_words(|_| &lock.word);
     });
-}
+    lock.acquire_and(|| resting.rouse());
+    lock.use_and_give();
+    service.join().unwrap();
+    lock.assert_free_after(1);
+});
 
 /// The service looks at a word while its holder gives it back and others claim it: no two have it.
 #[test]
@@ -815,181 +753,138 @@ fn look_unlock_claim() {
     }
 }
 
-/// A program that locks the word by means of `Atomics.compareExchange`, `wait` and `notify`, with one that claims it.
-#[test]
-fn unlock_wait_claim() {
-    bounded_model(|| {
-        let lock = Lock::held();
-        let claimant = claim_beside(&lock);
-        let waiter = beside(&lock, |lock| {
-            while !Word::compare_exchange(&lock.word, UNLOCKED, LOCKED) {
-                block(&lock.store, || lock.value() == LOCKED);
-            }
-            lock.use_and(|lock| {
-                lock.word.store(UNLOCKED, SeqCst);
-                lock.store.notify(HERE, 1, None);
-            });
-        });
-        lock.use_and_give();
-        claimant.join().unwrap();
-        waiter.join().unwrap();
-        lock.assert_free_after(3);
-    });
-}
-
-/// The lock is handed to a blocked thread: it sees what the former holder did, asleep or not yet.
-#[test]
-fn grant_park() {
-    loom::model(|| {
-        let lock = Lock::held();
-        let (thread, ticket) = lock.block(Request::Lock);
-        lock.be_passed_over();
-        let holder = beside(&lock, |lock| lock.use_and_give());
-        lock.park_and_use(&thread, ticket);
-        holder.join().unwrap();
-        lock.assert_free_after(2);
-    });
-}
-
-/// The lock is handed to a blocked thread while a newcomer tries to take it: never do both have it.
-#[test]
-fn grant_newcomer() {
-    bounded_model(|| {
-        let lock = Lock::held();
-        let (thread, ticket) = lock.block(Request::Lock);
-        lock.be_passed_over();
-        let holder = beside(&lock, |lock| lock.use_and_give());
-        let newcomer = newcomer_beside(&lock);
-        lock.park_and_use(&thread, ticket);
-        holder.join().unwrap();
-        let has_come = newcomer.join().unwrap().is_some();
-        lock.assert_free_after(2 + u32::from(has_come));
-    });
-}
-
-/// The lock is handed to the first claim, which gives up at the same moment: the next one gets it.
-#[test]
-fn grant_give_up() {
-    loom::model(|| {
-        let (first, next) = (agent(), agent());
-        let (lock, tickets) = Lock::held_before(&[&first, &next]);
-        let quits = tickets[0];
-        let quitter = beside(&lock, move |lock| {
-            let is_granted = lock.store.withdraw_agent(quits, &first, 0) == Withdrawal::Settled;
-            if is_granted {
-                lock.deliver_and_use(&first, quits, WaitResult::Acquired);
-            }
-            u32::from(is_granted)
-        });
-        lock.use_and_give();
-        let granted = quitter.join().unwrap();
-        lock.deliver_and_use(&next, tickets[1], WaitResult::Acquired);
-        lock.assert_free_after(2 + granted);
-    });
-}
-
-/// The lock is handed to the first claim, whose agent ends at the same moment: the next one gets it.
-#[test]
-fn grant_death() {
-    loom::model(|| {
-        let (first, next) = (agent(), agent());
-        let (lock, tickets) = Lock::held_before(&[&first, &next]);
-        let ends = tickets[0];
-        let dying = beside(&lock, move |lock| {
-            let _ = lock.store.withdraw_agent(ends, &first, 0);
-            lock.abandon_grants(&first)
-        });
-        lock.use_and_give();
-        let died_holding = dying.join().unwrap();
-        let told = if died_holding { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
-        lock.deliver_and_use(&next, tickets[1], told);
-        lock.assert_free_after(2);
-    });
-}
-
-/// An agent releases the lock at the end of a job, as a thread joins the line behind its own promise: that promise has
-/// it first, without a ring, and then the thread.
-#[test]
-fn hand_over_claim() {
-    bounded_model(|| {
-        let (lock, agent) = (Lock::held(), agent());
-        lock.line_up_promise(&agent, NEVER);
-        let claimant = claim_beside(&lock);
-        assert!(lock.hand_over(&agent), "its promise is the first");
-        assert_eq!(settled(&agent), [(0, WaitResult::Acquired)]);
-        lock.use_and_give();
-        claimant.join().unwrap();
-        lock.assert_free_after(2);
-    });
-}
-
-/// An agent releases the lock at the end of a job, as its promise times out: it has the lock, or the lock is free.
-#[test]
-fn hand_over_timeout() {
-    bounded_model(|| {
-        let (lock, agent) = (Lock::held(), agent());
-        lock.line_up_promise(&agent, clock::now());
-        let expiring = beside(&lock, |lock| lock.store.expire());
-        lock.hand_over(&agent);
-        expiring.join().unwrap();
-        let settled = settled(&agent);
-        assert_eq!(settled.len(), 1, "it is settled once");
-        if settled[0].1.is_acquired() {
-            lock.use_and_give();
+// A program that locks the word by means of `Atomics.compareExchange`, `wait` and `notify`, with one that claims it.
+model!(unlock_wait_claim, bounded_model, {
+    let lock = Lock::held();
+    let claimant = claim_beside(&lock);
+    let waiter = beside(&lock, |lock| {
+        while !Word::compare_exchange(&lock.word, UNLOCKED, LOCKED) {
+            block(&lock.store, || lock.value() == LOCKED);
         }
-        lock.assert_holds(UNLOCKED);
-    });
-}
-
-/// An agent hands the lock to its own promise and ends before JavaScript is told: another thread, which joins the line
-/// meanwhile, is told of the death.
-#[test]
-fn hand_over_death_claim() {
-    bounded_model(|| {
-        let (lock, agent) = (Lock::held(), agent());
-        lock.line_up_promise(&agent, NEVER);
-        let claimant = beside(&lock, |lock| {
-            assert_eq!(lock.acquire(), WaitResult::AcquiredFromDead);
-            lock.use_and_give();
+        lock.use_and(|lock| {
+            lock.word.store(UNLOCKED, SeqCst);
+            lock.store.notify(HERE, 1, None);
         });
-        assert!(lock.hand_over(&agent));
-        assert!(lock.abandon_grants(&agent));
-        claimant.join().unwrap();
-        lock.assert_holds(UNLOCKED);
+        1
     });
+    lock.assert_free_beside(lock.hold(), [claimant, waiter]);
+});
+
+// The lock is handed to a blocked thread: it sees what the former holder did, asleep or not yet.
+model!(grant_park, loom::model, {
+    let lock = Lock::held();
+    let (thread, ticket) = lock.block(Request::Lock);
+    lock.be_passed_over();
+    let holder = beside(&lock, |lock| lock.hold());
+    lock.park_and_use(&thread, ticket);
+    lock.assert_free_beside(1, [holder]);
+});
+
+// The lock is handed to a blocked thread while a newcomer tries to take it: never do both have it.
+model!(grant_newcomer, bounded_model, {
+    let lock = Lock::held();
+    let (thread, ticket) = lock.block(Request::Lock);
+    lock.be_passed_over();
+    let others = [beside(&lock, |lock| lock.hold()), newcomer_beside(&lock)];
+    lock.park_and_use(&thread, ticket);
+    lock.assert_free_beside(1, others);
+});
+
+// The lock is handed to the first claim, which gives up at the same moment: the next one gets it.
+model!(grant_give_up, loom::model, {
+    grant_while(|lock, first, ticket| {
+        let is_granted = lock.store.withdraw_agent(ticket, first, 0) == Withdrawal::Settled;
+        if is_granted {
+            lock.deliver_and_use(first, ticket, WaitResult::Acquired);
+        }
+        (WaitResult::Acquired, u32::from(is_granted))
+    });
+});
+
+// The lock is handed to the first claim, whose agent ends at the same moment: the next one gets it.
+model!(grant_death, loom::model, {
+    grant_while(|lock, first, ticket| {
+        let _ = lock.store.withdraw_agent(ticket, first, 0);
+        let died_holding = lock.abandon_grants(first);
+        (if died_holding { WaitResult::AcquiredFromDead } else { WaitResult::Acquired }, 0)
+    });
+});
+
+/// The first claim leaves, beside the holder: what the next one is told, and how often the first has held the lock.
+fn grant_while(leave: fn(&Lock, &Arc<Outbox>, Ticket) -> (WaitResult, u32)) {
+    let (first, next) = (agent(), agent());
+    let (lock, tickets) = Lock::held_before(&[&first, &next]);
+    let leaves = tickets[0];
+    let leaving = beside(&lock, move |lock| leave(lock, &first, leaves));
+    lock.use_and_give();
+    let (told, held) = leaving.join().unwrap();
+    lock.deliver_and_use(&next, tickets[1], told);
+    lock.assert_free_after(2 + held);
 }
 
-/// The first in line is a promise whose thread is busy: the lock goes to a thread that blocks behind it, and afterwards
-/// the promise's claim can still take it. Unless that thread is awake as well, this model deadlocks.
-#[test]
-fn unlock_busy_claim() {
-    loom::model(|| {
-        let (lock, busy) = (Lock::held(), agent());
-        let ticket = lock.line_up_promise(&busy, NEVER);
-        let claimant = claim_beside(&lock);
+// An agent releases the lock at the end of a job, as a thread joins the line behind its own promise: that promise has
+// it first, without a ring, and then the thread.
+model!(hand_over_claim, bounded_model, {
+    let (lock, agent) = (Lock::held(), agent());
+    lock.line_up_promise(&agent, NEVER);
+    let claimant = claim_beside(&lock);
+    assert!(lock.hand_over(&agent), "its promise is the first");
+    assert_eq!(settled(&agent), [(0, WaitResult::Acquired)]);
+    lock.assert_free_beside(lock.hold(), [claimant]);
+});
+
+// An agent releases the lock at the end of a job, as its promise times out: it has the lock, or the lock is free.
+model!(hand_over_timeout, bounded_model, {
+    let (lock, agent) = (Lock::held(), agent());
+    lock.line_up_promise(&agent, clock::now());
+    let expiring = beside(&lock, |lock| lock.store.expire());
+    lock.hand_over(&agent);
+    expiring.join().unwrap();
+    let settled = settled(&agent);
+    assert_eq!(settled.len(), 1, "it is settled once");
+    if settled[0].1.is_acquired() {
         lock.use_and_give();
-        claimant.join().unwrap();
-        lock.deliver_and_use(&busy, ticket, WaitResult::Acquired);
-        lock.assert_free_after(3);
-    });
-}
+    }
+    lock.assert_holds(UNLOCKED);
+});
 
-/// The same with a thread that gives up the moment it is awake: the one behind it has the lock.
-#[test]
-fn unlock_busy_claim_give_up() {
-    bounded_model(|| {
-        let (lock, busy) = (Lock::held(), agent());
-        let ticket = lock.line_up_promise(&busy, NEVER);
-        let (quits, quitted) = lock.block(Request::Lock);
-        let claimant = claim_beside(&lock);
-        let holder = beside(&lock, |lock| lock.use_and_give());
-        assert_eq!(lock.store.withdraw_thread(quitted, &quits), WaitResult::TimedOut);
-        holder.join().unwrap();
-        claimant.join().unwrap();
-        lock.deliver_and_use(&busy, ticket, WaitResult::Acquired);
-        lock.assert_free_after(3);
-    });
-}
+// An agent hands the lock to its own promise and ends before JavaScript is told: another thread, which joins the line
+// meanwhile, is told of the death.
+model!(hand_over_death_claim, bounded_model, {
+    let (lock, agent) = (Lock::held(), agent());
+    lock.line_up_promise(&agent, NEVER);
+    let claimant = beside(&lock, |lock| lock.acquire_and_use().1);
+    assert!(lock.hand_over(&agent));
+    assert!(lock.abandon_grants(&agent));
+    assert_eq!(claimant.join().unwrap(), WaitResult::AcquiredFromDead);
+    lock.assert_holds(UNLOCKED);
+});
+
+// The first in line is a promise whose thread is busy: the lock goes to a thread that blocks behind it, and afterwards
+// the promise's claim can still take it. Unless that thread is awake as well, this model deadlocks.
+model!(unlock_busy_claim, loom::model, {
+    let (lock, busy) = (Lock::held(), agent());
+    let ticket = lock.line_up_promise(&busy, NEVER);
+    let claimant = claim_beside(&lock);
+    lock.use_and_give();
+    claimant.join().unwrap();
+    lock.deliver_and_use(&busy, ticket, WaitResult::Acquired);
+    lock.assert_free_after(3);
+});
+
+// The same with a thread that gives up the moment it is awake: the one behind it has the lock.
+model!(unlock_busy_claim_give_up, bounded_model, {
+    let (lock, busy) = (Lock::held(), agent());
+    let ticket = lock.line_up_promise(&busy, NEVER);
+    let (quits, quitted) = lock.block(Request::Lock);
+    let claimant = claim_beside(&lock);
+    let holder = beside(&lock, |lock| lock.use_and_give());
+    assert_eq!(lock.store.withdraw_thread(quitted, &quits), WaitResult::TimedOut);
+    holder.join().unwrap();
+    claimant.join().unwrap();
+    lock.deliver_and_use(&busy, ticket, WaitResult::Acquired);
+    lock.assert_free_after(3);
+});
 
 /// A read-write lock that one reads, and for which a promise waits to write, and another one behind that to read.
 fn read_before_writer(writer: &Arc<Outbox>, reader: &Arc<Outbox>) -> (Arc<Lock>, [Ticket; 2]) {
@@ -999,20 +894,17 @@ fn read_before_writer(writer: &Arc<Outbox>, reader: &Arc<Outbox>) -> (Arc<Lock>,
     (lock, [write_ticket, read_ticket])
 }
 
-/// A writer gives up before a reader that is a promise of a busy thread's: a thread that comes to read behind it
-/// enters.
-#[test]
-fn write_give_up_busy_read() {
-    loom::model(|| {
-        let (writer, busy) = (agent(), agent());
-        let (lock, [write_ticket, read_ticket]) = read_before_writer(&writer, &busy);
-        let quitter = give_up_beside(&lock, writer, write_ticket);
-        assert_eq!(lock.acquire(), WaitResult::Acquired);
-        quitter.join().unwrap();
-        assert_eq!(lock.deliver(&busy, read_ticket), Some(WaitResult::Acquired));
-        lock.assert_holds(3);
-    });
-}
+// A writer gives up before a reader that is a promise of a busy thread's: a thread that comes to read behind it
+// enters.
+model!(write_give_up_busy_read, loom::model, {
+    let (writer, busy) = (agent(), agent());
+    let (lock, [write_ticket, read_ticket]) = read_before_writer(&writer, &busy);
+    let quitter = give_up_beside(&lock, writer, write_ticket);
+    assert_eq!(lock.acquire(), WaitResult::Acquired);
+    quitter.join().unwrap();
+    assert_eq!(lock.deliver(&busy, read_ticket), Some(WaitResult::Acquired));
+    lock.assert_holds(3);
+});
 
 /// What other threads see of a thread that takes locks as `lib/locks/hold/` does: its robust list, and its register.
 /// Written and read as `x64` does it, each write a releasing one.
@@ -1079,245 +971,188 @@ impl RobustList {
     }
 }
 
-/// One unlocks by mistake while the holder gives the lock back and another one takes it: never is it freed, for at each
-/// moment at which it is locked its holder is noted. Without the note before it is taken, or without the register, or
-/// if no waiter were counted meanwhile, this model fails.
-#[test]
-fn unlock_by_mistake() {
-    bounded_model(|| {
-        let (lock, holder, newcomer) = (Lock::held(), RobustList::holding(), Arc::new(RobustList::default()));
-        let gives = beside(&lock, {
-            let holder = holder.clone();
-            move |lock| holder.give(lock)
-        });
-        let second = beside(&lock, {
-            let newcomer = newcomer.clone();
-            move |lock| newcomer.take(lock)
-        });
-        RobustList::free_beside(&lock, &[&newcomer, &holder]);
-        gives.join().unwrap();
-        let is_taken = second.join().unwrap();
-        assert_eq!(lock.value(), if is_taken { LOCKED } else { UNLOCKED });
-    });
-}
+// One unlocks by mistake while the holder gives the lock back and another one takes it: never is it freed, for at each
+// moment at which it is locked its holder is noted. Without the note before it is taken, or without the register, or
+// if no waiter were counted meanwhile, this model fails.
+model!(unlock_by_mistake, bounded_model, {
+    let (lock, holder, newcomer) = (Lock::held(), RobustList::holding(), Arc::new(RobustList::default()));
+    let gives = beside_both(&lock, &holder, |lock, holder| holder.give(lock));
+    let second = beside_both(&lock, &newcomer, |lock, newcomer| newcomer.take(lock));
+    RobustList::free_beside(&lock, &[&newcomer, &holder]);
+    gives.join().unwrap();
+    let is_taken = second.join().unwrap();
+    assert_eq!(lock.value(), if is_taken { LOCKED } else { UNLOCKED });
+});
 
-/// One unlocks by mistake while the lock is handed over to a promise: never is it freed. Unless it is known that it is
-/// on its way, this model fails.
-#[test]
-fn unlock_by_mistake_grant() {
-    bounded_model(|| {
-        let (agent, holder, heir) = (agent(), RobustList::holding(), Arc::new(RobustList::default()));
-        let (lock, tickets) = Lock::held_before(&[&agent]);
-        let gives = beside(&lock, {
-            let holder = holder.clone();
-            move |lock| holder.give(lock)
-        });
-        let mistaken = beside(&lock, {
-            let heir = heir.clone();
-            move |lock| RobustList::free_beside(lock, &[&heir, &holder])
-        });
-        heir.deliver(&lock, &agent, tickets[0]);
-        gives.join().unwrap();
-        mistaken.join().unwrap();
-        assert_eq!(lock.value(), LOCKED);
+// One unlocks by mistake while the lock is handed over to a promise: never is it freed. Unless it is known that it is
+// on its way, this model fails.
+model!(unlock_by_mistake_grant, bounded_model, {
+    let (agent, holder, heir) = (agent(), RobustList::holding(), Arc::new(RobustList::default()));
+    let (lock, tickets) = Lock::held_before(&[&agent]);
+    let gives = beside_both(&lock, &holder, |lock, holder| holder.give(lock));
+    let mistaken = beside(&lock, {
+        let heir = heir.clone();
+        move |lock| RobustList::free_beside(lock, &[&heir, &holder])
     });
-}
+    heir.deliver(&lock, &agent, tickets[0]);
+    gives.join().unwrap();
+    mistaken.join().unwrap();
+    assert_eq!(lock.value(), LOCKED);
+});
 
-/// The first in line has been woken to try when its time is over: it has the lock, or the next one is woken.
-#[test]
-fn wake_timeout() {
-    bounded_model(|| {
-        let (lock, first, next) = (Lock::held(), agent(), agent());
-        let tickets = [lock.line_up_promise(&first, DEADLINE), lock.line_up_promise(&next, NEVER)];
-        let timer = beside(&lock, |lock| {
-            clock::set(DEADLINE);
-            lock.store.expire();
-        });
+// The first in line has been woken to try when its time is over: it has the lock, or the next one is woken.
+model!(wake_timeout, bounded_model, {
+    let (lock, first, next) = (Lock::held(), agent(), agent());
+    let tickets = [lock.line_up_promise(&first, DEADLINE), lock.line_up_promise(&next, NEVER)];
+    let timer = beside(&lock, |lock| {
+        clock::set(DEADLINE);
+        lock.store.expire();
+    });
+    lock.use_and_give();
+    let acquired = lock.deliver(&first, tickets[0]) == Some(WaitResult::Acquired);
+    if acquired {
         lock.use_and_give();
-        let acquired = lock.deliver(&first, tickets[0]) == Some(WaitResult::Acquired);
-        if acquired {
-            lock.use_and_give();
+    }
+    timer.join().unwrap();
+    lock.deliver_and_use(&next, tickets[1], WaitResult::Acquired);
+    lock.assert_free_after(2 + u32::from(acquired));
+});
+
+// The holder dies while one thread claims the lock and another takes it without a native call: the first of them is
+// told.
+model!(death_newcomer_claim, bounded_model, {
+    let lock = Lock::held();
+    let claimant = beside(&lock, |lock| lock.acquire_and_use());
+    let newcomer = beside(&lock, |lock| lock.try_take().map(|told| (lock.use_and_give(), told)));
+    lock.abandon(Request::Lock);
+    let results = [Some(claimant.join().unwrap()), newcomer.join().unwrap()];
+    for &(former_holders, told) in results.iter().flatten() {
+        assert_eq!(told == WaitResult::AcquiredFromDead, former_holders == 0, "{results:?}");
+    }
+    lock.assert_free_after(1 + u32::from(results[1].is_some()));
+});
+
+// The holder dies, and so does a thread that has taken the lock without a native call and not yet asked whether its
+// holder died: what comes after a death is told of it once.
+model!(death_newcomer_death, bounded_model, {
+    let lock = Lock::held();
+    let claimant = beside(&lock, |lock| lock.acquire_and_use().1);
+    let newcomer = beside(&lock, |lock| {
+        Request::Lock.take(&lock.word).then(|| {
+            let former_holders = lock.holders.load(Relaxed);
+            lock.abandon(Request::Lock);
+            former_holders
+        })
+    });
+    lock.abandon(Request::Lock);
+    assert_eq!(claimant.join().unwrap(), WaitResult::AcquiredFromDead);
+    let died_last = newcomer.join().unwrap() == Some(1);
+    let told = if died_last { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
+    assert_eq!(lock.try_take(), Some(told));
+});
+
+// A thread is ended when it has freed the lock and not yet looked at the counter: its clean-up does.
+model!(unlock_death_claim, loom::model, {
+    let lock = Lock::held();
+    let claimant = claim_beside(&lock);
+    lock.word.store(UNLOCKED, SeqCst);
+    lock.store.wake_first(HERE);
+    lock.assert_free_beside(0, [claimant]);
+});
+
+// A claim for five permits gives up while one is added: the claim for one behind it has it.
+model!(add_permit_give_up, loom::model, {
+    let semaphore = Lock::new(Request::Signals(1), 0);
+    give_while_first_gives_up(&semaphore, Request::Signals(5), Lock::give_back);
+    semaphore.assert_holds(0);
+});
+
+/// The first claim, for more than there is, gives up meanwhile: the one behind it has what it wants.
+fn give_while_first_gives_up(lock: &Arc<Lock>, more: Request, give: impl FnOnce(&Lock)) {
+    let (first, next) = (agent(), agent());
+    let quits = lock.line_up(promise(&first, 0), more, NEVER);
+    let ticket = lock.line_up_promise(&next, NEVER);
+    let quitter = give_up_beside(lock, first, quits);
+    give(lock);
+    quitter.join().unwrap();
+    assert_eq!(lock.deliver(&next, ticket), Some(WaitResult::Acquired));
+}
+
+// A permit is added while one thread claims it in the line and another without a native call: one of them has it, and
+// the claim in the line does not sleep beside it.
+model!(add_permit_newcomer_claim, bounded_model, {
+    let semaphore = Lock::new(Request::Signals(1), 0);
+    let claimant = beside(&semaphore, |semaphore| semaphore.acquire());
+    let newcomer = beside(&semaphore, |semaphore| {
+        if semaphore.try_take().is_some() {
+            semaphore.give_back();
         }
-        timer.join().unwrap();
-        lock.deliver_and_use(&next, tickets[1], WaitResult::Acquired);
-        lock.assert_free_after(2 + u32::from(acquired));
     });
-}
+    semaphore.give_back();
+    assert_eq!(claimant.join().unwrap(), WaitResult::Acquired);
+    newcomer.join().unwrap();
+    semaphore.assert_holds(0);
+});
 
-/// The holder dies while one thread claims the lock and another takes it without a native call: the first of them is
-/// told.
-#[test]
-fn death_newcomer_claim() {
-    bounded_model(|| {
-        let lock = Lock::held();
-        let claimant = beside(&lock, |lock| {
-            let told = lock.acquire();
-            (lock.use_and_give(), told)
-        });
-        let newcomer = newcomer_beside(&lock);
-        lock.abandon(Request::Lock);
-        let results = [Some(claimant.join().unwrap()), newcomer.join().unwrap()];
-        for &(former_holders, told) in results.iter().flatten() {
-            assert_eq!(told == WaitResult::AcquiredFromDead, former_holders == 0, "{results:?}");
+// The holder of one of a limit's two permits dies while the claim for both gives up: the claim for one behind it has
+// it.
+model!(limit_death_give_up, loom::model, {
+    let [one, two] = [1, 2].map(|amount| Request::Limited { amount, limit: 2 });
+    let limit = Lock::new(one, 2);
+    give_while_first_gives_up(&limit, two, |limit| limit.abandon(one));
+    // The one that lives, and the one in the line.
+    limit.assert_holds(2);
+});
+
+// The last reader leaves while the writer that waits for it gives up: the reader behind the writer enters.
+model!(read_unlock_write_give_up, loom::model, {
+    let (writer, reader) = (agent(), agent());
+    let (lock, [write_ticket, read_ticket]) = read_before_writer(&writer, &reader);
+    let quitter = beside(&lock, move |lock| {
+        if lock.store.withdraw_agent(write_ticket, &writer, 0) == Withdrawal::Settled {
+            assert_eq!(settled(&writer), [(0, WaitResult::Acquired)]);
+            lock.store.release(HERE, Request::Exclusive, &lock.word);
         }
-        lock.assert_free_after(1 + u32::from(results[1].is_some()));
     });
-}
+    lock.give_back();
+    quitter.join().unwrap();
+    assert_eq!(lock.deliver(&reader, read_ticket), Some(WaitResult::Acquired));
+    lock.assert_holds(1);
+});
 
-/// The holder dies, and so does a thread that has taken the lock without a native call and not yet asked whether its
-/// holder died: what comes after a death is told of it once.
-#[test]
-fn death_newcomer_death() {
-    bounded_model(|| {
-        let lock = Lock::held();
-        let claimant = beside(&lock, |lock| {
-            let told = lock.acquire();
-            lock.use_and_give();
-            told
-        });
-        let newcomer = beside(&lock, |lock| {
-            Request::Lock.take(&lock.word).then(|| {
-                let former_holders = lock.holders.load(Relaxed);
-                lock.abandon(Request::Lock);
-                former_holders
-            })
-        });
-        lock.abandon(Request::Lock);
-        assert_eq!(claimant.join().unwrap(), WaitResult::AcquiredFromDead);
-        let died_last = newcomer.join().unwrap() == Some(1);
-        let told = if died_last { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
-        assert_eq!(lock.try_take(), Some(told));
-    });
-}
+// The writer dies while two readers wait behind it: both enter, and are told.
+model!(write_death_read, bounded_model, {
+    let (lock, reader) = (Lock::new(Request::Shared, WRITING), agent());
+    let ticket = lock.line_up_promise(&reader, NEVER);
+    let other = beside(&lock, |lock| lock.acquire());
+    lock.abandon(Request::Exclusive);
+    let results = [other.join().unwrap(), lock.deliver(&reader, ticket).unwrap()];
+    assert_eq!(results, [WaitResult::AcquiredFromDead; 2]);
+    assert_eq!(lock.value(), 2);
+    assert!(any_abandoned_near(&lock.store, HERE), "the next writer is told, too");
+});
 
-/// A thread is ended when it has freed the lock and not yet looked at the counter: its clean-up does.
-#[test]
-fn unlock_death_claim() {
-    loom::model(|| {
-        let lock = Lock::held();
-        let claimant = claim_beside(&lock);
-        lock.word.store(UNLOCKED, SeqCst);
-        lock.store.wake_first(HERE);
-        claimant.join().unwrap();
-        lock.assert_free_after(1);
+// The last buffer object of a memory is collected while another thread makes a lock in it and dies with it: the next
+// holder is told. If abandoned locks were forgotten after the registry's lock has been released, that death might be
+// forgotten.
+model!(lose_register_death, loom::model, {
+    let (lock, memories) = (Lock::held(), Arc::new(Memories::new(|memories| memories)));
+    let (address, main, worker) = (HERE.address(), 1, 2);
+    memories.register(&lock.store, main, address, 4);
+    // Of an earlier death: that it may be forgotten.
+    lock.abandon(Request::Lock);
+    let collector = beside_both(&lock, &memories, move |lock, memories| {
+        if memories.lose(&lock.store, main, address, 1) == Left::Unknown {
+            memories.look(&lock.store);
+        }
     });
-}
-
-/// A claim for five permits gives up while one is added: the claim for one behind it has it.
-#[test]
-fn add_permit_give_up() {
-    loom::model(|| {
-        let (five, one) = (agent(), agent());
-        let semaphore = Lock::new(Request::Signals(1), 0);
-        let quits = semaphore.line_up(promise(&five, 0), Request::Signals(5), NEVER);
-        let ticket = semaphore.line_up_promise(&one, NEVER);
-        let quitter = give_up_beside(&semaphore, five, quits);
-        semaphore.give_back();
-        quitter.join().unwrap();
-        assert_eq!(semaphore.deliver(&one, ticket), Some(WaitResult::Acquired));
-        semaphore.assert_holds(0);
-    });
-}
-
-/// A permit is added while one thread claims it in the line and another without a native call: one of them has it, and
-/// the claim in the line does not sleep beside it.
-#[test]
-fn add_permit_newcomer_claim() {
-    bounded_model(|| {
-        let semaphore = Lock::new(Request::Signals(1), 0);
-        let claimant = beside(&semaphore, |semaphore| semaphore.acquire());
-        let newcomer = beside(&semaphore, |semaphore| {
-            if semaphore.try_take().is_some() {
-                semaphore.give_back();
-            }
-        });
-        semaphore.give_back();
-        assert_eq!(claimant.join().unwrap(), WaitResult::Acquired);
-        newcomer.join().unwrap();
-        semaphore.assert_holds(0);
-    });
-}
-
-/// The holder of one of a limit's two permits dies while the claim for both gives up: the claim for one behind it has
-/// it.
-#[test]
-fn limit_death_give_up() {
-    loom::model(|| {
-        let [one, two] = [1, 2].map(|amount| Request::Limited { amount, limit: 2 });
-        let (both, single) = (agent(), agent());
-        let limit = Lock::new(one, 2);
-        let quits = limit.line_up(promise(&both, 0), two, NEVER);
-        let ticket = limit.line_up_promise(&single, NEVER);
-        let quitter = give_up_beside(&limit, both, quits);
-        limit.abandon(one);
-        quitter.join().unwrap();
-        assert_eq!(limit.deliver(&single, ticket), Some(WaitResult::Acquired));
-        // The one that lives, and the one in the line.
-        limit.assert_holds(2);
-    });
-}
-
-/// The last reader leaves while the writer that waits for it gives up: the reader behind the writer enters.
-#[test]
-fn read_unlock_write_give_up() {
-    loom::model(|| {
-        let (writer, reader) = (agent(), agent());
-        let (lock, [write_ticket, read_ticket]) = read_before_writer(&writer, &reader);
-        let quitter = beside(&lock, move |lock| {
-            if lock.store.withdraw_agent(write_ticket, &writer, 0) == Withdrawal::Settled {
-                assert_eq!(settled(&writer), [(0, WaitResult::Acquired)]);
-                lock.store.release(HERE, Request::Exclusive, &lock.word);
-            }
-        });
-        lock.give_back();
-        quitter.join().unwrap();
-        assert_eq!(lock.deliver(&reader, read_ticket), Some(WaitResult::Acquired));
-        lock.assert_holds(1);
-    });
-}
-
-/// The writer dies while two readers wait behind it: both enter, and are told.
-#[test]
-fn write_death_read() {
-    bounded_model(|| {
-        let (lock, reader) = (Lock::new(Request::Shared, WRITING), agent());
-        let ticket = lock.line_up_promise(&reader, NEVER);
-        let other = beside(&lock, |lock| lock.acquire());
-        lock.abandon(Request::Exclusive);
-        let results = [other.join().unwrap(), lock.deliver(&reader, ticket).unwrap()];
-        assert_eq!(results, [WaitResult::AcquiredFromDead; 2]);
-        assert_eq!(lock.value(), 2);
-        assert!(lock.store.any_abandoned_near(HERE), "the next writer is told, too");
-    });
-}
-
-/// The last buffer object of a memory is collected while another thread makes a lock in it and dies with it: the next
-/// holder is told. If abandoned locks were forgotten after the registry's lock has been released, that death might be
-/// forgotten.
-#[test]
-fn lose_register_death() {
-    loom::model(|| {
-        let (lock, memories) = (Lock::held(), Arc::new(Memories::new(|memories| memories)));
-        let (address, main, worker) = (HERE.address(), 1, 2);
-        memories.register(&lock.store, main, address, 4);
-        // Of an earlier death: that it may be forgotten.
-        lock.abandon(Request::Lock);
-        let collector = beside(&lock, {
-            let memories = memories.clone();
-            move |lock| {
-                if memories.lose(&lock.store, main, address, 1) == Left::Unknown {
-                    memories.look(&lock.store);
-                }
-            }
-        });
-        memories.register(&lock.store, worker, address, 4);
-        assert!(lock.try_take().is_some());
-        lock.abandon(Request::Lock);
-        collector.join().unwrap();
-        assert_eq!(memories.end(&lock.store, worker, address, 1), Left::Unknown);
-        assert_eq!(lock.try_take(), Some(WaitResult::AcquiredFromDead));
-    });
-}
+    memories.register(&lock.store, worker, address, 4);
+    assert!(lock.try_take().is_some());
+    lock.abandon(Request::Lock);
+    collector.join().unwrap();
+    assert_eq!(memories.end(&lock.store, worker, address, 1), Left::Unknown);
+    assert_eq!(lock.try_take(), Some(WaitResult::AcquiredFromDead));
+});
 
 /// One side of a queue of messages, as `lib/locks/queue/` uses it: how many there are, and the two words of the event
 /// that says so. Threads wait for the second word, promises at the first for both.
@@ -1397,47 +1232,38 @@ impl Events {
     }
 }
 
-/// One of two that wait for a message is woken, and ends before it has taken it: the other has it, since the first one
-/// owed a notification. Without that, this model deadlocks.
-#[test]
-fn put_debt_take() {
-    bounded_model(|| {
-        let events = Events::new();
-        let victim = beside(&events, |events| {
+// One of two that wait for a message is woken, and ends before it has taken it: the other has it, since the first one
+// owed a notification. Without that, this model deadlocks.
+model!(put_debt_take, bounded_model, {
+    let events = Events::new();
+    let victim = beside(&events, |events| {
+        events.await_message();
+        events.pay();
+    });
+    let taker = beside(&events, |events| {
+        while !events.take() {
             events.await_message();
-            events.pay();
-        });
-        let taker = beside(&events, |events| {
-            while !events.take() {
-                events.await_message();
-            }
-        });
-        events.put();
-        taker.join().unwrap();
-        // If it has not been woken.
-        events.put();
-        victim.join().unwrap();
-        assert_eq!(events.messages.load(SeqCst), 1);
+        }
     });
-}
+    events.put();
+    taker.join().unwrap();
+    // If it has not been woken.
+    events.put();
+    victim.join().unwrap();
+    assert_eq!(events.messages.load(SeqCst), 1);
+});
 
-/// A promise compares both words, though a message raises only the second: it is not enqueued behind a message that it
-/// has not seen.
-#[test]
-fn put_promise() {
-    bounded_model(|| Events::take_by_promise(Events::put));
-}
+// A promise compares both words, though a message raises only the second: it is not enqueued behind a message that it
+// has not seen.
+model!(put_promise, bounded_model, { Events::take_by_promise(Events::put) });
 
-/// The same where the thread that has put the message ends before it has raised the event.
-#[test]
-fn put_death_promise() {
-    bounded_model(|| {
-        Events::take_by_promise(|events| {
-            events.messages.fetch_add(1, SeqCst);
-            events.pay();
-        });
+// The same where the thread that has put the message ends before it has raised the event.
+model!(put_death_promise, bounded_model, {
+    Events::take_by_promise(|events| {
+        events.messages.fetch_add(1, SeqCst);
+        events.pay();
     });
-}
+});
 
 /// Two locks in one bucket, and the threads that hold them.
 struct TwoLocks {
@@ -1507,21 +1333,18 @@ impl TwoLocks {
     }
 }
 
-/// Two threads take two locks in opposite orders. If each gets its first one before the other releases it, one of them
-/// finds the cycle, and then the other goes on. A thread that nobody woke would fail as a deadlock.
-#[test]
-fn deadlock_of_two() {
-    bounded_model(|| {
-        let locks = Arc::new(TwoLocks {
-            store: WaiterListStore::new(1, clock::now),
-            graph: WaitForGraph::default(),
-            words: [AtomicI32::new(UNLOCKED), AtomicI32::new(UNLOCKED)],
-            holders: loom::sync::Mutex::new([None, None]),
-        });
-        locks.words.iter().for_each(|word| word.store(UNLOCKED, SeqCst));
-        let other = beside(&locks, |locks| locks.run(1, 0));
-        let found = [locks.run(0, 1), other.join().unwrap()];
-        assert_ne!(found, [true, true]);
-        assert_eq!(locks.words.each_ref().map(Word::load), [UNLOCKED, UNLOCKED]);
+// Two threads take two locks in opposite orders. If each gets its first one before the other releases it, one of them
+// finds the cycle, and then the other goes on. A thread that nobody woke would fail as a deadlock.
+model!(deadlock_of_two, bounded_model, {
+    let locks = Arc::new(TwoLocks {
+        store: WaiterListStore::new(1, clock::now),
+        graph: WaitForGraph::default(),
+        words: [AtomicI32::new(UNLOCKED), AtomicI32::new(UNLOCKED)],
+        holders: loom::sync::Mutex::new([None, None]),
     });
-}
+    locks.words.iter().for_each(|word| word.store(UNLOCKED, SeqCst));
+    let other = beside(&locks, |locks| locks.run(1, 0));
+    let found = [locks.run(0, 1), other.join().unwrap()];
+    assert_ne!(found, [true, true]);
+    assert_eq!(locks.words.each_ref().map(Word::load), [UNLOCKED, UNLOCKED]);
+});

@@ -6,21 +6,17 @@
 
 mod fixtures;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use fixtures::random::Random;
+use fixtures::random::{Random, RngExt, SeedableRng};
 use fixtures::{NEVER, agent, mail, promise, results, settled, this_thread};
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::lock::names::{Mode, Names, Refusal, Requester, Waits};
-use waitasync_core::lock::request::Request;
-use waitasync_core::lock::{Claimed, Outbox, Waiter, WaiterListStore};
-use waitasync_core::queue::location::Location;
-use waitasync_core::queue::result::WaitResult;
-use waitasync_core::queue::store::Withdrawal;
-use waitasync_core::queue::waiter_list::Ticket;
+use waitasync_core::lock::{Claimed, Outbox, Request, Waiter, WaiterListStore};
+use waitasync_core::queue::{Location, Ticket, WaitResult, Withdrawal};
 
 const AGENTS: usize = 3;
 const NAMES: usize = 3;
@@ -30,7 +26,7 @@ fn text(name: usize) -> Vec<u16> {
 }
 
 fn random_mode(random: &mut Random) -> Mode {
-    if random.one_in(2) { Mode::Shared } else { Mode::Exclusive }
+    if random.random_ratio(1, 2) { Mode::Shared } else { Mode::Exclusive }
 }
 
 fn blocks(deadline: Timestamp) -> Waits {
@@ -93,11 +89,9 @@ struct World {
     names: Names,
     outboxes: Vec<Arc<Outbox>>,
     model: BTreeMap<usize, Line>,
-    /// What agents are to find in their outboxes: the slot's result.
-    expected_mail: Vec<Vec<(u32, WaitResult)>>,
-    expected_steals: Vec<Vec<u32>>,
-    /// The steals that agents have heard of.
-    steals: Vec<Vec<u32>>,
+    /// What agents are to find in their outboxes: the slots' results, and what was stolen.
+    expected_mail: BTreeMap<(usize, u32), WaitResult>,
+    expected_steals: BTreeSet<(usize, u32)>,
     slots: u32,
     /// Of the promises, by their slots.
     tickets: BTreeMap<u32, (Location, Ticket)>,
@@ -110,9 +104,8 @@ impl World {
             names: Names::default(),
             outboxes: (0..AGENTS).map(|_| agent()).collect(),
             model: (0..NAMES).map(|name| (name, Line::default())).collect(),
-            expected_mail: vec![Vec::new(); AGENTS],
-            expected_steals: vec![Vec::new(); AGENTS],
-            steals: vec![Vec::new(); AGENTS],
+            expected_mail: BTreeMap::new(),
+            expected_steals: BTreeSet::new(),
             slots: 0,
             tickets: BTreeMap::new(),
         }
@@ -148,7 +141,7 @@ impl World {
             let result = line.told(mode);
             line.requests[index].pending = None;
             line.requests[index].told = result == WaitResult::AcquiredFromDead;
-            self.expected_mail[agent].push((pending.unwrap().0, result));
+            self.expected_mail.insert((agent, pending.unwrap().0), result);
         }
     }
 
@@ -184,7 +177,7 @@ impl World {
         let line = self.model.get_mut(&name).unwrap();
         assert_eq!(took_over, line.requests.iter().any(|request| request.pending.is_none()));
         for stolen in line.requests.extract_if(.., |request| request.pending.is_none()) {
-            self.expected_steals[stolen.agent].push(stolen.id());
+            self.expected_steals.insert((stolen.agent, stolen.id()));
             assert!(!self.store.repaired(stolen.at.0, stolen.at.1));
             // It may not have repaired anything yet.
             line.left_behind |= stolen.told;
@@ -236,26 +229,24 @@ impl World {
 
     /// Agents take their mail, and let their claims retry, until nothing is left.
     fn take_mail(&mut self) {
-        let mut settled = vec![Vec::new(); AGENTS];
         while self.outboxes.iter().any(|outbox| outbox.has_mail()) {
             for (agent, outbox) in self.outboxes.iter().enumerate() {
                 let mail = mail(outbox);
-                settled[agent].extend(results(&mail));
-                self.steals[agent].extend(mail.losses);
+                let mut settled = results(&mail.settlements);
                 for slot in mail.retries {
                     let (location, ticket) = self.tickets[&slot];
                     // SAFETY: the name has a request, so it has its word.
                     let word: &AtomicI32 = unsafe { location.word() };
                     let retried = self.store.retry(ticket, &promise(outbox, slot), word);
-                    settled[agent].extend(retried.map(|result| (slot, result)));
+                    settled.extend(retried.map(|result| (slot, result)));
                 }
+                for (slot, result) in settled {
+                    assert_eq!(self.expected_mail.remove(&(agent, slot)), Some(result));
+                }
+                assert!(mail.losses.into_iter().all(|id| self.expected_steals.remove(&(agent, id))));
             }
         }
-        for (mut settled, expected) in settled.into_iter().zip(&mut self.expected_mail) {
-            settled.sort_unstable_by_key(|settled| settled.0);
-            expected.sort_unstable_by_key(|expected| expected.0);
-            assert_eq!(settled, std::mem::take(expected));
-        }
+        assert!(self.expected_mail.is_empty() && self.expected_steals.is_empty());
     }
 
     fn check(&mut self) {
@@ -270,11 +261,6 @@ impl World {
                 .collect();
             assert_eq!(here, expected);
         }
-        for (steals, expected) in self.steals.iter_mut().zip(&mut self.expected_steals) {
-            steals.sort_unstable();
-            expected.sort_unstable();
-            assert_eq!(std::mem::take(steals), std::mem::take(expected));
-        }
         let in_use = self.model.values().filter(|line| line.left_behind || !line.requests.is_empty()).count();
         assert_eq!(self.names.count(), in_use);
         // All of this without a look at a word.
@@ -285,19 +271,19 @@ impl World {
 #[test]
 fn names_are_granted_as_the_model_says() {
     for seed in 0..600 {
-        let random = &mut Random::new(seed);
+        let random = &mut Random::seed_from_u64(seed);
         let mut world = World::new();
         for _ in 0..80 {
-            let (name, agent) = (random.below(NAMES), random.below(AGENTS));
+            let (name, agent) = (random.random_range(0..NAMES), random.random_range(0..AGENTS));
             let mode = random_mode(random);
             let len = world.model[&name].requests.len();
-            match random.below(12) {
+            match random.random_range(0..12) {
                 0..=3 => world.request(name, mode, agent, true),
                 4 => world.request(name, mode, agent, false),
-                5 if random.one_in(2) => world.steal(name, agent),
-                6 if len > 0 => world.repair(name, random.below(len)),
-                7 if random.one_in(6) => world.end_agent(agent),
-                8..=11 if len > 0 => world.end(name, random.below(len), random.one_in(4)),
+                5 if random.random_ratio(1, 2) => world.steal(name, agent),
+                6 if len > 0 => world.repair(name, random.random_range(0..len)),
+                7 if random.random_ratio(1, 6) => world.end_agent(agent),
+                8..=11 if len > 0 => world.end(name, random.random_range(0..len), random.random_ratio(1, 4)),
                 _ => {}
             }
             world.check();
@@ -331,10 +317,10 @@ fn nothing_is_left_when_threads_request_release_and_steal_at_once() {
         for agent in 0..AGENTS {
             let world = &world;
             scope.spawn(move || {
-                let random = &mut Random::new(agent as u64);
+                let random = &mut Random::seed_from_u64(agent as u64);
                 for _ in 0..3000 {
-                    let (name, mode) = (random.below(NAMES), random_mode(random));
-                    let (request, is_held) = if random.one_in(10) {
+                    let (name, mode) = (random.random_range(0..NAMES), random_mode(random));
+                    let (request, is_held) = if random.random_ratio(1, 10) {
                         (world.names.steal(&world.store, &text(name), world.requester(agent)).1, true)
                     } else {
                         let (_, request, claimed) = world.ask(name, mode, agent, Waits::Never);
@@ -368,7 +354,7 @@ fn the_news_of_a_steal_never_comes_before_that_of_the_grant() {
     assert!(names.release(store, holder));
     let _thief = names.steal(store, &text(0), world.requester(2));
     let mail = mail(&agent);
-    assert_eq!(results(&mail), [(7, WaitResult::Acquired)]);
+    assert_eq!(results(&mail.settlements), [(7, WaitResult::Acquired)]);
     assert_eq!(mail.losses, [request.id().unwrap()]);
     assert!(!names.release(store, request.id().unwrap()));
 }
@@ -433,6 +419,5 @@ fn a_dead_holder_of_a_name_is_not_counted_where_locks_look() {
     for name in 0..500 {
         assert!(world.names.end_grant(&world.store, world.take(name).0, WaitResult::AcquiredFromDead));
     }
-    let is_counted = |word: usize| world.store.any_abandoned_near(Location::from_address(0x1000 + 4 * word));
-    assert!(!(0..10_000).any(is_counted));
+    assert!(world.store.counters().iter().all(|counter| counter.load(Ordering::SeqCst) == 0));
 }

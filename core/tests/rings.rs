@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use waitasync_core::lock::request::Request;
+use waitasync_core::lock::Request;
 use waitasync_core::lock::rings::{self, Has, Link, Seen};
-use waitasync_core::queue::location::Location;
+use waitasync_core::queue::Location;
 
 fn seen(thread: u32, word: usize, request: Request, blocked: bool) -> Seen {
     Seen { location: Location::from_address(4 * word), thread, request: Some(request), blocked }
@@ -33,7 +33,7 @@ fn reach(count: usize, edge: impl Fn(usize, usize) -> bool) -> Vec<Vec<bool>> {
 
 /// Rings of threads.
 mod threads {
-    use waitasync_core::lock::request::Request::{Exclusive, Shared};
+    use waitasync_core::lock::Request::{Exclusive, Shared};
     use waitasync_core::lock::rings::confirmed;
 
     use super::*;
@@ -151,8 +151,7 @@ mod threads {
             for (ring, threads) in found.iter().zip(&names) {
                 for (n, link) in ring.iter().enumerate() {
                     let next = ring[(n + 1) % ring.len()];
-                    let Has::Held(next_hold) = next.has else { panic!("no writer is ahead here") };
-                    let Has::Held(hold) = link.has else { panic!("no writer is ahead here") };
+                    let [Has::Held(hold), Has::Held(next_hold)] = [link.has, next.has] else { panic!("no writer is ahead here") };
                     prop_assert_eq!(held[hold].thread, threads[n]);
                     prop_assert_eq!(held[next_hold].location, waiting[link.waits_for].location);
                     prop_assert!(edge(threads[n], threads[(n + 1) % ring.len()]));

@@ -16,9 +16,8 @@ use std::time::{Duration, Instant};
 use fixtures::{Guard, HERE, NEVER, agent, promise, this_thread, wait};
 use waitasync_core::clock::now;
 use waitasync_core::lock::names::{Mode, Names, Requester, Waits};
-use waitasync_core::lock::request::{LOCKED, Request};
-use waitasync_core::lock::{Claimed, Outbox, Waiter, WaiterListStore};
-use waitasync_core::queue::location::Location;
+use waitasync_core::lock::{Claimed, LOCKED, Outbox, Request, Waiter, WaiterListStore};
+use waitasync_core::queue::Location;
 
 /// `times(many)` is no more than twenty times `times(few)`.
 fn assert_does_not_grow(few: usize, many: usize, times: impl Fn(usize) -> Duration) {
