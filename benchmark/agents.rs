@@ -10,8 +10,7 @@ use std::time::Instant;
 
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::lock::{Outbox, Waiter, WaiterListStore};
-use waitasync_core::queue::location::Location;
-use waitasync_core::queue::store::Withdrawal;
+use waitasync_core::queue::{Location, Withdrawal};
 
 const HERE: Location = Location::from_address(0x1_0000);
 const AGENTS: usize = 1000;

@@ -8,13 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use waitasync_core::clock::Timestamp;
-use waitasync_core::lock::request::{LOCKED, Request};
-use waitasync_core::lock::{Claimed, Mail, Outbox, Waiter, WaiterListStore};
-use waitasync_core::queue::location::Location;
-use waitasync_core::queue::parker::{BlockedThread, Woken};
-use waitasync_core::queue::result::WaitResult;
-use waitasync_core::queue::store::Withdrawal;
-use waitasync_core::queue::waiter_list::Ticket;
+use waitasync_core::lock::{Claimed, LOCKED, Mail, Outbox, Request, Waiter, WaiterListStore};
+use waitasync_core::queue::{BlockedThread, Location, Ticket, WaitResult, Withdrawal, Woken};
 use waitasync_core::service::alarm::Alarm;
 
 /// How often each operation is done.

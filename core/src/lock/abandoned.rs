@@ -8,7 +8,6 @@ use std::ops::Range;
 use super::bucket::Section;
 use super::{Mode, Request, WaiterListStore, Word};
 use crate::queue::{Location, WaitResult};
-use crate::sync::Ordering;
 
 impl Section<'_> {
     /// Returns whether the taken word at `location` had been abandoned. An exclusive holder can repair what was left
@@ -105,11 +104,6 @@ impl WaiterListStore {
             let told = section.lists.policy.named.get_mut(&(location, id));
             told.map(|told| *told = false).is_some()
         })
-    }
-
-    /// Whether a lock that shares this location's counter is abandoned. JavaScript reads the counter itself.
-    pub fn any_abandoned_near(&self, location: Location) -> bool {
-        self.counters.of_policy(location).load(Ordering::SeqCst) != 0
     }
 
     /// Whether any lock at these addresses is abandoned.

@@ -1,14 +1,14 @@
 //! The queue: a futex-style line of waiters for each word of shared memory. It knows neither locks nor Node.
 
-pub mod counters;
-pub mod critical_section;
-pub mod location;
-pub mod outbox;
-pub mod parker;
-pub mod result;
-pub mod store;
-pub mod waiter;
-pub mod waiter_list;
+pub(crate) mod counters;
+pub(crate) mod critical_section;
+pub(crate) mod location;
+pub(crate) mod outbox;
+pub(crate) mod parker;
+pub(crate) mod result;
+pub(crate) mod store;
+pub(crate) mod waiter;
+pub(crate) mod waiter_list;
 
 pub use critical_section::{CriticalSection, Policy};
 pub use location::Location;

@@ -19,7 +19,7 @@ pub struct Settlement {
 }
 
 /// The word and the request that a claim was granted.
-pub type Grant<C> = (Location, C);
+pub(crate) type Grant<C> = (Location, C);
 
 /// The contents of an outbox. `C`: the request of a claim.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ fn is_recallable(result: WaitResult) -> bool {
 }
 
 /// Makes the agent look into its outbox. Called from any thread.
-pub type Bell = Box<dyn Fn() + Send + Sync>;
+pub(crate) type Bell = Box<dyn Fn() + Send + Sync>;
 
 /// Whether a thread that puts mail in rings the outbox afterwards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

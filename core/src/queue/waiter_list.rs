@@ -35,7 +35,7 @@ const RETAINED_CAPACITY: usize = 1024;
 
 /// A waiter in a list (the specification's Waiter Record).
 #[derive(Debug)]
-pub struct Record<C> {
+pub(crate) struct Record<C> {
     /// The waiter before it; of the first one, the last.
     previous: WaiterKey,
     /// The waiter after it; of the last one, [`NIL`].
@@ -50,7 +50,7 @@ pub struct Record<C> {
 
 impl<C> Record<C> {
     /// Whether [`WaiterLists::mark_overdue`] has marked it.
-    pub fn is_overdue(&self) -> bool {
+    pub(crate) fn is_overdue(&self) -> bool {
         self.deadline == OVERDUE
     }
 }
@@ -66,7 +66,7 @@ struct WaiterList {
 
 /// The waiter lists of one bucket.
 #[derive(Debug)]
-pub struct WaiterLists<C> {
+pub(crate) struct WaiterLists<C> {
     waiters: Slab<Record<C>>,
     /// By the location of their first waiters.
     lists: HashTable<WaiterList>,
@@ -84,7 +84,7 @@ impl<C> WaiterLists<C> {
     /// Appends a waiter to the list of `location` (the specification's `AddWaiter`).
     ///
     /// [`Self::due`] finds a promise when its deadline has come. A blocked thread watches its deadline itself.
-    pub fn push_back(&mut self, location: Location, deadline: Timestamp, listed: Listed<C>) -> WaiterKey {
+    pub(crate) fn push_back(&mut self, location: Location, deadline: Timestamp, listed: Listed<C>) -> WaiterKey {
         let key = self.waiters.vacant_key() as WaiterKey;
         let place_of = |list: &WaiterList| self.waiters[list.head as usize].location;
         let entry = self.lists.entry(location.hash(), |list| place_of(list) == location, |list| place_of(list).hash());
@@ -109,7 +109,7 @@ impl<C> WaiterLists<C> {
     ///
     /// # Panics
     /// If there is no waiter with this key.
-    pub fn remove(&mut self, key: WaiterKey) -> Record<C> {
+    pub(crate) fn remove(&mut self, key: WaiterKey) -> Record<C> {
         let record = self.waiters.remove(key as usize);
         let is_its =
             |list: &WaiterList| list.head == key || self.waiters[list.head as usize].location == record.location;
@@ -140,13 +140,13 @@ impl<C> WaiterLists<C> {
     ///
     /// # Panics
     /// If there is no waiter with this key.
-    pub fn mark_overdue(&mut self, key: WaiterKey) {
+    pub(crate) fn mark_overdue(&mut self, key: WaiterKey) {
         let deadline = std::mem::replace(&mut self.waiters[key as usize].deadline, OVERDUE);
         self.deadlines.remove(&(deadline, key));
     }
 
     /// Removes the first waiter if it is an untimed promise without claim. Returns it, and the key of the next one.
-    pub fn pop_front_promise(&mut self, location: Location) -> Option<(Listed<C>, Option<WaiterKey>)> {
+    pub(crate) fn pop_front_promise(&mut self, location: Location) -> Option<(Listed<C>, Option<WaiterKey>)> {
         let is_its = |list: &WaiterList| self.waiters[list.head as usize].location == location;
         let mut entry = self.lists.find_entry(location.hash(), is_its).ok()?;
         let list = entry.get_mut();
@@ -179,46 +179,46 @@ impl<C> WaiterLists<C> {
     }
 
     /// The waiter with this key.
-    pub fn get(&self, key: WaiterKey) -> Option<&Record<C>> {
+    pub(crate) fn get(&self, key: WaiterKey) -> Option<&Record<C>> {
         self.waiters.get(key as usize)
     }
 
     /// The first waiter at `location`.
-    pub fn front(&self, location: Location) -> Option<WaiterKey> {
+    pub(crate) fn front(&self, location: Location) -> Option<WaiterKey> {
         self.list(location).map(|list| list.head)
     }
 
     /// The waiter after the one with this key, at the same location.
-    pub fn next(&self, key: WaiterKey) -> Option<WaiterKey> {
+    pub(crate) fn next(&self, key: WaiterKey) -> Option<WaiterKey> {
         let next = self.waiters.get(key as usize)?.next;
         (next != NIL).then_some(next)
     }
 
     /// The waiter before the one with this key, at the same location.
-    pub fn previous(&self, key: WaiterKey) -> Option<WaiterKey> {
+    pub(crate) fn previous(&self, key: WaiterKey) -> Option<WaiterKey> {
         let previous = self.waiters.get(key as usize)?.previous;
         // That of the first waiter is the last one.
         (self.waiters.get(previous as usize)?.next == key).then_some(previous)
     }
 
     /// Finds the waiter with the earliest deadline, if that has come.
-    pub fn due(&self, now: Timestamp) -> Option<(WaiterKey, Location)> {
+    pub(crate) fn due(&self, now: Timestamp) -> Option<(WaiterKey, Location)> {
         let &(deadline, key) = self.deadlines.first()?;
         (deadline <= now).then(|| (key, self.waiters[key as usize].location))
     }
 
     /// The earliest deadline.
-    pub fn earliest_deadline(&self) -> Timestamp {
+    pub(crate) fn earliest_deadline(&self) -> Timestamp {
         self.deadlines.first().map_or(Timestamp::NEVER, |&(deadline, _)| deadline)
     }
 
     /// The number of waiters at `location`.
-    pub fn count(&self, location: Location) -> u32 {
+    pub(crate) fn count(&self, location: Location) -> u32 {
         self.list(location).map_or(0, |list| list.length)
     }
 
     /// The locations that have waiters.
-    pub fn locations(&self) -> Vec<Location> {
+    pub(crate) fn locations(&self) -> Vec<Location> {
         self.lists.iter().map(|list| self.waiters[list.head as usize].location).collect()
     }
 }

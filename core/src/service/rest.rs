@@ -38,7 +38,8 @@ impl Rest {
         self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Release)
     }
 
-    /// Returns whether the service rests.
+    /// Returns whether the service rests, which only models ask.
+    #[cfg(feature = "model")]
     pub fn is_resting(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
