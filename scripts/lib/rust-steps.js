@@ -58,4 +58,4 @@ function countCargoTest (output) {
   return results.length > 0 ? { passed: sum(1), failed: sum(2), skipped: sum(3) } : null
 }
 
-module.exports = { rustSteps, isMissing }
+module.exports = { rustSteps, isMissing, countCargoTest }
