@@ -19,10 +19,11 @@ const { argumentsOf, command } = require('./lib/arguments')
 const { libraryFile, packageName, target } = require('../lib/agent/target')
 const { run } = require('./lib/child')
 const { installed, release, succeedNpm } = require('./lib/npm')
-const { Machine, findTarballs, makeTarballs, publish, upstreamRegistry } = require('./lib/published')
+const { Machine, publish, tarballsOf, upstreamRegistry } = require('./lib/published')
 const { Results } = require('./lib/results')
 const { withScratch } = require('./lib/scratch')
 const { targets } = require('./lib/targets')
+const { makePlatform } = require('./package')
 const nodes = require('./nodes')
 
 const CONSUMERS = path.join(__dirname, '..', '__test__', 'company', 'consumers')
@@ -32,28 +33,26 @@ const NODE = '24.21.0'
 const USED = ['require.js', 'import.mjs', 'force.js', 'lock.js']
 const WINDOWS = process.platform === 'win32'
 
-/** A machine with the tools, and one folder for each project. */
+/** A machine with the tools, and a folder for a project. */
 class Workshop extends Machine {
   constructor (scratch, modules, node, registry) {
     super(node, path.join(scratch, 'home'), registry, { CI: 'true', FORCE_COLOR: '0' })
-    Object.assign(this, { scratch, modules, registry })
-    // Found from every project, behind what the project has itself.
+    Object.assign(this, { scratch, modules, registry, folder: path.join(scratch, 'project') })
+    // Found from the project, behind what that has itself.
     fs.symlinkSync(modules, path.join(scratch, 'node_modules'), 'junction')
   }
 
-  /** A folder with a copy of some files and a manifest that asks for the package. */
-  project (name, files, manifest = {}) {
-    const folder = path.join(this.scratch, name)
-    fs.cpSync(files, folder, { recursive: true })
-    const content = { name, version: '1.0.0', private: true, dependencies: { 'atomics-waitasync': '*' }, ...manifest }
-    fs.writeFileSync(path.join(folder, 'package.json'), JSON.stringify(content))
-    return folder
+  /** Makes the project of a copy of some files, and a manifest that asks for the package. Gives its folder. */
+  project (files) {
+    fs.cpSync(files, this.folder, { recursive: true })
+    const manifest = { name: 'project', version: '1.0.0', private: true, dependencies: { 'atomics-waitasync': '*' } }
+    fs.writeFileSync(path.join(this.folder, 'package.json'), JSON.stringify(manifest))
+    return this.folder
   }
 
-  async installed (name, files) {
-    const folder = this.project(name, files)
-    await succeedNpm(['install', '--loglevel=error'], { cwd: folder, env: this.env })
-    return folder
+  async installed (files) {
+    await succeedNpm(['install', '--loglevel=error'], { cwd: this.project(files), env: this.env })
+    return this.folder
   }
 
   /** Runs a program that must fail, with such an error. */
@@ -78,7 +77,7 @@ const bundler = (name, { few = false, file = `${name}.js` } = {}) => ({
   name,
   few,
   async check (workshop) {
-    const folder = await workshop.installed(name, path.join(CONSUMERS, 'bundled'))
+    const folder = await workshop.installed(path.join(CONSUMERS, 'bundled'))
     await workshop.runs(folder, [file])
     const [main, worker] = ['main.js', 'worker.js'].map(name => path.join('dist', name))
     // The application's own code is in the bundle, the package is not.
@@ -92,8 +91,8 @@ const bundler = (name, { few = false, file = `${name}.js` } = {}) => ({
 const next = ({ bundler, isExternal }) => ({
   name: `Next.js, ${bundler}${isExternal ? '' : ', without serverExternalPackages'}`,
   source: path.join(CONSUMERS, 'next'),
-  async check (workshop, name) {
-    const folder = await workshop.installed(nameOf(name), path.join(CONSUMERS, 'next-app'))
+  async check (workshop) {
+    const folder = await workshop.installed(path.join(CONSUMERS, 'next-app'))
     const env = { ...workshop.env, NEXT_TELEMETRY_DISABLED: '1', IS_EXTERNAL: isExternal ? 'yes' : 'no' }
     await workshop.runs(folder, [workshop.tool('next', 'dist', 'bin', 'next'), 'build', `--${bundler}`], { env })
     const standalone = path.join(folder, '.next', 'standalone')
@@ -117,18 +116,14 @@ const PRESENT = {
 const forgotten = ({ bundler, format, runs = false, few = false }) => ({
   name: `${bundler}, ${format}, without external`,
   few,
-  async check (workshop, name) {
-    const folder = await workshop.installed(nameOf(name), path.join(CONSUMERS, 'forgotten'))
-    const modules = path.join(folder, 'node_modules')
-    const library = path.join(modules, packageName(target()))
-    fs.renameSync(library, path.join(folder, 'library'))
+  async check (workshop) {
+    const folder = await workshop.installed(path.join(CONSUMERS, 'forgotten'))
+    const folderOf = name => path.join(folder, 'node_modules', packageName(name))
+    const library = path.join(folder, 'library')
+    fs.copyFileSync(path.join(folderOf(target()), libraryFile(target())), library)
     for (const [which, names] of Object.entries(PRESENT)) {
-      for (const name of Object.keys(targets))
-        fs.rmSync(path.join(modules, packageName(name)), { recursive: true, force: true })
-      for (const name of names) {
-        fs.cpSync(path.join(folder, 'library'), path.join(modules, packageName(name)), { recursive: true })
-        if (name !== target()) writePlatform(path.join(modules, packageName(name)), name)
-      }
+      for (const name of Object.keys(targets)) fs.rmSync(folderOf(name), { recursive: true, force: true })
+      for (const name of names) makePlatform(folderOf(name), name, library)
       const file = (await workshop.runs(folder, ['build.mjs', bundler, format])).trim().split('\n').pop()
       if (runs && names.includes(target())) await workshop.passes(folder, [file])
       else await workshop.fails(folder, [file], /Error: atomics-waitasync is in a bundle, .*must stay external/, which)
@@ -136,33 +131,35 @@ const forgotten = ({ bundler, format, runs = false, few = false }) => ({
   }
 })
 
-/** Makes a folder that of another platform's package. */
-function writePlatform (folder, name) {
-  const manifest = JSON.parse(fs.readFileSync(path.join(folder, 'package.json'), 'utf8'))
-  fs.renameSync(path.join(folder, libraryFile(target())), path.join(folder, libraryFile(name)))
-  fs.writeFileSync(
-    path.join(folder, 'package.json'),
-    JSON.stringify({ ...manifest, name: packageName(name), main: libraryFile(name) })
-  )
-}
-
-const pnpm = ({ name = 'pnpm', few, install }) => ({
+/**
+ * Another package manager than npm. `files`: its settings; `words`: what comes before a program; `modules`: what it
+ * puts into node_modules.
+ */
+const manager = ({ name, few, files = () => ({}), install, words, modules }) => ({
   name,
   few,
   async check (workshop) {
-    const folder = workshop.project(nameOf(name), PROGRAMS)
-    await install(workshop, folder, [
-      'install', '--no-frozen-lockfile', '--store-dir', path.join(workshop.scratch, 'pnpm-store'), '--registry',
-      workshop.registry
-    ])
-    // Strictly kept apart: the platform's package is not the project's own.
-    assert.deepStrictEqual(
-      fs.readdirSync(path.join(folder, 'node_modules')).filter((name) => !name.startsWith('.')),
-      ['atomics-waitasync']
-    )
-    await workshop.usesPrograms(folder)
+    const folder = workshop.project(PROGRAMS)
+    for (const [file, text] of Object.entries(files(workshop))) fs.writeFileSync(path.join(folder, file), text)
+    await install(workshop, folder)
+    const home = path.join(folder, 'node_modules')
+    const found = fs.existsSync(home) ? fs.readdirSync(home).filter(name => !name.startsWith('.')) : []
+    if (modules) assert.deepStrictEqual(found, modules)
+    await workshop.usesPrograms(folder, words && words(workshop))
   }
 })
+
+/** Strictly kept apart: the platform's package is not the project's own. */
+const pnpm = ({ run, ...rest }) => manager({
+  ...rest,
+  modules: ['atomics-waitasync'],
+  install: (workshop, folder) => run(workshop, folder, [
+    'install', '--no-frozen-lockfile', '--store-dir', path.join(workshop.scratch, 'pnpm-store'), '--registry',
+    workshop.registry
+  ])
+})
+
+const yarnPnp = workshop => workshop.tool('@yarnpkg', 'cli-dist', 'bin', 'yarn.js')
 
 /** In which order the test files run. */
 const ORDERS = ['forward', 'reverse']
@@ -177,7 +174,7 @@ const framework = ({ name, few, version, source, project, program, hows, flags, 
   version,
   source,
   async check (workshop) {
-    const folder = await workshop.installed(nameOf(name), path.join(CONSUMERS, project))
+    const folder = await workshop.installed(path.join(CONSUMERS, project))
     const report = path.join(folder, 'report.json')
     for (const how of hows) {
       for (const ORDER of ORDERS) {
@@ -212,7 +209,7 @@ const vitest = (options) => framework({
   ...options
 })
 
-/** A check's name as that of a project. */
+/** A check's name as that of a folder. */
 const nameOf = name => name.toLowerCase().replace(/\W+/g, '-')
 
 const checks = [
@@ -230,7 +227,7 @@ const checks = [
     name: 'file tracing',
     few: true,
     async check (workshop) {
-      const folder = await workshop.installed('file-tracing', PROGRAMS)
+      const folder = await workshop.installed(PROGRAMS)
       fs.copyFileSync(path.join(CONSUMERS, 'traced', 'trace.js'), path.join(folder, 'trace.js'))
       const deployed = path.join(workshop.scratch, 'deployed')
       await workshop.runs(folder, ['trace.js', deployed, ...USED, 'preloaded.js'])
@@ -251,56 +248,43 @@ const checks = [
   vitest({ name: 'Vitest on Node 20', version: '20.20.2' }),
   vitest({ name: 'Vitest 3 on Node 18', version: '18.20.8', source: path.join(CONSUMERS, 'node-18') }),
   pnpm({
+    name: 'pnpm',
     few: true,
-    install: (workshop, cwd, args) =>
+    run: (workshop, cwd, args) =>
       workshop.run(workshop.tool('.bin', WINDOWS ? 'pnpm.cmd' : 'pnpm'), args, { cwd, shell: WINDOWS })
   }),
   // The last that is JavaScript, and so asks the Node that it runs on for the platform.
   pnpm({
     name: 'pnpm 10',
-    install: async (workshop, folder, args) =>
+    run: async (workshop, folder, args) =>
       workshop.runs(folder, [await release('pnpm', '10.34.8', path.join('bin', 'pnpm.cjs')), ...args])
   }),
-  {
+  manager({
     name: 'Yarn classic',
-    async check (workshop) {
-      const folder = workshop.project('yarn-classic', PROGRAMS)
-      fs.writeFileSync(path.join(folder, '.yarnrc'), `registry "${workshop.registry}"\n`)
-      await workshop.runs(folder, [
-        workshop.tool('yarn', 'bin', 'yarn.js'), 'install', '--non-interactive', '--cache-folder',
-        path.join(workshop.scratch, 'yarn-cache')
-      ])
-      await workshop.usesPrograms(folder)
-    }
-  },
-  {
+    files: ({ registry }) => ({ '.yarnrc': `registry "${registry}"\n` }),
+    install: (workshop, folder) => workshop.runs(folder, [
+      workshop.tool('yarn', 'bin', 'yarn.js'), 'install', '--non-interactive', '--cache-folder',
+      path.join(workshop.scratch, 'yarn-cache')
+    ])
+  }),
+  manager({
     name: "Yarn with Plug'n'Play",
-    async check (workshop) {
-      const folder = workshop.project('yarn-pnp', PROGRAMS)
-      fs.writeFileSync(path.join(folder, 'yarn.lock'), '')
-      fs.writeFileSync(
-        path.join(folder, '.yarnrc.yml'),
-        [
-          'nodeLinker: pnp', `npmRegistryServer: "${workshop.registry}"`, 'unsafeHttpWhitelist: ["127.0.0.1"]',
-          'enableTelemetry: false', 'enableGlobalCache: false', 'pnpEnableEsmLoader: true',
-          'enableImmutableInstalls: false', 'npmMinimalAgeGate: 0', ''
-        ].join('\n')
-      )
-      const yarn = workshop.tool('@yarnpkg', 'cli-dist', 'bin', 'yarn.js')
-      await workshop.runs(folder, [yarn, 'install'])
-      assert.ok(!fs.existsSync(path.join(folder, 'node_modules')))
-      await workshop.usesPrograms(folder, [yarn, 'node'])
-    }
-  }
+    files: ({ registry }) => ({
+      'yarn.lock': '',
+      '.yarnrc.yml': [
+        'nodeLinker: pnp', `npmRegistryServer: "${registry}"`, 'unsafeHttpWhitelist: ["127.0.0.1"]',
+        'enableTelemetry: false', 'enableGlobalCache: false', 'pnpEnableEsmLoader: true',
+        'enableImmutableInstalls: false', 'npmMinimalAgeGate: 0', ''
+      ].join('\n')
+    }),
+    modules: [],
+    install: (workshop, folder) => workshop.runs(folder, [yarnPnp(workshop), 'install']),
+    words: workshop => [yarnPnp(workshop), 'node']
+  })
 ]
 
 async function main () {
-  const {
-    from,
-    only,
-    node: usual,
-    few: isShort
-  } = argumentsOf(__filename, {
+  const { from, only, node: usual, few: isShort } = argumentsOf(__filename, {
     from: { type: 'string' },
     only: { type: 'string', default: '', read: (text) => new RegExp(text) },
     node: { type: 'string', default: NODE },
@@ -308,25 +292,15 @@ async function main () {
   })
   const results = new Results()
   await withScratch(async scratch => {
-    const tarballs = from ? await findTarballs(from) : await makeTarballs(path.join(scratch, 'dist'), isShort)
-    const registry = await publish(tarballs, await upstreamRegistry())
-    const workshops = new Map()
-    const workshopFor = async (node, source) => {
-      const key = `${node.version}${source ? `-${path.basename(source)}` : ''}`
-      const modules = path.join(await installed('consumers', source || CONSUMERS), 'node_modules')
-      if (!workshops.has(key))
-        workshops.set(key, new Workshop(path.join(fs.realpathSync(scratch), key), modules, node, registry.url))
-      return workshops.get(key)
-    }
-    try {
-      for (const { name, few, version = usual, source, check } of checks) {
-        if (!only.test(name) || (isShort && !few)) continue
-        const node = await nodes.get(version)
-        if (node.skipped) results.skip(name, node.skipped)
-        else await results.of(name, async () => check(await workshopFor(node, source), name))
-      }
-    } finally {
-      await registry.close()
+    const { url } = await publish(await tarballsOf(from, path.join(scratch, 'dist'), isShort), await upstreamRegistry())
+    for (const { name, few, version = usual, source = CONSUMERS, check } of checks) {
+      if (!only.test(name) || (isShort && !few)) continue
+      const node = await nodes.get(version)
+      await results.of(name, async () => {
+        const home = path.join(fs.realpathSync(scratch), nameOf(name))
+        const modules = path.join(await installed('consumers', source), 'node_modules')
+        await check(new Workshop(home, modules, node, url))
+      }, node.skipped)
     }
   })
   results.close()

@@ -91,12 +91,18 @@ async function stageMain (folder) {
   return folder
 }
 
-async function stagePlatform (name, folder, isPublishable, compiled) {
-  const main = mainManifest()
-  fs.mkdirSync(folder)
+/** Makes the package of a platform in a folder, with a library; gives the path of that. `main`: the main package's. */
+function makePlatform (folder, name, library, main = mainManifest()) {
   const binary = path.join(folder, libraryFile(name))
-  fs.copyFileSync(compiled || await compileFor(name), binary)
+  fs.mkdirSync(folder, { recursive: true })
+  fs.copyFileSync(library, binary)
   fs.chmodSync(binary, 0o755)
+  writeManifest(folder, manifestOf(name, main))
+  return binary
+}
+
+async function stagePlatform (name, folder, isPublishable, compiled) {
+  const binary = makePlatform(folder, name, compiled || await compileFor(name))
   const { complaints, facts } = isPublishable ? await inspect(binary, targets[name]) : { complaints: [], facts: [] }
   if (complaints.length > 0)
     throw new Error(`the binary for ${name} cannot be published: it ${complaints.join('; it ')}`)
@@ -104,7 +110,6 @@ async function stagePlatform (name, folder, isPublishable, compiled) {
   fs.copyFileSync(path.join(root, 'LICENSE'), path.join(folder, 'LICENSE'))
   fs.writeFileSync(path.join(folder, 'README.md'),
     `# ${packageName(name)}\n\nThe native library of the package atomics-waitasync for ${name}. Install that one.\n`)
-  writeManifest(folder, manifestOf(name, main))
   return { folder, facts: [`${fs.statSync(binary).size} bytes of binary`, ...facts] }
 }
 
@@ -142,7 +147,7 @@ async function pack (folder, out, facts) {
   return { file: path.join(out, filename), facts: [`${size} bytes, unpacked ${unpackedSize}`, ...facts] }
 }
 
-module.exports = { makePackages, stageMain }
+module.exports = { makePackages, makePlatform, stageMain }
 
 async function main () {
   const { target, out, ...rest } = argumentsOf(__filename, {

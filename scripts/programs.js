@@ -30,7 +30,7 @@ const EFFECT = `const { Worker, isMainThread } = require('worker_threads')
 console.log(Atomics.wait[Symbol.for('atomics-waitasync')].engine)
 if (isMainThread) new Worker('console.log(Atomics.wait[Symbol.for("atomics-waitasync")].engine)', { eval: true })`
 
-/** The command lines, and what their output has in it. `range`: of the Nodes that the package supports. */
+/** The command lines, and what their output has in it, or another check. `range`: of the Nodes that it supports. */
 const programs = [
   { name: 'piscina', args: ['piscina.js'], says: '[ 2, 4, 6 ]' },
   { name: 'tinypool', args: ['tinypool.mjs'], says: 'child_process [ 2, 4, 6 ]' },
@@ -65,7 +65,8 @@ const programs = [
   // get to it.
   ...['z3-solver', 'onnxruntime-web', 'wasm-vips', 'argon2'].map((name) => {
     return { name, args: [`${name}.js`], env: { NODE_NO_WARNINGS: '1' }, says: 'passed', range: '>=20' }
-  })
+  }),
+  { name: 'examples/opentelemetry', check: checkExample }
 ]
 
 /**
@@ -117,12 +118,7 @@ const MEASURED = [
 async function checkExample (node) {
   const modules = path.join(await installed('opentelemetry', OPENTELEMETRY, LOCKED), 'node_modules')
   await withScratch(async scratch => {
-    const home = copyExample(scratch, modules, OPENTELEMETRY)
-    const { code, output } = await run(node.path, ['index.mjs'], {
-      cwd: home,
-      timeout: 60 * 1000,
-      env: { ...process.env, FORCE_COLOR: '0' }
-    })
+    const { code, output } = await result(node, { args: ['index.mjs'] }, copyExample(scratch, modules, OPENTELEMETRY))
     assert.strictEqual(code, 0, output)
     for (const pattern of MEASURED) assert.match(output, pattern)
   })
@@ -137,18 +133,11 @@ async function main () {
     if (!node.skipped)
       assert.strictEqual((await result(node.path, { args: ['-e', EFFECT] }, folder, 'force')).output, 'addon\naddon\n')
     for (const program of programs) {
+      const { check: ofItsKind = check, range = '>=22' } = program
       const name = `${program.name}, Node ${version}`
-      if (!name.includes(only)) continue
-      if (node.skipped) results.skip(name, node.skipped)
-      else if (!admits({ range: program.range || '>=22' }, version))
-        results.skip(name, 'the package does not support this Node')
-      else await results.of(name, () => check(node.path, program, folder))
+      const reason = node.skipped || (!admits({ range }, version) && 'the package does not support this Node')
+      if (name.includes(only)) await results.of(name, () => ofItsKind(node.path, program, folder), reason)
     }
-    const name = `examples/opentelemetry, Node ${version}`
-    if (!name.includes(only)) continue
-    if (node.skipped) results.skip(name, node.skipped)
-    else if (!admits({ range: '>=22' }, version)) results.skip(name, 'the SDK does not support this Node')
-    else await results.of(name, () => checkExample(node))
   }
   results.close()
 }

@@ -61,7 +61,7 @@ const SHARED = {
 }
 
 /** The binary of a runtime, fetched if it is not here yet. Throws `cache.Unavailable` where there is none. */
-function fetch (name) {
+async function fetch (name) {
   const { version, spec, binary } = RUNTIMES[name]
   return npm.program({
     spec: `${spec(process.platform, process.arch)}@${version}`,
@@ -125,7 +125,7 @@ async function main () {
   await withScratch(async scratch => {
     const tests = await makeProject(fs.realpathSync(scratch))
     for (const runtime of chosen) {
-      const binary = await Promise.resolve(runtime).then(fetch).catch(error => {
+      const binary = await fetch(runtime).catch(error => {
         if (!(error instanceof cache.Unavailable)) throw error
         results.skip(`all of ${runtime}`, error.message)
       })

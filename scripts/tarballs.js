@@ -16,7 +16,7 @@ const { packageName, target } = require('../lib/agent/target')
 const { argumentsOf, command, list } = require('./lib/arguments')
 const { cargo } = require('./lib/cargo')
 const { release } = require('./lib/npm')
-const { Machine, findTarballs, makeTarballs, publish, publishMain } = require('./lib/published')
+const { Machine, hasCompiler, publish, publishMain, tarballsOf } = require('./lib/published')
 const { Results } = require('./lib/results')
 const { withScratch } = require('./lib/scratch')
 const { targets } = require('./lib/targets')
@@ -69,22 +69,12 @@ class User extends Machine {
 
   /** Makes the folder anew, and installs there. */
   async install (...args) {
-    assert.strictEqual(this.compiler(), undefined, 'there is a compiler')
+    assert.ok(!this.env.PATH.split(path.delimiter).some(hasCompiler), 'there is a compiler')
     fs.rmSync(this.folder, { recursive: true, force: true })
-    fs.mkdirSync(this.folder)
+    fs.cpSync(PROGRAMS, this.folder, { recursive: true })
     await this.runNpm(['install', ...args])
-    assert.ok(
-      fs.existsSync(path.join(this.folder, 'node_modules', 'atomics-waitasync', 'index.js')),
-      'it was installed elsewhere'
-    )
-    for (const name of fs.readdirSync(PROGRAMS))
-      fs.copyFileSync(path.join(PROGRAMS, name), path.join(this.folder, name))
-  }
-
-  compiler () {
-    return this.env.PATH.split(path.delimiter).find(
-      (folder) => fs.existsSync(path.join(folder, 'cargo')) || fs.existsSync(path.join(folder, 'cargo.exe'))
-    )
+    const main = path.join(this.folder, 'node_modules', 'atomics-waitasync', 'index.js')
+    assert.ok(fs.existsSync(main), 'it was installed elsewhere')
   }
 
   runNpm (args, options) {
@@ -99,18 +89,13 @@ class User extends Machine {
 async function testInstall (results, user, where) {
   const done = await results.of(`${where}: npm install`, async () => {
     await user.install('atomics-waitasync')
-    const installed = user.installed()
-    assert.ok(installed.includes(packageName(target())), `only ${installed.join(', ')}`)
-    assert.deepStrictEqual(
-      installed.filter((name) => name !== 'atomics-waitasync' && !fits(name)),
-      [],
-      'of other platforms'
-    )
+    const [main, ...others] = user.installed()
+    assert.ok(main === 'atomics-waitasync' && others.includes(packageName(target())), `only ${others.join(', ')}`)
+    assert.deepStrictEqual(others.filter(name => !fits(name)), [], 'of other platforms')
   })
-  if (!done) return
-  for (const { name, args, nodes: range = null, reason } of USES) {
-    if (!admits(range, user.node.version)) results.skip(`${where}: ${name}`, reason)
-    else await results.of(`${where}: ${name}`, () => user.passes(user.folder, args))
+  for (const { name, args, nodes: range = null, reason } of done ? USES : []) {
+    const uses = () => user.passes(user.folder, args)
+    await results.of(`${where}: ${name}`, uses, !admits(range, user.node.version) && reason)
   }
 }
 
@@ -121,15 +106,12 @@ function fits (name) {
 }
 
 async function testWithoutLibrary (results, user, where) {
-  const installed = await results.of(`${where}: npm install without a package for the platform`, async () => {
+  return await results.of(`${where}: npm install without a package for the platform`, async () => {
     await user.install('atomics-waitasync')
     assert.deepStrictEqual(user.installed(), ['atomics-waitasync'])
-  })
-  if (installed)
-    await results.of(`${where}: the error message without a library`, () =>
-      user.passes(user.folder, ['no-library.js', target()])
-    )
-  return installed
+  }) && results.of(`${where}: the error message without a library`, () =>
+    user.passes(user.folder, ['no-library.js', target()])
+  )
 }
 
 /** With a toolchain now; unoptimized, for it is not the compiler that is tested here. */
@@ -179,45 +161,32 @@ async function main () {
   const { from, few, installers, build } = readArguments()
   const results = new Results()
   await withScratch(async scratch => {
-    let tarballs
-    const made = await results.of(from ? `the tarballs of ${path.basename(from)}` : 'npm run package', async () => {
-      tarballs = from ? await findTarballs(from) : await makeTarballs(path.join(scratch, 'dist'), few)
-    })
-    if (!made) return
+    const tarballs = await tarballsOf(from, path.join(scratch, 'dist'), few)
     for (const fact of tarballs.facts) console.log(`    ${fact}`)
     if (tarballs.unpublishable) results.skip('a binary that can be published', tarballs.unpublishable)
-
-    let registry
-    await results.of('a release is published, the main package last', async () => {
-      registry = await publish(tarballs)
+    const [registry, bare] = [await publish(tarballs), await publishMain(tarballs)]
+    await results.of('a release is published, the main package last', () => {
       assert.deepStrictEqual(registry.names(), [...Object.keys(targets).map(packageName), 'atomics-waitasync'])
     })
-    if (registry === undefined) return
-    const bare = await publishMain(tarballs)
-    try {
-      for (const installer of installers) {
-        const node = await nodes.get(installer.node)
-        const npm = installer.npm || npmOf(node.version)
-        const where = `Node ${node.version}, npm ${npm}`
-        if (node.skipped) {
-          results.skip(where, node.skipped)
-          continue
-        }
-        const cli = await release('npm', npm, path.join('bin', 'npm-cli.js'))
-        const home = path.join(scratch, `${node.version}-${npm}`)
-        await testInstall(results, new User(node, cli, home, registry.url), where)
-        const user = new User(node, cli, `${home}-bare`, bare.url)
-        const installed = await testWithoutLibrary(results, user, where)
-        if (build && installed && node.version.startsWith('12.')) await testBuild(results, user, where)
-        if (installer !== installers.at(-1)) continue
-        await results.of(`${where}: npm install of both files, without a registry`, async () => {
-          await user.install(tarballs.main, tarballs.platform)
-          for (const { args } of USES) await user.passes(user.folder, args)
-        })
+    for (const installer of installers) {
+      const node = await nodes.get(installer.node)
+      const npm = installer.npm || npmOf(node.version)
+      const where = `Node ${node.version}, npm ${npm}`
+      if (node.skipped) {
+        results.skip(where, node.skipped)
+        continue
       }
-    } finally {
-      await registry.close()
-      await bare.close()
+      const cli = await release('npm', npm, path.join('bin', 'npm-cli.js'))
+      const home = path.join(scratch, `${node.version}-${npm}`)
+      await testInstall(results, new User(node, cli, home, registry.url), where)
+      const user = new User(node, cli, `${home}-bare`, bare.url)
+      const installed = await testWithoutLibrary(results, user, where)
+      if (build && installed && node.version.startsWith('12.')) await testBuild(results, user, where)
+      if (installer !== installers.at(-1)) continue
+      await results.of(`${where}: npm install of both files, without a registry`, async () => {
+        await user.install(tarballs.main, tarballs.platform)
+        for (const { args } of USES) await user.passes(user.folder, args)
+      })
     }
   })
   results.close()

@@ -1,15 +1,14 @@
 'use strict'
 
 // A registry on this machine that stands in for npm's: `npm publish` and an install go the way of a release and of a
-// user's own package manager. It takes any token, and forgets everything when it is closed.
+// user's own package manager. It takes any token.
 
 const http = require('http')
 
 /**
  * @param {{ upstream?: string }} [options] `upstream`: the registry that has everything else; without it, nothing else
  *   is there
- * @returns {Promise<{ url: string, names: () => string[], close: () => Promise<void> }>} `names`: what is there, in the
- *   order in which it came
+ * @returns {Promise<{ url: string, names: () => string[] }>} `names`: what is there, in the order in which it came
  */
 async function serve ({ upstream } = {}) {
   const packages = new Map()
@@ -27,17 +26,10 @@ async function serve ({ upstream } = {}) {
     answer(response, 404, { error: 'Not found' })
   })
   await new Promise(resolve => server.listen(0, '127.0.0.1', resolve))
-  // Whoever fails need not close it.
+  // It lasts as long as the process; package managers leave connections open for the next request.
   server.unref()
-  return {
-    url: `http://127.0.0.1:${server.address().port}/`,
-    names: () => [...packages.keys()],
-    close: () => new Promise(resolve => {
-      server.close(resolve)
-      // Package managers leave theirs open for the next request.
-      if (server.closeAllConnections) server.closeAllConnections()
-    })
-  }
+  server.on('connection', socket => socket.unref())
+  return { url: `http://127.0.0.1:${server.address().port}/`, names: () => [...packages.keys()] }
 }
 
 /** What npm publishes is what it asks for, but for the tarball. */

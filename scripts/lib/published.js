@@ -8,16 +8,14 @@ const fs = require('fs')
 const path = require('path')
 const { packageName, target } = require('../../lib/agent/target')
 const { build } = require('../build')
-const { makePackages } = require('../package')
+const { makePackages, makePlatform } = require('../package')
 const slowness = require('../../__test__/fixtures/slowness')
 const cache = require('./cache')
 const { succeed } = require('./child')
 const { serve } = require('./local-registry')
 const { manifestIn, succeedNpm } = require('./npm')
 const { withScratch } = require('./scratch')
-const { targets, manifestOf } = require('./targets')
-
-const EXE = process.platform === 'win32' ? '.exe' : ''
+const { targets } = require('./targets')
 
 /**
  * Makes the tarballs in a folder; `quickly`: with the library that the tree has.
@@ -42,8 +40,10 @@ async function makeTarballs (out, quickly) {
   }
 }
 
-/** The same, for a folder that already contains them. */
-async function findTarballs (folder) {
+/** The tarballs of a folder, or, if there is none, new ones in `out`. */
+const tarballsOf = (folder, out, quickly) => folder ? findTarballs(folder) : makeTarballs(out, quickly)
+
+function findTarballs (folder) {
   const names = fs.readdirSync(folder).filter(name => name.endsWith('.tgz'))
   const platform = names.find(name => name.startsWith(`${packageName(target())}-`))
   const main = names.find(name => /^atomics-waitasync-\d/.test(name))
@@ -77,14 +77,8 @@ async function publish ({ main, platform }, upstream) {
 
 /** Makes the tarballs of the other platforms. */
 async function packStubs (main, scratch, out) {
-  const folders = Object.keys(targets).filter(name => name !== target()).map(name => {
-    const folder = path.join(scratch, name)
-    const manifest = manifestOf(name, main)
-    fs.mkdirSync(folder)
-    fs.writeFileSync(path.join(folder, manifest.main), 'not a library')
-    fs.writeFileSync(path.join(folder, 'package.json'), JSON.stringify(manifest))
-    return folder
-  })
+  const folders = Object.keys(targets).filter(name => name !== target()).map(name => path.join(scratch, name))
+  for (const folder of folders) makePlatform(folder, path.basename(folder), __filename, main)
   await succeedNpm(['pack', ...folders, '--pack-destination', out, '--ignore-scripts', '--loglevel=error'])
 }
 
@@ -107,19 +101,19 @@ async function upstreamRegistry () {
   return (await succeedNpm(['config', 'get', 'registry', '--loglevel=error'])).trim()
 }
 
+/** Whether a folder of the PATH has one. */
+const hasCompiler = folder => ['cargo', 'cargo.exe'].some(name => fs.existsSync(path.join(folder, name)))
+
 /** The environment of a user without a compiler; `bin` is the folder of the `node` to use. */
 function userEnvironment ({ home, bin, registry }) {
   // The settings of npm, cargo and the running Node are not for the programs that are started here.
   const settings = /^(npm_|yarn_|pnpm_|cargo|rust|corepack_|node_|init_cwd$|path$|home$|userprofile$|xdg_)/i
   const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => !settings.test(key)))
-  const folders = (process.env.PATH || '')
-    .split(path.delimiter)
-    .filter(
-      (folder) => folder !== '' && !fs.existsSync(path.join(folder, `cargo${EXE}`)) && !folder.includes('node_modules')
-    )
+  const folders = (process.env.PATH || '').split(path.delimiter)
+  const others = folders.filter(name => name !== '' && !hasCompiler(name) && !name.includes('node_modules'))
   return {
     ...env,
-    PATH: [bin, ...folders].join(path.delimiter),
+    PATH: [bin, ...others].join(path.delimiter),
     HOME: home,
     USERPROFILE: home,
     NO_PROXY: '127.0.0.1',
@@ -156,4 +150,4 @@ class Machine {
   }
 }
 
-module.exports = { Machine, findTarballs, makeTarballs, publish, publishMain, upstreamRegistry }
+module.exports = { Machine, hasCompiler, publish, publishMain, tarballsOf, upstreamRegistry }

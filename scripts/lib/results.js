@@ -11,8 +11,12 @@ class Results {
     this.skipped = 0
   }
 
-  /** Runs `check`, which throws if it fails, and may give what is said beside its name. True if it passed. */
-  async of (name, check) {
+  /**
+   * Runs `check`, which throws if it fails, and may give what is said beside its name; skips it if there is a `reason`
+   * against it. True if it passed.
+   */
+  async of (name, check, reason) {
+    if (reason) return this.skip(name, reason)
     const begin = Date.now()
     const seconds = () => `(${((Date.now() - begin) / 1000).toFixed(1)} s)`
     try {
@@ -30,6 +34,7 @@ class Results {
   skip (name, reason) {
     this.skipped++
     console.log(`skip - ${name} # ${reason}`)
+    return false
   }
 
   close () {
