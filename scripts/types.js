@@ -43,11 +43,8 @@ const LIBS = [
   ['es2017', '4.1'], ['es2019', '4.1'], ['es2020', '4.1'], ['es2022', '4.6'], ['es2024', '5.7'], ['esnext', '4.1']
 ]
 const ORDER = LIBS.map(([name]) => name)
-/** The first TypeScript that can read the Node types that are installed, and that knows Node's modules. */
-const NODE_TYPES = '5.6'
-const NODE_MODULES = '4.7'
-/** The first one that knows whether a typed array is on shared memory. */
-const SHARED_ARRAYS = '5.9'
+/** The first TypeScript that knows Node's modules, its types that are installed, and arrays on shared memory. */
+const SINCE = { modules: '4.7', nodeTypes: '5.6', sharedArrays: '5.9' }
 
 /** `typescript` and every `typescript-…` among the development dependencies. */
 function compilers () {
@@ -60,6 +57,11 @@ function compilers () {
 /** Whether a compiler is of this version or a later one. */
 const atLeast = ({ version }, limit) => compareVersions(version, limit) >= 0
 
+/** What a file may need: a program has one of the last three at most, and only the files that ask for it. */
+const NEED = new RegExp(
+  `^alone$|^typescript >= \\d+\\.\\d+$|^lib (>=|<) (${ORDER.join('|')})$|^lib dom$|^lib node$|^modules$`
+)
+
 /** The files of __test__/types and what they need. */
 function fixtures () {
   return fs.readdirSync(folder).filter(name => /\.[mc]?ts$/.test(name)).map(name => {
@@ -69,11 +71,6 @@ function fixtures () {
     return { name, needs, alone: needs.includes('alone') }
   })
 }
-
-/** What a file may need: a program has one of the last three at most, and only the files that ask for it. */
-const NEED = new RegExp(
-  `^alone$|^typescript >= \\d+\\.\\d+$|^lib (>=|<) (${ORDER.join('|')})$|^lib dom$|^lib node$|^modules$`
-)
 
 /** The files that a program with this library takes, and with what `more` says. */
 function fitting (all, compiler, lib, more) {
@@ -88,60 +85,54 @@ function fitting (all, compiler, lib, more) {
 
 /** Which files are compiled together, by which compiler and with which settings. */
 function programs (compiler, all) {
-  const found = []
-  const add = (label, files, options) => {
-    if (files.length > 0) found.push({ compiler, label: `TypeScript ${compiler.version}, ${label}`, files, options })
-  }
-  for (const [lib, since] of LIBS) {
-    if (!atLeast(compiler, since)) continue
-    const fits = fitting(all, compiler, lib)
-    const options = { lib: [lib], target: lib }
-    add(lib, fits.filter(({ alone }) => !alone), options)
-    // A file that only asks for a program of its own is tested with two libraries, which are as good as all.
-    if (lib !== ORDER[0] && lib !== 'esnext') continue
-    for (const file of fits.filter(({ alone }) => alone)) add(`${lib}, ${file.name} alone`, [file], options)
-  }
   const newest = { lib: ['esnext'], target: 'esnext' }
   const withNode = { types: ['node'], typeRoots: [path.join(root, 'node_modules', '@types')] }
   const ofNode = { module: 'nodenext', moduleResolution: 'nodenext' }
+  const ofExamples = { allowImportingTsExtensions: true, noUncheckedIndexedAccess: false }
   const special = more => fitting(all, compiler, 'esnext', more)
-  add('esnext and dom', special('lib dom'), { ...newest, lib: ['esnext', 'dom'] })
-  if (atLeast(compiler, NODE_TYPES)) add('esnext and @types/node', special('lib node'), { ...newest, ...withNode })
-  if (atLeast(compiler, SHARED_ARRAYS)) {
-    const examples = fs
-      .readdirSync(EXAMPLES, { recursive: true })
-      .filter((name) => name.endsWith('.mts') && !name.includes('node_modules'))
-    add(
-      'the examples',
-      examples.map((name) => ({ name: `examples/${name}` })),
-      { ...newest, ...ofNode, ...withNode, allowImportingTsExtensions: true, noUncheckedIndexedAccess: false }
-    )
-  }
-  if (atLeast(compiler, NODE_MODULES)) add('modules of Node', special('modules'), { ...newest, ...ofNode })
-  return found
+  const rows = [
+    ...LIBS.flatMap(([lib, since]) => withLibrary(lib, since, fitting(all, compiler, lib))),
+    ['esnext and dom', special('lib dom'), { ...newest, lib: ['esnext', 'dom'] }],
+    ['esnext and @types/node', special('lib node'), { ...newest, ...withNode }, SINCE.nodeTypes],
+    ['the examples', examples(), { ...newest, ...ofNode, ...withNode, ...ofExamples }, SINCE.sharedArrays],
+    ['modules of Node', special('modules'), { ...newest, ...ofNode }, SINCE.modules]
+  ]
+  return rows
+    .filter(([, files, , since = '0']) => files.length > 0 && atLeast(compiler, since))
+    .map(([label, files, options]) => ({ compiler, label: `TypeScript ${compiler.version}, ${label}`, files, options }))
 }
 
-function settings ({ compiler, files, options }) {
-  return {
-    compilerOptions: {
-      strict: true,
-      noUncheckedIndexedAccess: true,
-      noEmit: true,
-      types: [],
-      skipLibCheck: false,
-      skipDefaultLibCheck: true,
-      module: 'esnext',
-      moduleResolution: atLeast(compiler, '5.0') ? 'bundler' : 'node',
-      ...(atLeast(compiler, '4.4') && { exactOptionalPropertyTypes: true }),
-      ...options
-    },
-    files: files.map(({ name }) => name)
-  }
+/** Those with a library. A file that only asks for one of its own is tested with two, which are as good as all. */
+function withLibrary (lib, since, fits) {
+  const options = { lib: [lib], target: lib }
+  const lonely = fits.filter(({ alone }) => alone && [ORDER[0], 'esnext'].includes(lib))
+  return [
+    [lib, fits.filter(({ alone }) => !alone), options, since],
+    ...lonely.map(file => [`${lib}, ${file.name} alone`, [file], options, since])
+  ]
 }
 
-async function compile ({ compiler, files, ...rest }, scratch, number) {
+const examples = () =>
+  fs
+    .readdirSync(EXAMPLES, { recursive: true })
+    .filter(name => name.endsWith('.mts') && !name.includes('node_modules'))
+    .map(name => ({ name: `examples/${name}` }))
+
+async function compile ({ compiler, files, options }, scratch, number) {
   const project = path.join(scratch, `tsconfig.${number}.json`)
-  fs.writeFileSync(project, JSON.stringify(settings({ compiler, files, ...rest })))
+  const compilerOptions = {
+    strict: true,
+    noUncheckedIndexedAccess: true,
+    noEmit: true,
+    types: [],
+    skipLibCheck: false,
+    skipDefaultLibCheck: true,
+    module: 'esnext',
+    moduleResolution: atLeast(compiler, '5.0') ? 'bundler' : 'node',
+    ...(atLeast(compiler, '4.4') && { exactOptionalPropertyTypes: true }),
+    ...options
+  }
+  fs.writeFileSync(project, JSON.stringify({ compilerOptions, files: files.map(({ name }) => name) }))
   await succeed(process.execPath, [compiler.tsc, '-p', project, '--pretty', 'false'], { cwd: scratch, timeout: 300000 })
   return `${files.length} files`
 }
