@@ -84,15 +84,11 @@ async function makeProject (folder) {
 
 /** The runs: file, subject, and the name that differences.cjs has for the file. */
 function planned (tests) {
-  const own = fs
-    .readdirSync(path.join(tests, 'company', 'runtimes'))
-    .filter((name) => name.endsWith('.test.js'))
-    .map((name) => `company/runtimes/${name}`)
-  return [...Object.keys(SHARED).map(name => `${name}.test.js`), ...own].flatMap(name => {
-    const declared = testFile.read(path.join(tests, name))
-    const subjects = SHARED[name.replace('.test.js', '')] || declared.subjects
-    return subjects.map(subject => ({ declared, name, subject }))
-  })
+  const own = fs.readdirSync(path.join(tests, 'company', 'runtimes')).filter(name => name.endsWith('.test.js'))
+  return [...Object.keys(SHARED).map(name => `${name}.test.js`), ...own.map(name => `company/runtimes/${name}`)]
+    .map(name => ({ name, declared: testFile.read(path.join(tests, name)) }))
+    .flatMap(({ name, declared }) =>
+      (SHARED[name.replace('.test.js', '')] || declared.subjects).map(subject => ({ declared, name, subject })))
 }
 
 async function runOne (results, runtime, binary, { declared, name, subject }, { tests, size }) {
@@ -100,12 +96,9 @@ async function runOne (results, runtime, binary, { declared, name, subject }, { 
   const listed = differences[runtime][name] || {}
   if (typeof listed === 'string') return results.skip(where, listed)
   const flags = [...RUNTIMES[runtime].args, path.join(tests, 'company', 'runtimes', 'run.cjs')]
-  const { passed, failed, skips, problem, output, seconds } = await testFile.run(
-    { ...declared, flags: [] },
-    { path: binary, flags },
-    subject,
-    { size }
-  )
+  const node = { path: binary, flags }
+  const ended = await testFile.run({ ...declared, flags: [] }, node, subject, { size })
+  const { passed, failed, skips, problem, output, seconds } = ended
   for (const { name: what, reason } of skips) results.skip(`${where}: ${what}`, reason)
   const gone = Object.keys(listed).filter(title => !skips.some(skip => skip.name === title))
   const wrong = problem || (gone.length > 0 && `differences.cjs lists what is not in the file: ${gone.join(', ')}`)

@@ -48,10 +48,24 @@ const sanitizer = (name, toolchain) => ({
   RUSTFLAGS: `-Zsanitizer=${name} -Cunsafe-allow-abi-mismatch=sanitizer`
 })
 
+/** The ways of running the Rust tests: variables, options of cargo, and which tests are left out. */
+const RUST_TESTS = {
+  thread: toolchain => ({
+    env: { ...sanitizer('thread', toolchain), TSAN_OPTIONS: 'halt_on_error=0' },
+    options: ['-Zbuild-std']
+  }),
+  address: toolchain => ({ env: { ...sanitizer('address', toolchain), ASAN_OPTIONS: 'detect_leaks=1' } }),
+  // It takes a hundred times as long, and the service's tests are of time.
+  valgrind: () => ({
+    env: { CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER: VALGRIND, PROPTEST_CASES: '20' },
+    filter: ['--skip', 'service']
+  })
+}
+
 /** Where the target is not named, cargo would instrument the build scripts, too. */
 const places = way => ['--locked', '--target', TARGET, '--target-dir', `target/${way}`]
 
-async function rustTests (results, way, env, { options = [], filter = [] } = {}) {
+async function rustTests (results, way, { env, options = [], filter = [] }) {
   const args = ['test', ...options, '--no-fail-fast', ...places(way), ...PROGRAMS, '--', ...NOT_HERE, ...filter]
   const { code, output } = await run(cargo(), args, { cwd: root, env: environment(env), timeout: TIMEOUT, echo: true })
   const counted = countCargoTest(output)
@@ -88,33 +102,14 @@ async function underNode (results, env) {
   })
 }
 
-const ways = {
-  thread: (results, toolchain) => {
-    return rustTests(
-      results,
-      'thread',
-      { ...sanitizer('thread', toolchain), TSAN_OPTIONS: 'halt_on_error=0' },
-      { options: ['-Zbuild-std'] }
-    )
-  },
-  address: (results, toolchain) =>
-    rustTests(results, 'address', { ...sanitizer('address', toolchain), ASAN_OPTIONS: 'detect_leaks=1' }),
-  node: (results, toolchain) => underNode(results, sanitizer('address', toolchain)),
-  // It takes a hundred times as long, and the service's tests are of time.
-  valgrind: (results) => {
-    const env = { CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER: VALGRIND, PROPTEST_CASES: '20' }
-    return rustTests(results, 'valgrind', env, { filter: ['--skip', 'service'] })
-  }
-}
-
 async function main () {
-  const {
-    positionals: [way],
-    toolchain
-  } = argumentsOf(__filename, { toolchain: { type: 'string', default: 'nightly' } }, { most: 1 })
-  if (!(way in ways)) throw new Error(`one of ${Object.keys(ways).join(', ')} is needed`)
+  const options = { toolchain: { type: 'string', default: 'nightly' } }
+  const { positionals: [way], toolchain } = argumentsOf(__filename, options, { most: 1 })
+  const ways = [...Object.keys(RUST_TESTS), 'node']
+  if (!ways.includes(way)) throw new Error(`one of ${ways.join(', ')} is needed`)
   const results = new Results()
-  await ways[way](results, toolchain)
+  if (way === 'node') await underNode(results, sanitizer('address', toolchain))
+  else await rustTests(results, way, RUST_TESTS[way](toolchain))
   results.close()
 }
 

@@ -32,7 +32,7 @@ async function answer () {
 answer().then((result) => {
   clearInterval(alive)
   console.log(JSON.stringify(result))
-  // What the host has left behind may hold the process for as long as its timeouts.
+  // What the host has left behind may hold the process for as long as its timeouts; and the threads of a group.
   process.exit()
 }).catch((error) => {
   console.error(error)

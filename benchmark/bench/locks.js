@@ -75,35 +75,34 @@ const ours = {
   }
 }
 
-/** `execute` and `acquire` of a mutex whose `lock` gives a promise of what `unlock` gets. */
-const awaiting = (lock, unlock) => ({
-  async execute (callback) {
-    const held = await lock()
-    try {
-      return await callback()
-    } finally {
-      unlock(held)
-    }
-  },
-  async acquire () {
-    const held = await lock()
-    return { release: () => unlock(held), told: false }
+/** The forms of a mutex: `lock` gives a promise of what `unlock` gets, which `block` gives itself. */
+const formsOf = ({ lock, unlock, block }) => {
+  let held
+  return {
+    async execute (callback) {
+      const held = await lock()
+      try {
+        return await callback()
+      } finally {
+        unlock(held)
+      }
+    },
+    async acquire () {
+      const held = await lock()
+      return { release: () => unlock(held), told: false }
+    },
+    block: () => { held = block() },
+    release: () => unlock(held)
   }
-})
+}
 
 const article = Class => ({
   title: () => 'the article\'s mutex over Node\'s own `Atomics`',
   missing: unlessWaitAsync,
   open (sab) {
     const lock = new (Class())(sab)
-    return {
-      ...awaiting(() => lock.lockAsync(), () => lock.unlock()),
-      lock,
-      execute: callback => lock.executeLocked(callback),
-      byCallback: true,
-      block: () => lock.lock(),
-      release: () => lock.unlock()
-    }
+    const forms = formsOf({ lock: () => lock.lockAsync(), unlock: () => lock.unlock(), block: () => lock.lock() })
+    return { ...forms, lock, execute: callback => lock.executeLocked(callback), byCallback: true }
   }
 })
 
@@ -113,29 +112,20 @@ const locks = {
   'web-locks': {
     title: () => 'Web Locks (`navigator.locks`)',
     missing: () => (typeof navigator === 'object' && navigator.locks ? undefined : 'Node has no Web Locks'),
-    open () {
-      const { locks } = navigator
-      return {
-        execute: (callback) => locks.request('benchmark', callback),
-        acquire: (options = {}) =>
-          new Promise((resolve, reject) => {
-            const over = locks.request(
-              'benchmark',
-              options,
-              () =>
-                new Promise((end) => {
-                  const release = () => {
-                    end()
-                    return over
-                  }
-                  resolve({ release, told: false })
-                })
-            )
-            over.catch(reject)
-          }),
-        patience: (timeout) => ({ signal: AbortSignal.timeout(timeout) })
-      }
-    }
+    open: () => ({
+      execute: callback => navigator.locks.request('benchmark', callback),
+      acquire: (options = {}) => new Promise((resolve, reject) => {
+        const over = navigator.locks.request('benchmark', options, () => new Promise((end) => {
+          const release = () => {
+            end()
+            return over
+          }
+          resolve({ release, told: false })
+        }))
+        over.catch(reject)
+      }),
+      patience: timeout => ({ signal: AbortSignal.timeout(timeout) })
+    })
   },
   named: {
     missing () {},
@@ -150,21 +140,19 @@ const locks = {
     open (sab) {
       const { compareExchange, store } = Atomics
       const array = new Int32Array(sab)
+      const block = () => { while (compareExchange(array, 0, 0, 1) !== 0); }
+      const release = () => { store(array, 0, 0) }
       return {
         async execute (callback) {
-          while (compareExchange(array, 0, 0, 1) !== 0);
+          block()
           try {
             return await callback()
           } finally {
-            store(array, 0, 0)
+            release()
           }
         },
-        block () {
-          while (compareExchange(array, 0, 0, 1) !== 0);
-        },
-        release () {
-          store(array, 0, 0)
-        }
+        block,
+        release
       }
     }
   },
@@ -175,19 +163,7 @@ const locks = {
       const { Mutex } = await import('multithreading')
       // The second argument is what its own pool of workers makes the other threads' views with.
       const mutex = new Mutex(undefined, sab)
-      let guard
-      return {
-        ...awaiting(
-          () => mutex.lock(),
-          (guard) => guard.dispose()
-        ),
-        block () {
-          guard = mutex.blockingLock()
-        },
-        release () {
-          guard.dispose()
-        }
-      }
+      return formsOf({ lock: () => mutex.lock(), unlock: guard => guard.dispose(), block: () => mutex.blockingLock() })
     }
   },
   'worker-mutex': {
@@ -196,14 +172,7 @@ const locks = {
     open (sab) {
       const { WorkerMutex } = require('worker-mutex')
       const mutex = new WorkerMutex(sab)
-      return {
-        ...awaiting(
-          () => mutex.lockAsync(),
-          () => mutex.unlock()
-        ),
-        block: () => mutex.lock(),
-        release: () => mutex.unlock()
-      }
+      return formsOf({ lock: () => mutex.lockAsync(), unlock: () => mutex.unlock(), block: () => mutex.lock() })
     },
     watch: (worker, sab) => require('worker-mutex').WorkerMutex.bindWorkerExit(worker, sab)
   },

@@ -86,4 +86,4 @@ function sizeOn (version, { all, size }) {
   return size || (all && shortList(nodes.versions).includes(nodes.resolve(version)) ? 'full' : 'small')
 }
 
-module.exports = { nodesOfTheDay, parseArguments, shortList, sizeOn }
+module.exports = { nodesOfTheDay, parseArguments, sizeOn }

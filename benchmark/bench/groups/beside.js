@@ -13,7 +13,7 @@ const ROUNDS = 1000
 async function run ({ rounds, quick }) {
   const words = new Int32Array(new SharedArrayBuffer(32))
   const members = [4, 5].map(mine => new Member('beside', 'blocker', { words, mine }))
-  const results = await takeTurns(NAMES, rounds(5), async (name) => {
+  return takeTurns(NAMES, rounds(5), async (name) => {
     const tokens = hold(name === 'floor' ? 0 : quick ? 100 : HELD)
     // What making them has left behind is no cost of holding them, and would be collected beside the others.
     collect()
@@ -23,8 +23,6 @@ async function run ({ rounds, quick }) {
     for (const token of tokens) token.unlock()
     return { 'block-beside': cpu / (members.length * count) }
   }, { warmUp: 1, gc: false })
-  await Promise.all(members.map(member => member.end()))
-  return results
 }
 
 /** Takes so many locks. */

@@ -63,50 +63,52 @@ async function run ({ rounds, quick }) {
     Object.assign(results, await timeCalls(name, Object.keys(loops), rounds(300), count, call, 20))
   }
   return Object.assign(results,
-    await locations('notify-each', { size: quick ? 1e3 : 1e5, stride: 1 }, rounds),
+    await locations('notify-each', { size: quick ? 1e3 : 1e5 }, rounds),
     await locations('notify-each-page', { size: quick ? 100 : 1e4, stride: PAGE / 4 }, rounds),
     await beside(quick ? 1e3 : 1e5, rounds))
 }
 
-/** One waiter at each of very many locations, so many words apart, each notified by a call of its own. */
-async function locations (figure, { size, stride }, rounds) {
+/**
+ * Samples of a figure that need a waiter at each of very many locations, so many words apart: `measure(queue, wake)`
+ * gives one, and may wake them all itself.
+ */
+function amongWaiters (figure, { size, stride = 1 }, rounds, measure) {
   const array = new Int32Array(new SharedArrayBuffer(4 * size * stride))
-  const queues = {}
-  for (const variant of variants()) queues[variant] = { ...open(variant), notifyEach: fresh(notifyEach) }
-  return takeTurns(Object.keys(queues), rounds(9), async (variant) => {
-    const { waitAsync, notify, notifyEach } = queues[variant]
-    const promises = new Array(size).fill(null)
-    for (let n = 0; n < size; n++) promises[n] = waitAsync(array, n * stride, 0).value
-    const begin = now()
-    const woken = notifyEach(notify, array, size, stride)
-    const took = now() - begin
-    if (woken !== size) throw new Error(`${woken} of ${size} were woken`)
-    await Promise.all(promises)
-    return { [figure]: took / size }
-  })
-}
-
-/** A word without waiters, while each of very many others has one. */
-async function beside (size, rounds) {
-  const count = 1e4
-  const array = new Int32Array(new SharedArrayBuffer(4))
-  const others = new Int32Array(new SharedArrayBuffer(4 * size))
   const queues = {}
   for (const variant of variants())
     queues[variant] = { ...open(variant), loop: fresh(notifyNobody), loops: fresh(notifyEach) }
   return takeTurns(Object.keys(queues), rounds(9), async (variant) => {
-    const { waitAsync, notify, loop, loops } = queues[variant]
+    const { waitAsync, notify, loops } = queues[variant]
     const promises = new Array(size).fill(null)
-    for (let n = 0; n < size; n++) promises[n] = waitAsync(others, n, 0).value
+    for (let n = 0; n < size; n++) promises[n] = waitAsync(array, n * stride, 0).value
+    let woken = 0
+    const value = measure(queues[variant], () => { woken += loops(notify, array, size, stride) })
+    if (woken === 0) woken = loops(notify, array, size, stride)
+    if (woken !== size) throw new Error(`${woken} of ${size} were woken`)
+    await Promise.all(promises)
+    return { [figure]: value }
+  })
+}
+
+/** Each is notified by a call of its own. */
+const locations = (figure, places, rounds) => amongWaiters(figure, places, rounds, (_, wake) => {
+  const begin = now()
+  wake()
+  return (now() - begin) / places.size
+})
+
+/** A word without waiters, while each of very many others has one. */
+function beside (size, rounds) {
+  const count = 1e4
+  const array = new Int32Array(new SharedArrayBuffer(4))
+  return amongWaiters('notify-none-beside', { size }, rounds, ({ notify, loop }) => {
     const samples = []
     for (let n = 0; n < 20; n++) {
       const begin = now()
       loop(notify, array, count)
       samples.push((now() - begin) / count)
     }
-    loops(notify, others, size, 1)
-    await Promise.all(promises)
-    return { 'notify-none-beside': median(samples) }
+    return median(samples)
   })
 }
 

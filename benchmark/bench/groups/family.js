@@ -83,7 +83,6 @@ async function run ({ rounds }) {
       return { [name]: Math.max(...await Promise.all(members.map(member => member.ask({ name, sab })))) }
     }, { warmUp: 3, gc: false }))
   }
-  await Promise.all(members.map(member => member.end()))
   return results
 }
 

@@ -186,7 +186,6 @@ async function run ({ rounds, quick }) {
   Object.assign(results, await takeTurns(['host', 'ours', 'again'], rounds(15), async (variant) => ({
     'message-trip': await trip(members.slice(0, 2), variant, quick ? 100 : TRIPS)
   })))
-  await Promise.all(members.map(member => member.end()))
   return results
 }
 

@@ -99,7 +99,6 @@ async function run ({ rounds }) {
       return { [figure]: took / trips / 1e3 }
     }, SHORT))
   }
-  await Promise.all(members.map(member => member.end()))
   return results
 }
 

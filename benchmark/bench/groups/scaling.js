@@ -22,13 +22,11 @@ async function run ({ rounds, quick }) {
     return answers.reduce((sum, count) => sum + count, 0) * 1000
   }
 
-  const samples = await takeTurns(variants('floor'), rounds(7), async (variant) => {
+  return takeTurns(variants('floor'), rounds(7), async (variant) => {
     const one = await throughput(variant, 1)
     const all = await throughput(variant, THREADS)
     return { scaling: all / one, 'scaling-waits': all }
   })
-  await Promise.all(members.map(member => member.end()))
-  return samples
 }
 
 const threads = {
