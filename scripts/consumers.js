@@ -28,6 +28,7 @@ const nodes = require('./nodes')
 
 const CONSUMERS = path.join(__dirname, '..', '__test__', 'company', 'consumers')
 const PROGRAMS = path.join(__dirname, '..', '__test__', 'company', 'tarballs')
+const NEXT = path.join(CONSUMERS, 'next')
 const NODE = '24.21.0'
 /** The programs that say whether the package works. */
 const USED = ['require.js', 'import.mjs', 'force.js', 'lock.js']
@@ -73,34 +74,27 @@ class Workshop extends Machine {
   }
 }
 
-const bundler = (name, { few = false, file = `${name}.js` } = {}) => ({
-  name,
-  few,
-  async check (workshop) {
-    const folder = await workshop.installed(path.join(CONSUMERS, 'bundled'))
-    await workshop.runs(folder, [file])
-    const [main, worker] = ['main.js', 'worker.js'].map(name => path.join('dist', name))
-    // The application's own code is in the bundle, the package is not.
-    assert.ok(fs.statSync(path.join(folder, main)).size < 10000, `${main} has more in it than the application`)
-    fs.rmSync(path.join(folder, 'main.mjs'))
-    await workshop.passes(folder, [main, path.join(folder, worker)])
-  }
-})
+/** An application that is built by a bundler, which leaves the package out. `file`: the program that builds it. */
+const bundled = file => async workshop => {
+  const folder = await workshop.installed(path.join(CONSUMERS, 'bundled'))
+  await workshop.runs(folder, [file])
+  const [main, worker] = ['main.js', 'worker.js'].map(name => path.join('dist', name))
+  // The application's own code is in the bundle, the package is not.
+  assert.ok(fs.statSync(path.join(folder, main)).size < 10000, `${main} has more in it than the application`)
+  fs.rmSync(path.join(folder, 'main.mjs'))
+  await workshop.passes(folder, [main, path.join(folder, worker)])
+}
 
 /** An application that is built, traced, and deployed elsewhere by Next.js, with one of its two bundlers. */
-const next = ({ bundler, isExternal }) => ({
-  name: `Next.js, ${bundler}${isExternal ? '' : ', without serverExternalPackages'}`,
-  source: path.join(CONSUMERS, 'next'),
-  async check (workshop) {
-    const folder = await workshop.installed(path.join(CONSUMERS, 'next-app'))
-    const env = { ...workshop.env, NEXT_TELEMETRY_DISABLED: '1', IS_EXTERNAL: isExternal ? 'yes' : 'no' }
-    await workshop.runs(folder, [workshop.tool('next', 'dist', 'bin', 'next'), 'build', `--${bundler}`], { env })
-    const standalone = path.join(folder, '.next', 'standalone')
-    const deployed = `${folder}-deployed`
-    fs.renameSync(path.join(standalone, path.relative(path.parse(folder).root, folder)), deployed)
-    await workshop.passes(folder, ['serve.mjs', path.join(deployed, 'server.js')])
-  }
-})
+const next = (bundler, isExternal) => async workshop => {
+  const folder = await workshop.installed(path.join(CONSUMERS, 'next-app'))
+  const env = { ...workshop.env, NEXT_TELEMETRY_DISABLED: '1', IS_EXTERNAL: isExternal ? 'yes' : 'no' }
+  await workshop.runs(folder, [workshop.tool('next', 'dist', 'bin', 'next'), 'build', `--${bundler}`], { env })
+  const standalone = path.join(folder, '.next', 'standalone')
+  const deployed = `${folder}-deployed`
+  fs.renameSync(path.join(standalone, path.relative(path.parse(folder).root, folder)), deployed)
+  await workshop.passes(folder, ['serve.mjs', path.join(deployed, 'server.js')])
+}
 
 /** The packages with libraries that a program may find beside the package: those of these platforms. */
 const PRESENT = {
@@ -113,53 +107,27 @@ const PRESENT = {
  * A bundler that was not told to leave the package out. It must build whatever libraries there are. The program then
  * runs if it `runs` as a bundle, or says what is wrong.
  */
-const forgotten = ({ bundler, format, runs = false, few = false }) => ({
-  name: `${bundler}, ${format}, without external`,
-  few,
-  async check (workshop) {
-    const folder = await workshop.installed(path.join(CONSUMERS, 'forgotten'))
-    const folderOf = name => path.join(folder, 'node_modules', packageName(name))
-    const library = path.join(folder, 'library')
-    fs.copyFileSync(path.join(folderOf(target()), libraryFile(target())), library)
-    for (const [which, names] of Object.entries(PRESENT)) {
-      for (const name of Object.keys(targets)) fs.rmSync(folderOf(name), { recursive: true, force: true })
-      for (const name of names) makePlatform(folderOf(name), name, library)
-      const file = (await workshop.runs(folder, ['build.mjs', bundler, format])).trim().split('\n').pop()
-      if (runs && names.includes(target())) await workshop.passes(folder, [file])
-      else await workshop.fails(folder, [file], /Error: atomics-waitasync is in a bundle, .*must stay external/, which)
-    }
+const forgotten = (bundler, format, runs) => async workshop => {
+  const folder = await workshop.installed(path.join(CONSUMERS, 'forgotten'))
+  const folderOf = name => path.join(folder, 'node_modules', packageName(name))
+  const library = path.join(folder, 'library')
+  fs.copyFileSync(path.join(folderOf(target()), libraryFile(target())), library)
+  for (const [which, names] of Object.entries(PRESENT)) {
+    for (const name of Object.keys(targets)) fs.rmSync(folderOf(name), { recursive: true, force: true })
+    for (const name of names) makePlatform(folderOf(name), name, library)
+    const file = (await workshop.runs(folder, ['build.mjs', bundler, format])).trim().split('\n').pop()
+    if (runs && names.includes(target())) await workshop.passes(folder, [file])
+    else await workshop.fails(folder, [file], /Error: atomics-waitasync is in a bundle, .*must stay external/, which)
   }
-})
+}
 
-/**
- * Another package manager than npm. `files`: its settings; `words`: what comes before a program; `modules`: what it
- * puts into node_modules.
- */
-const manager = ({ name, few, files = () => ({}), install, words, modules }) => ({
-  name,
-  few,
-  async check (workshop) {
-    const folder = workshop.project(PROGRAMS)
-    for (const [file, text] of Object.entries(files(workshop))) fs.writeFileSync(path.join(folder, file), text)
-    await install(workshop, folder)
-    const home = path.join(folder, 'node_modules')
-    const found = fs.existsSync(home) ? fs.readdirSync(home).filter(name => !name.startsWith('.')) : []
-    if (modules) assert.deepStrictEqual(found, modules)
-    await workshop.usesPrograms(folder, words && words(workshop))
-  }
-})
-
-/** Strictly kept apart: the platform's package is not the project's own. */
-const pnpm = ({ run, ...rest }) => manager({
-  ...rest,
-  modules: ['atomics-waitasync'],
-  install: (workshop, folder) => run(workshop, folder, [
-    'install', '--no-frozen-lockfile', '--store-dir', path.join(workshop.scratch, 'pnpm-store'), '--registry',
-    workshop.registry
-  ])
-})
-
-const yarnPnp = workshop => workshop.tool('@yarnpkg', 'cli-dist', 'bin', 'yarn.js')
+async function fileTracing (workshop) {
+  const folder = await workshop.installed(PROGRAMS)
+  fs.copyFileSync(path.join(CONSUMERS, 'traced', 'trace.js'), path.join(folder, 'trace.js'))
+  const deployed = path.join(workshop.scratch, 'deployed')
+  await workshop.runs(folder, ['trace.js', deployed, ...USED, 'preloaded.js'])
+  await workshop.usesPrograms(deployed)
+}
 
 /** In which order the test files run. */
 const ORDERS = ['forward', 'reverse']
@@ -168,119 +136,127 @@ const ORDERS = ['forward', 'reverse']
  * A test framework, in several ways of running it, and in both orders of its files: so many tests pass, and there are
  * no more.
  */
-const framework = ({ name, few, version, source, project, program, hows, flags, tests }) => ({
-  name,
-  few,
-  version,
-  source,
-  async check (workshop) {
-    const folder = await workshop.installed(path.join(CONSUMERS, project))
-    const report = path.join(folder, 'report.json')
-    for (const how of hows) {
-      for (const ORDER of ORDERS) {
-        fs.rmSync(report, { force: true })
-        await workshop.runs(folder, [workshop.tool(...program), ...how, ...flags, report], {
-          env: { ...workshop.env, ORDER }
-        })
-        const { numPassedTests, numTotalTests } = JSON.parse(fs.readFileSync(report, 'utf8'))
-        assert.deepStrictEqual([numPassedTests, numTotalTests], [tests, tests], [...how, ORDER].join(' '))
-      }
+const framework = ({ project, program, hows, flags, tests }) => async workshop => {
+  const folder = await workshop.installed(path.join(CONSUMERS, project))
+  const report = path.join(folder, 'report.json')
+  for (const how of hows) {
+    for (const ORDER of ORDERS) {
+      fs.rmSync(report, { force: true })
+      const env = { ...workshop.env, ORDER }
+      await workshop.runs(folder, [workshop.tool(...program), ...how, ...flags, report], { env })
+      const { numPassedTests, numTotalTests } = JSON.parse(fs.readFileSync(report, 'utf8'))
+      assert.deepStrictEqual([numPassedTests, numTotalTests], [tests, tests], [...how, ORDER].join(' '))
     }
   }
-})
+}
 
-const jest = (options) => framework({
-  name: 'Jest',
+const jest = (...hows) => framework({
   project: 'jest',
   program: ['jest', 'bin', 'jest.js'],
-  hows: [['--runInBand'], ['--maxWorkers=2']],
+  hows,
   flags: ['--detectOpenHandles=false', '--json', '--outputFile'],
-  tests: 9,
-  ...options
+  tests: 9
 })
 
-const vitest = (options) => framework({
-  name: 'Vitest',
+const vitest = framework({
   project: 'vitest',
   program: ['vitest', 'vitest.mjs'],
   hows: ['threads', 'forks', 'vmThreads', 'vmForks'].map(pool => ['run', '--pool', pool]),
   flags: ['--reporter', 'json', '--outputFile'],
-  tests: 6,
-  ...options
+  tests: 6
 })
 
-/** A check's name as that of a folder. */
-const nameOf = name => name.toLowerCase().replace(/\W+/g, '-')
+/**
+ * Another package manager than npm. `files`: its settings; `words`: what comes before a program; `modules`: what it
+ * puts into node_modules.
+ */
+const managed = ({ files = () => ({}), install, words, modules }) => async workshop => {
+  const folder = workshop.project(PROGRAMS)
+  for (const [file, text] of Object.entries(files(workshop))) fs.writeFileSync(path.join(folder, file), text)
+  await install(workshop, folder)
+  const home = path.join(folder, 'node_modules')
+  const found = fs.existsSync(home) ? fs.readdirSync(home).filter(name => !name.startsWith('.')) : []
+  if (modules) assert.deepStrictEqual(found, modules)
+  await workshop.usesPrograms(folder, words && words(workshop))
+}
 
+/** Strictly kept apart: the platform's package is not the project's own. */
+const pnpm = run => managed({
+  modules: ['atomics-waitasync'],
+  install: (workshop, folder) => run(workshop, folder, [
+    'install', '--no-frozen-lockfile', '--store-dir', path.join(workshop.scratch, 'pnpm-store'), '--registry',
+    workshop.registry
+  ])
+})
+
+const settingsOfPnp = registry => `nodeLinker: pnp
+npmRegistryServer: "${registry}"
+unsafeHttpWhitelist: ["127.0.0.1"]
+enableTelemetry: false
+enableGlobalCache: false
+pnpEnableEsmLoader: true
+enableImmutableInstalls: false
+npmMinimalAgeGate: 0
+`
+const yarnPnp = workshop => workshop.tool('@yarnpkg', 'cli-dist', 'bin', 'yarn.js')
+
+/** Each: its name; the Node, and the lock file of its tools, if they are its own; and whether `--few` has it. */
 const checks = [
-  bundler('esbuild', { few: true }),
-  bundler('webpack'),
-  bundler('rollup'),
-  bundler('vite', { file: 'vite.mjs' }),
-  forgotten({ bundler: 'esbuild', format: 'cjs', runs: true, few: true }),
-  forgotten({ bundler: 'esbuild', format: 'esm', few: true }),
-  forgotten({ bundler: 'webpack', format: 'cjs' }),
-  forgotten({ bundler: 'rollup', format: 'cjs' }),
-  forgotten({ bundler: 'rollup', format: 'esm' }),
-  forgotten({ bundler: 'vite', format: 'esm' }),
+  { name: 'esbuild', few: true, check: bundled('esbuild.js') },
+  { name: 'webpack', check: bundled('webpack.js') },
+  { name: 'rollup', check: bundled('rollup.js') },
+  { name: 'vite', check: bundled('vite.mjs') },
+  { name: 'esbuild, cjs, without external', few: true, check: forgotten('esbuild', 'cjs', true) },
+  { name: 'esbuild, esm, without external', few: true, check: forgotten('esbuild', 'esm') },
+  { name: 'webpack, cjs, without external', check: forgotten('webpack', 'cjs') },
+  { name: 'rollup, cjs, without external', check: forgotten('rollup', 'cjs') },
+  { name: 'rollup, esm, without external', check: forgotten('rollup', 'esm') },
+  { name: 'vite, esm, without external', check: forgotten('vite', 'esm') },
+  { name: 'file tracing', few: true, check: fileTracing },
+  { name: 'Next.js, turbopack', source: NEXT, check: next('turbopack', true) },
+  { name: 'Next.js, turbopack, without serverExternalPackages', source: NEXT, check: next('turbopack', false) },
+  { name: 'Next.js, webpack', source: NEXT, check: next('webpack', true) },
+  { name: 'Jest', few: true, check: jest(['--runInBand']) },
   {
-    name: 'file tracing',
-    few: true,
-    async check (workshop) {
-      const folder = await workshop.installed(PROGRAMS)
-      fs.copyFileSync(path.join(CONSUMERS, 'traced', 'trace.js'), path.join(folder, 'trace.js'))
-      const deployed = path.join(workshop.scratch, 'deployed')
-      await workshop.runs(folder, ['trace.js', deployed, ...USED, 'preloaded.js'])
-      await workshop.usesPrograms(deployed)
-    }
-  },
-  next({ bundler: 'turbopack', isExternal: true }),
-  next({ bundler: 'turbopack', isExternal: false }),
-  next({ bundler: 'webpack', isExternal: true }),
-  jest({ few: true, hows: [['--runInBand']] }),
-  jest({
     name: 'Jest with processes and with threads',
-    hows: [['--maxWorkers=2'], ['--maxWorkers=2', '--workerThreads']]
-  }),
-  jest({ name: 'Jest on Node 20', version: '20.20.2' }),
-  jest({ name: 'Jest on Node 18', version: '18.20.8' }),
-  vitest({}),
-  vitest({ name: 'Vitest on Node 20', version: '20.20.2' }),
-  vitest({ name: 'Vitest 3 on Node 18', version: '18.20.8', source: path.join(CONSUMERS, 'node-18') }),
-  pnpm({
+    check: jest(['--maxWorkers=2'], ['--maxWorkers=2', '--workerThreads'])
+  },
+  { name: 'Jest on Node 20', version: '20.20.2', check: jest(['--runInBand'], ['--maxWorkers=2']) },
+  { name: 'Jest on Node 18', version: '18.20.8', check: jest(['--runInBand'], ['--maxWorkers=2']) },
+  { name: 'Vitest', check: vitest },
+  { name: 'Vitest on Node 20', version: '20.20.2', check: vitest },
+  { name: 'Vitest 3 on Node 18', version: '18.20.8', source: path.join(CONSUMERS, 'node-18'), check: vitest },
+  {
     name: 'pnpm',
     few: true,
-    run: (workshop, cwd, args) =>
-      workshop.run(workshop.tool('.bin', WINDOWS ? 'pnpm.cmd' : 'pnpm'), args, { cwd, shell: WINDOWS })
-  }),
+    check: pnpm((workshop, cwd, args) =>
+      workshop.run(workshop.tool('.bin', WINDOWS ? 'pnpm.cmd' : 'pnpm'), args, { cwd, shell: WINDOWS }))
+  },
   // The last that is JavaScript, and so asks the Node that it runs on for the platform.
-  pnpm({
+  {
     name: 'pnpm 10',
-    run: async (workshop, folder, args) =>
-      workshop.runs(folder, [await release('pnpm', '10.34.8', path.join('bin', 'pnpm.cjs')), ...args])
-  }),
-  manager({
+    check: pnpm(async (workshop, folder, args) =>
+      workshop.runs(folder, [await release('pnpm', '10.34.8', path.join('bin', 'pnpm.cjs')), ...args]))
+  },
+  {
     name: 'Yarn classic',
-    files: ({ registry }) => ({ '.yarnrc': `registry "${registry}"\n` }),
-    install: (workshop, folder) => workshop.runs(folder, [
-      workshop.tool('yarn', 'bin', 'yarn.js'), 'install', '--non-interactive', '--cache-folder',
-      path.join(workshop.scratch, 'yarn-cache')
-    ])
-  }),
-  manager({
+    check: managed({
+      files: ({ registry }) => ({ '.yarnrc': `registry "${registry}"\n` }),
+      install: (workshop, folder) => workshop.runs(folder, [
+        workshop.tool('yarn', 'bin', 'yarn.js'), 'install', '--non-interactive', '--cache-folder',
+        path.join(workshop.scratch, 'yarn-cache')
+      ])
+    })
+  },
+  {
     name: "Yarn with Plug'n'Play",
-    files: ({ registry }) => ({
-      'yarn.lock': '',
-      '.yarnrc.yml': [
-        'nodeLinker: pnp', `npmRegistryServer: "${registry}"`, 'unsafeHttpWhitelist: ["127.0.0.1"]',
-        'enableTelemetry: false', 'enableGlobalCache: false', 'pnpEnableEsmLoader: true',
-        'enableImmutableInstalls: false', 'npmMinimalAgeGate: 0', ''
-      ].join('\n')
-    }),
-    modules: [],
-    install: (workshop, folder) => workshop.runs(folder, [yarnPnp(workshop), 'install']),
-    words: workshop => [yarnPnp(workshop), 'node']
-  })
+    check: managed({
+      files: ({ registry }) => ({ 'yarn.lock': '', '.yarnrc.yml': settingsOfPnp(registry) }),
+      modules: [],
+      install: (workshop, folder) => workshop.runs(folder, [yarnPnp(workshop), 'install']),
+      words: workshop => [yarnPnp(workshop), 'node']
+    })
+  }
 ]
 
 async function main () {
@@ -297,7 +273,7 @@ async function main () {
       if (!only.test(name) || (isShort && !few)) continue
       const node = await nodes.get(version)
       await results.of(name, async () => {
-        const home = path.join(fs.realpathSync(scratch), nameOf(name))
+        const home = path.join(fs.realpathSync(scratch), name.toLowerCase().replace(/\W+/g, '-'))
         const modules = path.join(await installed('consumers', source), 'node_modules')
         await check(new Workshop(home, modules, node, url))
       }, node.skipped)

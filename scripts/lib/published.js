@@ -18,38 +18,31 @@ const { withScratch } = require('./scratch')
 const { targets } = require('./targets')
 
 /**
- * Makes the tarballs in a folder; `quickly`: with the library that the tree has.
+ * The tarballs of a folder, or, if there is none, new ones in `out`; `quickly`: with the library that the tree has.
  * @returns {Promise<{ main: string, platform: string, facts: string[], unpublishable: ?string }>} `main` and `platform`
  *   are files; `unpublishable` says why they differ from those that would be published: they have the tree's library,
  *   built for this machine's own C library
  */
-async function makeTarballs (out, quickly) {
-  const ofTree = async () => makePackages({ out, isPublishable: false, compiled: { [target()]: await build() } })
-  let unpublishable = quickly ? 'npm run test:all makes one' : null
-  const made = await (quickly ? ofTree() : makePackages({ out }).catch(error => {
-    if (!(error instanceof cache.Unavailable)) throw error
-    unpublishable = error.message
-    return ofTree()
-  }))
-  const [main, platform] = made.map(({ file }) => file)
-  return {
-    main,
-    platform,
-    facts: made.map(({ file, facts }) => `${path.basename(file)}: ${facts.join(', ')}`),
-    unpublishable
+async function tarballsOf (folder, out, quickly) {
+  let unpublishable = null
+  const ofTree = async reason => {
+    unpublishable = reason
+    return makePackages({ out, isPublishable: false, compiled: { [target()]: await build() } })
   }
-}
-
-/** The tarballs of a folder, or, if there is none, new ones in `out`. */
-const tarballsOf = (folder, out, quickly) => folder ? findTarballs(folder) : makeTarballs(out, quickly)
-
-function findTarballs (folder) {
-  const names = fs.readdirSync(folder).filter(name => name.endsWith('.tgz'))
-  const platform = names.find(name => name.startsWith(`${packageName(target())}-`))
-  const main = names.find(name => /^atomics-waitasync-\d/.test(name))
-  if (!main || !platform)
-    throw new Error(`${folder} does not contain the tarballs of the main package and of ${packageName(target())}`)
-  return { main: path.resolve(folder, main), platform: path.resolve(folder, platform), facts: [], unpublishable: null }
+  const make = () => quickly ? ofTree('npm run test:all makes one') : makePackages({ out }).catch(error => {
+    if (error instanceof cache.Unavailable) return ofTree(error.message)
+    throw error
+  })
+  const made = folder ? [] : await make()
+  const home = path.resolve(folder || out)
+  const files = fs.readdirSync(home).filter(name => name.endsWith('.tgz'))
+  const [main, platform] = ['atomics-waitasync', packageName(target())].map(name => {
+    const file = files.find(each => each.startsWith(`${name}-`) && /^\d/.test(each.slice(name.length + 1)))
+    if (file === undefined) throw new Error(`${home} does not contain the tarball of ${name}`)
+    return path.join(home, file)
+  })
+  const facts = made.map(({ file, facts }) => `${path.basename(file)}: ${facts.join(', ')}`)
+  return { main, platform, facts, unpublishable }
 }
 
 /**
