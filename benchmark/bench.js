@@ -26,7 +26,6 @@ const { install, installPeers } = require('./bench/installed')
 const machine = require('./bench/machine')
 const report = require('./bench/report')
 const { run } = require('./bench/run')
-const table = require('./bench/table')
 const { summarise } = require('./bench/verdict')
 
 const OPTIONS = {
@@ -63,15 +62,8 @@ async function measure (node, figures, { json, only, quick, rounds, installed })
   for (const error of errors) console.error(`Node ${node.version}: ${error}`)
   if (errors.length > 0) process.exitCode = 1
   const result = { machine: where, figures: values, failures }
-  if (!json) {
-    const tables = [table.main(values), table.peers(values, failures), table.bystanders(values)].filter(Boolean)
-    console.log(
-      [
-        `\nNode ${node.version}${quick ? ' (--quick: a trial, of which no figure means anything)' : ''}`,
-        ...tables
-      ].join('\n\n')
-    )
-  }
+  const trial = quick ? '\n\n(--quick: a trial, of which no figure means anything)' : ''
+  if (!json) console.log(`\n${report.section(node.version, result)}${trial}`)
   if (errors.length === 0 && only === undefined && !quick && !process.env.ATOMICS_WAITASYNC_PORTABLE)
     report.save(node.version, result)
   return result

@@ -185,7 +185,8 @@ async function main () {
       if (installer !== installers.at(-1)) continue
       await results.of(`${where}: npm install of both files, without a registry`, async () => {
         await user.install(tarballs.main, tarballs.platform)
-        for (const { args } of USES) await user.passes(user.folder, args)
+        const uses = USES.filter(({ nodes: range = null }) => admits(range, node.version))
+        for (const { args } of uses) await user.passes(user.folder, args)
       })
     }
   })

@@ -79,4 +79,4 @@ ${Object.entries(runs).map(([version, run]) => section(version, run)).join('\n\n
 `
 }
 
-module.exports = { page, save }
+module.exports = { save, section }

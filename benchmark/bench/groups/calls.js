@@ -44,11 +44,12 @@ const IMMEDIATE = {
   'wait-async-not-equal': { method: 'waitAsync', loop: waitAsyncNotEqual }
 }
 
+/** How many calls a sample has. */
+const COUNT = 1e4
 /** Bytes. Words that far apart have nothing in common. */
 const PAGE = 4096
 
 async function run ({ rounds, quick }) {
-  const count = 1e4
   const results = {}
   const array = new Int32Array(new SharedArrayBuffer(4))
   for (const [name, { method, loop }] of Object.entries(IMMEDIATE)) {
@@ -59,20 +60,20 @@ async function run ({ rounds, quick }) {
       if (fn !== undefined) loops[variant] = { fn, loop: fresh(loop) }
     }
     const kept = new Array(16).fill(null)
-    const call = (variant) => { loops[variant].loop(loops[variant].fn, array, count, kept) }
-    Object.assign(results, await timeCalls(name, Object.keys(loops), rounds(300), count, call, 20))
+    const call = (variant) => { loops[variant].loop(loops[variant].fn, array, COUNT, kept) }
+    Object.assign(results, await timeCalls(name, Object.keys(loops), rounds(300), COUNT, call, 20))
   }
   return Object.assign(results,
-    await locations('notify-each', { size: quick ? 1e3 : 1e5 }, rounds),
-    await locations('notify-each-page', { size: quick ? 100 : 1e4, stride: PAGE / 4 }, rounds),
-    await beside(quick ? 1e3 : 1e5, rounds))
+    await amongWaiters('notify-each', { size: quick ? 1e3 : 1e5 }, rounds),
+    await amongWaiters('notify-each-page', { size: quick ? 100 : 1e4, stride: PAGE / 4 }, rounds),
+    await amongWaiters('notify-none-beside', { size: quick ? 1e3 : 1e5 }, rounds, notifyTime))
 }
 
 /**
- * Samples of a figure that need a waiter at each of very many locations, so many words apart: `measure(queue, wake)`
- * gives one, and may wake them all itself.
+ * Samples of a figure that need a waiter at each of very many locations, so many words apart: of what `measure` gives
+ * meanwhile, or of waking each by a call of its own.
  */
-function amongWaiters (figure, { size, stride = 1 }, rounds, measure) {
+function amongWaiters (figure, { size, stride = 1 }, rounds, measure = () => undefined) {
   const array = new Int32Array(new SharedArrayBuffer(4 * size * stride))
   const queues = {}
   for (const variant of variants())
@@ -81,35 +82,26 @@ function amongWaiters (figure, { size, stride = 1 }, rounds, measure) {
     const { waitAsync, notify, loops } = queues[variant]
     const promises = new Array(size).fill(null)
     for (let n = 0; n < size; n++) promises[n] = waitAsync(array, n * stride, 0).value
-    let woken = 0
-    const value = measure(queues[variant], () => { woken += loops(notify, array, size, stride) })
-    if (woken === 0) woken = loops(notify, array, size, stride)
+    const value = measure(queues[variant])
+    const begin = now()
+    const woken = loops(notify, array, size, stride)
+    const each = (now() - begin) / size
     if (woken !== size) throw new Error(`${woken} of ${size} were woken`)
     await Promise.all(promises)
-    return { [figure]: value }
+    return { [figure]: value === undefined ? each : value }
   })
 }
 
-/** Each is notified by a call of its own. */
-const locations = (figure, places, rounds) => amongWaiters(figure, places, rounds, (_, wake) => {
-  const begin = now()
-  wake()
-  return (now() - begin) / places.size
-})
-
-/** A word without waiters, while each of very many others has one. */
-function beside (size, rounds) {
-  const count = 1e4
+/** Of a word without waiters. */
+function notifyTime ({ notify, loop }) {
   const array = new Int32Array(new SharedArrayBuffer(4))
-  return amongWaiters('notify-none-beside', { size }, rounds, ({ notify, loop }) => {
-    const samples = []
-    for (let n = 0; n < 20; n++) {
-      const begin = now()
-      loop(notify, array, count)
-      samples.push((now() - begin) / count)
-    }
-    return median(samples)
-  })
+  const samples = []
+  for (let n = 0; n < 20; n++) {
+    const begin = now()
+    loop(notify, array, COUNT)
+    samples.push((now() - begin) / COUNT)
+  }
+  return median(samples)
 }
 
 module.exports = { run }
