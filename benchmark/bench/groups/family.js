@@ -15,23 +15,46 @@ const ROUNDS = 2000
 const view = (Class, options) => new Class(new SharedArrayBuffer(64), { byteOffset: 32, ...options })
 const callback = () => {}
 
-function onePermit () {
-  const semaphore = view(Semaphore)
-  semaphore.release()
-  return semaphore
-}
-
-/** On what it is done, and what is done once; that may give a promise. */
+/** Each gives a function that does it once; it may give a promise. */
 const immediate = {
-  'rw-shared': [view(RwLock), lock => { lock.tryLockShared().unlock() }],
-  'rw-exclusive': [view(RwLock), lock => { lock.tryLock().unlock() }],
-  'rw-execute': [view(RwLock), lock => lock.executeShared(callback)],
-  permits: [onePermit(), semaphore => { semaphore.tryAcquire(); semaphore.release() }],
-  'permits-use': [onePermit(), semaphore => semaphore.use(1, callback)],
-  'condition-notify': [view(Condition), condition => { condition.notify(1) }],
-  'barrier-last': [view(Barrier, { parties: 1 }), barrier => barrier.waitAsync()],
-  'latch-count': [view(Latch, { count: 0x7fffffff }), latch => { latch.countDown() }],
-  'latch-open': [view(Latch, { count: 0 }), latch => latch.waitAsync()]
+  'rw-shared' () {
+    const lock = view(RwLock)
+    return () => { lock.tryLockShared().unlock() }
+  },
+  'rw-exclusive' () {
+    const lock = view(RwLock)
+    return () => { lock.tryLock().unlock() }
+  },
+  'rw-execute' () {
+    const lock = view(RwLock)
+    return () => lock.executeShared(callback)
+  },
+  'permits' () {
+    const semaphore = view(Semaphore)
+    semaphore.release()
+    return () => { semaphore.tryAcquire(); semaphore.release() }
+  },
+  'permits-use' () {
+    const semaphore = view(Semaphore)
+    semaphore.release()
+    return () => semaphore.use(1, callback)
+  },
+  'condition-notify' () {
+    const condition = view(Condition)
+    return () => { condition.notify(1) }
+  },
+  'barrier-last' () {
+    const barrier = view(Barrier, { parties: 1 })
+    return () => barrier.waitAsync()
+  },
+  'latch-count' () {
+    const latch = view(Latch, { count: 0x7fffffff })
+    return () => { latch.countDown() }
+  },
+  'latch-open' () {
+    const latch = view(Latch, { count: 0 })
+    return () => latch.waitAsync()
+  }
 }
 
 /** Each gets the number of its thread, 0 or 1. */
@@ -62,19 +85,20 @@ const meetings = {
   }
 }
 
-function repeat (operation, object, count) {
-  for (let n = 0; n < count; n++) operation(object)
+function repeat (operation, count) {
+  for (let n = 0; n < count; n++) operation()
 }
 
-async function repeatAwaiting (operation, object, count) {
-  for (let n = 0; n < count; n++) await operation(object)
+async function repeatAwaiting (operation, count) {
+  for (let n = 0; n < count; n++) await operation()
 }
 
 async function run ({ rounds }) {
   const results = {}
-  for (const [name, [object, operation]] of Object.entries(immediate)) {
-    const loop = fresh(operation(object) === undefined ? repeat : repeatAwaiting)
-    Object.assign(results, await timeCalls(name, VARIANTS, rounds(100), 2000, () => loop(operation, object, 2000), 30))
+  for (const [name, prepare] of Object.entries(immediate)) {
+    const operation = prepare()
+    const loop = fresh(operation() === undefined ? repeat : repeatAwaiting)
+    Object.assign(results, await timeCalls(name, VARIANTS, rounds(100), 2000, () => loop(operation, 2000), 30))
   }
   const members = [0, 1].map(me => new Member('family', 'player', { me }))
   for (const name of Object.keys(meetings)) {
