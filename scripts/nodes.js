@@ -56,21 +56,14 @@ async function get (version) {
     return { version: exact, path: process.execPath, flags }
   const platform = WINDOWS ? 'win' : process.platform
   const arch = process.arch === 'ia32' ? 'x86' : process.arch
-  try {
-    return {
-      version: exact,
-      path: await npm.program({
-        spec: `node-${platform}-${arch}@${exact}`,
-        target,
-        binary: BINARY,
-        version: `v${exact}`
-      }),
-      flags
+  const spec = `node-${platform}-${arch}@${exact}`
+  return npm.program({ spec, target, binary: BINARY, version: `v${exact}` }).then(
+    path => ({ version: exact, path, flags }),
+    error => {
+      if (!(error instanceof cache.Unavailable)) throw error
+      return { version: exact, skipped: error.message }
     }
-  } catch (error) {
-    if (!(error instanceof cache.Unavailable)) throw error
-    return { version: exact, skipped: error.message }
-  }
+  )
 }
 
 /** The full version that a text means, see `get`. */

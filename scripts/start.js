@@ -4,10 +4,10 @@
 // threads and one shared table (examples/word-count), on the Node at hand and on one that has no Atomics.waitAsync, and
 // checks every word's count against what a single thread finds. The exit code is 0 only if everything was right.
 
-const { spawnSync } = require('child_process')
 const fs = require('fs')
 const path = require('path')
-const { argumentsOf } = require('./lib/arguments')
+const { argumentsOf, command } = require('./lib/arguments')
+const { succeed } = require('./lib/child')
 const { withScratch } = require('./lib/scratch')
 const setup = require('./setup')
 const nodes = require('./nodes')
@@ -22,18 +22,19 @@ async function main () {
   for (const given of folder) fs.statSync(given)
 
   await setup.run()
-  await nodes.each(['current', OLD_NODE], node => withScratch(async scratch => run(node, folder, scratch)))
+  await nodes.each(['current', OLD_NODE], node => withScratch(scratch => run(node, folder, scratch)))
   console.log('\n(A delay includes waiting for a core: the workers keep all of them busy.)')
 }
 
 // One run on one Node. A single thread of the same Node counts too, because what is a letter is for its Unicode to say.
-function run (node, folder, scratch) {
+async function run (node, folder, scratch) {
   console.log()
-  const sharedFile = path.join(scratch, 'shared.json')
-  const singleFile = path.join(scratch, 'single.json')
-  runNode(node, [path.join(EXAMPLE, 'index.mjs'), ...folder, '--result', sharedFile])
-  runNode(node, [path.join(EXAMPLE, 'single-threaded.mjs'), sharedFile, singleFile])
-  const [shared, single] = [sharedFile, singleFile].map(file => JSON.parse(fs.readFileSync(file, 'utf8')))
+  const files = ['shared.json', 'single.json'].map(name => path.join(scratch, name))
+  const runs = (name, ...args) =>
+    succeed(node.path, [...node.flags, path.join(EXAMPLE, name), ...args], { echo: 'all' })
+  await runs('index.mjs', ...folder, '--result', files[0])
+  await runs('single-threaded.mjs', ...files)
+  const [shared, single] = files.map(file => JSON.parse(fs.readFileSync(file, 'utf8')))
   const [all, alone] = [shared, single].map(({ counts }) => new Map(counts))
   const differences = [...new Set([...all.keys(), ...alone.keys()])].filter(word => all.get(word) !== alone.get(word))
   const verdict = differences.length === 0 ? 'every word\'s count is the same' : 'the counts DIFFER'
@@ -46,18 +47,7 @@ function run (node, folder, scratch) {
   console.log(`  the most frequent: ${top.map(([word, count]) => `${word} ${number(count)}`).join(' · ')}`)
 }
 
-function runNode (node, args) {
-  const { error, signal, status } = spawnSync(node.path, [...node.flags, ...args], {
-    stdio: ['ignore', 'inherit', 'inherit']
-  })
-  if (error) throw error
-  if (status !== 0) throw new Error(`${node.path} ${args.join(' ')} has ended with ${signal || `exit code ${status}`}`)
-}
-
 /** 1234567 is 1,234,567. Not toLocaleString: some builds of Node have hardly any locale. */
 const number = n => String(n).replace(/\B(?=(?:\d{3})+$)/g, ',')
 
-main().catch(error => {
-  console.error(`\nnpm start has failed: ${error.message}`)
-  process.exitCode = 1
-})
+command(main)

@@ -20,10 +20,11 @@ const group = require(path.join(__dirname, 'groups', settings.group))
 // The host's pending waits do not keep a process alive.
 const alive = setInterval(() => {}, 1000)
 
-const kit = Object.assign({}, settings, {
+const kit = {
+  ...settings,
   /** How many rounds are made, of the usual number. */
   rounds: usual => settings.quick ? 1 : Math.max(1, Math.round(usual * settings.rounds))
-})
+}
 
 async function answer () {
   return settings.figure === undefined ? group.run(kit) : group.sample(settings.figure, settings.variant, settings)

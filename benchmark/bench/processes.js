@@ -11,11 +11,8 @@ const TIMEOUT = 120000
 
 /** Runs this Node; returns what it prints. */
 function runNode (args, options) {
-  const { status, signal, stdout, stderr } = spawnSync(
-    process.execPath,
-    args,
-    Object.assign({ encoding: 'utf8', timeout: TIMEOUT }, options)
-  )
+  const settings = { encoding: 'utf8', timeout: TIMEOUT, ...options }
+  const { status, signal, stdout, stderr } = spawnSync(process.execPath, args, settings)
   if (status !== 0) throw new Error(`${args.join(' ')} ended with ${signal || status}\n${stderr}`)
   return stdout
 }
@@ -34,7 +31,7 @@ async function inProcesses (kit, usual, variants, args = process.execArgv) {
   const results = {}
   for (const figure of Object.keys(variants).filter(figure => kit.chosen.includes(figure))) {
     Object.assign(results, await takeTurns(variants[figure], kit.rounds(usual), async (variant) => {
-      const stdout = runNode([...args, CHILD, JSON.stringify(Object.assign({}, kit, { figure, variant }))])
+      const stdout = runNode([...args, CHILD, JSON.stringify({ ...kit, figure, variant })])
       return JSON.parse(stdout.trim().split('\n').pop())
     }, { warmUp: 0, gc: false }))
   }
