@@ -1,28 +1,14 @@
 import fs from 'node:fs'
-import path from 'node:path'
 // @ts-expect-error: it has no types.
 import { tryLock } from 'fs-native-extensions'
 import type { Engine, Grant, Mode } from './process-locks.mts'
-import { keyOf, poll } from './tools.mts'
-
-const POLL = 5 // milliseconds
+import { inFolder } from './tools.mts'
 
 /**
  * Locks of the processes of one machine, without a server, by locks of files that belong to their descriptor. Nothing
  * is flushed to the disk: tokens survive the death of processes, but may go back when the machine loses power.
  */
-export function files (folder: string): Engine {
-  fs.mkdirSync(folder, { recursive: true })
-  return {
-    id: `files ${path.resolve(folder)}`,
-    modes: ['exclusive', 'shared'],
-    acquire (name, mode, signal) {
-      const file = path.join(folder, `${keyOf(name).toString('hex')}.lock`)
-      return poll(POLL, signal, () => attempt(file, mode))
-    },
-    async close () {}
-  }
-}
+export const files = (folder: string): Engine => inFolder('files', folder, attempt)
 
 /** Takes the lock unless another descriptor has it. */
 function attempt (file: string, mode: Mode): Grant | undefined {

@@ -1,10 +1,7 @@
 import fs from 'node:fs'
-import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { Engine, Grant, Mode } from './process-locks.mts'
-import { keyOf, poll } from './tools.mts'
-
-const POLL = 5 // milliseconds
+import { inFolder } from './tools.mts'
 
 /**
  * Locks of the processes of one machine, without a server: each name is a small database, and the lock is that of its
@@ -13,18 +10,7 @@ const POLL = 5 // milliseconds
  * The folder is for locks alone, on a local disk. A process that has locks must not open its files in another way: on
  * POSIX systems all locks of a process on a file end when it closes any descriptor of that file.
  */
-export function sqlite (folder: string): Engine {
-  fs.mkdirSync(folder, { recursive: true })
-  return {
-    id: `sqlite ${path.resolve(folder)}`,
-    modes: ['exclusive', 'shared'],
-    acquire (name, mode, signal) {
-      const file = path.join(folder, `${keyOf(name).toString('hex')}.lock`)
-      return poll(POLL, signal, () => attempt(file, mode))
-    },
-    async close () {}
-  }
-}
+export const sqlite = (folder: string): Engine => inFolder('sqlite', folder, attempt)
 
 /** Takes the lock unless another process has it. */
 function attempt (file: string, mode: Mode): Grant | undefined {
