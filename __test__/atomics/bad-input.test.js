@@ -307,11 +307,11 @@ test('an argument whose conversion ends the thread', async t => {
   const array = words(1)
   for (let place = 1; place < 4; place++) {
     for (const method of WAITS) {
-      const thread = startWorker(t, ({ Atomics, data: { array, place, method } }) => {
+      const thread = startWorker(t, { array, place, method }, ({ Atomics, data: { array, place, method } }) => {
         Atomics.waitAsync(array, 0, 0)
         const ending = { valueOf () { process.exit(0) } }
         Atomics[method](...Object.assign([array, 0, 0, 60000], { [place]: ending }))
-      }, { array, place, method })
+      })
       thread.done().catch(() => {})
       await thread.exited
       assert.strictEqual(waiters(array), 0)

@@ -1,5 +1,7 @@
 'use strict'
 
+// long: it starts a process for most cases, and each subject has the same queue
+
 // When a pending promise keeps its thread's event loop alive, and when not. Most of this can only be seen from outside,
 // so most tests here run a process whose main thread has nothing else to do.
 
@@ -66,12 +68,12 @@ test('a promise without a timeout keeps main alive as long as another thread has
   prints(t, ['2,true'], async ({ Atomics, now, say, words, startWorker, until }) => {
     const array = words(2)
     // The thread's handle holds nothing: what keeps main alive from here on is the promise.
-    const other = startWorker(async ({ Atomics, api, data, sleep, until }) => {
+    const other = startWorker(array, async ({ Atomics, api, data, sleep, until }) => {
       Atomics.store(data, 1, 1)
       await until(() => api.waiterCount(data, 0) === 1, 'main waits')
       await sleep(250)
       Atomics.store(data, 1, 2)
-    }, array)
+    })
     await until(() => Atomics.load(array, 1) === 1, 'the other thread runs')
     const start = now()
     other.worker.unref()
@@ -82,13 +84,13 @@ test('a promise without a timeout keeps main alive as long as another thread has
 test('a promise without a timeout of main is settled by the other thread, although nothing else keeps main alive', t =>
   prints(t, ['ok', 'end'], async ({ Atomics, say, words, startWorker, until }) => {
     const array = words(2)
-    const other = startWorker(async ({ Atomics, api, data, sleep, until }) => {
+    const other = startWorker(array, async ({ Atomics, api, data, sleep, until }) => {
       Atomics.store(data, 1, 1)
       await until(() => api.waiterCount(data, 0) === 1, 'main waits')
       await sleep(150)
       Atomics.notify(data, 0)
       // It may have ended before main sees the notification.
-    }, array)
+    })
     await until(() => Atomics.load(array, 1) === 1, 'the other thread runs')
     other.worker.unref()
     Atomics.waitAsync(array, 0, 0).value.then(say)
@@ -99,11 +101,11 @@ test('a promise that was pending before the other thread came keeps main alive o
   prints(t, ['ok', 'end'], ({ Atomics, say, words, startWorker }) => {
     const array = words(1)
     Atomics.waitAsync(array, 0, 0).value.then(say)
-    const other = startWorker(async ({ Atomics, data, sleep, post }) => {
+    const other = startWorker(array, async ({ Atomics, data, sleep, post }) => {
       post('here')
       await sleep(200)
       Atomics.notify(data, 0)
-    }, array)
+    })
     other.next().then(() => other.worker.unref())
     process.on('exit', () => say('end'))
   }))
@@ -119,9 +121,9 @@ test('a thread that has not loaded the package keeps no other one alive', t =>
 
 test('a worker with a promise without a timeout is alive until main notifies it', async t => {
   const array = words(1)
-  const waiter = startWorker(t, ({ Atomics, data }) => {
+  const waiter = startWorker(t, array, ({ Atomics, data }) => {
     Atomics.waitAsync(data, 0, 0).value.then(outcome => { data[0] = outcome === 'ok' ? 1 : 2 })
-  }, array)
+  })
   await waiter.done()
   await until(() => api.waiterCount(array, 0) === 1, 'the worker waits')
   let gone = false
@@ -159,11 +161,11 @@ for (const unref of [false, true]) {
   test(`a promise ${which}that was notified by another thread while its own was busy settles before that ends`, t =>
     prints(t, ['ok', 'end'], async ({ Atomics, api, say, words, startWorker, until, busy, data: unref }) => {
       const array = words(2)
-      const other = startWorker(({ Atomics, data }) => {
+      const other = startWorker(array, ({ Atomics, data }) => {
         Atomics.store(data, 1, 1)
         while (Atomics.load(data, 1) === 1) Atomics.wait(data, 1, 1, 1)
         Atomics.notify(data, 0)
-      }, array)
+      })
       await until(() => Atomics.load(array, 1) === 1, 'the other thread runs')
       other.worker.unref()
       const { value } = Atomics.waitAsync(array, 0, 0)
@@ -187,11 +189,11 @@ test('a promise that was notified by a thread which ended at once settles, time 
   prints(t, new Array(8).fill('ok'), async ({ Atomics, say, words, startWorker, until }) => {
     const array = words(2)
     for (let round = 0; round < 8; round++) {
-      const other = startWorker(({ Atomics, data }) => {
+      const other = startWorker(array, ({ Atomics, data }) => {
         Atomics.store(data, 1, 1)
         while (Atomics.notify(data, 0) === 0);
         process.exit()
-      }, array)
+      })
       await until(() => Atomics.load(array, 1) === 1, 'the other thread runs')
       Atomics.store(array, 1, 0)
       other.worker.unref()
@@ -250,13 +252,13 @@ test('one promise of many is unref\'d, the others hold', t =>
 test('unref and ref work on a promise without a timeout, too', t =>
   prints(t, ['ok', 'true'], async ({ Atomics, api, now, say, words, startWorker, until }) => {
     const array = words(2)
-    const other = startWorker(async ({ Atomics, api, data, sleep, until }) => {
+    const other = startWorker(array, async ({ Atomics, api, data, sleep, until }) => {
       Atomics.store(data, 1, 1)
       await until(() => api.waiterCount(data, 0) === 1, 'main waits')
       await sleep(150)
       Atomics.notify(data, 0)
       await sleep(60000)
-    }, array)
+    })
     await until(() => Atomics.load(array, 1) === 1, 'the other thread runs')
     other.worker.unref()
     const left = Atomics.waitAsync(array, 1, 1).value
@@ -287,11 +289,11 @@ test('ref and unref say whether the promise was pending', async () => {
 
 test('a worker ends although a promise of it is pending, if it is unref\'d; its waiter is gone then', async t => {
   const array = words(1)
-  const waiter = startWorker(t, ({ Atomics, api, data }) => {
+  const waiter = startWorker(t, array, ({ Atomics, api, data }) => {
     api.unref(Atomics.waitAsync(data, 0, 0).value)
     api.unref(Atomics.waitAsync(data, 0, 0, 60000).value)
     return api.waiterCount(data, 0)
-  }, array)
+  })
   assert.strictEqual(await waiter.done(), 2)
   assert.strictEqual(await waiter.exited, 0)
   assert.strictEqual(api.waiterCount(array, 0), 0)
@@ -302,11 +304,11 @@ test('a thread that waits for settlement sleeps', async t => {
   const time = slowness * 500
   const lines = await linesOf(t, async ({ Atomics, data: time, say, words, startWorker }) => {
     // Several in two threads, so that whatever might be polled is.
-    const other = startWorker(({ Atomics, data: time, post, words }) => {
+    const other = startWorker(time, ({ Atomics, data: time, post, words }) => {
       const { value } = Atomics.waitAsync(words(1), 0, 0, 2 * time)
       post('waits')
       return value
-    }, time)
+    })
     const array = words(4)
     await other.next()
     await Atomics.waitAsync(array, 0, 0, 100).value // past what follows its start
@@ -323,14 +325,14 @@ test('a promise that another thread settles does not wait for a poll', t => onAQ
   const array = words(2)
   const ROUNDS = 300
   const WINDOW = 30
-  const echo = startWorker(t, async ({ Atomics, data: { array, ROUNDS } }) => {
+  const echo = startWorker(t, { array, ROUNDS }, async ({ Atomics, data: { array, ROUNDS } }) => {
     for (let round = 0; round < ROUNDS; round++) {
       const { async, value } = Atomics.waitAsync(array, 0, round)
       if (async) await value
       Atomics.add(array, 1, 1)
       Atomics.notify(array, 1)
     }
-  }, { array, ROUNDS })
+  })
   await until(() => api.waiterCount(array, 0) === 1, 'the other thread waits')
   const averages = []
   for (let round = 0; round < ROUNDS;) {

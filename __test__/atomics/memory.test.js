@@ -175,13 +175,9 @@ test(
   { timeout: 120000 },
   async t => {
     const array = words(2)
-    const crowd = startWorker(
-      t,
-      ({ Atomics, data: { array, MANY } }) => {
-        for (let n = 0; n < MANY; n++) Atomics.waitAsync(array, 0, 0, n % 3 === 0 ? 3600000 + n : undefined)
-      },
-      { array, MANY }
-    )
+    const crowd = startWorker(t, { array, MANY }, ({ Atomics, data: { array, MANY } }) => {
+      for (let n = 0; n < MANY; n++) Atomics.waitAsync(array, 0, 0, n % 3 === 0 ? 3600000 + n : undefined)
+    })
     await crowd.done()
     assert.strictEqual(api.waiterCount(array, 0), MANY)
 
@@ -228,7 +224,8 @@ test(
 test('the end of a thread removes its waits from among those of another', { timeout: 60000 }, async t => {
   const array = words(2)
   const COUNT = 20000
-  const [victim, other] = [0, 1].map(mine => startWorker(t, ({ Atomics, data: { array, COUNT, mine } }) => {
+  const [victim, other] = [0, 1].map(mine => startWorker(t, { array, COUNT, mine }, ({ Atomics, data }) => {
+    const { array, COUNT, mine } = data
     for (let n = 0; n < COUNT / 10; n++) {
       // They take turns, ten each.
       while (Atomics.load(array, 1) % 2 !== mine) Atomics.wait(array, 1, Atomics.load(array, 1), 1)
@@ -236,7 +233,7 @@ test('the end of a thread removes its waits from among those of another', { time
       Atomics.add(array, 1, 1)
       Atomics.notify(array, 1)
     }
-  }, { array, COUNT, mine }))
+  }))
   await Promise.all([victim.done(), other.done()])
   await until(() => api.waiterCount(array, 0) === 2 * COUNT, 'all are lined up')
   await victim.terminate()

@@ -26,7 +26,7 @@ function lineUp (array, index, count, timeout) {
  */
 async function mixedLine (t, array, index, kinds) {
   const log = words(kinds.length + 1) // how many have been woken, then their numbers
-  const promiser = startWorker(t, ({ Atomics, data: { array, index, log }, receive }) => {
+  const promiser = startWorker(t, { array, index, log }, ({ Atomics, data: { array, index, log }, receive }) => {
     const next = async () => {
       const number = await receive()
       if (number < 0) return
@@ -34,17 +34,17 @@ async function mixedLine (t, array, index, kinds) {
       return next()
     }
     return next()
-  }, { array, index, log })
+  })
   for (let number = 0; number < kinds.length; number++) {
     if (kinds[number] === 'main') {
       Atomics.waitAsync(array, index, array[index]).value.then(() => { log[Atomics.add(log, 0, 1) + 1] = number })
     } else if (kinds[number] === 'worker') {
       promiser.worker.postMessage(number)
     } else {
-      startWorker(t, ({ Atomics, data: { array, index, log, number } }) => {
+      startWorker(t, { array, index, log, number }, ({ Atomics, data: { array, index, log, number } }) => {
         Atomics.wait(array, index, array[index])
         log[Atomics.add(log, 0, 1) + 1] = number
-      }, { array, index, log, number })
+      })
     }
     await until(
       () => api.waiterCount(array, index) === number + 1,
@@ -87,7 +87,7 @@ test('a notification from any thread keeps the order', async t => {
   const array = words(1)
   const line = await mixedLine(t, array, 0, ['main', 'worker', 'thread', 'main'])
   for (let number = 0; number < 4; number++) {
-    const notifier = startWorker(t, ({ Atomics, data }) => Atomics.notify(data, 0, 1), array)
+    const notifier = startWorker(t, array, ({ Atomics, data }) => Atomics.notify(data, 0, 1))
     assert.strictEqual(await notifier.done(), 1)
     await line.until(number + 1)
     assert.strictEqual(line.woken()[number], number)
@@ -186,11 +186,11 @@ test('a waiter that comes after a notification is not woken by it', async () => 
 
 test('the rest of count goes to waiters in the host\'s own queue', async t => {
   const array = words(1)
-  const hostWaiter = startWorker(t, ({ Atomics, data: { array, patience } }) => {
+  const hostWaiter = startWorker(t, { array, patience: 20000 }, ({ Atomics, data: { array, patience } }) => {
     // The host's function, whatever has been put in its place.
     const mark = Atomics.wait[Symbol.for('atomics-waitasync')]
     return mark.host.wait(array, 0, 0, patience)
-  }, { array, patience: 20000 })
+  })
   const ours = lineUp(array, 0, 2)
   // Our own two first: whether the other thread waits already makes no difference to that.
   assert.strictEqual(Atomics.notify(array, 0, 2), 2)

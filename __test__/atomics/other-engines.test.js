@@ -17,7 +17,8 @@ const LOST = slowness * 20000
 
 /** Stores the next number without an atomic operation and notifies, as often as it can, at ever other moments. */
 function startProducer (t, array, milliseconds) {
-  return startWorker(t, ({ Atomics, data: { array, milliseconds, LOST }, now, randomFrom }) => {
+  return startWorker(t, { array, milliseconds, LOST }, ({ Atomics, data, now, randomFrom }) => {
+    const { array, milliseconds, LOST } = data
     const random = randomFrom(1)
     const end = now() + milliseconds
     let round = 0
@@ -32,18 +33,18 @@ function startProducer (t, array, milliseconds) {
     Atomics.store(array, 2, 1)
     array[0] = -1
     Atomics.notify(array, 0)
-  }, { array, milliseconds, LOST })
+  })
 }
 
 test('the value is not read before the list is locked: a blocked thread misses no notification', async t => {
   const array = words(3)
-  const consumer = startWorker(t, ({ Atomics, data: { array, LOST } }) => {
+  const consumer = startWorker(t, { array, LOST }, ({ Atomics, data: { array, LOST } }) => {
     for (let seen = 0; Atomics.load(array, 2) === 0;) {
       if (Atomics.wait(array, 0, seen, LOST / 2) === 'timed-out') throw new Error(`the change of ${seen} was missed`)
       seen = Atomics.load(array, 0)
       Atomics.store(array, 1, seen)
     }
-  }, { array, LOST })
+  })
   const producer = startProducer(t, array, 700)
   await consumer.done()
   await producer.done()
@@ -65,20 +66,20 @@ test('a live thread that wakes a dead thread\'s waiter does not abort the proces
   await prints(t, ['alive'], async ({ Atomics, say, startWorker, words }) => {
     const array = words(3)
     // Notifies while the others die, too.
-    const notifier = startWorker(({ Atomics, data }) => {
+    const notifier = startWorker(array, ({ Atomics, data }) => {
       let woken = 0
       while (Atomics.load(data, 2) === 0) woken += Atomics.notify(data, 0, 1) + Atomics.notify(data, 1)
       return woken
-    }, array)
+    })
     for (let round = 0; round < 12; round++) {
-      const victim = startWorker(({ Atomics, data: { array, round }, busy }) => {
+      const victim = startWorker({ array, round }, ({ Atomics, data: { array, round }, busy }) => {
         for (let n = 0; n < 2000; n++) Atomics.waitAsync(array, n % 2, 0, n % 3 === 0 ? n / 20 : undefined)
         // In the middle of things: with its promises settled and not, blocked, or gone by itself.
         if (round % 3 === 0) process.exit(0)
         if (round % 3 === 1) Atomics.wait(array, 0, 0)
         busy(5)
         Atomics.notify(array, 2)
-      }, { array, round })
+      })
       await Promise.race([victim.exited, victim.done().catch(() => {}), Atomics.waitAsync(array, 2, 0, 60).value])
       await victim.terminate()
       Atomics.notify(array, 0)
@@ -96,48 +97,41 @@ test('the end of a worker with 20 000 waits does not stall the notify of others'
     const WORDS = 2000
     const array = words(2 * WORDS)
     const phase = words(1) // 0: nothing happens, 1: the worker ends, 2: it is gone
-    const victim = startWorker(
-      t,
-      ({ Atomics, data: { array, WAITS, WORDS } }) => {
-        // Half of them on one word, the others all over the place; a third with a timeout.
-        for (let n = 0; n < WAITS; n++)
-          Atomics.waitAsync(array, n % 2 ? 0 : n % WORDS, 0, n % 3 === 0 ? 60000 + n : undefined)
-      },
-      { array, WAITS, WORDS }
-    )
+    const victim = startWorker(t, { array, WAITS, WORDS }, ({ Atomics, data: { array, WAITS, WORDS } }) => {
+      // Half of them on one word, the others all over the place; a third with a timeout.
+      for (let n = 0; n < WAITS; n++)
+        Atomics.waitAsync(array, n % 2 ? 0 : n % WORDS, 0, n % 3 === 0 ? 60000 + n : undefined)
+    })
     await victim.done()
-    const notifier = startWorker(
-      t,
-      ({ Atomics, data: { array, phase, WORDS }, now, require, post }) => {
-        const delay = () => {
-          try {
-            return Number(require('fs').readFileSync('/proc/thread-self/schedstat', 'utf8').split(' ')[1]) / 1e6
-          } catch (_) {
-            return 0
-          }
+    const notifier = startWorker(t, { array, phase, WORDS }, ({ Atomics, data, now, require, post }) => {
+      const { array, phase, WORDS } = data
+      const delay = () => {
+        try {
+          return Number(require('fs').readFileSync('/proc/thread-self/schedstat', 'utf8').split(' ')[1]) / 1e6
+        } catch (_) {
+          return 0
         }
-        const measured = []
-        for (const during of [0, 1]) {
-          let longest = 0
-          let calls = 0
-          while (Atomics.load(phase, 0) === during) {
-            const starved = delay()
-            for (let n = 0; n < 100; n++) {
-              const start = now()
-              // Words without waiters, whose neighbours in the queue's tables are all crowded.
-              Atomics.notify(array, WORDS + (calls++ % WORDS))
-              let elapsed = now() - start
-              if (elapsed > 5) elapsed -= delay() - starved
-              longest = Math.max(longest, elapsed)
-            }
-            if (calls === 100000) post('warm')
+      }
+      const measured = []
+      for (const during of [0, 1]) {
+        let longest = 0
+        let calls = 0
+        while (Atomics.load(phase, 0) === during) {
+          const starved = delay()
+          for (let n = 0; n < 100; n++) {
+            const start = now()
+            // Words without waiters, whose neighbours in the queue's tables are all crowded.
+            Atomics.notify(array, WORDS + (calls++ % WORDS))
+            let elapsed = now() - start
+            if (elapsed > 5) elapsed -= delay() - starved
+            longest = Math.max(longest, elapsed)
           }
-          measured.push({ longest, calls })
+          if (calls === 100000) post('warm')
         }
-        return measured
-      },
-      { array, phase, WORDS }
-    )
+        measured.push({ longest, calls })
+      }
+      return measured
+    })
     await notifier.next()
     phase[0] = 1
     const start = now()
@@ -158,9 +152,9 @@ test('waits that are never notified do not leak when their worker has ended', { 
     const array = words(100)
     const rounds = async (count, waits) => {
       for (let round = 0; round < count; round++) {
-        const worker = startWorker(({ Atomics, data: { array, waits } }) => {
+        const worker = startWorker({ array, waits }, ({ Atomics, data: { array, waits } }) => {
           for (let n = 0; n < waits; n++) Atomics.waitAsync(array, n % 100, 0, n % 2 ? undefined : 3600000)
-        }, { array, waits })
+        })
         await worker.done()
         await worker.terminate()
         for (let index = 0; index < 100; index++)
@@ -184,7 +178,7 @@ test('a thread that notifies 0 waiters and ends wakes no waiter', async t => {
   let settled = false
   value.then(() => { settled = true })
   for (let round = 0; round < 5; round++) {
-    const thread = startWorker(t, ({ Atomics, data }) => Atomics.notify(data, 0, 0), array)
+    const thread = startWorker(t, array, ({ Atomics, data }) => Atomics.notify(data, 0, 0))
     assert.strictEqual(await thread.done(), 0)
     await thread.exited
     assert.strictEqual(api.waiterCount(array, 0), 1)

@@ -1,5 +1,7 @@
 'use strict'
 
+// long: each of its tests is a storm, and each subject has the same queue
+
 // Blocked threads and promises, timeouts, notifications of any number and terminated threads at the same time. In the
 // end, the waiters that notify counted are those that were woken.
 //
@@ -74,7 +76,7 @@ function start (t, count, seed) {
   const dataOf = (more) => {
     return Object.assign({ array, tally, seed: Math.floor(2 ** 31 * random()), notifies: true, WORDS }, more)
   }
-  const threads = Array.from({ length: count }, () => startWorker(t, participant, dataOf()))
+  const threads = Array.from({ length: count }, () => startWorker(t, dataOf(), participant))
   const main = participant({ Atomics, now, randomFrom, data: dataOf({ isMain: true }) })
   return { array, tally, threads, main, random, dataOf }
 }
@@ -117,7 +119,7 @@ test('notify wakes as many waiters as it says: threads that are terminated, too'
   const deadline = now() + 1500
   while (now() < deadline) {
     const own = words(2)
-    const victim = startWorker(t, participant, dataOf({ tally: own, notifies: false }))
+    const victim = startWorker(t, dataOf({ tally: own, notifies: false }), participant)
     await until(() => Atomics.load(own, 0) > 20, 'the victim waits')
     await sleep(30 * random())
     await victim.terminate()
@@ -142,12 +144,14 @@ test('a thread that dies while no thread notifies takes no notification along', 
   const random = randomFrom(seed + 2)
   for (let round = 0; round < 8; round++) {
     const array = words(LENGTH)
-    const [victim, other] = [0, 1].map(() => startWorker(t, ({ Atomics, data: { array, seed, WORDS }, randomFrom }) => {
+    const seeds = [0, 1].map(() => Math.floor(2 ** 31 * random()))
+    const [victim, other] = seeds.map(seed => startWorker(t, { array, seed, WORDS }, scope => {
+      const { Atomics, data: { array, seed, WORDS }, randomFrom } = scope
       const random = randomFrom(seed)
       const pick = () => Math.floor(WORDS * random())
       for (let n = 0; n < 200; n++)
         Atomics.waitAsync(array, pick(), 0).value.then(() => Atomics.add(array, WORDS + 1, 1))
-    }, { array, seed: Math.floor(2 ** 31 * random()), WORDS }))
+    }))
     await Promise.all([victim.done(), other.done()])
     let mine = 0
     const promises = []
@@ -168,7 +172,8 @@ test('a lock made of wait, waitAsync and notify excludes, and serves every waite
   // The usual lock of three states: 0 free, 1 taken, 2 taken and perhaps waited for.
   const array = words(4)
   const [THREADS, TIMES] = [3, 1500]
-  const threads = Array.from({ length: THREADS }, () => startWorker(t, ({ Atomics, data: { array, TIMES } }) => {
+  const threads = Array.from({ length: THREADS }, () => startWorker(t, { array, TIMES }, ({ Atomics, data }) => {
+    const { array, TIMES } = data
     for (let n = 0; n < TIMES; n++) {
       let state = Atomics.compareExchange(array, 0, 0, 1)
       while (state !== 0) {
@@ -182,7 +187,7 @@ test('a lock made of wait, waitAsync and notify excludes, and serves every waite
         Atomics.notify(array, 0, 1)
       }
     }
-  }, { array, TIMES }))
+  }))
   const promising = async () => {
     for (let n = 0; n < TIMES / 3; n++) {
       let state = Atomics.compareExchange(array, 0, 0, 1)

@@ -134,7 +134,7 @@ test(TITLE, { timeout: 90000 }, () => onAQuietMachine(async () => {
 /**
  * A thread that notifies one waiter of the second word, at the moment in `data.times`, when the first word tells it to.
  */
-const startNotifier = (t, data) => startWorker(t, ({ Atomics, data: { array, times }, now }) => {
+const startNotifier = (t, data) => startWorker(t, data, ({ Atomics, data: { array, times }, now }) => {
   let round = 0
   const results = []
   Atomics.store(array, 2, 1)
@@ -146,7 +146,7 @@ const startNotifier = (t, data) => startWorker(t, ({ Atomics, data: { array, tim
     Atomics.store(array, 2, round)
   }
   return results
-}, data)
+})
 
 test('a promise past its deadline absorbs no notification of another thread, even at the very moment', async t => {
   // This thread is busy until it has been notified, and the timer has not come to most of these yet.
@@ -212,12 +212,12 @@ test('the microtasks of a job belong to it: a promise that they notify has not t
 
 test('a thread that ends with promises past their deadlines leaves nothing in the line', async t => {
   const array = words(2)
-  const other = startWorker(t, ({ Atomics, data, busy }) => {
+  const other = startWorker(t, array, ({ Atomics, data, busy }) => {
     for (let n = 0; n < 100; n++) Atomics.waitAsync(data, 0, 0, 1 + n / 20)
     busy(20)
     Atomics.store(data, 1, 1)
     for (;;);
-  }, array)
+  })
   const patient = until(() => Atomics.load(array, 1) === 1, 'the deadlines of the other thread\'s have passed')
     .then(() => Atomics.waitAsync(array, 0, 0).value)
   await until(() => Atomics.load(array, 1) === 1, 'the same')
@@ -229,12 +229,12 @@ test('a thread that ends with promises past their deadlines leaves nothing in th
 
 test('a promise of another, busy thread that is past its deadline absorbs no notification', async t => {
   const array = words(2)
-  const other = startWorker(t, ({ Atomics, data, busy }) => {
+  const other = startWorker(t, array, ({ Atomics, data, busy }) => {
     const { value } = Atomics.waitAsync(data, 0, 0, 20)
     Atomics.store(data, 1, 1)
     while (Atomics.load(data, 1) === 1) busy(1)
     return value
-  }, array)
+  })
   await until(() => Atomics.load(array, 1) === 1, 'the other thread waits')
   busy(20)
   assert.strictEqual(Atomics.notify(array, 0), 0)
@@ -252,14 +252,14 @@ test('a promise that was notified in time is "ok", although its thread hears of 
 
 test('a wait that a vm time limit broke off is out of the line at once, although its thread is busy', async t => {
   const array = words(2)
-  startWorker(t, ({ Atomics, data, require, busy }) => {
+  startWorker(t, array, ({ Atomics, data, require, busy }) => {
     global.blocked = () => Atomics.wait(data, 0, 0)
     try {
       require('vm').runInThisContext('blocked()', { timeout: 20 })
     } catch (_) {}
     Atomics.store(data, 1, 1)
     while (Atomics.load(data, 1) === 1) busy(1)
-  }, array)
+  })
   await until(() => Atomics.load(array, 1) === 1, 'the wait has been broken off')
   assert.strictEqual(api.waiterCount(array, 0), 0)
   assert.strictEqual(Atomics.notify(array, 0), 0)
@@ -268,7 +268,7 @@ test('a wait that a vm time limit broke off is out of the line at once, although
 
 test('code that a vm time limit breaks off catches nothing and runs nothing', async t => {
   const array = words(4)
-  const { caught, messages } = await startWorker(t, ({ Atomics, api, data, require }) => {
+  const { caught, messages } = await startWorker(t, array, ({ Atomics, api, data, require }) => {
     const caught = []
     const messages = []
     const code = `for (;;) {
@@ -292,7 +292,7 @@ test('code that a vm time limit breaks off catches nothing and runs nothing', as
       caught.push(...global.caught)
     }
     return { caught, messages }
-  }, array).done()
+  }).done()
   assert.deepStrictEqual(caught, [])
   assert.deepStrictEqual(messages.filter(message => /timed out/.test(message)).length, 3, String(messages))
   for (let index = 0; index < 4; index++) assert.strictEqual(api.waiterCount(array, index), 0)
@@ -301,13 +301,13 @@ test('code that a vm time limit breaks off catches nothing and runs nothing', as
 test('a blocked thread whose deadline passes as it is notified is either woken and counted, or neither', async t => {
   const array = words(2)
   const ROUNDS = 400
-  const other = startWorker(t, ({ Atomics, data, randomFrom }) => {
+  const other = startWorker(t, array, ({ Atomics, data, randomFrom }) => {
     const random = randomFrom(11)
     let woken = 0
     for (let round = 0; round < 400; round++) if (Atomics.wait(data, 0, 0, 0.02 + 0.2 * random()) === 'ok') woken++
     Atomics.store(data, 1, 1)
     return woken
-  }, array)
+  })
   const random = randomFrom(12)
   let counted = 0
   while (Atomics.load(array, 1) === 0) {

@@ -140,13 +140,13 @@ test('in one job, the first of an abort and a notification counts', async () => 
 
 test('an abort after another thread has notified comes too late, even before that is heard of', async t => {
   const array = words(3)
-  const other = startWorker(t, ({ Atomics, data }) => {
+  const other = startWorker(t, array, ({ Atomics, data }) => {
     Atomics.store(data, 1, 1)
     while (Atomics.load(data, 2) === 0);
     const woken = Atomics.notify(data, 0)
     Atomics.store(data, 1, 2)
     return woken
-  }, array)
+  })
   await until(() => Atomics.load(array, 1) === 1, 'the other thread runs')
   const controller = new TinyController()
   const { value } = waitAsync(array, 0, 0, undefined, { signal: controller.signal })
@@ -189,19 +189,15 @@ test(
   { timeout: 60000 },
   async t => {
     const array = words(3)
-    const other = startWorker(
-      t,
-      ({ Atomics, data }) => {
-        let woken = 0
-        Atomics.store(data, 2, 1)
-        while (Atomics.load(data, 1) === 0) {
-          for (let spins = 0; spins < 300; spins++);
-          woken += Atomics.notify(data, 0, 1)
-        }
-        return woken + Atomics.notify(data, 0)
-      },
-      array
-    )
+    const other = startWorker(t, array, ({ Atomics, data }) => {
+      let woken = 0
+      Atomics.store(data, 2, 1)
+      while (Atomics.load(data, 1) === 0) {
+        for (let spins = 0; spins < 300; spins++);
+        woken += Atomics.notify(data, 0, 1)
+      }
+      return woken + Atomics.notify(data, 0)
+    })
     await until(() => Atomics.load(array, 2) === 1, 'the other thread runs')
     const counts = { ok: 0, 'timed-out': 0, aborted: 0 }
     let rounds = 0
@@ -445,11 +441,11 @@ for (const [aborts, outcome] of [[false, 'ok'], [true, 'AbortError']]) {
   test(title, t =>
     prints(t, [outcome, 'end'], async ({ api, data: aborts, say, startWorker, until, words }) => {
       const array = words(2)
-      const other = startWorker(async ({ Atomics, data: { aborts, array }, sleep }) => {
+      const other = startWorker({ aborts, array }, async ({ Atomics, data: { aborts, array }, sleep }) => {
         Atomics.store(array, 1, 1)
         await sleep(aborts ? 60000 : 150)
         while (Atomics.notify(array, 0) === 0) await sleep(1)
-      }, { aborts, array })
+      })
       await until(() => array[1] === 1)
       other.worker.unref()
       const signal = { aborted: false, addEventListener (_, listener) { this.listener = listener } }
@@ -461,11 +457,11 @@ for (const [aborts, outcome] of [[false, 'ok'], [true, 'AbortError']]) {
 
 test('it is gone when its worker is terminated, and the next one gets the notification', async t => {
   const array = words(1)
-  const worker = startWorker(t, ({ api, data }) => {
+  const worker = startWorker(t, array, ({ api, data }) => {
     const signal = { aborted: false, addEventListener () {} }
     api.waitAsync(data, 0, 0, undefined, { signal })
     setInterval(() => {}, 1000)
-  }, array)
+  })
   await until(() => waiterCount(array, 0) === 1, 'the worker waits')
   const { value } = waitAsync(array, 0, 0, undefined, { signal: new TinyController().signal })
   await worker.terminate()

@@ -41,14 +41,14 @@ test('a notification of the same thread settles the promise, but not while its c
 test('a notification of another thread settles the promise', async t => {
   const array = words(1)
   const { value } = Atomics.waitAsync(array, 0, 0)
-  const notifier = startWorker(t, ({ Atomics, data }) => Atomics.notify(data, 0), array)
+  const notifier = startWorker(t, array, ({ Atomics, data }) => Atomics.notify(data, 0))
   assert.strictEqual(await value, 'ok')
   assert.strictEqual(await notifier.done(), 1)
 })
 
 test('a promise of a worker is settled by main', async t => {
   const array = words(1)
-  const waiter = startWorker(t, ({ Atomics, data }) => Atomics.waitAsync(data, 0, 0).value, array)
+  const waiter = startWorker(t, array, ({ Atomics, data }) => Atomics.waitAsync(data, 0, 0).value)
   await until(() => api.waiterCount(array, 0) === 1, 'the worker waits')
   assert.strictEqual(Atomics.notify(array, 0), 1)
   assert.strictEqual(await waiter.done(), 'ok')

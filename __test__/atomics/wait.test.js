@@ -11,9 +11,9 @@ const { NO_BIGINT64, NO_GROWABLE, now, startWorker, until, words } = require('..
 
 /** Blocks on element `index` of `array` with the value that it has, in a new thread; gives the outcome. */
 function waitInThread (t, array, index = 0, timeout = Infinity) {
-  return startWorker(t, ({ Atomics, data: { array, index, timeout } }) => {
+  return startWorker(t, { array, index, timeout }, ({ Atomics, data: { array, index, timeout } }) => {
     return Atomics.wait(array, index, array[index], timeout)
-  }, { array, index, timeout })
+  })
 }
 
 const waiting = (array, index, count) =>
@@ -35,10 +35,10 @@ test('a thread that waits is woken by another one: "ok"', async t => {
 
 test('main, too, blocks and is woken by a worker', async t => {
   const array = words(2)
-  const notifier = startWorker(t, async ({ Atomics, api, data, until }) => {
+  const notifier = startWorker(t, array, async ({ Atomics, api, data, until }) => {
     await until(() => api.waiterCount(data, 1) === 1, 'main waits')
     return Atomics.notify(data, 1, 1)
-  }, array)
+  })
   assert.strictEqual(Atomics.wait(array, 1, 0, 20000), 'ok')
   assert.strictEqual(await notifier.done(), 1)
 })
@@ -77,9 +77,9 @@ test('the expected value is converted as ToInt32 does', () => {
 test('without a timeout, or with one beyond all bounds, a thread waits until it is notified', async t => {
   const array = words(1)
   const timeouts = [undefined, NaN, Infinity, 1e300, 2 ** 53, 2 ** 31, 'x']
-  const waiters = timeouts.map(timeout => startWorker(t, ({ Atomics, data: { array, timeout } }) => {
-    return Atomics.wait(array, 0, 0, timeout)
-  }, { array, timeout }))
+  const waiters = timeouts.map(timeout => startWorker(t, { array, timeout }, ({ Atomics, data }) => {
+    return Atomics.wait(data.array, 0, 0, data.timeout)
+  }))
   await waiting(array, 0, timeouts.length)
   // Longer than a thread blocks in one go, so that each has been back in JavaScript and went on.
   assert.strictEqual(Atomics.wait(array, 0, 0, 100), 'timed-out')
@@ -91,13 +91,13 @@ test('without a timeout, or with one beyond all bounds, a thread waits until it 
 test('a thread that waits can be woken any number of times', async t => {
   const array = words(2)
   const ROUNDS = 2000
-  const echo = startWorker(t, ({ Atomics, data: { array, ROUNDS } }) => {
+  const echo = startWorker(t, { array, ROUNDS }, ({ Atomics, data: { array, ROUNDS } }) => {
     for (let round = 0; round < ROUNDS; round++) {
       while (Atomics.load(array, 0) === round) Atomics.wait(array, 0, round)
       Atomics.add(array, 1, 1)
       Atomics.notify(array, 1)
     }
-  }, { array, ROUNDS })
+  })
   for (let round = 0; round < ROUNDS; round++) {
     Atomics.add(array, 0, 1)
     Atomics.notify(array, 0)
@@ -207,7 +207,7 @@ test('a growable SharedArrayBuffer, also one that was empty at first', { skip: N
 test('a growable SharedArrayBuffer that another thread grows', { skip: NO_GROWABLE }, async t => {
   const buffer = new SharedArrayBuffer(4, { maxByteLength: 4096 })
   const array = new Int32Array(buffer)
-  const grower = startWorker(t, async ({ Atomics, api, data, receive, post }) => {
+  const grower = startWorker(t, buffer, async ({ Atomics, api, data, receive, post }) => {
     const array = new Int32Array(data)
     let early
     try {
@@ -218,7 +218,7 @@ test('a growable SharedArrayBuffer that another thread grows', { skip: NO_GROWAB
     data.grow(4096)
     post(early)
     return Atomics.wait(array, 1000, 0)
-  }, buffer)
+  })
   assert.throws(() => Atomics.notify(array, 1000), RangeError)
   assert.strictEqual(await grower.next(), 'RangeError')
   await until(() => api.waiterCount(array, 1000) === 1, 'the other thread waits in what it has added')

@@ -164,10 +164,10 @@ for (const way of ['returned, and ends', 'returned, and unlocks']) {
 /** A thread that gets the queue and takes, and one that waits behind it, both before a value comes. */
 async function startTaker (t, queue, take, kind = 'promise', data = {}) {
   const { memory, Lock } = queue
-  const taker = startWorker(t, `scope => {
+  const taker = startWorker(t, Object.assign({ memory, Lock }, data), `scope => {
     const { memory, Lock } = scope.data
     return (${take})(new (scope.require('./bounded-queue'))(scope.api, memory, Lock), scope)
-  }`, Object.assign({ memory, Lock }, data))
+  }`)
   await until(() => queue.notEmpty.waiters === 1 && !queue.lock.locked, 'the victim waits')
   const survivor = survivors[kind](t, queue, 'take')
   await until(() => queue.notEmpty.waiters === 2 && !queue.lock.locked, 'both wait')
@@ -201,7 +201,7 @@ test('a thread ends while it is told of the first of two locks after notificatio
   const locks = [0, 4].map(byteOffset => new api.AsyncLock(memory, { byteOffset }))
   const condition = new api.Condition(memory, { byteOffset: 8 })
   const busy = new Int32Array(memory, 12, 1)
-  const victim = startWorker(t, async ({ api, receive, data: { memory } }) => {
+  const victim = startWorker(t, { memory }, async ({ api, receive, data: { memory } }) => {
     const condition = new api.Condition(memory, { byteOffset: 8 })
     for (const byteOffset of [0, 4]) {
       const token = new api.AsyncLock(memory, { byteOffset }).tryLock()
@@ -217,7 +217,7 @@ test('a thread ends while it is told of the first of two locks after notificatio
     await receive()
     Atomics.store(busy, 0, 1)
     while (Atomics.load(busy, 0) === 1);
-  }, { memory })
+  })
   // It is enqueued before its lock is free.
   await until(() => condition.waiters === 2 && locks.every(lock => !lock.locked), 'it waits')
   const lock = new api.AsyncLock()

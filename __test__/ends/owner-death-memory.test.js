@@ -19,13 +19,14 @@ async function run (t, program) {
     const binding = ${JSON.stringify(require.resolve('../../lib/agent/binding'))}
     const addressOf = (buffer) => require(binding).load().addressOf(new Uint8Array(buffer))
     // A thread that takes a lock on each of the buffers, and ends.
-    const dieHolding = (buffers, kind = 'AsyncLock') => startWorker(({ api, data: { buffers, kind } }) => {
+    const dieHolding = (buffers, kind = 'AsyncLock') => startWorker([buffers, kind], ({ api, data }) => {
+      const [buffers, kind] = data
       for (const buffer of buffers) {
         const lock = new api[kind](buffer)
         lock.lock()
       }
       process.exit()
-    }, { buffers, kind }).exited
+    }).exited
     const collect = async () => {
       for (let n = 0; n < 8; n++) {
         await sleep(10)
@@ -122,7 +123,7 @@ says(
       const sab = new SharedArrayBuffer(4)
       const lock = new AsyncLock(sab)
       const token = lock.tryLock()
-      const thread = startWorker(async ({ api, data: limit, post, receive, require, sleep }) => {
+      const thread = startWorker(limit, async ({ api, data: limit, post, receive, require, sleep }) => {
         const { threadId } = require('worker_threads')
         const held = () => api.snapshot().held.filter(hold => hold.threadId === threadId).length
         const contend = sab => {
@@ -148,7 +149,7 @@ says(
           global.gc()
         }
         return hit && { held: held(), kept: buffer.deref() !== undefined }
-      }, limit)
+      })
       await thread.next()
       thread.worker.postMessage(sab)
       let outcome
@@ -217,11 +218,11 @@ says(
         new AsyncLock(buffer) // eslint-disable-line no-new
         addresses.add(addressOf(buffer))
       }
-      const worker = startWorker(({ api, data, post }) => {
+      const worker = startWorker(buffers, ({ api, data, post }) => {
         global.tokens = data.map(buffer => new api.AsyncLock(buffer).lock())
         post('locked')
         setInterval(() => {}, 1000)
-      }, buffers)
+      })
       await worker.next()
       return buffers.length === 8 && worker
     })()
@@ -239,19 +240,18 @@ says(
     const { AsyncLock, collect, dieHolding, say, startWorker } = scope
     const keeper = await (async () => {
       const lock = new AsyncLock(new SharedArrayBuffer(4096))
-      const keeper = startWorker(async ({ data, post, receive }) => {
+      const keeper = startWorker(lock.sab, async ({ data, post, receive }) => {
         await receive()
         post(data)
-      }, lock.sab)
+      })
       await dieHolding([lock.sab])
       return keeper
     })()
     await collect()
     keeper.worker.postMessage('give it')
-    const next = startWorker(
-      ({ api, data, post }) => post(new api.AsyncLock(data).lock().ownerDied),
-      await keeper.next()
-    )
+    const next = startWorker(await keeper.next(), ({ api, data, post }) => {
+      post(new api.AsyncLock(data).lock().ownerDied)
+    })
     say(String(await next.next()))
   }
 )
@@ -309,12 +309,12 @@ for (const bytes of [4096, 1 << 20, 16 << 20]) {
       let told = 0
       for (let rounds = 0; reused < 4; rounds++) {
         if (rounds === 200) throw new Error(${JSON.stringify(NEVER_AGAIN)})
-        const worker = startWorker(({ api, data: { binding, bytes }, post, require }) => {
+        const worker = startWorker({ binding, bytes: ${bytes} }, ({ api, data: { binding, bytes }, post, require }) => {
           // With one each, Node 10 needs up to 70 workers.
           const locks = Array.from({ length: 8 }, () => new api.AsyncLock(new SharedArrayBuffer(bytes)))
           post(locks.map(lock => [require(binding).load().addressOf(lock.i32a), lock.lock().ownerDied]))
           setTimeout(() => process.exit(), 1)
-        }, { binding, bytes: ${bytes} })
+        })
         const seen = await worker.next()
         await worker.exited
         for (const [address, ownerDied] of seen) {

@@ -348,12 +348,12 @@ for (const how of ['handed over', 'free, and its nudge']) {
   test(`an heir that is aborted when the lock is ${how} on its way, passes it on`, async t => {
     const lock = newLock()
     const flags = new Int32Array(new SharedArrayBuffer(4))
-    const worker = startWorker(t, ({ api, Atomics, post, data: { sab, flags } }) => {
+    const worker = startWorker(t, { sab: lock.sab, flags }, ({ api, Atomics, post, data: { sab, flags } }) => {
       new api.AsyncLock(sab).lock()
       post('held')
       while (Atomics.load(flags, 0) === 0);
       process.exit()
-    }, { sab: lock.sab, flags })
+    })
     await worker.next()
     const controller = new TinyController({ reason: 'abort' })
     const aborted = rejection(lock.lockAsync({ signal: controller.signal }))
@@ -394,7 +394,7 @@ test('a plain waiter is notified when the holder dies', async t => {
 
 test('a lock that was taken through the bare word has no holder that could die', async t => {
   const lock = newLock()
-  const worker = startWorker(t, ({ Atomics, data }) => { Atomics.store(new Int32Array(data), 0, 1) }, lock.sab)
+  const worker = startWorker(t, lock.sab, ({ Atomics, data }) => { Atomics.store(new Int32Array(data), 0, 1) })
   await worker.done()
   await worker.exited
   assert.strictEqual(lock.locked, true)
@@ -407,13 +407,13 @@ test('a lock that was taken through the bare word has no holder that could die',
 
 test('executeLocked in a thread that ends in its callback', async t => {
   const lock = newLock()
-  const worker = startWorker(t, ({ api, data, post }) => {
+  const worker = startWorker(t, lock.sab, ({ api, data, post }) => {
     new api.AsyncLock(data).executeLocked(async () => {
       post('inside')
       await new Promise(() => setInterval(() => {}, 1000))
     })
     return new Promise(() => {})
-  }, lock.sab)
+  })
   await worker.next()
   const heir = lock.executeLocked(token => token.ownerDied)
   worker.terminate()
@@ -451,7 +451,7 @@ test(
 
 test('a worker\'s own workers and locks: the death of the parent is theirs as well', async t => {
   const lock = newLock()
-  const parent = startWorker(t, async ({ api, data, post, require, subject }) => {
+  const parent = startWorker(t, lock.sab, async ({ api, data, post, require, subject }) => {
     const { Worker } = require('worker_threads')
     const child = new Worker(`
       const { workerData } = require('worker_threads')
@@ -463,7 +463,7 @@ test('a worker\'s own workers and locks: the death of the parent is theirs as we
     while (!lock.locked) await new Promise(resolve => setTimeout(resolve, 1))
     post('held')
     return new Promise(() => {})
-  }, lock.sab)
+  })
   await parent.next()
   const heir = lock.lockAsync()
   await parent.terminate()
@@ -477,12 +477,9 @@ test('a process ends as it should, with its memory intact, whichever locks its t
     const lock = new api.AsyncLock(new SharedArrayBuffer(4))
     const others = Array.from({ length: 50 }, () => new api.AsyncLock(new SharedArrayBuffer(64)))
     for (const other of others) other.tryLock()
-    const worker = startWorker(
-      ({ api, data }) => {
-        new api.AsyncLock(data.sab).tryLock()
-      },
-      { sab: lock.sab, others: others.map(({ sab }) => sab) }
-    )
+    const worker = startWorker({ sab: lock.sab, others: others.map(({ sab }) => sab) }, ({ api, data }) => {
+      new api.AsyncLock(data.sab).tryLock()
+    })
     await worker.done()
     await worker.exited
     // From here on main is the only one that has the memory, and it ends holding the locks in it.
@@ -498,7 +495,7 @@ test('a thread that is the last to have the memory of its locks may die with the
     for (let round = 0; round < 10; round++) {
       await (async () => {
         let sab = round % 2 === 0 ? new SharedArrayBuffer(4096) : undefined
-        const worker = startWorker(({ api, data, post }) => {
+        const worker = startWorker({ sab }, ({ api, data, post }) => {
           const sab = data.sab || new SharedArrayBuffer(4096)
           const locks = []
           for (let at = 0; at < 4096; at += 4) {
@@ -508,7 +505,7 @@ test('a thread that is the last to have the memory of its locks may die with the
           }
           post(data.sab ? 'held' : sab)
           return new Promise(() => setInterval(() => locks, 1000))
-        }, { sab })
+        })
         // This thread must not keep the memory alive.
         sab = undefined // eslint-disable-line no-useless-assignment
         await worker.next()
@@ -527,8 +524,8 @@ test('process.exit() on main while workers hold and await locks ends the process
   const { code, signal, stderr } = await runChild(t, async ({ api, startWorker }) => {
     const lock = new api.AsyncLock(new SharedArrayBuffer(4))
     const token = lock.tryLock()
-    startWorker(({ api, data }) => { new api.AsyncLock(data).lock() }, lock.sab)
-    startWorker(({ api, data }) => new api.AsyncLock(data).lockAsync(), lock.sab)
+    startWorker(lock.sab, ({ api, data }) => { new api.AsyncLock(data).lock() })
+    startWorker(lock.sab, ({ api, data }) => new api.AsyncLock(data).lockAsync())
     while (api.waiterCount(lock.i32a, 0) < 2) await new Promise(resolve => setTimeout(resolve, 1))
     process.exit(token.locked ? 5 : 1)
   })

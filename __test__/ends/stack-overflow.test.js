@@ -29,14 +29,14 @@ const AROUND = { smallest: size(0, 2 * size.partOf(6)), paddings: PADDINGS, dept
  * crash.
  */
 async function inWorker (t, body, data) {
-  const { done, thrown } = await startWorker(t, `async scope => {
+  const { done, thrown } = await startWorker(t, data, `async scope => {
     const PADDINGS = ${PADDINGS}
     const DEPTHS = ${DEPTHS}
     const atTheEndOfTheStack = attempt => (${atTheEndOfTheStack})(attempt, ${JSON.stringify(AROUND)})
     const { done, thrown } = await (${body})(atTheEndOfTheStack, scope)
     gc()
     return { done, thrown }
-  }`, data).done()
+  }`).done()
   assert.ok(done > 0 && thrown > 0, `${done} carried out, ${thrown} thrown`)
 }
 
@@ -326,7 +326,7 @@ test('a lock() that blocks gives the token, or throws and holds nothing', async 
   const sab = new SharedArrayBuffer(12)
   const stop = new Int32Array(sab, 8)
   // Frees the word, which it does not hold, a moment after it is asked to.
-  const other = startWorker(t, ({ api, data }) => {
+  const other = startWorker(t, sab, ({ api, data }) => {
     const [word, asked, stop] = [0, 4, 8].map(offset => new Int32Array(data, offset, 1))
     while (Atomics.load(stop, 0) === 0) {
       if (Atomics.load(asked, 0) === 0) continue
@@ -335,7 +335,7 @@ test('a lock() that blocks gives the token, or throws and holds nothing', async 
       api.notify(word, 0, 1)
       Atomics.store(asked, 0, 0)
     }
-  }, sab)
+  })
   await inWorker(t, (atTheEndOfTheStack, { api, data }) => {
     const [word, asked] = [new Int32Array(data, 0, 1), new Int32Array(data, 4, 1)]
     const lock = new api.AsyncLock(data)
@@ -393,7 +393,7 @@ for (const [place, [name, form]] of [
       const thing = new Class(sab, name === 'Semaphore with permits' ? { permits: 1 } : {})
       if (name === 'Semaphore') thing.release(1)
       const stop = words(1)
-      const other = rival && startWorker(t, holdAgainAndAgain, { thing, name, stop, form })
+      const other = rival && startWorker(t, { thing, name, stop, form }, holdAgainAndAgain)
       await inWorker(
         t,
         (atTheEndOfTheStack, { api, data: { thing: clone, name, form } }) => {

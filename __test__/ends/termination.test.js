@@ -30,7 +30,7 @@ const TRIES = size(10, 5)
 /** Starts `count` threads that block on a word, and waits until they do. */
 async function blockedThreads (t, array, count) {
   const threads = []
-  for (let n = 0; n < count; n++) threads.push(startWorker(t, ({ Atomics, data }) => Atomics.wait(data, 0, 0), array))
+  for (let n = 0; n < count; n++) threads.push(startWorker(t, array, ({ Atomics, data }) => Atomics.wait(data, 0, 0)))
   await until(() => api.waiterCount(array, 0) === count, `${count} threads are blocked`)
   return threads
 }
@@ -128,7 +128,7 @@ timed('terminate() ends a blocked thread within half a second after a heap snaps
 
 test('a blocked thread whose event loop gets many messages sleeps on', { timeout: 60000 }, async t => {
   const array = words(2)
-  const thread = startWorker(t, ({ Atomics, data }) => Atomics.wait(data, 0, 0), array)
+  const thread = startWorker(t, array, ({ Atomics, data }) => Atomics.wait(data, 0, 0))
   await until(() => api.waiterCount(array, 0) === 1)
   for (let n = 0; n < 200; n++) {
     thread.worker.postMessage(n)
@@ -142,13 +142,13 @@ test('a blocked thread whose event loop gets many messages sleeps on', { timeout
 timed('a thread whose event loop turns between its waits is terminated as promptly', async t => {
   const array = words(1)
   return takesNotifications(array, async () => {
-    const thread = startWorker(t, async ({ Atomics, data, sleep }) => {
+    const thread = startWorker(t, array, async ({ Atomics, data, sleep }) => {
       for (let n = 0; n < 3; n++) {
         Atomics.wait(data, 0, 0, 3)
         await sleep(3)
       }
       Atomics.wait(data, 0, 0)
-    }, array)
+    })
     await sleep(80)
     await until(() => api.waiterCount(array, 0) === 1)
     return thread
@@ -173,13 +173,13 @@ timed('terminate() ends a blocked thread as promptly while timeouts follow one a
 
 test('a long wait leaves no task to the event loop', async t => {
   const array = words(1)
-  const tasks = await startWorker(t, ({ Atomics, data, require }) => {
+  const tasks = await startWorker(t, array, ({ Atomics, data, require }) => {
     const tasks = []
     const hook = require('async_hooks').createHook({ init (id, type) { tasks.push(type) } }).enable()
     for (let n = 0; n < 3; n++) Atomics.wait(data, 0, 0, 100)
     hook.disable()
     return tasks
-  }, array).done()
+  }).done()
   assert.deepStrictEqual(tasks, [])
 })
 
@@ -202,14 +202,14 @@ timed('terminate() ends threads that wake each other again and again', async t =
   const before = starved()
   for (let round = 0; round < 3; round++) {
     array[0] = 0
-    const threads = [0, 1].map(me => startWorker(t, ({ Atomics, data: { array, me } }) => {
+    const threads = [0, 1].map(me => startWorker(t, { array, me }, ({ Atomics, data: { array, me } }) => {
       for (;;) {
         let turn
         while ((turn = Atomics.load(array, 0)) % 2 === me) Atomics.wait(array, 0, turn)
         Atomics.add(array, 0, 1)
         Atomics.notify(array, 0)
       }
-    }, { array, me }))
+    }))
     await until(() => Atomics.load(array, 0) > 1000, 'they do')
     times.push(await timeOf(() => Promise.all(threads.map(thread => thread.terminate()))))
     assert.strictEqual(api.waiterCount(array, 0), 0)
@@ -223,12 +223,12 @@ timed('terminate() ends a thread that blocks again and again', async t => {
   const before = starved()
   for (let round = 0; round < 3; round++) {
     array[1] = 0
-    const thread = startWorker(t, ({ Atomics, data }) => {
+    const thread = startWorker(t, array, ({ Atomics, data }) => {
       for (;;) {
         Atomics.wait(data, 0, 0, 0.2)
         Atomics.store(data, 1, 1)
       }
-    }, array)
+    })
     await until(() => array[1] === 1, 'the thread waits')
     await sleep(20)
     times.push(await timeOf(thread.terminate))
@@ -248,7 +248,7 @@ function endOfProcess (t, threads, how) {
     const alive = () => { setTimeout(() => {}, 60000) }
     const others = Array.from({ length: MANY - threads }, () => startWorker(alive).done())
     for (let n = 0; n < threads; n++) {
-      startWorker(({ Atomics, data }) => { Atomics.wait(data, 0, 0, 60000) }, array)
+      startWorker(array, ({ Atomics, data }) => { Atomics.wait(data, 0, 0, 60000) })
       // They do not check at the same moments whether they are to end.
       await sleep(7)
     }
@@ -316,7 +316,7 @@ timed('20 threads that have been blocked for long wake 5 times a second together
   // comes before.
   const array = words(1)
   const block = ({ Atomics, data, sleep }) => sleep(1000).then(() => Atomics.wait(data, 0, 0))
-  const threads = Array.from({ length: 20 }, () => startWorker(t, block, array))
+  const threads = Array.from({ length: 20 }, () => startWorker(t, array, block))
   await until(() => api.waiterCount(array, 0) === 20, 'all threads are blocked')
   // Until then the slices of their sleep double.
   await sleep(9000)
@@ -333,7 +333,7 @@ test('the waiters of a dead thread are neither counted nor woken, and the waiter
     ({ Atomics, data }) => { for (let n = 0; n < 3; n++) Atomics.waitAsync(data, 0, 0) },
     ({ Atomics, data }) => { Atomics.wait(data, 0, 0) },
     ({ Atomics, data }) => { for (let n = 0; n < 3; n++) Atomics.waitAsync(data, 0, 0, 60000) }
-  ].map(fn => startWorker(t, fn, array))
+  ].map(fn => startWorker(t, array, fn))
   await until(() => api.waiterCount(array, 0) === 7, 'all wait')
   const live = Atomics.waitAsync(array, 0, 0).value
   assert.strictEqual(api.waiterCount(array, 0), 8)
@@ -374,7 +374,7 @@ const ends = {
 for (const how of Object.keys(ends)) {
   test(`a thread that ends by ${how} leaves no waiter`, async t => {
     const array = words(1)
-    const thread = startWorker(t, ends[how], array)
+    const thread = startWorker(t, array, ends[how])
     thread.done().catch(error => assert.ok(/as expected|the thread ended/.test(error.message), error.stack))
     await thread.exited
     assert.strictEqual(api.waiterCount(array, 0), 0)
@@ -385,11 +385,11 @@ for (const how of Object.keys(ends)) {
 test('a thread that is terminated between its notification and its wake harms no other thread', async t => {
   const array = words(2)
   for (let round = 0; round < 5; round++) {
-    const thread = startWorker(t, ({ Atomics, data, busy }) => {
+    const thread = startWorker(t, array, ({ Atomics, data, busy }) => {
       for (let n = 0; n < 1000; n++) Atomics.waitAsync(data, 0, 0)
       Atomics.notify(data, 1)
       busy(10000)
-    }, array)
+    })
     await Atomics.waitAsync(array, 1, 0).value
     assert.strictEqual(Atomics.notify(array, 0, 600), 600)
     await thread.terminate()
@@ -428,13 +428,13 @@ test(`${ROUNDS} rounds of workers that end, with waits pending and notifications
     const random = randomFrom(seed)
 
     // Notifies as long as it lives, and blocks now and then.
-    const notifier = startWorker(({ Atomics, data: array, randomFrom }) => {
+    const notifier = startWorker(array, ({ Atomics, data: array, randomFrom }) => {
       const random = randomFrom(array.length)
       while (Atomics.load(array, array.length - 1) === 0) {
         for (let n = 0; n < 50; n++) Atomics.notify(array, Math.floor(16 * random()), 1 + Math.floor(3 * random()))
         Atomics.wait(array, Math.floor(16 * random()), 0, 0.3 * random())
       }
-    }, array)
+    })
 
     const victim = ({ Atomics, api, data: { array, seed }, randomFrom }) => {
       const random = randomFrom(seed)
@@ -462,7 +462,7 @@ test(`${ROUNDS} rounds of workers that end, with waits pending and notifications
     const succession = async () => {
       while (started < ROUNDS) {
         started++
-        const thread = startWorker(victim, { array, seed: Math.floor(2 ** 31 * random()) })
+        const thread = startWorker({ array, seed: Math.floor(2 ** 31 * random()) }, victim)
         thread.done().catch(error => {
           if (!/as expected|the thread ended/.test(error.message)) throw error
         })

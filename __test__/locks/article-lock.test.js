@@ -130,13 +130,13 @@ for (const waiter of ['blocks', 'awaits']) {
 }
 
 function startArticle (t, sab) {
-  return startWorker(t, ({ Atomics, data, require }) => {
+  return startWorker(t, { sab, file: require.resolve('../fixtures/lock-article') }, ({ Atomics, data, require }) => {
     const ArticleLock = require(data.file)(Atomics)
     const lock = new ArticleLock(data.sab)
     lock.lock()
     lock.unlock()
     return 'had it'
-  }, { sab, file: require.resolve('../fixtures/lock-article') })
+  })
 }
 
 test('a line of both kinds, blocked and awaiting: each has its turn', { timeout: 60000 }, async t => {

@@ -316,13 +316,13 @@ test('an abort that meets the wake passes it on to the next claim', async t => {
 test('an abort that comes after the hand-over passes the lock on to the next claim', async t => {
   const lock = newLock()
   const flags = new Int32Array(new SharedArrayBuffer(8))
-  const worker = startWorker(t, ({ api, Atomics, post, data: { sab, flags } }) => {
+  const worker = startWorker(t, { sab: lock.sab, flags }, ({ api, Atomics, post, data: { sab, flags } }) => {
     const token = new api.AsyncLock(sab).lock()
     post('held')
     while (Atomics.load(flags, 0) === 0);
     token.unlock()
     Atomics.store(flags, 1, 1)
-  }, { sab: lock.sab, flags })
+  })
   assert.strictEqual(await worker.next(), 'held')
   const controller = new TinyController({ reason: 'abort' })
   const first = rejection(lock.lockAsync({ signal: controller.signal }))
@@ -347,7 +347,8 @@ test('an abort that comes after the hand-over passes the lock on to the next cla
 test('a worker that gives up a lock that is on its way may block for it', async t => {
   const lock = newLock()
   const flags = new Int32Array(new SharedArrayBuffer(8))
-  const worker = startWorker(t, async ({ api, Atomics, require, data: { sab, flags, slowness } }) => {
+  const worker = startWorker(t, { sab: lock.sab, flags, slowness }, async ({ api, Atomics, data, require }) => {
+    const { sab, flags, slowness } = data
     const { TinyController } = require('./lock-toolbox')
     const lock = new api.AsyncLock(sab)
     const controller = new TinyController({ reason: 'abort' })
@@ -361,7 +362,7 @@ test('a worker that gives up a lock that is on its way may block for it', async 
     controller.abort()
     const token = lock.lock()
     return outcome.then(reason => `${reason} ${token.unlock()}`)
-  }, { sab: lock.sab, flags, slowness })
+  })
   const token = lock.tryLock()
   while (Atomics.load(flags, 0) === 0) await sleep(1)
   token.unlock()
@@ -374,7 +375,7 @@ test('a worker that gives up a lock that is on its way may block for it', async 
 test('a worker that gives up after its time, before its promise has settled, may block for the lock', async t => {
   const lock = newLock()
   const token = lock.tryLock()
-  const worker = startWorker(t, ({ api, post, require, data: sab }) => {
+  const worker = startWorker(t, lock.sab, ({ api, post, require, data: sab }) => {
     const { TinyController } = require('./lock-toolbox')
     const lock = new api.AsyncLock(sab)
     const controller = new TinyController({ reason: 'abort' })
@@ -385,7 +386,7 @@ test('a worker that gives up after its time, before its promise has settled, may
     post('gave up')
     const token = lock.lock()
     return outcome.then(reason => `${reason} ${token.unlock()}`)
-  }, lock.sab)
+  })
   assert.strictEqual(await worker.next(), 'gave up')
   await untilWaiters(lock, 1)
   token.unlock()
@@ -615,7 +616,7 @@ test('a release may settle more promises than a batch holds; hooks use locks', {
 test('a time limit of vm that breaks lock() off leaves the line, and the lock is as good as before', async t => {
   const lock = newLock()
   const token = lock.tryLock()
-  const worker = startWorker(t, async ({ api, data, sleep, require }) => {
+  const worker = startWorker(t, lock.sab, async ({ api, data, sleep, require }) => {
     const vm = require('vm')
     const lock = new api.AsyncLock(data)
     const [messages, counts] = [[], []]
@@ -630,7 +631,7 @@ test('a time limit of vm that breaks lock() off leaves the line, and the lock is
       await sleep(5)
     }
     return { messages, counts }
-  }, lock.sab)
+  })
   const { messages, counts } = await worker.done()
   assert.strictEqual(messages.length, 3)
   assert.deepStrictEqual(counts, [0, 0, 0])
@@ -727,12 +728,12 @@ test('a lockAsync() keeps a worker alive that has nothing else to do', async t =
   const sab = new SharedArrayBuffer(8)
   const lock = new AsyncLock(sab)
   const token = lock.tryLock()
-  const worker = startWorker(t, ({ api, data, Atomics }) => {
+  const worker = startWorker(t, sab, ({ api, data, Atomics }) => {
     new api.AsyncLock(data).lockAsync().then((token) => {
       Atomics.store(new Int32Array(data), 1, 7)
       token.unlock()
     })
-  }, sab)
+  })
   await worker.done()
   let exited = false
   worker.exited.then(() => { exited = true })

@@ -232,7 +232,7 @@ test('parties that give up and return: a generation has one leader, the same for
     return gaveUp
   }
   const data = (me, awaits) => ({ sab, done, parties: PARTIES, me, seed: seed + me, rounds: 150, awaits })
-  const workers = [0, 1].map(me => startWorker(t, party, data(me, me === 1)))
+  const workers = [0, 1].map(me => startWorker(t, data(me, me === 1), party))
   let aborted = 0
   const mine = async (me) => {
     for (let n = 0; n < 150;) {

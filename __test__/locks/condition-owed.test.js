@@ -107,7 +107,7 @@ for (const name of Object.keys(LOCKS)) {
   for (const how of ['throws', 'returns a promise']) {
     test(`${name}: after executeLockedSync whose callback ${how} the notification goes to another`, async t => {
       const it = setUp(LOCKS[name])
-      const worker = startWorker(t, ({ api, data: { sab, name, how } }) => {
+      const worker = startWorker(t, { sab: it.sab, name, how }, ({ api, data: { sab, name, how } }) => {
         const condition = new api.Condition(sab, { byteOffset: 4 })
         try {
           new api[name](sab).executeLockedSync(token => {
@@ -118,7 +118,7 @@ for (const name of Object.keys(LOCKS)) {
         } catch (error) {
           return error instanceof TypeError
         }
-      }, { sab: it.sab, name, how })
+      })
       // It is enqueued before the lock is free.
       await until(() => it.condition.waiters === 1 && !it.lock.locked, 'it waits')
       const other = waiter(it)

@@ -34,11 +34,11 @@ const onCondition = (member) => member.on('Condition', CONDITION)
 const TOKEN = { token: 'token' }
 
 /** Runs `body({ api, lock, condition, token })` in a thread that holds the lock, and gives its result. */
-const inThread = (t, { sab }, body) => startWorker(t, `({ api, data: sab }) => {
+const inThread = (t, { sab }, body) => startWorker(t, sab, `({ api, data: sab }) => {
   const lock = new api.AsyncLock(sab)
   const condition = new api.Condition(sab, { byteOffset: ${CONDITION} })
   return (${body})({ api, lock, condition, token: lock.lock() })
-}`, sab).done()
+}`).done()
 
 /** Gives a getter that unlocks while it is read, as an option. */
 const unlocking = (lock) => ({ get timeout () { lock.unlock(); return 1 } })
@@ -647,7 +647,7 @@ test('no wake-up is lost between unlocking and waiting: under load from both sid
     }
     return 'played'
   }
-  const workers = [0, 1].map(me => startWorker(t, player, { sab, rounds: ROUNDS, me }))
+  const workers = [0, 1].map(me => startWorker(t, { sab, rounds: ROUNDS, me }, player))
   for (const worker of workers) assert.strictEqual(await worker.done(), 'played')
   assert.strictEqual(waiters(sab, CONDITION), 0)
 })
@@ -672,7 +672,7 @@ test('each notification is one wait that gives true, also beside timeouts and ab
     return notified
   }
   const dataOf = (awaits, n) => ({ sab: it.sab, stop, seed: seed + n, awaits })
-  const workers = [false, true].map((awaits, n) => startWorker(t, waiter, dataOf(awaits, n)))
+  const workers = [false, true].map((awaits, n) => startWorker(t, dataOf(awaits, n), waiter))
   let [counted, notified, aborted] = [0, 0, 0]
   const mine = async () => {
     const controller = new TinyController({ reason: 'abort' })
@@ -847,11 +847,11 @@ test('no item is left behind by consumers that die at any moment', { timeout: 12
       token.unlock()
     }
   }
-  const survivor = startWorker(t, consume, { sab: it.sab })
+  const survivor = startWorker(t, { sab: it.sab }, consume)
   await untilWaiters(it.sab, CONDITION, 1)
   const end = now() + size(1500, 500)
   for (let round = 0; now() < end || round < 4; round++) {
-    const victim = startWorker(t, consume, { sab: it.sab })
+    const victim = startWorker(t, { sab: it.sab }, consume)
     victim.done().catch(() => {})
     await until(() => waiters(it.sab, CONDITION) === 2, 'both wait')
     for (let n = Math.floor(random() * 4); n >= 0; n--) {
@@ -878,10 +878,10 @@ test('a thread that only waits ends when the process does', async t => {
   const start = now()
   const { code, stderr } = await runChild(t, async ({ api, startWorker, until }) => {
     const sab = new SharedArrayBuffer(8)
-    startWorker(({ api, data }) => {
+    startWorker(sab, ({ api, data }) => {
       const token = new api.AsyncLock(data).lock()
       new api.Condition(data, { byteOffset: 4 }).wait(token)
-    }, sab)
+    })
     await until(() => api.waiterCount(new Int32Array(sab), 1) === 1)
     process.exit(7)
   }, null)
@@ -927,12 +927,13 @@ const ROUNDS = size(1000, 300)
 test('a wait that a time limit of vm breaks off takes no notification from others', { timeout: 60000 }, async t => {
   const { sab, word } = setUp()
   const stop = new Int32Array(new SharedArrayBuffer(4))
-  const notifier = startWorker(t, ({ api, data: { sab, stop } }) => {
+  const notifier = startWorker(t, { sab, stop }, ({ api, data: { sab, stop } }) => {
     const condition = new api.Condition(sab, { byteOffset: 4 })
     while (Atomics.load(stop, 0) === 0) condition.notify()
-  }, { sab, stop })
-  const waiting = startWorker(t, async ({ api, data: { sab, rounds }, post, receive, require }) => {
+  })
+  const waiting = startWorker(t, { sab, rounds: ROUNDS }, async ({ api, data, post, receive, require }) => {
     const vm = require('vm')
+    const { sab, rounds } = data
     const [lock, condition] = [new api.AsyncLock(sab), new api.Condition(sab, { byteOffset: 4 })]
     const context = vm.createContext({ lock, condition })
     const script = new vm.Script(`
@@ -953,7 +954,7 @@ test('a wait that a time limit of vm breaks off takes no notification from other
       await receive()
     }
     return 'done'
-  }, { sab, rounds: ROUNDS })
+  })
   let left = 0
   for (let round = 0; round < ROUNDS; round++) {
     await waiting.next()

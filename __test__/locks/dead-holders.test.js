@@ -78,20 +78,20 @@ test('threads that die at any moment leave all permits of a limit behind', { tim
   const random = randomFrom(3)
   const { sab, thing: limit, isFree } = newHold(HOLDS.find(({ label }) => label === 'Semaphore with permits'))
   const { permits } = limit
-  const survivor = startWorker(t, ({ api, data: { sab, permits } }) => {
+  const survivor = startWorker(t, { sab, permits }, ({ api, data: { sab, permits } }) => {
     const limit = new api.Semaphore(sab, { permits })
     for (;;) limit.useSync(1, () => {})
-  }, { sab, permits })
+  })
   const end = now() + 400
   for (let round = 0; now() < end || round < 3; round++) {
-    const victim = startWorker(t, async ({ api, post, data: { sab, permits } }) => {
+    const victim = startWorker(t, { sab, permits }, async ({ api, post, data: { sab, permits } }) => {
       const limit = new api.Semaphore(sab, { permits })
       post('begins')
       for (;;) {
         limit.hold(permits).unlock()
         await limit.use(1, () => {})
       }
-    }, { sab, permits })
+    })
     victim.done().catch(() => {})
     await victim.next()
     busy(random() * 3)

@@ -19,7 +19,7 @@ const { AsyncLock, RwLock, Semaphore } = api
  * step is `[class, byteOffset or options, method, ...arguments]`; it sends 'done', or the error's facts.
  */
 function actor (t, sab) {
-  const worker = startWorker(t, ({ api, data: sab, post, require }) => new Promise(resolve => {
+  const worker = startWorker(t, sab, ({ api, data: sab, post, require }) => new Promise(resolve => {
     const { parentPort } = require('worker_threads')
     const { threadId } = require('worker_threads')
     const tokens = []
@@ -45,7 +45,7 @@ function actor (t, sab) {
         post({ code, name, message, cycle })
       }
     })
-  }), sab)
+  }))
   const ready = worker.next()
   return {
     worker,
@@ -157,7 +157,7 @@ for (const count of [2, 3]) {
       }
       return errors
     }
-    const start = (_, nth) => startWorker(t, play, { sab, nth, count, ROUNDS }).done()
+    const start = (_, nth) => startWorker(t, { sab, nth, count, ROUNDS }, play).done()
     const results = await Promise.all(Array.from({ length: count }, start))
     for (let round = 0; round < ROUNDS; round++) {
       const found = results.map(errors => errors[round])
@@ -286,7 +286,7 @@ test('what a promise of a blocked thread is granted counts as held', async t => 
 
 test('a thread in Condition.wait has released its lock; if it can never have it again, wait throws', async t => {
   const sab = memory(64)
-  const waiting = startWorker(t, ({ api, data: sab, post }) => {
+  const waiting = startWorker(t, sab, ({ api, data: sab, post }) => {
     const [outer, inner] = [0, 4].map(byteOffset => new api.AsyncLock(sab, { byteOffset }))
     const condition = new api.Condition(sab, { byteOffset: 8 })
     const kept = outer.lock()
@@ -297,7 +297,7 @@ test('a thread in Condition.wait has released its lock; if it can never have it 
       post({ code, length: cycle.length, locked: token.locked })
     }
     kept.unlock()
-  }, sab)
+  })
   await untilWaiters(sab, 8, 1)
   const [other] = await actors(t, sab, 1)
   await other.does('AsyncLock', 4, 'lock')
@@ -324,9 +324,9 @@ test('a notification that such a wait cannot use goes to another waiter', async 
       if (kept) kept.unlock()
     }
   }
-  const first = startWorker(t, wait, { sab, outer: true })
+  const first = startWorker(t, { sab, outer: true }, wait)
   await untilWaiters(sab, 8, 1)
-  const second = startWorker(t, wait, { sab, outer: false })
+  const second = startWorker(t, { sab, outer: false }, wait)
   await untilWaiters(sab, 8, 2)
   const [other] = await actors(t, sab, 1)
   await other.does('AsyncLock', 4, 'lock')
@@ -344,7 +344,8 @@ test('threads that take locks in any order, and die at any moment, never hang', 
   const sab = memory(256)
   const turns = new Int32Array(sab, 128, THREADS)
   const stop = new Int32Array(sab, 124, 1)
-  const start = (nth, seed) => startWorker(t, ({ api, data: { sab, nth, seed }, Atomics, randomFrom }) => {
+  const start = (nth, seed) => startWorker(t, { sab, nth, seed }, ({ api, data, Atomics, randomFrom }) => {
+    const { sab, nth, seed } = data
     const random = randomFrom(seed)
     const [A, B] = [0, 4].map(byteOffset => new api.AsyncLock(sab, { byteOffset }))
     const [C, D] = [8, 12].map(byteOffset => new api.RwLock(sab, { byteOffset }))
@@ -364,7 +365,7 @@ test('threads that take locks in any order, and die at any moment, never hang', 
       Atomics.add(words, 32 + nth, 1)
     }
     return found
-  }, { sab, nth, seed })
+  })
   let seed = Date.now() % 1e6
   console.log(`# seed ${seed}`)
   const workers = Array.from(turns, (_, nth) => start(nth, seed + nth))

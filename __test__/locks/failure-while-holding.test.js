@@ -16,7 +16,7 @@ const fail = () => { throw new Error('on purpose') }
 
 /** A worker dies while it holds the name. */
 async function dieHolding (t, name) {
-  const worker = startWorker(t, ({ api, data }) => api.locks.requestSync(data, () => process.exit()), name)
+  const worker = startWorker(t, name, ({ api, data }) => api.locks.requestSync(data, () => process.exit()))
   worker.done().catch(() => {})
   await worker.exited
 }
@@ -73,13 +73,13 @@ for (const Class of [AsyncLock, RwLock]) {
   test(`${Class.name}: a blocking callback that was told and fails tells the next`, async t => {
     const lock = setUp()
     lock.tryLock().abandon()
-    assert.deepStrictEqual(await startWorker(t, ({ api, data: { lock, kind } }) => {
+    assert.deepStrictEqual(await startWorker(t, { lock, kind: Class.name }, ({ api, data: { lock, kind } }) => {
       const shared = new api[kind](lock)
       try {
         shared.executeLockedSync(() => { throw new Error('on purpose') })
       } catch (_) {}
       return [0, 1].map(() => shared.executeLockedSync(({ ownerDied }) => ownerDied))
-    }, { lock, kind: Class.name }).done(), [true, false])
+    }).done(), [true, false])
   })
 
   test(`${Class.name}: while a holder that was told awaits a Condition, others are told, then it again`, async () => {
@@ -110,14 +110,14 @@ for (const Class of [AsyncLock, RwLock]) {
     const lock = setUp()
     const condition = new Condition(memory(4))
     lock.tryLock().abandon()
-    const waiting = startWorker(t, ({ api, data: { lock, condition, kind } }) => {
+    const waiting = startWorker(t, [lock, condition, Class.name], ({ api, data: [lock, condition, kind] }) => {
       const token = new api[kind](lock).lock()
       const before = token.ownerDied
       new api.Condition(condition).wait(token)
       const told = [before, token.ownerDied]
       token.unlock()
       return told
-    }, { lock, condition, kind: Class.name })
+    })
     await until(() => condition.waiters === 1, 'it waits')
     // It stands in the Condition's line a moment before it has released the lock.
     const other = await lock.lockAsync()
@@ -152,11 +152,11 @@ test('downgrade(): what executeLocked acquired is released at its end, as a read
   assert.strictEqual(lock.readers, 0)
   await lock.executeLocked(token => { token.downgrade().unlock() })
   assert.strictEqual(lock.readers, 0)
-  assert.strictEqual(await startWorker(t, ({ api, data }) => {
+  assert.strictEqual(await startWorker(t, lock, ({ api, data }) => {
     const lock = new api.RwLock(data)
     lock.executeLockedSync(token => { token.downgrade() })
     return lock.readers
-  }, lock).done(), 0)
+  }).done(), 0)
 })
 
 test('downgrade() of a writer that was told: its readers and the next writer are told', async () => {
@@ -186,12 +186,12 @@ test('a name: a callback that fails after it was told leaves the news to the nex
     assert.strictEqual((await rejection(locks.request('failing', callback))).message, 'on purpose')
   }
   assert.strictEqual(await toldOf('failing', 'shared'), true)
-  assert.deepStrictEqual(await startWorker(t, ({ api: { locks }, data: name }) => {
+  assert.deepStrictEqual(await startWorker(t, 'failing', ({ api: { locks }, data: name }) => {
     try {
       locks.requestSync(name, () => { throw new Error('on purpose') })
     } catch (_) {}
     return [0, 1].map(() => locks.requestSync(name, ({ ownerDied }) => ownerDied))
-  }, 'failing').done(), [true, false])
+  }).done(), [true, false])
 })
 
 test('a name: a request that is aborted before its callback begins leaves the news to the next holder', async t => {
@@ -286,7 +286,7 @@ test('a storm of names, workers that die, requests that are aborted and steals: 
   }
   for (let round = 0; round < 6; round++) {
     await Promise.all([1, 2, 3, 4].map(async n => {
-      const worker = startWorker(t, work, { counts, seed: 7919 * round + n, names: NAMES })
+      const worker = startWorker(t, { counts, seed: 7919 * round + n, names: NAMES }, work)
       const failure = worker.done().catch(error => error)
       await worker.exited
       const error = await failure

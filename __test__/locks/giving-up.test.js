@@ -82,7 +82,8 @@ for (const label of Object.keys(STORMS)) {
       }
       return { begin: options => thing[form](...args, options), isMine, end }
     }
-    const workers = [1, 2].map(n => startWorker(t, `({ api, post, randomFrom, data }) => {
+    const dataOf = seed => ({ sab, name, options, most, claims, inUse, stop, seed })
+    const workers = [1, 2].map(n => startWorker(t, dataOf(seed + n), `({ api, post, randomFrom, data }) => {
       const random = randomFrom(data.seed)
       const thing = new api[data.name](data.sab, data.options)
       post('begins')
@@ -99,7 +100,7 @@ for (const label of Object.keys(STORMS)) {
         }
       }
       return served
-    }`, { sab, name, options, most, claims, inUse, stop, seed: seed + n }))
+    }`))
     for (const worker of workers) await worker.next()
 
     const random = randomFrom(seed)

@@ -195,7 +195,7 @@ for (const kind of STRICT) {
       }
       token.unlock()
     }
-    const workers = [0, 1].map(() => startWorker(t, follow, { sab, stop, kind }))
+    const workers = [0, 1].map(() => startWorker(t, { sab, stop, kind }, follow))
     for (const worker of workers) await worker.next()
     for (let n = 0; n < 20; n++) {
       const token = await (kind.isExclusive ? thing.lockSharedAsync(late) : waitForAll(late))

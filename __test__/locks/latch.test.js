@@ -114,7 +114,7 @@ test('no opening is missed: threads that come while others count down', { timeou
     }
     return 'through'
   }
-  const workers = [false, true].map(awaits => startWorker(t, work, { sab, rounds: ROUNDS, awaits }))
+  const workers = [false, true].map(awaits => startWorker(t, { sab, rounds: ROUNDS, awaits }, work))
   for (let n = 0; n < ROUNDS; n++) {
     const latch = new Latch(sab, { count: 3, byteOffset: 4 * n })
     if (random() < 0.3) await turns(1)
@@ -128,10 +128,10 @@ test('no opening is missed: threads that come while others count down', { timeou
 test('counting down at the same time: none is lost', async t => {
   const COUNT = 30000
   const { sab, latch, word } = setUp(COUNT)
-  const workers = [0, 1, 2].map(() => startWorker(t, ({ api, data: { sab, count } }) => {
+  const workers = [0, 1, 2].map(() => startWorker(t, { sab, count: COUNT }, ({ api, data: { sab, count } }) => {
     const latch = new api.Latch(sab, { count })
     for (let n = 0; n < count / 3 - 1; n++) latch.countDown()
-  }, { sab, count: COUNT }))
+  }))
   const waiting = watch(latch.waitAsync())
   for (const worker of workers) await worker.done()
   assert.strictEqual(latch.remaining, 3)

@@ -19,7 +19,7 @@ const waiting = (queue, count) => until(() => queue.waiters === count, () => `${
 
 /** Calls a method in a thread. */
 const inThread = (t, queue, method, ...args) =>
-  startWorker(t, ({ api, data: [queue, method, args] }) => new api.Queue(queue)[method](...args), [queue, method, args])
+  startWorker(t, [queue, method, args], ({ api, data: [queue, method, args] }) => new api.Queue(queue)[method](...args))
 
 /** A use of the next message, begun: `{ use, end, fail }`. */
 async function inUse (queue) {
@@ -338,7 +338,7 @@ test('wrong options, an aborted signal and one that throws: nothing is put or ta
 
 test('blocking forms time out, too', async t => {
   const queue = make({ capacity: 1 })
-  const worker = startWorker(t, ({ api, data }) => {
+  const worker = startWorker(t, queue, ({ api, data }) => {
     const queue = new api.Queue(data)
     const codes = []
     const attempt = run => { try { run(); codes.push('none') } catch (error) { codes.push(error.code) } }
@@ -347,7 +347,7 @@ test('blocking forms time out, too', async t => {
     queue.put(1)
     attempt(() => queue.put(2, { timeout: 5 }))
     return codes
-  }, queue)
+  })
   assert.deepStrictEqual(await worker.done(), ['ERR_TIMEOUT', 'ERR_TIMEOUT', 'ERR_TIMEOUT'])
 })
 
@@ -439,7 +439,7 @@ test('a long use keeps its own slot only', async () => {
 test('useSync: the same, blocking; a promise is refused, and the message goes back', async t => {
   const queue = make()
   queue.tryPut('job')
-  const worker = startWorker(t, async ({ api, data }) => {
+  const worker = startWorker(t, queue, async ({ api, data }) => {
     const queue = new api.Queue(data)
     const seen = []
     const attempt = callback => {
@@ -456,7 +456,7 @@ test('useSync: the same, blocking; a promise is refused, and the message goes ba
     queue.close()
     attempt(() => { seen.push('never') })
     return seen
-  }, queue)
+  })
   const seen = await worker.done()
   assert.ok(/^TypeError: useSync: callback must not return a promise/.test(seen[1]), seen[1])
   seen[1] = 'refused'
@@ -466,7 +466,7 @@ test('useSync: the same, blocking; a promise is refused, and the message goes ba
 test('an exception that nobody catches ends the worker and loses no message', async t => {
   const queue = make()
   queue.tryPut('job')
-  const worker = startWorker(t, ({ api, data }) => new api.Queue(data).useSync(value => value.unknown()), queue)
+  const worker = startWorker(t, queue, ({ api, data }) => new api.Queue(data).useSync(value => value.unknown()))
   await rejection(worker.done())
   assert.strictEqual(await queue.takeAsync(), 'job')
 })
@@ -502,17 +502,17 @@ test('close: puts fail, what is in comes out, and then all takers are told', asy
 
 test('for and for await take until the end', async t => {
   const queue = make({ messageSize: 100 })
-  const worker = startWorker(t, ({ api, data }) => Array.from(new api.Queue(data)), queue)
+  const worker = startWorker(t, queue, ({ api, data }) => Array.from(new api.Queue(data)))
   for (let n = 0; n < 50; n++) await queue.putAsync({ n })
   queue.close()
   assert.deepStrictEqual((await worker.done()).map(({ n }) => n), Array.from({ length: 50 }, (_, n) => n))
 
   const other = make({ messageSize: 100 })
-  const putter = startWorker(t, ({ api, data }) => {
+  const putter = startWorker(t, other, ({ api, data }) => {
     const queue = new api.Queue(data)
     for (let n = 0; n < 50; n++) queue.put(n)
     queue.close()
-  }, other)
+  })
   const iterator = other[Symbol.asyncIterator]()
   const values = []
   for (let step = await iterator.next(); !step.done; step = await iterator.next()) values.push(step.value)
@@ -524,7 +524,7 @@ test('for and for await take until the end', async t => {
 
 test('a thread that would wait for itself is told so', async t => {
   const queue = make({ capacity: 2, name: 'jobs' })
-  const worker = startWorker(t, async ({ api, data }) => {
+  const worker = startWorker(t, queue, async ({ api, data }) => {
     const queue = new api.Queue(data)
     const errors = []
     const attempt = run => {
@@ -541,7 +541,7 @@ test('a thread that would wait for itself is told so', async t => {
     queue.close()
     queue.useSync(() => attempt(() => queue.take()))
     return errors
-  }, queue)
+  })
   assert.deepStrictEqual(await worker.done(), Array(2).fill('ERR_DEADLOCK Queue true true'))
 })
 
@@ -607,7 +607,7 @@ test('producers and consumers of every kind: each message arrives once, those of
     }
   }
   const dataOf = method => ({ clone: queue, method, count: COUNT })
-  const start = (what, methods) => methods.map(method => startWorker(t, what, dataOf(method)).done())
+  const start = (what, methods) => methods.map(method => startWorker(t, dataOf(method), what).done())
   const producing = start(produce, ['put', 'putAsync', 'tryPut'])
   const consuming = start(consume, ['take', 'takeAsync', 'useSync', 'use'])
   const own = []

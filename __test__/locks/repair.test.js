@@ -62,7 +62,7 @@ function testForms (name, wanted, body) {
     test(`${form.label}: ${name}`, { timeout: 60000 }, t => {
       const thing = newThing(form)
       const subject = subjectOf(form, thing)
-      const start = (body, data) => startWorker(t, inThread(body), { form, thing, data })
+      const start = (body, data) => startWorker(t, { form, thing, data }, inThread(body))
       const here = async (body, data) => body({ form, thing, subject, data, fail })
       const there = (body, data) => form.blocks ? blockingThere(body, { form, thing, data }) : here(body, data)
       return body({ form, subject, there, start })

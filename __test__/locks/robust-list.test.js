@@ -112,11 +112,11 @@ test('a thread that has tried in vain to take a lock is not taken for its holder
   const lock = new AsyncLock(sab)
   // By code that does not know the class, so that no holder is known.
   Atomics.store(lock.i32a, 0, AsyncLock.LOCKED)
-  const worker = startWorker(t, async ({ api, data, post, sleep }) => {
+  const worker = startWorker(t, sab, async ({ api, data, post, sleep }) => {
     const token = new api.AsyncLock(data).tryLock()
     post(token)
     await sleep(60000)
-  }, sab)
+  })
   assert.strictEqual(await worker.next(), null)
   lock.unlock()
   assert.strictEqual(lock.locked, false)
@@ -172,13 +172,13 @@ test('locks of a dead thread that come in a batch which makes their claims give 
   const sab = memory(4 * COUNT)
   const locks = Array.from({ length: COUNT }, (_, n) => new AsyncLock(sab, { byteOffset: 4 * n }))
   const inLine = new Int32Array(memory(4))
-  const worker = startWorker(t, async ({ api, data: { sab, inLine, COUNT }, post, sleep }) => {
+  const worker = startWorker(t, { sab, inLine, COUNT }, async ({ api, data: { sab, inLine, COUNT }, post, sleep }) => {
     // What a thread took last is passed on first.
     for (let n = COUNT - 1; n >= 0; n--) new api.AsyncLock(sab, { byteOffset: 4 * n }).tryLock()
     post('held')
     while (Atomics.load(inLine, 0) === 0) await sleep(1)
     process.exit()
-  }, { sab, inLine, COUNT })
+  })
   worker.done().catch(() => {})
   await worker.next()
   const { abort, signal } = new TinyController({ reason: 'given up' })

@@ -257,7 +257,7 @@ test('at most as many callbacks run at a time as there are permits', { timeout: 
     })))
   }
   const data = { sab, running, count: 40, permits: PERMITS }
-  const workers = [true, false].map(blocks => startWorker(t, work, Object.assign({ blocks }, data)))
+  const workers = [true, false].map(blocks => startWorker(t, Object.assign({ blocks }, data), work))
   await work({ api, sleep, data })
   for (const worker of workers) await worker.done()
   assert.deepStrictEqual(Array.from(running), [0, PERMITS])

@@ -16,7 +16,7 @@ const toldOf = (name, mode = 'exclusive') => locks.request(name, { mode }, ({ ow
 const steal = (name, callback = () => {}) => locks.request(name, { steal: true }, callback)
 
 /** Runs the body in a worker, as `startWorker` does. */
-const inWorker = (t, body, data) => startWorker(t, body, data).done()
+const inWorker = (t, body, data) => startWorker(t, data, body).done()
 
 // ——— abandon ———
 
@@ -169,7 +169,8 @@ testLocks('a thread that never returns to its event loop learns of a steal by st
   for (const asked of HAS_SIGNALS ? ['stolen', 'signal'] : ['stolen']) {
     for (const form of ['request', 'requestSync']) {
       Atomics.store(flag, 0, 0)
-      const thread = startWorker(t, async ({ api: { locks }, Atomics, data: { flag, asked, form } }) => {
+      const thread = startWorker(t, { flag, asked, form }, async ({ api: { locks }, Atomics, data }) => {
+        const { flag, asked, form } = data
         try {
           await locks[form]('x', lock => {
             Atomics.store(flag, 0, 1)
@@ -179,7 +180,7 @@ testLocks('a thread that never returns to its event loop learns of a steal by st
         } catch (error) {
           return error.name
         }
-      }, { flag, asked, form })
+      })
       await until(() => Atomics.load(flag, 0) === 1, 'the callback runs')
       await steal('x')
       await until(() => Atomics.load(flag, 0) === 2, 'it has heard of the steal')

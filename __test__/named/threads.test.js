@@ -40,7 +40,7 @@ testLocks('one holder at a time, of any mix of threads, by request and requestSy
       else await locks.request('x', async lock => { await undefined; enter(lock) })
     }
   }
-  const threads = [true, true, false, false].map(sync => startWorker(t, body, { TURNS, count, inside, sync }))
+  const threads = [true, true, false, false].map(sync => startWorker(t, { TURNS, count, inside, sync }, body))
   await body({ api, Atomics, data: { TURNS, count, inside, sync: false } })
   await Promise.all(threads.map(thread => thread.done()))
   assert.strictEqual(count[0], 5 * TURNS)
@@ -246,7 +246,8 @@ test('requestSync gives and throws what its callback does, with the name free; a
 test('a lock that was granted and stolen before its thread heard of either is not begun', async t => {
   const flags = new Int32Array(new SharedArrayBuffer(12))
   const [HELD, PENDING, STOLEN] = [0, 1, 2]
-  const worker = startWorker(t, async ({ api: { locks }, data: { flags, HELD, PENDING, STOLEN } }) => {
+  const worker = startWorker(t, { flags, HELD, PENDING, STOLEN }, async ({ api: { locks }, data }) => {
+    const { flags, HELD, PENDING, STOLEN } = data
     locks.requestSync('x', () => {
       Atomics.store(flags, HELD, 1)
       Atomics.notify(flags, HELD)
@@ -254,7 +255,7 @@ test('a lock that was granted and stolen before its thread heard of either is no
     })
     await locks.request('x', { steal: true }, () => {})
     Atomics.store(flags, STOLEN, 1)
-  }, { flags, HELD, PENDING, STOLEN })
+  })
   await until(() => Atomics.load(flags, HELD) === 1)
   let began = false
   const request = locks.request('x', () => { began = true })

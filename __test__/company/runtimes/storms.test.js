@@ -25,19 +25,15 @@ test(
   { timeout },
   async t => {
     const words = new Int32Array(new SharedArrayBuffer(4))
-    const worker = startWorker(
-      t,
-      async ({ api, data: { words, seconds } }) => {
-        const end = Date.now() + 1000 * seconds
-        let waits = 0
-        while (Date.now() < end) {
-          await api.waitAsync(words, 0, 0).value
-          waits++
-        }
-        return waits
-      },
-      { words, seconds: SECONDS }
-    )
+    const worker = startWorker(t, { words, seconds: SECONDS }, async ({ api, data: { words, seconds } }) => {
+      const end = Date.now() + 1000 * seconds
+      let waits = 0
+      while (Date.now() < end) {
+        await api.waitAsync(words, 0, 0).value
+        waits++
+      }
+      return waits
+    })
     let result
     worker.done().then(waits => {
       result = waits

@@ -95,7 +95,7 @@ for (const name of Object.keys(forms)) {
 }
 
 test('blocking forms call back in the context of their call', async t => {
-  const seen = await startWorker(t, ({ api, require }) => {
+  const seen = await startWorker(t, null, ({ api, require }) => {
     const { AsyncLocalStorage } = require('async_hooks')
     const als = new AsyncLocalStorage()
     const [lock, rw, semaphore] = [new api.AsyncLock(), new api.RwLock(), new api.Semaphore()]
@@ -105,7 +105,7 @@ test('blocking forms call back in the context of their call', async t => {
       lock.executeLockedSync(see), rw.executeLockedSync(see), rw.executeSharedSync(see), semaphore.useSync(1, see),
       api.locks.requestSync('a', see)
     ])
-  }, null).done()
+  }).done()
   assert.deepStrictEqual(seen, new Array(5).fill('a call'))
 })
 

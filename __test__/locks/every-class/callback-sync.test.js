@@ -34,7 +34,7 @@ function setUp ({ Class }) {
  * `isFree()` whether what it takes is free, `outcome(call)` the error that a call throws, as text, with its code.
  */
 function inThread (t, { Class, form, before }, thing, body, data) {
-  return startWorker(t, `scope => {
+  return startWorker(t, { clone: thing, Class, form, before, data }, `scope => {
     const { clone, Class, form, before, data } = scope.data
     const thing = new scope.api[Class](clone)
     const word = new Int32Array(thing.buffer)
@@ -48,7 +48,7 @@ function inThread (t, { Class, form, before }, thing, body, data) {
       }
     }
     return (${body})({ thing, run, isFree, scope, data, outcome })
-  }`, { clone: thing, Class, form, before, data })
+  }`)
 }
 
 /** What threads do with each form, and what comes of it. The thing is free after each. */
@@ -265,7 +265,7 @@ test('a storm of writers and readers: no update is lost and none is seen half do
   const ROUNDS = size(20000, 4000)
   const { thing, isFree } = setUp(ofWriter)
   const pair = new Int32Array(new SharedArrayBuffer(8))
-  const threads = [0, 1].map(() => startWorker(t, ({ api, data }) => {
+  const threads = [0, 1].map(() => startWorker(t, { thing, pair, rounds: ROUNDS }, ({ api, data }) => {
     const { pair, rounds } = data
     const thing = new api.RwLock(data.thing)
     let seen = 0
@@ -274,7 +274,7 @@ test('a storm of writers and readers: no update is lost and none is seen half do
       seen += thing.executeSharedSync(() => pair[0] === pair[1] ? 0 : 1)
     }
     return seen
-  }, { thing, pair, rounds: ROUNDS }))
+  }))
   for (let n = 0; n < ROUNDS / 10; n++) await thing.executeLocked(() => { pair[0]++; pair[1]++ })
   for (const thread of threads) assert.strictEqual(await thread.done(), 0, 'half an update was seen')
   assert.deepStrictEqual(Array.from(pair), [2.1 * ROUNDS, 2.1 * ROUNDS])
@@ -287,8 +287,8 @@ test('a storm of deaths in useSync and hold loses and doubles no permit', { time
   const { thing: semaphore } = setUp(ofPermits)
   semaphore.release(PERMITS - 1)
   const stop = new Int32Array(new SharedArrayBuffer(4))
-  const steady = startWorker(t, ({ api, post, data: { semaphore: clone, stop, most } }) => {
-    const semaphore = new api.Semaphore(clone)
+  const steady = startWorker(t, { semaphore, stop, most: PERMITS }, ({ api, data: { stop, most, ...data }, post }) => {
+    const semaphore = new api.Semaphore(data.semaphore)
     post('runs')
     let served = 0
     while (Atomics.load(stop, 0) === 0) {
@@ -298,7 +298,7 @@ test('a storm of deaths in useSync and hold loses and doubles no permit', { time
       })
     }
     return served
-  }, { semaphore, stop, most: PERMITS })
+  })
   await steady.next()
   const blocking = ({ api, post, data }) => {
     const semaphore = new api.Semaphore(data)
@@ -323,7 +323,7 @@ test('a storm of deaths in useSync and hold loses and doubles no permit', { time
   const end = now() + size(3000, 700)
   let deaths = 0
   while (now() < end || deaths < 4) {
-    const victims = [blocking, awaiting].map(program => startWorker(t, program, semaphore))
+    const victims = [blocking, awaiting].map(program => startWorker(t, semaphore, program))
     for (const victim of victims) await victim.next()
     await turns(deaths % 4)
     await Promise.all(victims.map(victim => victim.terminate()))

@@ -89,11 +89,11 @@ for (const name of NAMES) {
 
   test(`${name}: as workerData, beside other things, and by structuredClone`, async t => {
     const original = make(name)
-    const thread = startWorker(t, ({ api, data: { it: { clone }, name } }) => {
+    const thread = startWorker(t, { it: { clone: original }, name }, ({ api, data: { it: { clone }, name } }) => {
       const instance = new api[name](clone)
       Atomics.store(new Int32Array(instance.buffer), 0, 7)
       return { byteOffset: instance.byteOffset, class: instance.constructor.name, waiters: instance.waiters }
-    }, { it: { clone: original }, name })
+    })
     assert.deepStrictEqual(await thread.done(), { byteOffset: 8, class: name, waiters: 0 })
     assert.strictEqual(new Int32Array(original.buffer)[0], 7)
     if (typeof structuredClone === 'function') assertSameWord(original, new Class(structuredClone(original)))
@@ -218,7 +218,7 @@ test('what is made of a clone excludes, signals and wakes as what it was made of
     latch: api.Latch.create({ count: 1 })
   }
   const { lock, rw, semaphore, condition, barrier, latch } = things
-  const thread = startWorker(t, ({ data, revive }) => {
+  const thread = startWorker(t, things, ({ data, revive }) => {
     const { lock, rw, semaphore, condition, barrier, latch } = revive(data)
     const token = lock.lock()
     condition.wait(token)
@@ -228,7 +228,7 @@ test('what is made of a clone excludes, signals and wakes as what it was made of
     barrier.wait()
     latch.wait()
     return 'through'
-  }, things)
+  })
   const waits = (thing) => until(() => thing.waiters === 1)
   await waits(condition)
   assert.strictEqual(condition.notify(), 1)

@@ -118,10 +118,10 @@ for (const name of Object.keys(operations)) {
 
 test('where a dead thread has left a lock, only the locks of that bucket call native code', { skip }, async t => {
   const abandoned = memory()
-  const dying = startWorker(t, ({ api, data }) => {
+  const dying = startWorker(t, abandoned, ({ api, data }) => {
     new api.AsyncLock(data).lock()
     process.exit()
-  }, abandoned)
+  })
   await dying.exited
   // Cache lines next to one another are in different buckets, as long as these are enough.
   const page = new SharedArrayBuffer(64 * 64)

@@ -268,7 +268,7 @@ for (const thread of ['main', 'a worker']) {
   test(name, { timeout: 60000 }, async t => {
     const blocks = thread !== 'main'
     const data = { seed: SEED, calls: CALLS, value: VALUE, blocks, hasBigInt64: HAS_BIGINT64, TAIL }
-    const result = await (blocks ? startWorker(t, fuzz, data).done() : fuzz({ api, data, randomFrom, require, sleep }))
+    const result = await (blocks ? startWorker(t, data, fuzz).done() : fuzz({ api, data, randomFrom, require, sleep }))
     console.log(`# ${result.callees} functions, ${result.promises} promises`)
     assert.deepStrictEqual(result.wrong, [])
     assert(result.callees > 40)

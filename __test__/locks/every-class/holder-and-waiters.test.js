@@ -75,7 +75,7 @@ for (const name of ['AsyncLock', 'RwLock']) {
   test(`${name}: the holder is a thread that holds it, at every moment of a storm`, async t => {
     const { sab, lock } = setUp()
     const stop = new Int32Array(new SharedArrayBuffer(4))
-    const threads = [0, 1].map(() => startWorker(t, ({ api, require, data }) => {
+    const threads = [0, 1].map(() => startWorker(t, { sab, stop, name }, ({ api, require, data }) => {
       const { sab, stop, name } = data
       const { threadId } = require('worker_threads')
       const lock = new api[name](sab)
@@ -83,7 +83,7 @@ for (const name of ['AsyncLock', 'RwLock']) {
       let wrong = 0
       while (Atomics.load(stop, 0) === 0) wrong += lock.executeLockedSync(isHolder) ? 0 : 1
       return wrong
-    }, { sab, stop, name }))
+    }))
     const ids = new Set([null, ...threads.map(({ worker }) => worker.threadId)])
     const seen = new Set()
     await until(() => {

@@ -371,7 +371,7 @@ test('code that runs within a wait and unlocks: an error, and the robust list is
 })
 
 test('a getter of a token that unlocks it reaches no other entry of the robust list', async t => {
-  const thread = startWorker(t, ({ api }) => {
+  const thread = startWorker(t, null, ({ api }) => {
     const [lock, condition] = [new api.RwLock(), new api.Condition()]
     const others = [new api.AsyncLock(), new api.AsyncLock()]
     const codes = []
@@ -389,7 +389,7 @@ test('a getter of a token that unlocks it reaches no other entry of the robust l
       if (!before.unlock() || !behind.unlock()) throw new Error('a token is dead')
     }
     return codes
-  }, null)
+  })
   assert.deepStrictEqual(await thread.done(), ['ERR_NOT_LOCKED', 'ERR_NOT_LOCKED'])
 })
 

@@ -34,7 +34,7 @@ function withWays (scope) {
 function play (t, data, party) {
   const dataOf = (me) => Object.assign({ me, parties: PARTIES, awaits: me >= 2 }, data)
   const inThread = `scope => (${party})((${withWays})(scope))`
-  const others = Array.from({ length: MAIN }, (_, me) => startWorker(t, inThread, dataOf(me)).done())
+  const others = Array.from({ length: MAIN }, (_, me) => startWorker(t, dataOf(me), inThread).done())
   return Promise.all([...others, party(withWays(createScope(dataOf(MAIN))))])
 }
 

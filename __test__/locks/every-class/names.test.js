@@ -57,11 +57,11 @@ for (const kind of NAMES) {
     assert.strictEqual(same.id, one.id)
     assert.notStrictEqual(other.id, one.id)
     create(sab, { name: 'the name' })
-    const thread = startWorker(t, ({ api, data: { kind, sab, further } }) => {
+    const thread = startWorker(t, { kind, sab, further: optionsOf(kind) }, ({ api, data: { kind, sab, further } }) => {
       const { id, name } = new api[kind](sab, further)
       new api[kind](sab, Object.assign({ name: 'that of the worker' }, further)) // eslint-disable-line no-new
       return { id, name }
-    }, { kind, sab, further: optionsOf(kind) })
+    })
     assert.deepStrictEqual(await thread.done(), { id: one.id, name: 'the name' })
     assert.strictEqual(one.name, 'that of the worker')
   })
@@ -122,7 +122,7 @@ for (const kind of Object.keys(CLASSES)) {
 test('the stack of the TimeoutError of a thread that blocked has the function that called', async t => {
   const held = new AsyncLock(memory(4))
   held.tryLock()
-  const stacks = await startWorker(t, ({ api, data }) => {
+  const stacks = await startWorker(t, held, ({ api, data }) => {
     const { AsyncLock, Semaphore, Barrier, Latch } = api
     const options = { timeout: 1 }
     const waits = [
@@ -136,7 +136,7 @@ test('the stack of the TimeoutError of a thread that blocked has the function th
         return stack
       }
     })
-  }, held).done()
+  }).done()
   held.unlock()
   assert.strictEqual(stacks.length, 4)
   for (const stack of stacks) assert.ok(/^TimeoutError: [^]*theFunctionThatBlocks/.test(stack), stack)
@@ -164,14 +164,14 @@ for (const form of ['executeLocked', 'executeShared', 'use', 'request']) {
 
 test('a TimeoutError names a thread that holds the lock: blocked, awaited, and by name', async t => {
   const lock = new AsyncLock(memory(4), { name: 'the name' })
-  const holding = startWorker(t, async ({ api: { AsyncLock, locks }, data, post, receive }) => {
+  const holding = startWorker(t, lock, async ({ api: { AsyncLock, locks }, data, post, receive }) => {
     new AsyncLock(data).tryLock()
     locks.request('a name', async () => {
       post('held')
       await receive()
     })
     await receive()
-  }, lock)
+  })
   const { threadId } = holding.worker
   await holding.next()
   const { id } = snapshot().held.find(({ name }) => name === 'a name')
@@ -187,7 +187,7 @@ test('a TimeoutError names a thread that holds the lock: blocked, awaited, and b
     const errors = await Promise.all(waits.map(rejection))
     assert.deepStrictEqual(errors.map(facts), [expected(false, timeout), expected(true, timeout)])
   }
-  const waiting = startWorker(t, ({ api: { AsyncLock, locks }, data }) => {
+  const waiting = startWorker(t, lock, ({ api: { AsyncLock, locks }, data }) => {
     const byName = timeout => locks.requestSync('a name', { timeout }, () => {})
     return [() => new AsyncLock(data).lock({ timeout: 5 }), () => byName(5), () => byName(0)].map(call => {
       try {
@@ -196,7 +196,7 @@ test('a TimeoutError names a thread that holds the lock: blocked, awaited, and b
         return { message, kind, id, holder }
       }
     })
-  }, lock)
+  })
   assert.deepStrictEqual(await waiting.done(), [expected(false, 5), expected(true, 5), expected(true, 0)])
 })
 
@@ -216,10 +216,10 @@ test('a name is a sequence of any 16-bit units, the same everywhere; so is that 
     const lock = new AsyncLock(memory(4), { name })
     const token = lock.tryLock()
     const seen = snapshot().held.find(({ id }) => id === lock.id).name
-    const there = await startWorker(t, ({ api, data: { lock, name } }) => {
+    const there = await startWorker(t, { lock, name }, ({ api, data: { lock, name } }) => {
       const mine = new api.AsyncLock(lock)
       return [mine.name === name, mine.name]
-    }, { lock, name }).done()
+    }).done()
     assert.deepStrictEqual([lock.name, seen, there], [name, name, [true, name]])
     const error = await rejection(lock.lockAsync({ timeout: 1 }))
     if (name.length < 40) assert.ok(error.message.includes(`AsyncLock ${JSON.stringify(name)}, held by`), error.message)
@@ -239,7 +239,7 @@ test('ERR_DEADLOCK has the names, in its message and its cycle', async t => {
   const both = new Int32Array(memory(4))
   const locks = ['first', 'second'].map(name => new AsyncLock(memory(4), { name }))
   const orders = [locks, locks.slice().reverse()].map(order => [both, ...order])
-  const threads = orders.map(order => startWorker(t, ({ api, data: [both, ...order] }) => {
+  const threads = orders.map(order => startWorker(t, order, ({ api, data: [both, ...order] }) => {
     const [mine, other] = order.map(lock => new api.AsyncLock(lock))
     const token = mine.lock()
     Atomics.add(both, 0, 1)
@@ -253,14 +253,14 @@ test('ERR_DEADLOCK has the names, in its message and its cycle', async t => {
     } finally {
       token.unlock()
     }
-  }, order))
+  }))
   const [found] = (await Promise.all(threads.map(thread => thread.done()))).filter(Boolean)
   assert.ok(/waits for AsyncLock "(first|second)" that thread \d+ holds/.test(found.message), found.message)
   assert.deepStrictEqual([found.isOther, found.names.sort()], [true, ['first,second', 'second,first']])
 })
 
 test('ERR_DEADLOCK of a thread with itself has the name, the kind and the id of what it would wait for', async t => {
-  const errors = await startWorker(t, async ({ api: { AsyncLock, Condition, RwLock, locks } }) => {
+  const errors = await startWorker(t, null, async ({ api: { AsyncLock, Condition, RwLock, locks } }) => {
     const [lock, other, rwLock, condition] = [AsyncLock, AsyncLock, RwLock, Condition].map((Class, n) => (
       Class.create({ name: 'abcd'[n] })))
     const errors = []
@@ -293,7 +293,7 @@ test('ERR_DEADLOCK of a thread with itself has the name, the kind and the id of 
     ;(await awaitedToo).unlock()
     locks.requestSync('e', ({ name }) => refused(undefined, () => locks.requestSync(name, () => {})))
     return errors
-  }, null).done()
+  }).done()
   const of = (caller, kind, noun, does = 'holds') => (
     `ERR_DEADLOCK ${kind} true ${caller}: would wait for ${noun}, which this thread itself already ${does}`)
   assert.deepStrictEqual(errors, [

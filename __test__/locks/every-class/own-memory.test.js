@@ -73,7 +73,7 @@ for (const name of NAMES) {
 
   test(`${name}: a Worker that gets it has the same memory`, async t => {
     const instance = Class.create(options)
-    const thread = startWorker(t, ({ api, data }) => new api[data.kind](data).id, instance)
+    const thread = startWorker(t, instance, ({ api, data }) => new api[data.kind](data).id)
     assert.strictEqual(await thread.done(), instance.id)
   })
 }

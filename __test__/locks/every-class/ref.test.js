@@ -67,12 +67,12 @@ const programs = {
       const { api, say, startWorker, until } = scope
       const [lock, condition] = [new api.AsyncLock(), new api.Condition()]
       const token = await lock.lockAsync()
-      const other = startWorker(({ api, data: [lock, condition] }) => {
+      const other = startWorker([lock, condition], ({ api, data: [lock, condition] }) => {
         // Takes the lock when the condition's promise has unlocked it, notifies, and keeps it.
         new api.AsyncLock(lock).lock()
         new api.Condition(condition).notify()
         setInterval(() => {}, 1000)
-      }, [lock, condition])
+      })
       say(api.unref(condition.waitAsync(token)))
       await until(() => condition.waiters === 0 && lock.waiters === 1, 'the promise waits for the lock')
       other.worker.unref()

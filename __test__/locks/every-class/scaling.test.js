@@ -55,7 +55,7 @@ async function byTurns (measure) {
 async function crowd (t) {
   const sab = memory(64)
   const state = new Int32Array(sab, 16, 2)
-  const threads = Array.from({ length: THREADS }, () => startWorker(t, ({ api, data: sab, post, require }) => {
+  const threads = Array.from({ length: THREADS }, () => startWorker(t, sab, ({ api, data: sab, post, require }) => {
     const { parentPort } = require('worker_threads')
     const state = new Int32Array(sab, 16, 2)
     const lock = new api.RwLock(sab)
@@ -74,7 +74,7 @@ async function crowd (t) {
     })
     post('ready')
     return new Promise(() => {})
-  }, sab))
+  }))
   await Promise.all(threads.map(thread => thread.next()))
   return {
     sab,
@@ -144,7 +144,7 @@ testOfTime('a snapshot takes twenty times as long for twenty times as many locks
 async function timeOfBlocking (t) {
   const sab = memory(64)
   const gate = new Int32Array(sab, 32, 1)
-  const threads = [0, 4].map(mine => startWorker(t, ({ api, Atomics, data: { sab, mine } }) => {
+  const threads = [0, 4].map(mine => startWorker(t, { sab, mine }, ({ api, Atomics, data: { sab, mine } }) => {
     const [own, lock] = [mine, 8].map(byteOffset => new api.AsyncLock(sab, { byteOffset }))
     const [gate, nothing] = [new Int32Array(sab, 32, 1), new Int32Array(sab, 36, 1)]
     own.lock()
@@ -152,7 +152,7 @@ async function timeOfBlocking (t) {
     Atomics.wait(gate, 0, 1)
     Atomics.notify(gate, 0)
     for (let n = 0; n < 500; n++) lock.executeLockedSync(() => Atomics.wait(nothing, 0, 0, 0.1))
-  }, { sab, mine }))
+  }))
   await until(() => Atomics.load(gate, 0) === 2)
   const begin = processorTime()
   await Promise.all(threads.map(thread => thread.done()))
@@ -206,12 +206,12 @@ for (const [order, release] of Object.entries(orders)) {
 /** Locks that another thread holds, and a way to end that. */
 async function busyLocks (t, count) {
   const sab = memory(4 * count)
-  const thread = startWorker(t, async ({ api, data: { sab, count }, post, receive }) => {
+  const thread = startWorker(t, { sab, count }, async ({ api, data: { sab, count }, post, receive }) => {
     const tokens = Array.from({ length: count }, (_, n) => new api.AsyncLock(sab, { byteOffset: 4 * n }).lock())
     post('holds')
     await receive()
     for (const token of tokens) token.unlock()
-  }, { sab, count })
+  })
   await thread.next()
   return {
     sab,
@@ -247,8 +247,9 @@ testOfTime(`lockAsync on a busy lock costs the same while the thread holds ${OTH
 
 testOfTime(`blocking for a busy lock costs the same while the thread holds ${OTHERS} others`, async t => {
   const busy = await busyLocks(t, 1)
-  const [few, many] = await startWorker(t, ({ api: { AsyncLock }, data: { sab, OTHERS }, require }) => {
+  const [few, many] = await startWorker(t, [busy.sab, OTHERS], ({ api: { AsyncLock }, data, require }) => {
     const { performance } = require('perf_hooks')
+    const [sab, OTHERS] = data
     const lock = new AsyncLock(sab)
     const measure = () => {
       const times = Array.from({ length: 400 }, () => {
@@ -262,7 +263,7 @@ testOfTime(`blocking for a busy lock costs the same while the thread holds ${OTH
     const others = new SharedArrayBuffer(4 * OTHERS)
     for (let n = 0; n < OTHERS; n++) new AsyncLock(others, { byteOffset: 4 * n }).lock()
     return [few, measure()]
-  }, { sab: busy.sab, OTHERS }).done()
+  }).done()
   await busy.end()
   bounds(few, many)
 })
@@ -297,13 +298,13 @@ test('a lock is not told to have been held for longer than its thread has run', 
   // What is known of a thread may lie where that of an earlier one did: of one in thirty.
   for (let round = 0; round < size(100, 30); round++) {
     const begin = now()
-    const thread = startWorker(t, ({ api, data, post }) => {
+    const thread = startWorker(t, sab, ({ api, data, post }) => {
       new api.AsyncLock(data).lock()
       post('holds')
       // So that the thread does not end.
       setInterval(() => {}, 1000)
       return new Promise(() => {})
-    }, sab)
+    })
     await thread.next()
     const [{ milliseconds }] = snapshot().held
     assert.ok(milliseconds <= now() - begin, `${milliseconds} ms, in round ${round}`)

@@ -172,7 +172,7 @@ test('no cycle: tasks for the same lock, permits, chains, and promises of a bloc
 
 test('threads that keep one order never seem to wait for one another', { timeout: 60000 }, async t => {
   const sab = memory(20)
-  const threads = [0, 1, 2].map(seed => startWorker(t, ({ api, data, Atomics, randomFrom }) => {
+  const threads = [0, 1, 2].map(seed => startWorker(t, { sab, seed }, ({ api, data, Atomics, randomFrom }) => {
     const { sab, seed } = data
     const random = randomFrom(1 + seed)
     const locks = [0, 4, 8, 12].map(byteOffset => new api.AsyncLock(sab, { byteOffset }))
@@ -181,7 +181,7 @@ test('threads that keep one order never seem to wait for one another', { timeout
       const tokens = [locks[Math.floor(last * random())].lock(), locks[last].lock()]
       for (const token of tokens) token.unlock()
     }
-  }, { sab, seed }))
+  }))
   const start = now()
   let seen = 0
   while (now() - start < 500 || seen < 100) {

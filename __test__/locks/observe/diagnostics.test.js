@@ -76,7 +76,7 @@ test('waits for a Queue are told of, by promises and by threads, each once', nee
   assert.ok(messages.every(({ id }) => id === queue.id) && messages[0].milliseconds >= 10, JSON.stringify(messages))
 
   const blocking = Queue.create({ capacity: 1, messageSize: 16 })
-  const thread = startWorker(t, ({ api, data, subscribe }) => {
+  const thread = startWorker(t, blocking, ({ api, data, subscribe }) => {
     const messages = []
     subscribe('wait', message => messages.push(message))
     const queue = new api.Queue(data)
@@ -85,7 +85,7 @@ test('waits for a Queue are told of, by promises and by threads, each once', nee
     queue.put('used')
     for (let n = 0; n < 2; n++) queue.useSync(() => {})
     return messages.map(({ mode, outcome, id }) => `${mode} ${outcome} ${id}`)
-  }, blocking)
+  })
   await until(() => blocking.length === 1 && blocking.waiters === 1, 'it waits for room')
   assert.strictEqual(await blocking.takeAsync(), 'taken')
   await until(() => blocking.ended || (blocking.length === 0 && blocking.waiters === 1), 'it waits for a message')
@@ -97,7 +97,7 @@ test('waits for a Queue are told of, by promises and by threads, each once', nee
 test('a thread that blocked tells of it itself', needsChannels, async t => {
   const lock = new AsyncLock(memory(4))
   const token = lock.tryLock()
-  const thread = startWorker(t, ({ api, data, post, subscribe }) => {
+  const thread = startWorker(t, lock, ({ api, data, post, subscribe }) => {
     const messages = []
     subscribe('wait', message => messages.push(message))
     const lock = new api.AsyncLock(data)
@@ -106,7 +106,7 @@ test('a thread that blocked tells of it itself', needsChannels, async t => {
     lock.lock().unlock()
     lock.lock().unlock()
     return messages
-  }, lock)
+  })
   assert.strictEqual(await thread.next(), 'late')
   await untilWaiters(lock, 1)
   token.unlock()
@@ -158,13 +158,13 @@ test('the news of a death comes in the asynchronous context of the wait', needsC
 
 test('a thread that dies after its name was stolen is not the dead holder', needsChannels, async t => {
   const { messages } = subscribe(t, 'owner-died')
-  const startHolder = steal => startWorker(t, ({ api, data, post, require, words }) => {
+  const startHolder = steal => startWorker(t, { steal }, ({ api, data, post, require, words }) => {
     return api.locks.request('a name', data, () => {
       post(require('worker_threads').threadId)
       // The news of a steal does not reach it.
       api.wait(words(1), 0, 0)
     })
-  }, { steal })
+  })
   const robbed = startHolder(false)
   await robbed.next()
   const thief = startHolder(true)

@@ -42,7 +42,7 @@ test('a dump comes while every thread is blocked or busy: rings, holders and lin
   const { signal, dumps, stderr } = await runUntilDumped(t, 1, async scope => {
     const { busy, heldLock, newLock, say, sleep, startWorker, until } = scope
     const [a, b] = [heldLock('accounts'), newLock('orders')]
-    startWorker(({ api, data }) => { for (const lock of data) new api.AsyncLock(lock).lock() }, [b, a])
+    startWorker([b, a], ({ api, data }) => { for (const lock of data) new api.AsyncLock(lock).lock() })
     await until(() => a.waiters === 1)
     await sleep(100)
     b.lockAsync()
@@ -258,10 +258,10 @@ test('a thread is called by its name, where Node tells it', needsName, async t =
   const [entry] = snapshot().held
   assert.deepStrictEqual([entry.threadName, entry.threadId], ['billing0', worker.threadId])
   assert.ok(formatSnapshot(snapshot()).includes(`thread ${worker.threadId} "billing0"`))
-  startWorker(t, ({ api }) => {
+  startWorker(t, null, ({ api }) => {
     api.AsyncLock.create().tryLock()
     setInterval(() => {}, 1e6)
-  }, null)
+  })
   await until(() => snapshot().held.length === 2)
   assert.strictEqual(snapshot().held.filter(entry => 'threadName' in entry).length, 1)
 })

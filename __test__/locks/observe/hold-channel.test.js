@@ -113,7 +113,7 @@ test('a hold that began without subscribers is not told of, nor one that ends wi
 })
 
 test('a thread that never turns its loop tells of its holds at once, in whichever order', needsChannels, async t => {
-  const thread = startWorker(t, ({ api, subscribe }) => {
+  const thread = startWorker(t, null, ({ api, subscribe }) => {
     const { AsyncLock, Condition, locks } = api
     const [a, b] = ['a', 'b'].map(name => AsyncLock.create({ name }))
     const names = []
@@ -132,7 +132,7 @@ test('a thread that never turns its loop tells of its holds at once, in whicheve
     counts.push(names.length)
     token.unlock()
     return { counts, begin: names.slice(0, 6).join(''), end: names.slice(3000).join('') }
-  }, null)
+  })
   const { counts, begin, end } = await thread.done()
   assert.deepStrictEqual(counts, Array.from({ length: 1001 }, (_, n) => n < 1000 ? 3 * n + 3 : 3001))
   assert.deepStrictEqual([begin, end], ['abcbac', 'aa'])
@@ -142,7 +142,7 @@ test('what a thread blocked for is told of; what it holds when it ends is not', 
   const { take } = hear(t)
   const lock = new AsyncLock(memory(4))
   const token = lock.tryLock()
-  const thread = startWorker(t, ({ api, data, post, subscribe }) => {
+  const thread = startWorker(t, lock, ({ api, data, post, subscribe }) => {
     const messages = []
     subscribe('hold', ({ kind }) => messages.push(kind))
     const lock = new api.AsyncLock(data)
@@ -151,7 +151,7 @@ test('what a thread blocked for is told of; what it holds when it ends is not', 
     lock.lock()
     post('it holds the lock')
     return new Promise(() => setInterval(() => {}, 1e6))
-  }, lock)
+  })
   await untilWaiters(lock.buffer, 0, 1)
   token.unlock()
   assert.deepStrictEqual(await thread.next(), ['AsyncLock'])

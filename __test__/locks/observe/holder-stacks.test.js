@@ -175,7 +175,7 @@ test('each way in which a thread blocks for something has its place, whether it 
       const before = take && take()
       if (before) await sleep(5)
       if (name === 'useSyncOfQueue' && !before) own.queue.tryPut(1)
-      const thread = startWorker(inThread, { things: own, name })
+      const thread = startWorker({ things: own, name }, inThread)
       if (name === 'waitForCondition') await until(() => own.condition.notify() === 1)
       if (before) {
         await until(() => api.snapshot().waiting.length === 1)
@@ -206,14 +206,14 @@ test('each way in which a thread blocks for something has its place, whether it 
 test('a report says where the holder took it, also of one that is blocked, and of one of another Worker', async t => {
   const { reports, stderr } = await run(t, { after: 100 }, async ({ block, newLock, startWorker, untilWaiting }) => {
     const lock = newLock('accounts')
-    const worker = startWorker(function billing ({ api, data, post, words }) {
+    const worker = startWorker(lock, function billing ({ api, data, post, words }) {
       function charge () {
         return new api.AsyncLock(data).lock()
       }
       charge()
       post('held')
       api.wait(words(1), 0, 0)
-    }, lock)
+    })
     await worker.next()
     lock.lockAsync()
     block(lock)
@@ -228,7 +228,7 @@ test('a report says where the holder took it, also of one that is blocked, and o
 test('what a busy thread has been granted and has not heard of has its place, too', async t => {
   const [name] = await findings(t, async ({ api, busy, startWorker, tell, words }) => {
     const [rw, flag] = [new api.RwLock(), words(1)]
-    const worker = startWorker(({ api, data: [clone, flag], post, busy }) => {
+    const worker = startWorker([rw, flag], ({ api, data: [clone, flag], post, busy }) => {
       const lock = new api.RwLock(clone)
       const token = lock.lock()
       post('held')
@@ -237,7 +237,7 @@ test('what a busy thread has been granted and has not heard of has its place, to
       busy(50)
       while (Atomics.load(flag, 0) === 0);
       return api.snapshot().held[0].taken
-    }, [rw, flag])
+    })
     await worker.next()
     const lateGrant = () => rw.lockAsync()
     const promise = lateGrant()
@@ -291,12 +291,12 @@ test('moves of entries, a downgrade, an abandon, a steal and a death leave each 
     tell(['stealIt', snapshot().held[0].taken])
     if (snapshot().held.length !== 1) throw new Error('thief')
     // A death, and the same memory for the next holder.
-    const thread = startWorker(({ api, data, post, words }) => {
+    const thread = startWorker(second, ({ api, data, post, words }) => {
       const takeAndDie = () => new api.AsyncLock(data).lock()
       takeAndDie()
       post('held')
       api.wait(words(1), 0, 0)
-    }, second)
+    })
     await thread.next()
     tell(['takeAndDie', placeOf(second)])
     const inherit = () => second.lockAsync()
@@ -418,7 +418,7 @@ test('the error of a deadlock says where each thread took what it holds', async 
     const [count, ...locks] = [words(1), words(1), words(1)]
     // In one list: Node 10 takes one memory for another where they are nested.
     const orders = [locks, locks.slice().reverse()].map(order => [count, ...order])
-    const ends = orders.map(order => startWorker(({ api, data: [count, ...order] }) => {
+    const ends = orders.map(order => startWorker(order, ({ api, data: [count, ...order] }) => {
       const [mine, other] = order.map(({ buffer }) => new api.AsyncLock(buffer))
       const takeMine = () => mine.lock()
       takeMine()
@@ -429,7 +429,7 @@ test('the error of a deadlock says where each thread took what it holds', async 
       } catch ({ message, cycle }) {
         return [message, ...cycle.map(({ holds, waitsFor }) => [holds.taken, waitsFor.called])]
       }
-    }, order).done())
+    }).done())
     for (const found of await Promise.all(ends)) if (found) tell(found)
   })
   assert.deepStrictEqual(more, [])

@@ -84,7 +84,7 @@ async function waitForAll ({ api, startWorker }) {
     api.locks.request('cache', options, () => {})
   ]
   await Promise.all([...waits.map(late), changed.waitAsync(own.tryLock(), options)])
-  const thread = startWorker(({ api, data, revive }) => {
+  const thread = startWorker(things, ({ api, data, revive }) => {
     const { accounts, rates, files, changed, phase, done, own, jobs, full } = revive(data)
     const options = { timeout: 30 }
     const waits = [
@@ -103,7 +103,7 @@ async function waitForAll ({ api, startWorker }) {
       if (name !== 'TimeoutError') throw new Error(`${wait}: ${name}`)
     }
     if (changed.wait(own.lock(), options)) throw new Error('it was notified')
-  }, things)
+  })
   own.unlock()
   await thread.done()
   release()
@@ -202,10 +202,10 @@ test('the waits of a worker that is terminated count until then', async t => {
   const { rows } = await profileOf(t, async ({ block, newLock, sleep, startWorker, until }) => {
     const lock = newLock('accounts')
     const token = lock.tryLock()
-    const awaiting = startWorker(({ api, data }) => {
+    const awaiting = startWorker(lock, ({ api, data }) => {
       new api.AsyncLock(data).lockAsync()
       return new Promise(() => setInterval(() => {}, 1e6))
-    }, lock)
+    })
     const threads = [block(lock), awaiting]
     await until(() => lock.waiters === 2)
     // Until the blocked one has slept through its first slice.
@@ -245,7 +245,7 @@ async function warningsWith (t, file) {
   const { code, lines, stderr } = await run(t, setting(file), async ({ newLock, say, startWorker }) => {
     const lock = newLock()
     const token = lock.tryLock()
-    const thread = startWorker(({ api, data }) => { new api.AsyncLock(data).lock().unlock() }, lock)
+    const thread = startWorker(lock, ({ api, data }) => { new api.AsyncLock(data).lock().unlock() })
     const next = lock.lockAsync()
     setTimeout(() => token.unlock(), 50)
     ;(await next).unlock()

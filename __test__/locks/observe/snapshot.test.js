@@ -109,11 +109,11 @@ test('a blocked thread is told with what it holds and what it waits for', async 
     [null, 'Atomics.wait', 'wait undefined, undefined']
   ]
   for (const [thing, method, what] of forms) {
-    const thread = startWorker(t, ({ api, Atomics, data: { own, thing, method }, words }) => {
+    const thread = startWorker(t, { own, thing, method }, ({ api, Atomics, data: { own, thing, method }, words }) => {
       const token = new api.AsyncLock(own).lock()
       if (thing === null) Atomics.wait(words(1), 0, 0)
       else new api[thing.kind](thing)[method](...thing.kind === 'Condition' ? [token] : [])
-    }, { own, thing, method })
+    })
     let waiting, held
     await until(() => {
       ({ waiting, held } = snapshot())
@@ -136,7 +136,7 @@ test('at no moment is a lock told to have two holders, and nobody is stopped', {
   const sab = memory(64)
   const stop = new Int32Array(sab, 60, 1)
   const rounds = new Int32Array(sab, 32, 3)
-  const threads = Array.from(rounds, (_, nth) => startWorker(t, ({ api, data, Atomics }) => {
+  const threads = Array.from(rounds, (_, nth) => startWorker(t, { sab, nth }, ({ api, data, Atomics }) => {
     const { sab, nth } = data
     const lock = new api.AsyncLock(sab)
     const rw = new api.RwLock(sab, { byteOffset: 4 })
@@ -149,7 +149,7 @@ test('at no moment is a lock told to have two holders, and nobody is stopped', {
       share.unlock()
       token.unlock()
     }
-  }, { sab, nth }))
+  }))
   const start = now()
   let held = 0
   // All go on while this thread looks all the time.

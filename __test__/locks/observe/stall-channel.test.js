@@ -21,11 +21,11 @@ test('a thread hears of the waits of its promises, with the holders, in their co
     })
     const lock = heldLock('accounts')
     storage.run('of the call', () => { lock.lockAsync() })
-    const thread = startWorker(({ api, data, subscribe }) => new Promise(resolve => {
+    const thread = startWorker(lock, ({ api, data, subscribe }) => new Promise(resolve => {
       subscribe('stall', ({ threadId, entry, holders }) => resolve([threadId, entry.threadId, holders[0].threadId]))
       new api.AsyncLock(data).lockAsync()
       setTimeout(() => {}, 1e6)
-    }), lock)
+    }))
     tell(await thread.done())
     await until(() => heard.length > 0)
     await sleep(500)
@@ -42,19 +42,19 @@ test('the main thread publishes for a blocked thread, which writes its report, t
     const { heldLock, sleep, startWorker, subscribe, tell, until } = scope
     const heard = []
     subscribe('stall', message => heard.push(message))
-    startWorker(({ api, data, subscribe }) => {
+    startWorker(heldLock(), ({ api, data, subscribe }) => {
       subscribe('stall', () => { throw new Error('not here') })
       new api.AsyncLock(data).lock()
-    }, heldLock())
+    })
     await until(() => heard.length === 1)
     const locks = [0, 0].map(() => new SharedArrayBuffer(4))
     for (const order of [locks, locks.slice().reverse()]) {
-      startWorker(({ api, data }) => {
+      startWorker(order, ({ api, data }) => {
         const [mine, other] = data.map(memory => new api.AsyncLock(memory))
         mine.lock()
         while (!other.locked);
         other.lockIfAvailable(1e6)
-      }, order)
+      })
     }
     await until(() => heard.length === 2)
     await sleep(1000)
@@ -81,7 +81,7 @@ test('a subscriber that throws breaks no wait, and hides no report', needsChanne
     const lock = newLock()
     const token = lock.tryLock()
     const promises = [lock.lockAsync(), lock.lockAsync()]
-    const thread = startWorker(({ api, data }) => { new api.AsyncLock(data).lock().unlock() }, lock)
+    const thread = startWorker(lock, ({ api, data }) => { new api.AsyncLock(data).lock().unlock() })
     await until(() => thrown === 3)
     token.unlock()
     for (const promise of promises) (await promise).unlock()

@@ -26,7 +26,7 @@ test('three threads that block for one another at the same time are one report o
     const rings = 4
     const sab = new SharedArrayBuffer(16 * rings + 8)
     for (let n = 0; n < 3 * rings; n++) {
-      startWorker(({ api, Atomics, data: { sab, n, all } }) => {
+      startWorker({ sab, n, all: 3 * rings }, ({ api, Atomics, data: { sab, n, all } }) => {
         const [ring, place] = [(n / 3) | 0, n % 3]
         const lockAt = index => new api.AsyncLock(sab, { byteOffset: 16 * ring + 4 * index, name: 'abc'[index] + ring })
         lockAt(place).lock()
@@ -36,7 +36,7 @@ test('three threads that block for one another at the same time are one report o
         if (Atomics.add(words, begin, 1) + 1 === all) Atomics.notify(words, begin)
         for (let now; (now = Atomics.load(words, begin)) < all;) Atomics.wait(words, begin, now)
         lockAt((place + 1) % 3).lockIfAvailable(1e6)
-      }, { sab, n, all: 3 * rings })
+      })
     }
     await untilWaiting(3 * rings, 1500, { kind: 'AsyncLock' })
     process.exit()
@@ -58,11 +58,11 @@ test('a ring of a promise and a blocked thread is one report, beside the waits t
   const { reports, stderr } = await run(t, { after }, async scope => {
     const { block, heldLock, newLock, startWorker, turn, untilWaiting } = scope
     const [a, b] = [heldLock(), newLock()]
-    startWorker(({ api, data }) => {
+    startWorker([a, b], ({ api, data }) => {
       const [a, b] = data.map(lock => new api.AsyncLock(lock))
       b.lock()
       a.lock()
-    }, [a, b])
+    })
     while (a.waiters !== 1) await turn()
     // Each of them is on the ring.
     for (let n = 0; n < 10; n++) b.executeLocked(() => {})
@@ -113,12 +113,12 @@ test('a ring that has gone and comes again is reported again', async t => {
   const { reports, stderr } = await run(t, { after }, async scope => {
     const { heldLock, newLock, sleep, startWorker, turn, untilWaiting } = scope
     const [a, b] = [heldLock(), newLock()]
-    startWorker(({ api, data }) => {
+    startWorker([a, b], ({ api, data }) => {
       const [a, b] = data.map(lock => new api.AsyncLock(lock))
       b.lock()
       for (let n = 0; n < 2; n++) a.lockIfAvailable(1200)
       api.Latch.create({ count: 9 }).wait()
-    }, [a, b])
+    })
     while (a.waiters !== 1) await turn()
     b.executeLocked(() => {})
     await untilWaiting(1, 0, { kind: 'Latch' })

@@ -17,10 +17,10 @@ test('a blocked thread is reported while it is blocked, although the main thread
   const { code, reports, stderr } = await run(t, { after: 1000 }, async ({ heldLock, startWorker, busy }) => {
     // Once its event loop has been quiet: a signal would make its slices shorter. Without a report the last one is too
     // long.
-    const worker = startWorker(({ api, data, post }) => new Promise(() => {
+    const worker = startWorker(heldLock('accounts'), ({ api, data, post }) => new Promise(() => {
       setTimeout(() => { new api.AsyncLock(data).lock() }, 200)
       post('started')
-    }), heldLock('accounts'))
+    }))
     await worker.next()
     busy(4000)
     process.exit()
@@ -79,12 +79,12 @@ test('waits for room in a Queue are reported, with the users of messages; those 
     const named = new api.Queue(full, { name: 'jobs' })
     for (const queue of [full, own]) queue.tryPut(1)
     own.use(() => new Promise(() => {}))
-    const user = startWorker(({ api, data, post, words }) => {
+    const user = startWorker(full, ({ api, data, post, words }) => {
       new api.Queue(data).useSync(() => {
         post('used')
         api.wait(words(1), 0, 0)
       })
-    }, full)
+    })
     await user.next()
     named.putAsync(2)
     own.putAsync(2)
@@ -136,7 +136,7 @@ test('of many promises the first few are reported one by one', async t => {
 test('what is granted in time is not reported, although the thread was busy', async t => {
   assert.deepStrictEqual(await toldBy(t, { after: 500 }, async ({ busy, newLock, sleep, startWorker, tell }) => {
     const lock = newLock()
-    const worker = startWorker(({ api, data, post }) => {
+    const worker = startWorker(lock, ({ api, data, post }) => {
       const lock = new api.AsyncLock(data)
       const token = lock.lock()
       post('held')
@@ -144,7 +144,7 @@ test('what is granted in time is not reported, although the thread was busy', as
       token.unlock()
       // Handed over to the promise, whose thread is busy.
       lock.lockIfAvailable(0)
-    }, lock)
+    })
     await worker.next()
     const promise = lock.lockAsync()
     busy(1500)

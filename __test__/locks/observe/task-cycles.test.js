@@ -184,12 +184,12 @@ test('a ring goes through tasks and through a blocked thread', needsContexts, as
     const [a, b, c] = ['a', 'b', 'c'].map(newLock)
     let goOn
     a.executeLocked(() => new Promise(resolve => { goOn = resolve }).then(() => b.executeLocked(() => {})))
-    const thread = startWorker(({ api, data, post }) => {
+    const thread = startWorker([a, c], ({ api, data, post }) => {
       const [a, c] = data.map(lock => new api.AsyncLock(lock))
       c.lock()
       post('held')
       a.lock()
-    }, [a, c])
+    })
     await thread.next()
     b.executeLocked(() => c.executeLocked(() => {}))
     goOn()
