@@ -4,10 +4,10 @@
 // threads and one shared table (examples/word-count), on the Node at hand and on one that has no Atomics.waitAsync, and
 // checks every word's count against what a single thread finds. The exit code is 0 only if everything was right.
 
+const { execFileSync } = require('child_process')
 const fs = require('fs')
 const path = require('path')
 const { argumentsOf, command } = require('./lib/arguments')
-const { succeed } = require('./lib/child')
 const { withScratch } = require('./lib/scratch')
 const setup = require('./setup')
 const nodes = require('./nodes')
@@ -22,18 +22,20 @@ async function main () {
   for (const given of folder) fs.statSync(given)
 
   await setup.run()
-  await nodes.each(['current', OLD_NODE], node => withScratch(scratch => run(node, folder, scratch)))
+  await nodes.each(['current', OLD_NODE], node => withScratch(async scratch => run(node, folder, scratch)))
   console.log('\n(A delay includes waiting for a core: the workers keep all of them busy.)')
 }
 
 // One run on one Node. A single thread of the same Node counts too, because what is a letter is for its Unicode to say.
-async function run (node, folder, scratch) {
+function run (node, folder, scratch) {
   console.log()
   const files = ['shared.json', 'single.json'].map(name => path.join(scratch, name))
+  // Their output goes to the terminal, if there is one, on which progress is drawn.
+  const stdio = ['ignore', 'inherit', 'inherit']
   const runs = (name, ...args) =>
-    succeed(node.path, [...node.flags, path.join(EXAMPLE, name), ...args], { echo: 'all' })
-  await runs('index.mjs', ...folder, '--result', files[0])
-  await runs('single-threaded.mjs', ...files)
+    execFileSync(node.path, [...node.flags, path.join(EXAMPLE, name), ...args], { stdio })
+  runs('index.mjs', ...folder, '--result', files[0])
+  runs('single-threaded.mjs', ...files)
   const [shared, single] = files.map(file => JSON.parse(fs.readFileSync(file, 'utf8')))
   const [all, alone] = [shared, single].map(({ counts }) => new Map(counts))
   const differences = [...new Set([...all.keys(), ...alone.keys()])].filter(word => all.get(word) !== alone.get(word))
