@@ -39,7 +39,7 @@ function calibrate () {
 
 /** Main does nothing meanwhile, so that a core is free for each worker. */
 async function asleep (end) {
-  await sleep((end - now()) / 1e6)
+  await sleep(Math.max(0, (end - now()) / 1e6))
   return () => 0
 }
 

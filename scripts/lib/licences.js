@@ -15,17 +15,8 @@ const LICENCE = /^(licen[cs]e|copying|copyright|notice|unlicense)/i
 async function thirdPartyLicences (rust) {
   const ask = (...args) => succeed(cargo(), [...args, '--locked'], { cwd: root, env: environment() })
   // The crates whose code is in the library, without those that only build or test it, and without this package's own.
-  const tree = await ask(
-    'tree',
-    '--target',
-    rust,
-    '--edges',
-    'normal,no-proc-macro',
-    '--prefix',
-    'depth',
-    '--format',
-    '{p}'
-  )
+  const edges = ['--edges', 'normal,no-proc-macro', '--prefix', 'depth', '--format', '{p}']
+  const tree = await ask('tree', '--target', rust, ...edges)
   const linked = new Set(
     Array.from(tree.matchAll(/^[1-9]\d*(\S+) v(\S+)/gm), ([, name, version]) => `${name} ${version}`)
   )

@@ -5,28 +5,15 @@
 // subcommand (reported as skipped); `lint`: it is part of `npm run lint`; `slow`: only `npm run test:all` runs it.
 
 const rustSteps = [
-  { name: 'fmt', args: ['fmt', '--all', '--check', '--', '--color', 'never'], optional: true, lint: true },
-  {
-    name: 'clippy',
-    args: ['clippy', '--locked', '--workspace', '--all-targets', '--', '-D', 'warnings'],
-    optional: true,
-    lint: true
-  },
+  { name: 'fmt', command: 'fmt --all --check -- --color never', optional: true, lint: true },
+  { name: 'clippy', command: 'clippy --locked --workspace --all-targets -- -D warnings', optional: true, lint: true },
   // Not the advisories: they are on the network, and new ones are no fault of a change.
-  {
-    name: 'licences',
-    args: ['deny', '--all-features', 'check', 'licenses', 'bans', 'sources'],
-    optional: true,
-    lint: true
-  },
-  { name: 'tests', args: ['test', '--locked', '--workspace', '--no-fail-fast'], count: countCargoTest },
+  { name: 'licences', command: 'deny --all-features check licenses bans sources', optional: true, lint: true },
+  { name: 'tests', command: 'test --locked --workspace --no-fail-fast', count: countCargoTest },
   // Not of the benchmark, which does not stand on loom's primitives.
   {
     name: 'clippy of the models',
-    args: [
-      'clippy', '--locked', '--package', 'waitasync-core', '--features', 'model', '--lib', '--tests', '--', '-D',
-      'warnings'
-    ],
+    command: 'clippy --locked --package waitasync-core --features model --lib --tests -- -D warnings',
     optional: true,
     lint: true
   },
@@ -34,13 +21,10 @@ const rustSteps = [
   {
     name: 'models',
     slow: true,
-    args: [
-      'test', '--locked', '--package', 'waitasync-core', '--features', 'model', '--test', 'model', '--target-dir',
-      'target/model'
-    ],
+    command: 'test --locked --package waitasync-core --features model --test model --target-dir target/model',
     count: countCargoTest
   }
-]
+].map(({ command, ...step }) => ({ ...step, args: command.split(' ') }))
 
 /** Whether a step failed because this toolchain is without its subcommand. */
 function isMissing (step, { code, output }) {

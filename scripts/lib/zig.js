@@ -28,28 +28,20 @@ async function toolchain () {
 async function install (scratch) {
   if (process.platform !== 'linux' || process.arch !== 'x64')
     throw new cache.Unavailable('releases for Linux are built on Linux x64')
-  const python = await findPython()
+  const pip = await run('python3', ['-m', 'pip', '--version'], { timeout: 60000 })
+  if (pip.code !== 0)
+    throw new cache.Unavailable('linking against glibc 2.17 needs zig, which Python\'s pip fetches, and there is none')
   const target = path.join(scratch, 'home')
   const options = [
     '--target', target, '--no-deps', '--only-binary', ':all:', '--require-hashes', '--quiet', '--no-input'
   ]
-  const ended = await run(python, ['-m', 'pip', 'install', ...options, '-r', REQUIREMENTS], {
+  const ended = await run('python3', ['-m', 'pip', 'install', ...options, '-r', REQUIREMENTS], {
     cwd: scratch,
     timeout: FETCH_TIMEOUT
   })
   if (ended.code !== 0)
     throw new Error(`pip install of ${path.basename(REQUIREMENTS)} failed:\n${ended.error || ended.output}`)
   return target
-}
-
-async function findPython () {
-  for (const python of ['python3', 'python']) {
-    const ended = await run(python, ['-m', 'pip', '--version'], { timeout: 60000 })
-    if (ended.code === 0) return python
-  }
-  throw new cache.Unavailable(
-    "linking against glibc 2.17 needs zig, which is fetched with Python's pip, and there is none"
-  )
 }
 
 module.exports = { toolchain }
