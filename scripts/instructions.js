@@ -52,11 +52,8 @@ async function count (valgrind, update, results) {
   const counted = await countInstructions(valgrind, await build())
   if (update) fs.writeFileSync(RECORD, `${JSON.stringify({ compiler, operations: counted }, null, 2)}\n`)
   const [recorded, present] = [record.compiler, compiler].map(facts => Object.values(facts).join(', '))
-  const otherwise = update
-    ? 'recorded now'
-    : recorded === present
-      ? undefined
-      : `recorded with rustc ${recorded}; this is ${present}, whose counts differ`
+  const differs = recorded !== present && `recorded with rustc ${recorded}; this is ${present}, whose counts differ`
+  const otherwise = update ? 'recorded now' : differs
   for (const { name, recorded, counted: now, ratio, problem } of compare(record.operations, counted)) {
     await results.of(`${name}: ${recorded} recorded, ${now} counted, ${ratio.toFixed(3)} ×`, () => {
       if (problem) throw new Error(`${problem}; if that is as it shall be: npm run instructions -- --update`)
@@ -76,14 +73,9 @@ async function compilerAtHand () {
  * users.
  */
 async function build () {
-  const messages = await succeed(
-    cargo(),
-    [
-      'build', '--package', 'waitasync-core', '--profile', 'bench', '--bench', 'instructions', '--locked',
-      '--message-format=json-render-diagnostics', '--target-dir', path.join('target', 'instructions')
-    ],
-    options()
-  )
+  const bench = 'build --package waitasync-core --profile bench --bench instructions --locked'.split(' ')
+  const places = ['--message-format=json-render-diagnostics', '--target-dir', path.join('target', 'instructions')]
+  const messages = await succeed(cargo(), [...bench, ...places], options())
   const programs = messages.split('\n').filter(line => line.startsWith('{')).map(line => JSON.parse(line).executable)
   return programs.find(Boolean)
 }

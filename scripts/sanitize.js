@@ -27,10 +27,7 @@ const { withCopy } = require('./lib/scratch')
 
 const root = path.join(__dirname, '..')
 const TARGET = 'x86_64-unknown-linux-gnu'
-const PROGRAMS = [
-  '--workspace', '--lib', '--test', 'queue', '--test', 'line', '--test', 'memories', '--test', 'names', '--test',
-  'deadlock'
-]
+const PROGRAMS = '--workspace --lib --test queue --test line --test memories --test names --test deadlock'.split(' ')
 const NODE_TESTS = [
   'ends/termination', 'ends/grant-to-terminated', 'ends/owner-death', 'atomics/stress', 'locks/condition',
   'locks/robust-list', 'locks/settling'

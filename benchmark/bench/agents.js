@@ -19,10 +19,8 @@ async function registerByAgents ({ rounds, quick }) {
     return {}
   }
   const count = quick ? 1 : Math.max(1, Math.round(ROUNDS * rounds))
-  const args = [
-    'bench', '--package', 'waitasync-core', '--bench', 'agents', '--locked', '--target-dir',
-    path.join('target', 'instructions'), '--', String(count)
-  ]
+  const bench = 'bench --package waitasync-core --bench agents --locked --target-dir'.split(' ')
+  const args = [...bench, path.join('target', 'instructions'), '--', String(count)]
   const output = await succeed(cargo(), args, { cwd: ROOT, env: environment(), timeout: TIMEOUT })
   const samples = { ours: [], again: [] }
   for (const line of output.split('\n').filter(line => /^[\d. ]+$/.test(line))) {
