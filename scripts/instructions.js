@@ -9,8 +9,6 @@
 //   --update  records what was counted
 //   --strict  fails, too, where nothing can be compared: without valgrind, or with another compiler than that of the
 //             record
-//
-// The last line is `N passed, N failed[, N skipped]`, as `npm test` wants it.
 
 const fs = require('fs')
 const path = require('path')

@@ -13,8 +13,6 @@
 //             libasan): tests of __test__/ that end threads in the midst of everything, and the soak's processes. Leaks
 //             of Node itself are many, so those are only looked for by `address`
 //   valgrind  the Rust tests under memcheck: no invalid access, no definite leak. Needs no nightly compiler
-//
-// The last line is `N passed, N failed`.
 
 const fs = require('fs')
 const path = require('path')

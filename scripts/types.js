@@ -18,8 +18,7 @@
 // The examples in TypeScript are compiled, too, as modules of Node; those of several processes with the packages of
 // their lock file.
 //
-// The files are compiled in a folder that has the package in its node_modules, as a user has it. The last line is `N
-// passed, N failed`.
+// The files are compiled in a folder that has the package in its node_modules, as a user has it.
 
 const assert = require('assert')
 const fs = require('fs')

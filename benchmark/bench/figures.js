@@ -11,6 +11,9 @@ const LOCKS = ['article', 'article-ours', 'async-mutex', 'multithreading', 'work
 
 const MORE = { more: true }
 const SUM = { sum: true }
+const AGENTS = { group: 'agents' }
+/** In loops as the locks that are compared, but without these. */
+const LOOPS = { more: true, group: 'loops', peers: undefined }
 const BESIDE = { more: true, peers: ['multithreading'] }
 
 const most = (most, to) => (to === undefined ? { most } : { to, most })
@@ -18,7 +21,7 @@ const least = (least, to) => (to === undefined ? { least } : { to, least })
 const host = number => most(number, 'host')
 const over = (of, most) => ({ of, over: 'host', most })
 
-/** The rows of a group, which groups/<group>.js measures. Each entry point has locks of its own. */
+/** Rows, mostly of one group, which groups/<group>.js measures. Each entry point has locks of its own. */
 function of ({ group, ...shared }, rows) {
   return rows.map(([id, title, unit, goals = [], options]) => {
     const entry = group === 'lock' ? id.split('-').pop() : undefined
@@ -31,12 +34,8 @@ const figures = [
   ...of({ group: 'register' }, [
     ['register-1e3', 'register a wait without timeout, 1 000 pending at one location', 'ns', [host(0.6)]],
     ['register-1e5', '… 100 000 pending', 'ns', [host(0.5)]],
-    ['register-1e6', '… 1 000 000 pending', 'ns', [host(0.5)]]
-  ]),
-  ...of({ group: 'agents' }, [
-    ['register-agents', 'register a wait, 1 000 agents by turns, against 1 agent', '×', [most(1.5)]]
-  ]),
-  ...of({ group: 'register' }, [
+    ['register-1e6', '… 1 000 000 pending', 'ns', [host(0.5)]],
+    ['register-agents', 'register a wait, 1 000 agents by turns, against 1 agent', '×', [most(1.5)], AGENTS],
     ['notify-all-1e3', 'notify all, until every promise has reacted, 1 000 (each)', 'ns', [host(0.8)]],
     ['notify-all-1e5', '… 100 000', 'ns', [host(0.4)]],
     ['notify-all-1e6', '… 1 000 000', 'ns', [host(0.35)]]
@@ -96,19 +95,13 @@ const figures = [
   ]),
   ...of({ group: 'contended', peers: LOCKS }, [
     ['lock-workers', '2 workers in lock loops, about 1 µs inside', 'k/s', [least(1.2, 'host')], MORE],
-    ['lock-workers-cpu', '… processor time of each', 'µs', [host(0.7)]]
-  ]),
-  ...of({ group: 'loops' }, [
-    ['lock-share', "… the slower one's share of the faster one's", '×', [least(0.8)], MORE]
-  ]),
-  ...of({ group: 'contended', peers: LOCKS }, [
+    ['lock-workers-cpu', '… processor time of each', 'µs', [host(0.7)]],
+    ['lock-share', "… the slower one's share of the faster one's", '×', [least(0.8)], LOOPS],
     ['lock-main-p99', '… main calls `executeLocked` every ms: its wait, p99', 'ms', [most(1)]],
     ['lock-main-max', '… maximum', 'ms', [most(10)]],
     ['lock-main-workers', '… and the workers', 'k/s', [], MORE],
-    ['lost', 'updates lost in all of this, because two were inside at once', '', [most(0)], SUM]
-  ]),
-  ...of({ group: 'loops' }, [
-    ['lock-workers-3', '3 workers in lock loops on 2 cores, about 1 µs inside', 'k/s', [least(1.3, 'host')], MORE]
+    ['lost', 'updates lost in all of this, because two were inside at once', '', [most(0)], SUM],
+    ['lock-workers-3', '3 workers in lock loops on 2 cores, about 1 µs inside', 'k/s', [least(1.3, 'host')], LOOPS]
   ]),
   ...[0, 20].flatMap(inside => of({ group: 'fairness', peers: LOCKS }, [
     [`fair-${inside}-p50`, `2 workers in loops, ${inside} µs inside, main every ms: main's wait, median`, 'ms'],
@@ -158,10 +151,8 @@ const figures = [
     ['strict-named-16', '… 16 workers, `requestSync` of one name', 'µs', [most(1.5, 'floor')]],
     ['strict-named-64', '… 64 workers', 'µs', [most(1.5, 'floor')]]
   ]),
-  ...of({ group: 'memory' }, [
-    ['named-memory', 'memory (RSS) of a pending request', 'bytes', [host(1)]]
-  ]),
   ...of({ group: 'pending' }, [
+    ['named-memory', 'memory (RSS) of a pending request', 'bytes', [host(1)], { group: 'memory' }],
     ['idle', '20 blocked threads, idle: processor time', 'ms/s', [most(5)]],
     ['idle-wakes', "… and how often one of the process's threads wakes", '/s', [most(5)]],
     ['pending-name', 'a claim that waits for long: how often the process wakes, for a name', '/s', [most(1)]],
