@@ -73,7 +73,6 @@ function mainManifest () {
   }
 }
 
-/** Makes the main package in a folder. */
 async function stageMain (folder) {
   const manifest = mainManifest()
   // A prebuilt binary beside the code would be found first, on every platform.

@@ -75,7 +75,6 @@ const programs = [
  */
 const BY_CHANCE = / ?\(?\b[\d.]+ ?m?s\b\)?|\bduration_ms:? [\d.]+|\(node:\d+\)|^received "cleanupThread".*\n/gm
 
-/** What a program gives: its exit code and its output. */
 async function result (node, { args, env }, cwd, entry) {
   const NODE_OPTIONS = entry === undefined ? '' : `-r ${JSON.stringify(path.join(ROOT, entry))}`
   const { code, error, output } = await run(node, args, {

@@ -53,7 +53,6 @@ function compilers () {
   }).sort((one, other) => compareVersions(one.version, other.version))
 }
 
-/** Whether a compiler is of this version or a later one. */
 const atLeast = ({ version }, limit) => compareVersions(version, limit) >= 0
 
 /** What a file may need: a program has one of the last three at most, and only the files that ask for it. */
@@ -157,7 +156,6 @@ async function installClients (scratch) {
   fs.symlinkSync(path.join(home, 'node_modules'), path.join(scratch, 'examples', 'node_modules'), 'junction')
 }
 
-/** The declared names are those that are there. */
 function compareNames (entry) {
   const text = fs.readFileSync(path.join(root, 'pure', 'index.d.ts'), 'utf8')
   const declared = Array.from(text.matchAll(/^export (?:function|let|const|class) (\w+)/gm), match => match[1])

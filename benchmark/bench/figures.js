@@ -193,7 +193,6 @@ const ALONE = {
   'message-200': 'messages of 200 bytes, worker to worker'
 }
 
-/** What each variant is called. */
 const VARIANTS = {
   host: 'Node\'s own',
   ours: 'this package',

@@ -194,7 +194,6 @@ const locks = {
   }
 }
 
-/** A view of the lock of this name. */
 const open = async (name, { sab, entry }) => locks[name].open(sab, entry)
 const available = names => names.filter(name => locks[name].missing() === undefined)
 

@@ -87,7 +87,6 @@ function cores () {
   }
 }
 
-/** Ties the calling thread to a core. */
 function tie (core) {
   // Read by the calling thread itself: its own number.
   const [, thread] = fs.readlinkSync('/proc/thread-self').split('/task/')

@@ -49,7 +49,6 @@ function firstComment (file) {
 /** The items of a list with commas between them. */
 const list = text => text.split(',').map(item => item.trim()).filter(item => item !== '')
 
-/** A list of some of these words. */
 const someOf = words => text => {
   const chosen = list(text)
   if (chosen.length === 0 || !chosen.every((word) => words.includes(word)))
@@ -57,7 +56,6 @@ const someOf = words => text => {
   return chosen
 }
 
-/** One of these words. */
 const oneOf = words => text => {
   if (!words.includes(text)) throw new Error(`one of ${words.join(', ')} is allowed`)
   return text

@@ -182,7 +182,6 @@ function closure (files, names, found = new Set()) {
   return found
 }
 
-/** Gives each file to a part. */
 function divide (files) {
   const partOf = new Map()
   for (const { name, modules = [...files.keys()].filter(file => !BY_PATH.includes(file)) } of PARTS) {

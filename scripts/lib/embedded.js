@@ -9,7 +9,6 @@ const ROOT = path.join(__dirname, '..', '..')
 const EXAMPLE = path.join(ROOT, 'examples', 'processes')
 const FIGURES = /(<!-- figures -->\n)[^]*?(?=\n\n)/
 
-/** The page. */
 const page = path.join(ROOT, 'docs', 'processes.md')
 
 const sourceOf = name => fs.readFileSync(path.join(EXAMPLE, name), 'utf8')

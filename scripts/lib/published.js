@@ -75,14 +75,12 @@ async function packStubs (main, scratch, out) {
   await succeedNpm(['pack', ...folders, '--pack-destination', out, '--ignore-scripts', '--loglevel=error'])
 }
 
-/** A registry that has the main package alone. */
 async function publishMain ({ main }) {
   const registry = await serve()
   await succeedNpm(['publish', main, '--registry', registry.url, '--loglevel=error'], { env: publisher(registry) })
   return registry
 }
 
-/** The environment of one who may publish. */
 const publisher = ({ url }) => ({
   ...process.env,
   NO_PROXY: '127.0.0.1',
@@ -132,12 +130,10 @@ class Machine {
     return succeed(command, args, { env: this.env, timeout: slowness * 5 * 60 * 1000, ...options })
   }
 
-  /** Runs this Node. */
   runs (cwd, args, options) {
     return this.run(this.node.path, [...this.node.flags, ...args], { cwd, ...options })
   }
 
-  /** Runs a program that says so. */
   async passes (cwd, args) {
     assert.strictEqual((await this.runs(cwd, args, { timeout: slowness * 60 * 1000 })).trim(), 'passed')
   }

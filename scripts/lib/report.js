@@ -27,7 +27,6 @@ class Report {
     return `... ${time}, files run: ${this.files.length}, ${[...this.running].join(', ')}`
   }
 
-  /** A line of the table. */
   row (where, what) {
     const row = { where, what, passed: 0, failed: 0, skipped: 0, seconds: 0 }
     this.rows.push(row)

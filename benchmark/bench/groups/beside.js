@@ -25,7 +25,6 @@ async function run ({ rounds, quick }) {
   }, { warmUp: 1, gc: false })
 }
 
-/** Takes so many locks. */
 function hold (count) {
   const { AsyncLock } = require('../../../pure')
   const buffer = new SharedArrayBuffer(4 * count)
