@@ -6,7 +6,7 @@
 
 const { quantile } = require('../sampling')
 const { available } = require('../locks')
-const { INSIDE, Team, calibrate, exactTeamsInTurn, threads } = require('../race')
+const { INSIDE, Team, calibrate, teamsInTurn, threads } = require('../race')
 const { demand } = require('./contended')
 
 /** Microseconds. */
@@ -19,7 +19,7 @@ async function run ({ rounds, quick }) {
   for (const work of WORK) {
     const steps = Math.round(calibrate() * work * 1e3 / INSIDE)
     const teamOf = name => new Team('fairness', name, [undefined, undefined], steps)
-    Object.assign(results, await exactTeamsInTurn(names, teamOf, rounds(3), async (team, name) => {
+    Object.assign(results, await teamsInTurn(names, teamOf, rounds(3), async (team, name) => {
       const waits = []
       const { throughput, cpu } = await team.race(seconds * 1e3, end =>
         demand(name, team.sab, end, team.work, waits))
@@ -31,7 +31,7 @@ async function run ({ rounds, quick }) {
         [`fair-${work}-workers`]: throughput,
         [`fair-${work}-cores`]: throughput * cpu / 1e3
       }
-    }))
+    }, { exact: true }))
   }
   return results
 }

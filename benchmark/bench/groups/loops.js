@@ -4,15 +4,16 @@
 // get as much.
 
 const { available } = require('../locks')
-const { Team, calibrate, exactTeamsInTurn, threads } = require('../race')
+const { Team, calibrate, teamsInTurn, threads } = require('../race')
 const { cores } = require('../team')
 
 async function run ({ rounds, quick }) {
   const names = available(['host', 'ours', 'again'])
   const steps = calibrate()
   const places = cores()
+  const options = { gc: false, exact: true }
   const inTurn = (usual, ties, measure) =>
-    exactTeamsInTurn(names, (name) => new Team('loops', name, ties, steps), rounds(usual), measure, { gc: false })
+    teamsInTurn(names, (name) => new Team('loops', name, ties, steps), rounds(usual), measure, options)
   // Too many for the cores: the system decides which of them run, for some milliseconds each.
   const two = places && places.slice(0, 2).join()
   const three = await inTurn(15, [two, two, two], async (team) => ({
