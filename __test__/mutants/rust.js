@@ -566,12 +566,12 @@ module.exports = [
       'Self::Exclusive | Self::Named(Mode::Exclusive, _) => (current >= UNLOCKED).then_some(WRITING),'],
     ['more permits are taken than there are', '.filter(|&left| left >= 0)', '.filter(|&left| left >= -1)']
   ]),
-  ...of(request, { cargo: ['queue', 'property'], orModel: 'limit_newcomer_claim' }, [
+  ...of(request, { cargo: ['line', 'limit'], orModel: 'limit_newcomer_claim' }, [
     ['a limit grants one permit too many',
       '.filter(|&taken| taken.unsigned_abs() <= limit)',
       '.filter(|&taken| taken.unsigned_abs() <= limit + 1)']
   ]),
-  ...of(request, { cargo: ['queue', 'property'] }, [
+  ...of(request, { cargo: ['line', 'limit'] }, [
     ['a negative word raises a limit',
       'current.max(0).checked_add_unsigned(amount)',
       'current.checked_add_unsigned(amount)'],
