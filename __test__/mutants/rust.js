@@ -264,7 +264,7 @@ module.exports = [
       'if request.is_strict() && section.notify_up_to_first_claim(location).is_none_or(|(first, ..)| first != key)\n',
       'if false\n']
   ]),
-  ...of(lockStore, { model: 'unlock_by_mistake_grant', orCargo: ['queue', ''] }, [
+  ...of(lockStore, { cargo: ['queue', 'property'] }, [
     ['a lock that a promise has taken is not noted as on its way',
       '                section.lists.policy.granted.insert(location, waiter.clone());\n            }\n' +
       '            Some(taken)',

@@ -433,6 +433,9 @@ mod property {
             let was_nudged = std::mem::take(&mut entrant.awake);
             if let Some(result) = self.guard.store.retry(entrant.ticket, &entrant.party, &self.guard.word) {
                 assert!(was_nudged, "it has overtaken the first");
+                let is_known = self.kind != Kind::Lock || self.entrants[place].blocks();
+                let is_noted = is_known || self.guard.store.with_grant(HERE, |granted| granted.is_some());
+                assert!(is_noted, "the lock is on its way to a promise");
                 self.remove(place);
                 self.acquired(request, result);
             } else if was_nudged {
