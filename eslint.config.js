@@ -42,7 +42,7 @@ module.exports = [
     indent: 2, quotes: 'single', semi: false, commaDangle: 'never', braceStyle: '1tbs', jsx: false
   }),
   { files: ['**/*.js'], languageOptions: { sourceType: 'commonjs', ...OLD } },
-  { files: ['**/*.mjs'], languageOptions: { sourceType: 'module', ...NEW } },
+  { files: ['**/*.mjs', '**/next-app/pages/**'], languageOptions: { sourceType: 'module', ...NEW } },
   {
     files: [
       '*.config.js', '{scripts,benchmark,__test__/{mutants,platforms,spec}}/**/*.js', '__test__/{soak,conformance}/*.js'

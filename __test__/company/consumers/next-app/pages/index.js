@@ -1,5 +1,3 @@
-'use strict'
-
-module.exports = function Page () {
+export default function Page () {
   return 'a page'
 }

@@ -1,8 +1,6 @@
-'use strict'
+import { AsyncLock } from 'atomics-waitasync'
 
-const { AsyncLock } = require('atomics-waitasync')
-
-module.exports = async function handler (_, response) {
+export default async function handler (_, response) {
   const lock = new AsyncLock(new SharedArrayBuffer(4))
   response.end(await lock.executeLocked(() => 'passed'))
 }
