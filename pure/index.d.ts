@@ -1284,9 +1284,9 @@ export interface Entry {
    * first.
    */
   taken?: string
-  /** Of a wait for a lock, a share, permits or a name, likewise: the stack of the call that waits. */
+  /** Of a wait for a lock, a share, permits or a name, with the same setting: the stack of the call that waits. */
   called?: string
-  /** Of what is held, likewise: its token has been collected, so no code can unlock it by that. Absent otherwise. */
+  /** Of what is held, with the same setting: its token has been collected, so no code can unlock it by that. */
   collected?: true
 }
 
