@@ -63,7 +63,11 @@ async function assertWhole (queue) {
  * before it was done.
  */
 async function assertPut (queue, putter, victim, keeps) {
-  await until(() => putter.isOver || queue.length === 1, 'the slot is filled')
+  const isFilled = () => putter.isOver || queue.length === 1
+  await until(() => isFilled() || queue.inUse === 1, 'the slot is filled, or in use')
+  // A callback that a time limit has interrupted uses its message until its thread ends.
+  if (!isFilled()) await victim.terminate()
+  await until(isFilled, 'the slot is filled')
   if (!putter.isOver) {
     const one = await taken(queue)
     assert.ok(one === 'first' ? keeps || !victim.isDone : one === 's', one)
