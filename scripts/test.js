@@ -27,16 +27,15 @@ async function main () {
     for (const step of lane) if (!await runStep(step, report) && step.required) return false
     return true
   }
-  const runLanes = async lanes => (await Promise.all(lanes.map(runLane))).every(Boolean)
   // Without cargo most steps would fail.
   const prepared = !options.setup || await report.part('setup', setup.installDependencies).then(cargo)
     .then(() => true, error => report.fail(report.row('setup', ''), 1, 'setup', error.message))
-  if (prepared && await runLanes(steps.before)) {
+  if (prepared && (await Promise.all(steps.before.map(runLane))).every(Boolean)) {
     const planned = suites.map(({ version, isWhole }) =>
       ({ version, files: isWhole ? files : testFile.onOldest(files), subjects, size: sizeOn(version, options) })
     )
-    await report.part('test files', () => runSuites(planned, { jobs, report }))
-    await runLanes(steps.after)
+    const beside = steps.beside.map(lane => () => runLane(lane))
+    await report.part('test files', () => runSuites(planned, { beside, jobs, report }))
   }
   if (!report.close()) process.exitCode = 1
 }

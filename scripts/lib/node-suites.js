@@ -13,12 +13,12 @@ function subjectsOf (file, subjects, size) {
 }
 
 /**
- * Runs the files of all suites, `jobs` at a time, and reports them.
+ * Runs the files of all suites, `jobs` at a time, and reports them. `beside`: longer tasks that begin with the first.
  * @param {{ version: string, files: object[], subjects: (?string)[], size: string }[]} suites `size`: the TEST_SIZE of
  *   the files (see __test__/fixtures/size.js)
  */
-async function runSuites (suites, { jobs, report }) {
-  const tasks = { together: [], alone: [], again: [] }
+async function runSuites (suites, { beside = [], jobs, report }) {
+  const tasks = { together: [...beside], alone: [], again: [] }
   const rows = []
   for (const suite of suites) rows.push(...await planSuite(suite, tasks, report))
   await inParallel(tasks.together, jobs)

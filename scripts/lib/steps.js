@@ -12,7 +12,7 @@ const root = path.join(__dirname, '..', '..')
 const TIMEOUT = 30 * 60 * 1000
 
 /**
- * The steps before the suites and after them, in lanes: those of a lane run one after the other, the lanes beside each
+ * The steps before the suites and beside them, in lanes: those of a lane run one after the other, the lanes beside each
  * other. A step: `where` and `what` name its row, `shown` is its command for a reader, `command()` gives `{ command,
  * args, env }`, `count` reads from its output how many tests there were; a step without `count` is one test. Where a
  * `required` step fails, nothing else is run.
@@ -32,7 +32,7 @@ function plannedSteps ({ all, ci, only, rust, setup, size }) {
       ]
     ],
     // The library is built for what is published: with Rust or not at all.
-    after:
+    beside:
       everything && rust
         ? [
             [scriptStep('tarballs', few)],
