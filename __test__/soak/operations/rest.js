@@ -33,7 +33,13 @@ module.exports = [
     weight: 0.2,
     run (actor) {
       const { words } = actor.arena.buffers
-      if (words.growable && words.byteLength + 4096 <= words.maxByteLength) words.grow(words.byteLength + 4096)
+      const length = words.byteLength + 4096
+      if (!words.growable || length > words.maxByteLength) return
+      try {
+        words.grow(length)
+      } catch (error) {
+        actor.require(words.byteLength > length, () => `no other thread has grown it: ${error.message}`)
+      }
     }
   },
   {
