@@ -85,7 +85,7 @@ test('tasks of one thread that wait for one another are one report; of many the 
     const [own, shared] = [newLock(), new api.RwLock()]
     own.executeLocked(() => own.executeLocked(() => {}))
     for (let n = 0; n < 2; n++) nested(shared, shared, {}, 'executeShared')
-    for (let n = 0; n < 7; n++) {
+    for (let n = 0; n < 12; n++) {
       const [a, b] = [newLock(), newLock()]
       nested(a, b)
       nested(b, a)
@@ -104,8 +104,8 @@ test('tasks of one thread that wait for one another are one report; of many the 
   const expected = [`${alone}\n${link}`, `${alone}\n${upgrade}`, `${tasks}\n${link}\n${link}`]
   const rings = reports.filter(text => !text.includes('more promises'))
   assert.deepStrictEqual(Array.from(new Set(rings)).sort(), expected.sort(), stderr)
-  // In one period or, on a busy machine, in two.
-  assert.ok(rings.length >= 5 && rings.length < 9, stderr)
+  // Five in a period, which may have begun between two waits.
+  assert.ok(rings.length >= 5 && rings.length <= 10, stderr)
   assert.ok(/^\d+ more promises of this thread have been pending for over 300 ms\.$/.test(told()[0]), stderr)
 })
 
