@@ -5,7 +5,7 @@
 
 const assert = require('assert')
 const { test } = require('../../harness')
-const { CODE, run, toldBy } = require('../../fixtures/programs')
+const { CODE, NEVER, run, toldBy } = require('../../fixtures/programs')
 
 /** The first frame is the caller's, not the package's. */
 const FIRST_FRAME = /\] Warning: .*\n( {2}\S.*\n)* {4}at .*function-of-the-test\.js/
@@ -159,6 +159,25 @@ test('what is granted in time is not reported, although the thread was busy', as
     await sleep(1000)
     process.exit()
   }), ['locked'])
+})
+
+test('a wait that is over leaves nothing behind', async t => {
+  const [bytes] = await toldBy(t, { after: NEVER, execArgv: ['--expose-gc'] }, async ({ newLock, tell }) => {
+    const lock = newLock()
+    const usedByWaits = async () => {
+      for (let n = 0; n < 10000; n++) {
+        const token = lock.tryLock()
+        const next = lock.lockAsync()
+        token.unlock()
+        await next.then(token => token.unlock())
+      }
+      global.gc()
+      return process.memoryUsage().heapUsed
+    }
+    const before = await usedByWaits()
+    tell(await usedByWaits() - before)
+  })
+  assert.ok(bytes < 2 ** 20, `${bytes} bytes`)
 })
 
 test('waits for a Barrier, Latch, Condition or word are no stalls, but that for a Condition\'s lock is', async t => {
