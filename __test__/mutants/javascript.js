@@ -392,7 +392,7 @@ module.exports = [
       '  if (words[ANSWER] === 0) return false\n  vacate(waiter.slot)',
       '  if (words[ANSWER] === 0) return false']
   ]),
-  ...of(blocking, { test: 'ends/grant-to-terminated' }, [
+  ...of(blocking, { test: 'ends/grant-to-terminated', node: '16' }, [
     ["a blocked thread's gift is not accepted", '    if (isAlive) floats[GIVEN] = 0', '    floats[GIVEN] = 0']
   ]),
   ...of(slots, { test: 'ends/condition-deaths' }, [

@@ -16,7 +16,7 @@
 // - `cargo`: `[program, filter]`: `addon` (the tests within src/), `lib` (those within core/src/) or a file of
 //   core/tests/, and a filter of `cargo test`
 // - `test`: a file of __test__/ (`locks/queue`), run on this Node, with the library built anew if the file is one of
-//   Rust; `subject` if it is not the first one
+//   Rust; `subject` if it is not the first one; `node`, which runs it at full size, if this Node cannot tell
 // - `otherSystems`: true where the library is built with the feature `other-systems` (core/Cargo.toml)
 // - `orModel`, `orCargo`, `orTest`: another check, if the first one does not
 // - `equivalent`: why nothing can catch it. It is not run
@@ -32,6 +32,7 @@ const { run } = require('../../scripts/lib/child')
 const { Results } = require('../../scripts/lib/results')
 const { withCopy } = require('../../scripts/lib/scratch')
 const testFile = require('../../scripts/lib/test-file')
+const nodes = require('../../scripts/nodes')
 
 const root = path.join(__dirname, '..', '..')
 const target = name => path.join(root, 'target', name)
@@ -73,7 +74,8 @@ class Mutants {
   }
 
   /** The checks of a mutation: each `{ name, compile(), run() }`. */
-  checksOf ({ file, model, orModel, cargo, orCargo, test, orTest, subject, otherSystems }) {
+  checksOf (mutation) {
+    const { model, orModel, cargo, orCargo, test, orTest } = mutation
     const models = ['--features', 'model', '--test', 'model', '--target-dir', target('mutants-model')]
     const ofModel = name =>
       this.cargoCheck(`model ${name}`, ['--package', 'waitasync-core', ...models], [name, '--', '--exact'])
@@ -86,7 +88,7 @@ class Mutants {
     return [
       ...[model, orModel].filter(Boolean).map(ofModel),
       ...[cargo, orCargo].filter(Boolean).map(ofCargo),
-      ...[test, orTest].filter(Boolean).map(name => this.testCheck(name, subject, isNative(file), otherSystems))
+      ...[test, orTest].filter(Boolean).map(name => this.testCheck(name, mutation))
     ]
   }
 
@@ -106,17 +108,17 @@ class Mutants {
     }
   }
 
-  testCheck (name, subject, native, otherSystems = false) {
-    const node = { path: process.execPath, flags: [] }
+  testCheck (name, { file: mutated, subject, node: version, otherSystems = false }) {
     return {
-      name: `${name}.test.js${otherSystems ? ' as on other systems' : ''}`,
-      compile: async () => native ? this.build(otherSystems) : { code: 0 },
+      name: `${name}.test.js${version ? ` on Node ${version}` : ''}${otherSystems ? ' as on other systems' : ''}`,
+      compile: async () => isNative(mutated) ? this.build(otherSystems) : { code: 0 },
       run: async () => {
         // For __test__/fixtures/watched.js; the empty string is no.
         process.env.TEST_OTHER_SYSTEMS = otherSystems ? '1' : ''
         const declared = testFile.read(path.join(this.copy, '__test__', `${name}.test.js`), name)
         const file = { ...declared, timeout: TIMEOUT / 1000 }
-        const options = { size: 'small', memory: MEMORY }
+        const options = { size: version ? 'full' : 'small', memory: MEMORY }
+        const node = await nodes.get(version || 'current')
         const { problem } = await testFile.run(file, node, subject || declared.subjects.at(-1), options)
         return { passes: problem === null, ran: true, how: problem || '' }
       }
