@@ -143,6 +143,27 @@ test('the constants that docs/ has are those of the code', () => {
   }
 })
 
+/** Words that are not ours, each with ours. */
+const WORDS = [
+  [/\btime-outs?\b/i, 'timeout'],
+  [/\bto and fro\b/, 'back and forth'],
+  [/\bexclude each other\b/, 'cannot be combined'],
+  [/\b(?:break|breaks|broke|broken) (?:it |them |a \w+ )?off\b/, 'interrupt'],
+  [/\blikewise\b/i, 'also, or the sentence again'],
+  [
+    /\b(?:of|for|from|by|with|and|gives|has|does) what (?:it|they|is|was|were|has|had|waits|the|a|an|this|you)\b/,
+    'a noun'
+  ]
+]
+
+test('docs and the pages of the top level have the words of the field', () => {
+  const isChecked = name => !/internals\/(?!architecture)/.test(name)
+  for (const page of pages.filter(isChecked)) {
+    const prose = textOf(page).replace(/^```[^]*?^```/gm, '')
+    for (const [pattern, ours] of WORDS) assert.ok(!pattern.test(prose), `${page}: ${pattern} → ${ours}`)
+  }
+})
+
 test('the files that CONTRIBUTING.md, the architecture and the heads of files name are there', () => {
   const all = ['lib', 'src', 'core', '__test__', 'scripts'].flatMap(folder => list(folder)).join('\n')
   const texts = ['CONTRIBUTING.md', 'docs/internals/architecture.md', ...sources].map(textOf)

@@ -46,11 +46,9 @@ function plannedSteps ({ all, ci, only, rust, setup, size }) {
   }
 }
 
+const CACHE = ['--cache', '--cache-strategy=content', '--cache-location=target/eslint/']
 /** The linter of JavaScript, which is its formatter, too: what it is given is in eslint.config.js. */
-const ESLINT = [
-  path.join(root, 'node_modules', 'eslint', 'bin', 'eslint.js'),
-  ...[root, '--max-warnings=0', '--cache', '--cache-strategy=content', '--cache-location=target/eslint/']
-]
+const ESLINT = [path.join(root, 'node_modules', 'eslint', 'bin', 'eslint.js'), root, '--max-warnings=0', ...CACHE]
 
 const lintStep = {
   where: 'lint',
