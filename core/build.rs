@@ -1,4 +1,4 @@
-//! Says whether what Linux has is used: `cfg(linux)`.
+//! Sets `cfg(linux)` where the features of Linux are used.
 
 use std::env;
 

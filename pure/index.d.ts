@@ -8,10 +8,10 @@
  * All times are in milliseconds and may be fractional.
  */
 
-/** The global `BigInt64Array`, or `never` in a program whose library has none (before es2020). */
+/** The global `BigInt64Array`, or `never` if the library has none (before es2020). */
 type BigInt64ArrayIfAny = typeof globalThis extends { BigInt64Array: { prototype: infer T } } ? T : never
 
-/** `Symbol.dispose`, or `never` in a program whose library has none (before esnext.disposable). */
+/** `Symbol.dispose`, or `never` if the library has none (before esnext.disposable). */
 type DisposeIfAny = Extract<SymbolConstructor[Extract<'dispose', keyof SymbolConstructor>], symbol>
 
 /** `Symbol.asyncIterator`, or `never` in a program whose library has none (before es2018). */
@@ -29,11 +29,11 @@ type SharedBuffer = SharedArrayBuffer |
 /** The interface that `using` requires, if the library has it. */
 type DisposableIfAny = { [key in DisposeIfAny]: () => void }
 
-/** Marks what excludes nobody. For the type checker only: no object has this property. */
+/** Marks tokens that exclude nobody. For the type checker only: no object has this property. */
 declare const excludesNobody: unique symbol
 interface ExcludesNobody { readonly [excludesNobody]: true }
 
-/** The token of a lock that is held exclusively, or one of which the type does not say it. */
+/** The token of an exclusive hold, as far as its type says. */
 type PerhapsExclusive = UnlockToken & { readonly [excludesNobody]?: undefined }
 
 // Only declarations that are marked `export` are exported.
@@ -142,12 +142,12 @@ export interface InstallOptions {
   force?: boolean | undefined
   /** Also install in the Workers that this thread starts from now on. By default true. */
   workers?: boolean | undefined
-  /** Also install in the contexts that `vm` makes in this thread from now on. By default true. */
+  /** Also install in this thread's later `vm` contexts. By default true. */
   contexts?: boolean | undefined
 }
 
 /**
- * Installs `wait`, `notify` and `waitAsync` (and `wake`, if the target has one) as one unit.
+ * Installs `wait`, `notify` and `waitAsync` as one unit; and `wake`, if the target has one.
  *
  * @returns true if it changed the target
  * @throws {TypeError} an option has a wrong type or is unknown, or the target does not let its properties be defined;
@@ -190,7 +190,7 @@ export function uninstall(target?: object): boolean
 export let engine: 'host' | 'addon'
 
 /**
- * Lets a pending wait keep this thread's event loop alive again, after {@link unref}.
+ * Lets a pending wait keep the event loop alive again, after {@link unref}.
  *
  * @param promise a promise of {@link waitAsync}, or of a waiting method of the classes below
  * @returns false if it is not a pending wait of this thread
@@ -254,19 +254,19 @@ export interface AwaitOptions extends BlockOptions {
   signal?: AbortSignalLike | undefined
 }
 
-/** The `repair` of a method that runs a callback with a lock held. */
+/** The `repair` of a method that runs a callback with a lock. */
 export interface RepairOption<Token, Result = unknown> {
   /**
-   * Repairs what a dead holder, or one that failed, may have left half changed. If the lock says `ownerDied`, this is
-   * called before the callback, always with an exclusive hold, and awaited where the method awaits. After it the
-   * callback's token has `ownerDied: false`. If it fails, or gives its lock back, the callback is not called, the
-   * method fails, and the next holder has `ownerDied`. An exclusive callback that then ends with an error leaves
-   * `ownerDied` to the next holder, unless it has unlocked or downgraded its token.
+   * Repairs the state that a dead or failed holder left half changed. If the lock says `ownerDied`, this is called
+   * before the callback, always with an exclusive hold, and awaited where the method awaits. After it the callback's
+   * token has `ownerDied: false`. If it fails, or gives its lock back, the callback is not called, the method fails,
+   * and the next holder has `ownerDied`. An exclusive callback that then ends with an error leaves `ownerDied` to the
+   * next holder, unless it has unlocked or downgraded its token.
    */
   repair?: ((token: Token) => Result) | undefined
 }
 
-/** What a synchronous repair returns: no promise. */
+/** The result of a synchronous repair: no promise. */
 export type NoPromise = void | null | undefined | boolean | number | string | symbol | (object & { then?: undefined })
 
 /** The position in a buffer. An option that is not listed is a `TypeError`. */
@@ -274,9 +274,9 @@ export interface ViewOptions {
   /** Bytes, a multiple of 4. By default 0, or that of the clone, which is then the only value allowed. */
   byteOffset?: number | undefined
   /**
-   * A name for people, from 1 to 256 characters (any UTF-16 code units, as in the names of `locks`), which snapshots,
-   * errors, warnings and `diagnostics_channel` show. It belongs to the four bytes: all threads see it, a later name
-   * replaces it, and it ends with the memory.
+   * A name for people, from 1 to 256 characters: any UTF-16 code units, as in the names of `locks`. Snapshots, errors,
+   * warnings and `diagnostics_channel` show it. It belongs to the four bytes: all threads see it, a later name replaces
+   * it, and it ends with the memory.
    */
   name?: string | undefined
 }
@@ -285,8 +285,8 @@ export interface ViewOptions {
 export type NewOptions = Pick<ViewOptions, 'name'>
 
 /**
- * What structured cloning (`postMessage`, `workerData`, `structuredClone`) makes of an instance: a plain object without
- * methods, until it is passed to the constructor of its class. The constructor also takes an instance.
+ * The clone that `postMessage`, `workerData` or `structuredClone` makes of an instance: a plain object without methods,
+ * until it is passed to the constructor of its class. The constructor also takes an instance.
  */
 export interface ViewClone {
   /** The name of the class; missing in clones of versions that had none. */
@@ -321,7 +321,7 @@ export interface View {
   readonly waiters: number
 }
 
-/** An instance of a class that structured cloning keeps apart from the others. */
+/** An instance of a class that clones keep apart from the others. */
 interface ViewOf<Kind extends string> extends View {
   /** The name of the class, which a clone carries: no other class takes it. */
   readonly kind: Kind
@@ -413,9 +413,9 @@ export class AsyncLock {
   lockAsync(options?: AwaitOptions): Promise<UnlockToken>
 
   /**
-   * Runs `callback` when the lock is held (at once if the lock is free), awaits its result, and releases the lock, also
-   * if the callback fails. A callback that may have failed halfway calls {@link UnlockToken.abandon} first: then the
-   * next holder has `ownerDied`.
+   * Runs `callback` with the lock held, and unlocks, also after an error. The callback is called at once if the lock is
+   * free, and its result is awaited. A callback that may have failed halfway calls {@link UnlockToken.abandon} first:
+   * then the next holder has `ownerDied`.
    *
    * The promise settles like the callback's result. It rejects like that of {@link lockAsync} without calling the
    * callback.
@@ -427,11 +427,10 @@ export class AsyncLock {
   ): Promise<T>
 
   /**
-   * Blocks until this thread holds the lock, runs `callback`, and releases the lock, also if the callback fails.
-   * Workers only.
+   * {@link AsyncLock.executeLocked}, blocking. Workers only.
    *
    * @returns the callback's result
-   * @throws like {@link AsyncLock.lock}; what the callback throws; and, after the release, a `TypeError` if it returns
+   * @throws like {@link AsyncLock.lock}; the error of the callback; and, after the release, a `TypeError` if it returns
    *   a promise
    */
   executeLockedSync<T>(
@@ -480,9 +479,9 @@ export class UnlockToken {
   unlock(): boolean
 
   /**
-   * Releases the lock like {@link UnlockToken.unlock}, and the next exclusive holder's token has `ownerDied`: what the
-   * lock protects may be half changed. For a holder that failed halfway. The notification of a {@link Condition} that
-   * it owes goes to another waiter.
+   * Releases the lock of a holder that failed halfway. The token of the next exclusive holder has `ownerDied`, since
+   * the protected state may be half changed. The notification of a {@link Condition} that it owes goes to another
+   * waiter.
    *
    * @returns true the first time; false if the lock is not held
    * @throws {TypeError} the token is that of a share or of permits
@@ -490,7 +489,7 @@ export class UnlockToken {
   abandon(): boolean
 }
 
-/** `using token = …` releases the lock at the end of the block, where the host has `Symbol.dispose`. */
+/** `using token = …` unlocks at the end of the block, if there is `Symbol.dispose`. */
 export interface UnlockToken extends DisposableIfAny {}
 
 /** The right to read under an {@link RwLock}. It excludes no other reader, so a {@link Condition} does not take it. */
@@ -503,12 +502,11 @@ export interface PermitsToken extends UnlockToken, ExcludesNobody {}
 export interface TimeoutError extends Error {
   name: 'TimeoutError'
   code: 'ERR_TIMEOUT'
-  /** What was awaited, as in {@link Entry}. */
+  /** The class that was awaited, as in {@link Entry}. */
   kind: Entry['kind']
   id: number
   /**
-   * The `threadId` of a thread that held the lock or name when the time was over; null if none is known, and for all
-   * else.
+   * The `threadId` of the holder when the time was over; null if none is known, and for all else.
    */
   holder: number | null
 }
@@ -516,7 +514,7 @@ export interface TimeoutError extends Error {
 /** A thread would wait for ever. */
 export interface DeadlockError extends Error {
   code: 'ERR_DEADLOCK'
-  /** What the call would have waited for, as in {@link Entry}. */
+  /** The class that would have been awaited, as in {@link Entry}. */
   kind: Entry['kind']
   id: number
   /**
@@ -528,14 +526,13 @@ export interface DeadlockError extends Error {
 
 export interface DeadlockLink {
   threadId: number
-  /** What the thread before it waits for. */
+  /** The hold that the thread before it waits for. */
   holds: Entry
   waitsFor: Entry
 }
 
 /**
- * Waiting, with a lock held, until another holder of the lock has changed something. 4 bytes of shared memory, which
- * are never written.
+ * Waiting, with a lock, until another holder has changed something. 4 bytes of shared memory, which are never written.
  *
  * A wait releases the lock and joins the line in one step with respect to {@link Condition.notify}. However it ends,
  * the lock is held again and the same token is live.
@@ -587,7 +584,7 @@ export class Condition {
    * only.
    *
    * @returns true; when the time is over, the predicate's answer
-   * @throws like {@link Condition.wait}; what the predicate throws; and a `TypeError` if the predicate returns a
+   * @throws like {@link Condition.wait}; the error of the predicate; and a `TypeError` if the predicate returns a
    *   promise
    */
   waitFor(token: PerhapsExclusive, predicate: () => unknown, options?: BlockOptions): boolean
@@ -621,8 +618,8 @@ export interface Condition extends ViewOf<'Condition'> {}
  * dies: so there are never more of them.
  *
  * Without the option it is a counted signal: zero-filled memory has no permits, {@link Semaphore.release} adds them,
- * and the `Int32` has those that are available. Acquired permits have no owner, so one thread may release what another
- * acquired.
+ * and the `Int32` has those that are available. Acquired permits have no owner, so one thread may release those that
+ * another acquired.
  *
  * First come, first served: a large request is not overtaken.
  *
@@ -711,13 +708,13 @@ export class Semaphore {
   /** Holds `n` permits if they are available and there are no waiters; otherwise returns null. Never blocks. */
   tryHold(n?: number): PermitsToken | null
 
-  /** Runs `callback` with `n` permits held, then releases them, also if the callback fails or the thread dies. */
+  /** Runs `callback` with `n` permits held. They come back also after an error or a death. */
   use<T>(n: number, callback: (token: PermitsToken) => T | PromiseLike<T>, options?: AwaitOptions): Promise<T>
 
   /**
    * {@link Semaphore.use}, blocking. Workers only.
    *
-   * @throws like {@link Semaphore.hold}; what the callback throws; and, after the release, a `TypeError` if it returns
+   * @throws like {@link Semaphore.hold}; the error of the callback; and, after the release, a `TypeError` if it returns
    *   a promise
    */
   useSync<T>(n: number, callback: (token: PermitsToken) => Synchronous<T>, options?: BlockOptions): T
@@ -768,7 +765,7 @@ export class RwLock {
   lock(options?: BlockOptions): ExclusiveToken
   /** Blocks until this thread may read. Workers only; throws like {@link AsyncLock.lock}. */
   lockShared(options?: BlockOptions): SharedToken
-  /** The right to write if the lock is free and has no waiters; otherwise null. Never blocks. */
+  /** The right to write if the lock is free without waiters; otherwise null. Never blocks. */
   tryLock(): ExclusiveToken | null
   /** The right to read if no thread writes or waits; otherwise null. Never blocks. */
   tryLockShared(): SharedToken | null
@@ -925,11 +922,11 @@ export class Latch {
 }
 export interface Latch extends ViewOf<'Latch'> {}
 
-/** Whether one request excludes all others of its name, or only exclusive ones. */
+/** Whether a request excludes all others of its name, or exclusive ones only. */
 export type LockMode = 'exclusive' | 'shared'
 
 /**
- * What a request of {@link LockManager} passes to its callback.
+ * The argument of the callback of a {@link LockManager}'s request.
  *
  * @example
  * ```js
@@ -942,8 +939,7 @@ export class Lock {
   readonly name: string
   readonly mode: LockMode
   /**
-   * Whether the thread of the last exclusive holder ended while it held the name, or abandoned it: what it protects may
-   * be half changed.
+   * Whether the last exclusive holder died with the name, or abandoned it: the protected state may be half changed.
    */
   readonly ownerDied: boolean
   /** Whether this request stole the name from a holder that lives: its callback may still run. */
@@ -954,8 +950,8 @@ export class Lock {
   readonly signal: AbortSignalIfAny
 
   /**
-   * When the callback has ended, the next exclusive holder has `ownerDied`: what the name protects may be half changed.
-   * For a callback that failed halfway.
+   * Leaves `ownerDied` to the next exclusive holder, once the callback has ended: the protected state may be half
+   * changed. For a callback that failed halfway.
    *
    * @returns false if the name is not held any more
    * @throws {TypeError} the name is shared
@@ -973,7 +969,10 @@ interface AnyLockOptions extends RepairOption<Lock> {
   mode?: LockMode | undefined
   /** If true, does not wait: if the name is not available, the callback is called with null. */
   ifAvailable?: boolean | undefined
-  /** If true, takes the name from its holders, whose promises reject with an `AbortError`, and overtakes all others. */
+  /**
+   * If true, takes the name from its holders and overtakes all others. The holders' promises reject with an
+   * `AbortError`.
+   */
   steal?: boolean | undefined
   /** Ends the wait when it is aborted. It has no effect on a lock that has been granted. */
   signal?: AbortSignalLike | undefined
@@ -1028,10 +1027,10 @@ export interface LockManagerSnapshot {
 }
 
 /**
- * Locks by name, for all threads of the process: the Web Locks API, with `timeout`, `requestSync`, and what a {@link
- * Lock} has besides.
+ * Locks by name, for all threads of the process: the Web Locks API, with `timeout`, `requestSync`, and further members
+ * of a {@link Lock}.
  *
- * First come, first served. A thread that ends gives back what it holds.
+ * First come, first served. A thread that ends gives its names back.
  *
  * @see https://w3c.github.io/web-locks/
  *
@@ -1045,7 +1044,7 @@ export class LockManager {
   private constructor()
 
   /**
-   * Waits for a name, runs `callback`, awaits its result, and releases the name, also if the callback fails.
+   * Runs `callback` with the name held, and releases it, also after an error. The result of the callback is awaited.
    *
    * The promise settles like the callback's result. Without calling it, it rejects with the signal's reason; with an
    * `Error` named `TimeoutError` when the time is over; with a `NotSupportedError` for options that cannot be combined
@@ -1063,8 +1062,7 @@ export class LockManager {
     callback: (lock: Lock | null) => T | PromiseLike<T>): Promise<T>
 
   /**
-   * Blocks until this thread holds a name, runs `callback`, and releases the name, also if the callback fails. Workers
-   * only.
+   * {@link LockManager.request}, blocking. Workers only.
    *
    * @returns the callback's result
    * @throws {TypeError} on the main thread; an argument has a wrong type; or, after the release, the callback returned
@@ -1072,14 +1070,14 @@ export class LockManager {
    * @throws {TimeoutError} the time is over
    * @throws {DeadlockError} this thread would wait for itself, or there would be a cycle of threads that block without
    *   a timeout
-   * @throws what the callback throws
+   * @throws the error of the callback
    */
   requestSync<T>(name: string, callback: (lock: Lock) => Synchronous<T>): T
   requestSync<T>(name: string, options: LockSyncOptions & { ifAvailable?: false | undefined } | undefined,
     callback: (lock: Lock) => Synchronous<T>): T
   requestSync<T>(name: string, options: LockSyncOptions | undefined, callback: (lock: Lock | null) => Synchronous<T>): T
 
-  /** What all threads of the process hold and await. */
+  /** All holds and requests of the process. */
   query(): Promise<LockManagerSnapshot>
 }
 
@@ -1094,7 +1092,7 @@ export class LockManager {
 export const locks: LockManager
 
 /**
- * A bounded queue of messages in shared memory, for any number of threads that put and take.
+ * A bounded queue of messages between threads, in shared memory.
  *
  * A message is a copy. {@link Queue.take} delivers it at most once. {@link Queue.use} delivers it at least once: if the
  * callback fails, or its thread ends, the message is delivered again, before all others. A thread may end at any
@@ -1116,8 +1114,8 @@ export class Queue<T = any> {
    */
   static byteLength(capacity: number, messageSize: number): number
   /**
-   * How many bytes a value has as a message; those of a `Uint8Array` are its own. Throws what {@link Queue.tryPut}
-   * throws for that value.
+   * How many bytes a value has as a message; those of a `Uint8Array` are its own. Throws like {@link Queue.tryPut} for
+   * that value.
    */
   static sizeOf(value: unknown, format?: QueueFormat): number
   /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
@@ -1143,7 +1141,7 @@ export class Queue<T = any> {
   readonly capacity: number
   /** The bytes of the longest message. */
   readonly messageSize: number
-  /** How many messages wait to be taken now, those that came back among them. */
+  /** How many messages can be taken now, with those that came back. */
   readonly length: number
   /** How many messages are in use now. */
   readonly inUse: number
@@ -1167,13 +1165,13 @@ export class Queue<T = any> {
   putAsync(value: T, options?: AwaitOptions): Promise<void>
   /**
    * Puts a message if there is room. False if there is none, if another thread is just putting, or if this thread has a
-   * `putAsync` pending. Never waits. Throws what {@link Queue.put} throws, but no `TimeoutError`, and works on the main
+   * `putAsync` pending. Never waits. Throws like {@link Queue.put}, but no `TimeoutError`, and works on the main
    * thread.
    */
   tryPut(value: T): boolean
 
   /**
-   * Blocks until there is a message, and takes it. Workers only. If this thread ends, what it has taken may be lost
+   * Blocks until there is a message, and takes it. Workers only. If this thread ends, messages that it has taken may be lost
    * with it.
    *
    * @returns undefined once the queue has ended: it is closed, and no message is left or in use
@@ -1185,30 +1183,30 @@ export class Queue<T = any> {
   /** {@link Queue.take} without blocking, in any thread. */
   takeAsync(options?: AwaitOptions): Promise<T | undefined>
   /**
-   * Takes a message if there is one and no other thread is just taking; otherwise, and at the end, undefined. Never
+   * Takes a message if there is one; otherwise, at the end, or while another thread is just taking, undefined. Never
    * waits.
    */
   tryTake(): T | undefined
 
   /**
-   * Awaits a message, calls the callback with it, and awaits what that returns. Only then, and only without an error,
-   * is the message removed. If the callback fails, the message goes back and this promise rejects with that error; if
-   * the thread ends, it goes back, too.
+   * Awaits a message, and calls the callback with it. The result is awaited. Only then, and only without an error, is
+   * the message removed. If the callback fails, the message goes back and this promise rejects with that error; if the
+   * thread ends, it goes back, too.
    *
    * @param options bounds for the wait only
    * @returns false if the queue has ended
-   * @throws what the callback throws, a {@link TimeoutError}, or the signal's reason
+   * @throws the error of the callback, a {@link TimeoutError}, or the signal's reason
    */
   use(callback: (value: T, delivery: Delivery) => unknown, options?: AwaitOptions): Promise<boolean>
   /**
    * {@link Queue.use}, blocking: workers only. The callback is synchronous: if it returns a promise, the message goes
-   * back and this throws a `TypeError`. Throws what {@link Queue.take} and the callback throw.
+   * back and this throws a `TypeError`. Throws like {@link Queue.take} and the callback.
    */
   useSync(callback: (value: T, delivery: Delivery) => unknown, options?: BlockOptions): boolean
 
   /**
-   * No put that begins later succeeds; what is in can still be taken. All waiters go on. Any thread may call it, and
-   * again.
+   * No put that begins later succeeds; the messages in it can still be taken. All waiters go on. Any thread may call
+   * it, and again.
    */
   close(): void
 
@@ -1217,8 +1215,7 @@ export class Queue<T = any> {
 }
 
 /**
- * `for await (const message of queue)` takes messages until the queue has ended, where the host has
- * `Symbol.asyncIterator`.
+ * `for await (const message of queue)` takes messages until the end, if there is `Symbol.asyncIterator`.
  */
 export interface Queue<T = any> extends ViewOf<'Queue'>, AsyncIterableIfAny<T> {}
 
@@ -1229,8 +1226,8 @@ type AsyncIterableIfAny<T> = { [key in AsyncIteratorIfAny]: () => MessagesAsync<
 export type MessagesAsync<T> = { next(): Promise<IteratorResult<T, undefined>> } & AsyncIterableIfAny<T>
 
 /**
- * `'clone'`: what `v8.serialize` takes. `'json'`: what `JSON.stringify` takes, faster for small objects. A `Uint8Array`
- * travels as its bytes with both.
+ * `'clone'`: as by `v8.serialize`. `'json'`: as by `JSON.stringify`, faster for small objects. A `Uint8Array` travels
+ * as its bytes with both.
  */
 export type QueueFormat = 'clone' | 'json'
 
@@ -1246,27 +1243,27 @@ export interface QueueOptions {
   format?: QueueFormat | undefined
 }
 
-/** What a callback of {@link Queue.use} is told of its message. */
+/** The delivery of a message to a callback of {@link Queue.use}. */
 export interface Delivery {
   /** Which delivery of the message this is, from 1 on. */
   readonly attempt: number
-  /** When the callback has ended, the message goes back, as after an error; `use` fulfils all the same. */
+  /** Lets the message go back once the callback has ended; `use` fulfils all the same. */
   putBack(): void
 }
 
-/** Something that a thread holds or waits for, as {@link snapshot} lists it. */
+/** A hold or a wait of a thread, as {@link snapshot} lists it. */
 export interface Entry {
   /**
-   * The class of what is held or awaited; `'named'`: a name of {@link locks}; `'wait'`: `Atomics.wait` or `waitAsync`.
+   * The class that is held or awaited; `'named'`: a name of {@link locks}; `'wait'`: `Atomics.wait` or `waitAsync`.
    */
   kind: 'AsyncLock' | 'RwLock' | 'Semaphore' | 'Condition' | 'Barrier' | 'Latch' | 'Queue' | 'named' | 'wait'
   /** Of a {@link Queue}: a wait to put, to take or to use, or a message in use. */
   mode?: 'exclusive' | 'shared' | 'permits' | 'put' | 'take' | 'use'
-  /** That of a named lock, or the one that was given to the lock. */
+  /** That of a named lock, or the one given to the lock. */
   name?: string
   /** How many permits. */
   amount?: number
-  /** The same number for entries of the same word, or the same name. */
+  /** The same number for entries of the same word or name. */
   id: number
   threadId: number
   /**
@@ -1280,20 +1277,18 @@ export interface Entry {
   /** How long this has been so; `NaN` if that is not known. */
   milliseconds: number
   /**
-   * Of what is held, if `ATOMICS_WAITASYNC_STALL` is set: the stack of the call that took it, the innermost frame
-   * first.
+   * Of a hold, if `ATOMICS_WAITASYNC_STALL` is set: the stack of the call that took it, the innermost frame first.
    */
   taken?: string
-  /** Of a wait for a lock, a share, permits or a name, with the same setting: the stack of the call that waits. */
+  /** Of a wait for a hold, with the same setting: the stack of the call that waits. */
   called?: string
-  /** Of what is held, with the same setting: its token has been collected, so no code can unlock it by that. */
+  /** Of a hold, with the same setting: its token has been collected, so no code can unlock it by that. */
   collected?: true
 }
 
 /**
- * Everything that is held and awaited by means of the package in this process now. No thread is stopped for it: each
- * word's entries are right for one moment, not all for the same one. The entries of a cycle were all there at one
- * moment.
+ * All holds and waits of this process by means of the package. No thread is stopped for it: each word's entries are
+ * right for one moment, not all for the same one. The entries of a cycle were all there at one moment.
  *
  * @example
  * ```js
@@ -1303,7 +1298,7 @@ export interface Entry {
  */
 export function snapshot(): Snapshot
 
-/** What {@link snapshot} returns. */
+/** The result of {@link snapshot}. */
 export interface Snapshot {
   held: Entry[]
   /** The waiters of one word are in the order of its line. */
@@ -1322,23 +1317,22 @@ export function formatSnapshot(
 ): string
 
 /**
- * What the channel `atomics-waitasync:stall` of `diagnostics_channel` publishes: a wait that has lasted longer than
+ * The message of the channel `atomics-waitasync:stall` of `diagnostics_channel`: a wait that has lasted longer than
  * `ATOMICS_WAITASYNC_STALL` milliseconds.
  */
 export interface StallMessage {
-  /** What is awaited. */
+  /** The wait. */
   entry: Entry
-  /** Who holds that. */
+  /** Its holders. */
   holders: Entry[]
-  /** If it is on a ring of threads that wait for one another. */
+  /** If it is on a ring: threads that wait for one another. */
   cycle?: CycleLink[]
   /** The thread that waits: this one or, in the main thread, also one that is blocked. */
   threadId: number
 }
 
 /**
- * A thread or task of a ring of those that wait for one another: it waits for what the next one holds, the last for
- * what the first holds.
+ * A thread or task of a ring: it waits for the hold of the next one, the last for that of the first.
  */
 export interface CycleLink extends DeadlockLink {
   /** Whether the thread is blocked in this wait. If not, only a promise of it waits, and its other tasks may go on. */

@@ -250,7 +250,7 @@ test('a promise that was notified in time is "ok", although its thread hears of 
   assert.strictEqual(await value, 'ok')
 })
 
-test('a wait that a vm time limit broke off is out of the line at once, although its thread is busy', async t => {
+test('a wait that a vm time limit interrupted is out of the line at once, although its thread is busy', async t => {
   const array = words(2)
   startWorker(t, array, ({ Atomics, data, require, busy }) => {
     global.blocked = () => Atomics.wait(data, 0, 0)
@@ -260,13 +260,13 @@ test('a wait that a vm time limit broke off is out of the line at once, although
     Atomics.store(data, 1, 1)
     while (Atomics.load(data, 1) === 1) busy(1)
   })
-  await until(() => Atomics.load(array, 1) === 1, 'the wait has been broken off')
+  await until(() => Atomics.load(array, 1) === 1, 'the wait has been interrupted')
   assert.strictEqual(api.waiterCount(array, 0), 0)
   assert.strictEqual(Atomics.notify(array, 0), 0)
   Atomics.store(array, 1, 0)
 })
 
-test('code that a vm time limit breaks off catches nothing and runs nothing', async t => {
+test('code that a vm time limit interrupts catches nothing and runs nothing', async t => {
   const array = words(4)
   const { caught, messages } = await startWorker(t, array, ({ Atomics, api, data, require }) => {
     const caught = []
@@ -379,7 +379,7 @@ test('how a timeout is converted', async () => {
   assert.deepStrictEqual(await Promise.all(endless), endless.map(() => 'ok'))
 })
 
-test('a wait that a vm time limit broke off leaves nothing to its thread\'s next wait, nor in the line', async () => {
+test('a wait that a vm time limit interrupted leaves nothing to its thread\'s next wait, nor in the line', async () => {
   const array = words(2)
   global.blocked = () => Atomics.wait(array, 0, 0)
   const breakOff = () => assert.throws(() => vm.runInThisContext('blocked()', { timeout: 20 }), /timed out/)

@@ -103,7 +103,7 @@ test('a promise of another realm is of that realm', here, async () => {
 })
 
 test('with /force in all threads, posted memories included: each thread and module wakes each other', here, async t =>
-  // Main and worker hand a word to and fro: w waits by Atomics.wait or in WebAssembly, main by waitAsync.
+  // Main and worker hand a word back and forth: w waits by Atomics.wait or in WebAssembly, main by waitAsync.
   run(t, [8, true], 'force', async ({ api, log, memory, require, wasm, words }) => {
     const { Worker } = require('worker_threads')
     const { notify } = wasm.instantiate(memory)

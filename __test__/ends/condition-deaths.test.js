@@ -128,11 +128,11 @@ withEachKind(survivors, (kind, survive, test) => {
 const WAYS = ['ends', 'waits', 'awaits', 'claims a lock']
 
 for (const way of WAYS) {
-  test(`a thread that a time limit breaks off between notification and lock, which then ${way}`, async t => {
+  test(`a thread that a time limit interrupts between notification and lock, which then ${way}`, async t => {
     for (let limit = 200, isHit = false; !isHit; limit *= 4) {
       const queue = makeQueue('AsyncLock')
       const hits = new Int32Array(new SharedArrayBuffer(4))
-      const victim = await startVictim(t, 'condition-broken-off.js', { memory: queue.memory, way, hits, limit })
+      const victim = await startVictim(t, 'condition-interrupted.js', { memory: queue.memory, way, hits, limit })
       const survivor = await bothWait(t, queue, queue.notEmpty, victim, survivors.promise, 'take')
       await queue.putAsync(1)
       await survivor.ended
@@ -144,10 +144,10 @@ for (const way of WAYS) {
 }
 
 for (const way of ['returned, and ends', 'returned, and unlocks']) {
-  test(`a thread that a time limit breaks off once its wait has ${way}`, async t => {
+  test(`a thread that a time limit interrupts once its wait has ${way}`, async t => {
     const queue = makeQueue('AsyncLock')
     const { memory } = queue
-    const victim = await startVictim(t, 'condition-broken-off.js', { memory, way, hits: null, limit: 1000 })
+    const victim = await startVictim(t, 'condition-interrupted.js', { memory, way, hits: null, limit: 1000 })
     const survivor = await bothWait(t, queue, queue.notEmpty, victim, survivors.promise, 'take')
     await queue.putAsync(1)
     if (way === 'returned, and unlocks') {

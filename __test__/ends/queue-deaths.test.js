@@ -21,12 +21,12 @@ const { Queue } = api
 /** How many threads have ended before they were done. */
 let ended = 0
 
-const BROKEN = ', broken off by a time limit of vm,'
+const INTERRUPTED = ', interrupted by a time limit of vm,'
 
 /** A thread that ends at a point, see fixtures/queue-victim.js. */
 async function startQueueVictim (t, queue, way, point, value, awaited) {
-  const limit = way.endsWith(BROKEN) ? slowness * 100 : undefined
-  const data = { clone: queue, way: way.replace(BROKEN, ''), value, point, awaited, limit }
+  const limit = way.endsWith(INTERRUPTED) ? slowness * 100 : undefined
+  const data = { clone: queue, way: way.replace(INTERRUPTED, ''), value, point, awaited, limit }
   const victim = await startVictim(t, 'queue-victim.js', data)
   victim.ended.then(() => { if (!victim.isDone) ended++ })
   return victim
@@ -82,10 +82,10 @@ async function assertPut (queue, putter, victim, keeps) {
 
 /**
  * Tests by `test` that a victim, which uses a queue in this way, ends at each point: of the whole, or of the end of the
- * use, if `sign` is -1. What is broken off is tried at all: few of them hit.
+ * use, if `sign` is -1. What is interrupted is tried at all: few of them hit.
  */
 function testEachPoint (test, sign, way, title, scenario) {
-  const step = way.endsWith(BROKEN) ? 1 : STEP
+  const step = way.endsWith(INTERRUPTED) ? 1 : STEP
   const attempt = t => atEachPoint(sign, async point => (await scenario(t, point)).isDone, step)
   test(`${sign < 0 ? 'the end of ' : ''}${way} ends anywhere: ${title}`, attempt)
 }
@@ -101,7 +101,7 @@ function queueOf (capacity, ...messages) {
 const ROUNDS = numberArgument('--rounds', 1)
 
 function testDeaths (kind, survive, test) {
-  for (const way of ['put', 'putAsync', 'put' + BROKEN]) {
+  for (const way of ['put', 'putAsync', 'put' + INTERRUPTED]) {
     testEachPoint(test, 1, way, `a taker, a ${kind}, gets the message if it is in`, async (t, point) => {
       const queue = queueOf(2)
       const taker = survive(t, queue, 'take')
@@ -116,7 +116,7 @@ function testDeaths (kind, survive, test) {
       return victim
     })
 
-    if (way.endsWith(BROKEN)) continue
+    if (way.endsWith(INTERRUPTED)) continue
     testEachPoint(test, 1, way, `it waited and was notified; another putter, a ${kind}, puts`, async (t, point) => {
       const queue = queueOf(1, 'first')
       const victim = await startQueueVictim(t, queue, way, point, 'v')
@@ -141,7 +141,7 @@ function testDeaths (kind, survive, test) {
   }
 
   const takes = ['take', 'takeAsync', 'useSync', 'use', 'useSyncFails', 'useFails']
-  for (const way of [...takes, ...['take', 'useSync', 'useSyncFails'].map(way => way + BROKEN)]) {
+  for (const way of [...takes, ...['take', 'useSync', 'useSyncFails'].map(way => way + INTERRUPTED)]) {
     testEachPoint(test, 1, way, `a putter, a ${kind}, gets the slot if it is free`, async (t, point) => {
       const queue = queueOf(1, 'first')
       const putter = survive(t, queue, 'put', 's')
@@ -152,7 +152,7 @@ function testDeaths (kind, survive, test) {
       return victim
     })
 
-    if (way.endsWith(BROKEN)) continue
+    if (way.endsWith(INTERRUPTED)) continue
     testEachPoint(test, 1, way, `it waited and was notified; a ${kind} gets what is left`, async (t, point) => {
       const queue = queueOf(2)
       const victim = await startQueueVictim(t, queue, way, point)
@@ -203,7 +203,7 @@ function testDeaths (kind, survive, test) {
     await assertWhole(queue)
   })
 
-  for (const way of ['useSync', 'use', 'useSync' + BROKEN]) {
+  for (const way of ['useSync', 'use', 'useSync' + INTERRUPTED]) {
     testEachPoint(test, -1, way, `it comes again, or its slot is free for a ${kind}`, async (t, point) => {
       const queue = queueOf(1, 'first')
       const putter = survive(t, queue, 'put', 's')

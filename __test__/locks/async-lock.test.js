@@ -611,7 +611,7 @@ test('a release may settle more promises than a batch holds; hooks use locks', {
 
 // ——— contexts ———
 
-// ——— being broken off ———
+// ——— being interrupted ———
 
 test('a time limit of vm that breaks lock() off leaves the line, and the lock is as good as before', async t => {
   const lock = newLock()

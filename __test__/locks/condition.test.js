@@ -631,7 +631,7 @@ test('blocking while the thread itself awaits the lock is ERR_DEADLOCK, and the 
 test('no wake-up is lost between unlocking and waiting: under load from both sides', { timeout: 120000 }, async t => {
   const ROUNDS = 2000
   const sab = new SharedArrayBuffer(12)
-  // Passes a turn to and fro; each side waits for its own, without a timeout, and notifies one.
+  // Passes a turn back and forth; each side waits for its own, without a timeout, and notifies one.
   const player = ({ api, data: { sab, rounds, me } }) => {
     const lock = new api.AsyncLock(sab)
     const condition = new api.Condition(sab, { byteOffset: 4 })
@@ -921,10 +921,10 @@ test('waitForAsync whose token is unlocked while the predicate is awaited reject
   assert.strictEqual(lock.locked, false)
 })
 
-/** How often a wait is broken off. */
+/** How often a wait is interrupted. */
 const ROUNDS = size(1000, 300)
 
-test('a wait that a time limit of vm breaks off takes no notification from others', { timeout: 60000 }, async t => {
+test('a wait that a time limit of vm interrupts takes no notification from others', { timeout: 60000 }, async t => {
   const { sab, word } = setUp()
   const stop = new Int32Array(new SharedArrayBuffer(4))
   const notifier = startWorker(t, { sab, stop }, ({ api, data: { sab, stop } }) => {
@@ -949,8 +949,8 @@ test('a wait that a time limit of vm breaks off takes no notification from other
       } catch (error) {
         if (!/timed out/.test(error.message)) throw error
       }
-      post('broken off')
-      // A thread that is broken off must not need another call of the package.
+      post('interrupted')
+      // A thread that is interrupted must not need another call of the package.
       await receive()
     }
     return 'done'

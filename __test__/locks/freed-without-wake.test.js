@@ -83,7 +83,7 @@ test('code that frees and takes the bare word again and again keeps no worker ou
 // ——— a time limit of vm between freeing a word and the look at its counter ———
 
 // Atomics.store is replaced before the package is loaded. When it is to free the word, it lets another thread line up,
-// frees the word, and then takes until the time limit breaks it off. Gives what `source` says; on a slow machine the
+// frees the word, and then takes until the time limit interrupts it. Gives what `source` says; on a slow machine the
 // limit may have to be longer.
 async function breakOff (t, source) {
   for (let limit = 1000; ; limit *= 4) {

@@ -1,6 +1,6 @@
 'use strict'
 
-// A settlement that fails affects no other one, and a batch that is broken off is continued.
+// A settlement that fails affects no other one, and a batch that is interrupted is continued.
 
 const assert = require('assert')
 const { Worker } = require('worker_threads')
@@ -102,7 +102,7 @@ test('a Condition needs no then of the promises\' prototype', async t => {
   assert.deepStrictEqual(lines, ['first true', 'second true', 'false'])
 })
 
-// ——— a batch that is broken off ———
+// ——— a batch that is interrupted ———
 
 test('a batch that fails before any of its promises is settled comes again', async t => {
   const lines = await linesOf(t, async ({ Atomics, api, say, words }) => {

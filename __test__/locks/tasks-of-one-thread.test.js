@@ -1,7 +1,7 @@
 'use strict'
 
 // Tasks of one thread that want one lock: it goes from one to the next without a turn of the event loop, but not for
-// long; and nothing is lost if the thread ends, or is broken off, in between.
+// long; and nothing is lost if the thread ends, or is interrupted, in between.
 
 const assert = require('assert')
 const { Worker } = require('worker_threads')
@@ -155,7 +155,7 @@ test('a task that fails, is aborted or is late keeps no other from its turn', as
   assert.strictEqual(lock.locked, false)
 })
 
-// ——— a thread that is broken off, or ends ———
+// ——— a thread that is interrupted, or ends ———
 
 // More than a millisecond after a turn of the event loop, what is handed over waits for the next one: no job tells it.
 test('a hand-over of which JavaScript could not be told comes again', t => onAQuietMachine(async () => {

@@ -126,7 +126,7 @@ module.exports = [
       'false']
   ]),
   ...of(list, { test: 'ends/owner-death-memory' }, [
-    ['a claim that was broken off keeps no memory',
+    ['a claim that was interrupted keeps no memory',
       'if (this.entries[2 * index] === address) this.held[index] = this.expected',
       '']
   ]),
@@ -490,8 +490,8 @@ module.exports = [
     ['the end of a queue is told to one taker',
       'if (found === ENDED) filled.raise(Infinity)',
       'if (found === ENDED) filled.raise(0)'],
-    ['a step of a queue that a time limit has broken off stays so', 'if (begun.memory !== undefined) backOut()', ''],
-    ['a message whose use was broken off as it began stays in use',
+    ['a step of a queue that a time limit has interrupted stays so', 'if (begun.memory !== undefined) backOut()', ''],
+    ['a message whose use was interrupted as it began stays in use',
       'if (memory.lease !== undefined) memory.strike(memory.lease)',
       '']
   ]),

@@ -72,7 +72,7 @@ testLocks('abandon() of a share is a TypeError, and tells nobody', async () => {
   assert.strictEqual(await toldOf('x'), false)
 })
 
-testLocks('requestSync: abandon() likewise, also before an error and before a promise, which is no result', async t => {
+testLocks('requestSync: abandon() tells the next holder, also before an error, and before a promise', async t => {
   const tell = await inWorker(t, ({ api: { locks } }) => {
     const told = () => locks.requestSync('x', ({ ownerDied }) => ownerDied)
     const tell = []

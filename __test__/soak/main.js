@@ -1,6 +1,6 @@
 'use strict'
 
-// The process that is soaked: see ../soak.js. Runs on every Node that the package runs on.
+// The process that is soaked: see run.js. Runs on every Node that the package runs on.
 //
 //   node --expose-gc __test__/soak/main.js SECONDS SEED [GROUPS]
 //

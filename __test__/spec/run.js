@@ -29,7 +29,7 @@ const RIGHT = [
 /** An error is to be found. */
 const WRONG = [
   ['without the second look at the counter', ['WITHOUT_SECOND_LOOK', 'ROUNDS=1', 'DEATHS=0']],
-  ['without the end of a release that a death has broken off', ['WITHOUT_FINISHED_RELEASE', 'ROUNDS=1', 'DEATHS=1']],
+  ['without the end of a release that a death has interrupted', ['WITHOUT_FINISHED_RELEASE', 'ROUNDS=1', 'DEATHS=1']],
   ['where the note of an earlier death stays', ['NOTE_STAYS', 'ROUNDS=2', 'DEATHS=2']],
   ['where a claim that was woken leaves without a word', ['WITHOUT_SUCCESSOR', 'ROUNDS=1', 'DEATHS=0']],
   ['where a lock is handed over and freed', ['HANDED_OVER_AND_FREED', 'ROUNDS=1', 'DEATHS=0']],

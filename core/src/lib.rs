@@ -2,7 +2,7 @@
 //! (`Atomics.waitAsync`) are in the same line. It knows no Node.
 //!
 //! # Map
-//! | folder | what it is | uses |
+//! | folder | contents | uses |
 //! |---|---|---|
 //! | [`lock`] | the rules of locks: which claims are woken and granted, dead holders | `queue` |
 //! | [`service`] | the one thread that serves all others: timeouts, words freed without a call, signals to event loops | `queue` |

@@ -1,4 +1,4 @@
-//! Spinning: a thread looks for what it waits for, for a moment before it sleeps.
+//! Spinning: before a thread sleeps, it looks for a moment whether its wait is over.
 
 use std::cell::Cell;
 use std::thread;

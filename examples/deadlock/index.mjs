@@ -1,6 +1,6 @@
 // Three threads move money in a circle, each from its own account to the next. Each locks the account that it takes
 // from, and then the one that it gives to, so all of them would wait for each other. One gets an error that says so,
-// gives back what it holds, and tries again.
+// gives its lock back, and tries again.
 //
 //   node examples/deadlock/index.mjs
 

@@ -20,7 +20,7 @@ async function load (wanted) {
   const version = await locks.request(file, { mode: 'shared' }, cached)
   if (version >= wanted) return version
   return locks.request(file, async (lock) => {
-    // Another worker may have been faster. If one died while it wrote, what it has left may be half a file.
+    // Another worker may have been faster. If one died while it wrote, its file may be half a file.
     if (!lock.ownerDied && cached() >= wanted) return wanted
     await new Promise(resolve => setTimeout(resolve, 5)) // it takes a while
     fs.writeFileSync(file, JSON.stringify({ version: wanted }))

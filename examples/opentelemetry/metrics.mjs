@@ -1,7 +1,7 @@
 /**
- * Metrics of locks for OpenTelemetry, from what is published on Node's diagnostics_channel. Each thread publishes what
- * concerns itself, so each calls `observeLocks`. The waiters are counted for the whole process: `observeWaiters` is
- * called in one thread.
+ * Metrics of locks for OpenTelemetry, from the messages on Node's diagnostics_channel. Each thread publishes its own,
+ * so each calls `observeLocks`. The waiters are counted for the whole process: `observeWaiters` is called in one
+ * thread.
  *
  * A metric has a series for each name. If a program requests names without end, as one for each user, leave `lock.name`
  * out for those.

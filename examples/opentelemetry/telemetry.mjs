@@ -7,7 +7,7 @@ import {
 } from '@opentelemetry/sdk-metrics'
 
 /**
- * Starts it. Returns the meter, and a function that collects what has been measured so far, as rows.
+ * Starts it. Returns the meter, and a function that collects the measurements so far, as rows.
  *
  * The exporter keeps the metrics in memory. A service has that of its back end here, such as OTLPMetricExporter, and no
  * `collect`: the reader exports now and then, and `provider.shutdown()` does so before the thread ends.

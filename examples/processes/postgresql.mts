@@ -37,7 +37,7 @@ const TAKE = `
   RETURNING token, coalesce((SELECT held FROM before), false) AS held`
 const LOOK = 'SELECT token, held FROM process_locks WHERE key = $1'
 
-/** Milliseconds for what never waits. A client that asks in vain for longer counts its lock as lost. */
+/** Milliseconds for queries that never wait. A client that asks in vain for longer counts its lock as lost. */
 const ANSWER = 10_000
 const FOREVER = 2 ** 31 - 1
 

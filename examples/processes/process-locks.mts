@@ -10,7 +10,7 @@ import { locks } from 'atomics-waitasync'
  *   later than `batchTime` milliseconds after the first. Then it is the turn of other threads and processes.
  * - A promise fulfils only once the engine has said, after the end of the callback, that the lock was still held.
  * - It rejects as soon as the loss of the lock is noticed, and no other callback begins under that lock. The one that
- *   runs, runs on: what it writes has to carry the token. The next holder has `ownerDied`.
+ *   runs, runs on: its writes have to carry the token. The next holder has `ownerDied`.
  * - Every error is a rejection of the promise that `request` returned.
  */
 
@@ -22,7 +22,7 @@ export interface ProcessLock {
   readonly mode: Mode
   /** Grows with every exclusive lock of this name that the engine grants. */
   readonly token: number
-  /** Whether the last exclusive holder died or lost the lock: what it protects may be half changed. */
+  /** Whether the last exclusive holder died or lost the lock: the protected state may be half changed. */
   readonly ownerDied: boolean
   /** Aborts when the loss of the lock is noticed; its reason is the error of the promise. */
   readonly signal: AbortSignal
@@ -238,7 +238,7 @@ function batchOf ({ line, grant, most, late }: { line: Line, grant: Grant, most:
     }
   }
 
-  /** Begins what waits for a shared lock. */
+  /** Begins the requests that wait for a shared lock. */
   function join () {
     for (let claim = next(); claim !== undefined; claim = next()) {
       const done = runOne(claim).then(() => {
@@ -260,7 +260,7 @@ function batchOf ({ line, grant, most, late }: { line: Line, grant: Grant, most:
     try {
       const lock = { name, mode, token: grant.token, ownerDied, signal }
       const value = await Promise.race([lost, call(claim.callback, lock)])
-      // One that was told of the death and ended well has repaired what the lock protects.
+      // One that was told of the death and ended well has repaired the protected state.
       ownerDied &&= mode === 'shared'
       unconfirmed.push({ claim, value })
     } catch (error) {

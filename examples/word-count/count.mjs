@@ -11,7 +11,7 @@ const SECONDS_WITHOUT_PROGRESS = 60
 /**
  * Counts every word once.
  *
- * @param {{ file: string, bytes: number, prose: string }[]} files as `text.js` lists them
+ * @param {{ file: string, bytes: number, prose: string }[]} files as `text.mjs` lists them
  * @param {number} workers the number of workers
  * @param {({ words, distinct, done }) => void} onSnapshot `done` is the part of the text that has been read: 0 to 1
  * @returns {Promise<{ words, distinct, seconds, snapshots, awaited, longestSnapshot, longestDelay, counts }>}

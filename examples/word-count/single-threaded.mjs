@@ -1,7 +1,7 @@
 // The same count in one thread with one Map. The shared table is checked against it, so it also splits the text in
 // another way: everything that is not a word is a separator.
 //
-//   node single-threaded.js JOB.json RESULT.json
+//   node single-threaded.mjs JOB.json RESULT.json
 
 import fs from 'fs'
 import { fileURLToPath } from 'url'

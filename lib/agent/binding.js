@@ -154,7 +154,7 @@ function load () {
 }
 
 /**
- * Runs a function outside of the asynchronous context of its caller. Otherwise what lives as long as the thread would
+ * Runs a function outside of its caller's asynchronous context. Otherwise objects that live as long as the thread would
  * keep the context of the first caller, and settlements would run in it. Other runtimes than Node have no such call.
  */
 function inRootContext (run) {

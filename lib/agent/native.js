@@ -3,9 +3,9 @@
 /**
  * The native half of this thread's agent: the registers, the operations on them, and the functions that it calls.
  *
- * Only `this-agent.js` and what that requires may require this file: it starts the thread's agent, of which all copies
- * of the package make one. So these modules have the registers as constants. To read them from an object would cost a
- * sixth of a lock.
+ * Only `this-agent.js` and the files that it requires may require this file: it starts the thread's agent, of which all
+ * copies of the package make one. So these modules have the registers as constants. To read them from an object would
+ * cost a sixth of a lock.
  */
 
 const { LEAVES_EXCEPTIONS, SHARES_END_SIGNAL } = require('../util/quirks')

@@ -30,7 +30,7 @@ module.exports = function watchLoop () {
  * ends; and a claim is granted if its word is free.
  */
 function beforeExit () {
-  // The other listeners run first: one of them may settle what is pending.
+  // The other listeners run first: one of them may settle a pending promise.
   if (!findsWork()) nextTick(warnPending)
 }
 

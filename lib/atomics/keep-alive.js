@@ -83,7 +83,7 @@ function createKeepAlive (realm) {
 /** Wraps the host's `waitAsync` for export. */
 const exportHost = (host) => mark(wrap(host, true, (result) => result), 'host', host)
 
-/** Makes a `waitAsync` that returns what `finish` makes of the host's result. */
+/** Makes a `waitAsync` that passes the host's result through `finish`. */
 function wrap (host, isExported, finish) {
   const hostWaitAsync = host.waitAsync
   return {

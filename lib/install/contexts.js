@@ -45,8 +45,8 @@ const copies = shared('contexts', createCopies)
 const copy = { reach }
 
 /**
- * @param {(global: object) => object | undefined} enter installs on the global object of a new context;
- *   returns what `leave` takes
+ * @param {(global: object) => object | undefined} enter installs on the global object of a new context; returns the
+ *   argument of `leave`
  * @param {(holder: object) => void} leave undoes that
  * @returns {() => void} undoes it, also in the contexts that have been made. Node before 14.6 has no way to remember
  *   these without keeping them in memory, so there they stay as they are

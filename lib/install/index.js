@@ -210,7 +210,7 @@ function put ({ holder, realm }, trio, undo, cause) {
 }
 
 /**
- * Restores what the latest install on the target replaced.
+ * Restores the functions that the latest install on the target replaced.
  *
  * @returns {boolean} whether the target was changed: not if there was no install, if other code has replaced the
  *   functions since, or if the target has been frozen

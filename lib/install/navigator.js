@@ -58,7 +58,7 @@ module.exports = function installLocks () {
 
 /** Replaces `worker_threads.locks`, which is the same object as `navigator.locks`. */
 function putIntoThreads () {
-  // All realms of the thread share the module: what the package has put there from another one stays.
+  // All realms of the thread share the module: properties that the package has put there from another one stay.
   if (threads.locks === state.locks && isForeign(state.locks)) return
   if (define(threads, 'locks', { value: locks, writable: true, enumerable: true })) {
     state.locks = locks

@@ -186,7 +186,7 @@ const common = {
 /**
  * Completes a class of views.
  * @param {string[]} keys the properties that its constructor assigns
- * @param {(instance: object, word: object) => object} stateOf what `util.inspect` shows
+ * @param {(instance: object, word: object) => object} stateOf for `util.inspect`
  * @param {number | Function} byteLength
  * @param {(options: object) => SharedArrayBuffer} memoryFor makes the memory of `create(options)`
  */

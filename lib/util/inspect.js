@@ -8,7 +8,7 @@ const { INSPECT_ABORTS } = require('./quirks')
 
 /**
  * @param {Function} Class
- * @param {(instance: object) => object} stateOf throws for what has no state: a prototype, or an object that only
+ * @param {(instance: object) => object} stateOf throws for an object without state: a prototype, or an object that only
  *   inherits from one. That is shown as any other object
  */
 module.exports = function showState (Class, stateOf) {

@@ -15,8 +15,8 @@
  *   to both, in all of lib/.
  */
 
-// BigInt, BigInt64Array, FinalizationRegistry and WeakRef do not exist on every Node, nor do buffers that grow. What is
-// made of them here is undefined then.
+// BigInt, BigInt64Array, FinalizationRegistry and WeakRef do not exist on every Node, nor do buffers that grow. Their
+// constants here are undefined then.
 const {
   Array, ArrayBuffer, BigInt, BigInt64Array, Error, FinalizationRegistry, Float64Array, Int32Array, Map, Promise,
   RangeError, SharedArrayBuffer, String, TypeError, WeakMap, WeakRef, WeakSet

@@ -36,7 +36,7 @@ function stackOf (call) {
 
 /**
  * Returns `stackOf(call)`, and warns if that is missing. There is one warning in the process.
- * @param {string} consequence the beginning of the warning: what is missing, and the consequence
+ * @param {string} consequence the beginning of the warning: the missing stack, and the consequence
  * @param {string} code the code of the warning
  */
 function stackOrWarning (binding, call, consequence, code) {

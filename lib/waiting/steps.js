@@ -20,7 +20,7 @@ class Steps {
     this.reason = undefined
     // Where the promise came from, if a stall is to be reported.
     this.call = undefined
-    // What profile.js knows of the promise, if waits are recorded.
+    // Set by profile.js, if waits are recorded.
     this.sample = undefined
     // Its asynchronous context, if the channels of diagnostics have subscribers.
     this.context = undefined

@@ -204,7 +204,7 @@ pub(crate) unsafe extern "C" fn on_turn(env: sys::napi_env, _: sys::napi_value, 
     contained(|| {
         if let Ok(agent) = Agent::of(env) {
             agent.pace.turned();
-            // Not delivered here: what this rang while it is served would be served in the same turn.
+            // Not delivered here: mail that arrives meanwhile would be served in the same turn.
             agent.outbox.ring();
         }
     });

@@ -25,8 +25,8 @@ use waitasync_core::spinner::{BudgetedSpinner, Spinner};
 /// No thread sleeps longer than this, unless its event loop is watched.
 const SLICE_MILLISECONDS: f64 = 30.0;
 
-/// The slices of a watched thread double up to this: so what the watch does not notice, such as time limits of `vm`, is
-/// late by no more than the thread has slept.
+/// The slices of a watched thread double up to this: so an end that the watch does not notice, such as a time limit of
+/// `vm`, is late by no more than the thread has slept.
 const WATCHED_SLICE_MILLISECONDS: f64 = 5000.0;
 
 /// And up to this where the thread reports stalls between its slices, or the watch may miss a signal: the loop has been
@@ -46,7 +46,7 @@ const MOST_PAUSES: u32 = 64;
 /// A thread that spins for notifications in vain does so once in so many waits: for 0.1 µs each, on average.
 const LONGEST_WAIT_PAUSE: u32 = 1024;
 
-/// Nanoseconds for which a thread spins for a lock before it joins the line: what most critical sections last.
+/// Nanoseconds for which a thread spins for a lock before it joins the line: longer than most critical sections.
 const LONGEST_LOCK_SPIN: u32 = 20_000;
 
 /// A wait for which the thread blocks, or is about to.
@@ -225,7 +225,7 @@ impl Agent {
                 Slept::SliceOver => {
                     watched = watched || service.is_some_and(|service| service.watch(&self.blocking.watch));
                     slice = (2.0 * slice).min(self.longest_slice(watched));
-                    // A promise of a blocked thread may have been granted what others wait for.
+                    // A promise of a blocked thread may have been granted a lock that others wait for.
                     let is_news = self.outbox.granted() != self.blocking.grants_seen.get();
                     if let Some(answer) = is_news.then(|| self.closes_cycle(wait)).flatten() {
                         return answer;
@@ -352,7 +352,7 @@ impl Agent {
         })
     }
 
-    /// Ends a wait with its environment. Returns what is to be passed on.
+    /// Ends a wait with its environment. Returns the grant to pass on.
     pub(crate) fn end_wait(&self) -> Option<Unused> {
         self.unpublish();
         let BlockingWait { ticket, location, request, relayed, .. } = self.blocking.wait.take()?;

@@ -1,5 +1,5 @@
-//! Delivery: how the settlements in an agent's outbox reach JavaScript, in batches, and what another waiter gets of
-//! them if the environment ends before JavaScript has been told.
+//! Delivery: how the settlements in an agent's outbox reach JavaScript, in batches, and which of them another waiter
+//! gets of them if the environment ends before JavaScript has been told.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use waitasync_core::queue::{Location, Ring, Settlement, WaitResult};
 pub(crate) enum Caller {
     /// A job of their own, without JavaScript below it on the stack.
     EventLoop,
-    /// An operation that JavaScript has called. What fails is repeated by the event loop, so it is not reported.
+    /// An operation that JavaScript has called. A call that fails is repeated by the event loop, so it is not reported.
     Job,
 }
 
@@ -126,9 +126,9 @@ impl Delivery {
 impl Agent {
     /// Hands the settlements in the outbox over to `lib/agent/`, in batches.
     ///
-    /// A call fails if the environment is ending: then the clean-up passes on what JavaScript has not been told of. A
-    /// call also fails if the stack has come to its end or a time limit has struck: then JavaScript is told of the rest
-    /// after another ring, for which the caller holds the event loop.
+    /// A call fails if the environment is ending: then the clean-up passes on the grants that JavaScript has not been
+    /// told of. A call also fails if the stack has come to its end or a time limit has struck: then JavaScript is told
+    /// of the rest after another ring, for which the caller holds the event loop.
     ///
     /// Returns false if JavaScript has turned the event loop meanwhile: the outer delivery will be continued.
     pub(crate) fn deliver_mail(&self, caller: Caller) -> bool {
@@ -241,11 +241,11 @@ impl Agent {
                 contained(|| STORE.undelivered(location, self.waiter(slot)));
             }
         }
-        // No other JavaScript has run since, so what was added is still at the end.
+        // No other JavaScript has run since, so the new entries are still at the end.
         self.robust_list.truncate(held);
     }
 
-    /// Passes on all that JavaScript has not been told of: the environment ends. The robust list has what was adopted.
+    /// Passes on all that JavaScript has not been told of: the environment ends. The robust list has the adopted ones.
     pub(crate) fn end_delivery(&self) {
         let Some(progress) = self.delivery.progress.take() else { return };
         for (_, location, request) in progress.acquired_before(progress.mail.settlements.len()) {

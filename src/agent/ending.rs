@@ -1,4 +1,4 @@
-//! The end of an agent: its waits are withdrawn, and what it held or was given is passed on.
+//! The end of an agent: its waits are withdrawn, and its holds and grants are passed on.
 
 use std::sync::atomic::Ordering;
 
@@ -39,7 +39,7 @@ impl Ending {
 }
 
 impl Agent {
-    /// Leaves the queue: afterwards no other thread knows of this agent, and what it held has been passed on.
+    /// Leaves the queue: afterwards no other thread knows of this agent, and its holds have been passed on.
     ///
     /// Each step is contained: if one panics the others are taken all the same, and the outbox is closed.
     pub(crate) fn end(&self) {
@@ -61,7 +61,7 @@ impl Agent {
         },
         Self::withdraw_waits,
         |agent, _| agent.end_delivery(),
-        // From here on nothing is granted to this agent. What was granted is in the outbox or in the robust list.
+        // From here on nothing is granted to this agent. Earlier grants are in the outbox or in the robust list.
         Self::pass_on_mail,
         |agent, ending| {
             agent.robust_list.drain(|location, request, owed| agent.leave_behind(location, request, owed, ending));
@@ -93,7 +93,7 @@ impl Agent {
     /// Notes who died, for the next holder.
     fn note_death(&self, location: Location, request: Request) {
         contained(|| {
-            // What was stolen has had other holders since.
+            // A stolen name has had other holders since.
             if request.is_visible() && request.id().is_none_or(|id| STORE.holds(location, id)) {
                 holders::note_dead(location, request, self.thread_id);
             }

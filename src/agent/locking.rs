@@ -3,8 +3,8 @@
 //! JavaScript makes room in the robust list before it asks for anything.
 //!
 //! Between the moment at which a waiter is enqueued and that at which its agent has noted it (`Agent::prepare`,
-//! `Pending::insert`) nothing is called that can panic, block or fail: otherwise nobody would know of the waiter, and
-//! what it is granted would be lost.
+//! `Pending::insert`) nothing is called that can panic, block or fail: otherwise nobody would know of the waiter, and a
+//! grant to it would be lost.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

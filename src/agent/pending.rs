@@ -91,7 +91,7 @@ impl SharedNotes {
         lock(&self.0).sleep = sleep;
     }
 
-    /// The thread is about to sleep. What was noted before stays.
+    /// The thread is about to sleep. Earlier notes stay.
     pub(crate) fn begin_sleep(&self, sleep: Noted) {
         lock(&self.0).sleep.get_or_insert(sleep);
     }
@@ -131,7 +131,7 @@ impl Pending {
         self.within.set(Some(holds.into()).filter(|holds: &Within| !holds.is_empty()));
     }
 
-    /// The wait in this slot has been enqueued. `claim`: what is to be noted of it, if that has not been done before.
+    /// The wait in this slot has been enqueued. `claim`: the facts to note of it, if that has not been done before.
     pub(crate) fn insert(&self, slot: u32, ticket: Ticket, timed: bool, claim: Option<Noted>) {
         let wait = Wait { ticket, timed, refed: true };
         let index = slot as usize;
@@ -187,7 +187,7 @@ impl Pending {
 
     /// Frees the spare memory of long tables. Called when waits have been removed.
     pub(crate) fn shrink(&self) {
-        // Then nothing is pending but what was unref'd.
+        // Then only unref'd waits are pending.
         if self.timed.get() + self.untimed.get() == 0 {
             let mut waits = self.waits.borrow_mut();
             if waits.capacity() > RETAINED {

@@ -116,8 +116,8 @@ impl Agent {
         true
     }
 
-    /// The event loop has run dry. It is held for what has been notified by now, and for a claim that could have its
-    /// lock by now. Returns whether it is held.
+    /// The event loop has run dry. It is held for waits that have been notified by now, and for a claim that could have
+    /// its lock by now. Returns whether it is held.
     pub(crate) fn runs_dry(&self) -> bool {
         STORE.check_words(word_at);
         self.update_hold();

@@ -34,7 +34,7 @@ pub(crate) unsafe fn pin_buffer(
 /// The UTF-16 code units of the first argument of a call; nothing if it is no string.
 ///
 /// # Safety
-/// In a call from JavaScript, with what Node-API passes to it.
+/// In a call from JavaScript, with the arguments that Node-API passes to it.
 pub(crate) unsafe fn first_argument(env: sys::napi_env, info: sys::napi_callback_info) -> Vec<u16> {
     /// As long as most names: those take one call.
     const SHORT: usize = 64;
@@ -112,7 +112,7 @@ impl Environment {
         on_ring: sys::napi_threadsafe_function_call_js,
     ) -> Result<Self> {
         let (mut settle_ref, mut tick_ref) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: the values are what the caller promises, and every out-parameter is a live local.
+        // SAFETY: the values are as the caller promises, and every out-parameter is a live local.
         let bell = unsafe {
             check_status!(sys::napi_create_reference(env, settle, 1, &raw mut settle_ref))?;
             check_status!(sys::napi_create_reference(env, tick, 1, &raw mut tick_ref))?;

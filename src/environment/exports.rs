@@ -65,7 +65,7 @@ pub fn in_root_context(env: Env, run: Function<'_, (), ()>) -> Result<()> {
 #[napi(catch_unwind)]
 pub fn address_of(env: Env, array: Object<'_>) -> Result<f64> {
     let (mut data, unused, unused_kind) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
-    // SAFETY: on the thread of `env`; Node-API refuses what is not a typed array.
+    // SAFETY: on the thread of `env`; Node-API refuses any value but a typed array.
     check_status!(unsafe {
         let (env, array) = (env.raw(), array.raw());
         sys::napi_get_typedarray_info(env, array, unused_kind, unused, &raw mut data, ptr::null_mut(), unused)

@@ -43,7 +43,7 @@ fn operate(env: sys::napi_env, finishes: Finishes, operation: impl Fn(&Agent) ->
     ptr::null_mut()
 }
 
-/// An operation has failed. The thread may call nothing else for long, and what it is given meanwhile would be lost to
+/// An operation has failed. The thread may call nothing else for long, and a grant to it meanwhile would be lost to
 /// others: so its wait ends here.
 fn give_up(agent: &Agent) {
     agent.registers.answer.set(FAILED);
@@ -54,8 +54,8 @@ fn give_up(agent: &Agent) {
     agent.abandon();
 }
 
-/// Defines the operations, by the names that `lib/` knows; the agent's functions say what each does. Those on a name
-/// have it as their argument.
+/// Defines the operations, by the names that `lib/` knows; the agent's functions describe them. Those on a name have it
+/// as their argument.
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:literal finishes $finishes:ident: |$agent:pat_param $(, $text:ident)?| $answer:expr;)+) => {
         const OPERATIONS: &[(&CStr, sys::napi_callback)] = &[$({
@@ -90,7 +90,7 @@ operations! {
     /// How deep in its stack the thread is: answers by an address there, in the place of a location.
     c"depth" finishes Everything: |agent| { agent.registers.note_depth(); 0 };
 
-    /// What is granted is then the last entry of the robust list, unless it belongs to nobody.
+    /// A grant is then the last entry of the robust list, unless it belongs to nobody.
     c"claim" finishes Everything: |agent| agent.claim().into();
     c"claimAsync" finishes Everything: |agent| agent.claim_async().into();
     c"take" finishes Everything: |agent| agent.try_take().into();

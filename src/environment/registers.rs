@@ -66,7 +66,7 @@ pub(crate) struct Registers {
 /// See [`Registers::settled`].
 pub(crate) const NOT_ADOPTED: u32 = u32::MAX;
 
-// What `free` answers.
+// The answers of `free`.
 pub(crate) const FREED: u32 = 0;
 pub(crate) const NOT_LOCKED: u32 = 1;
 pub(crate) const HELD_ELSEWHERE: u32 = 2;
@@ -74,7 +74,7 @@ pub(crate) const HELD_ELSEWHERE: u32 = 2;
 /// The count with which `settle` is called if JavaScript has to ask for the news.
 pub(crate) const NEWS: usize = 0;
 
-// What `claimName` answers besides.
+// Further answers of `claimName`.
 pub(crate) const HELD_HERE: u32 = 10;
 pub(crate) const AWAITED_HERE: u32 = 11;
 

@@ -1,8 +1,8 @@
 //! Memory of holders: how long each has held at least, and who died holding a lock.
 //!
 //! An uncontended lock is taken in JavaScript, which notes no time, unless stalls are reported
-//! ([`crate::observe::taken`]). So what is reported of a hold is since when it has been *seen*: by a snapshot; or,
-//! while claims wait for what is held, by [`STORE`](crate::process::STORE).
+//! ([`crate::observe::taken`]). So a report of a hold has the time since when it has been *seen*: by a snapshot; or,
+//! while claims wait for it, by [`STORE`](crate::process::STORE).
 
 use std::collections::VecDeque;
 use std::sync::{LazyLock, Mutex};
@@ -35,7 +35,7 @@ pub(crate) fn sight(known: &[Known], held: &[(usize, Held)]) {
     *sighted = keys.map(|key| (key, sighted.get(&key).copied().unwrap_or(now))).collect();
 }
 
-/// Since when at least a hold lasts, if that is known. `in_line`: what the line of its word tells.
+/// Since when at least a hold lasts, if that is known. `in_line`: the answer of its word's line.
 pub(crate) fn held_since(agent: &Known, held: &Held, in_line: Option<Timestamp>) -> Option<Timestamp> {
     if let Some(taken) = agent.taken.get(held.serial) {
         return Some(taken.since);

@@ -1,7 +1,7 @@
 //! The memory of a robust list, as every thread may read it: who holds a lock?
 //!
 //! Only the list's own thread writes, and JavaScript does so by plain writes. A reader gets a right answer all the
-//! same, since what a list says of a lock stays where it is unless entries move, and a register tells that they do.
+//! same, since the entry of a lock stays where it is unless entries move, and a register tells that they do.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -13,8 +13,8 @@ use waitasync_core::queue::Location;
 
 /// An entry: two JavaScript numbers.
 ///
-/// If what is held is a lock, and its holder owes a notification, the request is negative, and its amount is the
-/// address of the notification's location, in words.
+/// If it is a lock, and its holder owes a notification, the request is negative, and its amount is the address of the
+/// notification's location, in words.
 #[repr(C)]
 pub(crate) struct Entry {
     address: AtomicU64,
@@ -172,8 +172,8 @@ impl Table {
     /// Whether the thread holds the lock, tries to, or just released it.
     ///
     /// From the moment at which the thread is about to take the lock, until it has released it, the list or the
-    /// registers mention it: by an entry or an announcement, which stay at their index unless entries move, or as what
-    /// is being released. So it is overlooked only if entries move meanwhile.
+    /// registers mention it: by an entry or an announcement, which stay at their index unless entries move, or as the
+    /// lock that is being released. So it is overlooked only if entries move meanwhile.
     pub(crate) fn mentions(&self, location: Location) -> bool {
         for _ in 0..Self::MOST_READINGS {
             let (moves, len) = (self.moves(), self.len());
@@ -208,7 +208,7 @@ mod tests {
         serial: u32,
     }
 
-    // SAFETY: what other threads read is atomic.
+    // SAFETY: all that other threads read is atomic.
     unsafe impl Send for Player {}
 
     impl Player {

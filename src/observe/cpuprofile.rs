@@ -3,7 +3,7 @@
 //! The times lie end to end: one sample for each, the heaviest first, and a closing one of the root. The time of a
 //! sample is the delta of the next one. Readers that count hits take all for equally long: each microsecond is a hit.
 //!
-//! A frame has the place of the call and not, as V8 writes it, that of the function: lines and columns are what a
+//! A frame has the place of the call and not, as V8 writes it, that of the function: lines and columns are those that a
 //! profile of locks is read for. Both count from 0.
 
 use std::collections::HashMap;

@@ -24,7 +24,7 @@ pub(crate) static GRAPH: LazyLock<WaitForGraph> = LazyLock::new(WaitForGraph::de
 /// Publishes that the calling thread, a holder, is about to sleep; or returns the cycle that this would close, as JSON
 /// for `cycleOf` in `lib/locks/observe/entries.js`.
 pub(crate) fn block(blocked: &Blocked) -> Option<String> {
-    // What any thread may give keeps nobody waiting; and the holder of a lock within a queue waits for nothing.
+    // Permits that any thread may give keep nobody waiting; and the holder of a lock within a queue waits for nothing.
     if !blocked.request.waits_for_holders() || !blocked.request.is_visible() {
         return None;
     }
@@ -35,7 +35,7 @@ pub(crate) fn block(blocked: &Blocked) -> Option<String> {
     cycle.map(|links| described(&links))
 }
 
-/// Whether a thread holds anything. What is on its way to a promise counts as held.
+/// Whether a thread holds anything. A grant on its way to a promise counts as held.
 fn holds(thread: &Arc<BlockedThread>) -> bool {
     let is_its = |agent: &Registered| Arc::ptr_eq(&agent.known.blocked_thread, thread);
     let found = REGISTRY.find(is_its, |agent| (agent.robust_list.len(), Arc::clone(&agent.known.outbox)));
@@ -102,7 +102,7 @@ impl Holders {
     }
 }
 
-/// A cycle: its text, and of each link what its thread has, whether only ahead in the line, and what it waits for.
+/// A cycle: its text, and of each link its thread's hold, whether that is only a place ahead in the line, and its wait.
 fn described(links: &[Link]) -> String {
     let is_linked = |agent: &Known| links.iter().any(|link| Arc::ptr_eq(&link.blocked.thread, &agent.blocked_thread));
     let (known, held) = REGISTRY.held(is_linked, |location| links.iter().any(|link| link.blocked.location == location));
@@ -128,7 +128,7 @@ fn described(links: &[Link]) -> String {
         let waits_for = Entry { call, ..entry(blocked.location, blocked.request, since) };
         Some((holds.named()?, matches!(obstacle, Obstacle::IsAhead(_)), waits_for.named()?))
     };
-    // What a thread has is what the one before it in the cycle waits for.
+    // A thread has the lock or place that the one before it in the cycle waits for.
     let before = links.last().into_iter().chain(links);
     let links: Vec<_> = links.iter().zip(before).filter_map(link).collect();
     let links: Vec<Entries<'_>> = links.iter().map(|(has, is_ahead, waits_for)| (has, *is_ahead, waits_for)).collect();

@@ -140,7 +140,7 @@ mod signals {
     /// Calls the handler that ours replaced, unless that one called this: it may have replaced ours before.
     ///
     /// # Safety
-    /// In a handler of a signal, with what that got.
+    /// In a handler of a signal, with its arguments.
     unsafe fn call_replaced(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
         static CALLER: AtomicUsize = AtomicUsize::new(0);
         // SAFETY: the record was leaked; and its function has the signature that its flag tells.

@@ -5,7 +5,7 @@
 //! it: so the file shows those who wait for ever, too.
 //!
 //! The service has the file written now and then, beside its place, and renamed: so it is whole at every moment. It is
-//! written once more when the process ends. What is kept has bounds: stacks (see [`crate::observe::stacks`]), and of
+//! written once more when the process ends. The tables have bounds: stacks (see [`crate::observe::stacks`]), and of
 //! each stack the first locks.
 
 use std::collections::HashMap;
@@ -249,7 +249,7 @@ fn at_exit() {
     extern "C" fn write_last() {
         contained(write_now);
     }
-    // SAFETY: a function of C's own; what it is given is in this library, which stays loaded, see `Agent::start`.
+    // SAFETY: a function of C's own; its argument is in this library, which stays loaded, see `Agent::start`.
     let _ = unsafe { atexit(write_last) };
 }
 
@@ -265,7 +265,7 @@ pub fn profiles() -> bool {
 
 /// The number of a stack: one line for each frame, the innermost first.
 #[napi(catch_unwind)]
-#[allow(clippy::needless_pass_by_value, reason = "what Node-API gives is a string of its own")]
+#[allow(clippy::needless_pass_by_value, reason = "Node-API gives a string of its own")]
 pub fn stack_number(text: String) -> StackId {
     stacks::number_of(&text)
 }

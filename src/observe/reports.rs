@@ -1,11 +1,11 @@
 //! Reports of waits that last too long: for which thing, who holds it, that thread's doing, or the ring.
 //!
 //! **One ring, one report**, whichever of its threads finds it first. [`REPORTED`] has the rings that have been
-//! reported. A thread looks at what is held and awaited, and then, in one critical section, enters its ring and forgets
-//! what was reported before it looked and was not there any more. All waits of a thread for one lock are on the ring of
-//! one of them.
+//! reported. A thread looks at all holds and waits, and then, in one critical section, enters its ring and forgets the
+//! rings that were reported before it looked and were not there any more. All waits of a thread for one lock are on the
+//! ring of one of them.
 //!
-//! A blocked thread can call no listener: what it reports is kept for the main thread, which is rung.
+//! A blocked thread can call no listener: its reports are kept for the main thread, which is rung.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};

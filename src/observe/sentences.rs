@@ -194,7 +194,7 @@ pub(crate) fn orphan_text(row: &Row) -> Option<String> {
     (row.collected == Some(true)).then(|| format!("its token has been collected: {}", release_text(row)))
 }
 
-/// Says what still releases a hold whose token has been collected.
+/// Says how a hold with a collected token can still be released.
 fn release_text(row: &Row) -> &'static str {
     if row.kind == "AsyncLock" {
         "only lock.unlock() in that thread releases it"

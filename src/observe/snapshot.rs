@@ -22,7 +22,7 @@ use waitasync_core::queue::Location;
 /// The number that stands for a word: the same in all threads, and no address.
 pub(crate) fn id(location: Location) -> u64 {
     static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-    // What a JavaScript number holds.
+    // So that a JavaScript number holds it.
     (KEY.hash_one(location.address()) >> 11).max(1)
 }
 
@@ -148,11 +148,11 @@ impl Snapshot {
     }
 }
 
-/// A link of a ring: what the thread has, whether that is only a place ahead in the line, and what it waits for.
+/// A link of a ring: the thread's hold, whether that is only a place ahead in the line, and its wait.
 pub(crate) type Entries<'a> = (&'a Entry, bool, &'a Entry);
 
-/// A link of a ring for `linkOf` in `lib/locks/observe/entries.js`: what the thread has, what it waits for, and whether
-/// it has only a place ahead in the line.
+/// A link of a ring for `linkOf` in `lib/locks/observe/entries.js`: the thread's hold, its wait, and whether it has
+/// only a place ahead in the line.
 pub(crate) fn write_link(text: &mut json::Text, link: Entries<'_>, now: Timestamp) -> fmt::Result {
     let (has, is_ahead, waits_for) = link;
     text.write_char('[')?;
@@ -162,7 +162,7 @@ pub(crate) fn write_link(text: &mut json::Text, link: Entries<'_>, now: Timestam
     write!(text, ",{is_ahead}]")
 }
 
-/// Two indices: of what the thread has, in the list of what is held, or, below 0, `!index` in the other; and of what it
+/// Two indices: of the thread's hold, in the list of holds, or, below 0, `!index` in the other; and of the wait that it
 /// waits for.
 fn write_indices(text: &mut json::Text, &Link { has, waits_for }: &Link) -> fmt::Result {
     match has {

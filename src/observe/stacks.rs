@@ -1,6 +1,6 @@
 //! Where calls of JavaScript came from: stacks as texts, each kept once for the whole process and known by a number.
 //!
-//! The table is bounded: what a program has more stacks than fit, it has [`OTHER`] for, and they are counted.
+//! The table is bounded: the stacks that do not fit are [`OTHER`], and are counted.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};

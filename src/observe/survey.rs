@@ -1,9 +1,9 @@
 //! Reads the holds and waits of all threads, and stops none.
 //!
 //! All robust lists are read once. Then each bucket is looked at in its critical section, in which nothing that was
-//! held there, or is awaited there, is released: its waiters, what has been granted to them, and, once more, the lists.
-//! So of each word the entries are right for one moment. Not reported: a lock that is passed between threads, without a
-//! waiter, just while the lists are read; and what has been taken out of an outbox and is not in the robust list yet, a
+//! held there, or is awaited there, is released: its waiters, the grants to them, and, once more, the lists. So of each
+//! word the entries are right for one moment. Not reported: a lock that is passed between threads, without a waiter,
+//! just while the lists are read; and a grant that has been taken out of an outbox and is not in the robust list yet, a
 //! moment later.
 //!
 //! A thread that falls asleep, and a promise of a lock that begins to wait, note the time. Since when a lock is held is
@@ -109,7 +109,7 @@ fn look(bucket: usize, known: &[Known], locations: &[Location], held: &mut Vec<E
         if concerns.is_empty() {
             return;
         }
-        // Before the robust lists, in which a thread that has been woken then finds what it was given.
+        // Before the robust lists, in which a thread that has been woken then finds its grant.
         let given =
             known.iter().flat_map(|agent| undelivered_to(agent, granted).into_iter().map(move |given| (agent, given)));
         let given: Vec<_> = given.filter(|(_, given)| concerns.contains(&given.location)).collect();

@@ -1,9 +1,9 @@
 //! Where and when a thread took its holds, if stalls are reported. JavaScript tells of each, with the call's stack.
 //!
 //! A hold is known by the serial number of its entry in the robust list, which stays the same while entries move.
-//! JavaScript begins a hold before it takes the lock, and ends it before it releases the lock; so what other threads
-//! find in the list is known here. What a thread was given and has no entry for yet has its call in the notes on the
-//! wait: see [`crate::agent::Noted`].
+//! JavaScript begins a hold before it takes the lock, and ends it before it releases the lock; so an entry that other
+//! threads find in the list is known here. A grant that has no entry yet has its call in the notes on the wait: see
+//! [`crate::agent::Noted`].
 
 use std::sync::{Arc, Mutex};
 

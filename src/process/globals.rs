@@ -46,11 +46,11 @@ pub(crate) fn claim_has_joined(location: Location) {
 ///
 /// JavaScript keeps its memory (invariant 8), for this is called with these locations only:
 ///
-/// | the location comes from | what keeps the memory |
+/// | the location comes from | the memory is kept by |
 /// |---|---|
 /// | the registers, during an operation | the lock, whose method JavaScript is in |
 /// | a claim that is pending, or settled and not yet told | the slot's entry in `lib/agent/` |
-/// | a claim for which a thread blocks, or what it was given | `expected` in `lib/locks/hold/robust-list.js` |
+/// | a claim for which a thread blocks, or its grant | `expected` in `lib/locks/hold/robust-list.js` |
 /// | the robust list | the list's own array of words, and `expected` |
 /// | a line, in a critical section of its bucket | one of the above: its claims cannot leave meanwhile |
 /// | any of these, of a named lock | [`NAMES`], which has the request until its claim has left the line |
@@ -73,7 +73,7 @@ pub(crate) enum Unused {
 }
 
 impl Unused {
-    /// The thread ends, or was interrupted: another waiter gets what it was given, and is told if a holder died.
+    /// The thread ends, or was interrupted: another waiter gets its grant, and is told if a holder died.
     pub(crate) fn pass_on(self) {
         match self {
             Self::Notification(location) => {

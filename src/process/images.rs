@@ -83,7 +83,7 @@ mod marker {
     /// The marker and the file of the first image that has one.
     pub(super) fn first() -> Option<(usize, OsString)> {
         unsafe extern "C" fn look(image: *mut libc::dl_phdr_info, _: usize, first: *mut c_void) -> c_int {
-            // SAFETY: the loader passes a live record, and `first` is what `dl_iterate_phdr` was called with, below.
+            // SAFETY: the loader passes a live record, and `first` is the argument of `dl_iterate_phdr`, below.
             let (image, first) = unsafe { (&*image, &mut *first.cast::<Option<(usize, OsString)>>()) };
             if image.dlpi_name.is_null() || image.dlpi_phdr.is_null() {
                 return 0;

@@ -1,7 +1,7 @@
 //! Which memories, of which only the addresses are known, have been freed.
 //!
-//! The system says whether anything is mapped at an address. And what the allocator gives has been free. Both only
-//! prove that memory is gone; that it still exists cannot be found out.
+//! The system says whether anything is mapped at an address. And memory that the allocator gives has been free. Both
+//! only prove that memory is gone; that it still exists cannot be found out.
 
 #![cfg_attr(target_os = "linux", allow(unsafe_code, reason = "mincore(2) and sysconf(3)"))]
 

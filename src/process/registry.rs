@@ -27,8 +27,8 @@ pub(crate) struct Registered {
     pub(crate) starting: Vec<u32>,
 }
 
-// SAFETY: what the table points to is read under the lock of the registry only, which an agent leaves before that goes;
-// and only what is atomic there is read.
+// SAFETY: the table's targets are read under the lock of the registry only, which an agent leaves before they go; and
+// only atomics are read there.
 unsafe impl Send for Registered {}
 
 /// An agent, without its holds. A copy may be used while the registry is not locked.
@@ -140,7 +140,7 @@ impl Registry {
         }
     }
 
-    /// Returns what `of` tells of the first agent that is so.
+    /// Returns the result of `of` for the first agent that matches.
     pub(crate) fn find<R>(&self, is_so: impl Fn(&Registered) -> bool, of: impl FnOnce(&Registered) -> R) -> Option<R> {
         lock(&self.agents).iter().find(|agent| is_so(agent)).map(of)
     }

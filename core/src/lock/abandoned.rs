@@ -10,8 +10,8 @@ use super::{Mode, Request, WaiterListStore, Word};
 use crate::queue::{Location, WaitResult};
 
 impl Section<'_> {
-    /// Returns whether the taken word at `location` had been abandoned. An exclusive holder can repair what was left
-    /// half done, so the note of the death ends with it; all readers learn of the death.
+    /// Returns whether the taken word at `location` had been abandoned. An exclusive holder can repair the state that
+    /// was left half done, so the note of the death ends with it; all readers learn of the death.
     pub(super) fn take_note_of_death(&mut self, location: Location, request: Request) -> bool {
         match request.mode() {
             Some(Mode::Exclusive) => {

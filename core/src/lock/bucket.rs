@@ -92,7 +92,7 @@ impl Policy for Lines {
             self.by_location.remove(&location);
             shrink(&mut self.by_location);
         }
-        // What a claim of a strict line waited for may be enough for the next one.
+        // The word of a strict line may hold enough for the next claim.
         if request.is_strict() { Successor::ToBeWoken } else { successor }
     }
 
@@ -187,7 +187,7 @@ impl Section<'_> {
         self.is_of_runner(key, true) || self.lists.policy.line(location).is_some_and(|line| line.has_tried(key))
     }
 
-    /// Finds the claim whose turn it is as the lock is released; and what the releasing thread does next.
+    /// Finds the claim whose turn it is as the lock is released; and the next step of the releasing thread.
     pub(super) fn turn(&mut self, location: Location) -> (Option<WaiterKey>, Released) {
         let mut released = Released::GoOn;
         let turn = self.turn_of(location, &mut released);

@@ -206,7 +206,7 @@ impl WaiterListStore {
     /// keeps a note until it has looked at the counter. This counts as a waiter meanwhile, so that thread comes here
     /// afterwards and waits for the bucket, with its note. So if the word is locked, its holder was on its way to
     /// holding it when the counter was raised, or has taken it from a waiter; and either is noted. `holder` must find
-    /// what is noted throughout, though lists change meanwhile.
+    /// each noted holder throughout, though lists change meanwhile.
     ///
     /// This holds for holders by means of this package. Code that uses the bare word notes nothing: if it frees the
     /// lock while holders are looked for, the lock of one that takes it at that moment is freed.

@@ -1,7 +1,7 @@
 //! How long a word has been held, as long as claims wait.
 //!
-//! JavaScript notes no time when it takes what is free. But while a claim is counted, every release comes to native
-//! code. So what native code finds held then has been held ever since, unless it has been released:
+//! JavaScript notes no time when it takes a free lock. But while a claim is counted, every release comes to native
+//! code. So a lock that native code finds held then has been held ever since, unless it has been released:
 //!
 //! | event | whoever holds the word has held it |
 //! |---|---|
@@ -9,8 +9,8 @@
 //! | native code takes it, for a claim or for a newcomer | since then |
 //! | a lock is freed, or notified by code that uses the bare word | for an unknown time: a newcomer may have taken it |
 //!
-//! In a strict line only native code gives anything to anybody, so what others release changes nothing. What is not
-//! seen is code that frees the bare word and calls nothing of this package.
+//! In a strict line only native code gives anything to anybody, so releases of others change nothing. Code that frees
+//! the bare word and calls nothing of this package is not seen.
 
 use super::WaiterListStore;
 use super::bucket::Section;

@@ -6,7 +6,7 @@ use crate::queue::counters::Counted;
 use crate::queue::{Listed, Location};
 
 impl WaiterListStore {
-    /// Shows `body` the waiters of a bucket, in order; the locks on their way to a waiter; and what tells
+    /// Shows `body` the waiters of a bucket, in order; the locks on their way to a waiter; and a function that tells
     /// [`Self::held_since`].
     ///
     /// Meanwhile nothing at these locations, or at those of `held` in the bucket, is released: a waiter is counted

@@ -42,7 +42,7 @@ type FindFreed = fn(Vec<Range<usize>>) -> Vec<Range<usize>>;
 pub enum Left {
     /// Other objects of it are known.
     Known,
-    /// No object is known. A lock is abandoned, so `look` is to be called when what was lost has been freed.
+    /// No object is known. A lock is abandoned, so `look` is to be called when the lost memory has been freed.
     Unknown,
     /// Nothing: the memory is forgotten.
     Nothing,

@@ -1,4 +1,4 @@
-//! The locks: how what a word grants is shared out among the claims in its line.
+//! The locks: how a word's grants are shared out among the claims in its line.
 //!
 //! # Words
 //! | word of a | holds | a request takes |
@@ -9,9 +9,9 @@
 //! | semaphore with a limit | the permits that are taken | *n* → *n* + *k*, up to the limit that comes with the request |
 //! | named lock | as of a read-write lock; the word is [`names`]' | the same |
 //!
-//! JavaScript takes what is free, and gives back what nobody waits for, by one atomic operation and without a native
-//! call. A claim that has to wait joins the line of its word: in the same list as waiters without a claim, which may be
-//! threads that lock by means of `Atomics.wait` and `notify`.
+//! JavaScript takes a free word, and releases one without waiters, by one atomic operation and without a native call. A
+//! claim that has to wait joins the line of its word: in the same list as waiters without a claim, which may be threads
+//! that lock by means of `Atomics.wait` and `notify`.
 //!
 //! # The line of a lock
 //! A newcomer may overtake a waking waiter for at most [`fairness::FAIRNESS`]; then the lock is handed over.
@@ -31,15 +31,15 @@
 //! Waiters without a claim that stand before the first claim are notified whenever it is woken.
 //!
 //! # The line of a read-write lock or semaphore is strict
-//! No claim is overtaken: a claim that finds a line joins it, and what is given back goes to the first claims, as many
-//! as the word grants. So a writer, or a request for many permits, does not starve, and readers behind a writer enter
-//! together. What is granted to a promise whose event loop is busy stays with it. When a claim gives up, the first one
-//! is woken, since what the other waited for may be enough for it. A blocked thread that is woken behind a promise's
-//! claim grants the first claims what the word is enough for, as a release does, before it takes anything for itself.
+//! No claim is overtaken: a claim that finds a line joins it, and a release serves the first claims, as many as the
+//! word grants. So a writer, or a request for many permits, does not starve, and readers behind a writer enter
+//! together. A grant to a promise whose event loop is busy stays with it. When a claim gives up, the first one is
+//! woken, since the word may hold enough for it. A blocked thread that is woken behind a promise's claim serves the
+//! first claims as far as the word is enough, as a release does, before it takes anything for itself.
 //!
 //! # Why no release is missed
-//! If the word grants what the first claim asks for, then that claim is awake, and if it is a promise's the first
-//! blocked thread behind it, too; or a release is under way which will wake them. For:
+//! If the word grants the first claim's request, then that claim is awake, and if it is a promise's the first blocked
+//! thread behind it, too; or a release is under way which will wake them. For:
 //!
 //! - Native code that changes the word wakes the first claim, and the thread, in the same critical section.
 //! - JavaScript that changes the word looks at the word's counter *afterwards* and calls native code if anybody is
@@ -49,7 +49,7 @@
 //!   leaves.
 //!
 //! A blocked thread that joins the line of a lock has found the lock taken, so a release will follow. One that joins a
-//! strict line behind a promise's claim that is awake grants that claim what the word holds before it waits itself.
+//! strict line behind a promise's claim that is awake serves that claim from the word before it waits itself.
 
 mod abandoned;
 mod bucket;

@@ -9,7 +9,7 @@
 //! without a call. No JavaScript knows where the words of names are. Each change is made here or in [`super::store`],
 //! in the critical section in which the line is served, too; those who are woken are recorded there, and woken even if
 //! the operation panics. A thread cannot be ended in the midst of native code. If it is ended before or after an
-//! operation, its clean-up gives back what is in its robust list, in its outbox or granted to its blocking wait, and
+//! operation, its clean-up gives back the names in its robust list, in its outbox or granted to its blocking wait, and
 //! withdraws its claims, all by these operations; and a claim that leaves a strict line wakes the next one.
 //!
 //! # Lock order
@@ -199,7 +199,7 @@ impl Names {
         lock(&self.table).remove(store, id);
     }
 
-    /// The agent has ended: what it held was passed on, what it awaited withdrawn.
+    /// The agent has ended: its holds were passed on, its waits withdrawn.
     pub fn end(&self, store: &WaiterListStore, outbox: &Arc<Outbox>) {
         let table = &mut *lock(&self.table);
         let ended: Vec<_> = table

@@ -159,7 +159,7 @@ impl Request {
         matches!(self.mode(), Some(Mode::Exclusive))
     }
 
-    /// How the lock is wanted; `None` for what is no lock.
+    /// How the lock is wanted; `None` if it is no lock.
     pub const fn mode(self) -> Option<Mode> {
         match self {
             Self::Lock | Self::Inner | Self::Exclusive => Some(Mode::Exclusive),
@@ -219,7 +219,7 @@ impl Request {
         self.taken_from(word.load()).is_some()
     }
 
-    /// Takes this from the word, whoever holds it. Only for what is stolen.
+    /// Takes this from the word, whoever holds it. Only for names that are stolen.
     pub(super) fn overwrite(self, word: &impl Word) {
         change(word, |current| Some(self.taken_from(UNLOCKED).unwrap_or(current)));
     }

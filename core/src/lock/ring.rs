@@ -71,7 +71,7 @@ impl Turns {
     }
 }
 
-/// An edge. Those of a ring have, one after the other, each of its waits, and what that waits for.
+/// An edge. Those of a ring have, one after the other, each of its waits, and the hold that it waits for.
 #[derive(Clone, Copy)]
 pub(super) struct Edge {
     pub(super) waits_for: Option<usize>,

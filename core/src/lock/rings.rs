@@ -1,10 +1,10 @@
-//! Rings: threads that wait for one another, among what is held and awaited at one moment.
+//! Rings: threads that wait for one another, among the holds and waits of one moment.
 //!
 //! The rules are those of [`super::wait_for_graph`]. But here promises count, and claims that have a timeout; and of
 //! those ahead in its line a claim waits for the nearest that keeps it waiting, which stands for the others. A blocked
-//! thread waits for what it blocks for only: its promises cannot go on before. Any other thread waits for what each of
-//! its promises waits for, except for what it holds itself: another task of it may release that. Of some promises it is
-//! known which tasks they keep waiting: [`super::task_rings`].
+//! thread waits only for the word that it blocks for: its promises cannot go on before. Any other thread waits for the
+//! words that each of its promises waits for, except for its own holds: another task of it may release those. Of some
+//! promises it is known which tasks they keep waiting: [`super::task_rings`].
 //!
 //! Each thread that is on a ring is on one of those that are returned, and none is returned twice: rings of blocked
 //! threads come first, then those through tasks, and a ring is looked for only through a thread that is on no earlier
@@ -23,8 +23,8 @@ use super::wait_for_graph::{beside_own, is_kept_by};
 use super::{Mode, Request};
 use crate::queue::Location;
 
-/// A node: a thread; or a claim ahead in a line, which waits for what it requests, whatever else its thread waits
-/// for; or a place in the line for permits: what is behind it waits for that claim, and for those ahead of that.
+/// A node: a thread; or a claim ahead in a line, which waits for its own request, whatever else its thread waits for;
+/// or a place in the line for permits: the claims behind it wait for that claim, and for those ahead of that.
 struct ThreadGraph<'a> {
     held: &'a [Seen],
     waiting: &'a [Seen],

@@ -2,16 +2,16 @@
 //!
 //! | | is kept waiting by |
 //! |---|---|
-//! | what a callback holds | each claim that was made within the callback |
-//! | what a blocked thread holds | the claim that it blocks for |
-//! | a claim | what `rings.rs` says, but each hold counts for itself, also those of its own thread |
+//! | a callback's holds | each claim that was made within the callback |
+//! | a blocked thread's holds | the claim that it blocks for |
+//! | a claim | the same as in `rings.rs`, but each hold counts for itself, also those of its own thread |
 //!
 //! A task's holds of which it requests more permits stay while it waits: they count together with its request.
 //!
 //! Each hold that is on a ring is in one group with all that it reaches and is reached from. Of each group rings are
 //! looked for through one hold after the other that is on no earlier one, the shortest ones, but no more than [`MOST`]:
-//! so the work is in proportion to what is held and awaited, however many tasks wait for each other. Each of these
-//! rings has a link that is a promise: those without are found before.
+//! so the work is in proportion to the holds and waits, however many tasks wait for each other. Each of these rings has
+//! a link that is a promise: those without are found before.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -1,13 +1,13 @@
 //! Deadlocks: cycles of threads that block without a timeout, each for something that the next one holds.
 //!
-//! # What keeps a blocked thread waiting
+//! # For whom a blocked thread waits
 //! | it requests | it waits for |
 //! |---|---|
 //! | a lock | its holder |
 //! | exclusive access | each holder |
 //! | a share | the writer, and the blocked writers ahead of it in the line |
 //! | permits | nothing: any thread may add permits |
-//! | permits of a limit | each holder of so many that what it requests and holds does not fit beside them, and the blocked threads ahead |
+//! | permits of a limit | each holder of so many that its holds and its request do not fit beside them, and the blocked threads ahead |
 //!
 //! It waits for *all* of these, so one that never goes on is enough to make it wait for ever. A blocked writer waits
 //! for its turn in the line, too; but whoever is ahead of it waits, in the end, for one of the holders for which it
@@ -21,7 +21,7 @@
 //! thread of the cycle waits for it. So when the last holder of a cycle looks, it sees the waits of all others. One
 //! ahead that holds something counts once it is published, as other holders do: it may be the one that finds the cycle.
 //! Then it leaves the line, and the one ahead of it, of which nobody knew, would keep those behind waiting: so a search
-//! asks about each thread ahead, up to one that stands for all ahead of it. So of what threads hold, only that of the
+//! asks about each thread ahead, up to one that stands for all ahead of it. So of the threads' holds, only those of the
 //! published ones and of the searching one is read, and a thread that holds much makes no other's sleep dearer, as long
 //! as it does not block itself. A thread that finds a cycle is not published, so no other finds the same one. A promise
 //! that is granted a lock while its thread blocks makes that a holder and can close a cycle: so a thread looks again
@@ -29,7 +29,7 @@
 //!
 //! # Why no false one is found
 //! Published threads change nothing that they hold: each takes its wait back, under the lock of the graph, before it
-//! goes on. So what a published thread is found to hold once the lock of the graph is held, it holds during the whole
+//! goes on. So a hold of a published thread that is found once the lock of the graph is held lasts during the whole
 //! search. That a claim is unsettled is found in the critical section of its line. In a cycle of such threads no claim
 //! can be granted, as each needs that another goes on. A thread may be terminated, which the search cannot know: its
 //! claim was in the line, so the cycle was there.
@@ -197,8 +197,8 @@ impl<K: Fn(&Blocked) -> Vec<Keeper>> Search<'_, K> {
 
 impl WaiterListStore {
     /// Runs `body` while the claim of `blocked` waits: with the waiter that its lock is on its way to, with the blocked
-    /// threads ahead of it in the line that it waits behind, the nearest first, and with what tells whether something
-    /// that was granted has not been stolen. `None` if the claim has been settled.
+    /// threads ahead of it in the line that it waits behind, the nearest first, and with a function that tells whether
+    /// something that was granted has not been stolen. `None` if the claim has been settled.
     pub fn while_waiting<R>(
         &self,
         blocked: &Blocked,

@@ -14,7 +14,7 @@
 //! for, and releasing it must not take a call for that. Words farther apart seldom do, unless at large powers of two.
 //!
 //! The counters of the words of a cache line are neighbours, and so are those of the same line of successive pages: a
-//! thread that goes through words in either way finds what it needs in the caches. A page of counters takes memory once
+//! thread that goes through words in either way finds the counters in the caches. A page of counters takes memory once
 //! one of them has been raised.
 
 #![allow(unsafe_code, reason = "memory that the allocator has zeroed")]
@@ -31,7 +31,7 @@ const fn words(buckets: usize) -> usize {
     LINE * buckets * buckets
 }
 
-/// The number of the policy's counters, which are of words, too: fewer, since the policy counts what is rare.
+/// The number of the policy's counters, which are of words, too: fewer, since the policy counts rare things.
 const fn policy(buckets: usize) -> usize {
     let some = words(buckets) >> 6;
     if some < LINE { LINE } else { some }

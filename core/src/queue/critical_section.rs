@@ -244,7 +244,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     }
 
     /// Notifies the first waiter if it is an untimed promise. Most are. Returns the number notified, and the first
-    /// waiter then. The general way looks up three times what is looked up once here.
+    /// waiter then. The general way does three look-ups instead of one.
     fn notify_first_promise(&mut self, location: Location) -> (usize, Option<WaiterKey>) {
         let Some((first, next)) = self.lists.waiters.pop_front_promise(location) else {
             return (0, self.lists.waiters.front(location));

@@ -5,8 +5,8 @@
 /// Bytes of a cache line.
 pub(crate) const CACHE_LINE: usize = 64;
 
-/// The address of a word of shared memory: what waiter lists are keyed by (the specification's pair of a data block and
-/// a byte index). The same in every thread of the process.
+/// The address of a word of shared memory: the key of waiter lists (the specification's pair of a data block and a byte
+/// index). The same in every thread of the process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Location(usize);
 

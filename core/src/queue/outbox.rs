@@ -178,7 +178,7 @@ impl<C> Outbox<C> {
         lock(&self.mail).grants.len()
     }
 
-    /// Whether there is mail. Exact for what the calling thread put in.
+    /// Whether there is mail. Exact for mail of the calling thread.
     pub fn has_mail(&self) -> bool {
         self.has_mail.load(Ordering::Acquire)
     }

@@ -54,7 +54,7 @@ impl BlockedThread {
 
     /// Records the result. Called in the critical section in which the waiter was removed.
     pub(crate) fn settle(&self, result: WaitResult) -> Ring {
-        // Release: a thread that reads the result sees what the notifying thread wrote before.
+        // Release: a thread that reads the result sees all earlier writes of the notifying thread.
         self.result.store(result as u8, Ordering::Release);
         Ring::Needed
     }

@@ -10,12 +10,12 @@ pub enum WaitResult {
     NotEqual = 1,
     /// `"timed-out"`: the deadline came first.
     TimedOut = 2,
-    // 3 is what an operation answers while the wait is pending.
+    // 3 is an operation's answer while the wait is pending.
     /// A claim has its request.
     Acquired = 4,
     /// A claim has its request, and the former holder died with it.
     AcquiredFromDead = 5,
-    // 6 and 7 are what an operation answers when it fails.
+    // 6 and 7 are an operation's answers when it fails.
     /// The deadline of a promise has come, and a job of its agent decides the outcome
     /// ([`super::store::WaiterListStore::decide`]). JavaScript never sees it.
     Due = 8,

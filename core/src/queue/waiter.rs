@@ -1,6 +1,6 @@
 //! A waiter, and how it is woken.
 //!
-//! `C`: what a claim asks for. The queue only carries it.
+//! `C`: a claim's request. The queue only carries it.
 
 use super::BlockedThread;
 use super::outbox::Outbox;

@@ -16,7 +16,7 @@ pub type WaiterKey = u32;
 
 /// Finds a waiter again. Valid only with the waiter that it was made for: so a reused key is recognised.
 ///
-/// Packed, so that an agent keeps it and what else it knows of a wait in eight bytes.
+/// Packed, so that an agent keeps it and its other facts of a wait in eight bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(Rust, packed(2))]
 pub struct Ticket {

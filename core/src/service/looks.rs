@@ -1,9 +1,9 @@
 //! Looks at the words of lines: a word may have been freed without a call, and then nobody else wakes its first claims.
 //!
 //! # How soon a look comes
-//! A claim is looked at [`SHORTEST`] after it has joined. Then the time between two looks is an eighth of what has
-//! passed since a claim joined last, or a look found something; from [`SHORTEST`] to [`LONGEST`]. So the looks delay no
-//! claim by more than an eighth of its wait, or [`SHORTEST`], and what waits for a day costs a look a second.
+//! A claim is looked at [`SHORTEST`] after it has joined. Then the time between two looks is an eighth of the time
+//! since a claim joined last, or a look found something; from [`SHORTEST`] to [`LONGEST`]. So the looks delay no claim
+//! by more than an eighth of its wait, or [`SHORTEST`], and a wait of a day costs a look a second.
 //!
 //! The first claim that joins after a look rings the service, and no other one before the next look. ([`super::rest`]
 //! says why none is overlooked: the service begins to rest when it looks, and a claim that joins ends that.) Without

@@ -1,10 +1,10 @@
 //! Whether the service rests with respect to a duty: only then do threads ring for it.
 //!
 //! # Why no thread is overlooked
-//! A thread notes what it needs, passes a `SeqCst` fence, then reads whether the service rests. The service notes that
-//! it rests, passes a `SeqCst` fence, then looks once more for what threads have noted. In the single order of the two
-//! fences one comes first: if the thread's, the service sees the note and does not rest; if the service's, the thread
-//! sees that it rests, and ends that.
+//! A thread notes its need, passes a `SeqCst` fence, then reads whether the service rests. The service notes that it
+//! rests, passes a `SeqCst` fence, then looks once more for notes of threads. In the single order of the two fences one
+//! comes first: if the thread's, the service sees the note and does not rest; if the service's, the thread sees that it
+//! rests, and ends that.
 
 use crate::sync::{AtomicBool, Ordering, fence};
 
@@ -34,7 +34,7 @@ impl Rest {
     /// Ends the rest. Returns true to exactly one caller, a thread with a note, which must ring the service.
     pub fn rouse(&self) -> bool {
         fence(Ordering::SeqCst);
-        // Release: the service, once it sees that the rest is over, sees what was noted.
+        // Release: the service, once it sees that the rest is over, sees the note.
         self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Release)
     }
 

@@ -53,7 +53,7 @@ async fn perform<D: Future<Output = Infallible>>(duty: impl Fn() -> D) {
 
 impl Service {
     /// Starts a service. `look` looks at the words of all lines; returns whether it has found one that was freed,
-    /// `None` if there are no lines. `None` if the system gives no thread, or not what the thread needs.
+    /// `None` if there are no lines. `None` if the system gives no thread, or the thread lacks something.
     pub fn start<P>(
         store: &'static WaiterListStore<P>,
         look: impl Fn() -> Option<bool> + Send + 'static,

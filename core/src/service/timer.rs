@@ -21,7 +21,7 @@ pub(super) async fn sleep_until(moment: Timestamp, bell: &Notify) {
         return bell.notified().await;
     }
     match moment.duration_since(now()) {
-        // The other duties, and what the runtime waits for, have their turn, too.
+        // The other duties, and the waits of the runtime, have their turn, too.
         Duration::ZERO => yield_now().await,
         left => tokio::select! {
             () = bell.notified() => {}

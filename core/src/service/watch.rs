@@ -6,11 +6,11 @@
 //! wait for that (an epoll descriptor may be watched by another one).
 //!
 //! The loop of a blocked thread does not run, so its descriptor stays readable. Only the moment counts at which
-//! something is added, which is what tokio asks for (epoll's edge-triggered mode). A signal can be missed when one of
-//! the same kind is pending already; then the thread returns when its slice ends. So once the loop has been signalled
-//! during a watch, the slices are shorter. What was signalled before the watch does not count: messages to a thread
-//! that has not read them yet, nearly always. But where a worker's end has no signal of its own
-//! ([`EndSignal::Shared`]), those messages hide it, and they count.
+//! something is added, in epoll's edge-triggered mode, for which tokio asks. A signal can be missed when one of the
+//! same kind is pending already; then the thread returns when its slice ends. So once the loop has been signalled
+//! during a watch, the slices are shorter. Signals before the watch do not count: messages to a thread that has not
+//! read them yet, nearly always. But where a worker's end has no signal of its own ([`EndSignal::Shared`]), those
+//! messages hide it, and they count.
 //!
 //! A thread is watched from the first time that it blocks; blocking again costs a look at a word. If its loop is
 //! signalled while it does not block, the service has woken up for nothing, and ends the watch. ([`super::rest`] says

@@ -18,7 +18,7 @@ const { threads } = require('../../util/worker-threads')
 const ROOT = path.join(__dirname, '..', '..', '..')
 
 /**
- * The entry that workers load first, by what was installed. That is an engine of Atomics, or the locks of navigator.
+ * The entry that workers load first, by the kind of install: an engine of Atomics, or the locks of navigator.
  */
 const ENTRY_OF = {
   addon: path.join(ROOT, 'force', 'index.js'),

@@ -246,7 +246,7 @@ async function awaitName (call, timeout) {
     // Signals of old Node have no reason.
     if (signal.aborted && signal.reason === undefined) outcome.reason = reasonOf(signal)
   } catch (_) {
-    // A getter of the signal's throws: the reason is what it threw.
+    // A getter of the signal's throws: its error is the reason.
   }
   throw outcome.reason
 }
@@ -280,7 +280,7 @@ function rejectIfStolen (call, grant) {
 
 function runSync (call) {
   const { name, shared, ifAvailable, timeout, callback, repair } = call
-  // What has been taken must be released.
+  // A name that has been taken must be released.
   assertStack()
   const acquire = (isShared, left) => {
     const grant = nextGrant(call, isShared)

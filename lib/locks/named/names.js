@@ -2,7 +2,7 @@
 
 /**
  * Locks by name: taking, releasing and stealing them. The native side knows the names of the process, with their lines
- * (core/src/lock/names.rs); what is held is in this thread's robust list, as every lock is.
+ * (core/src/lock/names.rs); held ones are in this thread's robust list, as every lock is.
  */
 
 const { agent, assertStack } = require('../../agent/agent')
@@ -113,7 +113,7 @@ class Grant extends Location {
     return !this.wasStolen && indexOfHold(this) >= 0
   }
 
-  /** The name was stolen: the entry at `index` goes. What the callback still does, it does without the name. */
+  /** The name was stolen: the entry at `index` goes. The callback runs on without the name. */
   lose (index) {
     this.isStolen = true
     this.release(index)

@@ -69,7 +69,7 @@ function watch (milliseconds) {
     agent().native.inRootContext(() => { setTimeout(turns, milliseconds).unref() })
     isWatched = true
   } catch (_) {
-    // A program has replaced what Node's timers need. Locks work all the same.
+    // A program has replaced functions that Node's timers need. Locks work all the same.
   }
 }
 

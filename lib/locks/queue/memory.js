@@ -3,20 +3,19 @@
 /**
  * A queue's memory as this thread sees it, and its steps. layout.js has its words, and the states of a slot.
  *
- * # What a thread owes
- * A thread that is about to change state that others wait for, or that was notified of a change and is about to use it,
- * owes the waiters of that event a notification until the step is over. It notes its debts in its robust list. If it
- * dies, native code raises the events and wakes a waiter of each, after it has released everything else that the thread
- * held. So each step below may end at any point:
+ * # Debts of a thread A thread that is about to change state that others wait for, or that was notified of a change and
+ * is about to use it, owes the waiters of that event a notification until the step is over. It notes its debts in its
+ * robust list. If it dies, native code raises the events and wakes a waiter of each, after it has released everything
+ * else that the thread held. So each step below may end at any point:
  *
  * | step (the word that decides) | a death before it leaves | who goes on |
  * |---|---|---|
  * | put: TAIL | a free slot | the next putter, by the debt |
- * | put: what follows | a message that is ready | a taker, by the debt |
+ * | put: the steps after it | a message that is ready | a taker, by the debt |
  * | take: HEAD | a message that is ready | a taker, by the debt |
  * | take: the ring, FREED | a lost slot | whoever has the take lock next frees it |
  * | use: LEASE, MARK, HEAD | a message that is ready | a taker, by the debt |
- * | use: what follows | a message that has come back | a taker: the lease owes the same |
+ * | use: the steps after it | a message that has come back | a taker: the lease owes the same |
  * | end of use: MARK | a message that has come back | a taker |
  * | end of use: LEASE, the ring, FREED | a lost slot | whoever has the take lock next |
  *
@@ -44,7 +43,7 @@ const { floor } = Math
 /** How many formats there is room for in SIZE. */
 const FORMATS = 4
 
-// What a step may find instead of what it looks for: nothing now; another thread is inside such a step; the queue is
+// The answers of a step that finds nothing to do: nothing now; another thread is inside such a step; the queue is
 // closed, and for takers there is nothing left.
 const NOTHING = Symbol('nothing')
 const BUSY = Symbol('busy')
@@ -140,7 +139,7 @@ class QueueMemory {
     this.hasMore = false
     this.putLock = new InnerLock(word(PUT_LOCK))
     this.takeLock = new InnerLock(word(TAKE_LOCK))
-    // What promises wait for, and at which words of the queue that is.
+    // The waits of promises, and the words of the queue at which they are.
     this.takers = { __proto__: null, events: this.filled, eventsAt: RETURNS, lock: this.takeLock, lockAt: TAKE_LOCK }
     const events = this.emptied
     this.putters = { __proto__: null, events, eventsAt: PUT_RETURNS, lock: this.putLock, lockAt: PUT_LOCK }

@@ -1,6 +1,6 @@
 'use strict'
 
-/** The steps of a queue with their debts, and the blocking forms. memory.js says what a thread owes during a step. */
+/** The steps of a queue with their debts, and the blocking forms. memory.js has the debts of a thread during a step. */
 
 const { agent } = require('../../agent/agent')
 const { add } = require('../../util/intrinsics')
@@ -46,8 +46,7 @@ function owingOn (memory, step, argument, blocks) {
 }
 
 /**
- * Undoes this thread's last step, which a time limit of `vm` interrupted. It does what the
- * thread's death would have done.
+ * Undoes this thread's last step, which a time limit of `vm` interrupted. So the thread's death would have done.
  */
 function backOut () {
   const { memory, filled, emptied } = begun
@@ -174,7 +173,7 @@ function stepBlocking (memory, wait) {
     const before = count
     const { events, eventsAt } = memory.sideOf(mode)
     count = events.count
-    // It waits for what comes after this look.
+    // It waits for messages that come after this look.
     if (count !== before) continue
     if (memory.isStuck(mode)) throw deadlock(caller, memory.first, NOTIFIED[mode], 'has all messages in use of')
     if (wait.told === undefined) wait.told = new ToldWait(memory.first, mode)

@@ -56,7 +56,7 @@ module.exports = function letStart (message, entries, name) {
     message.filename = START
   } else if (doEval === true || doEval === 'classic') {
     const isScript = compiles(filename)
-    // The text will never run, and its error must show what the user has written.
+    // The text will never run, and its error must show the user's own text.
     if (!isScript && !mayBeModule(filename)) return
     sent.source = filename
     // `vm` cannot run a script that imports, nor one that makes code which does: neither on all
