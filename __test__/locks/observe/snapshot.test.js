@@ -114,17 +114,18 @@ test('a blocked thread is told with what it holds and what it waits for', async 
       if (thing === null) Atomics.wait(words(1), 0, 0)
       else new api[thing.kind](thing)[method](...thing.kind === 'Condition' ? [token] : [])
     })
-    let waiting, held
-    await until(() => {
-      ({ waiting, held } = snapshot())
-      return waiting.length > 0 && waiting[0].blocked && waiting[0].milliseconds > 0
-    })
     const { threadId } = thread.worker
-    assert.deepStrictEqual(waiting.map(plain), [`${what} of ${threadId}, blocked`])
-    const theirs = held.filter(each => each.threadId === threadId).map(plain)
+    let seen, theirs
+    // A hold may be read before its thread is blocked, and the wait afterwards.
+    await until(() => {
+      seen = snapshot()
+      theirs = seen.held.filter(each => each.threadId === threadId)
+      return seen.waiting.some(each => each.blocked && each.milliseconds > 0) && theirs.every(({ blocked }) => blocked)
+    })
+    assert.deepStrictEqual(seen.waiting.map(plain), [`${what} of ${threadId}, blocked`])
     // `Condition.wait` has released it.
     const expected = what.startsWith('Condition') ? [] : [`AsyncLock exclusive, undefined of ${threadId}, blocked`]
-    assert.deepStrictEqual(theirs, expected)
+    assert.deepStrictEqual(theirs.map(plain), expected)
     await thread.terminate()
     assert.deepStrictEqual(snapshot().waiting, [], what)
   }
