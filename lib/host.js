@@ -25,7 +25,7 @@ const NAMES = ['wait', 'notify', 'waitAsync', 'wake']
  *   and atomics/keep-alive.js
  */
 
-/** Undefined for a function that this package did not make. */
+/** Reads the mark of a function; undefined for one that the package did not make. */
 function markOf (fn) {
   if (typeof fn !== 'function') return undefined
   const property = Object.getOwnPropertyDescriptor(fn, MARK)

@@ -11,7 +11,7 @@ impl Timestamp {
     /// Later than every moment: the deadline of a wait without a timeout.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// A timestamp from its number of nanoseconds.
+    /// Makes a timestamp from its number of nanoseconds.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
@@ -29,13 +29,13 @@ impl Timestamp {
         if nanos < 9.2e18 { Self(self.0.saturating_add(nanos.max(0.0) as u64)) } else { Self::NEVER }
     }
 
-    /// The moment this much later.
+    /// Returns the moment this much later.
     #[must_use]
     pub const fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(duration.as_nanos() as u64))
     }
 
-    /// How long it is from `earlier` to `self`; zero if `self` is not later.
+    /// Returns how long it is from `earlier` to `self`; zero if `self` is not later.
     pub const fn duration_since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -46,7 +46,7 @@ fn epoch() -> Instant {
     *EPOCH.get_or_init(Instant::now)
 }
 
-/// The present moment.
+/// Returns the present moment.
 pub fn now() -> Timestamp {
     Timestamp(epoch().elapsed().as_nanos() as u64)
 }

@@ -98,7 +98,7 @@ impl BudgetedSpinner {
     /// Systems make it twice as long: they let sleepers wake up together.
     const SLEEP: Duration = Duration::from_micros(50);
 
-    /// A spinner that spins for up to `longest` nanoseconds each time.
+    /// Makes a spinner that spins for up to `longest` nanoseconds each time.
     pub fn new(longest: u32) -> Self {
         let spinner = Spinner::new(longest, Spinner::PAUSE);
         Self { budget: Cell::new(longest.into()), spinner, counted: Cell::new(now()) }
@@ -119,7 +119,7 @@ impl BudgetedSpinner {
         }
     }
 
-    /// The nanoseconds since the last call.
+    /// Returns the nanoseconds since the last call.
     fn count(&self) -> i64 {
         let now = now();
         let passed = now.duration_since(self.counted.replace(now));

@@ -36,7 +36,7 @@ mod primitives {
         current().0.wait();
     }
 
-    /// A model has no clock: a thread parks until it is unparked.
+    /// Parks the thread until it is unparked: a model has no clock.
     pub(crate) fn park_timeout(_: std::time::Duration) {
         park();
     }

@@ -26,8 +26,8 @@ module.exports = function watchLoop () {
 }
 
 /**
- * An unref'd wait does not hold the event loop. But if it has been notified by now, it is settled before this thread
- * ends; and a claim is granted if its word is free.
+ * Looks once more before the thread ends. An unref'd wait does not hold the event loop. But if it has been notified by
+ * now, it is settled before this thread ends; and a claim is granted if its word is free.
  */
 function beforeExit () {
   // The other listeners run first: one of them may settle a pending promise.

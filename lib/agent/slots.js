@@ -265,7 +265,7 @@ function remember (promise, { slot }) {
   if (slots !== null) slots.set(promise, slot)
 }
 
-/** False if the promise has no slot. */
+/** Sets whether a promise's wait holds the event loop. False if the promise has no slot. */
 function setPromiseRefed (promise, refed) {
   const slot = slotOf(promise)
   if (slot === undefined) return false

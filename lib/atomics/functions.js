@@ -17,7 +17,7 @@ const { ToBigInt64, ToIntegerOrInfinity, ToTimeout, ValidateAtomicAccess } = req
 const { OWN_QUEUE, track } = require('./keep-alive')
 const { viewOf } = require('./views')
 
-/** The bytes of an element. */
+/** Returns the bytes of an element. */
 const size = (view) => view.wide ? 8 : 4
 
 /** Validates an index: ValidateAtomicAccess with a fast path. */

@@ -55,7 +55,7 @@ function track (result, refed) {
   return result
 }
 
-/** False if the promise is not in `pending`. */
+/** Sets whether a wait holds the event loop. False if the promise is not in `pending`. */
 function setRefed (promise, refed) {
   const timer = pending.get(promise)
   if (timer === undefined) return false

@@ -101,7 +101,7 @@ module.exports = {
   load,
   max,
   min,
-  /** Milliseconds of a monotonic clock. */
+  /** Returns the milliseconds of a monotonic clock. */
   now () {
     // Not by destructuring, which would use the iterator of the arrays' prototype.
     const time = hrtime()
@@ -137,7 +137,7 @@ module.exports = {
     for (let n = 0; n < keys.length; n++) define(Class.prototype, keys[n], undefined, false, true)
   },
 
-  /** An array without a prototype, filled with undefined. */
+  /** Makes an array without a prototype, filled with undefined. */
   createArray (length) {
     const array = new Array(length)
     setPrototypeOf(array, null)

@@ -83,7 +83,7 @@ function deadlockCycle (caller, word, { kind }, { text, cycle }) {
 /** Reads a signal's reason: an AbortError where it has none. Its getter may throw. */
 const readReason = (signal) => orAbortError(signal.reason)
 
-/** As `readReason`, but returns the getter's error. Never undefined: that would say that nothing was aborted. */
+/** Reads a signal's reason, or a getter's error. Never undefined: that would say that nothing was aborted. */
 function abortReason (signal) {
   try {
     return readReason(signal)

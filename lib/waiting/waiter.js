@@ -83,7 +83,7 @@ class Waiter {
     abortSignals.leave(this)
   }
 
-  /** False if it is not enqueued. */
+  /** Sets whether the wait holds the event loop. False if it is not enqueued. */
   setRefed (refed) {
     if (this.slot < 0) return false
     this.refed = refed

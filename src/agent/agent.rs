@@ -48,7 +48,7 @@ thread_local! {
 }
 
 impl Agent {
-    /// The agent of `env`.
+    /// Returns the agent of `env`.
     pub(crate) fn of(env: sys::napi_env) -> Result<Rc<Self>> {
         AGENTS
             .with_borrow(|agents| agents.iter().find(|agent| agent.environment.env == env).cloned())
@@ -199,7 +199,7 @@ unsafe extern "C" fn on_ring(env: sys::napi_env, _: sys::napi_value, _: *mut c_v
     });
 }
 
-/// Called by Node on the agent's thread after an awaited turn. With a null `env` as above.
+/// Notes an awaited turn of the event loop. Called by Node on the agent's thread. With a null `env` as above.
 pub(crate) unsafe extern "C" fn on_turn(env: sys::napi_env, _: sys::napi_value, _: *mut c_void, _: *mut c_void) {
     contained(|| {
         if let Ok(agent) = Agent::of(env) {

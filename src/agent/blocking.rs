@@ -127,7 +127,7 @@ impl Agent {
         Waiter::Thread(Arc::clone(&self.blocking.thread))
     }
 
-    /// The thread has been enqueued, and is about to block.
+    /// Notes the wait for which the thread, enqueued, is about to block.
     pub(crate) fn prepare(&self, wait: BlockingWait) {
         self.blocking.wait.set(Some(wait));
     }
@@ -168,13 +168,13 @@ impl Agent {
         self.blocking.wait_spinner.spin(look).is_some()
     }
 
-    /// As [`Self::block`], for a thread that has spun before.
+    /// Blocks as [`Self::block`] does, for a thread that has spun before.
     pub(crate) fn block_at_once(&self, wait: BlockingWait) -> Answer {
         self.prepare(wait);
         self.sleep_through(wait)
     }
 
-    /// The wait is over: the thread that removed this one from its waiter list recorded the result.
+    /// Ends a wait that another thread has settled, with the recorded result.
     fn settled_by_other(&self, wait: BlockingWait, result: WaitResult) -> Answer {
         let answer = self.settled(wait, result);
         if wait.request.is_some_and(Request::is_for_lock) && result.is_acquired() {

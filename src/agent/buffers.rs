@@ -15,7 +15,7 @@ thread_local! {
 struct LastLook;
 
 impl Drop for LastLook {
-    /// The thread ends. It has no environment any more, so the memory that only it had has been freed.
+    /// Looks for freed memories as the thread ends: the memory that only its environment had has been freed.
     fn drop(&mut self) {
         contained(|| MEMORIES.look(&STORE));
     }

@@ -52,7 +52,7 @@ impl Progress {
         self.told == self.mail.settlements.len()
     }
 
-    /// The next batch of settlements. Those that have been adopted come in a batch of their own.
+    /// Returns the next batch of settlements. Those that have been adopted come in a batch of their own.
     fn next_batch(&self) -> Range<usize> {
         let end = if self.adopted > self.told { self.adopted } else { self.mail.settlements.len() };
         self.told..end.min(self.told + BATCH)
@@ -188,7 +188,7 @@ impl Agent {
         self.pending.shrink();
     }
 
-    /// The claim in this slot has been woken. It tries here, so that JavaScript hears of it only once it has its lock.
+    /// Retries the woken claim in this slot: here, so that JavaScript hears of it only once it has its lock.
     fn retry(&self, slot: u32, mail: &mut Mail) {
         if let (Some(ticket), Some(Noted { location, request: Some(request), .. })) =
             (self.pending.ticket(slot), self.pending.noted(slot))

@@ -95,7 +95,7 @@ impl Agent {
         self.block(wait)
     }
 
-    /// As [`Self::block_in_line`], for the promise in the slot.
+    /// Claims as [`Self::block_in_line`] does, for the promise in the slot.
     pub(crate) fn await_in_line(
         &self,
         claimed: Claimed,
@@ -185,7 +185,7 @@ impl Agent {
         }
     }
 
-    /// As [`Self::give_back`], at a callback's end, in a job of its own: grants to this thread's promises come at once.
+    /// Gives back at a callback's end, in a job of its own: grants to this thread's promises come at once.
     pub(crate) fn give_back_in_job(&self) -> bool {
         let Some((location, request)) = self.robust_list.remove() else { return true };
         let hands_over = self.pace.allows(now());
@@ -220,7 +220,7 @@ impl Agent {
         }
     }
 
-    /// As [`Self::give_back`], after a failure: a notification that the hold owes goes to another waiter.
+    /// Gives back after a failure: a notification that the hold owes goes to another waiter.
     pub(crate) fn give_back_and_pay(&self) -> bool {
         let owed = self.robust_list.owed();
         let was_held = self.give_back();
@@ -228,8 +228,7 @@ impl Agent {
         was_held
     }
 
-    /// As [`Self::give_back_and_pay`], where the state may be half changed: the next exclusive holder is told of a
-    /// death.
+    /// Gives back and pays, and tells the next holder of a death.
     pub(crate) fn pass_on(&self) -> bool {
         let owed = self.robust_list.owed();
         let Some((location, request)) = self.robust_list.remove() else { return true };

@@ -104,7 +104,7 @@ pub fn name_requests() -> Option<String> {
     })
 }
 
-/// How many names are in use, or left behind by dead holders.
+/// Counts the names in use and those that dead holders left behind.
 #[napi(catch_unwind)]
 pub fn name_count() -> u32 {
     NAMES.count() as u32

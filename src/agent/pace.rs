@@ -50,7 +50,7 @@ impl Pace {
         true
     }
 
-    /// The event loop has turned, or is about to.
+    /// Notes that the event loop has turned, or is about to.
     pub(crate) fn turned(&self) {
         self.made.set(0);
         self.awaits_turn.set(false);

@@ -53,7 +53,7 @@ pub(crate) struct Noted {
 }
 
 impl Noted {
-    /// A wait for a notification, which begins now.
+    /// Makes the notes of a wait for a notification, which begins now.
     pub(crate) fn notification(location: Location, purpose: u32, relay: Option<Location>) -> Self {
         Self { location, request: None, relay, purpose, call: NONE, since: now() }
     }
@@ -91,7 +91,7 @@ impl SharedNotes {
         lock(&self.0).sleep = sleep;
     }
 
-    /// The thread is about to sleep. Earlier notes stay.
+    /// Notes that the thread is about to sleep. Earlier notes stay.
     pub(crate) fn begin_sleep(&self, sleep: Noted) {
         lock(&self.0).sleep.get_or_insert(sleep);
     }
@@ -131,7 +131,7 @@ impl Pending {
         self.within.set(Some(holds.into()).filter(|holds: &Within| !holds.is_empty()));
     }
 
-    /// The wait in this slot has been enqueued. `claim`: the facts to note of it, if that has not been done before.
+    /// Adds the wait in this slot, which has been enqueued. `claim`: the facts to note of it, unless they are noted.
     pub(crate) fn insert(&self, slot: u32, ticket: Ticket, timed: bool, claim: Option<Noted>) {
         let wait = Wait { ticket, timed, refed: true };
         let index = slot as usize;
@@ -146,7 +146,7 @@ impl Pending {
         self.count(wait, 1);
     }
 
-    /// The wait in this slot is over.
+    /// Removes the wait in this slot, which is over.
     pub(crate) fn remove(&self, slot: u32) -> Option<Noted> {
         let wait = self.waits.borrow_mut().get_mut(slot as usize).and_then(Option::take);
         if let Some(wait) = wait.filter(|wait| wait.refed) {

@@ -26,8 +26,8 @@ impl Agent {
         block(self, wait)
     }
 
-    /// As [`Self::wait`], for a class of the package: the registers say which. Nobody counts the notifications of such
-    /// waits. So the thread spins before it is enqueued: whoever changes the word meanwhile has nobody to notify.
+    /// Waits as [`Self::wait`] does, for a class of the package. Nobody counts such notifications. So the thread spins
+    /// before it is enqueued: whoever changes the word meanwhile has nobody to notify.
     pub(crate) fn wait_for(&self) -> Answer {
         if self.sleeps() {
             return Answer::Interrupted;
@@ -58,7 +58,7 @@ impl Agent {
         self.add_pending(ticket, deadline, None)
     }
 
-    /// As [`Self::wait_async`], for a class of the package: the registers say which, and where its notification goes.
+    /// Waits as [`Self::wait_async`] does, for a class of the package. Its notification goes to the register's address.
     pub(crate) fn wait_async_for(&self) -> Answer {
         let registers = &self.registers;
         let (relay, location, slot) = (registers.take_relay(), registers.location(), registers.slot.get());
@@ -76,7 +76,7 @@ impl Agent {
         !self.registers.has_timeout() || service().is_some()
     }
 
-    /// The promise in the slot has been enqueued.
+    /// Adds the promise in the slot, which has been enqueued.
     pub(crate) fn add_pending(&self, ticket: Ticket, deadline: Timestamp, claim: Option<Noted>) -> Answer {
         let timed = self.registers.has_timeout();
         self.pending.insert(self.registers.slot.get(), ticket, timed, claim);
@@ -116,7 +116,7 @@ impl Agent {
         true
     }
 
-    /// The event loop has run dry. It is held for waits that have been notified by now, and for a claim that could have
+    /// Holds an event loop that has run dry: for waits that have been notified by now, and for a claim that could have
     /// its lock by now. Returns whether it is held.
     pub(crate) fn runs_dry(&self) -> bool {
         STORE.check_words(word_at);

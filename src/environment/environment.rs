@@ -31,7 +31,7 @@ pub(crate) unsafe fn pin_buffer(
     Ok((NonNull::new(data).unwrap_or(NonNull::dangling()), bytes, reference))
 }
 
-/// The UTF-16 code units of the first argument of a call; nothing if it is no string.
+/// Returns the UTF-16 code units of the first argument of a call; nothing if it is no string.
 ///
 /// # Safety
 /// In a call from JavaScript, with the arguments that Node-API passes to it.
@@ -56,7 +56,7 @@ pub(crate) unsafe fn first_argument(env: sys::napi_env, info: sys::napi_callback
     units
 }
 
-/// A threadsafe function that does not hold the event loop.
+/// Makes a threadsafe function that does not hold the event loop.
 ///
 /// # Safety
 /// On the thread of `env`, in a call from JavaScript; `function` is one.

@@ -61,7 +61,7 @@ pub fn in_root_context(env: Env, run: Function<'_, (), ()>) -> Result<()> {
     }
 }
 
-/// The address of a typed array's first byte.
+/// Returns the address of a typed array's first byte.
 #[napi(catch_unwind)]
 pub fn address_of(env: Env, array: Object<'_>) -> Result<f64> {
     let (mut data, unused, unused_kind) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
@@ -104,13 +104,13 @@ pub fn wait_begins(env: Env, stack: u32, factor: u32, leaf: String, milliseconds
     Ok(profile::begin(Agent::of(env.raw())?.id(), stack, leaf.into(), factor, milliseconds))
 }
 
-/// A wait of this thread is over.
+/// Notes that a wait of this thread is over.
 #[napi(catch_unwind)]
 pub fn wait_ends(env: Env, number: u32) -> Result<()> {
     Agent::of(env.raw()).map(|agent| profile::end(agent.id(), number))
 }
 
-/// A hold of this thread begins, or is about to: the number of its entry, and the stack of the call.
+/// Notes a hold of this thread that begins, or is about to: the number of its entry, and the stack of the call.
 #[napi(catch_unwind)]
 pub fn hold_begins(env: Env, serial: u32, call: u32) -> Result<()> {
     Agent::of(env.raw()).map(|agent| agent.robust_list.taken.begin(serial, call))
@@ -122,19 +122,19 @@ pub fn hold_ends(env: Env, serial: u32) -> Result<()> {
     Agent::of(env.raw()).map(|agent| agent.robust_list.taken.end(serial))
 }
 
-/// The token of a hold of this thread has been collected.
+/// Notes that the token of this thread's hold has been collected.
 #[napi(catch_unwind)]
 pub fn hold_is_orphaned(env: Env, serial: u32) -> Result<()> {
     Agent::of(env.raw()).map(|agent| agent.robust_list.taken.orphan(serial))
 }
 
-/// How many holds of this thread are known.
+/// Returns how many holds of this thread are known.
 #[napi(catch_unwind)]
 pub fn hold_count(env: Env) -> Result<u32> {
     Ok(Agent::of(env.raw())?.robust_list.taken.len() as u32)
 }
 
-/// The stack with this number, for people; undefined if there is none.
+/// Returns the stack with this number, for people; undefined if there is none.
 #[napi(catch_unwind)]
 pub fn stack_text(env: &Env, number: u32) -> Result<Option<JsString<'_>>> {
     stacks::shown(number).map(|text| env.create_string(&*text)).transpose()
@@ -168,7 +168,7 @@ pub fn set_label(address: f64, label: JsString<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The name that a program has given the word at an address.
+/// Returns the name that a program gave the word at an address.
 #[napi(catch_unwind)]
 pub fn label_of(env: &Env, address: f64) -> Result<Option<JsString<'_>>> {
     let label = MEMORIES.label(Location::from_address(address as usize));
@@ -231,7 +231,7 @@ pub fn worker_starts(env: Env, thread_id: u32) -> Result<()> {
     Ok(())
 }
 
-/// The worker with this `threadId` has ended.
+/// Notes that the worker with this `threadId` has ended.
 #[napi(catch_unwind)]
 pub fn worker_ended(env: Env, thread_id: u32) -> Result<()> {
     let agent = Agent::of(env.raw())?;
@@ -240,8 +240,8 @@ pub fn worker_ended(env: Env, thread_id: u32) -> Result<()> {
     Ok(())
 }
 
-/// The counters as an `ArrayBuffer`: of waiters, and then, fewer, of abandoned locks, both by word. To be read only,
-/// atomically. Undefined where the host allows no such buffer.
+/// Returns the counters as an `ArrayBuffer`: of waiters, and then, fewer, of abandoned locks, both by word. To be read
+/// only, atomically. Undefined where the host allows no such buffer.
 #[napi(catch_unwind)]
 pub fn counters(env: Env) -> Result<Option<Unknown<'static>>> {
     let counters = STORE.counters();

@@ -43,8 +43,8 @@ fn operate(env: sys::napi_env, finishes: Finishes, operation: impl Fn(&Agent) ->
     ptr::null_mut()
 }
 
-/// An operation has failed. The thread may call nothing else for long, and a grant to it meanwhile would be lost to
-/// others: so its wait ends here.
+/// Ends the thread's wait after a failed operation. The thread may call nothing else for long, and a grant to it
+/// meanwhile would be lost to others.
 fn give_up(agent: &Agent) {
     agent.registers.answer.set(FAILED);
     if !agent.sleeps() {
@@ -120,7 +120,7 @@ operations! {
     c"stealName" finishes Everything: |agent, text| agent.steal_name(&text).into();
 }
 
-/// An object with the operations of an environment.
+/// Makes an object with the operations of an environment.
 pub(crate) fn create(env: &Env) -> Result<Object<'static>> {
     let operations = Object::new(env)?;
     for &(name, entry) in OPERATIONS {

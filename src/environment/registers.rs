@@ -120,7 +120,7 @@ impl RegistersRef {
         (bytes == size_of::<Registers>() + BATCH * size_of::<u32>()).then_some(Self(data.cast()))
     }
 
-    /// The registers of a test, all 0.
+    /// Makes the registers of a test, all 0.
     #[cfg(test)]
     pub(crate) fn of_test() -> Self {
         const BYTES: usize = size_of::<Registers>() + BATCH * size_of::<u32>();
@@ -148,7 +148,7 @@ impl Deref for RegistersRef {
     }
 }
 
-/// The location at an address that `lib/` or [`to_number`] made a number.
+/// Returns the location of a number of `lib/` or [`to_number`].
 pub(crate) fn from_number(address: f64) -> Option<Location> {
     match address as usize {
         0 => None,
@@ -156,7 +156,7 @@ pub(crate) fn from_number(address: f64) -> Option<Location> {
     }
 }
 
-/// The address of a location as a JavaScript number.
+/// Returns the address of a location as a JavaScript number.
 pub(crate) fn to_number(location: Location) -> f64 {
     location.address() as f64
 }
@@ -189,7 +189,7 @@ impl Registers {
         Request::from_code(self.kind.get(), self.amount.get(), self.limit.get())
     }
 
-    /// When the wait times out. With a timeout of 0 or less it does not wait at all.
+    /// Returns when the wait times out. With a timeout of 0 or less it does not wait at all.
     pub(crate) fn deadline(&self) -> Timestamp {
         if self.has_timeout() { now().after_millis(self.timeout.get()) } else { Timestamp::NEVER }
     }
@@ -234,7 +234,7 @@ impl Registers {
         self.relay.set(to_number(location));
     }
 
-    /// The notification that this thread received and has not used.
+    /// Returns the notification that this thread received and has not used.
     pub(crate) fn relay(&self) -> Option<Location> {
         from_number(self.relay.get())
     }
@@ -260,7 +260,7 @@ mod tests {
 
     use super::*;
 
-    /// The `exports.NAME = NUMBER` of `lib/agent/registers.js`.
+    /// Returns the `exports.NAME = NUMBER` of `lib/agent/registers.js`.
     fn constants() -> Vec<(String, usize)> {
         let lib = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("lib");
         let text = std::fs::read_to_string(lib.join("agent/registers.js")).expect("lib/ has the registers");

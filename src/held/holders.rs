@@ -35,7 +35,7 @@ pub(crate) fn sight(known: &[Known], held: &[(usize, Held)]) {
     *sighted = keys.map(|key| (key, sighted.get(&key).copied().unwrap_or(now))).collect();
 }
 
-/// Since when at least a hold lasts, if that is known. `in_line`: the answer of its word's line.
+/// Returns since when at least a hold lasts, if that is known. `in_line`: the answer of its word's line.
 pub(crate) fn held_since(agent: &Known, held: &Held, in_line: Option<Timestamp>) -> Option<Timestamp> {
     if let Some(taken) = agent.taken.get(held.serial) {
         return Some(taken.since);
@@ -52,7 +52,7 @@ const MOST_DEAD: usize = 256;
 /// The threads that died lately, the latest first: each by its `threadId`, with the lock that it held.
 static DEAD: Mutex<VecDeque<(Location, u32)>> = Mutex::new(VecDeque::new());
 
-/// The thread with this `threadId` ends while it holds this: those who are told of the death can ask which it was.
+/// Notes the `threadId` of a thread that ends as a holder: those who are told of the death can ask for it.
 pub(crate) fn note_dead(location: Location, request: Request, thread_id: u32) {
     if request.is_exclusive() {
         let mut dead = lock(&DEAD);

@@ -27,7 +27,7 @@ pub(crate) struct RobustList {
 }
 
 impl RobustList {
-    /// A list without memory.
+    /// Makes a list without memory.
     pub(crate) fn new(registers: RegistersRef) -> Self {
         let table = Table { registers, start: NonNull::dangling(), capacity: 0 };
         Self { table: Cell::new(table), buffer: Cell::new(ptr::null_mut()), taken: SharedTaken::default() }

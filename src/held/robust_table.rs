@@ -39,7 +39,7 @@ impl Entry {
         f64::from_bits(self.request.load(Ordering::Relaxed))
     }
 
-    /// Where the notification was given that the holder owes.
+    /// Returns where the notification was given that the holder owes.
     pub(crate) fn owed(&self) -> Option<Location> {
         let words = amount_of(-self.number() as u64) as usize;
         (words > 0).then(|| Location::from_address(words * size_of::<u32>()))
@@ -87,7 +87,7 @@ impl Table {
         self.registers.releasing() == Some(location)
     }
 
-    /// Odd while entries move.
+    /// Returns the count of moves: odd while entries move.
     fn moves(&self) -> u32 {
         self.registers.moves.load(Ordering::Acquire)
     }
@@ -105,12 +105,12 @@ impl Table {
         serials.get(index)
     }
 
-    /// The serial number of the entry or announcement at `index`; 0 if there is none.
+    /// Returns the serial number of the entry or announcement at `index`; 0 if there is none.
     fn number(&self, index: usize) -> u32 {
         self.serial(index).map_or(0, |serial| serial.load(Ordering::Acquire))
     }
 
-    /// The index of the first of `len` entries that is for `location`.
+    /// Returns the index of the first of `len` entries for `location`.
     pub(crate) fn position(&self, len: usize, location: Location) -> Option<usize> {
         let wanted = to_number(location).to_bits();
         self.entries().iter().take(len).position(|entry| entry.address.load(Ordering::Relaxed) == wanted)
@@ -155,7 +155,7 @@ impl Table {
         held.collect()
     }
 
-    /// The serial number of the hold whose entry is at `index`; 0 if JavaScript has not numbered it yet.
+    /// Returns the serial number of the hold whose entry is at `index`; 0 if JavaScript has not numbered it yet.
     fn hold_number(&self, index: usize) -> u32 {
         match self.number(index) {
             Self::ANNOUNCED => 0,

@@ -73,7 +73,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// A place without its line and column, and these.
+/// Splits a place into its file, and its line and column.
 fn position(place: &str) -> Option<(&str, (u32, u32))> {
     let (rest, column) = place.rsplit_once(':')?;
     let (file, line) = rest.rsplit_once(':')?;
@@ -118,7 +118,7 @@ impl<'a> Tree<'a> {
         Self { nodes: vec![root], found: HashMap::new() }
     }
 
-    /// The child of a node that is known by this text.
+    /// Finds or adds the child of a node, by its text.
     fn child(&mut self, parent: usize, text: &'a str, frame: impl FnOnce() -> Frame<'a>) -> usize {
         let index = *self.found.entry((parent, text)).or_insert(self.nodes.len());
         if index == self.nodes.len() {
@@ -161,7 +161,7 @@ const fn id(index: usize) -> usize {
     index + 1
 }
 
-/// The profile as JSON. `None` if it would be too long.
+/// Returns the profile as JSON. `None` if it would be too long.
 pub(crate) fn write(mut lines: Vec<Line>, counts: Counts) -> Option<String> {
     lines.retain(|line| line.micros > 0);
     lines.sort_by_key(|line| std::cmp::Reverse(line.micros));

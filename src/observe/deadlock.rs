@@ -71,7 +71,7 @@ impl Holders {
         Self { known, held }
     }
 
-    /// Which threads keep a blocked one waiting.
+    /// Returns which threads keep a blocked one waiting.
     fn keepers(&self, blocked: &Blocked) -> Vec<Keeper> {
         let &Blocked { location, request, .. } = blocked;
         let keepers = STORE.while_waiting(blocked, |granted, ahead, is_left| {
@@ -102,7 +102,8 @@ impl Holders {
     }
 }
 
-/// A cycle: its text, and of each link its thread's hold, whether that is only a place ahead in the line, and its wait.
+/// Describes a cycle: its text, and of each link the hold, whether that is only a place ahead in the line, and the
+/// wait.
 fn described(links: &[Link]) -> String {
     let is_linked = |agent: &Known| links.iter().any(|link| Arc::ptr_eq(&link.blocked.thread, &agent.blocked_thread));
     let (known, held) = REGISTRY.held(is_linked, |location| links.iter().any(|link| link.blocked.location == location));
@@ -136,7 +137,7 @@ fn described(links: &[Link]) -> String {
     written(&links, &links, now).or_else(|| written(&links, &[], now)).unwrap_or_default()
 }
 
-/// For `cycleOf` in `lib/locks/observe/entries.js`.
+/// Writes a cycle for `cycleOf` in `lib/locks/observe/entries.js`.
 fn written(all: &[Entries<'_>], links: &[Entries<'_>], now: Timestamp) -> Option<String> {
     let rows = all.iter().map(|&link| (link_rows(now, link), link.1));
     let sentence = ring_sentence(&rows.collect::<Vec<_>>());

@@ -16,7 +16,7 @@ pub fn arm_dumps() -> Result<Option<&'static str>> {
     signals::arm()
 }
 
-/// Why the signal cannot be had.
+/// Makes the error that says why the signal cannot be had.
 fn refused(reason: &str) -> napi::Error {
     napi::Error::from_reason(format!("ATOMICS_WAITASYNC_DUMP {reason}"))
 }

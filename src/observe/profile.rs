@@ -123,8 +123,8 @@ impl Profile {
     }
 }
 
-/// Where the file is to be; `None` if there is to be none. Read once, from the environment of the process: a Worker may
-/// have been given another environment, and a program may change its folder.
+/// Returns where the file is to be; `None` if there is to be none. Read once, from the environment of the process: a
+/// Worker may have been given another environment, and a program may change its folder.
 fn file() -> Option<&'static Path> {
     static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
     let file = FILE.get_or_init(|| {
@@ -149,7 +149,7 @@ pub(crate) fn write_now() {
     }
 }
 
-/// The same in a thread of its own: a full table takes longer than timeouts may be late.
+/// Writes it in a thread of its own: a full table takes longer than timeouts may be late.
 fn write_aside() {
     if thread::Builder::new().name("atomics-profile".into()).spawn(|| contained(write_now)).is_err() {
         write_now();
@@ -181,7 +181,7 @@ fn lines(totals: Totals) -> Vec<Line> {
     totals.0.into_iter().flat_map(lines_of).collect()
 }
 
-/// An error where there is something that a rename must not replace.
+/// Refuses a file that a rename must not replace.
 fn refuse_special(file: &Path) -> io::Result<()> {
     match fs::metadata(file) {
         Ok(there) if !there.is_file() => Err(io::Error::other("there is something that is no file")),
@@ -253,7 +253,7 @@ fn at_exit() {
     let _ = unsafe { atexit(write_last) };
 }
 
-/// The main thread writes it when it ends.
+/// Does nothing: the main thread writes it when it ends.
 #[cfg(not(unix))]
 fn at_exit() {}
 
@@ -263,7 +263,7 @@ pub fn profiles() -> bool {
     IS_ON.load(Ordering::Relaxed)
 }
 
-/// The number of a stack: one line for each frame, the innermost first.
+/// Returns the number of a stack: one line for each frame, the innermost first.
 #[napi(catch_unwind)]
 #[allow(clippy::needless_pass_by_value, reason = "Node-API gives a string of its own")]
 pub fn stack_number(text: String) -> StackId {

@@ -69,7 +69,7 @@ struct Reports {
 }
 
 impl Reports {
-    /// `waits`: of each wait of that thread the slot, or below 0 if the thread blocks, and its milliseconds.
+    /// Makes a report. `waits`: of each wait the slot, or below 0 if the thread blocks, and its milliseconds.
     fn new(thread_id: u32, waits: &[f64]) -> Self {
         let looked_at = now();
         let mut reports = Self { snapshot: Snapshot::take(), all: Vec::new(), more: 0 };
@@ -98,7 +98,7 @@ impl Reports {
         reports
     }
 
-    /// A number for a ring: the same in each look as long as its waits last.
+    /// Returns a number for a ring: the same in each look as long as its waits last.
     fn number_of(&self, ring: &[Link]) -> u64 {
         static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         let waits = ring.iter().map(|link| KEY.hash_one(self.snapshot.waiting[link.waits_for].key()));
@@ -207,7 +207,7 @@ impl Reports {
         if entry.blocked || waits.len() == 1 { text } else { format!("{text}, and {} more", waits.len() - 1) }
     }
 
-    /// For `lib/locks/observe/stalls.js`. Without the entries if no string could hold their names.
+    /// Writes the report for `lib/locks/observe/stalls.js`. Without the entries if no string could hold their names.
     fn json(&self) -> String {
         let whole = json::text(|text| self.write(text, true));
         whole.or_else(|| json::text(|text| self.write(text, false))).unwrap_or_default()

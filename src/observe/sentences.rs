@@ -118,13 +118,13 @@ fn row(now: Timestamp, entry: &Entry) -> Row {
     }
 }
 
-/// So much of an entry's stack as is shown.
+/// Returns so much of an entry's stack as is shown.
 fn call_of(entry: &Entry) -> Option<String> {
     let stack = stacks::shown(entry.call)?;
     Some(stack.lines().take(MOST_PLACES).collect::<Vec<_>>().join("\n"))
 }
 
-/// A ring, a line a link.
+/// Writes a ring, a line a link.
 pub(crate) fn ring_text(ring: &[RowLink]) -> String {
     let mut text = headline(ring).to_owned() + ":\n";
     for (n, RowLink { waits_for, .. }) in ring.iter().enumerate() {
@@ -135,7 +135,7 @@ pub(crate) fn ring_text(ring: &[RowLink]) -> String {
     text
 }
 
-/// A ring of blocked threads, in one sentence. Each link, and whether its thread is only ahead in the line.
+/// Writes a ring of blocked threads, in one sentence. Each link, and whether its thread is only ahead in the line.
 pub(crate) fn ring_sentence(ring: &[(RowLink, bool)]) -> String {
     let clauses = ring.iter().enumerate().map(|(n, (RowLink { waits_for, .. }, _))| {
         let (RowLink { holds: has, .. }, is_ahead) = &ring[(n + 1) % ring.len()];
@@ -224,7 +224,7 @@ pub fn report_orphan(report: Orphan) -> String {
     format!("The token of {noun}, {hold}, has been collected: {release}. {duration} {who} for it.")
 }
 
-/// Who is ahead in a line.
+/// Says who is ahead in a line.
 pub(crate) fn ahead_text(row: &Row) -> String {
     let mode = row.mode.as_deref().unwrap_or_default();
     format!("behind {}, which requests it ({mode}){}", thread_of(row), place_of(" ", row.called.as_deref()))
@@ -243,7 +243,7 @@ pub(crate) fn wait_text(subject: &str, row: &Row) -> String {
     }
 }
 
-/// Where a call is: the first frame of its stack.
+/// Says where a call is: the first frame of its stack.
 fn place_of(prefix: &str, stack: Option<&str>) -> String {
     let frame = stack.and_then(|stack| stack.lines().next()).map_or("", str::trim);
     if frame.is_empty() { String::new() } else { prefix.to_owned() + frame }
@@ -308,7 +308,7 @@ pub(crate) fn mode_of(row: &Row) -> String {
     }
 }
 
-/// For how long something is held. Where the call is known that took it, so is the moment.
+/// Says for how long something is held. Where the call is known that took it, so is the moment.
 pub(crate) fn hold_duration(space: &str, row: &Row) -> String {
     let prefix = if row.taken.is_some() { "for " } else { "for at least " };
     duration(&(space.to_owned() + prefix), row.milliseconds)

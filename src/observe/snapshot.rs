@@ -19,7 +19,7 @@ use waitasync_core::lock::request::{AWAITS_NOTIFICATION, pack};
 use waitasync_core::lock::rings::{Has, Link, Seen, confirmed, rings};
 use waitasync_core::queue::Location;
 
-/// The number that stands for a word: the same in all threads, and no address.
+/// Returns the number that stands for a word: the same in all threads, and no address.
 pub(crate) fn id(location: Location) -> u64 {
     static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     // So that a JavaScript number holds it.
@@ -125,7 +125,7 @@ impl Snapshot {
         claims.flat_map(holds_of).collect()
     }
 
-    /// The entries of a ring's link.
+    /// Returns the entries of a ring's link.
     pub(crate) fn entries(&self, &Link { has, waits_for }: &Link) -> Entries<'_> {
         let (has, is_ahead) = match has {
             Has::Held(index) => (&self.held[index], false),
@@ -134,7 +134,7 @@ impl Snapshot {
         (has, is_ahead, &self.waiting[waits_for])
     }
 
-    /// For `snapshot` in `lib/locks/observe/snapshot.js`. `None` if a string of JavaScript cannot hold the text.
+    /// Writes it for `snapshot` in `lib/locks/observe/snapshot.js`. `None` if JavaScript's strings cannot hold it.
     pub(crate) fn json(&self) -> Option<String> {
         json::text(|text| {
             text.write_str("{\"held\":")?;
@@ -151,8 +151,8 @@ impl Snapshot {
 /// A link of a ring: the thread's hold, whether that is only a place ahead in the line, and its wait.
 pub(crate) type Entries<'a> = (&'a Entry, bool, &'a Entry);
 
-/// A link of a ring for `linkOf` in `lib/locks/observe/entries.js`: the thread's hold, its wait, and whether it has
-/// only a place ahead in the line.
+/// Writes a link of a ring for `linkOf` in `lib/locks/observe/entries.js`: the thread's hold, its wait, and whether it
+/// has only a place ahead in the line.
 pub(crate) fn write_link(text: &mut json::Text, link: Entries<'_>, now: Timestamp) -> fmt::Result {
     let (has, is_ahead, waits_for) = link;
     text.write_char('[')?;
@@ -162,8 +162,8 @@ pub(crate) fn write_link(text: &mut json::Text, link: Entries<'_>, now: Timestam
     write!(text, ",{is_ahead}]")
 }
 
-/// Two indices: of the thread's hold, in the list of holds, or, below 0, `!index` in the other; and of the wait that it
-/// waits for.
+/// Writes two indices: of the thread's hold, in the list of holds, or, below 0, `!index` in the other; and of the wait
+/// that it waits for.
 fn write_indices(text: &mut json::Text, &Link { has, waits_for }: &Link) -> fmt::Result {
     match has {
         Has::Held(index) => write!(text, "[{index},{waits_for}]"),

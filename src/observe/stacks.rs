@@ -30,17 +30,17 @@ struct Stacks {
 
 static STACKS: LazyLock<Mutex<Stacks>> = LazyLock::new(Mutex::default);
 
-/// The number of a stack: one line for each frame, the innermost first.
+/// Returns the number of a stack: one line for each frame, the innermost first.
 pub(crate) fn number_of(text: &str) -> StackId {
     lock(&STACKS).number_of(shortened(text))
 }
 
-/// The stack with this number; `None` for [`OTHER`] and [`NONE`].
+/// Returns the stack with this number; `None` for [`OTHER`] and [`NONE`].
 pub(crate) fn text_of(number: StackId) -> Option<Arc<str>> {
     lock(&STACKS).texts.get((number as usize).checked_sub(1)?).cloned()
 }
 
-/// The same for people, who are told of [`OTHER`], too.
+/// Returns the stack for people, who are told of [`OTHER`], too.
 pub(crate) fn shown(number: StackId) -> Option<Arc<str>> {
     let other = || format!("    at a place that is not kept: there are more than {MOST}").into();
     if number == OTHER { Some(other()) } else { text_of(number) }

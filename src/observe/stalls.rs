@@ -9,8 +9,8 @@ use napi_derive::napi;
 /// The most that a timer of JavaScript takes.
 const MOST: u32 = i32::MAX.cast_unsigned();
 
-/// The variable's value; `None` if it is not allowed. Read once, from the environment of the process: a Worker may have
-/// been given another environment.
+/// Returns the variable's value; `None` if it is not allowed. Read once, from the environment of the process: a Worker
+/// may have been given another environment.
 fn setting() -> Option<u32> {
     static SETTING: OnceLock<Option<u32>> = OnceLock::new();
     *SETTING.get_or_init(|| {
@@ -25,8 +25,8 @@ pub(crate) fn stalls_are_reported() -> bool {
     setting().is_some_and(|milliseconds| milliseconds > 0)
 }
 
-/// After how many milliseconds a wait is to be reported; 0: never. Undefined: the variable has a value that is not
-/// allowed, and this is the first call.
+/// Returns after how many milliseconds a wait is to be reported; 0: never. Undefined: the variable has a value that is
+/// not allowed, and this is the first call.
 #[napi(catch_unwind)]
 pub fn stall_after() -> Option<u32> {
     static IS_TOLD: AtomicBool = AtomicBool::new(false);

@@ -53,7 +53,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// The first word of its thing. A lease, and a wait for a queue's events, are at another word of the queue.
+    /// Returns the first word of its thing. A lease, and a wait for a queue's events, are at another word of the queue.
     pub(crate) fn place(&self) -> Location {
         match self.request {
             Some(Request::Lease(words)) => self.location.words_before(words),

@@ -49,7 +49,7 @@ pub fn format_snapshot(snapshot: Rows) -> String {
     text
 }
 
-/// The text of a snapshot of this process.
+/// Returns the text of a snapshot of this process.
 #[cfg_attr(not(unix), expect(dead_code, reason = "only dumps need it"))]
 pub(crate) fn text_of(snapshot: &Snapshot) -> String {
     format_snapshot(Rows {

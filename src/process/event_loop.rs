@@ -14,7 +14,7 @@ pub(crate) fn watch(env: sys::napi_env, thread: &Arc<BlockedThread>, end_signal:
     unsafe { Watch::new(event_loop, thread, end_signal) }
 }
 
-/// The descriptor of libuv's event loop of an environment, on its thread.
+/// Returns the descriptor of an environment's event loop, on its thread.
 #[cfg(linux)]
 fn descriptor_of(env: sys::napi_env) -> Option<c_int> {
     use libloading::os::unix::Library;
@@ -32,7 +32,7 @@ fn descriptor_of(env: sys::napi_env) -> Option<c_int> {
     (descriptor >= 0).then_some(descriptor)
 }
 
-/// None that could be watched: see [`Watch`].
+/// Returns none: no loop could be watched, see [`Watch`].
 #[cfg(not(linux))]
 fn descriptor_of(_: sys::napi_env) -> Option<c_int> {
     None

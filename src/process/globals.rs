@@ -20,7 +20,7 @@ pub(crate) static MEMORIES: LazyLock<Memories> = LazyLock::new(|| Memories::new(
 
 pub(crate) static NAMES: LazyLock<Names> = LazyLock::new(Names::default);
 
-/// The service. `None` if the system gives no thread for it; each call tries to start it.
+/// Returns the service. `None` if the system gives no thread for it; each call tries to start it.
 pub(crate) fn service() -> Option<&'static Arc<Service>> {
     static SERVICE: OnceLock<Arc<Service>> = OnceLock::new();
     static STARTING: Mutex<()> = Mutex::new(());
@@ -42,7 +42,7 @@ pub(crate) fn claim_has_joined(location: Location) {
     }
 }
 
-/// The word of a lock.
+/// Returns the word of a lock.
 ///
 /// JavaScript keeps its memory (invariant 8), for this is called with these locations only:
 ///
@@ -73,7 +73,7 @@ pub(crate) enum Unused {
 }
 
 impl Unused {
-    /// The thread ends, or was interrupted: another waiter gets its grant, and is told if a holder died.
+    /// Passes on a grant of a thread that ended or was interrupted. The next waiter is told if a holder died.
     pub(crate) fn pass_on(self) {
         match self {
             Self::Notification(location) => {
@@ -115,7 +115,7 @@ pub(crate) fn return_unused(location: Location, request: Request, result: WaitRe
     true
 }
 
-/// A claim has left its line with nothing.
+/// Forgets a claim that has left its line with nothing.
 pub(crate) fn gave_up(request: Option<Request>) {
     if let Some(id) = request.and_then(Request::id) {
         NAMES.forget(&STORE, id);

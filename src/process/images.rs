@@ -52,7 +52,7 @@ mod marker {
     static NOTE: Note =
         Note { name_size: super::MARKER.len() as u32, description_size: 0, kind: 1, name: *super::MARKER };
 
-    /// The address of the marker of this image.
+    /// Returns the address of the marker of this image.
     pub(super) fn own() -> usize {
         (&raw const NOTE.name).addr()
     }
@@ -63,8 +63,8 @@ mod marker {
         loaded.any(|header| header.p_vaddr <= segment.p_vaddr && end(segment).is_some() && end(segment) <= end(header))
     }
 
-    /// Where the marker is among `notes`. The name and the description of a note are each filled up to a multiple of
-    /// `align` bytes. A description may have megabytes, as that of a program that Node carries in its own file.
+    /// Returns where the marker is among `notes`. The name and the description of a note are each filled up to a
+    /// multiple of `align` bytes. A description may have megabytes, as that of a program in Node's own file.
     fn marker_in(notes: &[u8], align: usize) -> Option<usize> {
         let mut note = 0;
         loop {
@@ -80,7 +80,7 @@ mod marker {
         }
     }
 
-    /// The marker and the file of the first image that has one.
+    /// Returns the marker and the file of the first image with one.
     pub(super) fn first() -> Option<(usize, OsString)> {
         unsafe extern "C" fn look(image: *mut libc::dl_phdr_info, _: usize, first: *mut c_void) -> c_int {
             // SAFETY: the loader passes a live record, and `first` is the argument of `dl_iterate_phdr`, below.
@@ -166,7 +166,7 @@ mod marker {
         (&raw const ATOMICS_WAITASYNC_PROTOCOL_1).addr()
     }
 
-    /// The marker and the file of the first image that has one. Only addons are opened.
+    /// Returns the marker and the file of the first image with one. Only addons are opened.
     pub(super) fn first() -> Option<(usize, OsString)> {
         super::loader::files()
             .into_iter()
@@ -174,7 +174,7 @@ mod marker {
             .find_map(|file| Some((marker_of(&file)?, file)))
     }
 
-    /// The address of the marker in the image loaded from `file`.
+    /// Returns the address of the marker in the image loaded from `file`.
     #[cfg(unix)]
     fn marker_of(file: &OsStr) -> Option<usize> {
         use libloading::os::unix::{Library, RTLD_LAZY};

@@ -24,7 +24,7 @@ const MISSED: usize = 4 << 20;
 /// Of long pieces up to `LONGEST` bytes: a dead thread may have left other free pieces of the same length.
 const MISSES_OF_LONG: usize = 4;
 
-/// Those of the memories that have certainly been freed. They do not overlap.
+/// Returns those of the memories that have certainly been freed. They do not overlap.
 pub(crate) fn find_freed(memories: Vec<Range<usize>>) -> Vec<Range<usize>> {
     let (mapped, mut freed): (Vec<_>, _) = memories.into_iter().partition(|memory| is_mapped(memory.start));
     let mut mapped: BTreeMap<_, _> =

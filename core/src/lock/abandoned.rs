@@ -64,7 +64,7 @@ impl Section<'_> {
         self.lists.policy.abandoned.range(locations).copied().filter(|location| !location.is_of_process())
     }
 
-    /// The next exclusive holder of the word is told of a death.
+    /// Notes a death: the next exclusive holder of the word is told.
     pub(super) fn note_death(&mut self, location: Location) {
         if self.lists.policy.abandoned.insert(location) && !location.is_of_process() {
             self.counters.count(location, 1);
@@ -78,7 +78,7 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.note_death(location));
     }
 
-    /// The thread that took `request` from the word has died.
+    /// Abandons `request`, since its holder has died.
     pub fn abandon(&self, location: Location, request: Request, word: &impl Word) {
         self.critical_section_at(location, |section| section.abandon(location, request, word));
     }

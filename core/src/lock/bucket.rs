@@ -62,7 +62,7 @@ impl Lines {
         self.by_location.get_mut(&location)
     }
 
-    /// The locations of the lines at words of JavaScript's.
+    /// Returns the locations of the lines at words of JavaScript's.
     pub(super) fn words(&self) -> Vec<Location> {
         self.by_location.keys().copied().filter(|location| !location.is_of_process()).collect()
     }
@@ -108,7 +108,7 @@ impl Policy for Lines {
         section.wake_first(location);
     }
 
-    /// A notification counts each waiter without a claim that it wakes: it wakes none before a blocked thread's claim.
+    /// Wakes the first claim and, behind a promise's, the first blocked one; no waiter that a notification counts.
     fn notify_claim(section: &mut Section<'_>, location: Location, first: WaiterKey) {
         let line = section.lists.policy.line(location).filter(|_| !section.blocks(first));
         let thread = line.and_then(|line| line.threads().find(|&thread| section.claim(thread).is_some()));
@@ -158,8 +158,8 @@ impl Section<'_> {
         });
     }
 
-    /// The word may grant something: wakes the first claim, and if that is a promise's, whose event loop may be busy,
-    /// the first blocked thread behind it, too. Without claims, notifies the first waiter.
+    /// Wakes the first claim, to which the word may grant something; and if that is a promise's, whose event loop may
+    /// be busy, the first blocked thread behind it, too. Without claims, notifies the first waiter.
     pub(super) fn wake_first(&mut self, location: Location) {
         if let Some((first, ..)) = self.notify_up_to_first_claim(location) {
             if !self.blocks(first)

@@ -131,7 +131,7 @@ impl WaiterListStore {
         until.flatten()
     }
 
-    /// A claim that has been woken retries. `None`: it stays in the line, or it is settled already.
+    /// Retries a claim that has been woken. `None`: it stays in the line, or it is settled already.
     pub fn retry(&self, ticket: Ticket, waiter: &Waiter, word: &impl Word) -> Option<WaitResult> {
         self.with_waiter(ticket, waiter, |section, key, location| {
             let request = section.claim(key)?;

@@ -36,7 +36,7 @@ impl Section<'_> {
         }
     }
 
-    /// The lock has been freed, and may have been taken again.
+    /// Notes that the lock was freed. It may have been taken again.
     pub(super) fn was_freed(&mut self, location: Location) {
         if let Some(line) = self.lists.policy.line_mut(location) {
             line.held_since = None;
@@ -45,7 +45,7 @@ impl Section<'_> {
 }
 
 impl WaiterListStore {
-    /// Since when at least whoever holds the word has held it; `None` if nobody waits for it, or nothing is known.
+    /// Returns since when at least the word has been held; `None` if nobody waits for it, or nothing is known.
     pub fn held_since(&self, location: Location) -> Option<Timestamp> {
         self.critical_section_at(location, |section| section.lists.policy.line(location)?.held_since)
     }

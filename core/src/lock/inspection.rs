@@ -37,7 +37,7 @@ impl WaiterListStore {
         })
     }
 
-    /// The locations by the index of their bucket.
+    /// Returns the locations by the index of their bucket.
     pub fn by_bucket(&self, locations: impl Iterator<Item = Location>) -> Vec<Vec<Location>> {
         let mut buckets = vec![Vec::new(); self.buckets.len()];
         for location in locations {

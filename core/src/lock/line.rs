@@ -53,7 +53,7 @@ impl Line {
         }
     }
 
-    /// A blocked thread without a claim joins the list.
+    /// Adds a blocked thread without a claim.
     pub(super) fn append_thread(&mut self, key: WaiterKey) {
         if self.promises > 0 {
             self.threads.push_back(key);
@@ -73,7 +73,7 @@ impl Line {
         if was_awake || has_tried { Successor::ToBeWoken } else { Successor::Unconcerned }
     }
 
-    /// A blocked thread without a claim leaves the list.
+    /// Removes a blocked thread without a claim.
     pub(super) fn remove_thread(&mut self, key: WaiterKey) {
         // Mostly the first; and there are no more of them than threads.
         if let Some(index) = self.threads.iter().position(|thread| *thread == key) {
@@ -81,7 +81,7 @@ impl Line {
         }
     }
 
-    /// If the first claim is a promise's: the blocked threads behind it, in their order.
+    /// Returns the blocked threads behind the first claim, in their order: if that is a promise's.
     pub(super) fn threads(&self) -> impl Iterator<Item = WaiterKey> {
         self.threads.iter().copied()
     }
@@ -92,7 +92,7 @@ impl Line {
         self.awake.of(blocks).replace(key) != Some(key)
     }
 
-    /// The claim is about to retry. Returns false if it has not been woken to do so.
+    /// Notes that the claim is about to retry. Returns false if it has not been woken to do so.
     #[must_use]
     pub(super) fn retries(&mut self, key: WaiterKey, blocks: bool) -> bool {
         let was_woken = self.awake.remove(key);

@@ -84,7 +84,7 @@ impl Memory {
 pub type AgentId = usize;
 
 impl Memories {
-    /// `find_freed` finds those of the memories that have certainly been freed.
+    /// Makes an empty registry. `find_freed` finds those of the memories that have certainly been freed.
     #[must_use]
     pub fn new(find_freed: FindFreed) -> Self {
         Self { registry: Mutex::default(), find_freed }
@@ -113,7 +113,7 @@ impl Memories {
         memory.length = memory.length.max(length);
     }
 
-    /// So many buffer objects that the agent had registered have been collected.
+    /// Forgets so many of the agent's buffer objects, which have been collected.
     pub fn lose(&self, store: &WaiterListStore, agent: AgentId, base: usize, objects: usize) -> Left {
         let mut registry = lock(&self.registry);
         let left = registry.subtract(store, base, objects);
@@ -140,7 +140,7 @@ impl Memories {
         lock(&self.registry).labels.insert(location.address(), label);
     }
 
-    /// The name of the word at `location`.
+    /// Returns the name of the word at `location`.
     pub fn label(&self, location: Location) -> Option<Text> {
         lock(&self.registry).labels.get(&location.address()).cloned()
     }

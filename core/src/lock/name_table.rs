@@ -22,7 +22,7 @@ pub struct Name {
 }
 
 impl Name {
-    /// Where the word is.
+    /// Returns where the word is.
     pub fn location(&self) -> Location {
         Location::of_process((&raw const self.word).expose_provenance())
     }
@@ -94,7 +94,7 @@ impl WaiterListStore {
 }
 
 impl Table {
-    /// The name, which is in use from now on.
+    /// Returns the name, which is in use from now on.
     pub(super) fn name(&mut self, text: &[u16]) -> Arc<Name> {
         if let Some(name) = self.names.get(text) {
             return Arc::clone(name);
@@ -115,7 +115,7 @@ impl Table {
         }
     }
 
-    /// A name may not be in use any more: it is not if one reference to it is the table's, and one the caller's.
+    /// Removes a name that is no longer in use: if one reference to it is the table's, and one the caller's.
     pub(super) fn tidy(&mut self, store: &WaiterListStore, name: &Arc<Name>) {
         if Arc::strong_count(name) > 2 {
             return;

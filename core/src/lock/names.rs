@@ -171,12 +171,12 @@ impl Names {
         self.end_grant(store, id, WaitResult::Acquired)
     }
 
-    /// The holder of a grant has no use for it; a holder that died, or was told of a death, is `AcquiredFromDead`.
+    /// Ends a grant that its holder cannot use; a holder that died, or was told of a death, is `AcquiredFromDead`.
     pub fn end_grant(&self, store: &WaiterListStore, id: u32, holder: WaitResult) -> bool {
         self.end_grant_and_wakes(store, id, holder).is_some()
     }
 
-    /// As [`WaiterListStore::release_unrung`]. `None`: it had been stolen.
+    /// Releases a grant, as [`WaiterListStore::release_unrung`]. `None`: it had been stolen.
     pub fn release_unrung(&self, store: &WaiterListStore, id: u32, outbox: &Arc<Outbox>) -> Option<bool> {
         let mut wakes = self.end_grant_and_wakes(store, id, WaitResult::Acquired)?;
         Some(wakes.withhold(outbox))
@@ -194,12 +194,12 @@ impl Names {
         Some(wakes)
     }
 
-    /// The request has been withdrawn from its line, or has timed out.
+    /// Forgets a request that was withdrawn from its line or timed out.
     pub fn forget(&self, store: &WaiterListStore, id: u32) {
         lock(&self.table).remove(store, id);
     }
 
-    /// The agent has ended: its holds were passed on, its waits withdrawn.
+    /// Forgets an agent that has ended: its holds were passed on, its waits withdrawn.
     pub fn end(&self, store: &WaiterListStore, outbox: &Arc<Outbox>) {
         let table = &mut *lock(&self.table);
         let ended: Vec<_> = table
@@ -213,7 +213,7 @@ impl Names {
         }
     }
 
-    /// All requests, in the order in which they were made.
+    /// Returns all requests, in the order in which they were made.
     pub fn requests(&self, store: &WaiterListStore) -> Vec<RequestInfo> {
         let table = &*lock(&self.table);
         let info = |(&id, Live { name, mode, requester }): (&u32, &Live)| RequestInfo {
@@ -234,7 +234,7 @@ impl Names {
         Some(lock(&self.table).requests.get(&id)?.name.text.clone())
     }
 
-    /// How many names are in use, or left behind by dead holders.
+    /// Counts the names in use and those that dead holders left behind.
     pub fn count(&self) -> usize {
         let table = lock(&self.table);
         table.names.len() + table.left.len()

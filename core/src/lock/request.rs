@@ -84,7 +84,7 @@ pub const fn pack(kind: u32, amount: u32) -> u64 {
     kind as u64 + KINDS * amount as u64
 }
 
-/// The amount in such a number.
+/// Returns the amount in such a number.
 pub const fn amount_of(packed: u64) -> u64 {
     packed / KINDS
 }
@@ -107,12 +107,12 @@ impl Request {
         }
     }
 
-    /// From one number: see [`pack`].
+    /// Makes a request from one number: see [`pack`].
     pub const fn from_packed(number: u64) -> Self {
         Self::from_code((number % KINDS) as u32, amount_of(number) as u32, NO_LIMIT)
     }
 
-    /// As one number: see [`pack`].
+    /// Returns one number: see [`pack`].
     pub const fn packed(self) -> u64 {
         match self {
             Self::Lock => pack(0, 0),
@@ -159,7 +159,7 @@ impl Request {
         matches!(self.mode(), Some(Mode::Exclusive))
     }
 
-    /// How the lock is wanted; `None` if it is no lock.
+    /// Returns how the lock is wanted; `None` if it is no lock.
     pub const fn mode(self) -> Option<Mode> {
         match self {
             Self::Lock | Self::Inner | Self::Exclusive => Some(Mode::Exclusive),
@@ -169,7 +169,7 @@ impl Request {
         }
     }
 
-    /// The number of a request for a named lock.
+    /// Returns the number of a request for a named lock.
     pub const fn id(self) -> Option<u32> {
         match self {
             Self::Named(_, id) => Some(id),
@@ -177,7 +177,7 @@ impl Request {
         }
     }
 
-    /// This and `other`, of one word and one thread, as one request; `None` if the two are not counted together.
+    /// Adds `other`, of the same word and thread, to this; `None` if the two are not counted together.
     pub fn and(self, other: Self) -> Option<Self> {
         match (self, other) {
             (Self::Limited { amount, limit }, Self::Limited { amount: more, .. }) => {
@@ -187,7 +187,7 @@ impl Request {
         }
     }
 
-    /// The value of the word after this has been taken from `current`; `None` if it cannot be taken.
+    /// Returns the word's value after this was taken from `current`; `None` if it cannot be taken.
     fn taken_from(self, current: i32) -> Option<i32> {
         match self {
             Self::Lock | Self::Inner | Self::Lease(_) => (current == UNLOCKED).then_some(LOCKED),

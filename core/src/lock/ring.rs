@@ -137,7 +137,7 @@ impl Graph {
     }
 }
 
-/// The links of a ring. It begins with the thread that has the smallest number.
+/// Returns the links of a ring. It begins with the thread that has the smallest number.
 fn links(ring: &[Edge], waiting: &[Seen]) -> Vec<Link> {
     let has: Vec<_> = ring.iter().filter_map(|edge| edge.has).collect();
     let has_before = has.last().into_iter().chain(&has);

@@ -168,7 +168,7 @@ impl<'a> ThreadGraph<'a> {
     }
 }
 
-/// How much is requested: the same for requests that the same holders keep waiting.
+/// Returns how much is requested: the same for requests that the same holders keep waiting.
 const fn extent(request: Request) -> (bool, u32, u32) {
     match request {
         Request::Limited { amount, limit } => (false, amount, limit),

@@ -48,7 +48,7 @@ struct TaskGraph<'a> {
     own: FxHashMap<usize, Vec<usize>>,
 }
 
-/// The rings through holds in whose callbacks claims were made. The arguments are those of `rings`.
+/// Returns the rings through holds in whose callbacks claims were made. The arguments are those of `rings`.
 pub(super) fn task_rings(held: &[Seen], waiting: &[Seen], within: &[(usize, usize)]) -> Vec<Vec<Link>> {
     let blocked: FxHashSet<_> = waiting.iter().filter(|claim| claim.blocked).map(|claim| claim.thread).collect();
     // The promises of a blocked thread cannot go on.
@@ -143,7 +143,7 @@ impl TaskGraph<'_> {
         self.add_edge(node, None, to);
     }
 
-    /// A node for those who hold that part of a word; a claim with this request waits for them.
+    /// Adds a node for those who hold that part of a word; a claim with this request waits for them.
     fn add_part(&mut self, location: Location, part: Part, request: Request) -> usize {
         let node = self.add_node(None);
         self.parts.insert((location, part), node);

@@ -158,7 +158,7 @@ impl WaitForGraph {
         Some(cycle)
     }
 
-    /// The thread, the calling one, is about to go on.
+    /// Removes the calling thread, which is about to go on.
     pub fn leave(&self, thread: &Arc<BlockedThread>) {
         lock(&self.published).remove(&key(thread));
     }

@@ -26,12 +26,12 @@ use crate::sync::{AtomicI32, Ordering, fence};
 /// How many counters are in a cache line.
 const LINE: usize = CACHE_LINE / size_of::<i32>();
 
-/// The number of counters of words: 2^20 where there are 256 buckets, and few in the small stores of tests.
+/// Returns the number of counters of words: 2^20 where there are 256 buckets, and few in the small stores of tests.
 const fn words(buckets: usize) -> usize {
     LINE * buckets * buckets
 }
 
-/// The number of the policy's counters, which are of words, too: fewer, since the policy counts rare things.
+/// Returns the number of the policy's counters, which are of words, too: fewer, since the policy counts rare things.
 const fn policy(buckets: usize) -> usize {
     let some = words(buckets) >> 6;
     if some < LINE { LINE } else { some }
@@ -51,7 +51,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// `buckets`: a power of two.
+    /// Makes counters for so many `buckets`, a power of two.
     pub(super) fn new(buckets: usize) -> Self {
         let (words, policy) = (words(buckets), policy(buckets));
         let memory = zeroed(LINE + words + policy);
@@ -64,7 +64,7 @@ impl Counters {
         &self.memory[self.first..][..self.memory.len() - LINE]
     }
 
-    /// The index of a word's counter; as in `lib/agent/counters.js`.
+    /// Returns the index of a word's counter; as in `lib/agent/counters.js`.
     fn index_of(&self, location: Location) -> usize {
         let word = (location.address() / size_of::<i32>()) as u32;
         ((word & 1023) ^ (word >> 6) ^ (word >> 4 << 14)) as usize & (self.words - 1)
@@ -83,7 +83,7 @@ impl Counters {
         &self.memory[self.memory.len() - 1]
     }
 
-    /// The policy counts one more at `location`, or one less.
+    /// Counts one more of the policy's at `location`, or one less.
     pub(crate) fn count(&self, location: Location, change: i32) {
         self.of_policy(location).fetch_add(change, Ordering::SeqCst);
         self.total().fetch_add(change, Ordering::SeqCst);
@@ -94,7 +94,7 @@ impl Counters {
     }
 }
 
-/// `length` counters, all 0. The system provides their memory when they are first changed.
+/// Makes `length` counters, all 0. The system provides their memory when they are first changed.
 #[cfg(not(feature = "model"))]
 fn zeroed(length: usize) -> Box<[AtomicI32]> {
     let memory: Box<[i32]> = vec![0; length].into();
@@ -120,7 +120,7 @@ pub(super) fn is_zero(counter: &AtomicI32) -> bool {
 pub(crate) struct Counted<'a>(&'a AtomicI32);
 
 impl<'a> Counted<'a> {
-    /// The calling thread's later reads come after the count.
+    /// Counts a waiter. The calling thread's later reads come after that.
     pub(crate) fn new(counter: &'a AtomicI32) -> Self {
         counter.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);

@@ -19,13 +19,13 @@ pub trait Policy: Debug + Default {
     /// The request of a waiter that wants more than a notification.
     type Claim: Copy + Debug;
 
-    /// A claim or a blocked thread has been appended. A thread without a claim waits for a notification.
+    /// Notes that a claim or a blocked thread has been appended. A thread without a claim waits for a notification.
     fn appended(&mut self, location: Location, key: WaiterKey, claim: Option<Self::Claim>, blocks: bool);
 
-    /// A claim or a blocked thread has left its list.
+    /// Notes that a claim or a blocked thread has left its list.
     fn removed(&mut self, location: Location, key: WaiterKey, claim: Option<Self::Claim>, blocks: bool) -> Successor;
 
-    /// The number of claims at `location`.
+    /// Returns the number of claims at `location`.
     fn claims(&self, location: Location) -> u32;
 
     /// Whether the bucket has no claims.
@@ -107,7 +107,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         Wakes(std::mem::take(&mut self.wakes.0))
     }
 
-    /// The present moment, looked up once per section.
+    /// Returns the present moment, looked up once per section.
     pub(crate) fn now(&mut self) -> Timestamp {
         *self.now.get_or_insert_with(self.clock)
     }
@@ -277,7 +277,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         }
     }
 
-    /// The deadline of a waiter has come. A claim times out; a promise stays in its list until its agent decides.
+    /// Expires a waiter whose deadline has come. A claim times out; a promise stays until its agent decides.
     pub(super) fn expire(&mut self, key: WaiterKey, location: Location) {
         let Some(Listed { waiter, claim: None }) = self.listed(key).cloned() else {
             self.time_out(key, location);
@@ -287,7 +287,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         self.settle(waiter, WaitResult::Due, None);
     }
 
-    /// A waiter times out. If it has a claim, the next one may get its try.
+    /// Times a waiter out. If it has a claim, the next one may get its try.
     pub(super) fn time_out(&mut self, key: WaiterKey, location: Location) {
         if self.dequeue(key, WaitResult::TimedOut) == Successor::ToBeWoken {
             P::wake_successor(self, location);
@@ -322,7 +322,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         self.lists.waiters.get(key).map(|record| &record.listed)
     }
 
-    /// The request of the waiter with this key; `None` for one without a claim.
+    /// Returns the request of the waiter with this key; `None` for one without a claim.
     pub(crate) fn claim(&self, key: WaiterKey) -> Option<P::Claim> {
         self.listed(key)?.claim
     }
@@ -344,7 +344,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         std::iter::successors(waiters.front(location), |&key| waiters.next(key))
     }
 
-    /// The waiters before the one with this key, at the same location: the nearest first.
+    /// Returns the waiters before this one, at the same location: the nearest first.
     pub(crate) fn before(&self, key: WaiterKey) -> impl Iterator<Item = WaiterKey> {
         std::iter::successors(self.lists.waiters.previous(key), |&key| self.lists.waiters.previous(key))
     }

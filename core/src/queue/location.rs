@@ -11,7 +11,7 @@ pub(crate) const CACHE_LINE: usize = 64;
 pub struct Location(usize);
 
 impl Location {
-    /// The location at `address`.
+    /// Returns the location at `address`.
     pub const fn from_address(address: usize) -> Self {
         Self(address)
     }
@@ -22,13 +22,13 @@ impl Location {
         Self(address | 1)
     }
 
-    /// The location of the word behind this one.
+    /// Returns the location of the word behind this one.
     #[must_use]
     pub const fn word_after(self) -> Self {
         Self(self.0 + 4)
     }
 
-    /// The location so many words before this one.
+    /// Returns the location so many words before this one.
     #[must_use]
     pub const fn words_before(self, words: u32) -> Self {
         Self(self.0 - 4 * words as usize)
@@ -39,7 +39,7 @@ impl Location {
         !self.0.is_multiple_of(4)
     }
 
-    /// The number by which JavaScript knows this location: for a word of JavaScript's memory, its address.
+    /// Returns the number by which JavaScript knows this location: for a word of JavaScript's memory, its address.
     pub const fn address(self) -> usize {
         self.0
     }
@@ -53,7 +53,7 @@ impl Location {
         mixed ^ word ^ (word << 57)
     }
 
-    /// The word, as a `T`.
+    /// Returns the word as a `T`.
     ///
     /// # Safety
     /// `T` is an atomic number. The location must be that of so many aligned bytes of shared memory that stay allocated

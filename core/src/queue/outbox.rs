@@ -114,7 +114,7 @@ pub struct Outbox<C> {
 }
 
 impl<C> Outbox<C> {
-    /// An outbox whose agent hears `bell`.
+    /// Makes an outbox whose agent hears `bell`.
     pub fn new(bell: Bell) -> Self {
         Self { mail: Mutex::new(Mail::default()), has_mail: AtomicBool::new(false), bell: Mutex::new(Some(bell)) }
     }
@@ -198,7 +198,7 @@ impl<C> Outbox<C> {
         }
     }
 
-    /// The agent ends: after this its bell does not ring, and never will (invariant 7).
+    /// Closes the outbox of an agent that ends: its bell does not ring, and never will (invariant 7).
     pub fn close(&self) {
         *lock(&self.bell) = None;
     }

@@ -35,7 +35,7 @@ pub enum Woken {
 }
 
 impl BlockedThread {
-    /// The record of the calling thread.
+    /// Makes the record of the calling thread.
     pub fn current() -> Self {
         Self {
             result: AtomicU8::new(WAITING),
@@ -71,12 +71,12 @@ impl BlockedThread {
         self.unpark();
     }
 
-    /// The thread is blocked from here on. Called by the thread itself.
+    /// Notes that the thread is blocked from here on. Called by the thread itself.
     pub fn begin_block(&self) {
         self.blocked.store(true, Ordering::Relaxed);
     }
 
-    /// The thread is no longer blocked. Called by the thread itself.
+    /// Notes that the thread is no longer blocked. Called by the thread itself.
     pub fn end_block(&self) {
         self.blocked.store(false, Ordering::Relaxed);
     }
@@ -86,7 +86,7 @@ impl BlockedThread {
         self.blocked.load(Ordering::Relaxed)
     }
 
-    /// The result, if the wait has ended.
+    /// Returns the result, if the wait has ended.
     pub fn result(&self) -> Option<WaitResult> {
         match self.result.load(Ordering::Acquire) {
             WAITING => None,
@@ -99,7 +99,7 @@ impl BlockedThread {
         self.thread.unpark();
     }
 
-    /// The reason to wake up that there is already.
+    /// Returns the reason to wake up that there is already.
     fn woken(&self) -> Option<Woken> {
         if let Some(result) = self.result() {
             Some(Woken::Settled(result))

@@ -39,12 +39,12 @@ impl<P: Policy> WaiterListStore<P> {
         Self { buckets: (0..buckets).map(|_| CachePadded::default()).collect(), counters, now }
     }
 
-    /// The counters that JavaScript reads: of waiters, and then the policy's.
+    /// Returns the counters that JavaScript reads: of waiters, and then the policy's.
     pub fn counters(&self) -> &[AtomicI32] {
         self.counters.all()
     }
 
-    /// The counter of the waiters at `location`, and at few others.
+    /// Returns the counter of the waiters at `location`, and at few others.
     pub fn counter(&self, location: Location) -> &AtomicI32 {
         self.counters.of_word(location)
     }
@@ -56,14 +56,14 @@ impl<P: Policy> WaiterListStore<P> {
         ((u64::from(hash) * self.buckets.len() as u64) >> 32) as usize
     }
 
-    /// The buckets of the locations at these addresses. One may come twice, if there are few.
+    /// Returns the buckets of the locations at these addresses. One may come twice, if there are few.
     pub(crate) fn buckets_of(&self, addresses: &Range<usize>) -> impl Iterator<Item = usize> {
         let lines = addresses.start / CACHE_LINE..addresses.end.div_ceil(CACHE_LINE);
         let (lines, all) = if lines.len() < self.buckets.len() { (lines, 0) } else { (0..0, self.buckets.len()) };
         lines.map(|line| self.index_of(Location::from_address(line * CACHE_LINE))).chain(0..all)
     }
 
-    /// The buckets that have claims, as far as the calling thread sees.
+    /// Returns the buckets with claims, as far as the calling thread sees.
     pub(crate) fn buckets_with_claims(&self) -> impl Iterator<Item = usize> {
         (0..self.buckets.len()).filter(|&index| self.buckets[index].has_claims.load(Ordering::Relaxed))
     }
@@ -206,13 +206,13 @@ impl<P: Policy> WaiterListStore<P> {
         });
     }
 
-    /// The earliest deadline of all promises and their claims.
+    /// Returns the earliest deadline of all promises and their claims.
     pub fn earliest_deadline(&self) -> Timestamp {
         let deadlines = self.buckets.iter().map(|bucket| bucket.earliest_deadline.load(Ordering::SeqCst));
         Timestamp::from_nanos(deadlines.fold(Timestamp::NEVER.as_nanos(), u64::min))
     }
 
-    /// The number of waiters at `location`, blocked threads and promises.
+    /// Returns the number of waiters at `location`, blocked threads and promises.
     pub fn count(&self, location: Location) -> u32 {
         self.critical_section_at(location, |section| section.lists.waiters.count(location))
     }

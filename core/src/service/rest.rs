@@ -13,7 +13,7 @@ use crate::sync::{AtomicBool, Ordering, fence};
 pub struct Rest(AtomicBool);
 
 impl Default for Rest {
-    /// At rest.
+    /// Makes one that rests.
     fn default() -> Self {
         Self(AtomicBool::new(true))
     }

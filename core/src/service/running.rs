@@ -88,7 +88,7 @@ impl Service {
         }
     }
 
-    /// A promise with this deadline has been appended.
+    /// Notes the deadline of a promise that has been appended.
     pub fn time_out(&self, deadline: Timestamp) {
         if self.alarm.is_later_than(deadline) {
             self.bell.notify_one();

@@ -49,7 +49,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Called by the runtime, on the service's own thread.
+    /// Begins a watch. Called by the runtime, on the service's own thread.
     #[cfg(linux)]
     fn add(&self, watch: Arc<Watch>) {
         lock(&self.watches).push(watch);
@@ -137,7 +137,7 @@ mod watched {
     }
 
     impl Watch {
-        /// Over `event_loop`, the calling thread's, if it is known.
+        /// Makes a watch over `event_loop`, the calling thread's, if it is known.
         ///
         /// # Safety
         /// The descriptor must be open until [`Self::close`] is called.
@@ -197,7 +197,7 @@ mod watched {
             false
         }
 
-        /// The loop has been signalled: a blocked thread was interrupted by that; otherwise the watch ends.
+        /// Notes a signal to the loop: a blocked thread was interrupted by that; otherwise the watch ends.
         pub(super) fn signalled(self: &Arc<Self>) {
             let mut state = lock(&self.state);
             if self.rest.try_rest(|| self.thread.is_blocked()) {
@@ -212,14 +212,14 @@ mod watched {
             self.is_signalled.load(Ordering::Relaxed)
         }
 
-        /// The environment ends. Called by the thread itself.
+        /// Ends the watch with its environment. Called by the thread itself.
         pub fn close(&self) {
             lock(&self.state).registered = None;
         }
     }
 
     impl Wake for Watch {
-        /// Called by the runtime, in the middle of its own work.
+        /// Passes the watch on to the service. Called by the runtime, in the middle of its own work.
         fn wake(self: Arc<Self>) {
             if let Some(signals) = self.signals.get() {
                 signals.add(Arc::clone(&self));
@@ -263,7 +263,7 @@ mod watched {
             false
         }
 
-        /// The environment ends.
+        /// Does nothing: no watch was begun.
         pub fn close(&self) {}
     }
 }

@@ -27,7 +27,7 @@ class UnlockToken {
     return indexOf(this) >= 0
   }
 
-  /** False if the token is not live: it was released, or a Condition's `waitAsync` with it is pending and rejects. */
+  /** Unlocks. False if the token is not live: it was released, or a Condition's `waitAsync` is pending and rejects. */
   unlock () {
     return giveBack(this)
   }

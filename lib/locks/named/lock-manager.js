@@ -139,7 +139,7 @@ function readOptions (call, options, caller) {
   call.timeout = milliseconds(option(options, 'timeout', Infinity), caller)
 }
 
-/** No code is written for a standard of `requestSync`: so an option that it does not have is an error. */
+/** Refuses options that `requestSync` does not have: no code is written for a standard of it. */
 function assertSyncOptions (options) {
   assertOptions(options, SYNC_OPTIONS, 'requestSync', 4)
   for (const name of ['signal', 'steal']) {
@@ -157,7 +157,7 @@ function isShared (mode, caller) {
   return text === SHARED
 }
 
-/** The checks of `request`, in the order of its steps. */
+/** Checks the arguments of `request`, in the order of its steps. */
 function checkAsync (call) {
   assertName(call, 'request')
   const { ifAvailable, shared, signal } = call
@@ -172,7 +172,7 @@ function assertName ({ name }, caller) {
   if (name[0] === '-') throw notSupported(caller + ': name must not begin with "-", as ' + describe(name) + ' does')
 }
 
-/** A request that never waits cannot time out. */
+/** Refuses a timeout of a request that never waits. */
 function assertNoTimeout (call, caller) {
   if (call.timeout !== Infinity && (call.steal || call.ifAvailable)) {
     throw notCombined(caller, 'timeout', nowOf(call))

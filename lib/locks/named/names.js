@@ -73,11 +73,11 @@ class Grant extends Location {
     return false
   }
 
-  /** A repair begins. If it does not end well, the next holder is told, since this one was; so is a thief. */
+  /** Does nothing: if a repair does not end well, the next holder is told, since this one was; so is a thief. */
   noteDeath () {}
 
   /**
-   * A repair has ended well: nobody else is told of the death.
+   * Ends a repair that succeeded: nobody else is told of the death.
    * @throws {Error} with code ERR_NOT_LOCKED if the repair has abandoned the name; an AbortError if that was stolen
    */
   repaired (caller) {
@@ -113,7 +113,7 @@ class Grant extends Location {
     return !this.wasStolen && indexOfHold(this) >= 0
   }
 
-  /** The name was stolen: the entry at `index` goes. The callback runs on without the name. */
+  /** Removes the entry at `index`, whose name was stolen. The callback runs on without the name. */
   lose (index) {
     this.isStolen = true
     this.release(index)
