@@ -1,6 +1,6 @@
 'use strict'
 
-// The test harness, small enough to run on every Node that the package runs on.
+// The test harness, small enough for every Node of the package.
 //
 //   test('notify wakes in order', async t => { ... })
 //   test('slow one', { timeout: 60000 }, async t => { ... })

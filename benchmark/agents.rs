@@ -1,5 +1,4 @@
-//! Registering promises of many agents that take turns in one bucket, against those of one agent:
-//! `npm run bench -- --only agents`.
+//! Registering promises of many agents in one bucket, against one agent's: `npm run bench -- --only agents`.
 //!
 //! The queue alone, since as many threads do not fit into a machine. Prints the nanoseconds of a registration, a line
 //! for each round: those with one agent, with many, and with many again.

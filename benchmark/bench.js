@@ -1,7 +1,6 @@
 'use strict'
 
-// The cost of this package beside Node's own Atomics, of its locks beside others, and of the least that JavaScript
-// needs for the same.
+// The costs of this package and its locks, beside Node's and others'; and the least that JavaScript needs for the same.
 //
 //   npm run bench [-- OPTIONS]
 //
@@ -51,7 +50,7 @@ async function main () {
   if (options.json) console.log(JSON.stringify(results, null, 2))
 }
 
-/** Prints the tables of one Node, and writes the page, if all was measured. */
+/** Prints the tables of one Node. Writes the page after a whole run. */
 async function measure (node, figures, { json, only, quick, rounds, installed }) {
   const { stdout } = await runChild(node.path, ['-p', 'process.versions.v8'])
   const where = { ...machine.describe(), v8: stdout.trim(), rounds }

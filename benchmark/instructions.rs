@@ -1,4 +1,4 @@
-//! The hot paths of the queue, for callgrind to count the instructions of: `npm run instructions`.
+//! The hot paths of the queue, whose instructions callgrind counts: `npm run instructions`.
 //!
 //! One thread; the clock and the addresses are made up. So nothing that differs between two runs, or between two
 //! machines, decides which instructions are executed.
@@ -23,17 +23,17 @@ fn now() -> Timestamp {
 
 const HERE: Location = Location::from_address(0x1_0000);
 
-/// Each in a cache line of its own.
+/// Returns locations, each in a cache line of its own.
 fn locations() -> impl Iterator<Item = Location> {
     (0..TIMES as usize).map(|nth| Location::from_address(HERE.address() + 64 * nth))
 }
 
-/// The same place again and again.
+/// Returns the same place again and again.
 fn here() -> impl Iterator<Item = Location> {
     (0..TIMES).map(|_| HERE)
 }
 
-/// A queue of its own for each operation, and one agent that uses it as `agent` does.
+/// A queue of its own for each operation, with one agent.
 struct Scene {
     store: WaiterListStore,
     outbox: Arc<Outbox>,
@@ -52,7 +52,7 @@ impl Scene {
         })
     }
 
-    /// One whose agent waits at each of these locations already.
+    /// Makes one whose agent waits at each of these locations already.
     fn with_waiters(at: impl Iterator<Item = Location>, deadline: Timestamp) -> (Self, Vec<(u32, Ticket)>) {
         let scene = Self::new();
         let tickets =
@@ -86,14 +86,13 @@ impl Scene {
     }
 }
 
-/// Callgrind counts the instructions between entering and leaving this function.
+/// Calls the operation: callgrind counts the instructions between entering and leaving this function.
 #[inline(never)]
 fn counted(operation: &mut dyn FnMut() -> usize) -> usize {
     black_box(operation())
 }
 
-/// Counts the instructions of something that is done [`TIMES`] times, and says so; it has to have come off `expected`
-/// times.
+/// Counts the instructions of an operation that is done [`TIMES`] times; it has to have come off `expected` times.
 fn count(name: &str, expected: u32, mut operation: impl FnMut() -> usize) {
     assert_eq!(counted(&mut operation), expected as usize, "{name}");
     println!("{TIMES} {name}");

@@ -43,7 +43,7 @@ class Workshop extends Machine {
     fs.symlinkSync(modules, path.join(scratch, 'node_modules'), 'junction')
   }
 
-  /** Makes the project of a copy of some files, and a manifest that asks for the package. Gives its folder. */
+  /** Makes a project of a copy of some files, with a manifest. Gives its folder. */
   project (files) {
     fs.cpSync(files, this.folder, { recursive: true })
     const manifest = { name: 'project', version: '1.0.0', private: true, dependencies: { 'atomics-waitasync': '*' } }
@@ -67,14 +67,14 @@ class Workshop extends Machine {
     return path.join(this.modules, ...names)
   }
 
-  /** `words` come before a program. */
+  /** Runs the programs; `words` come before each. */
   async usesPrograms (folder, words = []) {
     for (const program of USED) await this.passes(folder, [...words, program])
     await this.passes(folder, [...words, '-r', 'atomics-waitasync/force', 'preloaded.js'])
   }
 }
 
-/** An application that is built by a bundler, which leaves the package out. `file`: the program that builds it. */
+/** Checks an application of a bundler, which leaves the package out. `file`: the program that builds it. */
 const bundled = file => async workshop => {
   const folder = await workshop.installed(path.join(CONSUMERS, 'bundled'))
   await workshop.runs(folder, [file])
@@ -85,7 +85,7 @@ const bundled = file => async workshop => {
   await workshop.passes(folder, [main, path.join(folder, worker)])
 }
 
-/** An application that is built, traced, and deployed elsewhere by Next.js, with one of its two bundlers. */
+/** Checks an application of Next.js, with one of its two bundlers. It is built, traced, and deployed elsewhere. */
 const next = (bundler, isExternal) => async workshop => {
   const folder = await workshop.installed(path.join(CONSUMERS, 'next-app'))
   const env = { ...workshop.env, NEXT_TELEMETRY_DISABLED: '1', IS_EXTERNAL: isExternal ? 'yes' : 'no' }
@@ -133,8 +133,7 @@ async function fileTracing (workshop) {
 const ORDERS = ['forward', 'reverse']
 
 /**
- * A test framework, in several ways of running it, and in both orders of its files: so many tests pass, and there are
- * no more.
+ * Checks a test framework in several ways, in both orders of files: so many tests pass, and there are no more.
  */
 const framework = ({ project, program, hows, flags, tests }) => async workshop => {
   const folder = await workshop.installed(path.join(CONSUMERS, project))
@@ -167,8 +166,8 @@ const vitest = framework({
 })
 
 /**
- * Another package manager than npm. `files`: its settings; `words`: what comes before a program; `modules`: what it
- * puts into node_modules.
+ * Checks another package manager than npm. `files`: its settings; `words`: those before a program; `modules`: those
+ * that it puts into node_modules.
  */
 const managed = ({ files = () => ({}), install, words, modules }) => async workshop => {
   const folder = workshop.project(PROGRAMS)
@@ -180,7 +179,7 @@ const managed = ({ files = () => ({}), install, words, modules }) => async works
   await workshop.usesPrograms(folder, words && words(workshop))
 }
 
-/** Strictly kept apart: the platform's package is not the project's own. */
+/** Checks pnpm, which keeps packages apart: the platform's package is not the project's own. */
 const pnpm = run => managed({
   modules: ['atomics-waitasync'],
   install: (workshop, folder) => run(workshop, folder, [

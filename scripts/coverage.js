@@ -23,7 +23,7 @@ const root = path.join(__dirname, '..')
 const TARGET = path.join(root, 'target', 'coverage')
 const TIMEOUT = 60 * 60 * 1000
 
-/** The compiler's host, and the path of a tool of its component llvm-tools. */
+/** Returns the compiler's host, and the paths of its llvm-tools. */
 async function toolchain () {
   const rustc = find('rustc')
   const [, host] = /^host: (.*)$/m.exec(await succeed(rustc, ['-vV']))

@@ -59,7 +59,7 @@ async function count (valgrind, update, results) {
   }
 }
 
-/** The facts beside the sources on which the counts depend. */
+/** Returns the facts beside the sources on which the counts depend. */
 async function compilerAtHand () {
   const version = await succeed(find('rustc'), ['--version', '--verbose'], options())
   const facts = ['release', 'commit-hash', 'host', 'LLVM version']
@@ -67,8 +67,8 @@ async function compilerAtHand () {
 }
 
 /**
- * The program whose operations are counted. In a folder of its own: the library is built with it, otherwise than for
- * users.
+ * Builds the program whose operations are counted. In a folder of its own: the library is built with it, otherwise than
+ * for users.
  */
 async function build () {
   const bench = 'build --package waitasync-core --profile bench --bench instructions --locked'.split(' ')
@@ -78,11 +78,11 @@ async function build () {
   return programs.find(Boolean)
 }
 
-/** Without the user's own flags for the compiler. */
+/** Returns options without the user's own flags for the compiler. */
 const options = () => ({ cwd: root, env: environment({ CARGO_ENCODED_RUSTFLAGS: '' }), echo: true })
 
 /**
- * Runs `program`, which prints a line `times name` for each operation, having done that within a call of its function
+ * Runs `program`, which prints a line `times name` for each operation. It has done that within a call of its function
  * `counted`.
  * @returns {Promise<Object<string, number>>} the instructions of each operation
  */
@@ -136,7 +136,7 @@ function instructionsIn (dump, program) {
 }
 
 /**
- * For each operation that is recorded or was counted: both numbers, their ratio, and what is wrong with it, or null.
+ * Compares each operation that is recorded or was counted: both numbers, their ratio, and its error, or null.
  */
 function compare (recorded, counted) {
   const names = new Set([...Object.keys(recorded), ...Object.keys(counted)])

@@ -1,7 +1,7 @@
 'use strict'
 
-// The Node versions that this package is tested on, and where their binaries come from: the packages that the npm
-// registry holds for `node-<platform>-<arch>`. They are kept in the user's cache folder, one folder per version.
+// The Node versions of the tests, and the source of their binaries: the packages that the npm registry holds for
+// `node-<platform>-<arch>`. They are kept in the user's cache folder, one folder per version.
 
 const { execFileSync } = require('child_process')
 const fs = require('fs')
@@ -39,7 +39,7 @@ function read (text) {
 const isBinary = name => path.basename(name) !== name && fs.existsSync(name)
 
 /**
- * The binary of one version, fetched if it is not here yet.
+ * Returns the binary of one version, fetched if it is missing.
  * @param {string} version one of those that `read` gives
  * @returns {Promise<{ version: string, path: string, flags: string[] } | { version: string, skipped: string }>}
  *   `flags`: what this version needs to have workers; `skipped`: why this platform cannot have this version
@@ -66,7 +66,7 @@ async function get (version) {
   )
 }
 
-/** The full version that a text means, see `get`. */
+/** Returns the full version that a text means, see `get`. */
 function resolve (text) {
   if (isBinary(text)) return versionOf(text)
   if (text === 'current') return process.versions.node
@@ -77,7 +77,7 @@ function resolve (text) {
   return version
 }
 
-/** Asked once: an emulated one takes seconds to say it. */
+/** Returns the version of a binary. Asked once: an emulated one takes seconds to say it. */
 function versionOf (binary) {
   if (!asked.has(binary)) asked.set(binary, execFileSync(binary, ['--version'], { encoding: 'utf8' }).trim().slice(1))
   return asked.get(binary)
@@ -88,7 +88,7 @@ function flagsOf (version) {
   return major < 11 || (major === 11 && minor < 7) ? ['--experimental-worker'] : []
 }
 
-/** Calls `use` with each of these versions that can be had here, and says of the others why they cannot. */
+/** Calls `use` with each of these versions that can be had. It says of the others why they cannot. */
 async function each (names, use) {
   for (const name of names) {
     const node = await get(name)

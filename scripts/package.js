@@ -54,7 +54,7 @@ async function makePackages ({ out, names = [hostTarget()], main = true, isPubli
   })
 }
 
-/** The manifest that is published, made of the one of the tree. */
+/** Makes the published manifest from that of the tree. */
 function mainManifest () {
   const {
     private: _,
@@ -128,7 +128,7 @@ async function compileFor (name) {
   return compile(['--target', linker], { ...env, PATH: [...folders, env.PATH].join(path.delimiter) }, cargoZigbuild)
 }
 
-/** The compiler writes into messages where the source was: under names that are the same everywhere. */
+/** Hides where the source was, which the compiler writes into messages: under names that are the same everywhere. */
 function remapping () {
   const registry = path.join(process.env.CARGO_HOME || path.join(os.homedir(), '.cargo'), 'registry', 'src')
   const folders = fs.existsSync(registry) ? fs.readdirSync(registry).map(name => path.join(registry, name)) : []

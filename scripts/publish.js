@@ -13,7 +13,7 @@ const { argumentsOf, command } = require('./lib/arguments')
 const { manifestIn, succeedNpm } = require('./lib/npm')
 const { targets } = require('./lib/targets')
 
-/** The tarballs of a version in the order in which they are published; none is missing, and there are no others. */
+/** Returns the tarballs of a version in the order of publication; none is missing, and there are no others. */
 async function inOrder (folder) {
   const files = fs.readdirSync(folder).filter(name => name.endsWith('.tgz')).map(name => path.resolve(folder, name))
   const manifests = await Promise.all(files.map(manifestIn))

@@ -60,7 +60,7 @@ const SHARED = {
   'soak/short': ['export']
 }
 
-/** The binary of a runtime, fetched if it is not here yet. Throws `cache.Unavailable` where there is none. */
+/** Returns the binary of a runtime, fetched if it is missing. Throws `cache.Unavailable` where there is none. */
 async function fetch (name) {
   const { version, spec, binary } = RUNTIMES[name]
   return npm.program({
@@ -71,7 +71,7 @@ async function fetch (name) {
   })
 }
 
-/** A project with the package as it is published, and its tests beside it. Returns the tests' folder. */
+/** Makes a project with the published package, and its tests beside it. Returns the tests' folder. */
 async function makeProject (folder) {
   const home = path.join(folder, 'node_modules', 'atomics-waitasync')
   await stageMain(home)
@@ -82,7 +82,7 @@ async function makeProject (folder) {
   return path.join(home, '__test__')
 }
 
-/** The runs: file, subject, and the name that differences.cjs has for the file. */
+/** Plans the runs: file, subject, and the name that differences.cjs has for the file. */
 function planned (tests) {
   const own = fs.readdirSync(path.join(tests, 'company', 'runtimes')).filter(name => name.endsWith('.test.js'))
   return [...Object.keys(SHARED).map(name => `${name}.test.js`), ...own.map(name => `company/runtimes/${name}`)]

@@ -57,7 +57,7 @@ const RUST_TESTS = {
   })
 }
 
-/** Where the target is not named, cargo would instrument the build scripts, too. */
+/** Returns cargo's options. Without a named target it would instrument the build scripts, too. */
 const places = way => ['--locked', '--target', TARGET, '--target-dir', `target/${way}`]
 
 async function rustTests (results, way, { env, options = [], filter = [] }) {

@@ -20,7 +20,7 @@ async function run () {
   await build()
 }
 
-/** Installs the development dependencies, unless they are those of the lock file already. */
+/** Installs the development dependencies, unless they match the lock file. */
 async function installDependencies () {
   if (compareVersions(process.versions.node, OLDEST_NODE) < 0) {
     throw new Error(
@@ -35,7 +35,7 @@ async function installDependencies () {
   await succeedNpm(['ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: root })
 }
 
-/** npm writes down what it has installed; it has to be what the lock file says. */
+/** Finds a stale dependency: npm's notes of its installation must equal the lock file. */
 function staleDependency () {
   const [locked, installed] = ['package-lock.json', path.join('node_modules', '.package-lock.json')].map(file => {
     return fs.existsSync(path.join(root, file))

@@ -49,7 +49,7 @@ function run (node, folder, scratch) {
   console.log(`  the most frequent: ${top.map(([word, count]) => `${word} ${number(count)}`).join(' · ')}`)
 }
 
-/** 1234567 is 1,234,567. Not toLocaleString: some builds of Node have hardly any locale. */
+/** Writes 1234567 as 1,234,567. Not toLocaleString: some builds of Node have hardly any locale. */
 const number = n => String(n).replace(/\B(?=(?:\d{3})+$)/g, ',')
 
 command(main)

@@ -115,7 +115,7 @@ async function testWithoutLibrary (results, user, where) {
   return installed
 }
 
-/** With a toolchain now; unoptimized, for it is not the compiler that is tested here. */
+/** Tests the build, with a toolchain now; unoptimized, for it is not the compiler that is tested here. */
 async function testBuild (results, user, where) {
   await results.of(`${where}: npm run build in the installed package`, async () => {
     await user.runNpm(['run', 'build'], {
@@ -152,7 +152,7 @@ function readArguments () {
   return { from, few, installers: each, build: !few && !rest['no-build'] }
 }
 
-/** A release of npm that is of the time of a Node. */
+/** Returns a release of npm from the time of a Node. */
 function npmOf (version) {
   const major = Number(version.split('.')[0])
   return major < 16 ? '6.14.18' : major < 20 ? '8.19.4' : '10.9.4'

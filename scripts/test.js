@@ -40,7 +40,7 @@ async function main () {
   if (!report.close()) process.exitCode = 1
 }
 
-/** What is run, and how it is run again. */
+/** Says which runs come, and how to repeat them. */
 function introduction (options) {
   const { suites, daily } = options
   const full = suites.filter(({ version }) => sizeOn(version, options) === 'full').map(({ version }) => version)

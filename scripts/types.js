@@ -45,7 +45,7 @@ const ORDER = LIBS.map(([name]) => name)
 /** The first TypeScript that knows Node's modules, its types that are installed, and arrays on shared memory. */
 const SINCE = { modules: '4.7', nodeTypes: '5.6', sharedArrays: '5.9' }
 
-/** `typescript` and every `typescript-…` among the development dependencies. */
+/** Returns `typescript` and every `typescript-…` among the development dependencies. */
 function compilers () {
   return Object.keys(manifest.devDependencies).filter(name => /^typescript(-|$)/.test(name)).map(name => {
     const home = path.join(root, 'node_modules', name)
@@ -60,7 +60,7 @@ const NEED = new RegExp(
   `^alone$|^typescript >= \\d+\\.\\d+$|^lib (>=|<) (${ORDER.join('|')})$|^lib dom$|^lib node$|^modules$`
 )
 
-/** The files of __test__/types and what they need. */
+/** Returns the files of __test__/types and what they need. */
 function fixtures () {
   return fs.readdirSync(folder).filter(name => /\.[mc]?ts$/.test(name)).map(name => {
     const [, line] = /^\/\/ needs: (.*)$/m.exec(fs.readFileSync(path.join(folder, name), 'utf8')) || []
@@ -70,7 +70,7 @@ function fixtures () {
   })
 }
 
-/** The files that a program with this library takes, and with what `more` says. */
+/** Returns the files that fit a program with this library and `more`. */
 function fitting (all, compiler, lib, more) {
   const isMet = need => {
     const [what, operator, value] = need.split(' ')
@@ -81,7 +81,7 @@ function fitting (all, compiler, lib, more) {
   return all.filter(({ needs }) => (more === undefined || needs.includes(more)) && needs.every(isMet))
 }
 
-/** Which files are compiled together, by which compiler and with which settings. `isChosen`: filters the libraries. */
+/** Groups the files of a compiler into programs, each with its settings. `isChosen`: filters the libraries. */
 function programs (compiler, all, isChosen) {
   const newest = { lib: ['esnext'], target: 'esnext' }
   const withNode = { types: ['node'], typeRoots: [path.join(root, 'node_modules', '@types')] }
@@ -100,7 +100,9 @@ function programs (compiler, all, isChosen) {
     .map(([label, files, options]) => ({ compiler, label: `TypeScript ${compiler.version}, ${label}`, files, options }))
 }
 
-/** Those with a library. A file that only asks for one of its own is tested with two, which are as good as all. */
+/**
+ * Returns those with a library. A file that only asks for one of its own is tested with two, which are as good as all.
+ */
 function withLibrary (lib, since, fits) {
   const options = { lib: [lib], target: lib }
   const lonely = fits.filter(({ alone }) => alone && [ORDER[0], 'esnext'].includes(lib))
@@ -135,7 +137,7 @@ async function compile ({ compiler, files, options }, scratch, number) {
   return `${files.length} files`
 }
 
-/** The package as it is installed: its declarations and what leads to them. */
+/** Installs the package: its declarations and the files that lead to them. */
 function installPackage (scratch) {
   const home = path.join(scratch, 'node_modules', 'atomics-waitasync')
   fs.mkdirSync(home, { recursive: true })
@@ -149,7 +151,7 @@ function installPackage (scratch) {
   })
 }
 
-/** The clients of the example of several processes, where it finds them. */
+/** Installs the clients of the example of several processes. */
 async function installClients (scratch) {
   const source = path.join(EXAMPLES, 'processes')
   const home = await installed('processes', source, LOCKED)

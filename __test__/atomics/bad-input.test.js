@@ -22,7 +22,7 @@ const OTHERS = [
 ]
 const big = (value) => BigInt(value)
 
-/** What must not be called. */
+/** Throws: it must not be called. */
 const trap = () => { throw new Error('it was called') }
 /** An argument that must not be looked at. */
 const poison = converted(0, trap)
@@ -31,10 +31,10 @@ class Mine extends Error {}
 const throwing = converted(0, () => { throw new Mine('from the argument') })
 
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0)
-/** How many wait for all words of an array. */
+/** Returns how many wait for all words of an array. */
 const waiters = (array) => sum(Array.from(array, (_, index) => api.waiterCount(array, index)))
 
-/** Calls with these arguments and expects an error of that kind, and no waiter. */
+/** Expects a call to throw an error of that kind. No waiter is left. */
 function refuses (method, args, kind, array) {
   const isRight = error => error instanceof kind && typeof error.message === 'string'
   assert.throws(() => Atomics[method](...args), isRight, method)
@@ -354,7 +354,7 @@ test('hooks of async_hooks that wait and notify when a promise is made and when 
 const TRIES = { paddings: 6, depths: 600 }
 const COUNT = TRIES.paddings * TRIES.depths
 
-/** The results of what succeeds near the end of the stack; some of it must, and some must not. */
+/** Returns the results of attempts near the end of the stack; some succeed, and some do not. */
 function resultsAtTheEnd (attempt) {
   const { results, done, thrown } = atTheEndOfTheStack(attempt, TRIES)
   assert.ok(thrown > 0 && done > 0, `${thrown} ${done}`)

@@ -23,7 +23,7 @@ const WITHOUT_HOST = typeof captured.waitAsync !== 'function' && 'this Node has 
 
 const newWords = () => new Int32Array(new SharedArrayBuffer(4 * 16))
 
-/** A program's worker, which ends with the test; `next()` is what it says next. */
+/** Starts a program's worker, which ends with the test; `next()` is what it says next. */
 function startWorker (t, source, workerData) {
   const worker = new Worker(source, { eval: true, workerData })
   t.after(() => worker.terminate())
@@ -86,8 +86,8 @@ test('a notify that was captured before the install does not reach the package\'
 })
 
 /**
- * How a Worker's plain wait on the word of a lock ends, which main unlocks while it waits. The Worker does not have the
- * package.
+ * Returns the outcome of a Worker's plain wait for a lock's word. Main unlocks while it waits. The Worker does not have
+ * the package.
  */
 const waitInWorker = (t, timeout, program) => runForJSON(t, ['-e', `
   const { Worker } = require('worker_threads')

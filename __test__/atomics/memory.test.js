@@ -20,8 +20,8 @@ const {
 const size = require('../fixtures/size')
 
 /**
- * Does `round(scope)` over and over in a process of its own, and gives by how many MB memory outside of the heap, and
- * the heap, have grown from the time it has got used to it.
+ * Measures the growth of a process that calls `round(scope)` over and over: by how many MB memory outside of the heap,
+ * and the heap, have grown from the time it has got used to it.
  */
 async function growth (t, round, { warmUp = 3, rounds = size(7, 4) } = {}) {
   const [outside, heap] = await linesOf(t, async (scope) => {

@@ -21,8 +21,8 @@ function lineUp (array, index, count, timeout) {
 }
 
 /**
- * A line of blocked threads and promises of several threads, made in the given order: 'thread' a blocked thread,
- * 'worker' a promise of one, 'main' a promise of this thread. Each writes its number into `log` when it is woken.
+ * Makes a line of blocked threads and promises, in the given order: 'thread' a blocked thread, 'worker' a promise of
+ * one, 'main' a promise of this thread. Each writes its number into `log` when it is woken.
  */
 async function mixedLine (t, array, index, kinds) {
   const log = words(kinds.length + 1) // how many have been woken, then their numbers

@@ -15,7 +15,7 @@ const [SEQUENCE, ACKNOWLEDGED, OVER] = [0, 1, 2]
 /** Milliseconds after which a notification was lost. */
 const LOST = slowness * 20000
 
-/** Stores the next number without an atomic operation and notifies, as often as it can, at ever other moments. */
+/** Starts a thread that stores numbers plainly and notifies: at ever other moments. */
 function startProducer (t, array, milliseconds) {
   return startWorker(t, { array, milliseconds, LOST }, ({ Atomics, data, now, randomFrom }) => {
     const { array, milliseconds, LOST } = data

@@ -1,8 +1,8 @@
 'use strict'
 // subjects: none
 
-// The switch that takes the code for processors whose atomic operations are no full fences. The tests of locks and of
-// the queue run with it by `ATOMICS_WAITASYNC_PORTABLE=1 npm test`.
+// The switch to the code for processors without full fences. The tests of locks and of the queue run with it by
+// `ATOMICS_WAITASYNC_PORTABLE=1 npm test`.
 
 const assert = require('assert')
 const path = require('path')

@@ -66,7 +66,7 @@ test('a timeout comes soon after its time', () => onAQuietMachine(async () => {
   assert.ok(late < 10 + starved() - before, `${late} ms late`)
 }))
 
-/** How late promises settle that are due at random moments, in milliseconds, sorted. */
+/** Returns by how many milliseconds promises are late, sorted. They are due at random moments. */
 async function lateness (count, at, window) {
   const array = words(1)
   const late = []
@@ -104,7 +104,7 @@ const COUNT = 100000
 const WINDOW = 100
 
 /**
- * Lines up 100 000 promises whose deadlines lie within 100 ms, from `lead` ms on; gives how late the latest settled.
+ * Lines up 100 000 promises due within 100 ms, after `lead` ms; gives how late the latest settled.
  */
 async function latest (array, lead) {
   let late = 0
@@ -132,7 +132,8 @@ test(TITLE, { timeout: 90000 }, () => onAQuietMachine(async () => {
 }))
 
 /**
- * A thread that notifies one waiter of the second word, at the moment in `data.times`, when the first word tells it to.
+ * Starts a thread that notifies a waiter of the second word: at the moment in `data.times`, when the first word tells
+ * it to.
  */
 const startNotifier = (t, data) => startWorker(t, data, ({ Atomics, data: { array, times }, now }) => {
   let round = 0

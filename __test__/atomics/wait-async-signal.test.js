@@ -16,7 +16,7 @@ const { notify, waitAsync, waiterCount } = api
 const here = { skip: typeof AbortController !== 'function' && 'no AbortController here' }
 const turn = () => new Promise(resolve => setImmediate(resolve))
 
-/** A word; a controller; and `wait(timeout)`, which waits for the word with its signal. */
+/** Makes a word; a controller; and `wait(timeout)`, which waits for the word with its signal. */
 function start (options = { reason: 'aborted' }) {
   const array = words(1)
   const controller = new TinyController(options)

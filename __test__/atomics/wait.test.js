@@ -9,7 +9,7 @@ const { test } = require('../harness')
 const { Atomics, api } = require('../subject')
 const { NO_BIGINT64, NO_GROWABLE, now, startWorker, until, words } = require('../fixtures/queue-toolbox')
 
-/** Blocks on element `index` of `array` with the value that it has, in a new thread; gives the outcome. */
+/** Blocks a new thread on element `index` of `array`; gives the outcome. */
 function waitInThread (t, array, index = 0, timeout = Infinity) {
   return startWorker(t, { array, index, timeout }, ({ Atomics, data: { array, index, timeout } }) => {
     return Atomics.wait(array, index, array[index], timeout)
@@ -19,7 +19,7 @@ function waitInThread (t, array, index = 0, timeout = Infinity) {
 const waiting = (array, index, count) =>
   until(() => api.waiterCount(array, index) === count, `${count} wait at ${index}`)
 
-/** A thread that waits at one place is woken by a notification of another, which is alike. */
+/** Checks that a notification at another, equal place wakes a thread. */
 async function wakes (t, array, index, other = array, at = index) {
   const waiter = waitInThread(t, array, index)
   await waiting(other, at, 1)

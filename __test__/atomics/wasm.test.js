@@ -154,7 +154,7 @@ test('/force: a lock in such a memory wakes plain waiters on its word, which are
     setTimeout(() => { token.unlock() }, 10)
   }))
 
-/** Expects what `fn` logs in a process that preloads an entry, with words in a WebAssembly memory. */
+/** Expects the log of `fn` in a process that preloads an entry: with words in a WebAssembly memory. */
 const run = (t, expected, entry, fn) => logs(t, expected, 'index', `(scope) => {
   const wasm = require(${file('../fixtures/wasm-threads.js')})
   const memory = wasm.newMemory()

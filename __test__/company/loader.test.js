@@ -1,6 +1,6 @@
 'use strict'
 
-// The dynamic loader of the system, which every thread uses that loads the package.
+// The system's dynamic loader, which loads the library for every thread.
 
 const assert = require('assert')
 const { test } = require('../harness')

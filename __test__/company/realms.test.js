@@ -1,7 +1,7 @@
 'use strict'
 
-// Test runners evaluate the package for each file in a context of its own, and expect that nothing keeps the context
-// once its file is over. At most the first one may stay: the thread's agent is of its realm.
+// Test runners evaluate the package for each file in a new context. Nothing may keep that context once its file is
+// over. At most the first one may stay: the thread's agent is of its realm.
 
 const assert = require('assert')
 const { test } = require('../harness')

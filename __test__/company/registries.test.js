@@ -1,7 +1,7 @@
 'use strict'
 
-// Test runners evaluate the package anew for each test file and take `require` away when a file is over. What a file
-// has left in its thread goes on: the agent, and an install.
+// Test runners evaluate the package anew for each test file. Then they take `require` away. What a file has left in its
+// thread goes on: the agent, and an install.
 
 const programsBy = require('../fixtures/printed-value')
 const { runForJSON } = require('../fixtures/run-node')
@@ -9,7 +9,7 @@ const { runForJSON } = require('../fixtures/run-node')
 const MAJOR = Number(process.versions.node.split('.')[0])
 const NO_HOST_WAIT_ASYNC = MAJOR < 16 && 'this Node has no waitAsync'
 
-/** Runs source text that has a `fileA` whose registry `endA()` tears down, a `fileB`, and `say`. */
+/** Runs source text with two test files: `fileA`, whose registry `endA()` tears down, and `fileB`; and with `say`. */
 function run (t, source) {
   return runForJSON(t, ['-e', `
     const { Worker } = require('worker_threads')

@@ -15,9 +15,8 @@ const OPTIONS = {
 const STATUSES = ['passed', 'failed', 'skipped']
 
 /**
- * Runs a suite on Nodes, with each of some variants, and prints what failed, the table of docs/conformance.md, and what
- * was skipped and why. The exit code is 1 if a test has failed, with another variant than `host`, or if nothing was
- * run.
+ * Runs a suite on Nodes, with each of some variants. Prints failures, the table of docs/conformance.md, and skips with
+ * their reasons. The exit code is 1 if a test has failed, with another variant than `host`, or if nothing was run.
  * @param {string[]} versions as `--node` has them
  * @param {(node: object, variant: string) => Promise<?{ name: string, status: string, message: string }[]>} run null if
  *   this Node has no such variant

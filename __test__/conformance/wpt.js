@@ -51,7 +51,7 @@ async function main () {
   })
 }
 
-/** The checkout's testharness.js, in the syntax of the oldest Node. */
+/** Returns the checkout's testharness.js, in the syntax of the oldest Node. */
 function harnessOf (root, scratch) {
   const { code } = require('esbuild').transformSync(
     fs.readFileSync(path.join(root, 'resources', 'testharness.js'), 'utf8'),
@@ -63,8 +63,8 @@ function harnessOf (root, scratch) {
 }
 
 /**
- * The names of the files and folders of the checkout's web-locks. An older copy of a file is left out: the newer has no
- * `tentative`.
+ * Returns the names of the files and folders of the checkout's web-locks. An older copy of a file is left out: the
+ * newer has no `tentative`.
  */
 function filesOf (root) {
   const folder = path.join(root, 'web-locks')

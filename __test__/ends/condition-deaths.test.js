@@ -1,8 +1,7 @@
 'use strict'
 
-// Its threads replace functions of Atomics before they load the package, so nothing may load it in them before.
-// subjects: export
-// timeout: 300
+// Threads that end before each operation of a Condition. They replace functions of Atomics before they load the
+// package, so nothing may load it in them before. subjects: export timeout: 300
 
 // A waiter of a Condition that is notified and then fails or ends, at any point until its hold ends in order: another
 // waiter is notified instead, though no thread is started and no time limit helps. locks/condition-owed.test.js has the
@@ -20,7 +19,7 @@ const LOCKS = ['AsyncLock', 'RwLock']
 /** A value that comes when the other one was taken. */
 const END = 9
 
-/** A queue of one value on such a lock. */
+/** Makes a queue of one value on such a lock. */
 const makeQueue = (Lock) => {
   const memory = BoundedQueue.allocate(1)
   return Object.assign(new BoundedQueue(api, memory, Lock), { memory, Lock })
@@ -35,7 +34,7 @@ const survivors = survivorsOf(
 const startQueueVictim = (t, { memory, Lock }, options) =>
   startVictim(t, 'condition-victim.js', Object.assign({ memory, Lock, point: Infinity, step: 'nothing' }, options))
 
-/** Two wait, unless the victim is over before: first it, then the survivor. Returns the survivor. */
+/** Waits until two wait, unless the victim is over before: first it, then the survivor. Returns the survivor. */
 async function bothWait (t, queue, condition, victim, survive, method) {
   victim.begin()
   await until(() => condition.waiters === 1 || victim.isOver, 'the victim waits')
@@ -45,7 +44,7 @@ async function bothWait (t, queue, condition, victim, survive, method) {
   return survivor
 }
 
-/** A consumer and another one wait; a value comes, of which one is notified. */
+/** Lets a consumer and another one wait; a value comes, of which one is notified. */
 async function valueComes (t, queue, victim, survive) {
   const survivor = await bothWait(t, queue, queue.notEmpty, victim, survive, 'take')
   await queue.putAsync(1)
@@ -58,7 +57,7 @@ async function valueComes (t, queue, victim, survive) {
   return survivor.value
 }
 
-/** A producer and another one wait; a place gets free, of which one is notified. */
+/** Lets a producer and another one wait; a place gets free, of which one is notified. */
 async function placeComes (t, queue, victim, survive) {
   await queue.putAsync(1)
   const survivor = await bothWait(t, queue, queue.notFull, victim, survive, 'put')
@@ -161,7 +160,7 @@ for (const way of ['returned, and ends', 'returned, and unlocks']) {
   })
 }
 
-/** A thread that gets the queue and takes, and one that waits behind it, both before a value comes. */
+/** Starts a thread that takes, and one that waits behind it. No value has come yet. */
 async function startTaker (t, queue, take, kind = 'promise', data = {}) {
   const { memory, Lock } = queue
   const taker = startWorker(t, Object.assign({ memory, Lock }, data), `scope => {

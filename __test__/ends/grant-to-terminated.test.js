@@ -1,7 +1,6 @@
 'use strict'
 
-// A blocked thread that is terminated, and has not ended yet, is given a lock, a permit or a notification: it goes to
-// the next waiter.
+// A grant or notification to a blocked, terminated thread before its end: it goes to the next waiter.
 
 const assert = require('assert')
 const { Worker } = require('worker_threads')
@@ -13,7 +12,7 @@ const size = require('../fixtures/size')
 
 const ROUNDS = 12
 
-/** A thread that runs `source`, a function of the package, `memory` and `flags`; resolves once `isReady()`. */
+/** Starts a thread that runs `source`: a function of the package, `memory` and `flags`; resolves once `isReady()`. */
 async function startBlocked (source, memory, isReady) {
   const worker = new Worker(`(${source})(require(${JSON.stringify(entry)}), require('worker_threads').workerData)`, {
     eval: true, workerData: memory
@@ -24,10 +23,10 @@ async function startBlocked (source, memory, isReady) {
   return { terminate: () => worker.terminate(), exited }
 }
 
-/** How long after the thread has been told to end the thing is given, in milliseconds. */
+/** Returns the milliseconds from the termination to the grant. */
 const delayOf = (round) => [0, 0.2, 1, 3, 5, 8][round % 6]
 
-/** How long it has been blocked by then: within its first slice, and later. */
+/** Returns how long it has been blocked by then: within its first slice, and later. */
 const ageOf = (round) => [1, 10, 40, 90][round % 4]
 
 async function giveToTheDying (round, thread, give) {

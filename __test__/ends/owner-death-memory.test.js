@@ -1,6 +1,6 @@
 'use strict'
 
-// The death of a holder is remembered as long as the lock's memory exists, and no longer.
+// A holder's death is remembered exactly while the lock's memory exists.
 
 const assert = require('assert')
 const { test } = require('../harness')
@@ -69,7 +69,7 @@ function says (title, skip, lines, program) {
 // differently in what it has to spare.
 const LARGE = [40, 41].map(megabytes => (megabytes << 20) - 32)
 
-/** 8 locks whose holder dies, whose memory goes, and locks that are made where it was. */
+/** Makes 8 locks whose holder and memory go, and locks there. */
 async function locksOnReusedMemory (scope) {
   const { LARGE, addressOf, api, buffersOf, dieHolding, locksAt, say } = scope
   for (const [n, kind] of ['AsyncLock', 'RwLock'].entries()) {

@@ -1,8 +1,7 @@
 'use strict'
 
-// Its threads replace functions of Atomics before they load the package, so nothing may load it in them before.
-// subjects: export
-// timeout: 300
+// Threads that end before each operation of a Queue. They replace functions of Atomics before they load the package, so
+// nothing may load it in them before. subjects: export timeout: 300
 
 // A thread that ends at any point of any step of a queue: nothing is lost, nothing comes twice, and whoever waits goes
 // on, though no thread is started and no time limit helps.
@@ -23,7 +22,7 @@ let ended = 0
 
 const INTERRUPTED = ', interrupted by a time limit of vm,'
 
-/** A thread that ends at a point, see fixtures/queue-victim.js. */
+/** Starts a thread that ends at a point, see fixtures/queue-victim.js. */
 async function startQueueVictim (t, queue, way, point, value, awaited) {
   const limit = way.endsWith(INTERRUPTED) ? slowness * 100 : undefined
   const data = { clone: queue, way: way.replace(INTERRUPTED, ''), value, point, awaited, limit }
@@ -59,7 +58,7 @@ async function assertWhole (queue) {
 }
 
 /**
- * The putter of 's' gets the one slot, once 'first' has gone: at once, unless the victim `keeps` it, or has ended
+ * Checks that the putter of 's' gets the one slot after 'first': at once, unless the victim `keeps` it, or has ended
  * before it was done.
  */
 async function assertPut (queue, putter, victim, keeps) {
@@ -81,8 +80,8 @@ async function assertPut (queue, putter, victim, keeps) {
 }
 
 /**
- * Tests by `test` that a victim, which uses a queue in this way, ends at each point: of the whole, or of the end of the
- * use, if `sign` is -1. What is interrupted is tried at all: few of them hit.
+ * Tests victims that use a queue so and end at each point: of the whole, or of the end of the use, if `sign` is -1.
+ * Interrupts are tried at all points: few of them hit.
  */
 function testEachPoint (test, sign, way, title, scenario) {
   const step = way.endsWith(INTERRUPTED) ? 1 : STEP
@@ -90,7 +89,7 @@ function testEachPoint (test, sign, way, title, scenario) {
   test(`${sign < 0 ? 'the end of ' : ''}${way} ends anywhere: ${title}`, attempt)
 }
 
-/** A queue with these messages. */
+/** Makes a queue with these messages. */
 function queueOf (capacity, ...messages) {
   const queue = Queue.create({ capacity, messageSize: 64 })
   for (const message of messages) queue.tryPut(message)

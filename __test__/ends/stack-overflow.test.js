@@ -1,7 +1,7 @@
 'use strict'
 // flags: --expose-gc
 
-// Near the end of the stack an operation is carried out or throws a RangeError, and if it throws, it has done nothing.
+// Near the end of the stack an operation succeeds, or throws: a RangeError. Then it has done nothing.
 
 const assert = require('assert')
 const { Worker } = require('worker_threads')
@@ -48,7 +48,7 @@ const settled = promise => promise.then(value => ({ value }), error => {
   return { error }
 })
 
-/** The first message of a thread with a small stack that runs a program. */
+/** Returns the first message of a program with a small stack. */
 function answerOf (t, program, workerData) {
   const worker = new Worker(program, { eval: true, workerData, resourceLimits: { stackSizeMb: 1 } })
   t.after(() => worker.terminate())
@@ -56,8 +56,7 @@ function answerOf (t, program, workerData) {
 }
 
 /**
- * Makes an attempt where so many frames, with `padding` arguments each, have been left of the stack: `{ value, error
- * }`. For other threads, too.
+ * Makes an attempt with so many frames left, of `padding` arguments each: `{ value, error }`. For other threads, too.
  */
 function attemptAt (distance, padding, attempt) {
   const outcome = { value: undefined, error: undefined }
@@ -93,7 +92,7 @@ async function tryAround (isDone, high, around, step) {
 }
 
 /**
- * Makes attempts whose code has not been compiled yet, each in a state of its own, at distances from the end of the
+ * Makes attempts whose code has not been compiled yet. Each is in a state of its own, at distances from the end of the
  * stack around that from which on they succeed: there the engine compiles some functions and refuses others. Afterwards
  * nothing may be held or awaited.
  *
@@ -358,7 +357,7 @@ test('a lock() that blocks gives the token, or throws and holds nothing', async 
   await other.done()
 })
 
-/** A rival: takes one, holds it for a millisecond and gives it back, again and again until it shall stop. */
+/** Rivals: takes one, holds it for a millisecond and gives it back, again and again until it shall stop. */
 function holdAgainAndAgain ({ api, data: { thing, name, stop, form }, words }) {
   const mine = new (form === 'useSync' ? api.Semaphore : api[name])(thing)
   const nothing = words(1)

@@ -27,7 +27,7 @@ const NOT_WATCHED = !watched && 'it is not watched here'
 const ROUNDS = Number(process.env.ROUNDS || size(300, 30))
 const TRIES = size(10, 5)
 
-/** Starts `count` threads that block on a word, and waits until they do. */
+/** Starts `count` threads, and waits until they block on a word. */
 async function blockedThreads (t, array, count) {
   const threads = []
   for (let n = 0; n < count; n++) threads.push(startWorker(t, array, ({ Atomics, data }) => Atomics.wait(data, 0, 0)))
@@ -35,7 +35,7 @@ async function blockedThreads (t, array, count) {
   return threads
 }
 
-/** A test of bounds on time. */
+/** Tests bounds on time. */
 function timed (title, skip, attempt = skip) {
   test(title, { timeout: 90000, skip: skip !== attempt && skip }, t => onAQuietMachine(() => attempt(t)))
 }
@@ -82,8 +82,7 @@ timed('terminate() ends a thread that has just blocked within 50 ms, even if non
 })
 
 /**
- * Whether a thread takes a notification some milliseconds after it has been told to end: of all tries in which it had a
- * core meanwhile.
+ * Whether a thread takes a notification soon after its termination: of all tries in which it had a core meanwhile.
  */
 async function takesNotifications (array, start) {
   let taken = 0
@@ -240,7 +239,7 @@ timed('terminate() ends a thread that blocks again and again', async t => {
 /** How many threads a process has that ends. */
 const MANY = 8
 
-/** Ends the main thread of a process with blocked threads by 'exit' or 'throw'. */
+/** Ends a process with blocked threads, by 'exit' or 'throw' in main. */
 function endOfProcess (t, threads, how) {
   return runChild(t, async ({ Atomics, api, say, sleep, startWorker, until, words, data: { MANY, threads, how } }) => {
     const array = words(1)
@@ -279,7 +278,7 @@ for (const how of ['exit', 'throw']) {
   })
 }
 
-/** How often the threads of this process, but for this one, have gone to sleep. */
+/** Returns how often the process's other threads have gone to sleep. */
 function timesSlept () {
   const others = fs.readdirSync('/proc/self/task').filter(id => Number(id) !== process.pid)
   const status = id => fs.readFileSync(`/proc/self/task/${id}/status`, 'utf8')

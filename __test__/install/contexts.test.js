@@ -151,7 +151,7 @@ test('a wrapper that other code has put around vm stays, and makes contexts with
 
 // What a user of vm sees.
 
-/** What a call gives or throws, without our frames. */
+/** Returns the outcome of a call, without our frames. */
 function outcomeOf (call) {
   try {
     return { value: call() }

@@ -15,7 +15,7 @@ const NO_MODULES = MAJOR < 12 && 'this Node has no ES modules'
 const ENTRIES = ['', '/force', '/keep-alive', '/pure', '/web-locks']
 const root = path.join(__dirname, '..', '..')
 
-/** Runs the source of a module in a folder, by a file of it; gives what it prints. */
+/** Runs a module's source in a folder, by a file of it; gives its output. */
 async function runModule (t, folder, source) {
   const file = path.join(folder, 'program.mjs')
   fs.writeFileSync(file, source)

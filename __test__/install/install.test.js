@@ -19,7 +19,7 @@ const snapshot = (object) => Reflect.ownKeys(object).map((key) => [key, Object.g
 const engineOf = (fn) => fn[MARK] && fn[MARK].engine
 const isOurs = (object) => TRIO.every((name) => engineOf(object[name]) === 'addon')
 const words = (length = 1) => new Int32Array(new SharedArrayBuffer(4 * length))
-/** A stand-in for the Atomics object of a host, with or without some functions. */
+/** Makes a stand-in for a host's Atomics, with or without some functions. */
 const atomics = functions =>
   Object.assign(Object.create({}, { [Symbol.toStringTag]: { value: 'Atomics' } }), { load: Atomics.load }, functions)
 
@@ -150,7 +150,7 @@ test("a mark on each function says its engine and the host's function", () => {
 
 // Targets that cannot be installed on.
 
-/** A proxy that lets `allowed` definitions pass and then refuses. */
+/** Makes a proxy that lets `allowed` definitions pass and then refuses. */
 function stubborn (target, allowed, refuse) {
   return new Proxy(target, {
     defineProperty (target, key, property) {

@@ -67,7 +67,7 @@ const MESSAGES = {
   })
 }
 
-/** Milliseconds of processor time: the least of three, since other work only adds to it. */
+/** Returns the milliseconds of processor time: the least of three, since other work only adds to it. */
 function timeOf (run) {
   const times = [0, 1, 2].map(() => {
     const begin = process.cpuUsage()
@@ -78,7 +78,7 @@ function timeOf (run) {
   return Math.min(...times)
 }
 
-/** `run` is given a text of a kind. What takes less than a millisecond is no cost. */
+/** Checks the cost of `run`, given texts of a kind. Less than a millisecond is none. */
 const assertLinear = (textOf, run, what) => onAQuietMachine(() => {
   const [short, long] = [SHORT, LONG].map(length => {
     const text = textOf(length)

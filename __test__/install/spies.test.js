@@ -84,7 +84,7 @@ test('an export of frozen exports cannot be replaced, one of others can, before 
 
 // ——— late classes: as `import` gives them, before their first use ———
 
-/** Runs a program that sees late classes, none of which has been used; gives what it prints. */
+/** Runs a program with late classes, all unused; gives its output. */
 const late = (t, source) => runForJSON(t, ['-e', `
   const { late } = require(${entryFile('lib/entry')})
   const { AsyncLock, RwLock, UnlockToken, LockManager, Lock } = late

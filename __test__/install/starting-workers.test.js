@@ -1,7 +1,6 @@
 'use strict'
 
-// A Worker that an install reaches counts as a thread that may notify, from its construction to its end.
-// oldest: none (there the plain entry installs)
+// A Worker that an install reaches may notify: from construction to end. oldest: none (there the plain entry installs)
 
 const assert = require('assert')
 const { test } = require('../harness')
@@ -10,12 +9,12 @@ const { runNode } = require('../fixtures/run-node')
 const slowness = require('../fixtures/slowness')
 
 const MAJOR = Number(process.versions.node.split('.')[0])
-/** Without a backslash, which a string within a string would lose. */
+/** Writes an entry's path without a backslash: a string within a string would lose it. */
 const entry = (name) => JSON.stringify(require.resolve(`../../${name}`).replace(/\\/g, '/'))
 
 /**
- * The output of a program that ends well, in lines. Its main thread has `api`, `array` on shared memory, `Worker`, and
- * `start(source)`.
+ * Returns the output of a program that ends well, in lines. Its main thread has `api`, `array` on shared memory,
+ * `Worker`, and `start(source)`.
  */
 async function linesOf (t, program, { name = 'force', flags = [] } = {}) {
   const source = `

@@ -1,7 +1,6 @@
 'use strict'
 
-// Two copies of the package in one process, as two versions in node_modules are: one queue, and installs that know of
-// each other.
+// Two copies of the package in one process, as of two versions: one queue, and installs that know of each other.
 
 const assert = require('assert')
 const path = require('path')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Workers after an install where other code stands in between, or where the package is gone: they are reached if Node's
-// class can be found; if not they run as without the install, and a warning says so.
+// Workers after an install behind other code, or without the package: they are reached if Node's class can be found; if
+// not they run as without the install, and a warning says so.
 
 const path = require('path')
 const { packageCopy } = require('../fixtures/entries/folders')

@@ -31,7 +31,7 @@ function installed (t, options = { force: true }) {
   t.after(() => { api.uninstall() })
 }
 
-/** The last message of a worker, once it has ended. */
+/** Returns the last message of a worker, once it has ended. */
 function messageOf (worker) {
   return new Promise((resolve, reject) => {
     let message
@@ -115,7 +115,10 @@ for (const { name, flags, env, script = [COMPARE], ways: WAYS = SOME_WAYS, least
   )
 }
 
-/** Text that is no script may be TypeScript, so that it gets a call of ours in front; its error shows that. */
+/**
+ * Whether it is known: text that is no script may be TypeScript, so it gets a call of ours in front; its error shows
+ * that.
+ */
 const isKnownLimit = (way) => way === 'source text that does not compile' && Boolean(process.features.typescript)
 
 function withoutEngine (value) {

@@ -20,9 +20,8 @@ const { AsyncLock } = api
 const ArticleLock = createArticleLock(Atomics)
 
 /**
- * Blocking workers and main, which does not block, count together to TIMES; `kinds`: which class each uses, main last.
- * The counter is only right if no two threads are ever inside together, and the test ends only if no claim is ever
- * forgotten.
+ * Lets workers, which block, and main count together to TIMES; `kinds`: which class each uses, main last. The counter
+ * is only right if no two threads are ever inside together, and the test ends only if no claim is ever forgotten.
  */
 async function count (t, kinds, MainLock) {
   const sab = new SharedArrayBuffer(4)

@@ -692,7 +692,7 @@ test('a stack overflow while a lock is unlocked loses neither the lock nor its c
 
 // ——— the event loop ———
 
-/** Runs `fn` in a process of its own, which has to end by itself and without an error; gives the lines it wrote. */
+/** Runs `fn` in a process that has to end well by itself; gives the lines it wrote. */
 async function linesOf (t, fn) {
   const { code, signal, lines, stderr } = await runChild(t, fn)
   assert.strictEqual(stderr, '')

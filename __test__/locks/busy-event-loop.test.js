@@ -22,7 +22,7 @@ function computeUntil (condition, what) {
   return now() - start
 }
 
-/** Lets the first claim, of a promise of this thread, try in vain: the next release then hands the lock over to it. */
+/** Lets the first claim, of this thread's promise, try in vain: the next release then hands the lock over to it. */
 async function tryInVain (lock) {
   Atomics.notify(lock.i32a, 0, 1)
   await sleep(20)

@@ -1,7 +1,7 @@
 'use strict'
 
-// A Condition's notification is owed until the hold that its receiver gets back ends in order; otherwise it goes to
-// another waiter. ends/condition-deaths.test.js has threads that end at any point.
+// A Condition's notification is owed until its receiver's hold ends in order; otherwise it goes to another waiter.
+// ends/condition-deaths.test.js has threads that end at any point.
 
 const assert = require('assert')
 const util = require('util')
@@ -20,14 +20,14 @@ function setUp (Lock = AsyncLock) {
   return { sab, lock: new Lock(sab), condition, another }
 }
 
-/** Waits with the lock: `{ token, result, state }`. */
+/** Begins a wait with the lock: `{ token, result, state }`. */
 function waiter ({ lock, condition }) {
   const token = lock.tryLock()
   const result = condition.waitAsync(token)
   return Object.assign(watch(result), { token, result })
 }
 
-/** A token whose hold owes the notification of a condition, and a waiter beside it. */
+/** Makes a token whose hold owes a notification, and a waiter. */
 async function owing (it) {
   const mine = waiter(it)
   const other = waiter(it)
@@ -36,20 +36,20 @@ async function owing (it) {
   return { token: mine.token, other }
 }
 
-/** The waiter is notified, and ends in order. */
+/** Notifies the waiter, which ends in order. */
 async function release ({ condition }, { result, token }) {
   assert.strictEqual(condition.notify(), 1)
   assert.strictEqual(await result, true)
   assert.strictEqual(token.unlock(), true)
 }
 
-/** What has been granted by now is seen, and it was not this. */
+/** Checks that a waiter waits: all present grants have been seen. */
 async function assertWaits (waiter) {
   await turns()
   assert.strictEqual(waiter.state, 'pending')
 }
 
-/** Whoever holds the lock next fails: that concerns no waiter, if nothing is owed. */
+/** Lets the next holder fail: that concerns no waiter, if nothing is owed. */
 async function assertNothingOwed (it, waiter) {
   it.lock.tryLock().abandon()
   await assertWaits(waiter)

@@ -33,7 +33,7 @@ const onLock = (member, name = 'AsyncLock') => member.on(name, LOCK)
 const onCondition = (member) => member.on('Condition', CONDITION)
 const TOKEN = { token: 'token' }
 
-/** Runs `body({ api, lock, condition, token })` in a thread that holds the lock, and gives its result. */
+/** Runs `body({ api, lock, condition, token })` in a locking thread; gives its result. */
 const inThread = (t, { sab }, body) => startWorker(t, sab, `({ api, data: sab }) => {
   const lock = new api.AsyncLock(sab)
   const condition = new api.Condition(sab, { byteOffset: ${CONDITION} })
@@ -43,7 +43,7 @@ const inThread = (t, { sab }, body) => startWorker(t, sab, `({ api, data: sab })
 /** Gives a getter that unlocks while it is read, as an option. */
 const unlocking = (lock) => ({ get timeout () { lock.unlock(); return 1 } })
 
-/** Lets a thread take the lock and wait, which leaves the lock free; `result` is what the wait gives. */
+/** Lets a thread take the lock and wait: then the lock is free; `result` is that of the wait. */
 async function waiting (member, { sab, lock }, form = 'wait', args = [], name = 'AsyncLock') {
   const before = waiters(sab, CONDITION)
   await onLock(member, name)('lockAsync')

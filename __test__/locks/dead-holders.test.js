@@ -1,6 +1,6 @@
 'use strict'
 
-// Threads that end while they hold something, or as it is granted to them. Of an AsyncLock: ends/owner-death.test.js.
+// Threads that end while they hold something, or as it is granted. Of an AsyncLock: ends/owner-death.test.js.
 
 const assert = require('assert')
 const { test } = require('../harness')

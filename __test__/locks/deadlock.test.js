@@ -15,8 +15,8 @@ const size = require('../fixtures/size')
 const { AsyncLock, RwLock, Semaphore } = api
 
 /**
- * A thread that takes one thing after the other when it is told so, and gives all back at the end or after an error. A
- * step is `[class, byteOffset or options, method, ...arguments]`; it sends 'done', or the error's facts.
+ * Starts a thread that takes one thing after another on command. It gives all back at the end or after an error. A step
+ * is `[class, byteOffset or options, method, ...arguments]`; it sends 'done', or the error's facts.
  */
 function actor (t, sab) {
   const worker = startWorker(t, sab, ({ api, data: sab, post, require }) => new Promise(resolve => {
@@ -69,13 +69,13 @@ async function actors (t, sab, count) {
   return all.map((each, n) => Object.assign(each, { threadId: ids[n] }))
 }
 
-/** Until a thread sleeps, and has slept so long that others know that it does. */
+/** Waits until a thread has slept so long that others know it. */
 const untilAsleep = (thread) =>
   until(() => api.snapshot().waiting.some(entry => entry.threadId === thread.threadId && entry.milliseconds > 20))
 
 /**
- * The one of these threads, which wait for each other, that finds the cycle: the last to fall asleep. The others, in
- * their order, go on once it has ended.
+ * Finds the thread of a cycle that finds it: the last to fall asleep. The others, in their order, go on once it has
+ * ended.
  */
 async function finderOf (threads) {
   const messages = threads.map(thread => thread.next())
@@ -101,7 +101,7 @@ async function finderOf (threads) {
   }
 }
 
-/** What is right of every cycle. */
+/** Checks the facts that hold for every cycle. */
 function assertCycle (error, thread, length) {
   assert.strictEqual(error.code, 'ERR_DEADLOCK')
   const { cycle } = error

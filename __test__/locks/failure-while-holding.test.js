@@ -14,14 +14,14 @@ const size = require('../fixtures/size')
 const { AsyncLock, Condition, RwLock, Semaphore, locks, waiterCount } = api
 const fail = () => { throw new Error('on purpose') }
 
-/** A worker dies while it holds the name. */
+/** Lets a worker die while it holds the name. */
 async function dieHolding (t, name) {
   const worker = startWorker(t, name, ({ api, data }) => api.locks.requestSync(data, () => process.exit()))
   worker.done().catch(() => {})
   await worker.exited
 }
 
-/** What a lock tells its next holder, which unlocks it. */
+/** Returns a lock's news for its next holder, which unlocks it. */
 function told (lock) {
   const token = lock.tryLock()
   const { ownerDied } = token

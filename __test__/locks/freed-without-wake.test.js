@@ -1,7 +1,7 @@
 'use strict'
 // subjects: none
 
-// A word in the package's own queue that becomes free without a wake: no waiter sleeps for ever.
+// A word in the package's queue that becomes free without a wake: no waiter sleeps for ever.
 
 const assert = require('assert')
 const path = require('path')

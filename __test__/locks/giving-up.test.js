@@ -1,6 +1,6 @@
 'use strict'
 
-// Claims that give up, by an abort, a timeout or their thread's death: those behind go on, and no grant is lost.
+// Claims that give up: by an abort, a timeout or their thread's death. Those behind go on, and no grant is lost.
 
 const assert = require('assert')
 const { test } = require('../harness')
@@ -71,7 +71,9 @@ for (const label of Object.keys(STORMS)) {
     const [inUse, stop] = [0, 0].map(() => new Int32Array(new SharedArrayBuffer(4)))
     const seed = 8
 
-    /** A claim: `begin(options)`; `isMine()`, once it is granted: whether it fits beside the others; `end(token)`. */
+    /**
+     * Makes a claim: `begin(options)`; `isMine()`, once it is granted: whether it fits beside the others; `end(token)`.
+     */
     const newClaim = ({ thing, claims, inUse, most, random }, method) => {
       const { [method]: form, args, cost } = claims[Math.floor(random() * claims.length)]
       const isMine = () => Atomics.add(inUse, 0, cost) + cost <= most

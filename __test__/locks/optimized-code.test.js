@@ -2,9 +2,8 @@
 
 // subjects: none
 
-// The engine compiles the methods of a lock when they have been called often, and then they do what they did before.
-// (Node 26.10 miscompiles a variable of a module that an inlined function assigns: some threads took their lock for
-// another object.)
+// Methods of a lock that the engine has compiled work as before. (Node 26.10 miscompiles a variable of a module that an
+// inlined function assigns: some threads took their lock for another object.)
 
 const assert = require('assert')
 const { runForJSON } = require('../fixtures/run-node')

@@ -21,7 +21,7 @@ const waiting = (queue, count) => until(() => queue.waiters === count, () => `${
 const inThread = (t, queue, method, ...args) =>
   startWorker(t, [queue, method, args], ({ api, data: [queue, method, args] }) => new api.Queue(queue)[method](...args))
 
-/** A use of the next message, begun: `{ use, end, fail }`. */
+/** Returns a use of the next message, begun: `{ use, end, fail }`. */
 async function inUse (queue) {
   const begun = {}
   begun.use = queue.use(() => new Promise((resolve, reject) => Object.assign(begun, { end: resolve, fail: reject })))

@@ -16,14 +16,14 @@ const { AsyncLock, Condition, RwLock, Semaphore, locks, unref, ref } = api
 
 const fail = () => { throw new Error('on purpose') }
 
-/** The source of a function of a thread that runs `body({ form, thing, subject, scope, data, fail })`. */
+/** Writes a thread's function: it runs `body({ form, thing, subject, scope, data, fail })`. */
 const inThread = (body) => `scope => {
   const { form, thing, data } = scope.data
   const { subjectOf } = scope.require('./repair-forms')
   return (${body})({ form, thing, subject: subjectOf(form, thing), scope, data, fail: ${fail} })
 }`
 
-/** A thread that runs one such function after the other. */
+/** Runs one such function after the other, in a thread. */
 async function serveBodies (scope) {
   const { compile } = scope.require('./queue-toolbox')
   for (;;) {
@@ -53,8 +53,8 @@ async function blockingThere (body, data) {
 }
 
 /**
- * Like `test`, for each form, or each that is wanted, with a new lock or name. `there(body, data)` runs such a body
- * where the form may run: in a thread if it blocks, and otherwise here. `start(body, data)`: in a thread of its own.
+ * Tests each wanted form with a new lock or name. `there(body, data)` runs such a body where the form may run: in a
+ * thread if it blocks, and otherwise here. `start(body, data)`: in a thread of its own.
  */
 function testForms (name, wanted, body) {
   if (body === undefined) return testForms(name, () => true, wanted)
@@ -583,7 +583,7 @@ test('a repair that freezes its token, and one of another realm, are as good as 
 
 // ——— surroundings ———
 
-/** Where Node itself is not harmed by an end of the stack. */
+/** Whether Node itself survives an end of the stack. */
 const standing = () => MAJOR >= 12
 
 testForms('a repair is called in the asynchronous context of its call', awaitingShare, async ({ subject }) => {

@@ -95,7 +95,7 @@ test('whether a thread holds a lock is known, in whatever order locks and shares
   }
   for (const token of held) assert.strictEqual(token.unlock(), true)
 
-  /** The token of a claim for which this thread releases its former one. */
+  /** Returns the token of a claim: for it this thread releases its former one. */
   async function claimed (lock) {
     const former = lock.tryLock()
     const claim = lock.lockAsync()
@@ -134,7 +134,7 @@ test('a token whose lock was unlocked by unlock() of the lock, while there was a
 
 // ——— what comes when its claim has given up ———
 
-/** What `call` gives, a promise; `act` is called within its settlement. */
+/** Returns the promise of `call`; `act` is called within its settlement. */
 function actingWhenSettled (t, call, act) {
   const ids = new Set()
   let calling = true
@@ -199,7 +199,7 @@ test('locks of a dead thread that come in a batch which makes their claims give 
 
 // ——— Code of the user's that runs while something is acquired ———
 
-/** Each token is for its own lock, and nothing is left behind. */
+/** Checks that each token is for its own lock, without any remains. */
 function checkAndUnlock (tokens, locks) {
   for (const [n, token] of tokens.entries()) {
     assert.deepStrictEqual([token.locked, locks[n].locked], [true, true], `lock ${n}`)

@@ -1,6 +1,6 @@
 'use strict'
 
-// A settlement that fails affects no other one, and a batch that is interrupted is continued.
+// A failing settlement affects no other one, and interrupted batches are continued.
 
 const assert = require('assert')
 const { Worker } = require('worker_threads')
@@ -11,7 +11,7 @@ const { api } = require('../subject')
 
 const PRELOAD = ['-r', require.resolve('../fixtures/broken-settle.js')]
 
-/** Runs `fn` in a process of its own, which has to end by itself; gives the lines it wrote. */
+/** Runs `fn` in a process that has to end by itself; gives the lines it wrote. */
 async function linesOf (t, fn, execArgv) {
   const { code, signal, lines, stderr } = await runChild(t, fn, undefined, { execArgv })
   assert.strictEqual(signal, null, stderr)

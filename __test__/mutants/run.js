@@ -62,7 +62,7 @@ class Mutants {
     return run(cargo(), args, { cwd: this.copy, env, ...options })
   }
 
-  /** The library, of the mutated source. */
+  /** Builds the library, of the mutated source. */
   build (otherSystems) {
     const env = environment({ CARGO_TARGET_DIR: target('mutants') })
     const features = otherSystems ? ['--features', 'other-systems'] : []
@@ -73,7 +73,7 @@ class Mutants {
     })
   }
 
-  /** The checks of a mutation: each `{ name, compile(), run() }`. */
+  /** Returns the checks of a mutation: each `{ name, compile(), run() }`. */
   checksOf (mutation) {
     const { model, orModel, cargo, orCargo, test, orTest } = mutation
     const models = ['--features', 'model', '--test', 'model', '--target-dir', target('mutants-model')]
@@ -135,7 +135,7 @@ class Mutants {
     return this.healthy.get(check.name)
   }
 
-  /** How a mutation is caught; an error says why it is not. */
+  /** Returns how a mutation is caught; an error says why it is not. */
   async try (mutation) {
     const file = path.join(this.copy, mutation.file)
     const source = fs.readFileSync(file, 'utf8')
@@ -182,7 +182,8 @@ function chosen () {
 }
 
 /**
- * Only one run at a time: cargo takes one copy of the tree for another, and would not build anew. Gives what ends that.
+ * Takes the one place for a run: cargo takes one copy of the tree for another, and would not build anew. Gives what
+ * ends that.
  */
 function begin () {
   const file = target('mutants.lock')

@@ -18,7 +18,7 @@ const { prints, runChild, sleep } = require('../fixtures/queue-toolbox')
 const { Lock, LockManager, locks } = api
 const binding = load()
 
-/** A test after which no name may be left behind; at once, in one thread. */
+/** Tests, and checks that no name is left behind; at once, in one thread. */
 const testLocks = (title, fn) => testNames(title, async t => {
   await fn(t)
   assert.strictEqual(binding.nameCount(), 0)

@@ -308,8 +308,8 @@ test('what is held after a first steal is found, too; no entry is left of what w
 test('what a steal costs the thread of the loser hardly grows with what that thread holds', async () => {
   const stolen = 200
   /**
-   * Milliseconds for the theft of a name, of which the loser is told before the next one. A fourth of the thefts take
-   * less: a busy machine interrupts the others only.
+   * Returns the milliseconds of a theft. The loser is told before the next one. A fourth of the thefts take less: a
+   * busy machine interrupts the others only.
    */
   const cost = async (held) => {
     const losers = []

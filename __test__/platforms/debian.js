@@ -17,7 +17,7 @@ async function must (command, args, options) {
   return succeeded(await run(command, args, { timeout: TIMEOUT, ...options }), [command, ...args]).stdout
 }
 
-/** The line of a sources.list, as the machine's own has it. */
+/** Returns the line of a sources.list, as the machine's own has it. */
 function source () {
   if (!fs.existsSync(SOURCES))
     throw new cache.Unavailable(
@@ -27,7 +27,7 @@ function source () {
   return `deb [signed-by=${field('Signed-By')}] ${field('URIs')} ${SUITE} main\n`
 }
 
-/** apt-get with a state of its own. */
+/** Makes an apt-get with a state of its own. */
 async function createApt (home) {
   for (const folder of ['state/lists/partial', 'cache/archives/partial', 'etc', 'files'])
     fs.mkdirSync(path.join(home, folder), { recursive: true })
@@ -51,7 +51,7 @@ async function createApt (home) {
 }
 
 /**
- * A folder of the cache with packages, unpacked.
+ * Returns a folder of the cache with packages, unpacked.
  * @param {(apt: Function) => Promise} fetch downloads them to the folder `archives` of apt-get's home
  * @returns {Promise<string>} its absolute path
  * @throws {cache.Unavailable} this machine has no such packages
@@ -66,11 +66,11 @@ const unpacked = (name, archives, fetch) => cache.fill(cache.folder('platforms',
   return root
 })
 
-/** These packages and all that they depend on. */
+/** Returns these packages and all that they depend on. */
 const withDependencies = (name, packages) =>
   unpacked(name, 'cache/archives', apt => apt('install', '--yes', '--download-only', ...packages))
 
-/** These packages alone, of any architecture (`libc6:arm64`). */
+/** Returns these packages alone, of any architecture (`libc6:arm64`). */
 const alone = (name, packages) => unpacked(name, 'files', apt => apt('download', ...packages))
 
 module.exports = { alone, must, withDependencies }

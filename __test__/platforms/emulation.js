@@ -11,7 +11,7 @@ const npm = require('../../scripts/lib/npm')
 const { alone, must, withDependencies } = require('./debian')
 const { quoted, system } = require('./toolchain')
 
-/** The words that run a command with a folder's files over those of another one; `rules` are those of binfmt_misc. */
+/** Returns the words of a command with files over a folder; `rules` are those of binfmt_misc. */
 function within (files, rules = [], over = '/usr/lib') {
   const script = [
     'set -eu',
@@ -23,12 +23,12 @@ function within (files, rules = [], over = '/usr/lib') {
   return ['unshare', '--user', '--map-root-user', '--mount', 'bash', '-c', script, 'bash']
 }
 
-/** The first 20 bytes of a program: of 32 or 64 bits, for a machine by its number in ELF's list. */
+/** Returns the first 20 bytes of a program: of 32 or 64 bits, for a machine by its number in ELF's list. */
 const magic = (bits, machine) =>
   `\\x7fELF\\x0${bits / 32}\\x01\\x01\\x00${'\\x00'.repeat(8)}\\x02\\x00\\x${machine}\\x00`
 const MASK = `${'\\xff'.repeat(7)}\\x00${'\\xff'.repeat(8)}\\xfe\\xff\\xff\\xff`
 
-/** qemu-user for a processor, with Debian's C and C++ libraries of its architecture. */
+/** Makes qemu-user for a processor, with Debian's C and C++ libraries. */
 const qemu = ({ debian, program, bits, machine, more = [] }) => async () => {
   const libraries = await alone(
     `libraries-${debian}`,
@@ -42,7 +42,7 @@ const qemu = ({ debian, program, bits, machine, more = [] }) => async () => {
 const arm64 = qemu({ debian: 'arm64', program: 'qemu-aarch64', bits: 64, machine: 'b7' })
 const armv7 = qemu({ debian: 'armhf', program: 'qemu-arm', bits: 32, machine: '28', more: ['libatomic1'] })
 
-/** musl's loader, which is its C library, too, and its ldd, which npm looks at to know the system's. */
+/** Makes musl's loader, its C library, and its ldd. By that npm knows the system's. */
 async function musl () {
   const files = await cache.fill(cache.folder('platforms', 'musl'), async scratch => {
     const fresh = path.join(scratch, 'usr')
@@ -61,7 +61,7 @@ async function musl () {
 /** Wine's loader, in the namespace of `wine`. */
 const LOADER = '/usr/lib/x86_64-linux-gnu/wine/wine'
 
-/** Wine, with all of Debian's files that it needs over /usr, and a drive C: in the cache. */
+/** Makes Wine, with Debian's files over /usr and a drive C: in the cache. */
 async function wine () {
   const files = path.join(await withDependencies('wine', ['wine64']), 'usr')
   const words = drive => [
@@ -86,7 +86,8 @@ async function wine () {
 }
 
 /**
- * A Node for Windows: a script that runs it by wine. Under wine, Node cannot write to a pipe of Linux's, but to a file.
+ * Returns a Node for Windows: a script that runs it by wine. Under wine, Node cannot write to a pipe of Linux's, but to
+ * a file.
  */
 async function nodeForWindows (version) {
   const binary = await nodeOf('win-x64')(version)
@@ -100,7 +101,7 @@ wait $!
   return binary
 }
 
-/** A Node of npm's packages for another platform: the path of its binary. */
+/** Returns a Node of npm's packages for another platform: the path of its binary. */
 const nodeOf = platform => async version => {
   const folder = await cache.fill(cache.folder('platforms', `node-${platform}`, version), scratch =>
     npm.download(`node-${platform}@${version}`, scratch)
@@ -108,7 +109,7 @@ const nodeOf = platform => async version => {
   return path.join(folder, 'bin', 'node')
 }
 
-/** The Node for musl of PyPI's wheels. */
+/** Returns the Node for musl of PyPI's wheels. */
 async function nodeForMusl (version) {
   const folder = await cache.fill(cache.folder('platforms', 'node-linux-x64-musl', version), async scratch => {
     const home = path.join(scratch, 'home')

@@ -141,7 +141,7 @@ const STEPS = {
   },
 
   /**
-   * The packages are made, and installed and used there as the workflow of a release does it, by more package managers.
+   * Makes the packages, installs and uses them there, as a release's workflow: by more package managers.
    */
   async release (place, { library }) {
     const { name, version, copy, binary, target } = place

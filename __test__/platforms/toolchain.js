@@ -18,7 +18,7 @@ const PACKAGES = [
 /** Where the chroot has what is bound into it. */
 const BOUND = { '/src': root, '/cargo': process.env.CARGO_HOME || path.join(os.homedir(), '.cargo') }
 
-/** The folder of the compiler's system; it also has the emulators. */
+/** Returns the folder of the compiler's system; it also has the emulators. */
 async function system () {
   const folder = await withDependencies('toolchain', PACKAGES)
   const link = (name, target) => {
@@ -41,7 +41,7 @@ async function system () {
   return folder
 }
 
-/** A word of a shell's command. */
+/** Returns a word of a shell's command. */
 const quoted = text => `'${text.replace(/'/g, '\'\\\'\'')}'`
 
 /** Runs a command of the system, in the tree. */
@@ -77,7 +77,7 @@ async function inSystem (command) {
 
 const FLAGS = '--package atomics-waitasync --release --locked -Z build-std=std,panic_unwind'
 
-/** The variable by which messages name no folder of this machine, as scripts/package.js has it. */
+/** Returns the variable that keeps this machine's folders out of messages: see scripts/package.js. */
 function remapping (rust) {
   const registry = path.join(BOUND['/cargo'], 'registry', 'src')
   const folders = fs.existsSync(registry) ? fs.readdirSync(registry).map(each => `/cargo/registry/src/${each}`) : []
@@ -94,7 +94,7 @@ async function build (name) {
   return path.join(root, 'target', 'platforms', rust, 'release', 'libatomics_waitasync.so')
 }
 
-/** A folder with a `cc` for a platform: some tests compile C. */
+/** Returns a folder with a `cc` for a platform: some tests compile C. */
 async function compiler (name) {
   const { folders: [, home] } = await zig.toolchain()
   const folder = path.join(root, 'target', 'platforms', `cc-${name}`)
@@ -109,8 +109,7 @@ async function compiler (name) {
 }
 
 /**
- * Builds the library for Windows, with the C runtime of mingw instead of Microsoft's; the absolute path of what was
- * built.
+ * Builds the library for Windows, with mingw's C runtime; gives its absolute path.
  */
 async function buildForWindows () {
   // napi-build asks for a libnode.dll, and Rust for what gcc has; with napi/dyn-symbols and zig nothing comes from

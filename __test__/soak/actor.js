@@ -33,7 +33,7 @@ class Actor {
   get time () { return Math.floor(now()) - this.arena.get('start') }
   count (what) { this.counts[what] = (this.counts[what] || 0) + 1 }
 
-  /** A law is broken: says so at once, for the thread may be ended. */
+  /** Reports a broken law: says so at once, for the thread may be ended. */
   violation (text) {
     const { arena } = this
     if (this.arena.isDying(this.number)) return
@@ -47,14 +47,14 @@ class Actor {
     if (!holds) this.violation(text())
   }
 
-  /** `holds()` before PATIENCE is over. */
+  /** Checks that `holds()` comes true before PATIENCE is over. */
   assertBefore (holds, text) {
     for (const start = now(); !holds();) if (now() - start > PATIENCE) this.violation(`${text()}, for ${PATIENCE} ms`)
   }
 
   /**
-   * `holds()` once the threads that are dying are dead, and what they used has been taken off. An actor that blocks has
-   * an answer when this returns.
+   * Checks that `holds()` once dying threads are dead and taken off. An actor that blocks has an answer when this
+   * returns.
    */
   async assertSoon (holds, text) {
     for (const start = now(); !holds();) {
@@ -64,7 +64,7 @@ class Actor {
     }
   }
 
-  /** From 0 to seconds, mostly short. */
+  /** Returns a timeout from 0 to seconds, mostly short. */
   timeout () {
     const dice = this.random()
     if (dice < 0.1) return 0
@@ -73,7 +73,7 @@ class Actor {
     return dice < 0.998 ? this.random() * 300 : this.random() * 3000
   }
 
-  /** Options for a wait: none, a timeout, a signal, or both. */
+  /** Returns options for a wait: none, a timeout, a signal, or both. */
   options () {
     const dice = this.random()
     if (dice < 0.4) return undefined
@@ -83,7 +83,7 @@ class Actor {
     return options
   }
 
-  /** A signal that may be aborted some time. */
+  /** Returns a signal that may be aborted some time. */
   signal () {
     const { abort, signal } = new TinyController({ reason: ABORTED, removes: this.chance(0.5) })
     const dice = this.random()
@@ -95,7 +95,7 @@ class Actor {
   }
 
   /**
-   * What `call()` gives; undefined if it gave up, for a reason that `options` contain.
+   * Returns the result of `call()`; undefined if it gave up, for a reason that `options` contain.
    */
   async attempt (options, call) {
     const start = now()
@@ -117,7 +117,7 @@ class Actor {
     }
   }
 
-  /** Some time with something held. */
+  /** Spends some time with something held. */
   async linger () {
     const dice = this.random()
     if (dice < 0.5) busy(this.random() / 10)
@@ -126,7 +126,7 @@ class Actor {
     await this.mayDie(0.01)
   }
 
-  /** The same within a callback that must be synchronous. */
+  /** Spends some time within a synchronous callback. */
   lingerSync () {
     const dice = this.random()
     if (dice < 0.5) busy(this.random() / 10)
@@ -136,14 +136,14 @@ class Actor {
     process.exit(1)
   }
 
-  /** The thread computes for long: what it awaits cannot run. */
+  /** Computes for long: its promises cannot go on. */
   pause () {
     this.arena.set('isPaused', this.id, 1)
     busy(this.random() < 0.9 ? this.random() * 50 : this.random() * 1500)
     this.arena.set('isPaused', this.id, 0)
   }
 
-  /** A thread that may die does so, with whatever it holds. */
+  /** Ends a thread that may die, with whatever it holds. */
   async mayDie (probability) {
     if (this.steady || !this.chance(probability)) return
     this.arena.announceDeath(this.id)
@@ -187,8 +187,8 @@ class Actor {
   }
 
   /**
-   * The index of an object of a kind. Threads that may die use values of their own, since what they were told may be
-   * lost.
+   * Returns the index of an object of a kind. Threads that may die use values of their own, since what they were told
+   * may be lost.
    */
   index (kind) {
     const count = Arena.COUNT[kind]

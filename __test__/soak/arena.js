@@ -37,11 +37,11 @@ const GATE_TIMES = 16
 const BIG = typeof BigInt64Array === 'function' ? 16 : 0
 
 const laneOf = (queue) => Math.floor(queue / GENERATIONS)
-/** How many words a Queue has. */
+/** Returns how many words a Queue has. */
 const queueWords = (queue) => api.Queue.byteLength(CAPACITIES[laneOf(queue)], MESSAGE_SIZE) / 4
 
 /**
- * How many words an object takes, with those behind it that must not be written. An instance of Queue begins at a
+ * Returns how many words an object takes: with those behind it that stay unwritten. An instance of Queue begins at a
  * multiple of 8.
  */
 function spaceFor (kind, index) {
@@ -117,14 +117,14 @@ field('uses', IDS * ACTORS * COUNT.semaphore)
 for (const name of ['taking', 'using']) field(name, IDS * ACTORS)
 for (const name of ['operation', 'object', 'since']) field(name, IDS * ACTORS)
 
-/** An object as one number: its kind and index. */
+/** Returns an object as one number: its kind and index. */
 const encode = (kind, index) => (1 + KINDS.indexOf(kind)) * 1024 + index
 const decode = (code) => code < 1024 ? '' : `${KINDS[(code >> 10) - 1]} ${code % 1024}`
 
 class Arena {
   /**
-   * `buffers`: those of another thread's arena; without them, a new one. `clones`: what structured cloning made of
-   * another's instances.
+   * Makes an arena. `buffers`: those of another thread's arena; without them, a new one. `clones`: what structured
+   * cloning made of another's instances.
    */
   constructor ({ growable = false, buffers, clones, steady }) {
     const bytes = 4 * WORDS
@@ -168,9 +168,9 @@ class Arena {
   }
 
   place (kind, index, more = 0) { return places[kind][index] + more }
-  /** A name of this round: the death of a holder at the end of another one is not told in this one. */
+  /** Returns a name of this round: the death of a holder at the end of another one is not told in this one. */
   nameOf (index) { return `soak ${this.get('start')} ${index}` }
-  /** The index of a word of the ledger. */
+  /** Returns the index of a word of the ledger. */
   at (name, index = 0) { return fields[name] + index }
   get (name, index = 0) { return Atomics.load(this.ledger, fields[name] + index) }
   set (name, index, value) { Atomics.store(this.ledger, fields[name] + index, value) }
@@ -180,7 +180,7 @@ class Arena {
   /** How many actors there may be, those of threads that are gone included. */
   get actors () { return ACTORS * (this.get('lastId') + 1) }
 
-  /** Where a value is whose notifications are counted: words, and behind them bigints. */
+  /** Returns where a value is whose notifications are counted: words, and behind them bigints. */
   valueAt (n) {
     return n < COUNT.value
       ? { array: this.words, at: this.place('value', n), zero: 0 }
@@ -210,7 +210,7 @@ class Arena {
     return this.add('fifoNotified', index, Atomics.notify(this.words, this.place('fifo', index), count))
   }
 
-  /** The queue of a lane that is in use. */
+  /** Returns the queue of a lane that is in use. */
   queueOf (lane) { return lane * GENERATIONS + this.get('generation', lane) }
 
   /** Closes a queue, if there is another one for its lane. */
@@ -222,7 +222,7 @@ class Arena {
     Atomics.compareExchange(this.ledger, this.at('generation', lane), generation, generation + 1)
   }
 
-  /** The number of a new message, which an actor will put into a queue; undefined if there were too many. */
+  /** Returns the number of a new message for a queue; undefined if there were too many. */
   newMessage (actor, queue) {
     const id = this.add('messageCount', 0, 1)
     if (id >= MESSAGES) return undefined
@@ -230,7 +230,7 @@ class Arena {
     return id
   }
 
-  /** How many died while they used a message of a queue, or are about to. */
+  /** Returns how many users of a queue's messages died: or are about to. */
   usersLost (queue) {
     let lost = 0
     for (let actor = 0; actor < this.actors; actor++)
@@ -239,7 +239,7 @@ class Arena {
     return lost + this.get('usersDied', queue)
   }
 
-  /** What changes in the memory of a queue whenever a message is put, taken, used or comes back. */
+  /** Returns a number that changes with every step of a queue. */
   changesOf (queue) {
     return [TAIL, HEAD, FREED, RETURNS]
       .map(word => Atomics.load(this.words, this.place('messages', queue, word)))
@@ -266,14 +266,14 @@ class Arena {
   /** Whether the thread of an actor is dying or dead. */
   isDying (actor) { return this.get('isDying', Math.floor(actor / ACTORS)) === 1 }
 
-  /** A thread will end before its time, from now on at any moment. */
+  /** Announces that a thread will end before its time, at any moment. */
   announceDeath (id) {
     if (Atomics.exchange(this.ledger, this.at('isDying', id), 1) === 1) return
     this.add('dying', 0, 1)
     this.add('deaths', 0, 1)
   }
 
-  /** The thread is gone, and what it used is taken off. */
+  /** Takes off a thread that is gone, and its uses. */
   bury (id, threadId) {
     this.set('gone', id, threadId)
     for (let actor = id * ACTORS; actor < (id + 1) * ACTORS; actor++) {
@@ -292,7 +292,7 @@ class Arena {
     if (this.get('isDying', id) === 1) this.add('dying', 0, -1)
   }
 
-  /** What each actor is at that is at something, in words; `names` are those of the operations. */
+  /** Says in words what each actor does; `names` are those of the operations. */
   present (names) {
     return Array.from({ length: this.actors }, (_, actor) => {
       const operation = this.get('operation', actor)
@@ -304,7 +304,7 @@ class Arena {
     }).filter(Boolean)
   }
 
-  /** The words that were written although they are nobody's. */
+  /** Returns the words that were written although they are nobody's. */
   strayWrites () {
     const stray = []
     for (let at = 0; at < WORDS; at++) {

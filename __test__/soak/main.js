@@ -48,7 +48,7 @@ const LONG = 60
  */
 const kept = MAJOR < 15 ? [] : undefined
 
-/** The number of threads of this process; undefined where the system does not say. */
+/** Returns the number of threads of this process; undefined where the system does not say. */
 function threads () {
   try {
     return fs.readdirSync('/proc/self/task').length
@@ -84,7 +84,7 @@ class Round {
     this.feeder = new Actor(this.arena, { id: 0, n: ACTORS - 1, blocks: false, steady: true, seed: this.seed })
   }
 
-  /** Says what is wrong and what the threads are at, and ends the process. */
+  /** Says the error and the threads' operations, and ends the process. */
   fail (error) {
     const present = this.arena.present(NAMES).join('\n')
     fs.writeSync(2, `\nround ${this.number}: ${error.stack}\nwhat the threads are at:\n${present}\n`)
@@ -135,7 +135,7 @@ class Round {
     return thread
   }
 
-  /** A thread ends at any moment. */
+  /** Ends a thread at any moment. */
   terminate (thread) {
     if (thread.done || this.arena.get('isDying', thread.id) === 1) return
     // Most of them have begun.
@@ -145,7 +145,7 @@ class Round {
     thread.worker.terminate()
   }
 
-  /** Threads that may die come and go. */
+  /** Lets threads that may die come and go. */
   async comeAndGo () {
     while (!this.isOver()) {
       await sleep(-Math.log(1 - this.random()) * this.pause)
@@ -177,14 +177,14 @@ class Round {
     }
   }
 
-  /** What waits without a timeout is notified in the end. */
+  /** Notifies, in the end, all that wait without a timeout. */
   sweep () {
     const { arena } = this
     for (let n = 0; n < VALUES; n++) arena.notifyValue(n, Infinity)
     for (let n = 0; n < COUNT.fifo; n++) arena.tryFifo(n, () => arena.notifyFifo(n, Infinity))
   }
 
-  /** All may wait for an item at the same time, for ever. */
+  /** Feeds consumers: all may wait for an item at the same time, for ever. */
   feed () {
     const { arena } = this
     for (const { lock, condition, items } of arena.queues) {
@@ -199,7 +199,7 @@ class Round {
     feedMessages(this.feeder)
   }
 
-  /** In the end, all that may wait for something that nobody does any more. */
+  /** Ends all waits for something that nobody does any more. */
   sweepAll () {
     const { arena } = this
     this.sweep()
@@ -250,7 +250,7 @@ class Round {
     clearInterval(violated)
   }
 
-  /** The laws of the end: nothing waits, nothing is held, and the sums are right. */
+  /** Checks the laws of the end: nothing waits, nothing is held, and the sums are right. */
   checkEnd () {
     const { arena } = this
     const wrong = arena.strayWrites()
@@ -297,7 +297,7 @@ class Round {
     if (wrong.length > 0) throw new Error(wrong.join('\n'))
   }
 
-  /** What is left can be taken, no death is told twice, and no name stays. */
+  /** Checks the remains: all can be taken, no death is told twice, and no name stays. */
   async checkRemains () {
     const { arena } = this
     for (const lock of [...arena.locks, ...arena.rws, ...arena.queues.map(({ lock }) => lock)]) {
@@ -345,7 +345,7 @@ async function main () {
   }, LINGER).unref()
 }
 
-/** What is left between two rounds. */
+/** Returns the state between two rounds. */
 async function sample () {
   for (let n = 0; n < 4; n++) {
     global.gc()
@@ -356,7 +356,7 @@ async function sample () {
   return { heap: megabytes(heapUsed), rss: megabytes(rss), threads: threads() }
 }
 
-/** The memory of the process, once it does not shrink any more. Before, it has pages of Workers that have ended. */
+/** Returns the memory of the process, once it shrinks no more. Before, it has pages of Workers that have ended. */
 async function memoryAtRest () {
   let least = Infinity
   for (let since = now(); now() - since < KEEPS_PAGES;) {
@@ -368,7 +368,7 @@ async function memoryAtRest () {
   return least
 }
 
-/** Nothing grows from the first rounds to the last ones: threads, or the heap. */
+/** Checks that nothing grows from the first rounds to the last ones: threads, or the heap. */
 function checkGrowth (samples) {
   if (samples.length < 6) return
   const least = (part, name) => Math.min(...part.map(sample => sample[name]))
@@ -378,7 +378,7 @@ function checkGrowth (samples) {
   if (grown('heap') > 8) throw new Error(`the heap has grown by ${grown('heap')} MB`)
 }
 
-/** Nor does the memory of the process, but for what its allocator keeps between pieces that are in use. */
+/** Checks the memory of the process: its allocator may keep some between pieces that are in use. */
 function checkMemory (first, last) {
   if (last - first > 50)
     throw new Error(`the memory of the process has grown by ${Math.round(last - first)} MB, from ${first} MB`)

@@ -22,7 +22,7 @@ const GROUPS = Object.keys(groups)
 const all = [].concat(...GROUPS.map(group => groups[group].map(operation => Object.assign({ group }, operation))))
   .map((operation, code) => Object.assign({ code }, operation))
 
-/** Those of some groups, and the rest. */
+/** Returns those of some groups, and the rest. */
 const operationsOf = (only) => all.filter(({ group }) => group === 'rest' || only.includes(group))
 
 module.exports = { GROUPS, all, operationsOf }

@@ -52,7 +52,7 @@ async function stopAndGo (pid, isOver) {
   }
 }
 
-/** One soak; an error says what was wrong. */
+/** Runs one soak; an error says what was wrong. */
 async function soak (node, seconds, seed, only) {
   let hasEnded = false
   const args = [...node.flags, '--expose-gc', MAIN, String(seconds), String(seed), only.join()]

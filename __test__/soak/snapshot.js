@@ -5,11 +5,11 @@
 const { PERMITS } = require('./arena')
 const { api } = require('./subject')
 
-/** What `query` tells, like entries of a snapshot. */
+/** Turns the answer of `query` into entries like a snapshot's. */
 const infosOf = infos =>
   infos.map(({ name, mode, clientId }) => ({ kind: 'named', id: name, mode, threadId: Number(clientId.split('-')[1]) }))
 
-/** What is wrong with the entries of holders; undefined if nothing is. */
+/** Returns the error of holders' entries; undefined if there is none. */
 function laws (held) {
   const holders = new Map()
   for (const entry of held) holders.set(entry.id, (holders.get(entry.id) || []).concat(entry))
@@ -21,7 +21,7 @@ function laws (held) {
   return undefined
 }
 
-/** What is wrong with the cycles. */
+/** Returns the error of the cycles. */
 function cycleLaws (cycles) {
   const links = (ring, n) =>
     ring[n].threadId === ring[n].holds.threadId && ring[n].waitsFor.id === ring[(n + 1) % ring.length].holds.id
@@ -31,7 +31,7 @@ function cycleLaws (cycles) {
   return wrong && `a snapshot tells of a cycle that is none: ${JSON.stringify(wrong)}`
 }
 
-/** A snapshot, and what is wrong with it; `arena` knows the threads that were gone before. */
+/** Takes a snapshot, and finds its error; `arena` knows the threads that were gone before. */
 function look (arena) {
   const gone = new Set()
   for (let id = 1; id <= arena.get('lastId'); id++) gone.add(arena.get('gone', id))

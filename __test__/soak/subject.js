@@ -19,8 +19,7 @@ const { wait, notify, waitAsync } = Atomics
 const api = exported.engine === 'host' ? Object.assign({}, exported, { wait, notify, waitAsync }) : exported
 
 /**
- * A generator of numbers in [0, 1), the same ones for the same seed; small seeds, too, give numbers that have nothing
- * in common.
+ * Makes a generator of numbers in [0, 1), by a seed; small seeds, too, give numbers that have nothing in common.
  */
 const randomOf = (seed) => {
   const random = randomFrom(Math.imul(seed, 0x9E3779B1))

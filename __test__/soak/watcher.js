@@ -1,6 +1,6 @@
 'use strict'
 
-// Looks at everything of a round, 20 times a second, from a thread that takes part in nothing. Its laws:
+// Looks at a whole round, 20 times a second: from an idle thread. Its laws:
 //
 // - nothing that is free stays free for a second while somebody waits for it and can run
 // - no item is left in a queue for a second while a consumer waits; in a Queue, no room either while a producer waits

@@ -1,8 +1,8 @@
 'use strict'
 // nodes: running (what runs the benchmark is written for that)
 
-// The benchmark judges figures, its pages have what was recorded, and counts of instructions are compared with the
-// record. `npm run bench -- --quick` shows that each figure can be taken.
+// The benchmark judges figures, and its pages have the record. Counts of instructions are compared with theirs. `npm
+// run bench -- --quick` shows that each figure can be taken.
 
 const assert = require('assert')
 const fs = require('fs')

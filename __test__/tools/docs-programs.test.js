@@ -26,7 +26,7 @@ const MAJOR = Number(process.versions.node.split('.')[0])
 /** By the language of a program: the name of its file, and the first Node that runs it. */
 const KINDS = { js: { file: 'program.js', first: 0 }, ts: { file: 'program.mts', first: 24 } }
 
-/** The blocks of a page: `{ language, code, name }`, of a file with its name. */
+/** Returns the blocks of a page: `{ language, code, name }`, of a file with its name. */
 function blocksOf (page) {
   const text = fs.readFileSync(path.join(root, page), 'utf8')
   return (text.match(/^```\w+\n[^]*?\n```$/gm) || []).map(block => {
@@ -40,7 +40,7 @@ const says = text => text.includes('// → ')
 const isFile = ({ name }) => name !== undefined
 const isProgram = block => !isFile(block) && (block.language === 'js' || (block.language === 'ts' && says(block.code)))
 
-/** A folder with files, in which this package can be required. */
+/** Makes a folder with files, in which this package can be required. */
 function projectOf (t, files) {
   const folder = folderWithPackage(t)
   for (const { name, code } of files) fs.writeFileSync(path.join(folder, name), code)
@@ -74,7 +74,7 @@ for (const page of ['README.md', ...pages.map(name => `docs/${name}`)]) {
 
 // ——— Commands ———
 
-/** Runs a command in a folder until it has ended, or printed all. With a signal: what it prints from then on. */
+/** Runs a command in a folder until it ends or prints all. With a signal: what it prints from then on. */
 function runCommand (t, folder, command, signal, isComplete) {
   const [variables, args] = command.split(/(?:^| )node /)
   const env = Object.assign({}, process.env, querystring.parse(variables, ' '))
@@ -101,7 +101,7 @@ function runCommand (t, folder, command, signal, isComplete) {
 const BY_CHANCE = /\d+(?:\.\d+)? (?:ms|s)\b|id \d+|node:\d+|(?<=:\d+):\d+| "billing"|(?<=at )async |(?<= ) +/g
 const OF_NODE = /^ *at .*(?:node:|internal\/|module\.js|<anonymous>)|--trace-warnings|ExperimentalWarning|^$/
 
-/** The lines that each run on each Node prints. */
+/** Returns the lines that each run on each Node prints. */
 function comparable (text, folder) {
   const lines = text.split(folder).join('/app').split('\n').filter(line => !OF_NODE.test(line))
   return lines.map(line => line.replace(BY_CHANCE, ''))

@@ -35,7 +35,7 @@ const links = pages.flatMap(page => {
   })
 })
 
-/** As GitHub names headings. */
+/** Returns the anchors of a page, as GitHub names headings. */
 function anchorsOf (name) {
   const headings = found(textOf(name), /^#+ (.*)$/gm).map(heading => heading.toLowerCase().replace(/[^\w -]/g, ''))
   return headings.map(heading => heading.replace(/ /g, '-'))
@@ -87,7 +87,7 @@ test('the lines in the table of docs/profiling.md are those of its example that 
   assertNone(lines, line => !/lock|wait\(\)/.test(example[line - 1]))
 })
 
-/** The value of a constant in the one file of this name in lib/ or in Rust; of a duration, its milliseconds. */
+/** Returns a constant's value, from the one file of this name; of a duration, its milliseconds. */
 function constantOf (file, name) {
   const [at, ...others] = sources.filter(each => each.endsWith(`/${file}`))
   assert.ok(at !== undefined && others.length === 0, file)

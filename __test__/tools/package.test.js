@@ -43,7 +43,7 @@ const NOTE = `
   const scriptOrModule = () => [...scripts.map(([name]) => name), ...Object.keys(require.cache)]
   global.loaded = () => scriptOrModule().map((file) => path.basename(file)).filter((name) => /js$/.test(name)).sort()`
 
-/** A folder with them, entries, the native library, and NOTE. */
+/** Returns a folder with them, entries, the native library, and NOTE. */
 function bundled (t) {
   const folder = scratchFolder(t)
   bundle(path.join(folder, 'lib'))
@@ -53,7 +53,7 @@ function bundled (t) {
   return folder
 }
 
-/** What a program logs in a process after NOTE, with the package in `folder`. */
+/** Returns the log of a process after NOTE: with the package in `folder`. */
 function evaluate (t, folder, code, env = {}) {
   const program = `const folder = ${JSON.stringify(folder)}; ${code}`
   return runForJSON(t, ['-r', path.join(folder, 'note.js'), '-e', program], { env })

@@ -1,7 +1,7 @@
 'use strict'
 // nodes: running (the runner itself does)
 
-// How `npm test` judges test files that do not end as they should, and which Nodes it runs them on.
+// How `npm test` judges failing test files, and chooses its Nodes.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -17,7 +17,7 @@ const testFile = require('../../scripts/lib/test-file')
 const node = { path: process.execPath, flags: [] }
 const closing = (passed, failed) => `console.log('# ${JSON.stringify({ passed, failed, skipped: 0 })}');`
 
-/** A test file of this source, in a folder of its own. */
+/** Writes a test file of this source: in a folder of its own. */
 function declare (t, source) {
   const file = path.join(scratchFolder(t), 'fixture.test.js')
   fs.writeFileSync(file, source)

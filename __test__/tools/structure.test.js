@@ -37,7 +37,7 @@ const LAYERS = [
   ['entry.js']
 ]
 
-/** From the name of each file of a folder, relative to it, to its text. */
+/** Returns the texts of a folder's files, by their names in it. */
 const textsOf = (folder, end) =>
   new Map(list(folder, end).map(name => [path.posix.relative(folder, name), textOf(name)]))
 

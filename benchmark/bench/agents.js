@@ -1,6 +1,6 @@
 'use strict'
 
-// The queue alone with very many agents, by a program in Rust (benchmark/agents.rs): so many threads do not fit into a
+// The queue alone with very many agents, by a Rust program (benchmark/agents.rs): so many threads do not fit into a
 // machine, and the agents of one thread look for each other. No Node has a part in it.
 
 const path = require('path')
@@ -12,7 +12,7 @@ const ROOT = path.join(__dirname, '..', '..')
 const TIMEOUT = 20 * 60 * 1000
 const ROUNDS = 21
 
-/** The samples; none where there is no cargo. Many agents' cost, divided by that of one. */
+/** Takes the samples; none where there is no cargo. Many agents' cost, divided by that of one. */
 async function registerByAgents ({ rounds, quick }) {
   if (find('cargo') === null) {
     console.error('cargo was not found: the queue with very many agents is left out')

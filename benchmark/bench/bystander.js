@@ -1,13 +1,13 @@
 'use strict'
 
-// A program that uses nothing of this package, which may have been preloaded; groups/bystanders.js starts it. Without
-// an argument it ends at once; with one it prints what Node's own things cost it.
+// A program that uses nothing of this package, which may be preloaded; groups/bystanders.js starts it. Without an
+// argument it ends at once; with one it prints what Node's own things cost it.
 
 const ECHO = require.resolve('./echo')
 const WORKERS = { quick: [1, 2], all: [4, 16] }
 const FACTOR = { quick: 0.01, all: 1 }
 
-/** Nanoseconds of one of `count` times; the least of some samples, which only disturbances make longer. */
+/** Returns the nanoseconds of one of `count` times; the least of some samples, which only disturbances make longer. */
 async function leastOf (samples, count, repeat) {
   const { now } = require('./sampling')
   let least = Infinity
@@ -33,7 +33,7 @@ async function main (size) {
     workers.push(worker)
   }
 
-  /** Bytes. */
+  /** Returns the bytes. */
   async function resident () {
     await sleep(100)
     return process.memoryUsage().rss
@@ -60,7 +60,7 @@ async function main (size) {
   process.exit()
 }
 
-/** A message there and back. */
+/** Sends a message there and back. */
 function messages (worker, count) {
   let next
   worker.on('message', () => next())

@@ -1,6 +1,6 @@
 'use strict'
 
-// One group of figures, in a process of its own, so that the garbage of one group does not disturb the next:
+// One group of figures, in a process of its own; so its garbage does not disturb the next one:
 //
 //   node --expose-gc child.js '{"group":"turn","rounds":1,"quick":false, …}'
 //

@@ -205,7 +205,7 @@ const VARIANTS = {
   'web-locks': 'Web Locks'
 }
 
-/** The groups of the figures that are asked for by a word: a group, or a part of a figure's name. All without one. */
+/** Selects groups of figures by a word: a group, or a part of a figure's name. All without one. */
 function select (only) {
   if (only === undefined) return figures
   const words = only.split(',')

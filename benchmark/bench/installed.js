@@ -12,7 +12,7 @@ const { makePlatform, stageMain } = require('../../scripts/package')
 const ROOT = path.join(__dirname, '..', '..')
 const TIMEOUT = 120000
 
-/** Installs both in a folder, with a module that loads from there what it is told to. */
+/** Installs both in a folder, with a module that loads from there. */
 async function install (folder) {
   const [main, platform, empty] = ['atomics-waitasync', packageName(target()), 'empty'].map((name) =>
     path.join(folder, 'node_modules', name)
@@ -26,7 +26,7 @@ async function install (folder) {
   fs.writeFileSync(path.join(folder, 'load.js'), 'module.exports = (request) => require(request)\n')
 }
 
-/** The packages that the locks are compared with. What cannot be had is left out of the tables. */
+/** Installs the packages that the locks are compared with. Missing ones are left out of the tables. */
 async function installPeers () {
   const installed = await npm(['install', '--no-audit', '--no-fund', '--ignore-scripts'], {
     cwd: path.join(ROOT, 'benchmark'),

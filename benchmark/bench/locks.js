@@ -75,7 +75,7 @@ const ours = {
   }
 }
 
-/** The forms of a mutex: `lock` gives a promise of what `unlock` gets, which `block` gives itself. */
+/** Returns the forms of a mutex: `lock` gives a promise of what `unlock` gets, which `block` gives itself. */
 const formsOf = ({ lock, unlock, block }) => {
   let held
   return {

@@ -20,7 +20,7 @@ function git (...args) {
 
 const MEASURED = ['lib', 'core', 'src', 'Cargo.toml', 'Cargo.lock', 'benchmark/bench', 'benchmark/bench.js']
 
-/** The commit, with a plus if what is measured has been changed since. */
+/** Returns the commit, with a plus if measured files have changed since. */
 function commit () {
   const id = git('rev-parse', '--short=10', 'HEAD')
   if (id === undefined) return 'unknown'
@@ -51,7 +51,7 @@ function describe () {
   }
 }
 
-/** The native library of this platform, in kilobytes. */
+/** Returns the native library of this platform, in kilobytes. */
 const librarySize = () => fs.statSync(path.join(ROOT, libraryFile(target()))).size / 1000
 
 module.exports = { describe, librarySize }

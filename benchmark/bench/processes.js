@@ -18,8 +18,8 @@ function runNode (args, options) {
 }
 
 /**
- * The flags of this process, but none for V8: with one, Node compiles its own modules anew, which would be measured as
- * a start.
+ * Returns the flags of this process, but none for V8: with one, Node compiles its own modules anew, which would be
+ * measured as a start.
  */
 const flags = () => process.execArgv.filter(flag => flag !== '--expose-gc')
 

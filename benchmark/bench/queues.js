@@ -36,7 +36,7 @@ function createFloor () {
   }
 }
 
-/** The variants of a figure that needs the host to have a `waitAsync`, and one that does not. */
+/** Returns a figure's variants, with the host's where that has a `waitAsync`. */
 const variants = (...more) => (hostHasWaitAsync ? ['host'] : []).concat('ours', 'again', more)
 
 module.exports = { host, hostHasWaitAsync, open, variants }

@@ -1,8 +1,8 @@
 'use strict'
 
-// Workers that take one lock in loops, blocking where the lock can, with about a microsecond of work inside. Under the
-// lock, a number is read, and written one larger only after the work: if two are inside at once, updates get lost, and
-// the sum shows how many.
+// Workers that take one lock in loops, with about a microsecond inside. They block where the lock can. Under the lock,
+// a number is read, and written one larger only after the work: if two are inside at once, updates get lost, and the
+// sum shows how many.
 
 const { now, sleep, takeTurns } = require('./sampling')
 const { BYTES, open } = require('./locks')
@@ -16,7 +16,7 @@ const COUNTER = 0
 const GATE = 16
 const WORDS = 32
 
-/** What is done under the lock. */
+/** Does the work under the lock. */
 function work (words, steps) {
   const value = words[COUNTER]
   let sum = value
@@ -25,7 +25,7 @@ function work (words, steps) {
   words[COUNTER] = sum === 0.5 ? sum : value + 1
 }
 
-/** How many steps of `work` last as long as is wanted. */
+/** Finds how many steps of `work` last as long as is wanted. */
 function calibrate () {
   const words = new Int32Array(new SharedArrayBuffer(4 * WORDS))
   let best = Infinity
@@ -37,7 +37,7 @@ function calibrate () {
   return Math.round(INSIDE / best)
 }
 
-/** Main does nothing meanwhile, so that a core is free for each worker. */
+/** Does nothing meanwhile in main, so that each worker has a core. */
 async function asleep (end) {
   await sleep(Math.max(0, (end - now()) / 1e6))
   return () => 0
@@ -61,8 +61,8 @@ class Team {
   }
 
   /**
-   * The workers for a while, and meanwhile `other`, which gives a promise of a function: that one gives how often it
-   * has had the lock.
+   * Runs the workers for a while, and meanwhile `other`. Its promise gives a function: that one gives how often it has
+   * had the lock.
    * @returns {Promise<{ throughput: number, cpu: number, share: number }>} thousands a second; microseconds of
    *   processor time for each; the slowest worker's share of the fastest's
    */

@@ -1,6 +1,6 @@
 'use strict'
 
-// The page and the picture, made of the latest complete run on each Node; those are kept in results.json.
+// The page and the picture of each Node's latest complete run; those are kept in results.json.
 
 const fs = require('fs')
 const path = require('path')
@@ -10,7 +10,7 @@ const table = require('./table')
 const FOLDER = path.join(__dirname, '..')
 const STORE = path.join(FOLDER, 'results.json')
 
-/** By Node version, the oldest first. */
+/** Loads the results by Node version, the oldest first. */
 function load () {
   return fs.existsSync(STORE) ? JSON.parse(fs.readFileSync(STORE, 'utf8')) : {}
 }
@@ -40,7 +40,7 @@ function section (version, { machine, figures, failures }) {
   ].filter(Boolean).join('\n\n')
 }
 
-/** The text of results.json: a line for each figure. */
+/** Returns the text of results.json: a line for each figure. */
 function stored (runs) {
   const text = (value, depth, indent = ' '.repeat(depth)) => {
     if (depth > 3 || typeof value !== 'object') return JSON.stringify(value)

@@ -1,6 +1,6 @@
 'use strict'
 
-// Runs groups of figures on a Node, each in processes of its own, and gathers their samples.
+// Runs groups of figures on a Node, and gathers their samples. Each is in processes of its own.
 
 const path = require('path')
 const { run: runChild } = require('../../scripts/lib/child')
@@ -11,7 +11,7 @@ const CHILD = path.join(__dirname, 'child.js')
 /** No group takes nearly that long. Milliseconds. */
 const TIMEOUT = 20 * 60 * 1000
 
-/** One child, from start to end: its last line. */
+/** Runs one child from start to end: gives its last line. */
 async function child (node, settings) {
   // Options are meant for the Node that runs this.
   const env = { ...process.env, NODE_OPTIONS: undefined }

@@ -6,7 +6,7 @@
 const fs = require('fs')
 const path = require('path')
 
-/** Nanoseconds. */
+/** Returns the nanoseconds. */
 const now = () => {
   const [seconds, nanoseconds] = process.hrtime()
   return seconds * 1e9 + nanoseconds
@@ -14,7 +14,7 @@ const now = () => {
 
 const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
 
-/** How often the system has taken a core from a thread of this process that wanted to go on. */
+/** Returns how often the system has interrupted threads of this process. */
 function timesInterrupted () {
   return typeof process.resourceUsage === 'function' ? process.resourceUsage().involuntaryContextSwitches : 0
 }
@@ -25,7 +25,7 @@ const PATIENCE = 300
 const RETRYING = 20e9
 
 /**
- * Waits until nothing but this thread runs on the machine, where the system says so, for as long as that makes sense.
+ * Waits until nothing else runs on the machine: where the system says so, for as long as that makes sense.
  */
 async function quiet () {
   for (let n = 0; n < PATIENCE && othersRun(); n++) await sleep(1)
@@ -42,7 +42,7 @@ function othersRun () {
 let copies = 0
 
 /**
- * A copy of a function, with type feedback and machine code of its own: a loop that has called one implementation is
+ * Copies a function, for type feedback and machine code of its own: a loop that has called one implementation is
  * compiled otherwise than one that has called two. The function may use nothing but its parameters and globals.
  */
 function fresh (fn) {
@@ -50,12 +50,12 @@ function fresh (fn) {
   return new Function(`'use strict'; return (${fn}) // ${++copies}`)() // eslint-disable-line no-new-func
 }
 
-/** Garbage of one sample is not to be collected in the next. */
+/** Collects the garbage of a sample: so the next one does not. */
 function collect () {
   if (typeof gc === 'function') gc() // eslint-disable-line no-undef
 }
 
-/** Bytes, without garbage. */
+/** Returns the bytes, without garbage. */
 async function resident () {
   for (let n = 0; n < 3; n++) {
     collect()
@@ -65,7 +65,7 @@ async function resident () {
 }
 
 /**
- * Takes samples of each variant by turns, after some rounds that do not count.
+ * Takes samples of the variants by turns, after some rounds of warm-up.
  *
  * Where a sample is a loop of calls, many that last about a millisecond each are better than few long ones: most of
  * them are then over before the system gives the core to somebody else, and the median is one of those.
@@ -106,8 +106,8 @@ async function takeTurns (variants, rounds, measure, { warmUp = 1, gc = true, tr
 }
 
 /**
- * Samples of what a call takes, in nanoseconds: `loop(variant)` makes `count` of them, and may give a promise. They
- * make little garbage.
+ * Samples the nanoseconds of a call: `loop(variant)` makes `count` of them, and may give a promise. They make little
+ * garbage.
  */
 function timeCalls (figure, variants, rounds, count, loop, warmUp) {
   return takeTurns(variants, rounds, async (variant) => {
@@ -123,7 +123,7 @@ function median (numbers) {
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
 }
 
-/** The number below which the given share of them lies. */
+/** Returns the number below which the given share of them lies. */
 function quantile (numbers, share) {
   const sorted = numbers.slice().sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
@@ -132,7 +132,7 @@ function quantile (numbers, share) {
 /** The threads of this process; Linux has it. */
 const TASKS = '/proc/self/task'
 
-/** How often a thread of this process has gone to sleep: as often as one was woken, as none is busy. */
+/** Returns how often a thread of this process has gone to sleep: as often as one was woken, as none is busy. */
 function timesSlept () {
   if (!fs.existsSync(TASKS)) return NaN
   let sum = 0

@@ -49,7 +49,7 @@ function compared (results, chosen, columns) {
   return rows(['', ...Object.values(columns), 'ratio', 'to reach', 'reached', 'A/A'], body)
 }
 
-/** A goal that is compared with something else than the host has its value beside it. */
+/** Writes a goal; one that is compared with another thing than the host has its value beside it. */
 const goalText = ({ text, value }) => text + (/ × ./.test(text) && value !== undefined ? ` (${factor(value)})` : '')
 
 function reachedText ({ reached, close }) {
@@ -59,10 +59,10 @@ function reachedText ({ reached, close }) {
 
 const [ofBystanders, others] = [true, false].map(is => figures.filter(({ group }) => (group === 'bystanders') === is))
 
-/** Each figure beside the host's and the floor. */
+/** Makes the table of each figure beside the host's and the floor. */
 const main = results => compared(results, others, { host: 'Node\'s own', ours: 'this package', floor: 'floor' })
 
-/** What each entry costs a program that does not use it. */
+/** Makes the table of each entry's costs for bystanders. */
 const bystanders = (results) =>
   compared(results, ofBystanders, {
     host: 'without',
@@ -72,7 +72,7 @@ const bystanders = (results) =>
     ours: '`-r …/force`'
   })
 
-/** The locks beside each other; undefined if none was measured. */
+/** Returns the locks beside each other; undefined if none was measured. */
 function peers (results, failures) {
   const measured = figures.filter(figure => figure.peers !== undefined && results[figure.id] !== undefined)
   if (measured.length === 0) return undefined

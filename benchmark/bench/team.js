@@ -22,7 +22,7 @@ class Member {
     this.failed.catch(() => {})
   }
 
-  /** `request`: what the group's thread is written for, or `{ core }`, to which it is tied. */
+  /** Asks the thread. `request`: one for the group's thread, or `{ core }`, to which it is tied. */
   ask (request, transfer) {
     const answer = new Promise(resolve => this.worker.once('message', resolve))
     this.worker.postMessage(request, transfer)
@@ -45,13 +45,13 @@ async function ready (words, count) {
   while (Atomics.load(words, READY) < count) await sleep(1)
 }
 
-/** On a member's side: it is ready, and blocks until all may begin. */
+/** Tells that a member is ready, and blocks until all may begin. */
 function begin (words) {
   Atomics.add(words, READY, 1)
   Atomics.wait(words, STATE, 0)
 }
 
-/** On a member's side: whether it may go on. */
+/** Whether a member may go on. */
 const goesOn = words => Atomics.load(words, STATE) === BEGUN
 
 /**
@@ -74,7 +74,7 @@ async function together (members, words, request, meanwhile = all => all) {
   return { answers: await all, took, cpu: user + system }
 }
 
-/** The cores that this process may use; undefined where threads cannot be tied to cores. */
+/** Returns the cores that this process may use; undefined where threads cannot be tied to cores. */
 function cores () {
   try {
     const list = /list: (.*)/.exec(execFileSync('taskset', ['-c', '-p', String(process.pid)], { encoding: 'utf8' }))[1]

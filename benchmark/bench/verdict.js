@@ -7,8 +7,8 @@ const { VARIANTS } = require('./figures')
 const { median } = require('./sampling')
 
 /**
- * A figure's value of each variant: the median of its samples, their sum, or the least, where nothing makes a sample
- * shorter.
+ * Returns a figure's value of each variant: the median of its samples, their sum, or the least, where nothing makes a
+ * sample shorter.
  */
 function summarise (figure, samples) {
   const values = {}

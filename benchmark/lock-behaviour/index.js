@@ -1,8 +1,8 @@
 'use strict'
 
-// The behaviour of locks when a holder dies, a waiter gives up, a process only waits, a thread blocks: this package's,
-// Node's own Web Locks, the mutex of the article over the host's Atomics, and those of some npm packages. Every cell is
-// measured, in a process of its own, on the Node that runs this: 24 or newer has all of them.
+// The behaviour of locks in trouble: a holder dies, a waiter gives up, a process only waits, a thread blocks. Of this
+// package's, Node's own Web Locks, the mutex of the article over the host's Atomics, and those of some npm packages.
+// Every cell is measured, in a process of its own, on the Node that runs this: 24 or newer has all of them.
 //
 //   node benchmark/lock-behaviour                  the table, in Markdown
 //   node benchmark/lock-behaviour LOCK SITUATION   one cell; a wrong name is answered with all names
@@ -21,7 +21,7 @@ const TIMEOUT = 120000
 /** The locks that are put into them; `host` is the article's. */
 const NAMES = ['ours', 'web-locks', 'host', 'multithreading', 'worker-mutex', 'async-mutex']
 
-/** One cell, in a process of its own. */
+/** Measures one cell, in a process of its own. */
 async function measure (lock, situation) {
   const ended = await run(process.execPath, [__dirname, lock, situation], { timeout: TIMEOUT })
   const lastOf = text => text.trim().split('\n').pop()
@@ -29,7 +29,7 @@ async function measure (lock, situation) {
   return `**${howItEnded(ended) || `ended with exit code ${ended.code}`}** ${lastOf(ended.output)}`
 }
 
-/** One cell, in this process. */
+/** Observes one cell, in this process. */
 async function observe (name, situation) {
   if (!NAMES.includes(name) || !(situation in situations))
     throw new Error(`there are ${NAMES.join(', ')}, and ${Object.keys(situations).join(', ')}`)

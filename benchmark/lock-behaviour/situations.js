@@ -1,6 +1,6 @@
 'use strict'
 
-// The situations that the locks are put into, each in a process of its own, and what is said of what happened there.
+// The situations of the locks, and their outcomes in words. Each is in a process of its own.
 
 const { setTimeout: sleep } = require('timers/promises')
 const { COUNTER, OWN, TOGETHER, countFor } = require('./thread')
@@ -8,9 +8,9 @@ const { COUNTER, OWN, TOGETHER, countFor } = require('./thread')
 /** What has not happened after so many milliseconds will not. */
 const EVER = 3000
 
-/** What the promise resolves to, null if it has not after so long. */
+/** Returns the promise's value; null if it is pending after so long. */
 const within = (promise, milliseconds) => Promise.race([promise, sleep(milliseconds, null)])
-/** How long it is since `begin`, as exact as it says something on a machine that does other things, too. */
+/** Says how long it is since `begin`, roughly: the machine does other things, too. */
 const since = (begin) =>
   performance.now() - begin < 200 ? 'at once' : `after ${((performance.now() - begin) / 1000).toFixed(1)} s`
 
@@ -20,21 +20,21 @@ const ROUNDS = 10
 
 const NOT_EXCLUDED = '**main has it at once, while a worker holds it**'
 
-/** A worker that has the lock for so many milliseconds, or until it is asked to release it. */
+/** Starts a worker that has the lock for so many milliseconds: or until a release is asked for. */
 async function holder (start, milliseconds) {
   const member = start()
   await member.ask({ act: 'acquire', milliseconds })
   return member
 }
 
-/** What a worker has begun to do, as a promise of its end. */
+/** Begins an act of a worker; `done` is the promise of its end. */
 async function begun (start, request) {
   const member = start()
   await member.ask({ act: 'begin' })
   return { done: member.ask(request) }
 }
 
-/** What becomes of a worker that wants the lock in this way while main holds it. */
+/** Describes a worker that wants the lock while main holds it. */
 async function wanting ({ lock, start }, request) {
   const { release } = await lock.acquire()
   const { done } = await begun(start, request)

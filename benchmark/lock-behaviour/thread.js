@@ -1,6 +1,6 @@
 'use strict'
 
-// A worker of a situation, which does what it is asked to with a lock; and what main does as workers do, too.
+// A worker of a situation, which uses a lock on request; and the acts that main has, too.
 
 const { open } = require('../bench/locks')
 
@@ -12,8 +12,8 @@ const TOGETHER = 2
 const OWN = 3
 
 /**
- * Two tasks that count for so long, each step under the lock, on a counter that the lock alone protects. A task that is
- * inside notes whether another one is; if there never was, the counts of the threads add up to the counter.
+ * Counts in two tasks for so long. Each step is under the lock, on a counter that the lock alone protects. A task that
+ * is inside notes whether another one is; if there never was, the counts of the threads add up to the counter.
  *
  * @param {number} thread from 0
  */

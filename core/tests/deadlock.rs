@@ -32,7 +32,7 @@ fn location(word: usize) -> Location {
     Location::from_address(0x1000 + 4 * word)
 }
 
-/// How a thread that has to wait may end that otherwise than by getting what it wants.
+/// How a thread may end a wait without its lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Temper {
     /// It does not.
@@ -44,7 +44,7 @@ enum Temper {
 }
 use Temper::{GivesUp, Mortal, Patient};
 
-/// A thread takes these one after the other, and then gives them back.
+/// A thread's script: it takes these one after the other, and then gives them back.
 type Script = (Temper, &'static [(usize, Request)]);
 
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! Abandoned locks are forgotten with their memory, as far as the end of a memory can be known.
+//! Abandoned locks are forgotten with their memory: as far as the end of a memory can be known.
 
 #![cfg(not(feature = "model"))]
 

@@ -484,7 +484,7 @@ model!(register_expire, loom::model, {
     assert_eq!(run(&store, &agent, &[(1, first)]), [(1, WaitResult::TimedOut)]);
 });
 
-/// A word that excludes and its line, used as `lib/locks/hold/` and the addon use them.
+/// A word that excludes and its line: used as `lib/locks/hold/` and the addon use them.
 struct Lock {
     guard: Guard,
     request: Request,
@@ -906,7 +906,7 @@ model!(write_give_up_busy_read, loom::model, {
     lock.assert_holds(3);
 });
 
-/// What other threads see of a thread that takes locks as `lib/locks/hold/` does: its robust list, and its register.
+/// The traces of a thread that takes locks as `lib/locks/hold/` does: its robust list, and its register.
 /// Written and read as `x64` does it, each write a releasing one.
 #[derive(Default)]
 struct RobustList {

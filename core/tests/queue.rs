@@ -173,7 +173,7 @@ mod property {
     /// The location and number of a wait, and how it ended.
     type End = (usize, u32, WaitResult);
 
-    /// A word and its line, other words, and the state of all waiters and holders.
+    /// A word and its line, other words, and all waiters and holders.
     struct World {
         kind: Kind,
         guard: Guard,

@@ -1,6 +1,6 @@
-//! Operations whose cost must not grow with the number of waiters, and tables that give back the memory that they
-//! needed once. A test of time compares the best of several times with few and with many, and allows for caches; a
-//! linear search would be slower by hundreds of times.
+//! Operations whose cost must not grow with the number of waiters. Tables give back the memory that they needed once. A
+//! test of time compares the best of several times with few and with many, and allows for caches; a linear search would
+//! be slower by hundreds of times.
 
 #![cfg(not(feature = "model"))]
 #![allow(unsafe_code, reason = "an allocator that counts")]

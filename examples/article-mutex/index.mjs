@@ -1,4 +1,4 @@
-// One mutex for main and three workers, used as the article "Atomics.wait, Atomics.notify, Atomics.waitAsync"
+// One mutex for main and three workers: used as the article "Atomics.wait, Atomics.notify, Atomics.waitAsync"
 // (https://v8.dev/features/atomics) uses its own: workers block for it, main does not.
 //
 //   node examples/article-mutex/index.mjs

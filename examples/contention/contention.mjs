@@ -30,7 +30,7 @@ function add (total, table) {
   }
 }
 
-/** The rows, those with the most time first. */
+/** Returns the rows, those with the most time first. */
 function mostContended (table) {
   const rows = Array.from(table.values()).sort((a, b) => b.milliseconds - a.milliseconds)
   for (const row of rows) {

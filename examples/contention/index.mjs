@@ -1,4 +1,4 @@
-// Which locks do threads wait for most? Each thread listens to the waits that are published on Node's
+// The locks for which threads wait most. Each thread listens to the waits that are published on Node's
 // diagnostics_channel. Main adds them up and prints the table of the most contended locks.
 //
 //   node examples/contention/index.mjs

@@ -1,4 +1,4 @@
-// Three threads move money in a circle, each from its own account to the next. Each locks the account that it takes
+// Three threads move money in a circle: each from its own account to the next. Each locks the account that it takes
 // from, and then the one that it gives to, so all of them would wait for each other. One gets an error that says so,
 // gives its lock back, and tries again.
 //

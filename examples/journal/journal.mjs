@@ -4,7 +4,7 @@ import { AsyncLock } from 'atomics-waitasync'
 
 const appendFile = promisify(fs.appendFile)
 
-/** A file with one record in each line, to which every thread may append. */
+/** A file with a record a line, to which every thread may append. */
 export class Journal {
   static allocate () {
     return new SharedArrayBuffer(16)

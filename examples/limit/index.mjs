@@ -1,5 +1,5 @@
-// Several threads read files, but at most three files are open at a time in the whole process. A thread that holds all
-// permits dies first; its permits come back for the others.
+// Several threads read files, but at most three at a time. A thread that holds all permits dies first; its permits come
+// back for the others.
 //
 //   node examples/limit/index.mjs
 

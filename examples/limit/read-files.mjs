@@ -7,7 +7,7 @@ const OPEN = 3
 const MOST = 4
 const BYTES = 5
 
-/** Reads the files that no other thread has taken, as many at once as the limit allows. */
+/** Reads the files that no other thread has taken: as many at once as the limit allows. */
 export default async function readFiles (memory, limit, files) {
   const words = new Int32Array(memory)
   const reading = []

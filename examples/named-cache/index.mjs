@@ -1,6 +1,6 @@
-// Several workers need the same expensive value, which goes stale after a while. Whichever of them is first computes
-// it, under a lock that has a name and nothing else: no memory is shared. The others wait for that one, or go on with
-// the value that they have.
+// Several workers need the same expensive value, which goes stale. Whichever of them is first computes it, under a lock
+// that has a name and nothing else: no memory is shared. The others wait for that one, or go on with the value that
+// they have.
 //
 //   node examples/named-cache/index.mjs
 

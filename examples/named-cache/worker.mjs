@@ -6,7 +6,7 @@ const { file, versions } = workerData
 
 let computed = 0
 
-/** The version in the file; 0 if there is none yet. */
+/** Returns the version in the file; 0 if there is none yet. */
 function cached () {
   try {
     return JSON.parse(fs.readFileSync(file, 'utf8')).version
@@ -15,7 +15,7 @@ function cached () {
   }
 }
 
-/** The version that is wanted, or a later one. Any number of workers may read; one at a time writes. */
+/** Returns the version that is wanted, or a later one. Any number of workers may read; one at a time writes. */
 async function load (wanted) {
   const version = await locks.request(file, { mode: 'shared' }, cached)
   if (version >= wanted) return version

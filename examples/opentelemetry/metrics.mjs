@@ -12,10 +12,10 @@ import { snapshot } from 'atomics-waitasync'
 
 const SECONDS = { unit: 's', advice: { explicitBucketBoundaries: [0.0001, 0.001, 0.01, 0.1, 1, 10] } }
 
-/** What a series is about. Undefined values are left out. */
+/** Returns the attributes of a series. Undefined values are left out. */
 const attributesOf = ({ kind, mode, name }) => ({ 'lock.kind': kind, 'lock.mode': mode, 'lock.name': name })
 
-/** Counts and measures the waits, holds and deaths that this thread learns of. Returns a function that ends that. */
+/** Counts and measures the waits, holds and deaths of this thread. Returns a function that ends that. */
 function observeLocks (meter) {
   const waited = meter.createHistogram('lock.wait.duration', {
     description: 'How long threads and promises waited', ...SECONDS
@@ -42,7 +42,7 @@ function observeLocks (meter) {
   }
 }
 
-/** Observes how many threads and promises of the process wait, whenever the metrics are collected. */
+/** Observes how many threads and promises of the process wait: whenever the metrics are collected. */
 function observeWaiters (meter) {
   const waiters = meter.createObservableGauge('lock.waiters', { description: 'Threads and promises that wait now' })
   waiters.addCallback(result => {

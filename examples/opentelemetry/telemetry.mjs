@@ -28,7 +28,7 @@ function startTelemetry () {
   }
 }
 
-/** A row for each series: `value` is a count or the value of a gauge, `seconds` the sum of a histogram. */
+/** Returns a row for each series: `value` is a count or the value of a gauge, `seconds` the sum of a histogram. */
 function rowsOf ({ scopeMetrics }) {
   const all = scopeMetrics.flatMap(({ metrics }) => metrics)
   return all.flatMap(({ descriptor, dataPoints }) => dataPoints.map(({ attributes, value }) => ({

@@ -1,5 +1,4 @@
-// A process stands still with a lock for longer than its lease, and then writes. What it writes is refused by its
-// token.
+// A process stands still with a lock for longer than its lease. Then it writes, and is refused by its token.
 //
 //   REDIS_URL=redis://127.0.0.1:6379 node examples/processes/fencing.mts        (not on Windows, which has no SIGSTOP)
 
@@ -16,7 +15,7 @@ const LEASE = 1500 // milliseconds
 const [who, file = path.join(os.tmpdir(), `fencing-${process.pid}.db`)] = process.argv.slice(2)
 const say = (text: string) => console.log(`${who}: ${text}`)
 
-/** Only a write with the latest token, or a later one, is done. */
+/** Writes, but only with the latest token, or a later one. */
 function write (balance: number, { token }: ProcessLock) {
   const database = new DatabaseSync(file)
   const update = database.prepare('UPDATE account SET balance = ?, token = ? WHERE token <= ?')
@@ -25,7 +24,7 @@ function write (balance: number, { token }: ProcessLock) {
   say(`writes ${balance}: ${changes === 1 ? 'done' : 'refused'}`)
 }
 
-/** Runs the callback with the lock held, in a process of its own. */
+/** Runs the callback with the lock, in a process of its own. */
 async function withLock (callback: (lock: ProcessLock) => unknown) {
   const locks = processLocks(redis(process.env.REDIS_URL ?? 'redis://127.0.0.1:6379', { lease: LEASE, prefix: file }))
   await locks.request('account', {}, callback).then(() => say('has given back the lock'), error => say(error.code))

@@ -53,7 +53,7 @@ function readState (descriptor: number) {
   return { token: bytes.readDoubleLE(0), held: bytes[8] === 1 }
 }
 
-/** One system call, so the death of the process leaves all of it or nothing. */
+/** Writes by one system call: so the death of the process leaves all of it or nothing. */
 function writeState (descriptor: number, token: number, held: boolean) {
   const bytes = Buffer.alloc(9)
   bytes.writeDoubleLE(token, 0)

@@ -1,4 +1,4 @@
-// Three processes of a cluster, of two threads each, increment a number in a file. One of them is killed with the lock.
+// Three processes of two threads each increment a number in a file. One of them is killed with the lock.
 //
 //   node examples/processes/index.mts
 //

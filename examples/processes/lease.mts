@@ -1,5 +1,5 @@
 /**
- * A lease that is renewed three times as often as it needs to be. `lost` aborts when the server says that it is over,
+ * A lease, renewed three times as often as it needs to be. `lost` aborts when the server says that it is over,
  * or when it may be: its milliseconds have passed since the last renewal that succeeded was sent.
  */
 export class Lease {

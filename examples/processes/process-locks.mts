@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { locks } from 'atomics-waitasync'
 
 /**
- * Locks by name for the threads of all processes that use the same engine.
+ * Locks by name for all threads of all processes of an engine.
  *
  * - The named lock of atomics-waitasync stands in front: one thread of a process at a time has or asks for the engine's
  *   exclusive lock of a name. Engines rely on it.

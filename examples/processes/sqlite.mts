@@ -71,7 +71,7 @@ function grantOf (database: DatabaseSync, file: string, mode: Mode, token: numbe
 
 const inodeOf = (file: string) => fs.statSync(file, { throwIfNoEntry: false })?.ino
 
-/** SQLITE_BUSY, and the error of a file that was removed after it had been opened. */
+/** Whether an error is SQLITE_BUSY, or that of a file that was removed after it had been opened. */
 function isBusy (error: unknown) {
   const { errcode } = error as { errcode?: number }
   return errcode !== undefined && ((errcode & 255) === 5 || errcode === READONLY_DBMOVED)

@@ -6,10 +6,10 @@ import type { Engine, Grant, Mode } from './process-locks.mts'
 
 const POLL = 5 // milliseconds
 
-/** A key of fixed length for any name, also for one that is long or no valid Unicode. */
+/** Makes a key of fixed length for any name: also for a long one, or invalid Unicode. */
 export const keyOf = (name: string): Buffer => createHash('sha256').update(Buffer.from(name, 'utf16le')).digest()
 
-/** Tries every so many milliseconds, give or take a half, until there is a result. */
+/** Tries every so many milliseconds until there is a result: give or take a half. */
 export async function poll<T> (
   milliseconds: number, signal: AbortSignal, attempt: () => T | undefined | Promise<T | undefined>
 ): Promise<T> {

@@ -50,5 +50,5 @@ export class RateLimit {
 
 const NEVER = new Int32Array(new SharedArrayBuffer(4))
 
-/** Milliseconds of a clock that all threads of the process share. */
+/** Returns the milliseconds of a clock that all threads of the process share. */
 const now = () => Number(process.hrtime.bigint()) / 1e6

@@ -2,7 +2,7 @@ import { AsyncLock, Condition, Semaphore } from 'atomics-waitasync'
 
 const LINE = 64 // bytes: a cache line of most processors
 
-/** The layout of the shared memory: every thread calls it. */
+/** Returns the layout of the shared memory: every thread calls it. */
 const layout = buffer => ({
   lock: new AsyncLock(buffer), // bytes 0 to 3
   changed: new Condition(buffer, { byteOffset: 4 }), // its word is never written: it may share a line

@@ -1,7 +1,7 @@
 import { Worker, isMainThread, parentPort } from 'node:worker_threads'
 import { locks, unref } from 'atomics-waitasync'
 
-/** Calls `lead()` once this thread is the leader, and resigns when that has ended. */
+/** Calls `lead()` once this thread leads, and resigns when that has ended. */
 function stand (lead) {
   const election = locks.request('leader', lock => lead(lock.ownerDied))
   unref(election)

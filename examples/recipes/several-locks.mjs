@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks'
 import { AsyncLock } from 'atomics-waitasync'
 
 /**
- * Runs the callback with all of these locks of one buffer held, or rejects with a TimeoutError after `timeout`
+ * Runs the callback with all of these locks held, which are in one buffer. Rejects with a TimeoutError after `timeout`
  * milliseconds.
  */
 async function withAll (locks, timeout, callback) {

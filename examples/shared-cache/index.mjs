@@ -1,5 +1,5 @@
-// Three workers read a table in shared memory as fast as they can and block while it changes. Main changes it now and
-// then and is never blocked. A waiting writer stops new readers, so they do not keep it out.
+// Three workers read a shared table, and block while it changes. Main changes it now and then and is never
+// blocked. A waiting writer stops new readers, so they do not keep it out.
 //
 //   node examples/shared-cache/index.mjs
 

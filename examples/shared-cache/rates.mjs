@@ -26,7 +26,7 @@ class Rates {
     }
   }
 
-  /** Sets all rates, then reads them again before another thread can change them. Others may read meanwhile. */
+  /** Sets all rates, then reads them before another thread can change them. Others may read meanwhile. */
   async update (version) {
     const writing = await this.lock.lockAsync()
     for (let n = 0; n < this.values.length; n++) this.values[n] = valueOf(n, version)
@@ -40,7 +40,7 @@ class Rates {
 
 const BEGIN = 8
 
-/** The made-up value of a currency: a reader can tell whether two values are of the same version. */
+/** Returns the made-up value of a currency: a reader can tell whether two values are of the same version. */
 const valueOf = (currency, version) => (currency + 1) * (version + 1)
 
 export { Rates, valueOf }

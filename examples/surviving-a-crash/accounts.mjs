@@ -1,6 +1,6 @@
 /**
- * Two accounts in shared memory. A transfer between them takes two steps. The first also records the amount, so that an
- * unfinished transfer can be undone.
+ * Makes two accounts in shared memory. A transfer between them takes two steps. The first also records the amount, so
+ * that an unfinished transfer can be undone.
  */
 function accounts (sab, byteOffset) {
   const words = new Int32Array(sab, byteOffset, 3)

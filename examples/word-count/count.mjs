@@ -1,5 +1,5 @@
-// Counts the words of some files with several workers that share one table. Meanwhile this thread reads the table. It
-// is never blocked: a worker blocks for a lock, this thread awaits it.
+// Counts the words of files with several workers that share a table. Meanwhile this thread reads the table. It is never
+// blocked: a worker blocks for a lock, this thread awaits it.
 
 import { Worker } from 'worker_threads'
 import SharedTable from './shared-table.mjs'

@@ -1,4 +1,4 @@
-// Counts the words of real text with one worker per core, and shows the progress.
+// Counts the words of real text with one worker per core.
 //
 //   node examples/word-count/index.mjs [FOLDER] [--result FILE]
 //
@@ -48,7 +48,7 @@ async function main () {
   }
 }
 
-/** The node_modules that this package is installed in; in a checkout its own. */
+/** Returns the node_modules that this package is installed in; in a checkout its own. */
 function modules () {
   const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/[\\/]$/, '')
   const parent = path.dirname(root)

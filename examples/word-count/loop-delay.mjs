@@ -1,6 +1,6 @@
 /**
- * Measures by how many milliseconds a timer of this thread was late at most: so long its event loop stood still. That
- * includes the time in which other threads had all cores.
+ * Measures how late a timer of this thread was at most: so long its event loop stood still. That includes the time in
+ * which other threads had all cores.
  */
 class LoopDelay {
   constructor () {

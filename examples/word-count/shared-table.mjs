@@ -1,4 +1,4 @@
-// A hash table from words to counts in one SharedArrayBuffer that all threads read and change.
+// A hash table from words to counts, in memory that threads share.
 //
 // It has 64 stripes; the first bits of a word's hash select the stripe. Each stripe has a lock, an open-addressing
 // index, and a dense list of entries. The characters of all words lie in one arena.
@@ -56,7 +56,7 @@ class SharedTable {
   }
 
   /**
-   * A view of the memory that `allocate` has made, in any thread. `worker` is the number of the worker that adds words.
+   * Makes a view of the memory of `allocate`, in any thread. `worker` is the number of the worker that adds words.
    */
   constructor ({ buffer, shape }, worker = -1) {
     const { slotsStart, entriesStart, countersStart, arenaStart } = layout(shape)
@@ -167,7 +167,7 @@ class SharedTable {
     return { words, distinct, awaited }
   }
 
-  /** Every word with its count. To be called when no worker adds words any more. */
+  /** Returns every word with its count. To be called when no worker adds words any more. */
   toMap () {
     const map = new Map()
     for (let stripe = 0; stripe < STRIPES; stripe++) {
@@ -188,7 +188,7 @@ class SharedTable {
     for (let entry = first; entry < end; entry += ENTRY_CELLS) callback(entry)
   }
 
-  /** A number that changes whenever a word is added: a sign of life that needs no lock. */
+  /** Returns a number that changes whenever a word is added: a sign of life that needs no lock. */
   pulse () {
     let counted = 0
     for (let worker = 0; worker < this.shape.workers; worker++) {

@@ -20,7 +20,7 @@ function documentation (folder) {
   })
 }
 
-/** Lists every text file below a folder (or the given file), except in `.git` and `node_modules`. */
+/** Lists every text file below a folder, or the given file: except in `.git` and `node_modules`. */
 function everything (folder) {
   return list(folder, ['.git', 'node_modules'], file => isBinary(file) ? null : 'text')
 }
@@ -61,7 +61,7 @@ function isBinary (file) {
   }
 }
 
-/** The prose of a listed file, in lower case. */
+/** Returns the prose of a listed file, in lower case. */
 function read ({ file, bytes, prose }) {
   const content = fs.readFileSync(file)
   if (content.length !== bytes) throw new Error(`${file} has changed while its words were being counted`)

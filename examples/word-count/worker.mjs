@@ -1,4 +1,4 @@
-// A worker takes the next file until there is none left, and adds its words to the shared table.
+// A worker: it adds the words of each next file to the shared table.
 //
 // It blocks while another thread holds the lock of the same stripe; main, which also reads the table, awaits locks.
 

@@ -30,7 +30,7 @@ const locks = processLocks({ ...engine, acquire })
 const requests = new Map() // from their ids to what ends them
 const workers = []
 
-/** The engine's, with a message about each wait that it is asked for. */
+/** Acquires by the engine, with a message about each wait. */
 function acquire (name, ...rest) {
   say({ event: 'asked', name: name.slice(0, 100) })
   return engine.acquire(name, ...rest)
@@ -76,7 +76,7 @@ const actions = {
     )
   },
   end ({ id, way }) { requests.get(id)[way]() },
-  /** So many visits at once, or one after the other without end. */
+  /** Makes so many visits at once: or one after the other without end. */
   async visits ({ name, file, rounds }) {
     while (rounds === undefined) {
       await sleep(Math.random() * 2)
@@ -86,8 +86,8 @@ const actions = {
     return {}
   },
   /**
-   * So many requests at once, each with a callback that takes some milliseconds, or ends once all have begun
-   * (`isTogether`): their numbers and tokens in the order in which they ran.
+   * Makes so many requests at once. Each callback takes some milliseconds, or ends once all have begun (`isTogether`):
+   * their numbers and tokens in the order in which they ran.
    */
   async many ({ name, number, milliseconds = 0, mode, isTogether }) {
     const order = []
@@ -100,7 +100,7 @@ const actions = {
     await Promise.all(Array.from({ length: number }, (_, n) => locks.request(name, { mode }, callback(n))))
     return { order }
   },
-  /** From now on rights of files count, also for root. */
+  /** Obeys rights of files from now on, also as root. */
   obey () { if (process.getuid() === 0) process.seteuid('nobody') },
   /** `args`: for its engine, other than those of the process. */
   start ({ args = description.args }) {

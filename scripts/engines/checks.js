@@ -19,20 +19,20 @@ const { LATE } = require('./team')
 
 const NOBODY = 500 // milliseconds
 
-/** Nobody gets these locks, for as long as that can be waited for. */
+/** Checks that nobody gets these locks for a while. */
 async function nobodyGets (...requests) {
   await sleep(NOBODY)
   for (const request of requests) assert.ok(!request.has('granted'), 'a second holder is in')
 }
 
-/** Nobody gets these before the holder has given the lock back. Then all do, and nobody has died. */
+/** Checks that nobody gets these before the holder gives the lock back. Then all do, and nobody has died. */
 async function handsOver (held, ...waiters) {
   await nobodyGets(...waiters)
   await held.ends()
   await Promise.all(waiters.map(waiter => waiter.passes({ ownerDied: false })))
 }
 
-/** Whoever waits has the lock of a holder that is gone, and learns of that, until a callback has ended well. */
+/** Checks that a waiter has the lock of a lost holder. It learns of that, until a callback has ended well. */
 async function inherits (waiter, held) {
   const { member, name } = waiter
   const { token } = await waiter.gets({ ownerDied: true, after: held.token })

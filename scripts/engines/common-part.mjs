@@ -1,5 +1,4 @@
-// Checks of process-locks.mts alone, over an engine that does what it is told, and of lease.mts. argv[2]: the folder of
-// the example.
+// Checks of process-locks.mts, over an obedient engine, and of lease.mts. argv[2]: the folder of the example.
 
 import assert from 'node:assert'
 import { AsyncLocalStorage } from 'node:async_hooks'
@@ -56,7 +55,7 @@ class FakeEngine {
     return grant
   }
 
-  /** The last lock is lost. Gives `result`. */
+  /** Loses the last lock. Gives `result`. */
   lose (result) {
     this.losers.at(-1).abort(cable)
     return result
@@ -90,7 +89,7 @@ const losses = {
   'at the end, the question is never answered': { release: engine => turn().then(() => engine.lose(never())) }
 }
 
-/** The error has its cause, and is the reason of the signal; what has not begun gets another lock. */
+/** Checks that the error has its cause, and is the signal's reason. Callbacks that have not begun get another lock. */
 async function checkLoss (engine, { callback = () => 1, held, release, ...row }) {
   const locks = processLocks(engine, release && { batch: 1 })
   engine.answers = { held: [held], release: [release] }

@@ -1,11 +1,11 @@
 'use strict'
 
-// Looks into the engines, and takes locks away from their holders, by the clients of the example.
+// Looks into the engines, and takes locks away, by the example's clients.
 
 const fs = require('fs')
 const path = require('path')
 
-/** What a query of a PostgreSQL server gives. `load` is the `require` of the example. */
+/** Returns the rows of a query of a PostgreSQL server. `load` is the `require` of the example. */
 async function query (load, config, text) {
   const client = new (load('pg').Client)(config)
   await client.connect()

@@ -1,6 +1,6 @@
 'use strict'
 
-// A relay on loopback in front of a server, to disturb the connections of its clients.
+// A relay on loopback that disturbs the connections of a server's clients.
 
 const net = require('net')
 

@@ -11,7 +11,7 @@ const ROUNDS = 100 // of each thread
 const MEMBERS = 3
 const MOST_WAIT = 30 // milliseconds between two kills, on top of what a start takes
 
-/** What the processes say when they come in has to fit what was done to them. */
+/** The words of processes that come in have to fit their past. */
 class Log {
   constructor ({ folder, engine }) {
     this.file = path.join(folder, 'room')
@@ -38,7 +38,7 @@ class Log {
     if (ownerDied) this.deaths++
   }
 
-  /** On a busy machine a short lease may end while its process is in line or inside, which is told. */
+  /** Counts a failure: on a busy machine a short lease may end in line or inside, and the process says so. */
   fail ({ code, message, cause }) {
     if (this.engine.lease > 0 && (code === 'ERR_LOCK_UNAVAILABLE' || code === 'ERR_LOCK_LOST')) this.late++
     else this.problems.push(`${message}: ${cause}`)

@@ -62,14 +62,14 @@ const servers = {
 const variable = name => `${name.toUpperCase()}_URL`
 const isMissing = name => !process.env[variable(name)] && locate(servers[name].program) === null
 
-/** The path of a program, or null. Debian keeps those of PostgreSQL off the PATH, by version. */
+/** Returns the path of a program, or null. Debian keeps those of PostgreSQL off the PATH, by version. */
 function locate (program) {
   const folder = '/usr/lib/postgresql'
   const versions = fs.existsSync(folder) ? fs.readdirSync(folder).sort((a, b) => b - a) : []
   return versions.map(version => path.join(folder, version, 'bin', program)).find(fs.existsSync) || find(program)
 }
 
-/** Installs what is missing and named by no variable, as packages of Debian; needs root. */
+/** Installs missing servers that no variable names, as packages of Debian; needs root. */
 async function install () {
   const missing = Object.keys(servers).filter(isMissing).map(name => servers[name].debian)
   if (missing.length === 0) return
@@ -80,13 +80,16 @@ async function install () {
 
 const has = name => name in servers
 
-/** Why there is no such server, or undefined. */
+/** Returns why there is no such server, or undefined. */
 function missing (name) {
   if (!has(name) || !isMissing(name)) return undefined
   return `no ${variable(name)}, and ${servers[name].debian} is not installed (--install does that)`
 }
 
-/** One that serves: `{ url, isOurs }`; if it is ours, with `begin`, which resolves once it serves, and `stop`. */
+/**
+ * Starts one, unless it serves: `{ url, isOurs }`; if it is ours, with `begin`, which resolves once it serves, and
+ * `stop`.
+ */
 async function start (name, scratch) {
   const { [variable(name)]: url } = process.env
   const server = url ? { url, isOurs: false, stop () {} } : new Server(servers[name], path.join(scratch, name))

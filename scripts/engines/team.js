@@ -1,6 +1,6 @@
 'use strict'
 
-// Processes that request locks by an engine, and what they say (see actor.mjs).
+// Processes that request locks by an engine, and their messages (see actor.mjs).
 //
 // Invariant: what does not happen within two minutes is an error, as is anything that happens in a process outside of a
 // promise.
@@ -20,7 +20,7 @@ class Team {
     Object.assign(this, { node, description, members: new Set() })
   }
 
-  /** A process that is ready. `args`: for its engine, other than those of the team. */
+  /** Starts a process, until it is ready. `args`: for its engine, other than those of the team. */
   async process (args = this.description.args) {
     const member = new Member(this.node, { ...this.description, args })
     this.members.add(member)
@@ -30,7 +30,7 @@ class Team {
 
   processes (number, args) { return Promise.all(Array.from({ length: number }, () => this.process(args))) }
 
-  /** One process that has a lock, and the next one, which waits for it. */
+  /** Starts a process that has a lock, and one that waits. */
   async inLine (name, args) {
     const [holder, next] = await this.processes(2, args)
     const held = await holder.holds(name)
@@ -77,7 +77,7 @@ class Member {
 
   has (meant) { return this.messages.some(fits(meant)) }
 
-  /** The first message that fits, also one that has come already: from which one on. */
+  /** Returns the first message that fits, also one that has come already: from which one on. */
   next (meant, from = 0) {
     const there = this.messages.slice(from).find(fits(meant))
     if (there !== undefined) return Promise.resolve(there)
@@ -99,7 +99,7 @@ class Member {
     })
   }
 
-  /** The number of a thread of it that is ready. `args`: for its engine, other than those of the process. */
+  /** Returns the number of a thread of it that is ready. `args`: for its engine, other than those of the process. */
   async worker (args) {
     const from = this.messages.length
     this.do('start', { args })
@@ -109,14 +109,14 @@ class Member {
   /** Lets it request a name. */
   request (name, options, thread) { return new Request(this, name, options, thread) }
 
-  /** One that has the lock. */
+  /** Makes a request that has the lock. */
   async holds (name, options, thread) {
     const request = this.request(name, options, thread)
     request.token = (await request.gets()).token
     return request
   }
 
-  /** One of which the engine has been asked since then. */
+  /** Makes a request, and waits until the engine is asked for it. */
   async waits (name, options, thread) {
     const from = this.messages.length
     const request = this.request(name, options, thread)
@@ -124,7 +124,7 @@ class Member {
     return request
   }
 
-  /** A free lock is granted, and ends well. */
+  /** Checks that a free lock is granted, and ends well. */
   passes (name, expected) { return this.request(name).passes(expected) }
 
   /** Lets it do something that has a result. */
@@ -162,7 +162,7 @@ class Request {
     return this
   }
 
-  /** What is said of the grant. `ownerDied`: what that has to be; `after`: the token that is lower. */
+  /** Resolves with the message of the grant. `ownerDied`: its expected value; `after`: the token that is lower. */
   async gets ({ ownerDied, after = -1 } = {}) {
     const said = await this.next('granted')
     assert.ok([undefined, said.ownerDied].includes(ownerDied) && said.token > after, JSON.stringify(said))
@@ -175,7 +175,7 @@ class Request {
     assert.strictEqual(error, undefined)
   }
 
-  /** Is granted, and ends well. Gives what was said of the grant. */
+  /** Checks that it is granted, and ends well. Gives the message of the grant. */
   async passes (expected) {
     const said = await this.gets(expected)
     await this.ends()

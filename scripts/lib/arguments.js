@@ -46,7 +46,7 @@ function firstComment (file) {
   return comment.replace(/^\/\/ ?/gm, '').trimEnd()
 }
 
-/** The items of a list with commas between them. */
+/** Returns the items of a list with commas between them. */
 const list = text => text.split(',').map(item => item.trim()).filter(item => item !== '')
 
 const someOf = words => text => {
@@ -71,7 +71,7 @@ function whole (text) {
   return Number(text)
 }
 
-/** The absolute path of a folder that has to be given: its option's default is ''. */
+/** Returns the absolute path of a folder that has to be given: its option's default is ''. */
 function folder (text) {
   if (text === '') throw new Error('a folder is needed')
   return path.resolve(text)

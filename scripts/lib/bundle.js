@@ -112,8 +112,8 @@ const run = (function run (name) {
 })
 
 /**
- * Never called: tools that find the files of a program by its text follow the first path, as @vercel/nft does, or the
- * second, as Turbopack.
+ * Names files, and is never called: tools that find the files of a program by its text follow the first path, as
+ * @vercel/nft does, or the second, as Turbopack.
  */
 function traced (platform) {
   return [path.join(__dirname, 'traced.js'), path.join(__dirname, '..', '..', 'atomics-waitasync-' + platform)]
@@ -166,13 +166,13 @@ function readFiles () {
   }))
 }
 
-/** The name of the file that another one requires. */
+/** Returns the name of the file that another one requires. */
 function resolve (from, request) {
   const target = path.posix.join(path.posix.dirname(from), request)
   return fs.existsSync(path.join(LIB, `${target}.js`)) ? `${target}.js` : `${target}/index.js`
 }
 
-/** These files and what they require at the top level. */
+/** Returns these files and what they require at the top level. */
 function closure (files, names, found = new Set()) {
   for (const name of names) {
     if (found.has(name) || name === LINKED) continue
@@ -190,7 +190,7 @@ function divide (files) {
   return partOf
 }
 
-/** The code of a file, in which other files are required from the linker. */
+/** Returns the code of a file, which requires others from the linker. */
 function link (files, partOf, name) {
   return files.get(name).code.replace(REQUIRE, (_, request) => {
     const wanted = resolve(name, request)
@@ -199,7 +199,7 @@ function link (files, partOf, name) {
   })
 }
 
-/** The text of a part. V8 compiles a function in parentheses at once. */
+/** Returns the text of a part. V8 compiles a function in parentheses at once. */
 function textOf ({ name: part, all }, files, partOf) {
   const definitions = [...partOf.keys()].filter(file => partOf.get(file) === part).map(file => {
     const fn = `function (module, exports, __dirname) {\n${link(files, partOf, file)}}`
@@ -208,7 +208,7 @@ function textOf ({ name: part, all }, files, partOf) {
   return `${HEADER}\nmodule.exports = (function (files, requireFile) {${definitions.join('')}})\n`
 }
 
-/** Writes the files that `lib/` has in the published package into a folder that it makes. */
+/** Writes the published files of `lib/` into a folder that it makes. */
 function bundle (folder) {
   const files = readFiles()
   const partOf = divide(files)

@@ -10,10 +10,10 @@ const fs = require('fs')
 const os = require('os')
 const path = require('path')
 
-/** Why something cannot be had on this machine at all, as opposed to a failure that may pass. */
+/** The error of a thing that this machine cannot have: as opposed to a failure that may pass. */
 class Unavailable extends Error {}
 
-/** The absolute path of a folder of the cache. */
+/** Returns the absolute path of a folder of the cache. */
 function folder (...names) {
   return path.join(root(), 'atomics-waitasync', ...names)
 }

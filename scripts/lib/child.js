@@ -104,7 +104,7 @@ function killTree (child) {
   }
 }
 
-/** Bytes of memory that the processes of a group have; 0 where the system does not say. */
+/** Returns the bytes of memory that the processes of a group have; 0 where the system does not say. */
 function memoryOf (group) {
   let pages = 0
   for (const name of fs.existsSync('/proc/self/stat') ? fs.readdirSync('/proc') : []) {
@@ -146,7 +146,7 @@ process.once('SIGTERM', interrupted)
 if (!WINDOWS) process.once('SIGHUP', interrupted)
 process.once('exit', () => { for (const child of alive) killTree(child) })
 
-/** What was wrong with the way in which a program ended, whatever its exit code; or null. */
+/** Returns the error in a program's end, whatever its exit code; or null. */
 function howItEnded ({ error, timedOut, outOfMemory, leftBehind, signal, seconds }) {
   if (error) return `could not be started: ${error.message}`
   if (timedOut) return `was killed: not over after ${Math.round(seconds)} s`
@@ -157,7 +157,7 @@ function howItEnded ({ error, timedOut, outOfMemory, leftBehind, signal, seconds
 }
 
 /**
- * What `run` gave, if the program succeeded.
+ * Returns the result of `run`, if the program succeeded.
  * @param {string[]} words the command, for the message
  * @throws {Error} with the output
  */

@@ -13,7 +13,7 @@ const page = path.join(ROOT, 'docs', 'processes.md')
 
 const sourceOf = name => fs.readFileSync(path.join(EXAMPLE, name), 'utf8')
 
-/** A page with its programs and its table as they are in the example. A program that runs has no line with its name. */
+/** Returns a page with the programs and the table of the example. A program that runs has no line with its name. */
 function withEmbedded (text) {
   const main = sourceOf('index.mts')
   return text
@@ -24,7 +24,7 @@ function withEmbedded (text) {
     .replace(FIGURES, (_, marker) => marker + table(JSON.parse(sourceOf('figure/figures.json'))))
 }
 
-/** With the named lock in front, and in brackets without it. */
+/** Makes the table: with the named lock in front, and in brackets without it. */
 function table ({ engines }) {
   const number = value => String(value).replace(/\B(?=(\d{3})+$)/g, ' ')
   const row = (name, { front, alone }) => {
@@ -39,7 +39,7 @@ function table ({ engines }) {
   ].join('\n')
 }
 
-/** What a program prints, as the page has it below the program. */
+/** Returns a program's output, as the page has it below the program. */
 function outputOf (text, name) {
   return new RegExp(`^// ${name.replace('.', '\\.')}\\n[^]*?^\`\`\`\\n+\`\`\`text\\n([^]*?)^\`\`\`$`, 'm').exec(text)[1]
 }

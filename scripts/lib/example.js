@@ -1,6 +1,6 @@
 'use strict'
 
-// A copy of an example that has dependencies, in a folder in which they are found.
+// A copy of an example with dependencies: in a folder that has them.
 
 const fs = require('fs')
 const path = require('path')

@@ -43,7 +43,7 @@ async function elf (file, libc) {
   return { complaints, facts: [`glibc ${newest}`] }
 }
 
-/** Of the GNU binutils. */
+/** Runs readelf, of the GNU binutils. */
 const readelf = (option, file) =>
   succeed('readelf', ['--wide', option, file], { env: { ...process.env, LC_ALL: 'C' }, timeout: 60000 })
 

@@ -9,7 +9,7 @@ const root = path.join(__dirname, '..', '..')
 const BEGIN = '<!-- map of lib/: `npm run lint -- --fix` writes it -->\n'
 const END = '<!-- end of the map -->\n'
 
-/** The files of lib/, by folder: those of a folder before its folders. */
+/** Returns the files of lib/, by folder: those of a folder before its folders. */
 function files () {
   const found = fs
     .readdirSync(path.join(root, 'lib'), { recursive: true })
@@ -36,7 +36,7 @@ function map () {
   return `${BEGIN}| | |\n|---|---|\n${rows.join('\n')}\n${END}`
 }
 
-/** The page with the map as it should be. */
+/** Returns the page with the map as it should be. */
 function withMap (text) {
   const [before, after] = [text.indexOf(BEGIN), text.indexOf(END)]
   if (before < 0 || after < 0) throw new Error('docs/internals/map.md has no place for the map of lib/')

@@ -11,7 +11,7 @@ const root = path.join(__dirname, '..', '..')
 const MIT = /mit/i
 const LICENCE = /^(licen[cs]e|copying|copyright|notice|unlicense)/i
 
-/** The text for a target, given in the compiler's word for it. */
+/** Returns the text for a target, by the compiler's word for that. */
 async function thirdPartyLicences (rust) {
   const ask = (...args) => succeed(cargo(), [...args, '--locked'], { cwd: root, env: environment() })
   // The crates whose code is in the library, without those that only build or test it, and without this package's own.

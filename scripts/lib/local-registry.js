@@ -32,7 +32,7 @@ async function serve ({ upstream } = {}) {
   return { url: `http://127.0.0.1:${server.address().port}/`, names: () => [...packages.keys()] }
 }
 
-/** What npm publishes is what it asks for, but for the tarball. */
+/** Takes a publication: npm asks for the same, but for the tarball. */
 function take (packages, { _attachments: attachments, ...description }) {
   const [{ data }] = Object.values(attachments)
   packages.set(description.name, { description: { ...description, time: {} }, content: Buffer.from(data, 'base64') })

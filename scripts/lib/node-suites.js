@@ -7,13 +7,13 @@ const nodes = require('../nodes')
 const { inParallel } = require('./in-parallel')
 const { indent } = require('./report')
 
-/** The subjects of a file in a suite; of a long file in a small run, the last one only. */
+/** Returns the subjects of a file in a suite; of a long file in a small run, the last one only. */
 function subjectsOf (file, subjects, size) {
   return subjects.filter(subject => file.subjects.includes(subject)).slice(file.long && size === 'small' ? -1 : 0)
 }
 
 /**
- * Runs the files of all suites, `jobs` at a time, and reports them. `beside`: longer tasks that begin with the first.
+ * Runs and reports the files of all suites, `jobs` at a time. `beside`: longer tasks that begin with the first.
  * @param {{ version: string, files: object[], subjects: (?string)[], size: string }[]} suites `size`: the TEST_SIZE of
  *   the files (see __test__/fixtures/size.js)
  */

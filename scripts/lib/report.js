@@ -51,7 +51,7 @@ class Report {
     this.print(`\nFAILED ${summary}${again ? `\n       again: ${again}` : ''}\n${indent(output)}\n`)
   }
 
-  /** `what` was not run `where` (a Node version, or nothing if that says nothing more). */
+  /** Notes that `what` was not run `where` (a Node version, or nothing). */
   skip (row, count, reason, what, where) {
     row.skipped += count
     if (!this.skips.has(reason)) this.skips.set(reason, new Map())
@@ -107,7 +107,7 @@ function skipped ([what, { count, places }]) {
   return `  ${count} × ${what}${places.size > 0 ? ` on ${[...places].join(', ')}` : ''}`
 }
 
-/** 754 seconds are 12:34. */
+/** Writes 754 seconds as 12:34. */
 function clock (seconds) {
   const whole = Math.round(seconds)
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`

@@ -12,8 +12,8 @@ class Results {
   }
 
   /**
-   * Runs `check`, which throws if it fails, and may give what is said beside its name; skips it if there is a `reason`
-   * against it. True if it passed.
+   * Runs `check`, which throws if it fails, and may give a remark; skips it if there is a `reason` against it. True if
+   * it passed.
    */
   async of (name, check, reason) {
     if (reason) return this.skip(name, reason)

@@ -17,7 +17,7 @@ async function withScratch (use) {
   }
 }
 
-/** The same with a copy of the tree as it is now, and its native library; its node_modules is a link. */
+/** Calls with a copy of the present tree, and its native library; its node_modules is a link. */
 function withCopy (use) {
   return withScratch(copy => {
     fs.cpSync(root, copy, { recursive: true, filter: from => !LEFT_OUT.includes(path.basename(from)) })

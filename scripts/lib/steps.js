@@ -12,10 +12,10 @@ const root = path.join(__dirname, '..', '..')
 const TIMEOUT = 30 * 60 * 1000
 
 /**
- * The steps before the suites and beside them, in lanes: those of a lane run one after the other, the lanes beside each
- * other. A step: `where` and `what` name its row, `shown` is its command for a reader, `command()` gives `{ command,
- * args, env }`, `count` reads from its output how many tests there were; a step without `count` is one test. Where a
- * `required` step fails, nothing else is run.
+ * Returns the steps before the suites and beside them, in lanes: those of a lane run one after the other, the lanes
+ * beside each other. A step: `where` and `what` name its row, `shown` is its command for a reader, `command()` gives `{
+ * command, args, env }`, `count` reads from its output how many tests there were; a step without `count` is one test.
+ * Where a `required` step fails, nothing else is run.
  */
 function plannedSteps ({ all, ci, only, rust, setup, size }) {
   const everything = only === null
@@ -82,7 +82,10 @@ function scriptStep (where, args = [], script = `scripts/${where}.js`) {
   }
 }
 
-/** Reads the last line, `N passed, N failed[, N skipped]`, and a line `skip - what # reason` for each skipped test. */
+/**
+ * Reads the counts in the last line, and the skipped tests. It is `N passed, N failed[, N skipped]`; of each skipped
+ * test there is a line `skip - what # reason`.
+ */
 function countScript (output) {
   const closing = /^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/.exec(output.trimEnd().split('\n').pop())
   const skips = Array.from(output.matchAll(/^skip - (.*) # (.*)$/gm), ([, what, reason]) => ({ what, reason }))

@@ -1,8 +1,8 @@
 'use strict'
 
-// The platforms that have a prebuilt binary, by the name that lib/agent/target.js gives them: each is a package of its
-// own, `atomics-waitasync-<name>`. `rust` is the compiler's word for it; `os`, `cpu` and `libc` are what npm goes by;
-// `zig` is set for what is linked by zig, and says with which C library.
+// The platforms with a prebuilt binary, by their names of lib/agent/target.js: each is a package of its own,
+// `atomics-waitasync-<name>`. `rust` is the compiler's word for it; `os`, `cpu` and `libc` are what npm goes by; `zig`
+// is set for what is linked by zig, and says with which C library.
 
 const { libraryFile, packageName } = require('../../lib/agent/target')
 
@@ -25,7 +25,7 @@ const targets = {
   'win32-ia32-msvc': { rust: 'i686-pc-windows-msvc', os: 'win32', cpu: 'ia32' }
 }
 
-/** The package.json of a platform's package. `main` is that of the main package. */
+/** Returns the package.json of a platform's package. `main` is that of the main package. */
 function manifestOf (name, main) {
   const { os, cpu, libc } = targets[name]
   const { version, license, engines, repository } = main

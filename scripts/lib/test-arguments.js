@@ -67,12 +67,12 @@ function suitesOf ({ all, ci, node, only, daily }) {
   return only ? whole([running]) : [...whole([running]), { version: oldest, isWhole: false }]
 }
 
-/** The oldest version, the one that runs this, and the newest. */
+/** Returns the oldest version, the one that runs this, and the newest. */
 const shortList = (versions, running = process.versions.node) => [versions[0], running, versions[versions.length - 1]]
 
 /**
- * Two of the versions that would not run otherwise. The multiples of the golden ratio lie evenly between two whole
- * numbers, whichever days are left out: so each version comes soon, whether this runs every day or every week.
+ * Returns two of the versions that would not run otherwise. The multiples of the golden ratio lie evenly between two
+ * whole numbers, whichever days are left out: so each version comes soon, whether this runs every day or every week.
  */
 function nodesOfTheDay (versions, { running = process.versions.node, day = Math.floor(Date.now() / 86400000) } = {}) {
   const others = versions.filter(version => !shortList(versions, running).includes(version))
@@ -81,7 +81,7 @@ function nodesOfTheDay (versions, { running = process.versions.node, day = Math.
   return [others[first], others[(first + (length >> 1)) % length]]
 }
 
-/** The TEST_SIZE on one of the versions that `parseArguments` gave. */
+/** Returns the TEST_SIZE on one of the versions that `parseArguments` gave. */
 function sizeOn (version, { all, size }) {
   return size || (all && shortList(nodes.versions).includes(nodes.resolve(version)) ? 'full' : 'small')
 }

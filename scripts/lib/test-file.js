@@ -41,7 +41,7 @@ const SUBJECTS_OF = {
 const HEADER_LINES = 10
 const DEFAULT_TIMEOUT = 180
 
-/** The names of all test files, relative to __test__; the folders in company/ have files for other programs. */
+/** Returns the names of all test files, relative to __test__; the folders in company/ have files for other programs. */
 function names (folder = '') {
   return fs.readdirSync(path.join(TESTS, folder), { withFileTypes: true }).flatMap(entry => {
     const name = path.posix.join(folder, entry.name)
@@ -76,7 +76,7 @@ function read (file, name = path.basename(file)) {
   return declared
 }
 
-/** A declaration and its reason in parentheses; undefined if there is none. */
+/** Returns a declaration and its reason in parentheses; undefined if there is none. */
 const withReason = text => /^([^(]*?)\s*(?:\((.*)\))?$/.exec(text).slice(1)
 
 const parsers = {
@@ -111,7 +111,7 @@ const parsers = {
   long: () => true
 }
 
-/** Whether the version is within a file's `nodes` (any is, if it declares none). */
+/** Whether the version is within a file's `nodes`: any is, if it declares none. */
 function admits (nodes, version) {
   if (nodes === null) return true
   if (nodes.range === 'running') return version === process.versions.node
@@ -121,7 +121,7 @@ function admits (nodes, version) {
   })
 }
 
-/** The files that are different on the oldest Node, with the subjects that they have there. */
+/** Returns the files that are different on the oldest Node: with their subjects there. */
 const onOldest = (files) =>
   files.filter(({ oldest }) => oldest !== null).map((file) => ({ ...file, subjects: file.oldest }))
 

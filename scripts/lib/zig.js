@@ -1,8 +1,8 @@
 'use strict'
 
-// The toolchain that links against an old glibc (or musl) on any Linux: cargo-zigbuild and zig, in the versions and
-// with the hashes of scripts/zig/requirements.txt, kept in the user's cache folder. pip fetches them, as that is where
-// zig is published.
+// The toolchain that links against old glibc, or musl, on any Linux: cargo-zigbuild and zig, in the versions and with
+// the hashes of scripts/zig/requirements.txt, kept in the user's cache folder. pip fetches them, as that is where zig
+// is published.
 
 const crypto = require('crypto')
 const fs = require('fs')
@@ -14,8 +14,7 @@ const REQUIREMENTS = path.join(__dirname, '..', 'zig', 'requirements.txt')
 const FETCH_TIMEOUT = 10 * 60 * 1000
 
 /**
- * The program `cargoZigbuild`, which takes cargo's arguments, and the `folders` that it needs in the PATH; fetched if
- * they are not here yet.
+ * Returns the program `cargoZigbuild`, and the `folders` for its PATH; fetched if they are not here yet.
  * @throws {cache.Unavailable} this machine cannot have it
  */
 async function toolchain () {

@@ -1,6 +1,6 @@
 'use strict'
 
-// What Bun and Deno do differently, as titles of tests of Node with the reason: run.cjs skips these.
+// The differences of Bun and Deno: titles of tests of Node, with the reason; run.cjs skips these.
 
 const ENDS_LATE = 'Deno ends no thread that is not in its event loop, and says at once that it has ended'
 const NO_CLOCK = 'each thread has a clock of its own'

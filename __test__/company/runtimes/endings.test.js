@@ -19,8 +19,7 @@ const ACTOR = path.join(__dirname, 'fixtures', 'actor.cjs')
 const SOON = 15000
 
 /**
- * A worker that does what `role` says with the lock in the first word and the second word; resolves when it is about
- * to.
+ * Starts a worker that plays a `role` with two words: a lock, and the second one; resolves when it is about to.
  */
 async function startActor (t, role, memory) {
   const worker = new Worker(ACTOR, { workerData: { role, memory, entry } })

@@ -1,4 +1,4 @@
-// Each entry point as an ES module, by names and as a whole.
+// Each entry point as an ES module: by names, and as a whole.
 
 import assert from 'assert'
 import api, { waitAsync, notify, engine, AsyncLock } from 'atomics-waitasync'

@@ -1,6 +1,6 @@
 'use strict'
 
-// A lock between the main thread, which awaits it, and workers, which block for it: no update is lost.
+// A lock that main awaits, and for which workers block: no update is lost.
 
 const assert = require('assert')
 const { Worker, isMainThread, workerData } = require('worker_threads')
@@ -12,7 +12,7 @@ const sab = isMainThread ? new SharedArrayBuffer(8) : workerData
 const lock = new AsyncLock(sab)
 const counter = new Int32Array(sab, AsyncLock.byteLength, 1)
 
-/** Neither atomic nor quick: two at once would be noticed. */
+/** Increments, neither atomically nor quickly: two at once would be noticed. */
 function increment () {
   const before = counter[0]
   for (let i = 0; i < 1000; i++) Atomics.load(counter, 0)

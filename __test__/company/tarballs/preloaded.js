@@ -1,6 +1,6 @@
 'use strict'
 
-// Uses nothing but the global Atomics, in this thread and in one that it starts: the package comes by a -r flag.
+// Uses only the global Atomics, in this thread and another: the package comes by a -r flag.
 
 const assert = require('assert')
 const { Worker, isMainThread, workerData } = require('worker_threads')

@@ -1,6 +1,6 @@
 'use strict'
 
-// With require, each entry point, and the waits between two threads that they stand for.
+// Each entry point by require, with its waits between two threads.
 
 const assert = require('assert')
 const { Worker, isMainThread, workerData } = require('worker_threads')
@@ -23,7 +23,7 @@ async function main () {
   console.log('passed')
 }
 
-/** A worker's notify settles a promise of this thread. */
+/** Checks that a worker's notify settles a promise of this thread. */
 async function wakes (api, which) {
   const words = new Int32Array(new SharedArrayBuffer(4))
   const { async, value } = api.waitAsync(words, 0, 0, 20000)

@@ -21,7 +21,7 @@ function sleep (milliseconds) {
 }
 
 /**
- * Writes a line synchronously, so that it gets there from every thread, also while the main thread is blocked or spins.
+ * Writes a line synchronously: from every thread, also while the main thread is blocked or spins.
  */
 function print (text) {
   const line = Buffer.from(`\n${text}\n`)
@@ -34,12 +34,12 @@ function print (text) {
   }
 }
 
-/** The test has ended: 'passed', 'failed' or 'skipped'. */
+/** Ends the test: 'passed', 'failed' or 'skipped'. */
 function conclude (status, message) {
   print(PREFIX + JSON.stringify({ status, message }))
 }
 
-/** A thrown value in words: Test262Error has no `name` of its own. */
+/** Returns a thrown value in words: Test262Error has no `name` of its own. */
 function describe (thrown) {
   if (typeof thrown !== 'object' || thrown === null) return 'thrown value ' + String(thrown)
   return `${typeof thrown.constructor === 'function' ? thrown.constructor.name : ''}: ${thrown.message}`

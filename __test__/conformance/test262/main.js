@@ -41,8 +41,8 @@ function isMissing (feature) {
 }
 
 /**
- * `$262.agent`: starts agents on worker_threads, and talks to them without the event loop, which a test may block for
- * as long as it likes.
+ * Makes `$262.agent`: starts agents on worker_threads, and talks to them without the event loop, which a test may block
+ * for as long as it likes.
  */
 function createAgents (hold) {
   const agents = []
@@ -68,7 +68,7 @@ function createAgents (hold) {
       }
       until(() => present.every(agent => Atomics.load(agent.state, host.RETRIEVED) >= agent.sent || hasLeft(agent)))
     },
-    /** A whole line of the file. */
+    /** Returns a whole line of the file. */
     getReport () {
       const reports = fs.readFileSync(job.reports, 'utf8').split('\n')
       return reported + 1 < reports.length ? JSON.parse(reports[reported++]) : null
@@ -85,7 +85,7 @@ function detachArrayBuffer (buffer) {
   if (buffer.byteLength !== 0) throw new Error('this Node did not detach the ArrayBuffer')
 }
 
-/** For asynchronous tests. */
+/** Hears the end of an asynchronous test. */
 function hear (message) {
   const text = String(message)
   if (job.async && text === COMPLETE) end('passed')

@@ -1,6 +1,6 @@
 'use strict'
 
-// AbortController, for a Node that has none, or whose signals have no reason. Runs on every Node.
+// AbortController, for a Node without one, or without reasons of signals. Runs on every Node.
 
 class AbortController {
   constructor () {

@@ -2,8 +2,8 @@
 // flags: --expose-gc
 // nodes: >=12.17 (older Nodes have no AsyncLocalStorage)
 
-// Callbacks run in the asynchronous context of the call that they were given to, whether or not it had to wait; and
-// what the package starts when it is first used keeps no context of the program's.
+// Callbacks run in the asynchronous context of their call, waited or not; and what the package starts when it is first
+// used keeps no context of the program's.
 
 const assert = require('assert')
 const { AsyncLocalStorage } = require('async_hooks')
@@ -18,7 +18,7 @@ const size = require('../../fixtures/size')
 
 const als = new AsyncLocalStorage()
 
-/** What is held up by a token, which `hold` takes. */
+/** Makes a situation with a token, which `hold` takes, in the way. */
 const heldUp = (begin, hold) => ({
   begin,
   async holdUp () {

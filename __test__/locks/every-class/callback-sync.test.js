@@ -20,7 +20,7 @@ const FORMS = [
 ]
 const [ofLock, ofWriter, , ofPermits] = FORMS
 
-/** The thing of a form, with one permit if it has permits, and whether it is free. */
+/** Makes the thing of a form, and asks whether it is free. If it has permits, it has one. */
 function setUp ({ Class }) {
   const thing = new api[Class](newLock().sab)
   if (Class === 'Semaphore') thing.release(1)

@@ -1,6 +1,6 @@
 'use strict'
 
-// What structured cloning makes of an instance (postMessage, workerData) is accepted by the constructor of its class.
+// The constructor of a class accepts clones of its instances (postMessage, workerData).
 
 const assert = require('assert')
 const { MessageChannel } = require('worker_threads')
@@ -10,12 +10,12 @@ const { NAMES, bytesOf, optionsOf } = require('../../fixtures/every-class')
 const { rejection } = require('../../fixtures/lock-toolbox')
 const { startWorker, until } = require('../../fixtures/queue-toolbox')
 
-/** Memory for one behind so many bytes. */
+/** Makes memory for one behind so many bytes. */
 const memoryFor = (name, before = 8) => new SharedArrayBuffer(before + bytesOf(name))
 const make = (name, sab = memoryFor(name), byteOffset = 8) =>
   new api[name](sab, Object.assign({ byteOffset }, optionsOf(name)))
 
-/** What a port makes of a value. */
+/** Posts a value, and returns its clone. */
 async function posted (value) {
   const { port1, port2 } = new MessageChannel()
   const received = new Promise(resolve => port2.once('message', resolve))
@@ -27,7 +27,7 @@ async function posted (value) {
 
 const wordOf = ({ buffer, byteOffset }) => new Int32Array(buffer, byteOffset, 1)
 
-/** Two instances are views of one word if what is written through one is read through the other. */
+/** Checks that two instances are views of one word: by writing. */
 function assertSameWord (one, other) {
   const [mine, theirs] = [wordOf(one), wordOf(other)]
   Atomics.store(mine, 0, 1)

@@ -18,10 +18,10 @@ const NAMES = Object.keys(classes)
 const AT = 12
 const AWAITING = FORMS.filter(({ blocks }) => !blocks)
 
-/** The state of the object as main sees it. */
+/** Returns the state of the object as main sees it. */
 const stateOf = ({ word, lock }) => [Atomics.load(word, 0), lock.locked, waiters(word.buffer, AT)]
 
-/** Something of class `name` whose forms wait, and what lets one go on. */
+/** Occupies a thing of class `name`, so that its forms wait. Gives a function that lets one go on. */
 function occupied (name) {
   const it = thingsIn(allocate(), name)
   const letGo = classes[name].occupy(it)
@@ -44,10 +44,10 @@ async function withEach (forms, check) {
 
 const ofClass = (name) => FORMS.filter(form => form.name === name)
 
-/** How a form ends, as told by threads, too: 'served', 'late' or an error's name. */
+/** Returns how a form ends, as told by threads, too: 'served', 'late' or an error's name. */
 const outcome = (promise) => promise.catch(error => error.name)
 
-/** How a form says that the time is over. */
+/** Returns how a form says that the time is over. */
 const late = (name) => name === 'Condition' ? 'late' : 'TimeoutError'
 
 // ——— what they are ———

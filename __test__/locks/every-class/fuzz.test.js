@@ -1,8 +1,8 @@
 'use strict'
 
-// Random arguments and receivers, of this realm and of another one, for everything that is exported: found by
-// reflection, so that what is new is called, too. Each call ends, with a value or with an error that says something; no
-// byte outside of what it was given is written; and nothing of it is left.
+// Random arguments and receivers, of two realms, for all exports: found by reflection, so that what is new is called,
+// too. Each call ends, with a value or with an error that says something; no byte outside of what it was given is
+// written; and nothing of it is left.
 //
 // FUZZ_SEED=N repeats a run, FUZZ_CALLS=N makes a longer one.
 
@@ -210,7 +210,7 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64, TAIL }, r
     queue.tryPut(1)
   }
 
-  /** The receiver of a method: mostly one of its class. */
+  /** Returns the receiver of a method: mostly one of its class. */
   const receiverFor = (label) => {
     const [, own] = /^([A-Z]\w*)\./.exec(label) || []
     const isLikely = () => random() < 0.6
@@ -220,7 +220,7 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64, TAIL }, r
     return receivers.length > 0 ? pick(receivers) : pick(values)()
   }
 
-  /** Makes the arguments of what may block such that it does so for a moment only. */
+  /** Changes a call's arguments so that it blocks for a moment only. */
   const shorten = (label, fn, args) => {
     if (label === 'wait') args[3] = 1
     if (!/\.(wait|waitFor|lock\w*|acquire|hold|put|take)$|Sync$/.test(label)) return

@@ -1,6 +1,6 @@
 'use strict'
 
-// Code in the same thread that patches built-ins, forges receivers and tokens, and runs within a call. It can neither
+// Code of the same thread: it patches built-ins and forges receivers and tokens. It runs within a call. It can neither
 // see nor choose an address, it reaches no byte outside of the given ones, and it cannot release the locks of other
 // threads. Programs that might crash run in a process of their own.
 
@@ -109,7 +109,7 @@ for (const [place, entry] of ['index', 'force', 'pure'].entries()) {
   })
 }
 
-/** One of each class. */
+/** Makes one of each class. */
 function oneOfEach () {
   const sab = new SharedArrayBuffer(64)
   return {
@@ -338,12 +338,12 @@ test('code that runs within a wait and unlocks: an error, and the robust list is
   const lock = new api.AsyncLock(sab)
   const other = new api.AsyncLock(sab, { byteOffset: 4 })
   const condition = new api.Condition(sab, { byteOffset: 8 })
-  /** A function that unlocks when it is called for the nth time. */
+  /** Makes a function that unlocks at its nth call. */
   const unlocks = (token, value, nth = 1) => () => {
     if (--nth === 0) token.unlock()
     return value
   }
-  /** An object whose property unlocks when it is read. */
+  /** Makes an object whose property unlocks when it is read. */
   const trap = (object, key, ...how) => Object.defineProperty(object, key, { get: unlocks(...how), enumerable: true })
   const wait = (token, options) => condition.waitAsync(token, options)
   const waitFor = (token, value, options) => condition.waitForAsync(token, unlocks(token, value), options)

@@ -15,7 +15,7 @@ const PARTIES = 4
 const MAIN = PARTIES - 1
 const options = { timeout: 60000 }
 
-/** Adds to a scope how this thread waits, and what gives the others time to do what they must not. */
+/** Adds to a scope how this thread waits, and lets others act. */
 function withWays (scope) {
   const { busy, data: { awaits }, sleep } = scope
   const wait = (thing, method, ...args) => thing[awaits ? `${method}Async` : method](...args)

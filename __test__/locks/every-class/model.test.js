@@ -16,7 +16,7 @@ const STEPS = 60
 
 console.log(`# --seed ${SEED}`)
 
-/** One random sequence of operations. */
+/** Plays one random sequence of operations. */
 async function play (create, seed) {
   const random = randomFrom(seed)
   random() // the first ones of near seeds are near each other

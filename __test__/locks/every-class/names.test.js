@@ -13,7 +13,7 @@ const { MAJOR, startWorker } = require('../../fixtures/queue-toolbox')
 
 const needsStacks = { skip: MAJOR < 14 && 'this Node has no asynchronous stacks' }
 
-/** Memory for two. */
+/** Makes memory for two. */
 const twice = (kind) => memory(2 * bytesOf(kind))
 
 const make = (kind, sab, options) => new api[kind](sab, Object.assign({}, optionsOf(kind), options))
@@ -28,7 +28,7 @@ const CLASSES = {
   Queue: [(queue, options) => queue.takeAsync(options), 'a message of a Queue']
 }
 
-/** A noun of a named instance: without its article, and with the name behind its kind. */
+/** Returns a noun of a named instance: without its article, and with the name behind its kind. */
 const withName = (noun, kind) => noun.replace(new RegExp(`an? ${kind}`), `${kind} "the name"`)
 
 for (const kind of NAMES) {
@@ -80,7 +80,7 @@ for (const kind of NAMES) {
   })
 }
 
-/** Throws unless the first frame of the stack of what `call` rejects with is that of the function that awaits it. */
+/** Checks that a rejection's stack begins with the function that awaits it. */
 async function assertHasCaller (call) {
   async function theFunctionThatAwaits () {
     await call()
@@ -175,7 +175,7 @@ test('a TimeoutError names a thread that holds the lock: blocked, awaited, and b
   const { threadId } = holding.worker
   await holding.next()
   const { id } = snapshot().held.find(({ name }) => name === 'a name')
-  /** What is to be told of a wait for the lock, or for the name. */
+  /** Returns the expected message of a wait for lock or name. */
   const expected = (isName, timeout) => {
     const noun = isName ? 'the lock named "a name"' : 'AsyncLock "the name"'
     const message = `Timed out after ${timeout} ms waiting for ${noun}, held by thread ${threadId}`

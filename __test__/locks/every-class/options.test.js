@@ -32,7 +32,7 @@ ALL.push({
   inThread: (member, options) => member.on('AsyncLock')('lockIfAvailable', options)
 })
 
-/** Options that are wrong for every form, and what is said of them. */
+/** Returns options that are wrong for every form, with their messages. */
 const wrong = (known) => [
   [{ timeOut: 10 }, `options may have ${known}, not "timeOut"`],
   [{ timeout: 10, ms: 5 }, `options may have ${known}, not "ms"`],

@@ -8,11 +8,11 @@ const { api } = require('../../subject')
 const { NAMES, bytesOf, optionsOf } = require('../../fixtures/every-class')
 const { startWorker } = require('../../fixtures/queue-toolbox')
 
-/** The names of the options that a class needs. */
+/** Returns the names of the options that a class needs. */
 const needed = (name) => Object.keys(optionsOf(name))
 const WITHOUT_OPTIONS = NAMES.filter(name => needed(name).length === 0)
 
-/** Checks that an instance is a view of new, zero-filled memory of the least size. */
+/** Checks that an instance has new, zero-filled memory of the least size. */
 function assertOwn (instance, Class, name) {
   assert.ok(instance instanceof Class)
   assert.strictEqual(instance.buffer.byteLength, bytesOf(name))

@@ -1,14 +1,13 @@
 'use strict'
 
-// An event loop that runs dry while a promise of the family is pending: nothing can settle it any more, and a warning
-// says so.
+// An event loop that runs dry with a promise pending: nothing can settle it any more, and a warning says so.
 
 const assert = require('assert')
 const { test } = require('../../harness')
 const { run } = require('../../fixtures/programs')
 const { runNode } = require('../../fixtures/run-node')
 
-/** Runs `fn` in a process of its own that says its warnings, too; gives the lines. */
+/** Runs `fn` in a process that writes its warnings, too; gives the lines. */
 async function linesOf (t, fn) {
   const { code, signal, lines, stderr } = await run(t, `async scope => {
     process.on('warning', ({ name, code, message }) => { if (code) scope.say(name + ' ' + code + ': ' + message) })

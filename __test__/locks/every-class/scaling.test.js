@@ -19,7 +19,7 @@ const FACTOR = 3
 const LOOP = size(1000, 300)
 const ROUNDS = size(2, 1)
 
-/** Milliseconds of processor time that the process has taken. */
+/** Returns the milliseconds of processor time that the process has taken. */
 function processorTime () {
   const { user, system } = process.cpuUsage()
   return (user + system) / 1e3
@@ -28,7 +28,7 @@ function processorTime () {
 /** Windows counts it in steps of 16 ms: too long for what takes less. */
 const shortTime = process.platform === 'win32' ? now : processorTime
 
-/** How long a call takes. */
+/** Returns how long a call takes. */
 function timeOf (call, clock = now) {
   const begin = clock()
   call()
@@ -38,10 +38,10 @@ function timeOf (call, clock = now) {
 const least = (times, measure) => Math.min(...Array.from({ length: times }, measure))
 const medianOf = (times, measure) => median(Array.from({ length: times }, measure))
 
-/** A test of bounds on time. */
+/** Tests bounds on time. */
 const testOfTime = (name, body) => test(name, { timeout: 120000 }, t => onAQuietMachine(() => body(t)))
 
-/** The shortest of some times: other work only adds to them. By turns, with and without a timeout. */
+/** Returns the shortest of some times: other work only adds to them. By turns, with and without a timeout. */
 async function byTurns (measure) {
   const times = { timed: Infinity, untimed: Infinity }
   for (let round = 0; round < ROUNDS; round++) {
@@ -51,7 +51,7 @@ async function byTurns (measure) {
   return times
 }
 
-/** Threads that all do the same when told so. */
+/** Starts threads that all do the same when told so. */
 async function crowd (t) {
   const sab = memory(64)
   const state = new Int32Array(sab, 16, 2)
@@ -140,7 +140,10 @@ testOfTime('a snapshot takes twenty times as long for twenty times as many locks
   assert.ok(times[1] < 2 * (many / few) * times[0], JSON.stringify(times))
 })
 
-/** Milliseconds of processor time in which two threads, each holding a lock, block for a third one again and again. */
+/**
+ * Returns the milliseconds of processor time of two blocking threads: each holds a lock, and blocks for a third one
+ * again and again.
+ */
 async function timeOfBlocking (t) {
   const sab = memory(64)
   const gate = new Int32Array(sab, 32, 1)
@@ -203,7 +206,7 @@ for (const [order, release] of Object.entries(orders)) {
   })
 }
 
-/** Locks that another thread holds, and a way to end that. */
+/** Returns locks that another thread holds, and a way to end that. */
 async function busyLocks (t, count) {
   const sab = memory(4 * count)
   const thread = startWorker(t, { sab, count }, async ({ api, data: { sab, count }, post, receive }) => {

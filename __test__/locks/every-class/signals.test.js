@@ -1,6 +1,6 @@
 'use strict'
 
-// The classes, and the exported waitAsync of this entry, use the package's own queue.
+// Signals of the classes, and of the exported waitAsync: in the package's queue.
 
 // Many waits on one signal: it has one listener, whatever the class and however many wait.
 
@@ -13,7 +13,7 @@ const { TinyController, rejection } = require('../../fixtures/lock-toolbox')
 
 const { Semaphore } = api
 
-/** A signal that counts what it is asked. */
+/** Makes a signal that counts what it is asked. */
 function counting ({ removes = true } = {}) {
   const controller = new TinyController({ removes, reason: 'aborted' })
   const { signal } = controller

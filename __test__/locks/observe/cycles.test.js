@@ -11,7 +11,7 @@ const { now, startWorker, until } = require('../../fixtures/queue-toolbox')
 
 const { AsyncLock, RwLock, Semaphore, locks, snapshot } = api
 
-/** The rings once there are so many. */
+/** Returns the rings once there are so many. */
 async function untilCycles (count) {
   let cycles
   await until(() => { cycles = snapshot().cycles; return cycles.length === count }, `there are ${count} cycles`)
@@ -25,7 +25,10 @@ const forever = () => new Promise(() => {})
 const unlock = token => { token.unlock() }
 const holdsName = name => until(() => snapshot().held.some(entry => entry.name === name), `${name} is held`)
 const waits = member => until(() => snapshot().waiting.some(({ threadId }) => threadId === member.threadId))
-/** A pending promise that does not hold the event loop. What it acquires when the threads have ended is given back. */
+/**
+ * Returns a pending promise that does not hold the event loop. What it acquires when the threads have ended is given
+ * back.
+ */
 const awaits = promise => api.unref(promise) && promise.then(unlock)
 
 test('a cycle through a promise of the main thread is seen, and is no longer once it is broken', async t => {

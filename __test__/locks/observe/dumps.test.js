@@ -18,13 +18,13 @@ const needsSignals = { skip: isWindows && 'Windows has no such signals' }
 const isNamed = MAJOR >= 24 && 'threadName' in require('worker_threads')
 const needsName = { skip: !isNamed && 'this Node does not tell it' }
 
-/** Without what differs from run to run. */
+/** Removes the parts that differ from run to run. */
 const plain = text => text.replace(/id \d+/g, 'id N').replace(/\d+(\.\d+)? (ms|s|min|h)\b/g, 'T')
   .replace(/\(node:\d+\)/g, '(node:P)')
 const dumpsIn = stderr => stderr.split(`[${CODE}] `).slice(1)
 const isWhole = dump => /\n(\(node:\d+\) )?$/.test(dump)
 
-/** Runs a program that gets the signal whenever it has written `signal`, and is killed once there are `count` dumps. */
+/** Runs a program until there are `count` dumps, and kills it. It gets the signal whenever it has written `signal`. */
 async function runUntilDumped (t, count, fn) {
   let sent = 0
   const result = await run(t, {

@@ -12,7 +12,7 @@ const needsWeakRef = { skip: typeof WeakRef !== 'function' && 'this Node has no 
 
 const plain = text => text.replace(/\d+(\.\d+)? (ms|s)\b/g, 'T').replace(/function-of-the-test\.js:\d+:\d+/g, 'test.js')
 
-/** Runs a program that tells what it has found, in the form `[what, found]`; each has to be found where it says. */
+/** Runs a program that tells its findings, in the form `[what, found]`; each has to be found where it says. */
 async function findings (t, fn) {
   const found = await toldBy(t, fn)
   assert.ok(found.length > 0)

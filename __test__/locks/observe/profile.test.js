@@ -28,17 +28,19 @@ async function profileOf (t, fn, runs = run) {
   return { ...readProfile(file), lines }
 }
 
-/** As a function alone, so that its lines in the file are its own. */
+/** Runs a function alone: so its lines in the file are its own. */
 const runAlone = (t, options, fn) => runChild(t, fn, undefined, options)
 
-/** The milliseconds of each leaf. */
+/** Returns the milliseconds of each leaf. */
 function byLeaf (rows) {
   const times = {}
   for (const { leaf, milliseconds } of rows) times[leaf] = (times[leaf] || 0) + milliseconds
   return times
 }
 
-/** Whether a time is that of so many waits of 30 ms, each of which ends so long after its call, and begins later. */
+/**
+ * Checks that a time is that of several waits, of 30 ms. Each of them ends so long after its call, and begins later.
+ */
 function assertLasted (milliseconds, waits, what) {
   assert.ok(milliseconds >= 15 * waits && milliseconds < 30 * waits + slowness * 2000, `${what}: ${milliseconds} ms`)
 }
@@ -54,7 +56,7 @@ Latch "done"
 a message of Queue "jobs"
 room in Queue "full"`.split('\n')
 
-/** A program that holds all of these and awaits each of them for 30 ms. In a thread of its own it blocks for them. */
+/** Holds all of these, and awaits each of them for 30 ms. In a thread of its own it blocks for them. */
 async function waitForAll ({ api, startWorker }) {
   const create = (kind, name, options) => api[kind].create(Object.assign({ name }, options))
   const things = {

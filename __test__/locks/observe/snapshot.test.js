@@ -14,7 +14,10 @@ const { now, startWorker, until, words } = require('../../fixtures/queue-toolbox
 
 const { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore, locks, snapshot } = api
 
-/** An entry without what differs from run to run, as 'Semaphore permits, 3 of 0', with 'blocked' if its thread is. */
+/**
+ * Returns an entry's parts that are the same in every run: as 'Semaphore permits, 3 of 0', with 'blocked' if its thread
+ * is.
+ */
 const plain = ({ kind, mode, amount, threadId, blocked }) => (
   `${kind} ${mode}, ${amount} of ${threadId}${blocked ? ', blocked' : ''}`)
 const empty = { held: [], waiting: [], cycles: [] }

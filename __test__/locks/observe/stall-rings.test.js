@@ -12,7 +12,7 @@ const after = 300
 const HELD = /held for T by ((?:the main )?thread(?: \d+)?), taken at P$/
 const RING = 'These threads probably wait for one another:'
 
-/** The links of a ring's report: who waits, and who holds what it waits for. */
+/** Returns the links of a ring's report: who waits, and who holds what it waits for. */
 function linksOf (report) {
   const [head, ...links] = report.split('\n')
   assert.strictEqual(head, 'These threads wait for one another:')

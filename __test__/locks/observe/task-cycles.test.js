@@ -11,7 +11,7 @@ const { packageCopy } = require('../../fixtures/entries/folders')
 const { NEVER, toldBy } = require('../../fixtures/programs')
 const { runForJSON } = require('../../fixtures/run-node')
 
-/** Turns a ring, whose links begin with a thread and the name of what it has, so that the first of these is first. */
+/** Turns a ring so that its first link is first in order. Links begin with a thread and the name of its hold. */
 function turned (ring) {
   const first = ring.slice().sort()[0]
   return [...ring.slice(ring.indexOf(first)), ...ring.slice(0, ring.indexOf(first))]
@@ -35,7 +35,7 @@ test('two tasks of one thread that wait for each other are a ring, which is not 
 })
 
 /**
- * Tells how many rings there are in each of some situations, which begin tasks and return how many claims wait then.
+ * Tells how many rings there are in each of some situations. These begin tasks and return how many claims wait then.
  */
 const situations = async ({ api, nested, newLock, tell, turn }) => {
   const never = new Promise(() => {})

@@ -1,7 +1,6 @@
 'use strict'
 
-// What is noted of holders, by kind of thing (`lock`, `rw`, `name`), and the laws that each holder checks; and
-// callbacks that hold.
+// Notes on holders, by kind (`lock`, `rw`, `name`), and each holder's laws; and callbacks that hold.
 
 const { ACTORS } = require('../arena')
 
@@ -18,7 +17,7 @@ function inherited (actor, kind, index, token) {
     () => `told of ${times} deaths, and ${arena.get('deaths')} threads died`)
 }
 
-/** The actor holds something alone. */
+/** Begins a hold that excludes all others. */
 function beginToHold (actor, kind, index, token) {
   const { arena } = actor
   inherited(actor, kind, index, token)
@@ -42,7 +41,7 @@ function assertTold (actor, kind, index, token) {
   )
 }
 
-/** What the last holder wrote is there, by plain reads; half of it only if the holder died. */
+/** Checks, by plain reads, the last holder's writes; half of it only if the holder died. */
 function assertWhole (actor, kind, index, token) {
   const { arena, arena: { ledger } } = actor
   if (ledger[arena.at(`${kind}First`, index)] !== ledger[arena.at(`${kind}Last`, index)])
@@ -56,7 +55,7 @@ function endToHold (actor, kind, index) {
   actor.require(before === actor.number, () => `a double grant: ${kind} ${index} was entered by ${who(before)}`)
 }
 
-/** The actor holds something alone that others may share. */
+/** Begins an exclusive hold of something that others may share. */
 function beginToWrite (actor, kind, index, token) {
   const { arena } = actor
   beginToHold(actor, kind, index, token)

@@ -27,7 +27,7 @@ async function hold (actor, thing, names, executing, { args = [], begin, end, re
 
 const releaseBy = actor => token => actor.require(token.unlock(), () => 'what was held was lost')
 
-/** What one of several methods gives; undefined if it gave up. */
+/** Returns the result of one of several methods; undefined if it gave up. */
 function take (actor, thing, [blocking, awaiting, trying], args) {
   const dice = actor.random()
   if (dice < 0.1) return thing[trying](...args) || undefined
@@ -45,7 +45,7 @@ function beginToLock (actor, index, token) {
   if (actor.blocks && actor.chance(0.05)) assertDeadlock(actor, lock)
 }
 
-/** Some time with a lock that is held. */
+/** Spends some time with a held lock. */
 async function holdLock (actor, index, token) {
   beginToLock(actor, index, token)
   await actor.linger()
@@ -86,7 +86,7 @@ function lock (actor, index) {
   })
 }
 
-/** Unlocks by the token or by the lock, or abandons the lock, which counts as a death. */
+/** Unlocks by the token or by the lock, or abandons: that counts as a death. */
 function release (actor, lock, token) {
   const dice = actor.random()
   if (dice < 0.05) actor.arena.add('deaths', 0, 1)
@@ -104,7 +104,7 @@ async function waitForWord (actor, at, timeout) {
   if (async) await value
 }
 
-/** As code does that knows nothing of the class. */
+/** Locks as code does that knows nothing of the class. */
 async function bareLock (actor, index) {
   const { arena } = actor
   const at = arena.place('lock', index)
@@ -121,7 +121,7 @@ async function bareLock (actor, index) {
   Atomics.notify(arena.words, at, 1)
 }
 
-/** As code does that waits at the word until the lock may be free. */
+/** Waits at the word as bare code does: until the lock may be free. */
 async function waitAtWord (actor, index) {
   const { arena } = actor
   await waitForWord(actor, arena.place('lock', index), actor.random() * 2)

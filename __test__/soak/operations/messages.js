@@ -28,13 +28,13 @@ const FAILURE = new Error('thrown by a callback of the soak')
 /** How many messages the single consumer takes in a row. */
 const MOST_IN_A_ROW = 30
 
-/** The message with a number: bytes, or what has a format. */
+/** Returns the message with a number: bytes, or what has a format. */
 function messageOf (id) {
   if (id % 3 === 0) return Uint8Array.from({ length: 4 + id % 100 }, (_, n) => n < 4 ? id >>> (8 * n) : id)
   return { id, text: 'Grüße'.repeat(id % 10) }
 }
 
-/** The number of a message that came out of a queue. */
+/** Returns the number of a message that came out of a queue. */
 function idOf (actor, value) {
   const id = value instanceof Uint8Array ? value.slice(0, 4).reduceRight((sum, byte) => 256 * sum + byte, 0) : value.id
   const isWhole = id < MESSAGES && String(Object.entries(value)) === String(Object.entries(messageOf(id)))
@@ -44,7 +44,7 @@ function idOf (actor, value) {
 
 const described = (id, fate) => `message ${id}, which was ${DESCRIPTIONS[fate % FATES]}`
 
-/** A message has been delivered. Once it is taken, nobody else may get it. */
+/** Notes a delivery. Once a message is taken, nobody else may get it. */
 function deliver (actor, value, next) {
   const { arena } = actor
   const id = idOf(actor, value)
@@ -56,7 +56,7 @@ function deliver (actor, value, next) {
   return id
 }
 
-/** The fate of a message that is this actor's changes. */
+/** Changes the fate of a message of this actor's. */
 function change (actor, id, from, to) {
   const { arena } = actor
   const mine = FATES * actor.number
@@ -96,7 +96,7 @@ async function putIn (actor, queue, value) {
   return await actor.attempt(options, call) === true
 }
 
-/** What `call()` gives; false if the queue is closed. */
+/** Returns the result of `call()`; false if the queue is closed. */
 async function unlessClosed (actor, queue, call) {
   try {
     return await call()
@@ -111,7 +111,7 @@ async function unlessClosed (actor, queue, call) {
 
 const isConsumer = (actor) => actor.number === actor.arena.get('consumer')
 
-/** The lane with one consumer is that one's. */
+/** Whether any actor may take there: the lane with one consumer is that one's. */
 const isAllowed = (index) => index >= GENERATIONS
 const ifAllowed = (run) => (actor, index) => isAllowed(index) ? run(actor, index) : undefined
 
@@ -123,7 +123,7 @@ async function meanwhile (actor, doing, index, run) {
   return result
 }
 
-/** The number of the message that has been taken; undefined if there is none. */
+/** Returns the number of the message that has been taken; undefined if there is none. */
 async function take (actor, index) {
   return meanwhile(actor, 'taking', index, async () => {
     const queue = actor.arena.messages[index]
@@ -188,7 +188,10 @@ async function callUse (actor, queue, begin, end) {
   }
 }
 
-/** Each delivery to a `use` counts: those that were seen, and those whose thread died before it could say so. */
+/**
+ * Checks that each delivery to a `use` counts: those that were seen, and those whose thread died before it could say
+ * so.
+ */
 function assertAttempt (actor, index, id, attempt) {
   const { arena } = actor
   const before = arena.get('attempts', id)
@@ -198,8 +201,7 @@ function assertAttempt (actor, index, id, attempt) {
 }
 
 /**
- * The single consumer of the first lane gets what it has put back first, and the messages of each producer in their
- * order.
+ * Consumes the first lane alone. Messages that it has put back come first, and those of each producer in their order.
  */
 async function consume (actor) {
   const { arena } = actor
@@ -250,7 +252,7 @@ function putForTakers ({ arena, number }, index, queue) {
   return Atomics.compareExchange(arena.ledger, arena.at('fate', id), PUTTING, isIn ? IN : REFUSED)
 }
 
-/** What is wrong in the end, when nobody else is there: messages that are lost, and queues that are not whole. */
+/** Returns the errors of the end, when nobody else is there: messages that are lost, and queues that are not whole. */
 function checkMessages (actor) {
   const { arena } = actor
   const wrong = []
@@ -275,7 +277,7 @@ function checkMessages (actor) {
   return wrong
 }
 
-/** What is wrong with an empty queue. */
+/** Returns the error of an empty queue. */
 function capacityOf (queue) {
   const numbers = Array.from({ length: queue.capacity }, (_, n) => n)
   const isIn = numbers.concat(-1).map(n => queue.tryPut(n))

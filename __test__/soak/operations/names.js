@@ -75,8 +75,8 @@ async function requestStealable (actor, index) {
 }
 
 /**
- * A callback that never ends, and thefts: its request is told, at whatever moment the theft comes, and its name is not
- * kept.
+ * Begins callbacks that never end, and thefts: a request is told, at whatever moment the theft comes, and its name is
+ * not kept.
  */
 async function endless (actor) {
   const name = 'endless'
@@ -94,7 +94,7 @@ async function endless (actor) {
   actor.require(error.name === 'AbortError', () => `a robbed request has rejected with ${error}`)
 }
 
-/** What is told of all names agrees with itself. */
+/** Checks that the answers about all names agree. */
 async function query (actor) {
   const { held } = await locks.query()
   const problem = laws(infosOf(held))

@@ -10,11 +10,12 @@ const functions = (actor) => actor.chance(0.3) ? api : Atomics
 const steady = (actor) => actor.steady
 const steadyAwaiting = (actor) => actor.steady && !actor.blocks
 
-/** Options for the exported `waitAsync`. */
+/** Returns options for the exported `waitAsync`. */
 const cancelling = (actor) => !actor.blocks && actor.chance(0.3) ? { signal: actor.signal() } : undefined
 
 /**
- * Waits for a word of `array` that holds `expected`: what came of it, undefined if it was cancelled. It never is early.
+ * Waits for a word of `array` that holds `expected`: gives the outcome, undefined if it was cancelled. It never is
+ * early.
  */
 async function wait (actor, array, at, expected, timeout) {
   const start = now()
@@ -35,7 +36,7 @@ async function wait (actor, array, at, expected, timeout) {
   return result
 }
 
-/** Whatever waits without a timeout is notified at the end of the round. */
+/** Waits and counts. Without a timeout, it is notified at the round's end. */
 async function counted (actor, n, timeout = actor.chance(0.1) ? Infinity : actor.timeout()) {
   const { arena } = actor
   const { array, at, zero } = arena.valueAt(n)
@@ -135,7 +136,7 @@ function change (actor, index) {
   })
 }
 
-/** Waits of one thread for one word end in their order, whichever of them time out or are cancelled. */
+/** Checks that one thread's waits for a word end in their order. Some time out or are cancelled. */
 async function severalWaits (actor, index) {
   const ended = []
   const waits = Array.from({ length: 2 + actor.below(30) }, async (_, n) => {

@@ -19,8 +19,7 @@ const ENTRIES = {
 }
 
 /**
- * Runs the program in a process of its own, where the entries are installed. Returns what it prints, and how long it
- * took.
+ * Runs the program in a process, where the entries are installed. Returns its output, and its time.
  */
 function start (entry, cwd, ...args) {
   const preload = entry === undefined ? [] : ['-r', entry]

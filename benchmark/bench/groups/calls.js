@@ -70,8 +70,8 @@ async function run ({ rounds, quick }) {
 }
 
 /**
- * Samples of a figure that need a waiter at each of very many locations, so many words apart: of what `measure` gives
- * meanwhile, or of waking each by a call of its own.
+ * Samples a figure beside waiters at many locations, so many words apart: of the result of `measure` meanwhile, or of
+ * waking each by a call of its own.
  */
 function amongWaiters (figure, { size, stride = 1 }, rounds, measure = () => undefined) {
   const array = new Int32Array(new SharedArrayBuffer(4 * size * stride))
@@ -92,7 +92,7 @@ function amongWaiters (figure, { size, stride = 1 }, rounds, measure = () => und
   })
 }
 
-/** Of a word without waiters. */
+/** Times a `notify` of a word without waiters. */
 function notifyTime ({ notify, loop }) {
   const array = new Int32Array(new SharedArrayBuffer(4))
   const samples = []

@@ -39,7 +39,7 @@ async function run ({ rounds, quick }) {
   return Object.assign(alone, withMain, { failures, lost })
 }
 
-/** The main thread wants the lock a millisecond after it has had it. Puts its waits, in milliseconds, into `waits`. */
+/** Demands the lock, in main, a millisecond after each hold. Puts its waits, in milliseconds, into `waits`. */
 async function demand (name, sab, end, callback, waits) {
   const lock = await open(name, { sab })
   let served = 0

@@ -1,8 +1,8 @@
 'use strict'
 
-// How long main waits for a lock that two workers take in loops, with nothing to do inside and with so much that a
-// newcomer hardly ever finds it free; and what that costs the workers. Beside the article's mutex, over Node's own
-// Atomics and over this package's.
+// Main's wait for a lock that two workers take in loops: with nothing to do inside and with so much that a newcomer
+// hardly ever finds it free; and its cost for the workers. Beside the article's mutex, over Node's own Atomics and over
+// this package's.
 
 const { quantile } = require('../sampling')
 const { available } = require('../locks')

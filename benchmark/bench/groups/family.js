@@ -11,7 +11,7 @@ const VARIANTS = ['ours', 'again']
 /** How often two threads wait for each other in a sample. */
 const ROUNDS = 2000
 
-/** A view of the class on its own memory, some way into it. */
+/** Makes a view of the class in its own memory: some way into it. */
 const view = (Class, options) => new Class(new SharedArrayBuffer(64), { byteOffset: 32, ...options })
 const callback = () => {}
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// What Node's own waitAsync lacks, beside the figures of timeouts and of memory. A process for each sample.
+// The gaps of Node's own waitAsync, beside figures of timeouts and memory. A process for each sample.
 
 const { now } = require('../sampling')
 const { flags, inProcesses, runNode } = require('../processes')
@@ -10,7 +10,7 @@ const { Member } = require('../team')
 const PURE = require.resolve('../../../pure')
 
 const figures = {
-  /** By how many milliseconds a process ends too early whose only work is a wait. */
+  /** Returns by how many milliseconds a waiting process ends too early. */
   alone (variant) {
     const milliseconds = 300
     const program = `const begin = Date.now()
@@ -20,7 +20,7 @@ const figures = {
     return Math.max(0, milliseconds - parseFloat(runNode([...flags(), '-e', program])))
   },
 
-  /** By how many milliseconds a timeout is early at most. */
+  /** Returns by how many milliseconds a timeout is early at most. */
   async early (variant, quick) {
     const array = new Int32Array(new SharedArrayBuffer(4))
     const { waitAsync } = open(variant)
@@ -36,7 +36,7 @@ const figures = {
     return earliest
   },
 
-  /** How many waits `notify` finds whose time is over, and whose thread is busy. */
+  /** Counts the overdue waits of a busy thread that `notify` finds. */
   async absorbed (variant) {
     const array = new Int32Array(new SharedArrayBuffer(8))
     const member = new Member('gaps', 'notifier', { variant, array })

@@ -55,7 +55,7 @@ const loops = {
 
 const isOurs = name => name === 'ours' || name === 'again'
 
-/** Samples of one figure: `loopOf(name, lock)` times `count` operations. */
+/** Returns the samples of one figure: `loopOf(name, lock)` times `count` operations. */
 function sample (figure, names, locks, loopOf, count, rounds) {
   const own = {}
   for (const name of names) own[name] = fresh(loopOf(name, locks[name]))

@@ -11,7 +11,7 @@ const named = require('./named')
 /** Milliseconds. Never comes. */
 const FAR = 600000
 
-/** What one more promise takes. What the first ones take is not theirs alone. */
+/** Returns the bytes of one more promise. Those of the first ones are not theirs alone. */
 async function pending (first, size, promise) {
   const promises = new Array(size).fill(null)
   for (let n = 0; n < first; n++) promises[n] = promise()
@@ -28,7 +28,7 @@ const waits = (variant, timeout, quick) => {
   return pending(1000, quick ? 2e4 : 5e5, () => waitAsync(array, 0, 0, timeout).value)
 }
 
-/** What a wait leaves that was notified before its timeout. */
+/** Returns the bytes that a wait leaves, notified before its timeout. */
 async function left (variant, size) {
   const { notify, waitAsync } = open(variant)
   const array = new Int32Array(new SharedArrayBuffer(4))

@@ -72,7 +72,7 @@ const symbolOf = (object, description) => {
   }
 }
 
-/** What the package posts to workers of its own. */
+/** Returns the message that the package posts to workers of its own. */
 const serialized = (end) => end[symbolOf(end, 'Thread.Serialize')]()[0]
 
 async function endOf (Class, given) {
@@ -154,7 +154,7 @@ const players = {
 }
 
 const threads = {
-  /** Is told what to do, says that it is ready, and does it. */
+  /** Hears its task, says that it is ready, and does it. */
   end () {
     let work
     return async ({ role, task, ends, count }) => {

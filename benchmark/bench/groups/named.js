@@ -27,9 +27,8 @@ async function uncontended (locks, count) {
 }
 
 /**
- * Each name is held, and then awaited by as many as there are requests for each. Nanoseconds for each request, from
- * first to last. All callbacks give a promise: where many of them return at once, Node's own grants none of the rest
- * any more.
+ * Holds each name, and then awaits it so often. Nanoseconds for each request, from first to last. All callbacks give a
+ * promise: where many of them return at once, Node's own grants none of the rest any more.
  */
 async function pending (locks, names, requests) {
   let release
@@ -61,7 +60,7 @@ async function run ({ rounds, quick }) {
   return Object.assign(free, lines, many, await inWorkers(names, rounds, quick))
 }
 
-/** Workers in loops, two and eight, with four microseconds of work inside. */
+/** Runs workers in loops, two and eight: with four microseconds of work inside. */
 async function inWorkers (names, rounds, quick) {
   const steps = 4 * calibrate()
   const inLoops = (count) => {

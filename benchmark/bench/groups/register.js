@@ -43,7 +43,7 @@ async function run ({ rounds, quick }) {
   return results
 }
 
-/** Nanoseconds from the call of `notify` to the last of the reactions. */
+/** Returns the nanoseconds from the call of `notify` to the last reaction. */
 function notifyAll (notify, array, promises) {
   return new Promise((resolve, reject) => {
     let left = promises.length

@@ -27,7 +27,7 @@ function play (wait, notify, now, array, me, milliseconds) {
   }
 }
 
-/** The same, without blocking the thread. */
+/** Plays without blocking the thread. */
 async function playAwaiting (waitAsync, notify, now, array, me, milliseconds) {
   const other = 1 - me
   let trips = 0

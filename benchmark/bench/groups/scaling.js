@@ -1,7 +1,7 @@
 'use strict'
 
-// Threads that share nothing, each with waits at a location of its own: what eight of them achieve together, against
-// one alone.
+// Threads that share nothing, each with waits at its own location: the achievement of eight together, against one
+// alone.
 
 const { now, takeTurns } = require('../sampling')
 const { open, variants } = require('../queues')
@@ -16,7 +16,7 @@ async function run ({ rounds, quick }) {
   const gate = new Int32Array(new SharedArrayBuffer(12))
   const members = Array.from({ length: THREADS }, () => new Member('scaling', 'waiter', { gate }))
 
-  /** Waits per second of so many threads. */
+  /** Returns the waits per second of so many threads. */
   const throughput = async (variant, threads) => {
     const { answers } = await together(members.slice(0, threads), gate, { variant, milliseconds })
     return answers.reduce((sum, count) => sum + count, 0) * 1000

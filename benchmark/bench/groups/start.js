@@ -1,8 +1,7 @@
 'use strict'
 
-// The time to load the package, as it is published, in a process that has just started, and to take and release a lock.
-// The floor is an empty package, and for locks what they cannot do without: Node's worker_threads and the native
-// library.
+// The time to load the published package and take a first lock: in a process that has just started. The floor is an
+// empty package, and for locks what they cannot do without: Node's worker_threads and the native library.
 
 const path = require('path')
 const { packageName, target } = require('../../../lib/agent/target')

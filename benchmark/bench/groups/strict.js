@@ -1,7 +1,7 @@
 'use strict'
 
-// Many workers in loops on one lock that grants claims in their order: a `RwLock` taken exclusively, and a name. The
-// processor time of each operation, without and with a timeout, which spares the search for deadlocks.
+// Many workers in loops on one lock with a strict line: a `RwLock` taken exclusively, and a name. The processor time of
+// each operation, without and with a timeout, which spares the search for deadlocks.
 
 const { sleep, takeTurns } = require('../sampling')
 const { Member, begin, goesOn, together } = require('../team')

@@ -8,13 +8,13 @@ const { BYTES, available, open } = require('../locks')
 
 const TASKS = 10000
 
-/** The same form as a lock of locks.js has. */
+/** Returns the same form as a lock of locks.js has. */
 function chain () {
   let last = Promise.resolve()
   return { execute: callback => { last = last.then(callback); return last } }
 }
 
-/** Nanoseconds for each task, from the first call until the last one is over. */
+/** Returns the nanoseconds of a task: from the first call until the last one is over. */
 async function crowd ({ execute }, tasks) {
   let done = 0
   const callback = async () => { done++ }

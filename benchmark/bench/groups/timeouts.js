@@ -42,7 +42,7 @@ async function run ({ rounds, quick }) {
   return Object.assign(samples, await lateness(Object.keys(queues), quick, rounds))
 }
 
-/** How late one wait is in the median, where few are due at once. */
+/** Returns the median lateness of a wait: few are due at once. */
 async function lateness (names, quick, rounds) {
   const size = quick ? 20 : FEW
   const array = new Int32Array(new SharedArrayBuffer(4))

@@ -35,7 +35,7 @@ function width (value: number, most: number) {
   return Math.max(2, (Math.log10(value) + 1) / (Math.log10(most) + 1) * (WIDTH - LEFT - RIGHT))
 }
 
-/** The figure as SVG: two bars for each engine. */
+/** Returns the figure as SVG: two bars for each engine. */
 export function draw ({ node, system, cores, lease, date, engines }: Figures): string {
   const parts: string[] = []
   let y = 76

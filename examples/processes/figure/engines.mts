@@ -4,7 +4,8 @@ import type { Engine } from '../process-locks.mts'
 export const LEASE = 2000
 
 /**
- * The engines that are here: those without a server, and those whose server a variable names. `folder`: for the first.
+ * Returns the engines that are here: those without a server, and those whose server a variable names. `folder`: for the
+ * first.
  */
 export function available (folder: string): Record<string, () => Promise<Engine>> {
   const { POSTGRESQL_URL, REDIS_URL, ETCD_URL } = process.env

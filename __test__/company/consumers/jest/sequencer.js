@@ -1,7 +1,6 @@
 'use strict'
 
-// Runs the files in the order of their names, or in the opposite one: state that one file leaves in the thread meets
-// the next.
+// Runs the files in the order of their names, or backwards: state that one file leaves in the thread meets the next.
 
 const { default: Sequencer } = require('@jest/test-sequencer')
 

@@ -1,4 +1,4 @@
-// Starts the server whose file is given, and prints what it answers to /api/lock.
+// Starts the given server, and prints its answer to /api/lock.
 
 import { createRequire } from 'node:module'
 import { createServer } from 'node:net'

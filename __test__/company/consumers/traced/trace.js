@@ -1,7 +1,6 @@
 'use strict'
 
-// Copies some programs, with the files that they need according to @vercel/nft, into another folder: node trace.js
-// FOLDER PROGRAM ...
+// Copies programs, with the files that @vercel/nft names, into another folder: node trace.js FOLDER PROGRAM ...
 
 const fs = require('fs')
 const path = require('path')
