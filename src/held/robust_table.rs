@@ -299,7 +299,7 @@ mod tests {
         for n in 3..CAPACITY - 4 {
             player.take(Location::from_address(8 * n), || ());
         }
-        let (mut looks, end) = (0, Instant::now() + Duration::from_millis(500));
+        let (mut looks, mut announced, end) = (0, 0, Instant::now() + Duration::from_millis(500));
         std::thread::scope(|scope| {
             let (bucket, is_locked, is_over) = (&bucket, &is_locked, &is_over);
             scope.spawn(move || {
@@ -313,10 +313,12 @@ mod tests {
                     });
                 }
             });
-            while looks < 1000 || Instant::now() < end {
+            // A busy machine seldom lets the threads meet while the lock is announced only.
+            while looks < 1000 || announced < 10 || Instant::now() < end {
                 let section = bucket.lock().unwrap();
                 let is_unknown = is_locked.load(Ordering::SeqCst) && !table.mentions(lock);
                 looks += u32::from(is_locked.load(Ordering::SeqCst));
+                announced += u32::from(is_locked.load(Ordering::SeqCst) && !table.holds(lock));
                 drop(section);
                 // The other thread gets the bucket, too, and at different moments.
                 (0..looks % 64).for_each(|_| std::hint::spin_loop());
