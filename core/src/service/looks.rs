@@ -77,18 +77,44 @@ impl Looks {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
+    use tokio::time::sleep;
+
     use super::*;
 
-    #[test]
-    fn looks_become_rare_and_delay_no_wait_by_more_than_an_eighth() {
-        let mut waited = SHORTEST;
-        let mut looks = 1;
-        while waited < Duration::from_secs(60) {
-            let delay = pause(waited);
-            assert!(delay <= SHORTEST.max(waited / 8) && delay <= LONGEST, "{delay:?} after {waited:?}");
-            waited += delay;
-            looks += 1;
+    /// What tokio rounds up to.
+    const TICK: Duration = Duration::from_millis(1);
+
+    /// The clock is tokio's, which goes on only while all sleep.
+    #[tokio::test(start_paused = true)]
+    async fn looks_become_rare_but_a_claim_that_joins_is_looked_at_soon() {
+        let (looks, begin, moments) = (Looks::default(), Instant::now(), RefCell::new(Vec::new()));
+        let look = || {
+            moments.borrow_mut().push(Instant::now());
+            Some(false)
+        };
+        let claims = async {
+            looks.claim_has_joined();
+            sleep(Duration::from_secs(60)).await;
+            let count = moments.borrow().len();
+            while moments.borrow().len() == count {
+                sleep(TICK).await;
+            }
+            // It is a second until the next one.
+            looks.claim_has_joined();
+            sleep(SHORTEST + TICK).await;
+            count
+        };
+        let count = tokio::select! {
+            count = claims => count,
+            never = looks.run(look) => match never {},
+        };
+        let moments = moments.into_inner();
+        for (waited, delay) in moments.windows(2).map(|two| (two[0] - begin, two[1] - two[0])) {
+            assert!(delay <= SHORTEST.max(waited / 8).min(LONGEST) + TICK, "{delay:?} after {waited:?}");
         }
-        assert!(looks < 100, "{looks} looks in a minute");
+        assert!(count < 100, "{count} looks in a minute");
+        assert_eq!(moments.len(), count + 2, "the claim that has joined last is not looked at");
     }
 }

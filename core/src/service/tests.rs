@@ -35,38 +35,6 @@ fn looks_at_words_stop_when_there_are_no_lines_and_begin_again_for_the_next() {
     }
 }
 
-/// One good round suffices: on a busy machine any look may be late.
-#[test]
-fn looks_become_rare_but_a_claim_that_joins_is_looked_at_soon() {
-    const ROUNDS: usize = 20;
-    static LOOKS: AtomicU32 = AtomicU32::new(0);
-    let store = Box::leak(Box::new(WaiterListStore::new(1, now)));
-    let look = || {
-        LOOKS.fetch_add(1, Ordering::Relaxed);
-        Some(false)
-    };
-    let service = Service::start(store, look).unwrap();
-    let next_look = || {
-        let (looks, begin) = (LOOKS.load(Ordering::Relaxed), Instant::now());
-        until(&|| LOOKS.load(Ordering::Relaxed) > looks);
-        begin.elapsed()
-    };
-    let is_good = || {
-        service.look_at_words();
-        let begin = Instant::now();
-        let looks = LOOKS.load(Ordering::Relaxed);
-        thread::sleep(Duration::from_secs(2));
-        let expected = begin.elapsed().as_millis() / 50;
-        let looks = LOOKS.load(Ordering::Relaxed) - looks;
-        // It is a quarter of a second until the next one.
-        next_look();
-        service.look_at_words();
-        let soon = next_look();
-        u128::from(looks) < expected * 3 / 4 && looks > 4 && soon < Duration::from_millis(150)
-    };
-    assert!((0..ROUNDS).any(|_| is_good()));
-}
-
 fn until(condition: &dyn Fn() -> bool) {
     let begin = Instant::now();
     while !condition() {
