@@ -22,12 +22,12 @@ class Lock {
   get mode () { return grantOf(this).isShared ? 'shared' : 'exclusive' }
   get ownerDied () { return grantOf(this).token.ownerDied }
   get tookOver () { return grantOf(this).tookOver }
-  get stolen () { return grantOf(this).wasStolen }
-  get signal () { return grantOf(this).signalOfLoss }
+  get stolen () { return grantOf(this).learnWhetherStolen() }
+  get signal () { return grantOf(this).makeSignal() }
 
   abandon () {
     const grant = grantOf(this)
-    if (!grant.isHeld) return false
+    if (!grant.learnWhetherHeld()) return false
     if (grant.isShared) throw new TypeError('abandon: the lock must be held exclusively, not shared')
     grant.isAbandoned = true
     return true

@@ -101,7 +101,7 @@ class Grant extends Location {
   }
 
   /** Whether another request has stolen the name. Native code is asked, since this thread may not have heard of it. */
-  get wasStolen () {
+  learnWhetherStolen () {
     if (this.isStolen) return true
     assertStack()
     const index = indexOfHold(this)
@@ -109,8 +109,8 @@ class Grant extends Location {
     return this.isStolen
   }
 
-  get isHeld () {
-    return !this.wasStolen && indexOfHold(this) >= 0
+  learnWhetherHeld () {
+    return !this.learnWhetherStolen() && indexOfHold(this) >= 0
   }
 
   /** Removes the entry at `index`, whose name was stolen. The callback runs on without the name. */
@@ -126,8 +126,8 @@ class Grant extends Location {
     if (controller !== undefined) controller.abort(stolenError(this.name))
   }
 
-  get signalOfLoss () {
-    const { wasStolen } = this
+  makeSignal () {
+    const wasStolen = this.learnWhetherStolen()
     if (this.controller === undefined) {
       const { AbortController } = globalObject
       if (typeof AbortController !== 'function') return undefined
