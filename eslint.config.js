@@ -1,7 +1,7 @@
 'use strict'
 
-// One linter, which is the formatter, too (`npm run lint -- --fix`): the style is that of https://standardjs.com. What
-// is shipped and what tests it may use only what Node 10 can parse.
+// One linter, which is the formatter, too (`npm run lint -- --fix`): the style is that of https://standardjs.com.
+// Shipped code and its tests use only syntax of Node 10.
 
 const js = require('@eslint/js')
 const stylistic = require('@stylistic/eslint-plugin')
@@ -12,7 +12,7 @@ const SHARED = Object.fromEntries(NEWER.map(name => [name, 'readonly']))
 const OLD = { ecmaVersion: 2019, globals: { ...globals.es2018, ...globals.node, ...SHARED } }
 const NEW = { ecmaVersion: 2022, globals: { ...globals.es2021, ...globals.node } }
 
-/** What lib/ must not do with prototypes that other code may have polluted: see lib/util/intrinsics.js. */
+/** The dangers of prototypes that other code may have polluted: see lib/util/intrinsics.js. */
 const DESCRIPTOR =
   'a descriptor inherits fields from Object.prototype: use define or defineProperty of lib/util/intrinsics.js'
 const INHERITING = [

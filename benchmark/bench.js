@@ -12,7 +12,7 @@
 //
 // A complete run writes benchmark/RESULTS.md, a picture and results.json; one with --only or --quick writes nothing,
 // nor does one with ATOMICS_WAITASYNC_PORTABLE=1, which measures the code for processors whose atomic operations are no
-// full fences (lib/agent/counters.js). Node 20 or newer, to run this; what is measured runs on every Node that the
+// full fences (lib/agent/counters.js). Node 20 or newer, to run this; the measured programs run on every Node that the
 // package runs on. Takes about ten minutes for each Node.
 
 const { argumentsOf, command, positive } = require('../scripts/lib/arguments')

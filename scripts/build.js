@@ -15,7 +15,7 @@ const { run } = require('./lib/child')
 
 const root = path.join(__dirname, '..')
 
-/** Builds what has changed since the last time; gives the absolute path of the binary. */
+/** Builds the changes since the last time; gives the absolute path of the binary. */
 async function build (options = []) {
   const content = fs.readFileSync(await compile(options, environment()))
   const target = path.join(root, libraryFile(hostTarget()))
@@ -26,7 +26,7 @@ async function build (options = []) {
 /** The addon, not all members of the workspace. */
 const LIBRARY = ['--package', 'atomics-waitasync', '--release', '--locked', '--message-format=json-render-diagnostics']
 
-/** Builds the library with cargo, or a program that takes its arguments; gives the absolute path of what was built. */
+/** Builds the library with cargo, or a program that takes its arguments; gives the absolute path of the library. */
 async function compile (options, env, program = cargo()) {
   const { code, error, stdout } = await run(program, ['build', ...LIBRARY, ...options], { cwd: root, env, echo: true })
   if (error) throw error

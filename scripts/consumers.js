@@ -39,7 +39,7 @@ class Workshop extends Machine {
   constructor (scratch, modules, node, registry) {
     super(node, path.join(scratch, 'home'), registry, { CI: 'true', FORCE_COLOR: '0' })
     Object.assign(this, { scratch, modules, registry, folder: path.join(scratch, 'project') })
-    // Found from the project, behind what that has itself.
+    // Found from the project, behind its own packages.
     fs.symlinkSync(modules, path.join(scratch, 'node_modules'), 'junction')
   }
 
@@ -105,7 +105,7 @@ const PRESENT = {
 
 /**
  * A bundler that was not told to leave the package out. It must build whatever libraries there are. The program then
- * runs if it `runs` as a bundle, or says what is wrong.
+ * runs if it `runs` as a bundle, or says the error.
  */
 const forgotten = (bundler, format, runs) => async workshop => {
   const folder = await workshop.installed(path.join(CONSUMERS, 'forgotten'))

@@ -10,8 +10,8 @@
 // as `.ci/run` does; `--install`: gets the servers that are missing, as packages of Debian.
 //
 // The servers run on loopback with their data in a scratch folder. POSTGRESQL_URL, REDIS_URL and ETCD_URL name others.
-// What is there in neither way is skipped. The clients are those of examples/processes/package-lock.json, kept in the
-// user's cache folder.
+// An engine that is there in neither way is skipped. The clients are those of examples/processes/package-lock.json,
+// kept in the user's cache folder.
 
 const fs = require('fs')
 const path = require('path')

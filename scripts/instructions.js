@@ -30,7 +30,7 @@ const CALL = 60
 /**
  * How far a count may be from the recorded one. They are exact, so this is not for noise: whatever is changed, the
  * compiler inlines and orders other things a little differently as well. Of the usual few hundred instructions it is an
- * atomic operation and what is done about its outcome; of the shortest path it is one instruction.
+ * atomic operation and its consequences; of the shortest path it is one instruction.
  */
 const TOLERANCE = 0.03
 
@@ -127,7 +127,7 @@ function instructionsIn (dump, program) {
       called = null
       isCall = true
     } else if (/^\d/.test(line)) {
-      // After `calls` comes what the called one and those below it took, which is said where they are, too.
+      // After `calls` comes the cost of the called one and those below it, which is said where they are, too.
       if (object === program && !isCall) count += Number(line.split(' ')[1])
       isCall = false
     }

@@ -26,8 +26,8 @@ const asked = new Map()
 /**
  * Reads the `--node` of a command: with commas between them, full versions (14.21.3), major ones (14: the newest of
  * them in the list above), `current` (the Node that runs this), or paths of binaries; `all`: every version of the list.
- * @returns {string[]} what `get` takes
- * @throws {Error} what is allowed
+ * @returns {string[]} arguments of `get`
+ * @throws {Error} with the allowed ones
  */
 function read (text) {
   const names = text === 'all' ? versions : list(text)
@@ -51,7 +51,7 @@ async function get (version) {
   if (isBinary(version)) return { version: exact, path: path.resolve(version), flags }
   const target = cache.folder('node', exact)
   const binary = path.join(target, BINARY)
-  // No need to fetch what is running; and where the registry has no binaries, it is the one that can be had.
+  // No need to fetch the running one; and where the registry has no binaries, it is the one that can be had.
   if (exact === process.versions.node && !fs.existsSync(binary))
     return { version: exact, path: process.execPath, flags }
   const platform = WINDOWS ? 'win' : process.platform

@@ -30,7 +30,7 @@ const EFFECT = `const { Worker, isMainThread } = require('worker_threads')
 console.log(Atomics.wait[Symbol.for('atomics-waitasync')].engine)
 if (isMainThread) new Worker('console.log(Atomics.wait[Symbol.for("atomics-waitasync")].engine)', { eval: true })`
 
-/** The command lines, and what their output has in it, or another check. `range`: of the Nodes that it supports. */
+/** The command lines, and a part of their output, or another check. `range`: of the Nodes that it supports. */
 const programs = [
   { name: 'piscina', args: ['piscina.js'], says: '[ 2, 4, 6 ]' },
   { name: 'tinypool', args: ['tinypool.mjs'], says: 'child_process [ 2, 4, 6 ]' },
@@ -70,8 +70,8 @@ const programs = [
 ]
 
 /**
- * Differs from run to run: times, process ids, and what a thread of Emscripten's complains of that is terminated by its
- * own program.
+ * Differs from run to run: times, process ids, and complaints of a thread of Emscripten's that its own program
+ * terminates.
  */
 const BY_CHANCE = / ?\(?\b[\d.]+ ?m?s\b\)?|\bduration_ms:? [\d.]+|\(node:\d+\)|^received "cleanupThread".*\n/gm
 
@@ -95,7 +95,7 @@ async function check (node, program, cwd) {
 
 const OPENTELEMETRY = path.join(ROOT, 'examples', 'opentelemetry')
 
-/** What the example prints; of what depends on the time, only that it is there. */
+/** The output of the example; of times, only that they are there. */
 const MEASURED = [
   /^the holder of the ledger has died: true$/m,
   /^TimeoutError, AbortError$/m,

@@ -1,8 +1,8 @@
 'use strict'
 
 // `node scripts/publish.js folder [--registry url] [--provenance]`: publishes the tarballs of a version, which `npm run
-// package` has made: one for each platform, and the main one. Run by the workflow of a release, and by tests of what is
-// published, for a registry of their own.
+// package` has made: one for each platform, and the main one. Run by the workflow of a release, and by tests of
+// packages that are published, for a registry of their own.
 //
 // Invariant: the platforms come first, so that whoever gets the main package can get his platform's.
 

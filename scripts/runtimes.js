@@ -5,7 +5,7 @@
 //   node scripts/runtimes.js [--only text] [--runtime bun|deno] [--size small|full]
 //
 // The published form of this tree runs there: tests of Node that say something about the runtime, and those of
-// __test__/company/runtimes/. What a runtime does differently is listed in __test__/company/runtimes/differences.cjs,
+// __test__/company/runtimes/. The differences of a runtime are listed in __test__/company/runtimes/differences.cjs,
 // with its reason, and counted as skipped. `--only`: part of a file's name; `--size`: the TEST_SIZE of the files (see
 // __test__/fixtures/size.js), full unless given.
 
@@ -40,8 +40,8 @@ const RUNTIMES = {
 }
 
 /**
- * The tests of Node that are run here, with their subjects: of what a runtime has its own of, and of what is made of
- * that.
+ * The tests of Node that are run here, with their subjects: of features that a runtime has by itself, and of those on
+ * top.
  */
 const SHARED = {
   'atomics/wait': ['export', 'force'],

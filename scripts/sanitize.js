@@ -2,7 +2,7 @@
 
 // `npm run sanitize -- thread | address | node | valgrind [--toolchain name]`: the tests under a sanitizer of the
 // compiler, or under valgrind. Linux x64. `--toolchain`: one that rustup lists, instead of nightly; a stable one is
-// told to allow what only nightly does.
+// told to allow features of nightly.
 //
 //   thread    the Rust tests under ThreadSanitizer: queue, lines and service with real threads. The standard library
 //             has to be compiled for it, too, or it reports each contended mutex: that takes rustup's component

@@ -14,7 +14,7 @@ const root = path.join(__dirname, '..')
 /** ESLint's. */
 const OLDEST_NODE = '20.19'
 
-/** Installs and builds what is missing or stale. Rejects with an error that says what to do. */
+/** Installs and builds missing and stale parts. Rejects with an error that has the remedy. */
 async function run () {
   await installDependencies()
   await build()

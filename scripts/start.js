@@ -1,8 +1,8 @@
 'use strict'
 
-// npm start [-- FOLDER]: the main job. Installs and builds what is needed, then counts the words of real text with many
+// npm start [-- FOLDER]: the main job. Installs and builds all it needs, then counts the words of real text with many
 // threads and one shared table (examples/word-count), on the Node at hand and on one that has no Atomics.waitAsync, and
-// checks every word's count against what a single thread finds. The exit code is 0 only if everything was right.
+// checks every word's count against that of a single thread. The exit code is 0 only if everything was right.
 
 const { execFileSync } = require('child_process')
 const fs = require('fs')
@@ -26,7 +26,7 @@ async function main () {
   console.log('\n(A delay includes waiting for a core: the workers keep all of them busy.)')
 }
 
-// One run on one Node. A single thread of the same Node counts too, because what is a letter is for its Unicode to say.
+// One run on one Node. A single thread of the same Node counts too, because its Unicode defines letters.
 function run (node, folder, scratch) {
   console.log()
   const files = ['shared.json', 'single.json'].map(name => path.join(scratch, name))

@@ -1,10 +1,10 @@
 'use strict'
 
-// `npm test`: installs and builds what is missing, then runs the linters, the Rust steps, the type tests, the files of
+// `npm test`: installs and builds missing parts, then runs the linters, the Rust steps, the type tests, the files of
 // __test__ with every subject (see __test__/subject.js) on the running Node, those that the oldest Node makes different
 // on that one, the tests of the packed package, and those of the locks of several processes that need no server.
-// `.ci/run` and `npm run test:all` run them on more Nodes. What is not run is reported with its reason. The last line
-// is `N passed, N failed[, N skipped]`; the exit code is 0 only if something ran and nothing failed.
+// `.ci/run` and `npm run test:all` run them on more Nodes. Skips are reported with their reasons. The last line is `N
+// passed, N failed[, N skipped]`; the exit code is 0 only if something ran and nothing failed.
 
 const { command } = require('./lib/arguments')
 const { cargo } = require('./lib/cargo')

@@ -8,8 +8,8 @@
 // `--only`: the programs in whose names, as they are printed, TEXT is; `--few`: only by the oldest TypeScript and the
 // newest, with the oldest library and the newest, as `npm test` does.
 //
-// A file says what must be accepted by being written down, and what must be rejected by `@ts-expect-error`, which
-// itself is an error where nothing is rejected. Its second line may say what it needs:
+// Code of a file must be accepted, but for that behind `@ts-expect-error`, which
+// itself is an error where nothing is rejected. Its second line may have its needs:
 //   // needs: typescript >= 5.2, lib >= esnext     only there
 //   // needs: lib dom                              with this library added, and only there
 //   // needs: modules                              as Node's ES and CommonJS modules, and only there
@@ -55,12 +55,12 @@ function compilers () {
 
 const atLeast = ({ version }, limit) => compareVersions(version, limit) >= 0
 
-/** What a file may need: a program has one of the last three at most, and only the files that ask for it. */
+/** The needs of files: a program has one of the last three at most, and only the files that ask for it. */
 const NEED = new RegExp(
   `^alone$|^typescript >= \\d+\\.\\d+$|^lib (>=|<) (${ORDER.join('|')})$|^lib dom$|^lib node$|^modules$`
 )
 
-/** Returns the files of __test__/types and what they need. */
+/** Returns the files of __test__/types and their needs. */
 function fixtures () {
   return fs.readdirSync(folder).filter(name => /\.[mc]?ts$/.test(name)).map(name => {
     const [, line] = /^\/\/ needs: (.*)$/m.exec(fs.readFileSync(path.join(folder, name), 'utf8')) || []

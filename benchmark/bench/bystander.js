@@ -1,7 +1,7 @@
 'use strict'
 
 // A program that uses nothing of this package, which may be preloaded; groups/bystanders.js starts it. Without an
-// argument it ends at once; with one it prints what Node's own things cost it.
+// argument it ends at once; with one it prints the costs of Node's own things.
 
 const ECHO = require.resolve('./echo')
 const WORKERS = { quick: [1, 2], all: [4, 16] }

@@ -8,7 +8,7 @@
 // processes.js starts this once more for each: `{"figure":…,"variant":…}` says which, and the module's `sample(figure,
 // variant, settings)` takes it.
 //
-// The last line that it prints is what came of it. Runs on every Node that the package runs on.
+// The last line that it prints is the result. Runs on every Node that the package runs on.
 
 const path = require('path')
 // Before anything can have been installed.
@@ -33,7 +33,7 @@ async function answer () {
 answer().then((result) => {
   clearInterval(alive)
   console.log(JSON.stringify(result))
-  // What the host has left behind may hold the process for as long as its timeouts; and the threads of a group.
+  // Remains of the host may hold the process for as long as its timeouts; and the threads of a group.
   process.exit()
 }).catch((error) => {
   console.error(error)

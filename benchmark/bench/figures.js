@@ -2,10 +2,10 @@
 
 // The figures, in the order in which they are shown. All are better the smaller they are, unless `more` says otherwise.
 //
-// Each row: `id`, `title`, `unit`, `goals` of ours, and options. A goal `{ to: 'host', most: 0.6 }` is a ratio to what
-// is measured beside it, `{ most: 20 }` the figure itself; `{ of: 'index', over: 'host', most: 1 }` the difference of
-// two variants; `least` likewise. `sum`, `minimum`: of the samples, instead of their median. `peers`: the locks that
-// are measured, too.
+// Each row: `id`, `title`, `unit`, `goals` of ours, and options. A goal `{ to: 'host', most: 0.6 }` is a ratio to the
+// host's figure, `{ most: 20 }` the figure itself; `{ of: 'index', over: 'host', most: 1 }` the difference of two
+// variants; `least`, the same. `sum`, `minimum`: of the samples, instead of their median. `peers`: the locks that are
+// measured, too.
 
 const LOCKS = ['article', 'article-ours', 'async-mutex', 'multithreading', 'worker-mutex', 'web-locks']
 

@@ -35,7 +35,7 @@ const unlessWaitAsync = () => hostHasWaitAsync ? undefined : 'Node has no Atomic
 /** The host's Atomics, whatever has been installed since. */
 const hostAtomics = Object.assign({ compareExchange: Atomics.compareExchange }, host)
 
-/** The article's does not wait for what the callback promises. Here it does, as all that it is compared with do. */
+/** The article's does not await the callback's promise. Here it does, as all its peers do. */
 class ArticleLock extends createArticleLock(hostAtomics) {
   async lockAsync () {
     while (!this.tryLock()) {
@@ -75,7 +75,7 @@ const ours = {
   }
 }
 
-/** Returns the forms of a mutex: `lock` gives a promise of what `unlock` gets, which `block` gives itself. */
+/** Returns the forms of a mutex: `lock` gives a promise of the argument of `unlock`, which `block` gives itself. */
 const formsOf = ({ lock, unlock, block }) => {
   let held
   return {
@@ -161,7 +161,7 @@ const locks = {
     missing: () => (major < 22 ? 'needs Node 22' : unlessInstalled('multithreading')),
     async open (sab) {
       const { Mutex } = await import('multithreading')
-      // The second argument is what its own pool of workers makes the other threads' views with.
+      // With the second argument its own pool of workers makes the other threads' views.
       const mutex = new Mutex(undefined, sab)
       return formsOf({ lock: () => mutex.lock(), unlock: guard => guard.dispose(), block: () => mutex.blockingLock() })
     }

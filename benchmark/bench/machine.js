@@ -1,6 +1,6 @@
 'use strict'
 
-// Where and of what a result was made.
+// The machine and the versions of a result.
 
 const { execFileSync } = require('child_process')
 const fs = require('fs')

@@ -23,7 +23,7 @@ const PANELS = [
   ['late', '100 000 waits due within 100 ms: the last is late by', 'milliseconds, less is better']
 ]
 
-/** In the order of the bars. What a figure has no value of has no bar. */
+/** In the order of the bars. A variant without a value has no bar. */
 const NAMES = {
   ours: () => 'atomics-waitasync',
   host: id => id === 'late' ? 'Node\'s own waitAsync' : 'mutex of V8\'s article',

@@ -9,7 +9,7 @@ const CHILD = require.resolve('./child')
 /** Milliseconds. */
 const TIMEOUT = 120000
 
-/** Runs this Node; returns what it prints. */
+/** Runs this Node; returns its output. */
 function runNode (args, options) {
   const settings = { encoding: 'utf8', timeout: TIMEOUT, ...options }
   const { status, signal, stdout, stderr } = spawnSync(process.execPath, args, settings)

@@ -1,8 +1,8 @@
 'use strict'
 
-// The wait queues that are compared. `host` is what Node's own Atomics had when this was loaded, which has to be before
-// anything is installed; `ours` and `again` are this package's, twice, for how far the two differ is the noise of a
-// figure; `floor` is what JavaScript cannot do without, with no queue at all.
+// The wait queues that are compared. `host` has the functions of Node's own Atomics when this was loaded, which has to
+// be before anything is installed; `ours` and `again` are this package's, twice, for how far the two differ is the
+// noise of a figure; `floor` is the least that JavaScript needs, with no queue at all.
 
 const { wait, notify, waitAsync } = Atomics
 const host = { wait, notify, waitAsync }

@@ -33,8 +33,8 @@ function rows (head, body) {
 }
 
 /**
- * Figures with some variants of each, and with what was wanted; undefined if none was measured. `columns`: from
- * variants to titles.
+ * Figures with some variants of each, and with their goals; undefined if none was measured. `columns`: from variants to
+ * titles.
  */
 function compared (results, chosen, columns) {
   const body = chosen.filter(({ id }) => results[id] !== undefined).map((figure) => {

@@ -1,8 +1,8 @@
 'use strict'
 
-// What a group of figures does in other threads: the function `threads[name]` of its module, called with the data that
-// it was started with, gives a function (or a promise of one), which gives the answer to each request of the thread
-// that started it. It may stop listening, by its second argument: then nothing but what it does keeps the thread alive.
+// A group's part in other threads: the function `threads[name]` of its module, called with the data that it was started
+// with, gives a function (or a promise of one), which gives the answer to each request of the thread that started it.
+// It may stop listening, by its second argument: then only its own acts keep the thread alive.
 
 const path = require('path')
 // Before anything can have been installed.

@@ -1,7 +1,6 @@
 'use strict'
 
-// The verdict on a figure's samples: medians, the ratio to what it is compared with, whether the goal is reached, and
-// the noise.
+// The verdict on a figure's samples: medians, the ratio to its peer, whether the goal is reached, and the noise.
 
 const { VARIANTS } = require('./figures')
 const { median } = require('./sampling')
@@ -24,7 +23,7 @@ function summarise (figure, samples) {
  * @param {Object<string, number>} values by variant
  * @returns {{ ratio?: number, noise?: number, goals: { text: string, value?: number, reached?: boolean, close?: boolean
  *   }[] }} `ratio`: ours to the host's; `noise`: how far ours and ours again differ, as a share; `reached` is missing
- *   where what it is compared with is; `close`: with so much noise it might as well be the other way round
+ *   where its peer is; `close`: with so much noise it might as well be the other way round
  */
 function judge (figure, values) {
   const { ours, again, host } = values
@@ -34,7 +33,7 @@ function judge (figure, values) {
   return { ratio, noise, goals: figure.goals.map(goal => judgeGoal(goal, values, noise)) }
 }
 
-/** What else than the host a goal may be compared with. */
+/** The peers of a goal, other than the host. */
 const NAMES = { ...VARIANTS, floor: 'the floor' }
 
 function judgeGoal (goal, values, noise = 0) {

@@ -5,7 +5,7 @@
 const { setTimeout: sleep } = require('timers/promises')
 const { COUNTER, OWN, TOGETHER, countFor } = require('./thread')
 
-/** What has not happened after so many milliseconds will not. */
+/** The milliseconds after which an event will not come. */
 const EVER = 3000
 
 /** Returns the promise's value; null if it is pending after so long. */
@@ -47,7 +47,7 @@ async function wanting ({ lock, start }, request) {
 }
 
 /**
- * What the columns of the table are called, and what is said of a lock; those with `blocks`, only of one that has a
+ * The columns of the table, with their titles and the words for a lock; those with `blocks`, only of one that has a
  * blocking form.
  */
 module.exports = {

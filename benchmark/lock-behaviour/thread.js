@@ -37,7 +37,7 @@ function countFor (milliseconds, lock, words, thread) {
 }
 
 const threads = {
-  /** Answers requests `{ act }` with what came of them. */
+  /** Answers requests `{ act }` with their outcome. */
   async user ({ name, sab }, stopListening) {
     const lock = await open(name, { sab })
     let held

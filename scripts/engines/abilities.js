@@ -1,6 +1,6 @@
 'use strict'
 
-// What each engine can do: the checks go by this table.
+// The abilities of each engine: the checks go by this table.
 
 const path = require('path')
 

@@ -1,8 +1,8 @@
-// A thread that requests process locks and says what becomes of them: the main thread of a process of team.js, or a
-// Worker of it.
+// A thread that requests process locks and tells their fates: the main thread of a process of team.js, or a Worker of
+// it.
 //
-// argv[2]: JSON `{ home, module, args }`: the engine is what the function `module` of `<home>/<module>.mts` gives for
-// `args`. Anything that happens outside of a promise of a request is said as `outside`.
+// argv[2]: JSON `{ home, module, args }`: the engine is the result of the function `module` of `<home>/<module>.mts`
+// for `args`. Anything that happens outside of a promise of a request is said as `outside`.
 
 import fs from 'node:fs'
 import path from 'node:path'
@@ -55,7 +55,7 @@ function visit (name, file) {
   }).catch(error => say({ event: 'failed', error: told(error) }))
 }
 
-/** What an action gives is said as `done`. Those with `thread`, a Worker's number, are its. */
+/** The result of an action is said as `done`. Those with `thread`, a Worker's number, are its. */
 const actions = {
   request ({ id, name, options }) {
     const controller = new AbortController()

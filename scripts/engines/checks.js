@@ -1,8 +1,8 @@
 'use strict'
 
-// The checks of an engine: what each is called, which engines it concerns, and what has to happen.
+// The checks of an engine: each with its title, its engines, and its course.
 //
-// A check gets a `team` of processes, a `name` for its locks that no other check has, and what else place.js gives:
+// A check gets a `team` of processes, a `name` for its locks that no other check has, and the rest of place.js:
 // `engine` is its row of abilities.js, `relay` stands in front of its server for processes with the arguments `behind`.
 // A lock that nobody gets can only be told by waiting: NOBODY. Everything else waits for what happens.
 
@@ -57,7 +57,7 @@ const ofAll = {
     const thread = await member.worker(behind || engine.args(link))
     for (const [one, other] of [[undefined, thread], [thread, undefined]]) {
       const held = await member.holds(name, {}, one)
-      // What one thread tries in vain must not cost the other one its lock.
+      // A vain attempt of one thread must not cost the other one its lock.
       await handsOver(held, await member.waits(name, {}, other), await abroad.waits(name))
     }
   },
@@ -211,7 +211,7 @@ const withLease = {
     holder.kill('SIGCONT')
     await held.fails('ERR_LOCK_LOST')
     await held.next('lost')
-    // What it has given back is not the other one's.
+    // The lock that it has given back is not the other one's.
     await handsOver(waiter, await holder.waits(place.name))
   }
 }
@@ -289,7 +289,7 @@ const ofOurServers = {
     } else {
       await held.fails('ERR_LOCK_LOST')
     }
-    // It depends on what was under way whether the wait fails or goes on.
+    // It depends on the query under way whether the wait fails or goes on.
     if ((await waiter.next('granted', 'rejected')).event === 'granted') await waiter.ends()
     else await waiter.fails('ERR_LOCK_UNAVAILABLE')
     await next.passes(name, { after: held.token })

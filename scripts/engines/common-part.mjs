@@ -72,7 +72,7 @@ class FakeEngine {
 }
 
 /**
- * How a lock is lost: by what its callback does, or by the answer to a question, `held` between two callbacks or
+ * How a lock is lost: by an act of its callback, or by the answer to a question, `held` between two callbacks or
  * `release` at the end. `cause` is that of the error.
  */
 const losses = {

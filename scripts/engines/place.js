@@ -1,6 +1,6 @@
 'use strict'
 
-// Where the checks of an engine take place: its server, and a folder with the example and what it imports.
+// Where the checks of an engine take place: its server, and a folder with the example and its imports.
 
 const { createRequire } = require('module')
 const path = require('path')

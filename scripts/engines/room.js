@@ -9,7 +9,7 @@ const { setTimeout: sleep } = require('timers/promises')
 
 const ROUNDS = 100 // of each thread
 const MEMBERS = 3
-const MOST_WAIT = 30 // milliseconds between two kills, on top of what a start takes
+const MOST_WAIT = 30 // milliseconds between two kills, on top of the time of a start
 
 /** The words of processes that come in have to fit their past. */
 class Log {

@@ -66,7 +66,7 @@ class Member {
   }
 
   hear (message) {
-    // Of those that come and go only what is outside of a promise is kept.
+    // Of those that come and go only errors outside of a promise are kept.
     if (!this.isQuiet || message.event === 'outside') this.messages.push(message)
     for (const listen of this.listeners) listen(message)
   }

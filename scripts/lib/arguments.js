@@ -10,7 +10,7 @@ const { parseArgs } = require('util')
 /**
  * @param {string} usage the text, or the path of the script whose first comment it is
  * @param {Object<string, { type: 'string' | 'boolean', default?: string | boolean, read?: (text: string) => any }>}
- *   options `read` makes an option's value of its text, or throws what is allowed
+ *   options `read` makes an option's value of its text, or throws the allowed values
  * @param {{ args?: string[], most?: number }} [more] `most`: how many positional arguments are allowed
  * @returns {object} the options' values, and `positionals`
  */

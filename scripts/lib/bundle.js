@@ -4,10 +4,10 @@
 // some 20 µs for each kilobyte, even if it only scans it. So there is a file for each use of the package (PARTS).
 // `entry.js` links them. Files that are loaded by their path stay files.
 //
-// Compiling is a third of what loading costs in a Worker. So a thread that starts Workers hands them what it has
+// Compiling is a third of the cost of loading in a Worker. So a thread that starts Workers hands them what it has
 // compiled, as environment data (lib/install/workers/by-message/share-code.js), under the hash of its text. For that
 // the files are scripts of `vm`. They are required where that is not possible: in the realm of a test runner, by a
-// bundler, in Bun and Deno, on Node before 15.12; and with NODE_COMPILE_CACHE, which works for what is required.
+// bundler, in Bun and Deno, on Node before 15.12; and with NODE_COMPILE_CACHE, which works for required files.
 //
 // esbuild removes the comments and writes the syntax of the oldest Node. It does not join the files: it would rename
 // functions that have the same name in two files, which stack traces show, and V8 would parse its wrappers twice.
@@ -22,7 +22,7 @@ const { targets } = require('./targets')
 const LIB = path.join(__dirname, '..', '..', 'lib')
 
 /**
- * The parts, in order. Each has these modules and all that they require at the top level, except for what is in an
+ * The parts, in order. Each has these modules and all that they require at the top level, except for those of an
  * earlier one; the last has the rest. V8 compiles the files of a part at once if whoever loads the part needs `all` of
  * them.
  */
@@ -68,7 +68,7 @@ const path = require('path')
 const vm = require('vm')
 
 const files = {}
-/** What defines the files of each part. */
+/** The functions that define the files of each part. */
 const parts = {
 ${PARTS.map(({ name }) => `  '${name}': () => run('${name}') || require('./${name}')`).join(',\n')}
 }
@@ -148,7 +148,7 @@ const TOP_LEVEL = /^(?! )(?!.*=>).*\brequire\("(\.[^"]+)"\)/gm
 
 /**
  * Reads all of lib/.
- * @returns {Map<string, { code: string, requires: string[] }>} by name: without comments; and what it requires at the
+ * @returns {Map<string, { code: string, requires: string[] }>} by name: without comments; and its requirements at the
  *   top level
  */
 function readFiles () {
@@ -172,7 +172,7 @@ function resolve (from, request) {
   return fs.existsSync(path.join(LIB, `${target}.js`)) ? `${target}.js` : `${target}/index.js`
 }
 
-/** Returns these files and what they require at the top level. */
+/** Returns these files and their requirements at the top level. */
 function closure (files, names, found = new Set()) {
   for (const name of names) {
     if (found.has(name) || name === LINKED) continue

@@ -26,9 +26,9 @@ function root () {
 
 /**
  * Makes a folder of the cache unless it is there.
- * @param {string} target what `folder` gave, and what this gives
- * @param {(scratch: string) => Promise<string>} make gives the absolute path, within `scratch`, of what shall stand at
- *   `target`
+ * @param {string} target the result of `folder`, and of this
+ * @param {(scratch: string) => Promise<string>} make gives the absolute path, within `scratch`, of the thing that shall
+ *   stand at `target`
  */
 async function fill (target, make) {
   if (fs.existsSync(target)) return target

@@ -18,14 +18,14 @@ function find (name) {
   return folders.map(folder => path.join(folder, name + EXE)).find(file => fs.existsSync(file)) || null
 }
 
-/** Returns the absolute path of cargo; throws an error that says what to do when there is none. */
+/** Returns the absolute path of cargo; throws an error with the remedy when there is none. */
 function cargo () {
   const file = find('cargo')
   if (file === null) throw new Error(MISSING)
   return file
 }
 
-/** Returns the environment for cargo: no colours. Rustup's cargo finds what is installed beside it. */
+/** Returns the environment for cargo: no colours. Rustup's cargo finds the programs beside it. */
 const environment = extra => ({ ...process.env, CARGO_TERM_COLOR: 'never', ...extra })
 
 module.exports = { cargo, environment, find }

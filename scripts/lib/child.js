@@ -24,8 +24,8 @@ const alive = new Set()
  * @param {string} command
  * @param {string[]} args
  * @param {{ cwd?: string, env?: object, timeout?: number, memory?: number, shell?: boolean, echo?: boolean | 'all',
- *   onStart?: (pid: number) => void }} options `timeout` in milliseconds; `memory`: bytes that the program and what it
- *   starts may have (on Linux); `echo` passes its stderr on to ours as it comes, `'all'` its stdout, too
+ *   onStart?: (pid: number) => void }} options `timeout` in milliseconds; `memory`: bytes that the program and its
+ *   processes may have (on Linux); `echo` passes its stderr on to ours as it comes, `'all'` its stdout, too
  * @returns {Promise<{ code: ?number, signal: ?string, error: ?Error, timedOut: boolean, outOfMemory: boolean,
  *   leftBehind: boolean, stdout: string, output: string, seconds: number }>} `output` is stdout and stderr in the order
  *   they came; `error` says that the program could not be started.
@@ -36,7 +36,7 @@ function run (command, args, options = {}) {
     const begin = Date.now()
     const stdout = new Transcript()
     const output = new Transcript()
-    // A group of its own, so that what the program starts can be ended with it.
+    // A group of its own, so that processes of the program can be ended with it.
     const stdio = ['ignore', 'pipe', 'pipe']
     const child = spawn(command, args, { cwd, env, shell, detached: !WINDOWS, windowsHide: true, stdio })
     let timedOut = false
@@ -109,7 +109,7 @@ function memoryOf (group) {
   let pages = 0
   for (const name of fs.existsSync('/proc/self/stat') ? fs.readdirSync('/proc') : []) {
     try {
-      // What follows the name of the program, which may have spaces: field 3 and the later ones.
+      // The part behind the name of the program, which may have spaces: field 3 and the later ones.
       if (!/^\d+$/.test(name)) continue
       const fields = fs.readFileSync(`/proc/${name}/stat`, 'latin1').replace(/^.*\) /s, '').split(' ')
       if (Number(fields[2]) === group) pages += Number(fields[21])

@@ -1,6 +1,6 @@
 'use strict'
 
-// What docs/processes.md has of examples/processes: the programs, and the table of the measured figures.
+// The parts of examples/processes in docs/processes.md: the programs, and the table of the measured figures.
 
 const fs = require('fs')
 const path = require('path')

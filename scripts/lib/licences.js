@@ -1,6 +1,6 @@
 'use strict'
 
-// The licences of what is linked into a binary: their holders ask for nothing but that these go with it.
+// The licences of the code in a binary: their holders ask for nothing but that these go with it.
 
 const fs = require('fs')
 const path = require('path')

@@ -105,7 +105,7 @@ const filesIn = (folder) =>
     .map(({ name }) => name)
     .sort()
 
-/** What `installed` needs of a folder that has other files, too. */
+/** The files that `installed` needs of a folder that has others, too. */
 const LOCKED = ['package-lock.json', 'package.json']
 
 module.exports = { LOCKED, installed, npm, manifestIn, program, succeedNpm, download, release }

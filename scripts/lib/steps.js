@@ -31,7 +31,7 @@ function plannedSteps ({ all, ci, only, rust, setup, size }) {
         ...(rust && everything && all ? slowSteps : [])
       ]
     ],
-    // The library is built for what is published: with Rust or not at all.
+    // The library is built for the packages: with Rust or not at all.
     beside:
       everything && rust
         ? [

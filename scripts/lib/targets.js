@@ -1,8 +1,8 @@
 'use strict'
 
 // The platforms with a prebuilt binary, by their names of lib/agent/target.js: each is a package of its own,
-// `atomics-waitasync-<name>`. `rust` is the compiler's word for it; `os`, `cpu` and `libc` are what npm goes by; `zig`
-// is set for what is linked by zig, and says with which C library.
+// `atomics-waitasync-<name>`. `rust` is the compiler's word for it; npm goes by `os`, `cpu` and `libc`; `zig` is set
+// for platforms that zig links, and says with which C library.
 
 const { libraryFile, packageName } = require('../../lib/agent/target')
 
@@ -42,7 +42,7 @@ function manifestOf (name, main) {
     ...(libc && { libc: [libc] }),
     main: libraryFile(name),
     files: [libraryFile(name), 'THIRD-PARTY-LICENSES'],
-    // A package manager that keeps packages zipped has to unpack what the system loads.
+    // A package manager that keeps packages zipped has to unpack libraries that the system loads.
     preferUnplugged: true
   }
 }

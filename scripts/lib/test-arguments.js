@@ -18,7 +18,7 @@ const USAGE = `npm test -- [--ci | --all] [--node 14.21.3[,..]] [--only pattern]
   --subject   these subjects: ${SUBJECTS.join(', ')}, none (the files that test no subject)
   --size      of the long tests (small unless given; with --all full on the oldest, the newest and the running Node)
   --jobs      how many files run at the same time (one more than there are cores unless given, since many of them wait)
-  --no-rust   without the Rust steps, and without the tests of what is published, for which the library is built
+  --no-rust   without the Rust steps, and without the tests of the packages, for which the library is built
   --no-setup  with the dependencies and the binary that are there`
 
 /**

@@ -127,13 +127,13 @@ const onOldest = (files) =>
 
 /**
  * Runs a file once.
- * @param {object} declared what `read` gave
+ * @param {object} declared the result of `read`
  * @param {{ path: string, flags: string[] }} node
  * @param {?string} subject
  * @param {{ size?: string, memory?: number }} options `size`: the TEST_SIZE of the file, see __test__/fixtures/size.js;
  *   `memory`: how many bytes it may take
  * @returns {Promise<{ passed: number, failed: number, skipped: number, skips: { name: string, reason: string }[],
- *   problem: ?string, output: string, seconds: number }>} `problem` says what was wrong with the run in one sentence
+ *   problem: ?string, output: string, seconds: number }>} `problem` is the run's error in one sentence
  */
 async function run (declared, node, subject, { size = 'full', memory } = {}) {
   // Options are meant for the Node that runs this, not for the one that is tested.

@@ -1,7 +1,7 @@
 'use strict'
 
-// What a thread that only holds many locks costs others: two of them, each of which holds something, block by turns for
-// one lock.
+// The costs for others of a thread that only holds many locks: two of them, each of which holds something, block by
+// turns for one lock.
 
 const { collect, takeTurns } = require('../sampling')
 const { Member, begin, together } = require('../team')
@@ -15,7 +15,7 @@ async function run ({ rounds, quick }) {
   const members = [4, 5].map(mine => new Member('beside', 'blocker', { words, mine }))
   return takeTurns(NAMES, rounds(5), async (name) => {
     const tokens = hold(name === 'floor' ? 0 : quick ? 100 : HELD)
-    // What making them has left behind is no cost of holding them, and would be collected beside the others.
+    // The garbage of making them is no cost of holding them, and would be collected beside the others.
     collect()
     words[0] = 0
     const count = quick ? 10 : ROUNDS

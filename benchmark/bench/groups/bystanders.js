@@ -1,7 +1,7 @@
 'use strict'
 
-// What an entry costs a program that does not use it: each sample is a process that starts with `-r` and the entry, as
-// it is published, or without any (`host`), or with an empty package (`floor`). `ours` is /force.
+// The costs of an entry for a program that does not use it: each sample is a process that starts with `-r` and the
+// entry, as it is published, or without any (`host`), or with an empty package (`floor`). `ours` is /force.
 
 const path = require('path')
 const { flags, runNode } = require('../processes')

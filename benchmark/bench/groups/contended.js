@@ -11,7 +11,7 @@ const { cores } = require('../team')
 const WORKERS = 2
 
 async function run ({ rounds, quick }) {
-  // What has not installed anything, so that the peers are as they are.
+  // An entry without an install, so that the peers are as they are.
   const names = available(['host', 'ours', 'again', 'floor', 'multithreading', 'worker-mutex', 'web-locks'])
   const steps = calibrate()
   const places = cores()

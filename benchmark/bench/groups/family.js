@@ -1,7 +1,7 @@
 'use strict'
 
-// The locks beside AsyncLock, and what is made with it: operations that do not wait, and two threads that wait for each
-// other, there and back.
+// The locks beside AsyncLock, and the classes on top of it: operations that do not wait, and two threads that wait for
+// each other, there and back.
 
 const { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore } = require('../../../pure')
 const { fresh, now, takeTurns, timeCalls } = require('../sampling')

@@ -9,7 +9,7 @@ const { Member } = require('../team')
 /** These have no blocking form; `article` differs from `host` in its awaiting form only. */
 const ONLY_AWAIT = ['article', 'async-mutex', 'web-locks']
 
-/** What is timed: each loop is called with what `open` gives. */
+/** The timed loops. Each is called with the result of `open`. */
 const loops = {
   token: function ({ lock }, count) {
     for (let n = 0; n < count; n++) lock.lock().unlock()
@@ -73,7 +73,7 @@ const callback = () => {}
 async function run ({ rounds, entry }) {
   const names = available(entry === 'pure'
     ? ['host', 'ours', 'again', 'floor', 'article', 'async-mutex', 'multithreading', 'worker-mutex', 'web-locks']
-    // What is installed would reach the others, too.
+    // An install would reach the others, too.
     : ['host', 'ours', 'again', 'floor'])
   const blockingNames = names.filter(name => !ONLY_AWAIT.includes(name))
   const member = new Member('lock', 'uncontended', { entry, names: blockingNames, rounds: rounds(300) })

@@ -1,7 +1,7 @@
 'use strict'
 
 // Resident memory: of waits and of requests for a named lock that are pending, and of waits that are over. A process
-// for each sample, for what one leaves behind would be in the next.
+// for each sample, for remains of one would be in the next.
 
 const { resident } = require('../sampling')
 const { inProcesses } = require('../processes')

@@ -24,7 +24,7 @@ const VALUES = {
   object: { value: { id: 4711, name: 'a job', done: false, parts: [1, 2, 3], place: { x: 1, y: 2 } } }
 }
 
-/** By figure: the value, how a Queue puts and takes it, and what it is compared with. */
+/** By figure: the value, how a Queue puts and takes it, and the peers. */
 const STREAMS = {
   'message-8': { value: '8', put: 'put', take: 'take', peers: ['multithreading'] },
   'message-200': { value: '200', put: 'put', take: 'take', peers: ['multithreading'] },
@@ -36,12 +36,12 @@ const STREAMS = {
   'message-clone': { value: 'object', put: 'put', take: 'take', format: 'clone' }
 }
 
-// ——— what carries messages ———
+// ——— carriers of messages ———
 
 // Each has `link(producers)`: two ends for each of so many producers, `[from, to]`, as threads get them. In the
 // threads, `putter(task, end)` and `taker(task, ends)` give functions that put or take so many messages.
 
-/** What is done with a Queue, so often. */
+/** Repeated acts with a Queue. */
 const loops = {
   put (queue, count, message) { for (let n = 0; n < count; n++) queue.put(message) },
   async putAsync (queue, count, message) { for (let n = 0; n < count; n++) await queue.putAsync(message) },

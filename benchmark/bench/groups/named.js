@@ -9,7 +9,7 @@ const { Team, calibrate, teamsInTurn, threads } = require('../race')
 const HOST = typeof navigator === 'object' && navigator.locks ? navigator.locks : undefined
 
 const open = (variant) => variant === 'host' ? HOST : require('../../../pure').locks
-/** What these are called in locks.js. */
+/** The names of these in locks.js. */
 const LOCKS = { host: 'web-locks', ours: 'named', again: 'named' }
 const variants = () => (HOST === undefined ? [] : ['host']).concat('ours', 'again')
 

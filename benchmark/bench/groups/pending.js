@@ -1,7 +1,7 @@
 'use strict'
 
-// The cost of what only waits: twenty threads that are blocked and not woken, and claims that wait for long, for a name
-// or for a lock in memory. The processor time, and how often the system has a thread of the process run, the service's,
+// The cost of waits alone: twenty threads that are blocked and not woken, and claims that wait for long, for a name or
+// for a lock in memory. The processor time, and how often the system has a thread of the process run, the service's,
 // too. A process for each sample.
 
 const { inProcesses } = require('../processes')
@@ -13,7 +13,7 @@ const { HOST, variants } = require('./named')
 const THREADS = 20
 const MANY = 50000
 
-/** What waits, so that nothing of it is collected. */
+/** The pending waits, so that none is collected. */
 const waiting = []
 
 /** Starts threads that block. */
@@ -50,7 +50,7 @@ const figures = {
 
 async function sample (figure, variant, { quick }) {
   await figures[figure](variant, quick)
-  // Until then the slices of their sleep double, after what starting them has left to do.
+  // Until then the slices of their sleep double, after the rest of their start.
   await sleep(quick ? 100 : 9000)
   const [cpu, slept, begin] = [process.cpuUsage(), timesSlept(), now()]
   await sleep(quick ? 200 : 5000)

@@ -1,7 +1,7 @@
 'use strict'
 
 // The time to load the published package and take a first lock: in a process that has just started. The floor is an
-// empty package, and for locks what they cannot do without: Node's worker_threads and the native library.
+// empty package, and for locks their necessities: Node's worker_threads and the native library.
 
 const path = require('path')
 const { packageName, target } = require('../../../lib/agent/target')
