@@ -1,7 +1,9 @@
 'use strict'
 
 // Threads that end before each operation of a Condition. They replace functions of Atomics before they load the
-// package, so nothing may load it in them before. subjects: export timeout: 300
+// package, so nothing may load it in them before.
+// subjects: export
+// timeout: 300
 
 // A waiter of a Condition that is notified and then fails or ends, at any point until its hold ends in order: another
 // waiter is notified instead, though no thread is started and no time limit helps. locks/condition-owed.test.js has the

@@ -1,7 +1,9 @@
 'use strict'
 
 // Threads that end before each operation of a Queue. They replace functions of Atomics before they load the package, so
-// nothing may load it in them before. subjects: export timeout: 300
+// nothing may load it in them before.
+// subjects: export
+// timeout: 300
 
 // A thread that ends at any point of any step of a queue: nothing is lost, nothing comes twice, and whoever waits goes
 // on, though no thread is started and no time limit helps.

@@ -1,6 +1,7 @@
 'use strict'
 
-// A Worker that an install reaches may notify: from construction to end. oldest: none (there the plain entry installs)
+// A Worker that an install reaches may notify: from construction to end.
+// oldest: none (there the plain entry installs)
 
 const assert = require('assert')
 const { test } = require('../harness')
