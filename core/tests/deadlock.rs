@@ -19,7 +19,7 @@ use fixtures::{NEVER, this_thread};
 use waitasync_core::clock::Timestamp;
 use waitasync_core::lock::Request::{self, Exclusive, Lock, Permits, Shared};
 use waitasync_core::lock::wait_for_graph::{
-    Blocked, Keeper, Link, Obstacle, WaitForGraph, beside_own, is_kept_by, up_to_one_for_all,
+    Blocked, CycleLink, Keeper, Obstacle, WaitForGraph, beside_own, is_kept_by, up_to_one_for_all,
 };
 use waitasync_core::lock::{Claimed, Waiter, WaiterListStore, Word};
 use waitasync_core::queue::{BlockedThread, Location, Ticket, WaitResult, Woken};
@@ -164,7 +164,7 @@ impl World {
     }
 
     /// No thread of the cycle can go on, as far as the threads themselves know.
-    fn check(&self, cycle: &[Link], finder: usize) {
+    fn check(&self, cycle: &[CycleLink], finder: usize) {
         let threads = self.threads.borrow();
         let thread_of = |blocked: &Blocked| threads.iter().find(|thread| thread.is(&blocked.thread)).unwrap();
         assert!(threads[finder].is(&cycle[0].blocked.thread));

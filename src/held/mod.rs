@@ -7,4 +7,4 @@ mod robust_table;
 
 pub(crate) use holders::{held_since, sight};
 pub(crate) use robust_list::RobustList;
-pub(crate) use robust_table::{Held, Table};
+pub(crate) use robust_table::{Held, Holds};

@@ -15,13 +15,13 @@ use std::sync::atomic::Ordering;
 use napi::{Result, sys};
 
 use crate::environment::{Environment, RegistersRef, pin_buffer};
-use crate::held::robust_table::{Entry, Table};
+use crate::held::robust_table::{Entry, Holds};
 use crate::observe::SharedTaken;
 use waitasync_core::lock::Request;
 use waitasync_core::queue::Location;
 
 pub(crate) struct RobustList {
-    pub(crate) table: Cell<Table>,
+    pub(crate) table: Cell<Holds>,
     buffer: Cell<sys::napi_ref>,
     pub(crate) taken: SharedTaken,
 }
@@ -29,7 +29,7 @@ pub(crate) struct RobustList {
 impl RobustList {
     /// Makes a list without memory.
     pub(crate) fn new(registers: RegistersRef) -> Self {
-        let table = Table { registers, start: NonNull::dangling(), capacity: 0 };
+        let table = Holds { registers, start: NonNull::dangling(), capacity: 0 };
         Self { table: Cell::new(table), buffer: Cell::new(ptr::null_mut()), taken: SharedTaken::default() }
     }
 
@@ -41,12 +41,12 @@ impl RobustList {
         &self,
         environment: Environment,
         buffer: sys::napi_value,
-        publish: impl FnOnce(Table),
+        publish: impl FnOnce(Holds),
     ) -> Result<()> {
         // SAFETY: as the caller promises.
         let (data, bytes, reference) = unsafe { pin_buffer(environment.env, buffer) }?;
         let capacity = bytes / (size_of::<Entry>() + size_of::<u32>());
-        let table = Table { start: data.cast(), capacity, ..self.table.get() };
+        let table = Holds { start: data.cast(), capacity, ..self.table.get() };
         publish(table);
         self.table.set(table);
         environment.unpin(self.buffer.replace(reference))
@@ -81,7 +81,7 @@ impl RobustList {
         let (table, len) = (self.table.get(), self.len() as usize);
         let (Some(entry), Some(serial)) = (table.entries().get(len), table.serial(len)) else { return false };
         entry.set(location, request);
-        serial.store(Table::ANNOUNCED, Ordering::Relaxed);
+        serial.store(Holds::ANNOUNCED, Ordering::Relaxed);
         true
     }
 

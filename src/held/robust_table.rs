@@ -53,9 +53,9 @@ impl Entry {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Table {
+pub(crate) struct Holds {
     pub(crate) registers: RegistersRef,
-    /// The entries. As many serial numbers follow; all but [`Table::ANNOUNCED`] and 0 come from `lib/`.
+    /// The entries. As many serial numbers follow; all but [`Holds::ANNOUNCED`] and 0 come from `lib/`.
     pub(crate) start: NonNull<Entry>,
     pub(crate) capacity: usize,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Held {
     pub(crate) index: usize,
 }
 
-impl Table {
+impl Holds {
     /// How often a list that changes meanwhile is read at most.
     const MOST_READINGS: usize = 8;
 
@@ -204,7 +204,7 @@ mod tests {
 
     /// The list of a thread that plays JavaScript: it changes the list as `lib/` and [`RobustList`] do.
     struct Player {
-        table: Table,
+        table: Holds,
         serial: u32,
     }
 
@@ -217,7 +217,7 @@ mod tests {
             // Of numbers, so that it is aligned.
             static MEMORY: [AtomicU64; BYTES / 8] = [const { AtomicU64::new(0) }; BYTES / 8];
             let table =
-                Table { registers: RegistersRef::of_test(), start: NonNull::from(&MEMORY).cast(), capacity: CAPACITY };
+                Holds { registers: RegistersRef::of_test(), start: NonNull::from(&MEMORY).cast(), capacity: CAPACITY };
             Self { table, serial: 0 }
         }
 

@@ -15,7 +15,7 @@ use crate::process::{Known, REGISTRY, Registered, STORE};
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::lock::Request;
 use waitasync_core::lock::wait_for_graph::{
-    Blocked, Keeper, Link, Obstacle, WaitForGraph, beside_own, is_kept_by, up_to_one_for_all,
+    Blocked, CycleLink, Keeper, Obstacle, WaitForGraph, beside_own, is_kept_by, up_to_one_for_all,
 };
 use waitasync_core::queue::{BlockedThread, Location};
 
@@ -104,11 +104,11 @@ impl Holders {
 
 /// Describes a cycle: its text, and of each link the hold, whether that is only a place ahead in the line, and the
 /// wait.
-fn described(links: &[Link]) -> String {
+fn described(links: &[CycleLink]) -> String {
     let is_linked = |agent: &Known| links.iter().any(|link| Arc::ptr_eq(&link.blocked.thread, &agent.blocked_thread));
     let (known, held) = REGISTRY.held(is_linked, |location| links.iter().any(|link| link.blocked.location == location));
     let now = now();
-    let link = |(Link { blocked, obstacle }, before): (&Link, &Link)| {
+    let link = |(CycleLink { blocked, obstacle }, before): (&CycleLink, &CycleLink)| {
         let wanted = before.blocked.location;
         let index = known.iter().position(|agent| Arc::ptr_eq(&agent.blocked_thread, &blocked.thread))?;
         let agent = &known[index];

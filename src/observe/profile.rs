@@ -54,7 +54,7 @@ impl Totals {
 }
 
 /// A wait that is recorded and is not over.
-struct Wait {
+struct Waited {
     stack: StackId,
     leaf: Arc<str>,
     /// How many waits it stands for.
@@ -62,7 +62,7 @@ struct Wait {
     since: Timestamp,
 }
 
-impl Wait {
+impl Waited {
     fn nanos(&self, now: Timestamp) -> u64 {
         now.as_nanos().saturating_sub(self.since.as_nanos()).saturating_mul(self.factor.into())
     }
@@ -72,7 +72,7 @@ impl Wait {
 struct Profile {
     totals: Totals,
     /// By thread, and by their numbers.
-    waits: HashMap<usize, HashMap<u32, Wait>>,
+    waits: HashMap<usize, HashMap<u32, Waited>>,
     number: u32,
     counts: Counts,
     /// Whether a wait has ended since the file was written.
@@ -82,7 +82,7 @@ struct Profile {
 static PROFILE: LazyLock<Mutex<Profile>> = LazyLock::new(Mutex::default);
 
 impl Profile {
-    fn begin(&mut self, thread: usize, wait: Wait) -> u32 {
+    fn begin(&mut self, thread: usize, wait: Waited) -> u32 {
         self.counts.recorded += 1;
         self.counts.waits += u64::from(wait.factor);
         self.number = self.number.wrapping_add(1);
@@ -102,7 +102,7 @@ impl Profile {
         }
     }
 
-    fn add(&mut self, wait: &Wait) {
+    fn add(&mut self, wait: &Waited) {
         self.is_news = true;
         self.totals.add(wait.stack, &wait.leaf, wait.nanos(now()));
     }
@@ -202,7 +202,7 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
 pub(crate) fn begin(thread: usize, stack: StackId, leaf: Arc<str>, factor: u32, milliseconds: f64) -> u32 {
     let age = (milliseconds.max(0.0) * 1e6) as u64;
     let since = Timestamp::from_nanos(now().as_nanos().saturating_sub(age));
-    lock(&PROFILE).begin(thread, Wait { stack, leaf, factor, since })
+    lock(&PROFILE).begin(thread, Waited { stack, leaf, factor, since })
 }
 
 pub(crate) fn end(thread: usize, number: u32) {
@@ -306,8 +306,8 @@ mod tests {
         assert_eq!(all[MOST_LEAVES + 1], (2, "lock 00".into(), 7));
     }
 
-    fn wait(factor: u32) -> Wait {
-        Wait { stack: factor, leaf: "lock".into(), factor, since: Timestamp::from_nanos(0) }
+    fn wait(factor: u32) -> Waited {
+        Waited { stack: factor, leaf: "lock".into(), factor, since: Timestamp::from_nanos(0) }
     }
 
     #[test]

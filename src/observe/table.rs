@@ -60,34 +60,34 @@ pub(crate) fn text_of(snapshot: &Snapshot) -> String {
 }
 
 #[derive(Default)]
-struct Section<'a> {
+struct TableSection<'a> {
     held: Vec<&'a Row>,
     waiting: Vec<&'a Row>,
 }
 
-impl Section<'_> {
+impl TableSection<'_> {
     fn longest_wait(&self) -> f64 {
         self.waiting.iter().map(|row| row.milliseconds.unwrap_or(0.0)).fold(-1.0, f64::max)
     }
 }
 
-fn sections<'a>(held: &'a [Row], waiting: &'a [Row]) -> Vec<Section<'a>> {
-    let mut sections: Vec<Section> = Vec::new();
+fn sections<'a>(held: &'a [Row], waiting: &'a [Row]) -> Vec<TableSection<'a>> {
+    let mut sections: Vec<TableSection> = Vec::new();
     let mut index = FxHashMap::<_, _>::default();
     let both = held.iter().map(|row| (row, true)).chain(waiting.iter().map(|row| (row, false)));
     for (row, is_held) in both {
         let at = *index.entry((row.id.to_bits(), row.kind.as_str())).or_insert_with(|| {
-            sections.push(Section::default());
+            sections.push(TableSection::default());
             sections.len() - 1
         });
-        let Section { held, waiting } = &mut sections[at];
+        let TableSection { held, waiting } = &mut sections[at];
         if is_held { held } else { waiting }.push(row);
     }
     sections.sort_by(|a, b| b.longest_wait().total_cmp(&a.longest_wait()));
     sections
 }
 
-struct Line<'a> {
+struct TableLine<'a> {
     verb: &'static str,
     thread: String,
     mode: String,
@@ -95,7 +95,7 @@ struct Line<'a> {
     row: &'a Row,
 }
 
-impl<'a> Line<'a> {
+impl<'a> TableLine<'a> {
     fn of_hold(row: &'a Row) -> Self {
         let thread = thread_of(row) + if row.blocked { " (blocked)" } else { "" };
         Self { verb: "held by", thread, mode: mode_of(row), duration: hold_duration("", row), row }
@@ -107,16 +107,16 @@ impl<'a> Line<'a> {
     }
 }
 
-fn push_section(text: &mut String, Section { held, waiting }: &Section) {
-    let lines = held.iter().map(|row| Line::of_hold(row)).chain(waiting.iter().map(|row| Line::of_wait(row)));
+fn push_section(text: &mut String, TableSection { held, waiting }: &TableSection) {
+    let lines = held.iter().map(|row| TableLine::of_hold(row)).chain(waiting.iter().map(|row| TableLine::of_wait(row)));
     let lines: Vec<_> = lines.collect();
     let Some(first) = lines.first() else { return };
     _ = writeln!(text, "\n{}, id {}", lock_of(first.row), first.row.id);
-    let width = |column: for<'a> fn(&'a Line<'a>) -> &'a str| {
+    let width = |column: for<'a> fn(&'a TableLine<'a>) -> &'a str| {
         lines.iter().map(|line| column(line).chars().count()).max().unwrap_or(0)
     };
     let (verbs, threads, modes) = (width(|line| line.verb), width(|line| &line.thread), width(|line| &line.mode));
-    for Line { verb, thread, mode, duration, row } in &lines {
+    for TableLine { verb, thread, mode, duration, row } in &lines {
         let line = format!("  {verb:verbs$}  {thread:threads$}  {mode:modes$}  {duration}");
         _ = writeln!(text, "{}", line.trim_end());
         for place in row.taken.iter().chain(&row.called).flat_map(|stack| stack.lines()).take(MOST_PLACES) {

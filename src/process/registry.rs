@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
 use crate::agent::SharedNotes;
-use crate::held::{Held, Table};
+use crate::held::{Held, Holds};
 use crate::observe::SharedTaken;
 use waitasync_core::lock::{Outbox, Waiter};
 use waitasync_core::queue::{BlockedThread, Location};
@@ -22,7 +22,7 @@ use waitasync_core::sync::lock;
 pub(crate) struct Registered {
     pub(crate) thread: ThreadId,
     pub(crate) known: Known,
-    pub(crate) robust_list: Table,
+    pub(crate) robust_list: Holds,
     /// The workers of its thread that are going to be agents, by their `threadId`.
     pub(crate) starting: Vec<u32>,
 }
@@ -124,7 +124,7 @@ impl Registry {
         });
     }
 
-    pub(crate) fn set_robust_list(&self, outbox: &Arc<Outbox>, table: Table) {
+    pub(crate) fn set_robust_list(&self, outbox: &Arc<Outbox>, table: Holds) {
         if let Some(agent) = find(&mut lock(&self.agents), outbox) {
             agent.robust_list = table;
         }

@@ -31,7 +31,7 @@ pub const MOST_LEFT: usize = 1024;
 /// the decision that the memory is gone and the forgetting.
 #[derive(Debug)]
 pub struct Memories {
-    registry: Mutex<Registry>,
+    registry: Mutex<KnownMemories>,
     find_freed: FindFreed,
 }
 
@@ -49,7 +49,7 @@ pub enum Left {
 }
 
 #[derive(Debug, Default)]
-struct Registry {
+struct KnownMemories {
     /// By first address.
     memories: BTreeMap<usize, Memory>,
     /// The memories of which no object is known and which have abandoned locks; the earliest first.
@@ -155,7 +155,7 @@ impl Memories {
     }
 }
 
-impl Registry {
+impl KnownMemories {
     fn subtract(&mut self, store: &WaiterListStore, base: usize, objects: usize) -> Left {
         let Some(memory) = self.memories.get_mut(&base) else { return Left::Nothing };
         memory.objects -= objects;

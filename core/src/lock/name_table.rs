@@ -71,7 +71,7 @@ impl Live {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct NameTable {
     pub(super) names: HashMap<Text, Arc<Name>>,
     /// The requests that are pending or granted, by their numbers.
     pub(super) requests: FxHashMap<u32, Live>,
@@ -93,7 +93,7 @@ impl WaiterListStore {
     }
 }
 
-impl Table {
+impl NameTable {
     /// Returns the name, which is in use from now on.
     pub(super) fn name(&mut self, text: &[u16]) -> Arc<Name> {
         if let Some(name) = self.names.get(text) {
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_name_is_at_no_location_that_memory_of_javascript_can_have() {
-        let name = Table::default().name(&[65]);
+        let name = NameTable::default().name(&[65]);
         let address = (&raw const name.word).addr();
         assert_ne!(name.location(), Location::from_address(address));
         assert!(name.location().is_of_process() && !Location::from_address(address).is_of_process());

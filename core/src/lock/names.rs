@@ -17,7 +17,7 @@
 //! and the moment at which a request joins its line. Waiters are woken when both have been released (invariant 5).
 
 use super::bucket::Section;
-use super::name_table::{Live, Table};
+use super::name_table::{Live, NameTable};
 pub use super::name_table::{Name, Refusal, Requester, Text};
 pub use super::request::Mode;
 use super::{Claimed, Outbox, Request, Waiter, WaiterListStore, Word};
@@ -57,7 +57,7 @@ pub struct RequestInfo {
 /// The named locks of a process. Any thread may call any method.
 #[derive(Debug, Default)]
 pub struct Names {
-    table: Mutex<Table>,
+    table: Mutex<NameTable>,
 }
 
 impl Section<'_> {

@@ -64,7 +64,7 @@ pub enum Obstacle {
 
 /// A thread of a cycle.
 #[derive(Debug)]
-pub struct Link {
+pub struct CycleLink {
     /// Its wait.
     pub blocked: Blocked,
     /// Its hold or place that the thread before it in the cycle waits for; of the first one, the last.
@@ -136,7 +136,7 @@ impl WaitForGraph {
         &self,
         blocked: &Blocked,
         look: impl FnOnce(&[&Blocked]) -> K,
-    ) -> Option<Vec<Link>> {
+    ) -> Option<Vec<CycleLink>> {
         let mut published = lock(&self.published);
         published.remove(&key(&blocked.thread));
         let waits: Vec<_> = published.values().chain([blocked]).collect();
@@ -153,7 +153,7 @@ impl WaitForGraph {
             published.insert(key(&blocked.thread), blocked.clone());
             return None;
         };
-        cycle.push(Link { blocked: blocked.clone(), obstacle });
+        cycle.push(CycleLink { blocked: blocked.clone(), obstacle });
         cycle.reverse();
         Some(cycle)
     }
@@ -170,7 +170,7 @@ struct Search<'a, K> {
     keepers: K,
     seen: FxHashSet<usize>,
     /// Once a cycle has been found: its links but for the first one, in reverse.
-    path: Vec<Link>,
+    path: Vec<CycleLink>,
 }
 
 impl<K: Fn(&Blocked) -> Vec<Keeper>> Search<'_, K> {
@@ -187,7 +187,7 @@ impl<K: Fn(&Blocked) -> Vec<Keeper>> Search<'_, K> {
             if let Some(next) = next
                 && let Some(closing) = self.visit(&next)
             {
-                self.path.push(Link { blocked: next, obstacle });
+                self.path.push(CycleLink { blocked: next, obstacle });
                 return Some(closing);
             }
         }

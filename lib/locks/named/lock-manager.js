@@ -64,7 +64,7 @@ class LockManager {
     assertThis(this, 'requestSync')
     const call = new Call()
     read(call, arguments, 'requestSync')
-    assertName(call, 'requestSync')
+    assertRequestable(call, 'requestSync')
     assertNoTimeout(call, 'requestSync')
     assertWorker('requestSync', 'request()')
     return runSync(call)
@@ -159,7 +159,7 @@ function isShared (mode, caller) {
 
 /** Checks the arguments of `request`, in the order of its steps. */
 function checkAsync (call) {
-  assertName(call, 'request')
+  assertRequestable(call, 'request')
   const { ifAvailable, shared, signal } = call
   if (call.steal && ifAvailable) throw notCombined('request', 'steal', 'ifAvailable')
   if (call.steal && shared) throw notSupported('request: with steal, mode must be "exclusive"')
@@ -168,7 +168,7 @@ function checkAsync (call) {
   throwIfAborted(signal, reasonOf)
 }
 
-function assertName ({ name }, caller) {
+function assertRequestable ({ name }, caller) {
   if (name[0] === '-') throw notSupported(caller + ': name must not begin with "-", as ' + describe(name) + ' does')
 }
 
