@@ -12,7 +12,7 @@ const [MAJOR, MINOR] = process.versions.node.split('.').map(Number)
 const NO_WEAK_REF = !(MAJOR > 14 || (MAJOR === 14 && MINOR >= 6)) && 'this Node has no WeakRef'
 const CONTEXTS = size(8, 4)
 
-/** What a file does with an entry's exports. */
+/** A file's uses of an entry's exports. */
 const uses = {
   'not used': () => {},
   'read': (api) => { for (const name of Object.keys(api)) String(api[name]) },

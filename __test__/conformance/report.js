@@ -1,6 +1,6 @@
 'use strict'
 
-// What the two suites of other people's tests have in common: their options, and how their results are told.
+// The common parts of the two suites of other people's tests: their options, and how their results are told.
 
 const { folder, positive } = require('../../scripts/lib/arguments')
 const nodes = require('../../scripts/nodes')

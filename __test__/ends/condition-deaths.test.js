@@ -27,7 +27,7 @@ const makeQueue = (Lock) => {
   return Object.assign(new BoundedQueue(api, memory, Lock), { memory, Lock })
 }
 
-/** What puts 2 or takes, and waits before the victim's notification can reach it. */
+/** Survivors, which put 2 or take, and wait before the victim's notification can reach them. */
 const survivors = survivorsOf(
   ({ api, require }, { memory, Lock }) => new (require('./bounded-queue'))(api, memory, Lock),
   ({ memory, Lock }) => ({ memory, Lock })
@@ -72,7 +72,7 @@ async function placeComes (t, queue, victim, survive) {
 }
 
 const TAKEN = [1, 'takes the value']
-/** What becomes of the value, by what the victim does instead of taking it, or then. */
+/** The value's fate, by the victim's act instead of taking it, or then. */
 const STEPS = {
   'ends before the change': TAKEN,
   'throws before the change': TAKEN,
@@ -125,7 +125,7 @@ withEachKind(survivors, (kind, survive, test) => {
 
 // ——— before it has the lock again ———
 
-/** What a thread does after a time limit of `vm` has broken it off. */
+/** The acts of a thread after a time limit of `vm` has interrupted it. */
 const WAYS = ['ends', 'waits', 'awaits', 'claims a lock']
 
 for (const way of WAYS) {

@@ -3,8 +3,8 @@
 // alone: it starts hundreds of threads
 // timeout: 300
 
-// What the system has no more of: file descriptors, memory of a worker, and threads enough for everybody. Each ends in
-// working or in a clear error.
+// A system that has no more of something: file descriptors, memory of a worker, and threads enough for everybody. Each
+// ends in working or in a clear error.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -108,7 +108,7 @@ test(`${THREADS} workers wait and lock, and end in every way`, { timeout: 280000
   const exits = []
   t.after(() => Promise.all(workers.map(worker => worker.terminate())))
   for (let n = 0; n < THREADS; n++) {
-    // What holds the lock when it ends: the last two ways.
+    // Ways in which it holds the lock at its end: the last two.
     const way = ['return', 'throw', 'exit', 'block'][n % 4]
     const worker = new Worker(`
       const { workerData: array } = require('worker_threads')

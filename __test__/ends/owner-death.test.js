@@ -403,7 +403,7 @@ test('a lock that was taken through the bare word has no holder that could die',
   assert.strictEqual(lock.tryLock().ownerDied, false)
 })
 
-// ——— what the holder was doing ———
+// ——— acts of the holder ———
 
 test('executeLocked in a thread that ends in its callback', async t => {
   const lock = newLock()

@@ -557,7 +557,7 @@ for (const name of ['waitAsync', 'lockAsync']) {
     let at = 0
     const { done, thrown } = atTheEndOfTheStack(() => { waits[at++].abort() }, AROUND)
     assert.ok(done > 0 && thrown > 0, `${done} ${thrown}`)
-    // What was begun near the end of the stack is over in a later tick.
+    // Things that began near the end of the stack are over in a later tick.
     await new Promise(resolve => setImmediate(resolve))
     const left = waits.filter(({ outcome }) => outcome === undefined)
     assert.strictEqual(waiters(lock.buffer), left.length)

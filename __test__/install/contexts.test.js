@@ -149,7 +149,7 @@ test('a wrapper that other code has put around vm stays, and makes contexts with
   assert.ok(!isOurs(inside(vm.createContext({})).Atomics))
 })
 
-// What a user of vm sees.
+// The view of a user of vm.
 
 /** Returns the outcome of a call, without our frames. */
 function outcomeOf (call) {

@@ -17,7 +17,7 @@ const NO_HOST_WAIT_ASYNC = !HOST_HAS_WAIT_ASYNC && 'this Node has no waitAsync'
 const IS_GLIBC = /^linux-.*-gnu/.test(target())
 const root = path.join(__dirname, '..', '..')
 
-/** Runs source text with the folders of both copies; it calls `say` with what is to be compared. */
+/** Runs source text with the folders of both copies; it calls `say` with values to compare. */
 function run (t, source, folders = [root, packageCopy(t)]) {
   return runForJSON(t, ['-e', `
     const path = require('path')

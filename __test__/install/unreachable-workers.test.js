@@ -10,7 +10,7 @@ const programsBy = require('../fixtures/printed-value')
 const root = path.join(__dirname, '..', '..')
 const force = JSON.stringify(path.join(root, 'force'))
 
-/** What a worker says of its Atomics, and the codes of the parent's warnings. */
+/** A worker's words on its Atomics, and the codes of the parent's warnings. */
 const ASK = `
   const codes = []
   process.on('warning', ({ code }) => { if (code && /^ATOMICS/.test(code)) codes.push(code) })

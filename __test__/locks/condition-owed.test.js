@@ -279,7 +279,7 @@ test('each of many holds of a thread owes its own, wherever its entry has moved'
   }
 })
 
-// ——— what is seen of it ———
+// ——— how it is seen ———
 
 test('what is owed appears in no snapshot, holder or count', async () => {
   const seen = ({ lock, condition }) => {

@@ -26,7 +26,7 @@ for (const kind of HOLDS.filter(({ name }) => name !== 'AsyncLock')) {
       const forms = [blocks, awaits, runs]
       for (const held of most === 1 ? forms.map(form => [form]) : [forms]) {
         const victim = await startMember(t, sab)
-        // What it has given back, or has not got, does not come back.
+        // Permits that it has given back, or has not got, do not come back.
         await on(victim)(`${tries} as before`, ...args)
         await victim.do('unlock', 'before')
         for (const form of held) {

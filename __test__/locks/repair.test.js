@@ -154,7 +154,7 @@ testForms('a repair that gives a promise is a TypeError; the next is told', bloc
   assert.deepStrictEqual(outcomes, each.concat(each))
 })
 
-/** What may be done with the lock of a form before its time. */
+/** Acts with the lock of a form before its time. */
 const EARLY = {
   AsyncLock: ['unlock', 'abandon', 'lock'], RwLock: ['unlock', 'abandon', 'downgrade', 'release'], named: ['abandon']
 }

@@ -132,7 +132,7 @@ test('a token whose lock was unlocked by unlock() of the lock, while there was a
   assert.strictEqual((await next).unlock(), true)
 })
 
-// ——— what comes when its claim has given up ———
+// ——— a grant to a claim that has given up ———
 
 /** Returns the promise of `call`; `act` is called within its settlement. */
 function actingWhenSettled (t, call, act) {
@@ -173,7 +173,7 @@ test('locks of a dead thread that come in a batch which makes their claims give 
   const locks = Array.from({ length: COUNT }, (_, n) => new AsyncLock(sab, { byteOffset: 4 * n }))
   const inLine = new Int32Array(memory(4))
   const worker = startWorker(t, { sab, inLine, COUNT }, async ({ api, data: { sab, inLine, COUNT }, post, sleep }) => {
-    // What a thread took last is passed on first.
+    // The last hold of a thread is passed on first.
     for (let n = COUNT - 1; n >= 0; n--) new api.AsyncLock(sab, { byteOffset: 4 * n }).tryLock()
     post('held')
     while (Atomics.load(inLine, 0) === 0) await sleep(1)

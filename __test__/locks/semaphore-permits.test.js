@@ -182,7 +182,7 @@ test('of two threads that wait for each other through a limit, one gets an error
   assert.deepStrictEqual(await more[1 - next], HELD)
 })
 
-// ——— what a program writes into the word; views with different limits ———
+// ——— a program's writes into the word; views with different limits ———
 
 for (const side of ['JavaScript', 'native']) {
   test(`${side}: whatever is in the word, no more than the limit is taken, and it stops nobody for good`, async () => {

@@ -176,7 +176,7 @@ test('a hand-over of which JavaScript could not be told comes again', t => onAQu
     say(`${order} ${rwLock.locked} ${rwLock.readers} ${global.broken.before}`)
   }, undefined, { execArgv: ['-r', require.resolve('../fixtures/broken-settle.js')] })
   assert.deepStrictEqual([code, signal], [0, null], stderr)
-  // What fails in the midst of a job is no error of the program's.
+  // A failure in the midst of a job is no error of the program's.
   assert.deepStrictEqual(lines, ['0,1,2,3,4,5 false 0', '0,1,2,3,4,5 false 0 0'])
 }))
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// `locks` among threads: exclusion, order, steal, giving up, and what remains of a thread that ends.
+// `locks` among threads: exclusion, order, steal, giving up, and the remains of a thread that ends.
 
 const assert = require('assert')
 const { agent } = require('../../lib/agent/agent')

@@ -13,7 +13,7 @@ const MAJOR = Number(process.versions.node.split('.')[0])
 const entry = (name) => path.join(__dirname, '..', '..', name)
 const WEB_LOCKS = entry('web-locks')
 
-/** Runs `program(require, path of the entry)`, and gives what it resolves to. */
+/** Runs `program(require, path of the entry)`, and gives its result. */
 function run (t, program, { flags = [], data = WEB_LOCKS } = {}) {
   const source = `(${program})(require, ${JSON.stringify(data)}).then(result => console.log(JSON.stringify(result)))`
   return runForJSON(t, [...flags, '-e', source])
@@ -89,7 +89,7 @@ test('a navigator that cannot be changed: a TypeError that says what', async t =
   assert.ok(/^atomics-waitasync\/web-locks: locks cannot be replaced/.test(message), message)
 })
 
-/** What a worker tells of itself: whether its locks are the package's, and the engine of its Atomics. */
+/** A worker's words on itself: whether its locks are the package's, and the engine of its Atomics. */
 const TELL = `
   const { parentPort } = require('worker_threads')
   const mark = Object.getOwnPropertySymbols(Atomics.notify).length > 0

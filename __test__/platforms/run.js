@@ -13,9 +13,9 @@
 //           there
 // --files   the test files whose name matches a regular expression, and nothing else
 //
-// Needs Linux x64 with Debian's package sources, and user namespaces. What cannot be had is skipped, by name, with its
-// reason. Not part of `npm test`: it takes hours, since emulated code is ten times as slow. The last line is
-// `N passed, N failed[, N skipped]`.
+// Needs Linux x64 with Debian's package sources, and user namespaces. Missing things are skipped, by name, with the
+// reason. Not part of `npm test`: it takes hours, since emulated code is ten times as slow. The last line is `N passed,
+// N failed[, N skipped]`.
 
 const fs = require('fs')
 const path = require('path')
@@ -109,7 +109,7 @@ async function buildFor (target) {
   }
 }
 
-/** What is done on each Node of a platform: `words` are those of its emulation. */
+/** The steps on each Node of a platform: `words` are those of its emulation. */
 const STEPS = {
   async tests (place, { files = ALL }) {
     const { name, version, copy, words, binary, env } = place

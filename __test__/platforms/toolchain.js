@@ -28,7 +28,7 @@ async function system () {
       fs.symlinkSync(target, file)
     }
   }
-  // What Debian's scripts of installation would make.
+  // The work of Debian's scripts of installation.
   link('sh', 'bash')
   link('cc', 'gcc')
   for (const name of ['bin', 'sbin', 'lib', 'lib64']) {
@@ -87,7 +87,7 @@ function remapping (rust) {
   return `CARGO_TARGET_${rust.toUpperCase().replace(/-/g, '_')}_RUSTFLAGS=${quoted(flags)}`
 }
 
-/** Builds the library for a platform of lib/targets.js that zig links; the absolute path of what was built. */
+/** Builds the library for a platform of lib/targets.js that zig links; the absolute path of the library. */
 async function build (name) {
   const { rust, zig: linker } = targets[name]
   await inSystem(`${remapping(rust)} cargo-zigbuild build ${FLAGS} --target ${linker}`)

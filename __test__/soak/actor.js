@@ -8,7 +8,7 @@ const Arena = require('./arena')
 const { Atomics, TinyController, busy, now, randomOf, slowness, sleep } = require('./subject')
 
 const { ACTORS, LANES } = Arena
-/** What an aborted wait rejects with. */
+/** The reason of an aborted wait. */
 const ABORTED = 'aborted by the soak'
 const ON_PURPOSE = 'thrown by the soak'
 /** Milliseconds after which a law that a dying thread may break for a moment is broken. */

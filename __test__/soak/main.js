@@ -29,7 +29,7 @@ const VALUES = COUNT.value + BIG
 const MAY_DIE_BOOTING = MAJOR > 10
 /** How long the process may take to end by itself. Milliseconds. */
 const LINGER = slowness * 10000
-/** What is counted; other names are those of operations. */
+/** The counted things; other names are those of operations. */
 const TOTALS = ['operations', 'gave up', 'owner died', 'rounds', 'threads', 'died', 'terminated', 'children']
 /** Of a round, however slow the machine is. */
 const LEAST_DEATHS = 3
@@ -386,6 +386,6 @@ function checkMemory (first, last) {
 
 main().catch(error => {
   fs.writeSync(2, `${error.stack}\n`)
-  // What hangs would keep the process.
+  // A hanging thread would keep the process.
   process.exit(1)
 })

@@ -1,6 +1,6 @@
 'use strict'
 
-// What actors do: one entry for each operation.
+// The operations of actors: one entry for each.
 //
 // - `name`: for reports
 // - `weight`: how often, relative to the others

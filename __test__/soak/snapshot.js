@@ -1,6 +1,6 @@
 'use strict'
 
-// The laws of what is told of holders: `snapshot()`, and `locks.query()`.
+// The laws of reports on holders: `snapshot()`, and `locks.query()`.
 
 const { PERMITS } = require('./arena')
 const { api } = require('./subject')

@@ -1,6 +1,6 @@
 'use strict'
 
-// What is soaked: the subject of the tests, /force unless SUBJECT says another; and their helpers.
+// The subject of the soak: that of the tests, /force unless SUBJECT says another; and their helpers.
 
 const { isMainThread } = require('worker_threads')
 
@@ -13,7 +13,7 @@ const slowness = require('../fixtures/slowness')
 
 const { wait, notify, waitAsync } = Atomics
 /**
- * What the entry exports. Where the plain one leaves the host's functions alone, they have another queue than the
+ * The exports of the entry. Where the plain one leaves the host's functions alone, they have another queue than the
  * locks: not those.
  */
 const api = exported.engine === 'host' ? Object.assign({}, exported, { wait, notify, waitAsync }) : exported

@@ -32,7 +32,9 @@ const { words } = arena
 let named = {}
 /** Those who wait in it. */
 let waiting = []
-/** What can stay free: whether it is free, a count that changes when it is taken, and how many wait for it. */
+/**
+ * The things that can stay free: whether it is free, a count that changes when it is taken, and how many wait for it.
+ */
 const things = []
 const watch = (kind, index, isFree, waiters, taken = () => arena.get(`${kind}Taken`, index)) => {
   things.push({ name: `${kind} ${index}`, object: Arena.encode(kind, index), isFree, taken, waiters, since: undefined })

@@ -63,7 +63,7 @@ for (const page of ['README.md', ...pages.map(name => `docs/${name}`)]) {
     test(`${page}: program ${number + 1} prints what it says`, options, async t => {
       const folder = projectOf(t, [...blocks.filter(isFile), { name: file, code }])
       const { code: exitCode, signal, stdout, stderr } = await runNode(t, [path.join(folder, file)])
-      // Node warns of what is experimental in it.
+      // Node warns of experimental features.
       const complaints = stderr.replace(/^.*(?:ExperimentalWarning|--trace-warnings).*\n/gm, '')
       const said = code.match(/\/\/ → .*$/gm).map(line => line.slice(5).trim())
       const printed = stdout.trim().split('\n').sort()
@@ -97,7 +97,10 @@ function runCommand (t, folder, command, signal, isComplete) {
   })
 }
 
-/** What differs by run and by Node: times, numbers, columns, a thread's name, and spaces; and the lines of Node. */
+/**
+ * The parts that differ by run and by Node: times, numbers, columns, a thread's name, and spaces; and the lines of
+ * Node.
+ */
 const BY_CHANCE = /\d+(?:\.\d+)? (?:ms|s)\b|id \d+|node:\d+|(?<=:\d+):\d+| "billing"|(?<=at )async |(?<= ) +/g
 const OF_NODE = /^ *at .*(?:node:|internal\/|module\.js|<anonymous>)|--trace-warnings|ExperimentalWarning|^$/
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// What the harness reports of test files that fail in every way. Each is run as a child process.
+// The harness's reports on test files that fail in every way. Each is run as a child process.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -77,7 +77,7 @@ const prelude = `'use strict'
 const { test } = require(${JSON.stringify(require.resolve('../harness'))})
 const later = ms => new Promise(resolve => setTimeout(resolve, ms))
 `
-/** What differs from run to run: numbers, times, and handles. */
+/** The parts that differ from run to run: numbers, times, and handles. */
 const BY_CHANCE = /(?<=^[a-z ]+ )\d+ - | \(\d+ ms\)$|(?<=alive): .*/g
 
 for (const name of Object.keys(files)) {

@@ -1,9 +1,9 @@
 'use strict'
 // nodes: >=20 (what makes the package is written for that)
 
-// What is published: the few files that lib/ becomes, what is in each, and when it is loaded; and what decides whether
-// binaries and tarballs may be published. That the package works is tested with its tarballs (`npm run test:tarballs`),
-// and in bundlers and test frameworks (`npm run test:consumers`).
+// The published package: the few files that lib/ becomes, what is in each, and when it is loaded; and what decides
+// whether binaries and tarballs may be published. That the package works is tested with its tarballs (`npm run
+// test:tarballs`), and in bundlers and test frameworks (`npm run test:consumers`).
 
 const assert = require('assert')
 const { execFileSync } = require('child_process')
@@ -135,7 +135,7 @@ test('where a script of vm cannot be made, or another cache is asked for, files 
   assert.deepStrictEqual(await evaluate(t, folder, code, { NODE_COMPILE_CACHE: path.join(folder, 'cache') }), required)
 })
 
-// ——— What may be published ———
+// ——— The condition of publishing ———
 
 const IS_GLIBC = process.platform === 'linux' && process.report.getReport().header.glibcVersionRuntime
 

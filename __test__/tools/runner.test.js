@@ -39,7 +39,7 @@ const skips = {
   [CRASH]: process.platform === 'win32' && 'it has no signals',
   [TOO_MUCH]: process.platform !== 'linux' && 'needs /proc'
 }
-/** What a file is, its source, what is counted of it as passed and failed, and what is wrong. */
+/** A file's kind, its source, its counts of passed and failed tests, and its error. */
 const runs = [
   ['a file that passes', closing(2, 0), 2, 0, null],
   ['a file with failures', `${closing(2, 3)} process.exitCode = 1`, 2, 3, '3 failed'],

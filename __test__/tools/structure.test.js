@@ -65,7 +65,9 @@ for (const [folder, texts, docs, head] of [
   })
 }
 
-/** What each file of lib/ requires, wherever in the file. `es-modules.js` requires the entries, which stand above. */
+/**
+ * The requirements of each file of lib/, wherever in the file. `es-modules.js` requires the entries, which stand above.
+ */
 const required = new Map()
 for (const [name, text] of lib) {
   const targets = found(text, /\brequire\('(\.[^']+)'\)/g).map(request => path.posix.join(name, '..', request))

@@ -20,7 +20,7 @@ const available: number = semaphore.useSync(2, (token: UnlockToken) => token.unl
 const unchecked: string = lock.executeLockedSync(() => anything)
 lock.executeLockedSync(() => { throw new Error('always') })
 
-// What passes a callback on.
+// A function that passes a callback on.
 function locked<T>(callback: () => Synchronous<T>): T {
   return lock.executeLockedSync(callback)
 }

@@ -223,7 +223,7 @@ impl World {
             (thread.state, Arc::clone(&thread.record), thread.script, thread.taken, thread.woken)
         };
         let ends_otherwise = script.0 != Patient;
-        // What it claims or awaits; the last again once it has all.
+        // The claim or wait of the step; the last again once it has all.
         let (at, request) = script.1[taken.min(script.1.len() - 1)];
         match state {
             State::Runs if taken == script.1.len() => self.set(index, State::Ends),

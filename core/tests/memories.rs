@@ -164,7 +164,7 @@ fn a_memory_that_overlaps_others_shows_that_they_are_gone() {
             process.memories.register(&process.store, OTHER, base, length);
             assert!(!process.is_told(), "{offset}");
             assert!(process.is_told_at(LENGTH), "that is another memory's");
-            // What is told of the earlier memory does not concern the later one.
+            // News of the earlier memory does not concern the later one.
             process.abandon(64);
             if !has_ended {
                 assert_eq!(process.memories.lose(&process.store, MAIN, BASE, 1), Left::Nothing);

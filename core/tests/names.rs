@@ -212,7 +212,7 @@ impl World {
                 self.names.forget(&self.store, id);
             }
         }
-        // What has ended is not given back again.
+        // An ended request is not given back again.
         assert!(!self.names.release(&self.store, id));
         self.grant(name);
         self.take_mail();

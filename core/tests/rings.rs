@@ -73,7 +73,7 @@ mod threads {
     fn permits_of_a_limit_keep_those_waiting_who_do_not_fit_beside_them() {
         let held =
             [of_four(1, 10, 2, false), of_four(2, 10, 1, true), of_four(2, 10, 1, true), of_four(3, 11, 4, false)];
-        // What a blocked thread holds itself stays. That of another one may be released by another task.
+        // A hold of a blocked thread itself stays. That of another one may be released by another task.
         for (blocked, fits) in [(true, false), (false, true)] {
             let waiting = [of_four(1, 10, 1, blocked), of_four(2, 10, 1, true)];
             assert_eq!(rings(&held, &waiting).len(), usize::from(!fits));

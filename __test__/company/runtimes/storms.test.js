@@ -2,7 +2,7 @@
 // subjects: export
 'use strict'
 
-// Bun and Deno: what stands in for the soak in Deno, which cannot run it.
+// Bun and Deno: a substitute for the soak in Deno, which cannot run it.
 
 const assert = require('assert')
 const { test } = require('../../harness')

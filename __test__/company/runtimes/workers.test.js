@@ -10,7 +10,7 @@ const { pathToFileURL } = require('url')
 const threads = require('worker_threads')
 const { test } = require('../../harness')
 
-// What the runtime has itself.
+// The runtime's own functions.
 const HostWorker = threads.Worker
 const { Worker: HostWebWorker } = global
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// What each thread of a process under test needs: how it speaks to the runner, a sleep, and the entry point. Runs on
+// The needs of each thread of a process under test: how it speaks to the runner, a sleep, and the entry point. Runs on
 // every Node that the package supports.
 
 const fs = require('fs')
@@ -45,7 +45,7 @@ function describe (thrown) {
   return `${typeof thrown.constructor === 'function' ? thrown.constructor.name : ''}: ${thrown.message}`
 }
 
-/** Loads an entry point, and gives what it exports; null for `host`, which is none. */
+/** Loads an entry point, and gives its exports; null for `host`, which is none. */
 function loadEntry (name) {
   if (name === 'host') return null
   const api = require(path.join(__dirname, '..', '..', '..', name))

@@ -12,7 +12,7 @@ const host = require('./host')
 const COMPLETE = 'Test262:AsyncTestComplete'
 const FAILURE = 'Test262:AsyncTestFailure:'
 
-/** Features that a supported engine may lack. What throws is missing, too. */
+/** Features that a supported engine may lack. One that throws is missing, too. */
 const PROBES = {
   'Atomics.load, store, add and the like on a BigInt64Array': () =>
     Atomics.add(new BigInt64Array(new SharedArrayBuffer(8)), 0, BigInt(1)) === BigInt(0),

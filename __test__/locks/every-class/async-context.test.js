@@ -158,7 +158,7 @@ async function areCollected (t, calls, { entry, isLoadedThere, main, env }) {
   return collected.reverse()
 }
 
-/** What a program may do first, by name. */
+/** The possible first acts of a program, by name. */
 const firsts = {
   'a read of waitAsync': ({ waitAsync }) => waitAsync,
   'a wait': ({ waitAsync }) => waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1).value,

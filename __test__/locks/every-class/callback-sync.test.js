@@ -51,7 +51,7 @@ function inThread (t, { Class, form, before }, thing, body, data) {
   }`)
 }
 
-/** What threads do with each form, and what comes of it. The thing is free after each. */
+/** The acts of threads with each form, and their outcomes. The thing is free after each. */
 const PROGRAMS = {
   'the callback gets the token, the caller its result; nothing is held after it': [
     ({ run, isFree, scope: { api } }) => {

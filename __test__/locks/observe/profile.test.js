@@ -214,7 +214,7 @@ test('the waits of a worker that is terminated count until then', async t => {
     await sleep(500)
     for (const thread of threads) await thread.terminate()
     token.unlock()
-    // What comes after a wait's end does not count.
+    // The time after a wait's end does not count.
     await sleep(1000)
   })
   assert.deepStrictEqual(rows.map(({ leaf }) => leaf), ['AsyncLock "accounts"', 'AsyncLock "accounts"'])

@@ -2,7 +2,7 @@
 // oldest: force (there AsyncLocalStorage is missing, whose tasks a snapshot shows)
 // timeout: 200
 
-// snapshot(): what is held and awaited in this process, while other threads go on.
+// snapshot(): the holds and waits of this process, while other threads go on.
 
 const assert = require('assert')
 const { test } = require('../../harness')

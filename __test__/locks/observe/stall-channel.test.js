@@ -1,6 +1,6 @@
 'use strict'
 
-// The channel `atomics-waitasync:stall`: what its subscribers are told, and in which thread.
+// The channel `atomics-waitasync:stall`: its messages, and in which thread.
 
 const assert = require('assert')
 const { test } = require('../../harness')

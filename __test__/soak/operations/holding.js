@@ -86,9 +86,9 @@ function endToRead (actor, kind, index) {
   Atomics.and(arena.ledger, arena.at(`${kind}Reads`, actor.number), ~(1 << index))
 }
 
-/** What a callback gives. */
+/** The result of a callback. */
 const DONE = 7
-/** What a callback throws. */
+/** The error of a callback. */
 const FAILURE = new Error('thrown by a callback of the soak')
 
 /**

@@ -167,7 +167,7 @@ function usePermits (actor, index) {
   const semaphore = arena.semaphores[index]
   const amount = 1 + actor.below(PERMITS)
   const cell = arena.at('uses', actor.number * COUNT.semaphore + index)
-  // What a dead thread has acquired without a token does not come back, and nothing is acquired of a limit.
+  // Permits that a dead thread has acquired without a token do not come back, and nothing is acquired of a limit.
   const withToken = !actor.steady || semaphore.permits !== undefined || actor.chance(0.5)
   const methods = withToken ? ['hold', 'holdAsync', 'tryHold'] : ['acquire', 'acquireAsync', 'tryAcquire']
   return hold(actor, semaphore, methods, 'use', {

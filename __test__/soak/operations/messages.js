@@ -8,7 +8,7 @@
 const { Atomics } = require('../subject')
 const { COUNT, GENERATIONS, LANES, MESSAGES, encode } = require('../arena')
 
-// What became of a message. With the actor behind it: `fate + FATES * actor`.
+// The fate of a message. With the actor behind it: `fate + FATES * actor`.
 /** It is being put. */
 const PUTTING = 1
 const IN = 2
@@ -23,7 +23,7 @@ const GONE = 7
 const DESCRIPTIONS = ['not put', 'being put', 'in', 'refused', 'used', 'used to the end', 'put back', 'gone']
 const FATES = DESCRIPTIONS.length
 
-/** What a callback throws. */
+/** The error of a callback. */
 const FAILURE = new Error('thrown by a callback of the soak')
 /** How many messages the single consumer takes in a row. */
 const MOST_IN_A_ROW = 30

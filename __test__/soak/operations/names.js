@@ -11,7 +11,7 @@ const { beginToRead, beginToWrite, endToHold, endToRead, execute } = require('./
 
 const { locks } = api
 const STOLEN_FROM = 0
-/** What is known of a ticket: it was kept to its end, and another was there before its end. */
+/** The state of a ticket: it was kept to its end, and another was there before its end. */
 const KEPT = 1
 const FOLLOWED = 2
 

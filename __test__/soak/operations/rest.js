@@ -1,7 +1,7 @@
 'use strict'
 
-// What disturbs the others: long pauses, garbage collections, memory that grows, installs, snapshots. Laws: a snapshot
-// agrees with itself, tells of no thread that is gone, and of what this thread holds.
+// Disturbances: long pauses, garbage collections, memory that grows, installs, snapshots. Laws: a snapshot agrees with
+// itself, tells of no thread that is gone, and of what this thread holds.
 
 const { look } = require('../snapshot')
 const { api } = require('../subject')
