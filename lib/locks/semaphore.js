@@ -16,7 +16,7 @@
  * each is judged by its own.
  */
 
-const { RangeError, TypeError, load, max } = require('../util/intrinsics')
+const { RangeError, TypeError, isInteger, load, max } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
 const { assertWorker } = require('../waiting/options')
 const { acquireAsync, acquireOrThrow } = require('./hold/acquire')
@@ -109,12 +109,13 @@ function held ({ limit }, n, caller, next) {
 
 /** @param {string} [next] the name of the caller's next parameter, for callers that may have forgotten n */
 function permits (n, most, caller, next) {
+  // First, since to join the texts of messages would cost an acquire a quarter.
+  if (isInteger(n) && n >= 1 && n <= most) return n
   if (next !== undefined && isObject(n)) {
     throw new TypeError(caller + ': n must be an integer, not ' + describe(n) + '; for one permit write ' + caller +
       '(1, ' + next + ')')
   }
-  assertWithin(n, caller + ': n', 1, most, most < MOST ? ', the limit of this semaphore' : '')
-  return n
+  return assertWithin(n, caller + ': n', 1, most, most < MOST ? ', the limit of this semaphore' : '')
 }
 
 function assertNoLimit ({ limit }, caller, instead) {

@@ -65,10 +65,9 @@ function keep (buffer) {
 /** Registers the buffer of a new lock; its memory is at `base`. */
 function register (buffer, base) {
   if (RELEASES_EARLY && threads !== undefined) keep(buffer)
-  if (earlier.has(buffer)) return
   if (createWeakRef !== undefined) {
     registerCollectable(buffer, base)
-  } else {
+  } else if (!earlier.has(buffer)) {
     binding.registerMemory(base, maxByteLength(buffer))
     earlier.add(buffer)
   }
@@ -78,7 +77,7 @@ function registerCollectable (buffer, base) {
   let memory = memories.get(base)
   const former = memory === undefined ? undefined : memory.latest
   const object = former === undefined ? undefined : former.ref.deref()
-  if (object === buffer) return
+  if (object === buffer || earlier.has(buffer)) return
   if (object !== undefined) {
     earlier.add(object)
   } else if (memory !== undefined) {
