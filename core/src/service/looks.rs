@@ -18,10 +18,10 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::rest::Rest;
 
 /// How long a claim may wait at first for a word that was freed without a call.
-const SHORTEST: Duration = Duration::from_millis(50);
+pub(super) const SHORTEST: Duration = Duration::from_millis(50);
 
 /// The longest time between two looks.
-const LONGEST: Duration = Duration::from_secs(1);
+pub(super) const LONGEST: Duration = Duration::from_secs(1);
 
 /// Returns the time until the next look, after so long without news.
 fn pause(quiet: Duration) -> Duration {
@@ -72,49 +72,5 @@ impl Looks {
             rung.await;
             true
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::RefCell;
-
-    use tokio::time::sleep;
-
-    use super::*;
-
-    /// What tokio rounds up to.
-    const TICK: Duration = Duration::from_millis(1);
-
-    /// The clock is tokio's, which goes on only while all sleep.
-    #[tokio::test(start_paused = true)]
-    async fn looks_become_rare_but_a_claim_that_joins_is_looked_at_soon() {
-        let (looks, begin, moments) = (Looks::default(), Instant::now(), RefCell::new(Vec::new()));
-        let look = || {
-            moments.borrow_mut().push(Instant::now());
-            Some(false)
-        };
-        let claims = async {
-            looks.claim_has_joined();
-            sleep(Duration::from_secs(60)).await;
-            let count = moments.borrow().len();
-            while moments.borrow().len() == count {
-                sleep(TICK).await;
-            }
-            // It is a second until the next one.
-            looks.claim_has_joined();
-            sleep(SHORTEST + TICK).await;
-            count
-        };
-        let count = tokio::select! {
-            count = claims => count,
-            never = looks.run(look) => match never {},
-        };
-        let moments = moments.into_inner();
-        for (waited, delay) in moments.windows(2).map(|two| (two[0] - begin, two[1] - two[0])) {
-            assert!(delay <= SHORTEST.max(waited / 8).min(LONGEST) + TICK, "{delay:?} after {waited:?}");
-        }
-        assert!(count < 100, "{count} looks in a minute");
-        assert_eq!(moments.len(), count + 2, "the claim that has joined last is not looked at");
     }
 }

@@ -1,10 +1,12 @@
 //! The service, run for real.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::looks::{LONGEST, Looks, SHORTEST};
 use super::running::Service;
 use crate::clock::{Timestamp, now};
 use crate::lock::{Claimed, Mail, Outbox, Request, Waiter, WaiterListStore};
@@ -33,6 +35,40 @@ fn looks_at_words_stop_when_there_are_no_lines_and_begin_again_for_the_next() {
         until(&|| LOOKS.load(Ordering::Relaxed) > looks);
         until(&|| looks_meanwhile() == 0);
     }
+}
+
+/// The clock is tokio's, which goes on only while all sleep.
+#[tokio::test(start_paused = true)]
+async fn looks_become_rare_but_a_claim_that_joins_is_looked_at_soon() {
+    // To which tokio rounds up.
+    const TICK: Duration = Duration::from_millis(1);
+    let (looks, begin, moments) = (Looks::default(), tokio::time::Instant::now(), RefCell::new(Vec::new()));
+    let look = || {
+        moments.borrow_mut().push(tokio::time::Instant::now());
+        Some(false)
+    };
+    let claims = async {
+        looks.claim_has_joined();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let count = moments.borrow().len();
+        while moments.borrow().len() == count {
+            tokio::time::sleep(TICK).await;
+        }
+        // It is a second until the next one.
+        looks.claim_has_joined();
+        tokio::time::sleep(SHORTEST + TICK).await;
+        count
+    };
+    let count = tokio::select! {
+        count = claims => count,
+        never = looks.run(look) => match never {},
+    };
+    let moments = moments.into_inner();
+    for (waited, delay) in moments.windows(2).map(|two| (two[0] - begin, two[1] - two[0])) {
+        assert!(delay <= SHORTEST.max(waited / 8).min(LONGEST) + TICK, "{delay:?} after {waited:?}");
+    }
+    assert!(count < 100, "{count} looks in a minute");
+    assert_eq!(moments.len(), count + 2, "the claim that has joined last is not looked at");
 }
 
 fn until(condition: &dyn Fn() -> bool) {
