@@ -58,7 +58,7 @@ class Mutants {
 
   cargo (args, options) {
     // Otherwise an earlier failure of a property test decides what is tried.
-    const env = environment({ PROPTEST_FAILURE_PERSISTENCE: 'off' })
+    const env = environment({ PROPTEST_DISABLE_FAILURE_PERSISTENCE: '1' })
     return run(cargo(), args, { cwd: this.copy, env, ...options })
   }
 

@@ -543,9 +543,7 @@ module.exports = [
   ...of(taskRings, { cargo: ['rings', 'permits'] }, [
     ['a task awaits what it holds of a limit as if others held it',
       'Request::Limited { .. } if self.own.contains_key(&index)',
-      'Request::Limited { .. } if false']
-  ]),
-  ...of(taskRings, { cargo: ['rings', 'each_hold'] }, [
+      'Request::Limited { .. } if false'],
     ['the promises of a blocked thread count as those of its tasks',
       '.filter(|&&(claim, _)| !blocked.contains(&waiting[claim].thread))',
       '.filter(|_| true)']
@@ -656,12 +654,12 @@ module.exports = [
   // ——— reports ———
   ...of(reports, { test: 'locks/observe/stall-rings' }, [
     ['each thread of a ring reports it', 'let is_first = !reported.contains_key(&ring);', 'let is_first = true;'],
-    ['a ring that has gone counts as reported', 'all.contains(ring) || *reported_at >= looked_at', 'true'],
     ['each wait of a thread on a ring is reported beside it',
       'Some(ring) if told.contains(ring) => {}',
       'Some(ring) if told.contains(ring) => reports.add_wait(n, index, wait[1]),']
   ]),
   ...of(reports, { cargo: ['addon', 'a_ring_is_reported_once'] }, [
+    ['a ring that has gone counts as reported', 'all.contains(ring) || *reported_at >= looked_at', 'true'],
     ['a thread that had looked before the ring was there forgets it', ' || *reported_at >= looked_at', '']
   ]),
   ...of(reports, { test: 'locks/observe/stalls' }, [

@@ -214,6 +214,9 @@ mod tasks {
         // There is room beside its own, but not for itself beside them.
         let nested = [seen(0, 0, permits(2, 2), false)];
         assert_eq!(pairs(&rings(&held[..1], &nested, &[(0, 0)])), [[(0, 0)]]);
+        // While its thread blocks, it could not go on in any case.
+        let blocked = [nested[0], seen(0, 1, Request::Lock, true)];
+        assert_eq!(pairs(&rings(&held[..1], &blocked, &[(0, 0)])), [[]; 0]);
     }
 
     #[test]
