@@ -97,7 +97,7 @@ class Call {
     this.repair = undefined
     this.promise = this.resolve = this.reject = undefined
     this.grant = this.claim = undefined
-    // Of `begin`: whether it has taken the name; or a promise, if it awaits that.
+    // Of `begin`: whether it has taken the name; or the outcome of its claim, if it awaits that.
     this.taken = undefined
   }
 }
@@ -192,7 +192,7 @@ function begin (call) {
   // Before the name is taken: afterwards there might be no stack for it.
   run(call)
   const isTaken = call.steal ? grant.steal() : take(grant)
-  call.taken = isTaken || call.ifAvailable ? isTaken : awaitName(call, call.timeout)
+  call.taken = isTaken || call.ifAvailable ? isTaken : claimed(call, call.timeout)
 }
 
 /**
@@ -209,7 +209,7 @@ async function run (call) {
   let grant = null
   let hasRepair = false
   try {
-    if (typeof taken === 'object') await taken
+    if (typeof taken !== 'boolean') assertGranted(await taken, signal)
     if (taken !== false) grant = call.grant
     throwIfAborted(signal, reasonOf)
     if (grant !== null && grant.isStolen) throw stolenError(name)
@@ -236,12 +236,16 @@ async function run (call) {
   }
 }
 
-/** Awaits the call's grant. Throws LATE when its time is over. */
-async function awaitName (call, timeout) {
+/** Claims the call's grant. Returns a promise of the outcome: see `granted`. It is LATE if there is no time to wait. */
+function claimed (call, timeout) {
   const { grant, signal } = call
-  const outcome = timeout === 0 ? LATE : await granted(grant, { timeout, signal }, call)
-  if (outcome === LATE) throw LATE
+  return timeout === 0 ? LATE : granted(grant, { timeout, signal }, call)
+}
+
+/** Throws LATE, or the reason, if a claim was refused. No async function: each request that waits would keep one. */
+function assertGranted (outcome, signal) {
   if (outcome === undefined) return
+  if (outcome === LATE) throw LATE
   try {
     // Signals of old Node have no reason.
     if (signal.aborted && signal.reason === undefined) outcome.reason = reasonOf(signal)
@@ -258,7 +262,7 @@ async function acquireAgain (call, isShared, timeout) {
   const grant = nextGrant(call, isShared)
   if (!take(grant)) {
     if (call.ifAvailable) return null
-    await awaitName(call, timeout)
+    assertGranted(await claimed(call, timeout), signal)
   }
   rejectIfStolen(call, grant)
   return grant
