@@ -197,7 +197,7 @@ async function awaitPut (queue, value, options, steps) {
   let found = tryOnce(memory, wait)
   if (found === NOTHING) {
     wait.argument.keep()
-    found = await awaitStep(memory, wait, steps, awaitPut)
+    found = inTime(await later(memory, wait, steps), memory, wait, awaitPut)
   }
   if (found === ENDED) throw queueClosed('putAsync')
 }
@@ -206,7 +206,7 @@ async function awaitTake (queue, options, steps) {
   const memory = memoryOf(queue)
   const wait = taking(TAKE, waitOptions(options, 'takeAsync'), 'takeAsync')
   let lease = tryOnce(memory, wait)
-  if (lease === NOTHING) lease = await awaitStep(memory, wait, steps, awaitTake)
+  if (lease === NOTHING) lease = inTime(await later(memory, wait, steps), memory, wait, awaitTake)
   return lease === ENDED ? undefined : lease.value
 }
 
@@ -216,7 +216,7 @@ async function awaitUse (queue, callback, options, steps) {
   const wait = taking(USE, waitOptions(options, 'use'), 'use')
   if (steps.call !== undefined) uses(theList(), steps.call)
   let lease = tryOnce(memory, wait)
-  if (lease === NOTHING) lease = await awaitStep(memory, wait, steps, awaitUse)
+  if (lease === NOTHING) lease = inTime(await later(memory, wait, steps), memory, wait, awaitUse)
   if (lease === ENDED) return false
   const delivery = new Delivery(lease)
   try {
@@ -237,15 +237,10 @@ function tryOnce (memory, { mode, step, argument, signal }) {
   return found === BUSY ? NOTHING : found
 }
 
-/** Awaits a step's answer. A TimeoutError has the frames of `caller`'s caller. */
-async function awaitStep (memory, wait, steps, caller) {
-  try {
-    const found = await later(memory, wait, steps)
-    if (found === LATE) throw hideFrames(lateError(memory, wait), caller)
-    return found
-  } finally {
-    steps.end()
-  }
+/** Returns a step's answer, unless it is LATE. The TimeoutError has the frames of `caller`'s caller. */
+function inTime (found, memory, wait, caller) {
+  if (found === LATE) throw hideFrames(lateError(memory, wait), caller)
+  return found
 }
 
 /** Describes a call: its step, and how long it waits for that; and its ToldWait, if it waits. */

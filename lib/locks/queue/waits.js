@@ -138,6 +138,7 @@ class QueueWaiter extends Waiter {
   leave () {
     this.isOver = true
     this.settleDebt()
+    if (this.steps !== undefined) this.steps.end()
   }
 
   /** Ends its waiting without success. A notification that it has used in vain goes to another waiter. */
