@@ -259,7 +259,7 @@ module.exports = [
       'retries(key, waiter.blocks()) {',
       'retries(key, waiter.blocks()) && false {']
   ]),
-  ...of(lockStore, { cargo: ['queue', 'property'] }, [
+  ...of(lockStore, { cargo: ['line', 'does_not_overtake'] }, [
     ['a claim behind others retries in a strict line',
       'if request.is_strict() && section.notify_up_to_first_claim(location).is_none_or(|(first, ..)| first != key)\n',
       'if false\n']

@@ -289,6 +289,17 @@ mod fairness {
     }
 
     #[test]
+    fn a_thread_that_is_woken_behind_a_promise_does_not_overtake_it_in_a_strict_line() {
+        let (guard, outbox) = (Guard::new(1), agent());
+        let [quits, _] = [9, 5].map(|amount| guard.promise(&outbox, amount, Request::Signals(amount)));
+        let (thread, ticket) = guard.block(Request::Signals(1));
+        assert_eq!(guard.store.withdraw_agent(quits, &outbox, 9), Withdrawal::Done);
+        assert_eq!(guard.store.park(ticket, &thread, NEVER, now()), Woken::Retry);
+        assert_eq!(guard.store.retry(ticket, &Waiter::Thread(thread), &guard.word), None);
+        assert_eq!(guard.value(), 1);
+    }
+
+    #[test]
     fn a_blocked_thread_gives_the_promise_before_it_a_head_start() {
         let (guard, _outbox, _) = overtaken();
         let (thread, ticket) = guard.block(Request::Lock);
