@@ -241,11 +241,7 @@ module.exports = [
     ['a claim overtakes a strict line', 'if !(request.is_strict() && section.has_line(location)) {', 'if true {'],
     ['try_take overtakes a strict line',
       'let would_overtake = request.is_strict() && self.has_line(location);',
-      'let would_overtake = false;'],
-    ['a claim of a strict line that has retried leaves the rest to nobody',
-      '            if request.is_strict() {\n                section.word_changed(location, word);\n' +
-      '            } else if',
-      '            if request.is_strict() {\n            } else if']
+      'let would_overtake = false;']
   ]),
   ...of(lockStore, { model: 'grant_newcomer' }, [
     ['a lock is handed over and freed',
@@ -259,7 +255,11 @@ module.exports = [
       'retries(key, waiter.blocks()) {',
       'retries(key, waiter.blocks()) && false {']
   ]),
-  ...of(lockStore, { cargo: ['line', 'does_not_overtake'] }, [
+  ...of(lockStore, { cargo: ['line', 'strict_line'] }, [
+    ['a claim of a strict line that has retried leaves the rest to nobody',
+      '            if request.is_strict() {\n                section.word_changed(location, word);\n' +
+      '            } else if',
+      '            if request.is_strict() {\n            } else if'],
     ['a claim behind others retries in a strict line',
       'if request.is_strict() && section.notify_up_to_first_claim(location).is_none_or(|(first, ..)| first != key)\n',
       'if false\n']

@@ -300,6 +300,17 @@ mod fairness {
     }
 
     #[test]
+    fn a_woken_thread_of_a_strict_line_leaves_the_rest_to_the_claims_behind_it() {
+        let (guard, outbox) = (Guard::new(2), agent());
+        let quits = guard.promise(&outbox, 9, Request::Signals(9));
+        let (thread, ticket) = guard.block(Request::Signals(1));
+        guard.promise(&outbox, 1, Request::Signals(1));
+        assert_eq!(guard.store.withdraw_agent(quits, &outbox, 9), Withdrawal::Done);
+        assert_eq!(guard.store.retry(ticket, &Waiter::Thread(thread), &guard.word), Some(WaitResult::Acquired));
+        assert_eq!((settled(&outbox), guard.value()), (vec![(1, WaitResult::Acquired)], 0));
+    }
+
+    #[test]
     fn a_blocked_thread_gives_the_promise_before_it_a_head_start() {
         let (guard, _outbox, _) = overtaken();
         let (thread, ticket) = guard.block(Request::Lock);
