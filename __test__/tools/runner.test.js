@@ -8,6 +8,7 @@ const fs = require('fs')
 const path = require('path')
 const { test } = require('../harness')
 const { scratchFolder } = require('../fixtures/entries/folders')
+const slowness = require('../fixtures/slowness')
 const { runSuites } = require('../../scripts/lib/node-suites')
 const { Report } = require('../../scripts/lib/report')
 const { countScript, runStep } = require('../../scripts/lib/steps')
@@ -33,7 +34,7 @@ const crash = "process.kill(process.pid, 'SIGKILL')"
 
 const ended = (code, what) => `ended with exit code ${code}${what}`
 const [WITHOUT, AFTER] = [', but without its closing line', ' after its closing line']
-const late = seconds => `was killed: not over after ${seconds} s`
+const late = seconds => `was killed: not over after ${slowness * seconds} s`
 const [CRASH, TOO_MUCH] = ['crashed with SIGKILL', 'was killed: it took too much memory']
 const skips = {
   [CRASH]: process.platform === 'win32' && 'it has no signals',
