@@ -65,9 +65,7 @@ for (const [folder, texts, docs, head] of [
   })
 }
 
-/**
- * The requirements of each file of lib/, wherever in the file. `es-modules.js` requires the entries, which stand above.
- */
+/** The requests of each file of lib/, wherever in it. `es-modules.js` requires the entries, which stand above. */
 const required = new Map()
 for (const [name, text] of lib) {
   const targets = found(text, /\brequire\('(\.[^']+)'\)/g).map(request => path.posix.join(name, '..', request))
