@@ -96,10 +96,12 @@ async function run (instance, request, callback, options, caller) {
 }
 
 /**
- * Claims a hold for a promise. Resolves with undefined, LATE or, if it is refused, an object with the reason.
+ * Claims a hold for a promise. Resolves with undefined, LATE or, if it is refused, an object with the reason. Returns
+ * LATE at once if there is no time to wait.
  * @param {{ promise?: Promise, claim?: Claim }} [call] notes the claim: `ref` and `unref` of the promise apply to each
  */
 function granted (hold, wait, call) {
+  if (wait.timeout === 0) return LATE
   assertStack()
   const task = new Task(hold, wait)
   if (call !== undefined) {
@@ -131,7 +133,7 @@ async function acquireAgain (hold, timeout, wait, repairing) {
   const { signal } = wait
   throwIfAborted(signal)
   if (take(hold)) return hold
-  const outcome = timeout > 0 ? await granted(hold, { timeout, signal }, repairing) : LATE
+  const outcome = await granted(hold, { timeout, signal }, repairing)
   if (outcome !== undefined) throw failure(outcome, hold, wait.timeout, acquireAgain)
   return hold
 }

@@ -97,7 +97,7 @@ class Call {
     this.repair = undefined
     this.promise = this.resolve = this.reject = undefined
     this.grant = this.claim = undefined
-    // Of `begin`: whether it has taken the name; or the outcome of its claim, if it awaits that.
+    // Of `begin`: whether it has taken the name; or, if it has to await that, the answer of `granted`.
     this.taken = undefined
   }
 }
@@ -192,7 +192,7 @@ function begin (call) {
   // Before the name is taken: afterwards there might be no stack for it.
   run(call)
   const isTaken = call.steal ? grant.steal() : take(grant)
-  call.taken = isTaken || call.ifAvailable ? isTaken : claimed(call, call.timeout)
+  call.taken = isTaken || call.ifAvailable ? isTaken : granted(grant, call, call)
 }
 
 /**
@@ -236,12 +236,6 @@ async function run (call) {
   }
 }
 
-/** Claims the call's grant. Returns a promise of the outcome: see `granted`. It is LATE if there is no time to wait. */
-function claimed (call, timeout) {
-  const { grant, signal } = call
-  return timeout === 0 ? LATE : granted(grant, { timeout, signal }, call)
-}
-
 /** Throws LATE, or the reason, if a claim was refused. No async function: each request that waits would keep one. */
 function assertGranted (outcome, signal) {
   if (outcome === undefined) return
@@ -262,7 +256,7 @@ async function acquireAgain (call, isShared, timeout) {
   const grant = nextGrant(call, isShared)
   if (!take(grant)) {
     if (call.ifAvailable) return null
-    assertGranted(await claimed(call, timeout), signal)
+    assertGranted(await granted(grant, { timeout, signal }, call), signal)
   }
   rejectIfStolen(call, grant)
   return grant
