@@ -383,17 +383,17 @@ test('how a timeout is converted', async () => {
 test('a wait that a vm time limit interrupted leaves nothing to its thread\'s next wait, nor in the line', async () => {
   const array = words(2)
   global.blocked = () => Atomics.wait(array, 0, 0)
-  const breakOff = () => assert.throws(() => vm.runInThisContext('blocked()', { timeout: 20 }), /timed out/)
+  const interrupt = () => assert.throws(() => vm.runInThisContext('blocked()', { timeout: 20 }), /timed out/)
   for (let round = 0; round < 3; round++) {
     const start = now()
-    breakOff()
+    interrupt()
     assert.ok(now() - start < 10000)
     assert.strictEqual(Atomics.wait(array, 1, 0, 5), 'timed-out')
     assert.strictEqual(api.waiterCount(array, 0), 0)
-    breakOff()
+    interrupt()
     assert.strictEqual(api.waiterCount(array, 0), 0)
   }
-  breakOff()
+  interrupt()
   const { value } = Atomics.waitAsync(array, 0, 0)
   assert.strictEqual(Atomics.notify(array, 0, 1), 1)
   assert.strictEqual(await value, 'ok')

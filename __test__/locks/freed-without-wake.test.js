@@ -85,21 +85,21 @@ test('code that frees and takes the bare word again and again keeps no worker ou
 // Atomics.store is replaced before the package is loaded. When it is to free the word, it lets another thread line up,
 // frees the word, and then takes until the time limit interrupts it. Gives what `source` says; on a slow machine the
 // limit may have to be longer.
-async function breakOff (t, source) {
+async function runInterrupted (t, source) {
   for (let limit = 1000; ; limit *= 4) {
-    const seen = await run(t, 'force', brokenOff(limit) + source)
+    const seen = await run(t, 'force', interrupted(limit) + source)
     if (seen !== 'nothing was freed') return seen
   }
 }
 
-const brokenOff = limit => `
+const interrupted = limit => `
   const { store } = Atomics
   const go = new Int32Array(new SharedArrayBuffer(12)) // whether to wait, whether a thread waits, how many workers run
-  let breaksOff = false
+  let interrupts = false
   let freed = false
   Atomics.store = (array, index, value) => {
-    if (!breaksOff || array.buffer !== sab) return store(array, index, value)
-    breaksOff = false
+    if (!interrupts || array.buffer !== sab) return store(array, index, value)
+    interrupts = false
     store(go, 0, 1)
     while (Atomics.load(go, 1) === 0);
     freed = true
@@ -111,9 +111,9 @@ const brokenOff = limit => `
   const run = 'const api = require(data.entry); Atomics.add(data.go, 2, 1); '
   const looking = 'while (api.waiterCount(new Int32Array(data.sab), 0) === 0); Atomics.store(data.go, 1, 1)'
   worker(run + looking, { entry, sab, go })
-  const breakOff = (unlock) => {
+  const interrupt = (unlock) => {
     while (Atomics.load(go, 2) < 2);
-    breaksOff = true
+    interrupts = true
     global.unlock = unlock
     try {
       vm.runInThisContext('unlock()', { timeout: ${limit} })
@@ -137,21 +137,21 @@ const locks = {
 
 for (const name of Object.keys(locks)) {
   const [take, wait] = locks[name]
-  test(`a time limit that breaks an unlock() off leaves no thread in ${name} for ever`, options, async t => {
-    const seen = await breakOff(t, `
+  test(`a time limit that interrupts an unlock() leaves no thread in ${name} for ever`, options, async t => {
+    const seen = await runInterrupted(t, `
       const token = ${take}
       const woken = waiter('${wait}')
-      const ended = breakOff(() => token.unlock())
+      const ended = interrupt(() => token.unlock())
       woken.then(() => say(ended))`)
     assert.ok(/timed out/.test(seen), seen)
   })
 }
 
-test('a time limit that breaks an unlock() off leaves no thread in Atomics.wait for ever', options, async t => {
-  const seen = await breakOff(t, `
+test('a time limit that interrupts an unlock() leaves no thread in Atomics.wait for ever', options, async t => {
+  const seen = await runInterrupted(t, `
     const token = new api.AsyncLock(sab).tryLock()
     const woken = waiter('Atomics.wait(new Int32Array(data.sab), 0, 1)')
-    const ended = breakOff(() => token.unlock())
+    const ended = interrupt(() => token.unlock())
     api.waiterCount(word, 0)
     woken.then(() => say(ended))`)
   assert.ok(/timed out/.test(seen), seen)
