@@ -24,11 +24,13 @@ async function build (options = []) {
 }
 
 /** The addon, not all members of the workspace. */
-const LIBRARY = ['--package', 'atomics-waitasync', '--release', '--locked', '--message-format=json-render-diagnostics']
+const LIBRARY = ['--package', 'atomics-waitasync', '--locked', '--message-format=json-render-diagnostics']
 
 /** Builds the library with cargo, or a program that takes its arguments; gives the absolute path of the library. */
 async function compile (options, env, program = cargo()) {
-  const { code, error, stdout } = await run(program, ['build', ...LIBRARY, ...options], { cwd: root, env, echo: true })
+  const profile = options.includes('--profile') ? [] : ['--release']
+  const args = ['build', ...LIBRARY, ...profile, ...options]
+  const { code, error, stdout } = await run(program, args, { cwd: root, env, echo: true })
   if (error) throw error
   if (code !== 0) throw new Error(`${path.basename(program)} build failed (exit code ${code}); its messages are above`)
   return libraryOf(stdout)

@@ -26,7 +26,7 @@ function plannedSteps ({ all, ci, only, rust, setup, size }) {
     before: [
       rust && everything ? cargoSteps : [],
       [
-        ...(setup ? [buildStep] : []),
+        ...(setup ? [buildStep(everything ? [] : ['--profile', 'dev'])] : []),
         ...(everything ? [lintStep, scriptStep('types', few)] : []),
         ...(rust && everything && all ? slowSteps : [])
       ]
@@ -58,7 +58,7 @@ const lintStep = {
 }
 
 /** The tests need the library. */
-const buildStep = { ...scriptStep('build'), count: undefined, required: true }
+const buildStep = (options) => ({ ...scriptStep('build', options), count: undefined, required: true })
 
 function cargoStep (step) {
   const { name, args, count } = step
