@@ -116,7 +116,7 @@ function setRefed (promise, refed, caller) {
   return Boolean(known.setRefed) && known.setRefed(promise, refed)
 }
 
-// For ES modules (locks.mjs): these load their code at the first use, not when they are read.
+// For ES modules (late-exports.mjs): these load their code at the first use, not when they are read.
 createEntry.late = late
 
 module.exports = createEntry

@@ -56,6 +56,14 @@ class Workshop extends Machine {
     return this.folder
   }
 
+  /** Makes a project with this tree in place of the published package, as `npm install CHECKOUT` does. */
+  async linked (files) {
+    const target = path.join(this.project(files), 'node_modules', 'atomics-waitasync')
+    fs.mkdirSync(path.dirname(target))
+    fs.symlinkSync(path.join(__dirname, '..'), target, 'junction')
+    return this.folder
+  }
+
   /** Runs a program that must fail, with such an error. */
   async fails (cwd, args, pattern, what) {
     const { code, output } = await run(this.node.path, args, { cwd, env: this.env, timeout: slowness * 60 * 1000 })
@@ -75,8 +83,8 @@ class Workshop extends Machine {
 }
 
 /** Checks an application of a bundler, which leaves the package out. `file`: the program that builds it. */
-const bundled = file => async workshop => {
-  const folder = await workshop.installed(path.join(CONSUMERS, 'bundled'))
+const bundled = (file, form = 'installed') => async workshop => {
+  const folder = await workshop[form](path.join(CONSUMERS, 'bundled'))
   await workshop.runs(folder, [file])
   const [main, worker] = ['main.js', 'worker.js'].map(name => path.join('dist', name))
   // The application's own code is in the bundle, the package is not.
@@ -135,8 +143,8 @@ const ORDERS = ['forward', 'reverse']
 /**
  * Checks a test framework in several ways, in both orders of files: so many tests pass, and there are no more.
  */
-const framework = ({ project, program, hows, flags, tests }) => async workshop => {
-  const folder = await workshop.installed(path.join(CONSUMERS, project))
+const framework = ({ project, program, hows, flags, tests, form = 'installed' }) => async workshop => {
+  const folder = await workshop[form](path.join(CONSUMERS, project))
   const report = path.join(folder, 'report.json')
   for (const how of hows) {
     for (const ORDER of ORDERS) {
@@ -149,20 +157,22 @@ const framework = ({ project, program, hows, flags, tests }) => async workshop =
   }
 }
 
-const jest = (...hows) => framework({
+const jest = (hows, form) => framework({
   project: 'jest',
   program: ['jest', 'bin', 'jest.js'],
   hows,
   flags: ['--detectOpenHandles=false', '--json', '--outputFile'],
-  tests: 9
+  tests: 9,
+  form
 })
 
-const vitest = framework({
+const vitest = (form) => framework({
   project: 'vitest',
   program: ['vitest', 'vitest.mjs'],
   hows: ['threads', 'forks', 'vmThreads', 'vmForks'].map(pool => ['run', '--pool', pool]),
   flags: ['--reporter', 'json', '--outputFile'],
-  tests: 6
+  tests: 6,
+  form
 })
 
 /**
@@ -202,6 +212,7 @@ const yarnPnp = workshop => workshop.tool('@yarnpkg', 'cli-dist', 'bin', 'yarn.j
 /** Each: its name; the Node, and the lock file of its tools, if they are its own; and whether `--few` has it. */
 const checks = [
   { name: 'esbuild', few: true, check: bundled('esbuild.js') },
+  { name: 'esbuild on a checkout', few: true, check: bundled('esbuild.js', 'linked') },
   { name: 'webpack', check: bundled('webpack.js') },
   { name: 'rollup', check: bundled('rollup.js') },
   { name: 'vite', check: bundled('vite.mjs') },
@@ -215,16 +226,18 @@ const checks = [
   { name: 'Next.js, turbopack', source: NEXT, check: next('turbopack', true) },
   { name: 'Next.js, turbopack, without serverExternalPackages', source: NEXT, check: next('turbopack', false) },
   { name: 'Next.js, webpack', source: NEXT, check: next('webpack', true) },
-  { name: 'Jest', few: true, check: jest(['--runInBand']) },
+  { name: 'Jest', few: true, check: jest([['--runInBand']]) },
   {
     name: 'Jest with processes and with threads',
-    check: jest(['--maxWorkers=2'], ['--maxWorkers=2', '--workerThreads'])
+    check: jest([['--maxWorkers=2'], ['--maxWorkers=2', '--workerThreads']])
   },
-  { name: 'Jest on Node 20', version: '20.20.2', check: jest(['--runInBand'], ['--maxWorkers=2']) },
-  { name: 'Jest on Node 18', version: '18.20.8', check: jest(['--runInBand'], ['--maxWorkers=2']) },
-  { name: 'Vitest', check: vitest },
-  { name: 'Vitest on Node 20', version: '20.20.2', check: vitest },
-  { name: 'Vitest 3 on Node 18', version: '18.20.8', source: path.join(CONSUMERS, 'node-18'), check: vitest },
+  { name: 'Jest on Node 20', version: '20.20.2', check: jest([['--runInBand'], ['--maxWorkers=2']]) },
+  { name: 'Jest on Node 18', version: '18.20.8', check: jest([['--runInBand'], ['--maxWorkers=2']]) },
+  { name: 'Jest on a checkout', few: true, check: jest([['--runInBand']], 'linked') },
+  { name: 'Vitest', check: vitest() },
+  { name: 'Vitest on a checkout', check: vitest('linked') },
+  { name: 'Vitest on Node 20', version: '20.20.2', check: vitest() },
+  { name: 'Vitest 3 on Node 18', version: '18.20.8', source: path.join(CONSUMERS, 'node-18'), check: vitest() },
   {
     name: 'pnpm',
     few: true,

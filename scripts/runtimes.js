@@ -5,9 +5,10 @@
 //   node scripts/runtimes.js [--only text] [--runtime bun|deno] [--size small|full]
 //
 // The published form of this tree runs there: tests of Node that say something about the runtime, and those of
-// __test__/company/runtimes/. The differences of a runtime are listed in __test__/company/runtimes/differences.cjs,
-// with its reason, and counted as skipped. `--only`: part of a file's name; `--size`: the TEST_SIZE of the files (see
-// __test__/fixtures/size.js), full unless given.
+// __test__/company/runtimes/; the latter also on the tree as it is, for those who install a checkout. The differences
+// of a runtime are listed in __test__/company/runtimes/differences.cjs, with its reason, and counted as skipped.
+// `--only`: part of a file's name; `--size`: the TEST_SIZE of the files (see __test__/fixtures/size.js), full unless
+// given.
 
 const fs = require('fs')
 const path = require('path')
@@ -22,6 +23,8 @@ const testFile = require('./lib/test-file')
 const { stageMain } = require('./package')
 
 const ROOT = path.join(__dirname, '..')
+/** The tests beside the tree as it is. */
+const CHECKOUT = path.join(ROOT, '__test__')
 
 /** `spec`: the package with the binary for a system, which is the file `binary`; `args` come before a program. */
 const RUNTIMES = {
@@ -82,17 +85,20 @@ async function makeProject (folder) {
   return path.join(home, '__test__')
 }
 
-/** Plans the runs: file, subject, and the name that differences.cjs has for the file. */
-function planned (tests) {
-  const own = fs.readdirSync(path.join(tests, 'company', 'runtimes')).filter(name => name.endsWith('.test.js'))
-  return [...Object.keys(SHARED).map(name => `${name}.test.js`), ...own.map(name => `company/runtimes/${name}`)]
-    .map(name => ({ name, declared: testFile.read(path.join(tests, name)) }))
-    .flatMap(({ name, declared }) =>
-      (SHARED[name.replace('.test.js', '')] || declared.subjects).map(subject => ({ declared, name, subject })))
+/** Plans the runs: form, file, subject, and the name that differences.cjs has for the file. */
+function planned (published) {
+  const own = fs.readdirSync(path.join(published, 'company', 'runtimes')).filter(name => name.endsWith('.test.js'))
+  const shared = Object.keys(SHARED).map(name => ({ tests: published, name: `${name}.test.js` }))
+  const both = own.map(name => `company/runtimes/${name}`)
+    .flatMap(name => [{ tests: published, name }, { tests: CHECKOUT, name, form: ' in a checkout' }])
+  return [...shared, ...both]
+    .map(each => ({ ...each, declared: testFile.read(path.join(each.tests, each.name)) }))
+    .flatMap(each =>
+      (SHARED[each.name.replace('.test.js', '')] || each.declared.subjects).map(subject => ({ ...each, subject })))
 }
 
-async function runOne (results, runtime, binary, { declared, name, subject }, { tests, size }) {
-  const where = `${runtime} ${name} ${subject}`
+async function runOne (results, runtime, binary, { tests, declared, name, form = '', subject }, size) {
+  const where = `${runtime} ${name} ${subject}${form}`
   const listed = differences[runtime][name] || {}
   if (typeof listed === 'string') return results.skip(where, listed)
   const flags = [...RUNTIMES[runtime].args, path.join(tests, 'company', 'runtimes', 'run.cjs')]
@@ -123,7 +129,7 @@ async function main () {
         results.skip(`all of ${runtime}`, error.message)
       })
       for (const each of binary ? planned(tests) : []) {
-        if (each.name.includes(only)) await runOne(results, runtime, binary, each, { tests, size })
+        if (each.name.includes(only)) await runOne(results, runtime, binary, each, size)
       }
     }
   })

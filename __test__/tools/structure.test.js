@@ -87,6 +87,13 @@ test('no files of lib/ require each other, and a layer requires lower layers onl
   assertNone(pairs, ([name, target]) => layerOf(name) !== layerOf(target) && rank(target) >= rank(name))
 })
 
+test('one request means one file of lib/, in whichever order a resolver tries endings and folders', () => {
+  const stems = list('lib').map(name => name.replace(/\.\w+$/, ''))
+  const folders = list('lib', /^[^.]+$/)
+  assert.ok(folders.includes('lib/locks'))
+  assert.deepStrictEqual([...stems, ...folders], [...new Set([...stems, ...folders])])
+})
+
 test('the queue knows no lock', () => {
   const queue = [...core.keys()].filter(name => name.startsWith('queue/'))
   const used = queue.flatMap(name => found(core.get(name), /^ *[^/\s].*\b(?:crate|super::super)::(\w+|\{)/gm))

@@ -4,25 +4,25 @@
  * `Queue`: a bounded queue of messages in shared memory, for any number of threads that put and take.
  *
  * A message is a copy. `take` delivers it at most once, `use` at least once: if the callback fails, or the thread ends,
- * the message is delivered again. queue/memory.js has the steps, and why a thread may die at any of them.
+ * the message is delivered again. memory.js has the steps, and why a thread may die at any of them.
  */
 
-const { RangeError, TypeError, bare, shield } = require('../util/intrinsics')
-const { option } = require('../util/options')
-const { describe } = require('../util/values')
-const { LATE, hideFrames, queueClosed, throwIfAborted } = require('../waiting/errors')
-const { UNLIMITED, assertWorker, assertFunction, assertNoPromise, waitOptions } = require('../waiting/options')
-const Steps = require('../waiting/steps')
-const { contextOfWait } = require('./observe/diagnostics')
-const { callOf } = require('./observe/stalls')
-const { uses } = require('./observe/taken')
-const { theList } = require('./hold/hold')
-const { assertWithin, becomeView, defineView, newMemory, wordOf } = require('./view')
-const { FORMATS, write } = require('./queue/format')
-const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./queue/layout')
-const { BUSY, ENDED, NOTHING, PUT, TAKE, USE, QueueMemory } = require('./queue/memory')
-const { blocking, close, endUse, lateError, owing, owingOn, put, putBack, recover, take } = require('./queue/steps')
-const { isPutting, later } = require('./queue/waits')
+const { RangeError, TypeError, bare, shield } = require('../../util/intrinsics')
+const { option } = require('../../util/options')
+const { describe } = require('../../util/values')
+const { LATE, hideFrames, queueClosed, throwIfAborted } = require('../../waiting/errors')
+const { UNLIMITED, assertWorker, assertFunction, assertNoPromise, waitOptions } = require('../../waiting/options')
+const Steps = require('../../waiting/steps')
+const { contextOfWait } = require('../observe/diagnostics')
+const { callOf } = require('../observe/stalls')
+const { uses } = require('../observe/taken')
+const { theList } = require('../hold/hold')
+const { assertWithin, becomeView, defineView, newMemory, wordOf } = require('../view')
+const { FORMATS, write } = require('./format')
+const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./layout')
+const { BUSY, ENDED, NOTHING, PUT, TAKE, USE, QueueMemory } = require('./memory')
+const { blocking, close, endUse, lateError, owing, owingOn, put, putBack, recover, take } = require('./steps')
+const { isPutting, later } = require('./waits')
 
 const SHAPE = {
   __proto__: null,
