@@ -53,6 +53,12 @@ test('the page of each class has a program', () => {
   for (const name of classes) assert.ok(blocksOf(`docs/${path.basename(name, '.js')}.md`).some(isProgram), name)
 })
 
+test('the programs of README.md run on every Node, as they stand', () => {
+  const blocks = blocksOf('README.md').filter(({ code }) => /\b(?:import|require)\b/.test(code))
+  assert.ok(blocks.length > 1)
+  assert.deepStrictEqual(blocks.filter(block => !isProgram(block) || block.language !== 'js'), [])
+})
+
 // The programs of docs/processes.md are those of an example, which examples.test.js runs.
 const pages = fs.readdirSync(path.join(root, 'docs')).filter(name => name.endsWith('.md') && name !== 'processes.md')
 for (const page of ['README.md', ...pages.map(name => `docs/${name}`)]) {

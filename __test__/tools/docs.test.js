@@ -69,6 +69,13 @@ test('docs/errors.md has every code and every name that the package gives an err
   assertNone(names, name => !textOf('docs/errors.md').includes(`\`${name}\``))
 })
 
+test('docs/environments.md lists every environment variable', () => {
+  const reads = /(?:process\.env\.|var_os\("|^const VARIABLE: &str = ")(ATOMICS_WAITASYNC_\w+)/gm
+  const names = found(sources.map(textOf).join('\n'), reads)
+  assert.ok(names.length > 3)
+  assertNone(names, name => !textOf('docs/environments.md').includes(`\n| \`${name}=`))
+})
+
 test('pages have parts of examples, the map of lib/ and the table of figures as they are', () => {
   for (const [page, corrected] of [[libMap.page, libMap.withMap], [embedded.page, embedded.withEmbedded]]) {
     const text = fs.readFileSync(page, 'utf8')
