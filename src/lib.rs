@@ -6,7 +6,7 @@
 //! | [`agent`] | an environment that has loaded the package, its thread, and its waits |
 //! | [`observe`] | snapshots, deadlocks, stalls, dumps and profiles |
 //! | `held` | the holds of threads |
-//! | `process` | the globals of a process: queue, agents, images, memory |
+//! | `process` | the globals of a process: queue, agents, images, memory, signals |
 //!
 //! The head of `core/src/lib.rs` numbers the invariants that code and SAFETY comments cite.
 

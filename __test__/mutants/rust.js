@@ -26,6 +26,7 @@ const waiter = 'core/src/queue/waiter.rs'
 const pace = 'src/agent/pace.rs'
 const profile = 'src/observe/profile.rs'
 const reports = 'src/observe/reports.rs'
+const signals = 'src/process/signals/mod.rs'
 
 module.exports = [
   // ——— fences and orderings ———
@@ -381,6 +382,16 @@ module.exports = [
   ...of(pace, { cargo: ['addon', 'pace'] }, [
     ['hand-overs do not end', 'self.made.get() < MOST && ', ''],
     ['hand-overs go on for any time', ' && now.duration_since(self.since.get()) < LONGEST', '']
+  ]),
+  ...of(signals, { cargo: ['addon', 'signals'] }, [
+    ['a handler runs without the mask of the one that it calls',
+      'libc::sigaddset(&raw mut ours.sa_mask, signal);', 'let _ = signal;'],
+    ['all threads have one slot',
+      'slot.thread.load(Ordering::Relaxed) == thread',
+      'slot.thread.load(Ordering::Relaxed) != 0'],
+    ['a replaced handler that calls ours is called again', '=> caller.below,', '=> ptr::from_ref(caller),'],
+    ['each signal calls an action for one signal', '&& replaced.is_spent.swap(true, Ordering::Relaxed)', '&& false'],
+    ['each installation has a record of its own', 'let known = chain.find(', 'let known = chain.take(0).find(']
   ]),
   ...of(abandoned, { cargo: ['queue', ''] }, [
     ['a dead holder hands the lock to a promise that has not retried',

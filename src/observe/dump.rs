@@ -1,9 +1,8 @@
 //! `ATOMICS_WAITASYNC_DUMP`: at a signal, a thread of its own writes a snapshot's text to the standard error.
 //!
-//! That thread reads one end of a pipe, so no other thread has to go on for it: all of JavaScript may be blocked or
-//! busy. The handler writes a byte to the pipe, and calls the handler that it has replaced. Node (libuv) sets a handler
-//! of its own when the program gets its first listener of the signal, and the system's default when it loses its last
-//! one; then JavaScript has ours set again.
+//! No other thread has to go on for it: all of JavaScript may be blocked or busy. Listeners of the program hear the
+//! signal, too: `process/signals/` calls Node's handler. When Node installs or removes that, JavaScript arms dumps
+//! again.
 
 use napi::Result;
 use napi_derive::napi;
@@ -24,22 +23,17 @@ fn refused(reason: &str) -> napi::Error {
 #[cfg(unix)]
 mod signals {
     use std::env;
-    use std::ffi::{c_int, c_void};
-    use std::io::{self, ErrorKind, PipeReader, Read, Write};
-    use std::mem;
-    use std::os::fd::{AsRawFd, IntoRawFd};
+    use std::ffi::c_int;
+    use std::io::{self, ErrorKind, Write};
     use std::process;
-    use std::ptr;
-    use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
-    use std::sync::{LazyLock, Mutex};
-    use std::thread;
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::refused;
-    use crate::environment::contained;
     use crate::observe::profile;
     use crate::observe::snapshot::Snapshot;
     use crate::observe::table;
-    use waitasync_core::sync::lock;
+    use crate::process::signals;
 
     /// A signal that programs may use, and its number.
     type Signal = (&'static str, c_int);
@@ -69,7 +63,7 @@ mod signals {
         let armed = match &*SIGNAL {
             Ok(None) => return Ok(None),
             Ok(Some((name, number))) => {
-                set_handler(*number).map(|()| *name).map_err(|error| format!("cannot use {name}: {error}"))
+                signals::listen(*number, dump).map(|()| *name).map_err(|error| format!("cannot use {name}: {error}"))
             }
             Err(reason) => Err(reason.clone()),
         };
@@ -77,105 +71,6 @@ mod signals {
             Ok(name) => Ok(Some(name)),
             Err(reason) if !IS_TOLD.swap(true, Ordering::Relaxed) => Err(refused(&reason)),
             Err(_) => Ok(None),
-        }
-    }
-
-    /// The end of the pipe to which the handler writes; -1 before there is a pipe.
-    static PIPE: AtomicI32 = AtomicI32::new(-1);
-
-    /// The handler that ours has replaced. Those are never freed: a thread may be about to call one.
-    static REPLACED: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
-
-    fn set_handler(signal: c_int) -> io::Result<()> {
-        static SETTING: Mutex<()> = Mutex::new(());
-        let _setting = lock(&SETTING);
-        if PIPE.load(Ordering::Relaxed) == -1 {
-            start()?;
-        }
-        // SAFETY: zeros are a valid record; and the pointers are null or to live ones.
-        unsafe {
-            let mut current: libc::sigaction = mem::zeroed();
-            checked(libc::sigaction(signal, ptr::null(), &raw mut current))?;
-            if current.sa_sigaction == handler_address() {
-                return Ok(());
-            }
-            REPLACED.store(Box::leak(Box::new(current)), Ordering::Release);
-            let mut ours: libc::sigaction = mem::zeroed();
-            ours.sa_sigaction = handler_address();
-            ours.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
-            checked(libc::sigemptyset(&raw mut ours.sa_mask))?;
-            checked(libc::sigaction(signal, &raw const ours, ptr::null_mut()))
-        }
-    }
-
-    fn checked(result: c_int) -> io::Result<()> {
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-    }
-
-    fn start() -> io::Result<()> {
-        let (reader, writer) = io::pipe()?;
-        // SAFETY: a descriptor that is open. The handler must not wait until there is room in the pipe.
-        checked(unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) })?;
-        thread::Builder::new().name("atomics-dump".into()).spawn(|| serve(reader))?;
-        PIPE.store(writer.into_raw_fd(), Ordering::Release);
-        Ok(())
-    }
-
-    fn handler_address() -> usize {
-        handle as *const () as usize
-    }
-
-    /// Handles the signal. It may interrupt any code of any thread, so it calls only functions that are
-    /// async-signal-safe by POSIX.
-    extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-        // SAFETY: the location of this thread's own variable; and a byte that lives on.
-        unsafe {
-            let errno = *errno();
-            libc::write(PIPE.load(Ordering::Acquire), b"!".as_ptr().cast(), 1);
-            call_replaced(signal, info, context);
-            *self::errno() = errno;
-        }
-    }
-
-    /// Calls the handler that ours replaced, unless that one called this: it may have replaced ours before.
-    ///
-    /// # Safety
-    /// In a handler of a signal, with its arguments.
-    unsafe fn call_replaced(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-        static CALLER: AtomicUsize = AtomicUsize::new(0);
-        // SAFETY: the record was leaked; and its function has the signature that its flag tells.
-        unsafe {
-            let Some(replaced) = REPLACED.load(Ordering::Acquire).as_ref() else { return };
-            let address = replaced.sa_sigaction;
-            let thread = libc::pthread_self() as usize;
-            if address == libc::SIG_DFL || address == libc::SIG_IGN || CALLER.load(Ordering::Relaxed) == thread {
-                return;
-            }
-            let before = CALLER.swap(thread, Ordering::Relaxed);
-            if replaced.sa_flags & libc::SA_SIGINFO == 0 {
-                mem::transmute::<usize, extern "C" fn(c_int)>(address)(signal);
-            } else {
-                mem::transmute::<usize, extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void)>(address)(
-                    signal, info, context,
-                );
-            }
-            CALLER.store(before, Ordering::Relaxed);
-        }
-    }
-
-    #[cfg(not(any(target_vendor = "apple", target_os = "freebsd")))]
-    use libc::__errno_location as errno;
-    #[cfg(any(target_vendor = "apple", target_os = "freebsd"))]
-    use libc::__error as errno;
-
-    fn serve(mut reader: PipeReader) {
-        let mut signals = [0; 64];
-        loop {
-            match reader.read(&mut signals) {
-                Ok(1..) => _ = contained(dump),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                _ => return,
-            }
         }
     }
 

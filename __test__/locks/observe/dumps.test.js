@@ -99,6 +99,27 @@ test('listeners of the program hear the signal, too, as long as they are there',
   assert.deepStrictEqual(dumps, [...new Array(6).fill(text + '(node:P) '), text], stderr)
 })
 
+test('a program that starts children goes on, however many signals interrupt one another', needsSignals, async t => {
+  // libuv's handler takes a lock, so no other signal may interrupt it.
+  const { code, lines, stderr } = await run(t, { env }, async ({ api, require, say }) => {
+    const { spawn } = require('child_process')
+    api.snapshot()
+    let [heard, ended] = [0, 0]
+    const start = (command, ...args) => spawn(command, args, { stdio: 'ignore' })
+    const startNext = () => start('true').on('exit', () => { ended++ }).on('exit', startNext)
+    const enough = new Promise(resolve => {
+      process.on('SIGQUIT', () => { if (++heard >= 1000 && ended >= 100) resolve() })
+    })
+    for (let n = 0; n < 4; n++) startNext()
+    const sender = start('sh', '-c', `while kill -s QUIT ${process.pid}; do sleep 0.001; done 2> /dev/null`)
+    await enough
+    sender.kill('SIGKILL')
+    say('goes on')
+    process.exit()
+  })
+  assert.deepStrictEqual([code, lines], [0, ['goes on']], stderr.slice(-2000))
+})
+
 test('a program that does not use the package yet is dumped, by each entry', needsSignals, async t => {
   for (const entry of ['index', 'force', 'keep-alive', 'pure', 'web-locks']) {
     const source = `
