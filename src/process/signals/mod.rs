@@ -1,4 +1,4 @@
-//! A thread that is told of a signal, beside the handlers of others.
+//! A thread that is told of a signal, beside other handlers.
 //!
 //! The handler here writes a byte to a pipe, from which that thread reads, and calls the handler that it has replaced.
 //! libuv installs its own when a program gets its first listener of a signal, and the system's default when that loses
