@@ -32,7 +32,9 @@ const INHERITING = [
   }
 ]
 
-const ENTRIES = ['index.js', 'force/index.js', 'keep-alive/index.js', 'pure/index.js', 'web-locks/index.js']
+const ENTRIES = [
+  'index.js', 'force/index.js', 'keep-alive/index.js', 'processes/index.js', 'pure/index.js', 'web-locks/index.js'
+]
 
 module.exports = [
   { ignores: ['**/node_modules/', 'target/', 'dist/', '**/.*/', '__test__/types/'] },
@@ -49,6 +51,8 @@ module.exports = [
     ],
     languageOptions: NEW
   },
+  // They run on Node 16 and newer.
+  { files: ['lib/processes/**/*.js', '__test__/processes/**/*.js'], languageOptions: NEW },
   // It runs on every Node.
   { files: ['__test__/soak/!(run).js'], languageOptions: OLD },
   {

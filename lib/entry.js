@@ -118,5 +118,7 @@ function setRefed (promise, refed, caller) {
 
 // For ES modules (late-exports.mjs): these load their code at the first use, not when they are read.
 createEntry.late = late
+// For the entry /processes, which has other exports.
+createEntry.processes = () => require('./processes')
 
 module.exports = createEntry

@@ -47,7 +47,7 @@ const NOTE = `
 function bundled (t) {
   const folder = scratchFolder(t)
   bundle(path.join(folder, 'lib'))
-  for (const name of ['index.js', 'force', 'keep-alive', 'pure', 'web-locks', libraryFile(target())])
+  for (const name of ['index.js', 'force', 'keep-alive', 'processes', 'pure', 'web-locks', libraryFile(target())])
     fs.cpSync(path.join(root, name), path.join(folder, name), { recursive: true })
   fs.writeFileSync(path.join(folder, 'note.js'), NOTE)
   return folder

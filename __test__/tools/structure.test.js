@@ -33,6 +33,8 @@ const LAYERS = [
   ['locks/hold/run.js', 'locks/hold/run-sync.js'],
   ['locks/named'],
   ['locks', 'install/workers', 'install/contexts.js'],
+  ['processes/engines'],
+  ['processes'],
   ['install'],
   ['entry.js']
 ]

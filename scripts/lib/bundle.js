@@ -39,6 +39,8 @@ const PARTS = [
   },
   { name: 'lock.js', modules: ['locks/async-lock.js', 'locks/hold/word.js', 'locks/hold/robust-list.js'], all: true },
   { name: 'names.js', modules: ['locks/named/lock-manager.js', 'install/navigator.js'], all: false },
+  /** Of the entry /processes. */
+  { name: 'processes.js', modules: ['processes/index.js'], all: false },
   { name: 'later.js', all: false }
 ]
 /** The linker takes its place. */
@@ -138,6 +140,7 @@ ${Object.keys(targets)
 require('./install/workers/by-message/start.js')
 require('../force/index.js')
 require('../keep-alive/index.js')
+require('../processes/index.js')
 require('../web-locks/index.js')
 `
 
@@ -161,10 +164,14 @@ function readFiles () {
     const source = fs.readFileSync(path.join(LIB, name), 'utf8')
     if (source.includes('requireFile')) throw new Error(`lib/${name} uses a name that the bundle needs: requireFile`)
     // The bundle's header says this.
-    const code = transformSync(source, { target: 'node10', sourcefile: name }).code.replace(/^"use strict";\n/, '')
+    const transformed = transformSync(source, { target: targetOf(name), sourcefile: name }).code
+    const code = transformed.replace(/^"use strict";\n/, '')
     return [name, { code, requires: Array.from(code.matchAll(TOP_LEVEL), ([, request]) => resolve(name, request)) }]
   }))
 }
+
+/** Returns the oldest Node that runs a file. */
+const targetOf = name => name.startsWith('processes/') ? 'node16' : 'node10'
 
 /** Returns the name of the file that another one requires. */
 function resolve (from, request) {

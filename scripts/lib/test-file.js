@@ -26,14 +26,15 @@ const TESTS = path.join(__dirname, '..', '..', '__test__')
 const SUBJECTS = ['export', 'installed', 'force']
 /**
  * The subjects of a folder's files: of atomics/ all. The locks use the package's own queue, whichever functions the
- * global Atomics has, so one is as good as the other; the last three folders test no subject, but installs, processes
- * and tools.
+ * global Atomics has, so one is as good as the other; the last four folders test no subject, but process locks,
+ * installs, other programs and tools.
  */
 const SUBJECTS_OF = {
   locks: ['force'],
   named: ['force'],
   ends: ['force'],
   soak: ['force'],
+  processes: [null],
   install: [null],
   company: [null],
   tools: [null]

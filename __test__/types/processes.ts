@@ -1,0 +1,52 @@
+// The entry /processes.
+
+import { Engine, Grant, HeldProcessLock, Info, ProcessLock, ProcessLocks, files, processLocks } from
+  'atomics-waitasync/processes'
+
+const locks: ProcessLocks = processLocks('/var/lib/app', { batch: 1, batchTime: 5, label: 'app' })
+processLocks(files('/var/lib/app', { durable: true }))
+// @ts-expect-error: no engine
+processLocks(1)
+// @ts-expect-error: no such option
+processLocks('/var/lib/app', { batches: 1 })
+
+const one: Promise<number> = locks.request('name', lock => lock.token)
+const two: Promise<string> = locks.request('name', { mode: 'shared', timeout: 5, label: 'x' }, async lock => lock.name)
+locks.request('name', { repair: async (lock: ProcessLock) => { lock.abandon() } }, ({ ownerDied, isLost }) => ownerDied)
+// @ts-expect-error: the lock may be null
+locks.request('name', { ifAvailable: true }, lock => lock.name)
+locks.request('name', { ifAvailable: true }, lock => lock && lock.token)
+// @ts-expect-error: no such mode
+locks.request('name', { mode: 'both' }, () => {})
+// @ts-expect-error: there is no stealing
+locks.request('name', { steal: true }, () => {})
+// @ts-expect-error: a token is read only
+locks.request('name', lock => { lock.token = 1 })
+
+const held: Promise<HeldProcessLock> = locks.hold('name')
+const perhaps: Promise<HeldProcessLock | null> = locks.hold('name', { ifAvailable: true })
+// @ts-expect-error: the lock may be null
+perhaps.then(lock => lock.unlock())
+held.then(lock => lock.unlock())
+// @ts-expect-error: a hold has no callback before which a repair would run
+locks.hold('name', { repair () {} })
+
+const three: number = locks.requestSync('name', { timeout: 5 }, lock => lock.token)
+// @ts-expect-error: a blocked thread hears no signal
+locks.requestSync('name', { signal: undefined }, () => {})
+
+const answer: Promise<{ held: Info[], pending?: Info[] }> = locks.query('name')
+answer.then(({ held }) => held.map(info => [info.pid, info.host, info.threadId, info.label, info.since, info.isOurs]))
+const closed: Promise<void> = locks.close()
+
+declare const grant: Grant
+const engine: Engine = {
+  id: 'mine',
+  modes: ['exclusive'],
+  acquire: async (name, mode, signal, { label, threadId }) => signal.aborted || mode === 'shared' ? grant : grant,
+  attempt: async () => undefined,
+  close: async () => {}
+}
+processLocks(engine)
+
+export { answer, closed, one, three, two }

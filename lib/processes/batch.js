@@ -1,0 +1,179 @@
+'use strict'
+
+/**
+ * Callbacks of a thread under one lock of the engine.
+ *
+ * What a callback gives counts once the engine has said that the lock was held after it. A lock that is lost rejects at
+ * once the promises of all callbacks whose results do not count yet; and no further callback begins.
+ */
+
+const { lostError } = require('./errors')
+const { now } = require('../util/intrinsics')
+
+class Batch {
+  /**
+   * @param {import('./claim').Line} line
+   * @param {object} grant
+   * @param {{ most: number, milliseconds: number }} limits how many callbacks there are, and how late the last begins
+   */
+  constructor (line, grant, { most, milliseconds }) {
+    this.line = line
+    this.grant = grant
+    this.most = most
+    this.late = now() + milliseconds
+    this.loser = new AbortController()
+    /** The error of a lock that was lost. Signals of Node before 16.14 have no reason. */
+    this.error = undefined
+    this.lost = new Promise((resolve, reject) => { this.rejectLost = reject })
+    this.lost.catch(() => {})
+    this.running = new Set()
+    this.ownerDied = grant.ownerDied
+    this.begun = 0
+    this.isOver = false
+    this.isAsking = false
+    this.unconfirmed = []
+    this.heed = () => this.lose(grant.lost.reason)
+    grant.lost.addEventListener('abort', this.heed)
+    if (grant.lost.aborted) this.heed()
+  }
+
+  get isLost () { return this.error !== undefined }
+
+  lose (cause) {
+    if (this.isLost) return
+    this.error = lostError(this.line.name, cause)
+    this.rejectLost(this.error)
+    this.loser.abort(this.error)
+  }
+
+  /** Runs the callbacks, and gives the lock back. Never rejects. The last results wait for `settle`. */
+  async run () {
+    if (this.line.mode === 'exclusive') await this.runInTurn()
+    else for (const each of this.running) await each // also those that join meanwhile
+    this.isOver = true
+    await this.look(() => this.grant.release(this.ownerDied || this.isLost))
+    this.grant.lost.removeEventListener('abort', this.heed)
+    if (this.isLost) this.settle()
+  }
+
+  async runInTurn () {
+    for (let claim = this.next(); claim !== undefined; claim = this.next()) {
+      this.ask()
+      await this.runOne(claim)
+    }
+  }
+
+  /** Begins the requests that wait for a shared lock. */
+  join () {
+    for (let claim = this.next(); claim !== undefined; claim = this.next()) {
+      const done = this.runOne(claim).then(() => {
+        this.running.delete(done)
+        if (this.running.size > 0) this.ask()
+      })
+      this.running.add(done)
+    }
+  }
+
+  next () {
+    if (this.isOver || this.isLost || this.begun >= this.most || (this.begun > 0 && now() > this.late)) return undefined
+    const claim = this.line.shift()
+    if (claim !== undefined) this.begun++
+    return claim
+  }
+
+  async runOne (claim) {
+    const isExclusive = this.line.mode === 'exclusive'
+    const lock = new ProcessLock(this)
+    let leavesMark
+    try {
+      const value = await Promise.race([this.lost, this.call(claim, lock)])
+      // One that was told of the death and ended well has repaired the protected state.
+      leavesMark = isExclusive ? false : this.ownerDied
+      this.unconfirmed.push({ claim, value })
+    } catch (error) {
+      leavesMark = this.ownerDied || (isExclusive && claim.options.repair !== undefined)
+      claim.reject(error)
+    }
+    this.ownerDied = leavesMark || (isExclusive && lock.end())
+  }
+
+  async call (claim, lock) {
+    await null // its request has to return first
+    const { repair } = claim.options
+    if (repair !== undefined && this.ownerDied) {
+      await claim.call(repair, lock)
+      if (this.isLost) throw this.error
+      if (lock.isAbandoned) throw new Error('The repair of ' + this.line.name + ' has abandoned its lock')
+      this.ownerDied = false
+      lock.ownerDied = false
+    }
+    return claim.call(claim.callback, lock)
+  }
+
+  /** Asks for the results that are there; for further ones, once that is answered. */
+  async ask () {
+    if (this.isAsking || this.unconfirmed.length === 0) return
+    this.isAsking = true
+    const results = this.unconfirmed.splice(0)
+    await this.look(() => this.grant.held())
+    this.settle(results)
+    this.isAsking = false
+    await this.ask()
+  }
+
+  /** Finds out whether the lock is held. */
+  async look (isHeld) {
+    try {
+      if (!await Promise.race([this.lost, isHeld()])) this.lose()
+    } catch (error) {
+      this.lose(error)
+    }
+  }
+
+  /** Settles the promises of callbacks that have ended. */
+  settle (results = this.unconfirmed.splice(0)) {
+    for (const { claim, value } of results) {
+      if (this.isLost) claim.reject(this.error)
+      else claim.resolve(value)
+    }
+  }
+}
+
+/** The argument of a callback. */
+class ProcessLock {
+  #batch
+  #isOver = false
+
+  constructor (batch) {
+    this.#batch = batch
+    this.ownerDied = batch.ownerDied
+    this.isAbandoned = false
+  }
+
+  get name () { return this.#batch.line.name }
+  get mode () { return this.#batch.line.mode }
+  get token () { return this.#batch.grant.token }
+  get signal () { return this.#batch.loser.signal }
+
+  /** Whether the lock is lost, also by the clock: no timer may have run since. */
+  get isLost () {
+    const batch = this.#batch
+    if (!batch.isLost && !this.#isOver && batch.grant.remaining() <= 0) batch.lose(new Error('The lease is over'))
+    return batch.isLost
+  }
+
+  /** Lets the next holder be told `ownerDied`, once the callback ends. False if it has ended. */
+  abandon () {
+    if (this.#isOver || this.mode === 'shared') return false
+    this.isAbandoned = true
+    return true
+  }
+
+  /** Ends its use. Returns whether it was abandoned. */
+  end () {
+    this.#isOver = true
+    return this.isAbandoned
+  }
+}
+
+module.exports = { Batch }

@@ -1,0 +1,58 @@
+'use strict'
+
+/** The errors of process locks. */
+
+const { Error, define } = require('../util/intrinsics')
+const { createException } = require('../locks/named/dom-exception')
+
+/** Quotes a name for messages; of a long one, its beginning. */
+const show = (name) => JSON.stringify(name.length > 64 ? name.slice(0, 64) + '…' : name)
+
+function createError (code, name, message) {
+  const error = new Error(message)
+  define(error, 'name', name, true, true)
+  define(error, 'code', code, true, true)
+  return error
+}
+
+function withCause (error, cause) {
+  if (cause !== undefined) define(error, 'cause', cause, false, true)
+  return error
+}
+
+/** Describes a holder, as far as it is known: "process 12 on host, thread 3, label". */
+function described ({ pid, host, threadId, label, isOurs }) {
+  const parts = []
+  if (isOurs) parts.push('this process')
+  else if (pid !== undefined) parts.push('process ' + pid + (host === undefined ? '' : ' on ' + host))
+  else if (host !== undefined) parts.push('a process on ' + host)
+  if (threadId) parts.push('thread ' + threadId)
+  if (label !== undefined) parts.push(show(label))
+  return parts.length === 0 ? '' : ', held by ' + parts.join(', ')
+}
+
+/** @param {object} [holder] who holds the lock, if the engine knows it */
+function timeoutError (name, timeout, holder) {
+  const who = holder === undefined ? '' : described(holder)
+  const message = 'Timed out after ' + timeout + ' ms waiting for ' + show(name) + who
+  const error = createError('ERR_TIMEOUT', 'TimeoutError', message)
+  define(error, 'holder', holder === undefined ? null : holder, true, true)
+  return error
+}
+
+function lostError (name, cause) {
+  const message = 'The lock of ' + show(name) + ' was lost before the end of its callback'
+  return withCause(createError('ERR_LOCK_LOST', 'LockLostError', message), cause)
+}
+
+function unavailableError (name, cause) {
+  const why = (cause && (cause.message || cause.code)) || String(cause)
+  const message = 'No lock for ' + show(name) + ': ' + why
+  return withCause(createError('ERR_LOCK_UNAVAILABLE', 'LockUnavailableError', message), cause)
+}
+
+const closedError = () => createException('AbortError', 'The locks have been closed')
+
+const unsupportedError = (message) => createException('NotSupportedError', message)
+
+module.exports = { closedError, lostError, timeoutError, unavailableError, unsupportedError }

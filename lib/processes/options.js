@@ -1,0 +1,78 @@
+'use strict'
+
+/** The arguments of process locks: checks them before anything happens. */
+
+const { RangeError, TypeError } = require('../util/intrinsics')
+const { assertOptions, option } = require('../util/options')
+const { describe } = require('../util/values')
+const { assertFunction, waitOptions } = require('../waiting/options')
+const { unsupportedError } = require('./errors')
+
+const OF_LOCKS = ['batch', 'batchTime', 'label']
+const OF_HOLDS = ['mode', 'signal', 'timeout', 'ifAvailable', 'label']
+const OF_REQUESTS = [...OF_HOLDS, 'repair']
+const OF_BLOCKING = ['mode', 'timeout', 'ifAvailable', 'repair', 'label', 'signal']
+
+function assertString (value, caller, what) {
+  if (typeof value !== 'string') throw new TypeError(caller + ': ' + what + ' must be a string, not ' + describe(value))
+}
+
+function labelOf (options, caller, otherwise) {
+  const label = option(options, 'label', otherwise)
+  if (label !== undefined) assertString(label, caller, 'label')
+  return label
+}
+
+/** Reads the options of `processLocks`. */
+function readLocksOptions (options) {
+  const caller = 'processLocks'
+  assertOptions(options, OF_LOCKS, caller)
+  const batch = option(options, 'batch', 32)
+  if (!(typeof batch === 'number' && batch >= 1)) {
+    throw new RangeError(caller + ': batch must be a number from 1 on, not ' + describe(batch))
+  }
+  const batchTime = option(options, 'batchTime', 50)
+  if (!(typeof batchTime === 'number' && batchTime >= 0)) {
+    throw new RangeError(caller + ': batchTime must be a number of milliseconds from 0 on, not ' + describe(batchTime))
+  }
+  return { batch, batchTime, label: labelOf(options, caller) }
+}
+
+/**
+ * Reads the options of `request`, `hold` or `requestSync`.
+ *
+ * @param {{ modes: string[], id: string }} engine
+ */
+function readOptions (name, options, caller, engine, label) {
+  assertString(name, caller, 'name')
+  const known = caller === 'hold' ? OF_HOLDS : caller === 'request' ? OF_REQUESTS : OF_BLOCKING
+  assertOptions(options, known, caller, caller === 'requestSync' ? known.length - 1 : known.length)
+  const mode = option(options, 'mode', 'exclusive')
+  if (mode !== 'exclusive' && mode !== 'shared') {
+    throw new TypeError(caller + ': mode must be \'exclusive\' or \'shared\', not ' + describe(mode))
+  }
+  const ifAvailable = option(options, 'ifAvailable', false)
+  if (typeof ifAvailable !== 'boolean') {
+    throw new TypeError(caller + ': ifAvailable must be a boolean, not ' + describe(ifAvailable))
+  }
+  const given = { timeout: option(options, 'timeout'), signal: option(options, 'signal') }
+  const { timeout, signal } = waitOptions(given, caller, caller !== 'requestSync')
+  const repair = option(options, 'repair')
+  if (repair !== undefined) {
+    assertFunction(repair, caller, 'repair')
+    if (mode === 'shared') throw new TypeError(caller + ': repair needs an exclusive lock, and mode is \'shared\'')
+  }
+  if (!engine.modes.includes(mode)) throw unsupportedError(engine.id + ' has no ' + mode + ' locks')
+  return { name, mode, timeout, signal, ifAvailable, repair, label: labelOf(options, caller, label) }
+}
+
+/** @throws {TypeError} the value is no engine */
+function assertEngine (engine) {
+  const isEngine = typeof engine === 'object' && engine !== null && typeof engine.id === 'string' &&
+    Array.isArray(engine.modes) && ['acquire', 'attempt', 'close'].every((name) => typeof engine[name] === 'function')
+  if (isEngine) return
+  throw new TypeError('processLocks: engine must be a folder, or an engine (with id, modes, acquire, attempt, query ' +
+    'and close), not ' + describe(engine))
+}
+
+module.exports = { assertEngine, readLocksOptions, readOptions }

@@ -1,0 +1,125 @@
+'use strict'
+
+/** Requests that block this thread: of engines that can be asked without a promise. */
+
+const { isMainThread, threadId } = require('worker_threads')
+const { TypeError, now } = require('../util/intrinsics')
+const { acquire, take } = require('../locks/hold/acquire')
+const { runWith } = require('../locks/hold/run-sync')
+const { newGrant } = require('../locks/named/names')
+const { assertNoPromise } = require('../waiting/options')
+const { types: { isPromise } } = require('util')
+const { lostError, timeoutError, unavailableError, unsupportedError } = require('./errors')
+
+const CALLER = 'requestSync'
+
+/** The argument of a callback. */
+class SyncLock {
+  #grant
+  #isOver = false
+  #isAbandoned = false
+
+  constructor (name, mode, grant) {
+    this.name = name
+    this.mode = mode
+    this.token = grant.token
+    this.ownerDied = grant.ownerDied
+    this.signal = grant.lost
+    this.#grant = grant
+  }
+
+  get isLost () { return !this.#isOver && !this.#grant.heldSync() }
+
+  abandon () {
+    if (this.#isOver || this.mode === 'shared') return false
+    this.#isAbandoned = true
+    return true
+  }
+
+  /** Ends its use. Returns whether it was abandoned. */
+  end () {
+    this.#isOver = true
+    return this.#isAbandoned
+  }
+}
+
+/** @param {object} options as `readOptions` returns them */
+function requestSync (engine, options, callback) {
+  const { name, mode, timeout, ifAvailable } = options
+  if (typeof engine.acquireSync !== 'function') {
+    throw unsupportedError(CALLER + ': ' + engine.id + ' cannot be asked by a thread that blocks: use request()')
+  }
+  if (isMainThread && !ifAvailable) {
+    throw new TypeError(CALLER + ' would block the main thread: use request(), or ifAvailable')
+  }
+  const since = now()
+  const front = newGrant(engine.id + ': ' + name, mode === 'shared')
+  const late = () => timeoutError(name, timeout, holderOf(engine, name))
+  if (ifAvailable ? !take(front) : !acquire(front, timeout, CALLER)) {
+    if (ifAvailable) return callNull(callback)
+    throw late()
+  }
+  let isGranted = true
+  const result = runWith(front, () => {
+    const left = ifAvailable ? 0 : Math.max(0, timeout - (now() - since))
+    const grant = acquireOuter(engine, options, left)
+    isGranted = grant !== undefined
+    if (isGranted) return runOuter(options, grant, callback)
+  }, undefined, CALLER, 'request()')
+  if (isGranted) return result
+  if (ifAvailable) return callNull(callback)
+  throw late()
+}
+
+function acquireOuter (engine, { name, mode, label }, left) {
+  try {
+    return engine.acquireSync(name, mode, left, { label, threadId })
+  } catch (error) {
+    throw unavailableError(name, error)
+  }
+}
+
+function runOuter ({ name, mode, repair }, grant, callback) {
+  const lock = new SyncLock(name, mode, grant)
+  let isSound = false
+  let result
+  try {
+    if (repair !== undefined && lock.ownerDied) {
+      assertNoPromise(repair(lock), CALLER + ': repair', 'request()')
+      lock.ownerDied = false
+    }
+    result = callback(lock)
+    isSound = !isPromise(result)
+  } finally {
+    const isAbandoned = lock.end()
+    // Without a repair, an error leaves the mark as it was.
+    const died = isAbandoned || (!isSound && (repair !== undefined || grant.ownerDied))
+    if (!giveBack(grant, mode === 'exclusive' && died) && isSound) isSound = undefined
+  }
+  if (isSound === undefined) throw lostError(name)
+  return result
+}
+
+function giveBack (grant, died) {
+  try {
+    return grant.releaseSync(died)
+  } catch (_) {
+    return false
+  }
+}
+
+function callNull (callback) {
+  const result = callback(null)
+  assertNoPromise(result, CALLER + ': callback', 'request()')
+  return result
+}
+
+function holderOf (engine, name) {
+  try {
+    return engine.querySync(name).held[0]
+  } catch (_) {
+    return undefined
+  }
+}
+
+module.exports = { requestSync }

@@ -1,0 +1,211 @@
+/**
+ * `atomics-waitasync/processes`: locks by name for all threads of all processes of a machine, or of several machines.
+ *
+ * Node 16 or newer. It touches no global. All times are in milliseconds.
+ */
+
+/** The result of a callback, or a promise of it. */
+type Awaitable<T> = T | PromiseLike<T>
+
+/** `Symbol.asyncDispose`, or `never` if the library has none (before esnext.disposable). */
+type AsyncDisposeIfAny = Extract<SymbolConstructor[Extract<'asyncDispose', keyof SymbolConstructor>], symbol>
+
+/** The interface that `await using` requires, if the library has it. */
+type AsyncDisposableIfAny = { [key in AsyncDisposeIfAny]: () => Promise<void> }
+
+/** The global `AbortSignal`, as far as it is used; any such object serves. */
+export interface SignalLike {
+  readonly aborted: boolean
+  readonly reason?: any
+  addEventListener (type: 'abort', listener: () => void, options?: any): void
+  removeEventListener? (type: 'abort', listener: () => void, options?: any): void
+}
+
+/** The global `AbortSignal` if the library has it. */
+type Signal = typeof globalThis extends { AbortSignal: { prototype: infer T } } ? T : SignalLike
+
+// Only declarations that are marked `export` are exported.
+export {}
+
+export type Mode = 'exclusive' | 'shared'
+
+/** The argument of a callback: the lock, and what is known of it. */
+export interface ProcessLock {
+  readonly name: string
+  readonly mode: Mode
+  /**
+   * Grows with each exclusive grant of the engine for the name; requests of one batch share it. Protected data that
+   * keeps the token of its last writer refuses a holder that has lost the lock without noticing it.
+   */
+  readonly token: number
+  /** Whether the last exclusive holder died or lost the lock: the protected state may be half changed. */
+  readonly ownerDied: boolean
+  /** Aborts when the loss of the lock is noticed; its reason is the error of the promise. */
+  readonly signal: Signal
+  /** Whether the lock is lost. Looks at the clock, too: right also after the process stood still. */
+  readonly isLost: boolean
+  /** Lets the next exclusive holder be told `ownerDied`, once the callback ends. False if it has ended, or is shared. */
+  abandon (): boolean
+}
+
+/** A lock that is held until it is unlocked. */
+export interface HeldProcessLock extends ProcessLock, AsyncDisposableIfAny {
+  /** Gives the lock back. Rejects with `ERR_LOCK_LOST` if it was not held until then. */
+  unlock (): Promise<void>
+}
+
+/** `signal` and `timeout` bound the wait. They have no effect on a callback that has begun. */
+export interface HoldOptions {
+  mode?: Mode
+  signal?: SignalLike
+  /** In milliseconds; 0 makes one attempt, however long the engine takes for it. The error is a `TimeoutError`. */
+  timeout?: number
+  /** Makes one attempt; if the lock is not available, there is null in its place. */
+  ifAvailable?: boolean
+  /** For people: what the lock is taken for. `query()` and the errors of other processes show it. */
+  label?: string
+}
+
+export interface RequestOptions extends HoldOptions {
+  /**
+   * Called first, if the lock says `ownerDied`, and awaited. Then the callback's lock says nothing of the death. If it
+   * fails, so does the request, and the next holder is told. Exclusive locks only. An error of the callback leaves the
+   * mark, too, as `abandon()` does.
+   */
+  repair? (lock: ProcessLock): unknown
+}
+
+export interface RequestSyncOptions {
+  mode?: Mode
+  timeout?: number
+  ifAvailable?: boolean
+  label?: string
+  repair? (lock: ProcessLock): unknown
+}
+
+/** A holder or a waiter, as far as the engine knows it. */
+export interface Info {
+  readonly name: string
+  readonly mode: Mode
+  readonly pid?: number
+  readonly host?: string
+  readonly threadId?: number
+  readonly label?: string
+  /** Since when, in milliseconds since 1970. */
+  readonly since?: number
+  /** Whether it is of this process. */
+  readonly isOurs?: boolean
+}
+
+export interface ProcessLocks {
+  /**
+   * Calls `callback(lock)` with the lock of a name. Fulfils with its result once the engine has said, after its end,
+   * that the lock was still held.
+   *
+   * Rejects with the callback's error, the signal's reason, or an `Error` with a `code`: `ERR_TIMEOUT`,
+   * `ERR_LOCK_LOST`, `ERR_LOCK_UNAVAILABLE` (its `cause` says why the engine could not be asked).
+   */
+  request<T> (name: string, callback: (lock: ProcessLock) => Awaitable<T>): Promise<T>
+  request<T> (
+    name: string, options: RequestOptions & { ifAvailable: true }, callback: (lock: ProcessLock | null) => Awaitable<T>
+  ): Promise<T>
+  request<T> (
+    name: string, options: RequestOptions & { ifAvailable?: false } | undefined,
+    callback: (lock: ProcessLock) => Awaitable<T>
+  ): Promise<T>
+  /** Holds the lock of a name until its `unlock()`. */
+  hold (name: string, options: HoldOptions & { ifAvailable: true }): Promise<HeldProcessLock | null>
+  hold (name: string, options?: HoldOptions & { ifAvailable?: false }): Promise<HeldProcessLock>
+  /**
+   * As `request`, but blocks this thread. Engines that are asked by messages cannot do so: `files` can. On the main
+   * thread only with `ifAvailable`.
+   */
+  requestSync<T> (name: string, callback: (lock: ProcessLock) => T): T
+  requestSync<T> (
+    name: string, options: RequestSyncOptions & { ifAvailable: true }, callback: (lock: ProcessLock | null) => T
+  ): T
+  requestSync<T> (
+    name: string, options: RequestSyncOptions & { ifAvailable?: false } | undefined, callback: (lock: ProcessLock) => T
+  ): T
+  /** Lists who holds locks, and who waits, if the engine knows that: of one name, or of all. */
+  query (name?: string): Promise<{ held: Info[], pending?: Info[] }>
+  /** Rejects the requests that wait, waits for the callbacks that run, and closes the engine. */
+  close (): Promise<void>
+}
+
+/** Who asks an engine. */
+export interface Asker {
+  readonly label?: string
+  readonly threadId: number
+}
+
+/** What keeps locks for several processes. One of one's own has these members. */
+export interface Engine {
+  /** The same name under two ids is two locks. */
+  readonly id: string
+  readonly modes: readonly Mode[]
+  /** Waits for a lock. After an abort it rejects and leaves nothing behind, or gives the lock. */
+  acquire (name: string, mode: Mode, signal: Signal, asker: Asker): Promise<Grant>
+  /** Makes one attempt. Undefined: another holder has the lock. */
+  attempt (name: string, mode: Mode, signal: Signal, asker: Asker): Promise<Grant | undefined>
+  query? (name?: string): Promise<{ held: Info[], pending?: Info[] }>
+  close (): Promise<void>
+}
+
+/** A lock of an engine. `held` and `release` give false, or reject, if it is no longer ours. */
+export interface Grant {
+  readonly token: number
+  readonly ownerDied: boolean
+  /** Aborts when the loss is noticed. */
+  readonly lost: Signal
+  /** The milliseconds until the lock may be lost; `Infinity` without a lease. */
+  remaining (): number
+  held (): Promise<boolean>
+  /** Called once, also after a loss. If `died`, the next holder has `ownerDied`. */
+  release (died: boolean): Promise<boolean>
+}
+
+/**
+ * Makes locks over an engine, or over the files of a folder.
+ *
+ * @param options `batch`: how many requests of a thread run under one lock of the engine, 32 by default; `batchTime`:
+ *   for how many milliseconds further ones of them begin, 50 by default; `label`: of all requests
+ */
+export function processLocks (
+  engine: Engine | string, options?: { batch?: number, batchTime?: number, label?: string }
+): ProcessLocks
+
+/**
+ * Locks of the processes of one machine, by the locks of files in a folder, which is made if it is not there.
+ *
+ * @param options `durable`: tokens and marks of deaths are flushed to the disk, and survive a power loss; `anyDrive`:
+ *   network and FUSE drives are not refused
+ */
+export function files (folder: string, options?: { durable?: boolean, anyDrive?: boolean }): Engine
+
+/**
+ * Locks of the processes of several machines, by the advisory locks of sessions of PostgreSQL 14 or newer.
+ *
+ * @param pg the module `pg`
+ * @param config that of a `pg.Client`; it must lead to the server itself, not to a pool
+ * @param options `schema`: that of the table of tokens; `lease`: after so many milliseconds of silence the server ends
+ *   the session
+ */
+export function postgresql (pg: any, config: any, options?: { schema?: string, lease?: number }): Engine
+
+/**
+ * Exclusive locks of the processes of several machines, by a lease on one Redis server.
+ *
+ * @param client of `ioredis` or `redis` (node-redis); it is duplicated
+ */
+export function redis (client: any, options?: { lease?: number, prefix?: string }): Engine
+
+/**
+ * Exclusive locks of the processes of several machines, by a lease of an etcd cluster.
+ *
+ * @param endpoints URLs, tried in turn
+ * @param options `tls`: options of `tls.connect`, for `https`; `auth`: `{ name, password }`
+ */
+export function etcd (
+  endpoints: string | readonly string[], options?: { lease?: number, prefix?: string, tls?: object, auth?: object }
+): Engine

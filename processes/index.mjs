@@ -1,0 +1,5 @@
+import entry from '../lib/es-modules.js'
+
+const api = entry('processes')
+export default api
+export const { etcd, files, postgresql, processLocks, redis } = api
