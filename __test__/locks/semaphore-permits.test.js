@@ -57,7 +57,7 @@ test('nothing adds permits: what acquires or releases is a TypeError that names 
   const { sab, limit, word } = setUp(3)
   const token = limit.tryHold(2)
   const member = await startMember(t, sab)
-  const begin = name => `${name}: the permits of a semaphore with a limit (permits: 3) are held: `
+  const begin = name => `a Semaphore with \`permits\` has no ${name}(): `
   const calls = {
     acquire: [() => limit.acquire(), 'use hold() or useSync()'],
     acquireAsync: [() => limit.acquireAsync(), 'use holdAsync() or use()'],

@@ -120,8 +120,7 @@ function permits (n, most, caller, next) {
 
 function assertNoLimit ({ limit }, caller, instead) {
   if (limit !== NO_LIMIT) {
-    throw new TypeError(caller + ': the permits of a semaphore with a limit (permits: ' + limit + ') are held: ' +
-      instead)
+    throw new TypeError('a Semaphore with `permits` has no ' + caller + '(): ' + instead)
   }
 }
 

@@ -18,7 +18,7 @@ const { option, assertOptions } = require('../util/options')
 const { WRAPS_OFFSETS } = require('../util/quirks')
 const { assertStackToLoad } = require('../util/stack')
 const { IsSharedArrayBuffer, sharedByteLength } = require('../util/typed-arrays')
-const { describe, isObject } = require('../util/values')
+const { describe, isObject, quote } = require('../util/values')
 
 const BYTES = 4
 /** Characters. */
@@ -53,8 +53,8 @@ const newMemory = (bytes = BYTES) => new SharedArrayBuffer(bytes)
  *   contradict them; `name`, for people, becomes that of the word
  * @param {string} owner the class, for messages
  * @param {object} [shape] `settings`: the names of the options that are properties of the instances, and so of clones;
- *   `options`: those of all; `sizeOf(settings)`: the bytes that are needed, a multiple of `alignment`; it throws if the
- *   settings are wrong
+ *   `options`: those of all, the settings first; `sizeOf(settings)`: the bytes that are needed, a multiple of
+ *   `alignment`; it throws if the settings are wrong
  * @returns {{ settings: unknown[], word: object }} the values of the settings, and the word
  */
 function becomeView (instance, given, options, owner, { settings, options: known, sizeOf, alignment } = ONE_WORD) {
@@ -67,7 +67,7 @@ function becomeView (instance, given, options, owner, { settings, options: known
   const buffer = clone === undefined ? given : ownValue(clone, 'buffer')
   if (!IsSharedArrayBuffer(buffer)) {
     throw new TypeError(owner + ': buffer must be a SharedArrayBuffer, or the clone of an instance, not ' +
-      describe(given))
+      describe(given) + ': ' + creation(owner, settings, known, given, options) + ' makes one in memory of its own')
   }
   assertOptions(options, known, owner)
   const byteOffset = setting(clone, options, 'byteOffset', owner, 0)
@@ -96,6 +96,26 @@ function setting (clone, options, name, owner, otherwise) {
       ': leave the option out')
   }
   return value
+}
+
+/** Returns the call of `create` that was probably meant: with the options that were given, and the settings. */
+function creation (owner, settings, known, given, options) {
+  let text = ''
+  for (let n = 0; n < known.length; n++) {
+    const value = probableValue(known[n], given, options, settings[0])
+    const isLiteral = typeof value === 'number' || typeof value === 'string'
+    if (known[n] === 'byteOffset' || (n >= settings.length && !isLiteral)) continue
+    text += (text === '' ? '{ ' : ', ') + known[n]
+    if (isLiteral) text += ': ' + (typeof value === 'string' ? quote(value) : value)
+  }
+  return owner + '.create(' + (text === '' ? '' : text + ' }') + ')'
+}
+
+/** Finds the value that was probably meant for an option. A number is for the `first` setting. */
+function probableValue (name, given, options, first) {
+  if (typeof given === 'number' && name === first) return given
+  const value = isObject(given) ? ownValue(given, name) : undefined
+  return value === undefined && isObject(options) ? ownValue(options, name) : value
 }
 
 /** Reads an object's own property, but calls no getter. Structured cloning makes none. Undefined if there is none. */

@@ -153,7 +153,7 @@ for (const name of NAMES) {
       new Int32Array(buffer), new DataView(buffer), Object.create(clone()), Object.create(make(name)),
       trapped(clone(), 'buffer'), new Proxy({}, { get: () => buffer }), clone({ buffer: new Proxy(buffer, {}) })
     ]
-    const must = 'buffer must be a SharedArrayBuffer, or the clone of an instance, not (an object|a function)$'
+    const must = 'buffer must be a SharedArrayBuffer, or the clone of an instance, not (an object|a function): '
     const refuses = (given, ...error) => refused(() => new Class(given), ...error)
     for (const given of noClone) refuses(given, 'TypeError', must)
     const numbers = [undefined, null, '8', 1.5, NaN, {}]

@@ -108,6 +108,32 @@ for (const name of NAMES) {
   })
 }
 
+test('what people write first is refused with the call that they mean', () => {
+  const { AsyncLock, Barrier, Latch, Queue, RwLock, Semaphore } = require('../../subject').api
+  const queue = { capacity: 4, messageSize: 64 }
+  const trapped = Object.defineProperty({}, 'permits', { get: () => assert.fail('a getter was called') })
+  const meant = [
+    [() => new Semaphore(3), 'Semaphore.create({ permits: 3 })'],
+    [() => new Semaphore({ permits: 3 }), 'Semaphore.create({ permits: 3 })'],
+    [() => new Semaphore(null, { permits: 3, byteOffset: 8 }), 'Semaphore.create({ permits: 3 })'],
+    [() => new Semaphore(trapped), 'Semaphore.create({ permits })'],
+    [() => new Barrier(3), 'Barrier.create({ parties: 3 })'],
+    [() => new Barrier(), 'Barrier.create({ parties })'],
+    [() => new Latch({ count: 2, name: 'start' }), 'Latch.create({ count: 2, name: "start" })'],
+    [() => new Latch({}, { count: 2 }), 'Latch.create({ count: 2 })'],
+    [() => new Queue(), 'Queue.create({ capacity, messageSize })'],
+    [() => new Queue(16), 'Queue.create({ capacity: 16, messageSize })'],
+    [() => new Queue(Object.assign({ format: 'json' }, queue)),
+      'Queue.create({ capacity: 4, messageSize: 64, format: "json" })'],
+    [() => new AsyncLock({ name: 'users' }), 'AsyncLock.create({ name: "users" })'],
+    [() => new RwLock(1), 'RwLock.create()']
+  ]
+  for (const [call, text] of meant) {
+    const sentence = `: ${text} makes one in memory of its own`
+    assert.throws(call, ({ name, message }) => name === 'TypeError' && message.endsWith(sentence), text)
+  }
+})
+
 const growable = typeof SharedArrayBuffer.prototype.grow === 'function'
 const needsGrowable = { skip: !growable && 'no growable SharedArrayBuffer here' }
 test('a buffer may grow while a waiter is in it', needsGrowable, async () => {
