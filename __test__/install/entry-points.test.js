@@ -191,6 +191,14 @@ test(
   }
 )
 
+program('an entry that nobody uses makes no asynchronous resource after its load')(
+  `
+  const types = []
+  process.on('exit', () => console.log(JSON.stringify(types)))
+  for (const name of ${JSON.stringify(EXPORTING)}) require(${JSON.stringify(root)} + '/' + (name === 'index' ? '' : name))
+  require('async_hooks').createHook({ init: (id, type) => { types.push(type) } }).enable()`
+).gives([])
+
 program('all entries have one queue on their own functions')(
   `
   const [force, pure] = ['force', 'pure'].map((name) => require(${JSON.stringify(root)} + '/' + name))
