@@ -19,7 +19,8 @@ const load = () => require('./lib/entry.js')('index')
  */
 function isAsked () {
   try {
-    return Boolean(process.env.ATOMICS_WAITASYNC_DUMP || process.env.ATOMICS_WAITASYNC_PROFILE)
+    const { ATOMICS_WAITASYNC_DUMP, ATOMICS_WAITASYNC_PROFILE, ATOMICS_WAITASYNC_STALL } = process.env
+    return Boolean(ATOMICS_WAITASYNC_DUMP || ATOMICS_WAITASYNC_PROFILE || ATOMICS_WAITASYNC_STALL)
   } catch (_) {
     return false
   }

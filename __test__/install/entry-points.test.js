@@ -195,7 +195,7 @@ program('an entry that nobody uses makes no asynchronous resource after its load
   `
   const types = []
   process.on('exit', () => console.log(JSON.stringify(types)))
-  for (const name of ${JSON.stringify(EXPORTING)}) require(${JSON.stringify(root)} + '/' + (name === 'index' ? '' : name))
+  for (const file of ${JSON.stringify(EXPORTING.map(entryFile))}) require(file)
   require('async_hooks').createHook({ init: (id, type) => { types.push(type) } }).enable()`
 ).gives([])
 

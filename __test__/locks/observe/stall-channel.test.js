@@ -3,10 +3,15 @@
 // The channel `atomics-waitasync:stall`: its messages, and in which thread.
 
 const assert = require('assert')
+const path = require('path')
 const { test } = require('../../harness')
 const { needsChannels } = require('../../fixtures/channels')
 const stallReports = require('../../fixtures/stall-reports')
-const { run } = require('../../fixtures/programs')
+const { CODE, run } = require('../../fixtures/programs')
+const { runForJSON } = require('../../fixtures/run-node')
+const slowness = require('../../fixtures/slowness')
+
+const root = path.join(__dirname, '..', '..', '..')
 
 test('a thread hears of the waits of its promises, with the holders, in their context', needsChannels, async t => {
   const { told, reports, stderr } = await run(t, { after: 200 }, async scope => {
@@ -70,6 +75,24 @@ test('the main thread publishes for a blocked thread, which writes its report, t
   assert.ok([2, 3].includes(threadId), stderr)
   const heads = ['Thread 1 has been blocked for T, and waits for an AsyncLock:', 'These threads wait for one another:']
   assert.deepStrictEqual(reports.map(text => text.split('\n')[0]), heads, stderr)
+})
+
+test('the main thread publishes, too, where it has only required the plain entry', needsChannels, async t => {
+  const source = `
+    require(${JSON.stringify(root)})
+    const { channel } = require('diagnostics_channel')
+    const { Worker } = require('worker_threads')
+    const workerData = new SharedArrayBuffer(4)
+    new Int32Array(workerData)[0] = 1
+    const blocks = \`
+      const { AsyncLock } = require(process.argv[2])
+      new AsyncLock(require('worker_threads').workerData).lock()\`
+    new Worker(blocks, { eval: true, argv: [${JSON.stringify(path.join(root, 'pure'))}], workerData })
+    const end = (heard) => { console.log(JSON.stringify(heard)); process.exit() }
+    channel('atomics-waitasync:stall').subscribe(({ entry, threadId }) => end([entry.kind, threadId]))
+    setTimeout(end, ${slowness * 20000}, 'nothing')`
+  const env = { [CODE]: '200' }
+  assert.deepStrictEqual(await runForJSON(t, ['-e', source], { env }), ['AsyncLock', 1])
 })
 
 test('a subscriber that throws breaks no wait, and hides no report', needsChannels, async t => {
