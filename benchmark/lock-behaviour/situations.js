@@ -158,7 +158,7 @@ module.exports = {
       }
       return performance.now() - begin < 100
         ? NOT_EXCLUDED
-        : 'gets it in its turn; **its event loop stands still until then**'
+        : 'gets it in its turn; **its event loop is blocked until then**'
     }
   },
 

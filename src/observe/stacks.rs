@@ -42,7 +42,7 @@ pub(crate) fn text_of(number: StackId) -> Option<Arc<str>> {
 
 /// Returns the stack for people, who are told of [`OTHER`], too.
 pub(crate) fn shown(number: StackId) -> Option<Arc<str>> {
-    let other = || format!("    at a place that is not kept: there are more than {MOST}").into();
+    let other = || format!("    at an unrecorded place: there are more than {MOST}").into();
     if number == OTHER { Some(other()) } else { text_of(number) }
 }
 

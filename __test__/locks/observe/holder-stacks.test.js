@@ -348,7 +348,7 @@ test('more different stacks than the table has room for: the others are told to 
     tell(api.formatSnapshot({ held, waiting: [], cycles: [] }).split('\n')[4].trim())
   })
   assert.ok(kept > 2000 && kept <= 2048, kept)
-  const place = 'at a place that is not kept: there are more than 2048'
+  const place = 'at an unrecorded place: there are more than 2048'
   assert.deepStrictEqual([lines[0], lines[2]], ['    ' + place, place])
   assert.ok(lines[1].includes('taker7 '), lines[1])
 })
