@@ -119,7 +119,6 @@ const CONSTANTS = [
   ['guarantees', /where (\d+) KB of the stack are left/, 'agent/this-agent.js', 'ENOUGH SPARE'],
   ['guarantees', /the last ([\d ]+) with a death/, 'memories.rs', 'MOST_LEFT'],
   ['guarantees', /the last ([\d ]+) deaths of names/, 'name_table.rs', 'MOST_LEFT'],
-  ['guarantees', /each of the first (\d+) locks/, 'agent/runs-dry.js', 'MOST_WARNINGS'],
   ['choosing', /a string of 1 to (\d+) characters/, 'view.js', 'LONGEST_NAME'],
   ['barrier', /1 to ([\d ]+)$/m, 'barrier.js', 'MOST_PARTIES'],
   ['latch', /0 to ([\d ]+)$/m, 'request.js', 'MOST'],
