@@ -207,6 +207,48 @@ test('late classes: frozen before the first use, they work', async t => {
   }
 })
 
+test('late classes: frozen after their first use, they work; an instance has the prototype of its class', async t => {
+  const seen = await late(t, `
+    const make = {
+      AsyncLock: [{ name: 'a' }], Barrier: [{ parties: 2 }], Condition: [], Latch: [{ count: 2 }], RwLock: [],
+      Queue: [{ capacity: 2, messageSize: 8 }], Semaphore: [{ permits: 3 }]
+    }
+    const made = () => Object.keys(make).map((name) => {
+      const thing = late[name].create(...make[name])
+      return [name, Object.getPrototypeOf(thing) === late[name].prototype, Object.keys(thing)]
+    })
+    const before = made()
+    const request = () => late.locks.request('a', (lock) => (
+      [lock.name, Object.getPrototypeOf(lock) === Lock.prototype, Reflect.ownKeys(lock).length]))
+    request().then(async (lock) => {
+      works()
+      for (const Class of Object.values(late)) {
+        if (typeof Class === 'function' && Class.prototype !== undefined) Object.freeze(Class.prototype)
+      }
+      tell([before, made(), lock, await request(), works()])
+    })`)
+  const [before, after, lock, another, ...rest] = seen
+  assert.deepStrictEqual(after, before)
+  assert.deepStrictEqual(before.filter(([, isOwn]) => !isOwn), [])
+  assert.deepStrictEqual([lock, another, rest], [['a', true, 1], ['a', true, 1], [WORKS]])
+})
+
+const noNames = MAJOR < 12 && 'this Node\'s messages have no names of constructors'
+test('late classes: engines name the instances by their class', { skip: noNames }, async t => {
+  const names = await late(t, `
+    const { Queue, Semaphore } = late
+    const instances = [new AsyncLock(), new Semaphore(), Queue.create({ capacity: 1, messageSize: 1 })]
+    late.locks.request('a', (lock) => {
+      tell(instances.concat(lock).map((instance) => {
+        instance.self = instance
+        try { JSON.stringify(instance) } catch ({ message }) { return /constructor '(\\w+)'/.exec(message)[1] }
+      }).concat([Semaphore, Lock].map((Class) => {
+        try { Class() } catch ({ message }) { return /constructor (\\w+)/.exec(message)[1] }
+      })))
+    })`)
+  assert.deepStrictEqual(names, ['AsyncLock', 'Semaphore', 'Queue', 'Lock', 'Semaphore', 'Lock'])
+})
+
 program('late classes: subclasses that are declared before the first use')(
   `
   class Mine extends AsyncLock {

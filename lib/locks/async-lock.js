@@ -8,7 +8,7 @@
  */
 
 const { assertStack } = require('../agent/agent')
-const { define, load } = require('../util/intrinsics')
+const { define, load, shield } = require('../util/intrinsics')
 const { threadId } = require('../util/worker-threads')
 const { notLocked } = require('../waiting/errors')
 const { assertWorker, milliseconds, waitOptions } = require('../waiting/options')
@@ -19,15 +19,15 @@ const { LOCK, LOCKED, UNLOCKED } = require('./hold/request')
 const { runHoldingSync } = require('./hold/run-sync')
 const { theList } = require('./hold/hold')
 const { UnlockToken, newHold } = require('./hold/token')
-const { defineView, newMemory, wordOf } = require('./view')
+const { defineView, expose, newMemory, wordOf } = require('./view')
 
 const INDEX = 0
 
 class AsyncLock {
   constructor (sab, options) {
     becomeRepairable(this, arguments.length === 0 ? newMemory() : sab, options, 'AsyncLock')
-    this.sab = this.buffer
-    this.i32a = wordOf(this).array
+    expose(this, 'sab', this.buffer)
+    expose(this, 'i32a', wordOf(this).array)
   }
 
   get locked () {
@@ -104,7 +104,8 @@ function nameOf (holder) {
 define(AsyncLock, 'INDEX', INDEX, true)
 define(AsyncLock, 'UNLOCKED', UNLOCKED, true)
 define(AsyncLock, 'LOCKED', LOCKED, true)
-defineView(AsyncLock, ['kind', 'buffer', 'byteOffset', 'sab', 'i32a', REPAIR], ({ locked, holder, waiters }) => {
+shield(AsyncLock, [REPAIR])
+defineView(AsyncLock, ({ locked, holder, waiters }) => {
   return locked ? { locked, holder: holder === null ? 'unknown' : 'thread ' + holder, waiters } : { locked, waiters }
 })
 

@@ -27,8 +27,7 @@ const arrived = (state) => state & 0xffff
 
 class Barrier {
   constructor (buffer, options) {
-    const { settings: { 0: parties } } = becomeView(this, buffer, options, 'Barrier', SHAPE)
-    this.parties = parties
+    becomeView(this, buffer, options, 'Barrier', SHAPE)
   }
 
   wait (options) {
@@ -128,7 +127,7 @@ function withdraw (word, mine) {
   }
 }
 
-defineView(Barrier, ['kind', 'buffer', 'byteOffset', 'parties'], ({ parties }, word) => (
+defineView(Barrier, ({ parties }, word) => (
   { parties, arrived: arrived(load(word.array, 0)) }))
 
 module.exports = Barrier

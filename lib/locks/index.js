@@ -6,7 +6,7 @@
  * their code at the first use. None of this code loads the native library before it needs it.
  */
 
-const { lateClass, loadNow } = require('../util/late-class')
+const { constructLate, lateClass, loadNow } = require('../util/late-class')
 const { assertStackToLoad } = require('../util/stack')
 const locks = require('./named/manager')
 
@@ -18,9 +18,28 @@ const loads = {
   lockManager: () => require('./named/lock-manager'),
   token: () => require('./hold/token')
 }
-const Lock = lateClass('Lock', () => loads.lockManager().Lock)
-const LockManager = lateClass('LockManager', () => loads.lockManager().LockManager, Lock)
-const UnlockToken = lateClass('UnlockToken', () => loads.token().UnlockToken)
+
+class AsyncLock { constructor () { return constructLate(AsyncLock, arguments, new.target) } }
+class Barrier { constructor () { return constructLate(Barrier, arguments, new.target) } }
+class Condition { constructor () { return constructLate(Condition, arguments, new.target) } }
+class Latch { constructor () { return constructLate(Latch, arguments, new.target) } }
+class Lock { constructor () { return constructLate(Lock, arguments, new.target) } }
+class LockManager { constructor () { return constructLate(LockManager, arguments, new.target) } }
+class Queue { constructor () { return constructLate(Queue, arguments, new.target) } }
+class RwLock { constructor () { return constructLate(RwLock, arguments, new.target) } }
+class Semaphore { constructor () { return constructLate(Semaphore, arguments, new.target) } }
+class UnlockToken { constructor () { return constructLate(UnlockToken, arguments, new.target) } }
+
+lateClass(Lock, () => loads.lockManager().lockOf(Lock.prototype))
+lateClass(LockManager, () => loads.lockManager().LockManager, Lock)
+lateClass(UnlockToken, () => loads.token().UnlockToken)
+lateClass(AsyncLock, () => require('./async-lock'), UnlockToken)
+lateClass(Barrier, () => require('./barrier'))
+lateClass(Condition, () => require('./condition'))
+lateClass(Latch, () => require('./latch'))
+lateClass(Queue, () => require('./queue'))
+lateClass(RwLock, () => require('./rw-lock'), UnlockToken)
+lateClass(Semaphore, () => require('./semaphore'), UnlockToken)
 Object.setPrototypeOf(locks, LockManager.prototype)
 
 const ofSnapshots = {
@@ -29,15 +48,15 @@ const ofSnapshots = {
 }
 
 const late = {
-  AsyncLock: lateClass('AsyncLock', () => require('./async-lock'), UnlockToken),
-  Barrier: lateClass('Barrier', () => require('./barrier')),
-  Condition: lateClass('Condition', () => require('./condition')),
-  Latch: lateClass('Latch', () => require('./latch')),
+  AsyncLock,
+  Barrier,
+  Condition,
+  Latch,
   Lock,
   LockManager,
-  Queue: lateClass('Queue', () => require('./queue')),
-  RwLock: lateClass('RwLock', () => require('./rw-lock'), UnlockToken),
-  Semaphore: lateClass('Semaphore', () => require('./semaphore'), UnlockToken),
+  Queue,
+  RwLock,
+  Semaphore,
   UnlockToken,
   locks,
   ...ofSnapshots

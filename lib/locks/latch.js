@@ -21,8 +21,7 @@ const SHAPE = oneWord(['count'], ['count', 'byteOffset', 'name'], ({ 0: count })
 
 class Latch {
   constructor (buffer, options) {
-    const { settings: { 0: count } } = becomeView(this, buffer, options, 'Latch', SHAPE)
-    this.count = count
+    becomeView(this, buffer, options, 'Latch', SHAPE)
   }
 
   get remaining () {
@@ -62,6 +61,6 @@ async function awaitOpening (latch, options, steps) {
   await waitUntilAsync(wordOf(latch), (happened) => happened >= latch.count, wait, steps, LATCH, awaitOpening)
 }
 
-defineView(Latch, ['kind', 'buffer', 'byteOffset', 'count'], ({ count, remaining }) => ({ count, remaining }))
+defineView(Latch, ({ count, remaining }) => ({ count, remaining }))
 
 module.exports = Latch

@@ -34,9 +34,7 @@ class Semaphore {
   constructor (buffer, options) {
     const given = arguments.length === 0 ? newMemory() : buffer
     const { settings: { 0: limit }, word } = becomeView(this, given, options, 'Semaphore', SHAPE)
-    if (limit === undefined) return
-    word.limit = limit
-    this.permits = limit
+    if (limit !== undefined) word.limit = limit
   }
 
   get available () {
@@ -124,7 +122,7 @@ function assertNoLimit ({ limit }, caller, instead) {
   }
 }
 
-defineView(Semaphore, ['kind', 'buffer', 'byteOffset', 'permits'], ({ available, waiters }, { limit }) => (
+defineView(Semaphore, ({ available, waiters }, { limit }) => (
   limit === NO_LIMIT ? { available, waiters } : { permits: limit, available, waiters }))
 
 module.exports = Semaphore

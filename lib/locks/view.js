@@ -11,7 +11,7 @@
 const { agent } = require('../agent/agent')
 const {
   Int32Array, RangeError, SharedArrayBuffer, TypeError, createArray, define, defineProperty, getOwnPropertyDescriptor,
-  isInteger, shield
+  isInteger
 } = require('../util/intrinsics')
 const showState = require('../util/inspect')
 const { option, assertOptions } = require('../util/options')
@@ -79,12 +79,16 @@ function becomeView (instance, given, options, owner, { settings, options: known
   const word = wordAt(new Int32Array(buffer, byteOffset, 1))
   if (name !== undefined) word.name = name
   define(instance, SHOW, () => { shown.word = word })
-  instance.kind = owner
-  instance.buffer = buffer
+  expose(instance, 'kind', owner)
+  expose(instance, 'buffer', buffer)
   // It may have been -0.
-  instance.byteOffset = byteOffset + 0
+  expose(instance, 'byteOffset', byteOffset + 0)
+  for (let n = 0; n < settings.length; n++) if (values[n] !== undefined) expose(instance, settings[n], values[n])
   return { settings: values, word }
 }
+
+/** Gives an instance a property. Not by assignment: the prototype may be frozen, or have a setter. */
+const expose = (instance, key, value) => define(instance, key, value, true, true)
 
 /** Reads a setting from the clone, if any, or from the options. With a clone, the option may only repeat its value. */
 function setting (clone, options, name, owner, otherwise) {
@@ -205,12 +209,11 @@ const common = {
 
 /**
  * Completes a class of views.
- * @param {string[]} keys the properties that its constructor assigns
  * @param {(instance: object, word: object) => object} stateOf for `util.inspect`
  * @param {number | Function} byteLength
  * @param {(options: object) => SharedArrayBuffer} memoryFor makes the memory of `create(options)`
  */
-function defineView (Class, keys, stateOf, byteLength = BYTES, memoryFor = () => newMemory()) {
+function defineView (Class, stateOf, byteLength = BYTES, memoryFor = () => newMemory()) {
   define(Class, 'byteLength', byteLength, true)
   define(Class, 'create', function create (options) {
     if (typeof this !== 'function') {
@@ -218,7 +221,6 @@ function defineView (Class, keys, stateOf, byteLength = BYTES, memoryFor = () =>
     }
     return new this(memoryFor(options), options)
   }, false, true)
-  shield(Class, keys)
   for (const key of ['id', 'name', 'waiters']) {
     if (getOwnPropertyDescriptor(Class.prototype, key) !== undefined) continue
     const { get } = getOwnPropertyDescriptor(common, key)
@@ -232,4 +234,4 @@ function defineView (Class, keys, stateOf, byteLength = BYTES, memoryFor = () =>
   })
 }
 
-module.exports = { assertWithin, becomeView, defineView, newMemory, oneWord, wordAt, wordOf }
+module.exports = { assertWithin, becomeView, defineView, expose, newMemory, oneWord, wordAt, wordOf }

@@ -6,7 +6,7 @@
  *
  * Then the late class gets the properties of the loaded class, and its prototype those of the loaded class's
  * prototype. That prototype inherits from the late one from then on: so an object that the loaded code constructs by
- * its own name is an instance of both.
+ * its own name is an instance of both. It keeps its shields: the late one may be frozen at any time.
  *
  * Until then, each inherits from a stand-in that loads the code when it is asked for anything. Spies look for a method
  * along the prototype chain before they replace it, and delete their own from an object that had none. So the target of
@@ -25,22 +25,16 @@ const {
 const loaders = createWeakMap()
 
 /**
- * @param {string} name
- * @param {() => Function} load returns the class; it is called again if it has thrown
+ * Makes a class late. It is written out, since engines name its instances by its text: its constructor returns
+ * `constructLate(Class, arguments, new.target)`.
+ * @param {() => Function} load returns the loaded class; it is called again if it has thrown
  * @param {Function} [made] another late class, of which this one's code makes instances: it is loaded with this one
  */
-function lateClass (name, load, made) {
-  // Not by an implicit constructor: older engines pass its arguments by an iterator, which may have been replaced.
-  const Class = class {
-    constructor () {
-      return construct(loader.use(), arguments, new.target)
-    }
-  }
-  defineProperty(Class, 'name', { value: name, configurable: true })
-  const loader = new Loader(Class, load, made)
-  loaders.set(Class, loader)
-  return Class
+function lateClass (Class, load, made) {
+  loaders.set(Class, new Loader(Class, load, made))
 }
+
+const constructLate = (Class, given, newTarget) => construct(loaders.get(Class).use(), given, newTarget)
 
 /** Loads a late class, if it is not loaded yet. */
 function loadNow (Class) {
@@ -75,7 +69,7 @@ class Loader {
     this.fill(Loaded, Class, behind.Class, Function.prototype)
     this.fill(prototype, Class.prototype, behind.prototype, Object.prototype)
     // The package's own instances must find the properties of the class, which other code may replace.
-    for (const key of ownKeys(prototype)) deleteProperty(prototype, key)
+    for (const key of ownKeys(prototype)) if (!isShield(prototype, key)) deleteProperty(prototype, key)
     setPrototypeOf(prototype, Class.prototype)
     this.loaded = Loaded
     return Loaded
@@ -114,6 +108,12 @@ class Loader {
 }
 bare(Loader)
 
+/** Whether a property only lets instances get one of their own by assignment. */
+function isShield (prototype, key) {
+  const { value, writable } = getOwnPropertyDescriptor(prototype, key)
+  return value === undefined && writable === true
+}
+
 /** The properties that every class and prototype has. */
 const OF_ALL = { __proto__: null, constructor: true, length: true, name: true, prototype: true }
 
@@ -128,4 +128,4 @@ function copyAll (from, to) {
   return isComplete
 }
 
-module.exports = { lateClass, loadNow }
+module.exports = { constructLate, lateClass, loadNow }

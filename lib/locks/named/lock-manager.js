@@ -24,7 +24,7 @@ const { parseList } = require('../observe/entries')
 const { granted } = require('../hold/run')
 const { runWith } = require('../hold/run-sync')
 const { callWithin } = require('../hold/hold')
-const { Lock, asInterface } = require('./lock')
+const { asInterface, lockOf } = require('./lock')
 const { newGrant, stolenError } = require('./names')
 const locks = require('./manager')
 
@@ -296,4 +296,4 @@ function runSync (call) {
 
 asInterface(LockManager, ['request', 'requestSync', 'query'])
 
-module.exports = { Lock, LockManager }
+module.exports = { LockManager, lockOf }

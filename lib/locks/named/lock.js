@@ -5,7 +5,7 @@
  * function that puts its grant into an object of this module.
  */
 
-const { TypeError, defineProperty, shield } = require('../../util/intrinsics')
+const { TypeError, define, defineProperty } = require('../../util/intrinsics')
 const showState = require('../../util/inspect')
 const { isObject } = require('../../util/values')
 
@@ -33,7 +33,6 @@ class Lock {
     return true
   }
 }
-shield(Lock, [SHOW])
 showState(Lock, ({ name, mode, ownerDied }) => ({ name, mode, ownerDied }))
 
 function grantOf (lock) {
@@ -47,11 +46,16 @@ function grantOf (lock) {
   return grant
 }
 
-/** Makes the Lock of a grant. */
-function GrantedLock (grant) {
-  this[SHOW] = () => { shown.grant = grant }
+/** Makes the Lock of a grant. Engines name an instance by this name. */
+const GrantedLock = function Lock (grant) {
+  define(this, SHOW, () => { shown.grant = grant }, false, true)
 }
-GrantedLock.prototype = Lock.prototype
+
+/** Lets Locks have the prototype of a late class. Returns the loaded class. */
+function lockOf (prototype) {
+  GrantedLock.prototype = prototype
+  return Lock
+}
 
 /** Gives a class the members of an interface, as WebIDL has them. */
 function asInterface (Class, members) {
@@ -60,4 +64,4 @@ function asInterface (Class, members) {
 }
 asInterface(Lock, ['name', 'mode', 'ownerDied', 'tookOver', 'stolen', 'signal', 'abandon'])
 
-module.exports = { GrantedLock, Lock, asInterface }
+module.exports = { GrantedLock, asInterface, lockOf }

@@ -34,9 +34,7 @@ const SHAPE = {
 
 class Queue {
   constructor (buffer, options) {
-    const { settings, word } = becomeView(this, buffer, options, 'Queue', SHAPE)
-    this.capacity = settings[0]
-    this.messageSize = settings[1]
+    const { word } = becomeView(this, buffer, options, 'Queue', SHAPE)
     word.queue = new QueueMemory(word, this)
     word.queue.format = formatOf(option(options, 'format', 'clone'), 'Queue')
   }
@@ -287,7 +285,7 @@ function byteLength (capacity, messageSize) {
 
 const stateOf = ({ capacity, length, inUse, closed, waiters }) => ({ capacity, length, inUse, closed, waiters })
 
-defineView(Queue, ['kind', 'buffer', 'byteOffset', 'capacity', 'messageSize'], stateOf, byteLength, (options) => (
+defineView(Queue, stateOf, byteLength, (options) => (
   newMemory(byteLength(option(options, 'capacity'), option(options, 'messageSize')))))
 
 module.exports = Queue
