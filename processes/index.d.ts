@@ -204,8 +204,10 @@ export function redis (client: any, options?: { lease?: number, prefix?: string 
  * Exclusive locks of the processes of several machines, by a lease of an etcd cluster.
  *
  * @param endpoints URLs, tried in turn
- * @param options `tls`: options of `tls.connect`, for `https`; `auth`: `{ name, password }`
+ * @param options `tls`: options of `tls.connect`, for `https`
  */
 export function etcd (
-  endpoints: string | readonly string[], options?: { lease?: number, prefix?: string, tls?: object, auth?: object }
+  endpoints: string | readonly string[], options?: {
+    lease?: number, prefix?: string, tls?: object, auth?: { username: string, password: string }
+  }
 ): Engine

@@ -74,6 +74,18 @@ for (const [how, { callback = () => 1, held, release, ...row }] of Object.entrie
   })
 }
 
+testLocks('while the lock is given back, nothing asks any more whether it is held', async (engine, locks) => {
+  const [held, release] = [withResolvers(), withResolvers()]
+  engine.answers = { held: [() => held.promise, no], release: [() => release.promise] }
+  const results = [1, 2].map(number => locks.request('a', () => number))
+  while (engine.released.length === 0) await turn()
+  held.resolve(true)
+  assert.strictEqual(await results[0], 1)
+  await turn()
+  release.resolve(true)
+  assert.strictEqual(await results[1], 2)
+})
+
 testLocks('a callback may await the request before it, in the same batch', async (engine, locks) => {
   const first = locks.request('a', () => 1)
   assert.strictEqual(await locks.request('a', () => first), 1)

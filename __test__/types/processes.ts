@@ -1,10 +1,16 @@
 // The entry /processes.
 
-import { Engine, Grant, HeldProcessLock, Info, ProcessLock, ProcessLocks, files, processLocks } from
-  'atomics-waitasync/processes'
+import {
+  Engine, Grant, HeldProcessLock, Info, ProcessLock, ProcessLocks, etcd, files, postgresql, processLocks, redis
+} from 'atomics-waitasync/processes'
 
 const locks: ProcessLocks = processLocks('/var/lib/app', { batch: 1, batchTime: 5, label: 'app' })
 processLocks(files('/var/lib/app', { durable: true }))
+processLocks(postgresql({}, {}, { schema: 'app', lease: 10000 }))
+processLocks(redis({}, { lease: 10000, prefix: 'app' }))
+processLocks(etcd(['https://a', 'https://b'], { tls: { ca: '' }, auth: { username: 'app', password: '' } }))
+// @ts-expect-error: a password is missing
+etcd('http://a', { auth: { username: 'app' } })
 // @ts-expect-error: no engine
 processLocks(1)
 // @ts-expect-error: no such option

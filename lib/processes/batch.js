@@ -110,9 +110,9 @@ class Batch {
     return claim.call(claim.callback, lock)
   }
 
-  /** Asks for the results that are there; for further ones, once that is answered. */
+  /** Asks for the results that are there; for further ones, once that is answered. The last wait for the release. */
   async ask () {
-    if (this.isAsking || this.unconfirmed.length === 0) return
+    if (this.isAsking || this.isOver || this.unconfirmed.length === 0) return
     this.isAsking = true
     const results = this.unconfirmed.splice(0)
     await this.look(() => this.grant.held())

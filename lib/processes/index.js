@@ -7,4 +7,8 @@ const { ProcessLocks } = require('./process-locks')
 /** Makes the locks of an engine, or of a folder. */
 const processLocks = (engine, options) => new ProcessLocks(engine, options)
 
-module.exports = { processLocks }
+const postgresql = (pg, config, options) => require('./engines/postgresql')(pg, config, options)
+const redis = (client, options) => require('./engines/redis')(client, options)
+const etcd = (endpoints, options) => require('./engines/etcd')(endpoints, options)
+
+module.exports = { etcd, postgresql, processLocks, redis }

@@ -1,0 +1,134 @@
+'use strict'
+// nodes: >=16 (older ones lack what the engines need)
+
+// What the engines of servers do without their servers: arguments, and members of etcd that are played by this file.
+// `npm run test:engines` has the checks with servers.
+
+const assert = require('assert')
+const http = require('http')
+const { test } = require('../harness')
+const { etcd, postgresql, redis } = require('../../processes')
+const { Cluster } = require('../../lib/processes/engines/etcd-cluster')
+const { describeHolder, infoOf, keyOf } = require('../../lib/processes/engines/holder')
+
+class Client {
+  constructor (config) { Object.assign(this, { host: 'localhost', port: 5432, database: 'app' }, config) }
+}
+const client = { duplicate: () => ({}), defineCommand () {}, options: { host: 'cache', port: 6379, db: 2 } }
+
+test('wrong arguments of an engine are a TypeError or a RangeError, and nothing is opened', () => {
+  for (const [make, Kind] of [
+    [() => postgresql({}, {}), TypeError], [() => postgresql(undefined, {}), TypeError],
+    [() => postgresql({ Client }, {}, { schema: '' }), TypeError],
+    [() => postgresql({ Client }, {}, { schema: 1 }), TypeError],
+    [() => postgresql({ Client }, {}, { prefix: 'a' }), TypeError],
+    [() => postgresql({ Client }, {}, { lease: -1 }), RangeError],
+    [() => redis('redis://localhost'), TypeError], [() => redis({ ...client, isCluster: true }), TypeError],
+    [() => redis(client, { lease: 1 }), RangeError], [() => redis(client, { ttl: 1000 }), TypeError],
+    [() => etcd([]), TypeError], [() => etcd('localhost:2379'), TypeError],
+    [() => etcd('http://a', { lease: 1 }), RangeError],
+    [() => etcd('http://a', { auth: { name: 'a' } }), TypeError]
+  ]) assert.throws(make, error => error instanceof Kind, String(make))
+})
+
+test('an id names the server and what tells locks apart', () => {
+  assert.strictEqual(postgresql({ default: { Client } }, { database: 'b' }).id, 'postgresql localhost:5432/b public')
+  assert.strictEqual(redis(client, { prefix: 'mine' }).id, 'redis cache:6379/2 mine')
+  assert.strictEqual(etcd(['http://b:2379', 'http://a:2379']).id, 'etcd a:2379,b:2379 locks')
+})
+
+test('a holder describes itself, also with a long or odd name; what somebody else has written has no fields', () => {
+  const long = 'x'.repeat(1e6)
+  const text = describeHolder(long, { label: 'l"', threadId: 3 })
+  const { name, pid, host, threadId, label, since, isOurs, mode } = infoOf(text, 'exclusive')
+  assert.strictEqual(name.length, 256)
+  assert.deepStrictEqual([pid, threadId, label, isOurs, mode], [process.pid, 3, 'l"', true, 'exclusive'])
+  assert.ok(host.length > 0 && Math.abs(since - Date.now()) < 60000)
+  assert.notStrictEqual(text, describeHolder(long, { label: 'l"', threadId: 3 }))
+  assert.strictEqual(infoOf(describeHolder('\ud800\0'), 'exclusive').name, '\ud800\0')
+  for (const odd of ['', 'null', '1', '{', '[]']) assert.strictEqual(infoOf(odd, 'shared').isOurs, false)
+})
+
+test('different names have different keys, also such as are no Unicode', () => {
+  const names = ['', '\0', '\ud800', '\udbff', '\ufffd', 'é', 'e\u0301', 'a'.repeat(1000)]
+  assert.strictEqual(new Set(names.map(name => keyOf(name).toString('hex'))).size, names.length)
+})
+
+/** Starts a member of etcd. `answer(path, body, headers)`: `[status, body]`, or undefined for silence. */
+async function startMember (t, answer) {
+  const member = { calls: 0 }
+  const server = http.createServer((request, response) => {
+    let text = ''
+    request.on('data', chunk => { text += chunk }).on('end', () => {
+      member.calls++
+      const [status, body] = answer(request.url, JSON.parse(text), request.headers) || []
+      if (status !== undefined) response.writeHead(status).end(JSON.stringify(body))
+    })
+  })
+  const sockets = new Set()
+  server.on('connection', socket => sockets.add(socket))
+  await new Promise(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return Object.assign(member, { url: new URL(`http://127.0.0.1:${server.address().port}`), server })
+}
+
+function clusterOf (t, members, options) {
+  const cluster = new Cluster(members.map(({ url }) => url), { milliseconds: 100, ...options })
+  t.after(() => cluster.close())
+  return cluster
+}
+
+test('members are asked in turn, from the one that has answered last; one that is silent is passed over', async t => {
+  const gone = await startMember(t, () => [200, {}])
+  gone.server.close()
+  const silent = await startMember(t, () => undefined)
+  const leaderless = await startMember(t, () => [503, { error: 'etcdserver: no leader', code: 14 }])
+  const sound = await startMember(t, path => [200, { path }])
+  const cluster = clusterOf(t, [gone, silent, leaderless, sound])
+  assert.deepStrictEqual(await cluster.call('kv/txn', {}), { path: '/v3/kv/txn', isRepeated: true })
+  assert.deepStrictEqual(await cluster.call('kv/range', {}), { path: '/v3/kv/range', isRepeated: false })
+  assert.deepStrictEqual([silent, leaderless, sound].map(({ calls }) => calls), [1, 1, 2])
+})
+
+test('all members fail: the error is that of the last; an error that is not a member\'s ends the call', async t => {
+  const full = await startMember(t, () => [503, { message: 'etcdserver: request timed out', code: 14 }])
+  const strict = await startMember(t, () => [400, { error: 'etcdserver: requested lease not found', code: 5 }])
+  await assert.rejects(clusterOf(t, [full, full]).call('kv/txn', {}), /request timed out/)
+  await assert.rejects(clusterOf(t, [strict, full]).call('kv/txn', {}), /requested lease not found/)
+  assert.deepStrictEqual([full.calls, strict.calls], [2, 1])
+})
+
+test('a token that has expired is replaced; a wrong password is an error', async t => {
+  let tokens = 0
+  const member = await startMember(t, (path, { password }, { authorization }) => {
+    if (path === '/v3/auth/authenticate') {
+      if (password === 'right') return [200, { token: `t${++tokens}` }]
+      return [400, { error: 'authentication failed', code: 3 }]
+    }
+    return authorization === 't2' ? [200, { fine: true }] : [401, { error: 'etcdserver: invalid auth token', code: 16 }]
+  })
+  const right = clusterOf(t, [member], { auth: { username: 'a', password: 'right' } })
+  assert.strictEqual((await right.call('kv/range', {})).fine, true)
+  assert.strictEqual((await right.call('kv/range', {})).fine, true)
+  assert.strictEqual(tokens, 2)
+  const wrong = clusterOf(t, [member], { auth: { username: 'a', password: 'wrong' } })
+  await assert.rejects(wrong.call('kv/range', {}), /authentication failed/)
+})
+
+test('of a stream the first message that is meant counts; its end, or a silent member, is none', async t => {
+  const messages = [{ result: { created: true } }, { result: { events: [{}] } }]
+  const server = http.createServer((request, response) => {
+    request.resume()
+    if (request.url === '/v3/watch') for (const each of messages) response.write(`${JSON.stringify(each)}\n`)
+    else response.write(`${JSON.stringify(messages[0])}\n`)
+  })
+  await new Promise(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => server.close())
+  const cluster = clusterOf(t, [{ url: new URL(`http://127.0.0.1:${server.address().port}`) }])
+  const isOpen = ({ events }) => events !== undefined
+  assert.deepStrictEqual(await cluster.call('watch', {}, { isOpen }), { events: [{}], isRepeated: false })
+  assert.deepStrictEqual(await cluster.call('silent', {}, { isOpen }), { isRepeated: false })
+})

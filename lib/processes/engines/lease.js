@@ -1,0 +1,96 @@
+'use strict'
+
+/**
+ * Leases of servers: for how long a lock is certainly ours.
+ *
+ * Invariant: `lost` aborts when the server says that the lease is over, or when it may be, whichever comes first: its
+ * milliseconds have passed since the last renewal that succeeded was sent. Two clocks count, for the one stands still
+ * while a machine sleeps, and the other one may be set back.
+ */
+
+const { performance } = require('perf_hooks')
+const { describe } = require('../../util/values')
+
+/** Returns this moment by both clocks. */
+const now = () => ({ steady: performance.now(), wall: Date.now() })
+
+/** Returns the milliseconds since a moment: by the clock that has counted more. */
+const since = moment => Math.max(performance.now() - moment.steady, Date.now() - moment.wall)
+
+/** A lease, renewed three times as often as it needs to be. */
+class Lease {
+  /**
+   * @param {{ steady: number, wall: number }} sent when the first request was sent
+   * @param {() => Promise<boolean>} renew gives false if the lease is over
+   */
+  constructor (milliseconds, sent, renew) {
+    this.milliseconds = milliseconds
+    this.renew = renew
+    this.sent = sent
+    this.loser = new AbortController()
+    this.isResting = false
+    this.end = undefined
+    this.beat = undefined
+    this.extend(sent)
+    this.wait()
+  }
+
+  get lost () { return this.loser.signal }
+
+  /** Returns the milliseconds until it may be over. It looks at the clock: after a standstill no timer has run. */
+  remaining () { return this.lost.aborted ? 0 : Math.max(0, this.milliseconds - since(this.sent)) }
+
+  /** Renews it no more, since it is being given back. It can still be over meanwhile. */
+  rest () {
+    this.isResting = true
+    clearTimeout(this.beat)
+  }
+
+  /** Ends its timers. */
+  stop () {
+    this.rest()
+    clearTimeout(this.end)
+  }
+
+  lose (reason = new Error('The lease is over')) {
+    this.stop()
+    this.loser.abort(reason)
+  }
+
+  extend (sent) {
+    this.sent = sent
+    clearTimeout(this.end)
+    this.end = setTimeout(() => this.lose(), this.remaining())
+  }
+
+  wait () {
+    this.beat = setTimeout(() => this.renewOnce(), this.milliseconds / 3)
+  }
+
+  /** Never rejects. If the server does not answer, it may do so before the lease is over. */
+  async renewOnce () {
+    const sent = now()
+    // A process that stood still may be late.
+    if (this.remaining() === 0) return this.lose()
+    let isOurs
+    try {
+      isOurs = await this.renew()
+    } catch (_) {}
+    if (this.isResting) return
+    if (isOurs === false) return this.lose()
+    if (isOurs) this.extend(sent)
+    this.wait()
+  }
+}
+
+/** @throws {TypeError | RangeError} it is not a number of milliseconds from `least` to the longest timer */
+function assertLease (lease, caller, least) {
+  if (typeof lease !== 'number') {
+    throw new TypeError(caller + ': lease must be a number of milliseconds, not ' + describe(lease))
+  }
+  if (!(lease >= least && lease < 2 ** 31)) {
+    throw new RangeError(caller + ': lease must be from ' + least + ' to 2147483647 milliseconds, not ' + lease)
+  }
+}
+
+module.exports = { Lease, assertLease, now }

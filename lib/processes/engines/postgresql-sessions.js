@@ -1,0 +1,171 @@
+'use strict'
+
+/**
+ * Sessions of a PostgreSQL server: those that are free are used again.
+ *
+ * Invariants: a session runs one statement at a time. One whose statement has failed is ended, and with it every lock
+ * that it has. Only one that runs a statement, or has a lock with a lease, keeps the process alive.
+ */
+
+const { within } = require('./aborts')
+const { begin } = require('./postgresql-statements')
+
+const ANSWER = 10000 // milliseconds, for statements that never wait: one that takes longer has failed
+const FOREVER = 2 ** 31 - 1
+const MOST_FREE = 4
+const AGAIN = 10 // milliseconds
+const TOO_MANY = '53300'
+
+class Session {
+  constructor (client) {
+    this.client = client
+    this.loser = new AbortController()
+    this.pid = 0
+    this.most = undefined
+    this.last = Promise.resolve()
+    this.running = 0
+    // Without a listener for errors, they would end the process.
+    client.on('error', error => this.loser.abort(error))
+    client.on('end', () => this.loser.abort(new Error('The connection has ended')))
+  }
+
+  get lost () { return this.loser.signal }
+
+  async open (lease) {
+    try {
+      await within(ANSWER, this.client.connect(), () => new Error('The server has not answered for ' + ANSWER + ' ms'))
+      const results = await this.ask(begin(lease))
+      const [{ pid, is_standby: isStandby, most }] = results[results.length - 1].rows
+      // A standby grants shared locks, of which its primary knows nothing.
+      if (isStandby) throw new Error('The server is a standby (pg_is_in_recovery() is true): locks need the primary')
+      Object.assign(this, { pid, most })
+      return this
+    } catch (error) {
+      this.end()
+      throw error
+    }
+  }
+
+  /** Runs a statement after those before it. */
+  ask (text, values, milliseconds = ANSWER) {
+    const run = () => this.run({ text, values, query_timeout: milliseconds })
+    const result = this.last.then(run, run)
+    this.last = result
+    return result
+  }
+
+  async run (query) {
+    if (this.running++ === 0) this.client.ref()
+    try {
+      return await this.client.query(query)
+    } catch (error) {
+      this.end()
+      throw error
+    } finally {
+      if (--this.running === 0) this.client.unref()
+    }
+  }
+
+  /** Does not wait for a server that may not answer. */
+  end () {
+    this.client.connection.stream.destroy()
+    this.loser.abort(new Error('The session has been ended'))
+  }
+}
+
+class Sessions {
+  /** @param {string} create the statement that makes the table */
+  constructor (createClient, lease, create) {
+    Object.assign(this, { createClient, lease, create })
+    this.free = []
+    this.most = undefined
+    this.isReady = undefined
+    this.canceller = undefined
+    this.isClosed = false
+  }
+
+  /** Returns one that was free, or a new one (`isNew`). */
+  async get () {
+    const used = this.takeFree()
+    if (used !== undefined) return { session: used, isNew: false }
+    try {
+      return { session: await this.open(), isNew: true }
+    } catch (error) {
+      if (error.code !== TOO_MANY) throw error
+      const freed = this.takeFree()
+      if (freed !== undefined) return { session: freed, isNew: false }
+      throw this.tooMany(error)
+    }
+  }
+
+  takeFree () {
+    for (let session = this.free.pop(); session !== undefined; session = this.free.pop())
+      if (!session.lost.aborted) return session
+    return undefined
+  }
+
+  async open () {
+    const session = await new Session(this.createClient(ANSWER)).open(this.lease)
+    this.most = session.most
+    try {
+      if (this.isReady === undefined) this.isReady = session.ask(this.create)
+      await this.isReady
+      return session
+    } catch (error) {
+      this.isReady = undefined
+      session.end()
+      throw error
+    }
+  }
+
+  tooMany (cause) {
+    const most = this.most === undefined ? '' : ` = ${this.most}`
+    const error = new Error(cause.message + ': each name that is held or awaited has a connection of its own; ' +
+      `max_connections${most} of the server, or CONNECTION LIMIT of the role or the database, allows no further one`)
+    return Object.assign(error, { code: cause.code, cause })
+  }
+
+  /** Takes one back that has no lock. */
+  keep (session) {
+    if (!this.isClosed && this.free.length < MOST_FREE) this.free.push(session)
+    else session.end()
+  }
+
+  /** Ends those that are free. */
+  drop () {
+    for (const session of this.free.splice(0)) session.end()
+  }
+
+  /**
+   * Ends the statement that another session runs. A server that has not begun with it yet does not heed that, so it is
+   * told until the statement is over. One session does so for all.
+   */
+  async cancel ({ pid }, isOver) {
+    if (this.canceller === undefined) this.canceller = { getting: this.get(), users: 0 }
+    const mine = this.canceller
+    mine.users++
+    try {
+      const { session } = await mine.getting
+      while (!isOver()) {
+        await session.ask('SELECT pg_cancel_backend($1)', [pid])
+        await new Promise(resolve => setTimeout(resolve, AGAIN))
+      }
+    } finally {
+      if (--mine.users === 0) this.endCanceller(mine)
+    }
+  }
+
+  async endCanceller (canceller) {
+    this.canceller = undefined
+    try {
+      this.keep((await canceller.getting).session)
+    } catch (_) {}
+  }
+
+  close () {
+    this.isClosed = true
+    this.drop()
+  }
+}
+
+module.exports = { FOREVER, Sessions }

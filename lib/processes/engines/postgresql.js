@@ -1,0 +1,195 @@
+'use strict'
+
+/**
+ * Locks by the advisory locks of PostgreSQL's sessions, first come, first served.
+ *
+ * Each name that is held or awaited has a session of its own, which must lead to the server itself (14 or newer).
+ * Without a `lease` (milliseconds), a process that stands still has its locks until it goes on or ends.
+ */
+
+const { assertOptions, option } = require('../../util/options')
+const { readReason, throwIfAborted } = require('../../waiting/errors')
+const { onAbort } = require('./aborts')
+const { HOST, describeHolder, infoOf, isOurs, keyOf, shorten } = require('./holder')
+const { Lease, assertLease, now } = require('./lease')
+const { FOREVER, Sessions } = require('./postgresql-sessions')
+const { attempt: attemptOf, statementsOf, wait: waitOf } = require('./postgresql-statements')
+
+const MODES = { AccessShareLock: 'shared', ShareLock: 'shared', ExclusiveLock: 'exclusive' }
+
+/**
+ * @param {{ Client: Function }} pg the package `pg`
+ * @param {string | object} config of its Client
+ */
+module.exports = function postgresql (pg, config, options) {
+  assertOptions(options, ['schema', 'lease'], 'postgresql')
+  const schema = option(options, 'schema', 'public')
+  const lease = option(options, 'lease', 0)
+  if (typeof schema !== 'string' || schema === '' || schema.includes('\0')) {
+    throw new TypeError('postgresql: schema must be the name of a schema')
+  }
+  assertLease(lease, 'postgresql', 0)
+  const { Client } = clientOf(pg)
+  const settings = typeof config === 'string' ? { connectionString: config } : config
+  const { host, port, database } = new Client(settings)
+  const statements = statementsOf(schema)
+  const create = answer => new Client({
+    keepAlive: true, keepAliveInitialDelayMillis: 5000, connectionTimeoutMillis: answer, ...settings
+  })
+  const sessions = new Sessions(create, lease, statements.create)
+
+  /** Asks once for the advisory lock. The session was free, or is a new one. */
+  async function enter (key, mode, who) {
+    for (;;) {
+      const { session, isNew } = await sessions.get()
+      try {
+        const { rows: [{ granted }] } = await session.ask(attemptOf(mode), [key, nameOf(who)])
+        return { session, granted }
+      } catch (error) {
+        if (isNew) throw error
+        sessions.drop() // they are as old
+      }
+    }
+  }
+
+  async function acquire (name, mode, signal, who) {
+    const key = sqlKeyOf(schema, name)
+    throwIfAborted(signal)
+    const { session, granted } = await enter(key, mode, who)
+    if (!granted && signal.aborted) sessions.keep(session)
+    else if (!granted) await wait(session, key, mode, signal)
+    if (granted && signal.aborted) session.end()
+    throwIfAborted(signal)
+    return take(session, key, name, mode, who)
+  }
+
+  /** Waits in the server's line. After an abort the session is ended, since the server may heed it late. */
+  async function wait (session, key, mode, signal) {
+    let isOver = false
+    let cancelled
+    const abort = async () => {
+      try {
+        await sessions.cancel(session, () => isOver)
+      } catch (_) {
+        session.end()
+      }
+    }
+    const ignore = onAbort(signal, () => { cancelled = abort() })
+    try {
+      await session.ask(waitOf(mode), [key], FOREVER)
+    } catch (error) {
+      throw signal.aborted ? readReason(signal) : error
+    } finally {
+      isOver = true
+      ignore()
+      await cancelled
+      if (signal.aborted) session.end()
+    }
+  }
+
+  async function attempt (name, mode, signal, who) {
+    const key = sqlKeyOf(schema, name)
+    const { session, granted } = await enter(key, mode, who)
+    if (granted) return take(session, key, name, mode, who)
+    sessions.keep(session)
+    return undefined
+  }
+
+  /** Makes the grant of an advisory lock. */
+  async function take (session, key, name, mode, who) {
+    const label = JSON.stringify(shorten(name))
+    const sent = now()
+    const holder = describeHolder(name, who)
+    if (mode === 'exclusive') {
+      const { rows: [state] } = await session.ask(statements.take, [key, label, holder])
+      return grantOf(session, key, mode, state, sent)
+    }
+    const { rows: [state] } = await session.ask(statements.look, [key])
+    if (state === undefined) await session.ask(statements.know, [key, label])
+    return grantOf(session, key, mode, state || { token: 0, held: false }, sent)
+  }
+
+  function grantOf (session, key, mode, state, sent) {
+    const token = Number(state.token)
+    // As long as there is the session, there is its lock; a pooler may give us another one.
+    const held = async () => (await session.ask('SELECT pg_backend_pid() AS pid')).rows[0].pid === session.pid
+    const kept = lease > 0 ? new Lease(lease, sent, held) : undefined
+    // Not the session's own signal: the session may be ended once the lock has been given back.
+    const loser = new AbortController()
+    const lose = () => {
+      const reason = readReason(session.lost)
+      if (kept === undefined) loser.abort(reason)
+      else kept.lose(reason)
+    }
+    const ignore = onAbort(session.lost, lose)
+    if (session.lost.aborted) lose()
+    return {
+      token,
+      ownerDied: state.held,
+      lost: kept === undefined ? loser.signal : kept.lost,
+      remaining () {
+        if (session.lost.aborted) return 0
+        return kept === undefined ? Infinity : kept.remaining()
+      },
+      held,
+      async release (died) {
+        if (kept !== undefined) kept.rest()
+        try {
+          const mark = mode === 'exclusive' && !died ? token : undefined
+          const results = [].concat(await session.ask(statements.release(key, mode, mark)))
+          const { was_ours: wasOurs } = results[results.length - 1].rows[0]
+          ignore()
+          sessions.keep(session)
+          return wasOurs
+        } finally {
+          ignore()
+          if (kept !== undefined) kept.stop()
+        }
+      }
+    }
+  }
+
+  async function query (name) {
+    const { session } = await sessions.get()
+    const { rows } = await session.ask(statements.query, [name === undefined ? null : sqlKeyOf(schema, name)])
+    sessions.keep(session)
+    const entries = isGranted => rows.filter(({ granted }) => granted === isGranted).map(entryOf)
+    return { held: entries(true), pending: entries(false) }
+  }
+
+  return {
+    id: `postgresql ${host}:${port}/${database} ${schema}`,
+    modes: ['exclusive', 'shared'],
+    acquire,
+    attempt,
+    query,
+    async close () { sessions.close() }
+  }
+}
+
+/** @throws {TypeError} it is not the package `pg` */
+function clientOf (pg) {
+  const found = [pg, pg && pg.default].find(each => Boolean(each) && typeof each.Client === 'function')
+  if (found === undefined) throw new TypeError("postgresql: pg must be the package 'pg', which has a class Client")
+  return found
+}
+
+/** Returns the key of an advisory lock: 64 bits, as text. */
+const sqlKeyOf = (schema, name) =>
+  String(keyOf(JSON.stringify(['atomics-waitasync', schema, name])).readBigInt64BE())
+
+/** The name of a session's application. PostgreSQL keeps 63 bytes of ASCII of it. */
+const nameOf = ({ label = '', threadId = 0 } = {}) =>
+  `atomics-waitasync ${process.pid}/${threadId} ${HOST} ${label}`.trim()
+const NAME = /^atomics-waitasync (\d+)\/(\d+) (\S+)(?: (.+))?$/
+
+/** Returns an entry of `query`: by the holder's description, or the name of the session's application. */
+function entryOf ({ mode, waitstart, holder, name, application_name: application }) {
+  const told = { ...infoOf(holder, MODES[mode]), name: JSON.parse(name) }
+  if (holder !== null) return told
+  const [, pid, threadId, host, label] = NAME.exec(application || '') || []
+  if (pid === undefined) return told
+  const since = waitstart === null ? undefined : waitstart.getTime()
+  const ofSession = { pid: Number(pid), threadId: Number(threadId), host, label, since }
+  return { ...told, ...ofSession, isOurs: isOurs(ofSession.pid, host) }
+}

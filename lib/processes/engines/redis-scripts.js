@@ -1,0 +1,49 @@
+'use strict'
+
+/**
+ * The scripts of the locks, which Redis runs as one. KEYS[1] is the lock, KEYS[2] what outlives it: the last token,
+ * `held`, the mark of the holder, and `died`, what that holder was told. ARGV[1] is the holder.
+ */
+
+/**
+ * Gives { token, died }, or nothing. A holder that asks again gets its own lock. A server that has just started may
+ * have forgotten locks: it gives none until their leases are over; it tells its age in whole seconds. Tokens grow even
+ * if the server forgets them, as long as its clock is right.
+ */
+const TAKE = `
+  local holder = redis.call('GET', KEYS[1])
+  if holder == ARGV[1] then
+    redis.call('PEXPIRE', KEYS[1], ARGV[2])
+    return redis.call('HMGET', KEYS[2], 'token', 'died')
+  end
+  if holder then return nil end
+  local age = tonumber(string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)'))
+  if (age - 1) * 1000 < tonumber(ARGV[2]) then return nil end
+  local time = redis.call('TIME')
+  local token = math.max(tonumber(redis.call('HGET', KEYS[2], 'token') or 0) + 1, time[1] * 1000000 + time[2])
+  token = string.format('%.0f', token)
+  local mark = redis.call('HGET', KEYS[2], 'held')
+  local died = mark and '1' or '0'
+  if mark == ARGV[1] then died = redis.call('HGET', KEYS[2], 'died') end
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+  redis.call('HSET', KEYS[2], 'token', token, 'held', ARGV[1], 'died', died)
+  return { token, died }`
+
+const RENEW = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('PEXPIRE', KEYS[1], ARGV[2]) or 0"
+
+const HELD = "return redis.call('GET', KEYS[1]) == ARGV[1] and 1 or 0"
+
+/** ARGV[2]: '1' if the mark stays. */
+const RELEASE = `
+  if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+  if ARGV[2] == '0' then redis.call('HDEL', KEYS[2], 'held') end
+  return redis.call('DEL', KEYS[1])`
+
+/** Undoes a TAKE of whose answer nobody has heard: the mark is again as it was before. */
+const FORGET = `
+  if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+  if redis.call('HGET', KEYS[2], 'held') ~= ARGV[1] then return 0 end
+  if redis.call('HGET', KEYS[2], 'died') == '1' then return redis.call('HSET', KEYS[2], 'held', 'earlier') end
+  return redis.call('HDEL', KEYS[2], 'held')`
+
+module.exports = { FORGET, HELD, RELEASE, RENEW, TAKE }
