@@ -108,7 +108,7 @@ class Loader {
 }
 bare(Loader)
 
-/** Whether a property only lets instances get one of their own by assignment. */
+/** Whether a property only lets instances get their own by assignment. */
 function isShield (prototype, key) {
   const { value, writable } = getOwnPropertyDescriptor(prototype, key)
   return value === undefined && writable === true
