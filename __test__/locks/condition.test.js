@@ -377,10 +377,13 @@ test('waitFor: an error of the predicate is thrown, a promise is a TypeError; th
         return `${error === mine || error.name} ${token.locked}`
       }
     })
+    let begun = false
+    try { condition.waitFor(token, async () => { begun = true }) } catch (_) {}
+    outcomes.push(begun)
     // A value that is no promise is truthy or not.
     const values = [condition.waitFor(token, () => ({ then: 1 })), condition.waitFor(token, () => 0, { timeout: 1 })]
     return outcomes.concat(values, token.unlock())
-  }), ['true true', ...new Array(4).fill('TypeError true'), true, false, true])
+  }), ['true true', ...new Array(4).fill('TypeError true'), false, true, false, true])
 })
 
 test('a token that the predicate, or an option, has unlocked is not waited with', async t => {

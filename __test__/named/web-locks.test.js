@@ -55,6 +55,24 @@ test('puts navigator.locks, LockManager and Lock in place, and changes nothing e
   assert.strictEqual(seen.mode, 'exclusive')
 })
 
+test('the getter of navigator.locks is as in browsers: its name, and which objects it takes', async t => {
+  const seen = await run(t, async (require, file) => {
+    const { locks } = require(file)
+    const prototype = Object.getPrototypeOf(global.navigator)
+    const { get } = Object.getOwnPropertyDescriptor(prototype, 'locks')
+    const outcome = (object) => {
+      try { return get.call(object) === locks } catch (error) { return error.name }
+    }
+    const given = [global.navigator, prototype, {}, undefined, Object.create(global.navigator)]
+    const outcomes = given.map(outcome)
+    const proxy = new Proxy(global.navigator, {})
+    Object.defineProperty(global, 'navigator', { value: proxy, configurable: true, writable: true })
+    return [get.name, get.length, outcomes, global.navigator.locks === locks]
+  })
+  const refused = 'TypeError'
+  assert.deepStrictEqual(seen, ['get locks', 0, [true, refused, refused, refused, refused], true])
+})
+
 const HAS_NAVIGATOR = MAJOR >= 21 && 'Node has one'
 test('a navigator that it makes can be replaced, and answers what code asks', { skip: HAS_NAVIGATOR }, async t => {
   const [asked, replaced] = await run(t, async (require, file) => {

@@ -20,7 +20,7 @@ const { isObject } = require('../util/values')
 const { threads } = require('../util/worker-threads')
 const { reach } = require('./workers/reach')
 
-const { getPrototypeOf } = Reflect
+const { getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 const { hasOwnProperty } = Object.prototype
 
 /** State of all copies in this thread: the latest one's `worker_threads.locks`. */
@@ -49,11 +49,23 @@ module.exports = function installLocks () {
   if (!isObject(navigator) || isForeign(navigator)) {
     put(globalObject, 'navigator', { value: new Navigator(), writable: true, enumerable: true })
   }
-  put(holderOf(globalObject.navigator), 'locks', { get: () => locks, set: undefined, enumerable: true })
+  const get = getterOf(globalObject.navigator)
+  put(holderOf(globalObject.navigator), 'locks', { get, set: undefined, enumerable: true })
   put(globalObject, 'LockManager', { value: LockManager, writable: true, enumerable: false })
   put(globalObject, 'Lock', { value: Lock, writable: true, enumerable: false })
   if (threads !== undefined && threads.locks !== undefined) putIntoThreads()
   reach('locks', true)
+}
+
+/** Makes the getter of `navigator.locks`. Like that of a browser, it refuses other objects than the navigator. */
+function getterOf (navigator) {
+  const { get } = getOwnPropertyDescriptor({
+    get locks () {
+      if (this === navigator || this === globalObject.navigator) return locks
+      throw new TypeError('navigator.locks: illegal invocation; this must be the navigator')
+    }
+  }, 'locks')
+  return get
 }
 
 /** Replaces `worker_threads.locks`, which is the same object as `navigator.locks`. */

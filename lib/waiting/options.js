@@ -10,6 +10,9 @@ const { option, assertOptions } = require('../util/options')
 const { describe, isObject } = require('../util/values')
 const { isMainThread } = require('../util/worker-threads')
 
+const { getPrototypeOf } = Reflect
+const AsyncFunctionPrototype = getPrototypeOf(async () => {})
+
 const UNLIMITED = freeze({ timeout: Infinity, signal: undefined, repair: undefined })
 const KNOWN = ['timeout', 'signal']
 const OF_CALLBACKS = ['timeout', 'signal', 'repair']
@@ -87,6 +90,16 @@ function assertFunction (argument, caller, name = 'callback') {
 }
 
 /**
+ * Refuses an async function before its body begins; any other function, by its result (`assertNoPromise`).
+ * @param {string} twin the asynchronous form
+ * @throws {TypeError} the argument called `name` is an async function, or none
+ */
+function assertSynchronous (argument, caller, twin, name = 'callback') {
+  assertFunction(argument, caller, name)
+  if (getPrototypeOf(argument) === AsyncFunctionPrototype) throw promised(caller + ': ' + name, twin)
+}
+
+/**
  * @param {string} what the function that a blocked thread has called
  * @param {string} twin the asynchronous form
  * @throws {TypeError} it has returned a promise, or another thenable
@@ -94,9 +107,12 @@ function assertFunction (argument, caller, name = 'callback') {
 function assertNoPromise (result, what, twin) {
   if (isObject(result) && typeof result.then === 'function') {
     handleRejection(result)
-    throw new TypeError(what + ' must not return a promise, which a blocked thread cannot await: use ' + twin)
+    throw promised(what, twin)
   }
 }
+
+const promised = (what, twin) => (
+  new TypeError(what + ' must not return a promise, which a blocked thread cannot await: use ' + twin))
 
 /** @throws {TypeError} on the main thread, which must not block; the message names the alternative */
 function assertWorker (what, instead) {
@@ -104,5 +120,6 @@ function assertWorker (what, instead) {
 }
 
 module.exports = {
-  UNLIMITED, assertFunction, assertNoPromise, assertWorker, callbackOptions, milliseconds, signalOption, waitOptions
+  UNLIMITED, assertFunction, assertNoPromise, assertSynchronous, assertWorker, callbackOptions, milliseconds,
+  signalOption, waitOptions
 }

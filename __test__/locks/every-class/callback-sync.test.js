@@ -107,6 +107,18 @@ const PROGRAMS = {
     }
   ],
 
+  'an async function is refused before it begins': [
+    ({ run, isFree, outcome }) => {
+      const begun = []
+      const refused = outcome(() => run(async () => { begun.push(isFree()) }))
+      return [refused, begun, isFree()]
+    },
+    ({ form, twin }) => {
+      const must = 'callback must not return a promise, which a blocked thread cannot await'
+      return [`TypeError: ${form}: ${must}: use ${twin}`, [], true]
+    }
+  ],
+
   'a wrong callback is refused before anything is taken': [
     ({ run, outcome }) => [undefined, null, {}, 5].map(callback => outcome(() => run(callback))),
     ({ form }) =>

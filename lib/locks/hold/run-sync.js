@@ -4,7 +4,7 @@
 
 const { types: { isPromise } } = require('util')
 const { assertStack } = require('../../agent/agent')
-const { assertFunction, assertNoPromise, waitOptions } = require('../../waiting/options')
+const { assertNoPromise, assertSynchronous, waitOptions } = require('../../waiting/options')
 const { blockOrThrow, take } = require('./acquire')
 const { Repairing, optionsOf } = require('./repair')
 const { EXCLUSIVE, SHARED } = require('./request')
@@ -13,10 +13,10 @@ const { newHold } = require('./token')
 /**
  * @param {string} twin the asynchronous form, for messages
  * @param {object} [lock] the instance, if the form has a repair
- * @throws {TypeError} the callback returned a promise; the hold has been given back
+ * @throws {TypeError} the callback is an async function; or it returned a promise, and the hold has been given back
  */
 function runHoldingSync (hold, callback, options, caller, twin, lock) {
-  assertFunction(callback, caller)
+  assertSynchronous(callback, caller, twin)
   // It must be possible to release the hold.
   assertStack()
   const wait = lock === undefined ? waitOptions(options, caller, false) : optionsOf(lock, options, caller, false)

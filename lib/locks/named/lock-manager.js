@@ -16,7 +16,7 @@ const { option, assertOptions } = require('../../util/options')
 const { REJECTS_OVERFLOWS } = require('../../util/quirks')
 const { describe, isObject } = require('../../util/values')
 const { LATE, throwIfAborted, unlessLate } = require('../../waiting/errors')
-const { assertWorker, milliseconds, assertFunction, waitOptions } = require('../../waiting/options')
+const { assertFunction, assertSynchronous, assertWorker, milliseconds, waitOptions } = require('../../waiting/options')
 const { createException } = require('./dom-exception')
 const { blockOrThrow, lateError, take } = require('../hold/acquire')
 const { Repairing } = require('../hold/repair')
@@ -67,6 +67,7 @@ class LockManager {
     assertRequestable(call, 'requestSync')
     assertNoTimeout(call, 'requestSync')
     assertWorker('requestSync', 'request()')
+    assertSynchronous(call.callback, 'requestSync', 'request()')
     return runSync(call)
   }
 

@@ -11,7 +11,9 @@ const { RangeError, TypeError, bare, shield } = require('../../util/intrinsics')
 const { option } = require('../../util/options')
 const { describe } = require('../../util/values')
 const { LATE, hideFrames, queueClosed, throwIfAborted } = require('../../waiting/errors')
-const { UNLIMITED, assertWorker, assertFunction, assertNoPromise, waitOptions } = require('../../waiting/options')
+const {
+  UNLIMITED, assertFunction, assertNoPromise, assertSynchronous, assertWorker, waitOptions
+} = require('../../waiting/options')
 const Steps = require('../../waiting/steps')
 const { contextOfWait } = require('../observe/diagnostics')
 const { callOf } = require('../observe/stalls')
@@ -111,7 +113,7 @@ class Queue {
   useSync (callback, options) {
     assertWorker('useSync', 'use()')
     const memory = memoryOf(this)
-    assertFunction(callback, 'useSync')
+    assertSynchronous(callback, 'useSync', 'use()')
     const wait = taking(USE, waitOptions(options, 'useSync', false), 'useSync')
     uses(theList())
     const lease = blocking(memory, wait)
