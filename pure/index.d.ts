@@ -1141,7 +1141,7 @@ export class Queue<T = any> {
   readonly capacity: number
   /** The bytes of the longest message. */
   readonly messageSize: number
-  /** How many messages can be taken now, with those that came back. */
+  /** How many messages can be taken now, with those that came back. Of one moment, as `inUse`. */
   readonly length: number
   /** How many messages are in use now. */
   readonly inUse: number
@@ -1153,8 +1153,8 @@ export class Queue<T = any> {
   /**
    * Blocks until there is room, and puts a message. Workers only. When it returns, the message is in.
    *
-   * @throws {TypeError} on the main thread; `value` is undefined, a lock or a `SharedArrayBuffer`; or an option has a
-   *   wrong type
+   * @throws {TypeError} on the main thread; `value` is undefined, a lock or a `SharedArrayBuffer`, its buffer is detached,
+   *   or `v8.serialize` cannot write it; or an option has a wrong type
    * @throws {RangeError} `value` has more than `messageSize` bytes; nothing was changed
    * @throws {TimeoutError} the time is over
    * @throws {DeadlockError} this thread itself has all messages in use
@@ -1178,6 +1178,7 @@ export class Queue<T = any> {
    * @throws {TypeError} on the main thread; or an option has a wrong type
    * @throws {TimeoutError} the time is over
    * @throws {DeadlockError} the queue is closed, and all that is left is in use by this thread itself
+   * @throws {UnreadableError} this thread cannot read the message, which has been removed
    */
   take(options?: BlockOptions): T | undefined
   /** {@link Queue.take} without blocking, in any thread. */
@@ -1195,7 +1196,7 @@ export class Queue<T = any> {
    *
    * @param options bounds for the wait only
    * @returns false if the queue has ended
-   * @throws the error of the callback, a {@link TimeoutError}, or the signal's reason
+   * @throws the error of the callback, a {@link TimeoutError}, an {@link UnreadableError}, or the signal's reason
    */
   use(callback: (value: T, delivery: Delivery) => unknown, options?: AwaitOptions): Promise<boolean>
   /**
@@ -1224,6 +1225,18 @@ type AsyncIterableIfAny<T> = { [key in AsyncIteratorIfAny]: () => MessagesAsync<
 
 /** The messages of a queue, one after the other. */
 export type MessagesAsync<T> = { next(): Promise<IteratorResult<T, undefined>> } & AsyncIterableIfAny<T>
+
+/** The error of a thread that cannot read a message of a {@link Queue}, which has been removed. */
+export interface UnreadableError extends Error {
+  code: 'ERR_QUEUE_UNREADABLE'
+  /** Why it cannot be read. */
+  cause: unknown
+  /** Which delivery of the message this was: 1, 2, … */
+  attempt: number
+  format: QueueFormat
+  /** The message as it was written: by `v8.serialize`, or the text of `JSON.stringify` in UTF-8. */
+  bytes: Uint8Array
+}
 
 /**
  * `'clone'`: as by `v8.serialize`. `'json'`: as by `JSON.stringify`, faster for small objects. A `Uint8Array` travels

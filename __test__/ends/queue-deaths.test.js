@@ -141,7 +141,7 @@ function testDeaths (kind, survive, test) {
     })
   }
 
-  const takes = ['take', 'takeAsync', 'useSync', 'use', 'useSyncFails', 'useFails']
+  const takes = ['take', 'takeInDepth', 'takeAsync', 'useSync', 'use', 'useSyncFails', 'useFails']
   for (const way of [...takes, ...['take', 'useSync', 'useSyncFails'].map(way => way + INTERRUPTED)]) {
     testEachPoint(test, 1, way, `a putter, a ${kind}, gets the slot if it is free`, async (t, point) => {
       const queue = queueOf(1, 'first')
@@ -231,20 +231,22 @@ function testDeaths (kind, survive, test) {
     return victim
   })
 
-  testEachPoint(test, 1, 'close', `a taker and a putter, a ${kind} each, go on if it is closed`, async (t, point) => {
+  testEachPoint(test, 1, 'close', `takers and putters, a ${kind} each, go on if it is closed`, async (t, point) => {
     const [empty, full] = [queueOf(1), queueOf(1, 'first')]
-    const taker = survive(t, empty, 'take')
-    const putter = survive(t, full, 'put', 's')
-    let refusal
-    putter.ended.catch(({ code }) => { refusal = code })
-    await Promise.all([waiters(empty, 1), waiters(full, 1)])
+    const takers = [1, 2, 3].map(() => survive(t, empty, 'take'))
+    const refusals = []
+    for (let n = 0; n < 3; n++) survive(t, full, 'put', 's').ended.catch(({ code }) => refusals.push(code))
+    await Promise.all([waiters(empty, 3), waiters(full, 3)])
     const victims = await Promise.all([empty, full].map(queue => startQueueVictim(t, queue, 'close', point)))
     await Promise.all(victims.map(victim => victim.run()))
     for (const queue of [empty, full]) if (!queue.closed) queue.close()
-    await taker.ended
-    assert.strictEqual(taker.value, undefined)
+    for (const taker of takers) {
+      await taker.ended
+      assert.strictEqual(taker.value, undefined)
+    }
     assert.ok(empty.ended)
-    await until(() => refusal === 'ERR_QUEUE_CLOSED', 'the putter is refused')
+    await until(() => refusals.length === 3, () => `three putters are refused, not ${refusals.length}`)
+    assert.deepStrictEqual(refusals, Array(3).fill('ERR_QUEUE_CLOSED'))
     assert.strictEqual(full.tryTake(), 'first')
     assert.ok(full.ended)
     return { isDone: victims.every(({ isDone }) => isDone) }

@@ -29,6 +29,7 @@ const operations = 'lib/atomics/abstract-operations.js'
 const waitSignals = 'lib/atomics/signals.js'
 const queueSteps = 'lib/locks/queue/steps.js'
 const queueMemory = 'lib/locks/queue/memory.js'
+const queuePositions = 'lib/locks/queue/positions.js'
 const queueToldWait = 'lib/locks/queue/told-wait.js'
 const queueWaits = 'lib/locks/queue/waits.js'
 const condition = 'lib/locks/condition.js'
@@ -495,6 +496,30 @@ module.exports = [
       'if (memory.lease !== undefined) memory.strike(memory.lease)',
       '']
   ]),
+  ...of(queueSteps, { test: 'ends/queue-deaths' }, [
+    ['a closed queue is told to one putter',
+      'if (found === ENDED) emptied.raise(Infinity)',
+      'if (found === ENDED) emptied.raise(0)']
+  ]),
+  ...of(queueSteps, { test: 'locks/queue-values' }, [
+    ['a call from the depth of the stack takes what it cannot read',
+      'if (wait.mode === TAKE) wait.argument = wait.isDeep',
+      ''],
+    ['a value is written once there is room', 'if (mode === PUT) argument.keep()', '']
+  ]),
+  ...of(queuePositions, { test: 'locks/queue-waits' }, [
+    ['the numbers of a queue are those of several moments',
+      'if (load(words, HEAD) !== head || load(words, FREED) !== freed) continue',
+      '']
+  ]),
+  ...of(queueWaits, { test: 'locks/queue-waits' }, [
+    ['a promise that is aborted keeps its notification',
+      'if (this.isNotified || this.waitsForLock) this.passOn()',
+      'if (this.waitsForLock) this.passOn()'],
+    ['a promise that is aborted keeps the notification of a lock',
+      'if (this.waitsForLock) agent().notifyWaiting(word.address, 1)',
+      '']
+  ]),
   ...of(queueMemory, { test: 'ends/queue-deaths' }, [
     ['a slot that a dead taker has left lost stays so',
       'if (inRing[slot] === 0 && words[this.slotAt(slot) + MARK] === 0) this.free(slot)',
@@ -522,8 +547,8 @@ module.exports = [
   ]),
   ...of(queueWaits, { test: 'locks/queue' }, [
     ['a promise that puts overtakes those before it',
-      'const found = owing(memory, first.step, first.argument, false)',
-      'const found = owing(memory, this.step, this.argument, false)']
+      'const found = owing(memory, first.step, first.argument)',
+      'const found = owing(memory, this.step, this.argument)']
   ]),
 
   // ——— Condition, Barrier, Latch ———

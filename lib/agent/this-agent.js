@@ -6,7 +6,7 @@
  */
 
 const { createMap } = require('../util/intrinsics')
-const { assertKilobytes } = require('../util/stack')
+const { assertKilobytes, stackKilobytes } = require('../util/stack')
 const blocking = require('./blocking')
 const native = require('./native')
 const { ADDRESS, ANSWER, COUNT } = require('./registers')
@@ -24,19 +24,27 @@ const ENOUGH = 64
 /** Additional kilobytes to ask for. So an operation that asks again further down is not refused. */
 const SPARE = 8
 
+/** Half of the stack, in bytes. */
+const HALF = 512 * stackKilobytes()
+
 /** The lowest address in the stack at which enough was left. */
 let lowest = Infinity
+/** The highest address in the stack that was seen: about where it begins. */
+let highest = 0
 
 /** The Steps of each promise. */
 const stepsOf = createMap()
 
-/** Throws a stack overflow unless enough stack for an operation is left. */
+/** Throws a stack overflow unless enough stack for an operation is left. Returns whether more than half is in use. */
 function assertStack () {
   operations.depth()
   const here = floats[ADDRESS]
-  if (here >= lowest) return
-  assertKilobytes(ENOUGH + SPARE)
-  lowest = here - 1024 * SPARE
+  if (here < lowest) {
+    assertKilobytes(ENOUGH + SPARE)
+    lowest = here - 1024 * SPARE
+  }
+  if (here > highest) highest = here
+  return highest - here > HALF
 }
 
 function notify (address, count) {
@@ -99,6 +107,7 @@ const DENO_TURN = 20
 if (process.versions.deno !== undefined) setInterval(() => {}, DENO_TURN).unref()
 armDumps(binding)
 watchLoop()
+assertStack()
 
 module.exports = {
   native,

@@ -193,6 +193,29 @@ function refuse (instance) {
       : instance === undefined ? 'undefined: call it as a method, or bind it' : describe(instance)))
 }
 
+/** The method of a queue that is writing a value as text; undefined if none is. */
+let writing
+
+/**
+ * Calls `stringify(value)`, in which an instance within the value throws: text would not share it.
+ * @throws {TypeError}
+ */
+function withoutViews (stringify, value, caller) {
+  const outer = writing
+  writing = caller
+  try {
+    return stringify(value)
+  } finally {
+    writing = outer
+  }
+}
+
+function toJSON () {
+  if (writing === undefined) return this
+  throw new TypeError(writing + ': value must not have a lock in it: a message is a copy. Share the lock by ' +
+    'postMessage or workerData')
+}
+
 /** The getters of every class of views. */
 const common = {
   get id () {
@@ -221,6 +244,7 @@ function defineView (Class, stateOf, byteLength = BYTES, memoryFor = () => newMe
     }
     return new this(memoryFor(options), options)
   }, false, true)
+  define(Class.prototype, 'toJSON', toJSON, false, true)
   for (const key of ['id', 'name', 'waiters']) {
     if (getOwnPropertyDescriptor(Class.prototype, key) !== undefined) continue
     const { get } = getOwnPropertyDescriptor(common, key)
@@ -234,4 +258,4 @@ function defineView (Class, stateOf, byteLength = BYTES, memoryFor = () => newMe
   })
 }
 
-module.exports = { assertWithin, becomeView, defineView, expose, newMemory, oneWord, wordAt, wordOf }
+module.exports = { assertWithin, becomeView, defineView, expose, newMemory, oneWord, withoutViews, wordAt, wordOf }

@@ -8,8 +8,10 @@
  */
 
 const { Array } = require('./global')
+const { isMainThread, threads } = require('./worker-threads')
 
 const { apply } = Reflect
+const { execArgv } = process
 /** An argument takes as many bytes as an address. */
 const ARGUMENTS_PER_KILOBYTE = process.arch === 'arm' || process.arch === 'ia32' ? 256 : 128
 
@@ -20,4 +22,18 @@ function assertKilobytes (kilobytes) {
 /** Throws without the stack for loading code and starting the agent. These take half as much on any Node. */
 const assertStackToLoad = () => assertKilobytes(128)
 
-module.exports = { assertKilobytes, assertStackToLoad }
+/**
+ * Returns how many kilobytes of stack the engine gives this thread: of a worker those that Node leaves of its limit,
+ * otherwise those of V8's flag, or by default. Another thread's flag may say less; nothing says more.
+ */
+function stackKilobytes () {
+  const limits = isMainThread ? undefined : threads.resourceLimits
+  if (limits !== undefined) return 1024 * (limits.stackSizeMb || 4) - 192
+  for (let n = 0; n < execArgv.length; n++) {
+    const flag = /^--stack[-_]size=(\d+)$/.exec(execArgv[n])
+    if (flag !== null) return Number(flag[1])
+  }
+  return 984
+}
+
+module.exports = { assertKilobytes, assertStackToLoad, stackKilobytes }

@@ -8,7 +8,9 @@
  * whose promise that is. So a wait that has timed out resolves with LATE, and an async function then makes the error.
  */
 
-const { Error, captureStackTrace, define } = require('../util/intrinsics')
+const { Error, String, captureStackTrace, define } = require('../util/intrinsics')
+const { TypedArrayLength } = require('../util/typed-arrays')
+const { describe, isObject } = require('../util/values')
 const { nounOf } = require('./kinds')
 
 /** The value of a wait's promise when its time is over. */
@@ -57,6 +59,24 @@ function timeoutError (word, { kind, mode }, timeout) {
 
 const queueClosed = (caller) => createError(caller + ': the queue is closed', 'ERR_QUEUE_CLOSED')
 
+/**
+ * Makes the error for a message that cannot be read.
+ * @param {unknown} cause why
+ * @param {{ attempt: number, unread: { bytes: Uint8Array, format: string } }} lease
+ */
+function queueUnreadable (caller, cause, { attempt, unread: { bytes, format } }) {
+  const error = createError(caller + ': a message of ' + TypedArrayLength(bytes) + ' bytes, format "' + format +
+    '", cannot be read, and has been removed: ' + messageOf(cause), 'ERR_QUEUE_UNREADABLE')
+  define(error, 'cause', cause, false, true)
+  define(error, 'attempt', attempt, true, true)
+  define(error, 'format', format, true, true)
+  define(error, 'bytes', bytes, true, true)
+  return error
+}
+
+/** Reads the message of an engine's error. */
+const messageOf = (error) => isObject(error) ? String(error.message) : describe(error)
+
 const notLocked = (message) => createError(message, 'ERR_NOT_LOCKED')
 
 /**
@@ -101,6 +121,6 @@ function throwIfAborted (signal, reasonOf = readReason) {
 }
 
 module.exports = {
-  LATE, abortReason, deadlock, deadlockCycle, hideFrames, notLocked, queueClosed, readReason, throwIfAborted,
-  timeoutError, unlessLate
+  LATE, abortReason, deadlock, deadlockCycle, hideFrames, notLocked, queueClosed, queueUnreadable, readReason,
+  throwIfAborted, timeoutError, unlessLate
 }

@@ -7,10 +7,11 @@
  * the message is delivered again. memory.js has the steps, and why a thread may die at any of them.
  */
 
+const { assertStack } = require('../../agent/agent')
 const { RangeError, TypeError, bare, shield } = require('../../util/intrinsics')
 const { option } = require('../../util/options')
 const { describe } = require('../../util/values')
-const { LATE, hideFrames, queueClosed, throwIfAborted } = require('../../waiting/errors')
+const { LATE, hideFrames, queueClosed, queueUnreadable, throwIfAborted } = require('../../waiting/errors')
 const {
   UNLIMITED, assertFunction, assertNoPromise, assertSynchronous, assertWorker, waitOptions
 } = require('../../waiting/options')
@@ -23,7 +24,9 @@ const { assertWithin, becomeView, defineView, newMemory, wordOf } = require('../
 const { FORMATS, write } = require('./format')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./layout')
 const { BUSY, ENDED, NOTHING, PUT, TAKE, USE, QueueMemory } = require('./memory')
-const { blocking, close, endUse, lateError, owing, owingOn, put, putBack, recover, take } = require('./steps')
+const {
+  blocking, close, endUse, lateError, owing, owingOn, put, putBack, putBackUnseen, recover, take
+} = require('./steps')
 const { isPutting, later } = require('./waits')
 
 const SHAPE = {
@@ -36,9 +39,11 @@ const SHAPE = {
 
 class Queue {
   constructor (buffer, options) {
+    // It may throw, and from then on the memory is that of a queue.
+    const format = formatOf(options === null ? 'clone' : option(options, 'format', 'clone'), 'Queue')
     const { word } = becomeView(this, buffer, options, 'Queue', SHAPE)
     word.queue = new QueueMemory(word, this)
-    word.queue.format = formatOf(option(options, 'format', 'clone'), 'Queue')
+    word.queue.format = format
   }
 
   static sizeOf (value, format = 'clone') {
@@ -54,11 +59,11 @@ class Queue {
   }
 
   get length () {
-    return memoryOf(this).length
+    return repaired(memoryOf(this)).counts.length
   }
 
   get inUse () {
-    return repaired(memoryOf(this)).inUse
+    return repaired(memoryOf(this)).counts.inUse
   }
 
   get waiters () {
@@ -77,7 +82,7 @@ class Queue {
     const memory = memoryOf(this)
     const written = messageOf(memory, value, 'tryPut')
     // The promises of this thread come first.
-    const found = isPutting(memory) && !memory.isClosed ? BUSY : owing(memory, put, written, false)
+    const found = isPutting(memory) && !memory.isClosed ? BUSY : owing(memory, put, written)
     if (found === ENDED) throw queueClosed('tryPut')
     return found === true
   }
@@ -90,14 +95,18 @@ class Queue {
   take (options) {
     assertWorker('take', 'takeAsync()')
     const memory = memoryOf(this)
-    const found = blocking(memory, taking(TAKE, waitOptions(options, 'take', false), 'take'))
-    return found === ENDED ? undefined : found.value
+    const wait = taking(TAKE, waitOptions(options, 'take', false), 'take')
+    const found = blocking(memory, wait)
+    if (found === ENDED) return undefined
+    return wait.isDeep ? takenInDepth(memory, found, forever) : valueOf(found, 'take')
   }
 
   tryTake () {
     const memory = memoryOf(this)
-    const found = owing(memory, take, false, false)
-    return found === NOTHING || found === BUSY || found === ENDED ? undefined : found.value
+    const isDeep = assertStack()
+    const found = owingOn(memory, take, isDeep)
+    if (found === NOTHING || found === BUSY || found === ENDED) return undefined
+    return isDeep ? takenInDepth(memory, found) : valueOf(found, 'tryTake')
   }
 
   takeAsync (options) {
@@ -118,16 +127,17 @@ class Queue {
     uses(theList())
     const lease = blocking(memory, wait)
     if (lease === ENDED) return false
+    const value = valueInUse(memory, lease, wait.isDeep)
     const delivery = new Delivery(lease)
     try {
-      assertNoPromise(callback(lease.value, delivery.given), 'useSync: callback', 'use()')
+      assertNoPromise(callback(value, delivery.given), 'useSync: callback', 'use()')
     } catch (error) {
       delivery.isPutBack = true
       throw error
     } finally {
       // If the engine interrupts the callback, by a time limit, the message stays in use until this thread ends.
       if (delivery.isPutBack) owingOn(memory, putBack, lease)
-      else owingOn(memory, endUse, lease, true)
+      else owingOn(memory, endUse, lease, forever)
     }
     return true
   }
@@ -189,6 +199,44 @@ function newSteps () {
   return steps
 }
 
+// ——— Reading ———
+
+const forever = () => Infinity
+
+/** Reads a message that has been taken. */
+function valueOf (lease, caller) {
+  try {
+    return lease.value
+  } catch (error) {
+    throw queueUnreadable(caller, error, lease)
+  }
+}
+
+/** Reads a message in use. If this thread cannot, the message is removed; or put back, if the stack is deep. */
+function valueInUse (memory, lease, isDeep) {
+  try {
+    return lease.value
+  } catch (error) {
+    if (isDeep) {
+      owingOn(memory, putBackUnseen, lease)
+      throw error
+    }
+    owingOn(memory, endUse, lease, forever)
+    throw queueUnreadable('useSync', error, lease)
+  }
+}
+
+/**
+ * Takes a message in use, deep in the stack. Undefined if that would have to wait: then
+ * nothing has been changed.
+ */
+function takenInDepth (memory, lease, left) {
+  const value = valueInUse(memory, lease, true)
+  if (owingOn(memory, endUse, lease, left) !== BUSY) return value
+  owingOn(memory, putBackUnseen, lease)
+  return undefined
+}
+
 // ——— Promises ———
 
 async function awaitPut (queue, value, options, steps) {
@@ -207,7 +255,14 @@ async function awaitTake (queue, options, steps) {
   const wait = taking(TAKE, waitOptions(options, 'takeAsync'), 'takeAsync')
   let lease = tryOnce(memory, wait)
   if (lease === NOTHING) lease = inTime(await later(memory, wait, steps), memory, wait, awaitTake)
-  return lease === ENDED ? undefined : lease.value
+  if (lease === ENDED) return undefined
+  try {
+    return lease.value
+  } catch (_) {
+    // The call may have come from the depth of the stack.
+    await undefined
+    return valueOf(lease, 'takeAsync')
+  }
 }
 
 async function awaitUse (queue, callback, options, steps) {
@@ -218,22 +273,45 @@ async function awaitUse (queue, callback, options, steps) {
   let lease = tryOnce(memory, wait)
   if (lease === NOTHING) lease = inTime(await later(memory, wait, steps), memory, wait, awaitUse)
   if (lease === ENDED) return false
+  let value
+  try {
+    value = lease.value
+  } catch (_) {
+    // The call may have come from the depth of the stack.
+    await undefined
+    value = await valueInTurn(memory, lease)
+  }
   const delivery = new Delivery(lease)
   try {
-    await callback(lease.value, delivery.given)
+    await callback(value, delivery.given)
   } catch (error) {
     owingOn(memory, putBack, lease)
     throw error
   }
   if (delivery.isPutBack) owingOn(memory, putBack, lease)
-  else if (owingOn(memory, endUse, lease, false) === BUSY) await later(memory, calling(USE, endUse, lease, UNLIMITED))
+  else await ended(memory, lease)
   return true
+}
+
+/** Reads a message in use; if this thread cannot, the message is removed. */
+async function valueInTurn (memory, lease) {
+  try {
+    return lease.value
+  } catch (error) {
+    await ended(memory, lease)
+    throw queueUnreadable('use', error, lease)
+  }
+}
+
+/** Ends the use of a message. Undefined if that needs no waiting. */
+function ended (memory, lease) {
+  return owingOn(memory, endUse, lease) === BUSY ? later(memory, calling(USE, endUse, lease, UNLIMITED)) : undefined
 }
 
 /** Tries a step without waiting. NOTHING also if another thread, or an earlier promise of this one, comes first. */
 function tryOnce (memory, { mode, step, argument, signal }) {
   throwIfAborted(signal)
-  const found = mode === PUT && isPutting(memory) ? BUSY : owing(memory, step, argument, false)
+  const found = mode === PUT && isPutting(memory) ? BUSY : owing(memory, step, argument)
   return found === BUSY ? NOTHING : found
 }
 
@@ -243,9 +321,12 @@ function inTime (found, memory, wait, caller) {
   return found
 }
 
-/** Describes a call: its step, and how long it waits for that; and its ToldWait, if it waits. */
+/**
+ * Describes a call: its step, and how long it waits for that; its ToldWait, if it waits; and whether it has come, if it
+ * blocks, from the depth of the stack.
+ */
 const calling = (mode, step, argument, { timeout, signal }, caller) => (
-  { mode, step, argument, timeout, signal, caller, told: undefined })
+  { mode, step, argument, timeout, signal, caller, told: undefined, isDeep: false })
 const putting = (memory, value, wait, caller) => calling(PUT, put, messageOf(memory, value, caller), wait, caller)
 const taking = (mode, wait, caller) => calling(mode, take, mode === USE, wait, caller)
 
@@ -260,7 +341,7 @@ function memoryOf (queue) {
 
 /** Frees slots that a dead thread has lost, and returns the memory. They would count as in use. */
 function repaired (memory) {
-  if (memory.takeLock.mayBeAbandoned) owing(memory, recover, false)
+  if (memory.takeLock.mayBeAbandoned) owing(memory, recover)
   return memory
 }
 
@@ -285,7 +366,11 @@ function byteLength (capacity, messageSize) {
   return bytesOf(capacity, messageSize)
 }
 
-const stateOf = ({ capacity, length, inUse, closed, waiters }) => ({ capacity, length, inUse, closed, waiters })
+function stateOf (queue) {
+  const { capacity, closed, waiters } = queue
+  const { length, inUse } = repaired(memoryOf(queue)).counts
+  return { capacity, length, inUse, closed, waiters }
+}
 
 defineView(Queue, stateOf, byteLength, (options) => (
   newMemory(byteLength(option(options, 'capacity'), option(options, 'messageSize')))))

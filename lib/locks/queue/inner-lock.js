@@ -7,7 +7,7 @@
  */
 
 const { agent } = require('../../agent/agent')
-const { ACQUIRED, ACQUIRED_FROM_DEAD, operationError } = require('../../agent/registers')
+const { ACQUIRED, ACQUIRED_FROM_DEAD, DEADLOCK, operationError } = require('../../agent/registers')
 const { bare } = require('../../util/intrinsics')
 const { INNER } = require('../hold/request')
 const { theList } = require('../hold/hold')
@@ -25,16 +25,21 @@ class InnerLock {
     return this.word.take(INNER, this.token)
   }
 
-  lock () {
-    if (this.tryLock()) return
+  /** Blocks until this thread has it, for `left()` milliseconds at most. False if that is over. */
+  lock (left) {
+    if (this.tryLock()) return true
+    const timeout = left()
+    if (timeout === 0) return false
     const list = theList()
     list.makeRoom()
     list.expect(this.word)
-    const answer = agent().claim(this.word, INNER, 0, Infinity)
+    const answer = agent().claim(this.word, INNER, 0, timeout)
     const ownerDied = answer === ACQUIRED_FROM_DEAD
-    if (!ownerDied && answer !== ACQUIRED) throw operationError(answer)
-    list.adoptLast(this.hold, ownerDied)
+    const isAcquired = ownerDied || answer === ACQUIRED
+    if (isAcquired) list.adoptLast(this.hold, ownerDied)
     list.expected = undefined
+    if (answer >= DEADLOCK) throw operationError(answer)
+    return isAcquired
   }
 
   unlock () {

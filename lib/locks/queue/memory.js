@@ -26,19 +26,18 @@
  * one of each is notified: the promise's event loop may be busy.
  */
 
-const { agent } = require('../../agent/agent')
-const { Int32Array, RangeError, add, bare, compareExchange, load, or, store } = require('../../util/intrinsics')
+const { Int32Array, RangeError, bare, compareExchange, load, or, store } = require('../../util/intrinsics')
 const { LEASE: LEASE_KIND, amountOf, kindOf, requestOf } = require('../hold/request')
 const { theList } = require('../hold/hold')
 const { wordAt } = require('../view')
 const format = require('./format')
+const Events = require('./events')
 const InnerLock = require('./inner-lock')
+const Positions = require('./positions')
 const {
   RETURNS, FILLED, CAPACITY, MESSAGE_SIZE, PUT_LOCK, TAIL, ROOM, PUT_RETURNS, EMPTIED, TAKE_LOCK, HEAD, FREED, READY,
-  LOOKED, RING, LEASE, MARK, ATTEMPT, SIZE, BYTES, MOST_POSITIONS, bytesOf, slotWords, slotsBegin
+  LOOKED, RING, LEASE, MARK, ATTEMPT, SIZE, BYTES, bytesOf
 } = require('./layout')
-
-const { floor } = Math
 
 /** How many formats there is room for in SIZE. */
 const FORMATS = 4
@@ -56,44 +55,6 @@ const USE = 6
 
 /** How many messages of all queues this thread has in use. After a time limit of `vm` it may be too high. */
 let leasesOfThread = 0
-
-/** The events that one side of a queue waits for. */
-class Events {
-  /** Promises wait at both words together, threads at `second` only. */
-  constructor (word, second) {
-    this.address = word.address
-    this.word = word
-    this.second = second
-  }
-
-  /** The value that a thread reads before it looks. */
-  get count () {
-    return load(this.second.array, 0)
-  }
-
-  /** The value that a promise reads besides. */
-  get returns () {
-    return load(this.word.array, 0)
-  }
-
-  /** Raises the event, and wakes `count` threads and promises at most. */
-  raise (count) {
-    add(this.second.array, 0, 1)
-    this.wake(count)
-  }
-
-  /** Wakes up to `count` threads and promises, since more is left. */
-  wake (count) {
-    const { notifyWaiting } = agent()
-    notifyWaiting(this.second.address, count)
-    notifyWaiting(this.address, count)
-  }
-
-  get waiters () {
-    return agent().waiterCount(this.second.address) + agent().waiterCount(this.address)
-  }
-}
-bare(Events)
 
 /** A message in use by this thread. `array` and `index`: the word that `strike` of robust-list.js sets to 0. */
 class Lease {
@@ -113,20 +74,20 @@ class Lease {
   get value () {
     return format.read(this.copy, this.format)
   }
+
+  /** Its bytes and the name of its format, unread. */
+  get unread () {
+    return format.unread(this.copy, this.format)
+  }
 }
 bare(Lease)
 
-class QueueMemory {
+class QueueMemory extends Positions {
   /** @throws {RangeError} another thread has made it with other numbers */
-  constructor (first, { buffer, byteOffset, capacity, messageSize }) {
-    const bytes = bytesOf(capacity, messageSize)
-    this.capacity = capacity
-    this.messageSize = messageSize
-    this.words = new Int32Array(buffer, byteOffset, bytes / 4)
-    this.bytes = new format.Bytes(buffer, byteOffset, bytes)
-    this.slots = slotsBegin(capacity)
-    this.stride = slotWords(messageSize)
-    this.wrap = floor(MOST_POSITIONS / capacity) * capacity
+  constructor (first, memory) {
+    super(memory)
+    const { buffer, byteOffset, capacity, messageSize } = memory
+    this.bytes = new format.Bytes(buffer, byteOffset, bytesOf(capacity, messageSize))
     this.agree(CAPACITY, capacity, 0, 'capacity')
     this.agree(MESSAGE_SIZE, messageSize, 1, 'messageSize')
     const word = (index) => wordAt(new Int32Array(buffer, byteOffset + 4 * index, 1))
@@ -154,81 +115,7 @@ class QueueMemory {
     }
   }
 
-  // ——— Reading ———
-
-  /** Returns the position that is `by` behind another one. */
-  after (position, by) {
-    const next = position + by
-    return next < this.wrap ? next : next - this.wrap
-  }
-
-  /** Returns how many positions `later` is behind `earlier`. */
-  distance (earlier, later) {
-    const between = later - earlier
-    return between >= 0 ? between : between + this.wrap
-  }
-
-  get isClosed () {
-    return (load(this.words, TAIL) & 1) === 1
-  }
-
-  get tail () {
-    return load(this.words, TAIL) >>> 1
-  }
-
-  /** Messages that nobody has taken yet. */
-  get ready () {
-    return this.distance(load(this.words, HEAD), this.tail)
-  }
-
-  /** Messages in use, or that have come back. */
-  get taken () {
-    return this.distance(load(this.words, FREED), load(this.words, HEAD))
-  }
-
-  get isEnded () {
-    const { words } = this
-    // In this order: a message goes from ready to taken, never the other way round.
-    return this.isClosed && load(words, HEAD) === this.tail && load(words, FREED) === load(words, HEAD)
-  }
-
-  get length () {
-    return this.ready + this.returnedCount
-  }
-
-  get inUse () {
-    return this.taken - this.returnedCount
-  }
-
-  /** Messages that have come back. It looks through all slots only if some may have. */
-  get returnedCount () {
-    const { words } = this
-    if (load(words, RETURNS) === load(words, LOOKED)) return 0
-    let count = 0
-    for (let slot = 0; slot < this.capacity; slot++) if (this.isReturned(slot, load(words, HEAD))) count++
-    return count
-  }
-
-  /**
-   * Whether a slot's message has come back. Then it is in no position, has a mark, and is not in use. If it is ready
-   * and has a mark, a thread died between MARK and HEAD.
-   */
-  isReturned (slot, head) {
-    const { words } = this
-    const at = this.slotAt(slot)
-    const mark = words[at + MARK]
-    if (mark === 0 || load(words, at + LEASE) !== 0) return false
-    return this.distance(head, mark - 1) >= this.distance(head, this.tail)
-  }
-
-  slotAt (slot) {
-    return this.slots + slot * this.stride
-  }
-
-  slotOf (position) {
-    const index = position % this.capacity
-    return this.words[RING + index] ^ index
-  }
+  // ——— Of this thread ———
 
   /** This thread's leases of messages of this queue. If it has any, this looks through all that it holds. */
   get leases () {
@@ -386,12 +273,16 @@ class QueueMemory {
     this.free(lease.slot)
   }
 
+  /** Makes the delivery of a message in use uncounted. */
+  uncount (lease) {
+    this.words[this.slotAt(lease.slot) + ATTEMPT] = lease.attempt - 1
+  }
+
   /** Releases a lease. With MARK set, its message has come back; an interrupt may count it twice, but not miss it. */
   strike (lease) {
     leasesOfThread--
     theList().strike(lease.serial, lease.entry, lease)
   }
 }
-bare(QueueMemory)
 
 module.exports = { BUSY, ENDED, NOTHING, PUT, TAKE, USE, QueueMemory }

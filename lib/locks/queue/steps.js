@@ -9,23 +9,26 @@ const { NOTIFIED, PURPOSES } = require('../../waiting/kinds')
 const { blockFor, countdown } = require('../../waiting/notice')
 const { DEBT } = require('../hold/request')
 const { theList } = require('../hold/hold')
-const { BUSY, ENDED, NOTHING } = require('./memory')
+const { BUSY, ENDED, NOTHING, PUT, TAKE } = require('./memory')
 const ToldWait = require('./told-wait')
 
 /** The step that this thread is in: its queue, its debts' serial numbers. */
 const begun = { __proto__: null, memory: undefined, filled: 0, emptied: 0 }
 
-/** Carries out a step; until its end this thread owes both events. */
-function owing (memory, step, argument, blocks) {
+/**
+ * Carries out a step; until its end this thread owes both events.
+ * @param {() => number} [left] how long it may block, in milliseconds; without it, it does not
+ */
+function owing (memory, step, argument, left) {
   agent().assertStack()
-  return owingOn(memory, step, argument, blocks)
+  return owingOn(memory, step, argument, left)
 }
 
 /**
  * Carries out a step as `owing`, without asking for stack. It is for the end of a use, a call that has asked before,
  * and has changed something since.
  */
-function owingOn (memory, step, argument, blocks) {
+function owingOn (memory, step, argument, left) {
   if (begun.memory !== undefined) backOut()
   const list = theList()
   // Where the entries are, unless others move.
@@ -34,7 +37,7 @@ function owingOn (memory, step, argument, blocks) {
   const filled = begun.filled = list.enter(memory.filled, DEBT)
   const emptied = begun.emptied = list.enter(memory.emptied, DEBT)
   try {
-    return step(memory, argument, blocks)
+    return step(memory, argument, left)
   } finally {
     list.strike(emptied, entry + 1)
     list.strike(filled, entry)
@@ -69,12 +72,14 @@ function backOut () {
 }
 
 /** Puts a message: true, NOTHING, BUSY or ENDED. */
-function put (memory, written, blocks) {
+function put (memory, written, left) {
   const { emptied, filled } = memory
-  const found = withLock(memory, memory.putLock, putNow, written, blocks)
+  const found = withLock(memory, memory.putLock, putNow, written, left)
   if (found === NOTHING) {
-    return memory.takeLock.mayBeAbandoned && recover(memory, blocks) ? put(memory, written, blocks) : NOTHING
+    return memory.takeLock.mayBeAbandoned && recover(memory, left) ? put(memory, written, left) : NOTHING
   }
+  // Who closed it may have died before it told the others.
+  if (found === ENDED) emptied.raise(Infinity)
   if (found === true) {
     filled.raise(1)
     if (memory.hasMore) emptied.wake(1)
@@ -88,9 +93,8 @@ const putNow = (memory, written) => memory.putNow(written)
  * Carries out a step with a lock; returns its answer, or BUSY. Before, it frees the slots that a dead
  * holder of the take lock has lost.
  */
-function withLock (memory, lock, step, argument, blocks) {
-  if (blocks) lock.lock()
-  else if (!lock.tryLock()) return BUSY
+function withLock (memory, lock, step, argument, left) {
+  if (left === undefined ? !lock.tryLock() : !lock.lock(left)) return BUSY
   const isToRepair = lock.token.ownerDied && lock === memory.takeLock
   let found
   try {
@@ -104,8 +108,8 @@ function withLock (memory, lock, step, argument, blocks) {
 }
 
 /** Frees slots that a dead taker has lost. False if there were none. */
-function recover (memory, blocks) {
-  return withLock(memory, memory.takeLock, wasAbandoned, undefined, blocks) === true
+function recover (memory, left) {
+  return withLock(memory, memory.takeLock, wasAbandoned, undefined, left) === true
 }
 
 const wasAbandoned = ({ takeLock }) => takeLock.token.ownerDied
@@ -118,9 +122,9 @@ function freed (memory, count) {
 }
 
 /** Takes a message, to use it or for good: a Lease, NOTHING, BUSY or ENDED. */
-function take (memory, toUse, blocks) {
+function take (memory, toUse, left) {
   const { filled } = memory
-  const found = withLock(memory, memory.takeLock, takeNow, toUse, blocks)
+  const found = withLock(memory, memory.takeLock, takeNow, toUse, left)
   if (found === NOTHING || found === BUSY) return found
   if (found === ENDED) filled.raise(Infinity)
   else {
@@ -133,8 +137,8 @@ function take (memory, toUse, blocks) {
 const takeNow = (memory, toUse) => memory.takeNow(toUse)
 
 /** Ends the use of a message: true, or BUSY. */
-function endUse (memory, lease, blocks) {
-  const found = withLock(memory, memory.takeLock, endUseNow, lease, blocks)
+function endUse (memory, lease, left) {
+  const found = withLock(memory, memory.takeLock, endUseNow, lease, left)
   if (found !== BUSY) freed(memory, 1)
   return found
 }
@@ -152,6 +156,12 @@ function putBack (memory, lease) {
   memory.filled.raise(1)
 }
 
+/** Puts back a message that this thread cannot read where it is: as if it had not been delivered. */
+function putBackUnseen (memory, lease) {
+  memory.uncount(lease)
+  putBack(memory, lease)
+}
+
 function close (memory) {
   memory.close()
   memory.filled.raise(Infinity)
@@ -164,19 +174,28 @@ function close (memory) {
 function stepBlocking (memory, wait) {
   const { mode, step, argument, timeout, caller } = wait
   const left = countdown(timeout)
+  const { events, eventsAt } = memory.sideOf(mode)
   let isLate = timeout === 0
   let count
   for (;;) {
-    const found = step(memory, argument, true)
+    const found = step(memory, argument, left)
+    if (found === BUSY) {
+      // It may have been notified.
+      events.wake(1)
+      return LATE
+    }
     if (found !== NOTHING) return found
     if (isLate) return LATE
     const before = count
-    const { events, eventsAt } = memory.sideOf(mode)
     count = events.count
     // It waits for messages that come after this look.
     if (count !== before) continue
     if (memory.isStuck(mode)) throw deadlock(caller, memory.first, NOTIFIED[mode], 'has all messages in use of')
-    if (wait.told === undefined) wait.told = new ToldWait(memory.first, mode)
+    if (wait.told === undefined) {
+      // The value is written at the call.
+      if (mode === PUT) argument.keep()
+      wait.told = new ToldWait(memory.first, mode)
+    }
     // Threads wait at the second word of the events.
     const purpose = mode + PURPOSES * (eventsAt + 1)
     isLate = blockFor(events.second.address, count, left(), purpose, wait.told.onSlice) === 'timed-out'
@@ -188,7 +207,10 @@ const outcomeOf = (found) => found === LATE ? 'timed-out' : found === ENDED ? 'e
 
 /** Carries out a step as `stepBlocking`, and publishes its wait. Throws a TimeoutError. */
 function blocking (memory, wait) {
-  const found = owing(memory, stepBlocking, wait)
+  wait.isDeep = agent().assertStack()
+  // From there a message is taken by a use, and removed once it has been read.
+  if (wait.mode === TAKE) wait.argument = wait.isDeep
+  const found = owingOn(memory, stepBlocking, wait)
   if (wait.told !== undefined) wait.told.ends(outcomeOf(found))
   if (found === LATE) throw lateError(memory, wait)
   return found
@@ -196,4 +218,6 @@ function blocking (memory, wait) {
 
 const lateError = ({ first }, { mode, timeout }) => timeoutError(first, NOTIFIED[mode], timeout)
 
-module.exports = { blocking, close, endUse, lateError, outcomeOf, owing, owingOn, put, putBack, recover, take }
+module.exports = {
+  blocking, close, endUse, lateError, outcomeOf, owing, owingOn, put, putBack, putBackUnseen, recover, take
+}

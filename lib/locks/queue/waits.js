@@ -41,6 +41,8 @@ class QueueWaiter extends Waiter {
     this.first = undefined
     this.second = undefined
     this.waitsForLock = false
+    // Whether it has been notified, and has not looked since.
+    this.isNotified = false
     // While this waits for the lock: the serial number of this thread's debt, and the index of its entry; 0: no debt.
     this.debt = 0
     this.entry = 0
@@ -70,7 +72,7 @@ class QueueWaiter extends Waiter {
 
   attempt () {
     if (this.usedAt !== undefined) theList().usedAt = this.usedAt
-    return owing(this.memory, this.step, this.argument, false)
+    return owing(this.memory, this.step, this.argument)
   }
 
   /** Tries until it succeeds or has to wait. */
@@ -89,6 +91,7 @@ class QueueWaiter extends Waiter {
   tryOnce () {
     throwIfAborted(this.signal)
     const found = this.attempt()
+    if (found !== BUSY) this.isNotified = false
     if (found !== NOTHING && found !== BUSY) {
       this.leave()
       this.resolve(found)
@@ -141,11 +144,17 @@ class QueueWaiter extends Waiter {
     if (this.steps !== undefined) this.steps.end()
   }
 
-  /** Ends its waiting without success. A notification that it has used in vain goes to another waiter. */
+  /** Ends its waiting without success. A notification that it has not used, or in vain, goes to another waiter. */
   giveWay () {
     if (this.isOver) return
     this.leave()
-    if (this.waitsForLock) this.side.events.wake(1)
+    if (this.isNotified || this.waitsForLock) this.passOn()
+  }
+
+  passOn () {
+    const { events, lock: { word } } = this.side
+    if (this.waitsForLock) agent().notifyWaiting(word.address, 1)
+    events.wake(1)
   }
 
   /** Publishes its outcome. Subscribers may use the queue: so the promise has been settled before. */
@@ -167,8 +176,9 @@ class QueueWaiter extends Waiter {
 
   settle (result) {
     this.end()
+    this.isNotified = result === 'ok'
     if (this.isOver) {
-      if (result === 'ok') this.side.events.wake(1)
+      if (this.isNotified) this.passOn()
       return
     }
     this.isLate = result === 'timed-out'
@@ -230,7 +240,7 @@ class Putter extends QueueWaiter {
     const { line, memory } = this
     for (;;) {
       const { first } = line
-      const found = owing(memory, first.step, first.argument, false)
+      const found = owing(memory, first.step, first.argument)
       if (first === this || found === NOTHING || found === BUSY) return found
       first.leave()
       // If it is too late, it has been notified, and passes that on.

@@ -1,0 +1,106 @@
+'use strict'
+
+/** Positions and slots of a queue, as a thread reads them. layout.js has the words. */
+
+const { Int32Array, bare, load } = require('../../util/intrinsics')
+const {
+  TAIL, HEAD, FREED, RETURNS, LOOKED, RING, LEASE, MARK, MOST_POSITIONS, bytesOf, slotWords, slotsBegin
+} = require('./layout')
+
+const { floor } = Math
+
+class Positions {
+  constructor ({ buffer, byteOffset, capacity, messageSize }) {
+    this.capacity = capacity
+    this.messageSize = messageSize
+    this.words = new Int32Array(buffer, byteOffset, bytesOf(capacity, messageSize) / 4)
+    this.slots = slotsBegin(capacity)
+    this.stride = slotWords(messageSize)
+    this.wrap = floor(MOST_POSITIONS / capacity) * capacity
+  }
+
+  /** Returns the position that is `by` behind another one. */
+  after (position, by) {
+    const next = position + by
+    return next < this.wrap ? next : next - this.wrap
+  }
+
+  /** Returns how many positions `later` is behind `earlier`. */
+  distance (earlier, later) {
+    const between = later - earlier
+    return between >= 0 ? between : between + this.wrap
+  }
+
+  get isClosed () {
+    return (load(this.words, TAIL) & 1) === 1
+  }
+
+  get tail () {
+    return load(this.words, TAIL) >>> 1
+  }
+
+  /** Messages that nobody has taken yet. */
+  get ready () {
+    return this.distance(load(this.words, HEAD), this.tail)
+  }
+
+  /** Messages in use, or that have come back. */
+  get taken () {
+    return this.distance(load(this.words, FREED), load(this.words, HEAD))
+  }
+
+  get isEnded () {
+    const { words } = this
+    // In this order: a message goes from ready to taken, never the other way round.
+    return this.isClosed && load(words, HEAD) === this.tail && load(words, FREED) === load(words, HEAD)
+  }
+
+  /**
+   * How many messages wait and are in use, at one moment. While takers move HEAD and FREED it looks
+   * again. If messages may have come back, it looks through all slots; but takers take those first, and then none has.
+   */
+  get counts () {
+    const { words } = this
+    for (;;) {
+      const freed = load(words, FREED)
+      const head = load(words, HEAD)
+      const returned = this.returnedCount(head)
+      const ready = this.distance(head, this.tail)
+      if (load(words, HEAD) !== head || load(words, FREED) !== freed) continue
+      return { __proto__: null, length: ready + returned, inUse: this.distance(freed, head) - returned }
+    }
+  }
+
+  /** Messages that have come back, while HEAD is `head`. It looks through all slots only if some may have. */
+  returnedCount (head) {
+    const { words } = this
+    if (load(words, RETURNS) === load(words, LOOKED)) return 0
+    let count = 0
+    for (let slot = 0; slot < this.capacity; slot++) if (this.isReturned(slot, head)) count++
+    return count
+  }
+
+  /**
+   * Whether a slot's message has come back. Then it is in no position, has a mark, and is not in use. If it is ready
+   * and has a mark, a thread died between MARK and HEAD.
+   */
+  isReturned (slot, head) {
+    const { words } = this
+    const at = this.slotAt(slot)
+    const mark = words[at + MARK]
+    if (mark === 0 || load(words, at + LEASE) !== 0) return false
+    return this.distance(head, mark - 1) >= this.distance(head, this.tail)
+  }
+
+  slotAt (slot) {
+    return this.slots + slot * this.stride
+  }
+
+  slotOf (position) {
+    const index = position % this.capacity
+    return this.words[RING + index] ^ index
+  }
+}
+bare(Positions)
+
+module.exports = Positions
