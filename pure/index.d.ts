@@ -267,7 +267,11 @@ export interface RepairOption<Token, Result = unknown> {
 }
 
 /** The result of a synchronous repair: no promise. */
-export type NoPromise = void | null | undefined | boolean | number | string | symbol | (object & { then?: undefined })
+export type NoPromise =
+  void | null | undefined | boolean | number | bigint | string | symbol | (object & { then?: undefined })
+
+/** What a promise settles with; any other type unchanged. Without the `Awaited` of later libraries. */
+type Settled<T> = T extends PromiseLike<infer Value> ? Settled<Value> : T
 
 /** The position in a buffer. An option that is not listed is a `TypeError`. */
 export interface ViewOptions {
@@ -351,7 +355,9 @@ export class AsyncLock {
   static readonly LOCKED: 1
 
   /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
-  static create(options?: NewOptions & RepairOption<UnlockToken>): AsyncLock
+  static create<Instance extends AsyncLock = AsyncLock>(
+    this: new (...args: any[]) => Instance, options?: NewOptions & RepairOption<UnlockToken>
+  ): Instance
 
   /** In memory of its own, as {@link AsyncLock.create} makes it. */
   constructor()
@@ -425,6 +431,10 @@ export class AsyncLock {
   executeLocked<T>(
     callback: (token: UnlockToken) => T | PromiseLike<T>, options?: AwaitOptions & RepairOption<UnlockToken>
   ): Promise<T>
+  /** For a callback that returns a promise or a value of another type. */
+  executeLocked<T>(
+    callback: (token: UnlockToken) => T, options?: AwaitOptions & RepairOption<UnlockToken>
+  ): Promise<Settled<T>>
 
   /**
    * {@link AsyncLock.executeLocked}, blocking. Workers only.
@@ -554,7 +564,9 @@ export class Condition {
   static readonly byteLength: 4
 
   /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
-  static create(options?: NewOptions): Condition
+  static create<Instance extends Condition = Condition>(
+    this: new (...args: any[]) => Instance, options?: NewOptions
+  ): Instance
 
   /** In memory of its own, as {@link Condition.create} makes it. */
   constructor()
@@ -637,7 +649,9 @@ export class Semaphore {
   static readonly byteLength: 4
 
   /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
-  static create(options?: NewOptions & { permits?: number | undefined }): Semaphore
+  static create<Instance extends Semaphore = Semaphore>(
+    this: new (...args: any[]) => Instance, options?: NewOptions & { permits?: number | undefined }
+  ): Instance
 
   /** In memory of its own, as {@link Semaphore.create} makes it. */
   constructor()
@@ -710,6 +724,8 @@ export class Semaphore {
 
   /** Runs `callback` with `n` permits held. They come back also after an error or a death. */
   use<T>(n: number, callback: (token: PermitsToken) => T | PromiseLike<T>, options?: AwaitOptions): Promise<T>
+  /** For a callback that returns a promise or a value of another type. */
+  use<T>(n: number, callback: (token: PermitsToken) => T, options?: AwaitOptions): Promise<Settled<T>>
 
   /**
    * {@link Semaphore.use}, blocking. Workers only.
@@ -740,7 +756,9 @@ export class RwLock {
   static readonly byteLength: 4
 
   /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
-  static create(options?: NewOptions & RepairOption<ExclusiveToken>): RwLock
+  static create<Instance extends RwLock = RwLock>(
+    this: new (...args: any[]) => Instance, options?: NewOptions & RepairOption<ExclusiveToken>
+  ): Instance
 
   /** In memory of its own, as {@link RwLock.create} makes it. */
   constructor()
@@ -777,10 +795,18 @@ export class RwLock {
   executeLocked<T>(
     callback: (token: ExclusiveToken) => T | PromiseLike<T>, options?: AwaitOptions & RepairOption<ExclusiveToken>
   ): Promise<T>
+  /** For a callback that returns a promise or a value of another type. */
+  executeLocked<T>(
+    callback: (token: ExclusiveToken) => T, options?: AwaitOptions & RepairOption<ExclusiveToken>
+  ): Promise<Settled<T>>
   /** Runs `callback` when this thread may read; then releases the lock, also if the callback fails. */
   executeShared<T>(
     callback: (token: SharedToken) => T | PromiseLike<T>, options?: AwaitOptions & RepairOption<ExclusiveToken>
   ): Promise<T>
+  /** For a callback that returns a promise or a value of another type. */
+  executeShared<T>(
+    callback: (token: SharedToken) => T, options?: AwaitOptions & RepairOption<ExclusiveToken>
+  ): Promise<Settled<T>>
   /** {@link RwLock.executeLocked}, blocking. Workers only; throws like {@link AsyncLock.executeLockedSync}. */
   executeLockedSync<T>(
     callback: (token: ExclusiveToken) => Synchronous<T>,
@@ -824,7 +850,9 @@ export class Barrier {
   static readonly byteLength: 4
 
   /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
-  static create(options: NewOptions & { parties: number }): Barrier
+  static create<Instance extends Barrier = Barrier>(
+    this: new (...args: any[]) => Instance, options: NewOptions & { parties: number }
+  ): Instance
 
   /** Of an instance, or the clone that posting one makes. */
   constructor(
@@ -876,7 +904,9 @@ export class Latch {
   static readonly byteLength: 4
 
   /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
-  static create(options: NewOptions & { count: number }): Latch
+  static create<Instance extends Latch = Latch>(
+    this: new (...args: any[]) => Instance, options: NewOptions & { count: number }
+  ): Instance
 
   /** Of an instance, or the clone that posting one makes. */
   constructor(clone: ViewClone & { readonly count: number }, options?: ViewOptions & { count?: number | undefined })
@@ -1056,6 +1086,11 @@ export class LockManager {
     callback: (lock: Lock) => T | PromiseLike<T>): Promise<T>
   request<T>(name: string, options: LockOptions | undefined,
     callback: (lock: Lock | null) => T | PromiseLike<T>): Promise<T>
+  /** For a callback that returns a promise or a value of another type. */
+  request<T>(name: string, callback: (lock: Lock) => T): Promise<Settled<T>>
+  request<T>(name: string, options: LockOptions & { ifAvailable?: false | undefined } | undefined,
+    callback: (lock: Lock) => T): Promise<Settled<T>>
+  request<T>(name: string, options: LockOptions | undefined, callback: (lock: Lock | null) => T): Promise<Settled<T>>
   /** For options of the DOM's type, which may be anything. */
   request<T, O extends AnyLockOptions>(name: string,
     options: O & (boolean extends O['ifAvailable'] ? boolean extends O['steal'] ? unknown : never : never),
@@ -1200,10 +1235,12 @@ export class Queue<T = any> {
    */
   use(callback: (value: T, delivery: Delivery) => unknown, options?: AwaitOptions): Promise<boolean>
   /**
-   * {@link Queue.use}, blocking: workers only. The callback is synchronous: if it returns a promise, the message goes
-   * back and this throws a `TypeError`. Throws like {@link Queue.take} and the callback.
+   * {@link Queue.use}, blocking: workers only. The callback is synchronous: an async function is a `TypeError` before
+   * it begins; if another one returns a promise, the message goes back and this throws a `TypeError`. Throws like {@link Queue.take} and the callback.
    */
-  useSync(callback: (value: T, delivery: Delivery) => unknown, options?: BlockOptions): boolean
+  useSync<Result>(
+    callback: (value: T, delivery: Delivery) => Synchronous<Result>, options?: BlockOptions
+  ): boolean
 
   /**
    * No put that begins later succeeds; the messages in it can still be taken. All waiters go on. Any thread may call

@@ -15,8 +15,9 @@
 //   // needs: modules                              as Node's ES and CommonJS modules, and only there
 //   // needs: alone                                in a program of its own
 //
-// The examples in TypeScript are compiled, too, as modules of Node; those of several processes with the packages of
-// their lock file.
+// The files of __test__/types/users, one for each class, are as an ordinary user writes them, and compiled with an
+// ordinary user's settings. The examples in TypeScript are compiled, too, as modules of Node; those of several
+// processes with the packages of their lock file.
 //
 // The files are compiled in a folder that has the package in its node_modules, as a user has it.
 
@@ -87,11 +88,23 @@ function programs (compiler, all, isChosen) {
   const withNode = { types: ['node'], typeRoots: [path.join(root, 'node_modules', '@types')] }
   const ofNode = { module: 'nodenext', moduleResolution: 'nodenext' }
   const ofExamples = { allowImportingTsExtensions: true, noUncheckedIndexedAccess: false }
+  const isModern = atLeast(compiler, SINCE.nodeTypes)
+  const ofUsers = {
+    lib: ['es2020', 'dom'],
+    target: 'es2020',
+    noUncheckedIndexedAccess: false,
+    noUnusedLocals: true,
+    noUnusedParameters: true,
+    ...(atLeast(compiler, '4.4') && { exactOptionalPropertyTypes: false }),
+    ...(isModern && withNode)
+  }
   const special = more => fitting(all, compiler, 'esnext', more)
   const rows = [
     ...LIBS.filter(isChosen).flatMap(([lib, since]) => withLibrary(lib, since, fitting(all, compiler, lib))),
     ['esnext and dom', special('lib dom'), { ...newest, lib: ['esnext', 'dom'] }],
     ['esnext and @types/node', special('lib node'), { ...newest, ...withNode }, SINCE.nodeTypes],
+    ...[true, false].map(skipLibCheck =>
+      [`users, skipLibCheck ${skipLibCheck}`, users(isModern), { ...ofUsers, skipLibCheck }]),
     ['the examples', examples(), { ...newest, ...ofNode, ...withNode, ...ofExamples }, SINCE.sharedArrays],
     ['modules of Node', special('modules'), { ...newest, ...ofNode }, SINCE.modules]
   ]
@@ -111,6 +124,12 @@ function withLibrary (lib, since, fits) {
     ...lonely.map(file => [`${lib}, ${file.name} alone`, [file], options, since])
   ]
 }
+
+/** Returns the files of users; `hasNode`: with those of Node's types, otherwise with what they need of these. */
+const users = hasNode => fs
+  .readdirSync(path.join(folder, 'users'))
+  .filter(name => !hasNode || !name.endsWith('.d.ts'))
+  .map(name => ({ name: `users/${name}` }))
 
 const examples = () =>
   fs

@@ -1,6 +1,6 @@
 // Every library: the forms that block and run a callback, which must be synchronous.
 
-import { AsyncLock, RwLock, Semaphore, Synchronous, UnlockToken } from 'atomics-waitasync'
+import { AsyncLock, Queue, RwLock, Semaphore, Synchronous, UnlockToken, locks } from 'atomics-waitasync'
 
 const buffer = new SharedArrayBuffer(64)
 const lock = new AsyncLock(buffer)
@@ -49,6 +49,19 @@ lock.executeLockedSync(() => 5, { signal: anything })
 // @ts-expect-error a reader's token cannot be downgraded
 rw.executeSharedSync(token => { token.downgrade() })
 
+// A function that passes a callback on, awaited.
+function awaited<T>(callback: () => T | Promise<T>): Promise<T> {
+  return lock.executeLocked(callback)
+}
+const awaitedNumber: Promise<number> = awaited(async () => 5)
+
+// A queue.
+declare const jobs: Queue<string>
+jobs.useSync(job => { job.trim() })
+jobs.useSync((job, { attempt }) => attempt > 1 ? job.length : undefined, { timeout: 5 })
+// @ts-expect-error a promise
+jobs.useSync(async job => { job.trim() })
+
 // A repair.
 const words = new Int32Array(buffer)
 const repaired: number = lock.executeLockedSync(() => 5, { timeout: 5, repair: token => words.fill(+token.ownerDied) })
@@ -56,6 +69,8 @@ lock.executeLockedSync(() => {}, { repair: () => words.fill(0) })
 lock.executeLockedSync(() => {}, { repair: () => 5 })
 lock.executeLockedSync(() => {}, { repair: () => anything })
 lock.executeLockedSync(() => {}, { repair: undefined })
+declare const big: bigint
+lock.executeLockedSync(() => {}, { repair: () => big })
 rw.executeLockedSync(token => token.downgrade(), { repair: token => { words[0] = token.downgrade().locked ? 1 : 0 } })
 rw.executeSharedSync(() => {}, { repair: token => { words[0] = token.downgrade().locked ? 1 : 0 } })
 new AsyncLock(buffer, { repair: async token => token.locked })
@@ -67,6 +82,17 @@ export async function awaits(): Promise<void> {
   const repaired: number = await lock.executeLocked(() => 5, { signal: undefined, repair: async token => token.locked })
   await rw.executeLocked(token => token.downgrade(), { repair: token => token.downgrade() })
   await rw.executeShared(token => token.unlock(), { repair: async token => token.downgrade() })
+  // A callback that returns a promise or a value.
+  const same: number = await lock.executeLocked(() => length > 0 ? Promise.resolve(1) : 2)
+  const mixed: number | string = await lock.executeLocked(() => length > 0 ? Promise.resolve(1) : 'none')
+  const either: number | undefined = await rw.executeShared(() => length > 0 ? Promise.resolve(1) : undefined)
+  const promises: number | string = await rw.executeLocked(() => length > 0 ? Promise.resolve(1) : Promise.resolve('a'))
+  const permitted: number | null = await semaphore.use(1, () => length > 0 ? Promise.resolve(1) : null)
+  const named: number | string = await locks.request('a', () => length > 0 ? Promise.resolve(1) : 'none')
+  const shared: number | string =
+    await locks.request('a', { mode: 'shared' }, ({ name }) => length > 0 ? Promise.resolve(1) : name)
+  // @ts-expect-error the callback may return a string
+  const number: number = await lock.executeLocked(() => length > 0 ? Promise.resolve(1) : 'none')
   // @ts-expect-error a token protects nothing that a callback could repair
   await lock.lockAsync({ repair: () => {} })
   // @ts-expect-error nor do permits

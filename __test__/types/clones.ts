@@ -80,3 +80,17 @@ new Barrier()
 Latch.create({ name: 'ready' })
 // @ts-expect-error it begins with its memory
 AsyncLock.create({ byteOffset: 0 })
+
+// A subclass.
+class Guarded extends AsyncLock {
+  mine = true
+}
+const guarded: Guarded = Guarded.create({ name: 'a' })
+const isMine: boolean = Guarded.create().mine
+class Ready extends Latch {
+  later = 5
+}
+const later: number = Ready.create({ count: 2 }).later
+// @ts-expect-error the count is needed
+Ready.create()
+export { guarded, isMine, later }
