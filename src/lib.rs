@@ -6,6 +6,7 @@
 //! | [`agent`] | an environment that has loaded the package, its thread, and its waits |
 //! | [`observe`] | snapshots, deadlocks, stalls, dumps and profiles |
 //! | `held` | the holds of threads |
+//! | [`processes`] | locks of several processes, by files |
 //! | `process` | the globals of a process: queue, agents, images, memory, signals |
 //!
 //! The head of `core/src/lib.rs` numbers the invariants that code and SAFETY comments cite.
@@ -17,3 +18,4 @@ pub mod environment;
 mod held;
 pub mod observe;
 pub mod process;
+pub mod processes;

@@ -53,6 +53,9 @@ const native = {
   onSteal: undefined,
   /** Called when this thread is to publish reports of stalls. */
   onReports: undefined,
+  /** Called when there are answers about locks of files; and who awaits them (lib/processes/engines/files.js). */
+  onFiles: undefined,
+  fileWaits: undefined,
   /** Called between two slices of a blocking wait. */
   onTick: undefined,
   writeRequest,
@@ -67,6 +70,7 @@ function deliver (count) {
   }
   if (native.onSteal !== undefined) native.onSteal()
   if (native.onReports !== undefined) native.onReports()
+  if (native.onFiles !== undefined) native.onFiles()
 }
 
 /**

@@ -4,11 +4,12 @@
 
 const { ProcessLocks } = require('./process-locks')
 
-/** Makes the locks of an engine, or of a folder. */
-const processLocks = (engine, options) => new ProcessLocks(engine, options)
-
+const files = (folder, options) => require('./engines/files')(folder, options)
 const postgresql = (pg, config, options) => require('./engines/postgresql')(pg, config, options)
 const redis = (client, options) => require('./engines/redis')(client, options)
 const etcd = (endpoints, options) => require('./engines/etcd')(endpoints, options)
 
-module.exports = { etcd, postgresql, processLocks, redis }
+/** Makes the locks of an engine, or of a folder. */
+const processLocks = (engine, options) => new ProcessLocks(typeof engine === 'string' ? files(engine) : engine, options)
+
+module.exports = { etcd, files, postgresql, processLocks, redis }

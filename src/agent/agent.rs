@@ -20,6 +20,7 @@ use crate::environment::{Environment, RegistersRef, contained, pin_buffer};
 use crate::held::RobustList;
 use crate::observe::reports;
 use crate::process::{Known, REGISTRY, Registered, STORE, next_number};
+use crate::processes::Files;
 use waitasync_core::lock::memories::AgentId;
 use waitasync_core::lock::{Outbox, Waiter};
 use waitasync_core::service::watch::EndSignal;
@@ -38,6 +39,7 @@ pub(crate) struct Agent {
     /// Whether the event loop is held.
     pub(crate) is_held: Cell<bool>,
     pub(crate) buffers: Buffers,
+    pub(crate) files: Files,
 }
 
 thread_local! {
@@ -106,6 +108,7 @@ impl Agent {
             pace: Pace::default(),
             is_held: Cell::new(false),
             buffers: Buffers::default(),
+            files: Files::default(),
         });
         environment.add_end_hook(on_end)?;
         REGISTRY.join(agent.registration(thread_name.map(Arc::from)));
@@ -170,10 +173,10 @@ impl Agent {
             return;
         }
         self.update_hold();
-        if self.delivery.is_interrupted() {
+        let has_news = || reports::are_for(self.thread_id) || self.files.has_answers();
+        let is_told = self.delivery.is_interrupted() || !has_news() || self.tell_news(Caller::EventLoop);
+        if self.delivery.is_interrupted() || (!is_told && self.files.has_answers()) {
             self.outbox.ring();
-        } else if reports::are_for(self.thread_id) {
-            self.tell_news(Caller::EventLoop);
         }
     }
 

@@ -1,0 +1,236 @@
+'use strict'
+// nodes: >=16 (older ones lack what the engines need)
+
+// Locks of files among the threads of one process: blocking requests, ends of workers, contexts, and the event loop.
+
+const assert = require('assert')
+const { AsyncLocalStorage } = require('async_hooks')
+const fs = require('fs')
+const path = require('path')
+const { Worker } = require('worker_threads')
+const { test } = require('../harness')
+const { ENTRY, scratchFolder, startMember } = require('../fixtures/lock-processes')
+const { runForJSON, runNode } = require('../fixtures/run-node')
+const { files, processLocks } = require('../../processes')
+
+const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
+
+/** Starts a worker that runs the body with `locks`, `api`, `parentPort`. */
+function startWorker (t, folder, body, options = {}) {
+  const worker = new Worker(`
+    const { parentPort } = require('worker_threads')
+    const api = require(${JSON.stringify(ENTRY)})
+    const locks = api.processLocks(api.files(${JSON.stringify(folder)}, ${JSON.stringify(options)}))
+    ;(${body})({ api, locks, parentPort })
+  `, { eval: true })
+  t.after(() => worker.terminate())
+  worker.on('error', error => { throw error })
+  return worker
+}
+
+const messageOf = worker => new Promise(resolve => worker.once('message', resolve))
+const endOf = worker => new Promise(resolve => worker.once('exit', resolve))
+
+test('threads of a process count one at a time, with and without blocking', async t => {
+  const folder = scratchFolder(t)
+  const file = path.join(folder, 'number')
+  fs.writeFileSync(file, '0')
+  const workers = [0, 1].map(() => startWorker(t, folder, `async ({ locks, parentPort }) => {
+    const fs = require('fs')
+    const file = ${JSON.stringify(file)}
+    const add = (lock) => { fs.writeFileSync(file, String(Number(fs.readFileSync(file, 'utf8')) + 1)) }
+    for (let n = 0; n < 50; n++) {
+      locks.requestSync('number', add)
+      await locks.request('number', async () => {
+        const number = Number(fs.readFileSync(file, 'utf8'))
+        await new Promise(resolve => setImmediate(resolve))
+        fs.writeFileSync(file, String(number + 1))
+      })
+    }
+    parentPort.postMessage('done')
+  }`))
+  await Promise.all(workers.map(messageOf))
+  assert.strictEqual(fs.readFileSync(file, 'utf8'), '200')
+})
+
+test('a worker that ends with a lock: the next holder is told; one that waits leaves nothing', async t => {
+  const folder = scratchFolder(t)
+  const locks = processLocks(folder)
+  for (const end of ['terminate', 'exit']) {
+    const holder = startWorker(t, folder, `async ({ locks, parentPort }) => {
+      await locks.hold('a')
+      parentPort.postMessage('held')
+      parentPort.once('message', () => process.exit())
+    }`)
+    await messageOf(holder)
+    const waiter = startWorker(t, folder, `({ locks, parentPort }) => {
+      locks.request('a', () => {})
+      parentPort.postMessage('waits')
+    }`)
+    await messageOf(waiter)
+    const told = locks.request('a', ({ ownerDied }) => ownerDied)
+    await Promise.all([waiter.terminate(), endOf(waiter)])
+    if (end === 'exit') holder.postMessage('exit')
+    else holder.terminate()
+    assert.strictEqual(await told, true)
+    assert.strictEqual(await locks.request('a', ({ ownerDied }) => ownerDied), false)
+  }
+})
+
+test('a worker that ends while it waits behind another process leaves nothing, in whichever form it waits', async t => {
+  const folder = scratchFolder(t)
+  const locks = processLocks(folder)
+  const member = await startMember(t, folder)
+  for (const form of ['request', 'requestSync']) {
+    await member.hold('a')
+    const waiter = startWorker(t, folder, `({ locks, parentPort }) => {
+      parentPort.postMessage('waits')
+      locks.${form}('a', () => { parentPort.postMessage('got it') })
+    }`)
+    await messageOf(waiter)
+    await sleep(50)
+    let told
+    waiter.on('message', message => { told = message })
+    const start = Date.now()
+    await waiter.terminate()
+    assert.ok(Date.now() - start < 2000, 'it did not hear of its end')
+    await member.release('a')
+    assert.strictEqual((await member.pass('a')).ownerDied, false)
+    assert.strictEqual(told, undefined)
+    assert.strictEqual(await locks.request('a', ({ ownerDied }) => ownerDied), false)
+  }
+})
+
+test('requestSync: results, errors, timeouts, repairs and lost locks', async t => {
+  const folder = scratchFolder(t)
+  const member = await startMember(t, folder)
+  const held = await member.hold('held')
+  const results = await messageOf(startWorker(t, folder, `({ locks, parentPort }) => {
+    const fs = require('fs')
+    const outcome = (...args) => {
+      try {
+        return locks.requestSync(...args)
+      } catch (error) {
+        return error.code || error.name + ' ' + error.message
+      }
+    }
+    const fail = () => { throw new RangeError('on purpose') }
+    const folder = ${JSON.stringify(folder)}
+    parentPort.postMessage({
+      result: outcome('a', lock => [lock.name, lock.mode, lock.ownerDied, lock.isLost, lock.signal.aborted]),
+      fails: outcome('a', fail),
+      late: outcome('held', { timeout: 30 }, () => {}),
+      attempt: outcome('held', { timeout: 0 }, () => {}),
+      none: outcome('held', { ifAvailable: true }, lock => lock),
+      promise: outcome('a', async () => {}).slice(0, 9),
+      nested: outcome('a', () => outcome('a', () => {})),
+      abandoned: outcome('a', lock => lock.abandon()),
+      told: outcome('a', fail) + outcome('a', lock => lock.ownerDied),
+      mended: outcome('a', lock => lock.ownerDied),
+      left: outcome('b', { repair () {} }, fail),
+      repaired: outcome('b', { repair: lock => { fs.writeFileSync(folder + '/told', String(lock.ownerDied)) } },
+        lock => lock.ownerDied),
+      lost: outcome('c', lock => {
+        for (const name of fs.readdirSync(folder)) if (name.endsWith('.lock')) fs.unlinkSync(folder + '/' + name)
+        return lock.isLost
+      })
+    })
+  }`))
+  assert.deepStrictEqual(results, {
+    result: ['a', 'exclusive', false, false, false],
+    fails: 'RangeError on purpose',
+    late: 'ERR_TIMEOUT',
+    attempt: 'ERR_TIMEOUT',
+    none: null,
+    promise: 'TypeError',
+    nested: 'ERR_DEADLOCK',
+    abandoned: true,
+    told: 'RangeError on purposetrue',
+    mended: false,
+    left: 'RangeError on purpose',
+    repaired: false,
+    lost: 'ERR_LOCK_LOST'
+  })
+  assert.strictEqual(fs.readFileSync(path.join(folder, 'told'), 'utf8'), 'true')
+  assert.ok(held.token > 0)
+})
+
+test('requestSync on the main thread only with ifAvailable', t => {
+  const locks = processLocks(scratchFolder(t))
+  assert.throws(() => locks.requestSync('a', () => {}), /would block the main thread/)
+  assert.strictEqual(locks.requestSync('a', { ifAvailable: true }, ({ name }) => name), 'a')
+  assert.strictEqual(locks.requestSync('a', { ifAvailable: true }, () =>
+    locks.requestSync('a', { ifAvailable: true }, lock => lock)), null)
+})
+
+test('callbacks run in the context of their requests, those that waited for another process, too', async t => {
+  const folder = scratchFolder(t)
+  const locks = processLocks(folder)
+  const member = await startMember(t, folder)
+  const store = new AsyncLocalStorage()
+  await member.hold('a')
+  const results = [1, 2].map(n => store.run(n, () => locks.request('a', () => store.getStore())))
+  results.push(store.run(3, () => locks.request('b', () => store.getStore())))
+  await sleep(20)
+  await member.release('a')
+  assert.deepStrictEqual(await Promise.all(results), [1, 2, 3])
+})
+
+test('a process with locks ends by itself; a wait keeps it alive', async t => {
+  const folder = scratchFolder(t)
+  const begin = `const locks = require(${JSON.stringify(ENTRY)}).processLocks(${JSON.stringify(folder)});`
+  const program = body => ['--no-warnings', '-e', `${begin} (async () => { ${body} })()`]
+  assert.strictEqual(await runForJSON(t, program('await locks.request("a", () => {}); console.log(1)')), 1)
+  assert.strictEqual(await runForJSON(t, program('await locks.hold("a"); console.log(2)')), 2)
+  const member = await startMember(t, folder)
+  assert.strictEqual((await member.hold('a')).ownerDied, true)
+  const waiting = runForJSON(t, program('await locks.request("a", () => {}); console.log(3)'))
+  await sleep(500)
+  await member.release('a')
+  assert.strictEqual(await waiting, 3)
+})
+
+test('durable: tokens, marks and waits are the same, and no flush is made on the thread of a promise', async t => {
+  const folder = scratchFolder(t)
+  const engine = files(folder, { durable: true })
+  const locks = processLocks(engine)
+  const member = await startMember(t, folder, { durable: true })
+  const first = await member.hold('a')
+  assert.strictEqual(await locks.request('a', { ifAvailable: true }, lock => lock), null)
+  const waiting = locks.request('a', ({ token, ownerDied }) => ({ token, ownerDied }))
+  await member.kill()
+  const { token, ownerDied } = await waiting
+  assert.ok(token > first.token && ownerDied)
+  assert.strictEqual(await locks.request('a', { timeout: 0 }, lock => lock.ownerDied), false)
+  const controller = new AbortController()
+  const aborted = locks.request('b', { signal: controller.signal }, () => {})
+  controller.abort()
+  await assert.rejects(aborted)
+  await locks.request('b', { timeout: 0 }, () => {}).catch(({ code }) => assert.strictEqual(code, 'ERR_TIMEOUT'))
+  await locks.request('b', () => {})
+  await locks.close()
+})
+
+test('the entry loads no native library before its use, touches no global, and refuses an older Node', async t => {
+  const result = await runForJSON(t, ['-e', `
+    const before = Object.getOwnPropertyNames(globalThis).length
+    const { wait, waitAsync } = Atomics
+    const api = require(${JSON.stringify(ENTRY)})
+    api.processLocks('/nowhere/at/all')
+    console.log(JSON.stringify([
+      Object.keys(require.cache).filter(file => file.endsWith('.node')).length,
+      Object.getOwnPropertyNames(globalThis).length - before, Atomics.wait === wait, Atomics.waitAsync === waitAsync
+    ]))`])
+  assert.deepStrictEqual(result, [0, 0, true, true])
+  const { code, stderr } = await runNode(t, ['-e', `
+    Object.defineProperty(process.versions, 'node', { value: '14.21.3' })
+    require(${JSON.stringify(ENTRY)})`])
+  assert.strictEqual(code, 1)
+  assert.ok(/needs Node 16 or newer/.test(stderr), stderr)
+})
+
+test('wrong arguments of files are errors at once', () => {
+  for (const args of [[], [''], [1], ['a', { durably: true }], ['a', { durable: 1 }], ['a', null]]) {
+    assert.throws(() => files(...args), TypeError)
+  }
+})

@@ -1,0 +1,21 @@
+'use strict'
+
+/** Warns where the locks of files have never been tested. */
+
+const { target } = require('../../agent/target')
+
+/** The targets on which the checks of this engine have run. */
+const TESTED = ['linux-x64-gnu']
+
+let isTold = false
+
+/** Warns once in a thread, on a platform without checks. */
+exports.assertTested = function assertTested () {
+  if (isTold) return
+  isTold = true
+  const name = target()
+  if (TESTED.includes(name)) return
+  const message = 'atomics-waitasync/processes: the locks of files have not been tested on ' + name + ' yet, only on ' +
+    TESTED.join(', ')
+  process.emitWarning(message, { code: 'ATOMICS_WAITASYNC_PROCESSES' })
+}

@@ -1,0 +1,289 @@
+'use strict'
+
+/**
+ * Locks of the processes of one machine, by files. The native library takes them
+ * (src/processes/), and has threads that wait.
+ *
+ * A request asks for the lock on its own thread first, and waits by a thread only if the lock is taken. Where states
+ * are flushed to the disk, another thread does all of it, unless the caller blocks anyway.
+ */
+
+const { mkdirSync } = require('fs')
+const path = require('path')
+const { getSystemErrorName } = require('util')
+const { agent } = require('../../agent/agent')
+const { TypeError } = require('../../util/intrinsics')
+const { assertOptions, option } = require('../../util/options')
+const { describe } = require('../../util/values')
+const { throwIfAborted } = require('../../waiting/errors')
+const { HOST, keyOf, shorten } = require('./holder')
+const { assertTested } = require('./files-platform')
+
+/** How many milliseconds a blocking thread stays in native code. Between, the engine may end it. */
+const SLICE = 20
+/** Milliseconds between two looks where no thread can be started. */
+const POLL = 50
+
+/** Keeps the event loop alive as long as something is pending. */
+const pending = { count: 0, timer: undefined }
+
+function begin () {
+  if (pending.count++ === 0) pending.timer = setInterval(() => {}, 2 ** 31 - 1)
+}
+
+function end () {
+  if (--pending.count === 0) clearInterval(pending.timer)
+}
+
+/** Returns the functions that await answers, by the numbers of their requests: of all copies of the package. */
+function waits () {
+  const { native } = agent()
+  if (native.fileWaits === undefined) {
+    const { binding } = native
+    native.fileWaits = new Map()
+    native.onFiles = () => {
+      for (let text = binding.filesNext(); text !== null; text = binding.filesNext()) {
+        const [number, ...words] = text.split(' ')
+        const settle = native.fileWaits.get(Number(number))
+        native.fileWaits.delete(Number(number))
+        if (settle !== undefined) settle(words)
+      }
+    }
+  }
+  return native.fileWaits
+}
+
+class Files {
+  #path
+  #options
+  #folder
+
+  constructor (folder, options) {
+    this.#path = path.resolve(folder)
+    this.#options = options
+    this.id = 'files ' + this.#path
+    this.modes = ['exclusive', 'shared']
+  }
+
+  async acquire (name, mode, signal, asker) {
+    throwIfAborted(signal)
+    const wanted = this.#wanted(name, mode, asker)
+    const taken = this.#options.durable ? undefined : this.#take(wanted, false)
+    if (taken !== undefined) return taken
+    for (;;) {
+      let number
+      try {
+        number = native('filesRequest', ...wanted, false)
+      } catch (error) {
+        if (!NO_THREAD.includes(error.code)) throw error
+        await later(POLL, signal)
+        const grant = this.#take(wanted, false)
+        if (grant !== undefined) return grant
+        continue
+      }
+      return this.#grantOf(await answer(number, signal))
+    }
+  }
+
+  async attempt (name, mode, signal, asker) {
+    throwIfAborted(signal)
+    const wanted = this.#wanted(name, mode, asker)
+    if (!this.#options.durable) return this.#take(wanted, true)
+    return this.#grantOf(await answer(native('filesRequest', ...wanted, true), signal))
+  }
+
+  /** Blocks for so many milliseconds at most. Undefined if the time is over. */
+  acquireSync (name, mode, milliseconds, asker) {
+    const wanted = this.#wanted(name, mode, asker)
+    const taken = this.#take(wanted, milliseconds === 0)
+    if (taken !== undefined || milliseconds === 0) return taken
+    const until = performance.now() + milliseconds
+    const number = native('filesRequest', ...wanted, false)
+    try {
+      for (let left = milliseconds; left > 0; left = until - performance.now()) {
+        // The engine may end this thread where a function is called.
+        const text = native('filesWait', number, Math.ceil(Math.min(left, SLICE)))
+        if (text !== null) return this.#grantOf(text.split(' '))
+      }
+      return undefined
+    } finally {
+      native('filesAbort', number)
+    }
+  }
+
+  async query (name) {
+    return this.querySync(name)
+  }
+
+  querySync (name) {
+    const folder = this.#open()
+    const isAbandoned = (key) => native('filesAbandoned', folder, key)
+    const key = name === undefined ? undefined : keyOf(name).toString('hex')
+    return require('./files-query')(this.#path, key, isAbandoned)
+  }
+
+  async close () {}
+
+  /** Opens the folder at its first use. Makes it if it is not there. */
+  #open () {
+    if (this.#folder === undefined) {
+      agent()
+      assertTested()
+      mkdirSync(this.#path, { recursive: true })
+      const { durable, anyDrive } = this.#options
+      this.#folder = native('filesOpen', this.#path, durable, anyDrive)
+    }
+    return this.#folder
+  }
+
+  /** Returns the operands of a request: folder, key, whether it is shared, and a description. */
+  #wanted (name, mode, { label, threadId } = {}) {
+    const { pid } = process
+    const told = label && shorten(label)
+    const who = { name: shorten(name), pid, host: HOST, threadId, label: told, namespace: namespace() }
+    const isShared = mode === 'shared'
+    // The state does not have those that share a lock.
+    return [this.#open(), keyOf(name).toString('hex'), isShared, JSON.stringify(isShared ? { name: who.name } : who)]
+  }
+
+  #take (wanted, isAttempt) {
+    let told
+    try {
+      told = native('filesTake', ...wanted, isAttempt)
+    } catch (error) {
+      // Descriptors or memory may be there again in a moment: the thread waits for that.
+      if (!isAttempt && PASSING.includes(error.code)) return undefined
+      throw error
+    }
+    return told === null ? undefined : new Grant(...told)
+  }
+
+  #grantOf ([kind, ...words]) {
+    switch (kind) {
+      case 'granted': return new Grant(...words.map(Number))
+      case 'taken': return undefined
+      default: throw systemError(words.join(' '))
+    }
+  }
+}
+
+/** The codes of a system that cannot start a thread. */
+const NO_THREAD = ['EAGAIN', 'ENOMEM']
+/** Those of one that has no descriptor or memory at the moment. */
+const PASSING = ['EMFILE', 'ENFILE', 'ENOMEM', 'ENOLCK']
+
+/** A lock. It is lost only if somebody removes or replaces its file. */
+class Grant {
+  #number
+
+  constructor (number, token, ownerDied) {
+    this.#number = number
+    this.token = token
+    this.ownerDied = Boolean(ownerDied)
+    this.lost = new AbortController().signal
+  }
+
+  remaining () { return Infinity }
+  heldSync () { return native('filesHeld', this.#number) }
+  releaseSync (died) { return native('filesRelease', this.#number, died) }
+  async held () { return this.heldSync() }
+
+  async release (died) {
+    const number = native('filesReleaseLater', this.#number, died)
+    if (number === null || number === undefined) return this.releaseSync(died)
+    const [kind, ...words] = await answer(number)
+    if (kind === 'released') return words[0] === '1'
+    throw systemError(words.join(' '))
+  }
+}
+
+/** Awaits the words of an answer. */
+function answer (number, signal) {
+  return new Promise((resolve, reject) => {
+    const wait = waits()
+    const settle = (words) => {
+      end()
+      if (signal !== undefined) signal.removeEventListener('abort', abort)
+      resolve(words)
+    }
+    const abort = () => {
+      if (!wait.delete(number)) return
+      end()
+      native('filesAbort', number)
+      reject(new Error('The wait was given up'))
+    }
+    begin()
+    wait.set(number, settle)
+    if (signal !== undefined) signal.addEventListener('abort', abort, { once: true })
+  })
+}
+
+function later (milliseconds, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', abort)
+      resolve()
+    }, milliseconds)
+    const abort = () => {
+      clearTimeout(timer)
+      reject(new Error('The wait was given up'))
+    }
+    signal.addEventListener('abort', abort, { once: true })
+  })
+}
+
+/** Calls a function of the library; its errors have codes. */
+function native (name, ...operands) {
+  try {
+    return agent().native.binding[name](...operands)
+  } catch (error) {
+    throw systemError(error.message, error)
+  }
+}
+
+const REMEDIES = {
+  EACCES: 'The folder and its files have to be writable for all users whose processes share them',
+  EPERM: 'The folder and its files have to be writable for all users whose processes share them',
+  ELOOP: 'There is a symbolic link in the place of a lock'
+}
+
+/** Makes the error of the system's number and words. */
+function systemError (text, otherwise) {
+  const found = /^(\d+) ([^]*)$/.exec(text)
+  if (found === null) return otherwise || new Error(text)
+  const [, number, words] = found
+  const code = number === '0' || process.platform === 'win32' ? undefined : getSystemErrorName(-Number(number))
+  const remedy = REMEDIES[code]
+  const message = words.replace(/ \(os error \d+\)$/, '') + (remedy === undefined ? '' : '. ' + remedy)
+  return Object.assign(new Error(code === undefined ? message : code + ': ' + message), { code })
+}
+
+let ownNamespace
+
+/** Returns the process's namespace of process ids: another one has other numbers. Empty where there are none. */
+function namespace () {
+  if (ownNamespace === undefined) {
+    try {
+      ownNamespace = require('fs').readlinkSync('/proc/self/ns/pid')
+    } catch (_) {
+      ownNamespace = ''
+    }
+  }
+  return ownNamespace
+}
+
+/** Makes the engine of a folder. */
+function files (folder, options) {
+  if (typeof folder !== 'string' || folder === '') {
+    throw new TypeError('files: folder must be a path, not ' + describe(folder))
+  }
+  assertOptions(options, ['durable', 'anyDrive'], 'files')
+  const read = (name) => {
+    const value = option(options, name, false)
+    if (typeof value === 'boolean') return value
+    throw new TypeError('files: ' + name + ' must be a boolean, not ' + describe(value))
+  }
+  return new Files(folder, { durable: read('durable'), anyDrive: read('anyDrive') })
+}
+
+module.exports = files

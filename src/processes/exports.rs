@@ -1,0 +1,124 @@
+//! The functions for `lib/processes/engines/files.js`. They decode, call and encode, and decide nothing.
+
+#![allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
+
+use std::fmt::Write;
+use std::io;
+
+use napi::bindgen_prelude::Env;
+use napi::{Error, Result};
+use napi_derive::napi;
+
+use super::files::{Outcome, Told};
+use crate::agent::Agent;
+
+/// Makes an error of JavaScript: its message begins with the number of the system's error, or 0.
+fn failed(error: &io::Error) -> Error {
+    Error::from_reason(said(error))
+}
+
+fn said(error: &io::Error) -> String {
+    format!("{} {error}", error.raw_os_error().unwrap_or(0))
+}
+
+fn numbers((number, token, owner_died): Told) -> Vec<f64> {
+    vec![number.into(), token as f64, f64::from(u8::from(owner_died))]
+}
+
+/// Writes what an answer says, for JavaScript: words with spaces between them.
+fn text(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = match outcome {
+        Outcome::Granted((number, token, owner_died)) => {
+            write!(text, "granted {number} {token} {}", u8::from(*owner_died))
+        }
+        Outcome::Taken => write!(text, "taken"),
+        Outcome::Released(was_held) => write!(text, "released {}", u8::from(*was_held)),
+        Outcome::Failed(error) => write!(text, "failed {}", said(error)),
+    };
+    text
+}
+
+/// Returns the number of a folder for locks.
+#[napi(catch_unwind)]
+pub fn files_open(env: Env, path: String, durable: bool, any_drive: bool) -> Result<u32> {
+    Agent::of(env.raw())?.files.open(path.into(), durable, any_drive).map_err(|error| failed(&error))
+}
+
+/// Takes the lock of a name, if it is free: its number, its token, and whether the last holder died.
+#[napi(catch_unwind)]
+pub fn files_take(
+    env: Env,
+    folder: u32,
+    key: String,
+    shared: bool,
+    description: String,
+    attempt: bool,
+) -> Result<Option<Vec<f64>>> {
+    let agent = Agent::of(env.raw())?;
+    let name = agent.files.name(folder, &key, shared).map_err(|error| failed(&error))?;
+    let told = agent.files.take(&name, &description, attempt).map_err(|error| failed(&error))?;
+    Ok(told.map(numbers))
+}
+
+/// Lets another thread take the lock of a name, or try once. Returns the number of the request.
+#[napi(catch_unwind)]
+pub fn files_request(
+    env: Env,
+    folder: u32,
+    key: String,
+    shared: bool,
+    description: String,
+    attempt: bool,
+) -> Result<u32> {
+    let agent = Agent::of(env.raw())?;
+    let name = agent.files.name(folder, &key, shared).map_err(|error| failed(&error))?;
+    agent.files.request(&agent.outbox, name, description, attempt).map_err(|error| failed(&error))
+}
+
+/// Withdraws a request.
+#[napi(catch_unwind)]
+pub fn files_abort(env: Env, request: u32) -> Result<()> {
+    Agent::of(env.raw()).map(|agent| agent.files.abort(request))
+}
+
+/// Returns the next answer: the number of its request, and then its words; null if there is none.
+#[napi(catch_unwind)]
+pub fn files_next(env: Env) -> Result<Option<String>> {
+    let next = Agent::of(env.raw())?.files.next();
+    Ok(next.map(|(number, outcome)| format!("{number} {}", text(&outcome))))
+}
+
+/// Blocks until a request is answered, or so many milliseconds. Returns the words of the answer.
+#[napi(catch_unwind)]
+pub fn files_wait(env: Env, request: u32, milliseconds: u32) -> Result<Option<String>> {
+    let agent = Agent::of(env.raw())?;
+    Ok(agent.files.wait(request, milliseconds).as_ref().map(text))
+}
+
+/// Whether a lock is still that of its name.
+#[napi(catch_unwind)]
+pub fn files_held(env: Env, grant: u32) -> Result<bool> {
+    Agent::of(env.raw())?.files.is_held(grant).map_err(|error| failed(&error))
+}
+
+/// Gives a lock back. Returns whether it was held until then.
+#[napi(catch_unwind)]
+pub fn files_release(env: Env, grant: u32, died: bool) -> Result<bool> {
+    Agent::of(env.raw())?.files.release(grant, died).map_err(|error| failed(&error))
+}
+
+/// Gives a lock back in another thread; undefined if there is nothing to flush.
+#[napi(catch_unwind)]
+pub fn files_release_later(env: Env, grant: u32, died: bool) -> Result<Option<u32>> {
+    let agent = Agent::of(env.raw())?;
+    Ok(agent.files.release_later(&agent.outbox, grant, died))
+}
+
+/// Whether nobody has the exclusive lock of a name.
+#[napi(catch_unwind)]
+pub fn files_abandoned(env: Env, folder: u32, key: String) -> Result<bool> {
+    let agent = Agent::of(env.raw())?;
+    agent.files.name(folder, &key, true).and_then(|name| name.is_abandoned()).map_err(|error| failed(&error))
+}

@@ -1,0 +1,178 @@
+//! The file locks of one environment: its folders, its grants, and the answers to its requests.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::io::{Error, Result};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+
+use super::lock_file::{Folder, Grant, Name};
+use super::mailbox::{Answer, Mailbox};
+use super::system::{self, Mode};
+use super::waiting::{self, Request};
+use waitasync_core::lock::Outbox;
+
+/// What JavaScript is told of a grant: its number, its token, and whether the last holder died.
+pub(super) type Told = (u32, u64, bool);
+
+/// What JavaScript is told of an answer.
+pub(super) enum Outcome {
+    Granted(Told),
+    Taken,
+    Released(bool),
+    Failed(Error),
+}
+
+/// Nothing is allocated before it is used.
+#[derive(Default)]
+pub(crate) struct Files {
+    folders: RefCell<Vec<Arc<Folder>>>,
+    grants: RefCell<FxHashMap<u32, Grant>>,
+    last: Cell<u32>,
+    mailbox: OnceCell<Arc<Mailbox>>,
+}
+
+impl Files {
+    fn mailbox(&self, outbox: &Arc<Outbox>) -> Arc<Mailbox> {
+        Arc::clone(self.mailbox.get_or_init(|| Arc::new(Mailbox::new(Arc::clone(outbox)))))
+    }
+
+    /// Returns a new number for a grant or a request.
+    fn next_number(&self) -> u32 {
+        self.last.update(|last| last.wrapping_add(1));
+        self.last.get()
+    }
+
+    /// Whether JavaScript is to ask for answers.
+    pub(crate) fn has_answers(&self) -> bool {
+        self.mailbox.get().is_some_and(|mailbox| mailbox.has_answers())
+    }
+
+    /// Returns the number of a folder; fails if it is on a drive whose locks cannot be relied on.
+    pub(super) fn open(&self, path: PathBuf, is_durable: bool, any_drive: bool) -> Result<u32> {
+        if !any_drive && !system::is_local(&path)? {
+            return Err(Error::other("it is on a network or FUSE drive, whose locks are not reliable"));
+        }
+        let folder = Folder { path, is_durable };
+        let mut folders = self.folders.borrow_mut();
+        let known = folders.iter().position(|known| **known == folder);
+        Ok(known.unwrap_or_else(|| {
+            folders.push(Arc::new(folder));
+            folders.len() - 1
+        }) as u32)
+    }
+
+    pub(super) fn name(&self, folder: u32, key: &str, is_shared: bool) -> Result<Name> {
+        let folder = self.folders.borrow().get(folder as usize).cloned();
+        let folder = folder.ok_or_else(|| Error::other("no such folder"))?;
+        Ok(Name { folder, key: key.into(), mode: if is_shared { Mode::Shared } else { Mode::Exclusive } })
+    }
+
+    /// Tries on this thread: as `attempt` of a user, or on the way into the line.
+    pub(super) fn take(&self, name: &Name, description: &str, is_attempt: bool) -> Result<Option<Told>> {
+        let grant = if is_attempt { name.attempt(description) } else { name.take(description) }?;
+        Ok(grant.map(|grant| self.keep(grant)))
+    }
+
+    fn keep(&self, grant: Grant) -> Told {
+        let number = self.next_number();
+        let told = (number, grant.token, grant.owner_died);
+        self.grants.borrow_mut().insert(number, grant);
+        told
+    }
+
+    /// Lets another thread wait for a name, or try once. Returns the number of the request.
+    pub(super) fn request(
+        &self,
+        outbox: &Arc<Outbox>,
+        name: Name,
+        description: String,
+        is_attempt: bool,
+    ) -> Result<u32> {
+        let (number, mailbox) = (self.next_number(), self.mailbox(outbox));
+        mailbox.expect(number, (!is_attempt).then(|| name.clone()));
+        if is_attempt {
+            waiting::run(move || {
+                mailbox.answer(
+                    number,
+                    match name.attempt(&description) {
+                        Ok(grant) => grant.map_or(Answer::Taken, Answer::Granted),
+                        Err(error) => Answer::Failed(error),
+                    },
+                );
+            });
+            return Ok(number);
+        }
+        let request = Request { number, mailbox: Arc::clone(&mailbox), description };
+        waiting::enqueue(name, request).inspect_err(|_| drop(mailbox.forget(number)))?;
+        Ok(number)
+    }
+
+    /// Withdraws a request. What it has been granted is given back.
+    pub(super) fn abort(&self, number: u32) {
+        if let Some(mailbox) = self.mailbox.get()
+            && let Some(name) = mailbox.forget(number)
+        {
+            waiting::dequeue(&name, number, mailbox);
+        }
+    }
+
+    pub(super) fn next(&self) -> Option<(u32, Outcome)> {
+        let (number, answer) = self.mailbox.get()?.next()?;
+        Some((number, self.outcome(answer)))
+    }
+
+    /// Blocks for so many milliseconds, or until the request is answered.
+    pub(super) fn wait(&self, number: u32, milliseconds: u32) -> Option<Outcome> {
+        let time = Duration::from_millis(milliseconds.into());
+        self.mailbox.get()?.wait(number, time).map(|answer| self.outcome(answer))
+    }
+
+    fn outcome(&self, answer: Answer) -> Outcome {
+        match answer {
+            Answer::Granted(grant) => Outcome::Granted(self.keep(grant)),
+            Answer::Taken => Outcome::Taken,
+            Answer::Released(was_held) => Outcome::Released(was_held),
+            Answer::Failed(error) => Outcome::Failed(error),
+        }
+    }
+
+    pub(super) fn is_held(&self, number: u32) -> Result<bool> {
+        self.grants.borrow().get(&number).map_or(Ok(false), Grant::is_held)
+    }
+
+    /// Gives a lock back on this thread.
+    pub(super) fn release(&self, number: u32, died: bool) -> Result<bool> {
+        let grant = self.grants.borrow_mut().remove(&number);
+        grant.map_or(Ok(false), |grant| grant.release(died))
+    }
+
+    /// Gives a lock back in another thread. Returns the number of the request; `None` if there is nothing to flush, and
+    /// `release` is as good.
+    pub(super) fn release_later(&self, outbox: &Arc<Outbox>, number: u32, died: bool) -> Option<u32> {
+        let mut grants = self.grants.borrow_mut();
+        if died || !grants.get(&number)?.is_durable() {
+            return None;
+        }
+        let grant = grants.remove(&number)?;
+        drop(grants);
+        let (request, mailbox) = (self.next_number(), self.mailbox(outbox));
+        mailbox.expect(request, None);
+        waiting::run(move || {
+            mailbox.answer(request, grant.release(died).map_or_else(Answer::Failed, Answer::Released));
+        });
+        Some(request)
+    }
+
+    /// Ends with the environment: what it awaits is withdrawn, and its holders count as dead.
+    pub(crate) fn end(&self) {
+        if let Some(mailbox) = self.mailbox.get() {
+            for (number, name) in mailbox.close() {
+                waiting::dequeue(&name, number, mailbox);
+            }
+        }
+        self.grants.take();
+    }
+}

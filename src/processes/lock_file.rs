@@ -1,0 +1,269 @@
+//! The lock of a name: taking it, and giving it back.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Result};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, SystemTime};
+
+use super::state::{self, LARGEST, State};
+use super::system::{self, Mode, Waiting, leads_to, lock, unlock};
+
+/// How often a file is opened that somebody removes or replaces meanwhile.
+const MOST_TRIES: u32 = 1000;
+/// How often, and after how long, an attempt looks at a gate again: others may have it for a moment only.
+const LOOKS_AT_GATE: u32 = 3;
+const MOMENT: Duration = Duration::from_micros(30);
+
+/// A folder of names.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
+    /// Whether states are flushed to the disk.
+    pub(super) is_durable: bool,
+}
+
+/// A name of a folder in a mode: what requests wait for together.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Name {
+    pub(super) folder: Arc<Folder>,
+    /// The name as its files have it.
+    pub(super) key: Arc<str>,
+    pub(super) mode: Mode,
+}
+
+/// A locked file, which is unlocked before it is closed (invariant 3).
+#[derive(Debug)]
+pub(super) struct Locked(Arc<File>);
+
+impl Locked {
+    /// The same file, to be unlocked by another thread.
+    pub(super) fn file(&self) -> Arc<File> {
+        Arc::clone(&self.0)
+    }
+
+    fn try_new(file: File, mode: Mode) -> Result<Option<Self>> {
+        Ok(lock(&file, mode, Waiting::No)?.then(|| Self(Arc::new(file))))
+    }
+
+    fn wait(file: File, mode: Mode) -> Result<Self> {
+        lock(&file, mode, Waiting::Yes)?;
+        Ok(Self(Arc::new(file)))
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        unlock(&self.0);
+    }
+}
+
+/// The gate of a name, as a newcomer finds it.
+enum Gate {
+    /// It is the newcomer's now, if there is one.
+    Open(#[allow(dead_code, reason = "it is dropped")] Option<Locked>),
+    Shut,
+}
+
+/// A lock that was granted. Dropping it gives the lock back with the mark left: as a death does.
+#[derive(Debug)]
+pub(super) struct Grant {
+    name: Name,
+    locked: Locked,
+    pub(super) token: u64,
+    pub(super) owner_died: bool,
+    /// The state in the file, of an exclusive lock.
+    bytes: Vec<u8>,
+}
+
+impl Name {
+    fn path(&self, ending: &str) -> PathBuf {
+        self.folder.path.join(format!("{}.{ending}", self.key))
+    }
+
+    fn lock_path(&self) -> PathBuf {
+        self.path("lock")
+    }
+
+    /// Takes the lock if nobody has it, or awaits it in line.
+    pub(super) fn take(&self, description: &str) -> Result<Option<Grant>> {
+        for _ in 0..MOST_TRIES {
+            let Gate::Open(_gate) = self.pass_gate()? else { return Ok(None) };
+            let Some(locked) = Locked::try_new(self.open()?, self.mode)? else { return Ok(None) };
+            if let Some(grant) = self.grant(locked, description)? {
+                return Ok(Some(grant));
+            }
+        }
+        Err(replaced())
+    }
+
+    /// Takes the lock, although others may have the gate for a moment.
+    pub(super) fn attempt(&self, description: &str) -> Result<Option<Grant>> {
+        for _ in 0..LOOKS_AT_GATE {
+            let grant = self.take(description)?;
+            if grant.is_some() || matches!(self.pass_gate()?, Gate::Open(_)) {
+                return Ok(grant);
+            }
+            sleep(MOMENT);
+        }
+        self.take(description)
+    }
+
+    fn pass_gate(&self) -> Result<Gate> {
+        match system::open(&self.path("gate")) {
+            Ok(gate) => Ok(Locked::try_new(gate, self.mode)?.map_or(Gate::Shut, |gate| Gate::Open(Some(gate)))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Gate::Open(None)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits for the gate.
+    pub(super) fn wait_for_gate(&self) -> Result<Locked> {
+        Locked::wait(open_or_create(&self.path("gate"))?.0, self.mode)
+    }
+
+    /// Waits for the lock. It counts only once `grant` has looked at it.
+    pub(super) fn wait(&self) -> Result<Locked> {
+        Locked::wait(self.open()?, self.mode)
+    }
+
+    fn open(&self) -> Result<File> {
+        let (file, is_new) = open_or_create(&self.lock_path())?;
+        if is_new && self.folder.is_durable {
+            #[cfg(unix)]
+            File::open(&self.folder.path)?.sync_all()?;
+        }
+        Ok(file)
+    }
+
+    /// Makes a grant of a locked file; none if the path does not lead there any more (invariant 2).
+    pub(super) fn grant(&self, locked: Locked, description: &str) -> Result<Option<Grant>> {
+        let path = self.lock_path();
+        if !leads_to(&path, &locked.0)? {
+            return Ok(None);
+        }
+        let (State { token, is_marked }, is_new) = read_state(&locked.0)?;
+        let mut grant = Grant { name: self.clone(), locked, token, owner_died: is_marked, bytes: Vec::new() };
+        if self.mode == Mode::Exclusive {
+            let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            grant.token = (token + 1).max(since_1970.as_micros() as u64);
+            grant.bytes = state::marked(grant.token, since_1970.as_millis() as u64, description);
+            grant.write()?;
+        } else if is_new {
+            // For `query`. Readers that do so at the same time write the same.
+            write_at_start(&grant.locked.0, &state::unmarked(description))?;
+        }
+        Ok(leads_to(&path, &grant.locked.0)?.then_some(grant))
+    }
+
+    /// Whether no holder of an exclusive lock is alive.
+    pub(super) fn is_abandoned(&self) -> Result<bool> {
+        match system::open(&self.lock_path()) {
+            Ok(file) => Ok(Locked::try_new(file, Mode::Shared)?.is_some()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Grant {
+    /// Whether the path still leads to the locked file.
+    pub(super) fn is_held(&self) -> Result<bool> {
+        leads_to(&self.name.lock_path(), &self.locked.0)
+    }
+
+    /// Gives the lock back, and returns whether it was ours until then. The mark is left if the holder `died`.
+    pub(super) fn release(mut self, died: bool) -> Result<bool> {
+        if !self.bytes.is_empty() && !died {
+            state::unmark(&mut self.bytes);
+            self.write()?;
+        }
+        self.is_held()
+    }
+
+    /// Gives a lock back that nobody was told of.
+    pub(super) fn return_unused(self) {
+        let died = self.owner_died;
+        // If that fails, the next holder is told of a death.
+        let _ = self.release(died);
+    }
+
+    pub(super) fn is_durable(&self) -> bool {
+        self.name.folder.is_durable && !self.bytes.is_empty()
+    }
+
+    fn write(&self) -> Result<()> {
+        let file = &self.locked.0;
+        write_at_start(file, &self.bytes)?;
+        if self.name.folder.is_durable { file.sync_data() } else { Ok(()) }
+    }
+}
+
+fn replaced() -> Error {
+    Error::other("the file of the lock is removed or replaced again and again")
+}
+
+/// Opens a file, and makes it first if it is not there. In a folder of several users, `O_CREAT` may fail for those that
+/// are there (`fs.protected_regular`).
+fn open_or_create(path: &Path) -> Result<(File, bool)> {
+    for _ in 0..MOST_TRIES {
+        match system::open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            result => return result.map(|file| (file, false)),
+        }
+        match system::create(path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            result => return result.map(|file| (file, true)),
+        }
+    }
+    Err(replaced())
+}
+
+/// Reads the state, and whether the file is new.
+fn read_state(file: &File) -> Result<(State, bool)> {
+    let mut bytes = [0; LARGEST];
+    let mut length = 0;
+    while length < LARGEST {
+        match read_at(file, &mut bytes[length..], length as u64) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        // A state that is whole needs no second call.
+        if length >= 40 {
+            break;
+        }
+    }
+    let unknown = |state::OtherVersion(version)| format!("its state has version {version}, which is not known");
+    let state = state::read(&bytes[..length]).map_err(|version| Error::other(unknown(version)))?;
+    Ok((state, length == 0))
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, bytes: &mut [u8], at: u64) -> Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, bytes, at)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, bytes: &mut [u8], at: u64) -> Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, bytes, at)
+}
+
+/// Writes by one call.
+fn write_at_start(file: &File, bytes: &[u8]) -> Result<()> {
+    loop {
+        #[cfg(unix)]
+        let written = std::os::unix::fs::FileExt::write_at(file, bytes, 0);
+        #[cfg(windows)]
+        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, 0);
+        match written {
+            Ok(length) if length == bytes.len() => return Ok(()),
+            // The disk is full.
+            Ok(_) => return Err(ErrorKind::WriteZero.into()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Locks of the processes of one machine, by locks of files: what `lib/processes/engines/files.js` is made of.
+//!
+//! Each name has a file in a folder. Whoever has the lock of that file holds the name; the operating system takes it
+//! from a process that ends in any way. The file has the state: the last token, and whether its holder is still there.
+//!
+//! A second file, the gate, makes a line: whoever has to wait takes the gate first, and gives it back once it has the
+//! lock. So newcomers wait behind it, and readers behind a writer. Only contended names have a gate.
+//!
+//! # Invariants
+//! 1. The state is read and written with the lock only.
+//! 2. A lock counts only if the path still leads to the locked file, after the lock and again after the write.
+//! 3. A lock is released before its descriptor is closed: a child process may have inherited the descriptor.
+//! 4. A request is answered once: by its mailbox, or, if that was closed or the request aborted, what came is given back.
+//! 5. Nothing is locked, written or closed while the table of lines or a mailbox is locked.
+
+pub mod exports;
+mod files;
+mod lock_file;
+mod mailbox;
+mod state;
+mod system;
+mod waiting;
+
+pub(crate) use files::Files;

@@ -1,0 +1,141 @@
+//! The state of a name, as its file has it.
+//!
+//! | bytes | |
+//! |---|---|
+//! | 0 | `AWPL`, and the version of this format |
+//! | 8 | the token of the last exclusive grant |
+//! | 16 | since when that is held, in milliseconds since 1970 |
+//! | 24 | 1: held, or its holder died; 0: released in order |
+//! | 28 | the length of the description |
+//! | 32 | a checksum of all others |
+//! | 40 | a description of the holder for people: JSON, which only JavaScript reads |
+//!
+//! All numbers are little-endian. It is written by one call, so the death of a process leaves all of it or nothing. Only
+//! a loss of power can damage it: then the clock gives the next token, and the holder counts as dead.
+
+const MAGIC: [u8; 4] = *b"AWPL";
+const VERSION: u32 = 1;
+const HEADER: usize = 40;
+/// As many bytes as a state has at most.
+pub(super) const LARGEST: usize = 4096;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct State {
+    pub(super) token: u64,
+    /// Whether the last exclusive holder has not released it in order.
+    pub(super) is_marked: bool,
+}
+
+/// Why a state cannot be read.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct OtherVersion(pub(super) u32);
+
+/// Reads a state. Nothing at all is that of a new file.
+pub(super) fn read(bytes: &[u8]) -> Result<State, OtherVersion> {
+    if bytes.is_empty() {
+        return Ok(State::default());
+    }
+    let damaged = State { token: 0, is_marked: true };
+    if bytes.len() < HEADER || bytes[..4] != MAGIC {
+        return Ok(damaged);
+    }
+    let version = u32_at(bytes, 4);
+    if version != VERSION {
+        return Err(OtherVersion(version));
+    }
+    let Some(all) = bytes.get(..HEADER + u32_at(bytes, 28) as usize) else { return Ok(damaged) };
+    if u64_at(all, 32) != checksum(all) {
+        return Ok(damaged);
+    }
+    Ok(State { token: u64_at(all, 8), is_marked: u32_at(all, 24) == 1 })
+}
+
+/// Makes the bytes of a marked state. What does not fit of the description is left out.
+pub(super) fn marked(token: u64, milliseconds: u64, description: &str) -> Vec<u8> {
+    let description = description.as_bytes();
+    let description = if description.len() <= LARGEST - HEADER { description } else { b"{}" };
+    let mut bytes = Vec::with_capacity(HEADER + description.len());
+    bytes.extend(MAGIC);
+    bytes.extend(VERSION.to_le_bytes());
+    bytes.extend(token.to_le_bytes());
+    bytes.extend(milliseconds.to_le_bytes());
+    bytes.extend(1_u32.to_le_bytes());
+    bytes.extend(u32::try_from(description.len()).expect("it fits").to_le_bytes());
+    bytes.extend([0; 8]);
+    bytes.extend(description);
+    seal(&mut bytes);
+    bytes
+}
+
+/// Makes the bytes of a name that no holder has had exclusively.
+pub(super) fn unmarked(description: &str) -> Vec<u8> {
+    let mut bytes = marked(0, 0, description);
+    unmark(&mut bytes);
+    bytes
+}
+
+/// Removes the mark.
+pub(super) fn unmark(bytes: &mut [u8]) {
+    bytes[24] = 0;
+    seal(bytes);
+}
+
+fn seal(bytes: &mut [u8]) {
+    let sum = checksum(bytes);
+    bytes[32..HEADER].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// FNV-1a of all but the checksum itself.
+fn checksum(bytes: &[u8]) -> u64 {
+    let others = bytes[..32].iter().chain(&bytes[HEADER..]);
+    others.fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LARGEST, OtherVersion, State, marked, read, unmark, unmarked};
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut bytes = marked(123, 456, "{\"name\":\"a\"}");
+        assert_eq!(read(&bytes), Ok(State { token: 123, is_marked: true }));
+        unmark(&mut bytes);
+        assert_eq!(read(&bytes), Ok(State { token: 123, is_marked: false }));
+        bytes.extend(b"the rest of a longer one");
+        assert_eq!(read(&bytes), Ok(State { token: 123, is_marked: false }));
+        assert_eq!(read(&unmarked("{}")), Ok(State::default()));
+        assert_eq!(read(&marked(7, 0, &"x".repeat(LARGEST))), Ok(State { token: 7, is_marked: true }));
+    }
+
+    #[test]
+    fn a_new_file_has_no_token_and_a_damaged_one_a_dead_holder() {
+        assert_eq!(read(&[]), Ok(State { token: 0, is_marked: false }));
+        let mut whole = marked(123, 456, "{}");
+        unmark(&mut whole);
+        let damaged = Ok(State { token: 0, is_marked: true });
+        for length in 1..whole.len() {
+            assert_eq!(read(&whole[..length]), damaged, "{length} bytes");
+        }
+        for index in (0..whole.len()).filter(|index| !(4..8).contains(index)) {
+            let mut bytes = whole.clone();
+            bytes[index] ^= 0x10;
+            assert_eq!(read(&bytes), damaged, "byte {index}");
+        }
+        assert_eq!(read(&[0; LARGEST]), damaged);
+    }
+
+    #[test]
+    fn another_version_is_not_touched() {
+        let mut bytes = marked(123, 456, "{}");
+        bytes[4] = 2;
+        assert_eq!(read(&bytes), Err(OtherVersion(2)));
+    }
+}
