@@ -7,9 +7,10 @@ const assert = require('assert')
 const fs = require('fs')
 const { isBuiltin } = require('module')
 const path = require('path')
+const { pathToFileURL } = require('url')
 const { test } = require('../harness')
 const { scratchFolder } = require('../fixtures/entries/folders')
-const { runNode } = require('../fixtures/run-node')
+const { runForJSON, runNode } = require('../fixtures/run-node')
 const { copyExample } = require('../../scripts/lib/example')
 
 const EXAMPLES = path.join(__dirname, '..', '..', 'examples')
@@ -128,3 +129,47 @@ for (const name of fs.readdirSync(EXAMPLES).filter(name => !name.includes('.')))
     else assert.strictEqual(stdout, prints)
   })
 }
+
+/** Runs a program with the `Pool` of an example; gives its JSON. In a file, since Workers would inherit `-e`. */
+function withPool (t, source) {
+  const program = path.join(scratchFolder(t), 'program.mjs')
+  fs.writeFileSync(program, `
+    import { Pool } from ${JSON.stringify(pathToFileURL(path.join(EXAMPLES, 'worker-pool', 'pool.mjs')))}
+    const outcome = (promise) => promise.then(value => value, error => error.code || error.message)
+    const tell = (value) => console.log(JSON.stringify(value))
+    ${source}`)
+  return runForJSON(t, [program])
+}
+const skip = MAJOR < FIRST['.mjs'] && 'this Node has no top-level await'
+
+test('the pool stops if its workers cannot start, and rejects what is open', { skip }, async t => {
+  const [crashes, outcomes, after, open] = await withPool(t, `
+    let crashes = 0
+    const { log } = console
+    console.log = (...words) => { if (words.includes('cannot start')) crashes++ }
+    const pool = new Pool(2, new URL('data:text/javascript,throw new Error("cannot start")'))
+    const jobs = Array.from({ length: 40 }, () => outcome(pool.run(0, 10)))
+    const outcomes = [...new Set(await Promise.all(jobs))]
+    const after = await outcome(pool.run(0, 10))
+    process.on('exit', () => log(JSON.stringify([crashes, outcomes, after, pool.open.size])))`)
+  const failure = 'a worker has ended before it took a job'
+  assert.ok(crashes === 1 || crashes === 2, crashes)
+  assert.deepStrictEqual([outcomes, after, open], [[failure], failure, 0])
+})
+
+test('the pool keeps no job that it cannot take, and stop() ends one that hangs', { skip }, async t => {
+  assert.deepStrictEqual(await withPool(t, `
+    const pool = new Pool(1)
+    const said = [await outcome(pool.run(0, 10)), await outcome(pool.run('x'.repeat(300), 0))]
+    const hanging = outcome(pool.run(0, 1e12))
+    while (pool.jobs.inUse === 0) await new Promise(setImmediate)
+    pool.stop(new Error('stopped'))
+    said.push(await hanging, await outcome(pool.run(0, 10)))
+    const closed = new Pool(1)
+    closed.close()
+    said.push(await outcome(closed.run(0, 10)))
+    tell(said.concat(pool.open.size, closed.open.size))`), [
+    4, 'putAsync: value has 330 bytes as a message, but messageSize is 256', 'stopped', 'stopped', 'ERR_QUEUE_CLOSED',
+    0, 0
+  ])
+})

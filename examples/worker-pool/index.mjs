@@ -6,6 +6,7 @@
 import { Pool } from './pool.mjs'
 
 const pool = new Pool(2)
+process.once('SIGTERM', () => pool.stop(new Error('the process was told to end')))
 
 // More jobs than the queue has room for: some wait.
 const counts = await Promise.all(Array.from({ length: 50 }, (_, n) => pool.run(n * 2000, (n + 1) * 2000)))

@@ -3,6 +3,7 @@ import { Queue } from 'atomics-waitasync'
 
 const jobs = new Queue(workerData.jobs)
 const answers = new Queue(workerData.answers)
+const { hasWorked } = workerData
 
 function countPrimes (from, to) {
   if (from < 0) throw new RangeError('there are no such primes')
@@ -16,6 +17,7 @@ function countPrimes (from, to) {
 }
 
 function work ({ number, from, to }, { attempt }) {
+  hasWorked[0] = 1
   if (attempt > 2) answers.put({ number, error: 'the job has ended two workers' })
   else answers.put({ number, result: countPrimes(from, to) })
 }
