@@ -125,7 +125,7 @@ function withLibrary (lib, since, fits) {
   ]
 }
 
-/** Returns the files of users; `hasNode`: with those of Node's types, otherwise with what they need of these. */
+/** Returns the files of users; without `hasNode`, with a declaration in place of Node's types. */
 const users = hasNode => fs
   .readdirSync(path.join(folder, 'users'))
   .filter(name => !hasNode || !name.endsWith('.d.ts'))

@@ -1,4 +1,4 @@
-// What the files beside this one need of @types/node, for a TypeScript that cannot read those.
+// A declaration in place of @types/node, for a TypeScript that cannot read those.
 
 declare module 'worker_threads' {
   export const isMainThread: boolean
