@@ -143,6 +143,71 @@ test(
   }
 )
 
+test('a panic in a delivery, and the rest is delivered by another', { skip, timeout: 110000 }, async t => {
+  let failed = 0
+  for (let nth = 1; nth < 10; nth++) {
+    const { code, signal, stdout, stderr } = await runNode(
+      t,
+      [
+        '-e',
+        `
+    const { Worker } = require('worker_threads')
+    const { AsyncLock, RwLock, Semaphore } = require(${force})
+    const words = new Int32Array(new SharedArrayBuffer(32))
+    const [lock, second, third, rwLock, semaphore] = [AsyncLock, AsyncLock, AsyncLock, RwLock, Semaphore].map(
+      (Class, n) => new Class(words.buffer, { byteOffset: 12 + 4 * n }))
+    const worker = new Worker(\`
+      const { parentPort, workerData: words } = require('worker_threads')
+      const { AsyncLock, RwLock, Semaphore } = require(${force})
+      const [lock, second, third, rwLock, semaphore] = [AsyncLock, AsyncLock, AsyncLock, RwLock, Semaphore].map(
+        (Class, n) => new Class(words.buffer, { byteOffset: 12 + 4 * n }))
+      const tokens = [lock.lock(), second.lock(), third.lock(), rwLock.lock()]
+      parentPort.postMessage('')
+      Atomics.wait(words, 0, 0)
+      for (const token of tokens) token.unlock()
+      semaphore.release(2)
+      Atomics.notify(words, 2)
+      Atomics.store(words, 1, 1)
+      // Main is not alone.
+      parentPort.on('message', () => process.exit())\`, { eval: true, workerData: words })
+    worker.on('message', async () => {
+      const promises = [
+        lock.lockAsync(), second.lockAsync(), third.lockAsync(), rwLock.lockSharedAsync(), rwLock.lockSharedAsync(),
+        semaphore.holdAsync(), semaphore.acquireAsync(), Atomics.waitAsync(words, 2, 0).value,
+        lock.lockAsync({ timeout: 1 }).catch(error => error.name)
+      ]
+      Atomics.store(words, 0, 1)
+      Atomics.notify(words, 0)
+      while (Atomics.load(words, 1) === 0);
+      for (const end = Date.now() + 5; Date.now() < end;);
+      process.env.FAULT_CLOCK = '${nth}'
+      // A delivery that is lost keeps none of these.
+      setTimeout(() => process.exit(1), 20000).unref()
+      const granted = await Promise.all(promises)
+      delete process.env.FAULT_CLOCK
+      const all = [lock, second, third, rwLock]
+      const look = () => all.map(each => each.locked).concat(rwLock.readers, semaphore.available)
+      const held = look()
+      for (const token of granted.slice(0, 6)) token.unlock()
+      console.log(JSON.stringify([held, granted.slice(7), look()]))
+      worker.postMessage('')
+    })`
+      ],
+      { env: env({}) }
+    )
+    if (stderr.includes('panicked')) failed++
+    if (signal === 'SIGABRT') continue
+    assert.deepStrictEqual([code, signal], [0, null], stderr)
+    const held = [true, true, true, false, 2, 0]
+    assert.deepStrictEqual(
+      JSON.parse(stdout),
+      [held, ['ok', 'TimeoutError'], [false, false, false, false, 0, 1]],
+      stderr
+    )
+  }
+  assert(failed > 1, `${failed} of 9 have failed`)
+})
+
 test('a thread that holds much and gets no memory for more says so, and keeps what it holds', { skip }, async t => {
   const result = await runForJSON(
     t,

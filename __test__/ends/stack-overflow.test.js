@@ -491,6 +491,8 @@ for (const form of ['tryPut', 'put', 'putAsync', 'tryTake', 'take', 'takeAsync',
         results[n] = queues[n][form](argument)
         if (form === 'put') results[n] = true
       })
+      // The event loop may turn before the last one is looked at.
+      for (const result of results) Promise.resolve(result).catch(() => {})
       const isDone = async result => {
         try {
           const value = await result

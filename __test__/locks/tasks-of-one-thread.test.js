@@ -20,6 +20,14 @@ const newMemory = (bytes = 4) => new SharedArrayBuffer(bytes)
 /** By name: gives a function that runs a callback with what is requested. */
 const forms = {
   executeLocked: (lock = new AsyncLock()) => callback => lock.executeLocked(callback),
+  'lockAsync and unlock': (lock = new AsyncLock()) => async callback => {
+    const token = await lock.lockAsync()
+    try {
+      return await callback()
+    } finally {
+      token.unlock()
+    }
+  },
   'RwLock executeLocked': (lock = new RwLock()) => callback => lock.executeLocked(callback),
   use: () => {
     const semaphore = new Semaphore(newMemory())

@@ -345,8 +345,21 @@ module.exports = [
   ]),
   ...of(acquire, { test: 'locks/every-class/forms' }, [
     ['an aborted signal is not noticed',
-      '  throwIfAborted(signal)\n  if (word.take(request, token)) return true',
-      '  if (word.take(request, token)) return true']
+      '  throwIfAborted(signal)\n  // Without time',
+      '  // Without time']
+  ]),
+  ...of('lib/locks/hold/word.js', { test: 'locks/tasks-in-turns' }, [
+    ['a promise overtakes an earlier one of its thread',
+      'return isInLine ? takeInLine(this, request, token) : this.take(request, token)',
+      'return this.take(request, token)']
+  ]),
+  ...of('lib/locks/hold/robust-list.js', { test: 'locks/tasks-of-one-thread' }, [
+    ['a promise tries in the next turn only', '    if (wakes) servePromises()\n', '']
+  ]),
+  ...of('lib/agent/turns.js', { test: 'locks/tasks-in-turns' }, [
+    ['the promises of a queue have no pace', 'first === undefined && goesOn()', 'true'],
+    ['a promise that settles at once overtakes one that awaits a turn', 'first === undefined && goesOn()', 'goesOn()'],
+    ['a turn settles all promises', 'while (first !== undefined && goesOn())', 'while (first !== undefined)']
   ]),
   ...of(waiter, { test: 'locks/every-class/signals' }, [
     ['a settled waiter still listens to its signal', '    abortSignals.leave(this)\n', '']

@@ -239,7 +239,9 @@ module.exports = [
       '        request.give_back(word);\n        released']
   ]),
   ...of(lockStore, { cargo: ['queue', ''] }, [
-    ['a claim overtakes a strict line', 'if !(request.is_strict() && section.has_line(location)) {', 'if true {'],
+    ['a claim overtakes a strict line',
+      'let overtakes = request.is_strict() && section.has_line(location);',
+      'let overtakes = false;'],
     ['try_take overtakes a strict line',
       'let would_overtake = request.is_strict() && self.has_line(location);',
       'let would_overtake = false;']
@@ -364,6 +366,22 @@ module.exports = [
   ...of(lines, { cargo: ['line', 'in_job'] }, [
     ['a lock is not handed to the promise of the agent that releases it', 'self.is_of_runner(key, true) || ', '']
   ]),
+  ...of(lockStore, { cargo: ['line', 'in_job'] }, [
+    ['a promise overtakes one of its agent that is first in line',
+      'if !(is_behind_own || overtakes) {',
+      'let _ = is_behind_own;\n            if !overtakes {'],
+    ['a promise overtakes one of its agent without waiting',
+      'if section.is_left_to_promise_of(outbox, location, request, word) {',
+      'if section.is_left_to_promise_of(outbox, location, request, word) && false {'],
+    ['a promise leaves a free lock to one that sleeps',
+      '            self.wake_first(location);\n        }\n        is_left',
+      '        }\n        is_left']
+  ]),
+  ...of(waiter, { cargo: ['line', 'in_job'] }, [
+    ['a promise leaves a free lock to those of other agents',
+      'matches!(self, Self::Agent(its, _) if Arc::ptr_eq(its, outbox))',
+      'matches!(self, Self::Agent(its, _) if Arc::ptr_eq(its, its) || outbox.has_mail())']
+  ]),
   ...of(section, { cargo: ['line', 'in_job'] }, [
     ['a lock is handed to the promise of any agent',
       'claim.is_some() == claims && Arc::ptr_eq(its, runner)',
@@ -376,12 +394,15 @@ module.exports = [
   ]),
   ...of(outbox, { cargo: ['line', 'in_job'] }, [
     ['a timeout is decided in the job that releases a lock',
-      ' && mail.settlements.iter().all(|each| each.result.is_acquired())',
+      ' && self.settlements.iter().all(|each| each.result.is_acquired())',
       '']
   ]),
   ...of(pace, { cargo: ['addon', 'pace'] }, [
-    ['hand-overs do not end', 'self.made.get() < MOST && ', ''],
-    ['hand-overs go on for any time', ' && now.duration_since(self.since.get()) < LONGEST', '']
+    ['hand-overs do not end', 'made < MOST && ', ''],
+    ['hand-overs go on for any time',
+      'now.duration_since(self.since.get()) < LONGEST || ',
+      'now.duration_since(self.since.get()) >= Duration::ZERO || '],
+    ['hand-overs go on for any time once a turn is asked for', '!self.asks.get() && self.ask', 'self.ask']
   ]),
   ...of(signals, { cargo: ['addon', 'signals'] }, [
     ['a handler runs without the mask of the one that it calls',

@@ -325,7 +325,7 @@ mod fairness {
 
 /// Releases by an agent at the end of a job: a lock goes to its own promise, if that is the first.
 mod in_job {
-    use waitasync_core::lock::Released;
+    use waitasync_core::lock::{Claimed, Released};
 
     use super::*;
 
@@ -427,6 +427,42 @@ mod in_job {
         assert_eq!(job.release(Request::Exclusive, true), (2, acquired([0, 1]), vec![]));
         assert_eq!(job.release(Request::Shared, true), (1, vec![], vec![]), "one still reads");
         assert_eq!(job.release(Request::Shared, true), (WRITING, acquired([2]), vec![]));
+    }
+
+    #[test]
+    fn a_promise_leaves_the_free_lock_to_an_earlier_one_of_its_agent() {
+        let (job, other) = (Job::new(LOCKED, [Request::Lock]), agent());
+        assert_eq!(job.release(Request::Lock, false), (UNLOCKED, vec![], vec![0]));
+        let Guard { store, word, .. } = &job.guard;
+        let take_for = |agent| store.try_take_for_promise(HERE, Request::Lock, word, agent);
+        assert_eq!(take_for(&job.outbox), None);
+        job.promise(1, Request::Lock);
+        assert_eq!((job.guard.value(), store.count(HERE)), (UNLOCKED, 2), "it waits for its turn");
+        assert!(!job.outbox.has_mail(), "the first is awake");
+        // Others may overtake, and so may this thread, if it blocks.
+        assert!(take_for(&other).is_some());
+        job.guard.word.store(UNLOCKED, Ordering::SeqCst);
+        assert!(store.try_take(HERE, Request::Lock, word).is_some());
+        job.guard.word.store(UNLOCKED, Ordering::SeqCst);
+        let blocks = Waiter::Thread(this_thread());
+        assert!(matches!(store.claim(HERE, blocks, Request::Lock, NEVER, word), Claimed::Now(_)));
+    }
+
+    #[test]
+    fn a_promise_wakes_the_one_to_which_it_leaves_the_free_lock() {
+        let (outbox, rung) = agent_with_bell();
+        let (guard, deadline) = (Guard::new(LOCKED), Timestamp::from_nanos(1));
+        guard.line_up(promise(&outbox, 0), Request::Lock, deadline);
+        guard.promise(&outbox, 1, Request::Lock);
+        guard.store.release(HERE, Request::Lock, &guard.word);
+        assert_eq!(mail(&outbox).retries, [0]);
+        // The first, which is awake, times out as the third looks.
+        clock::set(deadline);
+        rung.store(0, Ordering::SeqCst);
+        guard.promise(&outbox, 2, Request::Lock);
+        let mail = mail(&outbox);
+        assert_eq!((results(&mail.settlements), mail.retries), (vec![(0, WaitResult::TimedOut)], vec![1]));
+        assert_eq!(rung.load(Ordering::SeqCst), 1);
     }
 
     #[test]

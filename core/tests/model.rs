@@ -29,7 +29,7 @@ use waitasync_core::lock::wait_for_graph::{Blocked, Keeper, Obstacle, WaitForGra
 use waitasync_core::lock::{
     Claimed, FAIRNESS, Freed, LOCKED, Outbox, Request, UNLOCKED, WRITING, Waiter, WaiterListStore, Word,
 };
-use waitasync_core::queue::{BlockedThread, Location, Ticket, WaitResult, Withdrawal, Woken};
+use waitasync_core::queue::{BlockedThread, Location, Settlement, Ticket, WaitResult, Withdrawal, Woken};
 use waitasync_core::service::alarm::Alarm;
 use waitasync_core::service::rest::Rest;
 
@@ -720,6 +720,43 @@ fn give_while_claimed_and_taken(held: fn() -> Arc<Lock>) {
     let others = [claim_beside(&lock), newcomer_beside(&lock)];
     lock.assert_free_beside(lock.hold(), others);
 }
+
+// Promises of one agent claim a lock while it is given back, and a newcomer takes it if it is free. The second leaves
+// it to the first, of which the release may not have heard yet: neither sleeps beside a free lock.
+model!(unlock_newcomer_promises, bounded_model, {
+    let (lock, bell) = (Lock::held(), Arc::new(Notify::new()));
+    let rung = bell.clone();
+    let agent = Arc::new(Outbox::new(Box::new(move || rung.notify())));
+    let promises = beside(&lock, move |lock| {
+        let claim = |slot| lock.store.claim(HERE, promise(&agent, slot), Request::Lock, NEVER, &lock.word);
+        let mut tickets = [claim(0), claim(1)].map(|claimed| match claimed {
+            Claimed::Now(_) => {
+                lock.hold();
+                None
+            }
+            Claimed::Pending(ticket) => Some(ticket),
+        });
+        while tickets.iter().any(Option::is_some) {
+            bell.wait();
+            let mail = mail(&agent);
+            for Settlement { slot, result } in mail.settlements {
+                assert_eq!(result, WaitResult::Acquired);
+                tickets[slot as usize] = None;
+                lock.hold();
+            }
+            for slot in mail.retries {
+                let retry = |ticket| lock.store.retry(ticket, &promise(&agent, slot), &lock.word);
+                if tickets[slot as usize].and_then(retry).is_some() {
+                    tickets[slot as usize] = None;
+                    lock.hold();
+                }
+            }
+        }
+        2
+    });
+    let newcomer = newcomer_beside(&lock);
+    lock.assert_free_beside(lock.hold(), [promises, newcomer]);
+});
 
 // A claim is appended, and the lock freed without a call, while the service goes to rest: it sees that there is a
 // line, or it is rung. Then it looks at the word, sooner or later. Without either of the fences this model deadlocks.

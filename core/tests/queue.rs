@@ -68,8 +68,8 @@ mod property {
         Run(usize),
         /// A claim that waits if it has to.
         Claim(u32, Arrival),
-        /// A claim that does not wait.
-        Take(u32),
+        /// A claim that does not wait; for a promise of an agent, or of a thread that could block.
+        Take(u32, Option<usize>),
         /// A holder gives back what it holds.
         Give(Index),
         /// A holder that locks by means of `Atomics.compareExchange` and `notify` frees the lock.
@@ -119,7 +119,7 @@ mod property {
         prop_oneof![
             15 => plain(),
             6 => (0..6_u32, arrival()).prop_map(|(what, arrival)| Operation::Claim(what, arrival)),
-            2 => (0..6_u32).prop_map(Operation::Take),
+            2 => (0..6_u32, prop::option::of(0..AGENTS)).prop_map(|(what, agent)| Operation::Take(what, agent)),
             5 => index().prop_map(Operation::Give),
             1 => index().prop_map(Operation::Die),
             2 => (1..4_u32).prop_map(Operation::Add),
@@ -404,10 +404,13 @@ mod property {
             match (claimed, request) {
                 (Some(Claimed::Now(result)), Some(request)) => {
                     assert!(self.kind == Kind::Lock || self.first_claim().is_none(), "it has overtaken a claim");
+                    assert!(!self.is_behind_own(agent), "it has overtaken a promise of its agent");
                     self.acquired(request, result);
                 }
                 (Some(Claimed::Pending(ticket)), _) => {
                     assert!(is_equal);
+                    let is_free = self.kind == Kind::Lock && request.is_some_and(|request| self.grants(request));
+                    assert!(!is_free || self.is_behind_own(agent), "it waits for a lock that is free");
                     self.tickets.push((ticket, agent));
                     let (told, awake, tried) = (false, false, false);
                     self.entrants.push(Entrant {
@@ -498,6 +501,11 @@ mod property {
             self.line().filter(|entrant| entrant.is_live())
         }
 
+        /// Whether the first claim is a promise of this agent.
+        fn is_behind_own(&self, agent: Option<usize>) -> bool {
+            agent.is_some() && self.first_live_claim().0.is_some_and(|first| first.agent == agent)
+        }
+
         fn first_live_claim(&self) -> (Option<&Entrant>, usize) {
             Self::first_claim_of(self.live())
         }
@@ -578,10 +586,17 @@ mod property {
                     assert!(self.entrants.iter().all(is_over), "a claim was due, or an agent has not been told");
                 }
                 Operation::Run(agent) => self.run_agent(agent),
-                Operation::Take(what) => {
+                Operation::Take(what, agent) => {
                     let request = self.request(what);
-                    let may = self.grants(request) && (self.kind == Kind::Lock || self.first_claim().is_none());
-                    let taken = self.guard.take(request);
+                    let overtakes =
+                        if self.kind == Kind::Lock { self.is_behind_own(agent) } else { self.first_claim().is_some() };
+                    let may = self.grants(request) && !overtakes;
+                    let (Guard { store, word, .. }, outbox) =
+                        (&self.guard, agent.map(|agent| &self.agents[agent].outbox));
+                    let taken = outbox.map_or_else(
+                        || self.guard.take(request),
+                        |outbox| store.try_take_for_promise(HERE, request, word, outbox),
+                    );
                     assert_eq!(taken.is_some(), may);
                     if let Some(result) = taken {
                         self.acquired(request, result);

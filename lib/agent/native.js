@@ -56,18 +56,24 @@ const native = {
   /** Called when there are answers about locks of files; and who awaits them (lib/processes/engines/files.js). */
   onFiles: undefined,
   fileWaits: undefined,
+  /** Called when the event loop has turned for promises that awaited it: see `turns.js`. */
+  onTurn: undefined,
   /** Called between two slices of a blocking wait. */
   onTick: undefined,
   writeRequest,
   writeWait
 }
 
-/** Settles a batch of promises, or asks for news: of stolen names, and of reports that this thread is to publish. */
+/**
+ * Settles a batch of promises, or asks for news: of a turn of the event loop, of stolen names, and of reports that this
+ * thread is to publish.
+ */
 function deliver (count) {
   if (count !== NEWS) {
     native.settle(count)
     return
   }
+  if (native.onTurn !== undefined) native.onTurn()
   if (native.onSteal !== undefined) native.onSteal()
   if (native.onReports !== undefined) native.onReports()
   if (native.onFiles !== undefined) native.onFiles()

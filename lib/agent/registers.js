@@ -71,7 +71,7 @@ exports.HELD_ELSEWHERE = 2
 exports.HELD_HERE = 10
 exports.AWAITED_HERE = 11
 
-/** In the place of how many settlements there are: this thread has to ask for news (`onSteal`, `onReports`). */
+/** In the place of how many settlements there are: this thread asks for news (`onTurn`, `onSteal`, `onReports`). */
 exports.NEWS = 0
 
 const NO_TIMER_TEXT = 'the timer could not be started: the system allows this process no more threads or file ' +

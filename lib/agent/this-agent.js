@@ -13,6 +13,7 @@ const { ADDRESS, ANSWER, COUNT } = require('./registers')
 const watchLoop = require('./runs-dry')
 const { armDumps } = require('./settings')
 const slots = require('./slots')
+const turns = require('./turns')
 
 const { binding, counters, floats, operations, words } = native
 
@@ -123,6 +124,7 @@ module.exports = {
   forgetSteps,
   ...blocking,
   ...slots,
+  ...turns,
   /** The robust list, once this thread has made its first lock: see locks/hold/robust-list.js. */
   robustList: undefined
 }

@@ -2,7 +2,7 @@
 //!
 //! It is used on its own thread only; others know its outbox, its `BlockedThread` and its robust list.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::c_void;
 use std::ptr;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use crate::agent::buffers::Buffers;
 use crate::agent::delivery::{Caller, Delivery};
 use crate::agent::pace::Pace;
 use crate::agent::pending::Pending;
-use crate::environment::{Environment, RegistersRef, contained, pin_buffer};
+use crate::environment::{Bell, Environment, RegistersRef, contained, pin_buffer};
 use crate::held::RobustList;
 use crate::observe::reports;
 use crate::process::{Known, REGISTRY, Registered, STORE, next_number};
@@ -36,6 +36,8 @@ pub(crate) struct Agent {
     pub(crate) robust_list: RobustList,
     pub(crate) delivery: Delivery,
     pub(crate) pace: Pace,
+    /// Rung for a turn of the event loop; made when it is needed. `None`: it could not be made.
+    pub(crate) turn_bell: OnceCell<Option<Bell>>,
     /// Whether the event loop is held.
     pub(crate) is_held: Cell<bool>,
     pub(crate) buffers: Buffers,
@@ -106,6 +108,7 @@ impl Agent {
             robust_list: RobustList::new(registers),
             delivery: Delivery::default(),
             pace: Pace::default(),
+            turn_bell: OnceCell::new(),
             is_held: Cell::new(false),
             buffers: Buffers::default(),
             files: Files::default(),
@@ -155,7 +158,8 @@ impl Agent {
     pub(crate) fn update_hold(&self) {
         let hold = self.pending.holds_loop(|| REGISTRY.has_several_threads())
             || self.outbox.has_mail()
-            || self.delivery.is_interrupted();
+            || self.delivery.is_interrupted()
+            || self.pace.holds_loop();
         if hold != self.is_held.get() && self.environment.set_held(hold) {
             self.is_held.set(hold);
         }
@@ -163,12 +167,18 @@ impl Agent {
 
     /// Hands settlements over to JavaScript, after a ring.
     fn deliver(&self) {
+        self.pace.is_rung.set(false);
         // Another ring will follow.
         if self.pace.awaits_turn.get() {
             return;
         }
         self.abandon();
         self.finish_release();
+        // First, since these promises came before those of the mail; and noted before, since they may ask for a turn.
+        if self.pace.owes_news.replace(false) && !self.tell_news(Caller::EventLoop) {
+            self.pace.owes_news.set(true);
+            self.outbox.ring();
+        }
         if !self.deliver_mail(Caller::EventLoop) {
             return;
         }
@@ -196,8 +206,11 @@ impl Agent {
 /// Called by Node on the agent's thread after a ring. With a null `env`, which has no agent, if that is ending.
 unsafe extern "C" fn on_ring(env: sys::napi_env, _: sys::napi_value, _: *mut c_void, _: *mut c_void) {
     contained(|| {
-        if let Ok(agent) = Agent::of(env) {
-            agent.deliver();
+        if let Ok(agent) = Agent::of(env)
+            && !contained(|| agent.deliver())
+        {
+            // Nobody else rings: the mail is there, or taken. The rest of it is delivered in another job.
+            agent.outbox.ring();
         }
     });
 }
@@ -205,8 +218,9 @@ unsafe extern "C" fn on_ring(env: sys::napi_env, _: sys::napi_value, _: *mut c_v
 /// Notes an awaited turn of the event loop. Called by Node on the agent's thread. With a null `env` as above.
 pub(crate) unsafe extern "C" fn on_turn(env: sys::napi_env, _: sys::napi_value, _: *mut c_void, _: *mut c_void) {
     contained(|| {
-        if let Ok(agent) = Agent::of(env) {
-            agent.pace.turned();
+        if let Ok(agent) = Agent::of(env)
+            && agent.pace.turned()
+        {
             // Not delivered here: mail that arrives meanwhile would be served in the same turn.
             agent.outbox.ring();
         }

@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 use napi::Result;
 
@@ -11,7 +12,7 @@ use crate::agent::agent::Agent;
 use crate::agent::pending::Noted;
 use crate::environment::{BATCH, NEWS, NOT_ADOPTED, contained};
 use crate::process::{STORE, Unused, gave_up, word_at};
-use waitasync_core::lock::{Mail, Request};
+use waitasync_core::lock::{Mail, Request, UNLOCKED};
 use waitasync_core::queue::{Location, Ring, Settlement, WaitResult};
 
 /// From where settlements are handed over.
@@ -32,6 +33,8 @@ struct Progress {
     /// The places where this thread was notified before settlements acquired a lock again, each with the same. Once
     /// that is adopted, its hold owes the notification.
     owed: Vec<(usize, Location)>,
+    /// Of how many of the settlements the above is known, and the waits are no longer pending.
+    gathered: usize,
     /// How many of the settlements JavaScript has been told of.
     told: usize,
     /// How many of the settlements have their grants in the robust list, with tokens. Not less than `told`.
@@ -45,11 +48,16 @@ impl Progress {
         self.mail.clear();
         self.given.clear();
         self.owed.clear();
-        (self.told, self.adopted, self.acquired) = (0, 0, 0);
+        (self.gathered, self.told, self.adopted, self.acquired) = (0, 0, 0, 0);
     }
 
     fn is_complete(&self) -> bool {
         self.told == self.mail.settlements.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        let Mail { settlements, retries, losses, .. } = &self.mail;
+        settlements.is_empty() && retries.is_empty() && losses.is_empty()
     }
 
     /// Returns the next batch of settlements. Those that have been adopted come in a batch of their own.
@@ -80,6 +88,28 @@ fn given_beside(wait: Noted, result: WaitResult) -> Option<Unused> {
 /// Returns where a claim's thread was notified before, if it acquired.
 fn owed_by(wait: Noted, result: WaitResult) -> Option<Location> {
     wait.relay.filter(|_| wait.request.is_some() && result.is_acquired())
+}
+
+/// A delivery's progress: it is put back when this is dropped, and a panic leaves an interrupted delivery.
+struct UnderWay<'a> {
+    delivery: &'a Delivery,
+    progress: Box<Progress>,
+}
+
+impl<'a> UnderWay<'a> {
+    fn of(delivery: &'a Delivery) -> Option<Self> {
+        Some(Self { delivery, progress: delivery.progress.take()? })
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        let progress = std::mem::take(&mut self.progress);
+        if !progress.is_empty() {
+            self.delivery.is_interrupted.set(true);
+        }
+        self.delivery.progress.set(Some(progress));
+    }
 }
 
 /// The settlements of an agent that are on their way to JavaScript.
@@ -132,30 +162,29 @@ impl Agent {
     ///
     /// Returns false if JavaScript has turned the event loop meanwhile: the outer delivery will be continued.
     pub(crate) fn deliver_mail(&self, caller: Caller) -> bool {
-        let Some(mut progress) = self.delivery.progress.take() else {
+        let Some(mut under_way) = UnderWay::of(&self.delivery) else {
             self.delivery.is_interrupted.set(true);
             return false;
         };
-        if !self.delivery.is_interrupted.replace(false) {
-            self.collect(&mut progress);
+        let progress = &mut *under_way.progress;
+        self.delivery.is_interrupted.set(false);
+        if progress.is_empty() {
+            self.outbox.take(&mut progress.mail);
         } else if self.outbox.has_mail() {
             // The next delivery takes that mail.
             self.outbox.ring();
         }
+        self.collect(progress, caller);
         while !progress.is_complete() {
-            if self.tell(&mut progress, caller).is_err() {
-                self.delivery.is_interrupted.set(true);
-                break;
+            if self.tell(progress, caller).is_err() {
+                return true;
             }
         }
-        if progress.is_complete() {
-            self.delivery.losses.borrow_mut().extend(&progress.mail.losses);
-            progress.clear();
-            if !self.delivery.losses.borrow().is_empty() && !self.tell_news(caller) {
-                self.delivery.is_interrupted.set(true);
-            }
+        self.delivery.losses.borrow_mut().extend(&progress.mail.losses);
+        progress.clear();
+        if !self.delivery.losses.borrow().is_empty() && !self.tell_news(caller) {
+            self.delivery.is_interrupted.set(true);
         }
-        self.delivery.progress.set(Some(progress));
         true
     }
 
@@ -164,37 +193,52 @@ impl Agent {
         self.environment.settle(NEWS, caller == Caller::EventLoop).is_ok()
     }
 
-    /// Takes the mail, and lets claims that have been woken try.
-    fn collect(&self, progress: &mut Progress) {
-        let Progress { mail, given, owed, .. } = progress;
-        self.outbox.take(mail);
+    /// Lets claims that have been woken try, and gathers the gifts. After a panic, it does the rest.
+    fn collect(&self, progress: &mut Progress, caller: Caller) {
+        let Progress { mail, given, owed, gathered, .. } = progress;
         for slot in std::mem::take(&mut mail.retries) {
-            if !contained(|| self.retry(slot, mail)) && self.outbox.retry(slot) == Ring::Needed {
+            if !contained(|| self.retry(slot, mail, caller)) {
                 // It tries again in another job.
-                self.outbox.ring();
+                self.retry_later(slot);
             }
         }
         // This is the job in which the timeouts of this agent's promises are decided.
         STORE.decide(&self.outbox, &mut mail.settlements, |slot| self.pending.ticket(slot));
-        for (index, &Settlement { slot, result }) in mail.settlements.iter().enumerate() {
-            let wait = self.pending.remove(slot);
-            if result == WaitResult::TimedOut {
-                gave_up(wait.and_then(|wait| wait.request));
-            }
-            let Some(wait) = wait else { continue };
+        while let Some(&Settlement { slot, result }) = mail.settlements.get(*gathered) {
+            let index = *gathered;
+            *gathered += 1;
+            let Some(wait) = self.pending.remove(slot) else { continue };
             given.extend(given_beside(wait, result).map(|thing| (index, thing)));
             owed.extend(owed_by(wait, result).map(|location| (index, location)));
+            if result == WaitResult::TimedOut {
+                contained(|| gave_up(wait.request));
+            }
         }
         self.pending.shrink();
     }
 
     /// Retries the woken claim in this slot: here, so that JavaScript hears of it only once it has its lock.
-    fn retry(&self, slot: u32, mail: &mut Mail) {
-        if let (Some(ticket), Some(Noted { location, request: Some(request), .. })) =
+    ///
+    /// Within a job it does so only if the lock is free. That the job itself has taken it again is no reason to hand it
+    /// over later.
+    fn retry(&self, slot: u32, mail: &mut Mail, caller: Caller) {
+        let (Some(ticket), Some(Noted { location, request: Some(request), .. })) =
             (self.pending.ticket(slot), self.pending.noted(slot))
-            && let Some(result) = STORE.retry(ticket, &self.waiter(slot), word_at(location))
-        {
+        else {
+            return;
+        };
+        let word = word_at(location);
+        if caller == Caller::Job && request.is_for_lock() && word.load(Ordering::SeqCst) != UNLOCKED {
+            self.retry_later(slot);
+        } else if let Some(result) = STORE.retry(ticket, &self.waiter(slot), word) {
             mail.settle(slot, result, Some((location, request)));
+        }
+    }
+
+    /// Lets the claim in this slot retry in another job.
+    fn retry_later(&self, slot: u32) {
+        if self.outbox.retry(slot) == Ring::Needed && !self.pace.is_rung.replace(true) {
+            self.outbox.ring();
         }
     }
 
@@ -258,5 +302,31 @@ impl Agent {
         for given in given.chain(owed.map(|(_, location)| Unused::Notification(location))) {
             contained(|| given.pass_on());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_leaves_an_interrupted_delivery_with_its_mail() {
+        let delivery = Delivery::default();
+        assert!(!contained(|| {
+            let mut under_way = UnderWay::of(&delivery).unwrap();
+            assert!(UnderWay::of(&delivery).is_none(), "one at a time");
+            under_way.progress.mail.settle(7, WaitResult::Ok, None);
+            panic!("on purpose");
+        }));
+        assert!(delivery.is_interrupted() && !delivery.is_idle());
+        let under_way = UnderWay::of(&delivery).unwrap();
+        assert_eq!(under_way.progress.mail.settlements, [Settlement { slot: 7, result: WaitResult::Ok }]);
+    }
+
+    #[test]
+    fn a_delivery_that_is_through_is_idle() {
+        let delivery = Delivery::default();
+        drop(UnderWay::of(&delivery));
+        assert!(delivery.is_idle());
     }
 }

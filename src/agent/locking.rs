@@ -14,7 +14,7 @@ use crate::agent::agent::{Agent, on_turn};
 use crate::agent::blocking::BlockingWait;
 use crate::agent::delivery::Caller;
 use crate::agent::pending::{CONDITION, Noted, PLAIN};
-use crate::environment::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
+use crate::environment::{Answer, Bell, FREED, HELD_ELSEWHERE, NOT_LOCKED};
 use crate::process::{
     NAMES, REGISTRY, Registered, STORE, claim_has_joined, pass_on_notification, return_unused, word_at,
 };
@@ -114,20 +114,28 @@ impl Agent {
         answer
     }
 
-    /// Takes the request if that needs no waiting; "not-equal" otherwise.
+    /// Takes the request if that needs no waiting; "not-equal" otherwise. JavaScript asks for a lock only for a promise.
     pub(crate) fn try_take(&self) -> Answer {
         let registers = &self.registers;
         let (location, request) = (registers.location(), registers.request());
-        match self.attempt(location, request) {
+        let taken = self.announced(location, request, || {
+            STORE.try_take_for_promise(location, request, word_at(location), &self.outbox)
+        });
+        match taken {
             Some(result) => self.acquired(location, request, result),
             None => Answer::Settled(WaitResult::NotEqual),
         }
     }
 
     /// Takes the request if that needs no waiting. An attempt that fails leaves no announcement.
-    fn attempt(&self, location: Location, request: Request) -> Option<WaitResult> {
+    fn announced(
+        &self,
+        location: Location,
+        request: Request,
+        attempt: impl FnOnce() -> Option<WaitResult>,
+    ) -> Option<WaitResult> {
         self.robust_list.announce(location, request);
-        let taken = STORE.try_take(location, request, word_at(location));
+        let taken = attempt();
         if taken.is_none() {
             self.robust_list.retract();
         }
@@ -143,7 +151,8 @@ impl Agent {
     /// Takes a lock if it is free. While it is not, nothing is announced: `free` would take the thread for its holder.
     fn take_free(&self, location: Location, request: Request) -> Option<WaitResult> {
         let is_free = word_at(location).load(Ordering::SeqCst) == UNLOCKED;
-        if is_free { self.attempt(location, request) } else { None }
+        let attempt = || STORE.try_take(location, request, word_at(location));
+        if is_free { self.announced(location, request, attempt) } else { None }
     }
 
     /// Enqueues the thread, and only then releases the entry at the index: so a notification by a thread that gets the
@@ -187,36 +196,91 @@ impl Agent {
 
     /// Gives back at a callback's end, in a job of its own: grants to this thread's promises come at once.
     pub(crate) fn give_back_in_job(&self) -> bool {
+        self.give_back_at_pace(true, || self.deliver_in_job())
+    }
+
+    /// Gives back where JavaScript goes on, as `unlock()` does. The word is freed, so that this job can take it by a
+    /// blocking or `try` form. If it wakes a promise of this thread, AMOUNT tells JavaScript to call
+    /// [`Self::serve_promises`] in the next microtask.
+    pub(crate) fn give_back_midway(&self) -> bool {
+        self.registers.amount.set(0);
+        self.give_back_at_pace(false, || {
+            self.pace.go_on();
+            // Whatever becomes of the microtask. One ring is enough for all releases until it is served.
+            if !self.pace.is_rung.replace(true) {
+                self.outbox.ring();
+            }
+            self.registers.amount.set(1);
+        })
+    }
+
+    /// Releases the entry at the index. For mail of this agent's, `serve` is called, or its event loop turns first.
+    fn give_back_at_pace(&self, hands_over: bool, serve: impl FnOnce()) -> bool {
+        // Only with promises is there a pace to be kept. Asked before, since a clock might fail.
+        let is_in_time = self.pending.has_notes() && self.pace.allows(now(), || self.ring_for_turn());
         let Some((location, request)) = self.robust_list.remove() else { return true };
-        let hands_over = self.pace.allows(now());
         let (was_held, released, has_mail) = if let Some(id) = request.id() {
             let has_mail = NAMES.release_unrung(&STORE, id, &self.outbox);
             (has_mail.is_some(), Released::GoOn, has_mail.unwrap_or_default())
         } else {
-            let word = word_at(location);
-            let (released, has_mail) = STORE.release_unrung(location, request, word, &self.outbox, hands_over);
+            let hands_over = hands_over && is_in_time;
+            let (released, has_mail) =
+                STORE.release_unrung(location, request, word_at(location), &self.outbox, hands_over);
             (true, released, has_mail)
         };
         self.robust_list.retract();
-        match (has_mail, hands_over) {
-            (true, true) => self.deliver_in_job(),
-            (true, false) if self.pace.await_turn(|| self.environment.new_bell(Some(on_turn))) => {}
+        match (has_mail, is_in_time) {
+            (true, true) => serve(),
+            (true, false) if self.await_turn() => {}
             (true, false) => self.outbox.ring(),
             (false, _) => self.make_room(released),
         }
         was_held
     }
 
+    /// Lets the agent be rung once its event loop has turned.
+    fn await_turn(&self) -> bool {
+        self.pace.await_turn(|| self.ring_for_turn())
+    }
+
+    /// Makes the event loop call `on_turn`. Returns false if that fails.
+    fn ring_for_turn(&self) -> bool {
+        let bell = self.turn_bell.get_or_init(|| self.environment.new_bell(Some(on_turn)).ok());
+        bell.as_ref().map(Bell::ring).is_some()
+    }
+
+    /// Counts a promise that settles at once. Answers false if it waits for the event loop to turn: JavaScript is told.
+    pub(crate) fn settles_at_once(&self) -> bool {
+        if self.pace.allows(now(), || self.ring_for_turn()) {
+            self.pace.go_on();
+            return true;
+        }
+        let waits = self.await_turn();
+        self.pace.owes_news.set(waits);
+        !waits
+    }
+
     /// Delivers the grants of this job's own promises in this job. Everything else waits for a job of its own.
     fn deliver_in_job(&self) {
         if self.outbox.has_only_grants() && self.delivery.is_idle() {
-            self.pace.hand_over();
+            self.pace.go_on();
             self.deliver_mail(Caller::Job);
         } else {
             self.outbox.ring();
         }
         if self.delivery.is_interrupted() {
             self.outbox.ring();
+        }
+    }
+
+    /// Lets this thread's promises try that it woke in this job. The agent has been rung for the rest.
+    pub(crate) fn serve_promises(&self) {
+        let is_ready = !self.pace.awaits_turn.get() && self.delivery.is_idle();
+        if is_ready && self.outbox.has_mail() && self.outbox.has_only_successes() {
+            self.deliver_mail(Caller::Job);
+            if self.delivery.is_interrupted() {
+                self.outbox.ring();
+            }
         }
     }
 

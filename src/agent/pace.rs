@@ -1,59 +1,76 @@
-//! How many hand-overs an agent makes before its event loop turns.
+//! How much an agent settles before its event loop turns.
 //!
-//! A hand-over within a job costs no turn of the event loop, so a chain of them would keep timers and other events
-//! waiting. Node serves up to 1 000 calls of one threadsafe function in one turn. So the loop is known to have turned
-//! once *another* threadsafe function, rung when the hand-overs have been used up, has been served, and the agent's own
-//! is rung only then.
+//! A hand-over within a job costs no turn of the event loop, nor does a promise that settles at once, since a queue has
+//! a message or room: so a chain of them would keep timers and other events waiting. Node serves up to 1 000 calls of
+//! one threadsafe function in one turn. So the loop is known to have turned once *another* threadsafe function, rung
+//! when the pace was used up, has been served, and the agent's own is rung only then.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::Cell;
 use std::time::Duration;
 
-use napi::Result;
-
-use crate::environment::Bell;
 use waitasync_core::clock::Timestamp;
 
-/// How many hand-overs there are without a turn of the event loop.
+/// How many hand-overs and such promises there are without a turn of the event loop.
 const MOST: u32 = 64;
 /// For how long there are any, from the first one on.
 const LONGEST: Duration = Duration::from_millis(1);
 
-/// An agent's hand-overs since its event loop turned; and whether it awaits a turn.
+/// What an agent has settled since its event loop turned; and whether it awaits a turn.
 #[derive(Default)]
 pub(crate) struct Pace {
     made: Cell<u32>,
     since: Cell<Timestamp>,
-    /// Rung for a turn; made when it is needed. `None`: it could not be made.
-    bell: OnceCell<Option<Bell>>,
+    /// Whether the other threadsafe function has been rung, and the event loop has not served that.
+    asks: Cell<bool>,
     /// Whether the event loop is to turn before anything is delivered: the agent is rung then.
     pub(crate) awaits_turn: Cell<bool>,
+    /// Whether JavaScript is to be told of that turn: promises await it.
+    pub(crate) owes_news: Cell<bool>,
+    /// Whether the agent has been rung by itself, and the event loop has not served that.
+    pub(crate) is_rung: Cell<bool>,
 }
 
 impl Pace {
-    /// Whether there may be a hand-over at `now`.
-    pub(crate) fn allows(&self, now: Timestamp) -> bool {
-        if self.made.get() == 0 {
+    /// Whether there may be a hand-over, or a settlement, at `now`.
+    ///
+    /// When the time is over, the loop may have turned unnoticed. So there may be one more, and `ring` rings the other
+    /// threadsafe function; it returns whether it has.
+    pub(crate) fn allows(&self, now: Timestamp, ring: impl FnOnce() -> bool) -> bool {
+        let made = self.made.get();
+        if made == 0 {
             self.since.set(now);
         }
-        self.made.get() < MOST && now.duration_since(self.since.get()) < LONGEST
+        made < MOST && (now.duration_since(self.since.get()) < LONGEST || (!self.asks.get() && self.ask_for_turn(ring)))
     }
 
-    pub(crate) fn hand_over(&self) {
+    /// Notes a hand-over, or a promise that settles at once.
+    pub(crate) fn go_on(&self) {
         self.made.set(self.made.get() + 1);
     }
 
     /// Lets the agent be rung once its event loop has turned. Returns false if that fails.
-    pub(crate) fn await_turn(&self, new_bell: impl FnOnce() -> Result<Bell>) -> bool {
-        let Some(bell) = self.bell.get_or_init(|| new_bell().ok()) else { return false };
-        self.awaits_turn.set(true);
-        bell.ring();
-        true
+    pub(crate) fn await_turn(&self, ring: impl FnOnce() -> bool) -> bool {
+        let asks = self.ask_for_turn(ring);
+        self.awaits_turn.set(asks);
+        asks
     }
 
-    /// Notes that the event loop has turned, or is about to.
-    pub(crate) fn turned(&self) {
+    fn ask_for_turn(&self, ring: impl FnOnce() -> bool) -> bool {
+        let asks = self.asks.get() || ring();
+        self.asks.set(asks);
+        asks
+    }
+
+    /// Whether anything awaits a turn, and holds the event loop.
+    pub(crate) fn holds_loop(&self) -> bool {
+        self.awaits_turn.get() || self.owes_news.get()
+    }
+
+    /// Notes that the event loop has turned, or is about to. Returns whether the agent is to be rung.
+    pub(crate) fn turned(&self) -> bool {
         self.made.set(0);
-        self.awaits_turn.set(false);
+        self.asks.set(false);
+        self.awaits_turn.replace(false)
     }
 }
 
@@ -66,23 +83,25 @@ mod tests {
     fn so_many_hand_overs_then_a_turn() {
         let (pace, now) = (Pace::default(), now());
         for _ in 0..MOST {
-            assert!(pace.allows(now));
-            pace.hand_over();
+            assert!(pace.allows(now, || unreachable!()));
+            pace.go_on();
         }
-        assert!(!pace.allows(now), "they are used up");
-        pace.turned();
-        assert!(pace.allows(now));
+        assert!(!pace.allows(now, || unreachable!()), "they are used up");
+        assert!(pace.await_turn(|| true) && pace.turned(), "that is awaited");
+        assert!(pace.allows(now, || unreachable!()));
     }
 
     #[test]
-    fn hand_overs_for_so_long_then_a_turn() {
+    fn hand_overs_for_so_long_and_one_more_then_a_turn() {
         let (pace, now) = (Pace::default(), now());
-        assert!(pace.allows(now), "the first one begins");
-        pace.hand_over();
+        assert!(pace.allows(now, || unreachable!()), "the first one begins");
+        pace.go_on();
         let end = now.after(LONGEST);
-        assert!(!pace.allows(end), "it is long ago");
-        assert!(pace.allows(now));
-        pace.turned();
-        assert!(pace.allows(end), "a new first one");
+        assert!(!pace.allows(end, || false), "it is long ago, and no turn can be asked for");
+        assert!(pace.allows(end, || true), "the loop may have turned");
+        pace.go_on();
+        assert!(!pace.allows(end, || unreachable!()), "it has not");
+        assert!(!pace.turned(), "nothing awaits the turn");
+        assert!(pace.allows(end, || unreachable!()), "a new first one");
     }
 }

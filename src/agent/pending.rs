@@ -162,6 +162,11 @@ impl Pending {
         noted
     }
 
+    /// Whether there are notes. Each claim has one.
+    pub(crate) fn has_notes(&self) -> bool {
+        self.noted.get() > 0
+    }
+
     pub(crate) fn ticket(&self, slot: u32) -> Option<Ticket> {
         Some(self.waits.borrow().get(slot as usize)?.as_ref()?.ticket)
     }

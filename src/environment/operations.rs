@@ -95,8 +95,10 @@ operations! {
     c"claimAsync" finishes Everything: |agent| agent.claim_async().into();
     c"take" finishes Everything: |agent| agent.try_take().into();
     c"waitGivingBack" finishes Everything: |agent| agent.wait_giving_back().into();
-    c"giveBack" finishes Everything: |agent| agent.give_back().into();
+    c"giveBack" finishes Everything: |agent| agent.give_back_midway().into();
     c"giveBackInJob" finishes Everything: |agent| agent.give_back_in_job().into();
+    c"servePromises" finishes Everything: |agent| { agent.serve_promises(); 0 };
+    c"settlesAtOnce" finishes Everything: |agent| agent.settles_at_once().into();
     c"giveBackAndPay" finishes Everything: |agent| agent.give_back_and_pay().into();
     c"passOn" finishes Everything: |agent| agent.pass_on().into();
     /// The next exclusive holder of the word at the location is told of a death.

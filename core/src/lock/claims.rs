@@ -67,10 +67,13 @@ impl Section<'_> {
             // The promise's event loop may be busy, and this claim waits for no more than its turn.
             self.word_changed(location, word);
         }
+        let is_behind_own =
+            matches!(&waiter, Waiter::Agent(outbox, _) if self.is_left_to_promise_of(outbox, location, request, word));
         let mut taken = None;
         let listed = Listed { waiter, claim: Some(request) };
         let ticket = self.append(location, listed, deadline, |section| {
-            if !(request.is_strict() && section.has_line(location)) {
+            let overtakes = request.is_strict() && section.has_line(location);
+            if !(is_behind_own || overtakes) {
                 taken = section.take(location, request, word);
             }
             taken.is_none()
@@ -80,6 +83,28 @@ impl Section<'_> {
             None => self.was_taken(location),
         }
         ticket.map_or_else(|| Claimed::Now(taken.unwrap_or(WaitResult::Acquired)), Claimed::Pending)
+    }
+
+    /// Whether a free lock is left to the agent's own promise. That is the first in line, and awake.
+    fn is_left_to_promise_of(
+        &mut self,
+        outbox: &Arc<Outbox>,
+        location: Location,
+        request: Request,
+        word: &impl Word,
+    ) -> bool {
+        let is_left = !request.is_strict()
+            && self.has_line(location)
+            && request.is_granted_by(word)
+            && self
+                .notify_up_to_first_claim(location)
+                .and_then(|(first, ..)| self.listed(first))
+                .is_some_and(|first| first.waiter.is_of(outbox));
+        if is_left {
+            // One before it may have been awake, and have timed out just now.
+            self.wake_first(location);
+        }
+        is_left
     }
 
     /// Wakes the first claims if the word grants something. Whether it does.
@@ -122,6 +147,22 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.try_take(location, request, word))
     }
 
+    /// Takes the request for a promise of the agent, without waiting. It overtakes no other promise of it.
+    pub fn try_take_for_promise(
+        &self,
+        location: Location,
+        request: Request,
+        word: &impl Word,
+        outbox: &Arc<Outbox>,
+    ) -> Option<WaitResult> {
+        self.critical_section_at(location, |section| {
+            if section.is_left_to_promise_of(outbox, location, request, word) {
+                return None;
+            }
+            section.try_take(location, request, word)
+        })
+    }
+
     /// Tells until when a thread's woken claim waits for a promise's. `None`: it retries now.
     pub fn head_start(&self, ticket: Ticket, thread: &Arc<BlockedThread>) -> Option<Timestamp> {
         let until = self.with_waiter(ticket, &Waiter::Thread(Arc::clone(thread)), |section, key, location| {
@@ -135,6 +176,8 @@ impl WaiterListStore {
     pub fn retry(&self, ticket: Ticket, waiter: &Waiter, word: &impl Word) -> Option<WaitResult> {
         self.with_waiter(ticket, waiter, |section, key, location| {
             let request = section.claim(key)?;
+            // Should the clock fail, nothing has changed.
+            section.now();
             // A call to retry may come late, when its slot has been given to another claim, whose turn it is not.
             if !section.lists.policy.line_mut(location)?.retries(key, waiter.blocks()) {
                 return None;

@@ -12,6 +12,10 @@
 //!   blocked thread need only have been overtaken for [`FAIRNESS`]. If the first claim is a promise's that has not
 //!   retried, the same rule holds for the first blocked thread behind it.
 //! - An agent that releases at the end of a job runs. So it is the turn of its own promise, if that is the first.
+//! - An agent that releases in the midst of a job frees the lock, for the job may take it again by a form that blocks or
+//!   only tries. Its own promise, if that is the first, tries once the job's code has run, or its loop has turned.
+//! - A promise overtakes no promise of its own agent that is the first in line. Else two tasks of a thread that take the
+//!   lock in turns would keep it from a third, which needs a turn of the event loop, and that from every timer.
 //! - An event loop that is not busy may lack a processor, when threads that take the lock in turns occupy all of them.
 //!   So a thread that releases the lock sleeps for [`ROOM`] when a promise's claim has waited for [`FAIRNESS`] without
 //!   retrying, as do the threads that release it meanwhile. That happens again only after twice as long, for the loop

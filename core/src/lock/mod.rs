@@ -14,11 +14,12 @@
 //! that lock by means of `Atomics.wait` and `notify`.
 //!
 //! # The line of a lock
-//! A newcomer may overtake a waking waiter for at most [`fairness::FAIRNESS`]; then the lock is handed over.
+//! A newcomer may overtake a waking waiter for at most [`fairness::FAIRNESS`]; then the lock is handed over. A promise
+//! overtakes no promise of the same agent that is first in line.
 //!
 //! | event | word | effect |
 //! |---|---|---|
-//! | a claim comes | 0 | it takes the lock |
+//! | a claim comes | 0 | it takes the lock; but behind a promise that is the first, a promise of its agent joins the line |
 //! | | 1 | it joins the line |
 //! | the holder releases | 1 → 0 | the first claim is woken to retry; a newcomer may be quicker |
 //! | | 1 → 1 | a claim whose turn it is ([`fairness`]) is handed the lock: the releasing agent's own, at the end of a job of it |

@@ -74,6 +74,11 @@ impl<C> Mail<C> {
         })
     }
 
+    /// Whether it has nothing but grants, and retries of claims.
+    fn has_only_successes(&self) -> bool {
+        self.losses.is_empty() && self.settlements.iter().all(|each| each.result.is_acquired())
+    }
+
     /// Removes everything. Keeps the allocations if they are small.
     pub fn clear(&mut self) {
         const RETAINED: usize = 4096;
@@ -186,9 +191,12 @@ impl<C> Outbox<C> {
     /// Whether the agent's mail is nothing but grants. It is about to take it.
     pub fn has_only_grants(&self) -> bool {
         let mail = lock(&self.mail);
-        mail.retries.is_empty()
-            && mail.losses.is_empty()
-            && mail.settlements.iter().all(|each| each.result.is_acquired())
+        mail.retries.is_empty() && mail.has_only_successes()
+    }
+
+    /// Whether the agent's mail is nothing but grants, and retries of claims. It is about to take it.
+    pub fn has_only_successes(&self) -> bool {
+        lock(&self.mail).has_only_successes()
     }
 
     /// Makes the agent look into its outbox, unless it has ended. Called with no other lock held.

@@ -29,6 +29,11 @@ impl<C> Waiter<C> {
         }
     }
 
+    /// Whether it is a promise of the agent with this outbox.
+    pub(crate) fn is_of(&self, outbox: &Arc<Outbox<C>>) -> bool {
+        matches!(self, Self::Agent(its, _) if Arc::ptr_eq(its, outbox))
+    }
+
     pub(super) fn is_promise(&self, outbox: &Arc<Outbox<C>>, slot: u32) -> bool {
         matches!(self, Self::Agent(its, its_slot) if *its_slot == slot && Arc::ptr_eq(its, outbox))
     }

@@ -33,6 +33,11 @@ function take (hold) {
   return hold.serial === NOT_HELD ? hold.word.take(hold.request, hold.token) : takeAgain(hold)
 }
 
+/** Takes a hold as `take`, for a promise. */
+function takeForPromise (hold) {
+  return hold.serial === NOT_HELD ? hold.word.takeForPromise(hold.request, hold.token) : takeAgain(hold, true)
+}
+
 function block (hold, timeout, caller) {
   if (timeout === 0) return false
   claims(hold)
@@ -127,7 +132,8 @@ function claimed (hold, wait, value) {
 /** Takes a request, if that needs no waiting. Throws if it must not wait: the signal's reason, or a TimeoutError. */
 function takeOrThrow (word, request, token, { timeout, signal }) {
   throwIfAborted(signal)
-  if (word.take(request, token)) return true
+  // Without time to wait, it is a `try` form.
+  if (timeout === 0 ? word.take(request, token) : word.takeForPromise(request, token)) return true
   if (timeout === 0) throw lateError({ word, request }, 0)
   return false
 }
@@ -135,8 +141,10 @@ function takeOrThrow (word, request, token, { timeout, signal }) {
 /** Acquires a released hold again, as a step of a promise. */
 function reacquire (hold, resolve, reject, steps) {
   if (steps.call !== undefined) claims(hold, steps.call)
-  if (take(hold)) resolve()
+  if (takeForPromise(hold)) resolve()
   else new PromisedClaim(hold, waitOptions(), resolve, reject, steps).begin()
 }
 
-module.exports = { acquire, acquireAsync, acquireOrThrow, blockOrThrow, lateError, reacquire, take, takeOrThrow }
+module.exports = {
+  acquire, acquireAsync, acquireOrThrow, blockOrThrow, lateError, reacquire, take, takeForPromise, takeOrThrow
+}

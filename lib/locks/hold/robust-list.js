@@ -27,7 +27,7 @@
 
 const { agent } = require('../../agent/agent')
 const {
-  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, ANSWER, ENTRY, HELD, MOVES, RELEASING
+  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, ENTRY, HELD, MOVES, RELEASING
 } = require('../../agent/registers')
 const { add, compareExchange, createMap, load, store, sub } = require('../../util/intrinsics')
 const { INDEX, NOT_HELD, SERIAL, owe } = require('./entry')
@@ -229,9 +229,11 @@ class RobustList extends Finder {
     const last = words[ENTRY] = this.toEnd(index)
     if (holds.count !== 0) holds.end(this, last)
     release()
+    const wakes = release === operations.giveBack && words[AMOUNT] !== 0
     if (words[HELD] > last) return
     this.serials[last] = 0
     this.held[last] = undefined
+    if (wakes) servePromises()
   }
 
   /** Clears the last entry, which native code has removed. */
@@ -315,6 +317,16 @@ class RobustList extends Finder {
     serials[last + 1] = 0
     words[MOVES]++
     return last
+  }
+}
+
+/** Lets promises of this thread try that a release has woken: in the next microtask, not in the midst of its code. */
+async function servePromises () {
+  try {
+    await undefined
+    operations.servePromises()
+  } catch (_) {
+    // Then the event loop does it, which native code has rung.
   }
 }
 

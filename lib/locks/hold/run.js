@@ -7,7 +7,7 @@ const { Promise } = require('../../util/intrinsics')
 const { LATE, hideFrames, throwIfAborted } = require('../../waiting/errors')
 const { assertFunction, waitOptions } = require('../../waiting/options')
 const { wordOf } = require('../view')
-const { lateError, take, takeOrThrow } = require('./acquire')
+const { lateError, takeForPromise, takeOrThrow } = require('./acquire')
 const { Claim } = require('./claim')
 const { callWithin, giveBackAfter } = require('./hold')
 const { Repairing, optionsOf } = require('./repair')
@@ -132,7 +132,7 @@ function repairingOf (word, wait, caller) {
 async function acquireAgain (hold, timeout, wait, repairing) {
   const { signal } = wait
   throwIfAborted(signal)
-  if (take(hold)) return hold
+  if (takeForPromise(hold)) return hold
   const outcome = await granted(hold, { timeout, signal }, repairing)
   if (outcome !== undefined) throw failure(outcome, hold, wait.timeout, acquireAgain)
   return hold

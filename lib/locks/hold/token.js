@@ -95,10 +95,11 @@ function takeToken (word, request) {
   return word.take(request, token) ? token : null
 }
 
-/** Takes a released hold again, if that needs no waiting. */
-function takeAgain (hold) {
-  const taken = newToken(hold.request)
-  if (!hold.word.take(hold.request, taken)) return false
+/** Takes a released hold again, if that needs no waiting. `promises`: for a promise. */
+function takeAgain (hold, promises = false) {
+  const { request, word } = hold
+  const taken = newToken(request)
+  if (!(promises ? word.takeForPromise(request, taken) : word.take(request, taken))) return false
   const list = theList()
   // Diagnostics may have run code that moved or released it.
   const index = list.indexOf(taken[SERIAL], taken[INDEX])

@@ -19,7 +19,7 @@ const { byteOffset, isWebAssemblyMemory, viewedArrayBuffer } = require('../../ut
 const { ownerDied: tellDeath } = require('../observe/diagnostics')
 const { theList } = require('./hold')
 const { Location, takeInLine } = require('./location')
-const { INNER, LOCK, MOST, NO_LIMIT, amountOf, kindOf } = require('./request')
+const { INNER, LOCK, MOST, NO_LIMIT, UNLOCKED, amountOf, kindOf } = require('./request')
 
 // Captured for the reason given in robust-list.js.
 const list = theList()
@@ -56,6 +56,13 @@ class Word extends Location {
       // No stack is left. It is held all the same; not knowing of a death is better than losing the token.
     }
     return true
+  }
+
+  /** Takes a request for a promise. That overtakes no promise of this thread that is first in line for a lock. */
+  takeForPromise (request, token) {
+    const isInLine = request === LOCK && list.reserved !== 0 && this.array[0] === UNLOCKED &&
+      counters.peek(this.counter) !== 0
+    return isInLine ? takeInLine(this, request, token) : this.take(request, token)
   }
 
   /** Tells the token if a dead holder had abandoned the lock. */

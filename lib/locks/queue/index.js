@@ -7,7 +7,7 @@
  * the message is delivered again. memory.js has the steps, and why a thread may die at any of them.
  */
 
-const { assertStack } = require('../../agent/agent')
+const { agent, assertStack } = require('../../agent/agent')
 const { RangeError, TypeError, bare, shield } = require('../../util/intrinsics')
 const { option } = require('../../util/options')
 const { describe } = require('../../util/values')
@@ -246,7 +246,7 @@ async function awaitPut (queue, value, options, steps) {
   if (found === NOTHING) {
     wait.argument.keep()
     found = inTime(await later(memory, wait, steps), memory, wait, awaitPut)
-  }
+  } else if (!agent().settlesAtOnce()) await agent().turn()
   if (found === ENDED) throw queueClosed('putAsync')
 }
 
@@ -255,6 +255,7 @@ async function awaitTake (queue, options, steps) {
   const wait = taking(TAKE, waitOptions(options, 'takeAsync'), 'takeAsync')
   let lease = tryOnce(memory, wait)
   if (lease === NOTHING) lease = inTime(await later(memory, wait, steps), memory, wait, awaitTake)
+  else if (!agent().settlesAtOnce()) await agent().turn()
   if (lease === ENDED) return undefined
   try {
     return lease.value
@@ -272,6 +273,7 @@ async function awaitUse (queue, callback, options, steps) {
   if (steps.call !== undefined) uses(theList(), steps.call)
   let lease = tryOnce(memory, wait)
   if (lease === NOTHING) lease = inTime(await later(memory, wait, steps), memory, wait, awaitUse)
+  else if (!agent().settlesAtOnce()) await agent().turn()
   if (lease === ENDED) return false
   let value
   try {

@@ -1,0 +1,49 @@
+'use strict'
+
+/**
+ * Promises that settle at once, at this thread's pace: src/agent/pace.rs says after how many the event loop turns.
+ * Those that await a turn settle in the order in which they came; later ones come behind them.
+ */
+
+const { Promise } = require('../util/intrinsics')
+const native = require('./native')
+const { ANSWER } = require('./registers')
+
+const { operations, words } = native
+
+/** The promises that await a turn, linked by `next`. */
+let first
+let last
+let isSettling = false
+
+function goesOn () {
+  operations.settlesAtOnce()
+  return words[ANSWER] !== 0
+}
+
+/** Whether a promise that could settle at once does. Otherwise it awaits `turn()`. */
+const settlesAtOnce = () => first === undefined && goesOn()
+
+function turn () {
+  return new Promise((resolve) => {
+    const entry = { __proto__: null, resolve, next: undefined }
+    if (first === undefined) first = entry
+    else last.next = entry
+    last = entry
+  })
+}
+
+/** Settles promises after a turn. The code behind each runs before the next one settles, and counts. */
+native.onTurn = async function settleInOrder () {
+  if (isSettling) return
+  isSettling = true
+  while (first !== undefined && goesOn()) {
+    const { resolve } = first
+    first = first.next
+    resolve()
+    await undefined
+  }
+  isSettling = false
+}
+
+module.exports = { settlesAtOnce, turn }
