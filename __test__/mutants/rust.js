@@ -478,7 +478,7 @@ module.exports = [
       'if memory.objects > 0 {\n            return Left::Known;',
       'if false {\n            return Left::Known;'],
     ['a memory of which no object is known counts as gone',
-      'if !store.any_abandoned_in(&memory.addresses(base)) {',
+      'if !store.any_abandoned_in(&addresses) {',
       'if true {'],
     ['a memory that has been freed is remembered',
       'for freed in (self.find_freed)(left) {',
@@ -504,7 +504,9 @@ module.exports = [
   ]),
   ...of(memories, { cargo: ['memories', 'overlaps'] }, [
     ['what a memory overlaps is remembered', '            registry.forget_overlapped(store, base, length);\n', ''],
-    ['a memory that another one overlapped takes its notes along', '        memory.length = 0;\n', '']
+    ['the objects of a memory that another one overlapped are forgotten',
+      '            self.gone.insert(base, Memory { length: 0, ..memory });\n',
+      '']
   ]),
   ...of('src/process/memory_probe.rs', { cargo: ['addon', 'memory_probe'] }, [
     ['memory that exists counts as freed', 'filter(|(_, memory)| memory.end > start)', 'filter(|_| true)'],
@@ -574,8 +576,8 @@ module.exports = [
   ]),
   ...of(taskRings, { cargo: ['rings', 'permits'] }, [
     ['a task awaits what it holds of a limit as if others held it',
-      'Request::Limited { .. } if self.own.contains_key(&index)',
-      'Request::Limited { .. } if false'],
+      'let own = self.own.remove(&index).unwrap_or_default();',
+      'let own = Vec::<usize>::new();'],
     ['the promises of a blocked thread count as those of its tasks',
       '.filter(|&&(claim, _)| !blocked.contains(&waiting[claim].thread))',
       '.filter(|_| true)']
@@ -619,8 +621,10 @@ module.exports = [
   ]),
 
   // Deadlocks, snapshots, names.
-  ...of('src/observe/survey.rs', { test: 'locks/observe/holder-stacks' }, [
-    ['what is on its way to its holder has no place', 'call: call(agent.notes.get(slot, location)),', 'call: NONE,']
+  ...of('src/held/undelivered.rs', { test: 'locks/observe/holder-stacks' }, [
+    ['what is on its way to its holder has no place',
+      'agent.notes.get(slot, self.location).map_or(NONE, |(noted, _)| noted.call)',
+      'NONE']
   ]),
   ...of('src/held/holders.rs', { test: 'locks/observe/holder-stacks' }, [
     ['a hold is known since it was seen, and not since it was taken',

@@ -176,6 +176,17 @@ fn a_memory_that_overlaps_others_shows_that_they_are_gone() {
 }
 
 #[test]
+fn objects_of_an_earlier_memory_that_overlaps_are_not_taken_for_those_of_a_later_one_at_its_address() {
+    let process = Process::of(&[MAIN]);
+    process.memories.register(&process.store, OTHER, BASE - 64, LENGTH);
+    process.register(WORKER);
+    process.abandon(0);
+    assert_eq!(process.lose(MAIN), Left::Known, "that was the earlier one's");
+    assert_eq!(process.lose(WORKER), Left::Unknown);
+    assert!(process.is_told());
+}
+
+#[test]
 fn a_memory_that_adjoins_another_one_does_not_overlap_it() {
     let process = Process::of(&[MAIN]);
     process.abandon(0);

@@ -15,9 +15,11 @@ use std::time::{Duration, Instant};
 
 use fixtures::{Guard, HERE, NEVER, agent, promise, this_thread, wait};
 use waitasync_core::clock::now;
-use waitasync_core::lock::names::{Mode, Names, Requester, Waits};
-use waitasync_core::lock::{Claimed, LOCKED, Outbox, Request, Waiter, WaiterListStore};
-use waitasync_core::queue::Location;
+use waitasync_core::lock::memories::{Left, Memories};
+use waitasync_core::lock::names::{Mode, Names, Refusal, Requester, Waits};
+use waitasync_core::lock::rings::{Seen, rings};
+use waitasync_core::lock::{Claimed, LOCKED, Mail, Outbox, Request, Waiter, WaiterListStore};
+use waitasync_core::queue::{Location, Reading};
 
 /// `times(many)` is no more than twenty times `times(few)`.
 fn assert_does_not_grow(few: usize, many: usize, times: impl Fn(usize) -> Duration) {
@@ -100,7 +102,9 @@ fn blocking_for_a_name_costs_the_same_however_many_requests_for_names_there_are(
     assert_does_not_grow(10, 100_000, |requests| {
         let (store, names, agents) = (WaiterListStore::new(1, now), Names::default(), [agent(), agent()]);
         let requester = |agent: usize| Requester { outbox: Arc::clone(&agents[agent]), thread_id: 0 };
-        let [one, other] = [[1], [2]];
+        let [one, other, third] = [[1], [2], [3]];
+        let held = names.request(&store, &third, Mode::Exclusive, requester(1), Waits::Never);
+        assert!(matches!(held, (.., Ok(Claimed::Now(_)))));
         for slot in 0..u32::try_from(requests).unwrap() {
             let promise = Waits::As(promise(&agents[0], slot), NEVER);
             let answer = names.request(&store, &one, Mode::Exclusive, requester(0), promise);
@@ -112,8 +116,65 @@ fn blocking_for_a_name_costs_the_same_however_many_requests_for_names_there_are(
                 let answer = names.request(&store, &other, Mode::Exclusive, requester(1), blocks);
                 let (_, request, Ok(Claimed::Now(_))) = answer else { panic!("nobody holds the name") };
                 assert!(names.release(&store, request.id().expect("it is a named lock's")));
+                // Those that the agent has requested itself, and many others or one.
+                for (agent, name) in [(0, &one), (1, &third)] {
+                    let blocks = Waits::As(Waiter::Thread(this_thread()), NEVER);
+                    let answer = names.request(&store, name, Mode::Exclusive, requester(agent), blocks);
+                    assert!(matches!(answer, (.., Err(Refusal::HeldHere))));
+                }
             }
         })
+    });
+}
+
+#[test]
+fn registering_a_memory_costs_the_same_however_many_earlier_ones_were_at_its_addresses() {
+    assert_does_not_grow(10, 100_000, |earlier| {
+        const LENGTH: usize = 1024;
+        let (store, memories) = (WaiterListStore::new(256, now), Memories::new(|_| Vec::new()));
+        let bases = (0..earlier).map(|n| 0x10_0000 + n * LENGTH);
+        // Their objects have not been collected.
+        bases.clone().for_each(|base| memories.register(&store, 1, base, LENGTH));
+        memories.register(&store, 1, 0x10_0000 - 64, earlier * LENGTH);
+        let next = 0x10_0000 + earlier * LENGTH;
+        let timed = timed(|| {
+            for n in 0..100 {
+                memories.register(&store, 1, next + n * LENGTH, LENGTH);
+            }
+        });
+        bases.for_each(|base| assert_eq!(memories.lose(&store, 1, base, 1), Left::Nothing));
+        timed
+    });
+}
+
+#[test]
+fn reading_the_grants_in_an_outbox_again_costs_the_same_however_many_there_are() {
+    assert_does_not_grow(10, 100_000, |claims| {
+        let (guard, outbox) = line(0, Request::Signals(1), claims + 100);
+        guard.add_permits(claims.try_into().unwrap());
+        let mut reading = Reading::default();
+        let mut found = Vec::with_capacity(claims + 100);
+        assert!(outbox.read_grants(&mut reading, |slot, place, _| found.push((slot, place))));
+        assert_eq!(found.len(), claims);
+        let each = (1..=100).map(|n| {
+            guard.add_permits(1);
+            let mut is_same = false;
+            let time = timed(|| is_same = outbox.read_grants(&mut reading, |slot, place, _| found.push((slot, place))));
+            assert!(is_same && found.len() == claims + n);
+            time
+        });
+        let timed = each.sum();
+        assert!(outbox.revoke(3).is_some());
+        let there = |reading: &Reading| {
+            let still_has = outbox.still_has(reading);
+            found.iter().filter(|(_, place)| still_has(*place)).map(|&(slot, _)| slot).collect::<Vec<_>>()
+        };
+        let slots = 0..u32::try_from(claims).unwrap() + 100;
+        assert_eq!(there(&reading), slots.filter(|slot| *slot != 3).collect::<Vec<_>>());
+        outbox.take(&mut Mail::default());
+        assert_eq!(there(&reading), []);
+        assert!(!outbox.read_grants(&mut reading, |_, _, _| panic!("there are none")));
+        timed
     });
 }
 
@@ -136,12 +197,35 @@ fn stealing_a_name_costs_the_same_however_many_are_held() {
     });
 }
 
+/// Each task holds permits of a word, and requests more. What is allocated is in proportion to the edges.
+#[test]
+fn rings_through_tasks_cost_the_sum_of_holds_and_claims() {
+    let bytes = |tasks: u32| {
+        let seen = |n| Seen {
+            location: HERE,
+            thread: 0,
+            request: Some(Request::Limited { amount: tasks - n % 100, limit: tasks }),
+            blocked: false,
+        };
+        let held: Vec<_> = (0..tasks).map(seen).collect();
+        let within: Vec<_> = (0..tasks as usize).map(|n| (n, n)).collect();
+        let before = ALLOCATED.get();
+        assert!(!rings(&held, &held, &within).is_empty());
+        ALLOCATED.get() - before
+    };
+    let (few, many) = (bytes(500), bytes(16_000));
+    assert!(many < 3 * 32 * few, "{few} bytes for 500, {many} for 32 times as many");
+}
+
 thread_local! {
     /// The bytes that this thread has and has not freed: tests run beside one another.
     static LIVE: Cell<isize> = const { Cell::new(0) };
+    /// The bytes that this thread has had.
+    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
 }
 
 fn count(layout: Layout, sign: isize) {
+    let _ = ALLOCATED.try_with(|bytes| bytes.set(bytes.get() + if sign > 0 { layout.size() } else { 0 }));
     let _ = LIVE.try_with(|live| live.set(live.get() + sign * layout.size().cast_signed()));
 }
 

@@ -56,8 +56,7 @@ impl Holders {
         let (known, in_lists) = REGISTRY.held(waits, |location| locations.contains(&location));
         let in_lists = in_lists.into_iter().map(|(agent, Held { location, request, .. })| (agent, (location, request)));
         let grants = known.iter().enumerate();
-        let grants =
-            grants.flat_map(|(agent, each)| each.outbox.grants().into_iter().map(move |(_, grant)| (agent, grant)));
+        let grants = grants.flat_map(|(agent, each)| each.outbox.grants().into_iter().map(move |grant| (agent, grant)));
         let mut held: FxHashMap<_, Vec<(usize, Request)>> = FxHashMap::default();
         for (agent, (location, request)) in in_lists.chain(grants) {
             let here = held.entry(location).or_default();

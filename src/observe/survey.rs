@@ -12,18 +12,17 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::agent::{Noted, PLAIN, PURPOSE_BITS, Within};
-use crate::held::{Held, held_since, sight};
+use crate::held::{Held, Incoming, Undelivered, held_since, sight};
 use crate::observe::stacks::{NONE, StackId};
 use crate::observe::taken::Taken;
 use crate::process::{Known, REGISTRY, STORE};
 use waitasync_core::clock::Timestamp;
 use waitasync_core::lock::names::Text;
-use waitasync_core::lock::wait_for_graph::is_kept_by;
 use waitasync_core::lock::{Mode, Request, Waiter};
-use waitasync_core::queue::{Listed, Location, WaitResult};
+use waitasync_core::queue::{Listed, Location};
 
 type Locations = FxHashSet<Location>;
 
@@ -87,93 +86,164 @@ const MOST_READINGS: usize = 4;
 pub(crate) fn read() -> (Vec<Entry>, Vec<Entry>) {
     let (known, in_lists) = REGISTRY.held(|_| true, |_| true);
     sight(&known, &in_lists);
+    let mut survey = Survey::of(&known);
     // Where something may be on its way to its holder.
-    let given = known.iter().flat_map(|agent| {
-        let grants = agent.outbox.grants().into_iter().map(|(_, (location, _))| location);
-        grants.chain(agent.notes.sleep().map(|sleep| sleep.location))
-    });
-    let locations = STORE.by_bucket(in_lists.iter().map(|(_, held)| held.location).chain(given));
-    let (mut held, mut waiting) = (Vec::new(), Vec::new());
+    let incoming = survey.incoming.iter().flat_map(Incoming::locations);
+    let slept_at = known.iter().filter_map(|agent| agent.notes.sleep()).map(|sleep| sleep.location);
+    let held = in_lists.iter().map(|(_, held)| held.location);
+    let locations = STORE.by_bucket(held.chain(incoming).chain(slept_at));
     for (bucket, locations) in locations.iter().enumerate() {
-        look(bucket, &known, locations, &mut held, &mut waiting);
+        survey.look(bucket, locations);
     }
-    (held, waiting)
+    (survey.held, survey.waiting)
 }
 
-/// Adds a bucket's holds and waits, in its critical section. At `locations` something was held or granted.
-fn look(bucket: usize, known: &[Known], locations: &[Location], held: &mut Vec<Entry>, waiting: &mut Vec<Entry>) {
-    STORE.inspect(bucket, locations, |waiters, granted, since| {
-        let awaited = waiters.iter().map(|&(location, _)| location);
-        let granted_at = granted.iter().map(|&(location, _)| location);
-        let concerns: Locations = locations.iter().copied().chain(awaited).chain(granted_at).collect();
-        if concerns.is_empty() {
+/// What has been seen so far.
+struct Survey<'a> {
+    known: &'a [Known],
+    /// Their indices, by the addresses of their outboxes and threads.
+    indices: FxHashMap<usize, usize>,
+    /// By agent.
+    incoming: Vec<Incoming>,
+    held: Vec<Entry>,
+    waiting: Vec<Entry>,
+}
+
+/// The holds in a bucket: in robust lists, each with its agent's index, and on their way to those of known agents.
+struct InBucket {
+    holders: Vec<Known>,
+    listed: Vec<(usize, Held)>,
+    /// By the agent's index among the known ones.
+    given: Vec<(usize, Undelivered)>,
+}
+
+impl<'a> Survey<'a> {
+    fn of(known: &'a [Known]) -> Self {
+        let addresses = |agent: &Known| [Arc::as_ptr(&agent.outbox).addr(), Arc::as_ptr(&agent.blocked_thread).addr()];
+        let indices = known.iter().enumerate();
+        let indices = indices.flat_map(|(index, agent)| addresses(agent).map(|address| (address, index))).collect();
+        let mut incoming: Vec<_> = known.iter().map(|_| Incoming::default()).collect();
+        for (incoming, agent) in incoming.iter_mut().zip(known) {
+            incoming.read(agent);
+        }
+        Self { known, indices, incoming, held: Vec::new(), waiting: Vec::new() }
+    }
+
+    fn index_of(&self, waiter: &Waiter) -> Option<usize> {
+        let address = match waiter {
+            Waiter::Thread(thread) => Arc::as_ptr(thread).addr(),
+            Waiter::Agent(outbox, _) => Arc::as_ptr(outbox).addr(),
+        };
+        self.indices.get(&address).copied()
+    }
+
+    /// Adds a bucket's holds and waits, in its critical section. At `locations` something was held or granted.
+    fn look(&mut self, bucket: usize, locations: &Locations) {
+        STORE.inspect(bucket, locations, |waiters, granted, since| {
+            let awaited = waiters.iter().map(|&(location, _)| location);
+            let granted_at = granted.iter().map(|&(location, _)| location);
+            let concerns: Locations = locations.iter().copied().chain(awaited).chain(granted_at).collect();
+            if concerns.is_empty() {
+                return;
+            }
+            let InBucket { holders, listed, given } = self.holds(bucket, &concerns, waiters, granted);
+            let first = self.held.len();
+            self.held.extend(listed.iter().map(|(holder, hold)| {
+                let holder = &holders[*holder];
+                let since = held_since(holder, hold, since(hold.location)).or(JUST_BEGUN);
+                let entry = entry(holder, hold.location, hold.request, since).with_taken(holder.taken.get(hold.serial));
+                Entry { serial: hold.serial, ..entry }
+            }));
+            self.held.extend(given.into_iter().map(|(agent, given)| {
+                let agent = &self.known[agent];
+                Entry { call: given.call(agent), ..entry(agent, given.location, given.request, JUST_BEGUN) }
+            }));
+            self.add_granted(first, granted);
+            // A thread's holds of a word are neighbours.
+            self.held[first..].sort_by_key(|entry| entry.thread_id);
+            self.add_waiting(waiters);
+        });
+    }
+
+    /// Reads grants and then robust lists; and again while a grant has been taken out of an outbox meanwhile, or a word
+    /// that keeps claims waiting is not found: a thread that has taken a lock in JavaScript is about to list it.
+    fn holds(
+        &mut self,
+        bucket: usize,
+        concerns: &Locations,
+        waiters: &[(Location, Listed<Request>)],
+        granted: &[(Location, Waiter)],
+    ) -> InBucket {
+        let is_kept = |request: Option<Request>| request.is_some_and(Request::waits_for_holders);
+        let kept = waiters.iter().filter(|(_, listed)| is_kept(listed.claim)).map(|&(location, _)| location);
+        let mut kept: Locations = kept.collect();
+        for (location, _) in granted {
+            kept.remove(location);
+        }
+        let mut readings = 1;
+        loop {
+            let mut given: Vec<(usize, Undelivered)> = Vec::new();
+            for (index, (incoming, agent)) in self.incoming.iter_mut().zip(self.known).enumerate() {
+                let its = incoming.to(agent, bucket).into_iter().filter(|given| concerns.contains(&given.location));
+                given.extend(its.map(|given| (index, given)));
+            }
+            let (holders, listed) =
+                REGISTRY.held(|_| true, |location| STORE.index_of(location) == bucket && concerns.contains(&location));
+            let mut on_their_way = Vec::new();
+            let mut is_known = true;
+            for its in given.chunk_by(|(one, _), (other, _)| one == other) {
+                let (index, agent) = (its[0].0, &self.known[its[0].0]);
+                // Its entry has no number until the thread goes on.
+                let is_listed = |location| {
+                    let is_it = |&(holder, held): &(usize, Held)| {
+                        held.location == location && held.serial == 0 && holders[holder].number == agent.number
+                    };
+                    listed.iter().any(is_it)
+                };
+                let its = its.iter().map(|&(_, given)| given);
+                is_known &= self.incoming[index].keep(agent, its, is_listed, |given| on_their_way.push((index, given)));
+            }
+            let found = listed.iter().map(|(_, held)| held.location);
+            for location in found.chain(on_their_way.iter().map(|(_, given)| given.location)) {
+                kept.remove(&location);
+            }
+            if readings == MOST_READINGS || (is_known && kept.is_empty()) {
+                return InBucket { holders, listed, given: on_their_way };
+            }
+            readings += 1;
+        }
+    }
+
+    /// Adds the locks that are on their way to a waiter. Those that are listed have reached it.
+    fn add_granted(&mut self, first: usize, granted: &[(Location, Waiter)]) {
+        if granted.is_empty() {
             return;
         }
-        // Before the robust lists, in which a thread that has been woken then finds its grant.
-        let given =
-            known.iter().flat_map(|agent| undelivered_to(agent, granted).into_iter().map(move |given| (agent, given)));
-        let given: Vec<_> = given.filter(|(_, given)| concerns.contains(&given.location)).collect();
-        let claims = waiters.iter().filter_map(|(location, listed)| Some((*location, listed.claim?)));
-        let kept: Locations =
-            claims.filter(|(_, request)| request.waits_for_holders()).map(|(location, _)| location).collect();
-        let found = given.iter().map(|(_, given)| given.location).collect();
-        let (holders, in_lists) =
-            listed(|location| STORE.index_of(location) == bucket && concerns.contains(&location), &kept, &found);
+        let here = &self.held[first..];
+        let held: Locations = here.iter().filter(|hold| is_of_lock(hold)).map(|hold| hold.location).collect();
+        let unlisted = granted.iter().filter(|(location, _)| !held.contains(location));
+        let new = unlisted.filter_map(|(location, waiter)| {
+            let agent = &self.known[self.index_of(waiter)?];
+            let call = noted_of(agent, waiter, *location).map_or(NONE, |(noted, _)| noted.call);
+            Some(Entry { call, ..entry(agent, *location, Request::Lock, JUST_BEGUN) })
+        });
+        let new: Vec<_> = new.collect();
+        self.held.extend(new);
+    }
 
-        // If another agent holds it now, it has been passed on meanwhile.
-        let is_listed = |agent: &Known, given: Undelivered| {
-            in_lists.iter().any(|(holder, other)| {
-                other.location == given.location
-                    && (holders[*holder].number == agent.number || is_kept_by(given.request, other.request))
-            })
-        };
-        held.extend(in_lists.iter().map(|(holder, hold)| {
-            let holder = &holders[*holder];
-            let since = held_since(holder, hold, since(hold.location)).or(JUST_BEGUN);
-            let entry = entry(holder, hold.location, hold.request, since).with_taken(holder.taken.get(hold.serial));
-            Entry { serial: hold.serial, ..entry }
-        }));
-        let on_their_way = given.into_iter().filter(|&(agent, given)| !is_listed(agent, given));
-        held.extend(on_their_way.map(|(agent, Undelivered { location, request, call })| Entry {
-            call,
-            ..entry(agent, location, request, JUST_BEGUN)
-        }));
-        add_waiting(known, waiters, waiting);
-    });
-}
-
-/// Reads the robust lists, again while a `kept` location is not found.
-///
-/// A thread that has taken a lock in JavaScript is about to list it.
-fn listed(
-    concerns: impl Fn(Location) -> bool,
-    kept: &Locations,
-    found: &Locations,
-) -> (Vec<Known>, Vec<(usize, Held)>) {
-    let mut lists = (Vec::new(), Vec::new());
-    for _ in 0..MOST_READINGS {
-        lists = REGISTRY.held(|_| true, &concerns);
-        let listed: Locations = lists.1.iter().map(|(_, held)| held.location).collect();
-        if kept.iter().all(|location| listed.contains(location) || found.contains(location)) {
-            break;
+    /// Adds the waits of known agents that users see.
+    fn add_waiting(&mut self, waiters: &[(Location, Listed<Request>)]) {
+        let visible = waiters.iter().filter(|(_, listed)| listed.claim.is_none_or(Request::is_visible));
+        for (location, Listed { waiter, claim }) in visible {
+            if let Some(agent) = self.index_of(waiter) {
+                self.waiting.push(awaited_by(&self.known[agent], *location, waiter, *claim));
+            }
         }
     }
-    lists
 }
 
-/// Adds the waits of known agents that users see.
-fn add_waiting(known: &[Known], waiters: &[(Location, Listed<Request>)], waiting: &mut Vec<Entry>) {
-    let mut last = 0;
-    for (location, Listed { waiter, claim }) in
-        waiters.iter().filter(|(_, listed)| listed.claim.is_none_or(Request::is_visible))
-    {
-        // Mostly it is the agent of the waiter before.
-        if !known.get(last).is_some_and(|agent| agent.is(waiter)) {
-            let Some(agent) = known.iter().position(|agent| agent.is(waiter)) else { continue };
-            last = agent;
-        }
-        waiting.push(awaited_by(&known[last], *location, waiter, *claim));
-    }
+fn is_of_lock(entry: &Entry) -> bool {
+    entry.request.is_some_and(Request::is_for_lock)
 }
 
 pub(crate) fn entry(agent: &Known, location: Location, request: Request, since: Option<Timestamp>) -> Entry {
@@ -228,35 +298,4 @@ fn noted_of(agent: &Known, waiter: &Waiter, location: Location) -> Option<(Noted
         }
         Waiter::Agent(_, slot) => agent.notes.get(*slot, location),
     }
-}
-
-/// A grant that may not be in its agent's robust list yet.
-#[derive(Clone, Copy)]
-struct Undelivered {
-    location: Location,
-    request: Request,
-    call: StackId,
-}
-
-fn undelivered_to(agent: &Known, granted: &[(Location, Waiter)]) -> Vec<Undelivered> {
-    let call = |noted: Option<(Noted, Within)>| noted.map_or(NONE, |(noted, _)| noted.call);
-    let by_mail = agent.outbox.grants().into_iter().map(|(slot, (location, request))| Undelivered {
-        location,
-        request,
-        call: call(agent.notes.get(slot, location)),
-    });
-    let has_result = agent.blocked_thread.result().is_some_and(WaitResult::is_acquired);
-    let slept_for = agent.notes.sleep().filter(|_| has_result);
-    let slept_for = slept_for
-        .and_then(|Noted { location, request, call, .. }| Some(Undelivered { location, request: request?, call }));
-    let mut all: Vec<_> = by_mail.chain(slept_for).filter(|given| given.request.is_owned()).collect();
-    // A lock that is handed over may be reported by both.
-    for (location, waiter) in granted.iter().filter(|(_, waiter)| agent.is(waiter)) {
-        if !all.iter().any(|given| given.location == *location && given.request.is_for_lock()) {
-            let call = call(noted_of(agent, waiter, *location));
-            all.push(Undelivered { location: *location, request: Request::Lock, call });
-        }
-    }
-    all.retain(|given| given.request.is_visible());
-    all
 }

@@ -183,6 +183,25 @@ test('what a promise has been granted and not heard of is held', () => {
   return promise.then(share => share.unlock())
 })
 
+test('a grant to a thread that has more of the same word is held, too, before and after it hears of it', async () => {
+  const [semaphore, rw] = [Semaphore.create(), new RwLock()]
+  semaphore.release(3)
+  const tokens = [semaphore.tryHold(3)]
+  const writer = rw.tryLock()
+  const grants = [semaphore.holdAsync(2), semaphore.holdAsync(4), rw.lockSharedAsync()]
+  const held = () => snapshot().held.map(plain).sort()
+  assert.deepStrictEqual(held(), ['RwLock exclusive, undefined of 0', 'Semaphore permits, 3 of 0'])
+  tokens.push(writer.downgrade())
+  semaphore.release(2 + 4)
+  const shares = ['RwLock shared, undefined of 0', 'RwLock shared, undefined of 0']
+  const all = shares.concat([2, 3, 4].map(amount => `Semaphore permits, ${amount} of 0`))
+  assert.deepStrictEqual(held(), all)
+  tokens.push(...await Promise.all(grants))
+  assert.deepStrictEqual(held(), all)
+  for (const token of tokens) token.unlock()
+  assert.deepStrictEqual(snapshot(), empty)
+})
+
 test('locks that are handed over to promises of one thread at the same time have one holder each', async () => {
   const locks = Array.from({ length: 8 }, (_, n) => new AsyncLock(memory(32), { byteOffset: 4 * n }))
   let tokens = locks.map(lock => lock.tryLock())

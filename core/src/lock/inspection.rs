@@ -1,5 +1,7 @@
 //! Looking at a bucket: which waiters there are, and which locks are on their way to a waiter.
 
+use rustc_hash::FxHashSet;
+
 use super::{Request, Waiter, WaiterListStore};
 use crate::clock::Timestamp;
 use crate::queue::counters::Counted;
@@ -15,7 +17,7 @@ impl WaiterListStore {
     pub fn inspect<R>(
         &self,
         bucket: usize,
-        held: &[Location],
+        held: &FxHashSet<Location>,
         body: impl FnOnce(
             &[(Location, Listed<Request>)],
             &[(Location, Waiter)],
@@ -38,10 +40,10 @@ impl WaiterListStore {
     }
 
     /// Returns the locations by the index of their bucket.
-    pub fn by_bucket(&self, locations: impl Iterator<Item = Location>) -> Vec<Vec<Location>> {
-        let mut buckets = vec![Vec::new(); self.buckets.len()];
+    pub fn by_bucket(&self, locations: impl Iterator<Item = Location>) -> Vec<FxHashSet<Location>> {
+        let mut buckets = vec![FxHashSet::default(); self.buckets.len()];
         for location in locations {
-            buckets[self.index_of(location)].push(location);
+            buckets[self.index_of(location)].insert(location);
         }
         buckets
     }

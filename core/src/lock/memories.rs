@@ -17,7 +17,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
+use rustc_hash::FxHashMap;
+
 use super::WaiterListStore;
+use super::bucket::shrink;
 use super::name_table::Text;
 use crate::queue::Location;
 use crate::sync::{Mutex, lock};
@@ -50,8 +53,10 @@ pub enum Left {
 
 #[derive(Debug, Default)]
 struct KnownMemories {
-    /// By first address.
+    /// By first address. They do not overlap.
     memories: BTreeMap<usize, Memory>,
+    /// Earlier memories at addresses that others have, by first address: their objects have not been collected yet.
+    gone: FxHashMap<usize, Memory>,
     /// The memories of which no object is known and which have abandoned locks; the earliest first.
     left: VecDeque<usize>,
     /// The names that programs gave to words, for people, by the addresses of the words. They go with the memories.
@@ -60,7 +65,7 @@ struct KnownMemories {
 
 #[derive(Debug, Default)]
 struct Memory {
-    /// Bytes; 0 of an earlier memory at addresses that another one has.
+    /// Bytes.
     length: usize,
     /// The number of its buffer objects, in all threads.
     objects: usize,
@@ -94,10 +99,11 @@ impl Memories {
     pub fn register(&self, store: &WaiterListStore, agent: AgentId, base: usize, length: usize) {
         let mut registry = lock(&self.registry);
         let registry = &mut *registry;
-        if registry.memories.get(&base).is_none_or(|memory| memory.length == 0) {
+        if !registry.memories.contains_key(&base) {
             registry.forget_overlapped(store, base, length);
         }
-        let memory = registry.memories.entry(base).or_default();
+        let gone = &mut registry.gone;
+        let memory = registry.memories.entry(base).or_insert_with(|| gone.remove(&base).unwrap_or_default());
         let had_lost = memory.forget_loss(agent);
         if memory.objects == 0 && memory.length > 0 {
             remove(&mut registry.left, base);
@@ -118,7 +124,7 @@ impl Memories {
         let mut registry = lock(&self.registry);
         let left = registry.subtract(store, base, objects);
         if left != Left::Nothing
-            && let Some(memory) = registry.memories.get_mut(&base)
+            && let Some(memory) = registry.get_mut(base)
             && !memory.lost_by.contains(&agent)
         {
             memory.lost_by.push(agent);
@@ -129,7 +135,7 @@ impl Memories {
     /// Ends the agent, which has `objects` buffer objects at `base`. Its holds there have been abandoned before.
     pub fn end(&self, store: &WaiterListStore, agent: AgentId, base: usize, objects: usize) -> Left {
         let mut registry = lock(&self.registry);
-        if let Some(memory) = registry.memories.get_mut(&base) {
+        if let Some(memory) = registry.get_mut(base) {
             memory.forget_loss(agent);
         }
         registry.subtract(store, base, objects)
@@ -156,13 +162,22 @@ impl Memories {
 }
 
 impl KnownMemories {
+    fn get_mut(&mut self, base: usize) -> Option<&mut Memory> {
+        self.memories.get_mut(&base).or_else(|| self.gone.get_mut(&base))
+    }
+
     fn subtract(&mut self, store: &WaiterListStore, base: usize, objects: usize) -> Left {
-        let Some(memory) = self.memories.get_mut(&base) else { return Left::Nothing };
+        let Some(memory) = self.get_mut(base) else { return Left::Nothing };
         memory.objects -= objects;
         if memory.objects > 0 {
             return Left::Known;
         }
-        if !store.any_abandoned_in(&memory.addresses(base)) {
+        let addresses = memory.addresses(base);
+        if self.gone.remove(&base).is_some() {
+            shrink(&mut self.gone);
+            return Left::Nothing;
+        }
+        if !store.any_abandoned_in(&addresses) {
             self.forget(store, base);
             return Left::Nothing;
         }
@@ -177,8 +192,7 @@ impl KnownMemories {
 
     /// Forgets the memories that overlap these addresses: a new one is there, so they are gone.
     fn forget_overlapped(&mut self, store: &WaiterListStore, base: usize, length: usize) {
-        // Known ones do not overlap one another.
-        let known = self.memories.range(..base.saturating_add(length)).rev().filter(|(_, memory)| memory.length > 0);
+        let known = self.memories.range(..base.saturating_add(length)).rev();
         let overlapped = known.take_while(|&(&earlier, memory)| memory.addresses(earlier).end > base);
         for earlier in overlapped.map(|(&earlier, _)| earlier).collect::<Vec<_>>() {
             self.forget(store, earlier);
@@ -187,13 +201,13 @@ impl KnownMemories {
 
     /// Forgets the memory at `base`: it is gone, or the first of too many.
     fn forget(&mut self, store: &WaiterListStore, base: usize) {
-        let Some(memory) = self.memories.get_mut(&base) else { return };
+        let Some(memory) = self.memories.remove(&base) else { return };
         let addresses = memory.addresses(base);
-        memory.length = 0;
-        // Otherwise its objects will be reported as collected.
         if memory.objects == 0 {
-            self.memories.remove(&base);
             remove(&mut self.left, base);
+        } else {
+            // They will be reported as collected.
+            self.gone.insert(base, Memory { length: 0, ..memory });
         }
         store.forget_abandoned(&addresses);
         self.forget_labels(addresses);

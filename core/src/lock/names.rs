@@ -66,6 +66,11 @@ impl Section<'_> {
         self.lists.policy.named.insert((location, id), from_dead);
     }
 
+    /// Lists the requests that hold the named lock.
+    pub(super) fn holders_of(&self, location: Location) -> impl Iterator<Item = u32> {
+        self.lists.policy.named.range((location, 0)..=(location, u32::MAX)).map(|(&(_, id), _)| id)
+    }
+
     /// Returns whether a request for a named lock no longer holds it. The request is forgotten.
     pub(super) fn was_stolen(&mut self, location: Location, request: Request) -> bool {
         request.id().is_some_and(|id| self.lists.policy.named.remove(&(location, id)).is_none())
@@ -76,8 +81,8 @@ impl WaiterListStore {
     /// Takes the word for `request` from everyone who holds it; gives them the numbers of their requests.
     fn steal(&self, location: Location, request: Request, word: &impl Word) -> (WaitResult, Vec<u32>) {
         self.critical_section_at(location, |section| {
+            let stolen: Vec<_> = section.holders_of(location).collect();
             let named = &mut section.lists.policy.named;
-            let stolen: Vec<_> = named.range((location, 0)..=(location, u32::MAX)).map(|(&(_, id), _)| id).collect();
             let mut were_told = false;
             for &id in &stolen {
                 were_told |= named.remove(&(location, id)).unwrap_or_default();

@@ -13,6 +13,10 @@
 //! so the work is in proportion to the holds and waits, however many tasks wait for each other. Each of these rings has
 //! a link that is a promise: those without are found before.
 
+use std::cmp::Reverse;
+use std::iter;
+use std::ops::Range;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ring::{Edge, Graph, Has, Link, Seen, Turns};
@@ -23,12 +27,25 @@ use crate::queue::Location;
 /// How many rings of a group are looked for.
 const MOST: usize = 8;
 
-/// The part of a word's holds that a claim waits for.
+/// The part of a word's holds that keeps a claim waiting; not of permits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Part {
     All,
     Exclusive,
-    AtLeast(u32),
+}
+
+/// The holds of permits of a word whose tasks wait.
+///
+/// Each claim waits for those of at least so many permits, but for its own task's: so for a few ranges in their order.
+/// They are the leaves of a tree, and a range is what some of its nodes reach: so claims and holds of a word cost their
+/// sum, and not their product.
+struct Permits {
+    /// How many permits, the most first, and the index of the hold.
+    holds: Vec<(u32, usize)>,
+    /// By the index of the hold, its place among them.
+    places: FxHashMap<usize, usize>,
+    /// The first node. The tree's root is the next one; the children of the nth are the nodes 2n and 2n + 1.
+    first: usize,
 }
 
 /// A node: a hold, claim, thread, part of a word's holds, or place in a line, as in `rings.rs`.
@@ -43,6 +60,7 @@ struct TaskGraph<'a> {
     /// The nodes of blocked threads.
     threads: FxHashMap<u32, usize>,
     parts: FxHashMap<(Location, Part), usize>,
+    permits: FxHashMap<Location, Permits>,
     holders: FxHashMap<Location, Vec<usize>>,
     /// By claim, those of the holds in whose callbacks it was made that are for permits of the same word.
     own: FxHashMap<usize, Vec<usize>>,
@@ -56,8 +74,8 @@ pub(super) fn task_rings(held: &[Seen], waiting: &[Seen], within: &[(usize, usiz
     if within.is_empty() {
         return Vec::new();
     }
-    let (graph, claims, holds, threads, parts, holders, own) = Default::default();
-    let mut graph = TaskGraph { held, waiting, graph, claims, holds, threads, parts, holders, own };
+    let (graph, claims, holds, threads, parts, permits, holders, own) = Default::default();
+    let mut graph = TaskGraph { held, waiting, graph, claims, holds, threads, parts, permits, holders, own };
     graph.add_keepers(&blocked);
     graph.add_claims(&within, &blocked);
     graph.search()
@@ -133,8 +151,7 @@ impl TaskGraph<'_> {
     fn add_holders(&mut self, node: usize, index: usize, request: Request) {
         let location = self.waiting[index].location;
         let part = match request {
-            Request::Limited { .. } if self.own.contains_key(&index) => return self.add_others(node, index, request),
-            Request::Limited { amount, limit } => Part::AtLeast((limit + 1).saturating_sub(amount)),
+            Request::Limited { .. } => return self.add_holders_of_permits(node, index, request),
             _ if request.mode() == Some(Mode::Shared) => Part::Exclusive,
             _ => Part::All,
         };
@@ -148,30 +165,73 @@ impl TaskGraph<'_> {
         let node = self.add_node(None);
         self.parts.insert((location, part), node);
         for hold in self.holders.get(&location).cloned().unwrap_or_default() {
-            self.add_holder(node, hold, request);
+            if self.held[hold].request.is_some_and(|held| is_kept_by(request, held)) {
+                self.add_holder(node, hold);
+            }
         }
         node
     }
 
-    /// Adds the others, for a task that holds permits of the word.
-    fn add_others(&mut self, node: usize, index: usize, request: Request) {
+    /// Adds the holders that a claim for permits waits for: others, and its own task if both cannot have enough.
+    fn add_holders_of_permits(&mut self, node: usize, index: usize, request: Request) {
+        let location = self.waiting[index].location;
         let own = self.own.remove(&index).unwrap_or_default();
         let beside = beside_own(request, own.iter().filter_map(|&hold| self.held[hold].request));
-        for hold in self.holders.get(&self.waiting[index].location).cloned().unwrap_or_default() {
-            if !own.contains(&hold) {
-                self.add_holder(node, hold, beside);
-            } else if matches!(beside, Request::Limited { amount, limit } if amount > limit) {
-                self.add_edge(node, Some(Has::Held(hold)), self.holds[&hold]);
+        let Request::Limited { amount, limit } = beside else { return };
+        if amount > limit {
+            for &hold in &own {
+                self.add_holder(node, hold);
             }
+        }
+        if !self.permits.contains_key(&location) {
+            self.add_permits(location);
+        }
+        let Permits { holds, places, first } = &self.permits[&location];
+        let least = (limit + 1).saturating_sub(amount);
+        let end = holds.partition_point(|&(held, _)| held >= least);
+        let mut own: Vec<_> = own.iter().filter_map(|hold| places.get(hold).copied()).collect();
+        own.sort_unstable();
+        let (mut nodes, mut start) = (Vec::new(), 0);
+        for place in own.into_iter().filter(|&place| place < end).chain([end]) {
+            nodes.extend(nodes_of(start..place, holds.len()).map(|n| first + n));
+            start = place + 1;
+        }
+        for to in nodes {
+            self.add_edge(node, None, to);
         }
     }
 
-    /// Adds the hold if it keeps the request waiting and itself waits.
-    fn add_holder(&mut self, node: usize, hold: usize, request: Request) {
-        let keeper = self.threads.get(&self.held[hold].thread).or_else(|| self.holds.get(&hold));
-        if let Some(&keeper) = keeper
-            && self.held[hold].request.is_some_and(|other| is_kept_by(request, other))
-        {
+    fn add_permits(&mut self, location: Location) {
+        let amount = |hold: usize| match self.held[hold].request {
+            Some(Request::Limited { amount, .. }) => Some((amount, hold)),
+            _ => None,
+        };
+        let here = self.holders.get(&location).into_iter().flatten().copied();
+        let mut holds: Vec<_> = here.filter(|&hold| self.keeper(hold).is_some()).filter_map(amount).collect();
+        holds.sort_unstable_by_key(|&(amount, hold)| (Reverse(amount), hold));
+        let first = self.claims.len();
+        for _ in 0..2 * holds.len() {
+            self.add_node(None);
+        }
+        for n in 1..holds.len() {
+            self.add_edge(first + n, None, first + 2 * n);
+            self.add_edge(first + n, None, first + 2 * n + 1);
+        }
+        for (place, &(_, hold)) in holds.iter().enumerate() {
+            self.add_holder(first + holds.len() + place, hold);
+        }
+        let places = holds.iter().enumerate().map(|(place, &(_, hold))| (hold, place)).collect();
+        self.permits.insert(location, Permits { holds, places, first });
+    }
+
+    /// Returns the node of the hold, if it waits.
+    fn keeper(&self, hold: usize) -> Option<usize> {
+        self.threads.get(&self.held[hold].thread).or_else(|| self.holds.get(&hold)).copied()
+    }
+
+    /// Adds the hold if it waits.
+    fn add_holder(&mut self, node: usize, hold: usize) {
+        if let Some(keeper) = self.keeper(hold) {
             self.add_edge(node, Some(Has::Held(hold)), keeper);
         }
     }
@@ -194,6 +254,21 @@ impl TaskGraph<'_> {
         }
         rings
     }
+}
+
+/// Lists the nodes of a tree that reach just these leaves.
+///
+/// The tree has `count` leaves.
+fn nodes_of(leaves: Range<usize>, count: usize) -> impl Iterator<Item = usize> {
+    let (mut start, mut end) = (leaves.start + count, leaves.end.max(leaves.start) + count);
+    iter::from_fn(move || {
+        (start < end).then(|| {
+            let nodes = [(start % 2 == 1).then_some(start), (end % 2 == 1).then(|| end - 1)];
+            (start, end) = (start.div_ceil(2), end / 2);
+            nodes.into_iter().flatten()
+        })
+    })
+    .flatten()
 }
 
 /// Finds the strongly connected component of each node, by Tarjan's algorithm. It is known by one of its nodes.

@@ -12,7 +12,7 @@ pub(crate) mod waiter_list;
 
 pub use critical_section::{CriticalSection, Policy};
 pub use location::Location;
-pub use outbox::{Ring, Settlement};
+pub use outbox::{Reading, Ring, Settlement};
 pub use parker::{BlockedThread, Woken};
 pub use result::WaitResult;
 pub use store::Withdrawal;

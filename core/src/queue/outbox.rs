@@ -36,6 +36,8 @@ pub struct Mail<C> {
     pub losses: Vec<u32>,
     /// The settlements that can be revoked. Made at the first revoke.
     index: Option<Index>,
+    /// Tells an outbox's mail from earlier mail.
+    number: u64,
 }
 
 /// By slot: the indices of the settlement and of its grant.
@@ -43,7 +45,8 @@ type Index = FxHashMap<u32, (usize, Option<usize>)>;
 
 impl<C> Default for Mail<C> {
     fn default() -> Self {
-        Self { settlements: Vec::new(), retries: Vec::new(), grants: Vec::new(), losses: Vec::new(), index: None }
+        let (settlements, retries, grants, losses) = Default::default();
+        Self { settlements, retries, grants, losses, index: None, number: 0 }
     }
 }
 
@@ -95,6 +98,15 @@ impl<C> Mail<C> {
 
 fn is_recallable(result: WaitResult) -> bool {
     result.is_acquired() || result == WaitResult::TimedOut
+}
+
+/// How far a reader has read the grants in an outbox.
+#[derive(Debug, Default)]
+pub struct Reading {
+    /// The number of the mail.
+    mail: u64,
+    settlements: usize,
+    grants: usize,
 }
 
 /// Makes the agent look into its outbox. Called from any thread.
@@ -154,6 +166,7 @@ impl<C> Outbox<C> {
         let mut mail = lock(&self.mail);
         self.has_mail.store(false, Ordering::Relaxed);
         std::mem::swap(&mut *mail, taken);
+        mail.number = taken.number + 1;
     }
 
     /// Revokes a wait's grant or timeout before the agent takes it. Returns its result and grant. A notification is not
@@ -168,14 +181,45 @@ impl<C> Outbox<C> {
         Some((result, grant.and_then(|place| mail.grants[place].take())))
     }
 
-    /// Lists the grants that the agent has not taken, by slot.
-    pub fn grants(&self) -> Vec<(u32, Grant<C>)>
+    /// Calls `found` with each grant that this reading has not found yet.
+    ///
+    /// It has its slot, and its place in the mail. Returns whether the mail is that of the reading's earlier calls.
+    pub fn read_grants(&self, reading: &mut Reading, mut found: impl FnMut(u32, usize, Grant<C>)) -> bool
     where
         C: Copy,
     {
         let mail = lock(&self.mail);
-        let acquired = mail.settlements.iter().filter(|settlement| settlement.result.is_acquired());
-        acquired.map(|settlement| settlement.slot).zip(mail.grants.iter().flatten().copied()).collect()
+        let is_same = reading.mail == mail.number;
+        if !is_same {
+            *reading = Reading { mail: mail.number, ..Reading::default() };
+        }
+        let acquired = mail.settlements.iter().skip(reading.settlements).filter(|each| each.result.is_acquired());
+        let grants = mail.grants.iter().enumerate().skip(reading.grants);
+        let grants = grants.filter_map(|(place, grant)| Some((place, (*grant)?)));
+        for (settlement, (place, grant)) in acquired.zip(grants) {
+            found(settlement.slot, place, grant);
+        }
+        (reading.settlements, reading.grants) = (mail.settlements.len(), mail.grants.len());
+        is_same
+    }
+
+    /// Returns a function that tells whether a found grant is here.
+    ///
+    /// The function has the outbox locked.
+    pub fn still_has(&self, reading: &Reading) -> impl Fn(usize) -> bool {
+        let mail = lock(&self.mail);
+        let is_same = reading.mail == mail.number;
+        move |place| is_same && mail.grants.get(place).is_some_and(Option::is_some)
+    }
+
+    /// Lists the grants that the agent has not taken.
+    pub fn grants(&self) -> Vec<Grant<C>>
+    where
+        C: Copy,
+    {
+        let mut grants = Vec::new();
+        self.read_grants(&mut Reading::default(), |_, _, grant| grants.push(grant));
+        grants
     }
 
     /// Counts the grants since the agent took its mail, revoked ones, too.

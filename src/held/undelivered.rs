@@ -1,0 +1,127 @@
+//! Grants on their way to the robust lists of their agents' threads.
+//!
+//! A grant lies in its agent's outbox, or is the result for which the agent's thread sleeps, until that has it in its
+//! robust list. Meanwhile the thread may hold more of the same word. So whether a grant is in a list that has been read
+//! is not seen by its word and agent: it was not, if it is on its way *afterwards*, too.
+//!
+//! An outbox is read for one bucket after the other, and may have a hundred thousand grants. So each grant is read once,
+//! and kept with those of its bucket ([`Incoming`]).
+
+use rustc_hash::FxHashMap;
+
+use crate::observe::{NONE, StackId};
+use crate::process::{Known, STORE};
+use waitasync_core::clock::Timestamp;
+use waitasync_core::lock::Request;
+use waitasync_core::queue::{Location, Reading, WaitResult};
+
+/// Where a grant is until it is in the robust list.
+#[derive(Clone, Copy)]
+enum At {
+    /// In the outbox: the slot of its claim, and its place in the mail.
+    Mail(u32, usize),
+    /// In the result of the thread's sleep, which began then.
+    Sleep(Timestamp),
+}
+
+/// A grant that may not be in its agent's robust list yet.
+#[derive(Clone, Copy)]
+pub(crate) struct Undelivered {
+    pub(crate) location: Location,
+    pub(crate) request: Request,
+    at: At,
+}
+
+impl Undelivered {
+    fn is_in(&self, still_has: impl Fn(usize) -> bool) -> bool {
+        matches!(self.at, At::Mail(_, place) if still_has(place))
+    }
+
+    /// Returns the stack of the call that claimed it; `NONE` unless stalls are reported.
+    pub(crate) fn call(&self, agent: &Known) -> StackId {
+        match self.at {
+            At::Mail(slot, _) => agent.notes.get(slot, self.location).map_or(NONE, |(noted, _)| noted.call),
+            At::Sleep(_) => agent.notes.sleep().map_or(NONE, |noted| noted.call),
+        }
+    }
+}
+
+/// The grants on their way to an agent, by bucket.
+#[derive(Default)]
+pub(crate) struct Incoming {
+    reading: Reading,
+    by_bucket: FxHashMap<usize, Vec<Undelivered>>,
+}
+
+impl Incoming {
+    /// Reads the new grants, and forgets those that were taken.
+    pub(crate) fn read(&mut self, agent: &Known) {
+        let mut new = Vec::new();
+        let is_same = agent.outbox.read_grants(&mut self.reading, |slot, place, (location, request)| {
+            if request.is_owned() && request.is_visible() {
+                new.push(Undelivered { location, request, at: At::Mail(slot, place) });
+            }
+        });
+        if !is_same {
+            self.by_bucket.clear();
+        }
+        for given in new {
+            self.by_bucket.entry(STORE.index_of(given.location)).or_default().push(given);
+        }
+    }
+
+    /// Lists where all grants are that have been read.
+    pub(crate) fn locations(&self) -> impl Iterator<Item = Location> {
+        self.by_bucket.values().flatten().map(|given| given.location)
+    }
+
+    /// Lists the agent's grants at words of a bucket.
+    pub(crate) fn to(&mut self, agent: &Known, bucket: usize) -> Vec<Undelivered> {
+        self.read(agent);
+        let slept_for = slept_for(agent).filter(|given| STORE.index_of(given.location) == bucket);
+        let Some(given) = self.by_bucket.get_mut(&bucket) else { return slept_for.into_iter().collect() };
+        let still_has = agent.outbox.still_has(&self.reading);
+        given.retain(|given| given.is_in(&still_has));
+        given.iter().copied().chain(slept_for).collect()
+    }
+
+    /// Calls `keep` with the grants that are not in the agent's list.
+    ///
+    /// The list was read after the grants. `is_listed`: whether it has a new entry for the word. Returns whether it is
+    /// known of all grants.
+    pub(crate) fn keep(
+        &self,
+        agent: &Known,
+        given: impl Iterator<Item = Undelivered>,
+        is_listed: impl Fn(Location) -> bool,
+        mut keep: impl FnMut(Undelivered),
+    ) -> bool {
+        let slept_for = slept_for(agent);
+        let still_has = agent.outbox.still_has(&self.reading);
+        let mut are_known = true;
+        for given in given {
+            let At::Sleep(since) = given.at else {
+                let is_in = given.is_in(&still_has);
+                are_known &= is_in;
+                if is_in {
+                    keep(given);
+                }
+                continue;
+            };
+            let sleeps = matches!(slept_for, Some(Undelivered { at: At::Sleep(now), .. }) if now == since);
+            are_known &= sleeps;
+            if sleeps && !is_listed(given.location) {
+                keep(given);
+            }
+        }
+        are_known
+    }
+}
+
+/// Returns the grant that ends the sleep of the agent's thread.
+fn slept_for(agent: &Known) -> Option<Undelivered> {
+    let has_result = agent.blocked_thread.result().is_some_and(WaitResult::is_acquired);
+    let noted = agent.notes.sleep().filter(|_| has_result)?;
+    let request = noted.request.filter(|request| request.is_owned() && request.is_visible())?;
+    Some(Undelivered { location: noted.location, request, at: At::Sleep(noted.since) })
+}
