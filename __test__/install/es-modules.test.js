@@ -116,6 +116,16 @@ test(
   }
 )
 
+test('/processes: what is imported is what require gives', { skip: MAJOR < 16 && 'it needs Node 16' }, async t => {
+  assert.deepStrictEqual(await runModule(t, folderWithPackage(t), `
+    import * as module from 'atomics-waitasync/processes'
+    import { createRequire } from 'module'
+    const required = createRequire(import.meta.url)('atomics-waitasync/processes')
+    const isSame = name => module[name] === required[name]
+    console.log(JSON.stringify([Object.keys(module).sort(), Object.keys(required).every(isSame)]))
+  `), [['default', 'etcd', 'files', 'postgresql', 'processLocks', 'redis'], true])
+})
+
 test('what is imported is a class like any other, before and after its first use', { skip: NO_MODULES }, async t => {
   const folder = folderWithPackage(t)
   const seen = await runModule(t, folder, `

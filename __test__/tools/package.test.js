@@ -86,7 +86,16 @@ test('an entry that changes nothing loads little before its first use; each use 
     ['require(folder + "/force")', ...ALWAYS, 'install.js'],
     ['require(folder).AsyncLock.create().executeLocked(() => {})', ...ALWAYS, 'lock.js'],
     ['require(folder).locks.request("name", () => {})', ...ALWAYS, 'lock.js', 'names.js'],
-    [`{ ${CLASSES.map(use).join('; ')} }`, ...ALWAYS, 'lock.js', 'later.js']
+    [`{ ${CLASSES.map(use).join('; ')} }`, ...ALWAYS, 'lock.js', 'later.js'],
+    ['require(folder + "/processes").processLocks(folder)', ...ALWAYS, 'lock.js', 'names.js', 'processes.js'],
+    [
+      'require(folder + "/processes").processLocks(folder + "/locks").request("name", () => {})',
+      ...ALWAYS, 'lock.js', 'names.js', 'processes.js'
+    ],
+    [
+      'require(folder + "/processes").redis({ duplicate () { return {} } })',
+      ...ALWAYS, 'lock.js', 'names.js', 'processes.js', 'servers.js'
+    ]
   ]) {
     const program = `(async () => ${code})().then(() => { console.log(JSON.stringify(loaded())) })`
     assert.deepStrictEqual(await evaluate(t, folder, program), names.sort(), code)

@@ -39,8 +39,17 @@ const PARTS = [
   },
   { name: 'lock.js', modules: ['locks/async-lock.js', 'locks/hold/word.js', 'locks/hold/robust-list.js'], all: true },
   { name: 'names.js', modules: ['locks/named/lock-manager.js', 'install/navigator.js'], all: false },
-  /** Of the entry /processes. */
-  { name: 'processes.js', modules: ['processes/index.js'], all: false },
+  /** Of the entry /processes: with the engine of a folder; and the others. */
+  {
+    name: 'processes.js',
+    modules: ['processes/index.js', 'processes/engines/files.js', 'processes/engines/files-query.js'],
+    all: false
+  },
+  {
+    name: 'servers.js',
+    modules: ['postgresql', 'redis', 'etcd'].map(engine => `processes/engines/${engine}.js`),
+    all: false
+  },
   { name: 'later.js', all: false }
 ]
 /** The linker takes its place. */

@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, SystemTime};
 
 use super::state::{self, LARGEST, State};
-use super::system::{self, Mode, Waiting, leads_to, lock, unlock};
+use super::system::{self, Identity, Mode, Opened, Waiting, leads_to, lock, unlock};
 
 /// How often a file is opened that somebody removes or replaces meanwhile.
 const MOST_TRIES: u32 = 1000;
@@ -35,27 +35,34 @@ pub(super) struct Name {
 
 /// A locked file, which is unlocked before it is closed (invariant 3).
 #[derive(Debug)]
-pub(super) struct Locked(Arc<File>);
+pub(super) struct Locked {
+    file: Arc<File>,
+    identity: Identity,
+}
 
 impl Locked {
     /// The same file, to be unlocked by another thread.
     pub(super) fn file(&self) -> Arc<File> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.file)
     }
 
-    fn try_new(file: File, mode: Mode) -> Result<Option<Self>> {
-        Ok(lock(&file, mode, Waiting::No)?.then(|| Self(Arc::new(file))))
+    fn try_new((file, identity): Opened, mode: Mode) -> Result<Option<Self>> {
+        Ok(lock(&file, mode, Waiting::No)?.then(|| Self { file: Arc::new(file), identity }))
     }
 
-    fn wait(file: File, mode: Mode) -> Result<Self> {
+    fn wait((file, identity): Opened, mode: Mode) -> Result<Self> {
         lock(&file, mode, Waiting::Yes)?;
-        Ok(Self(Arc::new(file)))
+        Ok(Self { file: Arc::new(file), identity })
+    }
+
+    fn is_at(&self, path: &Path) -> Result<bool> {
+        leads_to(path, self.identity)
     }
 }
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        unlock(&self.0);
+        unlock(&self.file);
     }
 }
 
@@ -128,22 +135,22 @@ impl Name {
         Locked::wait(self.open()?, self.mode)
     }
 
-    fn open(&self) -> Result<File> {
-        let (file, is_new) = open_or_create(&self.lock_path())?;
+    fn open(&self) -> Result<Opened> {
+        let (opened, is_new) = open_or_create(&self.lock_path())?;
         if is_new && self.folder.is_durable {
             #[cfg(unix)]
             File::open(&self.folder.path)?.sync_all()?;
         }
-        Ok(file)
+        Ok(opened)
     }
 
     /// Makes a grant of a locked file; none if the path does not lead there any more (invariant 2).
     pub(super) fn grant(&self, locked: Locked, description: &str) -> Result<Option<Grant>> {
         let path = self.lock_path();
-        if !leads_to(&path, &locked.0)? {
+        if !locked.is_at(&path)? {
             return Ok(None);
         }
-        let (State { token, is_marked }, is_new) = read_state(&locked.0)?;
+        let (State { token, is_marked }, is_new) = read_state(&locked.file)?;
         let mut grant = Grant { name: self.clone(), locked, token, owner_died: is_marked, bytes: Vec::new() };
         if self.mode == Mode::Exclusive {
             let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -152,9 +159,9 @@ impl Name {
             grant.write()?;
         } else if is_new {
             // For `query`. Readers that do so at the same time write the same.
-            write_at_start(&grant.locked.0, &state::unmarked(description))?;
+            write_at_start(&grant.locked.file, &state::unmarked(description))?;
         }
-        Ok(leads_to(&path, &grant.locked.0)?.then_some(grant))
+        Ok(grant.locked.is_at(&path)?.then_some(grant))
     }
 
     /// Whether no holder of an exclusive lock is alive.
@@ -170,7 +177,7 @@ impl Name {
 impl Grant {
     /// Whether the path still leads to the locked file.
     pub(super) fn is_held(&self) -> Result<bool> {
-        leads_to(&self.name.lock_path(), &self.locked.0)
+        self.locked.is_at(&self.name.lock_path())
     }
 
     /// Gives the lock back, and returns whether it was ours until then. The mark is left if the holder `died`.
@@ -194,7 +201,7 @@ impl Grant {
     }
 
     fn write(&self) -> Result<()> {
-        let file = &self.locked.0;
+        let file = &self.locked.file;
         write_at_start(file, &self.bytes)?;
         if self.name.folder.is_durable { file.sync_data() } else { Ok(()) }
     }
@@ -206,15 +213,15 @@ fn replaced() -> Error {
 
 /// Opens a file, and makes it first if it is not there. In a folder of several users, `O_CREAT` may fail for those that
 /// are there (`fs.protected_regular`).
-fn open_or_create(path: &Path) -> Result<(File, bool)> {
+fn open_or_create(path: &Path) -> Result<(Opened, bool)> {
     for _ in 0..MOST_TRIES {
         match system::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            result => return result.map(|file| (file, false)),
+            result => return result.map(|opened| (opened, false)),
         }
         match system::create(path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            result => return result.map(|file| (file, true)),
+            result => return result.map(|opened| (opened, true)),
         }
     }
     Err(replaced())

@@ -20,10 +20,15 @@ pub(super) enum Waiting {
 
 pub(super) use platform::{create, is_local, lock, open, unlock};
 
-/// Whether the path leads to this file.
-pub(super) fn leads_to(path: &Path, file: &File) -> Result<bool> {
-    let there = platform::identity_of(path)?;
-    Ok(there.is_some() && there == Some(platform::identity(file)?))
+/// A file is another one if a number of these is another one: the device, or the file there.
+pub(super) type Identity = (u64, u64);
+
+/// A file that was opened, and its identity.
+pub(super) type Opened = (File, Identity);
+
+/// Whether the path leads to the file with this identity.
+pub(super) fn leads_to(path: &Path, identity: Identity) -> Result<bool> {
+    Ok(platform::identity_of(path)? == Some(identity))
 }
 
 /// Whether the system may have what is missing in a moment: descriptors, or memory.
@@ -33,13 +38,13 @@ pub(super) fn is_passing(error: &Error) -> bool {
 
 #[cfg(unix)]
 mod platform {
-    use std::fs::{File, OpenOptions, metadata, symlink_metadata};
+    use std::fs::{File, Metadata, OpenOptions, metadata, symlink_metadata};
     use std::io::{Error, ErrorKind, Result};
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
     use std::path::Path;
 
-    use super::{Mode, Waiting};
+    use super::{Identity, Mode, Opened, Waiting};
 
     pub(super) const PASSING: [i32; 4] = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOLCK];
 
@@ -51,22 +56,23 @@ mod platform {
     }
 
     /// Opens a file that is there.
-    pub(crate) fn open(path: &Path) -> Result<File> {
+    pub(crate) fn open(path: &Path) -> Result<Opened> {
         let file = options().open(path)?;
-        if file.metadata()?.is_file() { Ok(file) } else { Err(Error::other("it is no regular file")) }
+        let data = file.metadata()?;
+        if data.is_file() { Ok((file, identity(&data))) } else { Err(Error::other("it is no regular file")) }
     }
 
     /// Creates a file that is not there: those who may write to the folder may write to it.
-    pub(crate) fn create(path: &Path) -> Result<File> {
+    pub(crate) fn create(path: &Path) -> Result<Opened> {
         let folder = metadata(path.parent().unwrap_or(path))?.permissions().mode();
         let mode = 0o600 | (folder & 0o666);
         let file = options().create_new(true).mode(mode).open(path)?;
-        let permissions = file.metadata()?.permissions();
-        if permissions.mode() & 0o777 != mode {
+        let data = file.metadata()?;
+        if data.permissions().mode() & 0o777 != mode {
             // The umask has taken some away.
             file.set_permissions(PermissionsExt::from_mode(mode))?;
         }
-        Ok(file)
+        Ok((file, identity(&data)))
     }
 
     /// Locks a file; false if another descriptor has it.
@@ -94,14 +100,14 @@ mod platform {
         unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
     }
 
-    pub(super) fn identity(file: &File) -> Result<(u64, u64)> {
-        file.metadata().map(|data| (data.dev(), data.ino()))
+    fn identity(data: &Metadata) -> Identity {
+        (data.dev(), data.ino())
     }
 
     /// Returns the identity of the file at a path.
-    pub(super) fn identity_of(path: &Path) -> Result<Option<(u64, u64)>> {
+    pub(super) fn identity_of(path: &Path) -> Result<Option<Identity>> {
         match symlink_metadata(path) {
-            Ok(data) => Ok(Some((data.dev(), data.ino()))),
+            Ok(data) => Ok(Some(identity(&data))),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -160,7 +166,7 @@ mod platform {
     use std::os::windows::io::AsRawHandle;
     use std::path::{Component, Path, Prefix};
 
-    use super::{Mode, Waiting};
+    use super::{Identity, Mode, Opened, Waiting};
 
     type Handle = *mut c_void;
 
@@ -214,14 +220,20 @@ mod platform {
     }
 
     /// Opens a file that is there.
-    pub(crate) fn open(path: &Path) -> Result<File> {
+    pub(crate) fn open(path: &Path) -> Result<Opened> {
         let file = options().open(path)?;
-        if file.metadata()?.is_file() { Ok(file) } else { Err(Error::other("it is no regular file")) }
+        if !file.metadata()?.is_file() {
+            return Err(Error::other("it is no regular file"));
+        }
+        let identity = identity(&file)?;
+        Ok((file, identity))
     }
 
     /// Creates a file that is not there. It inherits the rights of the folder.
-    pub(crate) fn create(path: &Path) -> Result<File> {
-        options().create_new(true).open(path)
+    pub(crate) fn create(path: &Path) -> Result<Opened> {
+        let file = options().create_new(true).open(path)?;
+        let identity = identity(&file)?;
+        Ok((file, identity))
     }
 
     /// Locks a file; false if another handle has it.
@@ -244,7 +256,7 @@ mod platform {
         unsafe { UnlockFileEx(file.as_raw_handle(), 0, 1, 0, &raw mut at) };
     }
 
-    pub(super) fn identity(file: &File) -> Result<(u64, u64)> {
+    fn identity(file: &File) -> Result<Identity> {
         let mut found = Information::default();
         // SAFETY: an open handle, and an out-parameter that is a live local of the type that the call fills.
         if unsafe { GetFileInformationByHandle(file.as_raw_handle(), &raw mut found) } == 0 {
@@ -254,7 +266,7 @@ mod platform {
     }
 
     /// Returns the identity of the file at a path. One that is being removed cannot be opened.
-    pub(super) fn identity_of(path: &Path) -> Result<Option<(u64, u64)>> {
+    pub(super) fn identity_of(path: &Path) -> Result<Option<Identity>> {
         match OpenOptions::new().access_mode(0).custom_flags(OPEN_REPARSE_POINT).open(path) {
             Ok(file) => identity(&file).map(Some),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => Ok(None),
