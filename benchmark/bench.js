@@ -39,7 +39,7 @@ async function main () {
   const options = argumentsOf(__filename, OPTIONS)
   const figures = select(options.only)
   await setup.run()
-  if (figures.some(({ peers }) => peers !== undefined)) await installPeers()
+  if (figures.some(({ peers, group }) => peers !== undefined || group === 'processes')) await installPeers()
   const results = {}
   await withScratch(async installed => {
     if (figures.some(({ group }) => group === 'start' || group === 'bystanders')) await install(installed)

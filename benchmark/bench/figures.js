@@ -177,6 +177,15 @@ const figures = [
     ['by-notify', '`Atomics.notify` without waiters', 'ns'],
     ['by-context', 'a context of `vm`', 'ms']
   ]),
+  ...of({ group: 'processes' }, [
+    ['process-free', 'a free lock: take it and give it back', 'µs', [most(25), most(0.01, 'proper-lockfile')]],
+    ['process-hand-over', 'from a release to the grant in another process', 'µs', [most(1.5, 'wait-for-lock')]],
+    ['process-killed', 'from `kill -9` of the holder to the next', 'ms'],
+    ['process-wakes-1', 'wake-ups of a process that waits for one name', '/s', [most(1)]],
+    ['process-wakes-20', '… for 20 names', '/s', [most(1)]],
+    ['process-share', 'five processes in loops, 1 ms inside: least share of the greatest', '×', [least(0.7)], MORE],
+    ['process-longest', '… the longest wait', 'ms']
+  ]),
   ...of({ group: 'size' }, [
     ['size', 'size of the binary', 'kB', [most(600)]]
   ])
@@ -202,7 +211,9 @@ const VARIANTS = {
   'async-mutex': 'async-mutex',
   multithreading: 'multithreading',
   'worker-mutex': 'worker-mutex',
-  'web-locks': 'Web Locks'
+  'web-locks': 'Web Locks',
+  'wait-for-lock': 'fs-native-extensions',
+  'proper-lockfile': 'proper-lockfile'
 }
 
 /** Selects groups of figures by a word: a group, or a part of a figure's name. All without one. */

@@ -36,6 +36,7 @@ function section (version, { machine, figures, failures }) {
     `${peers ? `; ${peers}` : ''}${machine.rounds === 1 ? '' : `; ${machine.rounds} × the usual number of samples`}.`,
     table.main(figures),
     ...titled('Locks', table.peers(figures, failures)),
+    ...titled('Locks of several processes', table.processes(figures)),
     ...titled('What an install costs everybody else', table.bystanders(figures))
   ].filter(Boolean).join('\n\n')
 }

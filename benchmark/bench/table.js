@@ -57,7 +57,10 @@ function reachedText ({ reached, close }) {
   return (reached ? 'yes' : '**no**') + (close ? ', within noise' : '')
 }
 
-const [ofBystanders, others] = [true, false].map(is => figures.filter(({ group }) => (group === 'bystanders') === is))
+/** The groups that have a table of their own. */
+const APART = ['bystanders', 'processes']
+const [ofBystanders, ofProcesses] = APART.map(name => figures.filter(({ group }) => group === name))
+const others = figures.filter(({ group }) => !APART.includes(group))
 
 /** Makes the table of each figure beside the host's and the floor. */
 const main = results => compared(results, others, { host: 'Node\'s own', ours: 'this package', floor: 'floor' })
@@ -71,6 +74,11 @@ const bystanders = (results) =>
     'keep-alive': '`-r …/keep-alive`',
     ours: '`-r …/force`'
   })
+
+/** Makes the table of the locks of several processes. */
+const processes = results => compared(results, ofProcesses, {
+  ours: 'this package', 'wait-for-lock': 'fs-native-extensions, `waitForLock`', 'proper-lockfile': 'proper-lockfile'
+})
 
 /** Returns the locks beside each other; undefined if none was measured. */
 function peers (results, failures) {
@@ -89,4 +97,4 @@ function peers (results, failures) {
   return [rows(['', ...variants.map(variant => titles[variant])], body), ...notes].join('\n\n')
 }
 
-module.exports = { bystanders, main, peers }
+module.exports = { bystanders, main, peers, processes }

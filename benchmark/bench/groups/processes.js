@@ -1,0 +1,153 @@
+'use strict'
+
+// The locks of several processes of one machine, by files: beside those of two other packages.
+
+const { fork } = require('child_process')
+const fs = require('fs')
+const os = require('os')
+const path = require('path')
+const { median, takeTurns } = require('../sampling')
+
+const LOCKER = path.join(__dirname, '..', 'locker.js')
+const MAJOR = parseInt(process.versions.node)
+const SETTLE = 100 // milliseconds, until a process that has asked is in line
+const now = () => Number(process.hrtime.bigint()) / 1e6
+const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
+
+/** A process that takes locks. */
+class Locker {
+  static async start (variant, folder) {
+    const locker = new Locker()
+    locker.waiting = new Map()
+    locker.child = fork(LOCKER, [JSON.stringify({ variant, folder, task: 'ready' })], { execArgv: [] })
+    locker.child.on('message', ({ id, result }) => locker.waiting.get(id)(result))
+    locker.ended = new Promise(resolve => locker.child.once('exit', resolve))
+    locker.id = 0
+    await locker.answer('ready')
+    return locker
+  }
+
+  answer (id) {
+    return new Promise(resolve => this.waiting.set(id, resolve))
+  }
+
+  do (task, options) {
+    const id = ++this.id
+    const answer = this.answer(id)
+    this.child.send({ id, task, ...options })
+    return answer
+  }
+
+  /** Returns how often the threads of the process have gone to sleep, where the system tells it. */
+  sleeps () {
+    const folder = `/proc/${this.child.pid}/task`
+    return fs.readdirSync(folder).reduce((sum, thread) => {
+      const status = fs.readFileSync(path.join(folder, thread, 'status'), 'utf8')
+      return sum + Number(/^voluntary_ctxt_switches:\s*(\d+)/m.exec(status)[1])
+    }, 0)
+  }
+
+  end () {
+    this.child.kill('SIGKILL')
+    return this.ended
+  }
+}
+
+/** Takes the samples of one variant, in a folder of its own. */
+async function sample (variant, quick) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'processes-'))
+  const isSlow = variant === 'proper-lockfile'
+  const lockers = []
+  const start = async () => {
+    lockers.push(await Locker.start(variant, folder))
+    return lockers[lockers.length - 1]
+  }
+  try {
+    return {
+      'process-free': await (await start()).do('free', { count: quick ? 10 : isSlow ? 50 : 2000 }),
+      'process-hand-over': await handOver(await start(), await start(), quick ? 2 : 15),
+      'process-killed': await untilNext(start, quick || isSlow ? 1 : 5),
+      'process-wakes-1': await wakes(await start(), await start(), 1, quick),
+      'process-wakes-20': await wakes(await start(), await start(), 20, quick),
+      ...await shares(await Promise.all([1, 2, 3, 4, 5].map(start)), quick ? 100 : 3000)
+    }
+  } finally {
+    await Promise.all(lockers.map(locker => locker.end()))
+    fs.rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Microseconds from the release of one process to the grant of the other: the median. */
+async function handOver (one, other, rounds) {
+  const names = ['hand-over']
+  const times = []
+  await one.do('take', { names })
+  for (let n = 0; n < rounds; n++) {
+    const taken = other.do('take', { names })
+    await sleep(SETTLE * (1 + Math.random()))
+    const released = await one.do('release', { names })
+    times.push((await taken - released) * 1000)
+    ;[one, other] = [other, one]
+  }
+  return median(times)
+}
+
+/** Milliseconds from `kill -9` of a holder to the next one: the median. */
+async function untilNext (start, rounds) {
+  const names = ['killed']
+  const times = []
+  let holder = await start()
+  await holder.do('take', { names })
+  for (let n = 0; n < rounds; n++) {
+    const next = await start()
+    const taken = next.do('take', { names })
+    await sleep(SETTLE * (1 + Math.random()))
+    const killed = now()
+    await holder.end()
+    times.push(await taken - killed)
+    holder = next
+  }
+  return median(times)
+}
+
+/** Wake-ups a second of a process that waits for so many names. */
+async function wakes (holder, waiter, number, quick) {
+  if (process.platform !== 'linux') return undefined
+  const names = Array.from({ length: number }, (_, n) => `awaited-${number}-${n}`)
+  await holder.do('take', { names })
+  waiter.do('take', { names })
+  await sleep(quick ? SETTLE : 1000)
+  const [before, began] = [waiter.sleeps(), now()]
+  await sleep(quick ? SETTLE : 2000)
+  return (waiter.sleeps() - before) / (now() - began) * 1000
+}
+
+/** How processes in loops share a lock that each holds for a millisecond. */
+async function shares (lockers, milliseconds) {
+  const results = await Promise.all(lockers.map(locker => locker.do('loop', { milliseconds })))
+  const counts = results.map(({ count }) => count)
+  return {
+    'process-share': Math.min(...counts) / Math.max(...counts),
+    'process-longest': Math.max(...results.map(({ longest }) => longest))
+  }
+}
+
+function isThere (name) {
+  try {
+    require.resolve(name)
+    return true
+  } catch (_) {
+    return false
+  }
+}
+
+async function run ({ quick, rounds }) {
+  if (MAJOR < 16) return {}
+  const peers = { 'wait-for-lock': 'fs-native-extensions', 'proper-lockfile': 'proper-lockfile' }
+  const variants = ['ours', 'again', ...Object.keys(peers).filter(name => isThere(peers[name]))]
+  return takeTurns(variants, rounds(3), variant => sample(variant === 'again' ? 'ours' : variant, quick), {
+    warmUp: 0, gc: false
+  })
+}
+
+module.exports = { run }

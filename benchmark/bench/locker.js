@@ -1,0 +1,81 @@
+'use strict'
+
+// A process that takes locks of several processes, for groups/processes.js: argv[2] is `{ variant, folder, task }`. It
+// does its task, or what its parent tells it: `take` a name, and `free` it.
+
+const fs = require('fs')
+const path = require('path')
+
+const { variant, folder, task } = JSON.parse(process.argv[2])
+const HOLD = 1 // millisecond
+const POLL = 5 // milliseconds: of proper-lockfile, which has to be told to try again
+const STALE = 5000 // milliseconds, of proper-lockfile
+
+/** Each gives a function that takes a lock, and gives one that gives it back. */
+const takers = {
+  ours () {
+    const locks = require('../../processes').processLocks(folder)
+    return async name => {
+      const lock = await locks.hold(name)
+      return () => lock.unlock()
+    }
+  },
+  'wait-for-lock' () {
+    const { unlock, waitForLock } = require('fs-native-extensions')
+    const files = new Map()
+    return async name => {
+      if (!files.has(name)) files.set(name, fs.openSync(path.join(folder, `${name}.wait`), 'a+'))
+      await waitForLock(files.get(name))
+      return async () => unlock(files.get(name))
+    }
+  },
+  'proper-lockfile' () {
+    const retries = { forever: true, minTimeout: POLL, maxTimeout: POLL, factor: 1 }
+    const { lock } = require('proper-lockfile')
+    return name => lock(path.join(folder, name), { realpath: false, stale: STALE, retries })
+  }
+}
+
+const take = takers[variant]()
+const now = () => Number(process.hrtime.bigint()) / 1e6
+const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
+const held = new Map()
+
+const tasks = {
+  /** Microseconds to take a free lock and to give it back: the median. */
+  async free ({ count }) {
+    const times = []
+    for (let n = 0; n < count; n++) {
+      const began = now()
+      await (await take('free'))()
+      times.push((now() - began) * 1000)
+    }
+    return times.sort((a, b) => a - b)[count >> 1]
+  },
+  async loop ({ milliseconds }) {
+    const end = now() + milliseconds
+    let [count, longest] = [0, 0]
+    while (now() < end) {
+      const asked = now()
+      const free = await take('loop')
+      longest = Math.max(longest, now() - asked)
+      count++
+      await sleep(HOLD)
+      await free()
+    }
+    return { count, longest }
+  },
+  async take ({ names }) {
+    await Promise.all(names.map(async name => held.set(name, await take(name))))
+    return now()
+  },
+  async release ({ names }) {
+    const at = now()
+    await Promise.all(names.map(name => held.get(name)()))
+    return at
+  }
+}
+
+process.on('message', async ({ id, task, ...options }) => process.send({ id, result: await tasks[task](options) }))
+process.on('disconnect', () => process.exit())
+process.send({ id: task })
