@@ -8,8 +8,8 @@ import os from 'node:os'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
-import { processLocks, type ProcessLock } from './process-locks.mts'
-import { redis } from './redis.mts'
+import { processLocks, redis, type ProcessLock } from 'atomics-waitasync/processes'
+import { Redis } from 'ioredis'
 
 const LEASE = 1500 // milliseconds
 const [who, file = path.join(os.tmpdir(), `fencing-${process.pid}.db`)] = process.argv.slice(2)
@@ -26,8 +26,9 @@ function write (balance: number, { token }: ProcessLock) {
 
 /** Runs the callback with the lock, in a process of its own. */
 async function withLock (callback: (lock: ProcessLock) => unknown) {
-  const locks = processLocks(redis(process.env.REDIS_URL ?? 'redis://127.0.0.1:6379', { lease: LEASE, prefix: file }))
-  await locks.request('account', {}, callback).then(() => say('has given back the lock'), error => say(error.code))
+  const client = new Redis(process.env.REDIS_URL ?? 'redis://127.0.0.1:6379', { lazyConnect: true })
+  const locks = processLocks(redis(client, { lease: LEASE, prefix: file }))
+  await locks.request('account', callback).then(() => say('has given back the lock'), error => say(error.code))
   await locks.close()
   process.disconnect!()
 }
@@ -37,7 +38,7 @@ if (who === 'slow') {
     say('has the lock, and stands still')
     await new Promise(resolve => process.send!('standing still', resolve))
     process.kill(process.pid, 'SIGSTOP')
-    say(`goes on; the signal of its lock is aborted: ${lock.signal.aborted}`)
+    say(`goes on; its signal is aborted: ${lock.signal.aborted}; the lock is lost: ${lock.isLost}`)
     write(50, lock)
   })
 } else if (who === 'quick') {

@@ -2,21 +2,20 @@
 //
 //   node examples/processes/index.mts
 //
-// Node 22.18 or newer; in a checkout after `npm install --no-save ../..` in its folder.
+// Node 22.18 or newer runs TypeScript; in a checkout after `npm install --no-save ../..` in its folder.
 
 import cluster from 'node:cluster'
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { Worker, isMainThread, workerData } from 'node:worker_threads'
-import { processLocks } from './process-locks.mts'
-import { sqlite } from './sqlite.mts'
+import { processLocks } from 'atomics-waitasync/processes'
 
 const ROUNDS = 50 // of each thread
 const isPrimary = cluster.isPrimary && isMainThread // to cluster, any Worker is a primary process
 const folder: string = isPrimary ? fs.mkdtempSync(path.join(os.tmpdir(), 'cluster-')) : workerData ?? process.env.FOLDER
 const file = path.join(folder, 'number')
-const locks = processLocks(sqlite(path.join(folder, 'locks')))
+const locks = processLocks(path.join(folder, 'locks'))
 
 async function increment () {
   await locks.request('number', { timeout: 60_000 }, async ({ ownerDied }) => {
@@ -46,7 +45,7 @@ if (isPrimary) {
   console.log('counted to', fs.readFileSync(file, 'utf8')) // → counted to 300
   fs.rmSync(folder, { recursive: true })
 } else if (process.env.ROLE === 'victim') {
-  locks.request('number', {}, () => new Promise(() => process.send!('I have the lock')))
+  locks.request('number', () => new Promise(() => process.send!('I have the lock')))
 } else {
   if (isMainThread) {
     new Worker(new URL(import.meta.url), { workerData: folder }).on('exit', () => cluster.worker!.disconnect())

@@ -1,19 +1,19 @@
 // A thread that requests process locks and tells their fates: the main thread of a process of team.js, or a Worker of
 // it.
 //
-// argv[2]: JSON `{ home, module, args }`: the engine is the result of the function `module` of `<home>/<module>.mts`
-// for `args`. Anything that happens outside of a promise of a request is said as `outside`.
+// argv[2]: JSON `{ home, … }`: the folder of the packages, and what engine-of.js makes the engine of. Anything that
+// happens outside of a promise of a request is said as `outside`.
 
 import fs from 'node:fs'
+import { createRequire } from 'node:module'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { pathToFileURL } from 'node:url'
 import { Worker, isMainThread, parentPort, threadId, workerData } from 'node:worker_threads'
+import { changed, engineOf } from './engine-of.js'
 
 const channel = isMainThread ? process : parentPort
 const say = message => isMainThread ? process.send(message) : parentPort.postMessage(message)
 const description = isMainThread ? JSON.parse(process.argv[2]) : workerData
-const { home, module, args } = description
 
 const outside = error => say({ event: 'outside', error: String(error) })
 process.on('unhandledRejection', outside)
@@ -21,11 +21,10 @@ process.on('uncaughtException', outside)
 process.on('warning', warning => { if (warning.name !== 'ExperimentalWarning') outside(warning) })
 if (isMainThread) process.on('disconnect', () => process.exit(1))
 
-const load = name => import(pathToFileURL(path.join(home, `${name}.mts`)))
-const { processLocks } = await load('process-locks')
-const { [module]: engineOf } = await load(module)
-const engine = engineOf(...args)
-const locks = processLocks({ ...engine, acquire })
+const load = createRequire(path.join(description.home, 'package.json'))
+const { processLocks } = load('atomics-waitasync/processes')
+const engine = engineOf(load, description)
+const locks = processLocks(changed(engine, { acquire }))
 
 const requests = new Map() // from their ids to what ends them
 const workers = []
@@ -59,16 +58,17 @@ function visit (name, file) {
 const actions = {
   request ({ id, name, options }) {
     const controller = new AbortController()
-    const { promise, resolve, reject } = Promise.withResolvers()
-    requests.set(id, {
+    const promise = new Promise((resolve, reject) => requests.set(id, {
       finish: resolve,
       throw: () => reject(new Error('the callback failed')),
       abort: () => controller.abort(new Error('enough'))
-    })
-    const callback = ({ signal, token, ownerDied }) => {
+    }))
+    const callback = lock => {
+      if (lock === null) return say({ id, event: 'not available' })
+      const { signal, token, ownerDied } = lock
       signal.addEventListener('abort', () => say({ id, event: 'lost' }))
       say({ id, event: 'granted', token, ownerDied })
-      return promise
+      return promise.finally(() => say({ id, event: 'ending', isLost: lock.isLost }))
     }
     locks.request(name, { ...options, signal: controller.signal }, callback).then(
       () => say({ id, event: 'fulfilled' }),
@@ -91,11 +91,12 @@ const actions = {
    */
   async many ({ name, number, milliseconds = 0, mode, isTogether }) {
     const order = []
-    const all = Promise.withResolvers()
+    let resolveAll
+    const all = new Promise(resolve => { resolveAll = resolve })
     const callback = n => async ({ token }) => {
-      if (order.push({ number: n, token }) === number) all.resolve()
+      if (order.push({ number: n, token }) === number) resolveAll()
       if (milliseconds > 0) await sleep(milliseconds)
-      if (isTogether) await all.promise
+      if (isTogether) await all
     }
     await Promise.all(Array.from({ length: number }, (_, n) => locks.request(name, { mode }, callback(n))))
     return { order }
@@ -109,10 +110,17 @@ const actions = {
     worker.on('message', message => say({ ...message, thread })).on('error', outside)
   },
   terminate ({ worker }) { workers[worker].terminate() },
+  async query ({ name }) {
+    const { held, pending } = await locks.query(name)
+    return { held, pending }
+  },
   async close () {
     await locks.close()
     say({ event: 'closed' })
-    // From now on nothing of this file's keeps the process alive.
+    actions.leave()
+  },
+  /** From now on nothing of this file's keeps the process alive. */
+  leave () {
     process.removeAllListeners('disconnect')
     process.disconnect()
   }

@@ -12,8 +12,8 @@ const path = require('path')
 const { setTimeout: sleep } = require('timers/promises')
 const { find } = require('../lib/cargo')
 const { succeed } = require('../lib/child')
-const { outputOf, page } = require('../lib/embedded')
 const { LEASE } = require('./abilities')
+const { ofEtcd, ofPostgres, ofRedis, ofStandby } = require('./attacks')
 const room = require('./room')
 const { LATE } = require('./team')
 
@@ -96,6 +96,43 @@ const ofAll = {
     }
     await held.ends()
     await waiter.passes(place.name)
+  },
+  async 'one attempt: of a lock that is free it succeeds, fifty of fifty, and of one that is held it does not' (place) {
+    const [one, other] = await place.team.processes(2)
+    for (let n = 0; n < 25; n++) {
+      await one.request(`${place.name} ${n % 2}`, { timeout: 0 }).passes()
+      await other.request(`${place.name} ${n % 2}`, { ifAvailable: true }).passes()
+    }
+    const held = await one.holds(place.name)
+    const error = await other.request(place.name, { timeout: 0 }).fails('ERR_TIMEOUT')
+    assert.ok(error.message.includes(`process ${one.child.pid}`), error.message)
+    await other.request(place.name, { ifAvailable: true }).next('not available')
+    await handsOver(held, await other.waits(place.name))
+  },
+  async 'query() says who holds a lock and who waits, as far as the engine knows' ({ team, name, engine }) {
+    const { holder, held, next, waiter } = await team.inLine(name)
+    let infos = await next.result('query', { name })
+    // It is on its way.
+    while (infos.pending && infos.pending.length === 0) infos = await next.result('query', { name })
+    const [{ pid, mode, isOurs, name: told, since }] = infos.held
+    assert.deepStrictEqual(
+      [infos.held.length, pid, mode, isOurs, told], [1, holder.child.pid, 'exclusive', false, name],
+      JSON.stringify(infos)
+    )
+    assert.ok(Math.abs(since - Date.now()) < 60000, String(since))
+    if (infos.pending) assert.deepStrictEqual(infos.pending.map(each => each.pid), [next.child.pid])
+    else assert.strictEqual(engine.server, 'redis')
+    const all = await holder.result('query')
+    const [ours] = all.held.filter(each => each.name === name)
+    assert.deepStrictEqual([ours.pid, ours.isOurs], [holder.child.pid, true])
+    await held.ends()
+    await waiter.passes()
+    assert.deepStrictEqual((await next.result('query', { name })).held, [])
+  },
+  async 'a process that holds and awaits nothing ends by itself, without close()' ({ team, name }) {
+    const member = await team.process()
+    await member.passes(name)
+    await member.leaves()
   },
   async 'kill -9 of the holder: the next ones learn of it until a callback has ended well' ({ team, name }) {
     const { holder, held, waiter } = await team.inLine(name)
@@ -209,6 +246,7 @@ const withLease = {
     await sleep(stopped + 2 * place.engine.lease - Date.now())
     held.end('finish') // which is the first thing that it finds
     holder.kill('SIGCONT')
+    assert.ok((await held.next('ending')).isLost, 'isLost has not looked at the clock')
     await held.fails('ERR_LOCK_LOST')
     await held.next('lost')
     // The lock that it has given back is not the other one's.
@@ -294,37 +332,7 @@ const ofOurServers = {
     else await waiter.fails('ERR_LOCK_UNAVAILABLE')
     await next.passes(name, { after: held.token })
     // One that has forgotten its locks waits for the end of a lease that there may have been.
-    if (engine.module === 'redis') assert.ok(Date.now() - restarted > engine.lease)
-  }
-}
-
-const ofPostgres = {
-  async 'a server that ends long statements, and has other rules for transactions: a wait goes on' (place) {
-    const settings = [
-      'statement_timeout=100', 'lock_timeout=100', 'default_transaction_isolation=serializable',
-      'default_transaction_read_only=on'
-    ]
-    const options = settings.map(each => `-c ${each}`).join(' ')
-    const args = place.argsWith(url => url.searchParams.set('options', options))
-    const { held, waiter } = await place.team.inLine(place.name, args)
-    await handsOver(held, waiter)
-  },
-  async 'a role that may not create the table uses the one that is there' ({ team, name, argsWith, query }) {
-    await (await team.process()).passes(name)
-    await query(`
-      DO $$ BEGIN CREATE ROLE guest LOGIN; EXCEPTION WHEN OTHERS THEN NULL; END $$;
-      REVOKE CREATE ON SCHEMA public FROM public; GRANT SELECT, INSERT, UPDATE ON process_locks TO guest`)
-    await (await team.process(argsWith(url => { url.username = 'guest' }))).passes(name)
-  }
-}
-
-const ofRedis = {
-  async 'the program of the page shows that a write is refused' ({ node, home, server }) {
-    const printed = await succeed(node, ['--no-warnings', path.join(home, 'fencing.mts')], {
-      env: { ...process.env, REDIS_URL: server.url },
-      timeout: 60000
-    })
-    assert.strictEqual(printed, outputOf(fs.readFileSync(page, 'utf8'), 'fencing.mts'))
+    if (engine.server === 'redis') assert.ok(Date.now() - restarted > engine.lease)
   }
 }
 
@@ -372,21 +380,33 @@ const ofTaken = {
   }
 }
 
+const controls = {
+  ...room.controls,
+  async 'control: an engine that lacks the question at the end is found out' (place) {
+    place.team.description.lacks = 'the question at the end'
+    const [check] = Object.values(ofTaken)
+    await assert.rejects(check(place), /not ERR_LOCK_LOST/)
+  }
+}
+
 const isShared = ({ engine }) => engine.modes.includes('shared')
 const hasServer = ({ server }) => server !== undefined
 const notOnWindows = reason => process.platform !== 'win32' || `Windows ${reason}`
 
 /** Whether checks concern a place: true or false, or why they cannot be made there. */
 const groups = [
-  [() => true, { ...room, ...ofAll }],
+  [() => true, { ...room.checks, ...ofAll }],
   [isShared, ofShared],
   [place => !isShared(place), ofExclusive],
   [({ engine }) => engine.lease === 0 && notOnWindows('has no SIGSTOP'), withoutLease],
   [({ engine }) => engine.lease > 0, withLease],
   [hasServer, ofServers],
   [({ server }) => server !== undefined && (server.isOurs || 'not our server'), ofOurServers],
-  [({ engine }) => engine.module === 'postgresql', ofPostgres],
-  [({ engine }) => engine.module === 'redis', ofRedis],
+  [({ engine }) => engine.server === 'postgresql', ofPostgres],
+  [({ engine, server }) => engine.server === 'postgresql' && (server.isOurs || 'not our server'), ofStandby],
+  [({ engine }) => engine.server === 'redis', ofRedis],
+  [({ engine, server }) => engine.server === 'etcd' && (server.isOurs || 'not our server'), ofEtcd],
+  [({ title }) => title === 'files' && notOnWindows('keeps files that are open'), controls],
   [place => !hasServer(place) && (find('prlimit') !== null || 'no prlimit'), onDisk],
   [place => !hasServer(place) && notOnWindows('has other rights'), inFolder],
   [() => notOnWindows('keeps files that are open'), ofTaken]

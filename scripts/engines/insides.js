@@ -1,6 +1,6 @@
 'use strict'
 
-// Looks into the engines, and takes locks away, by the example's clients.
+// Looks into the engines, and takes locks away, by clients of the checks.
 
 const fs = require('fs')
 const path = require('path')
@@ -10,6 +10,13 @@ async function query (load, config, text) {
   const client = new (load('pg').Client)(config)
   await client.connect()
   return client.query(text).finally(() => client.end())
+}
+
+/** Lets a Redis server forget all. */
+async function forget (load, url) {
+  const client = new (load('ioredis').Redis)(url)
+  await client.flushall()
+  client.disconnect()
 }
 
 /** How many locks and waits there are, by the engine's first argument; none of them any more if they are taken. */
@@ -38,6 +45,5 @@ const insides = {
     return leases.length
   }
 }
-insides.sqlite = insides.files
 
-module.exports = { insides, query }
+module.exports = { forget, insides, query }

@@ -1,11 +1,11 @@
 'use strict'
 
-// Where the checks of an engine take place: its server, and a folder with the example and its imports.
+// Where the checks of an engine take place: its server, and a folder with the packages.
 
 const { createRequire } = require('module')
 const path = require('path')
 const { copyExample } = require('../lib/example')
-const { insides, query } = require('./insides')
+const { forget, insides, query } = require('./insides')
 const { Relay } = require('./relay')
 const servers = require('./servers')
 const { Team } = require('./team')
@@ -15,7 +15,7 @@ async function placeOf (title, engine, { node, scratch, modules, example, kills 
   const folder = path.join(scratch, title.replace(/ /g, '-'))
   const home = copyExample(folder, modules, example)
   const load = createRequire(path.join(home, 'package.json'))
-  const server = servers.has(engine.module) ? await servers.start(engine.module, folder) : undefined
+  const server = engine.server ? await servers.start(engine.server, folder) : undefined
   const where = server ? server.url : folder
   const args = engine.args(where)
   return {
@@ -27,8 +27,10 @@ async function placeOf (title, engine, { node, scratch, modules, example, kills 
       change(url)
       return engine.args(String(url))
     },
-    inside: isTaken => insides[engine.module](load, args[0], isTaken),
-    query: text => query(load, args[0], text)
+    argsOf: engine.args,
+    inside: isTaken => insides[engine.server || engine.module](load, args[0], isTaken),
+    query: text => query(load, args[0], text),
+    forget: () => forget(load, args[0])
   }
 }
 

@@ -10,6 +10,7 @@ class Relay {
     const relay = new Relay()
     relay.pairs = new Set()
     relay.isOpen = true
+    relay.connections = 0
     relay.server = net.createServer(client => relay.connect(client, { host: hostname, port }))
     return new Promise(resolve => relay.server.listen(0, '127.0.0.1', () => resolve(relay)))
   }
@@ -19,6 +20,7 @@ class Relay {
   connect (client, server) {
     if (!this.isOpen) return client.destroy()
     if (this.isSilent) return this.pairs.add([client.pause().on('error', () => {})])
+    this.connections++
     const pair = [client, net.connect(server)]
     this.pairs.add(pair)
     for (const [from, to] of [pair, [pair[1], client]]) {
@@ -39,6 +41,13 @@ class Relay {
   fallSilent () {
     this.isSilent = true
     for (const pair of this.pairs) for (const socket of pair) socket.unpipe().pause()
+  }
+
+  /** Keeps what the server says on the connections that are there, until the function that it returns is called. */
+  withhold () {
+    const pairs = Array.from(this.pairs)
+    for (const [client, server] of pairs) server.unpipe(client).pause()
+    return () => { for (const [client, server] of pairs) server.pipe(client) }
   }
 
   close () {

@@ -9,6 +9,7 @@ const { setTimeout: sleep } = require('timers/promises')
 
 const ROUNDS = 100 // of each thread
 const MEMBERS = 3
+const MOST_KILLS = 200 // in vain
 const MOST_WAIT = 30 // milliseconds between two kills, on top of the time of a start
 
 /** The words of processes that come in have to fit their past. */
@@ -45,7 +46,7 @@ class Log {
   }
 }
 
-module.exports = {
+const checks = {
   async 'one at a time: four processes of two threads increment a counter that nothing else protects' (place) {
     const { team, name, patient } = place
     const log = new Log(place)
@@ -61,33 +62,57 @@ module.exports = {
     assert.strictEqual(fs.readFileSync(log.file, 'utf8').split(' ')[2], String(8 * ROUNDS))
   },
   async 'processes that are killed at any moment, while they wait, hold or come in' (place) {
-    const { team, name, kills, engine } = place
     const log = new Log(place)
-    const start = async () => {
-      const member = await team.process()
-      log.follow(member)
-      member.isQuiet = true
-      member.do('visits', { name, file: log.file })
-      return member
-    }
-    const members = await Promise.all(Array.from({ length: MEMBERS }, start))
-    while (log.kills < kills && log.problems.length === 0) {
-      const successor = start()
-      await sleep(Math.random() * MOST_WAIT)
-      const [victim] = members.splice(Math.floor(Math.random() * members.length), 1)
-      log.killed.add(victim.child.pid) // which a later process may have again
-      log.kills++
-      victim.kill('SIGKILL')
-      await victim.ended
-      team.members.delete(victim)
-      members.push(await successor)
-      if (log.kills % 100 === 0) console.error(`${engine.module}: ${log}`)
-    }
-    // Whoever is left gets in: the last lease has to end.
-    for (const visits = log.visits; log.visits < visits + 10 && log.problems.length === 0;)
-      await Promise.race(members.map(member => member.next({ event: 'entered' })))
+    await killAtRandom(place, log)
     assert.deepStrictEqual(log.problems, [])
     assert.ok(log.late < log.visits, String(log))
     return String(log)
   }
 }
+
+/** Lets processes come and go by kills, until there are enough, or a problem. `more`: of engine-of.js. */
+async function killAtRandom ({ team, name, kills, engine }, log, more) {
+  const start = async () => {
+    const member = await team.process(undefined, more)
+    log.follow(member)
+    member.isQuiet = true
+    member.do('visits', { name, file: log.file })
+    return member
+  }
+  const members = await Promise.all(Array.from({ length: MEMBERS }, start))
+  while (log.kills < kills && log.problems.length === 0) {
+    const successor = start()
+    await sleep(Math.random() * MOST_WAIT)
+    const [victim] = members.splice(Math.floor(Math.random() * members.length), 1)
+    log.killed.add(victim.child.pid) // which a later process may have again
+    log.kills++
+    victim.kill('SIGKILL')
+    await victim.ended
+    team.members.delete(victim)
+    members.push(await successor)
+    if (log.kills % 100 === 0) console.error(`${engine.module}: ${log}`)
+  }
+  // Whoever is left gets in: the last lease has to end.
+  for (const visits = log.visits; log.visits < visits + 10 && log.problems.length === 0;)
+    await Promise.race(members.map(member => member.next({ event: 'entered' })))
+}
+
+/** What the room finds out when an engine lacks something: the problem that it names. */
+const FOUND = {
+  exclusion: /was inside, alive|failed|came in/,
+  'the news of a death': /nothing was said of the death/,
+  'tokens that grow': /^token 1 after/
+}
+
+/** The checks can fail. */
+const controls = Object.fromEntries(Object.entries(FOUND).map(([lacks, problem]) => [
+  `control: an engine that lacks ${lacks} is found out`,
+  async place => {
+    const log = new Log(place)
+    await killAtRandom({ ...place, kills: MOST_KILLS }, log, { lacks })
+    assert.ok(log.problems.some(each => problem.test(each)), `${log}: ${log.problems}`)
+    return String(log)
+  }
+]))
+
+module.exports = { checks, controls }

@@ -78,11 +78,9 @@ async function install () {
   await succeed('apt-get', ['install', '--yes', '--no-install-recommends', ...missing], options)
 }
 
-const has = name => name in servers
-
-/** Returns why there is no such server, or undefined. */
+/** Returns why there is no such server, or undefined, also if none is needed. */
 function missing (name) {
-  if (!has(name) || !isMissing(name)) return undefined
+  if (name === undefined || !isMissing(name)) return undefined
   return `no ${variable(name)}, and ${servers[name].debian} is not installed (--install does that)`
 }
 
@@ -102,13 +100,13 @@ class Server {
     Object.assign(this, { what, folder, isOurs: true, isRunning: false })
   }
 
-  async prepare () {
+  async prepare (ports) {
     const account = process.getuid() === 0 ? NOBODY : { uid: process.getuid(), gid: process.getgid() }
     this.options = { cwd: '/', ...account }
     fs.mkdirSync(this.folder, { mode: 0o700 })
     fs.chownSync(this.folder, account.uid, account.gid)
     if (this.what.prepare) await execFile(...this.what.prepare(this.folder), this.options)
-    this.ports = [await freePort(), await freePort()]
+    this.ports = ports || [await freePort(), await freePort()]
     this.url = this.what.url(this.ports[0])
     await this.begin()
   }
@@ -150,4 +148,4 @@ async function freePort () {
   return String(port)
 }
 
-module.exports = { has, install, missing, start }
+module.exports = { Server, freePort, install, locate, missing, servers, start }

@@ -15,20 +15,24 @@ const LATE = 120 * 1000 // milliseconds: the machine may be busy
 const fits = meant => message => Object.entries(meant).every(([key, value]) => [].concat(value).includes(message[key]))
 
 class Team {
-  /** @param {{ node: string, home: string, module: string, args: any[] }} description of actor.mjs */
+  /** `description`: of actor.mjs, and the Node that runs it. */
   constructor ({ node, ...description }) {
     Object.assign(this, { node, description, members: new Set() })
   }
 
-  /** Starts a process, until it is ready. `args`: for its engine, other than those of the team. */
-  async process (args = this.description.args) {
-    const member = new Member(this.node, { ...this.description, args })
+  /**
+   * Starts a process, until it is ready. `args`: for its engine, other than those of the team; `more`: of engine-of.js.
+   */
+  async process (args = this.description.args, more = {}) {
+    const member = new Member(this.node, { ...this.description, args, ...more })
     this.members.add(member)
     await member.next({ event: 'ready' })
     return member
   }
 
-  processes (number, args) { return Promise.all(Array.from({ length: number }, () => this.process(args))) }
+  processes (number, args, more) {
+    return Promise.all(Array.from({ length: number }, () => this.process(args, more)))
+  }
 
   /** Starts a process that has a lock, and one that waits. */
   async inLine (name, args) {
@@ -142,6 +146,12 @@ class Member {
 
   closes () {
     this.do('close')
+    return this.exits()
+  }
+
+  /** Ends by itself, without a call of close(). */
+  leaves () {
+    this.do('leave')
     return this.exits()
   }
 }

@@ -1,20 +1,20 @@
 // A process of the measurement, which contends for a lock: argv has the folder, the engine, whether the named lock
 // stands in front, and what to do. It tells its parent what happens.
 
-import { Worker, isMainThread, parentPort, workerData } from 'node:worker_threads'
-import { processLocks, type Engine } from '../process-locks.mts'
+import { Worker, isMainThread, parentPort, threadId, workerData } from 'node:worker_threads'
+import { processLocks, type Engine } from 'atomics-waitasync/processes'
 import { available } from './engines.mts'
 
 type Task = [folder: string, name: string, way: 'front' | 'alone', task: 'loop' | 'once' | 'free']
 const [folder, name, way, task] = (isMainThread ? process.argv.slice(2) : workerData) as Task
 const REQUESTS = 8 // of each thread, at a time
 
-const engine = await available(folder)[name]!()
+const engine = available(folder)[name]!()
 const request = way === 'front' ? throughFront(engine) : alone(engine)
 
 function throughFront (engine: Engine) {
   const locks = processLocks(engine)
-  return (callback: () => unknown) => locks.request('figure', {}, callback)
+  return (callback: () => unknown) => locks.request('figure', callback)
 }
 
 /** As one does without it: the requests of a thread go to the engine one after the other. */
@@ -22,7 +22,7 @@ function alone (engine: Engine) {
   let last: Promise<unknown> = Promise.resolve()
   return (callback: () => unknown) => {
     last = last.then(async () => {
-      const grant = await engine.acquire('figure', 'exclusive', new AbortController().signal)
+      const grant = await engine.acquire('figure', 'exclusive', new AbortController().signal, { threadId })
       await callback()
       await grant.release(false)
     })

@@ -1,0 +1,231 @@
+'use strict'
+
+// The checks of single servers: what was found to break locks on them.
+
+const assert = require('assert')
+const fs = require('fs')
+const path = require('path')
+const { setTimeout: sleep } = require('timers/promises')
+const { succeed } = require('../lib/child')
+const { outputOf, page } = require('../lib/embedded')
+const replicas = require('./replicas')
+
+const NOBODY = 500 // milliseconds
+const TABLE = 'atomics_waitasync_locks'
+
+/** Settings of a role or database, in the arguments of an engine. */
+const withSettings = ({ argsWith }, settings) =>
+  argsWith(url => url.searchParams.set('options', settings.map(each => `-c ${each}`).join(' ')))
+
+async function handsOver (held, waiter) {
+  await sleep(NOBODY)
+  assert.ok(!waiter.has('granted'), 'a second holder is in')
+  await held.ends()
+  await waiter.passes({ ownerDied: false })
+}
+
+const ofPostgres = {
+  async 'a server that ends long statements, and has other rules for transactions: a wait goes on' (place) {
+    const args = withSettings(place, [
+      'statement_timeout=100', 'lock_timeout=100', 'default_transaction_isolation=serializable',
+      'default_transaction_read_only=on', 'standard_conforming_strings=off'
+    ])
+    const { held, waiter } = await place.team.inLine(place.name, args)
+    await handsOver(held, waiter)
+  },
+  async 'a role that may not create the table uses the one that is there' ({ team, name, argsWith, query }) {
+    await (await team.process()).passes(name)
+    await query(`
+      DO $$ BEGIN CREATE ROLE guest LOGIN; EXCEPTION WHEN OTHERS THEN NULL; END $$;
+      ALTER ROLE guest CONNECTION LIMIT -1;
+      REVOKE CREATE ON SCHEMA public FROM public; GRANT SELECT, INSERT, UPDATE ON ${TABLE} TO guest`)
+    await (await team.process(argsWith(url => { url.username = 'guest' }))).passes(name)
+  },
+  async 'two roles whose search_path differs have the same tokens, and the same mark of a death' (place) {
+    const { team, name, query } = place
+    await query('CREATE SCHEMA IF NOT EXISTS other')
+    const [one, other] = [await team.process(), await team.process(withSettings(place, ['search_path=other']))]
+    const held = await one.holds(name)
+    one.kill('SIGKILL')
+    await other.passes(name, { ownerDied: true, after: held.token })
+  },
+  async 'another schema is another lock, and is made where it is missing' ({ team, name, args: [config, options] }) {
+    const [one, other] = [await team.process(), await team.process([config, { ...options, schema: 'A "schema"' }])]
+    const held = await one.holds(name)
+    await other.passes(name)
+    await held.ends()
+  },
+  async 'a server that has forgotten its tokens: they grow nevertheless' ({ team, name, query }) {
+    const member = await team.process()
+    const { token } = await member.passes(name)
+    for (const change of [`DELETE FROM ${TABLE}`, `UPDATE ${TABLE} SET token = 3`]) {
+      await query(change)
+      await member.passes(name, { after: token })
+    }
+  },
+  async 'no connection is left: ERR_LOCK_UNAVAILABLE names the limits, and one that is free is used again' (place) {
+    const { team, name, argsWith, query } = place
+    await (await team.process()).passes(name)
+    await query(`
+      DO $$ BEGIN CREATE ROLE few LOGIN; EXCEPTION WHEN OTHERS THEN NULL; END $$;
+      ALTER ROLE few CONNECTION LIMIT 3; GRANT SELECT, INSERT, UPDATE ON ${TABLE} TO few`)
+    const member = await team.process(argsWith(url => { url.username = 'few' }))
+    const held = await Promise.all([1, 2, 3].map(n => member.holds(`${name} ${n}`)))
+    const { message } = await member.request(`${name} 4`).fails('ERR_LOCK_UNAVAILABLE')
+    assert.match(message, /max_connections = \d+.*CONNECTION LIMIT/)
+    await held[0].ends()
+    await member.passes(`${name} 4`)
+    for (const request of held.slice(1)) await request.ends()
+  },
+  async 'a server that refuses a setting, as one on Windows does' ({ team, name, args }) {
+    const refuses = ['client_connection_check_interval', 'tcp_keepalives_count']
+    const [holder, next] = await team.processes(2, args, { refuses })
+    const held = await holder.holds(name)
+    await handsOver(held, await next.waits(name))
+  },
+  async 'thirty aborted waits are ended by few connections' ({ team, name, query }) {
+    const [holder, waiter] = await team.processes(2)
+    const names = Array.from({ length: 30 }, (_, n) => `${name} ${n}`)
+    const held = await Promise.all(names.map(each => holder.holds(each)))
+    const waiting = await Promise.all(names.map(each => waiter.waits(each)))
+    await sleep(NOBODY)
+    await Promise.all(waiting.map(request => request.end('abort').fails('enough')))
+    const application = `atomics-waitasync ${waiter.child.pid}/%`
+    const { rows: [{ count }] } = await query(
+      `SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '${application}'`)
+    assert.ok(Number(count) <= 2 * names.length, `${count} connections`)
+    for (const request of held) await request.ends()
+  }
+}
+
+const ofStandby = {
+  async 'a standby gives no lock; after a failover with the old server alive, tokens differ and grow' (place) {
+    const { team, name, argsOf, server, folder } = place
+    const [holder, member] = await team.processes(2)
+    await member.passes(name)
+    const standby = await replicas.startStandby(server, fs.mkdtempSync(path.join(folder, 'failover-')))
+    try {
+      const abroad = await team.process(argsOf(standby.url))
+      for (const mode of ['shared', 'exclusive']) {
+        const { message } = await abroad.request(name, { mode }).fails('ERR_LOCK_UNAVAILABLE')
+        assert.match(message, /standby/)
+      }
+      const held = await holder.holds(name)
+      await standby.promote()
+      const { token } = await abroad.passes(name, { after: held.token })
+      await held.ends()
+      await member.passes(name, { after: token })
+    } finally {
+      await standby.stop()
+    }
+  },
+  async 'synchronous_commit = off and a server that is killed: no token comes twice, no death is forgotten' (place) {
+    const { team, name, server } = place
+    const args = withSettings(place, ['synchronous_commit=off'])
+    const [holder, next] = await team.processes(2, args)
+    for (let n = 0; n < 3; n++) await holder.passes(name)
+    const held = await holder.holds(name)
+    await server.stop('SIGKILL')
+    await server.begin()
+    await held.fails('ERR_LOCK_LOST')
+    await next.passes(name, { ownerDied: true, after: held.token })
+  }
+}
+
+const ofRedis = {
+  async 'the program of the page shows that a write is refused' ({ node, home, server }) {
+    const printed = await succeed(node, ['--no-warnings', path.join(home, 'fencing.mts')], {
+      env: { ...process.env, REDIS_URL: server.url },
+      timeout: 60000
+    })
+    assert.strictEqual(printed, outputOf(fs.readFileSync(page, 'utf8'), 'fencing.mts'))
+  },
+  async 'an answer that comes too late leaves no lock, and nobody has died' ({ team, name, relay, behind, inside }) {
+    const [late, next] = [await team.process(behind), await team.process()]
+    await late.passes(name)
+    const deliver = relay.withhold()
+    await late.request(name).fails('ERR_LOCK_UNAVAILABLE')
+    // Its answer is still under way.
+    await next.passes(name, { ownerDied: false })
+    deliver()
+    await late.passes(name, { ownerDied: false })
+    assert.strictEqual(await inside(), 0)
+  },
+  async 'an answer that is lost with its connection leaves no lock, and nobody has died' (place) {
+    const { team, name, relay, behind } = place
+    const [late, next] = [await team.process(behind), await team.process()]
+    for (let n = 0; n < 5; n++) {
+      await late.passes(`${name} ${n}`)
+      relay.withhold()
+      const request = late.request(`${name} ${n}`)
+      await sleep(20)
+      relay.cut()
+      relay.isOpen = true
+      await request.passes({ ownerDied: false }) // asked again by its owner
+      await next.passes(`${name} ${n}`, { ownerDied: false })
+    }
+  },
+  async 'a server that has forgotten its tokens: they grow nevertheless' ({ team, name, forget }) {
+    const member = await team.process()
+    const { token } = await member.passes(name)
+    await forget()
+    await member.passes(name, { after: token, ownerDied: false })
+  }
+}
+
+/** Holds locks while each member of a cluster is killed and started anew. */
+async function survives ({ team, name, members, args, more }) {
+  const [holder, next] = await team.processes(2, args, more)
+  for (const [n, member] of members.entries()) {
+    const held = await holder.holds(`${name} ${n}`)
+    const waiter = await next.waits(`${name} ${n}`)
+    await member.stop('SIGKILL')
+    await holder.passes(`${name} other ${n}`)
+    await handsOver(held, waiter)
+    await member.begin()
+  }
+}
+
+const ofEtcd = {
+  async 'any member of a cluster dies: locks are kept, and further ones are given' (place) {
+    const { team, name, folder, engine } = place
+    const members = await replicas.startCluster(fs.mkdtempSync(path.join(folder, 'cluster-')), 3)
+    try {
+      const urls = members.map(({ url }) => url)
+      await survives({ team, name, members, args: engine.args(urls, 5 * engine.lease) })
+    } finally {
+      await Promise.all(members.map(member => member.stop()))
+    }
+  },
+  async 'a member that falls silent: locks are kept, and further ones are given' (place) {
+    const { team, name, relay, server, engine } = place
+    const args = engine.args([`http://127.0.0.1:${relay.port}`, server.url], 5 * engine.lease)
+    const [holder, next] = await team.processes(2, args)
+    const held = await holder.holds(name)
+    const waiter = await next.waits(name)
+    await sleep(NOBODY)
+    relay.fallSilent()
+    await holder.passes(`${name} other`)
+    await handsOver(held, waiter)
+  },
+  async 'HTTPS with certificates, and a role with a password' ({ team, name, folder, engine }) {
+    const home = fs.mkdtempSync(path.join(folder, 'tls-'))
+    fs.chmodSync(home, 0o755)
+    const files = await replicas.createCertificates(path.join(home, 'certificates'))
+    const [member] = await replicas.startCluster(home, 1, files)
+    try {
+      const tls = replicas.contentsOf(files)
+      await replicas.enableAuth(member.url, tls, { username: 'app', password: 'a secret' })
+      const args = options => [[member.url], { lease: 5 * engine.lease, tls, ...options }]
+      const auth = { username: 'app', password: 'a secret' }
+      const { held, waiter } = await team.inLine(name, args({ auth }))
+      await handsOver(held, waiter)
+      for (const wrong of [{}, { auth: { ...auth, password: 'another' } }, { auth, tls: {} }])
+        await (await team.process(args(wrong))).request(name).fails('ERR_LOCK_UNAVAILABLE')
+    } finally {
+      await member.stop()
+    }
+  }
+}
+
+module.exports = { ofEtcd, ofPostgres, ofRedis, ofStandby }

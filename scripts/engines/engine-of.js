@@ -1,0 +1,80 @@
+'use strict'
+
+// The engines of atomics-waitasync/processes, made of arguments that are JSON.
+
+/** Each gets the `require` of a place that has the package and the clients. */
+const makers = {
+  files: (load, ...args) => load('atomics-waitasync/processes').files(...args),
+  postgresql: (load, ...args) => load('atomics-waitasync/processes').postgresql(load('pg'), ...args),
+  redis: (load, url, options) =>
+    load('atomics-waitasync/processes').redis(new (load('ioredis').Redis)(url, { lazyConnect: true }), options),
+  'node-redis': (load, url, options) =>
+    load('atomics-waitasync/processes').redis(load('redis').createClient({ url }), options),
+  etcd: (load, ...args) => load('atomics-waitasync/processes').etcd(...args)
+}
+
+/** What a broken engine does wrong with a grant: the checks have to find out. */
+const faults = {
+  /** It gives the lock to everybody. */
+  exclusion: () => {
+    const never = new AbortController().signal
+    const yes = async () => true
+    let token = 0
+    return {
+      async acquire () {
+        token = Math.max(token + 1, Date.now() * 1000)
+        return { token, ownerDied: true, lost: never, remaining: () => Infinity, held: yes, release: yes }
+      }
+    }
+  },
+  'the news of a death': changing({ ownerDied: false }),
+  'tokens that grow': changing({ token: 1 }),
+  'the question at the end': changing({ held: async () => true, release: died => true })
+}
+
+/** Changes the grants of an engine. A changed `release` gives the lock back besides. */
+function changing (changes) {
+  return engine => ({
+    async acquire (...args) {
+      const grant = await engine.acquire(...args)
+      const release = async died => {
+        const isOurs = await grant.release(died).catch(() => false)
+        return changes.release ? changes.release(died) : isOurs
+      }
+      return changed(grant, { ...changes, release })
+    }
+  })
+}
+
+/** A server that refuses settings, as one on Windows does. */
+function refusing (pg, settings) {
+  class Client extends pg.Client {
+    query (query, ...rest) {
+      if (query && typeof query.text !== 'string') return super.query(query, ...rest)
+      const text = settings.reduce((all, name) => all.replaceAll(`'${name}', '`, `'${name}', 'none`), query.text)
+      return super.query({ ...query, text }, ...rest)
+    }
+  }
+  return { Client }
+}
+
+/** Returns an engine with other methods. */
+function changed (engine, changes) {
+  const get = (_, key) => {
+    const value = key in changes ? changes[key] : engine[key]
+    return typeof value === 'function' ? value.bind(engine) : value
+  }
+  return new Proxy(engine, { __proto__: null, get })
+}
+
+/**
+ * @param {Function} load
+ * @param {{ module: string, args: any[], lacks?: string, refuses?: string[] }} description
+ */
+exports.engineOf = function engineOf (load, { module, args, lacks, refuses }) {
+  const from = refuses ? name => name === 'pg' ? refusing(load(name), refuses) : load(name) : load
+  const engine = makers[module](from, ...args)
+  return lacks === undefined ? engine : changed(engine, faults[lacks](engine))
+}
+
+exports.changed = changed
