@@ -640,5 +640,17 @@ module.exports = [
     ['a thread that waits for ever is not recorded',
       '  if (blocked.number === 0) blocked.number = record(1)',
       '  return']
+  ]),
+  // ——— locks of several processes ———
+  ...of('lib/processes/batch.js', { test: 'processes/process-locks' }, [
+    ['whether the lock is held is asked while it is given back', 'this.isAsking || this.isOver ||', 'this.isAsking ||']
+  ]),
+  ...of('lib/processes/engines/lease.js', { test: 'processes/lease' }, [
+    ['a lease counts by a clock that stands still while the machine sleeps',
+      'Math.max(performance.now() - moment.steady, Date.now() - moment.wall)', 'performance.now() - moment.steady'],
+    ['a renewal counts from its answer', 'if (isOurs) this.extend(sent)', 'if (isOurs) this.extend(now())']
+  ]),
+  ...of('lib/processes/engines/etcd-cluster.js', { test: 'processes/servers' }, [
+    ['a silent member of etcd is asked again', 'this.current = (index + 1) % this.endpoints.length', 'this.current = 0']
   ])
 ]

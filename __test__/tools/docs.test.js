@@ -138,7 +138,12 @@ const CONSTANTS = [
   ['debugging', /on no ring, (\d+) are reported/, 'reports.rs', 'MOST'],
   ['debugging', /up to ([\d.]+) s after the time has come/, 'blocking.rs', 'SIGNALLED_SLICE_MILLISECONDS', 1000],
   ['debugging', /not more often than every (\d+) ms/, 'taken.js', 'PERIOD'],
-  ['debugging', /up to (\d+) such messages/, 'reports.rs', 'MOST_FOR_MAIN']
+  ['debugging', /up to (\d+) such messages/, 'reports.rs', 'MOST_FOR_MAIN'],
+  ['processes', /up to ([\d ]+) threads/, 'processes/waiting.rs', 'MOST_THREADS'],
+  ['processes', /further names are looked at every (\d+) ms/, 'processes/waiting.rs', 'SWEEP'],
+  ['processes', /Up to (\d+) connections that are free/, 'postgresql-sessions.js', 'MOST_FREE'],
+  ['processes', /A thread that waits asks every (\d+) ms/, 'redis.js', 'POLL'],
+  ['processes', /at most (\d+) characters of/, 'holder.js', 'LONGEST']
 ]
 
 test('the constants that docs/ has are those of the code', () => {
