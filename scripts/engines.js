@@ -43,23 +43,24 @@ async function main () {
   if (install) await servers.install()
   // Engines without servers need no client.
   const modules = few ? undefined : path.join(await installed('processes', EXAMPLE, LOCKED), 'node_modules')
-  for (const version of asked || (few ? [OLDEST, nodes.versions.at(-1)] : [nodes.versions.at(-1)]))
-    await checkAll(await nodes.get(version), { modules, kills, few, only, results })
+  const versions = asked || (few ? [OLDEST, nodes.versions.at(-1)] : [nodes.versions.at(-1)])
+  const options = { modules, kills, few, only, results }
+  // Those of servers run one after the other: a check takes all their locks away.
+  await inParallel(versions.map(version => async () => checkAll(await nodes.get(version), options)), few ? 2 : 1)
   results.close()
 }
 
 async function checkAll (node, { modules, kills, few, only, results }) {
-  const on = `Node ${node.version}`
-  if (node.skipped) return results.skip(on, node.skipped)
-  console.log(on)
+  if (node.skipped) return results.skip(`Node ${node.version}`, node.skipped)
   await withScratch(async scratch => {
     fs.chmodSync(scratch, 0o755) // for the servers' account
     const where = { node: node.path, version: node.version, scratch, modules, example: EXAMPLE, kills }
-    const rows = Object.entries(engines).filter(([, { server }]) => !few || server === undefined)
+    const rows = Object.entries(engines).filter(([, { isFew }]) => !few || isFew)
     // Those of one server run one after the other: it may be the same one, and a check takes all its locks away.
     const lanes = Array.from(new Set(rows.map(([, { server }]) => server)))
     await inParallel(lanes.map(lane => async () => {
-      for (const row of rows.filter(([, { server }]) => server === lane)) await checkEngine(row, where, results, only)
+      for (const [title, engine] of rows.filter(([, { server }]) => server === lane))
+        await checkEngine([`${title} on Node ${node.version}`, engine], where, results, only)
     }), 2)
   })
 }

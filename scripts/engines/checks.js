@@ -406,7 +406,7 @@ const groups = [
   [({ engine, server }) => engine.server === 'postgresql' && (server.isOurs || 'not our server'), ofStandby],
   [({ engine }) => engine.server === 'redis', ofRedis],
   [({ engine, server }) => engine.server === 'etcd' && (server.isOurs || 'not our server'), ofEtcd],
-  [({ title }) => title === 'files' && notOnWindows('keeps files that are open'), controls],
+  [({ engine }) => engine.isFew === true && notOnWindows('keeps files that are open'), controls],
   [place => !hasServer(place) && (find('prlimit') !== null || 'no prlimit'), onDisk],
   [place => !hasServer(place) && notOnWindows('has other rights'), inFolder],
   [() => notOnWindows('keeps files that are open'), ofTaken]

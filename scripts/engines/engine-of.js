@@ -27,16 +27,17 @@ const faults = {
       }
     }
   },
-  'the news of a death': changing({ ownerDied: false }),
-  'tokens that grow': changing({ token: 1 }),
-  'the question at the end': changing({ held: async () => true, release: died => true })
+  'the news of a death': changing(() => ({ ownerDied: false })),
+  'tokens that grow': changing(() => ({ token: Number.MAX_SAFE_INTEGER - Date.now() })),
+  'the question at the end': changing(() => ({ held: async () => true, release: died => true }))
 }
 
 /** Changes the grants of an engine. A changed `release` gives the lock back besides. */
-function changing (changes) {
+function changing (createChanges) {
   return engine => ({
     async acquire (...args) {
       const grant = await engine.acquire(...args)
+      const changes = createChanges()
       const release = async died => {
         const isOurs = await grant.release(died).catch(() => false)
         return changes.release ? changes.release(died) : isOurs

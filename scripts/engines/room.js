@@ -101,7 +101,7 @@ async function killAtRandom ({ team, name, kills, engine }, log, more) {
 const FOUND = {
   exclusion: /was inside, alive|failed|came in/,
   'the news of a death': /nothing was said of the death/,
-  'tokens that grow': /^token 1 after/
+  'tokens that grow': /^token \d+ after/
 }
 
 /** The checks can fail. */
