@@ -454,8 +454,11 @@ module.exports = [
   ]),
   ...of('core/src/lock/abandoned.rs', { cargo: ['names', ''] }, [
     ['a thief is told of a death that the loser has repaired',
-      'told.map(|told| *told = false).is_some()',
-      'told.is_some()']
+      'section.set_told(location, id, false)',
+      'section.lists.policy.named.contains_key(&(location, id))'],
+    ['a thief is not told of what the loser abandoned',
+      'section.set_told(location, id, true)',
+      'section.lists.policy.named.contains_key(&(location, id))']
   ]),
   ...of('core/src/lock/names.rs', { cargo: ['names', 'rung'] }, [
     ['a loser is not rung', '&& outbox.lose(id) == Ring::Needed', '&& outbox.lose(id) != Ring::Needed']

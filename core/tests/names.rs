@@ -179,6 +179,7 @@ impl World {
         for stolen in line.requests.extract_if(.., |request| request.pending.is_none()) {
             self.expected_steals.insert((stolen.agent, stolen.id()));
             assert!(!self.store.repaired(stolen.at.0, stolen.at.1));
+            assert!(!self.store.abandoned(stolen.at.0, stolen.at.1));
             // It may not have repaired anything yet.
             line.left_behind |= stolen.told;
         }
@@ -188,12 +189,13 @@ impl World {
         line.requests.push(taken);
     }
 
-    /// A writer that holds the name repairs what it protects.
-    fn repair(&mut self, name: usize, index: usize) {
+    /// A writer that holds the name repairs what it protects, or abandons it.
+    fn mark(&mut self, name: usize, index: usize, abandons: bool) {
         let Expected { at, mode, pending, told, .. } = &mut self.model.get_mut(&name).unwrap().requests[index];
         if *mode == Mode::Exclusive && pending.is_none() {
-            assert!(self.store.repaired(at.0, at.1));
-            *told = false;
+            let mark = if abandons { WaiterListStore::abandoned } else { WaiterListStore::repaired };
+            assert!(mark(&self.store, at.0, at.1));
+            *told = abandons;
         }
     }
 
@@ -281,7 +283,7 @@ fn names_are_granted_as_the_model_says() {
                 0..=3 => world.request(name, mode, agent, true),
                 4 => world.request(name, mode, agent, false),
                 5 if random.random_ratio(1, 2) => world.steal(name, agent),
-                6 if len > 0 => world.repair(name, random.random_range(0..len)),
+                6 if len > 0 => world.mark(name, random.random_range(0..len), random.random_ratio(1, 2)),
                 7 if random.random_ratio(1, 6) => world.end_agent(agent),
                 8..=11 if len > 0 => world.end(name, random.random_range(0..len), random.random_ratio(1, 4)),
                 _ => {}

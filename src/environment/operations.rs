@@ -106,6 +106,9 @@ operations! {
     /// Notes that the state under the entry at the index is repaired. Answers 0 if a steal took that named lock.
     c"repaired" finishes Everything: |agent|
         agent.robust_list.at_index().is_some_and(|(at, request)| STORE.repaired(at, request)).into();
+    /// Notes that the state under the entry at the index is not sound. Answers 0 if a steal took that named lock.
+    c"abandoned" finishes Everything: |agent|
+        agent.robust_list.at_index().is_some_and(|(at, request)| STORE.abandoned(at, request)).into();
     c"wasStolen" finishes Everything: |agent| agent.was_stolen().into();
     /// JavaScript has changed the word at the location while a waiter was counted there: the line is served.
     c"released" finishes AllButRelease: |agent| { agent.released(); 0 };

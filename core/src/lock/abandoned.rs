@@ -26,6 +26,11 @@ impl Section<'_> {
         }
     }
 
+    /// Sets whether a name's holder was told of a death. Returns false if the lock was stolen before.
+    fn set_told(&mut self, location: Location, id: u32, value: bool) -> bool {
+        self.lists.policy.named.get_mut(&(location, id)).map(|told| *told = value).is_some()
+    }
+
     fn abandon(&mut self, location: Location, request: Request, word: &impl Word) {
         if self.was_stolen(location, request) {
             return;
@@ -101,8 +106,15 @@ impl WaiterListStore {
                 section.take_note_of_death(location, request);
                 return true;
             };
-            let told = section.lists.policy.named.get_mut(&(location, id));
-            told.map(|told| *told = false).is_some()
+            section.set_told(location, id, false)
+        })
+    }
+
+    /// Notes that a name's holder has abandoned it: the next one is told, be it a thief. Returns false if the lock was
+    /// stolen before.
+    pub fn abandoned(&self, location: Location, request: Request) -> bool {
+        self.critical_section_at(location, |section| {
+            request.id().is_some_and(|id| section.set_told(location, id, true))
         })
     }
 
