@@ -6,6 +6,7 @@
 const js = require('@eslint/js')
 const stylistic = require('@stylistic/eslint-plugin')
 const globals = require('globals')
+const own = require('./scripts/lib/lint-rules')
 
 const NEWER = ['Atomics', 'SharedArrayBuffer', 'BigInt', 'BigInt64Array', 'BigUint64Array']
 const SHARED = Object.fromEntries(NEWER.map(name => [name, 'readonly']))
@@ -113,6 +114,8 @@ module.exports = [
     files: ['lib/**/*.js', ...ENTRIES, ...ENTRIES.map(name => name.replace(/js$/, 'mjs'))],
     rules: { 'no-restricted-syntax': ['error', ...INHERITING] }
   },
+  { files: ['lib/**/*.js'], plugins: { own }, rules: { 'own/answer-at-once': 'error' } },
+  { files: ['lib/locks/**/*.js', 'lib/waiting/**/*.js'], rules: { 'own/one-door': 'error' } },
   { files: ['lib/util/global.js'], languageOptions: { globals: { globalThis: 'readonly' } } },
   // Programs in various styles, some for browsers.
   { files: ['__test__/fixtures/workers/**'], languageOptions: { globals: globals.worker }, rules: { strict: 'off' } },

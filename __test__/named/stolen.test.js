@@ -62,6 +62,46 @@ testLocks('abandon() of a lock that is not held any more is false, and tells nob
   assert.strictEqual(await toldOf('x'), false)
 })
 
+testLocks('abandon() before a steal: the thief is told, and those who steal from it; its repair runs', async () => {
+  const told = ({ tookOver, ownerDied }) => [tookOver, ownerDied]
+  const robbed = await hold('x')
+  assert.strictEqual(robbed.lock.abandon(), true)
+  const first = await hold('x', { steal: true })
+  assert.deepStrictEqual(told(first.lock), [true, true])
+  assert.strictEqual(robbed.lock.abandon(), false)
+  assert.deepStrictEqual(await steal('x', told), [true, true])
+  for (const { promise } of [robbed, first]) assert.strictEqual((await rejection(promise)).name, 'AbortError')
+  assert.strictEqual(await toldOf('x'), false)
+
+  const again = await hold('x')
+  again.lock.abandon()
+  const repairs = []
+  const repair = lock => { repairs.push(told(lock)) }
+  assert.deepStrictEqual(await locks.request('x', { steal: true, repair }, told), [true, false])
+  assert.deepStrictEqual(repairs, [[true, true]])
+  assert.strictEqual((await rejection(again.promise)).name, 'AbortError')
+  assert.strictEqual(await toldOf('x'), false)
+})
+
+testLocks('abandon() in another thread, and then a steal: the thief is told, though that thread goes on', async t => {
+  const holder = startWorker(t, ({ api: { locks }, post }) => locks.request('x', async lock => {
+    post(lock.abandon())
+    await new Promise(resolve => {
+      const timer = setInterval(() => {
+        if (!lock.stolen) return
+        clearInterval(timer)
+        resolve()
+      }, 1)
+    })
+    post(lock.abandon())
+  }).catch(({ name }) => name))
+  assert.strictEqual(await holder.next(), true)
+  assert.deepStrictEqual(await steal('x', ({ tookOver, ownerDied }) => [tookOver, ownerDied]), [true, true])
+  assert.strictEqual(await holder.next(), false)
+  assert.strictEqual(await holder.done(), 'AbortError')
+  assert.strictEqual(await toldOf('x'), false)
+})
+
 testLocks('abandon() of a share is a TypeError, and tells nobody', async () => {
   let late
   await locks.request('x', { mode: 'shared' }, lock => {

@@ -111,6 +111,23 @@ test('a word and the robust list change together: no function is called between,
   assertNone(parts, before => /\b(?!if\b|for\b)[\w.]+\(/.test(before.split(change).pop()))
 })
 
+test('lint finds an answer that is read late, and what leaves by no door', () => {
+  const { Linter } = require('eslint')
+  const own = require('../../scripts/lib/lint-rules')
+  const rules = { 'own/answer-at-once': 'error', 'own/one-door': 'error' }
+  const found = text => new Linter().verify(text, [{ plugins: { own }, rules }]).map(({ ruleId }) => ruleId)
+  const late = 'own/answer-at-once'
+  assert.deepStrictEqual(found('function f () { operations.claim(); tell(); return words[ANSWER] }'), [late])
+  assert.deepStrictEqual(found('function f () { return agent().native.words[ANSWER] !== 0 }'), [late])
+  assert.deepStrictEqual(found('const f = () => { operations.take(g()); return floats[ADDRESS] }'), [])
+  assert.deepStrictEqual(found('const f = () => { operations.take(); return [words[ANSWER], words[AMOUNT]] }'), [])
+  assert.deepStrictEqual(found('const f = () => { operations.take(); g(() => words[ANSWER]) }'), [late])
+  assert.deepStrictEqual(found('words[ANSWER] = 1'), [])
+  for (const tells of ['channel.publish(a)', 'nextTick(f)', 'process.emitWarning(text)', 'new AsyncResource(a)']) {
+    assert.deepStrictEqual([found(tells), found(`door.note(() => { ${tells} })`)], [['own/one-door'], []])
+  }
+})
+
 test('cargo deny and the workflow of a release know all platforms', () => {
   const named = (file, pattern) => found(textOf(file), pattern).sort()
   const workflow = '.github/workflows/release.yml'

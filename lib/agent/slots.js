@@ -65,7 +65,7 @@ function waitAsync (address, wide, value, timeout, typedArray, promise, resolve)
 function waitClaim (address, wide, value, timeout, waiter) {
   const slot = fill(WAITER, waiter)
   writeWait(address, timeout, wide, value)
-  return enqueueWaiter(slot, waiter)
+  return enqueueWaiter(slot, waiter, address)
 }
 
 /** Enqueues a waiter for two adjacent words, as `waitClaim` for one. The address of the first is a multiple of 8. */
@@ -74,13 +74,13 @@ function waitPair (address, first, second, timeout, waiter) {
   writeWait(address, timeout, false, first)
   words[WIDE] = 1
   words[EXPECTED + 1] = second
-  return enqueueWaiter(slot, waiter)
+  return enqueueWaiter(slot, waiter, address)
 }
 
 /** Enqueues the waiter of a filled slot. The operands of its wait are in the registers. */
-function enqueueWaiter (slot, waiter) {
+function enqueueWaiter (slot, waiter, address) {
   words[AMOUNT] = waiter.purpose
-  setRelay(waiter.onNotified !== undefined ? floats[ADDRESS] : 0)
+  setRelay(waiter.onNotified !== undefined ? address : 0)
   return RESULTS[enqueue(operations.waitAsyncFor, slot, waiter)]
 }
 
@@ -102,7 +102,6 @@ function claimAsync (word, kind, amount, timeout, claim, relay) {
   if (floats[RELAY] !== relay) setRelay(relay)
   const operation = lineName === undefined ? operations.claimAsync : operations.claimNameAsync
   const answer = enqueue(operation, slot, claim, lineName)
-  if (lineName !== undefined) word.address = floats[ADDRESS]
   return answer === PENDING ? undefined : answer === ACQUIRED_FROM_DEAD
 }
 
@@ -123,8 +122,12 @@ function passOnNotification () {
 /** Carries out the operation that enqueues a filled slot. Returns its answer. */
 function enqueue (operation, slot, waiter, name) {
   words[SLOT] = slot
-  if (name === undefined) operation()
-  else operation(name)
+  if (name === undefined) {
+    operation()
+  } else {
+    operation(name)
+    waiter.word.address = floats[ADDRESS]
+  }
   const answer = words[ANSWER]
   if (answer === PENDING) {
     vacant = nextVacant

@@ -8,6 +8,7 @@
 const { createMap } = require('../util/intrinsics')
 const { assertKilobytes, stackKilobytes } = require('../util/stack')
 const blocking = require('./blocking')
+const door = require('./door')
 const native = require('./native')
 const { ADDRESS, ANSWER, COUNT } = require('./registers')
 const watchLoop = require('./runs-dry')
@@ -112,6 +113,7 @@ assertStack()
 
 module.exports = {
   native,
+  door,
   assertStack,
   addressOf: binding.addressOf,
   notify,

@@ -79,7 +79,7 @@ class AsyncLock {
     const index = word.find()
     if (index >= 0) {
       word.release(index, LOCK)
-      theList().holds.tell()
+      theList().door.open()
       return
     }
     assertStack()

@@ -143,7 +143,7 @@ function lockAfterWait (held, caller) {
     if (!isHeld(held)) acquire(held, Infinity, caller)
   } finally {
     agent().passOnNotification()
-    theList().holds.tell()
+    theList().door.open()
   }
 }
 
@@ -208,6 +208,7 @@ async function awaitNotice (word, held, wait, steps, caller) {
           isReleased = true
           if (told) held.word.noteDeath()
           release(indexOfHold(held), false)
+          theList().door.open()
         },
         // At once, and not in a later microtask: if the thread ended in between, the notification would be lost.
         onNotified: (resolve, reject) => lockNotified(word, held, steps, resolve, reject)

@@ -88,6 +88,7 @@ class Audience {
       assertStack()
     } catch (_) {
       // A waiter might be dequeued without its promise being rejected. In a tick of its own there is enough stack.
+      // eslint-disable-next-line own/one-door -- called by the signal
       nextTick(this.listener)
       return
     }
@@ -100,12 +101,17 @@ class Audience {
       this.listens = false
     } catch (error) {
       // The other waiters are aborted nevertheless.
+      // eslint-disable-next-line own/one-door -- called by the signal
       if (this.count > 0) nextTick(this.listener)
       throw error
     }
   }
 }
 bare(Audience)
+
+/** Whether a waiter has not been aborted since it joined its signal. */
+const hears = exports.hears = (waiter) => (
+  waiter.signal === undefined || audiences.get(waiter.signal).waiters.has(waiter))
 
 /**
  * Lets a waiter be aborted by its signal, if it has one. False if the signal has aborted it meanwhile. Errors of
@@ -120,7 +126,12 @@ exports.join = function join (waiter) {
     audiences.set(signal, audience)
   }
   audience.add(waiter)
-  return audience.waiters.has(waiter)
+  // A program's code may have aborted it since the caller looked: such a signal calls no listener.
+  if (hears(waiter) && signal.aborted) {
+    audience.remove(waiter)
+    waiter.abort()
+  }
+  return hears(waiter)
 }
 
 exports.leave = function leave (waiter) {

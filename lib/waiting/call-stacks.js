@@ -42,6 +42,7 @@ function stackOf (call) {
 function stackOrWarning (binding, call, consequence, code) {
   const text = stackOf(call)
   if (text === '' && binding.tellsOfMissingStack()) {
+    // eslint-disable-next-line own/one-door -- the program's code has just made the text
     process.emitWarning(consequence + '. Error.stackTraceLimit or Error.prepareStackTrace may be the reason', { code })
   }
   return text

@@ -38,8 +38,11 @@ class Notice extends Waiter {
     this.onNotified = onNotified
   }
 
-  enqueue () {
+  prepare () {
     if (this.onEnqueuing !== undefined) this.onEnqueuing()
+  }
+
+  enqueue () {
     return agent().waitClaim(this.word.address, this.wide, this.value, this.timeout, this)
   }
 

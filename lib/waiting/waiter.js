@@ -5,7 +5,8 @@
  * it the result by `settle(value)`.
  *
  * Each kind has:
- * - `enqueue()`: enqueues it. Returns undefined, or the result if there is one at once
+ * - `prepare()`: does what may run a program's code before it is enqueued
+ * - `enqueue()`: enqueues it, and runs no such code. Returns undefined, or the result if there is one at once
  * - `finish(result)`: settles the promise with such a result
  * - `resolve(value)` and `reject(reason)`, as methods or fields: settle the promise
  * - `giveUp(reason)`: dequeues it and rejects or, if it is too late for that, deals with the result when it comes
@@ -37,17 +38,19 @@ class Waiter {
 
   /**
    * Enqueues it, or settles the promise at once. It joins its signal first: if the signal's code throws, it must not be
-   * enqueued. The caller has made sure that there is stack.
+   * enqueued; nor if code of the program's aborts it before that. The caller has made sure that there is stack.
    */
   begin () {
     let result
     try {
       if (this.steps !== undefined) this.steps.begin(this)
-      if (!abortSignals.join(this)) {
+      abortSignals.join(this)
+      if (agent().native.profiles) this.recorded = promiseBegins(this)
+      this.prepare()
+      if (!abortSignals.hears(this)) {
         this.end()
         return
       }
-      if (agent().native.profiles) this.recorded = promiseBegins(this)
       result = this.enqueue()
     } catch (error) {
       this.end()
@@ -61,6 +64,8 @@ class Waiter {
     this.end()
     this.finish(result)
   }
+
+  prepare () {}
 
   abort () {
     this.giveUp(abortReason(this.signal))

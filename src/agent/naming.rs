@@ -74,12 +74,15 @@ impl Agent {
         }
         let deadline = self.registers.deadline();
         let (location, request, claimed) = self.request_name(text, Waits::As(self.thread(), deadline));
-        match claimed {
+        let answer = match claimed {
             Ok(claimed) => self.block_in_line(claimed, location, request, deadline).into(),
             Err(Refusal::HeldHere) => HELD_HERE,
             Err(Refusal::AwaitedHere) => AWAITED_HERE,
             Err(Refusal::NotAvailable) => Answer::Settled(WaitResult::NotEqual).into(),
-        }
+        };
+        // Between slices of the sleep, a program's code may have used other locks.
+        self.registers.set_location(location);
+        answer
     }
 
     /// Takes the name alone, from everyone who holds it. The amount is then 0 if nobody did.

@@ -40,6 +40,8 @@ function takeForPromise (hold) {
 
 function block (hold, timeout, caller) {
   if (timeout === 0) return false
+  // Both may run a program's code.
+  const since = waits()
   claims(hold)
   const { word, request } = hold
   // Another thread may release permits while this one holds some; but not those that this one holds of a limit.
@@ -55,8 +57,7 @@ function block (hold, timeout, caller) {
   assertStack()
   const list = theList()
   list.makeRoom()
-  const since = waits()
-  const { profiles } = agent().native
+  const { binding, profiles } = agent().native
   const onSlice = profiles ? alongside(whileBlocked()) : whileBlocked()
   if (profiles) blockBegins(nounOfHold, hold)
   list.expect(word)
@@ -65,16 +66,19 @@ function block (hold, timeout, caller) {
   const isAcquired = ownerDied || answer === ACQUIRED
   if (isAcquired && isOwned(request)) list.adoptLast(hold, ownerDied)
   list.expected = undefined
-  if (profiles) blockEnds()
-  if (answer === HELD_HERE) throw deadlock(caller, word, described(request), 'holds')
-  if (answer === AWAITED_HERE) throw deadlock(caller, word, described(request), 'awaits')
-  if (answer === DEADLOCK) throw deadlockCycle(caller, word, described(request), cycleOf(agent().native.binding))
+  const cycle = answer === DEADLOCK ? cycleOf(binding) : undefined
   try {
     if (ownerDied) tellDeath(word, request, since)
-    if (since !== undefined) waited(since, hold, isAcquired ? 'acquired' : 'timed-out')
+    if (since !== undefined && answer < DEADLOCK) waited(since, hold, isAcquired ? 'acquired' : 'timed-out')
+    // It takes a stack.
+    if (profiles) blockEnds()
+    list.door.open()
   } catch (_) {
     // No stack is left for the calls. It is held all the same.
   }
+  if (answer === HELD_HERE) throw deadlock(caller, word, described(request), 'holds')
+  if (answer === AWAITED_HERE) throw deadlock(caller, word, described(request), 'awaits')
+  if (cycle !== undefined) throw deadlockCycle(caller, word, described(request), cycle)
   return isAcquired
 }
 

@@ -3,6 +3,7 @@
 /** Claims: promises that wait for a hold. */
 
 const { agent } = require('../../agent/agent')
+const { CALL } = require('../../agent/registers')
 const { shield } = require('../../util/intrinsics')
 const { LATE } = require('../../waiting/errors')
 const Waiter = require('../../waiting/waiter')
@@ -31,15 +32,20 @@ class Claim extends Waiter {
     this.ownerDied = false
   }
 
-  enqueue () {
-    const { notifiedAt, request, word } = this
+  prepare () {
     const since = waits(this.steps === undefined ? undefined : this.steps.context)
     if (since !== undefined) this.since = since
     const wait = waitBegins(this, this.steps === undefined ? undefined : this.steps.call)
+    if (wait === undefined) return
+    this.wait = wait
+    claims(this, wait.call)
+  }
+
+  enqueue () {
+    const { notifiedAt, request, wait, word } = this
     const list = theList()
     if (wait !== undefined) {
-      this.wait = wait
-      claims(this, wait.call)
+      list.native.words[CALL] = this.place
       if (list.tasks !== undefined) list.tasks.claims(wait.call.within)
     }
     list.reserve()
@@ -58,6 +64,7 @@ class Claim extends Waiter {
   finish (ownerDied) {
     this.resolve()
     if (ownerDied) tellDeath(this.word, this.request, this.since)
+    theList().door.open()
   }
 
   giveUp (reason) {
@@ -65,11 +72,12 @@ class Claim extends Waiter {
     this.hasGivenUp = true
     // If it is too late, the grant is released when it comes.
     this.dequeue()
+    this.note('aborted')
     this.reject(reason)
-    this.tell('aborted')
+    theList().door.open()
   }
 
-  tell (outcome) {
+  note (outcome) {
     if (this.since !== undefined) waited(this.since, this, outcome)
   }
 
@@ -81,16 +89,18 @@ class Claim extends Waiter {
   settle (value) {
     this.end()
     if (value === 'timed-out') {
+      if (!this.hasGivenUp) this.note('timed-out')
       this.resolve(LATE)
-      if (!this.hasGivenUp) this.tell('timed-out')
+      theList().door.open()
     } else if (!this.hasGivenUp) {
+      this.note('acquired')
       if (this.owned) theList().inform(this, this.ownerDied)
       this.finish(this.ownerDied)
-      this.tell('acquired')
     } else {
       // The note of a death that it came with is passed on, and so is a notification.
       if (this.owned) release(indexOfHold(this), this.ownerDied, false, true)
       else this.word.addPermits(amountOf(this.request))
+      theList().door.open()
     }
   }
 

@@ -64,8 +64,9 @@ class Hold {
 bare(Hold)
 
 /**
- * Tells native code that an entry's lock is repaired: nobody else is told of the death. Or asks whether it was stolen.
- * @param {'repaired' | 'wasStolen'} operation `repaired` returns false for a named lock that was stolen
+ * Tells native code of an entry: nobody else is told of a death, since it is repaired; the next holder of the name is.
+ * Or asks whether that was stolen.
+ * @param {'repaired' | 'abandoned' | 'wasStolen'} operation the first two return false for a name that was stolen
  */
 function tellOf (index, operation) {
   const { operations, words } = theList().native
@@ -141,6 +142,7 @@ function giveBack (token, tellsOfDeath = false, inJob = false, failed = false) {
   } catch (_) {
     // The token is frozen.
   }
+  theList().door.open()
   return true
 }
 
@@ -166,20 +168,18 @@ function giveBackAfter (token, failed, inJob = false, hasRepair = false) {
 
 /**
  * Releases the hold of an entry. Where that tells of a death, the next exclusive holder hears of it, unless this was a
- * reader. After a failure, a notification that it owes goes to another waiter.
+ * reader. After a failure, a notification that it owes goes to another waiter. The caller opens the door.
+ * @returns {boolean} false for a name that was stolen before
  */
 function release (index, tellsOfDeath, inJob = false, failed = false) {
   const list = theList()
   const word = list.held[index]
   const number = list.entries[2 * index + 1]
   const request = requestIn(number)
-  if (!tellsOfDeath && !(failed && owes(number))) {
-    word.release(index, request, inJob)
-  } else {
-    list.releaseInLine(index, tellsOfDeath, inJob, failed)
-    if (request === LOCK) word.notifyHost()
-  }
-  list.holds.tell()
+  if (!tellsOfDeath && !(failed && owes(number))) return word.release(index, request, inJob)
+  const wasHeld = list.releaseInLine(index, tellsOfDeath, inJob, failed)
+  if (request === LOCK) word.notifyHost()
+  return wasHeld
 }
 
 const isExclusive = ({ request }) => request === LOCK || request === EXCLUSIVE

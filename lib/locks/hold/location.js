@@ -34,11 +34,14 @@ class Location {
 }
 bare(Location)
 
-/** Takes a request where there may be waiters. (A lock goes to the thread that comes first.) */
-function takeInLine (word, request, token) {
+/** Takes a request where there may be waiters, as `take` of word.js. (A lock goes to the thread that comes first.) */
+function takeInLine (word, request, token, isQuiet) {
   if (!theList().takeInLine(word, request, token)) return false
   try {
-    if (token !== null && token.ownerDied) tellDeath(word, request)
+    if (token !== null && token.ownerDied) {
+      tellDeath(word, request)
+      if (!isQuiet) theList().door.open()
+    }
   } catch (_) {
     // No stack is left. It is held all the same; not knowing of a death is better than losing the token.
   }

@@ -41,7 +41,7 @@ const {
 
 // Captured, as in each module below `theList` that needs them: V8 makes constants of them, and as properties they would
 // make an uncontended lock a sixth dearer.
-const { native } = agent()
+const { door, native } = agent()
 const { floats, operations, words } = native
 const { createList, holds, told } = observers(native)
 
@@ -56,6 +56,7 @@ class RobustList extends Finder {
   constructor () {
     super()
     this.native = native
+    this.door = door
     this.holds = holds
     // Undefined if no stall is reported.
     this.tasks = createTasks(native)
@@ -143,6 +144,8 @@ class RobustList extends Finder {
     else operations.takeName(lineName)
     word.address = floats[ADDRESS]
     const answer = words[ANSWER]
+    // How many had it.
+    if (word.steals) word.tookOver = words[AMOUNT] !== 0
     if (answer < ACQUIRED) {
       if (holds.count !== 0) holds.forget(serial)
       return false
@@ -222,18 +225,22 @@ class RobustList extends Finder {
    * @param {boolean} inJob whether a job is about to end with this: then promises of this thread may have new
    *   entries when it returns
    * @param {boolean} failed whether the notification that the hold owes goes to another waiter
+   * @returns {boolean} false for a name that was stolen before
    */
   releaseInLine (index, tellsOfDeath = false, inJob = false, failed = false) {
-    const release = tellsOfDeath ? operations.passOn : failed ? operations.giveBackAndPay
+    const operation = tellsOfDeath ? operations.passOn : failed ? operations.giveBackAndPay
       : inJob ? operations.giveBackInJob : operations.giveBack
     const last = words[ENTRY] = this.toEnd(index)
     if (holds.count !== 0) holds.end(this, last)
-    release()
-    const wakes = release === operations.giveBack && words[AMOUNT] !== 0
-    if (words[HELD] > last) return
-    this.serials[last] = 0
-    this.held[last] = undefined
-    if (wakes) servePromises()
+    operation()
+    const wasHeld = words[ANSWER] !== 0
+    const wakes = operation === operations.giveBack && words[AMOUNT] !== 0
+    if (words[HELD] <= last) {
+      this.serials[last] = 0
+      this.held[last] = undefined
+    }
+    if (wakes) door.note(servePromises)
+    return wasHeld
   }
 
   /** Clears the last entry, which native code has removed. */

@@ -39,13 +39,14 @@ const latest = { repairing: undefined }
  * waiting; the hold is released even if it throws. `request` is as for `acquireAsync`.
  */
 function runHolding (instance, request, callback, options, caller) {
-  // A call that a time limit of `vm` interrupted may have left one.
+  // Of a call within which a program's code calls this; or left by one that a time limit of `vm` interrupted.
+  const outerClaim = begun.claim
   begun.claim = undefined
   // The Repairing of a call whose repair calls this.
   const outer = latest.repairing
   const promise = run(instance, request, callback, options, caller)
   const { claim } = begun
-  begun.claim = undefined
+  begun.claim = outerClaim
   if (latest.repairing !== outer) {
     latest.repairing.promise = promise
     latest.repairing = outer

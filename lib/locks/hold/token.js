@@ -77,6 +77,7 @@ class ExclusiveToken extends UnlockToken {
     if (call !== 0) hold.place = call
     readingTokens.set(this, hold.token)
     held.word.downgrade(held.index, told, hold)
+    theList().door.open()
     return hold.token
   }
 }
@@ -99,13 +100,11 @@ function takeToken (word, request) {
 function takeAgain (hold, promises = false) {
   const { request, word } = hold
   const taken = newToken(request)
-  if (!(promises ? word.takeForPromise(request, taken) : word.take(request, taken))) return false
+  if (!(promises ? word.takeForPromise(request, taken, true) : word.take(request, taken, true))) return false
   const list = theList()
-  // Diagnostics may have run code that moved or released it.
-  const index = list.indexOf(taken[SERIAL], taken[INDEX])
-  if (index < 0) return true
-  list.assign(hold, index, taken.ownerDied)
+  list.assign(hold, taken[INDEX], taken.ownerDied)
   list.inform(hold, taken.ownerDied)
+  list.door.open()
   return true
 }
 

@@ -45,13 +45,15 @@ class Word extends Location {
     this.creditor = undefined
   }
 
-  /** Takes a request, if that needs no waiting. `token`: as of the list's `take`. */
-  take (request, token) {
+  /**
+   * Takes a request, if that needs no waiting. `token`: as of the list's `take`. `isQuiet`: the caller opens the door.
+   */
+  take (request, token, isQuiet) {
     const isStrict = request !== LOCK && request !== INNER
-    if (isStrict && counters.read(this.counter) !== 0) return takeInLine(this, request, token)
+    if (isStrict && counters.read(this.counter) !== 0) return takeInLine(this, request, token, isQuiet)
     if (!list.take(this, request, token)) return false
     try {
-      if (token !== null && counters.peek(this.abandoned) !== 0) this.takeNoteOfDeath(request, token)
+      if (token !== null && counters.peek(this.abandoned) !== 0) this.takeNoteOfDeath(request, token, isQuiet)
     } catch (_) {
       // No stack is left. It is held all the same; not knowing of a death is better than losing the token.
     }
@@ -59,21 +61,23 @@ class Word extends Location {
   }
 
   /** Takes a request for a promise. That overtakes no promise of this thread that is first in line for a lock. */
-  takeForPromise (request, token) {
+  takeForPromise (request, token, isQuiet) {
     const isInLine = request === LOCK && list.reserved !== 0 && this.array[0] === UNLOCKED &&
       counters.peek(this.counter) !== 0
-    return isInLine ? takeInLine(this, request, token) : this.take(request, token)
+    return isInLine ? takeInLine(this, request, token, isQuiet) : this.take(request, token, isQuiet)
   }
 
   /** Tells the token if a dead holder had abandoned the lock. */
-  takeNoteOfDeath (request, token) {
+  takeNoteOfDeath (request, token, isQuiet) {
     floats[ADDRESS] = this.address
     words[KIND] = kindOf(request)
     words[AMOUNT] = amountOf(request)
     operations.takeNoteOfDeath()
     if (words[ANSWER] !== 1) return
     token.ownerDied = true
-    if (request !== INNER) tellDeath(this, request)
+    if (request === INNER) return
+    tellDeath(this, request)
+    if (!isQuiet) list.door.open()
   }
 
   /** Notes a death: the next exclusive holder is told. */
@@ -82,13 +86,13 @@ class Word extends Location {
     operations.noteDeath()
   }
 
-  /** Releases the request of the entry at `index`. `inJob`: see `releaseInLine`. */
+  /** Releases the request of the entry at `index`. `inJob`, and what is returned: see `releaseInLine`. */
   release (index, request, inJob = false) {
     const notify = request === LOCK ? hostNotify(this) : undefined
     if (counters.peek(this.counter) !== 0) {
       list.releaseInLine(index, false, inJob)
       if (notify !== undefined) notify(this.array, 0, 1)
-      return
+      return true
     }
     // The host's `notify` passes a fence.
     list.release(this, index, request, FENCED && notify !== undefined)
@@ -102,6 +106,7 @@ class Word extends Location {
       }
       floats[RELEASING] = 0
     }
+    return true
   }
 
   notifyHost () {

@@ -29,8 +29,7 @@ class Lock {
     const grant = grantOf(this)
     if (!grant.learnWhetherHeld()) return false
     if (grant.isShared) throw new TypeError('abandon: the lock must be held exclusively, not shared')
-    grant.isAbandoned = true
-    return true
+    return grant.abandon()
   }
 }
 showState(Lock, ({ name, mode, ownerDied }) => ({ name, mode, ownerDied }))

@@ -6,17 +6,19 @@
  */
 
 const { agent, assertStack } = require('../../agent/agent')
-const { AMOUNT, ANSWER } = require('../../agent/registers')
+const { ANSWER } = require('../../agent/registers')
 const globalObject = require('../../util/global')
 const { quote } = require('../../util/values')
 const { notLocked } = require('../../waiting/errors')
 const { NAMED_EXCLUSIVE, NAMED_SHARED, NO_LIMIT } = require('../hold/request')
-const { NOT_HELD } = require('../hold/entry')
-const { giveBack, indexOfHold, tellOf, theList } = require('../hold/hold')
+const { NOT_HELD, SERIAL } = require('../hold/entry')
+const { indexOfHold, release, tellOf, theList } = require('../hold/hold')
 const { newToken } = require('../hold/token')
 const { Location, takeInLine } = require('../hold/location')
 const { createException } = require('./dom-exception')
 const { GrantedLock } = require('./lock')
+
+const { nextTick } = process
 
 /**
  * The right to a name, until it is released or stolen. It is a Hold, and the word of this Hold, since a name is
@@ -66,11 +68,14 @@ class Grant extends Location {
    */
   end (failed, inJob = false, hasRepair = false) {
     const { token } = this
-    if (!giveBack(token, this.isAbandoned || (failed && (hasRepair || token.ownerDied)), inJob)) return false
-    if (agent().native.words[ANSWER] !== 0) return true
-    this.isStolen = true
-    this.tellOfLoss()
-    return false
+    const index = indexOfHold(this)
+    if (index < 0) return false
+    const wasHeld = release(index, this.isAbandoned || (failed && (hasRepair || token.ownerDied)), inJob)
+    token[SERIAL] = NOT_HELD
+    this.isStolen = !wasHeld
+    if (!wasHeld) this.noteLoss()
+    theList().door.open()
+    return wasHeld
   }
 
   /** Does nothing: if a repair does not end well, the next holder is told, since this one was; so is a thief. */
@@ -95,9 +100,7 @@ class Grant extends Location {
   /** Takes the name alone and at once. All holders have lost it, and hear of that by `onStolen`. */
   steal () {
     this.steals = true
-    const isTaken = this.take(this.request, this.token)
-    this.tookOver = agent().native.words[AMOUNT] !== 0
-    return isTaken
+    return this.take(this.request, this.token)
   }
 
   /** Whether another request has stolen the name. Native code is asked, since this thread may not have heard of it. */
@@ -113,28 +116,42 @@ class Grant extends Location {
     return !this.learnWhetherStolen() && indexOfHold(this) >= 0
   }
 
+  /** Marks the state as unsound, at once: a thief is told, too. False if the name was stolen before. */
+  abandon () {
+    const index = indexOfHold(this)
+    const wasHeld = tellOf(index, 'abandoned')
+    if (wasHeld) this.isAbandoned = true
+    else this.lose(index)
+    return wasHeld
+  }
+
   /** Removes the entry at `index`, whose name was stolen. The callback runs on without the name. */
   lose (index) {
     this.isStolen = true
     this.release(index)
-    this.tellOfLoss()
+    this.noteLoss()
+    theList().door.open()
   }
 
-  tellOfLoss () {
+  /** Notes that the callback is to hear of the loss. An error of its signal's is reported as an uncaught one. */
+  noteLoss () {
     const { controller, onStolen } = this
-    if (onStolen !== undefined) onStolen()
-    if (controller !== undefined) controller.abort(stolenError(this.name))
+    const { door } = theList()
+    if (onStolen !== undefined) door.note(onStolen)
+    if (controller !== undefined) door.note(() => abort(controller, this.name))
   }
 
   makeSignal () {
-    const wasStolen = this.learnWhetherStolen()
     if (this.controller === undefined) {
       const { AbortController } = globalObject
       if (typeof AbortController !== 'function') return undefined
-      this.controller = new AbortController()
-      if (wasStolen) this.controller.abort(stolenError(this.name))
+      const controller = new AbortController()
+      // Not that of another call, which the class may have made if a program has replaced it.
+      if (this.controller === undefined) this.controller = controller
     }
-    return this.controller.signal
+    const { controller } = this
+    if (this.learnWhetherStolen() && !controller.signal.aborted) abort(controller, this.name)
+    return controller.signal
   }
 
   // ——— As of a Word ———
@@ -147,12 +164,12 @@ class Grant extends Location {
     return this.name
   }
 
-  take (request, token) {
-    return takeInLine(this, request, token)
+  take (request, token, isQuiet) {
+    return takeInLine(this, request, token, isQuiet)
   }
 
   release (index, request, inJob) {
-    theList().releaseInLine(index, false, inJob)
+    return theList().releaseInLine(index, false, inJob)
   }
 }
 
@@ -163,6 +180,16 @@ function newGrant (name, shared) {
 
 function stolenError (name) {
   return createException('AbortError', 'The lock named ' + quote(name) + ' was stolen by another request')
+}
+
+/** Aborts a signal because of a steal. An error, which a patched class may throw, is reported as an uncaught one. */
+function abort (controller, name) {
+  try {
+    controller.abort(stolenError(name))
+  } catch (error) {
+    // eslint-disable-next-line own/one-door -- called by the door, or last
+    nextTick(() => { throw error })
+  }
 }
 
 /** Tells the grants that were stolen from this thread. */
@@ -176,13 +203,7 @@ function tellOfSteals () {
     // Undefined: it was released, or had asked, before this thread heard of the steal.
     const index = list.findNamed(number)
     const grant = list.held[index]
-    if (grant === undefined) continue
-    try {
-      grant.lose(index)
-    } catch (error) {
-      // It must not keep the others from being told: it is reported as an uncaught error.
-      process.nextTick(() => { throw error })
-    }
+    if (grant !== undefined) grant.lose(index)
   }
 }
 

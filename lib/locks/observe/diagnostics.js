@@ -2,7 +2,7 @@
 
 /**
  * Publishes waits, stalls and deaths on `diagnostics_channel`, where Node has it. It looks for subscribers only where a
- * thread or promise really waits, or a dead thread has abandoned a lock.
+ * thread or promise really waits, or a dead thread has abandoned a lock. All messages leave by the door.
  */
 
 const { AsyncResource } = require('async_hooks')
@@ -31,6 +31,7 @@ function open (name) {
 /** Returns the asynchronous context for subscribers; undefined if there are none. */
 const contextOfWait = exports.contextOfWait = () => {
   const hasAny = waitChannel.hasSubscribers || deathChannel.hasSubscribers || stallChannel.hasSubscribers
+  // eslint-disable-next-line own/one-door -- before anything has begun
   return hasAny ? new AsyncResource('atomics-waitasync:wait') : undefined
 }
 
@@ -43,20 +44,20 @@ exports.waits = function waits (context = contextOfWait()) {
   return context && { began: now(), context }
 }
 
-/** Publishes a wait for a hold that is over. Never throws. `since`: of `waits`. */
+/** Notes a wait for a hold that is over. Never throws. `since`: of `waits`. */
 exports.waited = function waited (since, { word, request }, outcome) {
   try {
     if (!waitChannel.hasSubscribers) return
     const { kind, mode } = described(request)
     const message = { kind, mode, name: word.name, id: word.id, milliseconds: now() - since.began, outcome }
-    since.context.runInAsyncScope(() => waitChannel.publish(message))
+    agent().door.note(() => since.context.runInAsyncScope(() => waitChannel.publish(message)))
   } catch (_) {
-    // No stack is left, or a subscriber has thrown. The lock must work all the same.
+    // No stack is left. The lock must work all the same.
   }
 }
 
 /**
- * Publishes that this thread has taken a dead thread's lock. The message is published in a tick of its own, since its
+ * Notes that this thread has taken a dead thread's lock. The message is published in a tick of its own, since its
  * subscribers might release the lock that is just being taken. Never throws.
  * @param {object} [since] of `waits`, if it has waited
  */
@@ -70,16 +71,18 @@ exports.ownerDied = function ownerDied (word, request, since) {
       id: word.id,
       threadId: typeof threadId === 'number' ? threadId : null
     }
-    const publish = () => deathChannel.publish(message)
-    if (since === undefined) nextTick(publish)
-    else since.context.runInAsyncScope(nextTick, undefined, publish)
+    agent().door.note(() => {
+      const publish = () => deathChannel.publish(message)
+      if (since === undefined) nextTick(publish)
+      else since.context.runInAsyncScope(nextTick, undefined, publish)
+    })
   } catch (_) {
     // As above.
   }
 }
 
 /**
- * Publishes a wait that lasts too long. Never throws.
+ * Notes a wait that lasts too long. Never throws.
  * @param {object} report as `write_report` in src/observe/reports.rs writes it
  * @param {object} [since] of `waits`, of a wait of this thread
  */
@@ -88,9 +91,11 @@ exports.stalled = function stalled ({ entry, holders, cycle }, since) {
     // Native code leaves out entries that no string can hold.
     if (!stallChannel.hasSubscribers || entry === undefined) return
     const message = messageOf(entry, holders, cycle)
-    const publish = () => stallChannel.publish(message)
-    if (since === undefined) publish()
-    else since.context.runInAsyncScope(publish)
+    agent().door.note(() => {
+      const publish = () => stallChannel.publish(message)
+      if (since === undefined) publish()
+      else since.context.runInAsyncScope(publish)
+    })
   } catch (_) {
     // As above.
   }

@@ -5,17 +5,15 @@
  * that begins while there are subscribers.
  *
  * The robust list calls `begin` and `end` where an entry comes and goes, with its serial number, which stays the
- * same while entries move. An entry goes in the midst of a release, where no other code may run. So the message
- * waits until the release calls `tell`; a hold that ends without a release, in a step of another operation, is
- * published in the next tick.
+ * same while entries move. An entry goes in the midst of a release, so the message leaves by the door.
  */
 
-const { bare, createArray, createMap, now } = require('../../util/intrinsics')
+const { agent } = require('../../agent/agent')
+const { bare, createMap, now } = require('../../util/intrinsics')
 const { holdChannel } = require('./diagnostics')
 const { requestIn } = require('../hold/entry')
 const { DEBT, INNER, LEASE, amountOf, described, isNamed, kindOf } = require('../hold/request')
 
-const { nextTick } = process
 const WORD = 4
 
 class Holds {
@@ -24,13 +22,6 @@ class Holds {
     // By serial number, when it began; and how many there are. Without any, the end of a hold costs one comparison.
     this.began = createMap()
     this.count = 0
-    // Messages that are still to be published, and whether the next tick will do so.
-    this.ended = createArray(0)
-    this.isDue = false
-    this.onTick = () => {
-      this.isDue = false
-      this.publish()
-    }
   }
 
   /** Notes the beginning of a hold. Called before it is taken, since there may be no stack for this. */
@@ -56,11 +47,9 @@ class Holds {
     const serial = serials[index]
     const began = this.began.get(serial)
     if (began === undefined) return
-    this.ended[this.ended.length] = this.message(held[index], requestIn(entries[2 * index + 1]), now() - began)
+    const message = this.message(held[index], requestIn(entries[2 * index + 1]), now() - began)
     this.forget(serial)
-    if (this.isDue) return
-    this.isDue = true
-    nextTick(this.onTick)
+    agent().door.note(() => holdChannel.publish(message))
   }
 
   message (word, request, milliseconds) {
@@ -69,21 +58,6 @@ class Holds {
     const address = kindOf(request) === LEASE ? word.address - WORD * amountOf(request) : word.address
     const name = isNamed(request) ? word.name : this.binding.labelOf(address)
     return { kind, mode, name: name === null ? undefined : name, id: this.binding.wordId(address), milliseconds }
-  }
-
-  /** Publishes the holds that have ended. Called when a release is over. Never throws. */
-  tell () {
-    try {
-      if (this.isDue) this.publish()
-    } catch (_) {
-      // No stack is left: the next tick does it.
-    }
-  }
-
-  publish () {
-    const { ended } = this
-    this.ended = createArray(0)
-    for (let n = 0; n < ended.length; n++) holdChannel.publish(ended[n])
   }
 }
 bare(Holds)

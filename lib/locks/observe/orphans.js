@@ -27,7 +27,7 @@ function longWaits (waiting, limit) {
 
 /** @param {object[]} words the words of the locks */
 module.exports = function tellOrphans (words) {
-  const { counters, stallAfter } = agent().native
+  const { door, native: { counters, stallAfter } } = agent()
   const ids = new Set()
   for (let n = 0; n < words.length; n++) if (counters.peek(words[n].counter) !== 0) ids.add(words[n].id)
   if (ids.size === 0) return
@@ -37,12 +37,14 @@ module.exports = function tellOrphans (words) {
     collected && threadId === own && ids.has(id) && waits.has(id)))
   for (const orphan of orphans.slice(0, MOST)) warn(orphan, waits.get(orphan.id))
   const more = orphans.length - MOST
-  if (more > 0) {
-    const text = ' more locks are awaited, and the tokens that they are held by have been collected.'
-    process.emitWarning(more + text, { code: CODE })
-  }
+  if (more > 0) noteWarning(more + ' more locks are awaited, and the tokens that they are held by have been collected.')
+  door.open()
+}
+
+function noteWarning (text, detail) {
+  agent().door.note(() => process.emitWarning(text, { code: CODE, detail }))
 }
 
 function warn (orphan, { wait, more }) {
-  process.emitWarning(agent().native.binding.reportOrphan({ orphan, wait, more }), { code: CODE, detail: orphan.taken })
+  noteWarning(agent().native.binding.reportOrphan({ orphan, wait, more }), orphan.taken)
 }

@@ -63,9 +63,11 @@ function waitEnds (wait) {
 function watch (milliseconds) {
   if (isWatched) return
   // If this thread was busy, grants are delivered first. Node 10 takes two turns for that.
+  // eslint-disable-next-line own/one-door -- in a turn of its own
   const turns = () => { setImmediate(() => { setImmediate(check) }) }
   try {
     // The check sets the next timer, which would keep the context of the wait that set the first.
+    // eslint-disable-next-line own/one-door -- before a wait begins, and in a turn of its own
     agent().native.inRootContext(() => { setTimeout(turns, milliseconds).unref() })
     isWatched = true
   } catch (_) {
@@ -102,10 +104,12 @@ function reportAll (due, after) {
   }
   const { more, reports } = reportsOf(asked)
   for (let n = 0; n < reports.length; n++) warn(reports[n], due[reports[n].wait])
-  if (more > 0) {
-    const text = ' more promises of this thread have been pending for over ' + after + ' ms.'
-    process.emitWarning(more + text, { code: CODE })
-  }
+  if (more > 0) noteWarning(more + ' more promises of this thread have been pending for over ' + after + ' ms.')
+  agent().door.open()
+}
+
+function noteWarning (text, detail) {
+  agent().door.note(() => process.emitWarning(text, { code: CODE, ...detail }))
 }
 
 const reportsOf = (waits) => parse(agent().native.binding.reportStalls(waits))
@@ -119,7 +123,7 @@ function lookAtToken (list, address) {
 /** Warns of a wait. The links of a ring have their places. */
 function warn (report, { call, hold }) {
   const stack = report.cycle === undefined ? stackOf(call) : ''
-  process.emitWarning(report.text, { code: CODE, ...stack !== '' && { detail: stack } })
+  noteWarning(report.text, stack !== '' && { detail: stack })
   stalled(report, hold.since)
 }
 
@@ -161,6 +165,7 @@ function listen () {
       const { reports } = parse(json)
       for (let n = 0; n < reports.length; n++) stalled(reports[n])
     }
+    agent().door.open()
   }
 }
 

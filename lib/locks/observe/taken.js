@@ -207,6 +207,7 @@ function watchTokens (list) {
     }
   }
   try {
+    // eslint-disable-next-line own/one-door -- at a thread's first lock
     inRootContext(() => { setInterval(look, max(PERIOD, stallAfter / 2)).unref() })
   } catch (_) {
     // A program has replaced functions that timers need. Locks work all the same.

@@ -16,7 +16,7 @@ const ToldWait = require('./told-wait')
 const begun = { __proto__: null, memory: undefined, filled: 0, emptied: 0 }
 
 /**
- * Carries out a step; until its end this thread owes both events.
+ * Carries out a step; until its end this thread owes both events. Then it opens the door.
  * @param {() => number} [left] how long it may block, in milliseconds; without it, it does not
  */
 function owing (memory, step, argument, left) {
@@ -29,6 +29,15 @@ function owing (memory, step, argument, left) {
  * and has changed something since.
  */
 function owingOn (memory, step, argument, left) {
+  try {
+    return owingQuietly(memory, step, argument, left)
+  } finally {
+    agent().door.open()
+  }
+}
+
+/** Carries out a step as `owingOn`. The caller opens the door. */
+function owingQuietly (memory, step, argument, left) {
   if (begun.memory !== undefined) backOut()
   const list = theList()
   // Where the entries are, unless others move.
@@ -43,8 +52,6 @@ function owingOn (memory, step, argument, left) {
     list.strike(filled, entry)
     memory.lease = undefined
     begun.memory = undefined
-    // Subscribers may use the queue.
-    list.holds.tell()
   }
 }
 
@@ -207,11 +214,16 @@ const outcomeOf = (found) => found === LATE ? 'timed-out' : found === ENDED ? 'e
 
 /** Carries out a step as `stepBlocking`, and publishes its wait. Throws a TimeoutError. */
 function blocking (memory, wait) {
+  let found
   wait.isDeep = agent().assertStack()
   // From there a message is taken by a use, and removed once it has been read.
   if (wait.mode === TAKE) wait.argument = wait.isDeep
-  const found = owingOn(memory, stepBlocking, wait)
-  if (wait.told !== undefined) wait.told.ends(outcomeOf(found))
+  try {
+    found = owingQuietly(memory, stepBlocking, wait)
+    if (wait.told !== undefined) wait.told.ends(outcomeOf(found))
+  } finally {
+    agent().door.open()
+  }
   if (found === LATE) throw lateError(memory, wait)
   return found
 }
@@ -219,5 +231,6 @@ function blocking (memory, wait) {
 const lateError = ({ first }, { mode, timeout }) => timeoutError(first, NOTIFIED[mode], timeout)
 
 module.exports = {
-  blocking, close, endUse, lateError, outcomeOf, owing, owingOn, put, putBack, putBackUnseen, recover, take
+  blocking, close, endUse, lateError, outcomeOf, owing, owingOn, owingQuietly, put, putBack, putBackUnseen, recover,
+  take
 }

@@ -28,7 +28,10 @@ class ToldWait {
     return this.steps.waiter.slot
   }
 
-  /** @param {'acquired' | 'ended' | 'timed-out' | 'aborted'} outcome */
+  /**
+   * Notes the end. The caller opens the door.
+   * @param {'acquired' | 'ended' | 'timed-out' | 'aborted'} outcome
+   */
   ends (outcome) {
     if (this.wait !== undefined) waitEnds(this.wait)
     if (this.since !== undefined) waited(this.since, this, outcome)

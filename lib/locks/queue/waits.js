@@ -21,7 +21,7 @@ const Waiter = require('../../waiting/waiter')
 const { DEBT, LOCKED } = require('../hold/request')
 const { theList } = require('../hold/hold')
 const { BUSY, NOTHING, PUT } = require('./memory')
-const { outcomeOf, owing } = require('./steps')
+const { outcomeOf, owingQuietly } = require('./steps')
 const ToldWait = require('./told-wait')
 
 /** A promise that waits for one side of a queue: for its events, or for the lock of its steps. */
@@ -72,7 +72,8 @@ class QueueWaiter extends Waiter {
 
   attempt () {
     if (this.usedAt !== undefined) theList().usedAt = this.usedAt
-    return owing(this.memory, this.step, this.argument)
+    agent().assertStack()
+    return owingQuietly(this.memory, this.step, this.argument)
   }
 
   /** Tries until it succeeds or has to wait. */
@@ -83,8 +84,9 @@ class QueueWaiter extends Waiter {
     } catch (error) {
       this.giveWay()
       reject(error)
-      this.tell('aborted')
+      this.note('aborted')
     }
+    agent().door.open()
   }
 
   /** Tries, and otherwise waits. Returns whether it is to try again. */
@@ -95,13 +97,13 @@ class QueueWaiter extends Waiter {
     if (found !== NOTHING && found !== BUSY) {
       this.leave()
       this.resolve(found)
-      this.tell(outcomeOf(found))
+      this.note(outcomeOf(found))
       return false
     }
     if (this.isLate) {
       this.giveWay()
       this.resolve(LATE)
-      this.tell(outcomeOf(LATE))
+      this.note(outcomeOf(LATE))
       return false
     }
     this.answer = undefined
@@ -157,14 +159,17 @@ class QueueWaiter extends Waiter {
     events.wake(1)
   }
 
-  /** Publishes its outcome. Subscribers may use the queue: so the promise has been settled before. */
-  tell (outcome) {
+  /** Notes its outcome. */
+  note (outcome) {
     if (this.told !== undefined) this.told.ends(outcome)
   }
 
-  enqueue () {
+  prepare () {
     const { memory, mode, steps } = this
     if (this.told === undefined && steps !== undefined) this.told = new ToldWait(memory.first, mode, steps)
+  }
+
+  enqueue () {
     const { address } = this.word
     if (this.waitsForLock) return agent().waitClaim(address, false, LOCKED, this.left(), this)
     return agent().waitPair(address, this.first, this.second, this.left(), this)
@@ -190,7 +195,8 @@ class QueueWaiter extends Waiter {
     if (this.slot >= 0 && !this.dequeue()) return
     this.giveWay()
     this.reject(reason)
-    this.tell('aborted')
+    this.note('aborted')
+    agent().door.open()
   }
 }
 
@@ -240,13 +246,14 @@ class Putter extends QueueWaiter {
     const { line, memory } = this
     for (;;) {
       const { first } = line
-      const found = owing(memory, first.step, first.argument)
+      agent().assertStack()
+      const found = owingQuietly(memory, first.step, first.argument)
       if (first === this || found === NOTHING || found === BUSY) return found
       first.leave()
       // If it is too late, it has been notified, and passes that on.
       first.dequeue()
       first.resolve(found)
-      first.tell(outcomeOf(found))
+      first.note(outcomeOf(found))
     }
   }
 }

@@ -1,0 +1,265 @@
+'use strict'
+
+// In company: code that watches locks (a subscriber, a hook of async_hooks, the maker of a stack's text) uses locks of
+// every class meanwhile. Nothing of that changes what an operation gives, nor what is held.
+
+const assert = require('assert')
+const { createHook } = require('async_hooks')
+const { test } = require('../../harness')
+const { api } = require('../../subject')
+const { needsChannels, subscribe } = require('../../fixtures/channels')
+const { turns } = require('../../fixtures/family-toolbox')
+const { TinyController } = require('../../fixtures/lock-toolbox')
+const { run } = require('../../fixtures/programs')
+
+const { AsyncLock, Condition, Queue, RwLock, Semaphore, locks, snapshot } = api
+
+/** How many locks a watcher keeps. */
+const MOST = 300
+
+/** Makes a watcher that uses locks of every class, and keeps some of them: `kept` has their tokens. */
+function newMeddler (kept) {
+  const contended = new AsyncLock()
+  contended.tryLock()
+  const queue = Queue.create({ capacity: 4, messageSize: 16 })
+  const semaphore = Semaphore.create({ permits: MOST })
+  let isBusy = false
+  return function meddle () {
+    if (isBusy || kept.length > MOST) return
+    isBusy = true
+    const lock = new AsyncLock()
+    const rw = new RwLock()
+    kept.push(lock.tryLock(), rw.tryLockShared(), semaphore.tryHold())
+    assert.strictEqual(contended.tryLock(), null)
+    assert.throws(() => { new AsyncLock().unlock() }, { code: 'ERR_NOT_LOCKED' })
+    rw.tryLockShared().unlock()
+    queue.tryPut('a')
+    queue.tryTake()
+    new Condition().notify()
+    locks.request('of a watcher', { ifAvailable: true }, () => {}).catch(() => {})
+    lock.lockAsync({ timeout: 0 }).catch(() => {})
+    // Native code answers 0: that is no answer of the operation within which this runs.
+    assert.strictEqual(contended.waiters, 0)
+    isBusy = false
+  }
+}
+
+const nameOf = (error) => error.name
+const failure = (promise) => promise.then(() => 'none', nameOf)
+
+/** What is done in company, by class. Each gives what it has seen. */
+const DEEDS = {
+  async AsyncLock () {
+    const lock = new AsyncLock()
+    const seen = []
+    const token = lock.tryLock()
+    const claims = [lock.lockAsync(), lock.executeLocked(next => next.locked), failure(lock.lockAsync({ timeout: 1 }))]
+    const controller = new TinyController()
+    const aborted = failure(lock.lockAsync({ signal: controller.signal }))
+    controller.abort()
+    await turns(3)
+    seen.push(await aborted, await claims[2], token.unlock(), token.locked)
+    const next = await claims[0]
+    seen.push(next.locked, next.abandon(), await claims[1], lock.locked)
+    lock.tryLock()
+    lock.unlock()
+    seen.push(lock.locked, lock.waiters, await lock.executeLocked(async ({ ownerDied }) => ownerDied))
+    return seen
+  },
+
+  async RwLock () {
+    const lock = new RwLock()
+    const writer = lock.tryLock()
+    const reader = writer.downgrade()
+    const other = lock.lockAsync()
+    const seen = [writer.locked, reader.locked, lock.readers, reader.unlock()]
+    seen.push((await other).abandon(), await lock.executeShared(({ ownerDied }) => ownerDied))
+    return seen.concat(await lock.executeLocked(({ ownerDied }) => ownerDied), lock.locked, lock.readers)
+  },
+
+  async Semaphore () {
+    const semaphore = Semaphore.create({ permits: 2 })
+    const held = semaphore.tryHold(2)
+    const claims = [semaphore.holdAsync(), semaphore.use(1, token => token.locked)]
+    const seen = [held.unlock(), await claims[1], semaphore.available]
+    return seen.concat((await claims[0]).unlock(), semaphore.available)
+  },
+
+  async Condition () {
+    const lock = new AsyncLock()
+    const condition = new Condition()
+    const waits = [0, 1].map(() => lock.executeLocked(async token => {
+      const isNotified = await condition.waitAsync(token)
+      return [isNotified, token.locked, lock.waiters]
+    }))
+    await turns(3)
+    const seen = [lock.locked, condition.waiters, condition.notify(1)]
+    await turns(3)
+    return seen.concat(condition.notify(), ...await Promise.all(waits), lock.locked)
+  },
+
+  async names () {
+    const seen = []
+    const note = async (...given) => {
+      seen.push(await locks.request(...given).catch(nameOf))
+    }
+    await note('n', () => 1)
+    await note('n', { mode: 'shared' }, async () => 2)
+    await locks.request('n', async () => {
+      await note('n', { ifAvailable: true }, lock => lock)
+      await note('n', { timeout: 1 }, () => 3)
+    })
+    await note('n', lock => lock.abandon())
+    await note('n', lock => lock.ownerDied)
+    let robbed
+    const victim = failure(locks.request('n', lock => {
+      robbed = lock
+      return new Promise(() => {})
+    }))
+    await turns(2)
+    await note('n', { steal: true }, ({ tookOver }) => tookOver)
+    seen.push(await victim, robbed.stolen)
+    await note('n', { steal: true }, ({ tookOver }) => tookOver)
+    return seen
+  },
+
+  async Queue () {
+    const queue = Queue.create({ capacity: 2, messageSize: 16 })
+    const seen = []
+    const takes = [queue.takeAsync(), queue.use(value => { seen.push(value) }), queue.takeAsync()]
+    const controller = new TinyController()
+    const aborted = failure(queue.takeAsync({ signal: controller.signal }))
+    for (const value of ['a', 'b', 'c', 'd', 'e', 'f']) queue.putAsync(value).catch(() => {})
+    seen.push(await takes[0], await takes[1], await takes[2])
+    await aborted.then(name => seen.push(name))
+    controller.abort()
+    seen.push(queue.tryTake(), queue.tryPut('g'), await queue.takeAsync())
+    await turns(3)
+    queue.close()
+    for await (const value of queue) seen.push(value)
+    return seen.concat(await queue.use(() => {}), queue.length, queue.inUse)
+  }
+}
+
+/** Runs a deed, with or without company; gives what it has seen. */
+async function seenBy (t, deed, company) {
+  const kept = []
+  const meddle = newMeddler(kept)
+  const before = snapshot().held.length
+  const end = company === undefined ? () => {} : company(t, meddle)
+  const seen = await deed()
+  end()
+  await turns(5)
+  assert.strictEqual(company === undefined || kept.length > 0, true, 'nobody was told of anything')
+  assert.strictEqual(snapshot().held.length, before + kept.length)
+  for (const token of kept) assert.deepStrictEqual([token.locked, token.unlock(), token.locked], [true, true, false])
+  assert.strictEqual(snapshot().held.length, before)
+  return seen
+}
+
+function subscriber (t, meddle) {
+  const stops = ['hold', 'wait', 'owner-died'].map(name => subscribe(t, name, meddle).stop)
+  return () => { for (const stop of stops) stop() }
+}
+
+/** Hooks of a tracer, beside subscribers without which there is nothing to tell. */
+function traced (t, hooks) {
+  const stops = ['hold', 'wait', 'owner-died'].map(name => subscribe(t, name).stop)
+  const tracer = createHook(hooks).enable()
+  return () => {
+    tracer.disable()
+    for (const stop of stops) stop()
+  }
+}
+
+const tickHook = (t, meddle) => traced(t, { init: (id, type) => { if (type !== 'PROMISE') meddle() } })
+const promiseHook = (t, meddle) => traced(t, { init: (id, type) => { if (type === 'PROMISE') meddle() } })
+const resolveHook = (t, meddle) => traced(t, { promiseResolve: meddle })
+
+for (const [name, deed] of Object.entries(DEEDS)) {
+  for (const company of [subscriber, tickHook, promiseHook, resolveHook]) {
+    test(`${name}: a ${company.name} that uses locks changes nothing`, needsChannels, async t => {
+      assert.deepStrictEqual(await seenBy(t, deed, company), await seenBy(t, deed))
+    })
+  }
+}
+
+test('a hook that awaits a lock as a callback form begins: unref applies to each form\'s own wait', async t => {
+  const { lines, stderr } = await run(t, ({ api, require, say }) => {
+    const { AsyncLock, unref } = api
+    const lock = new AsyncLock()
+    const other = new AsyncLock()
+    lock.tryLock()
+    other.tryLock()
+    let isOn = true
+    const hook = require('async_hooks').createHook({
+      init (id, type) {
+        if (!isOn || type !== 'PROMISE') return
+        isOn = false
+        say(unref(other.executeLocked(() => {})))
+        isOn = true
+      }
+    })
+    hook.enable()
+    const promise = lock.executeLocked(() => {})
+    hook.disable()
+    say(unref(promise))
+  })
+  assert.deepStrictEqual([stderr, [...new Set(lines)]], ['', ['true']])
+})
+
+for (const abortAt of [1, 2, 3, 4]) {
+  test(`a hook that aborts at the ${abortAt}. promise of a call: it rejects, and is in no line`, async () => {
+    const lock = new AsyncLock()
+    const condition = new Condition()
+    const token = lock.tryLock()
+    const forms = [
+      signal => lock.lockAsync({ signal }),
+      signal => lock.executeLocked(() => {}, { signal }),
+      signal => locks.request('aborted by a hook', { signal }, () => {}),
+      signal => condition.waitAsync(token, { signal })
+    ]
+    await locks.request('aborted by a hook', async () => {
+      for (const form of forms) {
+        const controller = new TinyController()
+        let promises = 0
+        const init = (id, type) => { if (type === 'PROMISE' && ++promises === abortAt) controller.abort() }
+        const hook = createHook({ init })
+        hook.enable()
+        const promise = form(controller.signal)
+        hook.disable()
+        controller.abort()
+        assert.strictEqual(await failure(promise), 'AbortError')
+        assert.deepStrictEqual([token.locked, lock.waiters, condition.waiters], [true, 0, 0])
+      }
+      assert.deepStrictEqual((await locks.query()).pending, [])
+    })
+    token.unlock()
+  })
+}
+
+test('a stall of a blocked thread, and code that makes its stack\'s text by locks: the error is right', async t => {
+  const { lines, code } = await run(t, { after: 20 }, async ({ api, say, startWorker }) => {
+    const { locks } = api
+    await locks.request('held', async () => {
+      const { id } = (await locks.query(), api.snapshot().held[0])
+      const thread = startWorker(({ api }) => {
+        const { AsyncLock, locks } = api
+        const other = new AsyncLock()
+        other.tryLock()
+        Error.prepareStackTrace = (error, frames) => {
+          if (other.waiters !== 0 || other.tryLock() !== null) throw new Error('it is held')
+          return error + '\\n    at ' + frames.join('\\n    at ')
+        }
+        try {
+          locks.requestSync('held', { timeout: 300 }, () => {})
+        } catch ({ name, id, holder }) {
+          return [name, id, holder]
+        }
+      })
+      const [name, of, holder] = await thread.done()
+      say(`${name} ${of === id} ${holder}`)
+    })
+  })
+  assert.deepStrictEqual([lines, code], [['TimeoutError true 0'], 0])
+})
