@@ -333,7 +333,7 @@ module.exports = [
     ['a name is handed over by a turn of the event loop', 'grant.end(false, true)', 'grant.end(false)']
   ]),
   ...of(list, { test: 'locks/tasks-of-one-thread' }, [
-    ['what is granted within a release loses its word', '    if (words[HELD] > last) return wasHeld\n', '']
+    ['what is granted within a release loses its word', 'if (words[HELD] <= last) {', '{']
   ]),
   ...of(run, { test: 'locks/holds' }, [
     ['executeLocked does not unlock',
@@ -353,11 +353,11 @@ module.exports = [
   ]),
   ...of('lib/locks/hold/word.js', { test: 'locks/tasks-in-turns' }, [
     ['a promise overtakes an earlier one of its thread',
-      'return isInLine ? takeInLine(this, request, token) : this.take(request, token)',
-      'return this.take(request, token)']
+      'return isInLine ? takeInLine(this, request, token, isQuiet) : this.take(request, token, isQuiet)',
+      'return this.take(request, token, isQuiet)']
   ]),
   ...of('lib/locks/hold/robust-list.js', { test: 'locks/tasks-of-one-thread' }, [
-    ['a promise tries in the next turn only', '    if (wakes) servePromises()\n', '']
+    ['a promise tries in the next turn only', '    if (wakes) door.note(servePromises)\n', '']
   ]),
   ...of('lib/agent/turns.js', { test: 'locks/tasks-in-turns' }, [
     ['the promises of a queue have no pace', 'first === undefined && goesOn()', 'true'],

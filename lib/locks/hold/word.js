@@ -86,7 +86,7 @@ class Word extends Location {
     operations.noteDeath()
   }
 
-  /** Releases the request of the entry at `index`. `inJob`, and what is returned: see `releaseInLine`. */
+  /** Releases the request of the entry at `index`. `inJob`, and the result: see `releaseInLine`. */
   release (index, request, inJob = false) {
     const notify = request === LOCK ? hostNotify(this) : undefined
     if (counters.peek(this.counter) !== 0) {
