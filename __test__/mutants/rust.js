@@ -687,7 +687,7 @@ module.exports = [
       '        |_, _| {},']
   ]),
   ...of(profile, { test: 'locks/observe/profile' }, [
-    ['the file is not written at the end', '        contained(write_now);', '']
+    ['the file is not written at the end', '        contained(write_last);', '']
   ]),
 
   // ——— reports ———

@@ -77,7 +77,7 @@ mod signals {
     fn dump() {
         let text = table::text_of(&Snapshot::take());
         write_error(format!("(node:{}) [ATOMICS_WAITASYNC_DUMP] {text}", process::id()).as_bytes());
-        profile::write_now();
+        profile::write_aside();
     }
 
     /// Writes to the standard error, which Node may have made non-blocking.

@@ -1,6 +1,8 @@
 //! Snapshots, deadlocks, stalls, dumps and profiles.
 
 #[forbid(unsafe_code)]
+mod aside;
+#[forbid(unsafe_code)]
 mod cpuprofile;
 #[forbid(unsafe_code)]
 pub(crate) mod deadlock;

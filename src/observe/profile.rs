@@ -5,19 +5,24 @@
 //! it: so the file shows those who wait for ever, too.
 //!
 //! The service has the file written now and then, beside its place, and renamed: so it is whole at every moment. It is
-//! written once more when the process ends. The tables have bounds: stacks (see [`crate::observe::stacks`]), and of
+//! written once more when the process ends. A thread of its own writes, for which nobody waits longer than [`LIMIT`]: a
+//! file system may hang. What is beside its place is a new file: whatever else is there may be a link to another one.
+//! The tables have bounds: stacks (see [`crate::observe::stacks`]), and of
 //! each stack the first locks.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, mpsc};
 use std::time::Duration;
 use std::{env, fs, io, process, thread};
 
 use napi_derive::napi;
 
 use crate::environment::contained;
+use crate::observe::aside::Aside;
 use crate::observe::cpuprofile::{self, Counts, Line};
 use crate::observe::stacks::{self, StackId};
 use crate::process::service;
@@ -27,6 +32,9 @@ use waitasync_core::sync::lock;
 const VARIABLE: &str = "ATOMICS_WAITASYNC_PROFILE";
 
 const PERIOD: Duration = Duration::from_secs(10);
+
+/// How long the first caller and the process's end wait for the file.
+const LIMIT: Duration = Duration::from_secs(5);
 
 /// How many locks are told apart of each stack. One line may request any number of names.
 const MOST_LEAVES: usize = 16;
@@ -139,7 +147,7 @@ fn file() -> Option<&'static Path> {
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
 /// Writes the file, if there is one and there is news.
-pub(crate) fn write_now() {
+fn write_now() {
     static IS_TOLD: AtomicBool = AtomicBool::new(false);
     if !profiles() {
         return;
@@ -149,11 +157,33 @@ pub(crate) fn write_now() {
     }
 }
 
-/// Writes it in a thread of its own: a full table takes longer than timeouts may be late.
-fn write_aside() {
-    if thread::Builder::new().name("atomics-profile".into()).spawn(|| contained(write_now)).is_err() {
-        write_now();
+static WRITER: Aside = Aside::new("atomics-profile", write_now);
+
+/// Has the file written, if there is one: a full table takes longer than timeouts may be late.
+pub(crate) fn write_aside() {
+    if profiles() && WRITER.ask().is_none() {
+        contained(write_now);
     }
+}
+
+/// Writes the file when the process ends.
+#[cfg_attr(not(unix), expect(dead_code, reason = "the main thread writes it when it ends"))]
+fn write_last() {
+    match WRITER.ask() {
+        Some(request) => _ = WRITER.wait(request, LIMIT),
+        None => _ = contained(write_now),
+    }
+}
+
+/// Writes the file for the first time.
+fn write_first() -> io::Result<()> {
+    let (sender, receiver) = mpsc::channel();
+    // Its receiver may have gone.
+    let write_and_send = move || drop(sender.send(write(true)));
+    if thread::Builder::new().name("atomics-profile".into()).spawn(write_and_send).is_err() {
+        return write(true);
+    }
+    receiver.recv_timeout(LIMIT).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 fn failure(error: &io::Error) -> String {
@@ -193,9 +223,22 @@ fn refuse_special(file: &Path) -> io::Result<()> {
 fn replace(file: &Path, text: &str) -> io::Result<()> {
     let mut beside = file.as_os_str().to_owned();
     beside.push(format!(".{}.tmp", process::id()));
-    fs::write(&beside, text).and_then(|()| fs::rename(&beside, file)).inspect_err(|_| {
+    let written = create_new(Path::new(&beside)).and_then(|mut new| new.write_all(text.as_bytes()));
+    written.and_then(|()| fs::rename(&beside, file)).inspect_err(|_| {
         // It may not be there.
         let _ = fs::remove_file(&beside);
+    })
+}
+
+/// Creates a file, instead of another one of that name: that of an earlier process, or a link.
+fn create_new(path: &Path) -> io::Result<File> {
+    let create = || File::options().write(true).create_new(true).open(path);
+    create().or_else(|error| {
+        if error.kind() != io::ErrorKind::AlreadyExists {
+            return Err(error);
+        }
+        fs::remove_file(path)?;
+        create()
     })
 }
 
@@ -224,7 +267,7 @@ pub fn start_profile() -> Option<String> {
     if std::mem::replace(&mut *is_started, true) {
         return None;
     }
-    if let Err(error) = write(true) {
+    if let Err(error) = write_first() {
         return Some(failure(&error));
     }
     IS_ON.store(true, Ordering::Relaxed);
@@ -246,11 +289,11 @@ fn at_exit() {
     unsafe extern "C" {
         fn atexit(function: extern "C" fn()) -> i32;
     }
-    extern "C" fn write_last() {
-        contained(write_now);
+    extern "C" fn end() {
+        contained(write_last);
     }
     // SAFETY: a function of C's own; its argument is in this library, which stays loaded, see `Agent::start`.
-    let _ = unsafe { atexit(write_last) };
+    let _ = unsafe { atexit(end) };
 }
 
 /// Does nothing: the main thread writes it when it ends.

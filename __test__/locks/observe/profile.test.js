@@ -272,6 +272,25 @@ test('a file that cannot be written is one warning', async t => {
   fs.chmodSync(readOnly, 0o666)
 })
 
+test('a link or pipe at the name of the new file is replaced, and not written to', needsSignals, async t => {
+  for (const kind of ['link', 'pipe']) {
+    const file = fileFor(t)
+    const other = file + '.other'
+    fs.writeFileSync(other, 'other')
+    const { code, signal, stderr } = await runNode(t, ['-e', `
+      const [file, other] = ${JSON.stringify([file, other])}
+      const beside = file + '.' + process.pid + '.tmp'
+      if (${kind === 'link'}) require('fs').symlinkSync(other, beside)
+      else require('child_process').execFileSync('mkfifo', [beside])
+      require(${JSON.stringify(path.join(ROOT, 'pure'))})`], setting(file))
+    assert.deepStrictEqual([code, signal, stderr], [0, null, ''], kind)
+    assert.strictEqual(fs.readFileSync(other, 'utf8'), 'other')
+    assert.ok(fs.lstatSync(file).isFile())
+    readProfile(file)
+    assert.deepStrictEqual(fs.readdirSync(path.dirname(file)).sort(), [file, other].map(name => path.basename(name)))
+  }
+})
+
 test('a folder that goes away later is one warning, too', async t => {
   const folder = path.join(scratchFolder(t), 'folder')
   fs.mkdirSync(folder)
