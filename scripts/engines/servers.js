@@ -31,7 +31,7 @@ const servers = {
     ],
     args: (folder, port) => [
       '-D', folder, '-p', port, '-c', 'unix_socket_directories=', '-c', 'listen_addresses=127.0.0.1', '-c',
-      'max_connections=200'
+      'max_connections=200', '-c', 'wal_writer_delay=10s'
     ],
     isReady: port => execFile(locate('pg_isready'), ['-h', '127.0.0.1', '-p', port]).then(() => true)
   },
