@@ -20,7 +20,7 @@ pub(super) enum Waiting {
 
 pub(super) use platform::{create, is_local, lock, open, unlock};
 
-/// A file is another one if a number of these is another one: the device, or the file there.
+/// A file's identity: the numbers of its device and of the file there.
 pub(super) type Identity = (u64, u64);
 
 /// A file that was opened, and its identity.
