@@ -5,10 +5,12 @@
 // `npm run test:engines` has the checks with servers.
 
 const assert = require('assert')
+const { EventEmitter } = require('events')
 const http = require('http')
 const { test } = require('../harness')
 const { etcd, postgresql, redis } = require('../../processes')
 const { Cluster } = require('../../lib/processes/engines/etcd-cluster')
+const { Link } = require('../../lib/processes/engines/redis-connection')
 const { describeHolder, infoOf, keyOf } = require('../../lib/processes/engines/holder')
 
 class Client {
@@ -131,4 +133,30 @@ test('of a stream the first message that is meant counts; its end, or a silent m
   const isOpen = ({ events }) => events !== undefined
   assert.deepStrictEqual(await cluster.call('watch', {}, { isOpen }), { events: [{}], isRepeated: false })
   assert.deepStrictEqual(await cluster.call('silent', {}, { isOpen }), { isRepeated: false })
+})
+
+test('two answers of a silent connection are late: one other connection takes its place', async () => {
+  const made = []
+  class Silent extends EventEmitter {
+    duplicate () {
+      const copy = new Silent()
+      made.push(copy)
+      return copy
+    }
+
+    call () { return made[0] === this ? new Promise(() => {}) : Promise.resolve('PONG') }
+    async connect () {}
+    defineCommand () {}
+    disconnect () { this.emit('end') }
+  }
+  const link = new Link(new Silent(), 100)
+  const first = link.ask(['PING'])
+  await new Promise(resolve => setTimeout(resolve, 50))
+  const second = link.ask(['PING'])
+  await assert.rejects(first, /has not answered for 100 ms/)
+  assert.strictEqual(await link.ask(['PING']), 'PONG')
+  await assert.rejects(second, /has not answered for 100 ms/)
+  assert.strictEqual(await link.ask(['PING']), 'PONG')
+  assert.strictEqual(made.length, 2)
+  await link.close()
 })

@@ -55,13 +55,16 @@ const ofPostgres = {
     await other.passes(name)
     await held.ends()
   },
-  async 'a server that has forgotten its tokens: they grow nevertheless' ({ team, name, query }) {
+  async 'a server that has forgotten its tokens, or lost their table: they grow nevertheless' ({ team, name, query }) {
     const member = await team.process()
     const { token } = await member.passes(name)
     for (const change of [`DELETE FROM ${TABLE}`, `UPDATE ${TABLE} SET token = 3`]) {
       await query(change)
       await member.passes(name, { after: token })
     }
+    await query(`DROP TABLE ${TABLE}`)
+    await member.request(name).fails('ERR_LOCK_UNAVAILABLE')
+    await member.passes(name, { after: token })
   },
   async 'no connection is left: ERR_LOCK_UNAVAILABLE names the limits, and one that is free is used again' (place) {
     const { team, name, argsWith, query } = place

@@ -107,6 +107,8 @@ class Sessions {
   async open () {
     const session = await new Session(this.createClient(ANSWER)).open(this.lease)
     this.most = session.most
+    // One that has failed may have found that the table is gone.
+    session.lost.addEventListener('abort', () => { this.isReady = undefined })
     try {
       if (this.isReady === undefined) this.isReady = session.ask(this.create)
       await this.isReady

@@ -97,16 +97,16 @@ class Link {
     if (current !== undefined) {
       const connection = await current
       if (!connection.isEnded) return { connection, isNew: false }
-      if (this.current === current) this.current = undefined
+      this.forget(connection)
       return this.get()
     }
     if (this.isClosed) throw new Error('The locks have been closed')
-    const opening = new Connection(this.client).opened(this.milliseconds)
-    this.current = opening
+    const connection = new Connection(this.client)
+    this.current = connection.opening = connection.opened(this.milliseconds)
     try {
-      return { connection: await opening, isNew: true }
+      return { connection: await connection.opening, isNew: true }
     } catch (error) {
-      if (this.current === opening) this.current = undefined
+      this.forget(connection)
       throw error
     }
   }
@@ -136,9 +136,13 @@ class Link {
 
   /** Leaves a silent connection. It ends when the milliseconds are over again. */
   leave (connection) {
-    this.current = undefined
+    this.forget(connection)
     connection.keepAlive(false)
     setTimeout(() => connection.close(), this.milliseconds).unref()
+  }
+
+  forget ({ opening }) {
+    if (this.current === opening) this.current = undefined
   }
 
   async close () {

@@ -125,7 +125,7 @@ module.exports = function redis (client, options) {
     query,
     async close () {
       // What is undone by a server that answers.
-      await Promise.race([Promise.all(undoing), new Promise(resolve => setTimeout(resolve, 100))])
+      await Promise.race([Promise.all(undoing), new Promise(resolve => setTimeout(resolve, 100).unref())])
       await link.close()
     }
   }
