@@ -96,6 +96,30 @@ says(
   locksOnReusedMemory
 )
 
+says(
+  'a fake setImmediate at the first lock holds up no report once it has gone',
+  WITHOUT,
+  ['true true'],
+  async ({ AsyncLock, buffersOf, collect, require, say }) => {
+    const timers = require('timers')
+    const { setImmediate } = timers
+    const isUsed = async use => {
+      let isCalled = false
+      timers.setImmediate = callback => {
+        isCalled = true
+        use(callback)
+      }
+      for (let n = 0; n < 50 && !isCalled; n++) {
+        for (const buffer of buffersOf(4, 1024)) new AsyncLock(buffer).tryLock().unlock()
+        await collect()
+      }
+      return isCalled
+    }
+    const fake = await isUsed(() => {})
+    say(`${fake} ${await isUsed(setImmediate)}`)
+  }
+)
+
 test('replacing WeakRef and FinalizationRegistry after the load changes nothing', { skip: WITHOUT }, async t => {
   const program = `async (scope) => {
     // Before Node 16, Node's own code uses the methods of the program's WeakMap.

@@ -11,7 +11,7 @@
  * until their thread ends.
  */
 
-const { setImmediate } = require('timers')
+const timers = require('timers')
 const { agent } = require('../../agent/agent')
 const {
   createArray, createFinalizationRegistry, createMap, createWeakRef, createWeakSet, now
@@ -40,7 +40,8 @@ let next = 0
 // The memories with collected objects that are still to be reported.
 const losers = createArray(0)
 let isToLook = false
-let isScheduled = false
+// The `setImmediate` that has been called for the next turn.
+let scheduledBy
 
 /**
  * Keeps a memory for the native clean-up hook. It is only needed before Node 14.
@@ -100,16 +101,26 @@ function registerCollectable (buffer, base) {
   memory.latest = registration
 }
 
+/**
+ * Has some reported in the next turn. A test may have put a fake `setImmediate` in place, which never calls: so that is
+ * forgotten once there is another.
+ */
 function schedule () {
-  if (isScheduled) return
-  isScheduled = true
-  // eslint-disable-next-line own/one-door -- in a turn of its own, or where a lock is made
-  setImmediate(tellSome)
+  const { setImmediate } = timers
+  if (scheduledBy === setImmediate) return
+  scheduledBy = setImmediate
+  try {
+    // eslint-disable-next-line own/one-door -- in a turn of its own, or where a lock is made
+    setImmediate(tellSome)
+  } catch (_) {
+    // The next collected object tries again.
+    scheduledBy = undefined
+  }
 }
 
 /** Reports some of the collected objects in each turn. Many objects may be collected together. */
 function tellSome () {
-  isScheduled = false
+  scheduledBy = undefined
   // Memory is freed a little later than its objects are collected. One look is enough for all of a turn.
   if (isToLook) binding.lookAtMemories()
   isToLook = false
