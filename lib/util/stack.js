@@ -8,7 +8,6 @@
  */
 
 const { Array } = require('./global')
-const { isMainThread, threads } = require('./worker-threads')
 
 const { apply } = Reflect
 const { execArgv } = process
@@ -27,6 +26,8 @@ const assertStackToLoad = () => assertKilobytes(128)
  * otherwise those of V8's flag, or by default. Another thread's flag may say less; nothing says more.
  */
 function stackKilobytes () {
+  // Every entry loads this file, also one that changes nothing.
+  const { isMainThread, threads } = require('./worker-threads')
   const limits = isMainThread ? undefined : threads.resourceLimits
   if (limits !== undefined) return 1024 * (limits.stackSizeMb || 4) - 192
   for (let n = 0; n < execArgv.length; n++) {
