@@ -1225,6 +1225,27 @@ export class Queue<T = any> {
   tryTake(): T | undefined
 
   /**
+   * Blocks until there is a message, and takes what is there then, in one step. Workers only. If this thread ends before
+   * it has dealt with them, all of them are lost with it. The batch ends before a message that cannot be read.
+   *
+   * @param max the most messages: an integer from 1
+   * @returns from 1 to `max` messages; an empty array once the queue has ended
+   * @throws {TypeError} on the main thread; `max` is not an integer; or an option has a wrong type
+   * @throws {RangeError} `max` is less than 1
+   * @throws {TimeoutError} the time is over
+   * @throws {DeadlockError} the queue is closed, and all that is left is in use by this thread itself
+   * @throws {UnreadableError} this thread cannot read the first message, which has been removed
+   */
+  takeMany(max: number, options?: BlockOptions): T[]
+  /** {@link Queue.takeMany} without blocking, in any thread. */
+  takeManyAsync(max: number, options?: AwaitOptions): Promise<T[]>
+  /**
+   * Takes what is there, at most `max` messages; an empty array if there is nothing, or while another thread is just
+   * taking. Never waits.
+   */
+  tryTakeMany(max: number): T[]
+
+  /**
    * Awaits a message, and calls the callback with it. The result is awaited. Only then, and only without an error, is
    * the message removed. If the callback fails, the message goes back and this promise rejects with that error; if the
    * thread ends, it goes back, too.
@@ -1243,10 +1264,29 @@ export class Queue<T = any> {
   ): boolean
 
   /**
+   * Removes the messages that wait, not those in use. Putters go on. A worker may block for the time of another thread's
+   * step; on the main thread this removes nothing then, and returns 0.
+   *
+   * @returns how many messages it has removed
+   */
+  clear(): number
+  /** {@link Queue.clear}, but it awaits its turn while another thread is inside a step. */
+  clearAsync(): Promise<number>
+
+  /**
    * No put that begins later succeeds; the messages in it can still be taken. All waiters go on. Any thread may call
    * it, and again.
+   *
+   * @param options.discard whether the messages that wait are removed. Those in use may end, and do not come back
+   * @throws {TypeError} an option is unknown, or has a wrong type
    */
-  close(): void
+  close(options?: { discard?: boolean | undefined }): void
+
+  /**
+   * Takes messages as `for await (const message of queue)` does, until the signal aborts: then it rejects with the
+   * signal's reason.
+   */
+  messages(options?: { signal?: AbortSignalLike | undefined }): MessagesAsync<T>
 
   /** Takes messages, blocking, until the queue has ended. Workers only. */
   [Symbol.iterator](): IterableIterator<T>

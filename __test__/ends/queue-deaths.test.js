@@ -14,6 +14,7 @@ const assert = require('assert')
 const { test } = require('../harness')
 const { api } = require('../subject')
 const { numberArgument, until } = require('../fixtures/queue-toolbox')
+const { rejection } = require('../fixtures/lock-toolbox')
 const slowness = require('../fixtures/slowness')
 const { STEP, atEachPoint, startVictim, survivorsOf, withEachKind } = require('../fixtures/victims')
 
@@ -141,7 +142,8 @@ function testDeaths (kind, survive, test) {
     })
   }
 
-  const takes = ['take', 'takeInDepth', 'takeAsync', 'useSync', 'use', 'useSyncFails', 'useFails']
+  const uses = ['useSync', 'use', 'useSyncFails', 'useFails']
+  const takes = ['take', 'takeInDepth', 'takeMany', 'takeAsync', 'takeManyAsync', ...uses]
   for (const way of [...takes, ...['take', 'useSync', 'useSyncFails'].map(way => way + INTERRUPTED)]) {
     testEachPoint(test, 1, way, `a putter, a ${kind}, gets the slot if it is free`, async (t, point) => {
       const queue = queueOf(1, 'first')
@@ -173,6 +175,58 @@ function testDeaths (kind, survive, test) {
       if (alive === 1) await victim.over()
       await until(() => queue.waiters === 0, 'nobody waits')
       await assertWhole(queue)
+      return victim
+    })
+  }
+
+  for (const way of ['takeMany', 'takeManyAsync', 'takeTwo', 'clear', 'clear' + INTERRUPTED]) {
+    testEachPoint(test, 1, way, `of several messages, no slot is lost for a ${kind}`, async (t, point) => {
+      const queue = queueOf(3, 'a', 'b', 'c')
+      await rejection(queue.use(() => { throw new Error('it comes back') }))
+      const putter = survive(t, queue, 'put', 's')
+      await waiters(queue, 1)
+      const victim = await startQueueVictim(t, queue, way, point)
+      await victim.run()
+      await until(() => putter.isOver || queue.length === 3 || queue.inUse > 0, 'the putter goes on if there is room')
+      if (queue.inUse > 0 && !putter.isOver) await victim.terminate()
+      const got = []
+      while (!putter.isOver || queue.length > 0) {
+        got.push(await taken(queue))
+        await until(() => putter.isOver || queue.length > 0, 'the putter goes on')
+      }
+      await putter.ended
+      assert.strictEqual(got.filter(value => value === 's').length, 1, got)
+      assert.deepStrictEqual(got.filter(value => value !== 's'), ['a', 'b', 'c'].filter(value => got.includes(value)))
+      assert.ok(!victim.isDone || got.length === (way === 'takeTwo' ? 2 : 1), got)
+      await assertWhole(queue)
+      return victim
+    })
+  }
+
+  for (const inUse of [0, 1]) {
+    const what = inUse === 0 ? 'a queue' : 'a queue of which a message is in use'
+    testEachPoint(test, 1, 'closeAndDiscard', `${what}: takers, a ${kind} each, hear the end`, async (t, point) => {
+      const queue = queueOf(3, 'a', 'b', 'c')
+      let fail
+      const use = inUse === 1 && rejection(queue.use(() => new Promise((resolve, reject) => { fail = reject })))
+      const victim = await startQueueVictim(t, queue, 'closeAndDiscard', point)
+      await victim.run()
+      if (!queue.closed) {
+        // It may have said what it was about to do.
+        assert.strictEqual(await taken(queue), inUse === 0 ? 'a' : 'b')
+        queue.close({ discard: true })
+      }
+      const takers = [survive(t, queue, 'take'), survive(t, queue, 'take')]
+      if (inUse === 1) {
+        assert.ok(!queue.ended)
+        fail(new Error('on purpose'))
+        await use
+      }
+      for (const taker of takers) {
+        await taker.ended
+        assert.strictEqual(taker.value, undefined)
+      }
+      assert.deepStrictEqual([queue.ended, queue.length, queue.inUse], [true, 0, 0])
       return victim
     })
   }

@@ -8,7 +8,7 @@ const { test } = require('../harness')
 const { api } = require('../subject')
 const { MAJOR, NO_GROWABLE, startWorker, until } = require('../fixtures/queue-toolbox')
 const { rejection } = require('../fixtures/lock-toolbox')
-const layout = require('../../lib/locks/queue/layout')
+const { CLONE, TEXT, nested, putAs } = require('../fixtures/queue-messages')
 
 const { Queue } = api
 
@@ -175,29 +175,6 @@ test('text beyond 2 GiB of a queue is text', {
 })
 
 // ——— What cannot be read ———
-
-const { RING, SIZE, slotWords, slotsBegin } = layout
-const CLONE = 0
-const TEXT = 1
-
-/** Returns an array that is nested so deep, as `v8.serialize` writes it. */
-function nested (depth) {
-  const inner = v8.serialize([])
-  const outer = v8.serialize([[]])
-  const at = outer.indexOf(inner.subarray(2), 3)
-  const [before, after] = [outer.subarray(2, at), outer.subarray(at + inner.length - 2)]
-  return Buffer.concat([outer.subarray(0, 2), ...new Array(depth).fill(before), inner.subarray(2),
-    ...new Array(depth).fill(after)])
-}
-
-/** Puts bytes as a message of another format. */
-function putAs (queue, format, bytes) {
-  const words = new Int32Array(queue.buffer)
-  assert.strictEqual(queue.tryPut(Uint8Array.from(bytes)), true)
-  const index = ((words[layout.TAIL] >>> 1) - 1) % queue.capacity
-  const slot = words[RING + index] ^ index
-  words[slotsBegin(queue.capacity) + slot * slotWords(queue.messageSize) + SIZE] += format - 2
-}
 
 const TOO_DEEP = nested(100000)
 const large = (options) => make(Object.assign({ messageSize: 2 ** 20 }, options))

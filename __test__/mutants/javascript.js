@@ -509,8 +509,8 @@ module.exports = [
       'if (found === ENDED) filled.raise(0)'],
     ['a step of a queue that a time limit has interrupted stays so', 'if (begun.memory !== undefined) backOut()', ''],
     ['a message whose use was interrupted as it began stays in use',
-      'if (memory.lease !== undefined) memory.strike(memory.lease)',
-      '']
+      'lease = lease.next) memory.strike(lease)',
+      'lease = lease.next);']
   ]),
   ...of(queueSteps, { test: 'ends/queue-deaths' }, [
     ['a closed queue is told to one putter',
@@ -519,9 +519,21 @@ module.exports = [
   ]),
   ...of(queueSteps, { test: 'locks/queue-values' }, [
     ['a call from the depth of the stack takes what it cannot read',
-      'if (wait.mode === TAKE) wait.argument = wait.isDeep',
+      'if (wait.argument === false) wait.argument = wait.isDeep',
       ''],
     ['a value is written once there is room', 'if (mode === PUT) argument.keep()', '']
+  ]),
+  ...of(queueMemory, { test: 'locks/queue-batches' }, [
+    ['a queue that was cleared has a message that is gone', '    words[READY] = tail\n', ''],
+    ['what comes back to a queue that discards is delivered',
+      'if (words[DISCARD] !== 0 && this.isClosed) {',
+      'if (words[DISCARD] === 2) {'],
+    ['what a batch puts back has been delivered', 'else if (copies) words[at', 'else words[at']
+  ]),
+  ...of(queueSteps, { test: 'ends/queue-deaths' }, [
+    ['the last message of a batch that was interrupted comes back alone',
+      'lease !== undefined; lease = lease.next',
+      'lease !== undefined; lease = undefined']
   ]),
   ...of(queuePositions, { test: 'locks/queue-waits' }, [
     ['the numbers of a queue are those of several moments',

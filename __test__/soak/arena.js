@@ -103,7 +103,7 @@ field('queueTaken', COUNT.queue)
 for (const name of ['fate', 'attempts', 'origin']) field(name, MESSAGES)
 field('generation', LANES)
 // By queue: how many died while they took of it, or used a message of it.
-for (const name of ['takersDied', 'usersDied']) field(name, COUNT.messages)
+for (const name of ['takersDied', 'usersDied', 'cleared']) field(name, COUNT.messages)
 field('generations', COUNT.barrier * ACTORS * 16)
 field('leaders', COUNT.barrier)
 // By thread: whether it is dying or dead; whether it computes for long; whether it has begun; its threadId, when it is
@@ -114,7 +114,7 @@ for (const name of ['isDying', 'isPaused', 'isOnline', 'gone']) field(name, IDS)
 for (const name of ['rwReads', 'nameReads']) field(name, IDS * ACTORS)
 field('uses', IDS * ACTORS * COUNT.semaphore)
 // By actor: 1 + the queue of which it takes or uses a message.
-for (const name of ['taking', 'using']) field(name, IDS * ACTORS)
+for (const name of ['taking', 'using', 'most']) field(name, IDS * ACTORS)
 for (const name of ['operation', 'object', 'since']) field(name, IDS * ACTORS)
 
 /** Returns an object as one number: its kind and index. */
@@ -284,7 +284,8 @@ class Arena {
       }
       for (const [doing, died] of [['taking', 'takersDied'], ['using', 'usersDied']]) {
         const queue = this.get(doing, actor) - 1
-        if (queue >= 0) this.add(died, queue, 1)
+        // A thread that takes several messages may lose as many.
+        if (queue >= 0) this.add(died, queue, doing === 'taking' ? this.get('most', actor) : 1)
         this.set(doing, actor, 0)
       }
       this.set('operation', actor, 0)

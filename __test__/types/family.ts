@@ -70,12 +70,20 @@ const isIn: boolean = jobs.tryPut({ path: 'a' })
 const putting: Promise<void> = jobs.putAsync({ path: 'a' })
 const job: Job | undefined = jobs.take() || jobs.tryTake()
 const taking: Promise<Job | undefined> = jobs.takeAsync({ timeout: 10 })
+const batch: Job[] = jobs.takeMany(8, { timeout: 10 }).concat(jobs.tryTakeMany(8))
+const batching: Promise<Job[]> = jobs.takeManyAsync(8, { timeout: 10 })
+const cleared: number = jobs.clear()
+const clearing: Promise<number> = jobs.clearAsync()
+const next: Promise<IteratorResult<Job, undefined>> = jobs.messages({ signal: undefined }).next()
 const used: Promise<boolean> = jobs.use(async ({ path }, { attempt, putBack }) => { if (attempt > 3) putBack() })
 const usedSync: boolean = jobs.useSync((value: Job, delivery: Delivery) => { value.path + delivery.attempt })
 for (const { path } of jobs) path.length
 const sizes: number[] = [jobs.capacity, jobs.messageSize, jobs.length, jobs.inUse]
 const states: boolean[] = [jobs.closed, jobs.ended]
 jobs.close()
+jobs.close({ discard: true })
+// @ts-expect-error no number of messages
+jobs.tryTakeMany()
 // @ts-expect-error no such format
 const format: QueueFormat = 'xml'
 // @ts-expect-error another message

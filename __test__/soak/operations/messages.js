@@ -115,8 +115,9 @@ const isConsumer = (actor) => actor.number === actor.arena.get('consumer')
 const isAllowed = (index) => index >= GENERATIONS
 const ifAllowed = (run) => (actor, index) => isAllowed(index) ? run(actor, index) : undefined
 
-/** Says meanwhile what the actor is doing: if it dies, a message may be lost with it. */
-async function meanwhile (actor, doing, index, run) {
+/** Says meanwhile what the actor is doing: if it dies, so many messages may be lost with it. */
+async function meanwhile (actor, doing, index, run, most = 1) {
+  if (doing === 'taking') actor.arena.set('most', actor.number, most)
   actor.arena.set(doing, actor.number, index + 1)
   const result = await run()
   actor.arena.set(doing, actor.number, 0)
@@ -137,6 +138,31 @@ async function take (actor, index) {
     assertEnd(actor, queue)
     return undefined
   })
+}
+
+function takeMany (actor, index) {
+  const max = 1 + actor.below(6)
+  return meanwhile(actor, 'taking', index, async () => {
+    const queue = actor.arena.messages[index]
+    const dice = actor.random()
+    const options = actor.options()
+    const blocks = actor.blocks && dice < 0.9
+    const values = dice < 0.2 ? queue.tryTakeMany(max) : await actor.attempt(options, () => (
+      blocks ? queue.takeMany(max, options) : queue.takeManyAsync(max, options)))
+    if (values === undefined) return
+    actor.require(values.length <= max, () => `a batch of ${max} has ${values.length} messages`)
+    for (const value of values) deliver(actor, value, GONE)
+    if (values.length === 0 && dice >= 0.2) assertEnd(actor, queue)
+  }, max)
+}
+
+/** Removes what waits. Which messages these are is not known, only how many. */
+function clear (actor, index) {
+  const { arena } = actor
+  const queue = arena.messages[index]
+  return meanwhile(actor, 'taking', index, async () => {
+    arena.add('cleared', index, actor.chance(0.5) ? queue.clear() : await queue.clearAsync())
+  }, queue.capacity)
 }
 
 function assertEnd (actor, queue) {
@@ -272,7 +298,10 @@ function checkMessages (actor) {
   }
   lost.forEach((count, index) => {
     const died = arena.get('takersDied', index)
-    if (count > died) wrong.push(`messages ${index}: ${count} are lost, and ${died} threads died that took one`)
+    const cleared = arena.get('cleared', index)
+    if (count > died + cleared) {
+      wrong.push(`messages ${index}: ${count} are lost, ${cleared} were cleared, and ${died} in dying threads' hands`)
+    }
   })
   return wrong
 }
@@ -292,6 +321,8 @@ module.exports = {
   operations: [
     { name: 'put', weight: 12, of: 'messages', bursts: true, run: put },
     { name: 'take', weight: 5, of: 'messages', bursts: true, run: ifAllowed(take) },
+    { name: 'take many', weight: 4, of: 'messages', bursts: true, run: ifAllowed(takeMany) },
+    { name: 'clear', weight: 0.3, of: 'messages', run: ifAllowed(clear) },
     { name: 'use', weight: 5, of: 'messages', bursts: true, run: ifAllowed(use) },
     { name: 'consume in order', weight: 12, needs: isConsumer, run: consume },
     { name: 'close', weight: 0.3, of: 'messages', run: (actor, index) => actor.arena.closeQueue(index) }

@@ -8,12 +8,13 @@
  */
 
 const { agent, assertStack } = require('../../agent/agent')
-const { RangeError, TypeError, bare, shield } = require('../../util/intrinsics')
-const { option } = require('../../util/options')
+const { RangeError, TypeError, bare } = require('../../util/intrinsics')
+const { assertOptions, option } = require('../../util/options')
 const { describe } = require('../../util/values')
-const { LATE, hideFrames, queueClosed, queueUnreadable, throwIfAborted } = require('../../waiting/errors')
+const { isMainThread } = require('../../util/worker-threads')
+const { LATE, hideFrames, queueClosed, throwIfAborted } = require('../../waiting/errors')
 const {
-  UNLIMITED, assertFunction, assertNoPromise, assertSynchronous, assertWorker, waitOptions
+  UNLIMITED, assertFunction, assertNoPromise, assertSynchronous, assertWorker, signalOption, waitOptions
 } = require('../../waiting/options')
 const Steps = require('../../waiting/steps')
 const { contextOfWait } = require('../observe/diagnostics')
@@ -22,12 +23,19 @@ const { uses } = require('../observe/taken')
 const { theList } = require('../hold/hold')
 const { assertWithin, becomeView, defineView, newMemory, wordOf } = require('../view')
 const { FORMATS, write } = require('./format')
+const { Messages, MessagesAsync, resultOf } = require('./iterators')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./layout')
 const { BUSY, ENDED, NOTHING, PUT, TAKE, USE, QueueMemory } = require('./memory')
 const {
-  blocking, close, endUse, lateError, owing, owingOn, put, putBack, putBackUnseen, recover, take
+  ended, forever, readBatch, readBatchInTurn, takenInDepth, valueInTurn, valueInUse, valueOf
+} = require('./reading')
+const {
+  blocking, calling, clear, close, endUse, lateError, owing, owingOn, put, putBack, recover, take, takeMany
 } = require('./steps')
 const { isPutting, later } = require('./waits')
+
+const { MAX_SAFE_INTEGER } = Number
+const DISCARD = ['discard']
 
 const SHAPE = {
   __proto__: null,
@@ -114,6 +122,27 @@ class Queue {
     return steps.of(awaitTake(this, options, steps))
   }
 
+  takeMany (max, options) {
+    assertWorker('takeMany', 'takeManyAsync()')
+    const memory = memoryOf(this)
+    const wait = takingMany(max, waitOptions(options, 'takeMany', false), 'takeMany')
+    const found = blocking(memory, wait)
+    return found === ENDED ? [] : readBatch(memory, found, wait.isDeep, 'takeMany', forever)
+  }
+
+  tryTakeMany (max) {
+    const memory = memoryOf(this)
+    assertMax(max, 'tryTakeMany')
+    const isDeep = assertStack()
+    const found = owingOn(memory, takeMany, max)
+    return found === NOTHING || found === BUSY || found === ENDED ? [] : readBatch(memory, found, isDeep, 'tryTakeMany')
+  }
+
+  takeManyAsync (max, options) {
+    const steps = newSteps()
+    return steps.of(awaitTakeMany(this, max, options, steps))
+  }
+
   use (callback, options) {
     const steps = newSteps()
     return steps.of(awaitUse(this, callback, options, steps))
@@ -142,9 +171,18 @@ class Queue {
     return true
   }
 
-  close () {
+  clear () {
+    const found = owing(memoryOf(this), clear, undefined, isMainThread ? undefined : forever)
+    return found === BUSY ? 0 : found
+  }
+
+  clearAsync () {
+    return awaitClear(this)
+  }
+
+  close (options) {
     const memory = memoryOf(this)
-    owing(memory, close)
+    owing(memory, close, discardOf(options))
   }
 
   [Symbol.iterator] () {
@@ -154,34 +192,15 @@ class Queue {
   }
 
   [Symbol.asyncIterator] () {
+    return this.messages()
+  }
+
+  messages (options) {
     memoryOf(this)
-    return new MessagesAsync(async () => resultOf(await this.takeAsync()))
+    const signal = signalOption(options, 'messages')
+    return new MessagesAsync(async () => resultOf(await this.takeAsync({ __proto__: null, signal })))
   }
 }
-
-const resultOf = (value) => ({ done: value === undefined, value })
-
-class Messages {
-  constructor (next) {
-    this.next = next
-  }
-
-  [Symbol.iterator] () {
-    return this
-  }
-}
-
-class MessagesAsync {
-  constructor (next) {
-    this.next = next
-  }
-
-  [Symbol.asyncIterator] () {
-    return this
-  }
-}
-
-for (const Class of [Messages, MessagesAsync]) shield(Class, ['next'])
 
 /** One call of a `use` callback: its argument, and its answer. */
 class Delivery {
@@ -197,44 +216,6 @@ function newSteps () {
   steps.call = callOf()
   steps.context = contextOfWait()
   return steps
-}
-
-// ——— Reading ———
-
-const forever = () => Infinity
-
-/** Reads a message that has been taken. */
-function valueOf (lease, caller) {
-  try {
-    return lease.value
-  } catch (error) {
-    throw queueUnreadable(caller, error, lease)
-  }
-}
-
-/** Reads a message in use. If this thread cannot, the message is removed; or put back, if the stack is deep. */
-function valueInUse (memory, lease, isDeep) {
-  try {
-    return lease.value
-  } catch (error) {
-    if (isDeep) {
-      owingOn(memory, putBackUnseen, lease)
-      throw error
-    }
-    owingOn(memory, endUse, lease, forever)
-    throw queueUnreadable('useSync', error, lease)
-  }
-}
-
-/**
- * Takes a message in use, deep in the stack. Undefined if that would have to wait: then
- * nothing has been changed.
- */
-function takenInDepth (memory, lease, left) {
-  const value = valueInUse(memory, lease, true)
-  if (owingOn(memory, endUse, lease, left) !== BUSY) return value
-  owingOn(memory, putBackUnseen, lease)
-  return undefined
 }
 
 // ——— Promises ———
@@ -266,6 +247,21 @@ async function awaitTake (queue, options, steps) {
   }
 }
 
+async function awaitTakeMany (queue, max, options, steps) {
+  const memory = memoryOf(queue)
+  const wait = takingMany(max, waitOptions(options, 'takeManyAsync'), 'takeManyAsync')
+  let leases = tryOnce(memory, wait)
+  if (leases === NOTHING) leases = inTime(await later(memory, wait, steps), memory, wait, awaitTakeMany)
+  else if (!agent().settlesAtOnce()) await agent().turn()
+  return leases === ENDED ? [] : readBatchInTurn(memory, leases, 'takeManyAsync')
+}
+
+async function awaitClear (queue) {
+  const memory = memoryOf(queue)
+  const found = owing(memory, clear)
+  return found === BUSY ? later(memory, calling(USE, clear, undefined, UNLIMITED)) : found
+}
+
 async function awaitUse (queue, callback, options, steps) {
   const memory = memoryOf(queue)
   assertFunction(callback, 'use')
@@ -295,21 +291,6 @@ async function awaitUse (queue, callback, options, steps) {
   return true
 }
 
-/** Reads a message in use; if this thread cannot, the message is removed. */
-async function valueInTurn (memory, lease) {
-  try {
-    return lease.value
-  } catch (error) {
-    await ended(memory, lease)
-    throw queueUnreadable('use', error, lease)
-  }
-}
-
-/** Ends the use of a message. Undefined if that needs no waiting. */
-function ended (memory, lease) {
-  return owingOn(memory, endUse, lease) === BUSY ? later(memory, calling(USE, endUse, lease, UNLIMITED)) : undefined
-}
-
 /** Tries a step without waiting. NOTHING also if another thread, or an earlier promise of this one, comes first. */
 function tryOnce (memory, { mode, step, argument, signal }) {
   throwIfAborted(signal)
@@ -323,16 +304,25 @@ function inTime (found, memory, wait, caller) {
   return found
 }
 
-/**
- * Describes a call: its step, and how long it waits for that; its ToldWait, if it waits; and whether it has come, if it
- * blocks, from the depth of the stack.
- */
-const calling = (mode, step, argument, { timeout, signal }, caller) => (
-  { mode, step, argument, timeout, signal, caller, told: undefined, isDeep: false })
 const putting = (memory, value, wait, caller) => calling(PUT, put, messageOf(memory, value, caller), wait, caller)
 const taking = (mode, wait, caller) => calling(mode, take, mode === USE, wait, caller)
 
 // ——— Arguments ———
+
+function takingMany (max, wait, caller) {
+  assertMax(max, caller)
+  return calling(TAKE, takeMany, max, wait, caller)
+}
+
+const assertMax = (max, caller) => assertWithin(max, caller + ': max', 1, MAX_SAFE_INTEGER)
+
+/** Reads the options of `close`. */
+function discardOf (options) {
+  assertOptions(options, DISCARD, 'close')
+  const discards = option(options, 'discard', false)
+  if (typeof discards !== 'boolean') throw new TypeError('close: discard must be a boolean, not ' + describe(discards))
+  return discards
+}
 
 /** @throws {TypeError} it is no queue */
 function memoryOf (queue) {
@@ -341,9 +331,10 @@ function memoryOf (queue) {
   return memory
 }
 
-/** Frees slots that a dead thread has lost, and returns the memory. They would count as in use. */
+/** Frees slots that are lost, or to be discarded; returns the memory. */
 function repaired (memory) {
   if (memory.takeLock.mayBeAbandoned) owing(memory, recover)
+  if (memory.discards && !memory.isEnded) owing(memory, clear)
   return memory
 }
 

@@ -12,6 +12,7 @@
  * | PUT_RETURNS, EMPTIED | the events that putters wait for; the first counts deaths of threads that owed the second |
  * | TAKE_LOCK, HEAD, FREED | the position of the next message to be taken; how many slots have been given back |
  * | READY, LOOKED | the position of TAIL, when a taker read it last; RETURNS, when it found no message that came back |
+ * | DISCARD | not 0: once the queue is closed, what waits is removed, and what comes back |
  * | ring | by position: a slot, XOR its index here |
  * | slots | LEASE, MARK, ATTEMPT, SIZE, and the bytes of a message |
  *
@@ -52,6 +53,7 @@ exports.HEAD = 35
 exports.FREED = 36
 exports.READY = 37
 exports.LOOKED = 38
+exports.DISCARD = 39
 const RING = exports.RING = 64
 
 const { ceil } = Math

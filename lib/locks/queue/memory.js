@@ -26,7 +26,7 @@
  * one of each is notified: the promise's event loop may be busy.
  */
 
-const { Int32Array, RangeError, bare, compareExchange, load, or, store } = require('../../util/intrinsics')
+const { Int32Array, RangeError, bare, compareExchange, createArray, load, or, store } = require('../../util/intrinsics')
 const { LEASE: LEASE_KIND, amountOf, kindOf, requestOf } = require('../hold/request')
 const { theList } = require('../hold/hold')
 const { wordAt } = require('../view')
@@ -36,7 +36,7 @@ const InnerLock = require('./inner-lock')
 const Positions = require('./positions')
 const {
   RETURNS, FILLED, CAPACITY, MESSAGE_SIZE, PUT_LOCK, TAIL, ROOM, PUT_RETURNS, EMPTIED, TAKE_LOCK, HEAD, FREED, READY,
-  LOOKED, RING, LEASE, MARK, ATTEMPT, SIZE, BYTES, bytesOf
+  LOOKED, DISCARD, RING, LEASE, MARK, ATTEMPT, SIZE, BYTES, bytesOf
 } = require('./layout')
 
 /** How many formats there is room for in SIZE. */
@@ -64,9 +64,12 @@ class Lease {
     this.array = memory.words
     this.index = memory.slotAt(slot) + LEASE
     this.address = memory.first.address + 4 * this.index
-    // Of the entry in the robust list.
+    // Of the entry in the robust list; 0: there is none.
     this.serial = 0
     this.entry = 0
+    // That which this thread entered before in the same step.
+    this.next = undefined
+    this.size = 0
     this.copy = undefined
     this.format = 0
   }
@@ -94,7 +97,7 @@ class QueueMemory extends Positions {
     this.first = first
     this.filled = new Events(this.first, word(FILLED))
     this.emptied = new Events(word(PUT_RETURNS), word(EMPTIED))
-    // That of the step in which this thread is: see `backOut` in steps.js.
+    // The last lease of the step in which this thread is: see `backOut` in steps.js.
     this.lease = undefined
     // Whether the last step of this thread has left room for another message, or a message for another taker.
     this.hasMore = false
@@ -138,8 +141,10 @@ class QueueMemory extends Positions {
     return mode === PUT ? this.putters : this.takers
   }
 
-  /** Closes the queue: no put that begins later succeeds. */
-  close () {
+  /** Closes the queue: no put that begins later succeeds. `discards`: what waits is gone, and nothing comes back. */
+  close (discards) {
+    // Before: so whoever finds it closed knows.
+    if (discards) store(this.words, DISCARD, 1)
     or(this.words, TAIL, 1)
   }
 
@@ -173,9 +178,16 @@ class QueueMemory extends Positions {
 
   // ——— Taking. All with the take lock ———
 
-  /** Takes a message, if there is one: a Lease, NOTHING or ENDED. `toUse`: it stays until the end of its use. */
-  takeNow (toUse) {
+  /**
+   * Takes a message, if there is one: a Lease, NOTHING or ENDED. `toUse`: it stays until the end of its use. `copies`:
+   * the lease gets its bytes, and a use is counted; otherwise it is one of a batch.
+   */
+  takeNow (toUse, copies = true) {
     const { words } = this
+    if (words[DISCARD] !== 0 && this.isClosed) {
+      this.clearNow()
+      return this.isEnded ? ENDED : NOTHING
+    }
     const head = words[HEAD]
     // Only a message whose slot is not given back may have come back.
     const mayReturn = head !== words[FREED]
@@ -191,8 +203,8 @@ class QueueMemory extends Positions {
     if (load(words, at + LEASE) !== 0) return NOTHING
     const lease = new Lease(this, slot, words[at + ATTEMPT] + 1)
     lease.format = words[at + SIZE] % FORMATS
-    const size = (words[at + SIZE] - lease.format) / FORMATS
-    lease.copy = this.bytes.take(4 * (at + BYTES), size, lease.format)
+    lease.size = (words[at + SIZE] - lease.format) / FORMATS
+    if (copies) this.copyOut(lease)
     if (toUse) {
       this.enter(lease)
       if (!isReturned) store(words, at + MARK, head + 1)
@@ -201,10 +213,59 @@ class QueueMemory extends Positions {
     }
     const next = isReturned ? head : this.after(head, 1)
     if (!isReturned) store(words, HEAD, next)
-    if (toUse) words[at + ATTEMPT] = lease.attempt
-    else this.free(slot)
+    if (!toUse) this.free(slot)
+    else if (copies) words[at + ATTEMPT] = lease.attempt
     this.hasMore = this.hasMessageAt(next) || (mayReturn && load(words, RETURNS) !== words[LOOKED])
     return lease
+  }
+
+  /** Copies the bytes of a message that nobody else can change. */
+  copyOut (lease) {
+    lease.copy = this.bytes.take(4 * (this.slotAt(lease.slot) + BYTES), lease.size, lease.format)
+  }
+
+  /** Takes up to `max` messages, to read them: an array of leases without bytes, NOTHING or ENDED. */
+  takeManyNow (max) {
+    const first = this.takeNow(true, false)
+    if (first === NOTHING || first === ENDED) return first
+    const leases = createArray(0)
+    leases[0] = first
+    while (leases.length < max && this.hasMore) {
+      const lease = this.takeNow(true, false)
+      if (lease === NOTHING) break
+      leases[leases.length] = lease
+    }
+    return leases
+  }
+
+  /** Removes all messages that wait, and have waited when it begins. Returns how many. */
+  clearNow () {
+    const { words } = this
+    const returns = load(words, RETURNS)
+    const tail = this.tail
+    let head = words[HEAD]
+    let count = 0
+    const mayReturn = returns !== words[LOOKED]
+    // Before HEAD, behind which it must not be.
+    words[READY] = tail
+    for (let slot = 0; mayReturn && slot < this.capacity; slot++) {
+      if (!this.isReturned(slot, head)) continue
+      store(words, this.slotAt(slot) + MARK, 0)
+      this.free(slot)
+      count++
+    }
+    words[LOOKED] = returns
+    for (; head !== tail; count++) {
+      const slot = this.slotOf(head)
+      const at = this.slotAt(slot)
+      // See `takeNow`.
+      if (load(words, at + LEASE) !== 0) break
+      if (words[at + MARK] !== 0) store(words, at + MARK, 0)
+      head = this.after(head, 1)
+      store(words, HEAD, head)
+      this.free(slot)
+    }
+    return count
   }
 
   hasMessageAt (position) {
@@ -216,6 +277,7 @@ class QueueMemory extends Positions {
 
   enter (lease) {
     const list = theList()
+    lease.next = this.lease
     this.lease = lease
     leasesOfThread++
     lease.entry = list.length
@@ -266,8 +328,8 @@ class QueueMemory extends Positions {
     }
   }
 
-  endUse (lease) {
-    this.lease = lease
+  /** Removes a message in use. */
+  remove (lease) {
     store(this.words, this.slotAt(lease.slot) + MARK, 0)
     this.strike(lease)
     this.free(lease.slot)
@@ -280,8 +342,11 @@ class QueueMemory extends Positions {
 
   /** Releases a lease. With MARK set, its message has come back; an interrupt may count it twice, but not miss it. */
   strike (lease) {
-    leasesOfThread--
+    // An interrupted step is undone, however far it had come.
+    if (lease.serial === 0) return
     theList().strike(lease.serial, lease.entry, lease)
+    lease.serial = 0
+    leasesOfThread--
   }
 }
 

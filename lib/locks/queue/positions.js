@@ -4,7 +4,7 @@
 
 const { Int32Array, bare, load } = require('../../util/intrinsics')
 const {
-  TAIL, HEAD, FREED, RETURNS, LOOKED, RING, LEASE, MARK, MOST_POSITIONS, bytesOf, slotWords, slotsBegin
+  TAIL, HEAD, FREED, RETURNS, LOOKED, DISCARD, RING, LEASE, MARK, MOST_POSITIONS, bytesOf, slotWords, slotsBegin
 } = require('./layout')
 
 const { floor } = Math
@@ -33,6 +33,11 @@ class Positions {
 
   get isClosed () {
     return (load(this.words, TAIL) & 1) === 1
+  }
+
+  /** Whether it was closed so that nothing is left. */
+  get discards () {
+    return load(this.words, DISCARD) !== 0 && this.isClosed
   }
 
   get tail () {

@@ -9,7 +9,7 @@ const { NOTIFIED, PURPOSES } = require('../../waiting/kinds')
 const { blockFor, countdown } = require('../../waiting/notice')
 const { DEBT } = require('../hold/request')
 const { theList } = require('../hold/hold')
-const { BUSY, ENDED, NOTHING, PUT, TAKE } = require('./memory')
+const { BUSY, ENDED, NOTHING, PUT } = require('./memory')
 const ToldWait = require('./told-wait')
 
 /** The step that this thread is in: its queue, its debts' serial numbers. */
@@ -61,7 +61,7 @@ function owingQuietly (memory, step, argument, left) {
 function backOut () {
   const { memory, filled, emptied } = begun
   const list = theList()
-  if (memory.lease !== undefined) memory.strike(memory.lease)
+  for (let lease = memory.lease; lease !== undefined; lease = lease.next) memory.strike(lease)
   if (memory.takeLock.isHeld) {
     memory.repair()
     memory.takeLock.unlock()
@@ -130,18 +130,58 @@ function freed (memory, count) {
 
 /** Takes a message, to use it or for good: a Lease, NOTHING, BUSY or ENDED. */
 function take (memory, toUse, left) {
+  return hasTaken(memory, withLock(memory, memory.takeLock, takeNow, toUse, left), !toUse)
+}
+
+/** Raises the events after an attempt to take. Returns its answer. `isFree`: the slot has been given back. */
+function hasTaken (memory, found, isFree) {
   const { filled } = memory
-  const found = withLock(memory, memory.takeLock, takeNow, toUse, left)
   if (found === NOTHING || found === BUSY) return found
   if (found === ENDED) filled.raise(Infinity)
   else {
-    if (!toUse) freed(memory, 1)
+    if (isFree) freed(memory, 1)
     if (memory.hasMore) filled.wake(1)
   }
   return found
 }
 
 const takeNow = (memory, toUse) => memory.takeNow(toUse)
+
+/** Takes up to `max` messages, to read them: an array of Leases without their bytes, NOTHING, BUSY or ENDED. */
+function takeMany (memory, max, left) {
+  return hasTaken(memory, withLock(memory, memory.takeLock, takeManyNow, max, left), false)
+}
+
+const takeManyNow = (memory, max) => memory.takeManyNow(max)
+
+/** Removes the first messages of a batch, and puts back the others: true, or BUSY. */
+function endBatch (memory, batch, left) {
+  const { leases, count } = batch
+  const { length } = leases
+  memory.lease = leases[length - 1]
+  if (count > 0) {
+    if (withLock(memory, memory.takeLock, endBatchNow, batch, left) === BUSY) return BUSY
+    freed(memory, count)
+  }
+  for (let n = length - 1; n >= count; n--) memory.strike(leases[n])
+  if (count < length) haveComeBack(memory, length - count)
+  return true
+}
+
+function endBatchNow (memory, { leases, count }) {
+  // The last first: that is where its entry is in the robust list.
+  for (let n = count - 1; n >= 0; n--) memory.remove(leases[n])
+  return true
+}
+
+/** Removes the messages that wait: how many, or BUSY. */
+function clear (memory, _, left) {
+  const found = withLock(memory, memory.takeLock, clearNow, undefined, left)
+  if (found !== BUSY && found > 0) freed(memory, found)
+  return found
+}
+
+const clearNow = (memory) => memory.clearNow()
 
 /** Ends the use of a message: true, or BUSY. */
 function endUse (memory, lease, left) {
@@ -151,7 +191,8 @@ function endUse (memory, lease, left) {
 }
 
 function endUseNow (memory, lease) {
-  memory.endUse(lease)
+  memory.lease = lease
+  memory.remove(lease)
   return true
 }
 
@@ -159,8 +200,13 @@ function endUseNow (memory, lease) {
 function putBack (memory, lease) {
   memory.lease = lease
   memory.strike(lease)
+  haveComeBack(memory, 1)
+}
+
+/** Raises the events after messages have come back. */
+function haveComeBack (memory, count) {
   add(memory.first.array, 0, 1)
-  memory.filled.raise(1)
+  memory.filled.raise(count)
 }
 
 /** Puts back a message that this thread cannot read where it is: as if it had not been delivered. */
@@ -169,10 +215,12 @@ function putBackUnseen (memory, lease) {
   putBack(memory, lease)
 }
 
-function close (memory) {
-  memory.close()
+/** Closes a queue. `discards`: also removes what waits; if another thread is inside a step, the next taker does. */
+function close (memory, discards) {
+  memory.close(discards)
   memory.filled.raise(Infinity)
   memory.emptied.raise(Infinity)
+  if (discards) clear(memory)
 }
 
 // ——— Forms that block ———
@@ -216,8 +264,8 @@ const outcomeOf = (found) => found === LATE ? 'timed-out' : found === ENDED ? 'e
 function blocking (memory, wait) {
   let found
   wait.isDeep = agent().assertStack()
-  // From there a message is taken by a use, and removed once it has been read.
-  if (wait.mode === TAKE) wait.argument = wait.isDeep
+  // From there a message that is to be taken for good is taken by a use, and removed once it has been read.
+  if (wait.argument === false) wait.argument = wait.isDeep
   try {
     found = owingQuietly(memory, stepBlocking, wait)
     if (wait.told !== undefined) wait.told.ends(outcomeOf(found))
@@ -230,7 +278,29 @@ function blocking (memory, wait) {
 
 const lateError = ({ first }, { mode, timeout }) => timeoutError(first, NOTIFIED[mode], timeout)
 
+/**
+ * Describes a call: its step, and how long it waits for that; its ToldWait, if it waits; and whether it has come, if it
+ * blocks, from the depth of the stack.
+ */
+const calling = (mode, step, argument, { timeout, signal }, caller) => (
+  { mode, step, argument, timeout, signal, caller, told: undefined, isDeep: false })
+
 module.exports = {
-  blocking, close, endUse, lateError, outcomeOf, owing, owingOn, owingQuietly, put, putBack, putBackUnseen, recover,
-  take
+  blocking,
+  calling,
+  clear,
+  close,
+  endBatch,
+  endUse,
+  lateError,
+  outcomeOf,
+  owing,
+  owingOn,
+  owingQuietly,
+  put,
+  putBack,
+  putBackUnseen,
+  recover,
+  take,
+  takeMany
 }

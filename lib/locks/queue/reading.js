@@ -1,0 +1,144 @@
+'use strict'
+
+/**
+ * The values of messages that have been taken.
+ *
+ * A thread may lack the stack to read a message. Deep in the stack that changes nothing. Otherwise the message is
+ * removed, since it would come first for ever, and the error has its bytes. A promise first reads again in a turn of
+ * its own.
+ */
+
+const { bare, createArray, setPrototypeOf } = require('../../util/intrinsics')
+const { queueUnreadable } = require('../../waiting/errors')
+const { UNLIMITED } = require('../../waiting/options')
+const { BUSY, USE } = require('./memory')
+const { calling, endBatch, endUse, owingOn, putBackUnseen } = require('./steps')
+const { later } = require('./waits')
+
+const ArrayPrototype = Array.prototype
+
+const forever = () => Infinity
+
+/** Reads a message that has been taken. */
+function valueOf (lease, caller) {
+  try {
+    return lease.value
+  } catch (error) {
+    throw queueUnreadable(caller, error, lease)
+  }
+}
+
+/** Reads a message in use. If this thread cannot, the message is removed; or put back, if the stack is deep. */
+function valueInUse (memory, lease, isDeep) {
+  try {
+    return lease.value
+  } catch (error) {
+    if (isDeep) {
+      owingOn(memory, putBackUnseen, lease)
+      throw error
+    }
+    owingOn(memory, endUse, lease, forever)
+    throw queueUnreadable('useSync', error, lease)
+  }
+}
+
+/**
+ * Takes a message in use, deep in the stack. Undefined if that would have to wait: then
+ * nothing has been changed.
+ */
+function takenInDepth (memory, lease, left) {
+  const value = valueInUse(memory, lease, true)
+  if (owingOn(memory, endUse, lease, left) !== BUSY) return value
+  owingOn(memory, putBackUnseen, lease)
+  return undefined
+}
+
+/** Reads a message in use; if this thread cannot, the message is removed. */
+async function valueInTurn (memory, lease) {
+  try {
+    return lease.value
+  } catch (error) {
+    await ended(memory, lease)
+    throw queueUnreadable('use', error, lease)
+  }
+}
+
+/** Ends the use of a message. Undefined if that needs no waiting. */
+function ended (memory, lease) {
+  return owingOn(memory, endUse, lease) === BUSY ? later(memory, calling(USE, endUse, lease, UNLIMITED)) : undefined
+}
+
+// ——— Several messages ———
+
+/** The values of a batch, as far as they have been read. */
+class Values {
+  constructor (leases) {
+    this.leases = leases
+    this.array = createArray(leases.length)
+    this.count = 0
+    // Why the next one cannot be read.
+    this.error = undefined
+  }
+
+  /** Reads on. Returns whether it has read all. */
+  read (memory) {
+    const { array, leases } = this
+    try {
+      for (; this.count < leases.length; this.count++) {
+        const lease = leases[this.count]
+        memory.copyOut(lease)
+        array[this.count] = lease.value
+      }
+      return true
+    } catch (error) {
+      this.error = error
+      return false
+    }
+  }
+
+  /** How many messages are removed: those that were read, or the first one, which cannot be. */
+  get removed () {
+    return this.count > 0 || this.leases[0].copy === undefined ? this.count : 1
+  }
+
+  /** Returns them as an array. Throws if the first one could not be read. */
+  given (caller) {
+    const { array, count, error, leases } = this
+    const first = leases[0]
+    if (count === 0) throw first.copy === undefined ? error : queueUnreadable(caller, error, first)
+    array.length = count
+    return setPrototypeOf(array, ArrayPrototype) && array
+  }
+}
+bare(Values)
+
+const endOf = (leases, count) => ({ __proto__: null, leases, count })
+
+/** Reads a batch, and removes it. Without `left` it returns nothing, and changes nothing, if it would have to wait. */
+function readBatch (memory, leases, isDeep, caller, left) {
+  const values = new Values(leases)
+  values.read(memory)
+  const isLeft = isDeep && values.count === 0
+  if (owingOn(memory, endBatch, endOf(leases, isLeft ? 0 : values.removed), left) === BUSY) {
+    owingOn(memory, endBatch, endOf(leases, 0))
+    return []
+  }
+  if (isLeft) throw values.error
+  return values.given(caller)
+}
+
+async function readBatchInTurn (memory, leases, caller) {
+  const values = new Values(leases)
+  if (!values.read(memory)) {
+    // The call may have come from the depth of the stack.
+    await undefined
+    values.read(memory)
+  }
+  const end = endOf(leases, values.removed)
+  if (owingOn(memory, endBatch, end) === BUSY) await later(memory, calling(USE, endBatch, end, UNLIMITED))
+  return values.given(caller)
+}
+
+module.exports = {
+  ended, forever, readBatch, readBatchInTurn, takenInDepth, valueInTurn, valueInUse, valueOf
+}
