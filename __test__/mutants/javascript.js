@@ -678,5 +678,16 @@ module.exports = [
   ]),
   ...of('lib/processes/engines/etcd-cluster.js', { test: 'processes/servers' }, [
     ['a silent member of etcd is asked again', 'this.current = (index + 1) % this.endpoints.length', 'this.current = 0']
+  ]),
+  ...of('lib/processes/batch.js', { test: 'processes/process-locks' }, [
+    ['a lock is not asked for after its callbacks',
+      'if (!await Promise.race([this.lost, isHeld()])) this.lose()',
+      'await isHeld()'],
+    ['a callback runs although its lock was lost in the repair', '      if (this.isLost) throw this.error\n', '']
+  ]),
+  ...of('lib/processes/process-locks.js', { test: 'processes/process-locks' }, [
+    ['results count before the named lock in front is free',
+      '        await batch.run()\n        return batch\n',
+      '        await batch.run()\n        batch.settle()\n        return batch\n']
   ])
 ]

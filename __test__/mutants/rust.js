@@ -703,5 +703,42 @@ module.exports = [
   ]),
   ...of(reports, { test: 'locks/observe/stalls' }, [
     ['all stalls are reported one by one', 'report.ring.is_none()) >= MOST', 'report.ring.is_none()) >= usize::MAX']
+  ]),
+
+  // ——— locks of several processes ———
+  ...of('src/processes/waiting.rs', { cargo: ['addon', 'processes'] }, [
+    ['an aborted wait keeps its gate', '        unlock(&gate);\n', '        let _ = gate;\n'],
+    ['a thread that is free takes no swept name',
+      'self.work.pop_front().or_else(|| self.swept.pop_front().map(Work::Line))',
+      'self.work.pop_front()'],
+    ['nobody sweeps', '            contained(sweep_one);', '            contained(|| {});']
+  ]),
+  ...of('src/processes/lock_file.rs', { cargo: ['addon', 'processes'] }, [
+    ['a newcomer passes the gate', 'map_or(Gate::Shut, |gate|', 'map_or(Gate::Open(None), |gate|']
+  ]),
+  ...of('src/processes/mailbox.rs', { cargo: ['addon', 'processes'] }, [
+    ['a grant that nobody expects is kept', 'return answer.return_unused();', 'return drop(answer);']
+  ]),
+  ...of('src/processes/lock_file.rs', { test: 'processes/files' }, [
+    ['a file counts although the path leads to another one',
+      '        if !locked.is_at(&path)? {\n            return Ok(None);\n        }\n',
+      ''],
+    ['a release leaves the mark', '            state::unmark(&mut self.bytes);\n', ''],
+    ['a token is one more than the last, whatever the clock says',
+      '(token + 1).max(since_1970.as_micros() as u64)',
+      'token + 1'],
+    ['a token is that of the clock, whatever the last one was',
+      '(token + 1).max(since_1970.as_micros() as u64)',
+      'since_1970.as_micros() as u64']
+  ]),
+  ...of('src/processes/system.rs', { test: 'processes/files' }, [
+    ['the umask says who may write to a file',
+      'if data.permissions().mode() & 0o777 != mode {', 'if false {'],
+    ['a symbolic link is followed', 'libc::O_NOFOLLOW | libc::O_NONBLOCK', 'libc::O_NONBLOCK']
+  ]),
+  ...of('src/processes/files.rs', { test: 'processes/files-threads' }, [
+    ['a thread that ends keeps its locks',
+      '        self.grants.take();',
+      '        std::mem::forget(self.grants.take());']
   ])
 ]

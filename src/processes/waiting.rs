@@ -22,7 +22,10 @@ use super::system::{is_passing, unlock};
 use crate::environment::contained;
 use waitasync_core::sync::lock;
 
+#[cfg(not(test))]
 const MOST_THREADS: usize = 1024;
+#[cfg(test)]
+const MOST_THREADS: usize = 2;
 const STACK: usize = 256 << 10;
 /// A thread without work ends after this time.
 const IDLE: Duration = Duration::from_secs(10);
@@ -309,3 +312,6 @@ fn sweep_one() {
         with_table(|table| table.swept.push_back(name));
     }
 }
+
+#[cfg(test)]
+mod tests;
