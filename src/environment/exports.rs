@@ -9,7 +9,7 @@ use napi_derive::napi;
 use crate::agent::Agent;
 use crate::environment::operations;
 use crate::held::holders;
-use crate::observe::{Snapshot, profile, reports, snapshot, stacks};
+use crate::observe::{Snapshot, profile, reports, snapshot, stacks, standard_error};
 use crate::process::{MEMORIES, REGISTRY, STORE};
 use waitasync_core::queue::Location;
 use waitasync_core::service::watch::EndSignal;
@@ -146,6 +146,12 @@ pub fn stack_text(env: &Env, number: u32) -> Result<Option<JsString<'_>>> {
 pub fn report_stalls(env: Env, waits: Float64ArraySlice<'_>) -> Result<String> {
     let agent = Agent::of(env.raw())?;
     Ok(reports::report(agent.thread_id, agent.sleeps(), &waits))
+}
+
+/// Has a native thread write a text to the standard error.
+#[napi(catch_unwind)]
+pub fn leave_report(text: String) {
+    standard_error::leave(text);
 }
 
 /// Returns a blocked thread's next reports, which the main thread publishes. As JSON; null if there are none.

@@ -24,7 +24,6 @@ fn refused(reason: &str) -> napi::Error {
 mod signals {
     use std::env;
     use std::ffi::c_int;
-    use std::io::{self, ErrorKind, Write};
     use std::process;
     use std::sync::LazyLock;
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +31,7 @@ mod signals {
     use super::refused;
     use crate::observe::profile;
     use crate::observe::snapshot::Snapshot;
-    use crate::observe::table;
+    use crate::observe::{standard_error, table};
     use crate::process::signals;
 
     /// A signal that programs may use, and its number.
@@ -76,24 +75,8 @@ mod signals {
 
     fn dump() {
         let text = table::text_of(&Snapshot::take());
-        write_error(format!("(node:{}) [ATOMICS_WAITASYNC_DUMP] {text}", process::id()).as_bytes());
+        standard_error::write(format!("(node:{}) [ATOMICS_WAITASYNC_DUMP] {text}", process::id()).as_bytes());
         profile::write_aside();
-    }
-
-    /// Writes to the standard error, which Node may have made non-blocking.
-    fn write_error(mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            match io::stderr().write(bytes) {
-                Ok(written @ 1..) => bytes = &bytes[written..],
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    let mut room = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
-                    // SAFETY: one live record.
-                    unsafe { libc::poll(&raw mut room, 1, -1) };
-                }
-                _ => return,
-            }
-        }
     }
 }
 

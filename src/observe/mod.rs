@@ -18,6 +18,7 @@ pub(crate) mod snapshot;
 #[forbid(unsafe_code)]
 pub(crate) mod stacks;
 pub mod stalls;
+pub(crate) mod standard_error;
 #[forbid(unsafe_code)]
 mod survey;
 pub mod table;

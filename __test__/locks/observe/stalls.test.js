@@ -31,6 +31,44 @@ test('a blocked thread is reported while it is blocked, although the main thread
   assert.ok(FIRST_FRAME.test(stderr), stderr)
 })
 
+test('reports of blocked threads that nobody reads stop nobody, and the dropped ones are counted', async t => {
+  const data = require.resolve('../../../index.js')
+  const { code, told, stderr } = await run(t, { data }, async ({ data, require, tell }) => {
+    const { spawn } = require('child_process')
+    const child = spawn(process.execPath, process.execArgv.concat('-e', `
+      const { Worker } = require('worker_threads')
+      const { AsyncLock } = require(${JSON.stringify(data)})
+      const lock = AsyncLock.create()
+      lock.tryLock()
+      let ended = 0
+      for (let n = 0; n < 8; n++) {
+        new Worker(\`
+          const { workerData } = require('worker_threads')
+          const { AsyncLock } = require(workerData.path)
+          const lock = new AsyncLock(workerData.lock)
+          for (let n = 0; n < 100; n++) lock.lockIfAvailable(50)\`,
+          { eval: true, workerData: { lock, path: ${JSON.stringify(data)} } })
+          .on('exit', () => { if (++ended === 8) console.log('all have ended') })
+      }
+      process.stdin.on('data', () => process.exit(7))`),
+    { stdio: 'pipe', env: Object.assign({}, process.env, { ATOMICS_WAITASYNC_STALL: '10' }) })
+    child.stderr.pause()
+    await new Promise(resolve => child.stdout.once('data', resolve))
+    let text = ''
+    child.stderr.setEncoding('utf8').on('data', chunk => {
+      text += chunk
+      if (/were dropped, .*\n$/.test(text)) child.stdin.write('end')
+    }).resume()
+    const code = await new Promise(resolve => child.on('exit', resolve))
+    const [, dropped] = /(\d+) reports of blocked/.exec(text)
+    tell([code, text.split('has been blocked').length - 1, Number(dropped)])
+    process.exit()
+  })
+  const [[ended, written, dropped]] = told()
+  assert.deepStrictEqual([code, ended], [0, 7], stderr)
+  assert.ok(written > 100 && dropped > 0 && written + dropped <= 800, `${written} and ${dropped}`)
+})
+
 test('a promise is reported by a warning, with the stack of the request', async t => {
   const { code, told, reports, stderr } = await run(t, { after: 100 }, ({ heldLock, tell }) => {
     process.on('warning', ({ name, code, detail }) => {

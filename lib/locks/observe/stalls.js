@@ -6,13 +6,11 @@
  * ring. src/observe/reports.rs decides which reports there are, and writes their texts.
  *
  * The report of a promise is a warning of its thread, and a message on the channel `atomics-waitasync:stall`. A
- * blocked thread can do neither before its wait is over, and the main thread may be stuck, too: so a blocked thread
- * writes the text to the standard error itself, between two slices of its sleep, and the main thread publishes the
- * message when it has a turn.
+ * blocked thread can do neither before its wait is over, and the main thread may be stuck, too. So a native thread
+ * writes the text to the standard error, which a blocked thread makes between two slices of its sleep, and the main
+ * thread publishes the message when it has a turn.
  */
 
-const { Buffer } = require('buffer')
-const { writeSync } = require('fs')
 const { setImmediate, setTimeout } = require('timers')
 const { agent } = require('../../agent/agent')
 const { Float64Array, createArray, createMap, define, max, now, parse } = require('../../util/intrinsics')
@@ -131,19 +129,17 @@ function warn (report, { call, hold }) {
 function whileBlocked () {
   if (!isOn()) return undefined
   const began = now()
-  let text
-  let written = 0
+  let isTold = false
   return () => {
-    if (text === undefined) {
-      const age = now() - began
-      if (age >= agent().native.stallAfter) text = textWhileBlocked(age)
-    }
-    // If a pipe is full it throws, and the next slice goes on.
-    if (text !== undefined && written < text.length) written += writeSync(2, text, written)
+    const age = now() - began
+    if (isTold || age < agent().native.stallAfter) return
+    isTold = true
+    const text = textWhileBlocked(age)
+    if (text !== '') agent().native.binding.leaveReport(text)
   }
 }
 
-/** Writes the report of a blocked thread. It is empty if another thread has reported the ring that it is on. */
+/** Makes the report of a blocked thread. It is empty if another thread has reported the ring that it is on. */
 function textWhileBlocked (age) {
   const asked = new Float64Array(2)
   asked[0] = BLOCKS
@@ -152,7 +148,7 @@ function textWhileBlocked (age) {
   if (reports.length === 0) return ''
   const { cycle, text } = reports[0]
   const stack = cycle === undefined ? stackOf(captureCall()) + '\n' : ''
-  return Buffer.from('(node:' + process.pid + ') [' + CODE + '] Warning: ' + text + '\n' + stack)
+  return '(node:' + process.pid + ') [' + CODE + '] Warning: ' + text + '\n' + stack
 }
 
 /** Lets this thread publish the reports of blocked threads. Native code calls only the main thread for that. */

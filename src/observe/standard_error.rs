@@ -1,0 +1,123 @@
+//! The standard error, and the thread that writes reports there.
+//!
+//! Whoever should read it may stand still, and a thread that writes then waits for ever. So a thread with something to
+//! report only leaves its text here. Of texts beyond [`MOST`] that wait to be written, the number is told later.
+
+use std::collections::VecDeque;
+use std::io;
+use std::process;
+use std::sync::Mutex;
+
+use crate::observe::aside::Aside;
+use waitasync_core::sync::lock;
+
+/// How many texts wait to be written.
+const MOST: usize = 100;
+
+struct Texts {
+    waiting: VecDeque<String>,
+    dropped: u64,
+}
+
+static TEXTS: Mutex<Texts> = Mutex::new(Texts { waiting: VecDeque::new(), dropped: 0 });
+
+static WRITER: Aside = Aside::new("atomics-stderr", || {
+    while let Some(text) = next() {
+        write(text.as_bytes());
+    }
+});
+
+fn next() -> Option<String> {
+    lock(&TEXTS).next()
+}
+
+impl Texts {
+    /// Whether there is room for the text; otherwise it is counted.
+    fn push(&mut self, text: String) -> bool {
+        let has_room = self.waiting.len() < MOST;
+        if has_room {
+            self.waiting.push_back(text);
+        } else {
+            self.dropped += 1;
+        }
+        has_room
+    }
+
+    /// Removes the next text. Behind all of them comes the number of those that were dropped.
+    fn next(&mut self) -> Option<String> {
+        self.waiting.pop_front().or_else(|| {
+            let dropped = std::mem::take(&mut self.dropped);
+            (dropped > 0).then(|| {
+                format!(
+                    "(node:{}) [ATOMICS_WAITASYNC_STALL] Warning: {dropped} reports of blocked threads were dropped, \
+                     since nobody read the standard error.\n",
+                    process::id()
+                )
+            })
+        })
+    }
+}
+
+/// Leaves a text to be written. Does not wait.
+pub(crate) fn leave(text: String) {
+    lock(&TEXTS).push(text);
+    // Without a thread, the next text has another try.
+    let _ = WRITER.ask();
+}
+
+/// Writes a text as one piece, if it can be written.
+pub(crate) fn write(mut bytes: &[u8]) {
+    static WRITING: Mutex<()> = Mutex::new(());
+    let _writing = lock(&WRITING);
+    while !bytes.is_empty() {
+        match write_some(bytes) {
+            Ok(written @ 1..) => bytes = &bytes[written..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait_for_room(),
+            _ => return,
+        }
+    }
+}
+
+/// Writes a part; without the lock of Rust's `stderr`, for which others would wait.
+#[cfg(unix)]
+fn write_some(bytes: &[u8]) -> io::Result<usize> {
+    // SAFETY: bytes that are there during the call.
+    let written = unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
+    usize::try_from(written).map_err(|_| io::Error::last_os_error())
+}
+
+/// Waits until there is room: Node may have made it non-blocking.
+#[cfg(unix)]
+fn wait_for_room() {
+    let mut room = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one live record.
+    unsafe { libc::poll(&raw mut room, 1, -1) };
+}
+
+#[cfg(not(unix))]
+fn write_some(bytes: &[u8]) -> io::Result<usize> {
+    io::Write::write(&mut io::stderr(), bytes)
+}
+
+#[cfg(not(unix))]
+fn wait_for_room() {
+    std::thread::yield_now();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_beyond_a_number_are_dropped_and_counted() {
+        let mut texts = Texts { waiting: VecDeque::new(), dropped: 0 };
+        for n in 0..MOST + 3 {
+            assert_eq!(texts.push(n.to_string()), n < MOST);
+        }
+        assert!((0..MOST).all(|n| texts.next() == Some(n.to_string())));
+        assert!(texts.next().is_some_and(|text| text.contains(" 3 reports ")));
+        assert_eq!(texts.next(), None);
+        assert!(texts.push("next".to_owned()));
+    }
+}
