@@ -18,7 +18,11 @@ const file = path.join(folder, 'cache.json')
 const results = []
 for (let n = 0; n < WORKERS; n++) {
   const worker = new Worker(new URL('./worker.mjs', import.meta.url), { workerData: { file, versions: VERSIONS } })
-  results.push(new Promise((resolve, reject) => worker.on('error', reject).on('message', resolve)))
+  results.push(new Promise((resolve, reject) => {
+    worker.on('error', reject).on('message', resolve)
+    // One that ends without an answer.
+    worker.on('exit', code => reject(new Error(`a worker has ended with code ${code}`)))
+  }))
 }
 const computed = (await Promise.all(results)).reduce((sum, count) => sum + count, 0)
 console.log(`${WORKERS} workers needed ${VERSIONS} versions; each was computed once: ${computed} times in all`)

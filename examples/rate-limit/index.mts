@@ -18,6 +18,8 @@ const others = Array.from({ length: WORKERS }, () => new Promise<number[]>((reso
     workerData: { memory, interval: INTERVAL, requests: REQUESTS }
   })
   worker.on('error', reject).on('message', resolve)
+  // One that ends without an answer.
+  worker.on('exit', code => reject(new Error(`a worker has ended with code ${code}`)))
 }))
 const begun: number[] = []
 for (let n = 0; n < REQUESTS; n++) {

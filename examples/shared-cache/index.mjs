@@ -20,7 +20,11 @@ for (let n = 0; n < READERS; n++) {
   const worker = new Worker(new URL('./reader.mjs', import.meta.url), {
     workerData: { memory, started, count: READERS, last: VERSIONS }
   })
-  readers.push(new Promise((resolve, reject) => worker.on('error', reject).on('message', resolve)))
+  readers.push(new Promise((resolve, reject) => {
+    worker.on('error', reject).on('message', resolve)
+    // One that ends without an answer.
+    worker.on('exit', code => reject(new Error(`a worker has ended with code ${code}`)))
+  }))
 }
 await new Latch(started, { count: READERS }).waitAsync()
 for (let version = 1; version <= VERSIONS; version++) {
