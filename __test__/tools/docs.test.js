@@ -132,7 +132,7 @@ const CONSTANTS = [
   ['profiling', /Of a stack, (\d+) frames/, 'call-stacks.js', 'FRAMES'],
   ['profiling', /when\s+([\d ]+) were known/, 'stacks.rs', 'MOST'],
   ['profiling', /when a stack had (\d+)/, 'profile.rs', 'MOST_LEAVES'],
-  ['profiling', /waits for it for up to (\d+) seconds/, 'profile.rs', 'LIMIT', 1000],
+  ['profiling', /waits up to (\d+) seconds for it/, 'profile.rs', 'LIMIT', 1000],
   ['debugging', /up to (\d+) such reports wait/, 'standard_error.rs', 'MOST'],
   ['debugging', /The process keeps ([\d ]+) different stacks/, 'stacks.rs', 'MOST'],
   ['debugging', /at most\s+(\d+) rings/, 'task_rings.rs', 'MOST'],
