@@ -133,7 +133,7 @@ const CONSTANTS = [
   ['profiling', /when\s+([\d ]+) were known/, 'stacks.rs', 'MOST'],
   ['profiling', /when a stack had (\d+)/, 'profile.rs', 'MOST_LEAVES'],
   ['profiling', /waits up to (\d+) seconds for it/, 'profile.rs', 'LIMIT', 1000],
-  ['debugging', /up to (\d+) such reports wait/, 'standard_error.rs', 'MOST'],
+  ['debugging', /up to (\d+) such reports are kept/, 'standard_error.rs', 'MOST'],
   ['debugging', /The process keeps ([\d ]+) different stacks/, 'stacks.rs', 'MOST'],
   ['debugging', /at most\s+(\d+) rings/, 'task_rings.rs', 'MOST'],
   ['debugging', /its holders \((\d+) of them/, 'reports.rs', 'MOST_HOLDERS'],
