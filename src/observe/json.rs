@@ -30,12 +30,18 @@ pub(crate) fn string(text: &mut Text, units: impl IntoIterator<Item = u16>) -> f
     for character in char::decode_utf16(units) {
         match character {
             Ok(character @ ('"' | '\\')) => write!(text, "\\{character}")?,
-            Ok(control @ '\0'..='\x1f') => write!(text, "\\u{:04x}", u32::from(control))?,
+            Ok(hidden) if is_hidden(hidden) => write!(text, "\\u{:04x}", u32::from(hidden))?,
             Ok(character) => text.write_char(character)?,
             Err(surrogate) => write!(text, "\\u{:04x}", surrogate.unpaired_surrogate())?,
         }
     }
     text.write_char('"')
+}
+
+/// Whether a terminal obeys the character, or shows it nowhere: a control, or one that turns the direction of a text.
+const fn is_hidden(character: char) -> bool {
+    matches!(character, '\0'..='\x1f' | '\x7f'..='\u{9f}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(character, '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 pub(crate) fn array<T>(

@@ -316,12 +316,16 @@ pub(crate) fn hold_duration(space: &str, row: &Row) -> String {
 
 pub(crate) fn duration(prefix: &str, milliseconds: Option<f64>) -> String {
     let Some(milliseconds) = milliseconds.filter(|milliseconds| !milliseconds.is_nan()) else { return String::new() };
-    let seconds = milliseconds / 1e3;
-    let time = match seconds {
-        ..1.0 => format!("{milliseconds:.0} ms"),
-        ..60.0 => format!("{seconds:.1} s"),
-        ..3600.0 => format!("{:.0} min {:.0} s", (seconds / 60.0).floor(), seconds % 60.0),
-        _ => format!("{:.0} h {:.0} min", (seconds / 3600.0).floor(), seconds % 3600.0 / 60.0),
+    // Rounded first: otherwise 119.7 s were 1 min 60 s.
+    let [tenths, seconds, minutes] = [100.0, 1e3, 60e3].map(|unit| (milliseconds / unit).round());
+    let time = if milliseconds.round() < 1e3 {
+        format!("{milliseconds:.0} ms")
+    } else if tenths < 600.0 {
+        format!("{:.1} s", tenths / 10.0)
+    } else if seconds < 3600.0 {
+        format!("{:.0} min {:.0} s", (seconds / 60.0).floor(), seconds % 60.0)
+    } else {
+        format!("{:.0} h {:.0} min", (minutes / 60.0).floor(), minutes % 60.0)
     };
     prefix.to_owned() + &time
 }

@@ -233,9 +233,14 @@ test('formatSnapshot writes times as people say them, and where it was taken', (
     NaN: '',
     0.4: '0 ms',
     999: '999 ms',
+    999.6: '1.0 s',
     1e3: '1.0 s',
     59940: '59.9 s',
+    59960: '1 min 0 s',
+    119700: '2 min 0 s',
     2e5: '3 min 20 s',
+    3599600: '1 h 0 min',
+    7199000: '2 h 0 min',
     726e4: '2 h 1 min'
   }
   for (const milliseconds of Object.keys(times)) {
@@ -249,6 +254,13 @@ AsyncLock, id 7
       at more
 `)
   }
+})
+
+test('a name in a text has no character that a terminal obeys or hides', () => {
+  const name = 'a\u001b[2J\u007f\u009b1m\u202eb\u200b\ufeffé–'
+  const lock = { kind: 'AsyncLock', mode: 'exclusive', name, id: 7, threadId: 1, blocked: false, milliseconds: 1 }
+  const shown = 'a\\u001b[2J\\u007f\\u009b1m\\u202eb\\u200b\\ufeffé–'
+  assert.ok(formatSnapshot({ held: [lock], waiting: [], cycles: [] }).includes(`AsyncLock "${shown}"`))
 })
 
 test('formatSnapshot of anything else is a TypeError, and an error of a getter is passed on', () => {
