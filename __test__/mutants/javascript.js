@@ -667,6 +667,25 @@ module.exports = [
       '  if (blocked.number === 0) blocked.number = record(1)',
       '  return']
   ]),
+  // ——— classes, entries and memories ———
+  ...of('lib/util/late-class.js', { test: 'install/spies' }, [
+    ['frozen prototypes refuse tokens', 'if (!isShield(prototype, key)) deleteProperty', 'deleteProperty']
+  ]),
+  ...of('lib/locks/named/lock.js', { test: 'install/spies' }, [
+    ['a granted Lock has another prototype than its class', '  GrantedLock.prototype = prototype\n', '']
+  ]),
+  ...of('lib/agent/runs-dry.js', { test: 'install/entry-points' }, [
+    ['an unused entry makes a tick at the end', 'findsWork() || !someWaiter(isAny)', 'findsWork()']
+  ]),
+  ...of('lib/waiting/options.js', { test: 'locks/every-class/callback-sync' }, [
+    ['an async callback of a blocking form begins', 'getPrototypeOf(argument) === AsyncFunctionPrototype', 'false']
+  ]),
+  ...of('lib/install/navigator.js', { test: 'named/web-locks' }, [
+    ['navigator.locks takes any object', 'this === navigator ||', 'true ||']
+  ]),
+  ...of('lib/locks/hold/memories.js', { test: 'ends/owner-death-memory' }, [
+    ['a fake setImmediate holds up all reports', 'if (scheduledBy === setImmediate) return', 'if (scheduledBy) return']
+  ]),
   // ——— locks of several processes ———
   ...of('lib/processes/batch.js', { test: 'processes/process-locks' }, [
     ['whether the lock is held is asked while it is given back', 'this.isAsking || this.isOver ||', 'this.isAsking ||']
