@@ -32,7 +32,7 @@ const NAMES = ['clone', 'json']
 const MOST_PLACES = 2 ** 31 - 1
 
 const { byteLength } = Buffer
-const { DefaultSerializer, deserialize, serialize: serializeSimply } = v8
+const { DefaultSerializer = class {}, deserialize, serialize: serializeSimply } = v8
 const { releaseBuffer, writeHeader, writeValue } = DefaultSerializer.prototype
 /** Bun has no serializers. */
 const HAS_SERIALIZERS = writeValue !== undefined
@@ -117,19 +117,32 @@ function assertAttached (array, caller) {
   }
 }
 
+/** The method that is serializing a value. */
+let serializing
+
+/** Makes the error for what cannot be serialized. Node calls it, or constructs by it. */
+function errorOf (message) {
+  return new TypeError(serializing + ': value must be one that v8.serialize takes: ' + message)
+}
+
+/** A serializer whose errors name the method: own methods would double its time. */
+class Serializer extends DefaultSerializer {}
+define(Serializer.prototype, '_getDataCloneError', errorOf)
+define(Serializer.prototype, '_getSharedArrayBufferId', () => { throw errorOf('a SharedArrayBuffer cannot be copied') })
+
 /** Serializes as `v8.serialize`, but throws a TypeError that names the method. */
 function serialize (value, caller) {
   if (!HAS_SERIALIZERS) return serializeSimply(value)
-  const serializer = new DefaultSerializer()
-  // Node calls it, or constructs by it.
-  function errorOf (message) {
-    return new TypeError(caller + ': value must be one that v8.serialize takes: ' + message)
+  const outer = serializing
+  serializing = caller
+  try {
+    const serializer = new Serializer()
+    apply(writeHeader, serializer, [])
+    apply(writeValue, serializer, [value])
+    return apply(releaseBuffer, serializer, [])
+  } finally {
+    serializing = outer
   }
-  define(serializer, '_getDataCloneError', errorOf)
-  define(serializer, '_getSharedArrayBufferId', () => { throw errorOf('a SharedArrayBuffer cannot be copied') })
-  apply(writeHeader, serializer, [])
-  apply(writeValue, serializer, [value])
-  return apply(releaseBuffer, serializer, [])
 }
 
 /** Makes an array a Buffer. Not by `Buffer.from`, which reads properties that may have been patched. */
