@@ -5,7 +5,7 @@ use super::line::Line;
 use super::{Outbox, Released, Request, UNLOCKED, Waiter, WaiterListStore, Word};
 use crate::clock::Timestamp;
 use crate::queue::counters::Counted;
-use crate::queue::{BlockedThread, Listed, Location, Ticket, WaitResult};
+use crate::queue::{BlockedThread, Listed, Location, Policy, Ticket, WaitResult};
 use crate::sync::Arc;
 
 /// The outcome of a claim.
@@ -67,8 +67,8 @@ impl Section<'_> {
             // The promise's event loop may be busy, and this claim waits for no more than its turn.
             self.word_changed(location, word);
         }
-        let is_behind_own =
-            matches!(&waiter, Waiter::Agent(outbox, _) if self.is_left_to_promise_of(outbox, location, request, word));
+        let is_behind_own = !self.lists.policy.is_empty()
+            && matches!(&waiter, Waiter::Agent(outbox, _) if self.is_left_to_promise_of(outbox, location, request, word));
         let mut taken = None;
         let listed = Listed { waiter, claim: Some(request) };
         let ticket = self.append(location, listed, deadline, |section| {
@@ -86,6 +86,7 @@ impl Section<'_> {
     }
 
     /// Whether a free lock is left to the agent's own promise. That is the first in line, and awake.
+    #[cold]
     fn is_left_to_promise_of(
         &mut self,
         outbox: &Arc<Outbox>,
