@@ -150,6 +150,27 @@ test('Queue: promises that settle at once keep their order', async () => {
   assert.deepStrictEqual(order, numbers.concat(numbers))
 })
 
+test('Queue: of many promises that await a turn, few settle in one, and a later one comes behind them', async () => {
+  const queue = Queue.create({ capacity: 500, messageSize: 16 })
+  for (let n = 0; n < 401; n++) queue.tryPut(n)
+  const order = []
+  let [since, most, later] = [0, 0, undefined]
+  const turn = () => {
+    since = 0
+    if (order.length < 401) setImmediate(turn)
+  }
+  setImmediate(turn)
+  const use = () => queue.use(value => {
+    order.push(value)
+    most = Math.max(most, ++since)
+    if (value === 100) later = use()
+  })
+  await Promise.all(Array.from({ length: 400 }, use))
+  await later
+  assert.deepStrictEqual(order, Array.from({ length: 401 }, (_, n) => n))
+  assert.ok(most <= MOST + 1, `${most} without a turn of the event loop`)
+})
+
 test('Queue: promises that await a turn keep the process alive', async t => {
   const { code, lines, stderr } = await runChild(t, async ({ api, say }) => {
     const queue = api.Queue.create({ capacity: 200, messageSize: 16 })
