@@ -143,7 +143,13 @@ test('Queue: promises that settle at once keep their order', async () => {
   const order = []
   const puts = Array.from({ length: 1000 }, (_, n) => queue.putAsync(n).then(() => order.push(n)))
   assert.strictEqual(queue.length, 1000, 'they put at once')
-  const takes = Array.from({ length: 1000 }, () => queue.takeAsync().then(value => order.push(value)))
+  const take = () => queue.takeAsync().then(value => order.push(value))
+  const takes = Array.from({ length: 900 }, take)
+  // Later ones find that the event loop has turned, perhaps before the earlier ones do.
+  for (let n = 0; n < 100; n++) {
+    takes.push(take())
+    await new Promise(setImmediate)
+  }
   assert.strictEqual(queue.length, 0, 'they take at once')
   await Promise.all(puts.concat(takes))
   const numbers = Array.from({ length: 1000 }, (_, n) => n)
@@ -170,6 +176,47 @@ test('Queue: of many promises that await a turn, few settle in one, and a later 
   assert.deepStrictEqual(order, Array.from({ length: 401 }, (_, n) => n))
   assert.ok(most <= MOST + 1, `${most} without a turn of the event loop`)
 })
+
+const inOrder = {
+  takeAsync: queue => queue.takeAsync(),
+  takeManyAsync: async queue => (await queue.takeManyAsync(1))[0],
+  use: queue => new Promise((resolve, reject) => queue.use(resolve).catch(reject)),
+  putAsync: (queue, n) => queue.putAsync(n).then(() => n)
+}
+
+for (const form of Object.keys(inOrder)) {
+  test(`Queue: ${form}: promises that had to wait, and later ones, come behind those that await a turn`, async () => {
+    const [many, waiting] = [5 * MOST, 10]
+    const isPut = form === 'putAsync'
+    const queue = Queue.create({ capacity: isPut ? many : many + waiting, messageSize: 16 })
+    if (!isPut) for (let n = 0; n < many; n++) queue.tryPut(n)
+    const order = []
+    const begin = n => inOrder[form](queue, n).then(value => { order.push(value) })
+    const all = Array.from({ length: many + waiting }, (_, n) => begin(n))
+    for (let n = 0; n < waiting; n++) {
+      if (isPut) queue.tryTake()
+      else queue.tryPut(many + n)
+    }
+    await Promise.all(all)
+    assert.deepStrictEqual(order, Array.from({ length: many + waiting }, (_, n) => n))
+  })
+
+  test(`Queue: ${form}: a promise made as another settles comes behind those that await the same turn`, async () => {
+    for (let first = MOST + 1; first < MOST + 8; first++) {
+      const queue = Queue.create({ capacity: 4 * MOST, messageSize: 16 })
+      if (form !== 'putAsync') for (let n = 0; n < 4 * MOST; n++) queue.tryPut(n)
+      const order = []
+      let count = 0
+      const task = async () => {
+        const n = count++
+        order.push(await inOrder[form](queue, n))
+        if (n % 2 === 0) await task()
+      }
+      await Promise.all(Array.from({ length: first }, task))
+      assert.deepStrictEqual(order, Array.from({ length: count }, (_, n) => n))
+    }
+  })
+}
 
 test('Queue: promises that await a turn keep the process alive', async t => {
   const { code, lines, stderr } = await runChild(t, async ({ api, say }) => {

@@ -360,9 +360,15 @@ module.exports = [
     ['a promise tries in the next turn only', '    if (wakes) door.note(servePromises)\n', '']
   ]),
   ...of('lib/agent/turns.js', { test: 'locks/tasks-in-turns' }, [
-    ['the promises of a queue have no pace', 'first === undefined && goesOn()', 'true'],
-    ['a promise that settles at once overtakes one that awaits a turn', 'first === undefined && goesOn()', 'goesOn()'],
+    ['the promises of a queue have no pace', 'first === undefined && !isSettling && goesOn()', 'true'],
+    ['a promise that settles at once overtakes one that awaits a turn',
+      'first === undefined && !isSettling', '!isSettling'],
+    ['a promise that settles at once overtakes one that has had its turn', ' && !isSettling', ''],
+    ['promises seem to await a turn for ever', '    queue.awaitingTurn--\n', ''],
     ['a turn settles all promises', 'while (first !== undefined && goesOn())', 'while (first !== undefined)']
+  ]),
+  ...of('lib/locks/queue/index.js', { test: 'locks/tasks-in-turns' }, [
+    ['a promise that had to wait overtakes one that awaits a turn', 'memory.awaitingTurn === 0', 'true']
   ]),
   ...of(waiter, { test: 'locks/every-class/signals' }, [
     ['a settled waiter still listens to its signal', '    abortSignals.leave(this)\n', '']

@@ -2,7 +2,8 @@
 
 /**
  * Promises that settle at once, at this thread's pace: src/agent/pace.rs says after how many the event loop turns.
- * Those that await a turn settle in the order in which they came; later ones come behind them.
+ * Those that await a turn settle in the order in which they came; later ones come behind them, also those of the same
+ * queue that had to wait.
  */
 
 const { Promise } = require('../util/intrinsics')
@@ -22,11 +23,13 @@ function goesOn () {
 }
 
 /** Whether a promise that could settle at once does. Otherwise it awaits `turn()`. */
-const settlesAtOnce = () => first === undefined && goesOn()
+const settlesAtOnce = () => first === undefined && !isSettling && goesOn()
 
-function turn () {
+/** @param {{ awaitingTurn: number }} queue counts those of its promises that this has not settled */
+function turn (queue) {
+  queue.awaitingTurn++
   return new Promise((resolve) => {
-    const entry = { __proto__: null, resolve, next: undefined }
+    const entry = { __proto__: null, queue, resolve, next: undefined }
     if (first === undefined) first = entry
     else last.next = entry
     last = entry
@@ -38,10 +41,11 @@ native.onTurn = async function settleInOrder () {
   if (isSettling) return
   isSettling = true
   while (first !== undefined && goesOn()) {
-    const { resolve } = first
+    const { queue, resolve } = first
     first = first.next
     resolve()
     await undefined
+    queue.awaitingTurn--
   }
   isSettling = false
 }

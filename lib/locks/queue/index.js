@@ -224,10 +224,12 @@ async function awaitPut (queue, value, options, steps) {
   const memory = memoryOf(queue)
   const wait = putting(memory, value, waitOptions(options, 'putAsync'), 'putAsync')
   let found = tryOnce(memory, wait)
-  if (found === NOTHING) {
+  const isAtOnce = found !== NOTHING
+  if (!isAtOnce) {
     wait.argument.keep()
     found = inTime(await later(memory, wait, steps), memory, wait, awaitPut)
-  } else if (!agent().settlesAtOnce()) await agent().turn()
+  }
+  if (!settlesNow(memory, isAtOnce)) await agent().turn(memory)
   if (found === ENDED) throw queueClosed('putAsync')
 }
 
@@ -235,8 +237,9 @@ async function awaitTake (queue, options, steps) {
   const memory = memoryOf(queue)
   const wait = taking(TAKE, waitOptions(options, 'takeAsync'), 'takeAsync')
   let lease = tryOnce(memory, wait)
-  if (lease === NOTHING) lease = inTime(await later(memory, wait, steps), memory, wait, awaitTake)
-  else if (!agent().settlesAtOnce()) await agent().turn()
+  const isAtOnce = lease !== NOTHING
+  if (!isAtOnce) lease = inTime(await later(memory, wait, steps), memory, wait, awaitTake)
+  if (!settlesNow(memory, isAtOnce)) await agent().turn(memory)
   if (lease === ENDED) return undefined
   try {
     return lease.value
@@ -251,8 +254,9 @@ async function awaitTakeMany (queue, max, options, steps) {
   const memory = memoryOf(queue)
   const wait = takingMany(max, waitOptions(options, 'takeManyAsync'), 'takeManyAsync')
   let leases = tryOnce(memory, wait)
-  if (leases === NOTHING) leases = inTime(await later(memory, wait, steps), memory, wait, awaitTakeMany)
-  else if (!agent().settlesAtOnce()) await agent().turn()
+  const isAtOnce = leases !== NOTHING
+  if (!isAtOnce) leases = inTime(await later(memory, wait, steps), memory, wait, awaitTakeMany)
+  if (!settlesNow(memory, isAtOnce)) await agent().turn(memory)
   return leases === ENDED ? [] : readBatchInTurn(memory, leases, 'takeManyAsync')
 }
 
@@ -268,8 +272,9 @@ async function awaitUse (queue, callback, options, steps) {
   const wait = taking(USE, waitOptions(options, 'use'), 'use')
   if (steps.call !== undefined) uses(theList(), steps.call)
   let lease = tryOnce(memory, wait)
-  if (lease === NOTHING) lease = inTime(await later(memory, wait, steps), memory, wait, awaitUse)
-  else if (!agent().settlesAtOnce()) await agent().turn()
+  const isAtOnce = lease !== NOTHING
+  if (!isAtOnce) lease = inTime(await later(memory, wait, steps), memory, wait, awaitUse)
+  if (!settlesNow(memory, isAtOnce)) await agent().turn(memory)
   if (lease === ENDED) return false
   let value
   try {
@@ -297,6 +302,9 @@ function tryOnce (memory, { mode, step, argument, signal }) {
   const found = mode === PUT && isPutting(memory) ? BUSY : owing(memory, step, argument)
   return found === BUSY ? NOTHING : found
 }
+
+/** Whether a promise settles now. It overtakes no promise of the queue that awaits a turn. */
+const settlesNow = (memory, isAtOnce) => isAtOnce ? agent().settlesAtOnce() : memory.awaitingTurn === 0
 
 /** Returns a step's answer, unless it is LATE. The TimeoutError has the frames of `caller`'s caller. */
 function inTime (found, memory, wait, caller) {

@@ -101,6 +101,8 @@ class QueueMemory extends Positions {
     this.lease = undefined
     // Whether the last step of this thread has left room for another message, or a message for another taker.
     this.hasMore = false
+    // How many promises of this thread await a turn of the event loop: see agent/turns.js.
+    this.awaitingTurn = 0
     this.putLock = new InnerLock(word(PUT_LOCK))
     this.takeLock = new InnerLock(word(TAKE_LOCK))
     // The waits of promises, and the words of the queue at which they are.
