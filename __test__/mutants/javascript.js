@@ -273,16 +273,16 @@ module.exports = [
   ]),
   ...of(claim, { test: 'locks/robust-list' }, [
     ["what was a dead thread's is released without a word",
-      'release(indexOfHold(this), this.ownerDied, false, true)',
-      'release(indexOfHold(this), false, false, true)']
+      'release(index, this.ownerDied, false, true)',
+      'release(index, false, false, true)']
   ]),
 
   // ——— waiting for a lock ———
   ...of(claim, { test: 'locks/robust-list' }, [
     ['a claim that has given up keeps what it is granted',
-      'if (this.owned) release(indexOfHold(this), this.ownerDied, false, true)',
-      'if (this.owned) {}'],
-    ['permits that are granted too late are lost', '      else this.word.addPermits(amountOf(this.request))\n', '']
+      'if (index >= 0) release(index, this.ownerDied, false, true)',
+      ''],
+    ['permits that are granted too late are lost', '      this.word.addPermits(amountOf(this.request))\n', '']
   ]),
   ...of(hold, { test: 'locks/failure-while-holding' }, [
     ['a callback that fails says that it has repaired',
@@ -581,8 +581,8 @@ module.exports = [
   ]),
   ...of(queueWaits, { test: 'locks/queue' }, [
     ['a promise that puts overtakes those before it',
-      'const found = owingQuietly(memory, first.step, first.argument)',
-      'const found = owingQuietly(memory, this.step, this.argument)']
+      'found = owingQuietly(memory, first.step, first.argument)',
+      'found = owingQuietly(memory, this.step, this.argument)']
   ]),
 
   // ——— Condition, Barrier, Latch ———

@@ -238,6 +238,52 @@ for (const abortAt of [1, 2, 3, 4]) {
   })
 }
 
+for (const putAt of [1, 2, 3]) {
+  test(`a hook that puts at the ${putAt}. resolution within a put: no promise waits that has put`, async () => {
+    const queue = Queue.create({ capacity: 2, messageSize: 16 })
+    queue.tryPut(0)
+    queue.tryPut(0)
+    const promises = [queue.putAsync(1)]
+    await turns(1)
+    // Its notification is on its way when the next one puts for both.
+    queue.tryTake()
+    queue.tryTake()
+    let resolutions = 0
+    const hook = createHook({
+      promiseResolve () {
+        if (++resolutions === putAt) promises.push(queue.putAsync(3))
+      }
+    })
+    hook.enable()
+    promises.push(queue.putAsync(2))
+    hook.disable()
+    assert.strictEqual(queue.waiters, promises.length - 2)
+    await turns(3)
+    const taken = []
+    while (taken.length < promises.length) taken.push(await queue.takeAsync())
+    await Promise.all(promises)
+    assert.deepStrictEqual([taken, queue.waiters], [[1, 2, 3].slice(0, promises.length), 0])
+  })
+}
+
+test('a subscriber aborts a granted promise and unlocks its lock: no error', needsChannels, async t => {
+  const locks = [new AsyncLock(), new AsyncLock()]
+  const tokens = locks.map(lock => lock.tryLock())
+  const controller = new TinyController()
+  subscribe(t, 'wait', ({ id, outcome }) => {
+    if (id !== locks[0].id || outcome !== 'acquired') return
+    controller.abort()
+    locks[1].unlock()
+  })
+  const first = locks[0].lockAsync()
+  const aborted = failure(locks[1].lockAsync({ signal: controller.signal }))
+  // Both are granted together, and settled one after the other.
+  for (const token of tokens) token.unlock()
+  assert.deepStrictEqual([(await first).unlock(), await aborted], [true, 'AbortError'])
+  await turns(3)
+  assert.deepStrictEqual(locks.map(({ locked, waiters }) => [locked, waiters]), [[false, 0], [false, 0]])
+})
+
 test('a stall of a blocked thread, and code that makes its stack\'s text by locks: the error is right', async t => {
   const { lines, code } = await run(t, { after: 20 }, async ({ api, say, startWorker }) => {
     const { locks } = api

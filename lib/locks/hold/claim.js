@@ -97,11 +97,20 @@ class Claim extends Waiter {
       if (this.owned) theList().inform(this, this.ownerDied)
       this.finish(this.ownerDied)
     } else {
-      // The note of a death that it came with is passed on, and so is a notification.
-      if (this.owned) release(indexOfHold(this), this.ownerDied, false, true)
-      else this.word.addPermits(amountOf(this.request))
+      this.passOn()
       theList().door.open()
     }
+  }
+
+  /** Passes on a grant that came too late. So it does with the note of a death, and with a notification. */
+  passOn () {
+    if (!this.owned) {
+      this.word.addPermits(amountOf(this.request))
+      return
+    }
+    const index = indexOfHold(this)
+    // A subscriber that was told of another grant may have released it: `unlock()` of a lock asks for no token.
+    if (index >= 0) release(index, this.ownerDied, false, true)
   }
 
   end () {

@@ -92,7 +92,9 @@ class QueueWaiter extends Waiter {
   /** Tries, and otherwise waits. Returns whether it is to try again. */
   tryOnce () {
     throwIfAborted(this.signal)
-    const found = this.attempt()
+    // If the signal's code, or a hook within the attempt, has put, that has let the whole line put.
+    const found = this.isOver ? NOTHING : this.attempt()
+    if (this.isOver) return false
     if (found !== BUSY) this.isNotified = false
     if (found !== NOTHING && found !== BUSY) {
       this.leave()
@@ -244,17 +246,19 @@ class Putter extends QueueWaiter {
   /** Lets the promises of the line put, from its first to this. */
   attempt () {
     const { line, memory } = this
-    for (;;) {
+    let found = NOTHING
+    while (!this.isOver) {
       const { first } = line
       agent().assertStack()
-      const found = owingQuietly(memory, first.step, first.argument)
-      if (first === this || found === NOTHING || found === BUSY) return found
+      found = owingQuietly(memory, first.step, first.argument)
+      if (first === this || found === NOTHING || found === BUSY) break
       first.leave()
       // If it is too late, it has been notified, and passes that on.
       first.dequeue()
       first.resolve(found)
       first.note(outcomeOf(found))
     }
+    return found
   }
 }
 
