@@ -27,7 +27,7 @@ const { Messages, MessagesAsync, resultOf } = require('./iterators')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./layout')
 const { BUSY, ENDED, NOTHING, PUT, TAKE, USE, QueueMemory } = require('./memory')
 const {
-  ended, forever, readBatch, readBatchInTurn, takenInDepth, valueInTurn, valueInUse, valueOf
+  ended, forever, readBatchInTurn, takeBatch, takenInDepth, valueInTurn, valueInUse, valueOf
 } = require('./reading')
 const {
   blocking, calling, clear, close, endUse, lateError, owing, owingOn, put, putBack, recover, take, takeMany
@@ -125,17 +125,15 @@ class Queue {
   takeMany (max, options) {
     assertWorker('takeMany', 'takeManyAsync()')
     const memory = memoryOf(this)
-    const wait = takingMany(max, waitOptions(options, 'takeMany', false), 'takeMany')
-    const found = blocking(memory, wait)
-    return found === ENDED ? [] : readBatch(memory, found, wait.isDeep, 'takeMany', forever)
+    const wait = waitOptions(options, 'takeMany', false)
+    const found = blocking(memory, calling(TAKE, takeBatch, batchOf(max, 'takeMany'), wait, 'takeMany'))
+    return found === ENDED ? [] : found.given('takeMany')
   }
 
   tryTakeMany (max) {
     const memory = memoryOf(this)
-    assertMax(max, 'tryTakeMany')
-    const isDeep = assertStack()
-    const found = owingOn(memory, takeMany, max)
-    return found === NOTHING || found === BUSY || found === ENDED ? [] : readBatch(memory, found, isDeep, 'tryTakeMany')
+    const found = owingOn(memory, takeBatch, batchOf(max, 'tryTakeMany'))
+    return found === NOTHING || found === BUSY || found === ENDED ? [] : found.given('tryTakeMany')
   }
 
   takeManyAsync (max, options) {
@@ -252,7 +250,9 @@ async function awaitTake (queue, options, steps) {
 
 async function awaitTakeMany (queue, max, options, steps) {
   const memory = memoryOf(queue)
-  const wait = takingMany(max, waitOptions(options, 'takeManyAsync'), 'takeManyAsync')
+  const limits = waitOptions(options, 'takeManyAsync')
+  assertMax(max, 'takeManyAsync')
+  const wait = calling(TAKE, takeMany, max, limits, 'takeManyAsync')
   let leases = tryOnce(memory, wait)
   const isAtOnce = leases !== NOTHING
   if (!isAtOnce) leases = inTime(await later(memory, wait, steps), memory, wait, awaitTakeMany)
@@ -317,9 +317,10 @@ const taking = (mode, wait, caller) => calling(mode, take, mode === USE, wait, c
 
 // ——— Arguments ———
 
-function takingMany (max, wait, caller) {
+/** Returns the argument of `takeBatch`. */
+function batchOf (max, caller) {
   assertMax(max, caller)
-  return calling(TAKE, takeMany, max, wait, caller)
+  return { __proto__: null, max, isDeep: assertStack() }
 }
 
 const assertMax = (max, caller) => assertWithin(max, caller + ': max', 1, MAX_SAFE_INTEGER)

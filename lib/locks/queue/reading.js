@@ -11,8 +11,8 @@
 const { bare, createArray, setPrototypeOf } = require('../../util/intrinsics')
 const { queueUnreadable } = require('../../waiting/errors')
 const { UNLIMITED } = require('../../waiting/options')
-const { BUSY, USE } = require('./memory')
-const { calling, endBatch, endUse, owingOn, putBackUnseen } = require('./steps')
+const { BUSY, ENDED, NOTHING, USE } = require('./memory')
+const { calling, endBatch, endUse, owingOn, putBackUnseen, takeMany } = require('./steps')
 const { later } = require('./waits')
 
 const ArrayPrototype = Array.prototype
@@ -78,6 +78,8 @@ class Values {
     this.count = 0
     // Why the next one cannot be read.
     this.error = undefined
+    // Whether all are put back, since the stack is deep.
+    this.isLeft = false
   }
 
   /** Reads on. Returns whether it has read all. */
@@ -98,14 +100,15 @@ class Values {
 
   /** How many messages are removed: those that were read, or the first one, which cannot be. */
   get removed () {
+    if (this.isLeft) return 0
     return this.count > 0 || this.leases[0].copy === undefined ? this.count : 1
   }
 
   /** Returns them as an array. Throws if the first one could not be read. */
   given (caller) {
-    const { array, count, error, leases } = this
+    const { array, count, error, isLeft, leases } = this
     const first = leases[0]
-    if (count === 0) throw first.copy === undefined ? error : queueUnreadable(caller, error, first)
+    if (count === 0) throw isLeft || first.copy === undefined ? error : queueUnreadable(caller, error, first)
     array.length = count
     return setPrototypeOf(array, ArrayPrototype) && array
   }
@@ -114,17 +117,19 @@ bare(Values)
 
 const endOf = (leases, count) => ({ __proto__: null, leases, count })
 
-/** Reads a batch, and removes it. Without `left` it returns nothing, and changes nothing, if it would have to wait. */
-function readBatch (memory, leases, isDeep, caller, left) {
+/**
+ * Takes a batch, reads it and removes it, in one step: an interrupt puts it back. Returns its Values, or as `takeMany`.
+ * Without `left` it changes nothing if it would have to wait.
+ */
+function takeBatch (memory, { max, isDeep }, left) {
+  const leases = takeMany(memory, max, left)
+  if (leases === NOTHING || leases === BUSY || leases === ENDED) return leases
   const values = new Values(leases)
   values.read(memory)
-  const isLeft = isDeep && values.count === 0
-  if (owingOn(memory, endBatch, endOf(leases, isLeft ? 0 : values.removed), left) === BUSY) {
-    owingOn(memory, endBatch, endOf(leases, 0))
-    return []
-  }
-  if (isLeft) throw values.error
-  return values.given(caller)
+  values.isLeft = isDeep && values.count === 0
+  if (endBatch(memory, endOf(leases, values.removed), left && forever) !== BUSY) return values
+  endBatch(memory, endOf(leases, 0))
+  return BUSY
 }
 
 async function readBatchInTurn (memory, leases, caller) {
@@ -140,5 +145,5 @@ async function readBatchInTurn (memory, leases, caller) {
 }
 
 module.exports = {
-  ended, forever, readBatch, readBatchInTurn, takenInDepth, valueInTurn, valueInUse, valueOf
+  ended, forever, readBatchInTurn, takeBatch, takenInDepth, valueInTurn, valueInUse, valueOf
 }
