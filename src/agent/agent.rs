@@ -2,7 +2,7 @@
 //!
 //! It is used on its own thread only; others know its outbox, its `BlockedThread` and its robust list.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::ptr;
 use std::rc::Rc;
@@ -36,8 +36,9 @@ pub(crate) struct Agent {
     pub(crate) robust_list: RobustList,
     pub(crate) delivery: Delivery,
     pub(crate) pace: Pace,
-    /// Rung for a turn of the event loop; made when it is needed. `None`: it could not be made.
-    pub(crate) turn_bell: OnceCell<Option<Bell>>,
+    /// Rung for a turn of the event loop; `None`: it could not be made. It is not made when it is first needed: a hook of
+    /// `async_hooks` would run then, in the midst of a release.
+    pub(crate) turn_bell: Option<Bell>,
     /// Whether the event loop is held.
     pub(crate) is_held: Cell<bool>,
     pub(crate) buffers: Buffers,
@@ -98,6 +99,7 @@ impl Agent {
         // SAFETY: as the caller promises.
         let environment = unsafe { Environment::new(env, settle, tick, Some(on_ring)) }?;
         let bell = environment.bell();
+        let turn_bell = environment.new_bell(Some(on_turn)).ok();
         let agent = Rc::new(Self {
             environment,
             registers,
@@ -108,7 +110,7 @@ impl Agent {
             robust_list: RobustList::new(registers),
             delivery: Delivery::default(),
             pace: Pace::default(),
-            turn_bell: OnceCell::new(),
+            turn_bell,
             is_held: Cell::new(false),
             buffers: Buffers::default(),
             files: Files::default(),
@@ -216,7 +218,7 @@ unsafe extern "C" fn on_ring(env: sys::napi_env, _: sys::napi_value, _: *mut c_v
 }
 
 /// Notes an awaited turn of the event loop. Called by Node on the agent's thread. With a null `env` as above.
-pub(crate) unsafe extern "C" fn on_turn(env: sys::napi_env, _: sys::napi_value, _: *mut c_void, _: *mut c_void) {
+unsafe extern "C" fn on_turn(env: sys::napi_env, _: sys::napi_value, _: *mut c_void, _: *mut c_void) {
     contained(|| {
         if let Ok(agent) = Agent::of(env)
             && agent.pace.turned()

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::agent::agent::{Agent, on_turn};
+use crate::agent::agent::Agent;
 use crate::agent::blocking::BlockingWait;
 use crate::agent::delivery::Caller;
 use crate::agent::pending::{CONDITION, Noted, PLAIN};
@@ -245,8 +245,7 @@ impl Agent {
 
     /// Makes the event loop call `on_turn`. Returns false if that fails.
     fn ring_for_turn(&self) -> bool {
-        let bell = self.turn_bell.get_or_init(|| self.environment.new_bell(Some(on_turn)).ok());
-        bell.as_ref().map(Bell::ring).is_some()
+        self.turn_bell.as_ref().map(Bell::ring).is_some()
     }
 
     /// Counts a promise that settles at once. Answers false if it waits for the event loop to turn: JavaScript is told.

@@ -284,6 +284,30 @@ test('a subscriber aborts a granted promise and unlocks its lock: no error', nee
   assert.deepStrictEqual(locks.map(({ locked, waiters }) => [locked, waiters]), [[false, 0], [false, 0]])
 })
 
+test('a hook that takes a lock at each resource of the package: it keeps them', async t => {
+  const { lines, stderr } = await run(t, async ({ api, require, say }) => {
+    const { AsyncLock } = api
+    const lock = new AsyncLock()
+    const kept = []
+    const init = (id, type) => {
+      if (type === 'atomics-waitasync') kept.push(new AsyncLock().tryLock())
+    }
+    require('async_hooks').createHook({ init }).enable()
+    lock.tryLock()
+    const claims = [lock.lockAsync(), lock.lockAsync()]
+    lock.unlock()
+    for (const claim of claims) {
+      const token = await claim
+      // The pace is used up: the release asks for a turn of the event loop.
+      for (const end = Date.now() + 5; Date.now() < end;);
+      say(token.unlock())
+    }
+    say(kept.every(token => token.locked && token.unlock()))
+    say(api.snapshot().held.length)
+  })
+  assert.deepStrictEqual([stderr, lines], ['', ['true', 'true', 'true', '0']])
+})
+
 test('a stall of a blocked thread, and code that makes its stack\'s text by locks: the error is right', async t => {
   const { lines, code } = await run(t, { after: 20 }, async ({ api, say, startWorker }) => {
     const { locks } = api
