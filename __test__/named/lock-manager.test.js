@@ -267,6 +267,24 @@ testLocks('what a callback holds does not depend on the object that it got', asy
   assert.throws(() => kept.name, isTypeError('illegal invocation'))
 })
 
+testLocks('a setter where a Lock keeps its grant gets a function without properties; the name is held', async () => {
+  const symbol = await locks.request('x', lock => Object.getOwnPropertySymbols(lock)[0])
+  const got = []
+  const { prototype } = Object
+  Object.defineProperty(prototype, symbol, { set (value) { got.push(value) }, configurable: true })
+  try {
+    await locks.request('x', async () => assert.strictEqual(await isFree('x'), false))
+  } finally {
+    delete prototype[symbol]
+  }
+  assert.ok(got.length > 0)
+  for (const value of got) {
+    assert.deepStrictEqual([typeof value, value()], ['function', undefined])
+    assert.deepStrictEqual(Reflect.ownKeys(value).sort(), ['length', 'name'])
+  }
+  assert.strictEqual(await isFree('x'), true)
+})
+
 // ——— signal and timeout ———
 
 testLocks('a signal that aborts: the request leaves the line, rejected with its reason or an AbortError', async () => {
