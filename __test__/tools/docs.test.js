@@ -91,7 +91,7 @@ test('the lines in the table of docs/profiling.md are those of its example that 
   const example = textOf('examples/contention/worker.mjs').split('\n')
   const lines = found(textOf('docs/profiling.md'), /^\| \d+ ms .*worker\.mjs:(\d+)` \|/gm)
   assert.ok(lines.length >= 3)
-  assertNone(lines, line => !/lock|wait\(\)/.test(example[line - 1]))
+  assertNone(lines, line => !/execute|wait\(/.test(example[line - 1]))
 })
 
 /** Returns a constant's value, from the one file of this name; of a duration, its milliseconds. */

@@ -26,12 +26,14 @@ const ONE_OF_THREE = '  one holds an AsyncLock and waits for the AsyncLock of th
 
 /**
  * The output of each: its lines, in any order where they are an array, or a pattern. `args`: its arguments; `since`:
- * the first major version with all it uses; `elsewhere`: why it does not run here.
+ * the first major version with all it uses; `elsewhere`: why it does not run here; `last`: the last of its threads that
+ * it cannot do without, if it is not the second; `goesOn`: it does without any.
  */
 const expected = {
   'article-mutex': { prints: "counted to 61000 of 61000; main's event loop went on meanwhile\n" },
   'timeout-and-abort': {
     since: 16,
+    last: 1,
     prints: `a worker holds the lock
 free right now? false
 TimeoutError: Timed out after 50 ms waiting for an AsyncLock, held by thread 1
@@ -40,6 +42,7 @@ main holds the lock
 `
   },
   'surviving-a-crash': {
+    goesOn: true,
     prints: `after a transfer of 30: 70 + 30 = 100
 a worker crashed: out of luck
 after a crash in the middle of a transfer of 50: 20 + 30 = 50
@@ -80,6 +83,7 @@ event: false true true
 event: false
 cancel: 1 AbortError
 cancel: 1
+connection: refused
 connection: 0 1
 connection: 2
 changing limit: -1 null
@@ -95,7 +99,7 @@ leader: main leads, after a crash
   'wasm-threads': { since: 16, prints: 'the sum: 4500001500000n\n' },
   'rate-limit': { prints: '24 requests of 3 threads took 4 intervals\n' },
   opentelemetry: { elsewhere: 'needs the SDK of OpenTelemetry: scripts/programs.js runs it' },
-  processes: { prints: 'a process died with the lock\ncounted to 300\n' },
+  processes: { last: 1, prints: 'a process died with the lock\ncounted to 300\n' },
   limit: { prints: /^3 threads have read \d+ files of \d+ bytes, at most 3 at a time\n$/ },
   phases: { prints: '200 steps of 64 × 64 points on 3 threads: as on one thread; the mean is 11.537\n' },
   'shared-cache': { prints: /^100 versions, read \d+ times by 3 workers, each time all of one version\n$/ },
@@ -110,24 +114,45 @@ leader: main leads, after a crash
   }
 }
 
+/** Loaded into each thread of an example: one of them cannot start, or ends at once. */
+const BROKEN = {
+  'cannot start': () => "threadId === 1) throw new Error('cannot start')",
+  'ends at once': last => `threadId === ${last}) process.exit(7)`
+}
+
 for (const name of fs.readdirSync(EXAMPLES).filter(name => !name.includes('.'))) {
   const main = fs.readdirSync(path.join(EXAMPLES, name)).find(file => /^index\.m[jt]s$/.test(file))
-  const { args = () => [], prints, since = 0, elsewhere } = expected[name] || assert.fail(`${name} is not expected`)
+  const row = expected[name] || assert.fail(`${name} is not expected`)
+  const { args = () => [], prints, since = 0, elsewhere, last = 2, goesOn = false } = row
   const first = Math.max(since, FIRST[path.extname(main)])
   const skip = elsewhere || (MAJOR < first && `needs Node ${first}`)
-  test(`examples/${name}`, { timeout: 120000, skip }, async t => {
+  const run = (t, options) => {
     const home = path.join(EXAMPLES, name)
     // One that is a package of its own runs where this one is installed beside it.
     const isPackage = fs.existsSync(path.join(home, 'package.json'))
     const scratch = scratchFolder(t)
     const folder = isPackage ? copyExample(scratch, scratch, home) : home
-    const { code, signal, stdout, stderr } = await runNode(t, [path.join(folder, main), ...args(t)])
+    return runNode(t, [path.join(folder, main), ...args(t)], options)
+  }
+  test(`examples/${name}`, { timeout: 120000, skip }, async t => {
+    const { code, signal, stdout, stderr } = await run(t)
     const complaints = stderr.replace(/^.*ExperimentalWarning.*\n(\(Use.*\n)?/gm, '')
     assert.deepStrictEqual([code, signal, complaints], [0, null, ''])
     if (prints instanceof RegExp) assert.ok(prints.test(stdout), stdout)
     else if (Array.isArray(prints)) assert.deepStrictEqual(stdout.trim().split('\n').sort(), prints)
     else assert.strictEqual(stdout, prints)
   })
+  // Node 14 aborts if a thread is terminated that blocks in its top-level await.
+  const skipBroken = skip || (MAJOR < 16 && 'needs Node 16')
+  for (const [how, source] of goesOn ? [] : Object.entries(BROKEN)) {
+    test(`examples/${name} ends with an error if a thread ${how}`, { timeout: 120000, skip: skipBroken }, async t => {
+      const file = path.join(scratchFolder(t), 'broken.js')
+      fs.writeFileSync(file, `if (require('worker_threads').${source(last)}`)
+      const { code, signal, stdout, stderr } = await run(t, { env: { NODE_OPTIONS: `-r ${JSON.stringify(file)}` } })
+      assert.deepStrictEqual([code, signal], [1, null], stdout + stderr)
+      assert.ok(/cannot start|has ended/.test(stderr), stderr)
+    })
+  }
 }
 
 /** Runs a program with the `Pool` of an example; gives its JSON. In a file, since Workers would inherit `-e`. */

@@ -16,7 +16,10 @@ const counter = new Int32Array(sab, AsyncLock.byteLength)
 
 const start = () => new Worker(new URL('./worker.mjs', import.meta.url), { workerData: { sab, times: TIMES } })
 const workers = Array.from({ length: WORKERS }, start)
-const endOf = worker => new Promise((resolve, reject) => worker.on('exit', resolve).on('error', reject))
+const endOf = worker => new Promise((resolve, reject) => {
+  worker.on('error', reject)
+  worker.on('exit', code => code === 0 ? resolve(code) : reject(new Error(`a worker has ended with code ${code}`)))
+})
 const ended = Promise.all(workers.map(endOf))
 
 // The event loop goes on while main awaits the lock.

@@ -17,7 +17,8 @@ await Promise.all(Array.from({ length: THREADS }, (_, nth) => new Promise((resol
   const worker = new Worker(new URL('./worker.mjs', import.meta.url), {
     workerData: { memory, nth, threads: THREADS, turns: TURNS }
   })
-  worker.on('message', table => contention.add(totals, table)).on('error', reject).on('exit', resolve)
+  worker.on('message', table => contention.add(totals, table)).on('error', reject)
+  worker.on('exit', code => code === 0 ? resolve(code) : reject(new Error(`a worker has ended with code ${code}`)))
 })))
 const rows = contention.mostContended(totals)
 console.table(rows)

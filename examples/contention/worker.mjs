@@ -15,25 +15,11 @@ function work (milliseconds) {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
 }
 
-function refresh () {
-  const token = cache.lock()
-  work(1)
-  token.unlock()
-}
+const refresh = () => cache.executeLockedSync(() => work(1))
+const look = () => cache.executeSharedSync(() => work(0.1))
+const send = () => shared.executeLockedSync(() => work(0.5))
 
-function look () {
-  const share = cache.lockShared()
-  work(0.1)
-  share.unlock()
-}
-
-function send () {
-  const token = shared.lock()
-  work(0.5)
-  token.unlock()
-}
-
-start.wait()
+start.wait({ timeout: 10000 }) // throws if another worker could not start
 for (let turn = 0; turn < turns; turn++) {
   own.lock().unlock()
   if (turn % 10 === 0) refresh()

@@ -16,7 +16,8 @@ await Promise.all(Array.from(balances, (_, from) => new Promise((resolve, reject
   const worker = new Worker(new URL('./worker.mjs', import.meta.url), {
     workerData: { memory, from, accounts: ACCOUNTS }
   })
-  worker.on('message', error => errors.push(error)).on('error', reject).on('exit', resolve)
+  worker.on('message', error => errors.push(error)).on('error', reject)
+  worker.on('exit', code => code === 0 ? resolve(code) : reject(new Error(`a worker has ended with code ${code}`)))
 })))
 
 for (const { code, cycle } of errors) {

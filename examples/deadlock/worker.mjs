@@ -25,8 +25,8 @@ function move (amount, whenHeld) {
   }
 }
 
-// All threads hold their first lock before any goes on.
-let whenHeld = () => barrier.wait()
+// All threads hold their first lock before any goes on. It throws if another worker could not start.
+let whenHeld = () => { barrier.wait({ timeout: 10000 }) }
 for (let done = false; !done;) {
   try {
     move(10 * (from + 1), whenHeld)

@@ -21,7 +21,8 @@ const ends = ['first', 'second', 'victim'].map(name => new Promise((resolve, rej
   const worker = new Worker(new URL('./worker.mjs', import.meta.url), {
     workerData: { memory, file, name, records: RECORDS }
   })
-  worker.on('error', reject).on('exit', resolve)
+  worker.on('error', reject)
+  worker.on('exit', code => code === 0 ? resolve(code) : reject(new Error(`a worker has ended with code ${code}`)))
 }))
 for (let n = 0; n < RECORDS; n++) await journal.appendAsync({ from: 'main', n })
 await Promise.all(ends)

@@ -22,13 +22,16 @@ const limit = new Semaphore(memory, { permits: LIMIT })
 
 // It takes all permits and dies. If they did not come back, no thread could ever open a file.
 const victim = new Worker(new URL('./victim.mjs', import.meta.url), { workerData: { memory, limit } })
-await new Latch(memory, { count: 1, byteOffset: 4 }).waitAsync()
+await new Latch(memory, { count: 1, byteOffset: 4 }).waitAsync({ timeout: 10000 }) // rejects if it could not start
 await victim.terminate()
 
 const done = [readFiles(memory, limit, files)]
 for (let n = 1; n < THREADS; n++) {
   const worker = new Worker(new URL('./worker.mjs', import.meta.url), { workerData: { memory, limit, files } })
-  done.push(new Promise((resolve, reject) => worker.on('error', reject).on('exit', resolve)))
+  done.push(new Promise((resolve, reject) => {
+    worker.on('error', reject)
+    worker.on('exit', code => code === 0 ? resolve() : reject(new Error(`a worker has ended with code ${code}`)))
+  }))
 }
 await Promise.all(done)
 

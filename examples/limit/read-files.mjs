@@ -16,9 +16,12 @@ export default async function readFiles (memory, limit, files) {
     if (n >= files.length) break
     reading.push(limit.use(1, async () => {
       raise(words, MOST, Atomics.add(words, OPEN, 1) + 1)
-      const content = await readFile(files[n])
-      Atomics.add(words, BYTES, content.length)
-      Atomics.sub(words, OPEN, 1)
+      try {
+        const content = await readFile(files[n])
+        Atomics.add(words, BYTES, content.length)
+      } finally {
+        Atomics.sub(words, OPEN, 1)
+      }
     }))
     // Leaves some files to the other threads.
     if (reading.length % 8 === 0) await Promise.all(reading)

@@ -3,7 +3,6 @@
 //
 //   npm install && node index.mjs
 
-import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { AsyncLock, Barrier } from 'atomics-waitasync'
 import { observeLocks, observeWaiters } from './metrics.mjs'
@@ -12,20 +11,26 @@ import { startTelemetry, sumOf } from './telemetry.mjs'
 const { meter, collect, shutdown } = startTelemetry()
 const stop = observeLocks(meter)
 observeWaiters(meter)
+// The last measurements are exported before the process ends.
+process.once('SIGTERM', () => shutdown().finally(() => process.exit(143)))
+
+/** Returns the promise of a worker's message. Rejects if it ends without one; its error ends the process. */
+const messageOf = worker => new Promise((resolve, reject) => {
+  worker.once('message', resolve).once('exit', code => reject(new Error(`a worker has ended with code ${code}`)))
+})
 
 // Three workers take orders; sometimes they look prices up, under a lock that is only a name.
 const orders = AsyncLock.create({ name: 'orders' })
 const start = Barrier.create({ parties: 3 })
 const reports = await Promise.all(Array.from({ length: 3 }, async () => {
   const worker = new Worker(new URL('worker.mjs', import.meta.url), { workerData: { orders, start, turns: 50 } })
-  const [rows] = await once(worker, 'message')
-  return rows
+  return messageOf(worker)
 }))
 
 // A worker ends while it holds the ledger, and main takes that over.
 const ledger = AsyncLock.create({ name: 'ledger' })
 const crashing = new Worker(new URL('crash.mjs', import.meta.url), { workerData: ledger })
-await once(crashing, 'message')
+await messageOf(crashing)
 const token = await ledger.lockAsync()
 console.log('the holder of the ledger has died:', token.ownerDied)
 
@@ -34,7 +39,7 @@ const impatient = ledger.lockAsync({ timeout: 20 })
 const controller = new AbortController()
 const withdrawn = ledger.lockAsync({ signal: controller.signal })
 controller.abort()
-console.log((await Promise.allSettled([impatient, withdrawn])).map(({ reason }) => reason.name).join(', '))
+console.log((await Promise.all([impatient, withdrawn].map(wait => wait.catch(error => error.name)))).join(', '))
 const patient = [ledger.executeLocked(() => {}), ledger.executeLocked(() => {})]
 const isOfLedger = ({ metric, lock }) => metric === 'lock.waiters' && lock === 'AsyncLock ledger'
 const [{ value: waiters }] = (await collect()).filter(isOfLedger)

@@ -14,7 +14,7 @@ function work (milliseconds) {
 }
 
 const lock = new AsyncLock(orders)
-new Barrier(start).wait()
+new Barrier(start).wait({ timeout: 10000 }) // throws if another worker could not start
 for (let turn = 0; turn < turns; turn++) {
   lock.executeLockedSync(() => work(1))
   if (turn % 10 === 0) locks.requestSync('prices', () => work(2))

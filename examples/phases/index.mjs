@@ -15,7 +15,10 @@ for (let party = 1; party < PARTIES; party++) {
   const worker = new Worker(new URL('./worker.mjs', import.meta.url), {
     workerData: { memory, parties: PARTIES, party }
   })
-  workers.push(new Promise((resolve, reject) => worker.on('error', reject).on('exit', resolve)))
+  workers.push(new Promise((resolve, reject) => {
+    worker.on('error', reject)
+    worker.on('exit', code => code === 0 ? resolve(code) : reject(new Error(`a worker has ended with code ${code}`)))
+  }))
 }
 const [result] = await Promise.all([compute(memory, PARTIES, 0, false), ...workers])
 

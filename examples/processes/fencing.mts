@@ -28,9 +28,9 @@ function write (balance: number, { token }: ProcessLock) {
 async function withLock (callback: (lock: ProcessLock) => unknown) {
   const client = new Redis(process.env.REDIS_URL ?? 'redis://127.0.0.1:6379', { lazyConnect: true })
   const locks = processLocks(redis(client, { lease: LEASE, prefix: file }))
-  await locks.request('account', callback).then(() => say('has given back the lock'), error => say(error.code))
+  await locks.request('account', callback).then(() => say('has given back the lock'), error => say(error.code ?? error))
   await locks.close()
-  process.disconnect!()
+  if (process.connected) process.disconnect!()
 }
 
 if (who === 'slow') {
@@ -53,12 +53,19 @@ if (who === 'slow') {
   const end = (child: ReturnType<typeof start>) => new Promise(resolve => child.on('exit', resolve))
 
   const slow = start('slow')
-  await new Promise(resolve => slow.on('message', resolve))
+  // A process that stands still does not end with this one.
+  process.on('exit', () => {
+    slow.kill('SIGKILL')
+    fs.rmSync(file)
+  })
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
+  await new Promise((resolve, reject) => {
+    slow.on('message', resolve).on('exit', () => reject(new Error('the process has ended without the lock')))
+  })
   await end(start('quick'))
   await setTimeout(LEASE)
   slow.kill('SIGCONT')
   await end(slow)
   console.log('balance:', database.prepare('SELECT balance FROM account').get()!.balance)
   database.close()
-  fs.unlinkSync(file)
 }

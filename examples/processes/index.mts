@@ -31,11 +31,14 @@ async function count () {
   await locks.close()
 }
 
-/** Starts a process of the cluster. Resolves once it has ended. */
+/** Starts a process of the cluster. Resolves once it has ended well; the victim, once it is killed. */
 function start (role: string) {
   const child = cluster.fork({ FOLDER: folder, ROLE: role })
   child.on('message', () => child.process.kill('SIGKILL'))
-  return new Promise(resolve => child.on('exit', resolve))
+  return new Promise<void>((resolve, reject) => child.on('exit', (code, signal) => {
+    if (code === 0 || (role === 'victim' && signal === 'SIGKILL')) resolve()
+    else reject(new Error(`process ${role} has ended with ${signal ?? `code ${code}`}`))
+  }))
 }
 
 if (isPrimary) {
@@ -48,7 +51,10 @@ if (isPrimary) {
   locks.request('number', () => new Promise(() => process.send!('I have the lock')))
 } else {
   if (isMainThread) {
-    new Worker(new URL(import.meta.url), { workerData: folder }).on('exit', () => cluster.worker!.disconnect())
+    new Worker(new URL(import.meta.url), { workerData: folder }).on('exit', code => {
+      process.exitCode = code
+      cluster.worker!.disconnect()
+    })
   }
   await count()
 }

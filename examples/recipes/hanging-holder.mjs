@@ -1,4 +1,4 @@
-import { Worker, isMainThread, workerData } from 'node:worker_threads'
+import { Worker, isMainThread, parentPort, workerData } from 'node:worker_threads'
 import { AsyncLock } from 'atomics-waitasync'
 
 const lock = isMainThread ? new AsyncLock() : new AsyncLock(workerData)
@@ -6,14 +6,20 @@ const lock = isMainThread ? new AsyncLock() : new AsyncLock(workerData)
 if (isMainThread) {
   const worker = new Worker(new URL(import.meta.url), { workerData: lock })
   const workers = new Map([[worker.threadId, worker]])
-  while (!lock.locked) await new Promise(resolve => setTimeout(resolve, 1))
+  await new Promise((resolve, reject) => { // it has the lock
+    worker.once('message', resolve).once('exit', code => reject(new Error(`a worker has ended with code ${code}`)))
+  })
 
   const token = await lock.lockAsync({ timeout: 50 }).catch(error => {
-    workers.get(error.holder).terminate()
-    return lock.lockAsync()
+    const holder = workers.get(error.holder)
+    if (holder === undefined) throw error // not a timeout, or main has the lock
+    holder.terminate()
+    return lock.lockAsync({ timeout: 5000 })
   })
   console.log('hanging holder:', token.ownerDied)
   token.unlock() // the state has been repaired
 } else {
-  for (lock.lock(); ;); // hangs, and holds the lock
+  lock.lock()
+  parentPort.postMessage('locked')
+  for (;;); // hangs, and holds the lock
 }

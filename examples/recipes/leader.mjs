@@ -10,7 +10,9 @@ function stand (lead) {
 
 if (isMainThread) {
   const worker = new Worker(new URL(import.meta.url))
-  await new Promise(resolve => worker.once('message', resolve)) // it leads
+  await new Promise((resolve, reject) => { // it leads
+    worker.once('message', resolve).once('exit', code => reject(new Error(`a worker has ended with code ${code}`)))
+  })
   const election = stand(afterDeath => `main leads, after a ${afterDeath ? 'crash' : 'resignation'}`)
   worker.terminate()
   console.log('leader:', await election)

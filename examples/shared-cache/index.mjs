@@ -26,7 +26,7 @@ for (let n = 0; n < READERS; n++) {
     worker.on('exit', code => reject(new Error(`a worker has ended with code ${code}`)))
   }))
 }
-await new Latch(started, { count: READERS }).waitAsync()
+await new Latch(started, { count: READERS }).waitAsync({ timeout: 10000 }) // rejects if one could not start
 for (let version = 1; version <= VERSIONS; version++) {
   const sum = await rates.update(version)
   const expected = CURRENCIES * (CURRENCIES + 1) / 2 * (version + 1)

@@ -29,12 +29,15 @@ class Rates {
   /** Sets all rates, then reads them before another thread can change them. Others may read meanwhile. */
   async update (version) {
     const writing = await this.lock.lockAsync()
-    for (let n = 0; n < this.values.length; n++) this.values[n] = valueOf(n, version)
-    this.header[1] = version
-    const reading = writing.downgrade()
-    const sum = this.values.reduce((sum, value) => sum + value, 0)
-    reading.unlock()
-    return sum
+    let reading
+    try {
+      for (let n = 0; n < this.values.length; n++) this.values[n] = valueOf(n, version)
+      this.header[1] = version
+      reading = writing.downgrade()
+      return this.values.reduce((sum, value) => sum + value, 0)
+    } finally {
+      (reading || writing).unlock()
+    }
   }
 }
 

@@ -19,7 +19,7 @@ function repair ({ ownerDied }) {
 function transferInWorker (amount, crash) {
   const worker = new Worker(new URL('./worker.mjs', import.meta.url), { workerData: { sab, amount, crash } })
   return new Promise(resolve => {
-    worker.on('error', error => console.log(`a worker crashed: ${error.message}`))
+    worker.on('error', (/** @type {Error} */ error) => console.log(`a worker crashed: ${error.message}`))
     worker.on('exit', resolve)
   })
 }

@@ -9,7 +9,10 @@ import { AsyncLock } from 'atomics-waitasync'
 const lock = new AsyncLock()
 
 const worker = new Worker(new URL('./worker.mjs', import.meta.url), { workerData: lock })
-await new Promise(resolve => worker.once('message', resolve))
+await new Promise((resolve, reject) => {
+  worker.on('error', reject).on('message', resolve)
+  worker.on('exit', code => reject(new Error(`a worker has ended with code ${code}`)))
+})
 console.log('a worker holds the lock')
 
 console.log(`free right now? ${lock.tryLock() !== null}`)
@@ -29,7 +32,7 @@ try {
 }
 
 // The two waiters above have left the line, so this one is the first.
-const next = lock.lockAsync()
+const next = lock.lockAsync({ timeout: 10000 })
 worker.postMessage('give it up')
 const token = await next
 console.log('main holds the lock')

@@ -19,6 +19,8 @@ for (let n = 0; n < THREADS; n++) {
     workerData: { module, memory, from: n * 1e6 + 1, to: (n + 1) * 1e6 }
   })
   worker.unref() // nothing but the wait keeps this process alive
+  // An error of a worker ends the process, since nothing listens to it. So does an early end: main would wait for ever.
+  worker.on('exit', code => { if (code !== 0) throw new Error(`a worker has ended with code ${code}`) })
 }
 Atomics.store(words, START, 1)
 notify(words, START)

@@ -77,7 +77,7 @@ async function countWords (files, workers, onSnapshot) {
 function end (thread) {
   return new Promise((resolve, reject) => {
     thread.on('error', reject)
-    thread.on('exit', code => code === 0 ? resolve() : reject(new Error(`a worker has ended with exit code ${code}`)))
+    thread.on('exit', code => code === 0 ? resolve(code) : reject(new Error(`a worker has ended with code ${code}`)))
   })
 }
 

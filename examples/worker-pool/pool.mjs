@@ -25,7 +25,7 @@ export class Pool {
     const worker = new Worker(this.file, { workerData: { jobs, answers, hasWorked } })
     let cause
     this.workers.add(worker)
-    worker.on('error', error => {
+    worker.on('error', (/** @type {Error} */ error) => {
       cause = error
       console.log('a worker has crashed:', error.message)
     })
