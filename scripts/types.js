@@ -16,8 +16,8 @@
 //   // needs: alone                                in a program of its own
 //
 // The files of __test__/types/users, one for each class, are as an ordinary user writes them, and compiled with an
-// ordinary user's settings. The examples in TypeScript are compiled, too, as modules of Node; those of several
-// processes with the packages of their lock file.
+// ordinary user's settings. The examples are compiled, too, as modules of Node: those in TypeScript strictly, those in
+// JavaScript as an editor checks them. They have the packages of their lock files.
 //
 // The files are compiled in a folder that has the package in its node_modules, as a user has it.
 
@@ -88,6 +88,14 @@ function programs (compiler, all, isChosen) {
   const withNode = { types: ['node'], typeRoots: [path.join(root, 'node_modules', '@types')] }
   const ofNode = { module: 'nodenext', moduleResolution: 'nodenext' }
   const ofExamples = { allowImportingTsExtensions: true, noUncheckedIndexedAccess: false }
+  const ofJavaScript = {
+    allowJs: true,
+    checkJs: true,
+    strict: false,
+    noUncheckedIndexedAccess: false,
+    exactOptionalPropertyTypes: false,
+    skipLibCheck: true
+  }
   const isModern = atLeast(compiler, SINCE.nodeTypes)
   const ofUsers = {
     lib: ['es2020', 'dom'],
@@ -105,7 +113,13 @@ function programs (compiler, all, isChosen) {
     ['esnext and @types/node', special('lib node'), { ...newest, ...withNode }, SINCE.nodeTypes],
     ...[true, false].map(skipLibCheck =>
       [`users, skipLibCheck ${skipLibCheck}`, users(isModern), { ...ofUsers, skipLibCheck }]),
-    ['the examples', examples(), { ...newest, ...ofNode, ...withNode, ...ofExamples }, SINCE.sharedArrays],
+    ['the examples', examples('.mts'), { ...newest, ...ofNode, ...withNode, ...ofExamples }, SINCE.sharedArrays],
+    [
+      'the examples in JavaScript',
+      examples('.mjs'),
+      { ...newest, ...ofNode, ...withNode, ...ofJavaScript, lib: ['esnext', 'dom'] },
+      SINCE.sharedArrays
+    ],
     ['modules of Node', special('modules'), { ...newest, ...ofNode }, SINCE.modules]
   ]
   return rows
@@ -131,10 +145,10 @@ const users = hasNode => fs
   .filter(name => !hasNode || !name.endsWith('.d.ts'))
   .map(name => ({ name: `users/${name}` }))
 
-const examples = () =>
+const examples = ending =>
   fs
     .readdirSync(EXAMPLES, { recursive: true })
-    .filter(name => name.endsWith('.mts') && !name.includes('node_modules'))
+    .filter(name => name.endsWith(ending) && !name.includes('node_modules'))
     .map(name => ({ name: `examples/${name}` }))
 
 async function compile ({ compiler, files, options }, scratch, number) {
@@ -170,11 +184,12 @@ function installPackage (scratch) {
   })
 }
 
-/** Installs the clients of the example of several processes. */
-async function installClients (scratch) {
-  const source = path.join(EXAMPLES, 'processes')
-  const home = await installed('processes', source, LOCKED)
-  fs.symlinkSync(path.join(home, 'node_modules'), path.join(scratch, 'examples', 'node_modules'), 'junction')
+/** Installs what the examples with a lock file depend on. */
+async function installDependencies (scratch) {
+  for (const name of ['processes', 'opentelemetry']) {
+    const home = await installed(name, path.join(EXAMPLES, name), LOCKED)
+    fs.symlinkSync(path.join(home, 'node_modules'), path.join(scratch, 'examples', name, 'node_modules'), 'junction')
+  }
 }
 
 /** Those of `/processes` are its own; all other entries have the same. */
@@ -190,7 +205,7 @@ async function main () {
   const results = new Results()
   await withScratch(async scratch => {
     installPackage(scratch)
-    await installClients(scratch)
+    await installDependencies(scratch)
     const all = fixtures()
     const isChosen = (_, n, { length }) => !few || n === 0 || n === length - 1
     const chosen = compilers()
