@@ -1154,6 +1154,10 @@ export class Queue<T = any> {
    */
   static sizeOf(value: unknown, format?: QueueFormat): number
   /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
+  static create<Instance extends Queue = Queue>(
+    this: new (...args: any[]) => Instance, options: NewOptions & QueueOptions
+  ): Queue extends Instance ? Queue : Instance
+  /** Makes one whose messages have this type. */
   static create<T = any>(options: NewOptions & QueueOptions): Queue<T>
 
   /** Of an instance, or the clone that posting one makes. */

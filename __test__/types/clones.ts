@@ -1,6 +1,6 @@
 // Every library: where an instance lies, its clones, name, id, holder and waiters; the error of a timeout.
 
-import { AsyncLock, Barrier, Condition, Latch, RwLock, Semaphore, TimeoutError, ViewClone } from 'atomics-waitasync'
+import { AsyncLock, Barrier, Condition, Latch, Queue, RwLock, Semaphore, TimeoutError, ViewClone } from 'atomics-waitasync'
 
 const buffer = new SharedArrayBuffer(64)
 const lock = new AsyncLock(buffer)
@@ -93,4 +93,23 @@ class Ready extends Latch {
 const later: number = Ready.create({ count: 2 }).later
 // @ts-expect-error the count is needed
 Ready.create()
-export { guarded, isMine, later }
+
+// A queue has its own type or that of its messages, which `any` would hide.
+type Equal<A, B> = (<X>() => X extends A ? 1 : 2) extends (<X>() => X extends B ? 1 : 2) ? true : false
+class Jobs extends Queue<{ path: string }> {
+  mine = true
+}
+class Typed<T> extends Queue<T> {
+  mine = true
+}
+const shape = { capacity: 1, messageSize: 8 }
+const [jobs, plain, numbers] = [Jobs.create(shape), Queue.create(shape), Queue.create<number>(shape)]
+const [typed, anything, nothing] = [Typed.create(shape), Queue.create<any>(shape), Queue.create<never>(shape)]
+const ofContext: Queue<number> = Queue.create(shape)
+const areAsMade: [
+  Equal<typeof jobs, Jobs>, Equal<typeof plain, Queue>, Equal<typeof numbers, Queue<number>>,
+  Equal<typeof typed, Typed<unknown>>, Equal<typeof anything, Queue>, Equal<typeof nothing, Queue<never>>
+] = [true, true, true, true, true, true]
+// @ts-expect-error the size of a message is needed
+Jobs.create({ capacity: 1 })
+export { areAsMade, guarded, isMine, later, ofContext }
