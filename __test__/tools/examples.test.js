@@ -146,9 +146,12 @@ for (const name of fs.readdirSync(EXAMPLES).filter(name => !name.includes('.')))
   const skipBroken = skip || (MAJOR < 16 && 'needs Node 16')
   for (const [how, source] of goesOn ? [] : Object.entries(BROKEN)) {
     test(`examples/${name} ends with an error if a thread ${how}`, { timeout: 120000, skip: skipBroken }, async t => {
-      const file = path.join(scratchFolder(t), 'broken.js')
+      const scratch = scratchFolder(t)
+      const file = path.join(scratch, 'broken.js')
       fs.writeFileSync(file, `if (require('worker_threads').${source(last)}`)
-      const { code, signal, stdout, stderr } = await run(t, { env: { NODE_OPTIONS: `-r ${JSON.stringify(file)}` } })
+      // It does not come to remove its files.
+      const env = { NODE_OPTIONS: `-r ${JSON.stringify(file)}`, TMPDIR: scratch, TEMP: scratch }
+      const { code, signal, stdout, stderr } = await run(t, { env })
       assert.deepStrictEqual([code, signal], [1, null], stdout + stderr)
       assert.ok(/cannot start|has ended/.test(stderr), stderr)
     })
