@@ -8,7 +8,7 @@
  */
 
 const { assertStack } = require('../agent/agent')
-const { define, load, shield } = require('../util/intrinsics')
+const { define, load } = require('../util/intrinsics')
 const { threadId } = require('../util/worker-threads')
 const { notLocked } = require('../waiting/errors')
 const { assertWorker, milliseconds, waitOptions } = require('../waiting/options')
@@ -104,8 +104,7 @@ function nameOf (holder) {
 define(AsyncLock, 'INDEX', INDEX, true)
 define(AsyncLock, 'UNLOCKED', UNLOCKED, true)
 define(AsyncLock, 'LOCKED', LOCKED, true)
-shield(AsyncLock, [REPAIR])
-defineView(AsyncLock, ({ locked, holder, waiters }) => {
+defineView(AsyncLock, ['sab', 'i32a', REPAIR], ({ locked, holder, waiters }) => {
   return locked ? { locked, holder: holder === null ? 'unknown' : 'thread ' + holder, waiters } : { locked, waiters }
 })
 

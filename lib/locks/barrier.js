@@ -127,7 +127,7 @@ function withdraw (word, mine) {
   }
 }
 
-defineView(Barrier, ({ parties }, word) => (
+defineView(Barrier, ['parties'], ({ parties }, word) => (
   { parties, arrived: arrived(load(word.array, 0)) }))
 
 module.exports = Barrier

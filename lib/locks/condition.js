@@ -255,6 +255,6 @@ const notHeld = (caller) => notLocked(caller + ': the token\'s lock is not held'
 
 const isHeld = (held) => indexOfHold(held) >= 0
 
-defineView(Condition, ({ waiters }) => ({ waiters }))
+defineView(Condition, [], ({ waiters }) => ({ waiters }))
 
 module.exports = Condition

@@ -61,6 +61,6 @@ async function awaitOpening (latch, options, steps) {
   await waitUntilAsync(wordOf(latch), (happened) => happened >= latch.count, wait, steps, LATCH, awaitOpening)
 }
 
-defineView(Latch, ({ count, remaining }) => ({ count, remaining }))
+defineView(Latch, ['count'], ({ count, remaining }) => ({ count, remaining }))
 
 module.exports = Latch

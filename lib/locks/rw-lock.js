@@ -7,7 +7,7 @@
  * readers that wait behind it enter together.
  */
 
-const { load, max, shield } = require('../util/intrinsics')
+const { load, max } = require('../util/intrinsics')
 const { assertWorker } = require('../waiting/options')
 const { acquireAsync, acquireOrThrow } = require('./hold/acquire')
 const { runHolding } = require('./hold/run')
@@ -86,7 +86,6 @@ class RwLock {
 const exclusive = (lock) => newHold(wordOf(lock), EXCLUSIVE)
 const shared = (lock) => newHold(wordOf(lock), SHARED)
 
-shield(RwLock, [REPAIR])
-defineView(RwLock, ({ locked, readers, waiters }) => ({ locked, readers, waiters }))
+defineView(RwLock, [REPAIR], ({ locked, readers, waiters }) => ({ locked, readers, waiters }))
 
 module.exports = RwLock

@@ -122,7 +122,7 @@ function assertNoLimit ({ limit }, caller, instead) {
   }
 }
 
-defineView(Semaphore, ({ available, waiters }, { limit }) => (
+defineView(Semaphore, ['permits'], ({ available, waiters }, { limit }) => (
   limit === NO_LIMIT ? { available, waiters } : { permits: limit, available, waiters }))
 
 module.exports = Semaphore

@@ -374,7 +374,7 @@ function stateOf (queue) {
   return { capacity, length, inUse, closed, waiters }
 }
 
-defineView(Queue, stateOf, byteLength, (options) => (
+defineView(Queue, ['capacity', 'messageSize'], stateOf, byteLength, (options) => (
   newMemory(byteLength(option(options, 'capacity'), option(options, 'messageSize')))))
 
 module.exports = Queue
