@@ -1,4 +1,4 @@
-// A process stands still with a lock for longer than its lease. Then it writes, and is refused by its token.
+// A process is suspended with a lock for longer than its lease. Then it writes, and is refused by its token.
 //
 //   REDIS_URL=redis://127.0.0.1:6379 node examples/processes/fencing.mts        (not on Windows, which has no SIGSTOP)
 
@@ -35,8 +35,8 @@ async function withLock (callback: (lock: ProcessLock) => unknown) {
 
 if (who === 'slow') {
   await withLock(async (lock) => {
-    say('has the lock, and stands still')
-    await new Promise(resolve => process.send!('standing still', resolve))
+    say('has the lock, and is suspended')
+    await new Promise(resolve => process.send!('suspended', resolve))
     process.kill(process.pid, 'SIGSTOP')
     say(`goes on; its signal is aborted: ${lock.signal.aborted}; the lock is lost: ${lock.isLost}`)
     write(50, lock)
@@ -53,7 +53,7 @@ if (who === 'slow') {
   const end = (child: ReturnType<typeof start>) => new Promise(resolve => child.on('exit', resolve))
 
   const slow = start('slow')
-  // A process that stands still does not end with this one.
+  // A process that is suspended does not end with this one.
   process.on('exit', () => {
     slow.kill('SIGKILL')
     fs.rmSync(file)

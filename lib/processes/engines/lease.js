@@ -4,7 +4,7 @@
  * Leases of servers: for how long a lock is certainly ours.
  *
  * Invariant: `lost` aborts when the server says that the lease is over, or when it may be, whichever comes first: its
- * milliseconds have passed since the last renewal that succeeded was sent. Two clocks count, for the one stands still
+ * milliseconds have passed since the last renewal that succeeded was sent. Two clocks count, for one stops
  * while a machine sleeps, and the other one may be set back.
  */
 

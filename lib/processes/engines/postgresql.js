@@ -4,7 +4,7 @@
  * Locks by the advisory locks of PostgreSQL's sessions, first come, first served.
  *
  * Each name that is held or awaited has a session of its own, which must lead to the server itself (14 or newer).
- * Without a `lease` (milliseconds), a process that stands still has its locks until it goes on or ends.
+ * Without a `lease` (milliseconds), a process that is suspended has its locks until it goes on or ends.
  */
 
 const { assertOptions, option } = require('../../util/options')
