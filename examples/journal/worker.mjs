@@ -8,6 +8,6 @@ const journal = new Journal(memory, file)
 if (name === 'victim') {
   journal.lock.lock()
   fs.appendFileSync(file, '{"from":"vic') // half a record
-  process.exit()
+  process.exit(0)
 }
 for (let n = 0; n < records; n++) journal.append({ from: name, n })
