@@ -1378,6 +1378,12 @@ export interface Entry {
   called?: string
   /** Of a hold, with the same setting: its token has been collected, so no code can unlock it by that. */
   collected?: true
+  /**
+   * Of a name in front of a lock of several processes (`atomics-waitasync/processes`) for which its thread still waits:
+   * who has that lock, for people. If neither `ATOMICS_WAITASYNC_STALL` nor `ATOMICS_WAITASYNC_DUMP` is set, it is
+   * `'another process'`.
+   */
+  awaits?: string
 }
 
 /**
@@ -1421,6 +1427,8 @@ export interface StallMessage {
   holders: Entry[]
   /** If it is on a ring: threads that wait for one another. */
   cycle?: CycleLink[]
+  /** Of a wait for a lock of several processes: who has that, as `query()` tells it; null if the engine does not. */
+  process?: object | null
   /** The thread that waits: this one or, in the main thread, also one that is blocked. */
   threadId: number
 }

@@ -46,7 +46,10 @@ async function count (t, isLocked, rounds) {
 
 test('one at a time: processes increment a number that nothing else protects; without locks, some is lost', async t => {
   assert.strictEqual(await count(t, true, 50), 0)
-  assert.ok(await count(t, false, 50) < 0, 'the control proves nothing')
+  // On a busy machine, processes may run one after the other.
+  for (let rounds = 50; await count(t, false, rounds) === 0; rounds *= 4) {
+    assert.ok(rounds < 1e4, 'the control proves nothing')
+  }
 })
 
 test('tokens grow from process to process, and are no lower than the clock', async t => {

@@ -43,6 +43,8 @@ const native = {
   inRootContext,
   /** After how many milliseconds a wait is reported; 0: never. */
   stallAfter: stallAfter(binding),
+  /** The signal that writes snapshots, if there is one. */
+  dumpSignal: undefined,
   /** Whether waits are recorded. */
   profiles: startProfile(binding),
   /** Whether an install leaves this thread's Workers to the host's queue. */

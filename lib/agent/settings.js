@@ -25,17 +25,23 @@ function startProfile (binding) {
   return binding.profiles()
 }
 
-/** Has the signal write snapshots, if the variable names one. Otherwise one thread of the process warns. */
+/**
+ * Has the signal write snapshots, if the variable names one, and returns it. If it cannot be had, one thread of the
+ * process warns.
+ */
 function armDumps (binding) {
   try {
     const signal = binding.armDumps()
-    if (typeof signal !== 'string' || !isMainThread) return
+    if (typeof signal !== 'string') return undefined
+    if (!isMainThread) return signal
     // Node takes a signal over when it gets its first listener, and gives it up with the last one.
     const armAgain = (name) => { if (name === signal) binding.armDumps() }
     process.on('newListener', armAgain)
     process.on('removeListener', armAgain)
+    return signal
   } catch (error) {
     process.emitWarning(error.message, { code: DUMP })
+    return undefined
   }
 }
 

@@ -107,7 +107,7 @@ function setRefed (promise, refed) {
 const DENO_TURN = 20
 
 if (process.versions.deno !== undefined) setInterval(() => {}, DENO_TURN).unref()
-armDumps(binding)
+native.dumpSignal = armDumps(binding)
 watchLoop()
 assertStack()
 

@@ -3,6 +3,7 @@
 /** Claims: requests that wait for a lock of the engine, and the lines in which they do. */
 
 const { AsyncResource } = require('async_hooks')
+const { callOf } = require('../locks/observe/stalls')
 const { abortReason } = require('../waiting/errors')
 
 /** Longer timers than this fire at once. */
@@ -19,6 +20,8 @@ class Claim {
     this.isOver = false
     /** The caller's asynchronous context. */
     this.scope = new AsyncResource('atomics-waitasync.ProcessLock')
+    /** The call of the request, if stalls are reported. */
+    this.origin = callOf()
     this.timer = undefined
     this.onAbort = undefined
     this.onOver = undefined
@@ -80,10 +83,15 @@ class Line {
     return first
   }
 
+  get first () {
+    for (const claim of this.claims) return claim
+    return undefined
+  }
+
   /** The label of the first claim, for other processes. */
   get label () {
-    for (const { options } of this.claims) return options.label
-    return undefined
+    const { first } = this
+    return first && first.options.label
   }
 }
 

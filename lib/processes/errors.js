@@ -20,21 +20,25 @@ function withCause (error, cause) {
   return error
 }
 
-/** Describes a holder, as far as it is known: "process 12 on host, thread 3, label". */
-function described ({ pid, host, threadId, label, isOurs }) {
+/** Characters that a terminal obeys, or shows nowhere. Others choose their labels, and the names of their hosts. */
+// eslint-disable-next-line no-control-regex -- it finds them
+const HIDDEN = /[\0-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g
+
+/** Describes a holder, as far as it is known: `process 12 on host, thread 3, "label"`. */
+function describeHolder ({ pid, host, threadId, label, isOurs }) {
   const parts = []
   if (isOurs) parts.push('this process')
   else if (pid !== undefined) parts.push('process ' + pid + (host === undefined ? '' : ' on ' + host))
   else if (host !== undefined) parts.push('a process on ' + host)
   if (threadId) parts.push('thread ' + threadId)
   if (label !== undefined) parts.push(show(label))
-  return parts.length === 0 ? '' : ', held by ' + parts.join(', ')
+  return parts.join(', ').replace(HIDDEN, '')
 }
 
 /** @param {object} [holder] who holds the lock, if the engine knows it */
 function timeoutError (name, timeout, holder) {
-  const who = holder === undefined ? '' : described(holder)
-  const message = 'Timed out after ' + timeout + ' ms waiting for ' + show(name) + who
+  const who = holder === undefined ? '' : describeHolder(holder)
+  const message = 'Timed out after ' + timeout + ' ms waiting for ' + show(name) + (who && ', held by ' + who)
   const error = createError('ERR_TIMEOUT', 'TimeoutError', message)
   define(error, 'holder', holder === undefined ? null : holder, true, true)
   return error
@@ -55,4 +59,4 @@ const closedError = () => createException('AbortError', 'The locks have been clo
 
 const unsupportedError = (message) => createException('NotSupportedError', message)
 
-module.exports = { closedError, lostError, timeoutError, unavailableError, unsupportedError }
+module.exports = { closedError, describeHolder, lostError, show, timeoutError, unavailableError, unsupportedError }

@@ -23,6 +23,7 @@ const { Batch } = require('./batch')
 const { Claim, Line } = require('./claim')
 const { closedError, timeoutError, unavailableError } = require('./errors')
 const { HeldLock } = require('./held-lock')
+const { watch } = require('./long-wait')
 const { assertEngine, readLocksOptions, readOptions } = require('./options')
 const { requestSync } = require('./request-sync')
 
@@ -162,17 +163,21 @@ class ProcessLocks {
     if (!isAttempt) this.#serve(line)
   }
 
+  #frontOf (name) {
+    return this.#engine.id + ': ' + name
+  }
+
   #front ({ name, mode }, options, callback) {
-    return load('locks').request(this.#engine.id + ': ' + name, { mode, ...options }, callback)
+    return load('locks').request(this.#frontOf(name), { mode, ...options }, callback)
   }
 
   /** Gets the lock and runs a batch. Never rejects. */
   async #ask (line, asking) {
-    const { name, mode } = line
+    const { name } = line
     const { signal } = asking
     try {
       const batch = await this.#front(line, { signal }, async () => {
-        const grant = await this.#engine.acquire(name, mode, signal, { label: line.label, threadId })
+        const grant = await this.#acquire(line, signal)
         if (!signal.aborted) return this.#run(line, grant)
         await grant.release(grant.ownerDied)
       })
@@ -185,6 +190,16 @@ class ProcessLocks {
       for (let claim = line.shift(); claim !== undefined; claim = line.shift()) claim.reject(unavailable)
     }
     this.#serve(line)
+  }
+
+  async #acquire (line, signal) {
+    const { name, mode, label } = line
+    const end = watch(this.#engine, name, this.#frontOf(name), line.first, () => this.#holderOf(name))
+    try {
+      return await this.#engine.acquire(name, mode, signal, { label, threadId })
+    } finally {
+      end()
+    }
   }
 
   /** Runs a batch under a lock, and gives the lock back. Never rejects. */

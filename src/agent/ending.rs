@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use crate::agent::agent::Agent;
 use crate::environment::contained;
 use crate::held::holders;
-use crate::observe::profile;
+use crate::observe::{elsewhere, profile};
 use crate::process::{NAMES, REGISTRY, STORE, Unused, raise, word_at};
 use waitasync_core::lock::{Mail, Request, UNLOCKED};
 use waitasync_core::queue::{Location, Settlement, WaitResult, Withdrawal};
@@ -50,7 +50,7 @@ impl Agent {
         self.outbox.close();
     }
 
-    const END: [fn(&Self, &mut Ending); 15] = [
+    const END: [fn(&Self, &mut Ending); 16] = [
         |agent, ending| ending.given.extend(agent.registers.take_relay().map(Unused::Notification)),
         |agent, _| agent.take_given().into_iter().for_each(Unused::pass_on),
         |agent, _| agent.blocking.watch.close(),
@@ -75,6 +75,7 @@ impl Agent {
         // After all locks and leases: whoever is woken finds nothing in the hands of this thread.
         |_, ending| ending.pay(),
         |agent, _| profile::end_thread(agent.id()),
+        |agent, _| elsewhere::end_thread(agent.thread_id),
         // Last, since an agent that learns that it is alone may let its loop end, unless it has mail already.
         |agent, _| REGISTRY.leave(&agent.outbox),
     ];

@@ -7,6 +7,7 @@ mod cpuprofile;
 #[forbid(unsafe_code)]
 pub(crate) mod deadlock;
 pub mod dump;
+pub mod elsewhere;
 #[forbid(unsafe_code)]
 pub(crate) mod json;
 pub mod profile;

@@ -17,7 +17,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::observe::json;
 use crate::observe::sentences::{
-    ahead_text, duration, held_row, holder_text, noun_of, ring_rows, ring_text, thread_of, wait_text, waiting_row,
+    ahead_text, duration, held_row, holder_text, keeper_text, noun_of, ring_rows, ring_text, thread_of, wait_text,
+    waiting_row,
 };
 use crate::observe::snapshot::{Snapshot, write_link};
 use crate::observe::survey::Entry;
@@ -185,7 +186,8 @@ impl Reports {
 
     fn holder_line(&self, wait: &Entry, holder: usize) -> String {
         let holder = &self.snapshot.held[holder];
-        holder_text(&held_row(self.snapshot.now, holder)) + "; " + &self.doing_of(wait, holder.thread_id)
+        let row = held_row(self.snapshot.now, holder);
+        holder_text(&row) + "; " + &keeper_text(&row).unwrap_or_else(|| self.doing_of(wait, holder.thread_id))
     }
 
     fn writer_line(&self, wait: &Entry, writer: usize) -> String {

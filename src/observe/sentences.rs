@@ -43,6 +43,8 @@ pub struct Row {
     pub called: Option<String>,
     /// Whether its token has been collected.
     pub collected: Option<bool>,
+    /// Who has the lock of several processes behind this name, for which its thread waits.
+    pub awaits: Option<String>,
 }
 
 /// Returns the kind and the mode of a request; of a wait for a notification, by its purpose. `described` in
@@ -115,6 +117,7 @@ fn row(now: Timestamp, entry: &Entry) -> Row {
         taken: None,
         called: None,
         collected: entry.is_orphaned.then_some(true),
+        awaits: entry.keeper.as_deref().map(str::to_owned),
     }
 }
 
@@ -169,6 +172,11 @@ fn headline(ring: &[RowLink]) -> &'static str {
     } else {
         "This task probably waits for what it holds itself"
     }
+}
+
+/// Says for whom the thread waits that has this name in front of a lock of several processes, if so.
+pub(crate) fn keeper_text(row: &Row) -> Option<String> {
+    row.awaits.as_ref().map(|keeper| format!("it waits for {keeper}, which has the lock"))
 }
 
 /// Says who holds it, since when, and where taken; and whether its token is gone.

@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 
 use rustc_hash::FxHashMap;
 
+use crate::observe::elsewhere::keeper_of;
 use crate::observe::json;
 use crate::observe::stacks::NONE;
 use crate::observe::survey::{Entry, JUST_BEGUN, read};
@@ -53,9 +54,17 @@ impl Entry {
         Some(Self { name, ..self })
     }
 
+    /// Adds for whom the thread waits that holds this name in front of a lock of several processes.
+    fn with_keeper(self) -> Self {
+        let name = self.name.as_ref().filter(|_| matches!(self.request, Some(Request::Named(..))));
+        let keeper = name.and_then(|name| keeper_of(self.thread_id, name));
+        Self { keeper, ..self }
+    }
+
     /// Writes the entry for `entryOf` in `lib/locks/observe/entries.js`. That has the words for its numbers.
     pub(crate) fn write(&self, text: &mut json::Text, now: Timestamp) -> fmt::Result {
-        let Self { request, purpose, name, thread_id, thread_name, blocked, since, call, is_orphaned, .. } = self;
+        let Self { request, purpose, name, thread_id, thread_name, blocked, since, call, .. } = self;
+        let Self { is_orphaned, keeper, .. } = self;
         let request = request.map_or_else(|| pack(AWAITS_NOTIFICATION, *purpose), Request::packed);
         write!(text, "[{request},")?;
         match name {
@@ -73,13 +82,17 @@ impl Entry {
                 text.write_char(',')?;
                 json::string(text, name.encode_utf16())?;
             }
-            None if *call != NONE || *is_orphaned => text.write_str(",null")?,
+            None if *call != NONE || *is_orphaned || keeper.is_some() => text.write_str(",null")?,
             None => {}
         }
-        match (*call, is_orphaned) {
-            (NONE, false) => {}
-            (call, false) => write!(text, ",{call}")?,
-            (call, true) => write!(text, ",{call},1")?,
+        match (*call, is_orphaned, keeper) {
+            (NONE, false, None) => {}
+            (call, false, None) => write!(text, ",{call}")?,
+            (call, ..) => write!(text, ",{call},{}", u8::from(*is_orphaned))?,
+        }
+        if let Some(keeper) = keeper {
+            text.write_char(',')?;
+            json::string(text, keeper.encode_utf16())?;
         }
         text.write_char(']')
     }
@@ -95,7 +108,8 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     pub(crate) fn take() -> Self {
         let (held, waiting) = read();
-        let [held, waiting] = [held, waiting].map(|entries| entries.into_iter().filter_map(Entry::named).collect());
+        let [held, waiting] = [held, waiting].map(|entries| entries.into_iter().filter_map(Entry::named));
+        let (held, waiting) = (held.map(Entry::with_keeper).collect(), waiting.collect());
         let mut snapshot = Self { now: now(), held, waiting, rings: Vec::new() };
         let seen = |entries: &[Entry]| entries.iter().map(Entry::seen).collect::<Vec<_>>();
         let rings = rings(&seen(&snapshot.held), &seen(&snapshot.waiting), &snapshot.within());

@@ -49,6 +49,8 @@ pub(crate) struct Entry {
     pub(crate) call: StackId,
     /// Whether the hold's token has been collected, where that is known.
     pub(crate) is_orphaned: bool,
+    /// Who has the lock behind this name: see [`crate::observe::elsewhere`].
+    pub(crate) keeper: Option<Arc<str>>,
 }
 
 impl Entry {
@@ -271,6 +273,7 @@ fn entry_of(
         slot: None,
         call: NONE,
         is_orphaned: false,
+        keeper: None,
     }
 }
 

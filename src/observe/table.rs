@@ -18,8 +18,8 @@ use napi_derive::napi;
 use rustc_hash::FxHashMap;
 
 use crate::observe::sentences::{
-    MOST_PLACES, Row, RowLink, duration, held_row, hold_duration, lock_of, mode_of, orphan_text, ring_rows, ring_text,
-    thread_of, waiting_row,
+    MOST_PLACES, Row, RowLink, duration, held_row, hold_duration, keeper_text, lock_of, mode_of, orphan_text,
+    ring_rows, ring_text, thread_of, waiting_row,
 };
 use crate::observe::snapshot::Snapshot;
 
@@ -122,8 +122,8 @@ fn push_section(text: &mut String, TableSection { held, waiting }: &TableSection
         for place in row.taken.iter().chain(&row.called).flat_map(|stack| stack.lines()).take(MOST_PLACES) {
             _ = writeln!(text, "      {}", place.trim());
         }
-        if let Some(orphan) = orphan_text(row) {
-            _ = writeln!(text, "      {orphan}");
+        for more in orphan_text(row).into_iter().chain(keeper_text(row)) {
+            _ = writeln!(text, "      {more}");
         }
     }
 }

@@ -101,6 +101,13 @@ exports.stalled = function stalled ({ entry, holders, cycle }, since) {
   }
 }
 
+/** Publishes the message of a stall. In a turn of its own. */
+exports.publishStall = function publishStall (message) {
+  if (!stallChannel.hasSubscribers) return
+  agent().door.note(() => stallChannel.publish(message))
+  agent().door.open()
+}
+
 /** Makes the message of a report from native code's entries. It changes their arrays. */
 function messageOf (written, holders, cycle) {
   const stackText = stackTexts(agent().native.binding)

@@ -44,7 +44,8 @@ function entryOf (written, place, stackText) {
     // It is not known of a promise of `Atomics.waitAsync` itself.
     milliseconds: microseconds === null ? NaN : microseconds / 1000,
     ...written.length > 7 && written[7] !== 0 ? { [place]: stackText(written[7]) } : null,
-    ...written.length > 8 ? { collected: true } : null
+    ...written.length > 8 && written[8] === 1 ? { collected: true } : null,
+    ...written.length > 9 ? { awaits: written[9] } : null
   }
 }
 

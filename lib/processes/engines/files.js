@@ -92,8 +92,8 @@ class Files {
     return this.#grantOf(await answer(native('filesRequest', ...wanted, true), signal))
   }
 
-  /** Blocks for so many milliseconds at most. Undefined if the time is over. */
-  acquireSync (name, mode, milliseconds, asker) {
+  /** Blocks for so many milliseconds at most, and calls `look` meanwhile. Undefined if the time is over. */
+  acquireSync (name, mode, milliseconds, asker, look) {
     const wanted = this.#wanted(name, mode, asker)
     const taken = this.#take(wanted, milliseconds === 0)
     if (taken !== undefined || milliseconds === 0) return taken
@@ -104,6 +104,7 @@ class Files {
         // The engine may end this thread where a function is called.
         const text = native('filesWait', number, Math.ceil(Math.min(left, SLICE)))
         if (text !== null) return this.#grantOf(text.split(' '))
+        look()
       }
       return undefined
     } finally {

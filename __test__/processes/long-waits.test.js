@@ -1,0 +1,140 @@
+'use strict'
+// nodes: >=16 (older ones lack what the engines need)
+
+// Waits for a lock that another process has, as snapshots, dumps and reports of stalls tell them: they name the holder.
+
+const assert = require('assert')
+const { hostname } = require('os')
+const path = require('path')
+const { test } = require('../harness')
+const { ENTRY, scratchFolder, startMember } = require('../fixtures/lock-processes')
+
+const PACKAGE = path.dirname(ENTRY)
+const SIGNALS = process.platform === 'win32' && 'Windows has no such signals'
+const LABEL = 'the "nightly" report\u202e'
+const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
+
+/** Starts a holder of 'a', and a process with these variables that waits for it. */
+async function startPair (t, env) {
+  const folder = scratchFolder(t)
+  const holder = await startMember(t, folder)
+  await holder.hold('a', { label: LABEL })
+  const waiter = await startMember(t, folder, {}, env)
+  waiter.stderr = ''
+  waiter.child.stderr.setEncoding('utf8').on('data', text => { waiter.stderr += text })
+  return { folder, holder, waiter, who: `process ${holder.pid} on ${hostname()}, "the \\"nightly\\" report"` }
+}
+
+/** Waits until a function of the waiter gives something, and gives that. */
+async function until (waiter, fn, ...args) {
+  for (;;) {
+    const result = await waiter.run(fn, ...args)
+    if (result) return result
+    await sleep(5)
+  }
+}
+
+const beginWait = ({ locks, kept }) => { kept.wait = locks.request('a', () => {}) }
+
+/** Gives the hold of the named lock in front, once it says for whom its thread waits. */
+const heldInFront = ({ require }, main) => require(main).snapshot().held.find(({ awaits }) => awaits !== undefined)
+
+test('a report of a stall names process and label of the holder; so does that of a thread behind', async t => {
+  const { folder, holder, waiter, who } = await startPair(t, { ATOMICS_WAITASYNC_STALL: '100' })
+  await waiter.run(({ kept, require }) => {
+    kept.warnings = []
+    process.on('warning', ({ code, message, detail }) => kept.warnings.push({ code, message, detail }))
+    kept.messages = []
+    require('diagnostics_channel').channel('atomics-waitasync:stall').subscribe(message => kept.messages.push(message))
+  })
+  await waiter.run(beginWait)
+  await until(waiter, heldInFront, PACKAGE)
+  await waiter.run(({ kept, require }, entry, place) => {
+    const { Worker } = require('worker_threads')
+    kept.worker = new Worker(`
+      process.on('warning', ({ message }) => require('worker_threads').parentPort.postMessage(message))
+      require(${JSON.stringify(entry)}).processLocks(${JSON.stringify(place)}).request('a', () => {})
+    `, { eval: true })
+    kept.behind = new Promise(resolve => kept.worker.once('message', resolve))
+  }, ENTRY, folder)
+  const [warnings, messages, behind] = await waiter.run(async ({ kept }) => {
+    const text = await kept.behind
+    return [kept.warnings.filter(({ code }) => code === 'ATOMICS_WAITASYNC_STALL'), kept.messages, text]
+  })
+  const plain = text => text.replace(/\d+(\.\d+)? (ms|s)\b/g, 'T').replace(/, taken at [^;]*/, '')
+  const pending = 'has been pending for T, and waits for the lock'
+  assert.deepStrictEqual(warnings.map(({ message }) => plain(message)), [
+    `A promise of the main thread ${pending} "a" of files ${folder}:\n  held by ${who}`
+  ])
+  assert.match(warnings[0].detail, /beginWait|eval/)
+  const [{ entry, holders, process: told, threadId }] = messages
+  assert.deepStrictEqual(
+    [entry.kind, entry.name, entry.blocked, holders, told.pid, told.label, threadId],
+    ['named', `files ${folder}: a`, false, [], holder.pid, LABEL, 0]
+  )
+  assert.strictEqual(plain(behind), [
+    `A promise of thread 1 ${pending} named ${JSON.stringify(`files ${folder}: a`)}:`,
+    `  held for T by the main thread; it waits for ${who}, which has the lock`
+  ].join('\n'))
+  await holder.release('a')
+  await waiter.run(({ kept }) => kept.wait)
+  assert.strictEqual(await waiter.run(heldInFront, PACKAGE), undefined)
+})
+
+test('without a variable that asks for it, a snapshot says after a second that it is another process', async t => {
+  const { holder, waiter } = await startPair(t, { ATOMICS_WAITASYNC_STALL: '', ATOMICS_WAITASYNC_DUMP: '' })
+  await waiter.run(beginWait)
+  const { awaits, kind, threadId } = await until(waiter, heldInFront, PACKAGE)
+  assert.deepStrictEqual([awaits, kind, threadId], ['another process', 'named', 0])
+  await holder.release('a')
+  await waiter.run(({ kept }) => kept.wait)
+})
+
+test('a dump and formatSnapshot name process and label of the holder', { skip: SIGNALS }, async t => {
+  const { folder, waiter, who } = await startPair(t, { ATOMICS_WAITASYNC_DUMP: 'SIGQUIT' })
+  await waiter.run(beginWait)
+  await until(waiter, heldInFront, PACKAGE)
+  const told = [
+    `the lock named ${JSON.stringify(`files ${folder}: a`)}, id N`,
+    '  held by  the main thread  exclusive  for at least T',
+    `      it waits for ${who}, which has the lock`
+  ].join('\n')
+  const plain = text => text.replace(/, id \d+/, ', id N').replace(/at least .*/, 'at least T')
+  const format = ({ require }, main) => {
+    const { formatSnapshot, snapshot } = require(main)
+    return formatSnapshot(JSON.parse(JSON.stringify(snapshot())))
+  }
+  assert.ok(plain(await waiter.run(format, PACKAGE)).includes(told))
+  waiter.child.kill('SIGQUIT')
+  while (!plain(waiter.stderr).includes(told)) await sleep(5)
+})
+
+test('a TimeoutError names process and label of the holder, also to a thread behind another one', async t => {
+  const { folder, holder, waiter, who } = await startPair(t, {})
+  await waiter.run(beginWait)
+  const message = `Timed out after 20 ms waiting for "a", held by ${who}`
+  for (const place of [folder, `${folder}/.`]) {
+    const error = await waiter.run(({ api }, way) => api.processLocks(way).request('a', { timeout: 20 }, () => {})
+      .catch(late => [late.code, late.message, late.holder.pid, late.holder.label]), place)
+    assert.deepStrictEqual(error, ['ERR_TIMEOUT', message, holder.pid, LABEL])
+  }
+})
+
+test('a thread that blocks for such a lock is reported while it does', async t => {
+  const { folder, holder, waiter, who } = await startPair(t, { ATOMICS_WAITASYNC_STALL: '100' })
+  await waiter.run(({ kept, require }, entry, place) => {
+    const { Worker } = require('worker_threads')
+    kept.worker = new Worker(`
+      const locks = require(${JSON.stringify(entry)}).processLocks(${JSON.stringify(place)})
+      locks.requestSync('a', () => {})
+      require('worker_threads').parentPort.postMessage('done')
+    `, { eval: true })
+    kept.done = new Promise(resolve => kept.worker.once('message', resolve))
+  }, ENTRY, folder)
+  const told = `and waits for the lock "a" of files ${folder}:\n  held by ${who}\n`
+  while (!waiter.stderr.includes(told)) await sleep(5)
+  assert.match(waiter.stderr, /\[ATOMICS_WAITASYNC_STALL\] Warning: Thread 1 has been blocked for \d+ ms, /)
+  assert.match((await until(waiter, heldInFront, PACKAGE)).awaits, new RegExp(`^process ${holder.pid}`))
+  await holder.release('a')
+  assert.strictEqual(await waiter.run(({ kept }) => kept.done), 'done')
+})

@@ -1,0 +1,125 @@
+'use strict'
+
+/**
+ * Waits for an engine that last: snapshots, dumps and reports of stalls say who has the lock.
+ *
+ * A thread that waits for an engine has the named lock in front, so other threads of the process would be told of that
+ * thread alone. The engine is asked who has the lock only if somebody is to read it: with `ATOMICS_WAITASYNC_STALL` or
+ * `ATOMICS_WAITASYNC_DUMP` in the environment; and then less and less often. Otherwise a snapshot says that it is
+ * another process.
+ */
+
+const { threadId } = require('worker_threads')
+const { agent } = require('../agent/agent')
+const { now } = require('../util/intrinsics')
+const { captureCall, stackOf } = require('../waiting/call-stacks')
+const { publishStall } = require('../locks/observe/diagnostics')
+const { snapshot } = require('../locks/observe/snapshot')
+const { describeHolder, show } = require('./errors')
+
+const CODE = 'ATOMICS_WAITASYNC_STALL'
+/** Milliseconds after which a wait is noted, if stalls are not reported; and the most between two questions. */
+const FIRST = 1000
+const LONGEST = 60000
+
+/** A wait of this thread for the lock of an engine. */
+class LongWait {
+  #front
+  #phrase
+  #began = now()
+  #after
+  #isReported
+  #isNoted = false
+  #isOver = false
+
+  /** @param {string} front the name of the lock in front, which this thread has */
+  constructor (engine, name, front) {
+    const { stallAfter, dumpSignal } = agent().native
+    this.#front = front
+    this.#phrase = 'the lock ' + show(name) + ' of ' + engine.id
+    this.#isReported = stallAfter !== 0
+    this.#after = stallAfter === 0 ? FIRST : stallAfter
+    this.isAsked = stallAfter !== 0 || dumpSignal !== undefined
+  }
+
+  /** Milliseconds until there is something to note. */
+  get left () { return this.#began + this.#after - now() }
+
+  /**
+   * Notes who has the lock. Returns the text of a report, if it is time for one.
+   * @param {object} [holder] an entry of `query`
+   */
+  note (holder, isBlocked) {
+    if (this.#isOver) return undefined
+    const who = (holder && describeHolder(holder)) || 'another process'
+    this.#isNoted = true
+    agent().native.binding.waitsElsewhere(this.#front, who)
+    const age = now() - this.#began
+    this.#after = this.isAsked ? age + Math.min(age, LONGEST) : Infinity
+    if (!this.#isReported) return undefined
+    this.#isReported = false
+    const thread = threadId === 0 ? 'the main thread' : 'thread ' + threadId
+    const promise = 'A promise of ' + thread + ' has been pending'
+    const subject = isBlocked ? 'Thread ' + threadId + ' has been blocked' : promise
+    const time = age < 1000 ? Math.round(age) + ' ms' : (age / 1000).toFixed(1) + ' s'
+    return subject + ' for ' + time + ', and waits for ' + this.#phrase + ':\n  held by ' + who
+  }
+
+  /** Makes the message of a report. */
+  message (holder) {
+    const isFront = ({ kind, name, threadId: id }) => kind === 'named' && name === this.#front && id === threadId
+    const { kind, mode, name, id, blocked } = snapshot().held.find(isFront)
+    const entry = { kind, mode, name, id, threadId, blocked, milliseconds: now() - this.#began }
+    return { entry, holders: [], process: holder === undefined ? null : holder, threadId }
+  }
+
+  end () {
+    this.#isOver = true
+    if (this.#isNoted) agent().native.binding.waitsElsewhere(this.#front)
+  }
+}
+
+/**
+ * Watches a wait for a promise. Returns a function that ends this.
+ * @param {import('./claim').Claim} [claim] the first that waits
+ * @param {() => Promise<object | undefined>} holderOf asks the engine; never rejects
+ */
+function watch (engine, name, front, claim, holderOf) {
+  const wait = new LongWait(engine, name, front)
+  const look = async () => {
+    const holder = wait.isAsked ? await holderOf() : undefined
+    const text = wait.note(holder, false)
+    if (text !== undefined) report(text, claim, wait.message(holder))
+    next()
+  }
+  let timer
+  const next = () => {
+    if (wait.left < Infinity) timer = setTimeout(look, Math.max(1, wait.left)).unref()
+  }
+  next()
+  return () => {
+    clearTimeout(timer)
+    wait.end()
+  }
+}
+
+function report (text, claim, message) {
+  const stack = claim === undefined || claim.origin === undefined ? '' : stackOf(claim.origin)
+  process.emitWarning(text, { code: CODE, ...stack !== '' && { detail: stack } })
+  if (claim === undefined) publishStall(message)
+  else claim.call(publishStall, message)
+}
+
+/** Makes a function for a blocked thread to call now and then, until `end` of it is called. */
+function watchBlocked (engine, name, front) {
+  const wait = new LongWait(engine, name, front)
+  const look = () => {
+    if (wait.left > 0) return
+    const text = wait.note(wait.isAsked ? engine.querySync(name).held[0] : undefined, true)
+    if (text !== undefined) agent().native.binding.leaveReport(
+      '(node:' + process.pid + ') [' + CODE + '] Warning: ' + text + '\n' + stackOf(captureCall()) + '\n')
+  }
+  return { look, end: () => wait.end() }
+}
+
+module.exports = { watch, watchBlocked }

@@ -1,0 +1,46 @@
+//! Waits for locks that other processes have: who keeps a thread of this one waiting.
+//!
+//! Meanwhile the thread has the named lock in front, for which the others of this process wait. So a snapshot's hold of
+//! that name says for whom its thread waits. `lib/processes/long-wait.js` tells it, of waits that last.
+
+use std::sync::{Arc, Mutex};
+
+use napi::Result;
+use napi::bindgen_prelude::{Env, Utf16String};
+use napi_derive::napi;
+use rustc_hash::FxHashMap;
+
+use crate::agent::Agent;
+use waitasync_core::sync::lock;
+
+/// By the thread that waits, and the name of the lock in front.
+type Keepers = FxHashMap<(u32, Box<[u16]>), Arc<str>>;
+
+static KEEPERS: Mutex<Option<Keepers>> = Mutex::new(None);
+
+/// Notes who has the lock for which this thread waits, by the name of the lock in front; or that the wait is over.
+#[napi(catch_unwind)]
+#[allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
+pub fn waits_elsewhere(env: Env, name: Utf16String, keeper: Option<String>) -> Result<()> {
+    let key = (Agent::of(env.raw())?.thread_id, name.to_vec().into_boxed_slice());
+    let mut keepers = lock(&KEEPERS);
+    match keeper {
+        Some(keeper) => _ = keepers.get_or_insert_default().insert(key, keeper.into()),
+        None => _ = keepers.as_mut().and_then(|keepers| keepers.remove(&key)),
+    }
+    Ok(())
+}
+
+/// Returns who has the lock for which a thread waits.
+pub(super) fn keeper_of(thread_id: u32, name: &[u16]) -> Option<Arc<str>> {
+    let keepers = lock(&KEEPERS);
+    let keepers = keepers.as_ref().filter(|keepers| !keepers.is_empty())?;
+    keepers.get(&(thread_id, name.into())).cloned()
+}
+
+/// Forgets the waits of a thread that has ended.
+pub(crate) fn end_thread(ended: u32) {
+    if let Some(keepers) = lock(&KEEPERS).as_mut() {
+        keepers.retain(|&(thread_id, _), _| thread_id != ended);
+    }
+}
