@@ -37,7 +37,7 @@ function plannedSteps ({ all, ci, only, rust, setup, size }) {
         ? [
             [scriptStep('tarballs', few)],
             [
-              scriptStep('engines', few),
+              scriptStep('engines', few, '__test__/engines/run.js'),
               ...(all || ci ? [scriptStep('consumers', few)] : []),
               ...(all ? [scriptStep('programs'), scriptStep('runtimes', ['--size', size || 'small'])] : [])
             ]

@@ -6,8 +6,8 @@ const assert = require('assert')
 const fs = require('fs')
 const path = require('path')
 const { setTimeout: sleep } = require('timers/promises')
-const { succeed } = require('../lib/child')
-const { outputOf, page } = require('../lib/embedded')
+const { succeed } = require('../../scripts/lib/child')
+const { outputOf, page } = require('../../scripts/lib/embedded')
 const replicas = require('./replicas')
 
 const NOBODY = 500 // milliseconds

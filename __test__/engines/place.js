@@ -4,7 +4,7 @@
 
 const { createRequire } = require('module')
 const path = require('path')
-const { copyExample } = require('../lib/example')
+const { copyExample } = require('../../scripts/lib/example')
 const { forget, insides, query } = require('./insides')
 const { Relay } = require('./relay')
 const servers = require('./servers')

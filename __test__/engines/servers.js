@@ -12,8 +12,8 @@ const net = require('net')
 const path = require('path')
 const { setTimeout: sleep } = require('timers/promises')
 const { promisify } = require('util')
-const { find } = require('../lib/cargo')
-const { succeed } = require('../lib/child')
+const { find } = require('../../scripts/lib/cargo')
+const { succeed } = require('../../scripts/lib/child')
 
 const execFile = promisify(childProcess.execFile)
 const READY = 30 * 1000 // milliseconds

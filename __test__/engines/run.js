@@ -3,7 +3,7 @@
 // `npm run test:engines`: the locks of atomics-waitasync/processes on all engines, with several processes, some of
 // which are killed or stand still.
 //
-//   node scripts/engines.js [--only redis] [--node 16,26] [--kills 1000] [--few] [--install]
+//   node __test__/engines/run.js [--only redis] [--node 16,26] [--kills 1000] [--few] [--install]
 //
 // `--only`: the checks in whose names, as they are printed, this is found (a regular expression); `--node`: the Nodes
 // that run the processes, one after the other; `--kills`: how many processes are killed while they come and go;
@@ -16,18 +16,18 @@
 
 const fs = require('fs')
 const path = require('path')
-const { argumentsOf, command, whole } = require('./lib/arguments')
-const { inParallel } = require('./lib/in-parallel')
-const { LOCKED, installed } = require('./lib/npm')
-const { Results } = require('./lib/results')
-const { withScratch } = require('./lib/scratch')
-const { checks } = require('./engines/checks')
-const { engines } = require('./engines/abilities')
-const { perform, placeOf } = require('./engines/place')
-const servers = require('./engines/servers')
-const nodes = require('./nodes')
+const { argumentsOf, command, whole } = require('../../scripts/lib/arguments')
+const { inParallel } = require('../../scripts/lib/in-parallel')
+const { LOCKED, installed } = require('../../scripts/lib/npm')
+const { Results } = require('../../scripts/lib/results')
+const { withScratch } = require('../../scripts/lib/scratch')
+const { checks } = require('./checks')
+const { engines } = require('./abilities')
+const { perform, placeOf } = require('./place')
+const servers = require('./servers')
+const nodes = require('../../scripts/nodes')
 
-const EXAMPLE = path.join(__dirname, '..', 'examples', 'processes')
+const EXAMPLE = path.join(__dirname, '..', '..', 'examples', 'processes')
 /** The first Node that has the entry. */
 const OLDEST = '16'
 
