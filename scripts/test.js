@@ -1,8 +1,8 @@
 'use strict'
 
-// `npm test`: installs and builds missing parts, then runs the linters, the Rust steps, the type tests, the files of
-// __test__ with every subject (see __test__/subject.js) on the running Node, those that the oldest Node makes different
-// on that one, the tests of the packed package, and those of the locks of several processes that need no server.
+// `npm test`: installs and builds missing parts, then runs, beside each other, the linters, the Rust steps, the type
+// tests, the files of __test__ with every subject (see __test__/subject.js) on the running Node, those that the oldest
+// Node makes different on that one, the tests of the packed package, and those of process locks that need no server.
 // `.ci/run` and `npm run test:all` run them on more Nodes. Skips are reported with their reasons. The last line is `N
 // passed, N failed[, N skipped]`; the exit code is 0 only if something ran and nothing failed.
 
@@ -10,7 +10,7 @@ const { command } = require('./lib/arguments')
 const { cargo } = require('./lib/cargo')
 const { runSuites } = require('./lib/node-suites')
 const { Report } = require('./lib/report')
-const { plannedSteps, runStep } = require('./lib/steps')
+const { plannedSteps } = require('./lib/steps')
 const { parseArguments, sizeOn } = require('./lib/test-arguments')
 const testFile = require('./lib/test-file')
 const setup = require('./setup')
@@ -22,20 +22,14 @@ async function main () {
   const report = new Report()
   for (const line of introduction(options)) report.print(line)
 
-  const steps = plannedSteps(options)
-  const runLane = async lane => {
-    for (const step of lane) if (!await runStep(step, report) && step.required) return false
-    return true
-  }
   // Without cargo most steps would fail.
   const prepared = !options.setup || await report.part('setup', setup.installDependencies).then(cargo)
     .then(() => true, error => report.fail(report.row('setup', ''), 1, 'setup', error.message))
-  if (prepared && (await Promise.all(steps.before.map(runLane))).every(Boolean)) {
+  if (prepared) {
     const planned = suites.map(({ version, isWhole }) =>
       ({ version, files: isWhole ? files : testFile.onOldest(files), subjects, size: sizeOn(version, options) })
     )
-    const beside = steps.beside.map(lane => () => runLane(lane))
-    await report.part('test files', () => runSuites(planned, { beside, jobs, report }))
+    await runSuites(planned, { ...plannedSteps(options), jobs, report })
   }
   if (!report.close()) process.exitCode = 1
 }

@@ -1,11 +1,12 @@
 'use strict'
 
-// The test files on the Nodes of a run: each with every subject that it declares, several at the same time.
+// The test files on the Nodes of a run, each with every subject that it declares, and the steps beside them.
 
 const testFile = require('./test-file')
 const nodes = require('../nodes')
 const { inParallel } = require('./in-parallel')
 const { indent } = require('./report')
+const { runStep } = require('./steps')
 
 /** Returns the subjects of a file in a suite; of a long file in a small run, the last one only. */
 function subjectsOf (file, subjects, size) {
@@ -13,19 +14,31 @@ function subjectsOf (file, subjects, size) {
 }
 
 /**
- * Runs and reports the files of all suites, `jobs` at a time. `beside`: longer tasks that begin with the first.
+ * Runs and reports the files of all suites and the steps beside them, `jobs` at a time: first the lanes of steps, then
+ * the files, the longest first, so that none is left alone at the end. What needs the library waits for it.
  * @param {{ version: string, files: object[], subjects: (?string)[], size: string }[]} suites `size`: the TEST_SIZE of
  *   the files (see __test__/fixtures/size.js)
+ * @param {{ build: ?object, lanes: object[][] }} steps see `plannedSteps`
  */
-async function runSuites (suites, { beside = [], jobs, report }) {
-  const tasks = { together: [...beside], alone: [], again: [] }
+async function runSuites (suites, { build = null, lanes = [], jobs, report }) {
+  const built = build === null ? Promise.resolve(true) : runStep(build, report)
+  const tasks = { together: [], alone: [], again: [] }
   const rows = []
   for (const suite of suites) rows.push(...await planSuite(suite, tasks, report))
-  await inParallel(tasks.together, jobs)
-  await inParallel(tasks.alone, 1)
+  tasks.together.sort((one, other) => other.most - one.most)
+
+  const withLibrary = files => files.map(({ run }) => async () => { if (await built) await run() })
+  const runLane = async lane => {
+    for (const step of lane) if (!step.needsLibrary || await built) await runStep(step, report)
+  }
+  await inParallel([...lanes.map(lane => () => runLane(lane)), ...withLibrary(tasks.together)], jobs)
+  await inParallel(withLibrary(tasks.alone), 1)
   await inParallel(tasks.again, 1)
   for (const row of rows) report.done(row)
 }
+
+/** Returns the seconds that a file may take; twice as many if all that it does is long. */
+const mostOf = file => file.timeout * (file.long ? 2 : 1)
 
 /** Adds the runs of a suite to the tasks; its rows in the report. */
 async function planSuite ({ version, files, subjects, size }, tasks, report) {
@@ -44,7 +57,10 @@ async function planSuite ({ version, files, subjects, size }, tasks, report) {
       const row = rows.get(subject)
       const context = { node, size, row, report, again: tasks.again }
       if (!testFile.admits(file.nodes, node.version)) report.skip(row, 1, file.nodes.reason, file.name, node.version)
-      else tasks[file.alone ? 'alone' : 'together'].push(() => runFile(file, subject, context))
+      else {
+        const run = () => runFile(file, subject, context)
+        tasks[file.alone ? 'alone' : 'together'].push({ most: mostOf(file), run })
+      }
     }
   }
   return rows.values()

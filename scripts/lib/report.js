@@ -2,7 +2,7 @@
 
 // The results of a test run: the lines that are printed on the way, and the summary at the end.
 
-const SLOWEST = 10
+const SLOWEST = 15
 /** Milliseconds between lines that name the running parts. */
 const LINE_EVERY = 30000
 

@@ -12,39 +12,32 @@ const root = path.join(__dirname, '..', '..')
 const TIMEOUT = 30 * 60 * 1000
 
 /**
- * Returns the steps before the suites and beside them, in lanes: those of a lane run one after the other, the lanes
- * beside each other. A step: `where` and `what` name its row, `shown` is its command for a reader, `command()` gives `{
- * command, args, env }`, `count` reads from its output how many tests there were; a step without `count` is one test.
- * Where a `required` step fails, nothing else is run.
+ * Returns the step that builds the library, or null, and those beside the suites, in lanes: those of a lane run one
+ * after the other, the lanes beside each other. A step: `where` and `what` name its row, `shown` is its command for a
+ * reader, `command()` gives `{ command, args, env }`, `count` reads from its output how many tests there were; a step
+ * without `count` is one test. One that `needsLibrary` begins when that is built, and is not run without it.
  */
 function plannedSteps ({ all, ci, only, rust, setup, size }) {
   const everything = only === null
   const few = all ? [] : ['--few']
-  const cargoSteps = rustSteps.filter(({ slow }) => all || !slow).map(cargoStep)
-  const slowSteps = [scriptStep('spec', [], '__test__/spec/run.js'), scriptStep('instructions')]
-  return {
-    before: [
-      rust && everything ? cargoSteps : [],
-      [
-        ...(setup ? [buildStep(everything ? [] : ['--profile', 'dev'])] : []),
-        ...(everything ? [lintStep, scriptStep('types', few)] : []),
-        ...(rust && everything && all ? slowSteps : [])
-      ]
-    ],
-    // The library is built for the packages: with Rust or not at all.
-    beside:
-      everything && rust
-        ? [
-            [scriptStep('tarballs', few)],
-            [
-              scriptStep('engines', few, '__test__/engines/run.js'),
-              ...(all || ci ? [scriptStep('consumers', few)] : []),
-              ...(all ? [scriptStep('programs'), scriptStep('runtimes', ['--size', size || 'small'])] : [])
-            ]
-          ]
-        : []
-  }
+  const native = [
+    // Beside the build they would only delay it, and with it the suites.
+    ...rustSteps.filter(({ slow }) => all || !slow).map(cargoStep),
+    ...(all ? [scriptStep('spec', [], '__test__/spec/run.js'), scriptStep('instructions')] : [])
+  ]
+  const packages = [
+    scriptStep('tarballs', few),
+    scriptStep('engines', few, '__test__/engines/run.js'),
+    ...(all || ci ? [scriptStep('consumers', few)] : []),
+    ...(all ? [scriptStep('programs'), scriptStep('runtimes', ['--size', size || 'small'])] : [])
+  ]
+  // The library is built for the packages: with Rust or not at all.
+  const [first, second] = [native, packages].map(steps => rust ? steps.map(needing) : [])
+  const lanes = everything ? [[lintStep, scriptStep('types', few), ...second], first] : []
+  return { build: setup ? buildStep(everything ? [] : ['--profile', 'dev']) : null, lanes }
 }
+
+const needing = step => ({ ...step, needsLibrary: true })
 
 const CACHE = ['--cache', '--cache-strategy=content', '--cache-location=target/eslint/']
 /** The linter of JavaScript, which is its formatter, too: what it is given is in eslint.config.js. */
@@ -57,8 +50,7 @@ const lintStep = {
   command: () => ({ command: process.execPath, args: ESLINT })
 }
 
-/** The tests need the library. */
-const buildStep = (options) => ({ ...scriptStep('build', options), count: undefined, required: true })
+const buildStep = (options) => ({ ...scriptStep('build', options), count: undefined })
 
 function cargoStep (step) {
   const { name, args, count } = step
