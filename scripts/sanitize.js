@@ -1,8 +1,7 @@
 'use strict'
 
-// `npm run sanitize -- thread | address | node | valgrind [--toolchain name]`: the tests under a sanitizer of the
-// compiler, or under valgrind. Linux x64. `--toolchain`: one that rustup lists, instead of nightly; a stable one is
-// told to allow features of nightly.
+// `npm run sanitize -- thread | address | node [--toolchain name]`: the tests under a sanitizer of the compiler. Linux
+// x64. `--toolchain`: one that rustup lists, instead of nightly; a stable one is told to allow features of nightly.
 //
 //   thread    the Rust tests under ThreadSanitizer: queue, lines and service with real threads. The standard library
 //             has to be compiled for it, too, or it reports each contended mutex: that takes rustup's component
@@ -12,7 +11,6 @@
 //   node      the library built for AddressSanitizer, in this Node, with the sanitizer's runtime preloaded (gcc's
 //             libasan): tests of __test__/ that end threads in the midst of everything, and the soak's processes. Leaks
 //             of Node itself are many, so those are only looked for by `address`
-//   valgrind  the Rust tests under memcheck: no invalid access, no definite leak. Needs no nightly compiler
 
 const fs = require('fs')
 const path = require('path')
@@ -30,11 +28,9 @@ const NODE_TESTS = [
   'ends/termination', 'ends/grant-to-terminated', 'ends/owner-death', 'atomics/stress', 'locks/condition',
   'locks/robust-list', 'locks/settling'
 ]
-/** Those that expect freed memory to be given out again, which these tools put off. */
+/** Those that expect freed memory to be given out again, which sanitizers put off. */
 const NOT_HERE = ['--skip', 'was_freed', '--skip', 'were_freed']
 const TIMEOUT = 1200000
-const VALGRIND =
-  'valgrind --quiet --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite'
 
 /** Variables for a compiler that instruments the code. */
 const sanitizer = (name, toolchain) => ({
@@ -43,25 +39,20 @@ const sanitizer = (name, toolchain) => ({
   RUSTFLAGS: `-Zsanitizer=${name} -Cunsafe-allow-abi-mismatch=sanitizer`
 })
 
-/** The ways of running the Rust tests: variables, options of cargo, and which tests are left out. */
+/** The ways of running the Rust tests: variables, and options of cargo. */
 const RUST_TESTS = {
   thread: toolchain => ({
     env: { ...sanitizer('thread', toolchain), TSAN_OPTIONS: 'halt_on_error=0' },
     options: ['-Zbuild-std']
   }),
-  address: toolchain => ({ env: { ...sanitizer('address', toolchain), ASAN_OPTIONS: 'detect_leaks=1' } }),
-  // It takes a hundred times as long, and the service's tests are of time.
-  valgrind: () => ({
-    env: { CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER: VALGRIND, PROPTEST_CASES: '20' },
-    filter: ['--skip', 'service']
-  })
+  address: toolchain => ({ env: { ...sanitizer('address', toolchain), ASAN_OPTIONS: 'detect_leaks=1' } })
 }
 
 /** Returns cargo's options. Without a named target it would instrument the build scripts, too. */
 const places = way => ['--locked', '--target', TARGET, '--target-dir', `target/${way}`]
 
-async function rustTests (results, way, { env, options = [], filter = [] }) {
-  const args = ['test', ...options, '--no-fail-fast', ...places(way), ...PROGRAMS, '--', ...NOT_HERE, ...filter]
+async function rustTests (results, way, { env, options = [] }) {
+  const args = ['test', ...options, '--no-fail-fast', ...places(way), ...PROGRAMS, '--', ...NOT_HERE]
   const { code, output } = await run(cargo(), args, { cwd: root, env: environment(env), timeout: TIMEOUT, echo: true })
   const counted = countCargoTest(output)
   if (counted === null || code !== 0) console.log(output)

@@ -145,12 +145,6 @@ const figures = [
     ['named-workers-8', '… 8 workers in loops', 'µs', [host(0.1)]],
     ['named-lost', 'updates lost in these loops, because two were inside at once', '', [most(0)], SUM]
   ]),
-  ...of({ group: 'strict' }, [
-    ['strict-rw-16', '16 workers in loops on a `RwLock`: time of each (floor: timed)', 'µs', [most(1.5, 'floor')]],
-    ['strict-rw-64', '… 64 workers', 'µs', [most(1.5, 'floor')]],
-    ['strict-named-16', '… 16 workers, `requestSync` of one name', 'µs', [most(1.5, 'floor')]],
-    ['strict-named-64', '… 64 workers', 'µs', [most(1.5, 'floor')]]
-  ]),
   ...of({ group: 'pending' }, [
     ['named-memory', 'memory (RSS) of a pending request', 'bytes', [host(1)], { group: 'memory' }],
     ['idle', '20 blocked threads, idle: processor time', 'ms/s', [most(5)]],
@@ -158,9 +152,6 @@ const figures = [
     ['pending-name', 'a claim that waits for long: how often the process wakes, for a name', '/s', [most(1)]],
     ['pending-word', '… for an `AsyncLock`', '/s', [most(3)]],
     ['pending-many', '… processor time of 50 000 of them', 'ms/s', [most(20)]]
-  ]),
-  ...of({ group: 'beside' }, [
-    ['block-beside', 'two threads block by turns beside 100 000 locks (floor: none)', 'µs', [most(1.3, 'floor')]]
   ]),
   ...of({ group: 'start' }, [
     ['require-force', "`require('atomics-waitasync/force')`, cold", 'ms', [most(6)]],
