@@ -112,6 +112,50 @@ test('a test that passes only when it is run again is listed by name right befor
   assert.deepStrictEqual([ok, lines.slice(-4)], [true, end])
 })
 
+for (const code of [0, 1]) {
+  const when = code === 0 ? 'when it is built' : 'never if it cannot be built'
+  test(`files and steps that need the library run ${when}`, async t => {
+    const seen = path.join(scratchFolder(t), 'seen')
+    fs.writeFileSync(seen, '')
+    const note = name => `fs.appendFileSync(${JSON.stringify(seen)}, '${name} ')`
+    // The build ends once the step that does not need it has ended: so that is not waited for.
+    const build = `const timer = setInterval(() => {
+      if (!/early/.test(fs.readFileSync(${JSON.stringify(seen)}, 'utf8'))) return
+      clearInterval(timer)
+      ${note('built')}
+      process.exitCode = ${code}
+    }, 5)`
+    const step = (where, source) =>
+      ({ where, what: '', shown: where, command: () => ({ command: process.execPath, args: ['-e', source] }) })
+    const lane = [step('early', note('early')), { ...step('late', note('late')), needsLibrary: true }]
+    const file = declare(t, `// subjects: none\nconst fs = require('fs')\n${note('file')}\n${closing(1, 0)}`)
+    const report = new Report(() => {})
+    const suites = [{ version: 'current', files: [file], subjects: [null], size: 'small' }]
+    await runSuites(suites, { build: step('build', build), lanes: [lane], jobs: 2, report })
+    assert.strictEqual(report.close(), code === 0)
+    const names = fs.readFileSync(seen, 'utf8').trim().split(' ')
+    assert.deepStrictEqual(names.slice(0, 2), ['early', 'built'])
+    assert.deepStrictEqual(names.slice(2).sort(), code === 0 ? ['file', 'late'] : [])
+  })
+}
+
+test('files that may take longest come first, so that none is left alone at the end', async t => {
+  const lines = []
+  const declared = (seconds, more = '') =>
+    declare(t, `// subjects: none\n// timeout: ${seconds}\n${more}\n${closing(1, 0)}`)
+  const files = [declared(100), declared(300), declared(200, '// long: it is')]
+  const report = new Report(() => {})
+  const run = report.part.bind(report)
+  report.part = (name, ...others) => {
+    lines.push(name)
+    return run(name, ...others)
+  }
+  const named = files.map((file, n) => ({ ...file, name: `file ${n}` }))
+  await runSuites([{ version: 'current', files: named, subjects: [null], size: 'full' }], { jobs: 1, report })
+  report.close()
+  assert.deepStrictEqual(lines.map(line => line.slice(0, 6)), ['file 2', 'file 1', 'file 0'])
+})
+
 test('a file that fails twice has failed, and is told with a command; a run of nothing is no success', async t => {
   const { ok, lines } = await suiteOf(t, `${closing(1, 1)} process.exitCode = 1`)
   assert.deepStrictEqual([ok, lines[lines.length - 1]], [false, '1 passed, 1 failed'])
