@@ -10,6 +10,7 @@ use napi::{Error, Result};
 use napi_derive::napi;
 
 use super::files::{Outcome, Told};
+use super::lock_file::Name;
 use crate::agent::Agent;
 
 /// Makes an error of JavaScript: its message begins with the number of the system's error, or 0.
@@ -40,6 +41,10 @@ fn text(outcome: &Outcome) -> String {
     text
 }
 
+fn name_of(agent: &Agent, folder: u32, key: &str, shared: bool) -> Result<Name> {
+    agent.files.name(folder, key, shared).map_err(|error| failed(&error))
+}
+
 /// Returns the number of a folder for locks.
 #[napi(catch_unwind)]
 pub fn files_open(env: Env, path: String, durable: bool, any_drive: bool) -> Result<u32> {
@@ -57,7 +62,7 @@ pub fn files_take(
     attempt: bool,
 ) -> Result<Option<Vec<f64>>> {
     let agent = Agent::of(env.raw())?;
-    let name = agent.files.name(folder, &key, shared).map_err(|error| failed(&error))?;
+    let name = name_of(&agent, folder, &key, shared)?;
     let told = agent.files.take(&name, &description, attempt).map_err(|error| failed(&error))?;
     Ok(told.map(numbers))
 }
@@ -73,7 +78,7 @@ pub fn files_request(
     attempt: bool,
 ) -> Result<u32> {
     let agent = Agent::of(env.raw())?;
-    let name = agent.files.name(folder, &key, shared).map_err(|error| failed(&error))?;
+    let name = name_of(&agent, folder, &key, shared)?;
     agent.files.request(&agent.outbox, name, description, attempt).map_err(|error| failed(&error))
 }
 
@@ -119,6 +124,5 @@ pub fn files_release_later(env: Env, grant: u32, died: bool) -> Result<Option<u3
 /// Whether nobody has the exclusive lock of a name.
 #[napi(catch_unwind)]
 pub fn files_abandoned(env: Env, folder: u32, key: String) -> Result<bool> {
-    let agent = Agent::of(env.raw())?;
-    agent.files.name(folder, &key, true).and_then(|name| name.is_abandoned()).map_err(|error| failed(&error))
+    name_of(&*Agent::of(env.raw())?, folder, &key, true)?.is_abandoned().map_err(|error| failed(&error))
 }

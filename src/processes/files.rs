@@ -106,7 +106,7 @@ impl Files {
             return Ok(number);
         }
         let request = Request { number, mailbox: Arc::clone(&mailbox), description };
-        waiting::enqueue(name, request).inspect_err(|_| drop(mailbox.forget(number)))?;
+        waiting::enqueue(&name, request).inspect_err(|_| drop(mailbox.forget(number)))?;
         Ok(number)
     }
 

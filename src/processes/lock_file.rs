@@ -24,6 +24,13 @@ pub(super) struct Folder {
     pub(super) is_durable: bool,
 }
 
+/// A file of a name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Which {
+    Lock,
+    Gate,
+}
+
 /// A name of a folder in a mode: what requests wait for together.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Name {
@@ -85,12 +92,18 @@ pub(super) struct Grant {
 }
 
 impl Name {
-    fn path(&self, ending: &str) -> PathBuf {
+    fn path(&self, which: Which) -> PathBuf {
+        let ending = if which == Which::Lock { "lock" } else { "gate" };
         self.folder.path.join(format!("{}.{ending}", self.key))
     }
 
     fn lock_path(&self) -> PathBuf {
-        self.path("lock")
+        self.path(Which::Lock)
+    }
+
+    /// Whether the path of a file still leads there.
+    pub(super) fn leads_to(&self, which: Which, identity: Identity) -> Result<bool> {
+        leads_to(&self.path(which), identity)
     }
 
     /// Takes the lock if nobody has it, or awaits it in line.
@@ -118,21 +131,21 @@ impl Name {
     }
 
     fn pass_gate(&self) -> Result<Gate> {
-        match system::open(&self.path("gate")) {
+        match system::open(&self.path(Which::Gate)) {
             Ok(gate) => Ok(Locked::try_new(gate, self.mode)?.map_or(Gate::Shut, |gate| Gate::Open(Some(gate)))),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Gate::Open(None)),
             Err(error) => Err(error),
         }
     }
 
-    /// Waits for the gate.
-    pub(super) fn wait_for_gate(&self) -> Result<Locked> {
-        Locked::wait(open_or_create(&self.path("gate"))?.0, self.mode)
-    }
-
-    /// Waits for the lock. It counts only once `grant` has looked at it.
-    pub(super) fn wait(&self) -> Result<Locked> {
-        Locked::wait(self.open()?, self.mode)
+    /// Waits for the gate or the lock, once `begins` knows its file. The lock counts only once `grant` has looked at it.
+    pub(super) fn wait(&self, which: Which, begins: impl FnOnce(Identity)) -> Result<Locked> {
+        let opened = match which {
+            Which::Lock => self.open()?,
+            Which::Gate => open_or_create(&self.path(which))?.0,
+        };
+        begins(opened.1);
+        Locked::wait(opened, self.mode)
     }
 
     fn open(&self) -> Result<Opened> {

@@ -4,6 +4,10 @@
 //! aborted it stays, and serves those that come later. What it gets then, it gives back; and an abort gives back its
 //! gate, so that nobody waits behind it.
 //!
+//! Nor does it learn that somebody removes the file for whose lock it waits, or puts another one in its place. So one
+//! thread looks at the paths of those that have been blocked for a while. A line whose file has gone gets another
+//! thread; the former one leaves once the removed file's holder ends (invariant 2).
+//!
 //! There are `MOST_THREADS` at most. Names beyond that, or that have no thread because none can be started, are swept:
 //! one thread tries them now and then. As soon as a thread is free it takes the swept name that has waited longest.
 
@@ -16,9 +20,9 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use super::lock_file::{Locked, Name};
+use super::lock_file::{Locked, Name, Which};
 use super::mailbox::{Answer, Mailbox};
-use super::system::{is_passing, unlock};
+use super::system::{Identity, is_passing, unlock};
 use crate::environment::contained;
 use waitasync_core::sync::lock;
 
@@ -30,8 +34,13 @@ const STACK: usize = 256 << 10;
 /// A thread without work ends after this time.
 const IDLE: Duration = Duration::from_secs(10);
 const SWEEP: Duration = Duration::from_millis(50);
+/// How often the files of blocked threads are looked at.
+const LOOK: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 5000 });
 /// After so long a thread tries again that has found no descriptor or no memory.
 const LATER: Duration = Duration::from_millis(20);
+
+/// Stands for the thread of a line that has none.
+const NOBODY: u64 = 0;
 
 /// A request in the line of a name.
 pub(super) struct Request {
@@ -47,6 +56,10 @@ struct Line {
     requests: VecDeque<Request>,
     /// The gate that its thread has while it waits for the lock.
     gate: Option<Arc<File>>,
+    /// The number of the thread that serves it, as `Table::last` gives them, or `NOBODY`.
+    server: u64,
+    /// The file for whose lock that thread is blocked.
+    blocked: Option<(Which, Identity)>,
 }
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -67,6 +80,9 @@ struct Table {
     work: VecDeque<Work>,
     swept: VecDeque<Name>,
     is_sweeping: bool,
+    is_looking: bool,
+    /// The number that was given last to a thread that serves a line.
+    last: u64,
 }
 
 static TABLE: Mutex<Option<Table>> = Mutex::new(None);
@@ -76,23 +92,21 @@ fn with_table<T>(body: impl FnOnce(&mut Table) -> T) -> T {
     body(lock(&TABLE).get_or_insert_default())
 }
 
+/// Changes a line, if this thread serves it.
+fn with_line(name: &Name, server: u64, change: impl FnOnce(&mut Line)) {
+    with_table(|table| table.line_of(name, server).map_or((), change));
+}
+
 /// Puts a request into the line of its name. Fails if no thread can be started.
-pub(super) fn enqueue(name: Name, request: Request) -> Result<()> {
+pub(super) fn enqueue(name: &Name, request: Request) -> Result<()> {
     with_table(|table| {
-        if let Some(line) = table.lines.get_mut(&name) {
+        if let Some(line) = table.lines.get_mut(name) {
             line.requests.push_back(request);
             return Ok(());
         }
-        let line = Line { requests: VecDeque::from([request]), gate: None };
+        let line = Line { requests: VecDeque::from([request]), ..Line::default() };
         table.lines.insert(name.clone(), line);
-        if !table.swept.is_empty() || !table.assign(Work::Line(name.clone()), MOST_THREADS) {
-            if let Err(error) = table.sweep() {
-                table.lines.remove(&name);
-                return Err(error);
-            }
-            table.swept.push_back(name);
-        }
-        Ok(())
+        table.serve_or_sweep(name).inspect_err(|_| drop(table.lines.remove(name)))
     })
 }
 
@@ -154,6 +168,27 @@ impl Table {
         is_started
     }
 
+    /// Gives a line to a thread, or to the sweeper. Fails if there is neither.
+    fn serve_or_sweep(&mut self, name: &Name) -> Result<()> {
+        if !self.swept.is_empty() || !self.assign(Work::Line(name.clone()), MOST_THREADS) {
+            self.sweep()?;
+            self.swept.push_back(name.clone());
+        }
+        Ok(())
+    }
+
+    /// Returns a line, if this thread serves it.
+    fn line_of(&mut self, name: &Name, server: u64) -> Option<&mut Line> {
+        self.lines.get_mut(name).filter(|line| line.server == server)
+    }
+
+    /// Starts the thread that looks at files. Without it, who waits for a removed one waits for its holder.
+    fn look(&mut self) {
+        if !self.is_looking {
+            self.is_looking = Builder::new().name("waitasync look".into()).stack_size(STACK).spawn(look_at_all).is_ok();
+        }
+    }
+
     fn sweep(&mut self) -> Result<()> {
         if !self.is_sweeping {
             Builder::new().name("waitasync sweep".into()).stack_size(STACK).spawn(sweep_all)?;
@@ -199,12 +234,19 @@ fn next_work() -> Option<Work> {
 
 /// Waits for a name as long as there are requests for it.
 fn serve(name: &Name) {
-    while has_requests(name) {
-        match wait(name) {
+    let server = with_table(|table| {
+        table.last += 1;
+        table.lines.get_mut(name).map_or(NOBODY, |line| {
+            line.server = table.last;
+            line.server
+        })
+    });
+    while has_requests(name, server) {
+        match wait(name, server) {
             Err(error) if is_passing(&error) => sleep(LATER),
-            Err(error) => fail(name, &error),
+            Err(error) => fail(name, server, &error),
             Ok(None) => {}
-            Ok(Some(locked)) => match pop(name) {
+            Ok(Some(locked)) => match pop(name, server) {
                 Some(request) => grant(name, request, locked),
                 None => drop(locked),
             },
@@ -212,10 +254,11 @@ fn serve(name: &Name) {
     }
 }
 
-/// Whether a line has requests. Otherwise it is removed.
-fn has_requests(name: &Name) -> bool {
+/// Whether a line that this thread serves has requests. Otherwise it is removed.
+fn has_requests(name: &Name, server: u64) -> bool {
     with_table(|table| {
-        let has_requests = table.lines.get(name).is_some_and(|line| !line.requests.is_empty());
+        let Some(line) = table.line_of(name, server) else { return false };
+        let has_requests = !line.requests.is_empty();
         if !has_requests {
             table.lines.remove(name);
         }
@@ -224,27 +267,77 @@ fn has_requests(name: &Name) -> bool {
 }
 
 /// Waits for the lock of a name; in vain, if there is no request any more once it has the gate.
-fn wait(name: &Name) -> Result<Option<Locked>> {
-    let gate = name.wait_for_gate()?;
+fn wait(name: &Name, server: u64) -> Result<Option<Locked>> {
+    let gate = wait_for(name, server, Which::Gate)?;
     let is_wanted = with_table(|table| {
-        let Some(line) = table.lines.get_mut(name).filter(|line| !line.requests.is_empty()) else { return false };
+        let Some(line) = table.line_of(name, server).filter(|line| !line.requests.is_empty()) else { return false };
         line.gate = Some(gate.file());
         true
     });
     if !is_wanted {
         return Ok(None);
     }
-    let locked = name.wait();
-    with_table(|table| {
-        if let Some(line) = table.lines.get_mut(name) {
-            line.gate = None;
-        }
-    });
+    let locked = wait_for(name, server, Which::Lock);
+    with_line(name, server, |line| line.gate = None);
     locked.map(Some)
 }
 
-fn pop(name: &Name) -> Option<Request> {
-    with_table(|table| table.lines.get_mut(name)?.requests.pop_front())
+/// Blocks for the lock of a file.
+fn wait_for(name: &Name, server: u64, which: Which) -> Result<Locked> {
+    let locked = name.wait(which, |identity| {
+        with_table(|table| {
+            let Some(line) = table.line_of(name, server) else { return };
+            line.blocked = Some((which, identity));
+            table.look();
+        });
+    });
+    with_line(name, server, |line| line.blocked = None);
+    locked
+}
+
+/// Looks at the files of blocked threads now and then, until there are none.
+fn look_at_all() {
+    loop {
+        sleep(LOOK);
+        let blocked: Vec<_> = with_table(|table| {
+            let blocked =
+                table.lines.iter().filter_map(|(name, line)| Some((name.clone(), line.server, line.blocked?)));
+            let blocked: Vec<_> = blocked.collect();
+            table.is_looking = !blocked.is_empty();
+            blocked
+        });
+        if blocked.is_empty() {
+            return;
+        }
+        for (name, server, (which, identity)) in blocked {
+            contained(|| {
+                if matches!(name.leads_to(which, identity), Ok(false)) {
+                    leave(&name, server, (which, identity));
+                }
+            });
+        }
+    }
+}
+
+/// Gives a line to another thread if its own is still blocked for a file that has gone. That one opens the gate.
+fn leave(name: &Name, server: u64, gone: (Which, Identity)) {
+    let gate = with_table(|table| {
+        let line = table.line_of(name, server).filter(|line| line.blocked == Some(gone))?;
+        (line.server, line.blocked) = (NOBODY, None);
+        let gate = line.gate.take();
+        // Neither: it is tried again when the removed file's holder ends.
+        if table.serve_or_sweep(name).is_err() {
+            table.lines.get_mut(name)?.server = server;
+        }
+        gate
+    });
+    if let Some(gate) = gate {
+        unlock(&gate);
+    }
+}
+
+fn pop(name: &Name, server: u64) -> Option<Request> {
+    with_table(|table| table.line_of(name, server)?.requests.pop_front())
 }
 
 /// Grants a locked file to a request. One that was replaced is no lock: the request waits again, in its place.
@@ -265,8 +358,8 @@ fn put_back(name: &Name, request: Request) {
 }
 
 /// Fails the first request of a line.
-fn fail(name: &Name, error: &Error) {
-    if let Some(request) = pop(name) {
+fn fail(name: &Name, server: u64, error: &Error) {
+    if let Some(request) = pop(name, server) {
         let copy = error.raw_os_error().map_or_else(|| Error::other(error.to_string()), Error::from_raw_os_error);
         request.mailbox.answer(request.number, Answer::Failed(copy));
     }
@@ -293,22 +386,22 @@ fn sweep_all() {
 
 fn sweep_one() {
     let Some(name) = with_table(|table| table.swept.pop_front()) else { return };
-    if !has_requests(&name) {
+    if !has_requests(&name, NOBODY) {
         return;
     }
     let first = |table: &mut Table| Some(table.lines.get(&name)?.requests.front()?.description.clone());
     let description = with_table(first).unwrap_or_default();
     // The request stays in its line meanwhile: if it is aborted, the lock is given back.
     match name.take(&description) {
-        Ok(Some(grant)) => match pop(&name) {
+        Ok(Some(grant)) => match pop(&name, NOBODY) {
             Some(request) => request.mailbox.answer(request.number, Answer::Granted(grant)),
             None => grant.return_unused(),
         },
         Ok(None) => {}
         Err(error) if is_passing(&error) => {}
-        Err(error) => fail(&name, &error),
+        Err(error) => fail(&name, NOBODY, &error),
     }
-    if has_requests(&name) {
+    if has_requests(&name, NOBODY) {
         with_table(|table| table.swept.push_back(name));
     }
 }

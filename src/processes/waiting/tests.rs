@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::{MOST_THREADS, Request, dequeue, enqueue, with_table};
-use crate::processes::lock_file::{Folder, Grant, Name};
+use crate::processes::lock_file::{Folder, Grant, Name, Which};
 use crate::processes::mailbox::{Answer, Mailbox};
 use crate::processes::system::Mode;
 use waitasync_core::lock::Outbox;
@@ -42,7 +42,7 @@ fn mailbox() -> Arc<Mailbox> {
 
 fn ask(name: &Name, number: u32, mailbox: &Arc<Mailbox>) {
     mailbox.expect(number, Some(name.clone()));
-    enqueue(name.clone(), Request { number, mailbox: Arc::clone(mailbox), description: "{}".into() }).unwrap();
+    enqueue(name, Request { number, mailbox: Arc::clone(mailbox), description: "{}".into() }).unwrap();
 }
 
 fn granted(mailbox: &Mailbox, number: u32) -> Grant {
@@ -111,6 +111,32 @@ fn a_gate_keeps_newcomers_out_and_an_aborted_wait_opens_it() {
     ask(&writer, 2, &mailbox);
     drop(reading);
     assert!(granted(&mailbox, 2).token > 0);
+}
+
+#[test]
+fn a_wait_for_a_removed_file_goes_on_with_the_new_one_although_the_old_holder_does_not_end() {
+    let scratch = Scratch::new("removed");
+    let name = scratch.name("a", Mode::Exclusive);
+    let mailbox = mailbox();
+    let held = name.take("{}").unwrap().unwrap();
+    ask(&name, 1, &mailbox);
+    let blocked = || with_table(|table| Some(table.lines.get(&name)?.blocked?.0));
+    until(|| blocked() == Some(Which::Lock));
+    std::fs::remove_file(scratch.0.path.join("a.lock")).unwrap();
+    let next = granted(&mailbox, 1);
+    assert!(next.token > held.token && !held.release(false).unwrap());
+
+    // Likewise of the gate: the thread that waits for the lock has it.
+    ask(&name, 2, &mailbox);
+    until(|| blocked() == Some(Which::Lock));
+    let second = scratch.name("a", Mode::Shared);
+    ask(&second, 3, &mailbox);
+    until(|| with_table(|table| table.lines[&second].blocked.is_some()));
+    std::fs::remove_file(scratch.0.path.join("a.gate")).unwrap();
+    next.release(false).unwrap();
+    drop(granted(&mailbox, 2));
+    drop(granted(&mailbox, 3));
+    until(|| with_table(|table| table.lines.is_empty() && table.swept.is_empty()));
 }
 
 #[test]
