@@ -88,7 +88,7 @@ const ofPostgres = {
   },
   async 'thirty aborted waits are ended by few connections' ({ team, name, query }) {
     const [holder, waiter] = await team.processes(2)
-    const names = Array.from({ length: 30 }, (_, n) => `${name} ${n}`)
+    const names = Array.from({ length: 30 }, (_, n) => `${name} ${n}`, { timeout: 0 })
     const held = await Promise.all(names.map(each => holder.holds(each)))
     const waiting = await Promise.all(names.map(each => waiter.waits(each)))
     await sleep(NOBODY)
@@ -128,7 +128,7 @@ const ofStandby = {
     const [holder, next] = await team.processes(2, args)
     let flushed = 0
     for (let n = 0; n < 5; n++) {
-      const held = await holder.holds(`${name} ${n}`)
+      const held = await holder.holds(`${name} ${n}`, { timeout: 0 })
       const { rows: [{ all }] } = await query('SELECT pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn() AS all')
       if (all) flushed++
       await held.ends()
@@ -140,6 +140,23 @@ const ofStandby = {
     await server.begin()
     await held.fails('ERR_LOCK_LOST')
     await next.passes(name, { ownerDied: true, after: held.token })
+  }
+}
+
+async function lostAnswer ({ team, name, relay, behind }) {
+  const [late, next] = [await team.process(behind), await team.process()]
+  for (let n = 0; n < 5; n++) {
+    await late.passes(`${name} ${n}`)
+    relay.withhold()
+    const request = late.request(`${name} ${n}`, { timeout: 0 })
+    await sleep(20)
+    relay.cut()
+    relay.isOpen = true
+    // Asked again by its owner, which has it already.
+    const { error, ownerDied } = await request.next('granted', 'rejected')
+    assert.deepStrictEqual([error && error.code, ownerDied, error && error.cause], [undefined, false, undefined])
+    await request.ends()
+    await next.passes(`${name} ${n}`, { ownerDied: false })
   }
 }
 
@@ -162,19 +179,10 @@ const ofRedis = {
     await late.passes(name, { ownerDied: false })
     assert.strictEqual(await inside(), 0)
   },
-  async 'an answer that is lost with its connection leaves no lock, and nobody has died' (place) {
-    const { team, name, relay, behind } = place
-    const [late, next] = [await team.process(behind), await team.process()]
-    for (let n = 0; n < 5; n++) {
-      await late.passes(`${name} ${n}`)
-      relay.withhold()
-      const request = late.request(`${name} ${n}`)
-      await sleep(20)
-      relay.cut()
-      relay.isOpen = true
-      await request.passes({ ownerDied: false }) // asked again by its owner
-      await next.passes(`${name} ${n}`, { ownerDied: false })
-    }
+  'an answer that is lost with its connection leaves no lock, and nobody has died': lostAnswer,
+  async 'control: a TAKE that does not give its owner the same lock again is found out' (place) {
+    const [url, options] = place.behind
+    await assert.rejects(lostAnswer({ ...place, behind: [url, { ...options, isForgetful: true }] }), /ERR_TIMEOUT/)
   },
   async 'a server that has forgotten its tokens: they grow nevertheless' ({ team, name, forget }) {
     const member = await team.process()
@@ -188,8 +196,8 @@ const ofRedis = {
 async function survives ({ team, name, members, args, more }) {
   const [holder, next] = await team.processes(2, args, more)
   for (const [n, member] of members.entries()) {
-    const held = await holder.holds(`${name} ${n}`)
-    const waiter = await next.waits(`${name} ${n}`)
+    const held = await holder.holds(`${name} ${n}`, { timeout: 0 })
+    const waiter = await next.waits(`${name} ${n}`, { timeout: 0 })
     await member.stop('SIGKILL')
     await holder.passes(`${name} other ${n}`)
     await handsOver(held, waiter)

@@ -6,10 +6,14 @@
 const makers = {
   files: (load, ...args) => load('atomics-waitasync/processes').files(...args),
   postgresql: (load, ...args) => load('atomics-waitasync/processes').postgresql(load('pg'), ...args),
-  redis: (load, url, options) =>
-    load('atomics-waitasync/processes').redis(new (load('ioredis').Redis)(url, { lazyConnect: true }), options),
-  'node-redis': (load, url, options) =>
-    load('atomics-waitasync/processes').redis(load('redis').createClient({ url }), options),
+  redis: (load, url, { isForgetful, ...options }) => {
+    const client = new (load('ioredis').Redis)(url, { lazyConnect: true })
+    return load('atomics-waitasync/processes').redis(isForgetful ? forgetful(client) : client, options)
+  },
+  'node-redis': (load, url, { isForgetful, ...options }) => {
+    const client = load('redis').createClient({ url })
+    return load('atomics-waitasync/processes').redis(isForgetful ? forgetful(client) : client, options)
+  },
   etcd: (load, ...args) => load('atomics-waitasync/processes').etcd(...args)
 }
 
@@ -57,6 +61,19 @@ function refusing (pg, settings) {
     }
   }
   return { Client }
+}
+
+/** A client of Redis whose connections let nobody take a lock again that is their own. */
+function forgetful (client) {
+  const { duplicate } = client
+  client.duplicate = (...args) => {
+    const copy = duplicate.apply(client, args)
+    const [method, send] = copy.call ? ['call', copy.call] : ['sendCommand', copy.sendCommand]
+    const forget = part => Array.isArray(part) ? part.map(forget) : String(part).replace('holder == ARGV[1]', 'false')
+    copy[method] = (...parts) => send.apply(copy, parts.map(forget))
+    return copy
+  }
+  return client
 }
 
 /** Returns an engine with other methods. */

@@ -20,6 +20,7 @@ function ofIoredis (client) {
     open: () => copy.connect(),
     send: args => copy.call(...args),
     end: () => copy.disconnect(),
+    isReady: () => copy.status !== 'close' && copy.status !== 'end',
     keepAlive (isNeeded) { if (copy.stream) copy.stream[isNeeded ? 'ref' : 'unref']() }
   }
 }
@@ -35,6 +36,7 @@ function ofNodeRedis (client) {
     send: args => copy.sendCommand(args.map(String)),
     // `destroy` since version 5; without a connection, both throw.
     end () { try { (copy.destroy || copy.disconnect).call(copy) } catch (_) {} },
+    isReady: () => copy.isReady,
     keepAlive (isNeeded) { copy[isNeeded ? 'ref' : 'unref']() }
   }
 }
@@ -42,14 +44,17 @@ function ofNodeRedis (client) {
 class Connection {
   constructor (client) {
     Object.assign(this, isIoredis(client) ? ofIoredis(client) : ofNodeRedis(client))
-    this.isEnded = false
+    this.hasEnded = false
     this.isOpen = false
     this.pending = 0
     this.error = undefined
     // Without a listener for errors, they would end the process.
     this.copy.on('error', error => { this.error = error })
-    this.copy.on('end', () => { this.isEnded = true })
+    this.copy.on('end', () => { this.hasEnded = true })
   }
+
+  /** node-redis says nothing of the end where it does not connect again. */
+  get isEnded () { return this.hasEnded || (this.isOpen && !this.isReady()) }
 
   async opened (milliseconds) {
     try {
@@ -75,7 +80,7 @@ class Connection {
   }
 
   close () {
-    this.isEnded = true
+    this.hasEnded = true
     this.end()
   }
 }
