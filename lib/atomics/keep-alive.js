@@ -21,19 +21,18 @@
 
 const { clearInterval, setInterval } = require('timers')
 const { mark } = require('../host')
+const { LONGEST_TIMER } = require('../util/timers')
 const { isWebAssemblyMemory, viewedArrayBuffer } = require('../util/typed-arrays')
 
 /** The entries whose `waitAsync` takes a signal. */
 const OWN_QUEUE = 'atomics-waitasync/force and atomics-waitasync/pure'
 
-/** The longest interval that Node has: 24 days. A timer's only use is to hold the event loop. */
-const LONGEST = 2 ** 31 - 1
-
 const { apply, getPrototypeOf } = Reflect
 /** The `then` of the host's promises. The global Promise may be a library's. */
 const { then } = getPrototypeOf((async () => {})())
 
-const hold = () => setInterval(() => {}, LONGEST)
+/** Makes a timer, whose only use is to hold the event loop. */
+const hold = () => setInterval(() => {}, LONGEST_TIMER)
 
 /**
  * The timer by which each promise holds the loop; otherwise null. Weak: a wait that is unref'd and never

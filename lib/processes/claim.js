@@ -4,10 +4,8 @@
 
 const { AsyncResource } = require('async_hooks')
 const { callOf } = require('../locks/observe/stalls')
+const { LONGEST_TIMER } = require('../util/timers')
 const { abortReason } = require('../waiting/errors')
-
-/** Longer timers than this fire at once. */
-const LONGEST_TIMER = 2 ** 31 - 1
 
 /** A request that waits: it begins once, or gives up once. */
 class Claim {

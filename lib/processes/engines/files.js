@@ -14,6 +14,7 @@ const { getSystemErrorName } = require('util')
 const { agent } = require('../../agent/agent')
 const { TypeError } = require('../../util/intrinsics')
 const { assertOptions, option } = require('../../util/options')
+const { LONGEST_TIMER } = require('../../util/timers')
 const { describe } = require('../../util/values')
 const { throwIfAborted } = require('../../waiting/errors')
 const { HOST, keyOf, shorten } = require('./holder')
@@ -28,7 +29,7 @@ const POLL = 50
 const pending = { count: 0, timer: undefined }
 
 function begin () {
-  if (pending.count++ === 0) pending.timer = setInterval(() => {}, 2 ** 31 - 1)
+  if (pending.count++ === 0) pending.timer = setInterval(() => {}, LONGEST_TIMER)
 }
 
 function end () {

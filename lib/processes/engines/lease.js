@@ -9,6 +9,7 @@
  */
 
 const { performance } = require('perf_hooks')
+const { LONGEST_TIMER } = require('../../util/timers')
 const { describe } = require('../../util/values')
 
 /** Returns this moment by both clocks. */
@@ -88,8 +89,9 @@ function assertLease (lease, caller, least) {
   if (typeof lease !== 'number') {
     throw new TypeError(caller + ': lease must be a number of milliseconds, not ' + describe(lease))
   }
-  if (!(lease >= least && lease < 2 ** 31)) {
-    throw new RangeError(caller + ': lease must be from ' + least + ' to 2147483647 milliseconds, not ' + lease)
+  if (!(lease >= least && lease <= LONGEST_TIMER)) {
+    const allowed = 'from ' + least + ' to ' + LONGEST_TIMER + ' milliseconds'
+    throw new RangeError(caller + ': lease must be ' + allowed + ', not ' + lease)
   }
 }
 

@@ -11,7 +11,6 @@ const { within } = require('./aborts')
 const { begin } = require('./postgresql-statements')
 
 const ANSWER = 10000 // milliseconds, for statements that never wait: one that takes longer has failed
-const FOREVER = 2 ** 31 - 1
 const MOST_FREE = 4
 const AGAIN = 10 // milliseconds
 const TOO_MANY = '53300'
@@ -170,4 +169,4 @@ class Sessions {
   }
 }
 
-module.exports = { FOREVER, Sessions }
+module.exports = { Sessions }

@@ -8,11 +8,12 @@
  */
 
 const { assertOptions, option } = require('../../util/options')
+const { LONGEST_TIMER } = require('../../util/timers')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
 const { onAbort } = require('./aborts')
 const { HOST, describeHolder, infoOf, isOurs, keyOf, shorten } = require('./holder')
 const { Lease, assertLease, now } = require('./lease')
-const { FOREVER, Sessions } = require('./postgresql-sessions')
+const { Sessions } = require('./postgresql-sessions')
 const { attempt: attemptOf, statementsOf, wait: waitOf } = require('./postgresql-statements')
 
 const MODES = { AccessShareLock: 'shared', ShareLock: 'shared', ExclusiveLock: 'exclusive' }
@@ -76,7 +77,7 @@ module.exports = function postgresql (pg, config, options) {
     }
     const ignore = onAbort(signal, () => { cancelled = abort() })
     try {
-      await session.ask(waitOf(mode), [key], FOREVER)
+      await session.ask(waitOf(mode), [key], LONGEST_TIMER)
     } catch (error) {
       throw signal.aborted ? readReason(signal) : error
     } finally {
