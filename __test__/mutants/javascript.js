@@ -138,6 +138,12 @@ module.exports = [
     ['a lock is announced only once it is taken', '      if (request === LOCK) serials[index] = serial\n', '']
   ]),
 
+  ...of(list, { test: 'locks/observe/snapshot' }, [
+    ['a part that has left the list is not known to have',
+      '    floats[RELEASING] = -word.address\n    this.serials[last]',
+      '    this.serials[last]']
+  ]),
+
   // ——— repairs ———
   ...of(hold, { test: 'locks/repair' }, [
     ['a repair that gives its lock back leaves no mark', '    this.word.noteDeath()\n', ''],

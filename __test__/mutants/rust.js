@@ -533,6 +533,14 @@ module.exports = [
     ['what is being released in line has no holder', 'index < len || self.number(index) != 0', 'index < len']
   ]),
 
+  ...of('src/held/robust_table.rs', { cargo: ['addon', 'of_several_holds'] }, [
+    ['of a word that is being released no hold is read',
+      '(Some(index) != left_out).then', '(Some(location) != leaving).then'],
+    ['what changes places is read twice, or half',
+      '(0..len).find(|&index| self.number(index) == behind).or(last)',
+      'last']
+  ]),
+
   // ——— what a hold owes ———
   ...of('src/agent/locking.rs', { test: 'locks/condition-owed' }, [
     ['an abandoned hold keeps its notification',

@@ -16,6 +16,7 @@ exports.TIMEOUT = 1
 exports.COUNT = 2
 /**
  * The address of a word that JavaScript is changing; otherwise 0. It stays there until the word's line has been served.
+ * Negative if no entry of the robust list leaves with that, or if it has left.
  */
 exports.RELEASING = 3
 /**

@@ -27,7 +27,8 @@ pub(crate) struct Registers {
     timeout: Cell<f64>,
     /// How many waiters to notify; may be `Infinity`.
     count: Cell<f64>,
-    /// The address of a word that JavaScript is changing, as a number's bits; 0 once the line has been served.
+    /// The address of a word that JavaScript is changing, as a number's bits; 0 once the line has been served. Negative
+    /// if no entry of the robust list leaves with that, or if it has left.
     releasing: AtomicU64,
     /// Where a notification that this thread received goes if the thread ends before it makes use of it; 0 for none. As
     /// an operand of an asynchronous wait: the same for that wait's notification.
@@ -124,9 +125,9 @@ impl RegistersRef {
     #[cfg(test)]
     pub(crate) fn of_test() -> Self {
         const BYTES: usize = size_of::<Registers>() + BATCH * size_of::<u32>();
-        static MEMORY: [AtomicU64; BYTES / 8] = [const { AtomicU64::new(0) }; BYTES / 8];
+        let memory = (0..BYTES / 8).map(|_| AtomicU64::new(0)).collect::<Vec<_>>().leak();
         // SAFETY: the memory has so many bytes, is aligned, and is never freed.
-        unsafe { Self::new(NonNull::from(&MEMORY).cast(), BYTES) }.expect("the size is right")
+        unsafe { Self::new(NonNull::from(memory).cast(), BYTES) }.expect("the size is right")
     }
 
     pub(crate) fn put(self, batch: &[Settlement]) {
@@ -222,8 +223,20 @@ impl Registers {
         }
     }
 
+    /// Returns the location of the word that JavaScript is changing.
     pub(crate) fn releasing(&self) -> Option<Location> {
+        from_number(f64::from_bits(self.releasing.load(Ordering::Acquire)).abs())
+    }
+
+    /// Returns the location of the word that JavaScript is changing, if an entry of the robust list may leave with that.
+    pub(crate) fn leaving(&self) -> Option<Location> {
+        // A negative number is none.
         from_number(f64::from_bits(self.releasing.load(Ordering::Acquire)))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set_releasing(&self, number: f64) {
+        self.releasing.store(number.to_bits(), Ordering::SeqCst);
     }
 
     pub(crate) fn end_release(&self) {

@@ -60,6 +60,24 @@ pub(crate) struct Holds {
     pub(crate) capacity: usize,
 }
 
+/// What tells whether an entry is leaving a robust list.
+struct Look {
+    moves: u32,
+    leaving: Option<Location>,
+    len: usize,
+    /// The serial number behind the last entry.
+    behind: u32,
+}
+
+impl Look {
+    /// Whether a reading after the look `before` is right, if the entries that were read are where they were.
+    fn confirms(&self, before: &Self) -> bool {
+        let is_quiet = self.moves.is_multiple_of(2) && self.leaving.is_none();
+        let stays = self.moves == before.moves && self.leaving == before.leaving;
+        stays && (is_quiet || (self.len == before.len && self.behind == before.behind))
+    }
+}
+
 /// An entry of a robust list, as another thread reads it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Held {
@@ -116,23 +134,24 @@ impl Holds {
         self.entries().iter().take(len).position(|entry| entry.address.load(Ordering::Relaxed) == wanted)
     }
 
-    /// Lists the holds at locations that `concerns`, except those being released.
-    ///
-    /// While an entry that is about to be released changes places with the last one, a copy of it is behind that, and
-    /// it counts as released. The last one may be there twice, and then the original is right.
+    /// Lists the holds at locations that `concerns`, except one that is being released.
     pub(crate) fn held(&self, concerns: impl Fn(Location) -> bool) -> Vec<Held> {
         let mut held = Vec::new();
         for _ in 0..Self::MOST_READINGS {
-            let (moves, releasing) = (self.moves(), self.registers.releasing());
-            held = self.read(moves, releasing, &concerns);
+            let look = self.look();
+            held = self.read(&look, &concerns);
             // All of the above is read before what follows.
             fence(Ordering::Acquire);
-            let stays = self.moves() == moves && self.registers.releasing() == releasing;
-            if stays && held.iter().all(|held| self.is_at(held, held.index)) {
+            if self.look().confirms(&look) && held.iter().all(|held| self.is_at(held, held.index)) {
                 break;
             }
         }
         held
+    }
+
+    fn look(&self) -> Look {
+        let (moves, leaving, len) = (self.moves(), self.registers.leaving(), self.len());
+        Look { moves, leaving, len, behind: self.number(len) }
     }
 
     /// Whether the thread holds the word, and is not just releasing it.
@@ -140,17 +159,25 @@ impl Holds {
         !self.held(|held| held == location).is_empty()
     }
 
-    fn read(&self, moves: u32, releasing: Option<Location>, concerns: impl Fn(Location) -> bool) -> Vec<Held> {
-        let (entries, len) = (self.entries(), self.len());
-        let at = |index| entries.get(index).and_then(Entry::get).map(|(location, _)| location);
-        let (gone, last) = if moves.is_multiple_of(2) { (None, None) } else { (at(len), len.checked_sub(1)) };
-        let stays = last.and_then(at);
+    /// Reads the entries, but not the one that is about to be released: that leaves from the end of the list.
+    ///
+    /// Before, it changes places with the last entry, and its number is behind that. While an entry before the last one
+    /// has the number, the last entry has not been written over; afterwards, it is complete in its new place.
+    fn read(&self, look: &Look, concerns: impl Fn(Location) -> bool) -> Vec<Held> {
+        let &Look { moves, leaving, len, behind } = look;
+        let (entries, last) = (self.entries(), len.checked_sub(1));
+        let left_out = match (moves.is_multiple_of(2), behind) {
+            (false, 1..) => (0..len).find(|&index| self.number(index) == behind).or(last),
+            // With a number behind it, it has left.
+            (true, 0) => {
+                last.filter(|&last| leaving.is_some() && entries.get(last).and_then(Entry::location) == leaving)
+            }
+            _ => None,
+        };
         let held = entries.iter().take(len).enumerate().filter_map(|(index, entry)| {
             let location = entry.location().filter(|&location| concerns(location))?;
             let (_, request) = entry.get().filter(|(_, request)| request.is_visible())?;
-            let is_gone = Some(location) == releasing || Some(location) == gone;
-            let is_copy = Some(location) == stays && Some(index) != last;
-            (!is_gone && !is_copy).then(|| Held { location, request, serial: self.hold_number(index), index })
+            (Some(index) != left_out).then(|| Held { location, request, serial: self.hold_number(index), index })
         });
         held.collect()
     }
@@ -214,10 +241,10 @@ mod tests {
     impl Player {
         fn new() -> Self {
             const BYTES: usize = CAPACITY * (size_of::<Entry>() + size_of::<u32>());
-            // Of numbers, so that it is aligned.
-            static MEMORY: [AtomicU64; BYTES / 8] = [const { AtomicU64::new(0) }; BYTES / 8];
+            // Of numbers, so that it is aligned. It is never freed.
+            let memory = (0..BYTES / 8).map(|_| AtomicU64::new(0)).collect::<Vec<_>>().leak();
             let table =
-                Holds { registers: RegistersRef::of_test(), start: NonNull::from(&MEMORY).cast(), capacity: CAPACITY };
+                Holds { registers: RegistersRef::of_test(), start: NonNull::from(memory).cast(), capacity: CAPACITY };
             Self { table, serial: 0 }
         }
 
@@ -231,40 +258,74 @@ mod tests {
 
         /// Announces the lock, has `change` lock its word, and adds the entry.
         fn take(&mut self, location: Location, change: impl FnOnce()) {
+            self.take_request(location, Request::Lock, change);
+        }
+
+        fn take_request(&mut self, location: Location, request: Request, change: impl FnOnce()) {
             let len = self.table.len();
             self.serial += 1;
-            self.table.entries()[len].set(location, Request::Lock);
+            self.table.entries()[len].set(location, request);
             self.serial(len).store(self.serial, Ordering::SeqCst);
             change();
             self.set_len(len + 1);
         }
 
-        /// Moves the entry to the end of the list, as `toEnd` does.
-        fn to_end(&self, location: Location) {
-            let last = self.table.len() - 1;
-            let index = self.table.position(last + 1, location).unwrap();
+        /// Moves the entry at `index` to the end of the list, as `toEnd` does; after each write others look.
+        fn to_end(&self, index: usize, looks: &dyn Fn()) {
+            let (moves, entries, last) = (&self.table.registers.moves, self.table.entries(), self.table.len() - 1);
             if index == last {
                 return;
             }
-            let (serials, entries) = (|index| self.serial(index).load(Ordering::SeqCst), self.table.entries());
-            let (serial, other) = (serials(index), entries[last].get().unwrap().0);
-            self.table.registers.moves.fetch_add(1, Ordering::SeqCst);
-            entries[last + 1].set(location, Request::Lock);
-            self.serial(last + 1).store(serial, Ordering::SeqCst);
-            entries[index].set(other, Request::Lock);
-            self.serial(index).store(serials(last), Ordering::SeqCst);
-            entries[last].set(location, Request::Lock);
-            self.serial(last).store(serial, Ordering::SeqCst);
-            self.serial(last + 1).store(0, Ordering::SeqCst);
-            self.table.registers.moves.fetch_add(1, Ordering::SeqCst);
+            let fields = |entry: &Entry| [&entry.address, &entry.request].map(|field| field.load(Ordering::SeqCst));
+            let [serial, last_serial] = [index, last].map(|index| self.serial(index).load(Ordering::SeqCst));
+            let (ours, others) = (fields(&entries[index]), fields(&entries[last]));
+            let steps: [&dyn Fn(); 10] = [
+                &|| entries[last + 1].address.store(ours[0], Ordering::SeqCst),
+                &|| self.serial(last + 1).store(serial, Ordering::SeqCst),
+                &|| entries[index].address.store(others[0], Ordering::SeqCst),
+                &|| entries[index].request.store(others[1], Ordering::SeqCst),
+                &|| self.serial(index).store(last_serial, Ordering::SeqCst),
+                &|| entries[last].address.store(ours[0], Ordering::SeqCst),
+                &|| entries[last].request.store(ours[1], Ordering::SeqCst),
+                &|| self.serial(last).store(serial, Ordering::SeqCst),
+                &|| self.serial(last + 1).store(0, Ordering::SeqCst),
+                &|| moves.store(moves.load(Ordering::SeqCst) + 1, Ordering::SeqCst),
+            ];
+            moves.fetch_add(1, Ordering::SeqCst);
+            for step in steps {
+                looks();
+                step();
+            }
         }
 
         /// Releases a lock in whose line others are, which `change` does: the entry is an announcement meanwhile.
         fn release_in_line(&self, location: Location, change: impl FnOnce()) {
-            self.to_end(location);
+            self.to_end(self.table.position(self.table.len(), location).unwrap(), &|| ());
             self.set_len(self.table.len() - 1);
             change();
             self.serial(self.table.len()).store(0, Ordering::SeqCst);
+        }
+
+        fn set_releasing(&self, number: f64) {
+            self.table.registers.set_releasing(number);
+        }
+
+        /// Releases a share or permits, as `release` does; after each write others look.
+        fn release_part(&self, index: usize, looks: &dyn Fn()) {
+            self.to_end(index, looks);
+            let last = self.table.len() - 1;
+            let location = to_number(self.table.entries()[last].location().unwrap());
+            let steps: [&dyn Fn(); 5] = [
+                &|| self.set_releasing(location),
+                &|| self.set_len(last),
+                &|| self.set_releasing(-location),
+                &|| self.serial(last).store(0, Ordering::SeqCst),
+                &|| self.set_releasing(0.0),
+            ];
+            for step in steps {
+                step();
+                looks();
+            }
         }
     }
 
@@ -285,6 +346,36 @@ mod tests {
         }
         entry.set(lock, Request::Permits(u32::MAX));
         assert_eq!((entry.get(), entry.owed()), (Some((lock, Request::Permits(u32::MAX))), None));
+    }
+
+    #[test]
+    fn of_several_holds_of_a_word_only_the_one_that_is_released_is_left_out() {
+        const MOST: u32 = 4;
+        let word = Location::from_address(8);
+        // Each has a different amount. The entry of another word is the last, or not.
+        for (releases, has_other) in (1..=MOST).flat_map(|amount| [(amount, false), (amount, true)]) {
+            let mut player = Player::new();
+            (1..=MOST).for_each(|amount| player.take_request(word, Request::Permits(amount), || ()));
+            if has_other {
+                player.take(Location::from_address(16), || ());
+            }
+            let table = player.table;
+            let seen = || {
+                let mut seen: Vec<_> = table.held(|_| true).iter().map(|held| (held.location, held.request)).collect();
+                seen.sort_by_key(|(location, request)| (location.address(), request.packed()));
+                seen
+            };
+            let before = seen();
+            let after: Vec<_> =
+                before.iter().copied().filter(|&(_, request)| request != Request::Permits(releases)).collect();
+            assert_eq!(before.len(), after.len() + 1);
+            let looks = || {
+                let now = seen();
+                assert!(now == before || now == after, "{now:?} while {releases} of {before:?} are released");
+            };
+            player.release_part(releases as usize - 1, &looks);
+            assert_eq!(seen(), after);
+        }
     }
 
     #[test]

@@ -171,6 +171,40 @@ test('at no moment is a lock told to have two holders, and nobody is stopped', {
   await Promise.all(threads.map(thread => thread.done()))
 })
 
+test('a thread that releases some of what it holds of a word is told to hold the rest', { timeout: 60000 }, async t => {
+  const sab = memory(16)
+  const words = new Int32Array(sab)
+  const [AT_RW, STOP, ROUNDS] = [1, 2, 3]
+  const thread = startWorker(t, { sab, AT_RW, STOP, ROUNDS }, ({ api, data, Atomics }) => {
+    const { sab, AT_RW, STOP, ROUNDS } = data
+    const words = new Int32Array(sab)
+    const [semaphore, rw] = [new api.Semaphore(sab), new api.RwLock(sab, { byteOffset: 4 * AT_RW })]
+    semaphore.release(9)
+    const takes = [() => semaphore.tryHold(), () => rw.tryLockShared()]
+    const held = takes.map(take => [take(), take(), take()])
+    for (let n = 0; Atomics.load(words, STOP) === 0; n++) {
+      for (const nth of [0, 1]) {
+        // Now the last entry of the list, now another.
+        held[nth].splice(n % 3, 1)[0].unlock()
+        held[nth].push(takes[nth]())
+      }
+      semaphore.release()
+      semaphore.tryAcquire()
+      if (held[0].length === 3) Atomics.store(words, ROUNDS, n)
+    }
+  })
+  const { threadId } = thread.worker
+  await until(() => Atomics.load(words, ROUNDS) > 0, 'it goes on')
+  const holds = ['Semaphore', 'RwLock']
+  for (let looks = 0; looks < 3000 || Atomics.load(words, ROUNDS) < 3000; looks++) {
+    const { held } = snapshot()
+    const counts = holds.map(kind => held.filter(each => each.kind === kind && each.threadId === threadId).length)
+    assert.ok(counts.every(count => count === 2 || count === 3), `${counts} of 2 or 3 holds, at look ${looks}`)
+  }
+  Atomics.store(words, STOP, 1)
+  await thread.done()
+})
+
 test('what a promise has been granted and not heard of is held', () => {
   const rw = new RwLock(memory(4))
   const token = rw.tryLock()

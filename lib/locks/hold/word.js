@@ -129,7 +129,7 @@ class Word extends Location {
     for (;;) {
       const current = load(this.array, 0)
       if (current + amount > MOST) return false
-      floats[RELEASING] = this.address
+      floats[RELEASING] = -this.address
       const isAdded = compareExchange(this.array, 0, current, current + amount) === current
       if (isAdded && (FENCED ? counts[this.counter] : load(counts, this.counter)) !== 0) {
         floats[ADDRESS] = this.address
