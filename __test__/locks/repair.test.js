@@ -139,7 +139,7 @@ testForms('a repair that fails: its error, no callback; the next is told', async
 testForms('a repair that gives a promise is a TypeError; the next is told', blocking, async ({ form, there }) => {
   const outcomes = await there(async ({ subject, fail }) => {
     const outcomes = []
-    for (const repair of [() => ({ then () {} }), async () => fail()]) {
+    for (const repair of [() => ({ then () {} }), () => Promise.reject(new Error('on purpose'))]) {
       await subject.mark()
       const { error } = await subject.outcome(() => { outcomes.push('callback') }, { repair })
       outcomes.push(`${error.name}: ${error.message}`, await subject.isFree(), await subject.told())
@@ -152,6 +152,25 @@ testForms('a repair that gives a promise is a TypeError; the next is told', bloc
   const message = `${method}: repair must not return a promise, which a blocked thread cannot await: use ${twin}`
   const each = [`TypeError: ${message}`, true, true, false]
   assert.deepStrictEqual(outcomes, each.concat(each))
+})
+
+testForms('an async function is refused as a repair before anything begins', blocking, async ({ form, there }) => {
+  const { log, error } = await there(async ({ subject }) => {
+    const log = []
+    const note = () => { log.push('callback') }
+    const repair = async () => { log.push('repair') }
+    // Also where no death is to be repaired.
+    const free = await subject.outcome(note, { repair })
+    await subject.mark()
+    const { error: { name, message } } = await subject.outcome(note, { repair })
+    log.push(free.error.message === message, await subject.isFree(), await subject.told(), await subject.told())
+    return { log, error: `${name}: ${message}` }
+  })
+  const { method } = form
+  const twin = method.replace('Sync', '()')
+  const why = 'which a blocked thread cannot await'
+  assert.strictEqual(error, `TypeError: ${method}: repair must not return a promise, ${why}: use ${twin}`)
+  assert.deepStrictEqual(log, [true, true, true, false])
 })
 
 /** Acts with the lock of a form before its time. */

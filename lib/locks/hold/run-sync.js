@@ -13,14 +13,17 @@ const { newHold } = require('./token')
 /**
  * @param {string} twin the asynchronous form, for messages
  * @param {object} [lock] the instance, if the form has a repair
- * @throws {TypeError} the callback is an async function; or it returned a promise, and the hold has been given back
+ * @throws {TypeError} the callback or the repair is an async function; or the callback returned a promise, and the hold
+ *   has been given back
  */
 function runHoldingSync (hold, callback, options, caller, twin, lock) {
   assertSynchronous(callback, caller, twin)
   // It must be possible to release the hold.
   assertStack()
   const wait = lock === undefined ? waitOptions(options, caller, false) : optionsOf(lock, options, caller, false)
-  const repairing = wait.repair === undefined ? undefined : repairingOf(hold.word, wait, caller)
+  const { repair } = wait
+  if (repair !== undefined) assertSynchronous(repair, caller, twin, 'repair')
+  const repairing = repair === undefined ? undefined : repairingOf(hold.word, wait, caller)
   if (!take(hold)) blockOrThrow(hold, wait.timeout, caller)
   return runWith(hold, callback, repairing, caller, twin)
 }

@@ -68,6 +68,7 @@ class LockManager {
     assertNoTimeout(call, 'requestSync')
     assertWorker('requestSync', 'request()')
     assertSynchronous(call.callback, 'requestSync', 'request()')
+    if (call.repair !== undefined) assertSynchronous(call.repair, 'requestSync', 'request()', 'repair')
     return runSync(call)
   }
 
