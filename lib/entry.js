@@ -13,7 +13,7 @@ const { exportedTrio, install, uninstall, hostTrio, keepAliveTrio, ownTrio } = r
 const { late, load } = require('./locks')
 const { own } = require('./realm')
 const globalObject = require('./util/global')
-const { define, defineProperty } = require('./util/intrinsics')
+const { asAtLoad, define, defineProperty } = require('./util/intrinsics')
 const { assertStackToLoad } = require('./util/stack')
 const { describe } = require('./util/values')
 const isAsked = require('./util/is-asked')
@@ -39,7 +39,13 @@ function standing () {
   return markOf(waitAsync) === undefined ? undefined : { wait, notify, waitAsync }
 }
 
-function createEntry (name) {
+/** Whether an entry has been created. */
+let isCreated = false
+
+/** @param {object} [ofProcess] functions of `process`, from an entry that was loaded before this file */
+function createEntry (name, ofProcess) {
+  if (!isCreated && ofProcess !== undefined) asAtLoad(ofProcess)
+  isCreated = true
   ENTRIES[name].load()
   const { wait, notify, waitAsync: installed } = exportedTrio(ENTRIES[name].trio() || ownTrio(own), own)
   const waitAsync = exportedOf(installed) || require('./atomics/keep-alive').exportHost(own.host)

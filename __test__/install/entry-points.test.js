@@ -199,6 +199,26 @@ program('an entry that nobody uses makes no asynchronous resource after its load
   require('async_hooks').createHook({ init: (id, type) => { types.push(type) } }).enable()`
 ).gives([])
 
+for (const name of EXPORTING) {
+  program(`/${name}: fake functions of process, in place at the first use only, hold up nothing once they have gone`)(
+    `
+    const { Queue, AsyncLock } = require(${JSON.stringify(entryFile(name))})
+    const { hrtime, nextTick } = process
+    process.nextTick = () => {}
+    process.hrtime = () => [0, 0]
+    const [lock, queue] = [new AsyncLock(), Queue.create({ capacity: 1, messageSize: 8 })]
+    lock.tryLock()
+    lock.lockAsync()
+    process.hrtime = hrtime
+    process.nextTick = nextTick
+    const log = []
+    process.on('warning', ({ code }) => { log.push(code) })
+    process.on('exit', () => console.log(JSON.stringify(log)))
+    // It counts the time that is left.
+    queue.takeAsync({ timeout: 5 }).catch(({ code }) => { log.push(code) })`
+  ).gives(['ERR_TIMEOUT', 'ATOMICS_WAITASYNC_PENDING'])
+}
+
 program('all entries have one queue on their own functions')(
   `
   const [force, pure] = ['force', 'pure'].map((name) => require(${JSON.stringify(root)} + '/' + name))

@@ -2,12 +2,11 @@
 
 /** Watches for an event loop that runs dry while promises are pending. */
 
-const { createArray } = require('../util/intrinsics')
+const { createArray, nextTick } = require('../util/intrinsics')
 const { operations, words } = require('./native')
 const { ANSWER } = require('./registers')
 const { someWaiter } = require('./slots')
 
-const { nextTick } = process
 const PENDING = 'ATOMICS_WAITASYNC_PENDING'
 /** How many locks get a warning of their own. */
 const MOST_WARNINGS = 10

@@ -11,7 +11,7 @@
  *   the end of the stack any call may throw, and then a waiter would be enqueued whose promise nobody has.
  */
 
-const { createArray, createMap } = require('../util/intrinsics')
+const { createArray, createMap, nextTick } = require('../util/intrinsics')
 const native = require('./native')
 const {
   ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, ENTRY, EXPECTED, NO_TIMER, PENDING, RELAY, RESULTS, SETTLED,
@@ -19,7 +19,6 @@ const {
 } = require('./registers')
 
 const { floats, operations, words, writeRequest, writeWait } = native
-const { nextTick } = process
 
 /** The base-2 logarithm of a chunk's number of slots. */
 const CHUNK_BITS = 8

@@ -35,7 +35,8 @@ const { assign, freeze, is, isFrozen, keys } = Object
 // eslint-disable-next-line no-restricted-syntax -- the two that all other files have for it are made of this one
 const { apply, defineProperty: defineBy, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect
 const { parse, stringify } = JSON
-const { hrtime } = process
+// A test may have put fake ones in place before the first use: see `asAtLoad`.
+let { hrtime, nextTick } = process
 
 const TypedArrayPrototype = getPrototypeOf(Int32Array.prototype)
 /** Makes a function that calls a property's built-in getter: no other property can shadow that. */
@@ -101,6 +102,13 @@ module.exports = {
   load,
   max,
   min,
+  /** Has these functions of `process` used: the plain entry was loaded before this file. */
+  asAtLoad (functions) {
+    hrtime = functions.hrtime
+    nextTick = functions.nextTick
+  },
+  /** `process.nextTick`, as it was when the entry was loaded. */
+  nextTick: (callback, argument) => nextTick(callback, argument),
   /** Returns the milliseconds of a monotonic clock. */
   now () {
     // Not by destructuring, which would use the iterator of the arrays' prototype.

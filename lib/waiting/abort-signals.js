@@ -10,10 +10,8 @@
 
 const { addAbortListener } = require('events')
 const { assertStack } = require('../agent/agent')
-const { apply, bare, createMap, createWeakMap, getOwnPropertyDescriptor } = require('../util/intrinsics')
+const { apply, bare, createMap, createWeakMap, getOwnPropertyDescriptor, nextTick } = require('../util/intrinsics')
 const { AbortSignal } = require('../util/global')
-
-const { nextTick } = process
 
 /**
  * Throws for signals that are not Node's own. Undefined where there are no signals, or other

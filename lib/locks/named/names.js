@@ -8,6 +8,7 @@
 const { agent, assertStack } = require('../../agent/agent')
 const { ANSWER } = require('../../agent/registers')
 const globalObject = require('../../util/global')
+const { nextTick } = require('../../util/intrinsics')
 const { quote } = require('../../util/values')
 const { notLocked } = require('../../waiting/errors')
 const { NAMED_EXCLUSIVE, NAMED_SHARED, NO_LIMIT } = require('../hold/request')
@@ -17,8 +18,6 @@ const { newToken } = require('../hold/token')
 const { Location, takeInLine } = require('../hold/location')
 const { createException } = require('./dom-exception')
 const { GrantedLock } = require('./lock')
-
-const { nextTick } = process
 
 /**
  * The right to a name, until it is released or stolen. It is a Hold, and the word of this Hold, since a name is

@@ -7,11 +7,9 @@
 
 const { AsyncResource } = require('async_hooks')
 const { agent } = require('../../agent/agent')
-const { now } = require('../../util/intrinsics')
+const { nextTick, now } = require('../../util/intrinsics')
 const { described } = require('../hold/request')
 const { entryOf, linkOf, ringOf, stackTexts } = require('./entries')
-
-const { nextTick } = process
 
 // Opened at once: later, a changed `Array.prototype` would end the process in Node's loader (14 to 16).
 const waitChannel = open('atomics-waitasync:wait')

@@ -15,14 +15,13 @@
  */
 
 const startingWorkers = require('../../../agent/starting-workers')
-const { defineProperty } = require('../../../util/intrinsics')
+const { defineProperty, nextTick } = require('../../../util/intrinsics')
 const { threads } = require('../../../util/worker-threads')
 const name = require('./name')
 const shareCode = require('./share-code')
 // Not in the call: an install in a test file outlives that file's `require`.
 const letStart = require('./source')
 
-const { nextTick } = process
 const { apply, construct, getOwnPropertyDescriptor } = Reflect
 
 /** The entries of each Worker whose message is still to come. */
