@@ -95,9 +95,9 @@ for (const [method, lock, ...args] of [['put', PUT_LOCK, 'm'], ['take', TAKE_LOC
   })
 }
 
-/** Reads a property of a queue, and lets the test's thread change the queue after each of the first `moves` looks. */
+/** Reads properties of queues, and lets the test's thread change a queue after each of the first `moves` looks. */
 const READER = `
-  const { parentPort, workerData: { clone, sync, key, moves } } = require('worker_threads')
+  const { parentPort, workerData: sync } = require('worker_threads')
   const { load, wait } = Atomics
   let left = 0
   Atomics.load = (array, index) => {
@@ -110,20 +110,24 @@ const READER = `
     return value
   }
   const { Queue } = require(${JSON.stringify(require.resolve('../../pure'))})
-  const queue = new Queue(clone)
-  left = moves
-  parentPort.postMessage({ value: queue[key] })`
+  parentPort.on('message', ({ clone, key, moves }) => {
+    const queue = new Queue(clone)
+    left = moves
+    const value = queue[key]
+    left = 0
+    parentPort.postMessage({ value })
+  })`
 
 for (const key of ['length', 'inUse']) {
   test(`${key} of a busy queue is its value at one moment, whatever changes while it is read`, async t => {
+    const sync = new Int32Array(new SharedArrayBuffer(4))
+    const worker = new Worker(READER, { eval: true, workerData: sync })
+    t.after(() => worker.terminate())
     for (let moves = 1; moves < 9; moves++) {
       const queue = make({ capacity: 3 })
       queue.tryPut('m')
-      const sync = new Int32Array(new SharedArrayBuffer(4))
-      const worker = new Worker(READER, { eval: true, workerData: { clone: queue, sync, key, moves } })
-      t.after(() => worker.terminate())
       const seen = new Set([queue[key]])
-      const value = await new Promise((resolve, reject) => worker.on('error', reject).on('message', ({ value }) => {
+      const read = new Promise((resolve, reject) => worker.once('error', reject).on('message', ({ value }) => {
         if (value !== undefined) return resolve(value)
         // More messages pass than there is room for, and some come back.
         for (let n = 0; n < 5; n++) {
@@ -138,6 +142,10 @@ for (const key of ['length', 'inUse']) {
         }
         return Atomics.add(sync, 0, 1)
       }))
+      worker.postMessage({ clone: queue, key, moves })
+      const value = await read
+      worker.removeAllListeners('message')
+      worker.removeAllListeners('error')
       assert.ok(seen.has(value), `${value} is none of ${Array.from(seen)}`)
     }
   })
