@@ -184,6 +184,28 @@ const ofRedis = {
     const [url, options] = place.behind
     await assert.rejects(lostAnswer({ ...place, behind: [url, { ...options, isForgetful: true }] }), /ERR_TIMEOUT/)
   },
+  async 'twenty names that are awaited for two seconds take few commands' ({ team, name, command }) {
+    const [holder, waiter] = await team.processes(2)
+    const names = Array.from({ length: 20 }, (_, n) => `${name} ${n}`)
+    const held = await Promise.all(names.map(each => holder.holds(each)))
+    const waiting = await Promise.all(names.map(each => waiter.waits(each)))
+    await sleep(NOBODY)
+    const processed = async () => Number(/total_commands_processed:(\d+)/.exec(await command('INFO', 'stats'))[1])
+    const before = await processed()
+    await sleep(2000)
+    const commands = await processed() - before
+    // Those of scripts are counted, too. Without news there were thousands.
+    assert.ok(commands < 600, `${commands} commands`)
+    for (const request of held) await request.ends()
+    for (const request of waiting) await request.passes({ ownerDied: false })
+    return `${commands} commands`
+  },
+  async 'a user who may use no channels waits all the same' ({ team, name, argsWith, command }) {
+    await command('ACL', 'SETUSER', 'mute', 'on', 'nopass', '~*', '+@all', 'resetchannels')
+    const args = argsWith(url => { [url.username, url.password] = ['mute', 'any'] })
+    const { held, waiter } = await team.inLine(name, args)
+    await handsOver(held, waiter)
+  },
   async 'a server that has forgotten its tokens: they grow nevertheless' ({ team, name, forget }) {
     const member = await team.process()
     const { token } = await member.passes(name)

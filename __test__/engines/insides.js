@@ -12,11 +12,10 @@ async function query (load, config, text) {
   return client.query(text).finally(() => client.end())
 }
 
-/** Lets a Redis server forget all. */
-async function forget (load, url) {
+/** Sends a command to a Redis server. */
+async function command (load, url, args) {
   const client = new (load('ioredis').Redis)(url)
-  await client.flushall()
-  client.disconnect()
+  return client.call(...args).finally(() => client.disconnect())
 }
 
 /** How many locks and waits there are, by the engine's first argument; none of them any more if they are taken. */
@@ -46,4 +45,4 @@ const insides = {
   }
 }
 
-module.exports = { forget, insides, query }
+module.exports = { command, insides, query }

@@ -5,7 +5,7 @@
 const { createRequire } = require('module')
 const path = require('path')
 const { copyExample } = require('../../scripts/lib/example')
-const { forget, insides, query } = require('./insides')
+const { command, insides, query } = require('./insides')
 const { Relay } = require('./relay')
 const servers = require('./servers')
 const { Team } = require('./team')
@@ -30,7 +30,8 @@ async function placeOf (title, engine, { node, scratch, modules, example, kills 
     argsOf: engine.args,
     inside: isTaken => insides[engine.server || engine.module](load, args[0], isTaken),
     query: text => query(load, args[0], text),
-    forget: () => forget(load, args[0])
+    command: (...words) => command(load, args[0], words),
+    forget: () => command(load, args[0], ['FLUSHALL'])
   }
 }
 

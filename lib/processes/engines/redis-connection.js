@@ -21,6 +21,9 @@ function ofIoredis (client) {
     send: args => copy.call(...args),
     end: () => copy.disconnect(),
     isReady: () => copy.status !== 'close' && copy.status !== 'end',
+    subscribe: channel => copy.subscribe(channel),
+    unsubscribe: channel => copy.unsubscribe(channel),
+    onMessage: hear => copy.on('message', hear),
     keepAlive (isNeeded) { if (copy.stream) copy.stream[isNeeded ? 'ref' : 'unref']() }
   }
 }
@@ -30,10 +33,14 @@ function ofNodeRedis (client) {
   const copy = client.duplicate({
     socket: { ...client.options?.socket, reconnectStrategy: false }, pingInterval: undefined, RESP: undefined
   })
+  let heard
   return {
     copy,
     open: () => copy.connect(),
     send: args => copy.sendCommand(args.map(String)),
+    subscribe: channel => copy.subscribe(channel, (_, from) => heard(from)),
+    unsubscribe: channel => copy.unsubscribe(channel),
+    onMessage (hear) { heard = hear },
     // `destroy` since version 5; without a connection, both throw.
     end () { try { (copy.destroy || copy.disconnect).call(copy) } catch (_) {} },
     isReady: () => copy.isReady,
@@ -55,6 +62,8 @@ class Connection {
 
   /** node-redis says nothing of the end where it does not connect again. */
   get isEnded () { return this.hasEnded || (this.isOpen && !this.isReady()) }
+
+  onEnd (callback) { this.copy.on('end', callback).on('error', callback) }
 
   async opened (milliseconds) {
     try {
@@ -160,4 +169,4 @@ class Link {
   }
 }
 
-module.exports = { Link, isIoredis }
+module.exports = { Connection, Link, isIoredis }

@@ -6,9 +6,9 @@
  */
 
 /**
- * Gives { token, died }, or nothing. A holder that asks again gets its own lock. A server that has just started may
- * have forgotten locks: it gives none until their leases are over; it tells its age in whole seconds. Tokens grow even
- * if the server forgets them, as long as its clock is right.
+ * Gives { token, died }, or after how many milliseconds to ask again at the latest. A holder that asks again gets its
+ * own lock. A server that has just started may have forgotten locks: it gives none until their leases are over; it
+ * tells its age in whole seconds. Tokens grow even if the server forgets them, as long as its clock is right.
  */
 const TAKE = `
   local holder = redis.call('GET', KEYS[1])
@@ -16,9 +16,10 @@ const TAKE = `
     redis.call('PEXPIRE', KEYS[1], ARGV[2])
     return redis.call('HMGET', KEYS[2], 'token', 'died')
   end
-  if holder then return nil end
+  if holder then return redis.call('PTTL', KEYS[1]) end
   local age = tonumber(string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)'))
-  if (age - 1) * 1000 < tonumber(ARGV[2]) then return nil end
+  local rest = tonumber(ARGV[2]) - (age - 1) * 1000
+  if rest > 0 then return rest end
   local time = redis.call('TIME')
   local token = math.max(tonumber(redis.call('HGET', KEYS[2], 'token') or 0) + 1, time[1] * 1000000 + time[2])
   token = string.format('%.0f', token)
@@ -33,15 +34,23 @@ const RENEW = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('PEXP
 
 const HELD = "return redis.call('GET', KEYS[1]) == ARGV[1] and 1 or 0"
 
+/** Tells who waits. A user may lack the right to do so. */
+const TELL = "redis.pcall('PUBLISH', KEYS[1], '')"
+
 /** ARGV[2]: '1' if the mark stays. */
 const RELEASE = `
   if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
   if ARGV[2] == '0' then redis.call('HDEL', KEYS[2], 'held') end
-  return redis.call('DEL', KEYS[1])`
+  redis.call('DEL', KEYS[1])
+  ${TELL}
+  return 1`
 
 /** Undoes a TAKE of whose answer nobody has heard: the mark is again as it was before. */
 const FORGET = `
-  if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+  if redis.call('GET', KEYS[1]) == ARGV[1] then
+    redis.call('DEL', KEYS[1])
+    ${TELL}
+  end
   if redis.call('HGET', KEYS[2], 'held') ~= ARGV[1] then return 0 end
   if redis.call('HGET', KEYS[2], 'died') == '1' then return redis.call('HSET', KEYS[2], 'held', 'earlier') end
   return redis.call('HDEL', KEYS[2], 'held')`

@@ -7,10 +7,14 @@ const { readReason, throwIfAborted } = require('../../waiting/errors')
 const { sleep } = require('./aborts')
 const { describeHolder, infoOf, keyOf } = require('./holder')
 const { Lease, assertLease, now } = require('./lease')
+const { News } = require('./redis-news')
 const { Link, isIoredis } = require('./redis-connection')
 const { FORGET, HELD, RELEASE, RENEW, TAKE } = require('./redis-scripts')
 
-const POLL = 10 // milliseconds
+// Milliseconds between two questions: with news of releases, and without; and until news are tried again.
+const WITH_NEWS = 1000
+const WITHOUT = 10
+const AGAIN = 1000
 
 /** @param {object} client of ioredis or node-redis; it is duplicated */
 module.exports = function redis (client, options) {
@@ -21,6 +25,7 @@ module.exports = function redis (client, options) {
   const prefix = ((isIoredis(client) && client.options.keyPrefix) || '') + option(options, 'prefix', 'locks')
   // What comes later is undone, and that before the lock's lease is over.
   const link = new Link(client, lease / 2)
+  const news = new News(client, lease / 2)
   /** The locks that are being undone. */
   const undoing = new Set()
 
@@ -30,7 +35,7 @@ module.exports = function redis (client, options) {
   }
   const command = (script, keys, ...args) => ['EVAL', script, 2, ...keys, ...args]
 
-  /** Takes a lock unless somebody else has it. */
+  /** Takes a lock; or gives the milliseconds after which to ask again, if somebody else has it. */
   async function take (keys, holder, signal) {
     const sent = now()
     let answer
@@ -40,7 +45,7 @@ module.exports = function redis (client, options) {
       track(undo(keys, holder, error.late))
       throw error
     }
-    if (answer === null) return undefined
+    if (!Array.isArray(answer)) return Number(answer)
     const grant = grantOf(keys, holder, answer, sent)
     if (!signal.aborted) return grant
     await grant.release(grant.ownerDied)
@@ -92,12 +97,31 @@ module.exports = function redis (client, options) {
   async function acquire (name, mode, signal, who) {
     const keys = keysOf(name)
     const holder = describeHolder(name, who)
-    for (;;) {
-      throwIfAborted(signal)
-      const grant = await take(keys, holder, signal)
-      if (grant !== undefined) return grant
-      await sleep(POLL * (0.5 + Math.random()), signal)
+    let listener
+    let again = 0
+    try {
+      for (;;) {
+        throwIfAborted(signal)
+        const taken = await take(keys, holder, signal)
+        if (typeof taken !== 'number') return taken
+        if (listener !== undefined && listener.isOpen) {
+          // Once its lease is over, it is free without news.
+          await listener.next(Math.min(taken < 0 ? WITH_NEWS : taken + 10 * Math.random(), WITH_NEWS), signal)
+        } else if (performance.now() >= again) {
+          again = performance.now() + AGAIN
+          listener = await news.listen(keys[0])
+        } else {
+          await sleep(WITHOUT * (0.5 + Math.random()), signal)
+        }
+      }
+    } finally {
+      if (listener !== undefined) listener.end()
     }
+  }
+
+  async function attempt (name, mode, signal, who) {
+    const taken = await take(keysOf(name), describeHolder(name, who), signal)
+    return typeof taken === 'number' ? undefined : taken
   }
 
   async function query (name) {
@@ -121,12 +145,12 @@ module.exports = function redis (client, options) {
     id: `redis ${addressOf(client)} ${prefix}`,
     modes: ['exclusive'],
     acquire,
-    attempt: (name, mode, signal, who) => take(keysOf(name), describeHolder(name, who), signal),
+    attempt,
     query,
     async close () {
       // What is undone by a server that answers.
       await Promise.race([Promise.all(undoing), new Promise(resolve => setTimeout(resolve, 100).unref())])
-      await link.close()
+      await Promise.all([link.close(), news.close()])
     }
   }
 }
