@@ -29,12 +29,12 @@ type SharedBuffer = SharedArrayBuffer |
 /** The interface that `using` requires, if the library has it. */
 type DisposableIfAny = { [key in DisposeIfAny]: () => void }
 
-/** Marks tokens that exclude nobody. For the type checker only: no object has this property. */
-declare const excludesNobody: unique symbol
-interface ExcludesNobody { readonly [excludesNobody]: true }
+/** Marks tokens that no {@link Condition} takes. For the type checker only: no object has this property. */
+declare const notForConditions: unique symbol
+interface NotForConditions { readonly [notForConditions]: true }
 
 /** The token of an exclusive hold, as far as its type says. */
-type PerhapsExclusive = UnlockToken & { readonly [excludesNobody]?: undefined }
+type PerhapsExclusive = UnlockToken & { readonly [notForConditions]?: undefined }
 
 // Only declarations that are marked `export` are exported.
 export {}
@@ -503,10 +503,10 @@ export class UnlockToken {
 export interface UnlockToken extends DisposableIfAny {}
 
 /** The right to read under an {@link RwLock}. It excludes no other reader, so a {@link Condition} does not take it. */
-export interface SharedToken extends UnlockToken, ExcludesNobody {}
+export interface SharedToken extends UnlockToken, NotForConditions {}
 
 /** Permits of a {@link Semaphore}. They exclude nobody, so a {@link Condition} does not take the token. */
-export interface PermitsToken extends UnlockToken, ExcludesNobody {}
+export interface PermitsToken extends UnlockToken, NotForConditions {}
 
 /** The `timeout` of a call is over. */
 export interface TimeoutError extends Error {
@@ -1042,6 +1042,54 @@ export interface LockSyncOptions extends BlockOptions, RepairOption<Lock, NoProm
   ifAvailable?: boolean | undefined
 }
 
+/** The options of {@link LockManager.hold}. */
+export interface HoldSyncOptions extends BlockOptions {
+  /** By default `'exclusive'`. */
+  mode?: LockMode | undefined
+}
+
+interface WaitingHoldOptions extends AwaitOptions {
+  /** By default `'exclusive'`. */
+  mode?: LockMode | undefined
+  steal?: false | undefined
+}
+
+interface StealingHoldOptions {
+  mode?: 'exclusive' | undefined
+  /** If true, takes the name from its holders and overtakes all others. They learn of it by `stolen` and `signal`. */
+  steal: boolean
+  signal?: undefined
+  timeout?: undefined
+}
+
+/** The options of {@link LockManager.holdAsync}; `steal` cannot be combined with a wait, and a thief is exclusive. */
+export type HoldOptions = WaitingHoldOptions | StealingHoldOptions
+
+/**
+ * The right to release a name that is held without a callback. It is that of {@link LockManager.hold}, `holdAsync` and
+ * `tryHold`. A {@link Condition} does not take it.
+ *
+ * @example
+ * ```js
+ * const token = await locks.holdAsync('cache')
+ * try {
+ *   await refresh(token.signal)
+ * } finally {
+ *   token.unlock()
+ * }
+ * ```
+ */
+export interface NamedToken extends UnlockToken, NotForConditions {
+  readonly name: string
+  readonly mode: LockMode
+  /** Whether this request stole the name from a holder that lives, whose code may still go on. */
+  readonly tookOver: boolean
+  /** Whether another request has stolen the name. Then `locked` and `unlock()` are false. */
+  readonly stolen: boolean
+  /** Aborts when another request steals the name; undefined on a Node without `AbortController`. */
+  readonly signal: AbortSignalIfAny
+}
+
 /** A request, as {@link LockManager.query} lists it. */
 export interface LockInfo {
   name: string
@@ -1057,8 +1105,8 @@ export interface LockManagerSnapshot {
 }
 
 /**
- * Locks by name, for all threads of the process: the Web Locks API, with `timeout`, `requestSync`, and further members
- * of a {@link Lock}.
+ * Locks by name, for all threads of the process: the Web Locks API, with `timeout`, `requestSync`, forms that give a
+ * token, and further members of a {@link Lock}.
  *
  * First come, first served. A thread that ends gives its names back.
  *
@@ -1111,6 +1159,26 @@ export class LockManager {
   requestSync<T>(name: string, options: LockSyncOptions & { ifAvailable?: false | undefined } | undefined,
     callback: (lock: Lock) => Synchronous<T>): T
   requestSync<T>(name: string, options: LockSyncOptions | undefined, callback: (lock: Lock | null) => Synchronous<T>): T
+
+  /**
+   * Blocks until this thread holds the name. Workers only.
+   *
+   * @returns a token, which releases the name once
+   * @throws {TypeError} on the main thread; or an argument has a wrong type
+   * @throws a `NotSupportedError` if the name begins with `-`
+   * @throws {TimeoutError} the time is over
+   * @throws {DeadlockError} like {@link LockManager.requestSync}
+   */
+  hold(name: string, options?: HoldSyncOptions | null): NamedToken
+
+  /**
+   * Waits without blocking until this thread holds the name. Rejects as {@link LockManager.request} does without
+   * calling its callback. Who holds a name by a token learns of a steal by the token alone.
+   */
+  holdAsync(name: string, options?: HoldOptions | null): Promise<NamedToken>
+
+  /** Takes the name if that needs no waiting; otherwise returns null. */
+  tryHold(name: string, options?: { mode?: LockMode | undefined } | null): NamedToken | null
 
   /** All holds and requests of the process. */
   query(): Promise<LockManagerSnapshot>

@@ -437,7 +437,7 @@ test('a value that is no live, exclusive token is refused, and nothing changes',
   const used = lock.tryLock()
   used.unlock()
   const values = [[undefined, 'undefined'], [null, 'null'], [{}, 'an object'], [lock, 'an object'], [7, 'the number 7']]
-  const wrong = values.concat([shared, permit].map(token => [token, 'of a share or of permits']))
+  const wrong = values.concat([shared, permit].map(token => [token, 'of a share, of permits or of a name']))
   for (const name of Object.keys(AWAITING)) {
     const call = token => AWAITING[name](condition, token)
     const beginning = `${name}: token must be the UnlockToken of a lock that is held exclusively, not `

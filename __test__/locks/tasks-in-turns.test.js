@@ -61,6 +61,13 @@ const rounds = {
     await undefined
     return goesOn
   }),
+  'locks.holdAsync and unlock': () => async body => {
+    const token = await locks.holdAsync('in turns')
+    const goesOn = body()
+    await undefined
+    token.unlock()
+    return goesOn
+  },
   'Condition waitAsync': (lock = new AsyncLock(), condition = new Condition(newMemory())) => async body => {
     const token = await lock.lockAsync()
     condition.notify(1)

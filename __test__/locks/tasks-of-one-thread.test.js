@@ -34,7 +34,15 @@ const forms = {
     semaphore.release()
     return callback => semaphore.use(1, callback)
   },
-  'locks.request': () => callback => locks.request('one thread', callback)
+  'locks.request': () => callback => locks.request('one thread', callback),
+  'locks.holdAsync and unlock': () => async callback => {
+    const token = await locks.holdAsync('one thread')
+    try {
+      return await callback()
+    } finally {
+      token.unlock()
+    }
+  }
 }
 
 for (const form of Object.keys(forms)) {

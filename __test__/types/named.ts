@@ -1,6 +1,7 @@
 // Every library: locks by name, snapshot, and the error of a deadlock.
 
 import { Lock, LockInfo, LockManager, LockManagerSnapshot, LockMode, LockOptions, locks } from 'atomics-waitasync'
+import { Condition, HoldOptions, NamedToken, UnlockToken } from 'atomics-waitasync'
 import { CycleLink, DeadlockError, Entry, snapshot } from 'atomics-waitasync'
 import { locks as same } from 'atomics-waitasync/web-locks'
 
@@ -34,6 +35,17 @@ export async function accepted(): Promise<void> {
   const sync: number = locks.requestSync('name', lock => lock.name.length)
   locks.requestSync('name', { mode: 'exclusive', timeout: 5 }, lock => lock.ownerDied)
   locks.requestSync('name', { ifAvailable: true }, lock => lock === null)
+
+  const token: NamedToken = await locks.holdAsync('name', { mode: 'shared', timeout: 5 })
+  const plain: UnlockToken = locks.hold('name', { timeout: 5, mode: 'exclusive' })
+  const maybe: NamedToken | null = locks.tryHold('name', { mode: 'shared' })
+  const known: Array<string | boolean> = [token.name, token.mode, token.locked, token.ownerDied, token.tookOver]
+  const gone: boolean[] = [token.stolen, token.unlock(), token.abandon(), plain.unlock(), maybe !== null]
+  await locks.holdAsync('name', { signal: token.signal })
+  await locks.holdAsync('name', { steal: true, mode: 'exclusive' }).then(({ tookOver }) => tookOver)
+  await locks.holdAsync('name', { steal: false, timeout: 5 })
+  const how: HoldOptions = { steal: flag }
+  locks.hold('name', null)
 
   const entries: Entry[] = [...snapshot().held, ...snapshot().waiting]
   const cycles: CycleLink[][] = snapshot().cycles
@@ -87,6 +99,28 @@ export async function refused(): Promise<void> {
   locks.requestSync('name', { repair: async () => {} }, () => {})
   // @ts-expect-error found out, not set
   await locks.request('name', lock => { lock.stolen = false })
+  // @ts-expect-error a name
+  locks.hold()
+  // @ts-expect-error it may be null
+  locks.tryHold('name').unlock()
+  // @ts-expect-error it never waits
+  locks.tryHold('name', { timeout: 5 })
+  // @ts-expect-error a form that blocks takes no signal
+  locks.hold('name', { signal: anything })
+  // @ts-expect-error nor does it steal
+  locks.hold('name', { steal: true })
+  // @ts-expect-error tryHold does that
+  await locks.holdAsync('name', { ifAvailable: true })
+  // @ts-expect-error a callback's option
+  await locks.holdAsync('name', { repair: () => {} })
+  // @ts-expect-error a thief does not wait
+  await locks.holdAsync('name', { steal: true, timeout: 5 })
+  // @ts-expect-error a thief is exclusive
+  await locks.holdAsync('name', { steal: true, mode: 'shared' })
+  // @ts-expect-error found out, not set
+  locks.hold('name').stolen = false
+  // @ts-expect-error the token of a name
+  new Condition(anything).wait(locks.hold('name'))
   // @ts-expect-error only the package makes them
   new LockManager()
   // @ts-expect-error only a request makes them

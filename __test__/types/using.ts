@@ -1,13 +1,14 @@
 // Libraries with Symbol.dispose: tokens release at the end of a block.
 // needs: typescript >= 5.2, lib >= esnext
 
-import { AsyncLock } from 'atomics-waitasync'
+import { AsyncLock, locks } from 'atomics-waitasync'
 
 const lock = new AsyncLock(new SharedArrayBuffer(AsyncLock.byteLength))
 
 async function use (): Promise<void> {
   using token = await lock.lockAsync()
   using maybe = lock.tryLock()
+  using name = await locks.holdAsync('name')
   const disposable: Disposable = token
   const nothing: void = token[Symbol.dispose]()
   // @ts-expect-error the lock itself is no token

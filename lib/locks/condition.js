@@ -245,7 +245,7 @@ function assertHeld (token, caller) {
   if (!isToken(token)) throw noLock(caller, describe(token))
   const held = holdOf(token)
   if (held === undefined) throw notHeld(caller)
-  if (!isExclusive(held)) throw noLock(caller, 'of a share or of permits')
+  if (!isExclusive(held)) throw noLock(caller, 'of a share, of permits or of a name')
   return held
 }
 

@@ -204,10 +204,10 @@ pub(crate) fn orphan_text(row: &Row) -> Option<String> {
 
 /// Says how a hold with a collected token can still be released.
 fn release_text(row: &Row) -> &'static str {
-    if row.kind == "AsyncLock" {
-        "only lock.unlock() in that thread releases it"
-    } else {
-        "only the end of that thread releases it"
+    match &*row.kind {
+        "AsyncLock" => "only lock.unlock() in that thread releases it",
+        "named" => "only the end of that thread or a steal releases it",
+        _ => "only the end of that thread releases it",
     }
 }
 

@@ -84,12 +84,18 @@ test('each kind of hold, in whichever way it begins and ends, is told of once', 
 
   await locks.request('a name', () => {})
   await locks.request('a name', { mode: 'shared' }, () => {})
-  assert.deepStrictEqual(modes(), ['named exclusive', 'named shared'])
+  ;(await locks.holdAsync('a name')).unlock()
+  locks.tryHold('a name', { mode: 'shared' }).unlock()
+  assert.deepStrictEqual(modes(), ['named exclusive', 'named shared', 'named exclusive', 'named shared'])
   const robbed = locks.request('a name', () => new Promise(() => {}))
   const stolen = locks.request('a name', { steal: true }, () => robbed.catch(() => {}))
   await stolen
   await sleep(1)
   assert.deepStrictEqual(modes(), ['named exclusive', 'named exclusive'], 'a steal')
+  const loser = locks.tryHold('a name')
+  const thief = await locks.holdAsync('a name', { steal: true })
+  assert.deepStrictEqual([loser.unlock(), thief.unlock()], [false, true])
+  assert.deepStrictEqual(modes(), ['named exclusive', 'named exclusive'], 'a steal from a token')
 
   const queue = Queue.create({ capacity: 2, messageSize: 64, name: 'jobs' })
   queue.tryPut(1)

@@ -59,7 +59,10 @@ test('each way in which a promise, or a call that does not wait, takes something
       tryHold: () => semaphore.tryHold(2),
       holdAsync: () => semaphore.holdAsync(1),
       tryHoldOfLimit: () => limit.tryHold(1),
-      downgrade: () => rw.tryLock().downgrade()
+      downgrade: () => rw.tryLock().downgrade(),
+      tryHoldOfName: () => locks.tryHold('name'),
+      holdAsyncOfName: () => locks.holdAsync('name'),
+      holdAsyncBySteal: () => locks.holdAsync('name', { steal: true })
     }
     const byCallback = {
       executeLocked: () => lock.executeLocked(untilEnd),
@@ -79,7 +82,7 @@ test('each way in which a promise, or a call that does not wait, takes something
       [() => rw.tryLock(), 'lockExclusiveAsync lockSharedAsync executeExclusive executeShared'],
       [() => semaphore.tryHold(2), 'holdAsync use'],
       [() => limit.tryHold(1), 'useOfLimit'],
-      [named, 'request requestShared'],
+      [named, 'request requestShared holdAsyncOfName'],
       [behindAnother, 'useOfQueue']
     ]
     const run = async (name, take) => {
@@ -150,6 +153,7 @@ test('each way in which a thread blocks for something has its place, whether it 
         holdOfLimit: () => limit.hold(),
         useSync: () => semaphore.useSync(1, stop),
         requestSync: () => api.locks.requestSync('name', stop),
+        holdOfName: () => api.locks.hold('name'),
         useSyncOfQueue: () => queue.useSync(stop),
         waitForCondition: () => { condition.wait(lock.tryLock()) }
       }
@@ -168,7 +172,7 @@ test('each way in which a thread blocks for something has its place, whether it 
       [() => own.rw.tryLock(), 'lockExclusive lockShared executeSharedSync'],
       [() => own.semaphore.tryHold(), 'hold useSync'],
       [() => own.limit.tryHold(), 'holdOfLimit'],
-      [named, 'requestSync'],
+      [named, 'requestSync holdOfName'],
       [() => ({ unlock: () => own.queue.tryPut(1) }), 'useSyncOfQueue']
     ]
     const run = async (name, take) => {
@@ -480,29 +484,36 @@ test('a lock whose token was collected is reported with the wait, for each threa
     const forget = async () => {
       await lock.lockAsync()
       rw.tryLockShared()
+      await api.locks.holdAsync('named')
     }
     await forget()
     const orphans = () => api.snapshot().held.filter(({ collected }) => collected)
     await until(() => {
       global.gc()
-      return orphans().length === 2
+      return orphans().length === 3
     })
     tell(orphans().map(({ name }) => name).sort())
     const table = api.formatSnapshot(api.snapshot()).split('\n')
     tell(table.filter(line => line.includes('collected')).map(line => line.trim()).sort())
     block(rw)
+    const name = api.locks.holdAsync('named')
     const promise = lock.lockAsync()
-    await new Promise(resolve => process.on('warning', resolve))
+    await new Promise(resolve => {
+      let count = 0
+      process.on('warning', () => ++count === 2 && resolve())
+    })
     await untilWaiting(1, 1000)
     // As the report says.
     lock.unlock()
     ;(await promise).unlock()
+    const thief = await api.locks.holdAsync('named', { steal: true })
+    if (!thief.tookOver || !thief.unlock() || !(await name).unlock()) throw new Error('named')
     if (!kept.locked) throw new Error('kept')
     process.exit()
   })
-  const ends = ['lock.unlock() in that thread', 'the end of that thread']
-  const expected = ends.map(end => `its token has been collected: only ${end} releases it`)
-  assert.deepStrictEqual(told(), [['forgotten', 'lost'], expected], stderr)
+  const ends = ['lock.unlock() in that thread', 'the end of that thread', 'the end of that thread or a steal']
+  const expected = ends.map(end => `its token has been collected: only ${end} releases it`).sort()
+  assert.deepStrictEqual(told(), [['forgotten', 'lost', 'named'], expected], stderr)
   const reports = plain(stderr).match(/taken at (async )?forget \(test\.js\).*collected: only .* releases it/g)
   assert.deepStrictEqual(reports.map(text => /only (.*) releases/.exec(text)[1]).sort(), ends, stderr)
 })

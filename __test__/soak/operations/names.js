@@ -26,6 +26,29 @@ function hold (actor, index, options, begin, end) {
   return execute(actor, call, 'request', begin, end, options)
 }
 
+/** Holds a name by a token, as `hold` by a callback. */
+async function holdByToken (actor, index, options, begin, end) {
+  const name = actor.arena.nameOf(index)
+  const { ifAvailable, steal, mode } = options
+  const blocks = actor.blocks && !steal && !actor.chance(0.1)
+  const token = ifAvailable
+    ? locks.tryHold(name, { mode })
+    : await actor.attempt(options, () => locks[blocks ? 'hold' : 'holdAsync'](name, options))
+  if (!token) return false
+  await begin(token)
+  await actor.linger()
+  end()
+  const abandons = mode !== 'shared' && actor.chance(0.05)
+  if (abandons) actor.arena.add('deaths', 0, 1)
+  const wasHeld = abandons ? token.abandon() : token.unlock()
+  actor.require(!token.locked && !token.unlock(), () => 'a name was released twice')
+  actor.require(token.stolen !== wasHeld, () => `a name was given back: ${wasHeld}, and stolen: ${token.stolen}`)
+  if (!wasHeld) throw Object.assign(new Error('robbed'), { name: 'AbortError' })
+  return true
+}
+
+const formOf = (actor) => actor.chance(0.3) ? holdByToken : hold
+
 const optionsOf = (actor) => actor.chance(0.1) ? { ifAvailable: true } : Object.assign({}, actor.options())
 
 function request (actor, index) {
@@ -33,7 +56,8 @@ function request (actor, index) {
   const shared = actor.chance(0.5)
   const options = Object.assign({ mode: shared ? 'shared' : 'exclusive' }, optionsOf(actor))
   const [begin, end] = shared ? [beginToRead, endToRead] : [beginToWrite, endToHold]
-  return hold(actor, index, options, lock => begin(actor, 'name', index, lock), () => end(actor, 'name', index))
+  const form = formOf(actor)
+  return form(actor, index, options, lock => begin(actor, 'name', index, lock), () => end(actor, 'name', index))
 }
 
 async function requestStealable (actor, index) {
@@ -57,7 +81,7 @@ async function requestStealable (actor, index) {
   }
   let kept
   try {
-    kept = await hold(actor, index, steal ? { steal } : optionsOf(actor), begin, end)
+    kept = await formOf(actor)(actor, index, steal ? { steal } : optionsOf(actor), begin, end)
   } catch (error) {
     if (error.name !== 'AbortError') throw error
     const stolen = arena.add('stolen', 0, 1)

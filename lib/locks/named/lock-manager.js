@@ -12,26 +12,22 @@
 
 const { agent, assertStack } = require('../../agent/agent')
 const { Promise, TypeError, append, bare } = require('../../util/intrinsics')
-const { option, assertOptions } = require('../../util/options')
 const { REJECTS_OVERFLOWS } = require('../../util/quirks')
-const { describe, isObject } = require('../../util/values')
 const { LATE, throwIfAborted, unlessLate } = require('../../waiting/errors')
-const { assertFunction, assertSynchronous, assertWorker, milliseconds, waitOptions } = require('../../waiting/options')
-const { createException } = require('./dom-exception')
-const { blockOrThrow, lateError, take } = require('../hold/acquire')
+const { assertSynchronous, assertWorker } = require('../../waiting/options')
+const { abortReason, assertNoTimeout, assertRequestable, checkAsync, read, reasonOf } = require('./arguments')
+const { blockOrThrow, lateError, rejected, take } = require('../hold/acquire')
 const { Repairing } = require('../hold/repair')
 const { parseList } = require('../observe/entries')
 const { granted } = require('../hold/run')
 const { runWith } = require('../hold/run-sync')
 const { callWithin } = require('../hold/hold')
+const { hold, holdAsync, tryHold } = require('./holds')
 const { asInterface, lockOf } = require('./lock')
 const { newGrant, stolenError } = require('./names')
 const locks = require('./manager')
 
 const { pid } = process
-const EXCLUSIVE = 'exclusive'
-const SHARED = 'shared'
-const SYNC_OPTIONS = ['ifAvailable', 'mode', 'repair', 'timeout', 'signal', 'steal']
 
 class LockManager {
   constructor () {
@@ -50,7 +46,7 @@ class LockManager {
     try {
       assertThis(this, 'request')
       read(call, arguments, 'request')
-      checkAsync(call)
+      checkAsync(call, 'request')
       if (call.timeout !== Infinity) call.promise = unlessLate(promise, () => lateError(call.grant, call.timeout))
       if (REJECTS_OVERFLOWS) assertStack()
       begin(call)
@@ -72,6 +68,25 @@ class LockManager {
     return runSync(call)
   }
 
+  hold (name) {
+    assertThis(this, 'hold')
+    return hold(arguments)
+  }
+
+  holdAsync (name) {
+    try {
+      assertThis(this, 'holdAsync')
+      return holdAsync(arguments)
+    } catch (error) {
+      return rejected(error)
+    }
+  }
+
+  tryHold (name) {
+    assertThis(this, 'tryHold')
+    return tryHold(arguments)
+  }
+
   async query () {
     assertThis(this, 'query')
     // In the order in which they were made.
@@ -80,7 +95,7 @@ class LockManager {
     const pending = []
     for (let n = 0; n < requests.length; n++) {
       const { name, shared, threadId, held: isHeld } = requests[n]
-      append(isHeld ? held : pending, { clientId: pid + '-' + threadId, mode: shared ? SHARED : EXCLUSIVE, name })
+      append(isHeld ? held : pending, { clientId: pid + '-' + threadId, mode: shared ? 'shared' : 'exclusive', name })
     }
     return { held, pending }
   }
@@ -110,82 +125,6 @@ function assertThis (value, caller) {
   throw new TypeError(caller + ': illegal invocation; this must be the LockManager of the thread, locks')
 }
 
-// ——— Arguments ———
-
-/** Converts the arguments as WebIDL does: the name, the options, the callback. */
-function read (call, given, caller) {
-  if (given.length < 2) {
-    const count = given.length === 1 ? 'is 1 argument' : 'are 0 arguments'
-    throw new TypeError(caller + ': name and callback are required, but there ' + count)
-  }
-  const name = given[0]
-  call.name = typeof name === 'string' ? name : `${name}`
-  const callback = given[given.length === 2 ? 1 : 2]
-  if (given.length > 2 && given[1] !== undefined && given[1] !== null) readOptions(call, given[1], caller)
-  assertFunction(callback, caller)
-  call.callback = callback
-}
-
-/** Reads the members of a dictionary in the order of their names. Unknown ones are ignored. */
-function readOptions (call, options, caller) {
-  if (!isObject(options)) throw new TypeError(caller + ': options must be an object, not ' + describe(options))
-  if (caller === 'requestSync') assertSyncOptions(options)
-  call.ifAvailable = Boolean(option(options, 'ifAvailable'))
-  call.shared = isShared(option(options, 'mode'), caller)
-  const repair = option(options, 'repair')
-  if (repair !== undefined) assertFunction(repair, caller, 'repair')
-  call.repair = repair
-  const signal = option(options, 'signal')
-  if (signal !== undefined) call.signal = waitOptions({ signal }, caller).signal
-  call.steal = Boolean(option(options, 'steal'))
-  call.timeout = milliseconds(option(options, 'timeout', Infinity), caller)
-}
-
-/** Refuses options that `requestSync` does not have: no code is written for a standard of it. */
-function assertSyncOptions (options) {
-  assertOptions(options, SYNC_OPTIONS, 'requestSync', 4)
-  for (const name of ['signal', 'steal']) {
-    if (option(options, name) === undefined) continue
-    throw new TypeError('requestSync blocks, and has no ' + name + ': use request()')
-  }
-}
-
-function isShared (mode, caller) {
-  if (mode === undefined) return false
-  const text = typeof mode === 'string' ? mode : `${mode}`
-  if (text !== EXCLUSIVE && text !== SHARED) {
-    throw new TypeError(caller + ': options.mode must be "exclusive" or "shared", not ' + describe(mode))
-  }
-  return text === SHARED
-}
-
-/** Checks the arguments of `request`, in the order of its steps. */
-function checkAsync (call) {
-  assertRequestable(call, 'request')
-  const { ifAvailable, shared, signal } = call
-  if (call.steal && ifAvailable) throw notCombined('request', 'steal', 'ifAvailable')
-  if (call.steal && shared) throw notSupported('request: with steal, mode must be "exclusive"')
-  if (signal !== undefined && (call.steal || ifAvailable)) throw notCombined('request', 'signal', nowOf(call))
-  assertNoTimeout(call, 'request')
-  throwIfAborted(signal, reasonOf)
-}
-
-function assertRequestable ({ name }, caller) {
-  if (name[0] === '-') throw notSupported(caller + ': name must not begin with "-", as ' + describe(name) + ' does')
-}
-
-/** Refuses a timeout of a request that never waits. */
-function assertNoTimeout (call, caller) {
-  if (call.timeout !== Infinity && (call.steal || call.ifAvailable)) {
-    throw notCombined(caller, 'timeout', nowOf(call))
-  }
-}
-
-const nowOf = (call) => call.steal ? 'steal' : 'ifAvailable'
-const notSupported = (message) => createException('NotSupportedError', message)
-const notCombined = (caller, one, other) => notSupported(caller + ': ' + one + ' and ' + other + ' cannot be combined')
-const reasonOf = ({ reason = createException('AbortError', 'The operation was aborted') }) => reason
-
 // ——— Holding ———
 
 /** Takes a name at once, or puts the request into its line. */
@@ -193,7 +132,7 @@ function begin (call) {
   const grant = nextGrant(call, call.shared)
   // Before the name is taken: afterwards there might be no stack for it.
   run(call)
-  const isTaken = call.steal ? grant.steal() : take(grant)
+  const isTaken = call.steal ? grant.steal(grant.token) : take(grant)
   call.taken = isTaken || call.ifAvailable ? isTaken : granted(grant, call, call)
 }
 
@@ -242,13 +181,7 @@ async function run (call) {
 function assertGranted (outcome, signal) {
   if (outcome === undefined) return
   if (outcome === LATE) throw LATE
-  try {
-    // Signals of old Node have no reason.
-    if (signal.aborted && signal.reason === undefined) outcome.reason = reasonOf(signal)
-  } catch (_) {
-    // A getter of the signal's throws: its error is the reason.
-  }
-  throw outcome.reason
+  throw abortReason(signal, outcome.reason)
 }
 
 /** Acquires the name again, for a call that has had it. Returns null if that is not available. */
@@ -296,6 +229,6 @@ function runSync (call) {
   return result
 }
 
-asInterface(LockManager, ['request', 'requestSync', 'query'])
+asInterface(LockManager, ['request', 'requestSync', 'hold', 'holdAsync', 'tryHold', 'query'])
 
 module.exports = { LockManager, lockOf }

@@ -8,7 +8,7 @@
 const { agent, assertStack } = require('../../agent/agent')
 const { ANSWER } = require('../../agent/registers')
 const globalObject = require('../../util/global')
-const { nextTick } = require('../../util/intrinsics')
+const { TypeError, nextTick } = require('../../util/intrinsics')
 const { quote } = require('../../util/values')
 const { notLocked } = require('../../waiting/errors')
 const { NAMED_EXCLUSIVE, NAMED_SHARED, NO_LIMIT } = require('../hold/request')
@@ -20,111 +20,69 @@ const { createException } = require('./dom-exception')
 const { GrantedLock } = require('./lock')
 
 /**
- * The right to a name, until it is released or stolen. It is a Hold, and the word of this Hold, since a name is
- * requested anew each time. It never leaves the package.
+ * The word of a request for a name. Each request has its own in JavaScript, since a name is requested anew each time;
+ * native code knows which are of one name. It never leaves the package.
+ *
+ * `index` is that of the entry of its hold; negative: it is not held.
  */
-class Grant extends Location {
+class NamedWord extends Location {
   constructor (name, request) {
     super()
     const { native } = agent()
-    // The first copy of the package to request a name tells the grants of all.
+    // The first copy of the package to request a name tells the words of all.
     if (native.onSteal === undefined) native.onSteal = tellOfSteals
-    this.word = this
     this.name = name
     this.request = request
-    this.token = newToken(request)
-    this.serial = NOT_HELD
-    this.index = 0
     /** Of the native word, once the name has been requested. */
     this.address = 0
     this.limit = NO_LIMIT
     /** Whether it takes the name from whoever holds it; and whether it did, from a living holder. */
     this.steals = false
     this.tookOver = false
-    /** Whether the callback has abandoned it: when that ends, the next exclusive holder is told of a death. */
-    this.isAbandoned = false
     /** Whether this thread has heard that another request stole the name. */
     this.isStolen = false
     /** Called at most once, if another request steals the name: in a later turn, or when this thread asks. */
     this.onStolen = undefined
-    /** The Lock of a callback, and its signal's AbortController. Each is made when it is needed. */
-    this.lock = this.controller = undefined
+    /** The AbortController of its holder's signal, once that is asked for. */
+    this.controller = undefined
   }
 
   get isShared () {
     return this.request === NAMED_SHARED
   }
 
-  get given () {
-    if (this.lock === undefined) this.lock = new GrantedLock(this)
-    return this.lock
+  get mode () {
+    return this.isShared ? 'shared' : 'exclusive'
   }
 
   /**
-   * Gives the name back; false if it was given back or stolen before. Where the callback failed, or has not begun, the
-   * next exclusive holder is told of a death of which this one was told. And so it is where a callback that has a
-   * repair failed.
+   * Gives the name back. False if it was stolen before. The caller opens the door.
+   * @param {boolean} tellsOfDeath whether the next exclusive holder is told of a death
    */
-  end (failed, inJob = false, hasRepair = false) {
-    const { token } = this
-    const index = indexOfHold(this)
-    if (index < 0) return false
-    const wasHeld = release(index, this.isAbandoned || (failed && (hasRepair || token.ownerDied)), inJob)
-    token[SERIAL] = NOT_HELD
+  giveBack (index, tellsOfDeath, inJob) {
+    const wasHeld = release(index, tellsOfDeath, inJob)
     this.isStolen = !wasHeld
     if (!wasHeld) this.noteLoss()
-    theList().door.open()
     return wasHeld
-  }
-
-  /** Does nothing: if a repair does not end well, the next holder is told, since this one was; so is a thief. */
-  noteDeath () {}
-
-  /**
-   * Ends a repair that succeeded: nobody else is told of the death.
-   * @throws {Error} with code ERR_NOT_LOCKED if the repair has abandoned the name; an AbortError if that was stolen
-   */
-  repaired (caller) {
-    if (this.isAbandoned) throw notLocked(caller + ': repair has abandoned the lock')
-    const index = indexOfHold(this)
-    if (index < 0 || !tellOf(index, 'repaired')) {
-      if (index >= 0) this.lose(index)
-      throw stolenError(this.name)
-    }
-    this.token.ownerDied = false
   }
 
   // ——— Stealing ———
 
   /** Takes the name alone and at once. All holders have lost it, and hear of that by `onStolen`. */
-  steal () {
+  steal (token) {
     this.steals = true
-    return this.take(this.request, this.token)
+    return this.take(this.request, token)
   }
 
   /** Whether another request has stolen the name. Native code is asked, since this thread may not have heard of it. */
-  learnWhetherStolen () {
+  learnWhetherStolen (index) {
     if (this.isStolen) return true
     assertStack()
-    const index = indexOfHold(this)
     if (index >= 0 && tellOf(index, 'wasStolen')) this.lose(index)
     return this.isStolen
   }
 
-  learnWhetherHeld () {
-    return !this.learnWhetherStolen() && indexOfHold(this) >= 0
-  }
-
-  /** Marks the state as unsound, at once: a thief is told, too. False if the name was stolen before. */
-  abandon () {
-    const index = indexOfHold(this)
-    const wasHeld = tellOf(index, 'abandoned')
-    if (wasHeld) this.isAbandoned = true
-    else this.lose(index)
-    return wasHeld
-  }
-
-  /** Removes the entry at `index`, whose name was stolen. The callback runs on without the name. */
+  /** Removes the entry at `index`, whose name was stolen. The holder's code runs on without the name. */
   lose (index) {
     this.isStolen = true
     this.release(index)
@@ -132,7 +90,7 @@ class Grant extends Location {
     theList().door.open()
   }
 
-  /** Notes that the callback is to hear of the loss. An error of its signal's is reported as an uncaught one. */
+  /** Notes that the holder is to hear of the loss. An error of its signal's is reported as an uncaught one. */
   noteLoss () {
     const { controller, onStolen } = this
     const { door } = theList()
@@ -140,7 +98,7 @@ class Grant extends Location {
     if (controller !== undefined) door.note(() => abort(controller, this.name))
   }
 
-  makeSignal () {
+  makeSignal (index) {
     if (this.controller === undefined) {
       const { AbortController } = globalObject
       if (typeof AbortController !== 'function') return undefined
@@ -149,7 +107,7 @@ class Grant extends Location {
       if (this.controller === undefined) this.controller = controller
     }
     const { controller } = this
-    if (this.learnWhetherStolen() && !controller.signal.aborted) abort(controller, this.name)
+    if (this.learnWhetherStolen(index) && !controller.signal.aborted) abort(controller, this.name)
     return controller.signal
   }
 
@@ -172,10 +130,80 @@ class Grant extends Location {
   }
 }
 
-function newGrant (name, shared) {
-  theList().tidy()
-  return new Grant(name, shared ? NAMED_SHARED : NAMED_EXCLUSIVE)
+/** The right of a callback to a name, until it is released or stolen. It is a Hold, and the word of this Hold. */
+class Grant extends NamedWord {
+  constructor (name, request) {
+    super(name, request)
+    this.word = this
+    this.token = newToken(request)
+    this.serial = NOT_HELD
+    this.index = 0
+    /** Whether the callback has abandoned it: when that ends, the next exclusive holder is told of a death. */
+    this.isAbandoned = false
+    /** The Lock of the callback, once it is needed. */
+    this.lock = undefined
+  }
+
+  /** The index of its entry; -1: it is not held. */
+  get entry () {
+    return indexOfHold(this)
+  }
+
+  get given () {
+    if (this.lock === undefined) this.lock = new GrantedLock(this)
+    return this.lock
+  }
+
+  /**
+   * Gives the name back; false if it was given back or stolen before. Where the callback failed, or has not begun, the
+   * next exclusive holder is told of a death of which this one was told. And so it is where a callback that has a
+   * repair failed.
+   */
+  end (failed, inJob = false, hasRepair = false) {
+    const { entry: index, token } = this
+    if (index < 0) return false
+    const wasHeld = this.giveBack(index, this.isAbandoned || (failed && (hasRepair || token.ownerDied)), inJob)
+    token[SERIAL] = NOT_HELD
+    theList().door.open()
+    return wasHeld
+  }
+
+  /** Does nothing: if a repair does not end well, the next holder is told, since this one was; so is a thief. */
+  noteDeath () {}
+
+  /**
+   * Ends a repair that succeeded: nobody else is told of the death.
+   * @throws {Error} with code ERR_NOT_LOCKED if the repair has abandoned the name; an AbortError if that was stolen
+   */
+  repaired (caller) {
+    if (this.isAbandoned) throw notLocked(caller + ': repair has abandoned the lock')
+    const { entry: index } = this
+    if (index < 0 || !tellOf(index, 'repaired')) {
+      if (index >= 0) this.lose(index)
+      throw stolenError(this.name)
+    }
+    this.token.ownerDied = false
+  }
+
+  /** Marks the state as unsound, at once: a thief is told, too. False if the name is not held any more. */
+  abandon () {
+    const { entry: index } = this
+    if (this.learnWhetherStolen(index) || index < 0) return false
+    if (this.isShared) throw new TypeError('abandon: the lock must be held exclusively, not shared')
+    const wasHeld = tellOf(index, 'abandoned')
+    if (wasHeld) this.isAbandoned = true
+    else this.lose(index)
+    return wasHeld
+  }
 }
+
+function newWord (Class, name, shared) {
+  theList().tidy()
+  return new Class(name, shared ? NAMED_SHARED : NAMED_EXCLUSIVE)
+}
+
+const newGrant = (name, shared) => newWord(Grant, name, shared)
+const newNamedWord = (name, shared) => newWord(NamedWord, name, shared)
 
 function stolenError (name) {
   return createException('AbortError', 'The lock named ' + quote(name) + ' was stolen by another request')
@@ -191,7 +219,7 @@ function abort (controller, name) {
   }
 }
 
-/** Tells the grants that were stolen from this thread. */
+/** Tells the words whose names were stolen from this thread. */
 function tellOfSteals () {
   const { operations, words } = agent().native
   const list = theList()
@@ -201,9 +229,9 @@ function tellOfSteals () {
     if (number === 0) return
     // Undefined: it was released, or had asked, before this thread heard of the steal.
     const index = list.findNamed(number)
-    const grant = list.held[index]
-    if (grant !== undefined) grant.lose(index)
+    const word = list.held[index]
+    if (word !== undefined) word.lose(index)
   }
 }
 
-module.exports = { newGrant, stolenError }
+module.exports = { newGrant, newNamedWord, stolenError }

@@ -1,0 +1,39 @@
+'use strict'
+
+/**
+ * Secrets: internal objects of instances, which other code cannot reach.
+ *
+ * An instance has a function that puts its secret into an object of this module. If other code calls that function, it
+ * sees nothing; if it replaces it, it can at worst show the secret of another instance that it knows. (locks/view.js
+ * has the same for words, written out: V8 inlines that.)
+ */
+
+const { isObject } = require('./values')
+
+/**
+ * Makes a kind of secret.
+ *
+ * - `KEY`: the property of the instances that have one
+ * - `hide(instance, secret)`: gives an instance its secret. By assignment, since to define a property takes half a
+ *   microsecond: a setter of `Object.prototype` would get no more than everybody can read from any instance
+ * - `reveal(instance)`: returns the secret; undefined if there is none
+ */
+module.exports = function createSecrets (description) {
+  const KEY = Symbol(description)
+  const shown = { secret: undefined }
+  return {
+    KEY,
+    hide (instance, secret) {
+      instance[KEY] = () => { shown.secret = secret }
+    },
+    reveal (instance) {
+      const show = isObject(instance) ? instance[KEY] : undefined
+      // Cleared before, since a function that is not ours may show nothing; and after, since it may show another.
+      shown.secret = undefined
+      if (typeof show === 'function') show()
+      const { secret } = shown
+      shown.secret = undefined
+      return secret
+    }
+  }
+}
