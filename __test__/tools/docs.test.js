@@ -149,7 +149,8 @@ const CONSTANTS = [
   ['processes', /up to ([\d ]+) threads/, 'processes/waiting.rs', 'MOST_THREADS'],
   ['processes', /further names are looked at every (\d+) ms/, 'processes/waiting.rs', 'SWEEP'],
   ['processes', /Up to (\d+) connections that are free/, 'postgresql-sessions.js', 'MOST_FREE'],
-  ['processes', /A thread that waits asks every (\d+) ms/, 'redis.js', 'POLL'],
+  ['processes', /goes on with the new file within (\d+) s\b/, 'processes/waiting.rs', 'LOOK', 1000],
+  ['processes', /no channels, it asks every (\d+) ms/, 'redis.js', 'WITHOUT'],
   ['processes', /at most (\d+) characters of/, 'holder.js', 'LONGEST']
 ]
 

@@ -35,7 +35,10 @@ const STACK: usize = 256 << 10;
 const IDLE: Duration = Duration::from_secs(10);
 const SWEEP: Duration = Duration::from_millis(50);
 /// How often the files of blocked threads are looked at.
-const LOOK: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 5000 });
+#[cfg(not(test))]
+const LOOK: Duration = Duration::from_secs(5);
+#[cfg(test)]
+const LOOK: Duration = Duration::from_millis(20);
 /// After so long a thread tries again that has found no descriptor or no memory.
 const LATER: Duration = Duration::from_millis(20);
 

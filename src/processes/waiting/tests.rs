@@ -126,7 +126,7 @@ fn a_wait_for_a_removed_file_goes_on_with_the_new_one_although_the_old_holder_do
     let next = granted(&mailbox, 1);
     assert!(next.token > held.token && !held.release(false).unwrap());
 
-    // Likewise of the gate: the thread that waits for the lock has it.
+    // So it is with the gate: the thread that waits for the lock has it.
     ask(&name, 2, &mailbox);
     until(|| blocked() == Some(Which::Lock));
     let second = scratch.name("a", Mode::Shared);
