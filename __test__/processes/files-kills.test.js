@@ -2,10 +2,11 @@
 // nodes: >=16 (older ones lack what the engines need)
 // timeout: 400
 
-// Locks of files whose holder is killed at one of its system calls, one after the other, by strace.
+// Locks of files whose holder is killed, or suspended for a while, at one of its system calls, one after the other, by
+// strace.
 
 const assert = require('assert')
-const { spawnSync } = require('child_process')
+const { spawn, spawnSync } = require('child_process')
 const { createHash } = require('crypto')
 const fs = require('fs')
 const path = require('path')
@@ -21,12 +22,22 @@ const FILE = createHash('sha256').update(Buffer.from('a', 'utf16le')).digest('he
 /** Runs in the process: takes a lock and gives it back. Its room has the token while it is inside. */
 function visit (entry, folder, isDurable, room) {
   const fs = require('fs')
+  fs.writeFileSync(room + '.pid', String(process.pid))
   const api = require(entry)
   api.processLocks(api.files(folder, { durable: isDurable })).request('a', async ({ token }) => {
     fs.writeFileSync(room, String(token))
     await new Promise(resolve => setTimeout(resolve, 1))
     fs.writeFileSync(room, '')
   })
+}
+
+/** Returns the arguments of strace for a visitor that gets a signal at the `place`th of these calls for its file. */
+function signalAt (signal, call, place, folder, isDurable, room) {
+  const program = `(${visit})(${[ENTRY, folder, isDurable, room].map(each => JSON.stringify(each)).join(', ')})`
+  return [
+    '-f', '-qq', '-o', '/dev/null', '-P', folder, '-P', path.join(folder, FILE), '-e', `trace=${call}`,
+    '-e', `inject=${call}:signal=${signal}:when=${place}`, process.execPath, '-e', program
+  ]
 }
 
 /**
@@ -41,11 +52,7 @@ async function killAt (t, call, place, isDurable, isNew) {
   fs.writeFileSync(room, '')
   const locks = processLocks(files(folder))
   const before = isNew ? 0 : await locks.request('a', ({ token }) => token)
-  const program = `(${visit})(${[ENTRY, folder, isDurable, room].map(each => JSON.stringify(each)).join(', ')})`
-  const { status, signal } = spawnSync('strace', [
-    '-f', '-qq', '-o', '/dev/null', '-P', folder, '-P', path.join(folder, FILE), '-e', `trace=${call}`,
-    '-e', `inject=${call}:signal=KILL:when=${place}`, process.execPath, '-e', program
-  ])
+  const { status, signal } = spawnSync('strace', signalAt('KILL', call, place, folder, isDurable, room))
   const inside = fs.readFileSync(room, 'utf8')
   const told = await locks.request('a', ({ token, ownerDied }) => ({ token, ownerDied }))
   assert.strictEqual(await locks.request('a', ({ ownerDied }) => ownerDied), false)
@@ -77,4 +84,85 @@ for (const [n, { call, isDurable, isNew }] of cases.entries()) {
 
 test('some of them had the lock, and some did not', { skip: NO_STRACE }, () => {
   assert.ok(seen.told > 0 && seen.untold > 0, JSON.stringify(seen))
+})
+
+/** Resolves with whether a process is suspended, all of its threads for a while, or has ended. */
+async function suspended (room, ended) {
+  let isOver = false
+  ended.then(() => { isOver = true })
+  for (let looks = 0; !isOver; looks++) {
+    if (looks === 20) return true
+    await new Promise(resolve => setTimeout(resolve, 2))
+    try {
+      const threads = `/proc/${fs.readFileSync(room + '.pid', 'utf8')}/task`
+      const states = fs.readdirSync(threads).map(id => /^State:\s+(\w)/m.exec(fs.readFileSync(`${threads}/${id}/status`)))
+      if (!states.every(([, state]) => 'tT'.includes(state))) looks = 0
+    } catch (_) {
+      looks = 0
+    }
+  }
+  return false
+}
+
+const suspensions = { all: 0, held: 0, free: 0 }
+
+for (const [n, call] of CALLS.entries()) {
+  const isDurable = n % 2 === 1
+  const what = `${call}, ${isDurable ? 'durable' : 'not durable'}`
+  test(`suspended at ${what}: never two inside, and nobody has died`, { skip: NO_STRACE, timeout: 120000 }, async t => {
+    const scratch = scratchFolder(t)
+    const folder = path.join(scratch, 'locks')
+    const room = path.join(scratch, 'room')
+    const locks = processLocks(files(folder))
+    let last = await locks.request('a', ({ token }) => token)
+    for (let place = 1; ; place++) {
+      fs.writeFileSync(room, '')
+      fs.rmSync(`${room}.pid`, { force: true })
+      const visitor = spawn('strace', signalAt('STOP', call, place, folder, isDurable, room), { stdio: 'inherit' })
+      const ended = new Promise(resolve => visitor.once('exit', resolve))
+      t.after(() => { visitor.kill('SIGKILL') })
+      const isSuspended = await suspended(room, ended)
+      const pid = Number(fs.readFileSync(`${room}.pid`, 'utf8'))
+      const visited = fs.readFileSync(room, 'utf8')
+      // strace counts by thread: one that waits is suspended, too.
+      let again
+      const goOn = () => {
+        again = setInterval(() => {
+          try {
+            process.kill(pid, 'SIGCONT')
+          } catch (_) {
+            // It has ended, and strace has not.
+          }
+        }, 5)
+      }
+      const goesOn = async (lock) => {
+        if (lock === null) {
+          suspensions.held++
+          goOn()
+          return
+        }
+        suspensions.free++
+        assert.ok(visited === '' && lock.token > last && !lock.ownerDied, `${visited} ${lock.token} ${lock.ownerDied}`)
+        goOn()
+        // It is awaited, if it comes at all: it may have been before.
+        await new Promise(resolve => setTimeout(resolve, 50))
+        assert.strictEqual(fs.readFileSync(room, 'utf8'), '', 'two are inside')
+      }
+      if (isSuspended) {
+        suspensions.all++
+        await locks.request('a', { ifAvailable: true }, goesOn)
+      }
+      const code = await ended
+      clearInterval(again)
+      assert.strictEqual(code, 0)
+      const { token, ownerDied } = await locks.request('a', ({ token, ownerDied }) => ({ token, ownerDied }))
+      assert.ok(token > last && !ownerDied, `${token} after ${last}, ${ownerDied}`)
+      last = token
+      if (!isSuspended) return
+    }
+  })
+}
+
+test('some of them were suspended with the lock, and some without', { skip: NO_STRACE }, () => {
+  assert.ok(suspensions.held > 0 && suspensions.free > 0, JSON.stringify(suspensions))
 })
