@@ -95,8 +95,8 @@ async function suspended (room, ended) {
     await new Promise(resolve => setTimeout(resolve, 2))
     try {
       const threads = `/proc/${fs.readFileSync(room + '.pid', 'utf8')}/task`
-      const states = fs.readdirSync(threads).map(id => /^State:\s+(\w)/m.exec(fs.readFileSync(`${threads}/${id}/status`)))
-      if (!states.every(([, state]) => 'tT'.includes(state))) looks = 0
+      const stateOf = id => /^State:\s+(\w)/m.exec(fs.readFileSync(`${threads}/${id}/status`))[1]
+      if (!fs.readdirSync(threads).every(id => 'tT'.includes(stateOf(id)))) looks = 0
     } catch (_) {
       looks = 0
     }
