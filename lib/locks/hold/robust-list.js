@@ -212,19 +212,11 @@ class RobustList extends Finder {
     floats[RELEASING] = word.address
     if (plainly) word.array[0] = UNLOCKED
     else if (request === LOCK || request === INNER || request === EXCLUSIVE) store(word.array, 0, UNLOCKED)
-    else return this.releasePart(word, last, request)
-    words[HELD] = last
-    this.serials[last] = 0
-    this.held[last] = undefined
-  }
-
-  /** Releases a share or permits. This thread may have more of the word, which others see throughout. */
-  releasePart (word, last, request) {
-    if (request === SHARED) sub(word.array, 0, 1)
+    else if (request === SHARED) sub(word.array, 0, 1)
     else add(word.array, 0, comingBack(request))
     words[HELD] = last
-    // Before the number goes: with that behind the list, they know that the entry has left.
-    floats[RELEASING] = -word.address
+    // Of shares and permits the thread may have more. Before the number goes: until then that tells that one has left.
+    if (request !== LOCK) floats[RELEASING] = -word.address
     this.serials[last] = 0
     this.held[last] = undefined
   }
