@@ -42,7 +42,10 @@ function createLater () {
   let loaded
   const become = () => {
     if (loaded === undefined) {
-      loaded = load()
+      const entry = load()
+      // A hook of async_hooks may have used one meanwhile.
+      if (loaded !== undefined) return loaded
+      loaded = entry
       for (const name of NAMES) define(name, getOwnPropertyDescriptor(loaded, name))
     }
     return loaded

@@ -17,6 +17,10 @@ const { asAtLoad, define, defineProperty } = require('./util/intrinsics')
 const { assertStackToLoad } = require('./util/stack')
 const { describe } = require('./util/values')
 const isAsked = require('./util/is-asked')
+const { REQUIRE_MAKES_PROMISES } = require('./util/quirks')
+
+// Not while a lock's code is being loaded, of which a hook could use only half.
+if (REQUIRE_MAKES_PROMISES) requireBuiltins()
 
 /**
  * The entries: how each changes this thread's Atomics, and its three functions, if there are others than the package's
@@ -105,6 +109,21 @@ function loadedWhenRead (name) {
     },
     enumerable: true,
     configurable: true
+  }
+}
+
+/** Requires the modules of Node's that our code requires late. */
+function requireBuiltins () {
+  require('async_hooks')
+  require('buffer')
+  require('timers')
+  require('util')
+  require('v8')
+  require('vm')
+  try {
+    require('diagnostics_channel')
+  } catch (_) {
+    // This Node has none.
   }
 }
 

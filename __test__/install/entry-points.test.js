@@ -199,6 +199,43 @@ program('an entry that nobody uses makes no asynchronous resource after its load
   require('async_hooks').createHook({ init: (id, type) => { types.push(type) } }).enable()`
 ).gives([])
 
+/** First uses: of the package, in a program and in its hook. */
+const FIRST_USES = {
+  'a lock': () => new api.AsyncLock().tryLock().unlock(), // eslint-disable-line no-undef
+  'a lock, by a promise': () => new api.RwLock().executeLocked(() => {}), // eslint-disable-line no-undef
+  'a queue': () => api.Queue.create({ capacity: 1, messageSize: 8 }).tryPut(1), // eslint-disable-line no-undef
+  'a name': () => api.locks.request('a name', () => {}), // eslint-disable-line no-undef
+  'a snapshot': () => api.snapshot(), // eslint-disable-line no-undef
+  waitAsync: () => api.waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 1), // eslint-disable-line no-undef
+  'another entry': () => require(other) // eslint-disable-line no-undef
+}
+for (const name of ['index', 'pure']) {
+  for (const first of Object.keys(FIRST_USES)) {
+    program(`/${name}: a hook of async_hooks may use the package while ${first} loads its code`)(
+      `
+      const other = ${JSON.stringify(entryFile(name === 'force' ? 'web-locks' : 'force'))}
+      const api = require(${JSON.stringify(entryFile(name))})
+      const uses = [${Object.keys(FIRST_USES).map(use => FIRST_USES[use])}]
+      let [isInside, calls] = [false, 0]
+      const init = () => {
+        if (isInside) return
+        isInside = true
+        calls++
+        for (const use of uses) use()
+        isInside = false
+      }
+      const hook = require('async_hooks').createHook({ init }).enable()
+      uses[${Object.keys(FIRST_USES).indexOf(first)}]()
+      hook.disable()
+      // What the hook got is as good as ever.
+      for (const use of uses) use()
+      const token = new api.AsyncLock().tryLock()
+      const { length } = api.snapshot().held.filter(({ kind }) => kind === 'AsyncLock')
+      console.log(JSON.stringify([length, token.unlock()]))`
+    ).gives([1, true])
+  }
+}
+
 for (const name of EXPORTING) {
   program(`/${name}: fake functions of process, in place at the first use only, hold up nothing once they have gone`)(
     `

@@ -5,9 +5,19 @@
 const { define, getOwnPropertyDescriptor } = require('../util/intrinsics')
 const { assertStackToLoad } = require('../util/stack')
 const { inRootContext, load } = require('./binding')
+const { start } = require('./start')
 const startingWorkers = require('./starting-workers')
 
 let current
+
+// Not an inherited property.
+const isMade = (binding) => getOwnPropertyDescriptor(binding, 'agent') !== undefined
+
+/** Makes this thread's agent. A hook of async_hooks, which its start may call, may do so first. */
+function make (binding) {
+  start(binding)
+  if (!isMade(binding)) define(binding, 'agent', require('./this-agent'))
+}
 
 /**
  * Returns this thread's agent, and makes it first if necessary. It is a property of the native library's exports, so
@@ -17,10 +27,7 @@ function agent () {
   if (current === undefined) {
     assertStackToLoad()
     const binding = load()
-    // Not an inherited property.
-    if (getOwnPropertyDescriptor(binding, 'agent') === undefined) {
-      inRootContext(() => define(binding, 'agent', require('./this-agent')))
-    }
+    if (!isMade(binding)) inRootContext(() => make(binding))
     current = binding.agent
     startingWorkers.tell(binding)
   }

@@ -3,42 +3,30 @@
 /**
  * The native half of this thread's agent: the registers, the operations on them, and the functions that it calls.
  *
- * Only `this-agent.js` and the files that it requires may require this file: it starts the thread's agent, of which all
+ * Only `this-agent.js` and the files that it requires may require this file: it is for the thread's agent, of which all
  * copies of the package make one. So these modules have the registers as constants. To read them from an object would
  * cost a sixth of a lock.
  */
 
-const { LEAVES_EXCEPTIONS, SHARES_END_SIGNAL } = require('../util/quirks')
-const { ArrayBuffer, BigInt64Array, Float64Array, Int32Array } = require('../util/intrinsics')
-const { threadId, threadName } = require('../util/worker-threads')
-const { inRootContext, load } = require('./binding')
+const { LEAVES_EXCEPTIONS } = require('../util/quirks')
+const { BigInt64Array, Float64Array, Int32Array } = require('../util/intrinsics')
+const { inRootContext } = require('./binding')
 const { createCounters } = require('./counters')
 const shielded = require('./operations')
-const { ADDRESS, AMOUNT, EXPECTED, FLOATS, KIND, LIMIT, NEWS, TIMEOUT, WIDE, WORDS } = require('./registers')
+const { ADDRESS, AMOUNT, EXPECTED, FLOATS, KIND, LIMIT, NEWS, TIMEOUT, WIDE } = require('./registers')
 const { stallAfter, startProfile } = require('./settings')
+const { started } = require('./start')
 
-/** How many settlements native code delivers at once. */
-const BATCH = 4096
-
-/**
- * How an event loop learns of its thread's end. Native code has the same numbers (`EndSignal`). Bun has functions with
- * libuv's names, but not its event loop.
- */
-const [UNKNOWN, SHARED, OWN] = [0, 1, 2]
-const endSignal = process.versions.bun !== undefined ? UNKNOWN : SHARES_END_SIGNAL ? SHARED : OWN
-
-const binding = load()
-const buffer = new ArrayBuffer(4 * (WORDS + BATCH))
+const { binding, buffer } = started
 const floats = new Float64Array(buffer, 0, FLOATS)
 const words = new Int32Array(buffer)
 const expected = BigInt64Array !== undefined ? new BigInt64Array(buffer, 4 * EXPECTED, 1) : null
-const started = binding.start(buffer, deliver, tick, threadId, threadName, endSignal)
 
 const native = {
   binding,
   counters: createCounters(binding),
   floats,
-  operations: LEAVES_EXCEPTIONS ? shielded(started, words) : started,
+  operations: LEAVES_EXCEPTIONS ? shielded(started.operations, words) : started.operations,
   words,
   inRootContext,
   /** After how many milliseconds a wait is reported; 0: never. */
@@ -110,5 +98,8 @@ function writeRequest (word, kind, amount, timeout) {
   words[AMOUNT] = amount
   words[LIMIT] = word.limit
 }
+
+started.deliver = deliver
+started.tick = tick
 
 module.exports = native

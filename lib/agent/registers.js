@@ -9,6 +9,8 @@ const { Error } = require('../util/intrinsics')
 
 /** How many 32-bit words there are. Settlements are behind them. */
 exports.WORDS = 26
+/** How many settlements native code delivers at once. */
+exports.BATCH = 4096
 
 // Indexes in a Float64Array on them.
 exports.ADDRESS = 0

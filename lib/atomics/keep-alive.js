@@ -28,8 +28,9 @@ const { isWebAssemblyMemory, viewedArrayBuffer } = require('../util/typed-arrays
 const OWN_QUEUE = 'atomics-waitasync/force and atomics-waitasync/pure'
 
 const { apply, getPrototypeOf } = Reflect
+
 /** The `then` of the host's promises. The global Promise may be a library's. */
-const { then } = getPrototypeOf((async () => {})())
+let then
 
 /** Makes a timer, whose only use is to hold the event loop. */
 const hold = () => setInterval(() => {}, LONGEST_TIMER)
@@ -47,6 +48,7 @@ function track (result, refed) {
     clearInterval(pending.get(promise))
     pending.delete(promise)
   }
+  if (then === undefined) takeThen()
   apply(then, promise, [release, release])
   // Afterwards: near the end of the stack each of these may throw, and a timer that nothing ends
   // would hold the loop for ever.
@@ -99,4 +101,11 @@ function refuseSignal (options) {
   require('./signals').refuseSignal(options, 'this function waits: those of ' + OWN_QUEUE + ' take one')
 }
 
+function takeThen () {
+  then = getPrototypeOf((async () => {})()).then
+}
+
 module.exports = { OWN_QUEUE, createKeepAlive, exportHost, setRefed, track }
+
+// Last: that makes a promise, so a hook of async_hooks may use this file.
+takeThen()

@@ -176,6 +176,8 @@ let createWord
 function wordAt (array) {
   if (createWord === undefined) {
     assertStackToLoad()
+    // Before: a hook that its start calls may make a lock.
+    agent()
     createWord = require('./hold/word')
   }
   return createWord(array)

@@ -74,6 +74,8 @@ impl Agent {
         }
     }
 
+    /// Starts the agent of `env`. False: a hook, which the start calls, has started one.
+    ///
     /// # Safety
     /// On the thread of `env`, in a call from JavaScript; `buffer` is an `ArrayBuffer`, the other two are functions.
     pub(crate) unsafe fn start(
@@ -84,7 +86,7 @@ impl Agent {
         thread_id: u32,
         thread_name: Option<String>,
         end_signal: EndSignal,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         if let Ok(former) = Self::of(env) {
             former.end_early()?;
         }
@@ -100,6 +102,11 @@ impl Agent {
         let environment = unsafe { Environment::new(env, settle, tick, Some(on_ring)) }?;
         let bell = environment.bell();
         let turn_bell = environment.new_bell(Some(on_turn)).ok();
+        if Self::of(env).is_ok() {
+            turn_bell.map_or(Ok(()), Bell::close)?;
+            environment.close()?;
+            return Ok(false);
+        }
         let agent = Rc::new(Self {
             environment,
             registers,
@@ -118,7 +125,7 @@ impl Agent {
         environment.add_end_hook(on_end)?;
         REGISTRY.join(agent.registration(thread_name.map(Arc::from)));
         AGENTS.with_borrow_mut(|agents| agents.push(agent));
-        Ok(())
+        Ok(true)
     }
 
     fn registration(&self, thread_name: Option<Arc<str>>) -> Registered {

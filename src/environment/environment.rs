@@ -149,9 +149,7 @@ impl Environment {
 
     /// Gives the threadsafe function back. Nothing rings any more.
     pub(crate) fn close(self) -> Result<()> {
-        let mode = sys::ThreadsafeFunctionReleaseMode::release;
-        // SAFETY: on the environment's thread; this is the only release.
-        check_status!(unsafe { sys::napi_release_threadsafe_function(self.bell, mode) })
+        self.bell().close()
     }
 
     /// Releases a reference of `pin_buffer`; null is nothing.
@@ -258,6 +256,13 @@ unsafe impl Send for Bell {}
 unsafe impl Sync for Bell {}
 
 impl Bell {
+    /// Gives the threadsafe function back, on the environment's thread. Nothing rings it any more.
+    pub(crate) fn close(self) -> Result<()> {
+        let mode = sys::ThreadsafeFunctionReleaseMode::release;
+        // SAFETY: on the environment's thread; this is the only release.
+        check_status!(unsafe { sys::napi_release_threadsafe_function(self.0, mode) })
+    }
+
     pub(crate) fn ring(&self) {
         // SAFETY: see `Send`. A failure means that the environment is ending, which drops its waits anyway.
         unsafe {

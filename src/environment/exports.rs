@@ -20,6 +20,8 @@ use waitasync_core::service::watch::EndSignal;
 /// so many have been put there; `tick()` between the slices in which a thread blocks: it runs the agent's hook, if
 /// there is one, and lets the engine interrupt the thread. `thread_id` and `thread_name` are those of `worker_threads`;
 /// `end_signal`: 0 if the event loop is not libuv's, 1 for [`EndSignal::Shared`], otherwise [`EndSignal::Own`].
+///
+/// Null if a hook of `async_hooks` has started another one meanwhile.
 #[napi(catch_unwind)]
 pub fn start(
     env: Env,
@@ -29,9 +31,9 @@ pub fn start(
     thread_id: u32,
     thread_name: Option<String>,
     end_signal: Option<u32>,
-) -> Result<Object<'static>> {
+) -> Result<Option<Object<'static>>> {
     // SAFETY: called from JavaScript, and the wrapper checked the types.
-    unsafe {
+    let is_started = unsafe {
         Agent::start(
             env.raw(),
             registers.raw(),
@@ -46,7 +48,7 @@ pub fn start(
             },
         )
     }?;
-    operations::create(&env)
+    if is_started { operations::create(&env).map(Some) } else { Ok(None) }
 }
 
 /// Calls `run()` in no asynchronous context.

@@ -1,0 +1,47 @@
+'use strict'
+
+/**
+ * Starts this thread's agent in native code, before its modules are loaded.
+ *
+ * Its start makes asynchronous resources. A hook of async_hooks runs then, and may use the package: so no module is
+ * half loaded at that moment, and whoever comes first, the hook or its caller, starts the agent.
+ */
+
+const { SHARES_END_SIGNAL } = require('../util/quirks')
+const { ArrayBuffer, bare } = require('../util/intrinsics')
+const { threadId, threadName } = require('../util/worker-threads')
+const { BATCH, WORDS } = require('./registers')
+
+/**
+ * How an event loop learns of its thread's end. Native code has the same numbers (`EndSignal`). Bun has functions with
+ * libuv's names, but not its event loop.
+ */
+const [UNKNOWN, SHARED, OWN] = [0, 1, 2]
+const endSignal = process.versions.bun !== undefined ? UNKNOWN : SHARES_END_SIGNAL ? SHARED : OWN
+
+/** What has been started; and the functions that it calls, once `native.js` has put them here. */
+class Started {
+  constructor () {
+    this.binding = undefined
+    this.buffer = undefined
+    this.operations = undefined
+    this.deliver = this.tick = () => {}
+  }
+}
+bare(Started)
+
+const started = new Started()
+
+/** Starts the agent, unless this copy has. In vain, if a hook has started one meanwhile, by another copy. */
+function start (binding) {
+  if (started.operations !== undefined) return
+  const buffer = new ArrayBuffer(4 * (WORDS + BATCH))
+  const operations = binding.start(
+    buffer, (count) => started.deliver(count), () => started.tick(), threadId, threadName, endSignal)
+  if (operations === null) return
+  started.binding = binding
+  started.buffer = buffer
+  started.operations = operations
+}
+
+module.exports = { start, started }
