@@ -21,7 +21,8 @@ class Batch {
     this.grant = grant
     this.most = most
     this.late = now() + milliseconds
-    this.loser = new AbortController()
+    /** Made once somebody asks for the signal: that takes longer than a free lock of files. */
+    this.loser = undefined
     /** The error of a lock that was lost. Signals of Node before 16.14 have no reason. */
     this.error = undefined
     this.lost = new Promise((resolve, reject) => { this.rejectLost = reject })
@@ -32,6 +33,8 @@ class Batch {
     this.isOver = false
     this.isAsking = false
     this.unconfirmed = []
+    this.heed = undefined
+    if (grant.isSilent) return
     this.heed = () => this.lose(grant.lost.reason)
     grant.lost.addEventListener('abort', this.heed)
     if (grant.lost.aborted) this.heed()
@@ -39,11 +42,19 @@ class Batch {
 
   get isLost () { return this.error !== undefined }
 
+  get signal () {
+    if (this.loser === undefined) {
+      this.loser = new AbortController()
+      if (this.isLost) this.loser.abort(this.error)
+    }
+    return this.loser.signal
+  }
+
   lose (cause) {
     if (this.isLost) return
     this.error = lostError(this.line.name, cause)
     this.rejectLost(this.error)
-    this.loser.abort(this.error)
+    if (this.loser !== undefined) this.loser.abort(this.error)
   }
 
   /** Runs the callbacks, and gives the lock back. Never rejects. The last results wait for `settle`. */
@@ -52,7 +63,7 @@ class Batch {
     else for (const each of this.running) await each // also those that join meanwhile
     this.isOver = true
     await this.look(() => this.grant.release(this.ownerDied || this.isLost))
-    this.grant.lost.removeEventListener('abort', this.heed)
+    if (this.heed !== undefined) this.grant.lost.removeEventListener('abort', this.heed)
     if (this.isLost) this.settle()
   }
 
@@ -153,7 +164,7 @@ class ProcessLock {
   get name () { return this.#batch.line.name }
   get mode () { return this.#batch.line.mode }
   get token () { return this.#batch.grant.token }
-  get signal () { return this.#batch.loser.signal }
+  get signal () { return this.#batch.signal }
 
   /** Whether the lock is lost, also by the clock: no timer may have run since. */
   get isLost () {

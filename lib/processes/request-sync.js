@@ -25,9 +25,10 @@ class SyncLock {
     this.mode = mode
     this.token = grant.token
     this.ownerDied = grant.ownerDied
-    this.signal = grant.lost
     this.#grant = grant
   }
+
+  get signal () { return this.#grant.lost }
 
   get isLost () { return !this.#isOver && !this.#grant.heldSync() }
 

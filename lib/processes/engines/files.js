@@ -177,12 +177,19 @@ const PASSING = ['EMFILE', 'ENFILE', 'ENOMEM', 'ENOLCK']
 /** A lock. It is lost only if somebody removes or replaces its file. */
 class Grant {
   #number
+  #lost
 
   constructor (number, token, ownerDied) {
     this.#number = number
     this.token = token
     this.ownerDied = Boolean(ownerDied)
-    this.lost = new AbortController().signal
+    /** Its signal never aborts. */
+    this.isSilent = true
+  }
+
+  get lost () {
+    if (this.#lost === undefined) this.#lost = new AbortController().signal
+    return this.#lost
   }
 
   remaining () { return Infinity }
