@@ -11,7 +11,7 @@ const { scratchFolder } = require('../fixtures/entries/folders')
 const slowness = require('../fixtures/slowness')
 const { runSuites } = require('../../scripts/lib/node-suites')
 const { Report } = require('../../scripts/lib/report')
-const { countScript, runStep } = require('../../scripts/lib/steps')
+const { countScript, plannedSteps, runStep } = require('../../scripts/lib/steps')
 const { nodesOfTheDay } = require('../../scripts/lib/test-arguments')
 const testFile = require('../../scripts/lib/test-file')
 
@@ -113,8 +113,8 @@ test('a test that passes only when it is run again is listed by name right befor
 })
 
 for (const code of [0, 1]) {
-  const when = code === 0 ? 'when it is built' : 'never if it cannot be built'
-  test(`files and steps that need the library run ${when}`, async t => {
+  const what = code === 0 ? 'run when it is built' : 'do not run if it cannot be built'
+  test(`files and steps that need the library ${what}`, async t => {
     const seen = path.join(scratchFolder(t), 'seen')
     fs.writeFileSync(seen, '')
     const note = name => `fs.appendFileSync(${JSON.stringify(seen)}, '${name} ')`
@@ -138,6 +138,13 @@ for (const code of [0, 1]) {
     assert.deepStrictEqual(names.slice(2).sort(), code === 0 ? ['file', 'late'] : [])
   })
 }
+
+test('in a fresh clone only the linter of JavaScript runs before the library is built', () => {
+  const { build, lanes } = plannedSteps({ all: true, ci: false, only: null, rust: true, setup: true, size: null })
+  assert.strictEqual(build.where, 'build')
+  assert.ok(lanes.flat().some(({ where }) => where === 'runtimes'))
+  assert.deepStrictEqual(lanes.flat().filter(step => !step.needsLibrary).map(({ where }) => where), ['lint'])
+})
 
 test('files that may take longest come first, so that none is left alone at the end', async t => {
   const lines = []

@@ -31,9 +31,9 @@ function plannedSteps ({ all, ci, only, rust, setup, size }) {
     ...(all || ci ? [scriptStep('consumers', few)] : []),
     ...(all ? [scriptStep('programs'), scriptStep('runtimes', ['--size', size || 'small'])] : [])
   ]
-  // The library is built for the packages: with Rust or not at all.
-  const [first, second] = [native, packages].map(steps => rust ? steps.map(needing) : [])
-  const lanes = everything ? [[lintStep, scriptStep('types', few), ...second], first] : []
+  // The library is built for the packages: with Rust or not at all. Types are compared with what the entries export.
+  const [second, first] = [[scriptStep('types', few), ...(rust ? packages : [])], rust ? native : []]
+  const lanes = everything ? [[lintStep, ...second.map(needing)], first.map(needing)] : []
   return { build: setup ? buildStep(everything ? [] : ['--profile', 'dev']) : null, lanes }
 }
 
