@@ -266,6 +266,21 @@ export interface RepairOption<Token, Result = unknown> {
   repair?: ((token: Token) => Result) | undefined
 }
 
+/** The option of constructors whose locks detect that a task waits for itself. */
+export interface ReentryOption {
+  /**
+   * For tests and development. If true, a promise form without `timeout` and `signal` that would wait rejects with
+   * `ERR_DEADLOCK` if a callback around its call, of this thread, has the same lock. Both calls must be by instances
+   * with this option. Work that a callback begins and does not await is refused, too. A clone does not carry it.
+   */
+  detectReentry?: boolean | undefined
+}
+
+/** The options of a {@link Semaphore}. Without `permits`, `detectReentry` is a `TypeError`. */
+interface SemaphoreOptions extends ReentryOption {
+  permits?: number | undefined
+}
+
 /** The result of a synchronous repair: no promise. */
 export type NoPromise =
   void | null | undefined | boolean | number | bigint | string | symbol | (object & { then?: undefined })
@@ -356,7 +371,7 @@ export class AsyncLock {
 
   /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
   static create<Instance extends AsyncLock = AsyncLock>(
-    this: new (...args: any[]) => Instance, options?: NewOptions & RepairOption<UnlockToken>
+    this: new (...args: any[]) => Instance, options?: NewOptions & RepairOption<UnlockToken> & ReentryOption
   ): Instance
 
   /** In memory of its own, as {@link AsyncLock.create} makes it. */
@@ -373,7 +388,7 @@ export class AsyncLock {
    * new Worker(file, { workerData: lock }) // in the worker: new AsyncLock(workerData)
    * ```
    */
-  constructor(sab: SharedBuffer | ViewClone, options?: ViewOptions & RepairOption<UnlockToken>)
+  constructor(sab: SharedBuffer | ViewClone, options?: ViewOptions & RepairOption<UnlockToken> & ReentryOption)
 
   /** The same as {@link AsyncLock.buffer}. */
   readonly sab: SharedArrayBuffer
@@ -650,7 +665,7 @@ export class Semaphore {
 
   /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
   static create<Instance extends Semaphore = Semaphore>(
-    this: new (...args: any[]) => Instance, options?: NewOptions & { permits?: number | undefined }
+    this: new (...args: any[]) => Instance, options?: NewOptions & SemaphoreOptions
   ): Instance
 
   /** In memory of its own, as {@link Semaphore.create} makes it. */
@@ -669,7 +684,7 @@ export class Semaphore {
    */
   constructor(
     buffer: SharedBuffer | (ViewClone & { readonly permits?: number | undefined }),
-    options?: ViewOptions & { permits?: number | undefined }
+    options?: ViewOptions & SemaphoreOptions
   )
 
   /**
@@ -757,7 +772,7 @@ export class RwLock {
 
   /** Makes an instance in memory of its own; to be posted to other threads, which give its clone to the constructor. */
   static create<Instance extends RwLock = RwLock>(
-    this: new (...args: any[]) => Instance, options?: NewOptions & RepairOption<ExclusiveToken>
+    this: new (...args: any[]) => Instance, options?: NewOptions & RepairOption<ExclusiveToken> & ReentryOption
   ): Instance
 
   /** In memory of its own, as {@link RwLock.create} makes it. */
@@ -770,7 +785,9 @@ export class RwLock {
    * const rw = new RwLock()
    * ```
    */
-  constructor(buffer: SharedBuffer | ViewClone, options?: ViewOptions & RepairOption<ExclusiveToken>)
+  constructor(
+    buffer: SharedBuffer | ViewClone, options?: ViewOptions & RepairOption<ExclusiveToken> & ReentryOption
+  )
 
   /** Whether a thread writes now. */
   readonly locked: boolean

@@ -73,7 +73,7 @@ declare const big: bigint
 lock.executeLockedSync(() => {}, { repair: () => big })
 rw.executeLockedSync(token => token.downgrade(), { repair: token => { words[0] = token.downgrade().locked ? 1 : 0 } })
 rw.executeSharedSync(() => {}, { repair: token => { words[0] = token.downgrade().locked ? 1 : 0 } })
-new AsyncLock(buffer, { repair: async token => token.locked })
+new AsyncLock(buffer, { detectReentry: true, repair: async token => token.locked })
 new RwLock(buffer, { repair: token => token.downgrade() })
 AsyncLock.create({ name: 'a', repair: () => {} })
 RwLock.create({ repair: async token => token.downgrade() })

@@ -20,21 +20,31 @@ const { RangeError, TypeError, isInteger, load, max } = require('../util/intrins
 const { describe, isObject } = require('../util/values')
 const { assertWorker } = require('../waiting/options')
 const { acquireAsync, acquireOrThrow } = require('./hold/acquire')
+const { detectReentry, detectsReentry } = require('./hold/reentry')
 const { runHolding } = require('./hold/run')
 const { LIMITED, MOST, NO_LIMIT, PERMITS, SIGNALS, requestOf } = require('./hold/request')
 const { runHoldingSync } = require('./hold/run-sync')
 const { newHold, takeToken } = require('./hold/token')
 const { assertWithin, becomeView, defineView, newMemory, oneWord, wordOf } = require('./view')
 
-const SHAPE = oneWord(['permits'], ['permits', 'byteOffset', 'name'], ({ 0: limit }) => {
+const newShape = (check) => oneWord(['permits'], ['permits', 'detectReentry', 'byteOffset', 'name'], check)
+const SHAPE = newShape(({ 0: limit }) => {
   if (limit !== undefined) assertWithin(limit, 'Semaphore: permits', 1, MOST)
+})
+/** Of a semaphore that detects re-entry: without a limit, other code may release more permits. */
+const DETECTING = newShape(({ 0: limit }) => {
+  if (limit === undefined) throw new TypeError('Semaphore: detectReentry needs permits')
+  assertWithin(limit, 'Semaphore: permits', 1, MOST)
 })
 
 class Semaphore {
   constructor (buffer, options) {
     const given = arguments.length === 0 ? newMemory() : buffer
-    const { settings: { 0: limit }, word } = becomeView(this, given, options, 'Semaphore', SHAPE)
+    const detects = detectsReentry(options, 'Semaphore')
+    const shape = detects ? DETECTING : SHAPE
+    const { settings: { 0: limit }, word } = becomeView(this, given, options, 'Semaphore', shape)
     if (limit !== undefined) word.limit = limit
+    if (detects) detectReentry(word)
   }
 
   get available () {

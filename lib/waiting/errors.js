@@ -89,6 +89,13 @@ function deadlock (caller, word, { kind, mode }, does) {
   return about(createError(message, 'ERR_DEADLOCK'), word, kind)
 }
 
+/** Makes the error of a task that would wait for itself: a callback around the call holds what it requests. */
+function reentry (caller, word, { kind, mode }) {
+  const noun = nounOf({ kind, mode, name: word.name })
+  const message = caller + ': would wait for ' + noun + ', which the callback around this call already holds'
+  return about(createError(message, 'ERR_DEADLOCK'), word, kind)
+}
+
 /**
  * Makes the error of a thread that would close a cycle.
  * @param {{ text: string, cycle: object[] }} ring the cycle, and its description: each thread and
@@ -121,6 +128,6 @@ function throwIfAborted (signal, reasonOf = readReason) {
 }
 
 module.exports = {
-  LATE, abortReason, deadlock, deadlockCycle, hideFrames, notLocked, queueClosed, queueUnreadable, readReason,
+  LATE, abortReason, deadlock, deadlockCycle, hideFrames, notLocked, queueClosed, queueUnreadable, readReason, reentry,
   throwIfAborted, timeoutError, unlessLate
 }

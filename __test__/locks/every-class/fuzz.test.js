@@ -128,6 +128,7 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64, TAIL }, r
     count: [-1, 0, 1, 2],
     permits: [0, 1, 2, 3],
     format: ['clone', 'json', 'x', null],
+    detectReentry: [true, false, 1],
     steal: [0, 1],
     unknown: [1]
   }
@@ -223,7 +224,7 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64, TAIL }, r
   /** Changes a call's arguments so that it blocks for a moment only. */
   const shorten = (label, fn, args) => {
     if (label === 'wait') args[3] = 1
-    if (!/\.(wait|waitFor|lock\w*|acquire|hold|put|take)$|Sync$/.test(label)) return
+    if (!/\.(wait|waitFor|lock\w*|acquire|hold|idle|put|take|takeMany)$|Sync$/.test(label)) return
     // Its options are the first, second or third argument.
     for (const place of [0, 1, 2]) {
       const isCallback = place === 1 && fn.length > 2

@@ -108,13 +108,13 @@ test('an option may be inherited, but not from Object.prototype', async () => {
 
 test('constructors: an unknown option is a TypeError that lists the known ones', () => {
   const lists = {
-    AsyncLock: 'repair, byteOffset and name',
+    AsyncLock: 'repair, detectReentry, byteOffset and name',
     Barrier: 'parties, byteOffset and name',
     Condition: 'byteOffset and name',
     Latch: 'count, byteOffset and name',
     Queue: 'capacity, messageSize, format, byteOffset and name',
-    RwLock: 'repair, byteOffset and name',
-    Semaphore: 'permits, byteOffset and name'
+    RwLock: 'repair, detectReentry, byteOffset and name',
+    Semaphore: 'permits, detectReentry, byteOffset and name'
   }
   assert.deepStrictEqual(Object.keys(lists).sort(), NAMES.slice().sort())
   for (const name of NAMES) {

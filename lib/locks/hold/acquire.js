@@ -16,6 +16,7 @@ const { wordOf } = require('../view')
 const { PromisedClaim, isAwaited } = require('./claim')
 const { permitsOf, theList } = require('./hold')
 const { NOT_HELD } = require('./entry')
+const { assertNoReentry } = require('./reentry')
 const { EXCLUSIVE, LIMITED, amountOf, described, isOwned, kindOf, nounOfHold } = require('./request')
 const { newHold, newToken, takeAgain } = require('./token')
 
@@ -111,7 +112,9 @@ function acquireAsync (instance, request, options, caller) {
     const value = token === null ? undefined : token
     // Before the token is live: afterwards there might be no stack for a call.
     const promise = resolved(value)
-    return takeOrThrow(word, wanted, token, wait) ? promise : claimed(newHold(word, wanted, token), wait, value)
+    if (takeOrThrow(word, wanted, token, wait)) return promise
+    assertNoReentry(word, wanted, wait, caller)
+    return claimed(newHold(word, wanted, token), wait, value)
   } catch (error) {
     return rejected(error)
   }

@@ -102,10 +102,13 @@ function sharedList () {
   return owner.robustList
 }
 
-/** Calls a callback of the user's that has a hold: in a task of its own, if stalls are reported. */
-function callWithin (token, callback, given) {
+/**
+ * Calls a callback of the user's that has a hold: in a task of its own, if stalls are reported or re-entry is detected.
+ * @param {Word} [word] of the hold; a name has none
+ */
+function callWithin (token, callback, given, word) {
   const { tasks } = theList()
-  return tasks === undefined ? callback(given) : tasks.call(token[SERIAL], callback, given)
+  return tasks === undefined ? callback(given) : tasks.call(token[SERIAL], callback, given, word)
 }
 
 function permitsOf ({ address }) {

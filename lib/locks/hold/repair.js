@@ -18,18 +18,21 @@ const { option } = require('../../util/options')
 const { isObject } = require('../../util/values')
 const { UNLIMITED, callbackOptions, assertFunction, assertNoPromise } = require('../../waiting/options')
 const { callWithin } = require('./hold')
+const { detectReentry, detectsReentry } = require('./reentry')
 const { becomeView, oneWord } = require('../view')
 
 const REPAIR = Symbol('atomics-waitasync.repair')
 
-const SHAPE = oneWord([], ['repair', 'byteOffset', 'name'])
+const SHAPE = oneWord([], ['repair', 'detectReentry', 'byteOffset', 'name'])
 
-/** Makes an instance a view. Its callback forms have the option `repair`; its clones do not have that. */
+/** Makes an instance a view. Its callback forms have the option `repair`; its clones have none of these options. */
 function becomeRepairable (instance, given, options, owner) {
   const repair = isObject(options) ? option(options, 'repair') : undefined
   if (repair !== undefined) assertFunction(repair, owner, 'repair')
-  becomeView(instance, given, options, owner, SHAPE)
+  const detects = detectsReentry(options, owner)
+  const { word } = becomeView(instance, given, options, owner, SHAPE)
   if (repair !== undefined) define(instance, REPAIR, repair)
+  if (detects) detectReentry(word)
 }
 
 function optionsOf (instance, options, caller, signals) {
@@ -89,7 +92,7 @@ class Repairing {
     const { caller, repair } = this
     const since = now()
     hold.noteDeath()
-    await callWithin(hold.token, repair, hold.given)
+    await callWithin(hold.token, repair, hold.given, hold.word)
     hold.repaired(caller)
     this.end += now() - since
   }

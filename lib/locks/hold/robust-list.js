@@ -58,7 +58,7 @@ class RobustList extends Finder {
     this.native = native
     this.door = door
     this.holds = holds
-    // Undefined if no stall is reported.
+    // Undefined if no stall is reported, and no view of this thread detects re-entry (reentry.js).
     this.tasks = createTasks(native)
     this.serial = 0
     // The word of a claim that native code may grant; undefined if there is none.

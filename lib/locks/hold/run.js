@@ -11,6 +11,7 @@ const { lateError, takeForPromise, takeOrThrow } = require('./acquire')
 const { Claim } = require('./claim')
 const { callWithin, giveBackAfter } = require('./hold')
 const { Repairing, optionsOf } = require('./repair')
+const { assertNoReentry } = require('./reentry')
 const { EXCLUSIVE, SHARED } = require('./request')
 const { newHold, newToken } = require('./token')
 
@@ -66,6 +67,7 @@ async function run (instance, request, callback, options, caller) {
   // Whether this runs in a job of its own, and not in its caller's.
   let inJob = false
   if (!takeOrThrow(word, wanted, token, wait)) {
+    assertNoReentry(word, wanted, wait, caller)
     const hold = newHold(word, wanted, token)
     const outcome = await granted(hold, wait, repairing)
     if (outcome !== undefined) throw failure(outcome, hold, wait.timeout, run)
@@ -77,7 +79,7 @@ async function run (instance, request, callback, options, caller) {
       inJob = true
       token = (await repairing.sound(newHold(word, wanted, token))).token
     }
-    let result = callWithin(token, callback, token)
+    let result = callWithin(token, callback, token, word)
     // A primitive cannot be a promise, and needs no further turn.
     if (typeof result === 'object' || typeof result === 'function') {
       inJob = true
@@ -134,6 +136,7 @@ async function acquireAgain (hold, timeout, wait, repairing) {
   const { signal } = wait
   throwIfAborted(signal)
   if (takeForPromise(hold)) return hold
+  assertNoReentry(hold.word, hold.request, wait, repairing.caller)
   const outcome = await granted(hold, { timeout, signal }, repairing)
   if (outcome !== undefined) throw failure(outcome, hold, wait.timeout, acquireAgain)
   return hold

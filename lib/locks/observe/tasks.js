@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Tasks, if stalls are reported: within which callbacks a claim is made.
+ * Tasks, if stalls are reported or re-entry is detected: within which callbacks a claim is made.
  *
  * A callback that is given a hold runs in an asynchronous context of its own. The callback probably awaits a claim that
  * is made there before it ends: then its hold stays until the claim has been granted, and core/src/lock/task_rings.rs
@@ -31,14 +31,18 @@ class Scope {
 bare(Scope)
 
 class Tasks {
-  constructor ({ binding }) {
+  /** @param {boolean} notesAll whether it notes all callbacks; otherwise, those with views that detect re-entry */
+  constructor ({ binding }, notesAll) {
     this.binding = binding
+    this.notesAll = notesAll
     this.storage = new AsyncLocalStorage()
     // By the serial numbers of their holds, those that are not over.
     this.scopes = createMap()
   }
 
-  call (serial, callback, given) {
+  /** @param {object} [word] of the view; a name has none */
+  call (serial, callback, given, word) {
+    if (!this.notesAll && (word === undefined || !word.detectsReentry)) return callback(given)
     const outer = apply(getStore, this.storage, [])
     const scope = new Scope(serial, outer === undefined || outer.isOver ? undefined : outer)
     this.scopes.set(serial, scope)
@@ -78,6 +82,8 @@ class Tasks {
   within () {
     const serials = createArray(0)
     let scope = apply(getStore, this.storage, [])
+    // Its hold may be released a moment later.
+    if (scope !== undefined && scope.isOver) return serials
     for (; scope !== undefined && serials.length < MOST; scope = scope.outer) serials[serials.length] = scope.serial
     return serials
   }
@@ -92,5 +98,11 @@ bare(Tasks)
 const hasContexts = AsyncLocalStorage !== undefined && !RUNS_LATER
 const { getStore, run } = hasContexts ? AsyncLocalStorage.prototype : {}
 
-/** Makes the tasks of this thread, if stalls are reported. Undefined also where there are no asynchronous contexts. */
-module.exports = (native) => hasContexts && native.stallAfter !== 0 ? new Tasks(native) : undefined
+/**
+ * Makes the tasks of this thread, if stalls are reported, or it `detects` re-entry. Undefined also where there are no
+ * asynchronous contexts.
+ */
+module.exports = (native, detects = false) => {
+  const notesAll = native.stallAfter !== 0
+  return hasContexts && (notesAll || detects) ? new Tasks(native, notesAll) : undefined
+}
