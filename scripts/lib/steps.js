@@ -31,7 +31,7 @@ function plannedSteps ({ all, ci, only, rust, setup, size }) {
     ...(all || ci ? [scriptStep('consumers', few)] : []),
     ...(all ? [scriptStep('programs'), scriptStep('runtimes', ['--size', size || 'small'])] : [])
   ]
-  // The library is built for the packages: with Rust or not at all. Types are compared with what the entries export.
+  // The library is built for the packages: with Rust or not at all. Types are compared with the exports of the entries.
   const [second, first] = [[scriptStep('types', few), ...(rust ? packages : [])], rust ? native : []]
   const lanes = everything ? [[lintStep, ...second.map(needing)], first.map(needing)] : []
   return { build: setup ? buildStep(everything ? [] : ['--profile', 'dev']) : null, lanes }
