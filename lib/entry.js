@@ -88,8 +88,9 @@ function createEntry (name, ofProcess) {
 /** Starts this thread's agent now: a program that hangs may not have used it. */
 function start () {
   try {
-    require('./agent/agent').agent()
+    const { native } = require('./agent/agent').agent()
     require('./locks/observe/stalls').listen()
+    require('./install/workers/dump-helper')(native.binding)
   } catch (error) {
     process.emitWarning(error.message)
   }

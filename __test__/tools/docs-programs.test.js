@@ -117,14 +117,16 @@ const SKIP = process.platform === 'win32' ? 'it has no such signals' : MAJOR < 1
 const PAGE = 'docs/debugging.md'
 for (const { code } of blocksOf(PAGE).filter(({ language }) => language === 'console')) {
   const commands = code.match(/^\$ .*$/gm).map(line => line.slice(2))
-  test(`${PAGE}: ${commands.join('; ')} prints what it says`, { skip: SKIP, timeout: 60000 }, async t => {
+  const skip = SKIP || (MAJOR < 18 && code.includes('_DUMP_NOW=1') && 'the helper of dumps needs Node 18')
+  test(`${PAGE}: ${commands.join('; ')} prints what it says`, { skip, timeout: 60000 }, async t => {
     const folder = projectOf(t, blocksOf(PAGE).filter(isFile))
     const [, signal] = /^kill -(\w+)/.exec(commands[commands.length - 1]) || []
     const wanted = comparable(code.replace(/^\$ .*\n/gm, ''), folder)
     // In any order: of two locks that were awaited at the same time either may come first.
     const found = text => {
       const lines = comparable(text, folder)
-      const start = lines.indexOf(wanted[0])
+      // A thread that is short of processor time is asked where it is once more.
+      const start = lines.lastIndexOf(wanted[0])
       return start < 0 ? [] : lines.slice(start, start + wanted.length).sort()
     }
     // Until the whole of it is there: a ring takes a moment to close.

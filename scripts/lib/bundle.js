@@ -57,7 +57,9 @@ const LINKED = 'util/compiled.js'
 /**
  * Loaded by their path: by scripts/build.js, and by workers. They have no state, so other files may contain them, too.
  */
-const BY_PATH = ['agent/target.js', 'es-modules.js', 'install/workers/by-message/start.js']
+const BY_PATH = [
+  'agent/target.js', 'es-modules.js', 'install/workers/by-message/start.js', 'install/workers/dump-helper-thread.js'
+]
 
 const HEADER = `'use strict'
 

@@ -7,6 +7,7 @@ use std::ffi::c_void;
 use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use napi::bindgen_prelude::retain_current_module_for_unload_safety;
 use napi::{Error, Result, sys};
@@ -31,6 +32,8 @@ pub(crate) struct Agent {
     /// Its `worker_threads.threadId`; 0 for the main thread.
     pub(crate) thread_id: u32,
     pub(crate) outbox: Arc<Outbox>,
+    /// How often its event loop has served a ring.
+    pub(crate) turns: Arc<AtomicU32>,
     pub(crate) blocking: Blocking,
     pub(crate) pending: Pending,
     pub(crate) robust_list: RobustList,
@@ -112,6 +115,7 @@ impl Agent {
             registers,
             thread_id,
             outbox: Arc::new(Outbox::new(Box::new(move || bell.ring()))),
+            turns: Arc::default(),
             blocking: Blocking::new(env, end_signal),
             pending: Pending::default(),
             robust_list: RobustList::new(registers),
@@ -136,6 +140,7 @@ impl Agent {
                 thread_id: self.thread_id,
                 thread_name,
                 outbox: Arc::clone(&self.outbox),
+                turns: Arc::clone(&self.turns),
                 blocked_thread: Arc::clone(&self.blocking.thread),
                 notes: self.pending.notes.clone(),
                 taken: self.robust_list.taken.clone(),
@@ -215,9 +220,9 @@ impl Agent {
 /// Called by Node on the agent's thread after a ring. With a null `env`, which has no agent, if that is ending.
 unsafe extern "C" fn on_ring(env: sys::napi_env, _: sys::napi_value, _: *mut c_void, _: *mut c_void) {
     contained(|| {
-        if let Ok(agent) = Agent::of(env)
-            && !contained(|| agent.deliver())
-        {
+        let Ok(agent) = Agent::of(env) else { return };
+        agent.turns.fetch_add(1, Ordering::Relaxed);
+        if !contained(|| agent.deliver()) {
             // Nobody else rings: the mail is there, or taken. The rest of it is delivered in another job.
             agent.outbox.ring();
         }

@@ -20,6 +20,12 @@ fn refused(reason: &str) -> napi::Error {
     napi::Error::from_reason(format!("ATOMICS_WAITASYNC_DUMP {reason}"))
 }
 
+/// Whether dumps are written, and ask where the threads are.
+pub(crate) fn asks_where() -> bool {
+    let value = std::env::var_os("ATOMICS_WAITASYNC_DUMP_NOW").unwrap_or_default();
+    signals::is_armed() && !value.is_empty() && value != "0"
+}
+
 #[cfg(unix)]
 mod signals {
     use std::env;
@@ -31,7 +37,7 @@ mod signals {
     use super::refused;
     use crate::observe::profile;
     use crate::observe::snapshot::Snapshot;
-    use crate::observe::{standard_error, table};
+    use crate::observe::{standard_error, table, whereabouts};
     use crate::process::signals;
 
     /// A signal that programs may use, and its number.
@@ -57,6 +63,12 @@ mod signals {
         })
     });
 
+    static IS_ARMED: AtomicBool = AtomicBool::new(false);
+
+    pub(super) fn is_armed() -> bool {
+        IS_ARMED.load(Ordering::Relaxed)
+    }
+
     pub(super) fn arm() -> napi::Result<Option<&'static str>> {
         static IS_TOLD: AtomicBool = AtomicBool::new(false);
         let armed = match &*SIGNAL {
@@ -67,14 +79,18 @@ mod signals {
             Err(reason) => Err(reason.clone()),
         };
         match armed {
-            Ok(name) => Ok(Some(name)),
+            Ok(name) => {
+                IS_ARMED.store(true, Ordering::Relaxed);
+                Ok(Some(name))
+            }
             Err(reason) if !IS_TOLD.swap(true, Ordering::Relaxed) => Err(refused(&reason)),
             Err(_) => Ok(None),
         }
     }
 
     fn dump() {
-        let text = table::text_of(&Snapshot::take());
+        let snapshot = Snapshot::take();
+        let text = table::text_of(&snapshot, whereabouts::ask().as_ref());
         standard_error::write(format!("(node:{}) [ATOMICS_WAITASYNC_DUMP] {text}", process::id()).as_bytes());
         profile::write_aside();
     }
@@ -86,6 +102,10 @@ mod signals {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::refused;
+
+    pub(super) const fn is_armed() -> bool {
+        false
+    }
 
     pub(super) fn arm() -> napi::Result<Option<&'static str>> {
         static IS_TOLD: AtomicBool = AtomicBool::new(false);

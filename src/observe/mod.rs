@@ -25,6 +25,7 @@ mod survey;
 pub mod table;
 #[forbid(unsafe_code)]
 pub(crate) mod taken;
+pub mod whereabouts;
 
 pub(crate) use snapshot::Snapshot;
 pub(crate) use stacks::{NONE, StackId};

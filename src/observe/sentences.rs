@@ -121,10 +121,8 @@ fn row(now: Timestamp, entry: &Entry) -> Row {
     }
 }
 
-/// Returns so much of an entry's stack as is shown.
 fn call_of(entry: &Entry) -> Option<String> {
-    let stack = stacks::shown(entry.call)?;
-    Some(stack.lines().take(MOST_PLACES).collect::<Vec<_>>().join("\n"))
+    stacks::shown(entry.call).map(|stack| stack.to_string())
 }
 
 /// Writes a ring, a line a link.
@@ -285,7 +283,11 @@ fn shortened(name: &[u16]) -> &[u16] {
 pub(crate) const MOST_PLACES: usize = 3;
 
 pub(crate) fn thread_of(row: &Row) -> String {
-    match (&row.thread_name, row.thread_id) {
+    thread_called(row.thread_name.as_deref(), row.thread_id)
+}
+
+pub(crate) fn thread_called(name: Option<&str>, id: f64) -> String {
+    match (name, id) {
         (Some(name), id) => format!("thread {id} {name:?}"),
         (None, 0.0) => "the main thread".to_owned(),
         (None, id) => format!("thread {id}"),
@@ -316,10 +318,14 @@ pub(crate) fn mode_of(row: &Row) -> String {
     }
 }
 
-/// Says for how long something is held. Where the call is known that took it, so is the moment.
+/// Says for how long something is held.
 pub(crate) fn hold_duration(space: &str, row: &Row) -> String {
-    let prefix = if row.taken.is_some() { "for " } else { "for at least " };
-    duration(&(space.to_owned() + prefix), row.milliseconds)
+    duration(&(space.to_owned() + hold_prefix(row)), row.milliseconds)
+}
+
+/// Chooses the words before a hold's time. Where the call is known that took it, so is the moment.
+pub(crate) fn hold_prefix(row: &Row) -> &'static str {
+    if row.taken.is_some() { "for " } else { "for at least " }
 }
 
 pub(crate) fn duration(prefix: &str, milliseconds: Option<f64>) -> String {

@@ -10,18 +10,24 @@
 //! ```
 //!
 //! Locks that somebody waits for come first, the longest wait before all others. If stalls are reported, the first
-//! frames of the call that took something, or that waits, follow its line.
+//! frames of the call that took something, or that waits, follow its line; in a dump that asks where the threads are
+//! now, so does the frame in which a holder is, and a last section has the frames of all threads.
+//!
+//! A program may have 100 000 waiters. So lines of a lock that differ only by their times are one line with a count, and
+//! of more than [`MOST_ALIKE`] locks with the same lines the first is shown.
 
+use std::collections::hash_map::Entry;
 use std::fmt::Write;
 
 use napi_derive::napi;
 use rustc_hash::FxHashMap;
 
 use crate::observe::sentences::{
-    MOST_PLACES, Row, RowLink, duration, held_row, hold_duration, keeper_text, lock_of, mode_of, orphan_text,
-    ring_rows, ring_text, thread_of, waiting_row,
+    MOST_PLACES, Row, RowLink, duration, held_row, hold_prefix, keeper_text, lock_of, mode_of, orphan_text, ring_rows,
+    ring_text, thread_called, thread_of, waiting_row,
 };
 use crate::observe::snapshot::Snapshot;
+use crate::observe::whereabouts::{Activity, Threads};
 
 /// A result of `snapshot()`.
 #[napi(object, object_to_js = false)]
@@ -36,94 +42,225 @@ pub struct Rows {
 
 /// Returns the text of a result of `snapshot()`.
 #[napi(catch_unwind)]
+#[allow(clippy::needless_pass_by_value, reason = "Node-API gives an object of its own")]
 pub fn format_snapshot(snapshot: Rows) -> String {
-    let Rows { held, waiting, cycles } = snapshot;
+    text_with(&snapshot, None)
+}
+
+/// Returns the text of a snapshot of this process; and where its threads are, if that was asked for.
+#[cfg_attr(not(unix), expect(dead_code, reason = "only dumps need it"))]
+pub(crate) fn text_of(snapshot: &Snapshot, threads: Option<&Threads>) -> String {
+    text_with(&rows_of(snapshot), threads)
+}
+
+pub(crate) fn rows_of(snapshot: &Snapshot) -> Rows {
+    Rows {
+        held: snapshot.held.iter().map(|entry| held_row(snapshot.now, entry)).collect(),
+        waiting: snapshot.waiting.iter().map(|entry| waiting_row(snapshot.now, entry)).collect(),
+        cycles: snapshot.rings.iter().map(|ring| ring_rows(snapshot, ring)).collect(),
+    }
+}
+
+fn text_with(Rows { held, waiting, cycles }: &Rows, threads: Option<&Threads>) -> String {
     let mut text = format!("{} held, {} awaited\n", held.len(), waiting.len());
-    for ring in &cycles {
+    for ring in cycles {
         text.push('\n');
         text.push_str(&ring_text(ring));
     }
-    for section in sections(&held, &waiting) {
-        push_section(&mut text, &section);
+    for (section, others) in without_alike(sections(held, waiting)) {
+        push_section(&mut text, &section, &others, threads);
+    }
+    if let Some(threads) = threads {
+        push_threads(&mut text, threads);
     }
     text
 }
 
-/// Returns the text of a snapshot of this process.
-#[cfg_attr(not(unix), expect(dead_code, reason = "only dumps need it"))]
-pub(crate) fn text_of(snapshot: &Snapshot) -> String {
-    format_snapshot(Rows {
-        held: snapshot.held.iter().map(|entry| held_row(snapshot.now, entry)).collect(),
-        waiting: snapshot.waiting.iter().map(|entry| waiting_row(snapshot.now, entry)).collect(),
-        cycles: snapshot.rings.iter().map(|ring| ring_rows(snapshot, ring)).collect(),
-    })
-}
+/// Up to so many locks whose lines differ only by their times are shown one by one.
+const MOST_ALIKE: usize = 4;
 
-#[derive(Default)]
+/// How many names of other locks, or how many threads, are listed.
+const MOST_LISTED: usize = 8;
+
+/// The lines of a lock: first those of its holders.
 struct TableSection<'a> {
-    held: Vec<&'a Row>,
-    waiting: Vec<&'a Row>,
+    lines: Vec<TableLine<'a>>,
+    longest_wait: f64,
 }
 
 impl TableSection<'_> {
-    fn longest_wait(&self) -> f64 {
-        self.waiting.iter().map(|row| row.milliseconds.unwrap_or(0.0)).fold(-1.0, f64::max)
+    /// Returns what it has in common with sections that are alike.
+    fn key(&self) -> (&str, Vec<(LineKey<'_>, usize)>) {
+        (&self.lines[0].row.kind, self.lines.iter().map(|line| (line.key(), line.count)).collect())
     }
 }
 
+/// Makes the sections, the longest wait first.
 fn sections<'a>(held: &'a [Row], waiting: &'a [Row]) -> Vec<TableSection<'a>> {
     let mut sections: Vec<TableSection> = Vec::new();
     let mut index = FxHashMap::<_, _>::default();
-    let both = held.iter().map(|row| (row, true)).chain(waiting.iter().map(|row| (row, false)));
-    for (row, is_held) in both {
+    let mut lines = FxHashMap::<_, usize>::default();
+    for line in held.iter().map(TableLine::of_hold).chain(waiting.iter().map(TableLine::of_wait)) {
+        let row = line.row;
         let at = *index.entry((row.id.to_bits(), row.kind.as_str())).or_insert_with(|| {
-            sections.push(TableSection::default());
+            sections.push(TableSection { lines: Vec::new(), longest_wait: -1.0 });
             sections.len() - 1
         });
-        let TableSection { held, waiting } = &mut sections[at];
-        if is_held { held } else { waiting }.push(row);
+        let TableSection { lines: all, longest_wait } = &mut sections[at];
+        if line.verb != HELD_BY {
+            *longest_wait = longest_wait.max(row.milliseconds.unwrap_or(0.0));
+        }
+        match lines.entry((at, line.key())) {
+            Entry::Occupied(first) => all[*first.get()].add(row),
+            Entry::Vacant(new) => {
+                new.insert(all.len());
+                all.push(line);
+            }
+        }
     }
-    sections.sort_by(|a, b| b.longest_wait().total_cmp(&a.longest_wait()));
+    sections.sort_by(|a, b| b.longest_wait.total_cmp(&a.longest_wait));
     sections
 }
 
+/// Leaves out sections that are like an earlier one, if there are many of a kind. Each that is left has the rows of the
+/// others.
+fn without_alike(sections: Vec<TableSection<'_>>) -> Vec<(TableSection<'_>, Vec<&Row>)> {
+    let mut firsts = FxHashMap::<_, Vec<usize>>::default();
+    for (index, section) in sections.iter().enumerate() {
+        firsts.entry(section.key()).or_default().push(index);
+    }
+    let mut others: Vec<Option<Vec<&Row>>> = sections.iter().map(|_| Some(Vec::new())).collect();
+    for alike in firsts.into_values().filter(|alike| alike.len() > MOST_ALIKE) {
+        let rows = alike[1..].iter().map(|&index| sections[index].lines[0].row).collect();
+        for &index in &alike[1..] {
+            others[index] = None;
+        }
+        others[alike[0]] = Some(rows);
+    }
+    sections.into_iter().zip(others).filter_map(|(section, others)| Some((section, others?))).collect()
+}
+
+/// What lines that are one line with a count have in common.
+type LineKey<'a> = (&'static str, u64, Option<&'a str>, Option<u64>, bool, &'a str);
+
+/// One row, or several that differ only by their times.
 struct TableLine<'a> {
     verb: &'static str,
-    thread: String,
-    mode: String,
-    duration: String,
     row: &'a Row,
+    count: usize,
+    /// The shortest and the longest.
+    times: [Option<f64>; 2],
 }
+
+const HELD_BY: &str = "held by";
 
 impl<'a> TableLine<'a> {
     fn of_hold(row: &'a Row) -> Self {
-        let thread = thread_of(row) + if row.blocked { " (blocked)" } else { "" };
-        Self { verb: "held by", thread, mode: mode_of(row), duration: hold_duration("", row), row }
+        Self { verb: HELD_BY, row, count: 1, times: [row.milliseconds; 2] }
     }
 
     fn of_wait(row: &'a Row) -> Self {
         let verb = if row.blocked { "blocks" } else { "awaited by" };
-        Self { verb, thread: thread_of(row), mode: mode_of(row), duration: duration("for ", row.milliseconds), row }
+        Self { verb, ..Self::of_hold(row) }
+    }
+
+    fn key(&self) -> LineKey<'a> {
+        let Row { thread_id, mode, amount, collected, .. } = self.row;
+        (
+            self.verb,
+            thread_id.to_bits(),
+            mode.as_deref(),
+            amount.map(f64::to_bits),
+            *collected == Some(true),
+            self.stack(),
+        )
+    }
+
+    fn stack(&self) -> &'a str {
+        self.row.taken.as_ref().or(self.row.called.as_ref()).map_or("", |stack| stack)
+    }
+
+    fn add(&mut self, row: &Row) {
+        self.count += 1;
+        for (time, better) in self.times.iter_mut().zip([f64::min as fn(f64, f64) -> f64, f64::max]) {
+            *time = time.zip(row.milliseconds).map(|(one, other)| better(one, other));
+        }
+    }
+
+    fn thread(&self) -> String {
+        thread_of(self.row) + if self.verb == HELD_BY && self.row.blocked { " (blocked)" } else { "" }
+    }
+
+    fn duration(&self) -> String {
+        let prefix = if self.verb == HELD_BY { hold_prefix(self.row) } else { "for " };
+        let [least, most] = [duration(prefix, self.times[0]), duration("", self.times[1])];
+        match self.count {
+            1 => least,
+            count if most.is_empty() || least.ends_with(&most) => format!("{least} ({count} times)"),
+            count => format!("{least} to {most} ({count} times)"),
+        }
     }
 }
 
-fn push_section(text: &mut String, TableSection { held, waiting }: &TableSection) {
-    let lines = held.iter().map(|row| TableLine::of_hold(row)).chain(waiting.iter().map(|row| TableLine::of_wait(row)));
+fn push_section(text: &mut String, section: &TableSection<'_>, others: &[&Row], threads: Option<&Threads>) {
+    let lines = section.lines.iter().map(|line| (line, line.thread(), mode_of(line.row)));
     let lines: Vec<_> = lines.collect();
-    let Some(first) = lines.first() else { return };
+    let Some((first, ..)) = lines.first() else { return };
     _ = writeln!(text, "\n{}, id {}", lock_of(first.row), first.row.id);
-    let width = |column: for<'a> fn(&'a TableLine<'a>) -> &'a str| {
-        lines.iter().map(|line| column(line).chars().count()).max().unwrap_or(0)
-    };
-    let (verbs, threads, modes) = (width(|line| line.verb), width(|line| &line.thread), width(|line| &line.mode));
-    for TableLine { verb, thread, mode, duration, row } in &lines {
-        let line = format!("  {verb:verbs$}  {thread:threads$}  {mode:modes$}  {duration}");
-        _ = writeln!(text, "{}", line.trim_end());
-        for place in row.taken.iter().chain(&row.called).flat_map(|stack| stack.lines()).take(MOST_PLACES) {
+    push_others(text, others);
+    let width = |of: fn(&(&TableLine<'_>, String, String)) -> usize| lines.iter().map(of).max().unwrap_or(0);
+    let (verbs, all, modes) = (
+        width(|(line, ..)| line.verb.len()),
+        width(|(_, thread, _)| thread.chars().count()),
+        width(|(.., mode)| mode.chars().count()),
+    );
+    for (line, thread, mode) in &lines {
+        let written = format!("  {:verbs$}  {thread:all$}  {mode:modes$}  {}", line.verb, line.duration());
+        _ = writeln!(text, "{}", written.trim_end());
+        for place in line.stack().lines().take(MOST_PLACES) {
             _ = writeln!(text, "      {}", place.trim());
         }
-        for more in orphan_text(row).into_iter().chain(keeper_text(row)) {
+        for more in orphan_text(line.row).into_iter().chain(keeper_text(line.row)) {
             _ = writeln!(text, "      {more}");
+        }
+        if let Some(threads) = threads.filter(|_| line.verb == HELD_BY) {
+            let activity = threads.get(&(line.row.thread_id as u32)).map(|thread| &thread.activity);
+            _ = writeln!(text, "      now {}", activity.map_or_else(|| Activity::Unknown.line(), Activity::line));
+        }
+    }
+}
+
+/// Writes how many locks are left out, and some of their names.
+fn push_others(text: &mut String, others: &[&Row]) {
+    if others.is_empty() {
+        return;
+    }
+    let mut names: Vec<_> = others.iter().filter(|row| row.name.is_some()).map(|row| lock_of(row)).collect();
+    names.dedup();
+    let listed = names.len().min(MOST_LISTED);
+    let more = if names.len() > listed { ", …" } else { "" };
+    let colon = if names.is_empty() { "" } else { ": " };
+    _ = writeln!(text, "  and {} more like it{colon}{}{more}", others.len(), names[..listed].join(", "));
+}
+
+/// Writes where the threads are: those together that are at the same place.
+fn push_threads(text: &mut String, threads: &Threads) {
+    let mut groups: Vec<(&Activity, Vec<String>)> = Vec::new();
+    let mut index = FxHashMap::<_, _>::default();
+    for (&id, thread) in threads {
+        let at = *index.entry(&thread.activity).or_insert_with(|| {
+            groups.push((&thread.activity, Vec::new()));
+            groups.len() - 1
+        });
+        groups[at].1.push(thread_called(thread.name.as_deref(), id.into()));
+    }
+    text.push_str("\nNow:\n");
+    for (activity, names) in groups {
+        let listed = names.len().min(MOST_LISTED);
+        let more = if names.len() > listed { format!(" and {} more", names.len() - listed) } else { String::new() };
+        _ = writeln!(text, "  {}{more}", names[..listed].join(", "));
+        for line in activity.lines() {
+            _ = writeln!(text, "      {line}");
         }
     }
 }

@@ -7,7 +7,7 @@
 //! parent's agent is starting. It becomes an agent in the critical section in which it ceases to be that, so it counts
 //! at every moment in between. A worker that ends earlier is removed by its parent, or with its parent.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
@@ -40,6 +40,8 @@ pub(crate) struct Known {
     /// Its `worker_threads.threadName`, if a program has given it one.
     pub(crate) thread_name: Option<Arc<str>>,
     pub(crate) outbox: Arc<Outbox>,
+    /// How often its event loop has served a ring.
+    pub(crate) turns: Arc<AtomicU32>,
     pub(crate) blocked_thread: Arc<BlockedThread>,
     /// The waits of its thread and its promises.
     pub(crate) notes: SharedNotes,

@@ -1,0 +1,38 @@
+'use strict'
+
+/**
+ * Starts the helper of `ATOMICS_WAITASYNC_DUMP_NOW`, which asks threads where they are.
+ *
+ * A process has one: a Worker of the first thread that loads the package. It must be there before the program hangs. It
+ * keeps no program running, gets none of the program's flags and variables, and no install reaches it.
+ */
+
+const path = require('path')
+const { MAJOR } = require('../../util/quirks')
+const { startUnreached } = require('./reach')
+
+const CODE = 'ATOMICS_WAITASYNC_DUMP'
+const FILE = path.join(__dirname, 'dump-helper-thread.js')
+const HOME = path.join(__dirname, '..', '..', '..')
+/** Whether the inspector works in a Worker. Older ones abort at the end of a session. */
+const HAS_SESSIONS = MAJOR >= 18 && process.versions.bun === undefined && process.versions.deno === undefined
+
+/** Starts it, unless another thread has it. Never throws. */
+module.exports = function startDumpHelper (binding) {
+  const library = binding.claimDumpHelper()
+  if (typeof library !== 'string') return
+  try {
+    if (!HAS_SESSIONS || !process.features.inspector) throw new Error('it needs Node 18 or newer, with the inspector')
+    const options = { argv: [], env: {}, execArgv: [], name: 'atomics-dump', workerData: { library, home: HOME } }
+    const worker = startUnreached(FILE, options)
+    worker.on('error', (error) => failed(binding, error))
+    worker.unref()
+  } catch (error) {
+    failed(binding, error)
+  }
+}
+
+function failed (binding, error) {
+  binding.dumpHelperFailed()
+  process.emitWarning(CODE + '_NOW has no effect: ' + error.message, { code: CODE })
+}

@@ -1,0 +1,237 @@
+//! `ATOMICS_WAITASYNC_DUMP_NOW`: where each thread is now, as a helper Worker finds out for a dump.
+//!
+//! The helper (`lib/install/workers/dump-helper-thread.js`) asks the threads by Node's inspector. It is no agent: it
+//! waits for nothing and holds nothing. The dumping thread rings it, and takes what the helper has told after [`LIMIT`]
+//! at the latest: so a dump is written whatever the helper does, and without it.
+//!
+//! The helper is rung, and forgotten at its end, under one lock (invariant 7). Answers carry the number of their
+//! request, since those of an earlier one may come late.
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use napi::bindgen_prelude::{Env, Function, JsValue, retain_current_module_for_unload_safety};
+use napi::{Result, check_status, sys};
+use napi_derive::napi;
+
+use crate::environment::{Bell, bell_for, contained};
+use crate::observe::dump;
+use crate::process::{Known, REGISTRY, images};
+use waitasync_core::sync::lock;
+
+/// How long a dump waits for answers.
+const LIMIT: Duration = Duration::from_millis(200);
+
+/// A thread that blocks in the package answers between two slices of its sleep. They last longer than [`LIMIT`], so
+/// they are interrupted after this time, again and again.
+const SLICE: Duration = Duration::from_millis(20);
+
+/// What a thread does.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Activity {
+    /// It runs JavaScript: a line for each frame, the innermost first.
+    Runs(String),
+    /// Its event loop has nothing to do.
+    Idle,
+    /// It runs something else than JavaScript: it has not answered for so many milliseconds.
+    Silent(u32),
+    /// The helper has not told of it.
+    Unknown,
+}
+
+impl Activity {
+    /// Describes it, for people: up to ten lines.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Runs(frames) => frames.lines().map(|line| line.trim().to_owned()).collect(),
+            Self::Idle => vec!["idle, in its event loop".to_owned()],
+            Self::Silent(milliseconds) => {
+                vec![format!("in native code, or short of processor time: no answer for {milliseconds} ms")]
+            }
+            Self::Unknown => {
+                vec!["unknown: the question goes by way of the main thread, and no answer came".to_owned()]
+            }
+        }
+    }
+
+    /// Describes it in one line.
+    pub(crate) fn line(&self) -> String {
+        self.lines().swap_remove(0)
+    }
+}
+
+/// A thread, as the helper tells of it.
+#[derive(Clone)]
+pub(crate) struct Whereabouts {
+    /// Its name, where the inspector tells it.
+    pub(crate) name: Option<String>,
+    pub(crate) activity: Activity,
+}
+
+/// The threads that the helper has told of, by their `threadId`.
+pub(crate) type Threads = BTreeMap<u32, Whereabouts>;
+
+struct State {
+    /// Whether a thread has been told to start the helper.
+    is_claimed: bool,
+    /// That of the helper, while it lives.
+    bell: Option<Bell>,
+    request: u32,
+    /// By `threadId`: how often the event loop of each agent has turned, and had when the request came.
+    loops: BTreeMap<u32, (Arc<AtomicU32>, u32)>,
+    told: Threads,
+    is_told: bool,
+}
+
+static STATE: Mutex<State> = Mutex::new(State {
+    is_claimed: false,
+    bell: None,
+    request: 0,
+    loops: BTreeMap::new(),
+    told: Threads::new(),
+    is_told: false,
+});
+
+static ADVANCE: Condvar = Condvar::new();
+
+/// Asks where each thread is. `None` without a helper.
+#[cfg_attr(not(unix), expect(dead_code, reason = "only dumps ask"))]
+pub(crate) fn ask() -> Option<Threads> {
+    let mut state = lock(&STATE);
+    state.bell.as_ref()?;
+    state.request = state.request.wrapping_add(1);
+    state.is_told = false;
+    state.told.clear();
+    let (agents, _) = REGISTRY.held(|_| true, |_| false);
+    let turns = |agent: &Known| agent.turns.load(Ordering::Relaxed);
+    state.loops = agents.iter().map(|agent| (agent.thread_id, (Arc::clone(&agent.turns), turns(agent)))).collect();
+    state.bell.as_ref()?.ring();
+    drop(state);
+    for Known { outbox, .. } in &agents {
+        outbox.ring();
+    }
+    let mut state = lock(&STATE);
+    let end = Instant::now() + LIMIT;
+    loop {
+        let rest = end.saturating_duration_since(Instant::now());
+        if state.is_told || state.bell.is_none() || rest.is_zero() {
+            break;
+        }
+        (state, _) = ADVANCE.wait_timeout(state, rest.min(SLICE)).unwrap_or_else(PoisonError::into_inner);
+        drop(state);
+        REGISTRY.interrupt();
+        state = lock(&STATE);
+    }
+    let mut told = std::mem::take(&mut state.told);
+    drop(state);
+    for Known { thread_id, thread_name, .. } in agents {
+        let unknown = Whereabouts { name: None, activity: Activity::Unknown };
+        let thread = told.entry(thread_id).or_insert(unknown);
+        // That of the install, which other threads do not know.
+        thread.name = thread_name.as_deref().map(str::to_owned).or(thread.name.take());
+    }
+    Some(told)
+}
+
+fn forget() {
+    let mut state = lock(&STATE);
+    state.bell = None;
+    state.is_claimed = false;
+    drop(state);
+    ADVANCE.notify_all();
+}
+
+/// Returns the library's file to the thread that is to start the helper: the first one that asks, if dumps are armed.
+#[napi(catch_unwind)]
+pub fn claim_dump_helper() -> Option<String> {
+    let mut state = lock(&STATE);
+    if state.is_claimed || !dump::asks_where() {
+        return None;
+    }
+    state.is_claimed = true;
+    images::first_image()
+}
+
+/// Notes that the helper could not be started.
+#[napi(catch_unwind)]
+pub fn dump_helper_failed() {
+    forget();
+}
+
+/// Makes this environment the helper. `look()` is called when a dump asks: see [`dump_request`].
+#[napi(catch_unwind)]
+pub fn become_dump_helper(env: Env, look: Function<'_, (), ()>) -> Result<()> {
+    // The dumping thread outlives this environment.
+    retain_current_module_for_unload_safety();
+    let env = env.raw();
+    // SAFETY: on the thread of `env`, in a call from JavaScript; the wrapper checked the type.
+    let bell = unsafe { bell_for(env, look.raw(), Some(on_ring)) }?;
+    // SAFETY: as above. Hooks run in the reverse order: so this one runs before the bell is closed.
+    check_status!(unsafe { sys::napi_add_env_cleanup_hook(env, Some(on_end), ptr::null_mut()) })?;
+    lock(&STATE).bell = Some(bell);
+    Ok(())
+}
+
+/// Returns the number of the dump that asks last.
+#[napi(catch_unwind)]
+pub fn dump_request() -> u32 {
+    lock(&STATE).request
+}
+
+/// Returns whether a thread's event loop has turned since the request; undefined if it is no agent's.
+#[napi(catch_unwind)]
+pub fn has_turned(thread_id: u32) -> Option<bool> {
+    let state = lock(&STATE);
+    let (turns, before) = state.loops.get(&thread_id)?;
+    Some(turns.load(Ordering::Relaxed) != *before)
+}
+
+/// Tells where a thread is: its frames, one a line, if it runs; otherwise how many milliseconds it has been silent, or
+/// that it is idle. Called by the helper.
+#[napi(catch_unwind)]
+pub fn tell_thread(request: u32, thread_id: u32, name: Option<String>, frames: Option<String>, silent: Option<u32>) {
+    let mut state = lock(&STATE);
+    if state.request != request {
+        return;
+    }
+    let activity = match (frames, silent) {
+        (Some(frames), _) => Activity::Runs(frames),
+        (None, Some(milliseconds)) => Activity::Silent(milliseconds),
+        (None, None) => Activity::Idle,
+    };
+    state.told.insert(thread_id, Whereabouts { name, activity });
+}
+
+/// Notes that the helper has told all that it will.
+#[napi(catch_unwind)]
+pub fn tell_end(request: u32) {
+    let mut state = lock(&STATE);
+    if state.request == request {
+        state.is_told = true;
+        drop(state);
+        ADVANCE.notify_all();
+    }
+}
+
+/// Called by Node on the helper's thread after a ring. With a null `env` if that is ending.
+unsafe extern "C" fn on_ring(env: sys::napi_env, look: sys::napi_value, _: *mut c_void, _: *mut c_void) {
+    if env.is_null() || look.is_null() {
+        return;
+    }
+    let (mut receiver, mut ignored) = (ptr::null_mut(), ptr::null_mut());
+    // SAFETY: on the environment's thread, in a handle scope; every out-parameter is a live local. An exception ends
+    // the helper, as any that its own code does not catch.
+    unsafe {
+        sys::napi_get_undefined(env, &raw mut receiver);
+        sys::napi_call_function(env, receiver, look, 0, ptr::null(), &raw mut ignored);
+    }
+}
+
+/// Called by Node on the helper's thread when its environment ends. Makes no Node-API call.
+unsafe extern "C" fn on_end(_: *mut c_void) {
+    contained(forget);
+}
