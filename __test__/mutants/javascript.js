@@ -163,8 +163,8 @@ module.exports = [
       '      share = await this.acquire(true, this.left)\n    } while (share !== null && share.token.ownerDied)',
       '      share = await this.acquire(true, this.left)\n    } while (false)'],
     ['repairing counts as waiting',
-      'repair, hold.given)\n    hold.repaired(caller)\n    this.end += now() - since',
-      'repair, hold.given)\n    hold.repaired(caller)'],
+      'hold.given, hold.word)\n    hold.repaired(caller)\n    this.end += now() - since',
+      'hold.given, hold.word)\n    hold.repaired(caller)'],
     ['each wait has the whole timeout', 'return max(0, this.end - now())', 'return 10000'],
     ['a repair that blocks may return a promise',
       "assertNoPromise(repair(hold.given), caller + ': repair', twin)",
@@ -317,7 +317,9 @@ module.exports = [
       '    this.isStolen = !wasHeld\n    if (!wasHeld) this.noteLoss()\n',
       ''],
     ['a thief is not told of what was abandoned', "tellOf(index, 'abandoned')", "!tellOf(index, 'wasStolen')"],
-    ['a signal that is asked for after a theft is not aborted', 'if (this.learnWhetherStolen() && ', 'if (false && ']
+    ['a signal that is asked for after a theft is not aborted',
+      'if (this.learnWhetherStolen(index) && ',
+      'if (false && ']
   ]),
   ...of(list, { test: 'named/stolen' }, [
     ['a theft from nobody takes over', 'word.tookOver = words[AMOUNT] !== 0', 'word.tookOver = true']

@@ -719,12 +719,13 @@ module.exports = [
     ['a thread that is free takes no swept name',
       'self.work.pop_front().or_else(|| self.swept.pop_front().map(Work::Line))',
       'self.work.pop_front()'],
-    ['nobody sweeps', '            contained(sweep_one);', '            contained(|| {});'],
     ['a wait for a removed file waits for its holder', 'Ok(false)) {', 'Ok(false)) && false {'],
     ['a line that another thread serves keeps its gate',
       'let gate = line.gate.take();',
-      'let gate: Option<Arc<File>> = None;'],
-    ['a thread serves a line that another one has', '.filter(|line| line.server == server)', '']
+      'let gate: Option<Arc<File>> = None;']
+  ]),
+  ...of('src/processes/waiting/sweep.rs', { cargo: ['addon', 'processes'] }, [
+    ['nobody sweeps', '            contained(sweep_one);', '            contained(|| {});']
   ]),
   ...of('src/processes/lock_file.rs', { cargo: ['addon', 'processes'] }, [
     ['a newcomer passes the gate', 'map_or(Gate::Shut, |gate|', 'map_or(Gate::Open(None), |gate|']

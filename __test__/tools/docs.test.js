@@ -147,7 +147,7 @@ const CONSTANTS = [
   ['debugging', /not more often than every (\d+) ms/, 'taken.js', 'PERIOD'],
   ['debugging', /up to (\d+) such messages/, 'reports.rs', 'MOST_FOR_MAIN'],
   ['processes', /up to ([\d ]+) threads/, 'processes/waiting.rs', 'MOST_THREADS'],
-  ['processes', /further names are looked at every (\d+) ms/, 'processes/waiting.rs', 'SWEEP'],
+  ['processes', /further names are looked at every (\d+) ms/, 'processes/waiting/sweep.rs', 'SWEEP'],
   ['processes', /Up to (\d+) connections that are free/, 'postgresql-sessions.js', 'MOST_FREE'],
   ['processes', /goes on with the new file within (\d+) s\b/, 'processes/waiting.rs', 'LOOK', 1000],
   ['processes', /no channels, it asks every (\d+) ms/, 'redis.js', 'WITHOUT'],

@@ -26,8 +26,7 @@ function startProfile (binding) {
 }
 
 /**
- * Has the signal write snapshots, if the variable names one, and returns it. If it cannot be had, one thread of the
- * process warns.
+ * Arms the signal that the variable names, and returns it. If it cannot be had, one thread of the process warns.
  */
 function armDumps (binding) {
   try {

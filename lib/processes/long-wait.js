@@ -110,7 +110,7 @@ function report (text, claim, message) {
   else claim.call(publishStall, message)
 }
 
-/** Makes a function for a blocked thread to call now and then, until `end` of it is called. */
+/** Watches a blocking wait: the thread calls `look` now and then, and `end`. */
 function watchBlocked (engine, name, front) {
   const wait = new LongWait(engine, name, front)
   const look = () => {

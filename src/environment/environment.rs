@@ -91,7 +91,7 @@ unsafe fn create_bell(
     Ok(bell)
 }
 
-/// Makes a bell for a function of an environment that is no agent's. It does not hold the event loop.
+/// Makes a bell for an environment that is no agent's. It does not hold the event loop.
 ///
 /// # Safety
 /// On the thread of `env`, in a call from JavaScript; `function` is one.

@@ -228,7 +228,7 @@ impl Registers {
         from_number(f64::from_bits(self.releasing.load(Ordering::Acquire)).abs())
     }
 
-    /// Returns the location of the word that JavaScript is changing, if an entry of the robust list may leave with that.
+    /// Returns the location of the word that JavaScript is changing. None if no entry may leave with that.
     pub(crate) fn leaving(&self) -> Option<Location> {
         // A negative number is none.
         from_number(f64::from_bits(self.releasing.load(Ordering::Acquire)))

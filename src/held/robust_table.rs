@@ -70,7 +70,7 @@ struct Look {
 }
 
 impl Look {
-    /// Whether a reading after the look `before` is right, if the entries that were read are where they were.
+    /// Whether a reading after the look `before` is right. Entries that were read must be where they were.
     fn confirms(&self, before: &Self) -> bool {
         let is_quiet = self.moves.is_multiple_of(2) && self.leaving.is_none();
         let stays = self.moves == before.moves && self.leaving == before.leaving;
@@ -134,7 +134,7 @@ impl Holds {
         self.entries().iter().take(len).position(|entry| entry.address.load(Ordering::Relaxed) == wanted)
     }
 
-    /// Lists the holds at locations that `concerns`, except one that is being released.
+    /// Lists the holds at some locations, except one that is being released.
     pub(crate) fn held(&self, concerns: impl Fn(Location) -> bool) -> Vec<Held> {
         let mut held = Vec::new();
         for _ in 0..Self::MOST_READINGS {
@@ -159,7 +159,7 @@ impl Holds {
         !self.held(|held| held == location).is_empty()
     }
 
-    /// Reads the entries, but not the one that is about to be released: that leaves from the end of the list.
+    /// Reads the entries, without the one being released: that leaves from the end of the list.
     ///
     /// Before, it changes places with the last entry, and its number is behind that. While an entry before the last one
     /// has the number, the last entry has not been written over; afterwards, it is complete in its new place.

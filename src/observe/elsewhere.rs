@@ -13,12 +13,12 @@ use rustc_hash::FxHashMap;
 use crate::agent::Agent;
 use waitasync_core::sync::lock;
 
-/// By the thread that waits, and the name of the lock in front.
+/// Keepers, by the waiting thread and the name in front.
 type Keepers = FxHashMap<(u32, Box<[u16]>), Arc<str>>;
 
 static KEEPERS: Mutex<Option<Keepers>> = Mutex::new(None);
 
-/// Notes who has the lock for which this thread waits, by the name of the lock in front; or that the wait is over.
+/// Notes who has the lock for which this thread waits; or that the wait is over. `name`: of the lock in front.
 #[napi(catch_unwind)]
 #[allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
 pub fn waits_elsewhere(env: Env, name: Utf16String, keeper: Option<String>) -> Result<()> {

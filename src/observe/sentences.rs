@@ -172,7 +172,7 @@ fn headline(ring: &[RowLink]) -> &'static str {
     }
 }
 
-/// Says for whom the thread waits that has this name in front of a lock of several processes, if so.
+/// Says for which process a holder of this name waits.
 pub(crate) fn keeper_text(row: &Row) -> Option<String> {
     row.awaits.as_ref().map(|keeper| format!("it waits for {keeper}, which has the lock"))
 }

@@ -54,7 +54,7 @@ impl Entry {
         Some(Self { name, ..self })
     }
 
-    /// Adds for whom the thread waits that holds this name in front of a lock of several processes.
+    /// Adds the process for which a holder of this name waits.
     fn with_keeper(self) -> Self {
         let name = self.name.as_ref().filter(|_| matches!(self.request, Some(Request::Named(..))));
         let keeper = name.and_then(|name| keeper_of(self.thread_id, name));

@@ -122,7 +122,7 @@ fn sections<'a>(held: &'a [Row], waiting: &'a [Row]) -> Vec<TableSection<'a>> {
     sections
 }
 
-/// Leaves out sections that are like an earlier one, if there are many of a kind. Each that is left has the rows of the
+/// Leaves out sections that are alike, if there are many. Each that is left has the rows of the
 /// others.
 fn without_alike(sections: Vec<TableSection<'_>>) -> Vec<(TableSection<'_>, Vec<&Row>)> {
     let mut firsts = FxHashMap::<_, Vec<usize>>::default();

@@ -145,7 +145,7 @@ fn forget() {
     ADVANCE.notify_all();
 }
 
-/// Returns the library's file to the thread that is to start the helper: the first one that asks, if dumps are armed.
+/// Returns the library's file to the first thread that asks: it starts the helper. Null if dumps are not armed.
 #[napi(catch_unwind)]
 pub fn claim_dump_helper() -> Option<String> {
     let mut state = lock(&STATE);

@@ -22,7 +22,7 @@ pub fn other_first_image() -> Option<String> {
     (marker != marker::own()).then(|| file.to_string_lossy().into_owned())
 }
 
-/// Returns the file of the first image with the marker, which all copies use.
+/// Returns the file of the first image, which all copies use.
 pub(crate) fn first_image() -> Option<String> {
     marker::first().map(|(_, file)| file.to_string_lossy().into_owned())
 }

@@ -11,6 +11,8 @@
 //! There are `MOST_THREADS` at most. Names beyond that, or that have no thread because none can be started, are swept:
 //! one thread tries them now and then. As soon as a thread is free it takes the swept name that has waited longest.
 
+mod sweep;
+
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Error, Result};
@@ -33,7 +35,6 @@ const MOST_THREADS: usize = 2;
 const STACK: usize = 256 << 10;
 /// A thread without work ends after this time.
 const IDLE: Duration = Duration::from_secs(10);
-const SWEEP: Duration = Duration::from_millis(50);
 /// How often the files of blocked threads are looked at.
 #[cfg(not(test))]
 const LOOK: Duration = Duration::from_secs(5);
@@ -194,7 +195,7 @@ impl Table {
 
     fn sweep(&mut self) -> Result<()> {
         if !self.is_sweeping {
-            Builder::new().name("waitasync sweep".into()).stack_size(STACK).spawn(sweep_all)?;
+            Builder::new().name("waitasync sweep".into()).stack_size(STACK).spawn(sweep::sweep_all)?;
             self.is_sweeping = true;
         }
         Ok(())
@@ -298,7 +299,7 @@ fn wait_for(name: &Name, server: u64, which: Which) -> Result<Locked> {
     locked
 }
 
-/// Looks at the files of blocked threads now and then, until there are none.
+/// Looks at the files of blocked threads, until there are none.
 fn look_at_all() {
     loop {
         sleep(LOOK);
@@ -322,7 +323,7 @@ fn look_at_all() {
     }
 }
 
-/// Gives a line to another thread if its own is still blocked for a file that has gone. That one opens the gate.
+/// Passes a line on whose thread a removed file blocks. That one opens the gate.
 fn leave(name: &Name, server: u64, gone: (Which, Identity)) {
     let gate = with_table(|table| {
         let line = table.line_of(name, server).filter(|line| line.blocked == Some(gone))?;
@@ -334,8 +335,8 @@ fn leave(name: &Name, server: u64, gone: (Which, Identity)) {
         }
         gate
     });
-    if let Some(gate) = gate {
-        unlock(&gate);
+    if let Some(gate) = &gate {
+        unlock(gate);
     }
 }
 
@@ -365,47 +366,6 @@ fn fail(name: &Name, server: u64, error: &Error) {
     if let Some(request) = pop(name, server) {
         let copy = error.raw_os_error().map_or_else(|| Error::other(error.to_string()), Error::from_raw_os_error);
         request.mailbox.answer(request.number, Answer::Failed(copy));
-    }
-}
-
-/// Tries the names that have no thread, until there are none.
-fn sweep_all() {
-    loop {
-        sleep(SWEEP);
-        let names = with_table(|table| {
-            // Perhaps there may be more threads now. Those without work take swept names.
-            let _ = (0..table.swept.len()).all(|_| table.threads < MOST_THREADS && table.start_idle());
-            table.is_sweeping = !table.swept.is_empty();
-            table.swept.len()
-        });
-        if names == 0 {
-            return;
-        }
-        for _ in 0..names {
-            contained(sweep_one);
-        }
-    }
-}
-
-fn sweep_one() {
-    let Some(name) = with_table(|table| table.swept.pop_front()) else { return };
-    if !has_requests(&name, NOBODY) {
-        return;
-    }
-    let first = |table: &mut Table| Some(table.lines.get(&name)?.requests.front()?.description.clone());
-    let description = with_table(first).unwrap_or_default();
-    // The request stays in its line meanwhile: if it is aborted, the lock is given back.
-    match name.take(&description) {
-        Ok(Some(grant)) => match pop(&name, NOBODY) {
-            Some(request) => request.mailbox.answer(request.number, Answer::Granted(grant)),
-            None => grant.return_unused(),
-        },
-        Ok(None) => {}
-        Err(error) if is_passing(&error) => {}
-        Err(error) => fail(&name, NOBODY, &error),
-    }
-    if has_requests(&name, NOBODY) {
-        with_table(|table| table.swept.push_back(name));
     }
 }
 

@@ -103,7 +103,7 @@ function missing (message, { length }) {
 const notObject = (options, caller) => (
   new TypeError(caller + ': options must be an object, not ' + describe(options)))
 
-/** Checks the arguments of `request` or `holdAsync`, in the order of the steps of `request`. */
+/** Checks the arguments of `request` or `holdAsync`, in the specified order. */
 function checkAsync (call, caller) {
   assertRequestable(call, caller)
   const { ifAvailable, shared, signal } = call

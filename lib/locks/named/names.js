@@ -130,7 +130,7 @@ class NamedWord extends Location {
   }
 }
 
-/** The right of a callback to a name, until it is released or stolen. It is a Hold, and the word of this Hold. */
+/** The right of a callback to a name. It is a Hold, and the word of this Hold. */
 class Grant extends NamedWord {
   constructor (name, request) {
     super(name, request)

@@ -13,8 +13,8 @@ const { UnlockToken } = require('../hold/token')
 const { KEY, hide, reveal } = createSecrets('atomics-waitasync.name')
 
 /**
- * Refers to the word of its request, which does not refer to it: so a token that nobody has any more can be collected,
- * and its hold is reported.
+ * The token of a name. It refers to the word of its request, which does not refer to it: so a token that nobody has any
+ * more can be collected, and its hold is reported.
  */
 class NamedToken extends UnlockToken {
   constructor (word) {

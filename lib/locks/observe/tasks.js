@@ -99,8 +99,8 @@ const hasContexts = AsyncLocalStorage !== undefined && !RUNS_LATER
 const { getStore, run } = hasContexts ? AsyncLocalStorage.prototype : {}
 
 /**
- * Makes the tasks of this thread, if stalls are reported, or it `detects` re-entry. Undefined also where there are no
- * asynchronous contexts.
+ * Makes the tasks of this thread, if somebody asks for them: reports of stalls, or an instance that `detects` re-entry.
+ * Undefined also where there are no asynchronous contexts.
  */
 module.exports = (native, detects = false) => {
   const notesAll = native.stallAfter !== 0

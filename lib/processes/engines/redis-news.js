@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * News of locks that were given back, by a connection of their own: the key of a lock is their channel.
+ * News of releases, by a connection of their own. The channel of a lock is its key.
  *
  * They only save questions. News may be lost, and a server may give none, so who waits asks now and then all the same.
  */

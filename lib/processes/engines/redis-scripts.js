@@ -6,8 +6,8 @@
  */
 
 /**
- * Gives { token, died }, or after how many milliseconds to ask again at the latest. A holder that asks again gets its
- * own lock. A server that has just started may have forgotten locks: it gives none until their leases are over; it
+ * Gives { token, died }, or the milliseconds until the next question. A holder that asks again gets its own lock.
+ * A server that has just started may have forgotten locks: it gives none until their leases are over; it
  * tells its age in whole seconds. Tokens grow even if the server forgets them, as long as its clock is right.
  */
 const TAKE = `

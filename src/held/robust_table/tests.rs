@@ -1,4 +1,4 @@
-//! Tests of the robust list as other threads read it, beside a thread that plays JavaScript.
+//! Tests of the robust list, read while its thread changes it.
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -49,7 +49,7 @@ impl Player {
         self.set_len(len + 1);
     }
 
-    /// Moves the entry at `index` to the end of the list, as `toEnd` does; after each write others look.
+    /// Moves an entry to the end, as `toEnd` does. After each write others look.
     fn to_end(&self, index: usize, looks: &dyn Fn()) {
         let (moves, entries, last) = (&self.table.registers.moves, self.table.entries(), self.table.len() - 1);
         if index == last {
