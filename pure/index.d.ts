@@ -1215,7 +1215,7 @@ export const locks: LockManager
  * A bounded queue of messages between threads, in shared memory.
  *
  * A message is a copy. {@link Queue.take} delivers it at most once. {@link Queue.use} delivers it at least once: if the
- * callback fails, or its thread ends, the message is delivered again, before all others. A thread may end at any
+ * callback fails, or its thread ends, the message is delivered again, by default before all others. A thread may end at any
  * moment, in any way: a message that was put is delivered, no slot is lost, and whoever waits goes on.
  *
  * @example
@@ -1281,7 +1281,8 @@ export class Queue<T = any> {
    *   or `v8.serialize` cannot write it; or an option has a wrong type
    * @throws {RangeError} `value` has more than `messageSize` bytes; nothing was changed
    * @throws {TimeoutError} the time is over
-   * @throws {DeadlockError} this thread itself has all messages in use
+   * @throws {DeadlockError} this thread itself has all messages in use; or without a timeout, this and other threads that
+   *   are blocked in such a put
    * @throws {Error} `code` is `'ERR_QUEUE_CLOSED'`: the queue is closed, or was closed meanwhile
    */
   put(value: T, options?: BlockOptions): void
@@ -1339,18 +1340,33 @@ export class Queue<T = any> {
    * the message removed. If the callback fails, the message goes back and this promise rejects with that error; if the
    * thread ends, it goes back, too.
    *
-   * @param options bounds for the wait only
+   * @param options.timeout a bound for the wait only, as the signal
+   * @param options.retry where the message of a callback that fails goes: by default `'first'`
    * @returns false if the queue has ended
    * @throws the error of the callback, a {@link TimeoutError}, an {@link UnreadableError}, or the signal's reason
    */
-  use(callback: (value: T, delivery: Delivery) => unknown, options?: AwaitOptions): Promise<boolean>
+  use(callback: (value: T, delivery: Delivery) => unknown, options?: AwaitOptions & RetryOptions): Promise<boolean>
   /**
    * {@link Queue.use}, blocking: workers only. The callback is synchronous: an async function is a `TypeError` before
    * it begins; if another one returns a promise, the message goes back and this throws a `TypeError`. Throws like {@link Queue.take} and the callback.
    */
   useSync<Result>(
-    callback: (value: T, delivery: Delivery) => Synchronous<Result>, options?: BlockOptions
+    callback: (value: T, delivery: Delivery) => Synchronous<Result>, options?: BlockOptions & RetryOptions
   ): boolean
+
+  /**
+   * Resolves when the queue is idle: nothing waits, nothing is in use, and no put waits for room. An unused queue is idle
+   * at once. Others may put again before the code behind `await` runs.
+   */
+  onIdle(options?: AwaitOptions): Promise<void>
+  /**
+   * {@link Queue.onIdle}, blocking. Workers only.
+   *
+   * @throws {TypeError} on the main thread; or an option has a wrong type
+   * @throws {TimeoutError} the time is over
+   * @throws {DeadlockError} this thread itself has a message in use
+   */
+  idle(options?: BlockOptions): void
 
   /**
    * Removes the messages that wait, not those in use. Putters go on. A worker may block for the time of another thread's
@@ -1426,8 +1442,24 @@ export interface QueueOptions {
 export interface Delivery {
   /** Which delivery of the message this is, from 1 on. */
   readonly attempt: number
-  /** Lets the message go back once the callback has ended; `use` fulfils all the same. */
-  putBack(): void
+  /**
+   * How many of the deliveries before have ended by the end of their thread, in the callback. So the callback has failed,
+   * or put the message back, `attempt - deaths - 1` times.
+   */
+  readonly deaths: number
+  /**
+   * Lets the message go back once the callback has ended; `use` fulfils all the same. The last call counts.
+   *
+   * @param options.last whether it comes behind all messages that wait then, not before them. It needs no room, and may
+   *   be the last of a closed queue
+   * @throws {TypeError} an option is unknown, or has a wrong type
+   */
+  putBack(options?: { last?: boolean | undefined }): void
+}
+
+/** Where a message goes whose callback fails: see {@link Delivery.putBack}. */
+export interface RetryOptions {
+  retry?: 'first' | 'last' | undefined
 }
 
 /** A hold or a wait of a thread, as {@link snapshot} lists it. */
@@ -1436,8 +1468,8 @@ export interface Entry {
    * The class that is held or awaited; `'named'`: a name of {@link locks}; `'wait'`: `Atomics.wait` or `waitAsync`.
    */
   kind: 'AsyncLock' | 'RwLock' | 'Semaphore' | 'Condition' | 'Barrier' | 'Latch' | 'Queue' | 'named' | 'wait'
-  /** Of a {@link Queue}: a wait to put, to take or to use, or a message in use. */
-  mode?: 'exclusive' | 'shared' | 'permits' | 'put' | 'take' | 'use'
+  /** Of a {@link Queue}: a wait to put, to take, to use or until it is idle, or a message in use. */
+  mode?: 'exclusive' | 'shared' | 'permits' | 'put' | 'take' | 'use' | 'idle'
   /** That of a named lock, or the one given to the lock. */
   name?: string
   /** How many permits. */

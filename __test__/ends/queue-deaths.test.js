@@ -14,6 +14,7 @@ const assert = require('assert')
 const { test } = require('../harness')
 const { api } = require('../subject')
 const { numberArgument, until } = require('../fixtures/queue-toolbox')
+const { HEAD, MARK, TAIL, slotsBegin, slotWords } = require('../../lib/locks/queue/layout')
 const { rejection } = require('../fixtures/lock-toolbox')
 const slowness = require('../fixtures/slowness')
 const { STEP, atEachPoint, startVictim, survivorsOf, withEachKind } = require('../fixtures/victims')
@@ -40,6 +41,27 @@ const waiters = (queue, count) => until(() => queue.waiters === count, () => `${
 
 /** Waits until the victim waits, and nobody else does; or until it is over. */
 const untilAlone = (queue, victim) => until(() => queue.waiters === 1 || victim.isOver, 'the victim waits')
+
+/**
+ * Whether a message is ready, in use or back, or just being taken: not by a property of the queue, which would free the
+ * slots of a dead thread.
+ */
+function isThere ({ buffer, capacity, messageSize }) {
+  const words = new Int32Array(buffer)
+  const mark = (_, slot) => words[slotsBegin(capacity) + slot * slotWords(messageSize) + MARK]
+  return words[HEAD] !== words[TAIL] >>> 1 || Array.from({ length: capacity }, mark).some(mark => mark !== 0)
+}
+
+/** Checks that the idler hears that the queue is idle; what the victim has left is taken first. */
+async function assertIdle (queue, idler) {
+  await until(() => idler.isOver || isThere(queue), 'it is idle, or there is a message')
+  if (!idler.isOver) await taken(queue)
+  await idler.ended
+  await assertWhole(queue)
+}
+
+/** Puts the first message back, behind all others. */
+const defer = queue => queue.use((_, { putBack }) => putBack({ last: true }))
 
 /** Takes a message that is there. `tryTake` may find another thread inside a step. */
 async function taken (queue) {
@@ -142,20 +164,71 @@ function testDeaths (kind, survive, test) {
     })
   }
 
-  const uses = ['useSync', 'use', 'useSyncFails', 'useFails']
+  for (const way of ['put', 'putAsync']) {
+    const title = `it waited; whoever waits until it is idle, a ${kind}, hears of it`
+    testEachPoint(test, 1, way, title, async (t, point) => {
+      const queue = queueOf(1, 'first')
+      const idler = survive(t, queue, 'idle')
+      await waiters(queue, 1)
+      const victim = await startQueueVictim(t, queue, way, point, 'v')
+      victim.begin()
+      await until(() => queue.waiters === 2 || victim.isOver, 'the victim waits')
+      assert.strictEqual(await taken(queue), 'first')
+      await victim.over()
+      assert.strictEqual(victim.isDone && idler.isOver, false)
+      await assertIdle(queue, idler)
+      return victim
+    })
+  }
+
+  for (const way of ['useSyncLast', 'useLast', 'useSyncFailsLast']) {
+    testEachPoint(test, 1, way, `the message comes last, or first again, to a ${kind}`, async (t, point) => {
+      const queue = queueOf(3, 'a', 'b', 'c')
+      const victim = await startQueueVictim(t, queue, way, point)
+      await victim.run()
+      await victim.terminate()
+      assert.strictEqual(queue.length, 3)
+      const got = []
+      for (let n = 0; n < 3; n++) {
+        const taker = survive(t, queue, 'take')
+        await taker.ended
+        got.push(taker.value)
+      }
+      assert.strictEqual(got.join(''), got[0] === 'b' ? 'bca' : 'abc')
+      assert.ok(got[0] === 'b' || !victim.isDone)
+      await assertWhole(queue)
+      return victim
+    })
+  }
+
+  const uses = ['useSync', 'use', 'useSyncFails', 'useFails', 'useSyncLast', 'useLast']
   const takes = ['take', 'takeInDepth', 'takeMany', 'takeAsync', 'takeManyAsync', ...uses]
   for (const way of [...takes, ...['take', 'useSync', 'useSyncFails'].map(way => way + INTERRUPTED)]) {
-    testEachPoint(test, 1, way, `a putter, a ${kind}, gets the slot if it is free`, async (t, point) => {
+    for (const state of ['', ' that was put back last']) {
+      const title = `a putter, a ${kind}, gets the slot of a message${state} if it is free`
+      testEachPoint(test, 1, way, title, async (t, point) => {
+        const queue = queueOf(1, 'first')
+        if (state !== '') await defer(queue)
+        const putter = survive(t, queue, 'put', 's')
+        await waiters(queue, 1)
+        const victim = await startQueueVictim(t, queue, way, point)
+        await victim.run()
+        await assertPut(queue, putter, victim, way.includes('Fails') || way.includes('Last'))
+        return victim
+      })
+    }
+
+    if (way.endsWith(INTERRUPTED)) continue
+    testEachPoint(test, 1, way, `whoever waits until it is idle, a ${kind}, hears of it`, async (t, point) => {
       const queue = queueOf(1, 'first')
-      const putter = survive(t, queue, 'put', 's')
+      const idler = survive(t, queue, 'idle')
       await waiters(queue, 1)
       const victim = await startQueueVictim(t, queue, way, point)
       await victim.run()
-      await assertPut(queue, putter, victim, way.includes('Fails'))
+      await assertIdle(queue, idler)
       return victim
     })
 
-    if (way.endsWith(INTERRUPTED)) continue
     testEachPoint(test, 1, way, `it waited and was notified; a ${kind} gets what is left`, async (t, point) => {
       const queue = queueOf(2)
       const victim = await startQueueVictim(t, queue, way, point)
@@ -231,6 +304,18 @@ function testDeaths (kind, survive, test) {
     })
   }
 
+  test(`useAndEnd: a ${kind} that waits until it is idle hears of it, if it discards what comes back`, async t => {
+    const queue = queueOf(2, 'm')
+    const victim = await startQueueVictim(t, queue, 'useAndEnd', 0, undefined, 1)
+    victim.begin()
+    await until(() => queue.length === 0, 'it is in use')
+    queue.close({ discard: true })
+    const idler = survive(t, queue, 'idle')
+    await victim.ended
+    await idler.ended
+    assert.ok(queue.ended)
+  })
+
   for (const way of ['useAndEnd', 'useAsyncAndEnd']) {
     test(`${way}: a taker, a ${kind}, gets the message, at once`, async t => {
       const queue = queueOf(2, 'm')
@@ -257,6 +342,18 @@ function testDeaths (kind, survive, test) {
     assert.deepStrictEqual(takers.map(({ value }) => value).sort(), ['m', 'n'])
     await assertWhole(queue)
   })
+
+  for (const way of ['useSync', 'use', 'useSyncLast', 'useLast']) {
+    testEachPoint(test, -1, way, `whoever waits until it is idle, a ${kind}, hears of it`, async (t, point) => {
+      const queue = queueOf(1, 'first')
+      const idler = survive(t, queue, 'idle')
+      await waiters(queue, 1)
+      const victim = await startQueueVictim(t, queue, way, point)
+      await victim.run()
+      await assertIdle(queue, idler)
+      return victim
+    })
+  }
 
   for (const way of ['useSync', 'use', 'useSync' + INTERRUPTED]) {
     testEachPoint(test, -1, way, `it comes again, or its slot is free for a ${kind}`, async (t, point) => {

@@ -516,7 +516,9 @@ module.exports = [
 
   // ——— Queue ———
   ...of(queueSteps, { test: 'ends/queue-deaths' }, [
-    ['a thread in a step of a queue owes takers nothing', 'begun.filled = list.enter(memory.filled, DEBT)', '0'],
+    ['a thread in a step of a queue owes takers nothing',
+      'begun.filled = list.enter(memory.filled, DEBT_TO_TAKERS)',
+      '0'],
     ['a thread in a step of a queue owes putters nothing', 'begun.emptied = list.enter(memory.emptied, DEBT)', '0'],
     ['the end of a queue is told to one taker',
       'if (found === ENDED) filled.raise(Infinity)',
@@ -535,14 +537,13 @@ module.exports = [
     ['a call from the depth of the stack takes what it cannot read',
       'if (wait.argument === false) wait.argument = wait.isDeep',
       ''],
-    ['a value is written once there is room', 'if (mode === PUT) argument.keep()', '']
+    ['a value is written once there is room', '        argument.keep()\n', '']
   ]),
   ...of(queueMemory, { test: 'locks/queue-batches' }, [
     ['a queue that was cleared has a message that is gone', '    words[READY] = tail\n', ''],
     ['what comes back to a queue that discards is delivered',
       'if (words[DISCARD] !== 0 && this.isClosed) {',
-      'if (words[DISCARD] === 2) {'],
-    ['what a batch puts back has been delivered', 'else if (copies) words[at', 'else words[at']
+      'if (words[DISCARD] === 2) {']
   ]),
   ...of(queueSteps, { test: 'ends/queue-deaths' }, [
     ['the last message of a batch that was interrupted comes back alone',
@@ -568,7 +569,7 @@ module.exports = [
       '']
   ]),
   ...of(queueMemory, { test: 'locks/queue' }, [
-    ['a message is passed before it is marked', 'if (!isReturned) store(words, at + MARK, head + 1)', ''],
+    ['a message is passed before it is marked', 'if (!isOld) store(words, at + MARK, head + 1)', ''],
     ['what has come back waits for its turn',
       'if (returns === words[LOOKED]) return NOTHING',
       'if (load(words, HEAD) !== this.tail) return NOTHING'],
@@ -583,6 +584,50 @@ module.exports = [
   ]),
   ...of(queueSteps, { test: 'locks/queue' }, [
     ['an error in a use removes the message', '  add(memory.first.array, 0, 1)\n', '']
+  ]),
+  ...of(queueSteps, { test: 'locks/queue-idle' }, [
+    ['a queue that is empty has not ended for those who wait until it is idle', '  idled(memory)\n}\n', '}\n'],
+    ['who finds the queue idle tells no other', '  memory.idled.wake(Infinity)\n', ''],
+    ['who waits until it is idle leaves what is to be discarded',
+      '  clear(memory)\n  memory.idled.raise(Infinity)\n',
+      ''],
+    ['a thread that blocks to put is not counted', '        beginToPut(memory)\n', ''],
+    ['a thread that waits for itself until it is idle blocks',
+      'if (memory.isStuck(mode)) throw',
+      'if (mode !== 7 && memory.isStuck(mode)) throw'],
+    ['threads that all block to put do so for ever', 'if (isMarked) refuseRing(memory, caller)', ''],
+    ['a put with a timeout is part of a ring', 'mode === PUT && timeout === Infinity', 'mode === PUT']
+  ]),
+  ...of(queuePositions, { test: 'locks/queue-idle' }, [
+    ['a queue is idle though somebody waits to put', ' && load(words, PUTTERS) <= 0', '']
+  ]),
+  ...of(queueWaits, { test: 'locks/queue-idle' }, [
+    ['promises that wait to put are counted for ever', 'list.strikePutter(serial, entry, putting)', ''],
+    ['the last promise that gives up to put tells nobody', '    idled(this.memory)\n', '']
+  ]),
+  ...of('lib/locks/queue/deferred.js', { test: 'locks/queue-retry' }, [
+    ['a message that is put back last comes at once',
+      'store(words, at + DUE, this.tail + 1)',
+      'store(words, at + DUE, words[HEAD] + 1)'],
+    ['a message that is put back last waits for those put later, too',
+      'return before === 0 || before > this.capacity',
+      'return false']
+  ]),
+  ...of('lib/locks/queue/deferred.js', { test: 'ends/queue-deaths' }, [
+    ['a message that was about to be put back last is lost',
+      'if (isDeferred[slot] === 0 && words[due] !== 0) store(words, due, 0)',
+      '']
+  ]),
+  ...of(queueMemory, { test: 'locks/queue-retry' }, [
+    ['the order of deaths and errors is not told apart', 'this.words[this.slotAt(slot) + DEATHS] = deaths\n', ''],
+    ['a taker does not wake the next for what was put back last',
+      'this.hasMessageAt(next) || this.hasDeferred ||',
+      'this.hasMessageAt(next) ||'],
+    ['what was put back last survives a clear', 'for (; this.hasDeferred; count++) {', 'for (; false; count++) {'],
+    ['the next message in a slot has the deaths of the last', '    words[at + DEATHS] = 0\n', '']
+  ]),
+  ...of(queuePositions, { test: 'locks/queue-retry' }, [
+    ['what was put back last counts as in use', ' + this.distance(first, end)', '']
   ]),
   ...of(queueToldWait, { test: 'locks/observe/stalls' }, [
     ['a wait for a message counts as a stall', 'const mayStall = mode === PUT', 'const mayStall = true']

@@ -547,6 +547,10 @@ module.exports = [
       '        self.robust_list.retract();\n        pass_on_notification(owed);',
       '        self.robust_list.retract();']
   ]),
+  ...of('src/agent/ending.rs', { test: 'ends/queue-deaths' }, [
+    ['a death in a use tells nobody that the queue is idle', 'const ALL_PAIRS: u32 = 1;', 'const ALL_PAIRS: u32 = 0;'],
+    ['a putter that has died is counted', 'Request::Putter(words).give_back(word_at(putters));', '']
+  ]),
   ...of('src/agent/ending.rs', { test: 'ends/condition-deaths' }, [
     ['a dead thread keeps the notifications of its holds',
       'contained(|| Unused::Notification(location).pass_on());',

@@ -77,6 +77,12 @@ const clearing: Promise<number> = jobs.clearAsync()
 const next: Promise<IteratorResult<Job, undefined>> = jobs.messages({ signal: undefined }).next()
 const used: Promise<boolean> = jobs.use(async ({ path }, { attempt, putBack }) => { if (attempt > 3) putBack() })
 const usedSync: boolean = jobs.useSync((value: Job, delivery: Delivery) => { value.path + delivery.attempt })
+const again: Promise<boolean> = jobs.use(({ path }, { deaths, putBack }) => {
+  if (path.length > deaths) putBack({ last: true })
+}, { retry: 'last', timeout: 10 })
+const againSync: boolean = jobs.useSync((_, delivery) => delivery.putBack({ last: false }), { retry: 'first', timeout: 10 })
+const idle: Promise<void> = jobs.onIdle({ timeout: 10, signal: undefined })
+jobs.idle({ timeout: 10 })
 for (const { path } of jobs) path.length
 const sizes: number[] = [jobs.capacity, jobs.messageSize, jobs.length, jobs.inUse]
 const states: boolean[] = [jobs.closed, jobs.ended]
@@ -84,6 +90,12 @@ jobs.close()
 jobs.close({ discard: true })
 // @ts-expect-error no number of messages
 jobs.tryTakeMany()
+// @ts-expect-error no such place
+jobs.use(() => {}, { retry: 'next' })
+// @ts-expect-error no such option
+jobs.use((_, { putBack }) => putBack({ first: true }))
+// @ts-expect-error a blocked thread hears no signal
+jobs.idle({ signal: undefined })
 // @ts-expect-error no such format
 const format: QueueFormat = 'xml'
 // @ts-expect-error another message

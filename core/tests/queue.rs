@@ -243,7 +243,9 @@ mod property {
                 Request::Permits(_) | Request::Signals(_) => self.value() >= permits(request),
                 Request::Limited { limit, .. } => self.value() + permits(request) <= i32::try_from(limit).unwrap(),
                 Request::Named(..) => unreachable!("tests/names.rs has them"),
-                Request::Lease(_) | Request::Debt => unreachable!("no claim requests them"),
+                Request::Lease(_) | Request::Debt(_) | Request::Putter(_) | Request::BlockedPutter(_) => {
+                    unreachable!("no claim requests them")
+                }
             }
         }
 

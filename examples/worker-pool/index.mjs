@@ -14,4 +14,4 @@ console.log('primes below 100000:', counts.reduce((a, b) => a + b))
 
 await pool.run(-1, 0).catch(error => console.log(error.message))
 console.log('and below 10:', await pool.run(0, 10))
-pool.close()
+await pool.close()

@@ -62,9 +62,10 @@ export class Pool {
     }
   }
 
-  /** Lets the workers end once they have done all jobs. */
-  close () {
+  /** Lets the workers end once they have done all jobs; ends them after so many milliseconds. */
+  async close (timeout = 60000) {
     this.jobs.close()
+    await this.jobs.onIdle({ timeout }).catch(error => this.stop(error))
   }
 
   /** Ends the workers now, whatever they do, and rejects the jobs without an answer. */
@@ -72,7 +73,7 @@ export class Pool {
     if (this.failure !== undefined) return
     this.failure = error
     for (const { reject } of this.open.values()) reject(error)
-    this.jobs.close()
+    this.jobs.close({ discard: true })
     for (const worker of this.workers) worker.terminate()
   }
 }

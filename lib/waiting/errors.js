@@ -97,6 +97,19 @@ function reentry (caller, word, { kind, mode }) {
 }
 
 /**
+ * Makes the error of a thread that would put for ever.
+ * @param {number[]} ring the threads that have all messages in use and block so, this one first
+ */
+function deadlockOfPutters (caller, word, ring) {
+  const what = { kind: 'Queue', mode: 'put', name: word.name }
+  let others = ''
+  for (let n = 1; n < ring.length; n++) others += (n === 1 ? '' : ', ') + ring[n]
+  const message = caller + ': would wait for ' + nounOf(what) + ', of which this thread and ' +
+    (ring.length === 2 ? 'thread ' : 'threads ') + others + ', blocked in put, have all messages in use'
+  return about(createError(message, 'ERR_DEADLOCK'), word, what.kind)
+}
+
+/**
  * Makes the error of a thread that would close a cycle.
  * @param {{ text: string, cycle: object[] }} ring the cycle, and its description: each thread and
  *   the lock that it awaits
@@ -128,6 +141,6 @@ function throwIfAborted (signal, reasonOf = readReason) {
 }
 
 module.exports = {
-  LATE, abortReason, deadlock, deadlockCycle, hideFrames, notLocked, queueClosed, queueUnreadable, readReason, reentry,
-  throwIfAborted, timeoutError, unlessLate
+  LATE, abortReason, deadlock, deadlockCycle, deadlockOfPutters, hideFrames, notLocked, queueClosed, queueUnreadable,
+  readReason, reentry, throwIfAborted, timeoutError, unlessLate
 }

@@ -7,13 +7,17 @@ const { quote } = require('../util/values')
 /** The kind (and mode) of a wait for a notification, by purpose. */
 const NOTIFIED = [
   { kind: 'wait' }, { kind: 'Condition' }, { kind: 'Barrier' }, { kind: 'Latch' },
-  { kind: 'Queue', mode: 'put' }, { kind: 'Queue', mode: 'take' }, { kind: 'Queue', mode: 'use' }
+  { kind: 'Queue', mode: 'put' }, { kind: 'Queue', mode: 'take' }, { kind: 'Queue', mode: 'use' },
+  { kind: 'Queue', mode: 'idle' }
 ]
 /**
  * How many purposes there is room for. `purpose + PURPOSES * n` is a wait at the nth word behind the
  * first word of its object.
  */
 const PURPOSES = 8
+
+/** What other than a message is awaited of a queue, by mode. */
+const OF_QUEUES = { __proto__: null, put: 'room in ', idle: 'the end of all work of ' }
 
 /** Names an awaited or held lock by a noun phrase. Takes an entry of a snapshot, or the kind, mode and name. */
 function nounOf ({ kind, mode, name }) {
@@ -22,7 +26,7 @@ function nounOf ({ kind, mode, name }) {
     case 'AsyncLock': return one('an AsyncLock', kind, name)
     case 'RwLock': return one('an RwLock', kind, name) + ' (' + mode + ')'
     case 'Semaphore': return 'permits of ' + one('a Semaphore', kind, name)
-    case 'Queue': return (mode === 'put' ? 'room in ' : 'a message of ') + one('a Queue', kind, name)
+    case 'Queue': return (OF_QUEUES[mode] || 'a message of ') + one('a Queue', kind, name)
     case 'Barrier': return 'the other parties of ' + one('a Barrier', kind, name)
     default: return one('a ' + kind, kind, name)
   }

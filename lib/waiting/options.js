@@ -29,6 +29,11 @@ const SIGNAL = ['signal']
 function waitOptions (options, caller, signals = true, otherwise = Infinity) {
   if (options === undefined) return UNLIMITED
   assertOptions(options, KNOWN, caller, signals ? 2 : 1)
+  return waitLimits(options, caller, signals, otherwise)
+}
+
+/** Validates the options of a wait only, as `waitOptions`: there may be others. */
+function waitLimits (options, caller, signals, otherwise = Infinity) {
   return validated(option(options, 'timeout', otherwise), option(options, 'signal'), undefined, caller, signals)
 }
 
@@ -121,5 +126,5 @@ function assertWorker (what, instead) {
 
 module.exports = {
   UNLIMITED, assertFunction, assertNoPromise, assertSynchronous, assertWorker, callbackOptions, milliseconds,
-  signalOption, waitOptions
+  signalOption, waitLimits, waitOptions
 }

@@ -10,13 +10,17 @@ use crate::process::{NAMES, REGISTRY, STORE, Unused, raise, word_at};
 use waitasync_core::lock::{Mail, Request, UNLOCKED};
 use waitasync_core::queue::{Location, Settlement, WaitResult, Withdrawal};
 
+/// How many pairs of events follow a queue's first one: that of those who wait until it is idle.
+const ALL_PAIRS: u32 = 1;
+
 /// The debts of an agent that ends, to be passed on later.
 #[derive(Default)]
 pub(crate) struct Ending {
     /// The notifications that the thread has not used: once none of its own waiters can receive them.
     pub(crate) given: Vec<Unused>,
-    /// The events of queues that the thread owes: once it holds nothing any more.
-    pub(crate) debts: Vec<Location>,
+    /// The events of queues that the thread owes, and how many more pairs of events follow: once it holds nothing any
+    /// more.
+    pub(crate) debts: Vec<(Location, u32)>,
     /// Where the notifications were given that the thread's holds owe: then, too.
     pub(crate) owed: Vec<Location>,
 }
@@ -25,12 +29,18 @@ impl Ending {
     /// Gives back a message of a queue that the thread used. The queue's events are so many words before that message.
     pub(crate) fn release(&mut self, lease: Location, words: u32) {
         word_at(lease).store(UNLOCKED, Ordering::SeqCst);
-        self.debts.push(lease.words_before(words));
+        self.debts.push((lease.words_before(words), ALL_PAIRS));
+    }
+
+    /// Leaves the count of those that wait to put into a queue. Its events are so many words before the count.
+    pub(crate) fn uncount(&mut self, putters: Location, words: u32) {
+        Request::Putter(words).give_back(word_at(putters));
+        self.debts.push((putters.words_before(words), ALL_PAIRS));
     }
 
     pub(crate) fn pay(&mut self) {
-        for events in self.debts.drain(..) {
-            contained(|| raise(events));
+        for (events, more) in self.debts.drain(..) {
+            contained(|| raise(events, more));
         }
         for location in self.owed.drain(..) {
             contained(|| Unused::Notification(location).pass_on());
@@ -84,7 +94,8 @@ impl Agent {
     fn leave_behind(&self, location: Location, request: Request, owed: Option<Location>, ending: &mut Ending) {
         ending.owed.extend(owed);
         match request {
-            Request::Debt => ending.debts.push(location),
+            Request::Debt(more) => ending.debts.push((location, more)),
+            Request::Putter(words) | Request::BlockedPutter(words) => ending.uncount(location, words),
             Request::Lease(words) => ending.release(location, words),
             _ => {
                 self.note_death(location, request);

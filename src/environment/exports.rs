@@ -189,6 +189,17 @@ pub fn dead_owner(address: f64) -> Option<u32> {
     holders::last_dead(Location::from_address(address as usize))
 }
 
+/// Notes that this thread blocks to put: its robust list says so at `index`.
+///
+/// If it would never go on, returns the `threadId`s of all that have messages in use and block so, instead. `queue`: the
+/// address of its first word.
+#[napi(catch_unwind)]
+pub fn block_putter(env: Env, index: u32, queue: f64, capacity: u32) -> Result<Option<Vec<u32>>> {
+    let agent = Agent::of(env.raw())?;
+    let queue = Location::from_address(queue as usize);
+    Ok(REGISTRY.block_putter(&agent.outbox, index as usize, queue, capacity as usize))
+}
+
 /// Notes the holds, by serial number, around the next claim.
 #[napi(catch_unwind)]
 pub fn claims_within(env: Env, holds: Vec<u32>) -> Result<()> {

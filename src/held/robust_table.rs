@@ -154,6 +154,24 @@ impl Holds {
         Look { moves, leaving, len, behind: self.number(len) }
     }
 
+    /// Lists the thread's messages of a queue, by serial number.
+    ///
+    /// Nothing unless it blocks to put there, and changes nothing before it tries again. `queue`: the first word.
+    pub(crate) fn used_by_putter(&self, queue: Location) -> Vec<u32> {
+        let mut is_blocked = false;
+        let mut serials = Vec::new();
+        for index in 0..self.len().min(self.capacity) {
+            match self.entries()[index].get() {
+                Some((location, Request::BlockedPutter(words))) => is_blocked |= location.words_before(words) == queue,
+                Some((location, Request::Lease(words))) if location.words_before(words) == queue => {
+                    serials.push(self.number(index));
+                }
+                _ => {}
+            }
+        }
+        if is_blocked { serials } else { Vec::new() }
+    }
+
     /// Whether the thread holds the word, and is not just releasing it.
     pub(crate) fn holds(&self, location: Location) -> bool {
         !self.held(|held| held == location).is_empty()

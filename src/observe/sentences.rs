@@ -65,7 +65,8 @@ fn words(request: Option<Request>, purpose: u32) -> (&'static str, Option<&'stat
             3 => ("Latch", None),
             4 => ("Queue", Some("put")),
             5 => ("Queue", Some("take")),
-            _ => ("Queue", Some("use")),
+            6 => ("Queue", Some("use")),
+            _ => ("Queue", Some("idle")),
         },
     }
 }
@@ -268,6 +269,7 @@ pub(crate) fn noun_of(row: &Row) -> String {
         ("RwLock", mode) => format!("{} ({})", one("an"), mode.unwrap_or_default()),
         ("Semaphore", _) => "permits of ".to_owned() + &one("a"),
         ("Queue", Some("put")) => "room in ".to_owned() + &one("a"),
+        ("Queue", Some("idle")) => "the end of all work of ".to_owned() + &one("a"),
         ("Queue", _) => "a message of ".to_owned() + &one("a"),
         ("Barrier", _) => "the other parties of ".to_owned() + &one("a"),
         _ => one("a"),

@@ -14,7 +14,7 @@ use std::thread::ThreadId;
 use crate::agent::SharedNotes;
 use crate::held::{Held, Holds};
 use crate::observe::SharedTaken;
-use waitasync_core::lock::{Outbox, Waiter};
+use waitasync_core::lock::{Outbox, Request, Waiter};
 use waitasync_core::queue::{BlockedThread, Location};
 use waitasync_core::sync::lock;
 
@@ -149,6 +149,36 @@ impl Registry {
 
     pub(crate) fn thread_of(&self, is_so: impl Fn(&Registered) -> bool) -> Option<u32> {
         self.find(is_so, |agent| agent.known.thread_id)
+    }
+
+    /// Marks the entry at `index` of an agent's robust list, a [`Request::Putter`]: its thread is about to block. If then
+    /// all `capacity` messages of the queue were in use by such threads, it marks nothing and returns their `threadId`s,
+    /// this one's first. So of the threads of such a ring only the last is told.
+    ///
+    /// A thread changes nothing that it holds while it is marked. Messages that are counted stay in use until this
+    /// returns, so all of them are in use at one moment. Two readings show whether a thread was marked throughout.
+    pub(crate) fn block_putter(
+        &self,
+        outbox: &Arc<Outbox>,
+        index: usize,
+        queue: Location,
+        capacity: usize,
+    ) -> Option<Vec<u32>> {
+        let agents = lock(&self.agents);
+        let is_own = |agent: &Registered| Arc::ptr_eq(&agent.known.outbox, outbox);
+        let own = agents.iter().find(|agent| is_own(agent))?;
+        let entry = own.robust_list.entries().get(index)?;
+        let (location, Request::Putter(words)) = entry.get()? else { return None };
+        entry.set(location, Request::BlockedPutter(words));
+        let read = || agents.iter().map(|agent| agent.robust_list.used_by_putter(queue)).collect::<Vec<_>>();
+        let used = read();
+        if used.iter().map(Vec::len).sum::<usize>() < capacity || read() != used {
+            return None;
+        }
+        entry.set(location, Request::Putter(words));
+        let users = agents.iter().zip(&used).filter(|(agent, used)| !used.is_empty() && !is_own(agent));
+        let others = users.map(|(agent, _)| agent.known.thread_id);
+        Some([own.known.thread_id].into_iter().chain(others).collect())
     }
 
     /// Lists the agents that `whose` chooses, and their holds where `concerns`. Each hold has the index of its agent.

@@ -130,6 +130,8 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64, TAIL }, r
     format: ['clone', 'json', 'x', null],
     detectReentry: [true, false, 1],
     steal: [0, 1],
+    retry: ['first', 'last', 'x'],
+    discard: [true, 1],
     unknown: [1]
   }
   const sizes = () => ({ capacity: pick([0, 1, 2, 3, 2 ** 28, 2 ** 29]), messageSize: pick([-1, 0, 12, 13, 2 ** 28]) })

@@ -19,10 +19,11 @@ async function main() {
   for await (const answer of answers) console.log('error' in answer ? answer.error : answer.result)
   const last = await answers.takeAsync({ timeout: 5 })
   if (last !== undefined) console.log(last.number)
-  await answers.use(async (answer, { attempt, putBack }) => {
-    if (attempt < 3) putBack()
+  await answers.use(async (answer, { attempt, deaths, putBack }) => {
+    if (attempt - deaths < 3) putBack({ last: deaths === 0 })
     else console.log(answer.number)
-  })
+  }, { retry: 'last', timeout: 5 })
+  await answers.onIdle({ timeout: 5 })
 }
 
 function work() {
@@ -30,6 +31,7 @@ function work() {
   const answers = new Queue<Answer>(workerData.answers)
   for (const { number, path } of jobs) answers.put({ number, result: path })
   while (jobs.useSync(job => answers.put({ number: job.number, error: 'none' })));
+  jobs.idle({ timeout: 5 })
   answers.close()
 }
 

@@ -66,8 +66,13 @@ pub enum Request {
     /// To have a message of a queue in use: a word that is 0 if nobody has. The queue's events are so many words before
     /// it, and are raised if the thread dies.
     Lease(u32),
-    /// Nothing: the thread owes those who wait for a queue's events that these be raised. So if it dies, they are.
-    Debt,
+    /// Nothing: the thread owes those who wait for a queue's events that these be raised. So if it dies, they are. So
+    /// many more pairs of events follow.
+    Debt(u32),
+    /// To be counted among those that wait to put into a queue, whose events are so many words before the count.
+    Putter(u32),
+    /// The same; and the thread blocks without a timeout, and changes nothing that it holds before it tries again.
+    BlockedPutter(u32),
 }
 
 /// In the place of a request's kind: a notification is awaited, and the amount is the number of the purpose.
@@ -103,7 +108,9 @@ impl Request {
             8 => Self::Inner,
             9 => Self::Lease(amount),
             11 => Self::Limited { amount, limit },
-            _ => Self::Debt,
+            12 => Self::Putter(amount),
+            13 => Self::BlockedPutter(amount),
+            _ => Self::Debt(amount),
         }
     }
 
@@ -124,8 +131,10 @@ impl Request {
             Self::Named(Mode::Exclusive, id) => pack(6, id),
             Self::Inner => pack(8, 0),
             Self::Lease(words) => pack(9, words),
-            Self::Debt => pack(10, 0),
+            Self::Debt(pairs) => pack(10, pairs),
             Self::Limited { amount, .. } => pack(11, amount),
+            Self::Putter(words) => pack(12, words),
+            Self::BlockedPutter(words) => pack(13, words),
         }
     }
 
@@ -141,12 +150,12 @@ impl Request {
 
     /// Whether users see it: in snapshots, among holders, in cycles.
     pub const fn is_visible(self) -> bool {
-        !matches!(self, Self::Inner | Self::Debt)
+        !matches!(self, Self::Inner | Self::Debt(_) | Self::Putter(_) | Self::BlockedPutter(_))
     }
 
     /// Whether the thread that took it holds it.
     pub const fn is_owned(self) -> bool {
-        !matches!(self, Self::Signals(_) | Self::Debt)
+        !matches!(self, Self::Signals(_) | Self::Debt(_))
     }
 
     /// Whether such a claim waits for holders, and for nothing else.
@@ -165,7 +174,13 @@ impl Request {
             Self::Lock | Self::Inner | Self::Exclusive => Some(Mode::Exclusive),
             Self::Shared => Some(Mode::Shared),
             Self::Named(mode, _) => Some(mode),
-            Self::Permits(_) | Self::Signals(_) | Self::Limited { .. } | Self::Lease(_) | Self::Debt => None,
+            Self::Permits(_)
+            | Self::Signals(_)
+            | Self::Limited { .. }
+            | Self::Lease(_)
+            | Self::Debt(_)
+            | Self::Putter(_)
+            | Self::BlockedPutter(_) => None,
         }
     }
 
@@ -200,7 +215,8 @@ impl Request {
                 // A negative word, which only a program can have written, counts as 0.
                 current.max(0).checked_add_unsigned(amount).filter(|&taken| taken.unsigned_abs() <= limit)
             }
-            Self::Debt => Some(current),
+            Self::Putter(_) | Self::BlockedPutter(_) => Some(current.wrapping_add(1)),
+            Self::Debt(_) => Some(current),
         }
     }
 
@@ -208,10 +224,12 @@ impl Request {
     fn given_back_to(self, current: i32) -> i32 {
         match self {
             Self::Lock | Self::Inner | Self::Lease(_) | Self::Exclusive | Self::Named(Mode::Exclusive, _) => UNLOCKED,
-            Self::Shared | Self::Named(Mode::Shared, _) => current.saturating_sub(1).max(0),
+            Self::Shared | Self::Named(Mode::Shared, _) | Self::Putter(_) | Self::BlockedPutter(_) => {
+                current.saturating_sub(1).max(0)
+            }
             Self::Permits(amount) | Self::Signals(amount) => current.saturating_add_unsigned(amount),
             Self::Limited { amount, .. } => current.saturating_sub_unsigned(amount).max(0),
-            Self::Debt => current,
+            Self::Debt(_) => current,
         }
     }
 
@@ -229,7 +247,8 @@ impl Request {
         change(word, |current| self.taken_from(current))
     }
 
-    pub(super) fn give_back(self, word: &impl Word) {
+    /// Gives this back to the word.
+    pub fn give_back(self, word: &impl Word) {
         change(word, |current| Some(self.given_back_to(current)));
     }
 }

@@ -24,13 +24,23 @@ const NOTIFICATION = exports.NOTIFICATION = 7
 const INNER = exports.INNER = 8
 /** A message in use; the amount is its word's offset. It counts words, from the queue's first word. */
 const LEASE = exports.LEASE = 9
-/** A debt: the events at a word are raised if this thread dies. It holds nothing, but owes that to their waiters. */
-exports.DEBT = 10
+/**
+ * A debt: the pair of events at a word is raised if this thread dies, and as many pairs behind it as the amount says.
+ * It holds nothing, but owes that to their waiters.
+ */
+const DEBT = exports.DEBT = 10
 /**
  * Permits as PERMITS, of a semaphore that has a limit. Its word counts the permits that are taken, and the limit
  * is the view's (word.js).
  */
 const LIMITED = exports.LIMITED = 11
+/**
+ * A thread that waits to put into a queue: the word counts them, and the amount is its offset. It counts words, from
+ * the queue's first word.
+ */
+const PUTTER = exports.PUTTER = 12
+/** The same, while the thread blocks without a timeout. Native code writes it. */
+exports.BLOCKED_PUTTER = 13
 
 /** How many kinds there is room for. */
 const KINDS = 16
@@ -49,6 +59,11 @@ const UNAVAILABLE = exports.UNAVAILABLE = -0x80000000
 exports.requestOf = (kind, amount) => kind + KINDS * amount
 const kindOf = exports.kindOf = (request) => request % KINDS
 const amountOf = exports.amountOf = (request) => (request - kindOf(request)) / KINDS
+/** Whether users see a hold: in snapshots, and on channels. */
+exports.isVisible = (request) => {
+  const kind = kindOf(request)
+  return kind !== INNER && kind !== DEBT && kind !== PUTTER
+}
 /** Whether a request has a holder. */
 exports.isOwned = (request) => kindOf(request) !== SIGNALS
 /** Whether a request is for a named lock. */

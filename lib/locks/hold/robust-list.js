@@ -36,7 +36,7 @@ const register = require('./memories')
 const { observers } = require('../observe/taken')
 const createTasks = require('../observe/tasks')
 const {
-  DEBT, EXCLUSIVE, INNER, LOCK, LOCKED, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, comingBack, kindOf
+  EXCLUSIVE, INNER, LEASE, LOCK, LOCKED, PUTTER, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, comingBack, kindOf
 } = require('./request')
 
 // Captured, as in each module below `theList` that needs them: V8 makes constants of them, and as properties they would
@@ -267,9 +267,11 @@ class RobustList extends Finder {
     this.serials[index] = serial
   }
 
-  // ——— Debts and leases ———
+  // ——— Debts, leases and putters ———
 
-  /** Adds a debt's or a lease's entry; returns its serial number. No other thread sets the word of a lease. */
+  /**
+   * Adds the entry of a debt, a lease or a putter; returns its serial number. No other thread sets the word of a lease.
+   */
   enter (thing, request) {
     const index = words[HELD]
     if (index >= this.room) this.resize()
@@ -279,7 +281,17 @@ class RobustList extends Finder {
     this.entries[2 * index + 1] = request
     this.held[index] = thing
     this.serials[index] = serial
-    if (request !== DEBT) store(thing.array, thing.index, LOCKED)
+    const kind = kindOf(request)
+    if (kind === LEASE) {
+      store(thing.array, thing.index, LOCKED)
+    } else if (kind === PUTTER) {
+      let current = load(thing.array, thing.index)
+      for (;;) {
+        const found = compareExchange(thing.array, thing.index, current, current + 1)
+        if (found === current) break
+        current = found
+      }
+    }
     words[HELD] = index + 1
     return serial
   }
@@ -294,6 +306,28 @@ class RobustList extends Finder {
     words[HELD] = last
     this.serials[last] = 0
     this.held[last] = undefined
+  }
+
+  /** Removes a putter's entry, last known at `hint`: the word of `thing` counts one less. */
+  strikePutter (serial, hint, thing) {
+    const index = this.indexOf(serial, hint)
+    if (index < 0) return
+    const last = this.toEnd(index)
+    let current = load(thing.array, thing.index)
+    for (;;) {
+      const found = compareExchange(thing.array, thing.index, current, current - 1)
+      if (found === current) break
+      current = found
+    }
+    words[HELD] = last
+    this.serials[last] = 0
+    this.held[last] = undefined
+  }
+
+  /** Says that a putter goes on that blocked. */
+  resumePutter (serial, hint, request) {
+    const index = this.indexOf(serial, hint)
+    if (index >= 0) this.entries[2 * index + 1] = request
   }
 
   // ——— Moving ———

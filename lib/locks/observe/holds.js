@@ -12,7 +12,7 @@ const { agent } = require('../../agent/agent')
 const { bare, createMap, now } = require('../../util/intrinsics')
 const { holdChannel } = require('./diagnostics')
 const { requestIn } = require('../hold/entry')
-const { DEBT, INNER, LEASE, amountOf, described, isNamed, kindOf } = require('../hold/request')
+const { LEASE, amountOf, described, isNamed, isVisible, kindOf } = require('../hold/request')
 
 const WORD = 4
 
@@ -26,7 +26,7 @@ class Holds {
 
   /** Notes the beginning of a hold. Called before it is taken, since there may be no stack for this. */
   begin (serial, request, token) {
-    if (!holdChannel.hasSubscribers || kindOf(request) === INNER || kindOf(request) === DEBT) return
+    if (!holdChannel.hasSubscribers || !isVisible(request)) return
     this.began.set(serial, now())
     this.count++
   }

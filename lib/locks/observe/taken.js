@@ -21,7 +21,7 @@ const { createArray, createMap, createWeakRef, load, max, now } = require('../..
 const { captureCall, stackOrWarning } = require('../../waiting/call-stacks')
 const { holdChannel } = require('./diagnostics')
 const Holds = require('./holds')
-const { DEBT, INNER, LOCK, UNAVAILABLE, UNLOCKED, after, kindOf } = require('../hold/request')
+const { INNER, LOCK, UNAVAILABLE, UNLOCKED, after, isVisible } = require('../hold/request')
 
 const CODE = 'ATOMICS_WAITASYNC_STALL'
 const MISSING = 'The stack of a call is missing, so reports do not say where a lock was taken'
@@ -88,7 +88,7 @@ class TakenHolds extends Holds {
   }
 
   begin (serial, request, token) {
-    if (kindOf(request) === INNER || kindOf(request) === DEBT) return
+    if (!isVisible(request)) return
     super.begin(serial, request, token)
     this.note(serial, token)
   }

@@ -8,8 +8,8 @@
  */
 
 const { agent, assertStack } = require('../../agent/agent')
-const { RangeError, TypeError, bare } = require('../../util/intrinsics')
-const { assertOptions, option } = require('../../util/options')
+const { TypeError, bare } = require('../../util/intrinsics')
+const { option } = require('../../util/options')
 const { describe } = require('../../util/values')
 const { isMainThread } = require('../../util/worker-threads')
 const { LATE, hideFrames, queueClosed, throwIfAborted } = require('../../waiting/errors')
@@ -22,20 +22,18 @@ const { callOf } = require('../observe/stalls')
 const { uses } = require('../observe/taken')
 const { theList } = require('../hold/hold')
 const { assertWithin, becomeView, defineView, newMemory, wordOf } = require('../view')
-const { FORMATS, write } = require('./format')
+const { assertMax, batchOf, discardOf, formatOf, isLast, messageOf, useOptions } = require('./arguments')
+const { write } = require('./format')
 const { Messages, MessagesAsync, resultOf } = require('./iterators')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./layout')
-const { BUSY, ENDED, NOTHING, PUT, TAKE, USE, QueueMemory } = require('./memory')
+const { BUSY, ENDED, IDLE, NOTHING, PUT, TAKE, USE, QueueMemory } = require('./memory')
 const {
   ended, forever, readBatchInTurn, takeBatch, takenInDepth, valueInTurn, valueInUse, valueOf
 } = require('./reading')
 const {
-  blocking, calling, clear, close, endUse, lateError, owing, owingOn, put, putBack, recover, take, takeMany
+  blocking, calling, clear, close, defer, endUse, idle, lateError, owing, owingOn, put, putBack, recover, take, takeMany
 } = require('./steps')
 const { isPutting, later } = require('./waits')
-
-const { MAX_SAFE_INTEGER } = Number
-const DISCARD = ['discard']
 
 const SHAPE = {
   __proto__: null,
@@ -75,8 +73,8 @@ class Queue {
   }
 
   get waiters () {
-    const { filled, emptied } = memoryOf(this)
-    return filled.waiters + emptied.waiters
+    const { filled, emptied, idled } = memoryOf(this)
+    return filled.waiters + emptied.waiters + idled.waiters
   }
 
   put (value, options) {
@@ -150,23 +148,34 @@ class Queue {
     assertWorker('useSync', 'use()')
     const memory = memoryOf(this)
     assertSynchronous(callback, 'useSync', 'use()')
-    const wait = taking(USE, waitOptions(options, 'useSync', false), 'useSync')
+    const limits = useOptions(options, 'useSync', false)
+    const wait = taking(USE, limits, 'useSync')
     uses(theList())
     const lease = blocking(memory, wait)
     if (lease === ENDED) return false
     const value = valueInUse(memory, lease, wait.isDeep)
-    const delivery = new Delivery(lease)
+    const delivery = new Delivery(memory, lease, limits)
     try {
       assertNoPromise(callback(value, delivery.given), 'useSync: callback', 'use()')
     } catch (error) {
-      delivery.isPutBack = true
+      delivery.fails()
       throw error
     } finally {
       // If the engine interrupts the callback, by a time limit, the message stays in use until this thread ends.
-      if (delivery.isPutBack) owingOn(memory, putBack, lease)
-      else owingOn(memory, endUse, lease, forever)
+      owingOn(memory, delivery.end, lease, forever)
     }
     return true
+  }
+
+  idle (options) {
+    assertWorker('idle', 'onIdle()')
+    const memory = memoryOf(this)
+    blocking(memory, calling(IDLE, idle, undefined, waitOptions(options, 'idle', false), 'idle'))
+  }
+
+  onIdle (options) {
+    const steps = newSteps()
+    return steps.of(awaitIdle(this, options, steps))
   }
 
   clear () {
@@ -200,11 +209,19 @@ class Queue {
   }
 }
 
-/** One call of a `use` callback: its argument, and its answer. */
+/** One call of a `use` callback: its argument, and the step by which the use ends. */
 class Delivery {
-  constructor ({ attempt }) {
-    this.isPutBack = false
-    this.given = { attempt, putBack: () => { this.isPutBack = true } }
+  constructor (memory, lease, { retriesLast }) {
+    const { attempt, deaths } = lease
+    this.retriesLast = retriesLast
+    this.end = endUse
+    this.given = { attempt, deaths, putBack: (options) => { this.end = stepOf(isLast(options)) } }
+    memory.begin(lease)
+  }
+
+  /** Lets the message go back, since the callback has failed. */
+  fails () {
+    if (this.end === endUse) this.end = stepOf(this.retriesLast)
   }
 }
 bare(Delivery)
@@ -269,7 +286,8 @@ async function awaitClear (queue) {
 async function awaitUse (queue, callback, options, steps) {
   const memory = memoryOf(queue)
   assertFunction(callback, 'use')
-  const wait = taking(USE, waitOptions(options, 'use'), 'use')
+  const limits = useOptions(options, 'use')
+  const wait = taking(USE, limits, 'use')
   if (steps.call !== undefined) uses(theList(), steps.call)
   let lease = tryOnce(memory, wait)
   const isAtOnce = lease !== NOTHING
@@ -284,16 +302,24 @@ async function awaitUse (queue, callback, options, steps) {
     await undefined
     value = await valueInTurn(memory, lease)
   }
-  const delivery = new Delivery(lease)
+  const delivery = new Delivery(memory, lease, limits)
   try {
     await callback(value, delivery.given)
   } catch (error) {
-    owingOn(memory, putBack, lease)
+    delivery.fails()
+    await ended(memory, lease, delivery.end)
     throw error
   }
-  if (delivery.isPutBack) owingOn(memory, putBack, lease)
-  else await ended(memory, lease)
+  await ended(memory, lease, delivery.end)
   return true
+}
+
+async function awaitIdle (queue, options, steps) {
+  const memory = memoryOf(queue)
+  const wait = calling(IDLE, idle, undefined, waitOptions(options, 'onIdle'), 'onIdle')
+  const isAtOnce = tryOnce(memory, wait) !== NOTHING
+  if (!isAtOnce) inTime(await later(memory, wait, steps), memory, wait, awaitIdle)
+  if (!settlesNow(memory, isAtOnce)) await agent().turn(memory)
 }
 
 /** Tries a step without waiting. NOTHING also if another thread, or an earlier promise of this one, comes first. */
@@ -315,23 +341,10 @@ function inTime (found, memory, wait, caller) {
 const putting = (memory, value, wait, caller) => calling(PUT, put, messageOf(memory, value, caller), wait, caller)
 const taking = (mode, wait, caller) => calling(mode, take, mode === USE, wait, caller)
 
+/** Returns the step that puts a message back. */
+const stepOf = (last) => last ? defer : putBack
+
 // ——— Arguments ———
-
-/** Returns the argument of `takeBatch`. */
-function batchOf (max, caller) {
-  assertMax(max, caller)
-  return { __proto__: null, max, isDeep: assertStack() }
-}
-
-const assertMax = (max, caller) => assertWithin(max, caller + ': max', 1, MAX_SAFE_INTEGER)
-
-/** Reads the options of `close`. */
-function discardOf (options) {
-  assertOptions(options, DISCARD, 'close')
-  const discards = option(options, 'discard', false)
-  if (typeof discards !== 'boolean') throw new TypeError('close: discard must be a boolean, not ' + describe(discards))
-  return discards
-}
 
 /** @throws {TypeError} it is no queue */
 function memoryOf (queue) {
@@ -345,21 +358,6 @@ function repaired (memory) {
   if (memory.takeLock.mayBeAbandoned) owing(memory, recover)
   if (memory.discards && !memory.isEnded) owing(memory, clear)
   return memory
-}
-
-function messageOf (memory, value, caller) {
-  const written = write(value, memory.format, caller)
-  if (written.size > memory.messageSize) {
-    throw new RangeError(caller + ': value has ' + written.size + ' bytes as a message, but messageSize is ' +
-      memory.messageSize)
-  }
-  return written
-}
-
-function formatOf (name, caller) {
-  const format = typeof name === 'string' ? FORMATS[name] : undefined
-  if (format === undefined) throw new TypeError(caller + ': format must be "clone" or "json", not ' + describe(name))
-  return format
 }
 
 function byteLength (capacity, messageSize) {

@@ -6,15 +6,20 @@
  * | words | |
  * |---|---|
  * | RETURNS, FILLED | the events that takers wait for: a message has come back; something has changed for takers |
+ * | IDLE_RETURNS, IDLED | the events of those who wait until it is idle: a thread of the queue has died; it is idle |
  * | CAPACITY, MESSAGE_SIZE | how many messages fit, and 1 + the bytes of the longest: set by the first thread |
  * | PUT_LOCK, TAIL | 2 * the position of the next message to be put, + 1 once the queue is closed |
  * | ROOM | FREED, when a putter read it last |
+ * | PUTTERS | how many wait to put: threads that block, and threads whose promises do |
  * | PUT_RETURNS, EMPTIED | the events that putters wait for; the first counts deaths of threads that owed the second |
  * | TAKE_LOCK, HEAD, FREED | the position of the next message to be taken; how many slots have been given back |
  * | READY, LOOKED | the position of TAIL, when a taker read it last; RETURNS, when it found no message that came back |
  * | DISCARD | not 0: once the queue is closed, what waits is removed, and what comes back |
+ * | AWAITED | not 0: somebody may wait until it is idle |
+ * | DEFERRED, DEFERRED_END | the place of the next deferred message to be taken; that of the next to be deferred |
  * | ring | by position: a slot, XOR its index here |
- * | slots | LEASE, MARK, ATTEMPT, SIZE, and the bytes of a message |
+ * | deferred ring | by place: a slot |
+ * | slots | LEASE, MARK, ATTEMPT, SIZE, DUE, DEATHS, and the bytes of a message |
  *
  * A new, zero-filled buffer is an empty queue.
  *
@@ -33,19 +38,30 @@
  * | free | it is in the ring at a position from TAIL to FREED + the capacity |
  * | in use | it is neither, its MARK is 1 + its position, and its LEASE is held |
  * | returned | the same, and its LEASE is free: it is delivered again, before all others |
+ * | deferred | the same, and it is in the deferred ring: it is delivered again, behind the position DUE - 1 |
  * | lost | it is neither, and its MARK is 0: only after a death; the next holder of the take lock frees it |
  *
  * At most `capacity` positions lie between HEAD and FREED + the capacity, since a slot is given back only after it was
  * taken. So a slot that is given back overwrites no position that is ready.
+ *
+ * Messages are deferred in the order in which they are due, so a taker looks at the first one only. DUE is not 0 from
+ * before a slot gets into the deferred ring until after it has left it; of a slot that has died in between, whoever has
+ * the take lock next makes it 0, and the message is returned. A message that is deferred gets the last position before
+ * HEAD as its own: so positions do not catch up with one that is deferred for ever.
  */
 
 exports.RETURNS = 0
 exports.FILLED = 1
-exports.CAPACITY = 2
-exports.MESSAGE_SIZE = 3
-exports.PUT_LOCK = 4
-exports.TAIL = 5
-exports.ROOM = 6
+const IDLE_RETURNS = exports.IDLE_RETURNS = 2
+exports.IDLED = 3
+/** How many pairs of events follow those of takers. */
+exports.PAIRS_BEHIND = IDLE_RETURNS / 2
+exports.CAPACITY = 4
+exports.MESSAGE_SIZE = 5
+exports.PUT_LOCK = 6
+exports.TAIL = 7
+exports.ROOM = 8
+exports.PUTTERS = 9
 exports.PUT_RETURNS = 32
 exports.EMPTIED = 33
 exports.TAKE_LOCK = 34
@@ -54,6 +70,9 @@ exports.FREED = 36
 exports.READY = 37
 exports.LOOKED = 38
 exports.DISCARD = 39
+exports.AWAITED = 40
+exports.DEFERRED = 41
+exports.DEFERRED_END = 42
 const RING = exports.RING = 64
 
 const { ceil } = Math
@@ -63,7 +82,9 @@ exports.LEASE = 0
 exports.MARK = 1
 exports.ATTEMPT = 2
 exports.SIZE = 3
-const BYTES = exports.BYTES = 4
+exports.DUE = 4
+exports.DEATHS = 5
+const BYTES = exports.BYTES = 6
 
 /** The limit of positions: twice a position and the closed bit fit into a word. */
 const MOST_POSITIONS = exports.MOST_POSITIONS = 2 ** 29
@@ -74,6 +95,6 @@ exports.MOST_BYTES = 2 ** 28
 
 /** Words of a slot: a multiple of 2, so that the bytes begin at a multiple of 8. */
 const slotWords = exports.slotWords = (messageSize) => BYTES + 2 * ceil(messageSize / 8)
-/** Where the slots begin: a multiple of 2. */
-const slotsBegin = exports.slotsBegin = (capacity) => RING + capacity + capacity % 2
+/** Where the slots begin, behind both rings: a multiple of 2. */
+const slotsBegin = exports.slotsBegin = (capacity) => RING + 2 * capacity
 exports.bytesOf = (capacity, messageSize) => 4 * (slotsBegin(capacity) + capacity * slotWords(messageSize))

@@ -19,24 +19,31 @@
  * | end of use: MARK | a message that has come back | a taker |
  * | end of use: LEASE, the ring, FREED | a lost slot | whoever has the take lock next |
  *
+ * deferred.js has those of messages that are put back behind all that wait.
+ *
  * # Why no waiter sleeps while it could go on
  * Before a thread waits, it reads the event and looks once more for room or a message; it waits only while the event
  * has that value. A thread that has changed something raises the event after it, and then notifies one waiter. So the
  * waiter finds the change, or the event raised, or is notified. Threads and promises wait at words of their own, and
  * one of each is notified: the promise's event loop may be busy.
+ *
+ * Those who wait until the queue is idle say so by AWAITED, after they have read the event and before they look. A
+ * thread that has given a slot back, or ceased to wait to put, looks whether they said so; if it finds the queue idle,
+ * it takes that back and raises the event. If it dies before, the debt to the takers raises that event, too.
  */
 
-const { Int32Array, RangeError, bare, compareExchange, createArray, load, or, store } = require('../../util/intrinsics')
-const { LEASE: LEASE_KIND, amountOf, kindOf, requestOf } = require('../hold/request')
+const { Int32Array, RangeError, compareExchange, createArray, load, or, store } = require('../../util/intrinsics')
+const { LEASE: LEASE_KIND, PUTTER, amountOf, kindOf, requestOf } = require('../hold/request')
 const { theList } = require('../hold/hold')
 const { wordAt } = require('../view')
+const Deferred = require('./deferred')
 const format = require('./format')
 const Events = require('./events')
 const InnerLock = require('./inner-lock')
-const Positions = require('./positions')
+const Lease = require('./lease')
 const {
-  RETURNS, FILLED, CAPACITY, MESSAGE_SIZE, PUT_LOCK, TAIL, ROOM, PUT_RETURNS, EMPTIED, TAKE_LOCK, HEAD, FREED, READY,
-  LOOKED, DISCARD, RING, LEASE, MARK, ATTEMPT, SIZE, BYTES, bytesOf
+  RETURNS, FILLED, IDLE_RETURNS, IDLED, CAPACITY, MESSAGE_SIZE, PUT_LOCK, TAIL, ROOM, PUTTERS, PUT_RETURNS, EMPTIED,
+  TAKE_LOCK, HEAD, FREED, READY, LOOKED, DISCARD, AWAITED, RING, LEASE, MARK, ATTEMPT, SIZE, DEATHS, BYTES, bytesOf
 } = require('./layout')
 
 /** How many formats there is room for in SIZE. */
@@ -52,40 +59,15 @@ const ENDED = Symbol('ended')
 const PUT = 4
 const TAKE = 5
 const USE = 6
+const IDLE = 7
+
+/** The request of a thread that waits to put. */
+const PUTTING = requestOf(PUTTER, PUTTERS)
 
 /** How many messages of all queues this thread has in use. After a time limit of `vm` it may be too high. */
 let leasesOfThread = 0
 
-/** A message in use by this thread. `array` and `index`: the word that `strike` of robust-list.js sets to 0. */
-class Lease {
-  constructor (memory, slot, attempt) {
-    this.slot = slot
-    this.attempt = attempt
-    this.array = memory.words
-    this.index = memory.slotAt(slot) + LEASE
-    this.address = memory.first.address + 4 * this.index
-    // Of the entry in the robust list; 0: there is none.
-    this.serial = 0
-    this.entry = 0
-    // That which this thread entered before in the same step.
-    this.next = undefined
-    this.size = 0
-    this.copy = undefined
-    this.format = 0
-  }
-
-  get value () {
-    return format.read(this.copy, this.format)
-  }
-
-  /** Its bytes and the name of its format, unread. */
-  get unread () {
-    return format.unread(this.copy, this.format)
-  }
-}
-bare(Lease)
-
-class QueueMemory extends Positions {
+class QueueMemory extends Deferred {
   /** @throws {RangeError} another thread has made it with other numbers */
   constructor (first, memory) {
     super(memory)
@@ -97,6 +79,9 @@ class QueueMemory extends Positions {
     this.first = first
     this.filled = new Events(this.first, word(FILLED))
     this.emptied = new Events(word(PUT_RETURNS), word(EMPTIED))
+    this.idled = new Events(word(IDLE_RETURNS), word(IDLED))
+    // The word that `strikePutter` of robust-list.js counts down.
+    this.putting = { __proto__: null, array: this.words, index: PUTTERS, address: word(PUTTERS).address }
     // The last lease of the step in which this thread is: see `backOut` in steps.js.
     this.lease = undefined
     // Whether the last step of this thread has left room for another message, or a message for another taker.
@@ -107,8 +92,9 @@ class QueueMemory extends Positions {
     this.takeLock = new InnerLock(word(TAKE_LOCK))
     // The waits of promises, and the words of the queue at which they are.
     this.takers = { __proto__: null, events: this.filled, eventsAt: RETURNS, lock: this.takeLock, lockAt: TAKE_LOCK }
-    const events = this.emptied
-    this.putters = { __proto__: null, events, eventsAt: PUT_RETURNS, lock: this.putLock, lockAt: PUT_LOCK }
+    const { emptied, idled, putLock, takeLock: lock } = this
+    this.putters = { __proto__: null, events: emptied, eventsAt: PUT_RETURNS, lock: putLock, lockAt: PUT_LOCK }
+    this.idlers = { __proto__: null, events: idled, eventsAt: IDLE_RETURNS, lock, lockAt: TAKE_LOCK }
   }
 
   /** Keeps a number in the memory; throws if another thread gave another. */
@@ -133,14 +119,30 @@ class QueueMemory extends Positions {
     return count
   }
 
-  /** Whether a wait would have no end: this thread has all messages in use. */
+  /** Whether a wait would have no end: this thread has all messages in use, or any, if it waits until there is none. */
   isStuck (mode) {
+    if (mode === IDLE) return this.leases > 0
     if (mode === PUT) return this.taken === this.capacity && this.leases === this.capacity
-    return this.isClosed && this.ready === 0 && this.taken > 0 && this.leases === this.taken
+    // Read once: another thread may end a use meanwhile.
+    const { taken } = this
+    return this.isClosed && this.ready === 0 && taken > 0 && this.leases === taken
   }
 
   sideOf (mode) {
-    return mode === PUT ? this.putters : this.takers
+    return mode === PUT ? this.putters : mode === IDLE ? this.idlers : this.takers
+  }
+
+  /** Says that somebody waits until the queue is idle. Before it looks. */
+  awaitIdle () {
+    store(this.words, AWAITED, 1)
+  }
+
+  /** Whether the queue is idle, and somebody waits for that. Then whoever asks tells them. */
+  tellsIdle () {
+    const { words } = this
+    if (load(words, AWAITED) === 0 || !this.isIdle) return false
+    store(words, AWAITED, 0)
+    return true
   }
 
   /** Closes the queue: no put that begins later succeeds. `discards`: what waits is gone, and nothing comes back. */
@@ -161,6 +163,7 @@ class QueueMemory extends Positions {
     if (!this.hasRoomAt(position)) return NOTHING
     const at = this.slotAt(this.slotOf(position))
     words[at + ATTEMPT] = 0
+    words[at + DEATHS] = 0
     words[at + SIZE] = written.size * FORMATS + written.format
     this.bytes.put(4 * (at + BYTES), written)
     const next = this.after(position, 1)
@@ -182,7 +185,7 @@ class QueueMemory extends Positions {
 
   /**
    * Takes a message, if there is one: a Lease, NOTHING or ENDED. `toUse`: it stays until the end of its use. `copies`:
-   * the lease gets its bytes, and a use is counted; otherwise it is one of a batch.
+   * the lease gets its bytes; otherwise it is one of a batch.
    */
   takeNow (toUse, copies = true) {
     const { words } = this
@@ -194,8 +197,13 @@ class QueueMemory extends Positions {
     // Only a message whose slot is not given back may have come back.
     const mayReturn = head !== words[FREED]
     let slot = mayReturn ? this.returned() : NOTHING
-    const isReturned = slot !== NOTHING
-    if (!isReturned) {
+    // Whether its position is behind it.
+    let isOld = slot !== NOTHING
+    const isDeferred = !isOld && mayReturn && this.isDeferredDue(head)
+    if (isDeferred) {
+      isOld = true
+      slot = this.firstDeferred
+    } else if (!isOld) {
       if (!this.hasMessageAt(head)) return this.isEnded ? ENDED : NOTHING
       slot = this.slotOf(head)
     }
@@ -203,21 +211,20 @@ class QueueMemory extends Positions {
     // A thread that died in the middle of `use` still has the lease of a ready message, until its end has gone on:
     // then it raises the event.
     if (load(words, at + LEASE) !== 0) return NOTHING
-    const lease = new Lease(this, slot, words[at + ATTEMPT] + 1)
+    const lease = new Lease(this, slot)
     lease.format = words[at + SIZE] % FORMATS
     lease.size = (words[at + SIZE] - lease.format) / FORMATS
     if (copies) this.copyOut(lease)
     if (toUse) {
       this.enter(lease)
-      if (!isReturned) store(words, at + MARK, head + 1)
-    } else if (words[at + MARK] !== 0) {
-      store(words, at + MARK, 0)
+      if (!isOld) store(words, at + MARK, head + 1)
     }
-    const next = isReturned ? head : this.after(head, 1)
-    if (!isReturned) store(words, HEAD, next)
+    if (isDeferred) this.undeferFirst()
+    if (!toUse && words[at + MARK] !== 0) store(words, at + MARK, 0)
+    const next = isOld ? head : this.after(head, 1)
+    if (!isOld) store(words, HEAD, next)
     if (!toUse) this.free(slot)
-    else if (copies) words[at + ATTEMPT] = lease.attempt
-    this.hasMore = this.hasMessageAt(next) || (mayReturn && load(words, RETURNS) !== words[LOOKED])
+    this.hasMore = this.hasMessageAt(next) || this.hasDeferred || (mayReturn && load(words, RETURNS) !== words[LOOKED])
     return lease
   }
 
@@ -257,6 +264,15 @@ class QueueMemory extends Positions {
       count++
     }
     words[LOOKED] = returns
+    for (; this.hasDeferred; count++) {
+      const slot = this.firstDeferred
+      const at = this.slotAt(slot)
+      // See `takeNow`.
+      if (load(words, at + LEASE) !== 0) break
+      this.undeferFirst()
+      store(words, at + MARK, 0)
+      this.free(slot)
+    }
     for (; head !== tail; count++) {
       const slot = this.slotOf(head)
       const at = this.slotAt(slot)
@@ -317,6 +333,7 @@ class QueueMemory extends Positions {
 
   /** Frees the lost slots. */
   repair () {
+    this.repairDeferred()
     const { capacity, words } = this
     const inRing = new Int32Array(capacity)
     let position = load(words, HEAD)
@@ -337,9 +354,16 @@ class QueueMemory extends Positions {
     this.free(lease.slot)
   }
 
-  /** Makes the delivery of a message in use uncounted. */
-  uncount (lease) {
-    this.words[this.slotAt(lease.slot) + ATTEMPT] = lease.attempt - 1
+  /** Counts a delivery, whose callback begins. Until it ends in order it counts as one that a death has ended. */
+  begin ({ attempt, deaths, slot }) {
+    const at = this.slotAt(slot)
+    this.words[at + ATTEMPT] = attempt
+    this.words[at + DEATHS] = deaths + 1
+  }
+
+  /** Notes that a delivery has ended in order. */
+  endInOrder ({ deaths, slot }) {
+    this.words[this.slotAt(slot) + DEATHS] = deaths
   }
 
   /** Releases a lease. With MARK set, its message has come back; an interrupt may count it twice, but not miss it. */
@@ -352,4 +376,4 @@ class QueueMemory extends Positions {
   }
 }
 
-module.exports = { BUSY, ENDED, NOTHING, PUT, TAKE, USE, QueueMemory }
+module.exports = { BUSY, ENDED, IDLE, NOTHING, PUT, PUTTING, TAKE, USE, QueueMemory }

@@ -4,7 +4,8 @@
 
 const { Int32Array, bare, load } = require('../../util/intrinsics')
 const {
-  TAIL, HEAD, FREED, RETURNS, LOOKED, DISCARD, RING, LEASE, MARK, MOST_POSITIONS, bytesOf, slotWords, slotsBegin
+  TAIL, HEAD, FREED, RETURNS, LOOKED, DISCARD, PUTTERS, DEFERRED, DEFERRED_END, RING, LEASE, MARK, DUE, MOST_POSITIONS,
+  bytesOf, slotWords, slotsBegin
 } = require('./layout')
 
 const { floor } = Math
@@ -49,19 +50,26 @@ class Positions {
     return this.distance(load(this.words, HEAD), this.tail)
   }
 
-  /** Messages in use, or that have come back. */
+  /** Messages in use, or that have come back or are deferred. */
   get taken () {
     return this.distance(load(this.words, FREED), load(this.words, HEAD))
   }
 
+  /** Whether nothing waits, nothing is in use, and nobody waits to put: at one moment between the two looks at TAIL. */
+  get isIdle () {
+    const { words } = this
+    const { tail } = this
+    return load(words, FREED) === tail && load(words, PUTTERS) <= 0 && this.tail === tail
+  }
+
   get isEnded () {
     const { words } = this
-    // In this order: a message goes from ready to taken, never the other way round.
+    // In this order: a message goes from ready to taken, never the other way round, also if it comes back.
     return this.isClosed && load(words, HEAD) === this.tail && load(words, FREED) === load(words, HEAD)
   }
 
   /**
-   * How many messages wait and are in use, at one moment. While takers move HEAD and FREED it looks
+   * How many messages wait and are in use, at one moment. While takers move HEAD, FREED or the deferred ring it looks
    * again. If messages may have come back, it looks through all slots; but takers take those first, and then none has.
    */
   get counts () {
@@ -69,10 +77,13 @@ class Positions {
     for (;;) {
       const freed = load(words, FREED)
       const head = load(words, HEAD)
-      const returned = this.returnedCount(head)
+      const first = load(words, DEFERRED)
+      const end = load(words, DEFERRED_END)
+      const back = this.returnedCount(head) + this.distance(first, end)
       const ready = this.distance(head, this.tail)
       if (load(words, HEAD) !== head || load(words, FREED) !== freed) continue
-      return { __proto__: null, length: ready + returned, inUse: this.distance(freed, head) - returned }
+      if (load(words, DEFERRED) !== first || load(words, DEFERRED_END) !== end) continue
+      return { __proto__: null, length: ready + back, inUse: this.distance(freed, head) - back }
     }
   }
 
@@ -86,14 +97,14 @@ class Positions {
   }
 
   /**
-   * Whether a slot's message has come back. Then it is in no position, has a mark, and is not in use. If it is ready
-   * and has a mark, a thread died between MARK and HEAD.
+   * Whether a slot's message has come back. Then it is in no position, has a mark, and is neither in use nor deferred.
+   * If it is ready and has a mark, a thread died between MARK and HEAD.
    */
   isReturned (slot, head) {
     const { words } = this
     const at = this.slotAt(slot)
     const mark = words[at + MARK]
-    if (mark === 0 || load(words, at + LEASE) !== 0) return false
+    if (mark === 0 || load(words, at + LEASE) !== 0 || load(words, at + DUE) !== 0) return false
     return this.distance(head, mark - 1) >= this.distance(head, this.tail)
   }
 

@@ -12,7 +12,7 @@ const { bare, createArray, setPrototypeOf } = require('../../util/intrinsics')
 const { queueUnreadable } = require('../../waiting/errors')
 const { UNLIMITED } = require('../../waiting/options')
 const { BUSY, ENDED, NOTHING, USE } = require('./memory')
-const { calling, endBatch, endUse, owingOn, putBackUnseen, takeMany } = require('./steps')
+const { calling, endBatch, endUse, owingOn, putBack, takeMany } = require('./steps')
 const { later } = require('./waits')
 
 const ArrayPrototype = Array.prototype
@@ -34,7 +34,7 @@ function valueInUse (memory, lease, isDeep) {
     return lease.value
   } catch (error) {
     if (isDeep) {
-      owingOn(memory, putBackUnseen, lease)
+      owingOn(memory, putBack, lease)
       throw error
     }
     owingOn(memory, endUse, lease, forever)
@@ -49,7 +49,7 @@ function valueInUse (memory, lease, isDeep) {
 function takenInDepth (memory, lease, left) {
   const value = valueInUse(memory, lease, true)
   if (owingOn(memory, endUse, lease, left) !== BUSY) return value
-  owingOn(memory, putBackUnseen, lease)
+  owingOn(memory, putBack, lease)
   return undefined
 }
 
@@ -63,9 +63,9 @@ async function valueInTurn (memory, lease) {
   }
 }
 
-/** Ends the use of a message. Undefined if that needs no waiting. */
-function ended (memory, lease) {
-  return owingOn(memory, endUse, lease) === BUSY ? later(memory, calling(USE, endUse, lease, UNLIMITED)) : undefined
+/** Ends the use of a message, by that step or another one. Undefined if that needs no waiting. */
+function ended (memory, lease, step = endUse) {
+  return owingOn(memory, step, lease) === BUSY ? later(memory, calling(USE, step, lease, UNLIMITED)) : undefined
 }
 
 // ——— Several messages ———

@@ -4,16 +4,23 @@
 
 const { agent } = require('../../agent/agent')
 const { add } = require('../../util/intrinsics')
-const { LATE, deadlock, timeoutError } = require('../../waiting/errors')
+const { LATE, deadlock, deadlockOfPutters, timeoutError } = require('../../waiting/errors')
 const { NOTIFIED, PURPOSES } = require('../../waiting/kinds')
 const { blockFor, countdown } = require('../../waiting/notice')
-const { DEBT } = require('../hold/request')
+const { DEBT, requestOf } = require('../hold/request')
 const { theList } = require('../hold/hold')
-const { BUSY, ENDED, NOTHING, PUT } = require('./memory')
+const { PAIRS_BEHIND } = require('./layout')
+const { BUSY, ENDED, IDLE, NOTHING, PUT, PUTTING, TAKE, USE } = require('./memory')
 const ToldWait = require('./told-wait')
 
-/** The step that this thread is in: its queue, its debts' serial numbers. */
-const begun = { __proto__: null, memory: undefined, filled: 0, emptied: 0 }
+/** The debt to takers, and to those who await idleness. */
+const DEBT_TO_TAKERS = requestOf(DEBT, PAIRS_BEHIND)
+
+/**
+ * The step that this thread is in: its queue, its debts' serial numbers. `putter` and `entry`: of its entry in the
+ * robust list as a putter, if `putter` is not 0.
+ */
+const begun = { __proto__: null, memory: undefined, filled: 0, emptied: 0, putter: 0, entry: 0 }
 
 /**
  * Carries out a step; until its end this thread owes both events. Then it opens the door.
@@ -43,7 +50,7 @@ function owingQuietly (memory, step, argument, left) {
   // Where the entries are, unless others move.
   const entry = list.length
   begun.memory = memory
-  const filled = begun.filled = list.enter(memory.filled, DEBT)
+  const filled = begun.filled = list.enter(memory.filled, DEBT_TO_TAKERS)
   const emptied = begun.emptied = list.enter(memory.emptied, DEBT)
   try {
     return step(memory, argument, left)
@@ -59,16 +66,17 @@ function owingQuietly (memory, step, argument, left) {
  * Undoes this thread's last step, which a time limit of `vm` interrupted. So the thread's death would have done.
  */
 function backOut () {
-  const { memory, filled, emptied } = begun
+  const { memory, filled, emptied, putter } = begun
   const list = theList()
+  if (putter !== 0) list.strikePutter(putter, 0, memory.putting)
   for (let lease = memory.lease; lease !== undefined; lease = lease.next) memory.strike(lease)
   if (memory.takeLock.isHeld) {
     memory.repair()
     memory.takeLock.unlock()
   }
   memory.putLock.unlock()
-  for (let n = 0; n < 2; n++) {
-    const events = n === 0 ? memory.filled : memory.emptied
+  for (let n = 0; n < 3; n++) {
+    const events = n === 0 ? memory.filled : n === 1 ? memory.emptied : memory.idled
     add(events.word.array, 0, 1)
     events.raise(Infinity)
   }
@@ -76,6 +84,7 @@ function backOut () {
   list.strike(filled, 0)
   memory.lease = undefined
   begun.memory = undefined
+  begun.putter = 0
 }
 
 /** Puts a message: true, NOTHING, BUSY or ENDED. */
@@ -126,6 +135,25 @@ function freed (memory, count) {
   memory.emptied.raise(count)
   // That may have been the last one of a closed queue.
   if (memory.isEnded) memory.filled.raise(Infinity)
+  idled(memory)
+}
+
+/** Tells those who wait until the queue is idle, if it is. */
+function idled (memory) {
+  if (memory.tellsIdle()) memory.idled.raise(Infinity)
+}
+
+/**
+ * Looks whether the queue is idle: true, NOTHING or BUSY. Before, it frees slots that are lost, or to be discarded. If
+ * another thread frees them just now, that one tells of it.
+ */
+function idle (memory, _, left) {
+  if (memory.takeLock.mayBeAbandoned) recover(memory, left)
+  if (memory.discards && !memory.isEnded && clear(memory, undefined, left) === BUSY) return BUSY
+  memory.awaitIdle()
+  if (!memory.isIdle) return NOTHING
+  memory.idled.wake(Infinity)
+  return true
 }
 
 /** Takes a message, to use it or for good: a Lease, NOTHING, BUSY or ENDED. */
@@ -199,20 +227,40 @@ function endUseNow (memory, lease) {
 /** Puts back a message that is in use: it is delivered again. */
 function putBack (memory, lease) {
   memory.lease = lease
+  memory.endInOrder(lease)
   memory.strike(lease)
   haveComeBack(memory, 1)
+}
+
+/** Puts back a message that is in use, behind all that wait: true, or BUSY. */
+function defer (memory, lease, left) {
+  const found = withLock(memory, memory.takeLock, deferNow, lease, left)
+  if (found === BUSY) return BUSY
+  memory.filled.raise(1)
+  discarded(memory)
+  return true
+}
+
+function deferNow (memory, lease) {
+  memory.lease = lease
+  memory.endInOrder(lease)
+  memory.deferNow(lease.slot)
+  memory.strike(lease)
+  return true
 }
 
 /** Raises the events after messages have come back. */
 function haveComeBack (memory, count) {
   add(memory.first.array, 0, 1)
   memory.filled.raise(count)
+  discarded(memory)
 }
 
-/** Puts back a message that this thread cannot read where it is: as if it had not been delivered. */
-function putBackUnseen (memory, lease) {
-  memory.uncount(lease)
-  putBack(memory, lease)
+/** Removes what has come back to a queue that discards. If another thread is inside a step, those who wait do it. */
+function discarded (memory) {
+  if (!memory.discards) return
+  clear(memory)
+  memory.idled.raise(Infinity)
 }
 
 /** Closes a queue. `discards`: also removes what waits; if another thread is inside a step, the next taker does. */
@@ -225,8 +273,25 @@ function close (memory, discards) {
 
 // ——— Forms that block ———
 
+/** What a thread does that waits in vain, by mode: see `isStuck`. */
+const STUCK = []
+STUCK[PUT] = STUCK[TAKE] = STUCK[USE] = 'has all messages in use of'
+STUCK[IDLE] = 'has a message in use of'
+
 /** Blocks until a step succeeds or the queue has ended. Returns its answer, or LATE. `wait`: see queue.js. */
 function stepBlocking (memory, wait) {
+  try {
+    return blockForStep(memory, wait)
+  } finally {
+    if (begun.putter !== 0) {
+      theList().strikePutter(begun.putter, begun.entry, memory.putting)
+      begun.putter = 0
+      idled(memory)
+    }
+  }
+}
+
+function blockForStep (memory, wait) {
   const { mode, step, argument, timeout, caller } = wait
   const left = countdown(timeout)
   const { events, eventsAt } = memory.sideOf(mode)
@@ -245,16 +310,36 @@ function stepBlocking (memory, wait) {
     count = events.count
     // It waits for messages that come after this look.
     if (count !== before) continue
-    if (memory.isStuck(mode)) throw deadlock(caller, memory.first, NOTIFIED[mode], 'has all messages in use of')
+    if (memory.isStuck(mode)) throw deadlock(caller, memory.first, NOTIFIED[mode], STUCK[mode])
     if (wait.told === undefined) {
       // The value is written at the call.
-      if (mode === PUT) argument.keep()
+      if (mode === PUT) {
+        argument.keep()
+        beginToPut(memory)
+      }
       wait.told = new ToldWait(memory.first, mode)
     }
+    const isMarked = mode === PUT && timeout === Infinity && memory.leases > 0
+    if (isMarked) refuseRing(memory, caller)
     // Threads wait at the second word of the events.
     const purpose = mode + PURPOSES * (eventsAt + 1)
     isLate = blockFor(events.second.address, count, left(), purpose, wait.told.onSlice) === 'timed-out'
+    if (isMarked) theList().resumePutter(begun.putter, begun.entry, PUTTING)
   }
+}
+
+function beginToPut (memory) {
+  const list = theList()
+  begun.entry = list.length
+  begun.putter = list.enter(memory.putting, PUTTING)
+}
+
+/** Throws if all users of the queue would block in `put`; otherwise notes that this one does. */
+function refuseRing (memory, caller) {
+  const { native: { binding } } = agent()
+  const index = theList().indexOf(begun.putter, begun.entry)
+  const ring = binding.blockPutter(index, memory.first.address, memory.capacity)
+  if (ring !== null) throw deadlockOfPutters(caller, memory.first, ring)
 }
 
 /** Returns the outcome of a wait, as diagnostics name it. */
@@ -290,8 +375,11 @@ module.exports = {
   calling,
   clear,
   close,
+  defer,
   endBatch,
   endUse,
+  idle,
+  idled,
   lateError,
   outcomeOf,
   owing,
@@ -299,7 +387,6 @@ module.exports = {
   owingQuietly,
   put,
   putBack,
-  putBackUnseen,
   recover,
   take,
   takeMany

@@ -15,13 +15,13 @@
 const { agent } = require('../../agent/agent')
 const { Promise, createMap } = require('../../util/intrinsics')
 const { LATE, throwIfAborted } = require('../../waiting/errors')
-const { PURPOSES, nounOf } = require('../../waiting/kinds')
+const { NOTIFIED, PURPOSES, nounOf } = require('../../waiting/kinds')
 const { countdown } = require('../../waiting/notice')
 const Waiter = require('../../waiting/waiter')
 const { DEBT, LOCKED } = require('../hold/request')
 const { theList } = require('../hold/hold')
-const { BUSY, NOTHING, PUT } = require('./memory')
-const { outcomeOf, owingQuietly } = require('./steps')
+const { BUSY, NOTHING, PUT, PUTTING } = require('./memory')
+const { idled, outcomeOf, owingQuietly } = require('./steps')
 const ToldWait = require('./told-wait')
 
 /** A promise that waits for one side of a queue: for its events, or for the lock of its steps. */
@@ -67,7 +67,7 @@ class QueueWaiter extends Waiter {
   }
 
   get waitsFor () {
-    return nounOf({ kind: 'Queue', mode: this.mode === PUT ? 'put' : 'take', name: this.memory.first.name })
+    return nounOf({ ...NOTIFIED[this.mode], name: this.memory.first.name })
   }
 
   attempt () {
@@ -203,8 +203,9 @@ class QueueWaiter extends Waiter {
 }
 
 /**
- * The lines of this thread's putting promises: `{ first, last }`, by queue address. The address is that of the queue's
- * first word. Empty lines are not kept.
+ * The lines of this thread's putting promises: `{ first, last, serial, entry }`, by queue address. The address is that
+ * of the queue's first word. Empty lines are not kept. `serial` and `entry`: of the robust list's entry by which the
+ * queue counts this thread among those that wait to put.
  */
 const lines = createMap()
 
@@ -225,7 +226,11 @@ class Putter extends QueueWaiter {
   join () {
     const { line } = this
     if (line === undefined) {
-      lines.set(this.memory.first.address, { __proto__: null, first: this, last: this })
+      const { first: { address }, putting } = this.memory
+      const list = theList()
+      const entry = list.length
+      // If the map fails, it counts for as long as this thread lives.
+      lines.set(address, { __proto__: null, first: this, last: this, serial: list.enter(putting, PUTTING), entry })
       return
     }
     this.before = line.last
@@ -240,7 +245,19 @@ class Putter extends QueueWaiter {
     else before.behind = behind
     if (behind === undefined) line.last = before
     else behind.before = before
-    if (line.first === undefined) lines.delete(this.memory.first.address)
+    if (line.first === undefined) this.endLine(line)
+  }
+
+  /** Ends the line, of which this was the last. That may have kept the queue from being idle. */
+  endLine ({ serial, entry }) {
+    const { first: { address }, idled: events, putting } = this.memory
+    const list = theList()
+    lines.delete(address)
+    const debtEntry = list.length
+    const debt = list.enter(events, DEBT)
+    list.strikePutter(serial, entry, putting)
+    idled(this.memory)
+    list.strike(debt, debtEntry)
   }
 
   /** Lets the promises of the line put, from its first to this. */
