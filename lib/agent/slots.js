@@ -79,7 +79,9 @@ function waitPair (address, first, second, timeout, waiter) {
 /** Enqueues the waiter of a filled slot. The operands of its wait are in the registers. */
 function enqueueWaiter (slot, waiter, address) {
   words[AMOUNT] = waiter.purpose
-  setRelay(waiter.onNotified !== undefined ? address : 0)
+  const relay = waiter.onNotified !== undefined ? address : 0
+  // If it is the same, this waiter has looked since it was notified: passed on, it would go round for ever.
+  if (floats[RELAY] !== relay) setRelay(relay)
   return RESULTS[enqueue(operations.waitAsyncFor, slot, waiter)]
 }
 
