@@ -121,7 +121,13 @@ test('clear removes them, and so does a close that discards; what fails then is 
   await queue.use(putLast)
   let end
   queue.tryPut('d')
-  const use = queue.use((_, { putBack }) => new Promise(resolve => { end = () => resolve(putBack({ last: true })) }))
+  let use
+  await new Promise(hasBegun => {
+    use = queue.use((_, { putBack }) => new Promise(resolve => {
+      end = () => resolve(putBack({ last: true }))
+      hasBegun()
+    }))
+  })
   queue.close({ discard: true })
   assert.deepStrictEqual([queue.length, queue.inUse, queue.ended], [0, 1, false])
   end()

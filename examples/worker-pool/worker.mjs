@@ -16,9 +16,9 @@ function countPrimes (from, to) {
   return count
 }
 
-function work ({ number, from, to }, { deaths }) {
+function work ({ number, from, to }, { attempt }) {
   hasWorked[0] = 1
-  if (deaths > 1) answers.put({ number, error: 'the job has ended two workers' })
+  if (attempt > 2) answers.put({ number, error: 'the job has ended two workers' })
   else answers.put({ number, result: countPrimes(from, to) })
 }
 

@@ -16,6 +16,11 @@ const { HEAD, DEFERRED, DEFERRED_END, RING, MARK, DUE } = require('./layout')
 const Positions = require('./positions')
 
 class Deferred extends Positions {
+  // An implied constructor would call the iterator of Array.prototype on older Nodes.
+  constructor (memory) {
+    super(memory)
+  }
+
   /** Defers the message in a slot, which is in use. Then the caller ends its lease. */
   deferNow (slot) {
     const { words, wrap } = this
