@@ -1534,15 +1534,17 @@ export function formatSnapshot(
 ): string
 
 /**
- * The message of the channel `atomics-waitasync:stall` of `diagnostics_channel`: a wait that has lasted longer than
- * `ATOMICS_WAITASYNC_STALL` milliseconds.
+ * The message of the channel `atomics-waitasync:stall` of `diagnostics_channel`: waits for a lock that have lasted
+ * longer than `ATOMICS_WAITASYNC_STALL` milliseconds.
  */
 export interface StallMessage {
-  /** The wait. */
+  /** The wait; of several, that of the longest. */
   entry: Entry
+  /** How many more waits for the lock were found by the same look. */
+  more: number
   /** Its holders. */
   holders: Entry[]
-  /** If it is on a ring: threads that wait for one another. */
+  /** If it is on a ring: threads that wait for one another, since longer than that number. */
   cycle?: CycleLink[]
   /** Of a wait for a lock of several processes: who has that, as `query()` tells it; null if the engine does not. */
   process?: object | null

@@ -222,10 +222,11 @@ module.exports = [
   ]),
   ...of(stalls, { test: 'locks/observe/stalls' }, [
     ['a wait that is over is still watched',
-      'function waitEnds (wait) {\n  waits.delete(wait)',
-      'function waitEnds (wait) {'],
+      '  if (!young.delete(wait)) old.delete(wait)\n',
+      ''],
+    ['what was told of a wait is forgotten', '    wait.story = stories[n + 1]\n', ''],
     ['a busy thread reports what it has been granted', 'setImmediate(() => { setImmediate(check) })', 'check()'],
-    ['a stall keeps the process alive', 'setTimeout(turns, milliseconds).unref()', 'setTimeout(turns, milliseconds)']
+    ['a stall keeps the process alive', 'setTimeout(fn, milliseconds).unref()', 'setTimeout(fn, milliseconds)']
   ]),
   ...of('lib/agent/native.js', { test: 'locks/observe/stall-channel' }, [
     ['what blocked threads report is not published', '  if (native.onReports !== undefined) native.onReports()\n', '']
@@ -491,8 +492,8 @@ module.exports = [
   ]),
   ...of(stalls, { test: 'locks/every-class/async-context' }, [
     ['the watch for stalls keeps a context',
-      'agent().native.inRootContext(() => { setTimeout(turns, milliseconds).unref() })',
-      'setTimeout(turns, milliseconds).unref()']
+      'agent().native.inRootContext(() => { setTimeout(fn, milliseconds).unref() })',
+      'setTimeout(fn, milliseconds).unref()']
   ]),
   ...of(claim, { test: 'locks/every-class/async-context' }, [
     ['what follows a notification is told of in no context',

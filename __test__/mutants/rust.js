@@ -26,6 +26,7 @@ const waiter = 'core/src/queue/waiter.rs'
 const pace = 'src/agent/pace.rs'
 const profile = 'src/observe/profile.rs'
 const reports = 'src/observe/reports.rs'
+const stories = 'src/observe/stories.rs'
 const signals = 'src/process/signals/mod.rs'
 
 module.exports = [
@@ -573,6 +574,9 @@ module.exports = [
     ['a blocked thread waits for what its promises wait for', 'self.blocked[node] != claim.blocked', 'false'],
     ['a thread waits for itself', '!is_own(hold) && is_kept_by', 'is_kept_by']
   ]),
+  ...of(rings, { cargo: ['rings', 'a_callbacks_hold'] }, [
+    ['a callback waits for whatever its thread awaits', 'hold.in_task && !blocking', 'false && !blocking']
+  ]),
   ...of(ring, { cargo: ['rings', 'each_thread'] }, [
     ['a ring is returned once for each of its threads', 'self.on_rings.extend(ring.iter().map(|edge| edge.to));', '']
   ]),
@@ -704,17 +708,20 @@ module.exports = [
 
   // ——— reports ———
   ...of(reports, { test: 'locks/observe/stall-rings' }, [
-    ['each thread of a ring reports it', 'let is_first = !reported.contains_key(&ring);', 'let is_first = true;'],
-    ['each wait of a thread on a ring is reported beside it',
-      'Some(ring) if told.contains(ring) => {}',
-      'Some(ring) if told.contains(ring) => reports.add_wait(n, index, wait[1]),']
+    ['a ring counts before all of it is old', 'if ages[ring] < self.period {', 'if false {']
   ]),
-  ...of(reports, { cargo: ['addon', 'a_ring_is_reported_once'] }, [
+  ...of(stories, { cargo: ['addon', 'a_ring_is_reported_once'] }, [
+    ['each thread of a ring reports it', 'let is_first = !reported.contains_key(&ring);', 'let is_first = true;'],
     ['a ring that has gone counts as reported', 'all.contains(ring) || *reported_at >= looked_at', 'true'],
     ['a thread that had looked before the ring was there forgets it', ' || *reported_at >= looked_at', '']
   ]),
+  ...of(stories, { cargo: ['addon', 'a_wait_is_told_of_again'] }, [
+    ['a wait is told of again because holders come and go', '_ => self.has_old && ', '_ => '],
+    ['that a ring has gone is no news', 'story if story % 2 == 1 => true,', 'story if story % 2 == 1 => false,']
+  ]),
   ...of(reports, { test: 'locks/observe/stalls' }, [
-    ['all stalls are reported one by one', 'report.ring.is_none()) >= MOST', 'report.ring.is_none()) >= usize::MAX']
+    ['all stalls are reported by one look', 'if n >= MOST {', 'if n == usize::MAX {'],
+    ['each thread that blocks at a place reports it', '                    covered.tell(key, story);\n', '']
   ]),
 
   // ——— locks of several processes ———

@@ -11,7 +11,7 @@ use waitasync_core::lock::rings::{self, Has, Link, Seen};
 use waitasync_core::queue::Location;
 
 fn seen(thread: u32, word: usize, request: Request, blocked: bool) -> Seen {
-    Seen { location: Location::from_address(4 * word), thread, request: Some(request), blocked }
+    Seen { location: Location::from_address(4 * word), thread, request: Some(request), blocked, in_task: false }
 }
 
 const fn permits(amount: u32, limit: u32) -> Request {
@@ -52,6 +52,40 @@ mod threads {
         let waiting = [(0, 11, false), (1, 12, true), (2, 10, true), (2, 11, true)];
         let waiting = waiting.map(|(thread, word, blocked)| seen(thread, word, Exclusive, blocked));
         assert_eq!(threads(&waiting, &rings(&held, &waiting)), [vec![1, 2], vec![0, 1, 2]]);
+    }
+
+    /// Two threads, of each of which one task holds a word and another one awaits the other thread's.
+    #[test]
+    fn a_callbacks_hold_waits_only_for_the_claims_made_within_it() {
+        let held = |in_task| {
+            [seen(1, 10, Exclusive, false), seen(2, 11, Exclusive, false)].map(|hold| Seen { in_task, ..hold })
+        };
+        let waiting = [seen(1, 11, Exclusive, false), seen(2, 10, Exclusive, false)];
+        let found =
+            |in_task, within: &[(usize, usize)]| threads(&waiting, &rings::rings(&held(in_task), &waiting, within));
+        assert_eq!(found(false, &[]), [vec![1, 2]]);
+        assert_eq!(found(true, &[]), Vec::<Vec<u32>>::new());
+        assert_eq!(found(true, &[(0, 0)]), Vec::<Vec<u32>>::new());
+        assert_eq!(found(true, &[(0, 0), (1, 1)]), [vec![1, 2]]);
+    }
+
+    /// Thread 1 has a callback with a claim, thread 2 a token.
+    #[test]
+    fn a_ring_goes_through_a_callbacks_hold_and_a_thread_that_only_awaits() {
+        let held = [Seen { in_task: true, ..seen(1, 10, Shared, false) }, seen(2, 11, Exclusive, false)];
+        let waiting = [seen(1, 11, Shared, false), seen(2, 10, Exclusive, false)];
+        assert_eq!(threads(&waiting, &rings::rings(&held, &waiting, &[])), Vec::<Vec<u32>>::new());
+        let found = rings::rings(&held, &waiting, &[(0, 0)]);
+        let links = [Link { has: Has::Held(0), waits_for: 0 }, Link { has: Has::Held(1), waits_for: 1 }];
+        assert_eq!(found, [links]);
+    }
+
+    /// A blocked thread goes on with none of its tasks.
+    #[test]
+    fn a_callbacks_hold_of_a_blocked_thread_waits_for_that_thread() {
+        let held = [1, 2].map(|thread| Seen { in_task: true, ..seen(thread, 9 + thread as usize, Exclusive, true) });
+        let waiting = [seen(1, 11, Exclusive, true), seen(2, 10, Exclusive, true)];
+        assert_eq!(threads(&waiting, &rings::rings(&held, &waiting, &[])), [vec![1, 2]]);
     }
 
     #[test]

@@ -206,6 +206,7 @@ fn rings_through_tasks_cost_the_sum_of_holds_and_claims() {
             thread: 0,
             request: Some(Request::Limited { amount: tasks - n % 100, limit: tasks }),
             blocked: false,
+            in_task: true,
         };
         let held: Vec<_> = (0..tasks).map(seen).collect();
         let within: Vec<_> = (0..tasks as usize).map(|n| (n, n)).collect();

@@ -62,7 +62,7 @@ class LongWait {
     const promise = 'A promise of ' + thread + ' has been pending'
     const subject = isBlocked ? 'Thread ' + threadId + ' has been blocked' : promise
     const time = age < 1000 ? Math.round(age) + ' ms' : (age / 1000).toFixed(1) + ' s'
-    return subject + ' for ' + time + ', and waits for ' + this.#phrase + ':\n  held by ' + who
+    return subject + ' for ' + time + ' waiting for ' + this.#phrase + ':\n  held by ' + who
   }
 
   /** Makes the message of a report. */
@@ -70,7 +70,7 @@ class LongWait {
     const isFront = ({ kind, name, threadId: id }) => kind === 'named' && name === this.#front && id === threadId
     const { kind, mode, name, id, blocked } = snapshot().held.find(isFront)
     const entry = { kind, mode, name, id, threadId, blocked, milliseconds: now() - this.#began }
-    return { entry, holders: [], process: holder === undefined ? null : holder, threadId }
+    return { entry, more: 0, holders: [], process: holder === undefined ? null : holder, threadId }
   }
 
   end () {

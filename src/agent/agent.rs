@@ -19,7 +19,7 @@ use crate::agent::pace::Pace;
 use crate::agent::pending::Pending;
 use crate::environment::{Bell, Environment, RegistersRef, contained, pin_buffer};
 use crate::held::RobustList;
-use crate::observe::reports;
+use crate::observe::asked;
 use crate::process::{Known, REGISTRY, Registered, STORE, next_number};
 use crate::processes::Files;
 use waitasync_core::lock::memories::AgentId;
@@ -197,7 +197,7 @@ impl Agent {
             return;
         }
         self.update_hold();
-        let has_news = || reports::are_for(self.thread_id) || self.files.has_answers();
+        let has_news = || asked::are_for(self.thread_id) || self.files.has_answers();
         let is_told = self.delivery.is_interrupted() || !has_news() || self.tell_news(Caller::EventLoop);
         if self.delivery.is_interrupted() || (!is_told && self.files.has_answers()) {
             self.outbox.ring();

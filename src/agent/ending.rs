@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use crate::agent::agent::Agent;
 use crate::environment::contained;
 use crate::held::holders;
-use crate::observe::{elsewhere, profile};
+use crate::observe::{asked, elsewhere, profile};
 use crate::process::{NAMES, REGISTRY, STORE, Unused, raise, word_at};
 use waitasync_core::lock::{Mail, Request, UNLOCKED};
 use waitasync_core::queue::{Location, Settlement, WaitResult, Withdrawal};
@@ -60,7 +60,7 @@ impl Agent {
         self.outbox.close();
     }
 
-    const END: [fn(&Self, &mut Ending); 16] = [
+    const END: [fn(&Self, &mut Ending); 17] = [
         |agent, ending| ending.given.extend(agent.registers.take_relay().map(Unused::Notification)),
         |agent, _| agent.take_given().into_iter().for_each(Unused::pass_on),
         |agent, _| agent.blocking.watch.close(),
@@ -86,6 +86,7 @@ impl Agent {
         |_, ending| ending.pay(),
         |agent, _| profile::end_thread(agent.id()),
         |agent, _| elsewhere::end_thread(agent.thread_id),
+        |agent, _| asked::forget(agent.thread_id),
         // Last, since an agent that learns that it is alone may let its loop end, unless it has mail already.
         |agent, _| REGISTRY.leave(&agent.outbox),
     ];

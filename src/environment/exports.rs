@@ -9,7 +9,7 @@ use napi_derive::napi;
 use crate::agent::Agent;
 use crate::environment::operations;
 use crate::held::holders;
-use crate::observe::{Snapshot, profile, reports, snapshot, stacks, standard_error};
+use crate::observe::{Snapshot, asked, profile, snapshot, stacks, standard_error};
 use crate::process::{MEMORIES, REGISTRY, STORE};
 use waitasync_core::queue::Location;
 use waitasync_core::service::watch::EndSignal;
@@ -124,6 +124,19 @@ pub fn hold_ends(env: Env, serial: u32) -> Result<()> {
     Agent::of(env.raw()).map(|agent| agent.robust_list.taken.end(serial))
 }
 
+/// Notes that a callback begins with a hold of this thread. From then on the hold waits only for what is claimed
+/// within that.
+#[napi(catch_unwind)]
+pub fn task_begins(env: Env, serial: u32) -> Result<()> {
+    Agent::of(env.raw()).map(|agent| agent.robust_list.taken.begin_task(serial))
+}
+
+/// Notes that the callback is over.
+#[napi(catch_unwind)]
+pub fn task_ends(env: Env, serial: u32) -> Result<()> {
+    Agent::of(env.raw()).map(|agent| agent.robust_list.taken.end_task(serial))
+}
+
 /// Notes that the token of this thread's hold has been collected.
 #[napi(catch_unwind)]
 pub fn hold_is_orphaned(env: Env, serial: u32) -> Result<()> {
@@ -142,12 +155,23 @@ pub fn stack_text(env: &Env, number: u32) -> Result<Option<JsString<'_>>> {
     stacks::shown(number).map(|text| env.create_string(&*text)).transpose()
 }
 
-/// Reports this thread's long waits, as JSON. `waits`: of each the slot, or -1 if this thread blocks, and the
-/// milliseconds since it began.
+/// Asks for reports of this thread's long waits: returns the number of the question. `waits`: of each the slot, the
+/// milliseconds since it began, the number of its last story (0: none), and the milliseconds then.
 #[napi(catch_unwind)]
-pub fn report_stalls(env: Env, waits: Float64ArraySlice<'_>) -> Result<String> {
-    let agent = Agent::of(env.raw())?;
-    Ok(reports::report(agent.thread_id, agent.sleeps(), &waits))
+pub fn ask_about_stalls(env: Env, waits: Float64ArraySlice<'_>) -> Result<u32> {
+    Ok(asked::ask(Agent::of(env.raw())?.thread_id, &waits))
+}
+
+/// Returns the answer to a question as JSON, once it is there.
+#[napi(catch_unwind)]
+pub fn answer_about_stalls(number: u32) -> Option<String> {
+    asked::fetch(number)
+}
+
+/// Reports the wait for which this thread blocks, as JSON. `milliseconds`: since it began.
+#[napi(catch_unwind)]
+pub fn report_blocked(env: Env, milliseconds: f64) -> Result<String> {
+    Ok(asked::report_blocked(Agent::of(env.raw())?.thread_id, &[-1.0, milliseconds, 0.0, 0.0]))
 }
 
 /// Has a native thread write a text to the standard error.
@@ -159,7 +183,7 @@ pub fn leave_report(text: String) {
 /// Returns a blocked thread's next reports, which the main thread publishes. As JSON; null if there are none.
 #[napi(catch_unwind)]
 pub fn next_report() -> Option<String> {
-    reports::next_report()
+    asked::next_report()
 }
 
 /// Returns the number that users see for the word at an address.

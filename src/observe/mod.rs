@@ -3,6 +3,8 @@
 #[forbid(unsafe_code)]
 mod aside;
 #[forbid(unsafe_code)]
+pub(crate) mod asked;
+#[forbid(unsafe_code)]
 mod cpuprofile;
 #[forbid(unsafe_code)]
 pub(crate) mod deadlock;
@@ -12,7 +14,7 @@ pub mod elsewhere;
 pub(crate) mod json;
 pub mod profile;
 #[forbid(unsafe_code)]
-pub(crate) mod reports;
+mod reports;
 pub mod sentences;
 #[forbid(unsafe_code)]
 pub(crate) mod snapshot;
@@ -21,10 +23,14 @@ pub(crate) mod stacks;
 pub mod stalls;
 pub(crate) mod standard_error;
 #[forbid(unsafe_code)]
+mod stories;
+#[forbid(unsafe_code)]
 mod survey;
 pub mod table;
 #[forbid(unsafe_code)]
 pub(crate) mod taken;
+#[forbid(unsafe_code)]
+mod telling;
 pub mod whereabouts;
 
 pub(crate) use snapshot::Snapshot;

@@ -1,117 +1,179 @@
 //! Reports of waits that last too long: for which thing, who holds it, that thread's doing, or the ring.
 //!
-//! **One ring, one report**, whichever of its threads finds it first. [`REPORTED`] has the rings that have been
-//! reported. A thread looks at all holds and waits, and then, in one critical section, enters its ring and forgets the
-//! rings that were reported before it looked and were not there any more. All waits of a thread for one lock are on the
-//! ring of one of them.
+//! A ring has one report, and so have the waits at one place for one lock that are on none: of a thread's promises, or of
+//! all blocked threads. A ring counts once all of its holds and waits are older than the period. A wait that is due
+//! earlier waits for that, for up to a period.
 //!
-//! A blocked thread can call no listener: its reports are kept for the main thread, which is rung.
+//! Each call makes [`MOST`] reports of either kind at most, first one of each place: the other waits have theirs later.
 
-use std::collections::VecDeque;
 use std::fmt::{self, Write};
-use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::observe::json;
-use crate::observe::sentences::{
-    ahead_text, duration, held_row, holder_text, keeper_text, noun_of, ring_rows, ring_text, thread_of, wait_text,
-    waiting_row,
-};
+use crate::observe::sentences::{ring_rows, ring_text};
 use crate::observe::snapshot::{Snapshot, write_link};
+use crate::observe::stacks::StackId;
+use crate::observe::stalls::period;
+use crate::observe::stories::{Covered, Keepers, Story, Told, hash, is_first, of_ring};
 use crate::observe::survey::Entry;
-use crate::process::REGISTRY;
+use crate::observe::telling::Telling;
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::lock::Mode;
 use waitasync_core::lock::rings::Link;
 use waitasync_core::queue::Location;
-use waitasync_core::sync::lock;
 
-/// How many rings, and how many waits that are on none, are reported one by one in each call.
-const MOST: usize = 5;
+/// How many rings, and how many places, are reported in each call.
+const MOST: usize = 10;
 
-/// How many holders a report describes.
-const MOST_HOLDERS: usize = 3;
+/// How many numbers JavaScript passes of each wait.
+pub(crate) const NUMBERS: usize = 4;
 
-/// The main thread's `threadId`.
-const MAIN: u32 = 0;
-
-/// The rings that have been reported, by their numbers, each with when that was.
-static REPORTED: LazyLock<Mutex<FxHashMap<u64, Timestamp>>> = LazyLock::new(Mutex::default);
-
-/// Whether a ring is reported for the first time. `all`: those that were there after `looked_at`.
-fn is_first(ring: u64, all: &FxHashSet<u64>, looked_at: Timestamp) -> bool {
-    let reported = &mut *lock(&REPORTED);
-    reported.retain(|ring, reported_at| all.contains(ring) || *reported_at >= looked_at);
-    let is_first = !reported.contains_key(&ring);
-    if is_first {
-        reported.insert(ring, now());
-    }
-    is_first
+/// A wait that is due, as JavaScript knows it.
+#[derive(Clone, Copy)]
+struct Due {
+    /// Which of those that were asked about.
+    number: usize,
+    milliseconds: f64,
+    told: Told,
+    /// The index of its entry.
+    entry: usize,
 }
 
-/// A report of one wait, by indices into a snapshot's lists.
+/// Waits at one place for one lock.
+struct Crowd {
+    first: Due,
+    /// Which of those that were asked about are in it, the first included.
+    members: Vec<usize>,
+    /// How many more waits there are.
+    more: usize,
+    story: Story,
+}
+
+/// A report, by indices into a snapshot's lists.
 struct Report {
     /// Which of the waits that were asked about it is.
     wait: usize,
     text: String,
     entry: usize,
+    /// How many waits are in its message beside this one. `None`: the waits for the lock have a message already.
+    more: Option<usize>,
     holders: Vec<usize>,
     ring: Option<usize>,
 }
 
-struct Reports {
+pub(crate) struct Reports {
     snapshot: Snapshot,
+    looked_at: Timestamp,
+    period: Duration,
+    /// The holds by the first words of their things.
+    holds: FxHashMap<Location, Vec<usize>>,
     all: Vec<Report>,
-    /// How many more waits would have had one.
+    /// The new stories of waits that were asked about.
+    stories: Vec<(usize, Story)>,
+    /// How many waits are to be told of later, since there are so many.
     more: usize,
+    /// When the next ring is old enough.
+    later: Option<Duration>,
 }
 
 impl Reports {
-    /// Makes a report. `waits`: of each wait the slot, or below 0 if the thread blocks, and its milliseconds.
-    fn new(thread_id: u32, waits: &[f64]) -> Self {
-        let looked_at = now();
-        let mut reports = Self { snapshot: Snapshot::take(), all: Vec::new(), more: 0 };
+    /// Makes the reports of a thread's waits. `waits`: of each [`NUMBERS`] numbers: the slot, or below 0 if the thread
+    /// blocks; its milliseconds; the last story, and the milliseconds then.
+    pub(crate) fn new(thread_id: u32, waits: &[f64]) -> Self {
+        let mut reports = Self::look();
         let slots: FxHashMap<_, _> = reports.of_thread(thread_id).map(|(index, entry)| (entry.slot, index)).collect();
-        let rings = reports.rings_of(thread_id);
-        let numbers: Vec<_> = reports.snapshot.rings.iter().map(|ring| reports.number_of(ring)).collect();
-        let all = numbers.iter().copied().collect();
-        let mut told = FxHashSet::default();
-        for (n, wait) in waits.chunks_exact(2).enumerate() {
-            let slot = (wait[0] >= 0.0).then_some(wait[0] as u32);
-            // Otherwise it is over.
-            let Some(&index) = slots.get(&slot) else { continue };
-            match rings.get(&aim(&reports.snapshot.waiting[index])) {
-                Some(ring) if told.contains(ring) => {}
-                Some(_) if reports.count(|report| report.ring.is_some()) >= MOST => reports.more += 1,
-                Some(&ring) => {
-                    told.insert(ring);
-                    if is_first(numbers[ring], &all, looked_at) {
-                        reports.add_ring(n, index, ring);
-                    }
-                }
-                None if reports.count(|report| report.ring.is_none()) >= MOST => reports.more += 1,
-                None => reports.add_wait(n, index, wait[1]),
-            }
-        }
+        let due: Vec<_> = waits
+            .chunks_exact(NUMBERS)
+            .enumerate()
+            .filter_map(|(number, wait)| {
+                let slot = (wait[0] >= 0.0).then_some(wait[0] as u32);
+                let told = Told { story: wait[2] as u32, at: wait[3] };
+                // Otherwise it is over.
+                slots.get(&slot).map(|&entry| Due { number, milliseconds: wait[1], told, entry })
+            })
+            .collect();
+        let alone = reports.add_rings(thread_id, &due);
+        let crowds = match alone.as_slice() {
+            [due] if reports.entry(due).blocked => reports.crowd_of_blocked(*due).into_iter().collect(),
+            _ => reports.crowds(&alone),
+        };
+        reports.add_crowds(crowds);
         reports
     }
 
-    /// Returns a number for a ring: the same in each look as long as its waits last.
-    fn number_of(&self, ring: &[Link]) -> u64 {
-        static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-        let waits = ring.iter().map(|link| KEY.hash_one(self.snapshot.waiting[link.waits_for].key()));
-        waits.fold(0, u64::wrapping_add)
+    fn look() -> Self {
+        let looked_at = now();
+        let snapshot = Snapshot::with_all_rings();
+        let mut holds: FxHashMap<_, Vec<_>> = FxHashMap::default();
+        for (index, hold) in snapshot.held.iter().enumerate() {
+            holds.entry(hold.place()).or_default().push(index);
+        }
+        let (all, stories, more, later) = Default::default();
+        Self { snapshot, looked_at, period: period().unwrap_or_default(), holds, all, stories, more, later }
     }
 
-    fn count(&self, is_so: impl Fn(&Report) -> bool) -> usize {
-        self.all.iter().filter(|report| is_so(report)).count()
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    fn entry(&self, due: &Due) -> &Entry {
+        &self.snapshot.waiting[due.entry]
     }
 
     fn of_thread(&self, thread_id: u32) -> impl Iterator<Item = (usize, &Entry)> {
         self.snapshot.waiting.iter().enumerate().filter(move |(_, entry)| entry.thread_id == thread_id)
+    }
+
+    // ——— Rings ———
+
+    /// Adds the rings that count. Returns the waits that are on none, but for those that wait for their ring.
+    fn add_rings(&mut self, thread_id: u32, due: &[Due]) -> Vec<Due> {
+        let rings = self.rings_of(thread_id);
+        let numbers: Vec<_> = self.snapshot.rings.iter().map(|ring| self.number_of(ring)).collect();
+        let all = numbers.iter().copied().collect();
+        let ages: Vec<_> = self.snapshot.rings.iter().map(|ring| self.snapshot.age_of(ring)).collect();
+        let mut told = FxHashMap::default();
+        let mut alone = Vec::new();
+        for due in due {
+            let Some(&ring) = rings.get(&aim(self.entry(due))) else {
+                alone.push(*due);
+                continue;
+            };
+            let story = of_ring(numbers[ring]);
+            if ages[ring] < self.period {
+                // Otherwise it would wait for others than those of the ring, for which there was time.
+                if due.told.story != 0 || due.milliseconds < 2e3 * self.period.as_secs_f64() {
+                    let left = self.period.saturating_sub(ages[ring]);
+                    self.later = Some(self.later.map_or(left, |later| later.min(left)));
+                } else {
+                    alone.push(*due);
+                }
+                continue;
+            }
+            if let Some(&report) = told.get(&ring) {
+                let report: &mut Report = &mut self.all[report];
+                report.more = report.more.map(|more| more + 1);
+            } else if due.told.story != story {
+                if self.all.len() >= MOST {
+                    self.more += 1;
+                    continue;
+                }
+                if is_first(numbers[ring], &all, self.looked_at) {
+                    told.insert(ring, self.all.len());
+                    self.add_ring(due, ring);
+                }
+            }
+            self.stories.push((due.number, story));
+        }
+        alone
+    }
+
+    /// Returns a number for a ring: the same in each look as long as its waits last.
+    fn number_of(&self, ring: &[Link]) -> u64 {
+        let waits = ring.iter().map(|link| hash(self.snapshot.waiting[link.waits_for].key()));
+        waits.fold(0, u64::wrapping_add)
     }
 
     fn rings_of(&self, thread_id: u32) -> FxHashMap<Aim, usize> {
@@ -121,102 +183,145 @@ impl Reports {
         entries.filter(|(entry, _)| entry.thread_id == thread_id).map(|(entry, index)| (aim(entry), index)).collect()
     }
 
-    fn add_ring(&mut self, wait: usize, entry: usize, index: usize) {
+    fn add_ring(&mut self, due: &Due, index: usize) {
         let snapshot = &self.snapshot;
-        let text = ring_text(&ring_rows(snapshot, &snapshot.rings[index]));
-        let holders = self.holders_of(entry);
-        self.all.push(Report { wait, text: text.trim_end().to_owned(), entry, holders, ring: Some(index) });
+        let text = ring_text(&ring_rows(snapshot, &snapshot.rings[index])).trim_end().to_owned();
+        let (wait, entry, holders) = (due.number, due.entry, self.holders_of(due.entry));
+        self.all.push(Report { wait, text, entry, more: Some(0), holders, ring: Some(index) });
     }
 
-    fn add_wait(&mut self, wait: usize, entry: usize, milliseconds: f64) {
-        let holders = self.holders_of(entry);
-        let text = self.wait_text(entry, milliseconds, &holders);
-        self.all.push(Report { wait, text, entry, holders, ring: None });
+    // ——— Waits on no ring ———
+
+    /// Groups the waits whose stories have changed by lock and place.
+    fn crowds(&self, alone: &[Due]) -> Vec<Crowd> {
+        let mut keepers: FxHashMap<Aim, Keepers> = FxHashMap::default();
+        let mut crowds: Vec<Crowd> = Vec::new();
+        let mut known: FxHashMap<_, usize> = FxHashMap::default();
+        for due in alone {
+            let entry = self.entry(due);
+            let keepers = *keepers.entry(aim(entry)).or_insert_with(|| self.keepers(due.entry));
+            if !keepers.are_news(due.told, due.milliseconds) {
+                continue;
+            }
+            let crowd = *known.entry(place_of(entry)).or_insert_with(|| {
+                crowds.push(Crowd { first: *due, members: Vec::new(), more: 0, story: keepers.story() });
+                crowds.len() - 1
+            });
+            crowds[crowd].members.push(due.number);
+        }
+        for crowd in &mut crowds {
+            crowd.more = crowd.members.len() - 1;
+        }
+        crowds
+    }
+
+    /// Makes the crowd of the threads that block where this one does.
+    ///
+    /// None if this thread was told of.
+    fn crowd_of_blocked(&self, due: Due) -> Option<Crowd> {
+        let entry = self.entry(&due);
+        let keepers = self.keepers(due.entry);
+        let on_rings: FxHashSet<_> = self.snapshot.rings.iter().flatten().map(|link| link.waits_for).collect();
+        let blocked = self.snapshot.waiting.iter().enumerate().filter(|(_, wait)| wait.blocked);
+        let keys: FxHashMap<_, _> = blocked.map(|(index, wait)| (index, hash(wait.key()))).collect();
+        let all = keys.values().copied().collect();
+        Covered::with(&all, self.looked_at, |covered| {
+            let own = keys[&due.entry];
+            if !keepers.are_news(covered.told(own, entry.since?), due.milliseconds) {
+                return None;
+            }
+            let story = keepers.story();
+            covered.tell(own, story);
+            let is_there = |index: &usize| place_of(&self.snapshot.waiting[*index]) == place_of(entry);
+            let others = keys.keys().filter(|index| is_there(index) && !on_rings.contains(index));
+            let more = others.filter(|index| **index != due.entry).map(|index| keys[index]).filter(|&key| {
+                let told = covered.told(key, entry.since.unwrap_or_default());
+                let is_new = told.story != story;
+                if is_new {
+                    covered.tell(key, story);
+                }
+                is_new
+            });
+            Some(Crowd { first: due, members: vec![due.number], more: more.count(), story })
+        })
+    }
+
+    /// Adds the reports: first one for each place, then the others in their order.
+    fn add_crowds(&mut self, crowds: Vec<Crowd>) {
+        let mut at_place: FxHashMap<StackId, usize> = FxHashMap::default();
+        let mut ranked: Vec<_> = crowds
+            .into_iter()
+            .map(|crowd| {
+                let rank = at_place.entry(self.entry(&crowd.first).call).or_default();
+                *rank += 1;
+                (*rank, crowd)
+            })
+            .collect();
+        ranked.sort_by_key(|&(rank, _)| rank);
+        // By lock, the report that has its message.
+        let mut messages: FxHashMap<Location, usize> = FxHashMap::default();
+        for (n, (_, crowd)) in ranked.into_iter().enumerate() {
+            if n >= MOST {
+                self.more += crowd.members.len();
+                continue;
+            }
+            let Crowd { first, members, more, story } = crowd;
+            let holders = self.holders_of(first.entry);
+            let text = Telling(&self.snapshot).wait_text(first.entry, first.milliseconds, more, &holders);
+            let place = self.entry(&first).place();
+            let message = messages.get(&place).copied();
+            if let Some(report) = message {
+                let report = &mut self.all[report];
+                report.more = report.more.map(|others| others + more + 1);
+            }
+            messages.entry(place).or_insert(self.all.len());
+            let more = message.is_none().then_some(more);
+            self.all.push(Report { wait: first.number, text, entry: first.entry, more, holders, ring: None });
+            self.stories.extend(members.into_iter().map(|member| (member, story)));
+        }
+    }
+
+    fn keepers(&self, index: usize) -> Keepers {
+        let mut keepers = Keepers::default();
+        for holder in self.all_holders_of(index) {
+            let entry = &self.snapshot.held[holder];
+            let key = hash((entry.location, entry.thread_id, entry.serial));
+            keepers.add(key, self.snapshot.age(entry) >= self.period);
+        }
+        keepers
+    }
+
+    fn all_holders_of(&self, index: usize) -> impl Iterator<Item = usize> {
+        let wait = &self.snapshot.waiting[index];
+        let here = self.holds.get(&wait.place()).into_iter().flatten().copied();
+        here.filter(|&hold| {
+            let is_exclusive = self.snapshot.held[hold].mode() == Some(Mode::Exclusive);
+            is_exclusive || wait.mode() != Some(Mode::Shared)
+        })
     }
 
     /// Lists the holders for which a wait waits: one entry for each thread and call.
     fn holders_of(&self, index: usize) -> Vec<usize> {
-        let wait = &self.snapshot.waiting[index];
-        let place = wait.place();
-        let held = self.snapshot.held.iter().enumerate();
-        let keeps = |entry: &Entry| {
-            let is_exclusive = entry.mode() == Some(Mode::Exclusive);
-            entry.place() == place && (is_exclusive || wait.mode() != Some(Mode::Shared))
-        };
         let mut seen = FxHashSet::default();
         let mut is_new = |entry: &Entry| seen.insert((entry.thread_id, entry.call));
-        held.filter(|(_, entry)| keeps(entry) && is_new(entry)).map(|(index, _)| index).collect()
+        self.all_holders_of(index).filter(|&hold| is_new(&self.snapshot.held[hold])).collect()
     }
 
-    /// Returns the entry of the writer ahead of a share's claim.
-    fn writer_ahead(&self, index: usize) -> Option<usize> {
-        let wait = &self.snapshot.waiting[index];
-        if wait.mode() != Some(Mode::Shared) {
-            return None;
-        }
-        let is_writer = |entry: &Entry| entry.location == wait.location && entry.mode() == Some(Mode::Exclusive);
-        self.snapshot.waiting[..index].iter().rposition(is_writer)
-    }
+    // ——— JSON ———
 
-    fn wait_text(&self, index: usize, milliseconds: f64, holders: &[usize]) -> String {
-        let snapshot = &self.snapshot;
-        let entry = &snapshot.waiting[index];
-        let row = waiting_row(snapshot.now, &snapshot.waiting[index]);
-        let (thread, noun, time) = (thread_of(&row), noun_of(&row), duration("for ", Some(milliseconds)));
-        let mut text = if entry.blocked {
-            format!("{} has been blocked {time}, and waits for {noun}", capitalized(&thread))
-        } else {
-            format!("A promise of {thread} has been pending {time}, and waits for {noun}")
-        };
-        let mut keepers: Vec<_> =
-            holders.iter().take(MOST_HOLDERS).map(|&holder| self.holder_line(entry, holder)).collect();
-        if holders.len() > MOST_HOLDERS {
-            keepers.push(format!("{} more", holders.len() - MOST_HOLDERS));
-        }
-        if keepers.is_empty() {
-            keepers.extend(self.writer_ahead(index).map(|writer| self.writer_line(entry, writer)));
-        }
-        match keepers.as_slice() {
-            [] if entry.mode().is_some() => text.push_str(", of which no holder is known."),
-            [] => text.push('.'),
-            _ => _ = write!(text, ":\n  {}", keepers.join("\n  ")),
-        }
-        text
-    }
-
-    fn holder_line(&self, wait: &Entry, holder: usize) -> String {
-        let holder = &self.snapshot.held[holder];
-        let row = held_row(self.snapshot.now, holder);
-        holder_text(&row) + "; " + &keeper_text(&row).unwrap_or_else(|| self.doing_of(wait, holder.thread_id))
-    }
-
-    fn writer_line(&self, wait: &Entry, writer: usize) -> String {
-        let writer = &self.snapshot.waiting[writer];
-        ahead_text(&waiting_row(self.snapshot.now, writer)) + "; " + &self.doing_of(wait, writer.thread_id)
-    }
-
-    /// Says in which way a thread keeps another one waiting.
-    fn doing_of(&self, wait: &Entry, thread_id: u32) -> String {
-        if thread_id == wait.thread_id {
-            return "it is the same thread".to_owned();
-        }
-        let waits: Vec<_> = self.of_thread(thread_id).collect();
-        // A blocked thread waits for that alone.
-        let Some(&(first, entry)) = waits.iter().find(|(_, entry)| entry.blocked).or(waits.first()) else {
-            return "it waits for nothing".to_owned();
-        };
-        let text = wait_text("it", &waiting_row(self.snapshot.now, &self.snapshot.waiting[first]));
-        if entry.blocked || waits.len() == 1 { text } else { format!("{text}, and {} more", waits.len() - 1) }
-    }
-
-    /// Writes the report for `lib/locks/observe/stalls.js`. Without the entries if no string could hold their names.
-    fn json(&self) -> String {
+    /// Writes the reports for `lib/locks/observe/stalls.js`. Without the entries if no string could hold their names.
+    pub(crate) fn json(&self) -> String {
         let whole = json::text(|text| self.write(text, true));
         whole.or_else(|| json::text(|text| self.write(text, false))).unwrap_or_default()
     }
 
     fn write(&self, text: &mut json::Text, has_entries: bool) -> fmt::Result {
-        write!(text, "{{\"more\":{},\"reports\":", self.more)?;
+        write!(text, "{{\"more\":{},\"stories\":", self.more)?;
+        json::array(text, &self.stories, |text, (wait, story)| write!(text, "{wait},{story}"))?;
+        if let Some(later) = self.later {
+            write!(text, ",\"later\":{}", later.as_secs_f64() * 1e3)?;
+        }
+        text.write_str(",\"reports\":")?;
         json::array(text, &self.all, |text, report| self.write_report(text, report, has_entries))?;
         text.write_char('}')
     }
@@ -225,15 +330,17 @@ impl Reports {
         write!(text, "{{\"wait\":{},\"text\":", report.wait)?;
         json::string(text, report.text.encode_utf16())?;
         let Snapshot { held, waiting, rings, now } = &self.snapshot;
-        if has_entries {
-            text.write_str(",\"entry\":")?;
+        if let Some(ring) = report.ring.filter(|_| has_entries) {
+            text.write_str(",\"cycle\":")?;
+            json::array(text, &rings[ring], |text, link| write_link(text, self.snapshot.entries(link), *now))?;
+        } else if report.ring.is_some() {
+            text.write_str(",\"cycle\":[]")?;
+        }
+        if let Some(more) = report.more.filter(|_| has_entries) {
+            write!(text, ",\"more\":{more},\"entry\":")?;
             waiting[report.entry].write(text, *now)?;
             text.write_str(",\"holders\":")?;
             json::array(text, &report.holders, |text, &holder| held[holder].write(text, *now))?;
-            if let Some(ring) = report.ring {
-                text.write_str(",\"cycle\":")?;
-                json::array(text, &rings[ring], |text, link| write_link(text, self.snapshot.entries(link), *now))?;
-            }
         }
         text.write_char('}')
     }
@@ -246,70 +353,7 @@ fn aim(entry: &Entry) -> Aim {
     (entry.location, entry.mode() == Some(Mode::Shared))
 }
 
-fn capitalized(text: &str) -> String {
-    text[..1].to_uppercase() + &text[1..]
-}
-
-/// Reports of blocked threads that the main thread has still to publish.
-static FOR_MAIN: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
-
-/// Whether there are any: kept here so that reading it takes no lock.
-static ARE_FOR_MAIN: AtomicBool = AtomicBool::new(false);
-
-/// As many are kept while the main thread is busy.
-const MOST_FOR_MAIN: usize = 100;
-
-/// Whether this thread publishes the reports of others, and there are such.
-pub(crate) fn are_for(thread_id: u32) -> bool {
-    thread_id == MAIN && ARE_FOR_MAIN.load(Ordering::Relaxed)
-}
-
-fn tell_main(report: &str) {
-    let Some(outbox) = REGISTRY.find(|agent| agent.known.thread_id == MAIN, |agent| Arc::clone(&agent.known.outbox))
-    else {
-        return;
-    };
-    let mut reports = lock(&FOR_MAIN);
-    if reports.len() < MOST_FOR_MAIN {
-        reports.push_back(report.to_owned());
-        ARE_FOR_MAIN.store(true, Ordering::Relaxed);
-    }
-    drop(reports);
-    outbox.ring();
-}
-
-/// Reports a thread's long waits as JSON; a blocked one's go to the main thread, too. `waits`: as of [`Reports::new`].
-pub(crate) fn report(thread_id: u32, is_blocked: bool, waits: &[f64]) -> String {
-    let reports = Reports::new(thread_id, waits);
-    let json = reports.json();
-    if is_blocked && thread_id != MAIN && !reports.all.is_empty() {
-        tell_main(&json);
-    }
-    json
-}
-
-pub(crate) fn next_report() -> Option<String> {
-    let mut reports = lock(&FOR_MAIN);
-    let next = reports.pop_front();
-    ARE_FOR_MAIN.store(!reports.is_empty(), Ordering::Relaxed);
-    next
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_ring_is_reported_once_until_a_later_look_finds_it_gone() {
-        let (ring, other) = (1, 2);
-        let here = FxHashSet::from_iter([ring, other]);
-        let before = now();
-        assert!(is_first(ring, &here, before));
-        assert!(!is_first(ring, &here, now()));
-        // A thread that had looked before the ring was there forgets nothing.
-        assert!(is_first(other, &FxHashSet::from_iter([other]), before));
-        assert!(!is_first(ring, &here, now()));
-        assert!(!is_first(other, &FxHashSet::from_iter([other]), now()));
-        assert!(is_first(ring, &here, now()));
-    }
+/// The thing that is awaited, how, and where: the waits with the same have one report.
+fn place_of(entry: &Entry) -> (Aim, u32, StackId) {
+    (aim(entry), entry.purpose, entry.call)
 }

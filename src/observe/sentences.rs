@@ -242,7 +242,7 @@ pub(crate) fn wait_text(subject: &str, row: &Row) -> String {
     let (noun, place) = (noun_of(row), place_of(" ", row.called.as_deref()));
     let duration = duration(" for ", row.milliseconds);
     if row.blocked {
-        format!("{subject} has been blocked{duration}{place}, and waits for {noun}")
+        format!("{subject} has been blocked{duration}{place} waiting for {noun}")
     } else if duration.is_empty() {
         format!("{subject} awaits {noun}{place}")
     } else {

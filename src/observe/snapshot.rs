@@ -2,16 +2,22 @@
 //!
 //! A ring counts only if a second look finds all of its entries again: different buckets are read one after the other.
 //! If all were there from one look to the other, there was a moment between the two at which they were a ring.
+//!
+//! A ring in which a thread only awaits may be one by chance: another task of that thread goes on. If stalls are
+//! reported, it counts only once all of its holds and waits are older than their period.
 
 use std::fmt::{self, Write};
 use std::hash::{BuildHasher, RandomState};
+use std::mem;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
 use crate::observe::elsewhere::keeper_of;
 use crate::observe::json;
 use crate::observe::stacks::NONE;
+use crate::observe::stalls::period;
 use crate::observe::survey::{Entry, JUST_BEGUN, read};
 use crate::process::{MEMORIES, NAMES};
 use waitasync_core::clock::{Timestamp, now};
@@ -33,8 +39,8 @@ const fn micros(moment: Timestamp) -> u64 {
 
 impl Entry {
     fn seen(&self) -> Seen {
-        let Self { location, request, thread_id, blocked, .. } = *self;
-        Seen { location, thread: thread_id, request, blocked }
+        let Self { location, request, thread_id, blocked, in_task, .. } = *self;
+        Seen { location, thread: thread_id, request, blocked, in_task }
     }
 
     /// Whether its beginning has been noted.
@@ -106,7 +112,35 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
+    /// Reads the holds and waits, and the rings that count.
     pub(crate) fn take() -> Self {
+        let mut snapshot = Self::with_all_rings();
+        let rings = mem::take(&mut snapshot.rings);
+        snapshot.rings = rings.into_iter().filter(|ring| snapshot.counts(ring)).collect();
+        snapshot
+    }
+
+    fn counts(&self, ring: &[Link]) -> bool {
+        ring.iter().all(|link| self.waiting[link.waits_for].blocked)
+            || period().is_none_or(|period| self.age_of(ring) >= period)
+    }
+
+    /// Returns for how long all entries of a ring have been there.
+    pub(crate) fn age_of(&self, ring: &[Link]) -> Duration {
+        let ages = ring.iter().flat_map(|link| {
+            let (has, _, waits_for) = self.entries(link);
+            [has, waits_for].map(|entry| self.age(entry))
+        });
+        ages.min().unwrap_or_default()
+    }
+
+    /// Returns for how long an entry has been there; 0: unknown.
+    pub(crate) fn age(&self, entry: &Entry) -> Duration {
+        entry.since.map(|since| self.now.duration_since(since)).unwrap_or_default()
+    }
+
+    /// Reads the holds and waits, and all rings.
+    pub(crate) fn with_all_rings() -> Self {
         let (held, waiting) = read();
         let [held, waiting] = [held, waiting].map(|entries| entries.into_iter().filter_map(Entry::named));
         let (held, waiting) = (held.map(Entry::with_keeper).collect(), waiting.collect());

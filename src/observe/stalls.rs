@@ -3,6 +3,7 @@
 use std::env;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use napi_derive::napi;
 
@@ -22,7 +23,13 @@ fn setting() -> Option<u32> {
 
 /// Whether waits are reported at all.
 pub(crate) fn stalls_are_reported() -> bool {
-    setting().is_some_and(|milliseconds| milliseconds > 0)
+    period().is_some()
+}
+
+/// Returns after how long waits are reported, if they are.
+pub(crate) fn period() -> Option<Duration> {
+    let milliseconds = setting().filter(|&milliseconds| milliseconds > 0)?;
+    Some(Duration::from_millis(milliseconds.into()))
 }
 
 /// Returns after how many milliseconds a wait is to be reported; 0: never. Undefined: the variable has a value that is

@@ -51,6 +51,8 @@ pub(crate) struct Entry {
     pub(crate) is_orphaned: bool,
     /// Who has the lock behind this name: see [`crate::observe::elsewhere`].
     pub(crate) keeper: Option<Arc<str>>,
+    /// Whether it is the hold of a callback of which it is known what it claims.
+    pub(crate) in_task: bool,
 }
 
 impl Entry {
@@ -68,14 +70,14 @@ impl Entry {
     }
 
     pub(crate) fn with_taken(self, taken: Option<Taken>) -> Self {
-        let (call, is_orphaned) = taken.map_or((NONE, false), |taken| (taken.call, taken.is_orphaned));
-        Self { call, is_orphaned, ..self }
+        let Some(Taken { call, is_orphaned, in_task, .. }) = taken else { return self };
+        Self { call, is_orphaned, in_task, ..self }
     }
 
     /// Returns a key: the same in two looks if the entry was there throughout.
     pub(crate) fn key(&self) -> impl Eq + Hash + use<> {
-        let Self { location, request, thread_id, blocked, since, serial, .. } = *self;
-        (location, request.map(Request::packed), thread_id, blocked, since, serial)
+        let Self { location, request, thread_id, blocked, since, serial, in_task, .. } = *self;
+        (location, request.map(Request::packed), thread_id, blocked, since, serial, in_task)
     }
 }
 
@@ -274,6 +276,7 @@ fn entry_of(
         call: NONE,
         is_orphaned: false,
         keeper: None,
+        in_task: false,
     }
 }
 

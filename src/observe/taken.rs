@@ -4,10 +4,12 @@
 //! JavaScript begins a hold before it takes the lock, and ends it before it releases the lock; so an entry that other
 //! threads find in the list is known here. A grant that has no entry yet has its call in the notes on the wait: see
 //! [`crate::agent::Noted`].
+//!
+//! Also of which holds it is known what their callbacks claim: see `lib/locks/observe/tasks.js`.
 
 use std::sync::{Arc, Mutex};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::observe::stacks::StackId;
 use waitasync_core::clock::{Timestamp, now};
@@ -22,27 +24,38 @@ pub(crate) struct Taken {
     pub(crate) since: Timestamp,
     /// Whether the token that stands for it has been collected.
     pub(crate) is_orphaned: bool,
+    /// Whether a callback runs with it of which the claims are known.
+    pub(crate) in_task: bool,
+}
+
+#[derive(Default)]
+struct Holds {
+    taken: FxHashMap<u32, Taken>,
+    /// Those whose callbacks run. A wait of a `Condition` ends a hold, but not its callback.
+    tasks: FxHashSet<u32>,
 }
 
 /// The holds of a thread, by their serial numbers. Any thread may read it.
 #[derive(Clone, Default)]
-pub(crate) struct SharedTaken(Arc<Mutex<FxHashMap<u32, Taken>>>);
+pub(crate) struct SharedTaken(Arc<Mutex<Holds>>);
 
 impl SharedTaken {
     pub(crate) fn len(&self) -> usize {
-        lock(&self.0).len()
+        lock(&self.0).taken.len()
     }
 
     pub(crate) fn get(&self, serial: u32) -> Option<Taken> {
-        lock(&self.0).get(&serial).copied()
+        let holds = lock(&self.0);
+        let taken = *holds.taken.get(&serial)?;
+        Some(Taken { in_task: holds.tasks.contains(&serial), ..taken })
     }
 
     pub(crate) fn begin(&self, serial: u32, call: StackId) {
-        lock(&self.0).insert(serial, Taken { call, since: now(), is_orphaned: false });
+        lock(&self.0).taken.insert(serial, Taken { call, since: now(), is_orphaned: false, in_task: false });
     }
 
     pub(crate) fn end(&self, serial: u32) {
-        let mut holds = lock(&self.0);
+        let holds = &mut lock(&self.0).taken;
         holds.remove(&serial);
         if holds.is_empty() && holds.capacity() > RETAINED {
             holds.shrink_to_fit();
@@ -50,8 +63,21 @@ impl SharedTaken {
     }
 
     pub(crate) fn orphan(&self, serial: u32) {
-        if let Some(taken) = lock(&self.0).get_mut(&serial) {
+        if let Some(taken) = lock(&self.0).taken.get_mut(&serial) {
             taken.is_orphaned = true;
+        }
+    }
+
+    /// Notes that a callback begins to run with the hold.
+    pub(crate) fn begin_task(&self, serial: u32) {
+        lock(&self.0).tasks.insert(serial);
+    }
+
+    pub(crate) fn end_task(&self, serial: u32) {
+        let tasks = &mut lock(&self.0).tasks;
+        tasks.remove(&serial);
+        if tasks.is_empty() && tasks.capacity() > RETAINED {
+            tasks.shrink_to_fit();
         }
     }
 }
@@ -74,6 +100,20 @@ mod tests {
             taken.orphan(serial);
         }
         assert_eq!(known(5), None);
-        assert!(lock(&taken.0).capacity() <= RETAINED);
+        assert!(lock(&taken.0).taken.capacity() <= RETAINED);
+    }
+
+    #[test]
+    fn a_callback_is_known_of_a_hold_that_ends_and_begins_again() {
+        let taken = SharedTaken::default();
+        let in_task = |serial| taken.get(serial).map(|taken| taken.in_task);
+        taken.begin(1, 7);
+        assert_eq!(in_task(1), Some(false));
+        taken.begin_task(1);
+        taken.end(1);
+        taken.begin(1, 7);
+        assert_eq!(in_task(1), Some(true));
+        taken.end_task(1);
+        assert_eq!(in_task(1), Some(false));
     }
 }

@@ -55,7 +55,7 @@ test('a dump comes while every thread is blocked or busy: rings, holders and lin
 
 These threads probably wait for one another:
   the main thread has awaited AsyncLock "orders" for T, held for at least T by thread 1
-  thread 1 has been blocked for T, and waits for AsyncLock "accounts", held for at least T by the main thread
+  thread 1 has been blocked for T waiting for AsyncLock "accounts", held for at least T by the main thread
 
 AsyncLock "accounts", id N
   held by     the main thread  exclusive  for at least T

@@ -73,8 +73,9 @@ test('the main thread publishes for a blocked thread, which writes its report, t
   assert.deepStrictEqual([single, more], [[true, 1, true, 1, []], []], stderr)
   assert.deepStrictEqual([isOwn, ring], [true, [true, 1, [2, 3].map(id => [id, id, id, true])]], stderr)
   assert.ok([2, 3].includes(threadId), stderr)
-  const heads = ['Thread 1 has been blocked for T, and waits for an AsyncLock:', 'These threads wait for one another:']
-  assert.deepStrictEqual(reports.map(text => text.split('\n')[0]), heads, stderr)
+  const heads = ['Thread 1 has been blocked for T waiting for an AsyncLock:', 'These threads wait for one another:']
+  // As the process ends, the ring is gone for the thread that ends last.
+  assert.deepStrictEqual(reports.slice(0, 2).map(text => text.split('\n')[0]), heads, stderr)
 })
 
 test('the main thread publishes, too, where it has only required the plain entry', needsChannels, async t => {
@@ -101,12 +102,12 @@ test('a subscriber that throws breaks no wait, and hides no report', needsChanne
     let thrown = 0
     process.on('uncaughtException', ({ message }) => { if (message === 'of a subscriber') thrown++ })
     subscribe('stall', () => { throw new Error('of a subscriber') })
-    const lock = newLock()
-    const token = lock.tryLock()
-    const promises = [lock.lockAsync(), lock.lockAsync()]
+    const [lock, other] = [newLock(), newLock()]
+    const tokens = [lock.tryLock(), other.tryLock()]
+    const promises = [lock.lockAsync(), other.lockAsync()]
     const thread = startWorker(lock, ({ api, data }) => { new api.AsyncLock(data).lock().unlock() })
     await until(() => thrown === 3)
-    token.unlock()
+    for (const token of tokens) token.unlock()
     for (const promise of promises) (await promise).unlock()
     await thread.done()
     tell(thrown)
@@ -129,7 +130,7 @@ test('a Worker whose standard error is a stream of its parent warns there', asyn
     tell(text)
     process.exit()
   })
-  const report = 'A promise of thread 1 has been pending for T, and waits for an AsyncLock:\n' +
-    '  held for T by the main thread; it waits for nothing'
+  const report = 'A promise of thread 1 has been pending for T waiting for an AsyncLock:\n' +
+    '  held for T by the main thread; it waits for no lock of this package'
   assert.deepStrictEqual([stallReports(told()[0]), reports], [[report], []], stderr)
 })

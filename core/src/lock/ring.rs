@@ -16,6 +16,8 @@ pub struct Seen {
     pub request: Option<Request>,
     /// Whether the thread is blocked, if it holds this; whether it blocks for this, if it awaits it.
     pub blocked: bool,
+    /// Whether a callback holds this of which it is known what it claims.
+    pub in_task: bool,
 }
 
 impl Seen {

@@ -3,8 +3,9 @@
 //! The rules are those of [`super::wait_for_graph`]. But here promises count, and claims that have a timeout; and of
 //! those ahead in its line a claim waits for the nearest that keeps it waiting, which stands for the others. A blocked
 //! thread waits only for the word that it blocks for: its promises cannot go on before. Any other thread waits for the
-//! words that each of its promises waits for, except for its own holds: another task of it may release those. Of some
-//! promises it is known which tasks they keep waiting: [`super::task_rings`].
+//! words that each of its promises waits for, except for its own holds: another task of it may release those. But the
+//! hold of a callback waits only for the claims that were made within that: without any it is no link of a ring. Rings
+//! of such holds and of blocked threads alone are found by [`super::task_rings`].
 //!
 //! Each thread that is on a ring is on one of those that are returned, and none is returned twice: rings of blocked
 //! threads come first, then those through tasks, and a ring is looked for only through a thread that is on no earlier
@@ -12,6 +13,7 @@
 //! search for each thread that both holds and waits.
 
 use std::collections::HashSet;
+use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::hash::Hash;
 
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
@@ -23,30 +25,42 @@ use super::wait_for_graph::{beside_own, is_kept_by};
 use super::{Mode, Request};
 use crate::queue::Location;
 
-/// A node: a thread; or a claim ahead in a line, which waits for its own request, whatever else its thread waits for;
-/// or a place in the line for permits: the claims behind it wait for that claim, and for those ahead of that.
+/// A node: a thread; a callback's hold; a claim, ahead in a line or of a callback, which waits for its own request,
+/// whatever else its thread waits for; the callbacks' holds of a word that keep a request waiting; or a place in the
+/// line for permits: the claims behind it wait for that claim, and for those ahead of that.
 struct ThreadGraph<'a> {
     held: &'a [Seen],
     waiting: &'a [Seen],
     graph: Graph,
     /// By node, whether its thread is blocked; true of places.
     blocked: Vec<bool>,
-    /// The nodes of the threads that hold something.
+    /// The nodes of the threads that hold something, but for callbacks' holds.
     threads: FxHashMap<u32, usize>,
+    /// The nodes of callbacks' holds within which claims were made.
+    tasks: FxHashMap<usize, usize>,
     /// The nodes of claims ahead in a line.
     claims: FxHashMap<usize, usize>,
-    /// The holds of a word: the first entry of each thread, and the sum of its holds.
+    /// The threads' holds of a word: the first entry of each thread, and the sum of its holds.
     holders: FxHashMap<Location, Vec<(usize, Request)>>,
+    /// The callbacks' holds of a word that have nodes.
+    of_tasks: FxHashMap<Location, Vec<usize>>,
+    /// The nodes of those of them that keep a request of such an extent waiting.
+    parts: FxHashMap<(Location, Extent), usize>,
     /// The nodes of places in lines for permits, by their claims.
     places: FxHashMap<usize, usize>,
 }
 
 impl<'a> ThreadGraph<'a> {
-    fn new(held: &'a [Seen], waiting: &'a [Seen]) -> Self {
-        let (graph, blocked, threads, claims, holders, places) = Default::default();
-        let mut graph = Self { held, waiting, graph, blocked, threads, claims, holders, places };
-        graph.add_threads();
-        graph.add_edges();
+    fn new(held: &'a [Seen], waiting: &'a [Seen], within: &[(usize, usize)]) -> Self {
+        let (graph, blocked, threads, tasks, claims) = Default::default();
+        let (holders, of_tasks, parts, places) = Default::default();
+        let mut graph =
+            Self { held, waiting, graph, blocked, threads, tasks, claims, holders, of_tasks, parts, places };
+        let blocking: FxHashSet<_> = waiting.iter().filter(|claim| claim.blocked).map(|claim| claim.thread).collect();
+        graph.add_threads(&blocking);
+        let within: Vec<_> = within.iter().filter(|&&(_, hold)| is_of_task(&held[hold], &blocking)).copied().collect();
+        graph.add_tasks(&within);
+        graph.add_edges(&within);
         graph
     }
 
@@ -59,28 +73,43 @@ impl<'a> ThreadGraph<'a> {
         self.graph.edges[from].push(Edge { waits_for, has, to });
     }
 
-    fn add_threads(&mut self) {
-        for (index, hold) in self.held.iter().enumerate() {
+    fn add_threads(&mut self, blocking: &FxHashSet<u32>) {
+        let mut sums: FxHashMap<(Location, u32), usize> = FxHashMap::default();
+        for (index, hold) in self.held.iter().enumerate().filter(|(_, hold)| !is_of_task(hold, blocking)) {
             if !self.threads.contains_key(&hold.thread) {
-                let node = self.add_node(false);
+                let node = self.add_node(blocking.contains(&hold.thread));
                 self.threads.insert(hold.thread, node);
             }
             let Some(request) = hold.request else { continue };
-            // A thread's entries of a word are next to each other.
             let list = self.holders.entry(hold.location).or_default();
-            match list.last_mut().filter(|(last, _)| self.held[*last].thread == hold.thread) {
-                Some((_, all)) => *all = all.and(request).unwrap_or(*all),
-                None => list.push((index, request)),
-            }
-        }
-        for claim in self.waiting.iter().filter(|claim| claim.blocked) {
-            if let Some(&node) = self.threads.get(&claim.thread) {
-                self.blocked[node] = true;
+            match sums.entry((hold.location, hold.thread)) {
+                Occupied(place) => {
+                    let (_, all) = &mut list[*place.get()];
+                    *all = all.and(request).unwrap_or(*all);
+                }
+                Vacant(place) => {
+                    place.insert(list.len());
+                    list.push((index, request));
+                }
             }
         }
     }
 
-    fn add_edges(&mut self) {
+    fn add_tasks(&mut self, within: &[(usize, usize)]) {
+        for &(_, hold) in within {
+            if !self.tasks.contains_key(&hold) {
+                let node = self.add_node(false);
+                self.tasks.insert(hold, node);
+                self.of_tasks.entry(self.held[hold].location).or_default().push(hold);
+            }
+        }
+    }
+
+    fn add_edges(&mut self, within: &[(usize, usize)]) {
+        let mut holds: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
+        for &(claim, hold) in within {
+            holds.entry(claim).or_default().push(hold);
+        }
         let mut turns = Turns::default();
         // Further claims of a thread that request the same wait for the same holders.
         let mut seen = FxHashSet::default();
@@ -91,6 +120,7 @@ impl<'a> ThreadGraph<'a> {
             if is_for_permits {
                 self.add_place(index, ahead);
             }
+            self.add_claim_of_tasks(index, ahead.filter(|_| !is_for_permits), holds.get(&index));
             // No thread waits for a thread that holds nothing.
             let Some(&node) = self.threads.get(&claim.thread) else { continue };
             if self.blocked[node] != claim.blocked {
@@ -100,6 +130,16 @@ impl<'a> ThreadGraph<'a> {
                 self.add_holders(node, index);
             }
             self.add_ahead(node, index, ahead);
+        }
+    }
+
+    /// Adds a claim that was made within callbacks: their holds wait.
+    fn add_claim_of_tasks(&mut self, index: usize, ahead: Option<usize>, holds: Option<&Vec<usize>>) {
+        let Some(holds) = holds else { return };
+        let claim = self.claim_node(index);
+        self.add_ahead(claim, index, ahead);
+        for hold in holds {
+            self.add_edge(self.tasks[hold], None, None, claim);
         }
     }
 
@@ -136,6 +176,26 @@ impl<'a> ThreadGraph<'a> {
                 self.graph.edges[node].push(Edge { waits_for: Some(index), has: Some(Has::Held(hold)), to });
             }
         }
+        if let Some(part) = self.part(claim.location, request) {
+            self.add_edge(node, Some(index), None, part);
+        }
+    }
+
+    /// Returns the node of the callbacks' holds that a request waits for.
+    fn part(&mut self, location: Location, request: Request) -> Option<usize> {
+        let holds = self.of_tasks.get(&location)?;
+        let key = (location, extent(request));
+        if !self.parts.contains_key(&key) {
+            let holds = holds.clone();
+            let node = self.add_node(true);
+            self.parts.insert(key, node);
+            for hold in holds {
+                if self.held[hold].request.is_some_and(|held| is_kept_by(request, held)) {
+                    self.add_edge(node, None, Some(Has::Held(hold)), self.tasks[&hold]);
+                }
+            }
+        }
+        self.parts.get(&key).copied()
     }
 
     fn claim_node(&mut self, index: usize) -> usize {
@@ -168,8 +228,15 @@ impl<'a> ThreadGraph<'a> {
     }
 }
 
+/// Whether a hold waits only for a callback's claims. A blocked thread goes on with nothing.
+fn is_of_task(hold: &Seen, blocking: &FxHashSet<u32>) -> bool {
+    hold.in_task && !blocking.contains(&hold.thread)
+}
+
+type Extent = (bool, u32, u32);
+
 /// Returns how much is requested: the same for requests that the same holders keep waiting.
-const fn extent(request: Request) -> (bool, u32, u32) {
+const fn extent(request: Request) -> Extent {
     match request {
         Request::Limited { amount, limit } => (false, amount, limit),
         _ => (matches!(request.mode(), Some(Mode::Shared)), 0, 0),
@@ -179,7 +246,7 @@ const fn extent(request: Request) -> (bool, u32, u32) {
 /// Finds the rings among holds and waits. A thread's holds of one word are neighbours, and the claims of a word are in
 /// the order of its line. `within`: pairs of a claim and of a hold in whose callback it was made.
 pub fn rings(held: &[Seen], waiting: &[Seen], within: &[(usize, usize)]) -> Vec<Vec<Link>> {
-    let mut graph = ThreadGraph::new(held, waiting);
+    let mut graph = ThreadGraph::new(held, waiting, within);
     let mut rings = Vec::new();
     graph.search(true, &mut rings);
     for ring in task_rings(held, waiting, within) {

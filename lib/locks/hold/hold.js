@@ -111,6 +111,22 @@ function callWithin (token, callback, given, word) {
   return tasks === undefined ? callback(given) : tasks.call(token[SERIAL], callback, given, word)
 }
 
+/**
+ * Calls a synchronous callback of the user's that has a hold. If stalls are reported, native code knows that the hold
+ * waits for no promise: none is awaited within it.
+ */
+function callNow (token, callback, given) {
+  const { binding, stallAfter } = theList().native
+  if (stallAfter === 0) return callback(given)
+  const serial = token[SERIAL]
+  binding.taskBegins(serial)
+  try {
+    return callback(given)
+  } finally {
+    binding.taskEnds(serial)
+  }
+}
+
 function permitsOf ({ address }) {
   const list = theList()
   let permits = 0
@@ -201,6 +217,7 @@ function rejectWait (token) {
 
 module.exports = {
   Hold,
+  callNow,
   callWithin,
   giveBack,
   giveBackAfter,

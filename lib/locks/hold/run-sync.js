@@ -6,6 +6,7 @@ const { types: { isPromise } } = require('util')
 const { assertStack } = require('../../agent/agent')
 const { assertNoPromise, assertSynchronous, waitOptions } = require('../../waiting/options')
 const { blockOrThrow, take } = require('./acquire')
+const { callNow } = require('./hold')
 const { Repairing, optionsOf } = require('./repair')
 const { EXCLUSIVE, SHARED } = require('./request')
 const { newHold } = require('./token')
@@ -35,7 +36,7 @@ function runWith (hold, callback, repairing, caller, twin) {
   let failed = true
   try {
     if (repairing !== undefined && hold !== null && hold.token.ownerDied) held = repairing.soundSync(hold, twin)
-    result = callback(held === null ? null : held.given)
+    result = held === null ? callback(null) : callNow(held.token, callback, held.given)
     // Another thenable is refused once nothing is held: reading its `then` may run code.
     failed = isPromise(result)
   } finally {

@@ -84,11 +84,11 @@ exports.ownerDied = function ownerDied (word, request, since) {
  * @param {object} report as `write_report` in src/observe/reports.rs writes it
  * @param {object} [since] of `waits`, of a wait of this thread
  */
-exports.stalled = function stalled ({ entry, holders, cycle }, since) {
+exports.stalled = function stalled ({ entry, more, holders, cycle }, since) {
   try {
-    // Native code leaves out entries that no string can hold.
+    // Another report of the same waits has them. Native code also leaves out entries that no string can hold.
     if (!stallChannel.hasSubscribers || entry === undefined) return
-    const message = messageOf(entry, holders, cycle)
+    const message = messageOf(entry, more, holders, cycle)
     agent().door.note(() => {
       const publish = () => stallChannel.publish(message)
       if (since === undefined) publish()
@@ -107,11 +107,11 @@ exports.publishStall = function publishStall (message) {
 }
 
 /** Makes the message of a report from native code's entries. It changes their arrays. */
-function messageOf (written, holders, cycle) {
+function messageOf (written, more, holders, cycle) {
   const stackText = stackTexts(agent().native.binding)
   const entry = entryOf(written, 'called', stackText)
   for (let n = 0; n < holders.length; n++) holders[n] = entryOf(holders[n], 'taken', stackText)
-  if (cycle === undefined) return { entry, holders, threadId: entry.threadId }
+  if (cycle === undefined) return { entry, more, holders, threadId: entry.threadId }
   for (let n = 0; n < cycle.length; n++) cycle[n] = linkOf(cycle[n], stackText)
-  return { entry, holders, cycle: ringOf(cycle), threadId: entry.threadId }
+  return { entry, more, holders, cycle: ringOf(cycle), threadId: entry.threadId }
 }

@@ -2,32 +2,50 @@
 
 /**
  * Reports waits for locks that last longer than `ATOMICS_WAITASYNC_STALL` milliseconds. It does so for locks, shares,
- * permits and names, each wait once. Threads that wait for one another have one report, by the first that finds the
- * ring. src/observe/reports.rs decides which reports there are, and writes their texts.
+ * permits and names: each wait once, and again if its story has changed. src/observe/reports.rs decides which reports
+ * there are, and writes their texts; src/observe/stories.rs says what a story is.
  *
- * The report of a promise is a warning of its thread, and a message on the channel `atomics-waitasync:stall`. A
- * blocked thread can do neither before its wait is over, and the main thread may be stuck, too. So a native thread
- * writes the text to the standard error, which a blocked thread makes between two slices of its sleep, and the main
- * thread publishes the message when it has a turn.
+ * The report of a promise is a warning of its thread, and a message on the channel `atomics-waitasync:stall`. Native
+ * code makes it aside, while this thread goes on. A blocked thread can do neither before its wait is over, and the main
+ * thread may be stuck, too. So a native thread writes the text to the standard error, which a blocked thread makes
+ * between two slices of its sleep, and the main thread publishes the message when it has a turn.
  */
 
 const { setImmediate, setTimeout } = require('timers')
 const { agent } = require('../../agent/agent')
-const { Float64Array, createArray, createMap, define, max, now, parse } = require('../../util/intrinsics')
+const { Float64Array, bare, createArray, createMap, define, max, min, now, parse } = require('../../util/intrinsics')
 const { captureCall, stackOf } = require('../../waiting/call-stacks')
 const { stalled } = require('./diagnostics')
 const { theList } = require('../hold/hold')
 
 const CODE = 'ATOMICS_WAITASYNC_STALL'
-/** Stands for a slot: this thread blocks. */
-const BLOCKS = -1
+/** Milliseconds between two looks whether native code has made the reports. */
+const PAUSE = 20
+/** How many numbers of a wait native code is told. */
+const NUMBERS = 4
 
-/** Pending waits of promises, the oldest first: `{ hold, call, began }`. A wait that was reported is not here. */
-const waits = createMap()
+/** A promise that waits. Its hold has a slot while it is enqueued. */
+class Wait {
+  constructor (hold, call) {
+    this.hold = hold
+    this.call = call
+    this.began = now()
+    this.isOver = false
+    // What was told last, as native code's number, and the age then; when to ask whether that has changed.
+    this.story = 0
+    this.toldAt = 0
+    this.dueAt = 0
+  }
+}
+bare(Wait)
+
+/** Pending waits that are not due yet, the oldest first; and the others. */
+const young = createMap()
+const old = createMap()
+let pending = 0
 let isWatched = false
 
 const isOn = () => agent().native.stallAfter !== 0
-const ageOf = ({ began }) => now() - began
 
 /**
  * Captures this call's stack; undefined if no stall will be reported. Its `within` has the serial numbers of the holds
@@ -48,14 +66,23 @@ function callOf () {
  */
 function waitBegins (hold, call = callOf()) {
   if (call === undefined) return undefined
-  const wait = { __proto__: null, hold, call, began: now() }
+  const wait = new Wait(hold, call)
   watch(agent().native.stallAfter)
-  waits.set(wait, true)
+  young.set(wait, true)
+  pending++
   return wait
 }
 
 function waitEnds (wait) {
-  waits.delete(wait)
+  wait.isOver = true
+  pending--
+  if (!young.delete(wait)) old.delete(wait)
+}
+
+/** Calls a function later, in no asynchronous context. */
+function callLater (fn, milliseconds) {
+  // eslint-disable-next-line own/one-door -- before a wait begins, and in a turn of its own
+  agent().native.inRootContext(() => { setTimeout(fn, milliseconds).unref() })
 }
 
 function watch (milliseconds) {
@@ -65,52 +92,95 @@ function watch (milliseconds) {
   const turns = () => { setImmediate(() => { setImmediate(check) }) }
   try {
     // The check sets the next timer, which would keep the context of the wait that set the first.
-    // eslint-disable-next-line own/one-door -- before a wait begins, and in a turn of its own
-    agent().native.inRootContext(() => { setTimeout(turns, milliseconds).unref() })
+    callLater(turns, milliseconds)
     isWatched = true
   } catch (_) {
     // A program has replaced functions that Node's timers need. Locks work all the same.
   }
 }
 
+/** Asks about the waits that are due. */
 function check () {
+  const moment = now()
   const after = agent().native.stallAfter
-  isWatched = false
   const due = createArray(0)
-  let oldest
-  waits.forEach((_, wait) => {
+  let next = Infinity
+  young.forEach((_, wait) => {
     // The others are younger.
-    if (oldest !== undefined) return
-    if (ageOf(wait) < after) {
-      oldest = wait
-      return
-    }
-    waits.delete(wait)
-    // Otherwise it is not enqueued just now.
-    if (wait.hold.slot >= 0) due[due.length] = wait
+    if (next < Infinity) return
+    wait.dueAt = wait.began + after
+    if (wait.dueAt > moment) next = wait.dueAt
+    else if (young.delete(wait)) old.set(wait, true)
   })
-  if (oldest !== undefined) watch(due.length > 0 ? after : max(1, after - ageOf(oldest)))
-  if (due.length > 0) reportAll(due, after)
+  old.forEach((_, wait) => {
+    // Otherwise it is not enqueued just now.
+    if (wait.dueAt <= moment && wait.hold.slot >= 0) due[due.length] = wait
+    else next = min(next, wait.dueAt)
+  })
+  isWatched = false
+  if (due.length > 0) ask(due, moment)
+  else if (next < Infinity) watch(max(1, next - moment))
 }
 
-function reportAll (due, after) {
-  const asked = new Float64Array(2 * due.length)
+function ask (due, moment) {
+  const asked = new Float64Array(NUMBERS * due.length)
   for (let n = 0; n < due.length; n++) {
-    lookAtToken(theList(), due[n].hold.word.address)
-    asked[2 * n] = due[n].hold.slot
-    asked[2 * n + 1] = ageOf(due[n])
+    const { began, hold, story, toldAt } = due[n]
+    lookAtToken(theList(), hold.word.address)
+    asked[NUMBERS * n] = hold.slot
+    asked[NUMBERS * n + 1] = moment - began
+    asked[NUMBERS * n + 2] = story
+    asked[NUMBERS * n + 3] = toldAt
   }
-  const { more, reports } = reportsOf(asked)
-  for (let n = 0; n < reports.length; n++) warn(reports[n], due[reports[n].wait])
-  if (more > 0) noteWarning(more + ' more promises of this thread have been pending for over ' + after + ' ms.')
+  const { binding } = agent().native
+  const number = binding.askAboutStalls(asked)
+  const fetch = () => {
+    try {
+      const json = binding.answerAboutStalls(number)
+      if (typeof json === 'string') tell(due, moment, parse(json))
+      else callLater(fetch, PAUSE)
+    } catch (_) {
+      // As above.
+      isWatched = false
+    }
+  }
+  isWatched = true
+  fetch()
+}
+
+/** Tells of the reports, and watches on. A wait is told of again at the earliest when it has lasted twice as long. */
+function tell (due, moment, { later, more, reports, stories }) {
+  const after = agent().native.stallAfter
+  const next = moment + (later === undefined ? after : min(later, after))
+  let areAllThere = true
+  for (let n = 0; n < reports.length; n++) areAllThere = areAllThere && !due[reports[n].wait].isOver
+  for (let n = 0; n < stories.length; n += 2) {
+    const wait = due[stories[n]]
+    // Otherwise the report that has this wait, too, may be the one that is not given.
+    if (!areAllThere) continue
+    wait.story = stories[n + 1]
+    wait.toldAt = moment - wait.began
+  }
+  for (let n = 0; n < due.length; n++) {
+    const wait = due[n]
+    wait.dueAt = wait.story === 0 ? next : wait.began + 2 * (moment - wait.began)
+  }
+  for (let n = 0; n < reports.length; n++) {
+    const wait = due[reports[n].wait]
+    if (!wait.isOver) warn(reports[n], wait)
+  }
+  if (more > 0) {
+    noteWarning(more + ' more promises of this thread have been pending for over ' + after +
+      ' ms: reports of them follow.')
+  }
+  isWatched = false
+  if (pending > 0) watch(max(1, next - now()))
   agent().door.open()
 }
 
 function noteWarning (text, detail) {
   agent().door.note(() => process.emitWarning(text, { code: CODE, ...detail }))
 }
-
-const reportsOf = (waits) => parse(agent().native.binding.reportStalls(waits))
 
 /** Looks at this thread's token for a word: it may be collected. */
 function lookAtToken (list, address) {
@@ -129,24 +199,18 @@ function warn (report, { call, hold }) {
 function whileBlocked () {
   if (!isOn()) return undefined
   const began = now()
-  let isTold = false
+  let dueAt = agent().native.stallAfter
   return () => {
     const age = now() - began
-    if (isTold || age < agent().native.stallAfter) return
-    isTold = true
-    const text = textWhileBlocked(age)
-    if (text !== '') agent().native.binding.leaveReport(text)
+    if (age < dueAt) return
+    const { binding } = agent().native
+    const { later, reports } = parse(binding.reportBlocked(age))
+    dueAt = later === undefined ? 2 * age : age + later
+    if (reports.length > 0) binding.leaveReport(textWhileBlocked(reports[0]))
   }
 }
 
-/** Makes the report of a blocked thread. It is empty if another thread has reported the ring that it is on. */
-function textWhileBlocked (age) {
-  const asked = new Float64Array(2)
-  asked[0] = BLOCKS
-  asked[1] = age
-  const { reports } = reportsOf(asked)
-  if (reports.length === 0) return ''
-  const { cycle, text } = reports[0]
+function textWhileBlocked ({ cycle, text }) {
   const stack = cycle === undefined ? stackOf(captureCall()) + '\n' : ''
   return '(node:' + process.pid + ') [' + CODE + '] Warning: ' + text + '\n' + stack
 }

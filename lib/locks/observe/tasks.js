@@ -10,6 +10,8 @@
  *
  * A context may be kept for long after its callback has ended. So a scope that is over refers to no other one; and it
  * does not count for the callbacks that are run in it: nobody awaits those.
+ *
+ * Native code knows of which holds the callbacks run: such a hold waits for nothing that is claimed elsewhere.
  */
 
 const { AsyncLocalStorage } = require('async_hooks')
@@ -48,6 +50,7 @@ class Tasks {
     this.scopes.set(serial, scope)
     let isPending = false
     try {
+      this.binding.taskBegins(serial)
       const result = apply(run, this.storage, [scope, () => callback(given)])
       isPending = typeof result === 'object' || typeof result === 'function'
       return isPending ? this.settled(scope, result) : result
@@ -66,6 +69,7 @@ class Tasks {
 
   end (scope) {
     this.scopes.delete(scope.serial)
+    this.binding.taskEnds(scope.serial)
     scope.outer = undefined
     scope.isOver = true
   }
@@ -76,6 +80,8 @@ class Tasks {
     this.scopes.delete(from)
     this.scopes.set(to, scope)
     scope.serial = to
+    this.binding.taskBegins(to)
+    this.binding.taskEnds(from)
   }
 
   /** Lists the serial numbers of the holds around this call. The innermost comes first. */

@@ -1,0 +1,182 @@
+//! What was told of a wait last, as a number: a wait is told of again when its story has changed.
+//!
+//! | a wait | its story |
+//! |---|---|
+//! | on a ring | the ring, an odd number |
+//! | on none | the holders that are older than the period; without such, all holders; an even number |
+//!
+//! Holders that come and go are no news: a wait that is on no ring is told of again only because of an older holder, and
+//! once it has lasted twice as long. That a ring has come or gone is news at once.
+//!
+//! **One ring, one report**, whichever of its threads finds it first. [`REPORTED`] has the rings that have been
+//! reported. A thread looks at all holds and waits, and then, in one critical section, enters its ring and forgets the
+//! rings that were reported before it looked and were not there any more.
+//!
+//! **One report for the threads that block at one place for one lock.** [`COVERED`] has the waits of blocked threads that
+//! were told of, or counted in another thread's report, with their stories.
+
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::{LazyLock, Mutex};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use waitasync_core::clock::{Timestamp, now};
+use waitasync_core::sync::lock;
+
+/// The number of a story; 0: nothing was told.
+pub(crate) type Story = u32;
+
+pub(crate) fn hash(value: impl Hash) -> u64 {
+    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    KEY.hash_one(value)
+}
+
+/// Returns the story of a ring. `ring`: see [`is_first`].
+pub(crate) const fn of_ring(ring: u64) -> Story {
+    ring as u32 | 1
+}
+
+/// Who keeps a wait waiting.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Keepers {
+    all: u64,
+    old: u64,
+    has_old: bool,
+}
+
+impl Keepers {
+    /// Adds a holder, by its key. `is_old`: whether it is older than the period.
+    pub(crate) fn add(&mut self, holder: u64, is_old: bool) {
+        self.all = self.all.wrapping_add(holder);
+        if is_old {
+            self.old = self.old.wrapping_add(holder);
+            self.has_old = true;
+        }
+    }
+
+    pub(crate) const fn story(self) -> Story {
+        even(if self.has_old { self.old } else { self.all })
+    }
+
+    /// Whether a wait that waits for these is to be told of.
+    pub(crate) fn are_news(self, told: Told, milliseconds: f64) -> bool {
+        let is_same = |story| story == told.story;
+        match told.story {
+            0 => true,
+            story if story % 2 == 1 => true,
+            _ => self.has_old && !is_same(even(self.old)) && !is_same(even(self.all)) && milliseconds >= 2.0 * told.at,
+        }
+    }
+}
+
+const fn even(number: u64) -> Story {
+    (number as u32 & !1) | 2
+}
+
+/// What was told of a wait last, and its milliseconds then.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Told {
+    pub(crate) story: Story,
+    pub(crate) at: f64,
+}
+
+/// The rings that have been reported, by their numbers, each with when that was.
+static REPORTED: LazyLock<Mutex<FxHashMap<u64, Timestamp>>> = LazyLock::new(Mutex::default);
+
+/// Whether a ring is reported for the first time. `all`: those that were there after `looked_at`.
+pub(crate) fn is_first(ring: u64, all: &FxHashSet<u64>, looked_at: Timestamp) -> bool {
+    let reported = &mut *lock(&REPORTED);
+    reported.retain(|ring, reported_at| all.contains(ring) || *reported_at >= looked_at);
+    let is_first = !reported.contains_key(&ring);
+    if is_first {
+        reported.insert(ring, now());
+    }
+    is_first
+}
+
+/// The waits of blocked threads that have been told of: by the hashes of their keys, the story, and since when.
+#[derive(Default)]
+pub(crate) struct Covered(FxHashMap<u64, (Story, Timestamp)>);
+
+static COVERED: LazyLock<Mutex<Covered>> = LazyLock::new(Mutex::default);
+
+impl Covered {
+    /// Runs `body` alone. `all`: the waits that were there after `looked_at`.
+    pub(crate) fn with<R>(all: &FxHashSet<u64>, looked_at: Timestamp, body: impl FnOnce(&mut Self) -> R) -> R {
+        let covered = &mut *lock(&COVERED);
+        covered.0.retain(|wait, (_, told_at)| all.contains(wait) || *told_at >= looked_at);
+        body(covered)
+    }
+
+    /// Returns what was told of a wait, which began at `since`.
+    pub(crate) fn told(&self, wait: u64, since: Timestamp) -> Told {
+        self.0.get(&wait).map_or_else(Told::default, |&(story, told_at)| Told {
+            story,
+            at: told_at.duration_since(since).as_secs_f64() * 1e3,
+        })
+    }
+
+    pub(crate) fn tell(&mut self, wait: u64, story: Story) {
+        self.0.insert(wait, (story, now()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_is_reported_once_until_a_later_look_finds_it_gone() {
+        let (ring, other) = (1, 2);
+        let here = FxHashSet::from_iter([ring, other]);
+        let before = now();
+        assert!(is_first(ring, &here, before));
+        assert!(!is_first(ring, &here, now()));
+        // A thread that had looked before the ring was there forgets nothing.
+        assert!(is_first(other, &FxHashSet::from_iter([other]), before));
+        assert!(!is_first(ring, &here, now()));
+        assert!(!is_first(other, &FxHashSet::from_iter([other]), now()));
+        assert!(is_first(ring, &here, now()));
+    }
+
+    fn keepers(holders: &[(u64, bool)]) -> Keepers {
+        let mut keepers = Keepers::default();
+        for &(holder, is_old) in holders {
+            keepers.add(16 * holder, is_old);
+        }
+        keepers
+    }
+
+    #[test]
+    fn a_wait_is_told_of_again_if_an_older_holder_or_no_ring_keeps_it_waiting() {
+        let nothing = Told::default();
+        let young = keepers(&[(1, false)]);
+        assert!(young.are_news(nothing, 10.0));
+        let told = Told { story: young.story(), at: 10.0 };
+        // The same holder, now older; and others that come and go.
+        assert!(!keepers(&[(1, true)]).are_news(told, 99.0));
+        assert!(!keepers(&[(2, false)]).are_news(told, 99.0));
+        assert!(keepers(&[(2, true)]).are_news(told, 20.0));
+        assert!(!keepers(&[(2, true)]).are_news(told, 19.0));
+        // Beside a reader that stays, readers come and go.
+        let told = Told { story: keepers(&[(1, true), (2, false)]).story(), at: 10.0 };
+        assert!(!keepers(&[(1, true), (3, false)]).are_news(told, 99.0));
+        assert!(keepers(&[(1, true), (3, true)]).are_news(told, 99.0));
+        // The ring has gone.
+        assert!(young.are_news(Told { story: of_ring(6), at: 10.0 }, 11.0));
+    }
+
+    #[test]
+    fn a_wait_that_is_over_is_forgotten_unless_it_was_told_of_meanwhile() {
+        let (wait, other) = (u64::MAX, u64::MAX - 1);
+        let none = FxHashSet::default();
+        let before = now();
+        Covered::with(&none, before, |covered| covered.tell(wait, 4));
+        Covered::with(&none, before, |covered| assert_eq!(covered.told(wait, before).story, 4));
+        let here = FxHashSet::from_iter([wait]);
+        Covered::with(&here, now(), |covered| {
+            assert_eq!((covered.told(wait, before).story, covered.told(other, before).story), (4, 0));
+        });
+        Covered::with(&none, now(), |covered| assert_eq!(covered.told(wait, before).story, 0));
+    }
+}
