@@ -167,7 +167,7 @@ function counted (reports) {
 const needsChannel = { skip: needsChannels.skip }
 test('a crowd at one lock is one report and one message, and hides no other lock', needsChannel, async t => {
   const { reports, stderr, told } = await run(t, { after: 300 }, async scope => {
-    const { block, heldLock, subscribe, tell, until } = scope
+    const { block, heldLock, sleep, subscribe, tell, until } = scope
     const [popular, ledger] = ['popular', 'ledger'].map(heldLock)
     const heard = { popular: 0, ledger: 0 }
     let messages = 0
@@ -182,6 +182,8 @@ test('a crowd at one lock is one report and one message, and hides no other lock
     block(ledger)
     await until(() => heard.popular === 25 && heard.ledger === 2, 'all messages')
     tell(messages < 15)
+    // A blocked thread's text is written after its message.
+    await sleep(500)
     process.exit()
   })
   const held = ':\n  held for T by the main thread; it is the same thread'
