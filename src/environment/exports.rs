@@ -124,7 +124,7 @@ pub fn hold_ends(env: Env, serial: u32) -> Result<()> {
     Agent::of(env.raw()).map(|agent| agent.robust_list.taken.end(serial))
 }
 
-/// Notes that a callback begins with a hold of this thread. From then on the hold waits only for what is claimed
+/// Notes that a callback begins with a hold of this thread. From then on the hold waits only for claims made
 /// within that.
 #[napi(catch_unwind)]
 pub fn task_begins(env: Env, serial: u32) -> Result<()> {

@@ -1,4 +1,4 @@
-//! What the report of a wait that is on no ring says: for how long, for what, and what the holders do.
+//! The report of a wait that is on no ring: its time, its lock, and the state of the holders.
 
 use std::fmt::Write;
 
