@@ -81,6 +81,23 @@ test('a report of a stall names process and label of the holder; so does that of
   assert.strictEqual(await waiter.run(heldInFront, PACKAGE), undefined)
 })
 
+test('a report does no harm where the name in front has been stolen', async t => {
+  const { folder, holder, waiter, who } = await startPair(t, { ATOMICS_WAITASYNC_STALL: '300' })
+  const outcome = await waiter.run(async ({ api, kept, require }, name, main) => {
+    kept.warned = new Promise(resolve => process.once('warning', ({ message }) => resolve(message)))
+    const wait = api.processLocks(name.folder).request('a', () => {}).catch(error => error.message)
+    const { locks } = require(main)
+    while ((await locks.query()).held.length === 0) await new Promise(setImmediate)
+    // The engine is asked in a later turn.
+    for (let turns = 0; turns < 10; turns++) await new Promise(setImmediate)
+    await locks.request(name.front, { steal: true }, () => {})
+    return [await wait, await kept.warned]
+  }, { folder, front: `files ${folder}: a` }, PACKAGE)
+  assert.match(outcome[0], /was stolen by another request$/)
+  assert.ok(outcome[1].endsWith(`held by ${who}`), outcome[1])
+  await holder.release('a')
+})
+
 test('without a variable that asks for it, a snapshot says after a second that it is another process', async t => {
   const { holder, waiter } = await startPair(t, { ATOMICS_WAITASYNC_STALL: '', ATOMICS_WAITASYNC_DUMP: '' })
   await waiter.run(beginWait)

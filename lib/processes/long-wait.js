@@ -65,10 +65,12 @@ class LongWait {
     return subject + ' for ' + time + ' waiting for ' + this.#phrase + ':\n  held by ' + who
   }
 
-  /** Makes the message of a report. */
+  /** Makes the message of a report. Undefined if another request has stolen the name in front. */
   message (holder) {
     const isFront = ({ kind, name, threadId: id }) => kind === 'named' && name === this.#front && id === threadId
-    const { kind, mode, name, id, blocked } = snapshot().held.find(isFront)
+    const front = snapshot().held.find(isFront)
+    if (front === undefined) return undefined
+    const { kind, mode, name, id, blocked } = front
     const entry = { kind, mode, name, id, threadId, blocked, milliseconds: now() - this.#began }
     return { entry, more: 0, holders: [], process: holder === undefined ? null : holder, threadId }
   }
@@ -106,6 +108,7 @@ function watch (engine, name, front, claim, holderOf) {
 function report (text, claim, message) {
   const stack = claim === undefined || claim.origin === undefined ? '' : stackOf(claim.origin)
   process.emitWarning(text, { code: CODE, ...stack !== '' && { detail: stack } })
+  if (message === undefined) return
   if (claim === undefined) publishStall(message)
   else claim.call(publishStall, message)
 }

@@ -319,6 +319,7 @@ mod tests {
             ("HELD_HERE", HELD_HERE as usize),
             ("AWAITED_HERE", AWAITED_HERE as usize),
             ("NEWS", NEWS),
+            ("BATCH", BATCH),
         ]
         .map(|(name, number)| (name.to_owned(), number));
         let mut theirs = constants();
