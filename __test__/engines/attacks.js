@@ -88,7 +88,7 @@ const ofPostgres = {
   },
   async 'thirty aborted waits are ended by few connections' ({ team, name, query }) {
     const [holder, waiter] = await team.processes(2)
-    const names = Array.from({ length: 30 }, (_, n) => `${name} ${n}`, { timeout: 0 })
+    const names = Array.from({ length: 30 }, (_, n) => `${name} ${n}`)
     const held = await Promise.all(names.map(each => holder.holds(each)))
     const waiting = await Promise.all(names.map(each => waiter.waits(each)))
     await sleep(NOBODY)
@@ -128,7 +128,7 @@ const ofStandby = {
     const [holder, next] = await team.processes(2, args)
     let flushed = 0
     for (let n = 0; n < 5; n++) {
-      const held = await holder.holds(`${name} ${n}`, { timeout: 0 })
+      const held = await holder.holds(`${name} ${n}`)
       const { rows: [{ all }] } = await query('SELECT pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn() AS all')
       if (all) flushed++
       await held.ends()
@@ -218,8 +218,8 @@ const ofRedis = {
 async function survives ({ team, name, members, args, more }) {
   const [holder, next] = await team.processes(2, args, more)
   for (const [n, member] of members.entries()) {
-    const held = await holder.holds(`${name} ${n}`, { timeout: 0 })
-    const waiter = await next.waits(`${name} ${n}`, { timeout: 0 })
+    const held = await holder.holds(`${name} ${n}`)
+    const waiter = await next.waits(`${name} ${n}`)
     await member.stop('SIGKILL')
     await holder.passes(`${name} other ${n}`)
     await handsOver(held, waiter)
