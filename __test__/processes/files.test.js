@@ -414,6 +414,8 @@ test('files of another user: an error that says so, unless the folder is for bot
     fs.chmodSync(folder, mode)
     const [owner, other] = await startMembers(t, folder, 2)
     await owner.pass('a')
+    // It loads the library, which the other user may not reach.
+    await other.pass('c')
     await other.run(() => { process.seteuid(65534) })
     if (isShared) {
       await other.pass('a')
