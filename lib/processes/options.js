@@ -3,7 +3,7 @@
 /** The arguments of process locks: checks them before anything happens. */
 
 const { RangeError, TypeError } = require('../util/intrinsics')
-const { assertOptions, option } = require('../util/options')
+const { assertOptions, flag, option } = require('../util/options')
 const { describe } = require('../util/values')
 const { assertFunction, waitOptions } = require('../waiting/options')
 const { unsupportedError } = require('./errors')
@@ -51,10 +51,7 @@ function readOptions (name, options, caller, engine, label) {
   if (mode !== 'exclusive' && mode !== 'shared') {
     throw new TypeError(caller + ': mode must be \'exclusive\' or \'shared\', not ' + describe(mode))
   }
-  const ifAvailable = option(options, 'ifAvailable', false)
-  if (typeof ifAvailable !== 'boolean') {
-    throw new TypeError(caller + ': ifAvailable must be a boolean, not ' + describe(ifAvailable))
-  }
+  const ifAvailable = flag(options, 'ifAvailable', caller)
   const given = { timeout: option(options, 'timeout'), signal: option(options, 'signal') }
   const { timeout, signal } = waitOptions(given, caller, caller !== 'requestSync')
   const repair = option(options, 'repair')

@@ -39,6 +39,16 @@ function option (options, name, otherwise) {
   return isOfAll ? otherwise : value
 }
 
+/**
+ * Reads an option that is true or false, by default false.
+ * @throws {TypeError} it is neither
+ */
+function flag (options, name, caller) {
+  const value = option(options, name, false)
+  if (typeof value === 'boolean') return value
+  throw new TypeError(caller + ': ' + name + ' must be a boolean, not ' + describe(value))
+}
+
 // These use no methods of arrays, which may have been replaced.
 
 function includes (names, name) {
@@ -52,4 +62,4 @@ function listed (names, count) {
   return text
 }
 
-module.exports = { option, assertOptions }
+module.exports = { assertOptions, flag, option }

@@ -9,9 +9,8 @@
  * Other instances pay nothing for it: tasks are noted once a thread has made such an instance, and only theirs.
  */
 
-const { TypeError } = require('../../util/intrinsics')
-const { option } = require('../../util/options')
-const { describe, isObject } = require('../../util/values')
+const { flag } = require('../../util/options')
+const { isObject } = require('../../util/values')
 const { reentry } = require('../../waiting/errors')
 const createTasks = require('../observe/tasks')
 const { requestIn } = require('./entry')
@@ -20,11 +19,7 @@ const { LIMITED, amountOf, described, kindOf } = require('./request')
 
 /** Reads the option of a constructor. */
 function detectsReentry (options, owner) {
-  const value = isObject(options) ? option(options, 'detectReentry', false) : false
-  if (typeof value !== 'boolean') {
-    throw new TypeError(owner + ': detectReentry must be a boolean, not ' + describe(value))
-  }
-  return value
+  return isObject(options) && flag(options, 'detectReentry', owner)
 }
 
 /** Lets the view with this word detect re-entry. */
@@ -46,13 +41,14 @@ function assertNoReentry (word, request, { timeout, signal }, caller) {
 }
 
 function isReentry ({ address, limit }, request) {
-  const { entries, tasks } = theList()
+  const list = theList()
+  const { entries, tasks } = list
   // This Node has no asynchronous contexts.
   if (tasks === undefined) return false
   const serials = tasks.within()
   let permits = 0
   for (let n = 0; n < serials.length; n++) {
-    const index = theList().indexOf(serials[n], 0)
+    const index = list.indexOf(serials[n], 0)
     if (index < 0 || entries[2 * index] !== address) continue
     if (kindOf(request) !== LIMITED) return true
     permits += amountOf(requestIn(entries[2 * index + 1]))

@@ -4,7 +4,7 @@
 
 const { assertStack } = require('../../agent/agent')
 const { RangeError, TypeError } = require('../../util/intrinsics')
-const { assertOptions, option } = require('../../util/options')
+const { assertOptions, flag, option } = require('../../util/options')
 const { describe } = require('../../util/values')
 const { waitLimits } = require('../../waiting/options')
 const { assertWithin } = require('../view')
@@ -29,9 +29,7 @@ function useOptions (options, caller, signals = true) {
 /** Reads the options of a delivery's `putBack`. */
 function isLast (options) {
   assertOptions(options, LAST, 'putBack')
-  const last = option(options, 'last', false)
-  if (typeof last !== 'boolean') throw new TypeError('putBack: last must be a boolean, not ' + describe(last))
-  return last
+  return flag(options, 'last', 'putBack')
 }
 
 /** Returns the argument of `takeBatch`. */
@@ -45,9 +43,7 @@ const assertMax = (max, caller) => assertWithin(max, caller + ': max', 1, MAX_SA
 /** Reads the options of `close`. */
 function discardOf (options) {
   assertOptions(options, DISCARD, 'close')
-  const discards = option(options, 'discard', false)
-  if (typeof discards !== 'boolean') throw new TypeError('close: discard must be a boolean, not ' + describe(discards))
-  return discards
+  return flag(options, 'discard', 'close')
 }
 
 function messageOf (memory, value, caller) {

@@ -13,7 +13,7 @@ const path = require('path')
 const { getSystemErrorName } = require('util')
 const { agent } = require('../../agent/agent')
 const { TypeError } = require('../../util/intrinsics')
-const { assertOptions, option } = require('../../util/options')
+const { assertOptions, flag } = require('../../util/options')
 const { LONGEST_TIMER } = require('../../util/timers')
 const { describe } = require('../../util/values')
 const { throwIfAborted } = require('../../waiting/errors')
@@ -287,11 +287,7 @@ function files (folder, options) {
     throw new TypeError('files: folder must be a path, not ' + describe(folder))
   }
   assertOptions(options, ['durable', 'anyDrive'], 'files')
-  const read = (name) => {
-    const value = option(options, name, false)
-    if (typeof value === 'boolean') return value
-    throw new TypeError('files: ' + name + ' must be a boolean, not ' + describe(value))
-  }
+  const read = (name) => flag(options, name, 'files')
   return new Files(folder, { durable: read('durable'), anyDrive: read('anyDrive') })
 }
 
