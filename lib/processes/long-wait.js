@@ -22,6 +22,9 @@ const CODE = 'ATOMICS_WAITASYNC_STALL'
 const FIRST = 1000
 const LONGEST = 60000
 
+/** Names the lock in front, which a thread has while it waits. */
+const frontOf = (engine, name) => engine.id + ': ' + name
+
 /** A wait of this thread for the lock of an engine. */
 class LongWait {
   #front
@@ -32,10 +35,9 @@ class LongWait {
   #isNoted = false
   #isOver = false
 
-  /** @param {string} front the name of the lock in front, which this thread has */
-  constructor (engine, name, front) {
+  constructor (engine, name) {
     const { stallAfter, dumpSignal } = agent().native
-    this.#front = front
+    this.#front = frontOf(engine, name)
     this.#phrase = 'the lock ' + show(name) + ' of ' + engine.id
     this.#isReported = stallAfter !== 0
     this.#after = stallAfter === 0 ? FIRST : stallAfter
@@ -86,8 +88,8 @@ class LongWait {
  * @param {import('./claim').Claim} [claim] the first that waits
  * @param {() => Promise<object | undefined>} holderOf asks the engine; never rejects
  */
-function watch (engine, name, front, claim, holderOf) {
-  const wait = new LongWait(engine, name, front)
+function watch (engine, name, claim, holderOf) {
+  const wait = new LongWait(engine, name)
   const look = async () => {
     const holder = wait.isAsked ? await holderOf() : undefined
     const text = wait.note(holder, false)
@@ -114,8 +116,8 @@ function report (text, claim, message) {
 }
 
 /** Watches a blocking wait: the thread calls `look` now and then, and `end`. */
-function watchBlocked (engine, name, front) {
-  const wait = new LongWait(engine, name, front)
+function watchBlocked (engine, name) {
+  const wait = new LongWait(engine, name)
   const look = () => {
     if (wait.left > 0) return
     const text = wait.note(wait.isAsked ? engine.querySync(name).held[0] : undefined, true)
@@ -125,4 +127,4 @@ function watchBlocked (engine, name, front) {
   return { look, end: () => wait.end() }
 }
 
-module.exports = { watch, watchBlocked }
+module.exports = { frontOf, watch, watchBlocked }

@@ -23,7 +23,7 @@ const { Batch } = require('./batch')
 const { Claim, Line } = require('./claim')
 const { closedError, timeoutError, unavailableError } = require('./errors')
 const { HeldLock } = require('./held-lock')
-const { watch } = require('./long-wait')
+const { frontOf, watch } = require('./long-wait')
 const { assertEngine, readLocksOptions, readOptions } = require('./options')
 const { requestSync } = require('./request-sync')
 
@@ -163,12 +163,8 @@ class ProcessLocks {
     if (!isAttempt) this.#serve(line)
   }
 
-  #frontOf (name) {
-    return this.#engine.id + ': ' + name
-  }
-
   #front ({ name, mode }, options, callback) {
-    return load('locks').request(this.#frontOf(name), { mode, ...options }, callback)
+    return load('locks').request(frontOf(this.#engine, name), { mode, ...options }, callback)
   }
 
   /** Gets the lock and runs a batch. Never rejects. */
@@ -194,7 +190,7 @@ class ProcessLocks {
 
   async #acquire (line, signal) {
     const { name, mode, label } = line
-    const end = watch(this.#engine, name, this.#frontOf(name), line.first, () => this.#holderOf(name))
+    const end = watch(this.#engine, name, line.first, () => this.#holderOf(name))
     try {
       return await this.#engine.acquire(name, mode, signal, { label, threadId })
     } finally {

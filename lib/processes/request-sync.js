@@ -9,7 +9,7 @@ const { runWith } = require('../locks/hold/run-sync')
 const { newGrant } = require('../locks/named/names')
 const { assertNoPromise } = require('../waiting/options')
 const { types: { isPromise } } = require('util')
-const { watchBlocked } = require('./long-wait')
+const { frontOf, watchBlocked } = require('./long-wait')
 const { lostError, timeoutError, unavailableError, unsupportedError } = require('./errors')
 
 const CALLER = 'requestSync'
@@ -55,8 +55,7 @@ function requestSync (engine, options, callback) {
     throw new TypeError(CALLER + ' would block the main thread: use request(), or ifAvailable')
   }
   const since = now()
-  const frontName = engine.id + ': ' + name
-  const front = newGrant(frontName, mode === 'shared')
+  const front = newGrant(frontOf(engine, name), mode === 'shared')
   const late = () => timeoutError(name, timeout, holderOf(engine, name))
   if (ifAvailable ? !take(front) : !acquire(front, timeout, CALLER)) {
     if (ifAvailable) return callNull(callback)
@@ -65,7 +64,7 @@ function requestSync (engine, options, callback) {
   let isGranted = true
   const result = runWith(front, () => {
     const left = ifAvailable ? 0 : Math.max(0, timeout - (now() - since))
-    const grant = acquireOuter(engine, options, left, frontName)
+    const grant = acquireOuter(engine, options, left)
     isGranted = grant !== undefined
     if (isGranted) return runOuter(options, grant, callback)
   }, undefined, CALLER, 'request()')
@@ -74,8 +73,8 @@ function requestSync (engine, options, callback) {
   throw late()
 }
 
-function acquireOuter (engine, { name, mode, label }, left, front) {
-  const { look, end } = watchBlocked(engine, name, front)
+function acquireOuter (engine, { name, mode, label }, left) {
+  const { look, end } = watchBlocked(engine, name)
   try {
     return engine.acquireSync(name, mode, left, { label, threadId }, look)
   } catch (error) {
