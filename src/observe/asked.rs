@@ -29,11 +29,14 @@ struct Question {
 /// Those to which no thread has fetched the answer.
 static QUESTIONS: Mutex<Vec<Question>> = Mutex::new(Vec::new());
 
-static LOOKER: Aside = Aside::new("atomics-stalls", || {
-    while let Some((number, thread_id, waits)) = next() {
-        answer(number, &Reports::new(thread_id, &waits).json());
-    }
-});
+static LOOKER: Aside = Aside::new("atomics-stalls", || while answer_next() {});
+
+/// Answers a question. False: none is left.
+fn answer_next() -> bool {
+    let Some((number, thread_id, waits)) = next() else { return false };
+    answer(number, &Reports::new(thread_id, &waits).json());
+    true
+}
 
 fn next() -> Option<(u32, u32, Vec<f64>)> {
     let mut questions = lock(&QUESTIONS);
@@ -53,10 +56,8 @@ pub(crate) fn ask(thread_id: u32, waits: &[f64]) -> u32 {
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
     lock(&QUESTIONS).push(Question { number, thread_id, waits: waits.to_vec(), answer: None });
     // The system may give no thread.
-    if LOOKER.ask().is_none()
-        && let Some((number, thread_id, waits)) = next()
-    {
-        answer(number, &Reports::new(thread_id, &waits).json());
+    if LOOKER.ask().is_none() {
+        answer_next();
     }
     number
 }

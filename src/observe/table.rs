@@ -122,8 +122,7 @@ fn sections<'a>(held: &'a [Row], waiting: &'a [Row]) -> Vec<TableSection<'a>> {
     sections
 }
 
-/// Leaves out sections that are alike, if there are many. Each that is left has the rows of the
-/// others.
+/// Leaves out sections that are alike, if there are many. Each that is left has the rows of the others.
 fn without_alike(sections: Vec<TableSection<'_>>) -> Vec<(TableSection<'_>, Vec<&Row>)> {
     let mut firsts = FxHashMap::<_, Vec<usize>>::default();
     for (index, section) in sections.iter().enumerate() {
