@@ -125,6 +125,18 @@ function queueOf (capacity, ...messages) {
 const ROUNDS = numberArgument('--rounds', 1)
 
 function testDeaths (kind, survive, test) {
+  const testIdler = (sign, way) => {
+    testEachPoint(test, sign, way, `whoever waits until it is idle, a ${kind}, hears of it`, async (t, point) => {
+      const queue = queueOf(1, 'first')
+      const idler = survive(t, queue, 'idle')
+      await waiters(queue, 1)
+      const victim = await startQueueVictim(t, queue, way, point)
+      await victim.run()
+      await assertIdle(queue, idler)
+      return victim
+    })
+  }
+
   for (const way of ['put', 'putAsync', 'put' + INTERRUPTED]) {
     testEachPoint(test, 1, way, `a taker, a ${kind}, gets the message if it is in`, async (t, point) => {
       const queue = queueOf(2)
@@ -219,15 +231,7 @@ function testDeaths (kind, survive, test) {
     }
 
     if (way.endsWith(INTERRUPTED)) continue
-    testEachPoint(test, 1, way, `whoever waits until it is idle, a ${kind}, hears of it`, async (t, point) => {
-      const queue = queueOf(1, 'first')
-      const idler = survive(t, queue, 'idle')
-      await waiters(queue, 1)
-      const victim = await startQueueVictim(t, queue, way, point)
-      await victim.run()
-      await assertIdle(queue, idler)
-      return victim
-    })
+    testIdler(1, way)
 
     testEachPoint(test, 1, way, `it waited and was notified; a ${kind} gets what is left`, async (t, point) => {
       const queue = queueOf(2)
@@ -344,15 +348,7 @@ function testDeaths (kind, survive, test) {
   })
 
   for (const way of ['useSync', 'use', 'useSyncLast', 'useLast']) {
-    testEachPoint(test, -1, way, `whoever waits until it is idle, a ${kind}, hears of it`, async (t, point) => {
-      const queue = queueOf(1, 'first')
-      const idler = survive(t, queue, 'idle')
-      await waiters(queue, 1)
-      const victim = await startQueueVictim(t, queue, way, point)
-      await victim.run()
-      await assertIdle(queue, idler)
-      return victim
-    })
+    testIdler(-1, way)
   }
 
   for (const way of ['useSync', 'use', 'useSync' + INTERRUPTED]) {

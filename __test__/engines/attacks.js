@@ -24,6 +24,16 @@ async function handsOver (held, waiter) {
   await waiter.passes({ ownerDied: false })
 }
 
+/** Has one process hold so many names, for which another one waits. */
+async function manyInLine (team, name, count) {
+  const [holder, waiter] = await team.processes(2)
+  const names = Array.from({ length: count }, (_, n) => `${name} ${n}`)
+  const held = await Promise.all(names.map(each => holder.holds(each)))
+  const waiting = await Promise.all(names.map(each => waiter.waits(each)))
+  await sleep(NOBODY)
+  return { waiter, held, waiting }
+}
+
 const ofPostgres = {
   async 'a server that ends long statements, and has other rules for transactions: a wait goes on' (place) {
     const args = withSettings(place, [
@@ -87,16 +97,12 @@ const ofPostgres = {
     await handsOver(held, await next.waits(name))
   },
   async 'thirty aborted waits are ended by few connections' ({ team, name, query }) {
-    const [holder, waiter] = await team.processes(2)
-    const names = Array.from({ length: 30 }, (_, n) => `${name} ${n}`)
-    const held = await Promise.all(names.map(each => holder.holds(each)))
-    const waiting = await Promise.all(names.map(each => waiter.waits(each)))
-    await sleep(NOBODY)
+    const { waiter, held, waiting } = await manyInLine(team, name, 30)
     await Promise.all(waiting.map(request => request.end('abort').fails('enough')))
     const application = `atomics-waitasync ${waiter.child.pid}/%`
     const { rows: [{ count }] } = await query(
       `SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '${application}'`)
-    assert.ok(Number(count) <= 2 * names.length, `${count} connections`)
+    assert.ok(Number(count) <= 2 * held.length, `${count} connections`)
     for (const request of held) await request.ends()
   }
 }
@@ -185,11 +191,7 @@ const ofRedis = {
     await assert.rejects(lostAnswer({ ...place, behind: [url, { ...options, isForgetful: true }] }), /ERR_TIMEOUT/)
   },
   async 'twenty names that are awaited for two seconds take few commands' ({ team, name, command }) {
-    const [holder, waiter] = await team.processes(2)
-    const names = Array.from({ length: 20 }, (_, n) => `${name} ${n}`)
-    const held = await Promise.all(names.map(each => holder.holds(each)))
-    const waiting = await Promise.all(names.map(each => waiter.waits(each)))
-    await sleep(NOBODY)
+    const { held, waiting } = await manyInLine(team, name, 20)
     const processed = async () => Number(/total_commands_processed:(\d+)/.exec(await command('INFO', 'stats'))[1])
     const before = await processed()
     await sleep(2000)

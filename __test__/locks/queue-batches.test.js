@@ -8,17 +8,13 @@ const { test } = require('../harness')
 const { Atomics, api } = require('../subject')
 const { startWorker, until } = require('../fixtures/queue-toolbox')
 const { TinyController, rejection } = require('../fixtures/lock-toolbox')
-const { TEXT, putAs } = require('../fixtures/queue-messages')
+const { TEXT, putAs, queueWith, waiting } = require('../fixtures/queue-messages')
 const { TAKE_LOCK } = require('../../lib/locks/queue/layout')
 
 const { Queue } = api
 
-const make = (options, ...messages) => {
-  const queue = Queue.create(Object.assign({ capacity: 4, messageSize: 64 }, options))
-  for (const message of messages) assert.strictEqual(queue.tryPut(message), true)
-  return queue
-}
-const waiting = (queue, count) => until(() => queue.waiters === count, () => `${count} wait, not ${queue.waiters}`)
+const make = (options, ...messages) => (
+  queueWith(Object.assign({ capacity: 4, messageSize: 64 }, options), ...messages))
 /** In each form: `(t, queue, max)` returns a promise of the messages. */
 const FORMS = {
   tryTakeMany: async (t, queue, max) => queue.tryTakeMany(max),

@@ -7,15 +7,10 @@ const { test } = require('../harness')
 const { api } = require('../subject')
 const { startWorker, until } = require('../fixtures/queue-toolbox')
 const { TinyController, rejection } = require('../fixtures/lock-toolbox')
+const { queueWith, waiting } = require('../fixtures/queue-messages')
 
-const { Queue } = api
-
-const make = (options, ...messages) => {
-  const queue = Queue.create(Object.assign({ capacity: 2, messageSize: 64 }, options))
-  for (const message of messages) assert.strictEqual(queue.tryPut(message), true)
-  return queue
-}
-const waiting = (queue, count) => until(() => queue.waiters === count, () => `${count} wait, not ${queue.waiters}`)
+const make = (options, ...messages) => (
+  queueWith(Object.assign({ capacity: 2, messageSize: 64 }, options), ...messages))
 
 /** Begins a use that ends when `end()` or `fail()` is called. */
 async function used (queue, options) {

@@ -7,15 +7,11 @@ const { test } = require('../harness')
 const { api } = require('../subject')
 const { startWorker, until } = require('../fixtures/queue-toolbox')
 const { rejection } = require('../fixtures/lock-toolbox')
+const { queueWith } = require('../fixtures/queue-messages')
 const { TAKE_LOCK } = require('../../lib/locks/queue/layout')
 
-const { Queue } = api
-
-const make = (options, ...messages) => {
-  const queue = Queue.create(Object.assign({ capacity: 4, messageSize: 64 }, options))
-  for (const message of messages) assert.strictEqual(queue.tryPut(message), true)
-  return queue
-}
+const make = (options, ...messages) => (
+  queueWith(Object.assign({ capacity: 4, messageSize: 64 }, options), ...messages))
 const fail = () => { throw new Error('on purpose') }
 const putLast = (_, { putBack }) => putBack({ last: true })
 

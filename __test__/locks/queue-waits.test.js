@@ -12,11 +12,11 @@ const { Atomics, api } = require('../subject')
 const { TAKE_LOCK, PUT_LOCK } = require('../../lib/locks/queue/layout')
 const { startWorker, until } = require('../fixtures/queue-toolbox')
 const { TinyController, rejection } = require('../fixtures/lock-toolbox')
+const { waiting } = require('../fixtures/queue-messages')
 
 const { Queue } = api
 
 const make = (options) => Queue.create(Object.assign({ capacity: 1, messageSize: 64 }, options))
-const waiting = (queue, count) => until(() => queue.waiters === count, () => `${count} wait, not ${queue.waiters}`)
 
 /** Promises of these forms wait for something; `satisfy(queue)` makes one of them go on. */
 const FORMS = [

@@ -8,14 +8,12 @@ const { api } = require('../subject')
 const layout = require('../../lib/locks/queue/layout')
 const { MAJOR, startWorker, until } = require('../fixtures/queue-toolbox')
 const { TinyController, rejection } = require('../fixtures/lock-toolbox')
+const { waiting } = require('../fixtures/queue-messages')
 
 const { Queue } = api
 const { FILLED, FREED, HEAD, EMPTIED, LOOKED, PUT_RETURNS, READY, RETURNS, ROOM, TAIL } = layout
 
 const make = (options) => Queue.create(Object.assign({ capacity: 4, messageSize: 64 }, options))
-
-/** Waits until so many wait for the queue. */
-const waiting = (queue, count) => until(() => queue.waiters === count, () => `${count} wait, not ${queue.waiters}`)
 
 /** Calls a method in a thread. */
 const inThread = (t, queue, method, ...args) =>
