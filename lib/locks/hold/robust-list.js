@@ -285,6 +285,7 @@ class RobustList extends Finder {
     if (kind === LEASE) {
       store(thing.array, thing.index, LOCKED)
     } else if (kind === PUTTER) {
+      // Not by `add`: the engine may end the thread between its effect and the change of HELD.
       let current = load(thing.array, thing.index)
       for (;;) {
         const found = compareExchange(thing.array, thing.index, current, current + 1)
@@ -313,6 +314,7 @@ class RobustList extends Finder {
     const index = this.indexOf(serial, hint)
     if (index < 0) return
     const last = this.toEnd(index)
+    // See `enter`.
     let current = load(thing.array, thing.index)
     for (;;) {
       const found = compareExchange(thing.array, thing.index, current, current - 1)
