@@ -132,8 +132,14 @@ const figures = [
     ['message-await-both', '… `putAsync` and `takeAsync`', 'k/s', [], MORE],
     ['message-use', '… `put` and `useSync`', 'k/s', [least(1.2, 'host')], MORE],
     ['message-producers', '… `put` by four workers, and `take`', 'k/s', [least(1.2, 'host')], MORE],
-    ['message-json', '… small objects as JSON: `put` and `take`', 'k/s', [least(1, 'host')], MORE],
-    ['message-clone', '… by `v8.serialize`', 'k/s', [], MORE],
+    ['message-many', '… `put`, and `takeMany` of up to 64', 'k/s', [least(2, 'single')], MORE],
+    ['message-warm', '… `put` and `take`, after 600 000 messages', 'k/s', [least(1.5, 'host')], MORE],
+    ['message-json-1-cold', '… objects of 130 bytes as JSON, new workers', 'k/s', [least(1, 'host')], MORE],
+    ['message-json-1-warm', '… after 600 000 messages', 'k/s', [least(1.2, 'host')], MORE],
+    ['message-json-4-cold', '… `put` by four workers, all new', 'k/s', [least(1, 'host')], MORE],
+    ['message-json-4-warm', '… after 600 000 messages', 'k/s', [least(1.2, 'host')], MORE],
+    ['message-clone-1-cold', '… objects by `v8.serialize`, new workers', 'k/s', [least(0.6, 'host')], MORE],
+    ['message-clone-1-warm', '… after 600 000 messages', 'k/s', [least(0.6, 'host')], MORE],
     ['message-trip', '… 8 bytes there and back, two blocking workers (Node: two ports)', 'µs', [host(0.2)]]
   ]),
   ...of({ group: 'named' }, [
@@ -204,7 +210,8 @@ const VARIANTS = {
   'worker-mutex': 'worker-mutex',
   'web-locks': 'Web Locks',
   'wait-for-lock': 'fs-native-extensions',
-  'proper-lockfile': 'proper-lockfile'
+  'proper-lockfile': 'proper-lockfile',
+  single: '`take`'
 }
 
 /** Selects groups of figures by a word: a group, or a part of a figure's name. All without one. */

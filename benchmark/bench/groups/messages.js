@@ -14,6 +14,9 @@ const CAPACITY = 1024
 /** A receiver of `postMessage` acknowledges so many at once. */
 const ACKNOWLEDGED = CAPACITY / 4
 const MESSAGES = 60000
+/** Messages before a sample of threads that are warm. */
+const WARMING = 600000
+const BATCH = 64
 const TRIPS = 2000
 /** Bytes of the memory of a channel of multithreading: no message has to make room for another. */
 const CHANNEL_BYTES = 2 ** 25
@@ -21,10 +24,19 @@ const CHANNEL_BYTES = 2 ** 25
 const VALUES = {
   8: { value: new Uint8Array(8), text: '8 bytes.' },
   200: { value: new Uint8Array(200), text: 'x'.repeat(200) },
-  object: { value: { id: 4711, name: 'a job', done: false, parts: [1, 2, 3], place: { x: 1, y: 2 } } }
+  // 130 bytes as JSON.
+  object: {
+    value: {
+      id: 4711, kind: 'resize', done: false, size: [1920, 1080], crop: { x: 12, y: 34 },
+      from: '/images/4711.png', to: '/out/4711.webp'
+    }
+  }
 }
 
-/** By figure: the value, how a Queue puts and takes it, and the peers. */
+/**
+ * By figure: the value, how a Queue puts and takes it, and the peers. `state`: threads are 'cold' if each sample has
+ * new ones, and 'warm' after many messages; otherwise they have carried as many as a sample has.
+ */
 const STREAMS = {
   'message-8': { value: '8', put: 'put', take: 'take', peers: ['multithreading'] },
   'message-200': { value: '200', put: 'put', take: 'take', peers: ['multithreading'] },
@@ -32,8 +44,22 @@ const STREAMS = {
   'message-await-both': { value: '200', put: 'putAsync', take: 'takeAsync' },
   'message-use': { value: '200', put: 'put', take: 'useSync' },
   'message-producers': { value: '200', put: 'put', take: 'take', producers: 4 },
-  'message-json': { value: 'object', put: 'put', take: 'take', format: 'json' },
-  'message-clone': { value: 'object', put: 'put', take: 'take', format: 'clone' }
+  'message-many': { value: '200', put: 'put', take: 'takeMany', single: 'take' },
+  'message-warm': { value: '200', state: 'warm', put: 'put', take: 'take' },
+  ...objects('json', 1, 'cold'),
+  ...objects('json', 1, 'warm'),
+  ...objects('json', 4, 'cold'),
+  ...objects('json', 4, 'warm'),
+  ...objects('clone', 1, 'cold'),
+  ...objects('clone', 1, 'warm')
+}
+
+function objects (format, producers, state) {
+  return {
+    [`message-${format}-${producers}-${state}`]: {
+      value: 'object', put: 'put', take: 'take', format, producers, state
+    }
+  }
 }
 
 // ——— carriers of messages ———
@@ -45,6 +71,7 @@ const STREAMS = {
 const loops = {
   put (queue, count, message) { for (let n = 0; n < count; n++) queue.put(message) },
   async putAsync (queue, count, message) { for (let n = 0; n < count; n++) await queue.putAsync(message) },
+  takeMany (queue, count) { while (count > 0) count -= queue.takeMany(BATCH).length },
   take (queue, count) { for (let n = 0; n < count; n++) queue.take() },
   async takeAsync (queue, count) { for (let n = 0; n < count; n++) await queue.takeAsync() },
   useSync (queue, count) { for (let n = 0; n < count; n++) queue.useSync(() => {}) }
@@ -127,7 +154,7 @@ const ports = {
   })
 }
 
-const carriers = { host: ports, ours: queues, again: queues, multithreading }
+const carriers = { host: ports, ours: queues, again: queues, single: queues, multithreading }
 
 /** Two threads that send each other one message so often, the `first` and the one that answers it. */
 const players = {
@@ -172,21 +199,40 @@ const cast = (member, role, task, ends) =>
   member.ask({ role, task, ends }, [].concat(ends).filter(end => end instanceof MessagePort))
 
 async function run ({ rounds, quick }) {
-  const members = Array.from({ length: 5 }, () => new Member('messages', 'end'))
   const results = {}
-  for (const figure of Object.keys(STREAMS)) {
-    const stream = STREAMS[figure]
-    const names = ['host', 'ours', 'again'].concat(available(stream.peers || []))
-    Object.assign(results, await takeTurns(names, rounds(9), async (variant) => ({
-      [figure]: await rate(members, { variant, ...stream }, quick ? 2000 : MESSAGES)
-    })))
+  for (const [figure, task] of Object.entries(STREAMS)) {
+    Object.assign(results, await stream(figure, task, rounds, quick))
   }
+  const members = team(2)
   const places = cores()
   if (places !== undefined && places.length > 1) await Promise.all([0, 1].map(n => members[n].ask({ core: places[n] })))
   Object.assign(results, await takeTurns(['host', 'ours', 'again'], rounds(15), async (variant) => ({
-    'message-trip': await trip(members.slice(0, 2), variant, quick ? 100 : TRIPS)
+    'message-trip': await trip(members, variant, quick ? 100 : TRIPS)
   })))
+  await end(members)
   return results
+}
+
+const team = size => Array.from({ length: size }, () => new Member('messages', 'end'))
+const end = members => Promise.all(members.map(member => member.end()))
+
+/** Takes the samples of one figure. Each variant has threads of its own, so that none changes another's code. */
+async function stream (figure, { state, single, peers = [], ...task }, rounds, quick) {
+  const { producers = 1 } = task
+  const names = ['host', 'ours', 'again', ...single ? ['single'] : [], ...available(peers)]
+  const teams = {}
+  const measure = (variant, members, count) =>
+    rate(members, { variant, ...task, ...variant === 'single' ? { take: single } : {} }, quick ? 2000 : count)
+  if (state !== 'cold') for (const name of names) teams[name] = team(1 + producers)
+  if (state === 'warm') for (const name of names) await measure(name, teams[name], WARMING)
+  const samples = await takeTurns(names, rounds(9), async (variant) => {
+    const members = teams[variant] || team(1 + producers)
+    const value = await measure(variant, members, MESSAGES)
+    if (state === 'cold') await end(members)
+    return { [figure]: value }
+  })
+  for (const name of Object.keys(teams)) await end(teams[name])
+  return samples
 }
 
 /** Thousands of messages a second. */
