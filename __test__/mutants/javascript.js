@@ -207,8 +207,8 @@ module.exports = [
   // ——— stalls ———
   ...of(taken, { test: 'locks/observe/holder-stacks' }, [
     ['a claim does not say where it was made',
-      'words[CALL] = hold.place = numberOf(call)',
-      'hold.place = numberOf(call)'],
+      'words[CALL] = hold.place = call',
+      'hold.place = call'],
     ['what was granted to a claim has the place of the latest call',
       '      words[CALL] = hold.place\n      super.adopt',
       '      super.adopt'],
@@ -219,6 +219,20 @@ module.exports = [
     ['a token that is collected after the report of a wait is told to nobody',
       'if (words.length > 0) require',
       'if (false) require']
+  ]),
+  ...of('lib/waiting/places.js', { test: 'locks/observe/places' }, [
+    ['functions of one script and position are one', ' + (numberOfName(site.getFunctionName()) << 16)', ''],
+    ['a stack of the package alone has a key', 'if (key === 0) return number', ''],
+    ['what the program had in the place of identify is lost',
+      'if (prepareStackTrace !== identify) outer = prepareStackTrace',
+      ''],
+    ['an interrupt leaves the program without stacks', 'if (error !== asked.call) return textOf(error, sites)', '']
+  ]),
+  ...of(taken, { test: 'locks/observe/places' }, [
+    ['a place that is probable is certain', 'return word.place | PROBABLY', 'return word.place'],
+    ['after an interrupt no stack is taken',
+      'if (time - takingSince < WINDOW) return 0',
+      'if (takingSince > 0) return 0']
   ]),
   ...of(stalls, { test: 'locks/observe/stalls' }, [
     ['a wait that is over is still watched',

@@ -37,7 +37,6 @@ const { acquire, reacquire } = require('./hold/acquire')
 const { contextOfWait } = require('./observe/diagnostics')
 const { described } = require('./hold/request')
 const { callOf } = require('./observe/stalls')
-const { numberOf } = require('./observe/taken')
 const { isAwaited } = require('./hold/claim')
 const { holdOf, indexOfHold, isExclusive, release, theList, wasTold } = require('./hold/hold')
 const { isToken } = require('./hold/token')
@@ -93,8 +92,6 @@ class Condition {
 function stepsOfCall () {
   const steps = new Steps()
   steps.call = callOf()
-  // The text is made here, and not once the condition has been notified.
-  if (steps.call !== undefined) numberOf(steps.call)
   if (agent().native.profiles) sampleOf(steps)
   steps.context = contextOfWait()
   return steps

@@ -15,6 +15,7 @@ const { now } = require('../util/intrinsics')
 const { captureCall, stackOf } = require('../waiting/call-stacks')
 const { publishStall } = require('../locks/observe/diagnostics')
 const { snapshot } = require('../locks/observe/snapshot')
+const { detailOf } = require('../locks/observe/stalls')
 const { describeHolder, show } = require('./errors')
 
 const CODE = 'ATOMICS_WAITASYNC_STALL'
@@ -108,8 +109,8 @@ function watch (engine, name, claim, holderOf) {
 }
 
 function report (text, claim, message) {
-  const stack = claim === undefined || claim.origin === undefined ? '' : stackOf(claim.origin)
-  process.emitWarning(text, { code: CODE, ...stack !== '' && { detail: stack } })
+  const call = claim && claim.origin
+  process.emitWarning(text, { code: CODE, ...call !== undefined && detailOf(call) })
   if (message === undefined) return
   if (claim === undefined) publishStall(message)
   else claim.call(publishStall, message)

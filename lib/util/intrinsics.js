@@ -29,7 +29,7 @@ if (SharedArrayBuffer === undefined || typeof Atomics === 'undefined') {
 }
 
 const { add, compareExchange, load, or, store, sub } = Atomics
-const { clz32, max, min, trunc } = Math
+const { clz32, imul, max, min, trunc } = Math
 const { isInteger } = Number
 const { assign, freeze, is, isFrozen, keys } = Object
 // eslint-disable-next-line no-restricted-syntax -- the two that all other files have for it are made of this one
@@ -95,6 +95,7 @@ module.exports = {
   defineProperty,
   freeze,
   getOwnPropertyDescriptor,
+  imul,
   is,
   isFrozen,
   isInteger,

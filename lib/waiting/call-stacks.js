@@ -59,4 +59,4 @@ function textOf (call) {
 
 const isOwn = (line) => line.includes(LIB) || line.includes('new Promise (<anonymous>)')
 
-module.exports = { captureCall, stackOf, stackOrWarning }
+module.exports = { FRAMES, LIB, captureCall, stackOf, stackOrWarning }

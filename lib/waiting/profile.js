@@ -12,7 +12,8 @@
 
 const { agent } = require('../agent/agent')
 const { bare, now } = require('../util/intrinsics')
-const { captureCall, stackOrWarning } = require('./call-stacks')
+const { FRAMES } = require('./call-stacks')
+const { placeOfCall } = require('./places')
 
 const { floor, random } = Math
 const CODE = 'ATOMICS_WAITASYNC_PROFILE'
@@ -65,12 +66,11 @@ const sampler = new Sampler()
 
 /** Takes the stack of the program's call, and returns its number. Native code knows the stack by that. */
 function takeStack () {
-  const { binding } = agent().native
   const began = now()
-  const text = stackOrWarning(binding, captureCall(), CODE + ': the stack of a wait is missing', CODE)
-  const number = binding.stackNumber(text)
+  const number = placeOfCall(FRAMES, CODE + ': the stack of a wait is missing', CODE)
   sampler.spent += now() - began
-  return number
+  // Those without a stack are a stack, too.
+  return number === 0 ? agent().native.binding.stackNumber('') : number
 }
 
 // ——— Promises ———

@@ -14,6 +14,9 @@ pub(crate) const NONE: StackId = 0;
 /// The number of every stack that was new when the table was full.
 pub(crate) const OTHER: StackId = StackId::MAX;
 
+/// A bit in the number of a call that was not looked at: probably it has the stack with the rest of the number.
+const PROBABLY: StackId = 1 << 30;
+
 const MOST: usize = 2048;
 
 /// How many bytes of a stack are kept, in whole lines.
@@ -40,10 +43,13 @@ pub(crate) fn text_of(number: StackId) -> Option<Arc<str>> {
     lock(&STACKS).texts.get((number as usize).checked_sub(1)?).cloned()
 }
 
-/// Returns the stack for people, who are told of [`OTHER`], too.
+/// Returns the stack for people, who are told of [`OTHER`], too; and of those that are only probably right.
 pub(crate) fn shown(number: StackId) -> Option<Arc<str>> {
-    let other = || format!("    at an unrecorded place: there are more than {MOST}").into();
-    if number == OTHER { Some(other()) } else { text_of(number) }
+    match number {
+        OTHER => Some(format!("    at an unrecorded place: there are more than {MOST}").into()),
+        _ if number & PROBABLY == 0 => text_of(number),
+        _ => text_of(number & !PROBABLY).map(|text| text.replacen("at ", "probably at ", 1).into()),
+    }
 }
 
 pub(crate) fn refused() -> u64 {

@@ -336,9 +336,9 @@ test('100 000 holds leave nothing behind', async t => {
 
 test('more different stacks than the table has room for: the others are told to be others', async t => {
   const [kept, ...lines] = await toldBy(t, async ({ api, tell }) => {
-    const lock = new api.AsyncLock()
     const placeOf = take => {
-      const token = take(lock)
+      // Of a new instance each call is looked at.
+      const token = take(new api.AsyncLock())
       const [{ taken }] = api.snapshot().held
       token.unlock()
       return taken
@@ -348,7 +348,7 @@ test('more different stacks than the table has room for: the others are told to 
     const places = takers.concat(takers[7]).map(placeOf)
     tell(takers.filter((taker, n) => places[n].includes(`taker${n} `)).length)
     for (const n of [2099, 2100]) tell(places[n].split('\n')[0])
-    const { held } = (takers[2099](lock), api.snapshot())
+    const { held } = (takers[2099](new api.AsyncLock()), api.snapshot())
     tell(api.formatSnapshot({ held, waiting: [], cycles: [] }).split('\n')[4].trim())
   })
   assert.ok(kept > 2000 && kept <= 2048, kept)

@@ -13,10 +13,11 @@
 
 const { setImmediate, setTimeout } = require('timers')
 const { agent } = require('../../agent/agent')
-const { Float64Array, bare, createArray, createMap, define, max, min, now, parse } = require('../../util/intrinsics')
+const { Float64Array, bare, createArray, createMap, max, min, now, parse } = require('../../util/intrinsics')
 const { captureCall, stackOf } = require('../../waiting/call-stacks')
 const { stalled } = require('./diagnostics')
 const { theList } = require('../hold/hold')
+const { placeHere } = require('./taken')
 
 const CODE = 'ATOMICS_WAITASYNC_STALL'
 /** Milliseconds between two looks whether native code has made the reports. */
@@ -48,21 +49,21 @@ let isWatched = false
 const isOn = () => agent().native.stallAfter !== 0
 
 /**
- * Captures this call's stack; undefined if no stall will be reported. Its `within` has the serial numbers of the holds
- * in whose callbacks it is, if that can be known.
+ * Notes this call; undefined if no stall will be reported.
+ *
+ * - `place`: native code's number of its stack
+ * - `within`: the serial numbers of the holds in whose callbacks it is, if that can be known
  */
 function callOf () {
   if (!isOn()) return undefined
-  const call = captureCall()
   const { tasks } = theList()
-  if (tasks !== undefined) define(call, 'within', tasks.within())
-  return call
+  return { __proto__: null, place: placeHere(), within: tasks === undefined ? undefined : tasks.within() }
 }
 
 /**
  * Notes a promise that begins to wait. Returns the argument of `waitEnds`; undefined if no stall will be reported.
  * @param {{ slot: number, since: object | undefined }} hold has the slot while it is enqueued
- * @param {Error} [call] where the promise came from of which this is a step
+ * @param {object} [call] of `callOf`: where the promise came from of which this is a step
  */
 function waitBegins (hold, call = callOf()) {
   if (call === undefined) return undefined
@@ -188,10 +189,15 @@ function lookAtToken (list, address) {
   if (index >= 0) list.holds.look(list, index)
 }
 
+/** Makes the property of a warning that says where a call was. */
+function detailOf ({ place }) {
+  const detail = place === 0 ? undefined : agent().native.binding.stackText(place)
+  return typeof detail === 'string' && { detail }
+}
+
 /** Warns of a wait. The links of a ring have their places. */
 function warn (report, { call, hold }) {
-  const stack = report.cycle === undefined ? stackOf(call) : ''
-  noteWarning(report.text, stack !== '' && { detail: stack })
+  noteWarning(report.text, report.cycle === undefined && detailOf(call))
   stalled(report, hold.since)
 }
 
@@ -229,4 +235,4 @@ function listen () {
   }
 }
 
-module.exports = { callOf, listen, waitBegins, waitEnds, whileBlocked }
+module.exports = { callOf, detailOf, listen, waitBegins, waitEnds, whileBlocked }

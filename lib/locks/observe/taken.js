@@ -18,44 +18,66 @@ const { setInterval } = require('timers')
 const { agent } = require('../../agent/agent')
 const { CALL } = require('../../agent/registers')
 const { createArray, createMap, createWeakRef, load, max, now } = require('../../util/intrinsics')
-const { captureCall, stackOrWarning } = require('../../waiting/call-stacks')
+const { placeOfCall } = require('../../waiting/places')
 const { holdChannel } = require('./diagnostics')
 const Holds = require('./holds')
 const { INNER, LOCK, UNAVAILABLE, UNLOCKED, after, isVisible } = require('../hold/request')
 
 const CODE = 'ATOMICS_WAITASYNC_STALL'
 const MISSING = 'The stack of a call is missing, so reports do not say where a lock was taken'
-/** Frames: the package's own, and a few of the program's. Each costs about a microsecond. */
-const FRAMES = 12
+/** Frames: the package's own, up to twelve, and a few of the program's. */
+const FRAMES = 16
+/**
+ * How many holds are looked at in WINDOW milliseconds. Each took a free lock; the place of a further one is probably
+ * the last that is known of the word.
+ */
+const MOST = 500
+const WINDOW = 100
+const PROBABLY = 0x40000000
 /** The least milliseconds between two looks at tokens; a look's most. */
 const PERIOD = 250
 const TURN = 2
 
 // ——— Calls ———
 
-let isTaking = false
+/** When a stack was begun to be taken; -Infinity once it has been. */
+let takingSince = -Infinity
 
 /**
- * Returns native code's number of a call's stack; 0: none. The call is by default this one. One warning in the process
- * says why a stack is missing. Never throws.
+ * Returns native code's number of this call's stack; 0: none. One warning in the process says why a stack is missing.
+ * Never throws.
  */
-function numberOf (call) {
-  // Code that makes a text of a stack takes a lock.
-  if (isTaking) return 0
-  isTaking = true
+function placeHere () {
+  // Code that makes a text of a stack takes a lock. A time limit of `vm` may have interrupted an earlier one.
+  const time = now()
+  if (time - takingSince < WINDOW) return 0
+  takingSince = time
   try {
-    const { binding } = agent().native
-    const text = stackOrWarning(binding, call === undefined ? captureCall(FRAMES) : call, MISSING, CODE)
-    if (text !== '') return binding.stackNumber(text)
+    return placeOfCall(FRAMES, MISSING, CODE)
   } catch (_) {
     // No stack is left.
+    return 0
   } finally {
-    isTaking = false
+    takingSince = -Infinity
   }
-  return 0
 }
 
-const callHere = () => agent().native.stallAfter === 0 ? 0 : numberOf()
+/** When the present WINDOW began; and how many were looked at. */
+const window = { began: 0, count: 0 }
+
+/** Returns the place of a hold that is about to be taken: that of this call, or probably so. */
+function placeOfTake (word) {
+  const time = now()
+  if (!(time - window.began < WINDOW)) {
+    window.began = time
+    window.count = 0
+  }
+  if (window.count >= MOST && word.place !== undefined) return word.place | PROBABLY
+  window.count++
+  return (word.place = placeHere())
+}
+
+const callHere = () => agent().native.stallAfter === 0 ? 0 : placeHere()
 
 /**
  * Notes the call that is about to claim a hold. It is by default this one. Native code notes it with the wait. No
@@ -63,12 +85,12 @@ const callHere = () => agent().native.stallAfter === 0 ? 0 : numberOf()
  */
 function claims (hold, call) {
   const { stallAfter, words } = agent().native
-  if (stallAfter !== 0) words[CALL] = hold.place = numberOf(call)
+  if (stallAfter !== 0) words[CALL] = hold.place = call === undefined ? placeHere() : call.place
 }
 
 /** Notes the call that is about to use a message. It is by default this one; a step of the queue begins the hold. */
 function uses (list, call) {
-  if (list.native.stallAfter !== 0) list.usedAt = numberOf(call)
+  if (list.native.stallAfter !== 0) list.usedAt = call === undefined ? placeHere() : call.place
 }
 
 // ——— Holds ———
@@ -163,13 +185,13 @@ function noting (RobustList, { words }) {
     take (word, request, token) {
       if (token !== null && request !== INNER) {
         if (!mayTake(word, request)) return false
-        words[CALL] = numberOf()
+        words[CALL] = placeOfTake(word)
       }
       return super.take(word, request, token)
     }
 
     takeInLine (word, request, token) {
-      if (token !== null && request !== INNER) words[CALL] = numberOf()
+      if (token !== null && request !== INNER) words[CALL] = placeHere()
       return super.takeInLine(word, request, token)
     }
 
@@ -233,4 +255,4 @@ function observers (native) {
   return { holds: new TakenHolds(native), told: { hasSubscribers: true }, createList }
 }
 
-module.exports = { callHere, claims, numberOf, observers, uses }
+module.exports = { callHere, claims, observers, placeHere, uses }

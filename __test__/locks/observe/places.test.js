@@ -1,0 +1,215 @@
+'use strict'
+// timeout: 180
+
+// Places of calls: a stack that was met before is recognized, and never taken for another one.
+
+const assert = require('assert')
+const { test } = require('../../harness')
+const { MAJOR } = require('../../fixtures/queue-toolbox')
+const { NEVER, run, toldBy } = require('../../fixtures/programs')
+
+test('a place that was met before is the same, and no other place is taken for it', async t => {
+  const found = await toldBy(t, ({ api, require, tell }) => {
+    const lock = new api.AsyncLock()
+    const placeNow = () => {
+      const token = lock.tryLock()
+      const [{ taken }] = api.snapshot().held
+      token.unlock()
+      return taken
+    }
+    const one = () => placeNow()
+    const other = () => placeNow()
+    const twice = () => [placeNow(), placeNow()]
+    const through = fn => fn()
+    const evaluated = name => eval(`(function ${name} (placeNow) { return placeNow() })`) // eslint-disable-line no-eval
+    const [first, second] = [evaluated('aa'), evaluated('bb')]
+    // Two scripts with one name, and the same positions.
+    const script = name => require('vm').runInThisContext(`(function ${name} (placeNow) { return placeNow() })`)
+    const builtIn = name => [1][name](() => { found = placeNow() })
+    let found
+    const ways = {
+      one,
+      other,
+      'twice 1': () => twice()[0],
+      'twice 2': () => twice()[1],
+      'through 1': () => through(one),
+      'through 2': () => through(other),
+      aa: () => first(placeNow),
+      bb: () => second(placeNow),
+      cc: () => script('cc')(placeNow),
+      dd: () => script('dd')(placeNow),
+      forEach: () => builtIn('forEach') || found,
+      map: () => builtIn('map') && found,
+      deep: () => { const go = n => n === 0 ? placeNow() : go(n - 1); return go(40) }
+    }
+    for (let n = 0; n < 3; n++) for (const way of Object.keys(ways)) tell([way, ways[way]()])
+  })
+  const known = new Map()
+  for (const [way, taken] of found) {
+    if (known.has(way)) assert.strictEqual(taken, known.get(way), way)
+    known.set(way, taken)
+    if (/^[a-zA-Z]+$/.test(way) && way !== 'deep') {
+      assert.ok(new RegExp(` at (Object\\.|Array\\.)?${way} `).test(taken), taken)
+    }
+  }
+  const texts = [...known.values()]
+  assert.strictEqual(new Set(texts).size, texts.length, texts.join('\n'))
+})
+
+test('a text is made once of a place, by what the program has for that', async t => {
+  const [counts, texts] = await toldBy(t, ({ api, tell }) => {
+    const lock = new api.AsyncLock()
+    let count = 0
+    const own = (error, sites) => {
+      count++
+      return error + '\n    at mapped (mapped.ts:' + sites.length + ')'
+    }
+    Error.prepareStackTrace = own
+    const placeOf = () => {
+      const token = lock.tryLock()
+      const [{ taken }] = api.snapshot().held
+      token.unlock()
+      return taken
+    }
+    const counts = []
+    const texts = []
+    for (let n = 0; n < 100; n++) {
+      texts.push(placeOf())
+      counts.push(count)
+      if (Error.prepareStackTrace !== own) throw new Error('changed')
+    }
+    tell(counts)
+    tell(texts)
+  })
+  assert.deepStrictEqual(counts, counts.map(() => 1))
+  for (const text of texts) assert.ok(/^ {4}at mapped \(mapped\.ts:\d+\)$/.test(text), text)
+})
+
+test('what a program has done to Error is as before, and each stack of it as it would be', async t => {
+  const ways = {
+    nothing: () => {},
+    none: ({ Error }) => { delete Error.prepareStackTrace },
+    own: ({ Error }) => { Error.prepareStackTrace = error => 'own ' + error.message },
+    noFunction: ({ Error }) => { Error.prepareStackTrace = 7 },
+    accessor: ({ Error, define }) => { define({ get: () => undefined, set () {}, configurable: true }) },
+    throwing: ({ define }) => {
+      const fail = () => { throw new TypeError('accessor') }
+      define({ get: () => undefined, set: fail, configurable: true })
+    },
+    constant: ({ define }) => { define({ value: undefined, writable: false }) },
+    frozen: ({ Error }) => { Object.freeze(Error) },
+    sealed: ({ Error }) => { delete Error.prepareStackTrace; Object.preventExtensions(Error) },
+    sites: () => {
+      const { prepareStackTrace } = Error
+      Error.prepareStackTrace = (error, sites) => sites
+      const prototype = Object.getPrototypeOf(new Error('sites').stack[0])
+      Error.prepareStackTrace = prototype === Array.prototype ? undefined : prepareStackTrace
+      for (const name of ['getPosition', 'getScriptNameOrSourceURL', 'isEval']) {
+        prototype[name] = () => { throw new TypeError(name) }
+      }
+    }
+  }
+  for (const name of Object.keys(ways)) {
+    const { code, stderr, told } = await run(t, { after: NEVER, data: String(ways[name]) }, ({ api, data, tell }) => {
+      const lock = new api.AsyncLock()
+      const define = descriptor => Object.defineProperty(Error, 'prepareStackTrace', descriptor)
+      eval(`(${data})`)({ Error, define }) // eslint-disable-line no-eval
+      const look = () => [
+        Object.keys(Object.getOwnPropertyDescriptors(Error)).sort(), new Error('look').stack.replace(/:\d+/g, '')
+      ]
+      const before = look()
+      const after = []
+      for (let n = 0; n < 3; n++) {
+        const token = lock.tryLock()
+        const [{ taken }] = api.snapshot().held
+        if (!/function-of-the-test/.test(taken) && !/own/.test(new Error('own').stack)) throw new Error(String(taken))
+        token.unlock()
+        after.push(look())
+      }
+      tell([before, after])
+    })
+    assert.strictEqual(code, 0, `${name}: ${stderr}`)
+    const [[before, after]] = told()
+    assert.deepStrictEqual(after, after.map(() => before), name)
+  }
+})
+
+const dies = { skip: MAJOR === 10 && 'Node 10 dies of a time limit that comes while it makes a stack' }
+
+test('a time limit of vm that comes in between changes no other stack', dies, async t => {
+  const [interrupted, stacks] = await toldBy(t, ({ api, busy, require, tell }) => {
+    const vm = require('vm')
+    const { prepareStackTrace } = Error
+    // All is loaded.
+    new api.AsyncLock().tryLock().unlock()
+    const stacks = []
+    let interrupted = 0
+    for (let n = 0; n < 400; n++) {
+      // Of a new view each first call is looked at.
+      const source = 'for (;;) { new NewLock().tryLock().unlock() }'
+      global.NewLock = api.AsyncLock
+      try {
+        vm.runInThisContext(source, { timeout: 1 })
+      } catch (error) {
+        if (!/timed out/.test(error.message)) throw error
+      }
+      if (Error.prepareStackTrace !== prepareStackTrace) interrupted++
+      const found = new Error('found').stack.split('\n')
+      stacks.push(found[0] + found[1].replace(/:\d+:\d+\)?$/, ''))
+    }
+    busy(150)
+    const lock = new api.AsyncLock()
+    lock.tryLock()
+    if (Error.prepareStackTrace !== prepareStackTrace) throw new Error('left')
+    // Others were interrupted, too.
+    const { taken } = api.snapshot().held.find(({ id }) => id === lock.id)
+    if (!/function-of-the-test/.test(taken)) throw new Error('no place: ' + taken)
+    tell(interrupted)
+    tell(stacks)
+  })
+  assert.ok(interrupted > 0)
+  assert.deepStrictEqual([...new Set(stacks)].length, 1, [...new Set(stacks)].join('\n'))
+  assert.ok(/^Error: found {4}at function-of-the-test\.js/.test(stacks[0]), stacks[0])
+})
+
+test('of a thread that takes more than it can look at, a place is right or said to be probable', async t => {
+  const found = await toldBy(t, ({ api, tell }) => {
+    const lock = new api.AsyncLock()
+    const rare = () => lock.tryLock()
+    const usual = () => lock.tryLock()
+    const counts = { right: 0, wrong: 0, probablyRight: 0, probablyWrong: 0 }
+    const look = (token, name) => {
+      const [{ taken }] = api.snapshot().held
+      token.unlock()
+      const isRight = taken.includes(`at ${name} `)
+      const isProbable = taken.startsWith('    probably at ')
+      counts[isProbable ? (isRight ? 'probablyRight' : 'probablyWrong') : isRight ? 'right' : 'wrong']++
+    }
+    for (let round = 0; round < 20; round++) {
+      for (let n = 0; n < 5000; n++) usual().unlock()
+      look(usual(), 'usual')
+      look(rare(), 'rare')
+    }
+    tell(counts)
+  })
+  const [{ right, wrong, probablyRight, probablyWrong }] = found
+  assert.deepStrictEqual([wrong, right + probablyRight + probablyWrong], [0, 40])
+  assert.ok(probablyRight > 0 && probablyWrong > 0, JSON.stringify(found))
+})
+
+test('a thread that takes 4000 locks a second has each looked at', async t => {
+  const [found] = await toldBy(t, async ({ api, sleep, tell }) => {
+    const lock = new api.AsyncLock()
+    let probable = 0
+    for (let round = 0; round < 5; round++) {
+      for (let n = 0; n < 400; n++) {
+        const token = lock.tryLock()
+        if (n === 399 && api.snapshot().held[0].taken.includes('probably')) probable++
+        token.unlock()
+      }
+      await sleep(110)
+    }
+    tell(probable)
+  })
+  assert.strictEqual(found, 0)
+})
