@@ -370,9 +370,9 @@ testLocks('close() rejects what waits, lets what runs end, and then closes the e
   const held = await locks.hold('a')
   const waiting = [locks.request('a', () => {}), locks.hold('a')]
   const closed = locks.close()
-  for (const promise of [...waiting, locks.request('b', () => {}), locks.query()]) {
-    assert.strictEqual((await promise.catch(error => error)).name, 'AbortError')
-  }
+  const refused = [...waiting, locks.request('b', () => {}), locks.query()]
+  const outcomes = await Promise.all(refused.map(promise => promise.catch(({ name }) => name)))
+  assert.deepStrictEqual(outcomes, new Array(4).fill('AbortError'))
   await turn()
   assert.strictEqual(engine.isClosed, false)
   await held.unlock()

@@ -14,7 +14,7 @@ const CAN_GROW = typeof SharedArrayBuffer.prototype.grow === 'function'
 /** Threads of one round, dead ones included. */
 const IDS = 256
 const ACTORS = 4
-// A name needs no words, but the others are found by its kind, too.
+// Names and files need no words, but the others are found by their kinds, too.
 /**
  * Instances of Queue are closed one after the other: so many lanes, each with so many queues, of which one is in use at
  * a time.
@@ -23,7 +23,7 @@ const LANES = 3
 const GENERATIONS = 12
 const COUNT = {
   value: 400, gate: 4, fifo: 6, lock: 6, rw: 4, semaphore: 4, queue: 3, messages: LANES * GENERATIONS, barrier: 2,
-  latch: 1, name: 4
+  latch: 1, name: 4, file: 3
 }
 const KINDS = Object.keys(COUNT)
 /** Of all queues of a lane; the first lane has one consumer. */
@@ -87,6 +87,7 @@ const SINGLE = [
 ]
 for (const name of SINGLE) field(name, 1)
 field('ticketState', TICKETS)
+field('fileToken', COUNT.file)
 for (const name of ['begun', 'ok', 'over', 'notified', 'notifying']) field(name, COUNT.value + BIG)
 field('gateDone', COUNT.gate)
 // By the value that they wait to change.
@@ -94,7 +95,7 @@ for (const name of ['gateTimes', 'gateBegun', 'gateEnded']) field(name, COUNT.ga
 for (const name of ['fifoMutex', 'fifoNext', 'fifoNotified']) field(name, COUNT.fifo)
 field('fifoState', COUNT.fifo * TICKETS)
 // What a holder writes first and last; the two are equal whenever nobody holds it alone.
-for (const kind of ['lock', 'rw', 'name'])
+for (const kind of ['lock', 'rw', 'name', 'file'])
   for (const what of ['Holder', 'Taken', 'Inherited', 'First', 'Last']) field(kind + what, COUNT[kind])
 for (const name of ['inUse', 'semaphoreTaken']) field(name, COUNT.semaphore)
 field('queueTaken', COUNT.queue)
@@ -111,7 +112,7 @@ field('leaders', COUNT.barrier)
 for (const name of ['isDying', 'isPaused', 'isOnline', 'gone']) field(name, IDS)
 // By actor: what it reads, as bits; the permits it uses, by semaphore; what it is doing (0: nothing) and what to; when
 // it began.
-for (const name of ['rwReads', 'nameReads']) field(name, IDS * ACTORS)
+for (const name of ['rwReads', 'nameReads', 'fileReads']) field(name, IDS * ACTORS)
 field('uses', IDS * ACTORS * COUNT.semaphore)
 // By actor: 1 + the queue of which it takes or uses a message.
 for (const name of ['taking', 'using', 'most']) field(name, IDS * ACTORS)

@@ -15,6 +15,7 @@ const Actor = require('./actor')
 const Arena = require('./arena')
 const { expected } = require('./child')
 const { GROUPS, all: operations, operationsOf } = require('./operations')
+const { checkEnd: checkFiles, removeAll: removeFiles } = require('./operations/files')
 const { checkMessages, feed: feedMessages } = require('./operations/messages')
 const { libraryFile, target } = require('../../lib/agent/target')
 const { Atomics, MAJOR, api, now, randomOf, slowness, sleep, until } = require('./subject')
@@ -312,6 +313,7 @@ class Round {
     // A name whose holder died is there until that has been told.
     for (const name of ['endless', ...Array.from({ length: COUNT.name }, (_, n) => arena.nameOf(n))])
       await api.locks.request(name, () => {})
+    await checkFiles(arena, COUNT.file)
     await until(() => nameCount() === 0, 'no name is left')
   }
 }
@@ -383,6 +385,8 @@ function checkMemory (first, last) {
   if (last - first > 50)
     throw new Error(`the memory of the process has grown by ${Math.round(last - first)} MB, from ${first} MB`)
 }
+
+process.on('exit', removeFiles)
 
 main().catch(error => {
   fs.writeSync(2, `${error.stack}\n`)

@@ -13,6 +13,7 @@ const groups = {
   values: require('./operations/values'),
   locks: require('./operations/locks'),
   names: require('./operations/names'),
+  files: require('./operations/files').operations,
   queues: require('./operations/queues'),
   messages: require('./operations/messages').operations,
   rest: require('./operations/rest')

@@ -22,7 +22,7 @@ const nodes = require('../../scripts/nodes')
 const setup = require('../../scripts/setup')
 
 const MAIN = path.join(__dirname, 'main.js')
-const GROUPS = ['values', 'locks', 'names', 'queues', 'messages']
+const GROUPS = ['values', 'locks', 'names', 'files', 'queues', 'messages']
 /** How long it may take to end a round. Milliseconds. */
 const GRACE = 90000
 

@@ -22,7 +22,7 @@ const SEED = numberArgument('--seed', 1 + Date.now() % 1e6)
 console.log(`# --seconds ${SECONDS} --seed ${SEED}`)
 
 // The last two use the package's own queue, whatever the global Atomics has.
-const ofForce = subject.name === 'force' ? ['names', 'values,locks,names,queues,messages'] : []
+const ofForce = subject.name === 'force' ? ['names', 'files', 'values,locks,names,files,queues,messages'] : []
 const options = { timeout: 120000 + SECONDS * 1000 }
 for (const only of ['locks', 'queues', 'messages', 'values', ...ofForce]) {
   test(`no law of ${only} is broken while threads give up, abort and die, and processes end`, options, async t => {

@@ -32,6 +32,7 @@ class Batch {
     this.begun = 0
     this.isOver = false
     this.isAsking = false
+    // Each settles the promise of a callback that has ended, once it is known whether the lock was held.
     this.unconfirmed = []
     this.heed = undefined
     if (grant.isSilent) return
@@ -100,10 +101,10 @@ class Batch {
       const value = await Promise.race([this.lost, this.call(claim, lock)])
       // One that was told of the death and ended well has repaired the protected state.
       leavesMark = isExclusive ? false : this.ownerDied
-      this.unconfirmed.push({ claim, value })
+      this.unconfirmed.push(() => this.isLost ? claim.reject(this.error) : claim.resolve(value))
     } catch (error) {
       leavesMark = this.ownerDied || (isExclusive && claim.options.repair !== undefined)
-      claim.reject(error)
+      this.unconfirmed.push(() => claim.reject(error))
     }
     this.ownerDied = leavesMark || (isExclusive && lock.end())
   }
@@ -143,10 +144,7 @@ class Batch {
 
   /** Settles the promises of callbacks that have ended. */
   settle (results = this.unconfirmed.splice(0)) {
-    for (const { claim, value } of results) {
-      if (this.isLost) claim.reject(this.error)
-      else claim.resolve(value)
-    }
+    for (const settle of results) settle()
   }
 }
 

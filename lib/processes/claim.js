@@ -4,6 +4,7 @@
 
 const { AsyncResource } = require('async_hooks')
 const { callOf } = require('../locks/observe/stalls')
+const { now } = require('../util/intrinsics')
 const { LONGEST_TIMER } = require('../util/timers')
 const { abortReason } = require('../waiting/errors')
 
@@ -16,6 +17,7 @@ class Claim {
     this.resolve = resolve
     this.reject = reject
     this.isOver = false
+    this.hasGivenUp = false
     /** The caller's asynchronous context. */
     this.scope = new AsyncResource('atomics-waitasync.ProcessLock')
     /** The call of the request, if stalls are reported. */
@@ -33,10 +35,26 @@ class Claim {
   wait (giveUp, late, onOver) {
     const { signal, timeout } = this.options
     this.onOver = onOver
-    if (timeout > 0 && timeout <= LONGEST_TIMER) this.timer = setTimeout(late, timeout)
+    if (timeout > 0 && timeout < Infinity) this.waitUntil(now() + timeout, late, timeout)
     if (signal === undefined) return
-    this.onAbort = () => giveUp(abortReason(signal))
+    // Some signals do not forget a listener.
+    this.onAbort = () => { if (!this.isOver) giveUp(abortReason(signal)) }
     signal.addEventListener('abort', this.onAbort)
+  }
+
+  /** Calls `late` in a later turn. Timers of Node may fire a millisecond early. */
+  waitUntil (deadline, late, left) {
+    this.timer = setTimeout(() => {
+      const more = deadline - now()
+      if (more > 0) this.waitUntil(deadline, late, more)
+      else late()
+    }, Math.min(Math.ceil(left), LONGEST_TIMER))
+  }
+
+  /** Ends the wait in vain. */
+  giveUp () {
+    this.hasGivenUp = true
+    this.end()
   }
 
   /** Ends the wait, before the callback begins or the promise rejects. */

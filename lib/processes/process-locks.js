@@ -99,7 +99,10 @@ class ProcessLocks {
     await this.#engine.close()
   }
 
-  /** Begins a request, whose promise will be settled; or throws. */
+  /**
+   * Begins a request, whose promise will be settled; or throws. If it gives up, its promise rejects in a later turn:
+   * once the named lock in front is free, so that a request that follows finds it so.
+   */
   #begin (options, callback, resolve, reject) {
     const { name, mode, signal, timeout, ifAvailable } = options
     if (this.#closed !== undefined) throw this.#closed
@@ -108,17 +111,17 @@ class ProcessLocks {
     const isAttempt = ifAvailable || timeout === 0
     const line = isAttempt ? new Line(name, mode) : this.#lineOf(name, mode)
     const leave = () => {
-      claim.end()
+      claim.giveUp()
       line.claims.delete(claim)
       if (line.claims.size === 0) this.#stopAsking(line, isAttempt)
     }
     const giveUp = (reason) => {
       leave()
-      reject(reason)
+      setImmediate(reject, reason)
     }
     const late = () => {
       leave()
-      this.#track(this.#rejectLate(claim))
+      setImmediate(() => this.#track(this.#rejectLate(claim)))
     }
     claim.wait(giveUp, late, () => this.#leave.delete(giveUp))
     this.#leave.add(giveUp)
@@ -237,9 +240,10 @@ class ProcessLocks {
       if (claim.options.ifAvailable) claim.resolve(await claim.call(claim.callback, null))
       else await this.#rejectLate(claim)
     } catch (error) {
-      const isOver = claim.isOver
+      if (claim.hasGivenUp) return
+      const hasBegun = claim.isOver
       claim.end()
-      claim.reject(isOver ? error : unavailableError(name, error))
+      claim.reject(hasBegun ? error : unavailableError(name, error))
     }
   }
 

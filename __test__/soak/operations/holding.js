@@ -1,6 +1,6 @@
 'use strict'
 
-// Notes on holders, by kind (`lock`, `rw`, `name`), and each holder's laws; and callbacks that hold.
+// Notes on holders, by kind (`lock`, `rw`, `name`, `file`), and each holder's laws; and callbacks that hold.
 
 const { ACTORS } = require('../arena')
 

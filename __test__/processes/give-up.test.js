@@ -1,0 +1,89 @@
+'use strict'
+// nodes: >=16 (older ones lack what the engines need)
+
+// When requests of process locks give up, over an engine that does as it is told.
+
+const assert = require('assert')
+const { test } = require('../harness')
+const { FakeEngine, never } = require('../fixtures/fake-engine')
+const { TinyController } = require('../fixtures/lock-toolbox')
+const { processLocks } = require('../../processes')
+
+test('no timeout comes early, also those between two milliseconds', async () => {
+  const engine = new FakeEngine()
+  engine.isOpen = never()
+  const locks = processLocks(engine)
+  const timeouts = Array.from({ length: 90 }, (_, n) => n === 0 ? Number.MIN_VALUE : n / 10)
+  for (let n = 0; n < 5; n++) {
+    await Promise.all(timeouts.map(async timeout => {
+      const began = performance.now()
+      const error = await locks.request('a', { timeout }, () => {}).catch(each => each)
+      const took = performance.now() - began
+      assert.strictEqual(error.code, 'ERR_TIMEOUT')
+      assert.ok(took >= timeout, `a timeout of ${timeout} ms after ${took}`)
+    }))
+  }
+})
+
+test('an attempt that is aborted rejects with the reason, whatever its engine says of that', async () => {
+  const engine = new FakeEngine()
+  engine.attempt = (name, mode, signal) => new Promise((resolve, reject) => {
+    signal.addEventListener('abort', () => reject(new Error('of the engine')))
+  })
+  const { abort, signal } = new TinyController()
+  setImmediate(abort)
+  const locks = processLocks(engine)
+  const error = await locks.request('a', { ifAvailable: true, signal }, () => {}).catch(thrown => thrown)
+  assert.strictEqual(error.name, 'AbortError')
+})
+
+test('a callback of a request with the shortest timeout has never begun when that is over', async () => {
+  const engine = new FakeEngine()
+  const gate = engine.pause()
+  const locks = processLocks(engine)
+  const begun = []
+  const options = { timeout: Number.MIN_VALUE }
+  const late = await locks.request('a', options, () => { begun.push('late') }).catch(({ code }) => code)
+  assert.strictEqual(late, 'ERR_TIMEOUT')
+  gate.resolve()
+  await locks.request('a', () => { begun.push('next') })
+  assert.deepStrictEqual(begun, ['next'])
+})
+
+test('a signal that keeps its listeners: an abort after the callback has begun changes nothing', async () => {
+  const engine = new FakeEngine()
+  const locks = processLocks(engine)
+  const { abort, signal, listeners } = new TinyController({ removes: false })
+  const result = await locks.request('a', { signal }, async () => {
+    assert.strictEqual(listeners.size, 1)
+    abort()
+    await new Promise(resolve => setImmediate(resolve))
+    return 'done'
+  })
+  assert.strictEqual(result, 'done')
+})
+
+/** How a request fails; a function gives the promise. */
+const failures = {
+  'its callback fails': locks => locks.request('a', () => { throw new Error('on purpose') }),
+  'its time is over': (locks, engine) => {
+    engine.isOpen = never()
+    return locks.request('a', { timeout: 3 }, () => {})
+  },
+  'it is aborted': (locks, engine) => {
+    engine.isOpen = never()
+    const { abort, signal } = new TinyController()
+    setImmediate(abort)
+    return locks.request('a', { signal }, () => {})
+  }
+}
+
+for (const [how, request] of Object.entries(failures)) {
+  test(`once a promise rejects because ${how}, the thread does not have the lock any more`, async () => {
+    const engine = new FakeEngine()
+    const locks = processLocks(engine)
+    assert.strictEqual(await request(locks, engine).then(() => 'fulfilled', () => 'rejected'), 'rejected')
+    engine.isOpen = Promise.resolve()
+    assert.strictEqual(await locks.request('a', { ifAvailable: true }, lock => lock !== null), true)
+  })
+}
