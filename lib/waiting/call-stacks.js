@@ -4,11 +4,16 @@
 
 const path = require('path')
 const { Error } = require('../util/intrinsics')
+const shared = require('../util/shared')
 
 /** How many frames: the package's own, and as many as errors usually have. */
 const FRAMES = 20
-/** The folder of the package's code. */
-const LIB = path.join(__dirname, '..') + path.sep
+/** Where the package's code is: the folders of all copies in this thread. */
+const FOLDERS = shared('folders', () => [])
+const OWN = path.join(__dirname, '..') + path.sep
+if (!FOLDERS.includes(OWN)) FOLDERS[FOLDERS.length] = OWN
+/** Frames of functions by which the package calls back: built-in ones, and Node's. */
+const CALLS_BACK = /\(<anonymous>\)|\bnode:|\(internal\/|\(async_hooks\.js:/
 
 /** Captures this call's stack, as an error. It has at least so many frames, and becomes a text when it is read. */
 function captureCall (frames = FRAMES) {
@@ -24,14 +29,17 @@ function captureCall (frames = FRAMES) {
 }
 
 /**
- * Returns the frames of a call's stack, from the package's caller on. All of them if the stack has no caller;
- * '' if there is no stack.
+ * Returns the frames of a call's stack without the package's own. Functions of Node's that these have called are left
+ * out, too. All frames if nothing is left; '' if there is no stack.
  */
 function stackOf (call) {
-  const lines = textOf(call).split('\n')
-  let caller = 1
-  while (caller < lines.length && isOwn(lines[caller])) caller++
-  return lines.slice(caller === lines.length ? 1 : caller).join('\n')
+  const lines = textOf(call).split('\n').slice(1)
+  let isCalled = false
+  const others = lines.reverse().filter((line) => {
+    isCalled = isOwn(line) || (isCalled && CALLS_BACK.test(line))
+    return !isCalled
+  })
+  return (others.length > 0 ? others : lines).reverse().join('\n')
 }
 
 /**
@@ -57,6 +65,10 @@ function textOf (call) {
   }
 }
 
-const isOwn = (line) => line.includes(LIB) || line.includes('new Promise (<anonymous>)')
+/** Whether a frame, or a file, is the package's own. */
+function isOwn (text) {
+  for (let n = 0; n < FOLDERS.length; n++) if (text.includes(FOLDERS[n])) return true
+  return false
+}
 
-module.exports = { FRAMES, LIB, captureCall, stackOf, stackOrWarning }
+module.exports = { FRAMES, captureCall, isOwn, stackOf, stackOrWarning }

@@ -14,7 +14,7 @@
 
 const { agent } = require('../agent/agent')
 const { Error, apply, createMap, imul } = require('../util/intrinsics')
-const { LIB, captureCall, stackOrWarning } = require('./call-stacks')
+const { captureCall, isOwn, stackOrWarning } = require('./call-stacks')
 
 /** How many stacks, and how many names, a thread recognizes. Beyond that it begins anew. */
 const MOST = 4096
@@ -43,7 +43,7 @@ function numberOfName (name) {
   const known = names.get(name)
   if (known !== undefined) return known
   if (lastName >= MOST) forget()
-  const number = typeof name === 'string' && name.includes(LIB) ? 0 : ++lastName
+  const number = typeof name === 'string' && isOwn(name) ? 0 : ++lastName
   names.set(name, number)
   return number
 }

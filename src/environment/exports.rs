@@ -176,8 +176,9 @@ pub fn report_blocked(env: Env, milliseconds: f64) -> Result<String> {
 
 /// Has a native thread write a text to the standard error.
 #[napi(catch_unwind)]
+#[allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
 pub fn leave_report(text: String) {
-    standard_error::leave(text);
+    standard_error::leave(&text);
 }
 
 /// Returns a blocked thread's next reports, which the main thread publishes. As JSON; null if there are none.

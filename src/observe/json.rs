@@ -1,5 +1,6 @@
 //! JSON, in which native code tells JavaScript of more than a number.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 /// The length of JavaScript's longest string.
@@ -36,6 +37,23 @@ pub(crate) fn string(text: &mut Text, units: impl IntoIterator<Item = u16>) -> f
         }
     }
     text.write_char('"')
+}
+
+/// Replaces what a terminal obeys in a text of several lines.
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+    let is_hidden = |character| character != '\n' && is_hidden(character);
+    if !text.contains(is_hidden) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_hidden(character) {
+            _ = write!(shown, "\\u{:04x}", u32::from(character));
+        } else {
+            shown.push(character);
+        }
+    }
+    shown.into()
 }
 
 /// Whether a terminal obeys the character, or shows it nowhere: a control, or one that turns the direction of a text.

@@ -12,6 +12,8 @@ pub mod dump;
 pub mod elsewhere;
 #[forbid(unsafe_code)]
 pub(crate) mod json;
+#[forbid(unsafe_code)]
+mod places;
 pub mod profile;
 #[forbid(unsafe_code)]
 mod reports;

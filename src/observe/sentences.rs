@@ -9,6 +9,7 @@ use napi_derive::napi;
 
 use crate::agent::PURPOSE_BITS;
 use crate::observe::json;
+use crate::observe::places::Places;
 use crate::observe::snapshot::{self, Entries, Snapshot};
 use crate::observe::stacks;
 use crate::observe::survey::Entry;
@@ -18,6 +19,7 @@ use waitasync_core::lock::{Mode, Request};
 
 /// An entry of a snapshot, as JavaScript has it.
 #[napi(object, object_to_js = false)]
+#[derive(Default)]
 pub struct Row {
     /// The class, `named`, or `wait`.
     pub kind: String,
@@ -128,24 +130,25 @@ fn call_of(entry: &Entry) -> Option<String> {
 
 /// Writes a ring, a line a link.
 pub(crate) fn ring_text(ring: &[RowLink]) -> String {
-    let mut text = headline(ring).to_owned() + ":\n";
+    let (mut text, places) = (headline(ring).to_owned() + ":\n", Places::of_ring(ring));
     for (n, RowLink { waits_for, .. }) in ring.iter().enumerate() {
         let RowLink { holds: has, waits_for: next_waits_for } = &ring[(n + 1) % ring.len()];
-        let keeper = if is_same(has, next_waits_for) { ahead_text(has) } else { holder_text(has) };
-        _ = writeln!(text, "  {}, {keeper}", wait_text(&thread_of(waits_for), waits_for));
+        let keeper = if is_same(has, next_waits_for) { ahead_text(has, &places) } else { holder_text(has, &places) };
+        _ = writeln!(text, "  {}, {keeper}", wait_text(&thread_of(waits_for), waits_for, &places));
     }
     text
 }
 
 /// Writes a ring of blocked threads, in one sentence. Each link, and whether its thread is only ahead in the line.
 pub(crate) fn ring_sentence(ring: &[(RowLink, bool)]) -> String {
+    let places = Places::of_rows(ring.iter().map(|(link, _)| &link.holds));
     let clauses = ring.iter().enumerate().map(|(n, (RowLink { waits_for, .. }, _))| {
         let (RowLink { holds: has, .. }, is_ahead) = &ring[(n + 1) % ring.len()];
         let (thread, noun, next) = (thread_of(waits_for), noun_of(waits_for), thread_of(has));
         if *is_ahead {
             format!("{thread} waits for {noun} behind {next}")
         } else {
-            let place = place_of(" (taken ", has.taken.as_deref());
+            let place = places.of(" (taken ", has);
             format!("{thread} waits for {noun} that {next} holds{place}{}", if place.is_empty() { "" } else { ")" })
         }
     });
@@ -179,20 +182,20 @@ pub(crate) fn keeper_text(row: &Row) -> Option<String> {
 }
 
 /// Says who holds it, since when, and where taken; and whether its token is gone.
-pub(crate) fn holder_text(row: &Row) -> String {
+pub(crate) fn holder_text(row: &Row, places: &Places<'_>) -> String {
     let orphan = orphan_text(row).map_or_else(String::new, |text| format!(", {text}"));
-    hold_text(row) + &orphan
+    hold_text(row, places) + &orphan
 }
 
 /// Says, for example: `held for 5.2 s by thread 2 "billing0", taken at charge (billing.js:27:18)`.
-fn hold_text(row: &Row) -> String {
+fn hold_text(row: &Row, places: &Places<'_>) -> String {
     let what = match row.mode.as_deref() {
         Some("use") => "a message in use".to_owned(),
         Some("permits") => mode_of(row) + " held",
         Some("shared") => "held (shared)".to_owned(),
         _ => "held".to_owned(),
     };
-    let (duration, place) = (hold_duration(" ", row), place_of(", taken ", row.taken.as_deref()));
+    let (duration, place) = (hold_duration(" ", row), places.of(", taken ", row));
     format!("{what}{duration} by {}{place}", thread_of(row))
 }
 
@@ -225,21 +228,21 @@ pub struct Orphan {
 #[napi(catch_unwind)]
 pub fn report_orphan(report: Orphan) -> String {
     let Orphan { orphan, wait, more } = report;
-    let (noun, hold, release) = (noun_of(&orphan), hold_text(&orphan), release_text(&orphan));
+    let (noun, hold, release) = (noun_of(&orphan), hold_text(&orphan, &Places::default()), release_text(&orphan));
     let who = thread_of(&wait) + &if more > 0 { format!(" and {more} more wait") } else { " waits".to_owned() };
     let duration = duration("For ", wait.milliseconds);
     format!("The token of {noun}, {hold}, has been collected: {release}. {duration} {who} for it.")
 }
 
 /// Says who is ahead in a line.
-pub(crate) fn ahead_text(row: &Row) -> String {
+pub(crate) fn ahead_text(row: &Row, places: &Places<'_>) -> String {
     let mode = row.mode.as_deref().unwrap_or_default();
-    format!("behind {}, which requests it ({mode}){}", thread_of(row), place_of(" ", row.called.as_deref()))
+    format!("behind {}, which requests it ({mode}){}", thread_of(row), places.of(" ", row))
 }
 
 /// Says who waits, for how long, where, and for which thing.
-pub(crate) fn wait_text(subject: &str, row: &Row) -> String {
-    let (noun, place) = (noun_of(row), place_of(" ", row.called.as_deref()));
+pub(crate) fn wait_text(subject: &str, row: &Row, places: &Places<'_>) -> String {
+    let (noun, place) = (noun_of(row), places.of(" ", row));
     let duration = duration(" for ", row.milliseconds);
     if row.blocked {
         format!("{subject} has been blocked{duration}{place} waiting for {noun}")
@@ -248,12 +251,6 @@ pub(crate) fn wait_text(subject: &str, row: &Row) -> String {
     } else {
         format!("{subject} has awaited {noun}{duration}{place}")
     }
-}
-
-/// Says where a call is: the first frame of its stack.
-fn place_of(prefix: &str, stack: Option<&str>) -> String {
-    let frame = stack.and_then(|stack| stack.lines().next()).map_or("", str::trim);
-    if frame.is_empty() { String::new() } else { prefix.to_owned() + frame }
 }
 
 /// Returns a noun phrase for the thing awaited. `nounOf` in `lib/waiting/kinds.js` has the same words.

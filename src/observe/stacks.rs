@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
+use crate::observe::json;
 use waitasync_core::sync::lock;
 
 pub(crate) type StackId = u32;
@@ -33,9 +34,9 @@ struct Stacks {
 
 static STACKS: LazyLock<Mutex<Stacks>> = LazyLock::new(Mutex::default);
 
-/// Returns the number of a stack: one line for each frame, the innermost first.
+/// Returns the number of a stack: one line for each frame, the innermost first. Functions may have any names.
 pub(crate) fn number_of(text: &str) -> StackId {
-    lock(&STACKS).number_of(shortened(text))
+    lock(&STACKS).number_of(&json::shown(shortened(text)))
 }
 
 /// Returns the stack with this number; `None` for [`OTHER`] and [`NONE`].

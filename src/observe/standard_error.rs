@@ -9,6 +9,7 @@ use std::process;
 use std::sync::Mutex;
 
 use crate::observe::aside::Aside;
+use crate::observe::json;
 use waitasync_core::sync::lock;
 
 /// How many texts wait to be written.
@@ -58,9 +59,9 @@ impl Texts {
     }
 }
 
-/// Leaves a text to be written. Does not wait.
-pub(crate) fn leave(text: String) {
-    lock(&TEXTS).push(text);
+/// Leaves a text to be written. Does not wait. Functions in it may have any names.
+pub(crate) fn leave(text: &str) {
+    lock(&TEXTS).push(json::shown(text).into_owned());
     // Without a thread, the next text has another try.
     let _ = WRITER.ask();
 }

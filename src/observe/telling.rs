@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use crate::observe::places::Places;
 use crate::observe::sentences::{
-    ahead_text, duration, held_row, holder_text, keeper_text, noun_of, thread_of, wait_text, waiting_row,
+    Row, ahead_text, duration, held_row, holder_text, keeper_text, noun_of, thread_of, wait_text, waiting_row,
 };
 use crate::observe::snapshot::Snapshot;
 use crate::observe::survey::Entry;
@@ -29,7 +30,7 @@ impl Telling<'_> {
     pub(crate) fn wait_text(&self, index: usize, milliseconds: f64, more: usize, holders: &[usize]) -> String {
         let snapshot = self.0;
         let entry = &snapshot.waiting[index];
-        let row = waiting_row(snapshot.now, &snapshot.waiting[index]);
+        let row = waiting_row(snapshot.now, entry);
         let (thread, noun, time) = (thread_of(&row), noun_of(&row), duration("for ", Some(milliseconds)));
         let mut text = if entry.blocked {
             format!("{} has been blocked {time} waiting for {noun}", capitalized(&thread))
@@ -39,13 +40,15 @@ impl Telling<'_> {
         if more > 0 {
             _ = write!(text, ", and {more} more");
         }
-        let mut keepers: Vec<_> =
-            holders.iter().take(MOST_HOLDERS).map(|&holder| self.holder_line(entry, holder)).collect();
+        let told: Vec<_> = holders.iter().take(MOST_HOLDERS).map(|&holder| &snapshot.held[holder]).collect();
+        let rows: Vec<_> = told.iter().map(|holder| held_row(snapshot.now, holder)).collect();
+        let places = Places::of_rows(rows.iter().chain([&row]));
+        let mut keepers: Vec<_> = rows.iter().map(|row| self.holder_line(entry, row, &places)).collect();
         if holders.len() > MOST_HOLDERS {
             keepers.push(format!("{} more", holders.len() - MOST_HOLDERS));
         }
         if keepers.is_empty() {
-            keepers.extend(self.writer_ahead(index).map(|writer| self.writer_line(entry, writer)));
+            keepers.extend(self.writer_ahead(index).map(|writer| self.writer_line(entry, writer, &places)));
         }
         match keepers.as_slice() {
             [] if entry.mode().is_some() => text.push_str(", of which no holder is known."),
@@ -55,29 +58,29 @@ impl Telling<'_> {
         text
     }
 
-    fn holder_line(&self, wait: &Entry, holder: usize) -> String {
-        let holder = &self.0.held[holder];
-        let row = held_row(self.0.now, holder);
-        holder_text(&row) + "; " + &keeper_text(&row).unwrap_or_else(|| self.doing_of(wait, holder.thread_id))
+    fn holder_line(&self, wait: &Entry, holder: &Row, places: &Places<'_>) -> String {
+        let doing = keeper_text(holder).unwrap_or_else(|| self.doing_of(wait, holder.thread_id as u32, places));
+        holder_text(holder, places) + "; " + &doing
     }
 
-    fn writer_line(&self, wait: &Entry, writer: usize) -> String {
+    fn writer_line(&self, wait: &Entry, writer: usize, places: &Places<'_>) -> String {
         let writer = &self.0.waiting[writer];
-        ahead_text(&waiting_row(self.0.now, writer)) + "; " + &self.doing_of(wait, writer.thread_id)
+        let doing = self.doing_of(wait, writer.thread_id, places);
+        ahead_text(&waiting_row(self.0.now, writer), places) + "; " + &doing
     }
 
     /// Says in which way a thread keeps another one waiting.
-    fn doing_of(&self, wait: &Entry, thread_id: u32) -> String {
+    fn doing_of(&self, wait: &Entry, thread_id: u32, places: &Places<'_>) -> String {
         if thread_id == wait.thread_id {
             return "it is the same thread".to_owned();
         }
         let waits = self.0.waiting.iter().enumerate().filter(|(_, wait)| wait.thread_id == thread_id);
         let waits: Vec<_> = waits.collect();
         // A blocked thread waits for that alone.
-        let Some(&(first, entry)) = waits.iter().find(|(_, entry)| entry.blocked).or(waits.first()) else {
+        let Some(&(_, entry)) = waits.iter().find(|(_, entry)| entry.blocked).or(waits.first()) else {
             return "it waits for no lock of this package".to_owned();
         };
-        let text = wait_text("it", &waiting_row(self.0.now, &self.0.waiting[first]));
+        let text = wait_text("it", &waiting_row(self.0.now, entry), places);
         if entry.blocked || waits.len() == 1 { text } else { format!("{text}, and {} more", waits.len() - 1) }
     }
 }

@@ -19,7 +19,7 @@ use napi::{Result, check_status, sys};
 use napi_derive::napi;
 
 use crate::environment::{Bell, bell_for, contained};
-use crate::observe::dump;
+use crate::observe::{dump, json};
 use crate::process::{Known, REGISTRY, images};
 use waitasync_core::sync::lock;
 
@@ -199,7 +199,7 @@ pub fn tell_thread(request: u32, thread_id: u32, name: Option<String>, frames: O
         return;
     }
     let activity = match (frames, silent) {
-        (Some(frames), _) => Activity::Runs(frames),
+        (Some(frames), _) => Activity::Runs(json::shown(&frames).into_owned()),
         (None, Some(milliseconds)) => Activity::Silent(milliseconds),
         (None, None) => Activity::Idle,
     };
