@@ -8,6 +8,7 @@ const { api } = require('../subject')
 const { startWorker, until } = require('../fixtures/queue-toolbox')
 const { TinyController, rejection } = require('../fixtures/lock-toolbox')
 const { queueWith, waiting } = require('../fixtures/queue-messages')
+const { FREED, HEAD, IDLED, IDLE_RETURNS, TAKE_LOCK } = require('../../lib/locks/queue/layout')
 
 const make = (options, ...messages) => (
   queueWith(Object.assign({ capacity: 2, messageSize: 64 }, options), ...messages))
@@ -148,6 +149,35 @@ for (const form of Object.keys(FORMS)) {
     use.fail()
     await Promise.all([use.over, wait])
     assert.ok(queue.ended)
+  })
+
+  test(`${form}: it hears of a queue that is closed and discards while another thread is inside a step`, async t => {
+    const queue = make({}, 'a')
+    const words = new Int32Array(queue.buffer)
+    const wait = idle(t, queue)
+    await waiting(queue, 1)
+    // As if another thread were in it.
+    Atomics.store(words, TAKE_LOCK, 1)
+    queue.close({ discard: true })
+    await until(() => api.waiterCount(words, TAKE_LOCK) === 1, 'it waits for the lock')
+    Atomics.store(words, TAKE_LOCK, 0)
+    api.notify(words, TAKE_LOCK, 1)
+    await wait
+    assert.ok(queue.ended)
+  })
+
+  test(`${form}: the one that hears of a death tells the others`, async t => {
+    const queue = make({ capacity: 1 }, 'a')
+    const words = new Int32Array(queue.buffer)
+    const waits = [idle(t, queue), idle(t, queue)]
+    await waiting(queue, 2)
+    // As if a thread had ended just before it told of the message that it took.
+    for (const word of [HEAD, FREED]) Atomics.add(words, word, 1)
+    for (const word of [IDLED, IDLE_RETURNS]) {
+      Atomics.add(words, word, 1)
+      api.notify(words, word, 1)
+    }
+    await Promise.all(waits)
   })
 }
 

@@ -256,7 +256,7 @@ function haveComeBack (memory, count) {
   discarded(memory)
 }
 
-/** Removes what has come back to a queue that discards. If another thread is inside a step, those who wait do it. */
+/** Removes what waits in a queue that discards. If another thread is inside a step, those who wait do it. */
 function discarded (memory) {
   if (!memory.discards) return
   clear(memory)
@@ -268,7 +268,7 @@ function close (memory, discards) {
   memory.close(discards)
   memory.filled.raise(Infinity)
   memory.emptied.raise(Infinity)
-  if (discards) clear(memory)
+  discarded(memory)
 }
 
 // ——— Forms that block ———
