@@ -6,7 +6,7 @@
 // An actor is one sequence of operations; a thread has up to ACTORS of them. The number of an actor is
 // `ACTORS * id + n`, where `id` is its thread's. It is what the ledger calls a holder.
 
-const { TAIL, FREED, HEAD, MOST_POSITIONS, RETURNS } = require('../../lib/locks/queue/layout')
+const { TAIL, FREED, HEAD, MOST_POSITIONS, PUTTERS, RETURNS } = require('../../lib/locks/queue/layout')
 const { Atomics, api } = require('./subject')
 
 const CAN_GROW = typeof SharedArrayBuffer.prototype.grow === 'function'
@@ -99,12 +99,13 @@ for (const kind of ['lock', 'rw', 'name', 'file'])
   for (const what of ['Holder', 'Taken', 'Inherited', 'First', 'Last']) field(kind + what, COUNT[kind])
 for (const name of ['inUse', 'semaphoreTaken']) field(name, COUNT.semaphore)
 field('queueTaken', COUNT.queue)
-// By message, see operations/messages.js: what became of it, its deliveries to `use`, and which actor has put it into
-// which queue.
-for (const name of ['fate', 'attempts', 'origin']) field(name, MESSAGES)
+// By message, see operations/messages.js: what became of it, its deliveries to `use`, how many of these were ended by a
+// death, and which actor has put it into which queue.
+for (const name of ['fate', 'attempts', 'messageDeaths', 'origin']) field(name, MESSAGES)
 field('generation', LANES)
-// By queue: how many died while they took of it, or used a message of it.
-for (const name of ['takersDied', 'usersDied', 'cleared']) field(name, COUNT.messages)
+// By queue: how many died while they took of it, or used a message of it; how many messages were cleared, and whether
+// what was left was discarded.
+for (const name of ['takersDied', 'usersDied', 'cleared', 'discarded']) field(name, COUNT.messages)
 field('generations', COUNT.barrier * ACTORS * 16)
 field('leaders', COUNT.barrier)
 // By thread: whether it is dying or dead; whether it computes for long; whether it has begun; its threadId, when it is
@@ -215,11 +216,12 @@ class Arena {
   queueOf (lane) { return lane * GENERATIONS + this.get('generation', lane) }
 
   /** Closes a queue, if there is another one for its lane. */
-  closeQueue (queue) {
+  closeQueue (queue, discard) {
     const lane = laneOf(queue)
     const generation = queue % GENERATIONS
     if (generation === GENERATIONS - 1) return
-    this.messages[queue].close()
+    if (discard) this.set('discarded', queue, 1)
+    this.messages[queue].close({ discard })
     Atomics.compareExchange(this.ledger, this.at('generation', lane), generation, generation + 1)
   }
 
@@ -256,6 +258,13 @@ class Arena {
     const capacity = CAPACITIES[laneOf(queue)]
     const wrap = Math.floor(MOST_POSITIONS / capacity) * capacity
     return (tail & 1) === 0 && ((tail >>> 1) - freed + wrap) % wrap < capacity
+  }
+
+  /** Whether nothing is in a queue, and nobody waits to put, by its words alone as `hasRoom`. */
+  isIdle (queue) {
+    const [tail, freed, putters] = [TAIL, FREED, PUTTERS]
+      .map(word => Atomics.load(this.words, this.place('messages', queue, word)))
+    return tail >>> 1 === freed && putters <= 0
   }
 
   /** Opens a queue again that nobody uses, which no program can. */

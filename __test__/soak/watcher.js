@@ -3,7 +3,8 @@
 // Looks at a whole round, 20 times a second: from an idle thread. Its laws:
 //
 // - nothing that is free stays free for a second while somebody waits for it and can run
-// - no item is left in a queue for a second while a consumer waits; in a Queue, no room either while a producer waits
+// - no item is left in a queue for a second while a consumer waits; in a Queue, no room either while a producer waits,
+//   and it is not idle while anybody waits for that
 // - no operation lasts for MOST_TICKS
 // - a snapshot agrees with itself
 //
@@ -56,6 +57,7 @@ arena.messages.forEach((queue, n) => {
   const changes = () => arena.changesOf(n)
   watch('messages', n, () => queue.length > 0, waitersTo('take', 'use'), changes)
   watch('messages', n, () => arena.hasRoom(n), waitersTo('put'), changes)
+  watch('messages', n, () => arena.isIdle(n), waitersTo('idle'), changes)
 })
 for (let n = 0; n < COUNT.name; n++) {
   const count = what => (named[arena.nameOf(n)] || { held: 0, waiting: 0 })[what]

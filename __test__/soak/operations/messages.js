@@ -2,8 +2,9 @@
 
 // Messages of a Queue. Laws: what was put is delivered, and whole, unless the thread died that took it; what was
 // refused is not; none comes twice but to `use`, where each delivery counts, and none after a use has ended; a single
-// consumer gets the messages of each producer in their order, and what has come back before all others; the end is told
-// when nothing is left. `checkMessages` has those of the end.
+// consumer gets the messages of each producer in their order, and what has come back before all others, unless it was
+// put back last; a delivery that was not seen was ended by a death; the end is told when nothing is left.
+// `checkMessages` has those of the end, and watcher.js that of those who wait until a queue is idle.
 
 const { Atomics } = require('../subject')
 const { COUNT, GENERATIONS, LANES, MESSAGES, encode } = require('../arena')
@@ -174,27 +175,27 @@ async function use (actor, index) {
   return meanwhile(actor, 'using', index, async () => {
     const queue = actor.arena.messages[index]
     const dice = actor.random()
-    const [fails, goesBack] = [dice < 0.1, dice < 0.2]
+    const [fails, goesBack, last] = [dice < 0.1, dice < 0.2, actor.chance(0.5)]
     let id
-    const begin = (value, { attempt }) => {
+    const begin = (value, { attempt, deaths }) => {
       id = deliver(actor, value, USED)
-      assertAttempt(actor, index, id, attempt)
+      assertAttempt(actor, index, id, attempt, deaths)
     }
     const end = ({ putBack }) => {
       change(actor, id, USED, goesBack ? BACK : ENDING)
       if (fails) throw FAILURE
-      if (goesBack) putBack()
+      if (goesBack) putBack({ last })
     }
-    const result = await callUse(actor, queue, begin, end)
+    const options = Object.assign({ retry: last ? 'last' : 'first' }, actor.options())
+    const result = await callUse(actor, queue, options, begin, end)
     if (result === false) assertEnd(actor, queue)
     else if (id !== undefined && !goesBack) change(actor, id, ENDING, GONE)
     actor.require(result !== true || id !== undefined, () => 'a use has ended that called nothing')
-    return id === undefined ? undefined : { id, isBack: goesBack }
+    return id === undefined ? undefined : { id, isBack: goesBack && !last, isLast: goesBack && last }
   })
 }
 
-async function callUse (actor, queue, begin, end) {
-  const options = actor.options()
+async function callUse (actor, queue, options, begin, end) {
   const blocking = (value, delivery) => {
     begin(value, delivery)
     actor.lingerSync()
@@ -216,24 +217,32 @@ async function callUse (actor, queue, begin, end) {
 
 /**
  * Checks that each delivery to a `use` counts: those that were seen, and those whose thread died before it could say
- * so.
+ * so. All of the latter have ended by a death; the last one that was seen may have.
  */
-function assertAttempt (actor, index, id, attempt) {
+function assertAttempt (actor, index, id, attempt, deaths) {
   const { arena } = actor
   const before = arena.get('attempts', id)
   actor.require(attempt > before && (attempt === before + 1 || attempt <= before + 1 + arena.usersLost(index)),
     () => `message ${id} was delivered with attempt ${attempt} after ${before}`)
+  const unseen = attempt - 1 - before
+  const more = deaths - arena.get('messageDeaths', id)
+  const isLost = more === unseen || (more === unseen + 1 && before > 0 && arena.usersLost(index) > 0)
+  actor.require(isLost, () => `message ${id} was delivered after ${more} more deaths, ${unseen} of which nobody saw`)
   arena.set('attempts', id, attempt)
+  arena.set('messageDeaths', id, deaths)
 }
 
 /**
- * Consumes the first lane alone. Messages that it has put back come first, and those of each producer in their order.
+ * Consumes the first lane alone. Messages that it has put back come first, and those of each producer in their order,
+ * but those that it has put back last.
  */
 async function consume (actor) {
   const { arena } = actor
   const index = arena.queueOf(0)
   arena.set('object', actor.number, encode('messages', index))
-  if (!actor.seen || actor.seen.index !== index) actor.seen = { index, last: new Map(), back: undefined }
+  if (!actor.seen || actor.seen.index !== index) {
+    actor.seen = { index, last: new Map(), back: undefined, late: new Set() }
+  }
   const { seen } = actor
   for (let n = 0; n < MOST_IN_A_ROW && !actor.stopped; n++) {
     const used = actor.chance(0.5) ? await use(actor, index) : undefined
@@ -242,14 +251,26 @@ async function consume (actor) {
     const producer = Math.floor(arena.get('origin', id) / COUNT.messages)
     if (seen.back !== undefined)
       actor.require(id === seen.back, () => `message ${seen.back} was put back, and message ${id} comes before it`)
-    else
+    else if (!seen.late.has(id)) {
       actor.require(
         id > (seen.last.get(producer) || -1),
         () => `message ${id} of actor ${producer} comes behind ${seen.last.get(producer)}`
       )
-    seen.last.set(producer, id)
+      seen.last.set(producer, id)
+    }
     seen.back = used && used.isBack ? id : undefined
+    if (used && used.isLast) seen.late.add(id)
   }
+}
+
+// ——— All of a queue ———
+
+/** Waits until a queue is idle. It may never be: so the time is limited. */
+async function awaitIdle (actor, index) {
+  const queue = actor.arena.messages[index]
+  const options = Object.assign({ timeout: actor.timeout() }, actor.options())
+  const blocks = actor.blocks && actor.chance(0.9)
+  await actor.attempt(options, () => blocks ? queue.idle(options) : queue.onIdle(options))
 }
 
 // ——— Main ———
@@ -299,7 +320,7 @@ function checkMessages (actor) {
   lost.forEach((count, index) => {
     const died = arena.get('takersDied', index)
     const cleared = arena.get('cleared', index)
-    if (count > died + cleared) {
+    if (arena.get('discarded', index) === 0 && count > died + cleared) {
       wrong.push(`messages ${index}: ${count} are lost, ${cleared} were cleared, and ${died} in dying threads' hands`)
     }
   })
@@ -325,6 +346,9 @@ module.exports = {
     { name: 'clear', weight: 0.3, of: 'messages', run: ifAllowed(clear) },
     { name: 'use', weight: 5, of: 'messages', bursts: true, run: ifAllowed(use) },
     { name: 'consume in order', weight: 12, needs: isConsumer, run: consume },
-    { name: 'close', weight: 0.3, of: 'messages', run: (actor, index) => actor.arena.closeQueue(index) }
+    { name: 'await idle', weight: 2, of: 'messages', run: awaitIdle },
+    { name: 'close', weight: 0.3, of: 'messages', run: (actor, index) => {
+      actor.arena.closeQueue(index, actor.chance(0.3))
+    } }
   ]
 }
