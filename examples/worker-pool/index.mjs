@@ -1,5 +1,5 @@
 // Workers do jobs from a queue, and answer by another one. Some die in the middle of a job: it is delivered again. A
-// job that has ended two workers is answered with an error.
+// job that has ended two workers, or has failed three times, is answered with an error.
 //
 //   node examples/worker-pool/index.mjs
 
@@ -13,5 +13,6 @@ const counts = await Promise.all(Array.from({ length: 50 }, (_, n) => pool.run(n
 console.log('primes below 100000:', counts.reduce((a, b) => a + b))
 
 await pool.run(-1, 0).catch(error => console.log(error.message))
+await pool.run(1, 0).catch(error => console.log(error.message))
 console.log('and below 10:', await pool.run(0, 10))
 await pool.close()
