@@ -236,8 +236,9 @@ module.exports = [
   ]),
   ...of(stalls, { test: 'locks/observe/stalls' }, [
     ['a wait that is over is still watched',
-      '  if (!young.delete(wait)) old.delete(wait)\n',
+      '  if (previous === undefined) first = next\n  else previous.next = next\n',
       ''],
+    ['a wait that ends takes the rest of a look with it', 'if (cursor === wait) cursor = next', ''],
     ['what was told of a wait is forgotten', '    wait.story = stories[n + 1]\n', ''],
     ['a busy thread reports what it has been granted', 'setImmediate(() => { setImmediate(check) })', 'check()'],
     ['a stall keeps the process alive', 'setTimeout(fn, milliseconds).unref()', 'setTimeout(fn, milliseconds)']

@@ -23,7 +23,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::sync::lock;
 
-/// The number of a story; 0: nothing was told.
+/// The number of a story; 0: nothing was told. It has 30 bits, which V8 keeps without a box.
 pub(crate) type Story = u32;
 
 pub(crate) fn hash(value: impl Hash) -> u64 {
@@ -33,7 +33,7 @@ pub(crate) fn hash(value: impl Hash) -> u64 {
 
 /// Returns the story of a ring. `ring`: see [`is_first`].
 pub(crate) const fn of_ring(ring: u64) -> Story {
-    ring as u32 | 1
+    ring as u32 >> 2 | 1
 }
 
 /// Who keeps a wait waiting.
@@ -70,7 +70,7 @@ impl Keepers {
 }
 
 const fn even(number: u64) -> Story {
-    (number as u32 & !1) | 2
+    (number as u32 >> 2 & !1) | 2
 }
 
 /// What was told of a wait last, and its milliseconds then.

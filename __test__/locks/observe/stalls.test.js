@@ -330,6 +330,38 @@ test('a stall that might come does not keep the process alive, and a reported th
   }
 })
 
+test('very many waits, most of which end during a look of several turns: the one that stays is told of', async t => {
+  const { code, stderr, told } = await run(t, { after: 400 }, async ({ api, newLock, sleep, tell }) => {
+    const count = 30000
+    const locks = Array.from({ length: count }, () => newLock())
+    const tokens = locks.map(lock => lock.tryLock())
+    const ended = new Set()
+    let late = 0
+    process.on('warning', ({ message }) => {
+      if (ended.size === count && !message.includes('"stays"')) late++
+    })
+    const promises = locks.map((lock, n) => lock.lockAsync().then(token => {
+      ended.add(n)
+      token.unlock()
+    }))
+    const stays = newLock('stays')
+    stays.tryLock()
+    stays.lockAsync()
+    // They end from both ends while the looks go on.
+    for (let n = 0; n < count / 2; n++) {
+      tokens[n].unlock()
+      tokens[count - 1 - n].unlock()
+      if (n % 500 === 0) await sleep(20)
+    }
+    await Promise.all(promises)
+    await new Promise(resolve => process.on('warning', ({ message }) => message.includes('"stays"') && resolve()))
+    tell([late, api.snapshot().waiting.length])
+    process.exit()
+  })
+  assert.strictEqual(code, 0, stderr)
+  assert.deepStrictEqual(told(), [[0, 1]])
+})
+
 test('an invalid value is reported once in the process, an empty one or 0 means never', async t => {
   for (const after of ['10s', '-1', '1.5', '2147483648', '', '0']) {
     const { reports, stderr } = await run(t, { after }, async ({ block, heldLock, untilWaiting }) => {

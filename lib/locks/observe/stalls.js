@@ -13,7 +13,7 @@
 
 const { setImmediate, setTimeout } = require('timers')
 const { agent } = require('../../agent/agent')
-const { Float64Array, bare, createArray, createMap, max, min, now, parse } = require('../../util/intrinsics')
+const { Float64Array, bare, createArray, max, min, now, parse } = require('../../util/intrinsics')
 const { captureCall, stackOf } = require('../../waiting/call-stacks')
 const { stalled } = require('./diagnostics')
 const { theList } = require('../hold/hold')
@@ -22,6 +22,9 @@ const { placeHere } = require('./taken')
 const CODE = 'ATOMICS_WAITASYNC_STALL'
 /** Milliseconds between two looks whether native code has made the reports. */
 const PAUSE = 20
+/** Milliseconds of a look in one turn; and after how many waits it reads the clock. */
+const TURN = 5
+const BATCH = 64
 /** How many numbers of a wait native code is told. */
 const NUMBERS = 4
 
@@ -34,16 +37,19 @@ class Wait {
     this.isOver = false
     // What was told last, as native code's number, and the age then; when to ask whether that has changed.
     this.story = 0
-    this.toldAt = 0
-    this.dueAt = 0
+    // No small integer, since V8 would give each wait another form once one has another number.
+    this.toldAt = NaN
+    this.dueAt = this.began + agent().native.stallAfter
+    this.previous = last
+    this.next = undefined
   }
 }
 bare(Wait)
 
-/** Pending waits that are not due yet, the oldest first; and the others. */
-const young = createMap()
-const old = createMap()
-let pending = 0
+/** The pending waits: a list, the oldest first. And the one at which a look goes on. */
+let first
+let last
+let cursor
 let isWatched = false
 
 const isOn = () => agent().native.stallAfter !== 0
@@ -67,17 +73,24 @@ function callOf () {
  */
 function waitBegins (hold, call = callOf()) {
   if (call === undefined) return undefined
-  const wait = new Wait(hold, call)
   watch(agent().native.stallAfter)
-  young.set(wait, true)
-  pending++
+  const wait = new Wait(hold, call)
+  if (last === undefined) first = wait
+  else last.next = wait
+  last = wait
   return wait
 }
 
 function waitEnds (wait) {
   wait.isOver = true
-  pending--
-  if (!young.delete(wait)) old.delete(wait)
+  const { previous, next } = wait
+  if (previous === undefined) first = next
+  else previous.next = next
+  if (next === undefined) last = previous
+  else next.previous = previous
+  if (cursor === wait) cursor = next
+  // A wait may be kept for long, and keeps no other one.
+  wait.previous = wait.next = undefined
 }
 
 /** Calls a function later, in no asynchronous context. */
@@ -102,32 +115,61 @@ function watch (milliseconds) {
 
 /** Asks about the waits that are due. */
 function check () {
-  const moment = now()
-  const after = agent().native.stallAfter
-  const due = createArray(0)
-  let next = Infinity
-  young.forEach((_, wait) => {
-    // The others are younger.
-    if (next < Infinity) return
-    wait.dueAt = wait.began + after
-    if (wait.dueAt > moment) next = wait.dueAt
-    else if (young.delete(wait)) old.set(wait, true)
-  })
-  old.forEach((_, wait) => {
-    // Otherwise it is not enqueued just now.
-    if (wait.dueAt <= moment && wait.hold.slot >= 0) due[due.length] = wait
-    else next = min(next, wait.dueAt)
-  })
+  isWatched = true
+  cursor = first
+  look(createArray(0), now(), Infinity)
+}
+
+/** Looks for due waits until this turn has taken long enough. Goes on in a later one. */
+function look (due, moment, next) {
+  const { stallAfter } = agent().native
+  const list = theList()
+  const end = now() + TURN
+  for (let n = 1; cursor !== undefined; n++) {
+    const wait = cursor
+    cursor = wait.next
+    if (wait.dueAt > moment || wait.hold.slot < 0) {
+      // Otherwise it is not enqueued just now.
+      next = min(next, wait.dueAt)
+      // The others are younger.
+      if (wait.began + stallAfter > moment) break
+    } else {
+      lookAtToken(list, wait.hold.word.address)
+      due[due.length] = wait
+    }
+    if (n % BATCH === 0 && now() > end) {
+      goOn(() => look(due, moment, next))
+      return
+    }
+  }
+  cursor = undefined
   isWatched = false
   if (due.length > 0) ask(due, moment)
   else if (next < Infinity) watch(max(1, next - moment))
 }
 
-function ask (due, moment) {
+/** Goes on in a later turn. */
+function goOn (fn) {
+  try {
+    callLater(fn, 1)
+  } catch (_) {
+    // As above.
+    cursor = undefined
+    isWatched = false
+  }
+}
+
+/** @param {Wait[]} found some may have ended meanwhile, or be between two steps */
+function ask (found, moment) {
+  const due = createArray(0)
+  for (let n = 0; n < found.length; n++) if (found[n].hold.slot >= 0) due[due.length] = found[n]
+  if (due.length === 0) {
+    if (first !== undefined) watch(1)
+    return
+  }
   const asked = new Float64Array(NUMBERS * due.length)
   for (let n = 0; n < due.length; n++) {
     const { began, hold, story, toldAt } = due[n]
-    lookAtToken(theList(), hold.word.address)
     asked[NUMBERS * n] = hold.slot
     asked[NUMBERS * n + 1] = moment - began
     asked[NUMBERS * n + 2] = story
@@ -175,7 +217,7 @@ function tell (due, moment, { later, more, reports, stories }) {
       ' ms: reports of them follow.')
   }
   isWatched = false
-  if (pending > 0) watch(max(1, next - now()))
+  if (first !== undefined) watch(max(1, next - now()))
   agent().door.open()
 }
 
