@@ -32,16 +32,20 @@ mod signals {
     use std::ffi::c_int;
     use std::process;
     use std::sync::LazyLock;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
     use super::refused;
     use crate::observe::profile;
     use crate::observe::snapshot::Snapshot;
-    use crate::observe::{standard_error, table, whereabouts};
+    use crate::observe::whereabouts::Threads;
+    use crate::observe::{lines, standard_error, table, whereabouts};
     use crate::process::signals;
 
     /// A signal that programs may use, and its number.
     type Signal = (&'static str, c_int);
+
+    /// So many bytes of JSON are written at a time.
+    const PIECE: usize = 1 << 16;
 
     /// Node and V8 need the others themselves, or they end the process.
     const ALLOWED: [Signal; 6] = [
@@ -63,6 +67,12 @@ mod signals {
         })
     });
 
+    /// Whether a dump is lines of JSON. Read once, as above.
+    static IS_JSON: LazyLock<bool> = LazyLock::new(|| {
+        let format = env::var_os("ATOMICS_WAITASYNC_DUMP_FORMAT").unwrap_or_default();
+        format.to_string_lossy().trim().eq_ignore_ascii_case("json")
+    });
+
     static IS_ARMED: AtomicBool = AtomicBool::new(false);
 
     pub(super) fn is_armed() -> bool {
@@ -73,9 +83,9 @@ mod signals {
         static IS_TOLD: AtomicBool = AtomicBool::new(false);
         let armed = match &*SIGNAL {
             Ok(None) => return Ok(None),
-            Ok(Some((name, number))) => {
-                signals::listen(*number, dump).map(|()| *name).map_err(|error| format!("cannot use {name}: {error}"))
-            }
+            Ok(Some((name, number))) => signals::listen(*number, rehearse, dump)
+                .map(|()| *name)
+                .map_err(|error| format!("cannot use {name}: {error}")),
             Err(reason) => Err(reason.clone()),
         };
         match armed {
@@ -89,10 +99,33 @@ mod signals {
     }
 
     fn dump() {
+        static NUMBER: AtomicU32 = AtomicU32::new(1);
         let snapshot = Snapshot::take();
-        let text = table::text_of(&snapshot, whereabouts::ask().as_ref());
-        standard_error::write(format!("(node:{}) [ATOMICS_WAITASYNC_DUMP] {text}", process::id()).as_bytes());
+        let threads = whereabouts::ask();
+        write(NUMBER.fetch_add(1, Ordering::Relaxed), &snapshot, threads.as_ref(), standard_error::write);
         profile::write_aside();
+    }
+
+    /// Makes a dump for nobody when its thread begins. A later one then needs little more memory.
+    fn rehearse() {
+        write(0, &Snapshot::take(), None, |_| {});
+    }
+
+    fn write(number: u32, snapshot: &Snapshot, threads: Option<&Threads>, mut write: impl FnMut(&[u8])) {
+        if !*IS_JSON {
+            let text = table::text_of(snapshot, threads);
+            write(format!("(node:{}) [ATOMICS_WAITASYNC_DUMP] {text}", process::id()).as_bytes());
+            return;
+        }
+        let mut text = String::new();
+        lines::write(number, snapshot, threads, |line| {
+            text.push_str(line);
+            if text.len() >= PIECE {
+                write(text.as_bytes());
+                text.clear();
+            }
+        });
+        write(text.as_bytes());
     }
 }
 

@@ -12,6 +12,9 @@ pub mod dump;
 pub mod elsewhere;
 #[forbid(unsafe_code)]
 pub(crate) mod json;
+#[cfg(unix)]
+#[forbid(unsafe_code)]
+mod lines;
 #[forbid(unsafe_code)]
 mod places;
 pub mod profile;

@@ -31,17 +31,21 @@ mod tests;
 /// The end of the pipe to which the handler writes; -1 before there is a pipe.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 
-/// Calls `told` after each signal, in a thread of its own; several that come while it runs may be one.
+/// Calls `told` after each signal, in a thread of its own; several that come while it runs may be one. Before the first
+/// it calls `begin`.
 ///
 /// A further call, for the same signal, installs the handler anew where another has replaced it.
-pub(crate) fn listen(signal: c_int, told: fn()) -> io::Result<()> {
+pub(crate) fn listen(signal: c_int, begin: fn(), told: fn()) -> io::Result<()> {
     static LISTENING: Mutex<()> = Mutex::new(());
     let _listening = lock(&LISTENING);
     if PIPE.load(Ordering::Relaxed) == -1 {
         let (reader, writer) = io::pipe()?;
         // SAFETY: a descriptor that is open. The handler must not wait until there is room in the pipe.
         checked(unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) })?;
-        thread::Builder::new().name("atomics-dump".into()).spawn(move || tell(reader, told))?;
+        thread::Builder::new().name("atomics-dump".into()).spawn(move || {
+            _ = contained(begin);
+            tell(reader, told);
+        })?;
         PIPE.store(writer.into_raw_fd(), Ordering::Release);
     }
     install(signal)

@@ -43,7 +43,7 @@ fn set(signal: c_int, handler: usize, flags: c_int, masks_all: bool) {
 /// Lets `handler` be replaced by ours.
 fn replace(handler: Handler, flags: c_int, masks_all: bool) {
     set(SIGNAL, handler as *const () as usize, flags | libc::SA_SIGINFO, masks_all);
-    listen(SIGNAL, || ()).unwrap();
+    listen(SIGNAL, || (), || ()).unwrap();
 }
 
 /// Sends the calling thread a signal. It has been handled when this returns, unless it is masked.
@@ -175,7 +175,7 @@ fn a_handler_has_its_flags() {
         assert_eq!(exchange(SIGNAL, None).unwrap().sa_flags & FLAGS, flags);
     }
     set(SIGNAL, libc::SIG_IGN, 0, false);
-    listen(SIGNAL, || ()).unwrap();
+    listen(SIGNAL, || (), || ()).unwrap();
     assert_eq!(exchange(SIGNAL, None).unwrap().sa_flags & FLAGS, libc::SA_RESTART | libc::SA_ONSTACK);
 }
 
@@ -186,7 +186,7 @@ fn a_handler_that_comes_and_goes_leaves_one_record() {
     for _ in 0..1000 {
         replace(nothing, libc::SA_RESTART, true);
         set(SIGNAL, libc::SIG_DFL, 0, false);
-        listen(SIGNAL, || ()).unwrap();
+        listen(SIGNAL, || (), || ()).unwrap();
     }
     assert_eq!(lock(&RECORDS).len(), 2);
 }
