@@ -159,10 +159,6 @@ impl Name {
 
     /// Makes a grant of a locked file; none if the path does not lead there any more (invariant 2).
     pub(super) fn grant(&self, locked: Locked, description: &str) -> Result<Option<Grant>> {
-        let path = self.lock_path();
-        if !locked.is_at(&path)? {
-            return Ok(None);
-        }
         let (State { token, is_marked }, is_new) = read_state(&locked.file)?;
         let mut grant = Grant { name: self.clone(), locked, token, owner_died: is_marked, bytes: Vec::new() };
         if self.mode == Mode::Exclusive {
@@ -174,7 +170,7 @@ impl Name {
             // For `query`. Readers that do so at the same time write the same.
             write_at_start(&grant.locked.file, &state::unmarked(description))?;
         }
-        Ok(grant.locked.is_at(&path)?.then_some(grant))
+        Ok(grant.is_held()?.then_some(grant))
     }
 
     /// Whether no holder of an exclusive lock is alive.
