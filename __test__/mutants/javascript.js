@@ -550,10 +550,12 @@ module.exports = [
       'if (found === ENDED) emptied.raise(0)']
   ]),
   ...of(queueSteps, { test: 'locks/queue-values' }, [
-    ['a call from the depth of the stack takes what it cannot read',
-      'if (wait.argument === false) wait.argument = wait.isDeep',
-      ''],
     ['a value is written once there is room', '        argument.keep()\n', '']
+  ]),
+  ...of('lib/locks/queue/index.js', { test: 'locks/queue-values' }, [
+    ['a call from the depth of the stack takes what it cannot read',
+      'const found = isDeep ? owingOn(memory, takeBatch, ONE) : owingOn(memory, take, false)',
+      'const found = isDeep ? owingOn(memory, takeBatch, { ...ONE, isDeep: false }) : owingOn(memory, take, false)']
   ]),
   ...of(queueMemory, { test: 'locks/queue-batches' }, [
     ['a queue that was cleared has a message that is gone', '    words[READY] = tail\n', ''],

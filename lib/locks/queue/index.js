@@ -28,7 +28,7 @@ const { Messages, MessagesAsync, resultOf } = require('./iterators')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./layout')
 const { BUSY, ENDED, IDLE, NOTHING, PUT, TAKE, USE, QueueMemory } = require('./memory')
 const {
-  ended, forever, readBatchInTurn, takeBatch, takenInDepth, valueInTurn, valueInUse, valueOf
+  ended, forever, readBatchInTurn, takeBatch, valueInTurn, valueInUse, valueOf
 } = require('./reading')
 const {
   blocking, calling, clear, close, defer, endUse, idle, lateError, owing, owingOn, put, putBack, recover, take, takeMany
@@ -42,6 +42,9 @@ const SHAPE = {
   sizeOf: (settings) => byteLength(settings[0], settings[1]),
   alignment: 8
 }
+
+/** The argument of `takeBatch` that takes a message deep in the stack: in one step, which an interrupt undoes. */
+const ONE = { __proto__: null, max: 1, isDeep: true }
 
 class Queue {
   constructor (buffer, options) {
@@ -80,7 +83,9 @@ class Queue {
   put (value, options) {
     assertWorker('put', 'putAsync()')
     const memory = memoryOf(this)
-    const found = blocking(memory, putting(memory, value, waitOptions(options, 'put', false), 'put'))
+    const wait = putting(memory, value, waitOptions(options, 'put', false), 'put')
+    assertStack()
+    const found = blocking(memory, wait)
     if (found === ENDED) throw queueClosed('put')
   }
 
@@ -101,18 +106,19 @@ class Queue {
   take (options) {
     assertWorker('take', 'takeAsync()')
     const memory = memoryOf(this)
-    const wait = taking(TAKE, waitOptions(options, 'take', false), 'take')
-    const found = blocking(memory, wait)
+    const wait = waitOptions(options, 'take', false)
+    const isDeep = assertStack()
+    const found = blocking(memory, isDeep ? calling(TAKE, takeBatch, ONE, wait, 'take') : taking(TAKE, wait, 'take'))
     if (found === ENDED) return undefined
-    return wait.isDeep ? takenInDepth(memory, found, forever) : valueOf(found, 'take')
+    return isDeep ? found.given('take')[0] : valueOf(found, 'take')
   }
 
   tryTake () {
     const memory = memoryOf(this)
     const isDeep = assertStack()
-    const found = owingOn(memory, take, isDeep)
+    const found = isDeep ? owingOn(memory, takeBatch, ONE) : owingOn(memory, take, false)
     if (found === NOTHING || found === BUSY || found === ENDED) return undefined
-    return isDeep ? takenInDepth(memory, found) : valueOf(found, 'tryTake')
+    return isDeep ? found.given('tryTake')[0] : valueOf(found, 'tryTake')
   }
 
   takeAsync (options) {
@@ -151,9 +157,10 @@ class Queue {
     const limits = useOptions(options, 'useSync', false)
     const wait = taking(USE, limits, 'useSync')
     uses(theList())
+    const isDeep = assertStack()
     const lease = blocking(memory, wait)
     if (lease === ENDED) return false
-    const value = valueInUse(memory, lease, wait.isDeep)
+    const value = valueInUse(memory, lease, isDeep)
     const delivery = new Delivery(memory, lease, limits)
     try {
       assertNoPromise(callback(value, delivery.given), 'useSync: callback', 'use()')
@@ -170,7 +177,9 @@ class Queue {
   idle (options) {
     assertWorker('idle', 'onIdle()')
     const memory = memoryOf(this)
-    blocking(memory, calling(IDLE, idle, undefined, waitOptions(options, 'idle', false), 'idle'))
+    const wait = calling(IDLE, idle, undefined, waitOptions(options, 'idle', false), 'idle')
+    assertStack()
+    blocking(memory, wait)
   }
 
   onIdle (options) {

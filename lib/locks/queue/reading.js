@@ -42,17 +42,6 @@ function valueInUse (memory, lease, isDeep) {
   }
 }
 
-/**
- * Takes a message in use, deep in the stack. Undefined if that would have to wait: then
- * nothing has been changed.
- */
-function takenInDepth (memory, lease, left) {
-  const value = valueInUse(memory, lease, true)
-  if (owingOn(memory, endUse, lease, left) !== BUSY) return value
-  owingOn(memory, putBack, lease)
-  return undefined
-}
-
 /** Reads a message in use; if this thread cannot, the message is removed. */
 async function valueInTurn (memory, lease) {
   try {
@@ -145,5 +134,5 @@ async function readBatchInTurn (memory, leases, caller) {
 }
 
 module.exports = {
-  ended, forever, readBatchInTurn, takeBatch, takenInDepth, valueInTurn, valueInUse, valueOf
+  ended, forever, readBatchInTurn, takeBatch, valueInTurn, valueInUse, valueOf
 }

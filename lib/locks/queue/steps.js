@@ -345,12 +345,11 @@ function refuseRing (memory, caller) {
 /** Returns the outcome of a wait, as diagnostics name it. */
 const outcomeOf = (found) => found === LATE ? 'timed-out' : found === ENDED ? 'ended' : 'acquired'
 
-/** Carries out a step as `stepBlocking`, and publishes its wait. Throws a TimeoutError. */
+/**
+ * Carries out a step as `stepBlocking`, and publishes its wait. The caller has asked for stack. Throws a TimeoutError.
+ */
 function blocking (memory, wait) {
   let found
-  wait.isDeep = agent().assertStack()
-  // From there a message that is to be taken for good is taken by a use, and removed once it has been read.
-  if (wait.argument === false) wait.argument = wait.isDeep
   try {
     found = owingQuietly(memory, stepBlocking, wait)
     if (wait.told !== undefined) wait.told.ends(outcomeOf(found))
@@ -363,12 +362,9 @@ function blocking (memory, wait) {
 
 const lateError = ({ first }, { mode, timeout }) => timeoutError(first, NOTIFIED[mode], timeout)
 
-/**
- * Describes a call: its step, and how long it waits for that; its ToldWait, if it waits; and whether it has come, if it
- * blocks, from the depth of the stack.
- */
+/** Describes a call: its step, how long it waits for that, and its ToldWait, if it waits. */
 const calling = (mode, step, argument, { timeout, signal }, caller) => (
-  { mode, step, argument, timeout, signal, caller, told: undefined, isDeep: false })
+  { mode, step, argument, timeout, signal, caller, told: undefined })
 
 module.exports = {
   blocking,
