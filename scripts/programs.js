@@ -100,6 +100,7 @@ const MEASURED = [
   /^the holder of the ledger has died: true$/m,
   /^TimeoutError, AbortError$/m,
   /^waiters of the ledger: 2$/m,
+  /^the oldest waits: true$/m,
   ...[
     ['lock.wait.duration', 'AsyncLock orders', "'acquired'", '[1-9]\\d*', '0\\.\\d+'],
     ['lock.wait.duration', 'named prices', "'acquired'", '[1-9]\\d*', '0\\.\\d+'],
@@ -110,7 +111,10 @@ const MEASURED = [
     ['lock.hold.duration', 'AsyncLock ledger', 'undefined', '3', '0\\.\\d+'],
     ['lock.wait.timeouts', 'AsyncLock ledger', 'undefined', '1'],
     ['lock.wait.aborts', 'AsyncLock ledger', 'undefined', '1'],
-    ['lock.owner.deaths', 'AsyncLock ledger', 'undefined', '1']
+    ['lock.owner.deaths', 'AsyncLock ledger', 'undefined', '1'],
+    // Nobody waits any more.
+    ['lock.waiters', 'AsyncLock ledger', 'undefined', '0'],
+    ['lock.wait.oldest', 'AsyncLock ledger', 'undefined', '0']
   ].map(([metric, lock, ...values]) => new RegExp(`│ '${metric}' *│ '${lock}' *│ ${values.join(' *│ ')} *│`))
 ]
 

@@ -1,5 +1,6 @@
 // Which locks cost time, as a service sees it by OpenTelemetry: a histogram of waits and one of holds by kind and name,
-// counters of timeouts, aborts and deaths, a gauge of waiters. Each thread measures for itself; main prints the sums.
+// counters of timeouts, aborts and deaths, the number of waiters, and the oldest wait. Each thread measures for itself;
+// main prints the sums.
 //
 //   npm install && node index.mjs
 
@@ -41,9 +42,10 @@ const withdrawn = ledger.lockAsync({ signal: controller.signal })
 controller.abort()
 console.log((await Promise.all([impatient, withdrawn].map(wait => wait.catch(error => error.name)))).join(', '))
 const patient = [ledger.executeLocked(() => {}), ledger.executeLocked(() => {})]
-const isOfLedger = ({ metric, lock }) => metric === 'lock.waiters' && lock === 'AsyncLock ledger'
-const [{ value: waiters }] = (await collect()).filter(isOfLedger)
-console.log('waiters of the ledger:', waiters)
+const found = (await collect()).filter(({ lock }) => lock === 'AsyncLock ledger')
+const valueOf = name => found.find(({ metric }) => metric === name).value
+console.log('waiters of the ledger:', valueOf('lock.waiters'))
+console.log('the oldest waits:', valueOf('lock.wait.oldest') > 0)
 token.unlock()
 await Promise.all(patient)
 

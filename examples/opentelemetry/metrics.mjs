@@ -42,20 +42,35 @@ function observeLocks (meter) {
   }
 }
 
-/** Observes how many threads and promises of the process wait: whenever the metrics are collected. */
+/**
+ * Observes how many threads and promises of the process wait, and for how long the oldest has: whenever the metrics are
+ * collected. Alert on the latter, since a wait that never ends is in no histogram.
+ */
 function observeWaiters (meter) {
-  const waiters = meter.createObservableGauge('lock.waiters', { description: 'Threads and promises that wait now' })
-  waiters.addCallback(result => {
-    const counts = new Map()
-    for (const { kind, mode, name } of snapshot().waiting) {
-      const key = JSON.stringify([kind, mode, name])
-      counts.set(key, (counts.get(key) ?? 0) + 1)
-    }
-    for (const [key, count] of counts) {
-      const [kind, mode, name] = JSON.parse(key)
-      result.observe(count, attributesOf({ kind, mode: mode ?? undefined, name: name ?? undefined }))
-    }
+  const waiters = meter.createObservableUpDownCounter('lock.waiters', {
+    description: 'Threads and promises that wait now', unit: '{waiter}'
   })
+  const oldest = meter.createObservableGauge('lock.wait.oldest', {
+    description: 'For how long the oldest of them has waited', unit: 's'
+  })
+  // Those of earlier collections, too: a series goes to 0, and does not vanish.
+  const all = new Map()
+  meter.addBatchObservableCallback(result => {
+    for (const series of all.values()) Object.assign(series, { count: 0, seconds: 0 })
+    for (const entry of snapshot().waiting) {
+      const attributes = attributesOf(entry)
+      const key = JSON.stringify(attributes)
+      const series = all.get(key) ?? { attributes, count: 0, seconds: 0 }
+      all.set(key, series)
+      series.count++
+      // NaN for a promise of Atomics.waitAsync.
+      series.seconds = Math.max(series.seconds, entry.milliseconds / 1000 || 0)
+    }
+    for (const { attributes, count, seconds } of all.values()) {
+      result.observe(waiters, count, attributes)
+      result.observe(oldest, seconds, attributes)
+    }
+  }, [waiters, oldest])
 }
 
 export { observeLocks, observeWaiters }
