@@ -10,7 +10,7 @@ const { load } = require('../../lib/agent/binding')
 const { TinyController, rejection } = require('../fixtures/lock-toolbox')
 const { hold: request, testLocks } = require('../fixtures/named-locks')
 const { converted } = require('../fixtures/odd-calls')
-const { startWorker, until, words } = require('../fixtures/queue-toolbox')
+const { now, onAQuietMachine, startWorker, until, words } = require('../fixtures/queue-toolbox')
 const { api } = require('../subject')
 
 const { LockManager, UnlockToken, locks } = api
@@ -284,6 +284,23 @@ testLocks('a signal ends the wait by its reason; after the grant, nothing happen
 })
 
 // ——— stealing ———
+
+testLocks('the token of a stolen name costs the same, however much its thread holds', async () => {
+  const tokens = Array.from({ length: 50000 }, (_, n) => locks.tryHold(`x${n}`))
+  const robbed = tokens[0]
+  tokens[0] = await locks.holdAsync('x0', { steal: true })
+  assert.ok(robbed.stolen)
+  const timeOf = (token) => {
+    const start = now()
+    for (let n = 0; n < 300; n++) assert.strictEqual(token.locked, token !== robbed)
+    return now() - start
+  }
+  await onAQuietMachine(() => {
+    const [ofLive, ofRobbed] = [timeOf(tokens[1]), timeOf(robbed)]
+    assert.ok(ofRobbed < 10 * ofLive, `${ofRobbed} ms, and ${ofLive} ms of a token that holds`)
+  })
+  for (const token of tokens) token.unlock()
+})
 
 testLocks('steal takes the name from tokens and callbacks, which learn of it; the thief has tookOver', async () => {
   const robbed = locks.tryHold('x')

@@ -84,8 +84,9 @@ class NamedWord extends Location {
 
   /** Removes the entry at `index`, whose name was stolen. The holder's code runs on without the name. */
   lose (index) {
-    this.isStolen = true
     this.release(index)
+    // Behind it: from now on nobody looks for the entry.
+    this.isStolen = true
     this.noteLoss()
     theList().door.open()
   }
@@ -146,7 +147,7 @@ class Grant extends NamedWord {
 
   /** The index of its entry; -1: it is not held. */
   get entry () {
-    return indexOfHold(this)
+    return this.isStolen ? -1 : indexOfHold(this)
   }
 
   get given () {

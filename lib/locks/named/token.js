@@ -70,6 +70,8 @@ function wordOf (token) {
 
 /** Finds the index of the hold's entry; -1: it is not held. Other code may have written a number into the token. */
 function entryOf (token, word) {
+  // To find that there is none would be to look through all holds.
+  if (word.isStolen) return -1
   const index = indexOf(token)
   return index >= 0 && theList().held[index] === word ? index : -1
 }
