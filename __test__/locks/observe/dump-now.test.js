@@ -217,3 +217,30 @@ test('without the helper, dumps are as without the variable; a warning says why'
   assert.ok(stderr.includes('0 held, 0 awaited\n'), stderr)
   assert.strictEqual(stderr.split('ATOMICS_WAITASYNC_DUMP_NOW has no effect: ').length, 2, stderr)
 })
+
+const hasFlag = flag => process.allowedNodeEnvironmentFlags.has(flag)
+const PERMISSION = ['--permission', '--experimental-permission'].find(hasFlag)
+const needsPermission = { skip: (isWindows || PERMISSION === undefined) && 'this Node has no --permission' }
+
+test('with --permission it needs Workers and the inspector; without, a warning says why', needsPermission, async t => {
+  const [worker, inspector] = ['--allow-worker', '--allow-inspector']
+  const ways = [[worker], []]
+  if (hasFlag(inspector)) ways.push([inspector], [worker, inspector])
+  for (const allowed of ways) {
+    const execArgv = [PERMISSION, '--allow-fs-read=*', '--allow-addons', ...allowed]
+    const isHelped = allowed.length === 2
+    const { code, stderr } = await run(t, { env, execArgv }, async ({ api, sleep }) => {
+      api.snapshot()
+      // The first ones may come before there is the helper.
+      for (let n = 0; n < 10; n++) {
+        process.kill(process.pid, 'SIGQUIT')
+        await sleep(300)
+      }
+    })
+    const what = `${allowed}: ${stderr}`
+    assert.strictEqual(code, 0, what)
+    assert.ok(stderr.includes('0 held, 0 awaited\n'), what)
+    assert.strictEqual(stderr.includes('\nNow:\n'), isHelped, what)
+    assert.strictEqual(stderr.split('ATOMICS_WAITASYNC_DUMP_NOW has no effect: ').length, isHelped ? 1 : 2, what)
+  }
+})

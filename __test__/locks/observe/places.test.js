@@ -4,9 +4,13 @@
 // Places of calls: a stack that was met before is recognized, and never taken for another one.
 
 const assert = require('assert')
+const fs = require('fs')
+const path = require('path')
 const { test } = require('../../harness')
+const { scratchFolder } = require('../../fixtures/entries/folders')
 const { MAJOR } = require('../../fixtures/queue-toolbox')
-const { NEVER, run, toldBy } = require('../../fixtures/programs')
+const { CODE, NEVER, run, toldBy } = require('../../fixtures/programs')
+const { runNode } = require('../../fixtures/run-node')
 
 test('a place that was met before is the same, and no other place is taken for it', async t => {
   const found = await toldBy(t, ({ api, require, tell }) => {
@@ -212,4 +216,33 @@ test('a thread that takes 4000 locks a second has each looked at', async t => {
     tell(probable)
   })
   assert.strictEqual(found, 0)
+})
+
+const needsMaps = { skip: MAJOR < 16 && 'this Node maps stacks otherwise, or not' }
+
+test('with --enable-source-maps a place is that of the source, also when it is met again', needsMaps, async t => {
+  const folder = scratchFolder(t)
+  const entry = JSON.stringify(path.join(__dirname, '..', '..', '..', 'pure'))
+  const source = `const { AsyncLock, snapshot } = require(${entry})
+const lock = AsyncLock.create()
+const take = () => lock.tryLock()
+for (let n = 0; n < 3; n++) {
+  const token = take()
+  console.log(snapshot().held[0].taken.split('\\n').slice(0, 2).join())
+  token.unlock()
+}
+`
+  // Each line has come from the one that is ten lines further down.
+  const mappings = 'AAUA' + ';AACA'.repeat(source.split('\n').length)
+  const map = { version: 3, file: 'app.js', sources: ['app.ts'], names: [], mappings }
+  fs.writeFileSync(path.join(folder, 'app.js'), source + '//# sourceMappingURL=app.js.map\n')
+  fs.writeFileSync(path.join(folder, 'app.js.map'), JSON.stringify(map))
+  const env = { [CODE]: String(NEVER) }
+  for (const [flags, expected] of [[[], /^ {4}at take \(.*app\.js:3:\d+\),.*app\.js:5:/],
+    [['--enable-source-maps'], /^ {4}at take \(.*app\.ts:13:\d+\),.*app\.ts:15:/]]) {
+    const { code, stdout, stderr } = await runNode(t, [...flags, path.join(folder, 'app.js')], { env })
+    assert.deepStrictEqual([code, stderr], [0, ''])
+    const lines = stdout.trimEnd().split('\n')
+    assert.ok(lines.length === 3 && lines.every(line => expected.test(line)), stdout)
+  }
 })

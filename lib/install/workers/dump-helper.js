@@ -23,6 +23,9 @@ module.exports = function startDumpHelper (binding) {
   if (typeof library !== 'string') return
   try {
     if (!HAS_SESSIONS || !process.features.inspector) throw new Error('it needs Node 18 or newer, with the inspector')
+    // Otherwise the session's beginning would abort the process.
+    const { permission } = process
+    if (permission !== undefined && !permission.has('inspector')) throw new Error('--permission forbids the inspector')
     const options = { argv: [], env: {}, execArgv: [], name: 'atomics-dump', workerData: { library, home: HOME } }
     const worker = startUnreached(FILE, options)
     worker.on('error', (error) => failed(binding, error))
