@@ -1415,7 +1415,7 @@ export interface UnreadableError extends Error {
   cause: unknown
   /** Which delivery of the message this was: 1, 2, … */
   attempt: number
-  format: QueueFormat
+  format: QueueFormat | 'unknown'
   /** The message as it was written: by `v8.serialize`, or the text of `JSON.stringify` in UTF-8. */
   bytes: Uint8Array
 }

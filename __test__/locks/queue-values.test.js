@@ -207,6 +207,8 @@ test('what cannot be read, though the stack is free, is removed, and the error h
   const queue = large()
   const text = Buffer.from('{"Grüße')
   const broken = [[CLONE, 'clone', TOO_DEEP], [TEXT, 'json', text], [CLONE, 'clone', Buffer.from([1])]]
+  // A format of another version; v8.deserialize could read these bytes.
+  broken.push([3, 'unknown', v8.serialize('a text')])
   for (const [format, name, bytes] of broken) {
     const forms = {
       tryTake: () => queue.tryTake(),

@@ -24,6 +24,8 @@ const { withoutViews } = require('../view')
 const CLONE = 0
 const TEXT = 1
 const RAW = 2
+/** How many formats there is room for beside a message's size. */
+const FORMATS_ROOM = 4
 const FORMATS = { __proto__: null, clone: CLONE, json: TEXT }
 /** The names of the formats that reading may fail in. */
 const NAMES = ['clone', 'json']
@@ -184,16 +186,20 @@ class Bytes {
 }
 bare(Bytes)
 
+/** @throws {TypeError} this code does not know the format: another version, or a program, has written it */
 function read (copy, format) {
-  return format === RAW ? copy : format === TEXT ? parse(copy) : deserialize(copy)
+  if (format === TEXT) return parse(copy)
+  if (format === CLONE) return deserialize(copy)
+  if (format === RAW) return copy
+  throw new TypeError('its format has the number ' + format + ', which is unknown')
 }
 
 /** Returns a message's bytes and the name of its format, unread. */
 function unread (copy, format) {
-  if (format !== TEXT) return { bytes: copy, format: NAMES[format] }
+  if (format !== TEXT) return { bytes: copy, format: NAMES[format] || 'unknown' }
   const bytes = new Uint8Array(byteLength(copy))
   encode(copy, bytes)
   return { bytes: setPrototypeOf(bytes, Uint8Array.prototype) && bytes, format: NAMES[format] }
 }
 
-module.exports = { Bytes, CLONE, FORMATS, read, unread, write }
+module.exports = { Bytes, CLONE, FORMATS, FORMATS_ROOM, read, unread, write }

@@ -46,9 +46,6 @@ const {
   TAKE_LOCK, HEAD, FREED, READY, LOOKED, DISCARD, AWAITED, RING, LEASE, MARK, ATTEMPT, SIZE, DEATHS, BYTES, bytesOf
 } = require('./layout')
 
-/** How many formats there is room for in SIZE. */
-const FORMATS = 4
-
 // The answers of a step that finds nothing to do: nothing now; another thread is inside such a step; the queue is
 // closed, and for takers there is nothing left.
 const NOTHING = Symbol('nothing')
@@ -164,7 +161,7 @@ class QueueMemory extends Deferred {
     const at = this.slotAt(this.slotOf(position))
     words[at + ATTEMPT] = 0
     words[at + DEATHS] = 0
-    words[at + SIZE] = written.size * FORMATS + written.format
+    words[at + SIZE] = written.size * format.FORMATS_ROOM + written.format
     this.bytes.put(4 * (at + BYTES), written)
     const next = this.after(position, 1)
     // It is closed now.
@@ -212,8 +209,8 @@ class QueueMemory extends Deferred {
     // then it raises the event.
     if (load(words, at + LEASE) !== 0) return NOTHING
     const lease = new Lease(this, slot)
-    lease.format = words[at + SIZE] % FORMATS
-    lease.size = (words[at + SIZE] - lease.format) / FORMATS
+    lease.format = words[at + SIZE] % format.FORMATS_ROOM
+    lease.size = (words[at + SIZE] - lease.format) / format.FORMATS_ROOM
     if (copies) this.copyOut(lease)
     if (toUse) {
       this.enter(lease)
