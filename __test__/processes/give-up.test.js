@@ -87,3 +87,13 @@ for (const [how, request] of Object.entries(failures)) {
     assert.strictEqual(await locks.request('a', { ifAvailable: true }, lock => lock !== null), true)
   })
 }
+
+test('close() ends after it has rejected what waits', async () => {
+  const engine = new FakeEngine()
+  engine.isOpen = never()
+  const locks = processLocks(engine)
+  const order = []
+  locks.request('a', () => {}).catch(({ name }) => order.push(name))
+  await locks.close()
+  assert.deepStrictEqual(order, ['AbortError'])
+})

@@ -27,6 +27,8 @@ const { frontOf, watch } = require('./long-wait')
 const { assertEngine, readLocksOptions, readOptions } = require('./options')
 const { requestSync } = require('./request-sync')
 
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
 /** How long the error of a timeout waits for its holder. */
 const QUERY_MILLISECONDS = 1000
 
@@ -117,11 +119,11 @@ class ProcessLocks {
     }
     const giveUp = (reason) => {
       leave()
-      setImmediate(reject, reason)
+      this.#track(turn().then(() => reject(reason)))
     }
     const late = () => {
       leave()
-      setImmediate(() => this.#track(this.#rejectLate(claim)))
+      this.#track(turn().then(() => this.#rejectLate(claim)))
     }
     claim.wait(giveUp, late, () => this.#leave.delete(giveUp))
     this.#leave.add(giveUp)

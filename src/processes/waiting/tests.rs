@@ -148,6 +148,7 @@ fn an_answer_that_nobody_expects_is_given_back_without_a_mark() {
     mailbox.answer(1, Answer::Granted(name.take("{}").unwrap().unwrap()));
     for is_closed in [false, true] {
         let held = name.take("{}").unwrap().unwrap();
+        assert!(!held.owner_died);
         ask(&name, 1, &mailbox);
         held.release(false).unwrap();
         if is_closed {
