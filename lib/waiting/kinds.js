@@ -4,12 +4,19 @@
 
 const { quote } = require('../util/values')
 
-/** The kind (and mode) of a wait for a notification, by purpose. */
+/** The kind (and mode) of a wait for a notification, by purpose. `NOTIFIED` in src/observe/sentences.rs is the same. */
 const NOTIFIED = [
-  { kind: 'wait' }, { kind: 'Condition' }, { kind: 'Barrier' }, { kind: 'Latch' },
-  { kind: 'Queue', mode: 'put' }, { kind: 'Queue', mode: 'take' }, { kind: 'Queue', mode: 'use' },
+  { kind: 'wait' },
+  { kind: 'Condition' },
+  { kind: 'Barrier' },
+  { kind: 'Latch' },
+  { kind: 'Queue', mode: 'put' },
+  { kind: 'Queue', mode: 'take' },
+  { kind: 'Queue', mode: 'use' },
   { kind: 'Queue', mode: 'idle' }
 ]
+/** The purposes: the indexes of `NOTIFIED`. */
+const purposes = { WAIT: 0, CONDITION: 1, BARRIER: 2, LATCH: 3, PUT: 4, TAKE: 5, USE: 6, IDLE: 7 }
 /**
  * How many purposes there is room for. `purpose + PURPOSES * n` is a wait at the nth word behind the
  * first word of its object.
@@ -34,4 +41,4 @@ function nounOf ({ kind, mode, name }) {
 
 const one = (anyOne, kind, name) => name === undefined ? anyOne : kind + ' ' + quote(name)
 
-module.exports = { NOTIFIED, PURPOSES, nounOf }
+module.exports = { NOTIFIED, PURPOSES, nounOf, purposes }

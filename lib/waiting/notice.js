@@ -5,15 +5,11 @@
 const { agent } = require('../agent/agent')
 const { Promise, load, max, now } = require('../util/intrinsics')
 const { hideFrames, throwIfAborted, timeoutError } = require('./errors')
-const { NOTIFIED, PURPOSES, nounOf } = require('./kinds')
+const { NOTIFIED, PURPOSES, nounOf, purposes } = require('./kinds')
 const { alongside, blockBegins, blockEnds } = require('./profile')
 const Waiter = require('./waiter')
 
-// The purposes of waits: the indexes of `NOTIFIED`.
-const WAIT = 0
-const CONDITION = 1
-const BARRIER = 2
-const LATCH = 3
+const { WAIT, CONDITION, BARRIER, LATCH } = purposes
 
 /** The bytes of a word. */
 const BYTES = 4

@@ -44,7 +44,7 @@ pub(crate) struct Noted {
     /// Where a notification goes if the agent ends before it makes use of it. It is the notification that this promise
     /// may receive, or the one after which this claim takes its lock again.
     pub(crate) relay: Option<Location>,
-    /// The purpose of a notification: its number in `lib/waiting/notice.js`.
+    /// The purpose of a notification: its number in `lib/waiting/kinds.js`.
     pub(crate) purpose: u32,
     /// The stack of the call that claims, if stalls are reported.
     pub(crate) call: StackId,

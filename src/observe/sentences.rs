@@ -49,6 +49,23 @@ pub struct Row {
     pub awaits: Option<String>,
 }
 
+/// The kind and the mode of each wait for a notification, by purpose: `NOTIFIED` in `lib/waiting/kinds.js`.
+const NOTIFIED: &[(&str, Option<&str>)] = &[
+    ("wait", None),
+    ("Condition", None),
+    ("Barrier", None),
+    ("Latch", None),
+    ("Queue", Some("put")),
+    ("Queue", Some("take")),
+    ("Queue", Some("use")),
+    ("Queue", Some("idle")),
+];
+
+const _: () = assert!(NOTIFIED.len() <= 1 << PURPOSE_BITS, "PURPOSE_BITS has no room for another purpose");
+
+/// Of what no version of `lib/` that belongs to this code awaits.
+const UNKNOWN: (&str, Option<&str>) = ("unknown", None);
+
 /// Returns the kind and the mode of a request; of a wait for a notification, by its purpose. `described` in
 /// `lib/locks/hold/request.js` has the same words.
 fn words(request: Option<Request>, purpose: u32) -> (&'static str, Option<&'static str>) {
@@ -59,17 +76,10 @@ fn words(request: Option<Request>, purpose: u32) -> (&'static str, Option<&'stat
         Some(Request::Exclusive) => ("RwLock", mode(Mode::Exclusive)),
         Some(Request::Named(how, _)) => ("named", mode(how)),
         Some(Request::Lease(_)) => ("Queue", Some("use")),
-        Some(_) => ("Semaphore", Some("permits")),
-        None => match purpose % (1 << PURPOSE_BITS) {
-            0 => ("wait", None),
-            1 => ("Condition", None),
-            2 => ("Barrier", None),
-            3 => ("Latch", None),
-            4 => ("Queue", Some("put")),
-            5 => ("Queue", Some("take")),
-            6 => ("Queue", Some("use")),
-            _ => ("Queue", Some("idle")),
-        },
+        Some(Request::Permits(_) | Request::Signals(_) | Request::Limited { .. }) => ("Semaphore", Some("permits")),
+        // No snapshot has these: see `is_visible`.
+        Some(Request::Inner | Request::Debt(_) | Request::Putter(_) | Request::BlockedPutter(_)) => UNKNOWN,
+        None => *NOTIFIED.get((purpose % (1 << PURPOSE_BITS)) as usize).unwrap_or(&UNKNOWN),
     }
 }
 

@@ -6,13 +6,14 @@
  * A request is a number, `kind + KINDS * amount`. The amount is 0 where there is nothing to count.
  */
 
+const { RangeError } = require('../../util/intrinsics')
 const { NOTIFIED, PURPOSES, nounOf } = require('../../waiting/kinds')
 
 const LOCK = exports.LOCK = 0
 const SHARED = exports.SHARED = 1
 const EXCLUSIVE = exports.EXCLUSIVE = 2
 /** Permits that return when their holder dies. */
-exports.PERMITS = 3
+const PERMITS = exports.PERMITS = 3
 /** Permits that nobody holds. */
 const SIGNALS = exports.SIGNALS = 4
 /** A lock by its name; native code puts the number of the request in the place of the amount. */
@@ -69,7 +70,7 @@ exports.isOwned = (request) => kindOf(request) !== SIGNALS
 /** Whether a request is for a named lock. */
 exports.isNamed = (request) => kindOf(request) === NAMED_SHARED || kindOf(request) === NAMED_EXCLUSIVE
 
-/** Describes a request: its kind, and its mode if it has one. */
+/** Describes a request that users see: its kind, and its mode if it has one. */
 function described (request) {
   switch (kindOf(request)) {
     case LOCK: return { kind: 'AsyncLock', mode: 'exclusive' }
@@ -79,7 +80,8 @@ function described (request) {
     case NAMED_EXCLUSIVE: return { kind: 'named', mode: 'exclusive' }
     case NOTIFICATION: return NOTIFIED[amountOf(request) % PURPOSES]
     case LEASE: return { kind: 'Queue', mode: 'use' }
-    default: return { kind: 'Semaphore', mode: 'permits' }
+    case PERMITS: case SIGNALS: case LIMITED: return { kind: 'Semaphore', mode: 'permits' }
+    default: throw new RangeError('a request of an unknown kind: ' + request)
   }
 }
 exports.described = described

@@ -33,6 +33,7 @@
  */
 
 const { Int32Array, RangeError, compareExchange, createArray, load, or, store } = require('../../util/intrinsics')
+const { purposes } = require('../../waiting/kinds')
 const { LEASE: LEASE_KIND, PUTTER, amountOf, kindOf, requestOf } = require('../hold/request')
 const { theList } = require('../hold/hold')
 const { wordAt } = require('../view')
@@ -52,11 +53,7 @@ const NOTHING = Symbol('nothing')
 const BUSY = Symbol('busy')
 const ENDED = Symbol('ended')
 
-// Purposes of waits: see waiting/kinds.js.
-const PUT = 4
-const TAKE = 5
-const USE = 6
-const IDLE = 7
+const { PUT, TAKE, USE, IDLE } = purposes
 
 /** The request of a thread that waits to put. */
 const PUTTING = requestOf(PUTTER, PUTTERS)

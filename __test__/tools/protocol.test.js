@@ -1,0 +1,64 @@
+'use strict'
+// nodes: running (the source is the same for every Node)
+
+// What JavaScript and native code both know stands in both: the kinds of requests and of waits.
+
+const assert = require('assert')
+const { test } = require('../harness')
+const { textOf } = require('../fixtures/source-texts')
+const format = require('../../lib/locks/queue/format')
+const requests = require('../../lib/locks/hold/request')
+const { NOTIFIED, PURPOSES, purposes } = require('../../lib/waiting/kinds')
+
+const found = (text, pattern) => [...text.matchAll(pattern)].map(match => match.slice(1))
+
+/** Returns the number of a constant of Rust's. */
+function constant (file, name) {
+  const rows = found(textOf(file), new RegExp(`const ${name}: u\\d+ = (\\d+);`, 'g'))
+  assert.strictEqual(rows.length, 1, name)
+  return Number(rows[0][0])
+}
+
+test('native code and lib have the same table of waits for notifications, which has room', () => {
+  const table = /const NOTIFIED: [^=]*= &\[([^]*?)\];/.exec(textOf('src/observe/sentences.rs'))[1]
+  const rows = found(table, /\("(\w+)", (?:None|Some\("(\w+)"\))\)/g)
+  assert.deepStrictEqual(rows, NOTIFIED.map(({ kind, mode }) => [kind, mode]))
+  assert.strictEqual(PURPOSES, 1 << constant('src/agent/pending.rs', 'PURPOSE_BITS'))
+  assert.ok(NOTIFIED.length <= PURPOSES)
+})
+
+test('each purpose is the index of its row', () => {
+  const nameOf = ({ kind, mode }) => (mode || kind).toUpperCase()
+  assert.deepStrictEqual(Object.keys(purposes), NOTIFIED.map(nameOf))
+  assert.deepStrictEqual(Object.values(purposes), NOTIFIED.map((_, n) => n))
+  assert.strictEqual(constant('src/agent/pending.rs', 'PLAIN'), purposes.WAIT)
+  assert.strictEqual(constant('src/agent/pending.rs', 'CONDITION'), purposes.CONDITION)
+})
+
+test('native code and lib have the same kinds of requests, which have room', () => {
+  const file = 'core/src/lock/request.rs'
+  const room = constant(file, 'KINDS')
+  assert.strictEqual(requests.requestOf(0, 1), room)
+  const native = found(textOf(file), /pack\((\d+), /g).map(([kind]) => Number(kind))
+  const kinds = found(textOf('lib/locks/hold/request.js'), /exports\.([A-Z_]+) = (\d+)$/gm)
+    .slice(0, native.length + 1)
+    .map(([, kind]) => Number(kind))
+  const all = native.concat(constant(file, 'AWAITS_NOTIFICATION'))
+  assert.deepStrictEqual(kinds, all.sort((a, b) => a - b))
+  assert.ok(kinds.every(kind => kind < room))
+})
+
+test('a request of a kind that users do not see, or that is unknown, has no description', () => {
+  const { BLOCKED_PUTTER, DEBT, INNER, PUTTER, described, isVisible, requestOf } = requests
+  for (const kind of [INNER, DEBT, PUTTER, BLOCKED_PUTTER, 14, 15]) {
+    assert.throws(() => described(requestOf(kind, 1)), RangeError)
+  }
+  const seen = Array.from({ length: 14 }, (_, kind) => kind).filter(isVisible)
+  for (const kind of seen) assert.ok(kind === requests.BLOCKED_PUTTER || described(requestOf(kind, 0)).kind)
+})
+
+test('formats of messages have numbers of their own, which have room', () => {
+  const numbers = found(textOf('lib/locks/queue/format.js'), /^const (?:CLONE|TEXT|RAW) = (\d+)$/gm)
+  assert.deepStrictEqual(numbers.map(([number]) => Number(number)), [0, 1, 2])
+  assert.ok(numbers.length <= format.FORMATS_ROOM)
+})
