@@ -18,7 +18,7 @@ const { hrtime, nextTick } = process
 const load = () => require('./lib/entry.js')('index', { hrtime, nextTick })
 
 /**
- * Whether the environment asks for something that begins now. As in lib/util/is-asked.js, but only this file is loaded.
+ * Whether the environment asks for something that begins now. As in lib/util/variables.js: only this file is loaded.
  */
 function isAsked () {
   try {

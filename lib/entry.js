@@ -16,8 +16,8 @@ const globalObject = require('./util/global')
 const { asAtLoad, define, defineProperty } = require('./util/intrinsics')
 const { assertStackToLoad } = require('./util/stack')
 const { describe } = require('./util/values')
-const isAsked = require('./util/is-asked')
 const { REQUIRE_MAKES_PROMISES } = require('./util/quirks')
+const { isAsked } = require('./util/variables')
 
 // Not while a lock's code is being loaded, of which a hook could use only half.
 if (REQUIRE_MAKES_PROMISES) requireBuiltins()

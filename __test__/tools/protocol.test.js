@@ -1,11 +1,11 @@
 'use strict'
 // nodes: running (the source is the same for every Node)
 
-// What JavaScript and native code both know stands in both: the kinds of requests and of waits.
+// What JavaScript and native code both know stands in both: the kinds of requests and of waits, formats, and variables.
 
 const assert = require('assert')
 const { test } = require('../harness')
-const { textOf } = require('../fixtures/source-texts')
+const { list, textOf } = require('../fixtures/source-texts')
 const format = require('../../lib/locks/queue/format')
 const requests = require('../../lib/locks/hold/request')
 const { NOTIFIED, PURPOSES, purposes } = require('../../lib/waiting/kinds')
@@ -55,6 +55,30 @@ test('a request of a kind that users do not see, or that is unknown, has no desc
   }
   const seen = Array.from({ length: 14 }, (_, kind) => kind).filter(isVisible)
   for (const kind of seen) assert.ok(kind === requests.BLOCKED_PUTTER || described(requestOf(kind, 0)).kind)
+})
+
+test('native code, the plain entry and docs have the variables of lib/util/variables.js', () => {
+  const { isAsked, ...variables } = require('../../lib/util/variables')
+  const names = Object.values(variables)
+  assert.deepStrictEqual(names, Object.keys(variables).map(name => `ATOMICS_WAITASYNC_${name}`))
+  const native = list('src').map(textOf).join('\n')
+  for (const name of names) assert.ok(native.includes(`"${name}"`), name)
+  // The plain entry loads no other file, so it has their names a second time; the others have them from there.
+  const [[asked]] = found(textOf('index.js'), /Boolean\((ATOMICS_WAITASYNC_.*)\)/g)
+  assert.deepStrictEqual(asked.split(' || '), names)
+  const others = list('lib').filter(file => names.some(name => textOf(file).includes(`'${name}'`)))
+  assert.deepStrictEqual(others, ['lib/util/variables.js'])
+  // All that begin something at load, and no others, make the entry load the library.
+  const { env } = process
+  for (const name of Object.keys(env)) if (name.startsWith('ATOMICS_WAITASYNC_')) delete env[name]
+  const pages = found(textOf('docs/environments.md'), /^\| `(ATOMICS_WAITASYNC_\w+)=/gm).map(([name]) => name)
+  const begun = pages.filter(name => {
+    env[name] = '1'
+    const answer = isAsked()
+    delete env[name]
+    return answer
+  })
+  assert.deepStrictEqual(begun.sort(), names)
 })
 
 test('formats of messages have numbers of their own, which have room', () => {

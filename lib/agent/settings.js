@@ -3,11 +3,8 @@
 /** The environment variables that a thread obeys, from its first use on. */
 
 const { describe } = require('../util/values')
+const { DUMP, PROFILE, STALL } = require('../util/variables')
 const { isMainThread } = require('../util/worker-threads')
-
-const DUMP = 'ATOMICS_WAITASYNC_DUMP'
-const PROFILE = 'ATOMICS_WAITASYNC_PROFILE'
-const STALL = 'ATOMICS_WAITASYNC_STALL'
 
 /** Reads `ATOMICS_WAITASYNC_STALL`. An invalid value counts as 0, and one thread of the process warns of it. */
 function stallAfter (binding) {

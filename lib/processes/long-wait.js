@@ -12,13 +12,13 @@
 const { threadId } = require('worker_threads')
 const { agent } = require('../agent/agent')
 const { now } = require('../util/intrinsics')
+const { STALL } = require('../util/variables')
 const { captureCall, stackOf } = require('../waiting/call-stacks')
 const { publishStall } = require('../locks/observe/diagnostics')
 const { snapshot } = require('../locks/observe/snapshot')
 const { detailOf } = require('../locks/observe/stalls')
 const { describeHolder, show } = require('./errors')
 
-const CODE = 'ATOMICS_WAITASYNC_STALL'
 /** Milliseconds after which a wait is noted, if stalls are not reported; and the most between two questions. */
 const FIRST = 1000
 const LONGEST = 60000
@@ -110,7 +110,7 @@ function watch (engine, name, claim, holderOf) {
 
 function report (text, claim, message) {
   const call = claim && claim.origin
-  process.emitWarning(text, { code: CODE, ...call !== undefined && detailOf(call) })
+  process.emitWarning(text, { code: STALL, ...call !== undefined && detailOf(call) })
   if (message === undefined) return
   if (claim === undefined) publishStall(message)
   else claim.call(publishStall, message)
@@ -123,7 +123,7 @@ function watchBlocked (engine, name) {
     if (wait.left > 0) return
     const text = wait.note(wait.isAsked ? engine.querySync(name).held[0] : undefined, true)
     if (text !== undefined) agent().native.binding.leaveReport(
-      '(node:' + process.pid + ') [' + CODE + '] Warning: ' + text + '\n' + stackOf(captureCall()) + '\n')
+      '(node:' + process.pid + ') [' + STALL + '] Warning: ' + text + '\n' + stackOf(captureCall()) + '\n')
   }
   return { look, end: () => wait.end() }
 }

@@ -12,11 +12,11 @@
 
 const { agent } = require('../agent/agent')
 const { bare, now } = require('../util/intrinsics')
+const { PROFILE } = require('../util/variables')
 const { FRAMES } = require('./call-stacks')
 const { placeOfCall } = require('./places')
 
 const { floor, random } = Math
-const CODE = 'ATOMICS_WAITASYNC_PROFILE'
 
 /**
  * How many stacks a thread takes between two adaptations. It then compares the share of time that they took with MOST
@@ -67,7 +67,7 @@ const sampler = new Sampler()
 /** Takes the stack of the program's call, and returns its number. Native code knows the stack by that. */
 function takeStack () {
   const began = now()
-  const number = placeOfCall(FRAMES, CODE + ': the stack of a wait is missing', CODE)
+  const number = placeOfCall(FRAMES, PROFILE + ': the stack of a wait is missing', PROFILE)
   sampler.spent += now() - began
   // Those without a stack are a stack, too.
   return number === 0 ? agent().native.binding.stackNumber('') : number

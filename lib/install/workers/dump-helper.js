@@ -9,9 +9,9 @@
 
 const path = require('path')
 const { MAJOR } = require('../../util/quirks')
+const { DUMP } = require('../../util/variables')
 const { startUnreached } = require('./reach')
 
-const CODE = 'ATOMICS_WAITASYNC_DUMP'
 const FILE = path.join(__dirname, 'dump-helper-thread.js')
 const HOME = path.join(__dirname, '..', '..', '..')
 /** Whether the inspector works in a Worker. Older ones abort at the end of a session. */
@@ -37,5 +37,5 @@ module.exports = function startDumpHelper (binding) {
 
 function failed (binding, error) {
   binding.dumpHelperFailed()
-  process.emitWarning(CODE + '_NOW has no effect: ' + error.message, { code: CODE })
+  process.emitWarning(DUMP + '_NOW has no effect: ' + error.message, { code: DUMP })
 }

@@ -7,10 +7,10 @@
  */
 
 const { agent } = require('../../agent/agent')
+const { STALL } = require('../../util/variables')
 const { threadId: own } = require('../../util/worker-threads')
 const { snapshot } = require('./snapshot')
 
-const CODE = 'ATOMICS_WAITASYNC_STALL'
 /** How many locks are reported one by one. */
 const MOST = 5
 
@@ -42,7 +42,7 @@ module.exports = function tellOrphans (words) {
 }
 
 function noteWarning (text, detail) {
-  agent().door.note(() => process.emitWarning(text, { code: CODE, detail }))
+  agent().door.note(() => process.emitWarning(text, { code: STALL, detail }))
 }
 
 function warn (orphan, { wait, more }) {

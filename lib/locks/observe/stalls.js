@@ -14,12 +14,12 @@
 const { setImmediate, setTimeout } = require('timers')
 const { agent } = require('../../agent/agent')
 const { Float64Array, bare, createArray, max, min, now, parse } = require('../../util/intrinsics')
+const { STALL } = require('../../util/variables')
 const { captureCall, stackOf } = require('../../waiting/call-stacks')
 const { stalled } = require('./diagnostics')
 const { theList } = require('../hold/hold')
 const { placeHere } = require('./taken')
 
-const CODE = 'ATOMICS_WAITASYNC_STALL'
 /** Milliseconds between two looks whether native code has made the reports. */
 const PAUSE = 20
 /** Milliseconds of a look in one turn; and after how many waits it reads the clock. */
@@ -222,7 +222,7 @@ function tell (due, moment, { later, more, reports, stories }) {
 }
 
 function noteWarning (text, detail) {
-  agent().door.note(() => process.emitWarning(text, { code: CODE, ...detail }))
+  agent().door.note(() => process.emitWarning(text, { code: STALL, ...detail }))
 }
 
 /** Looks at this thread's token for a word: it may be collected. */
@@ -260,7 +260,7 @@ function whileBlocked () {
 
 function textWhileBlocked ({ cycle, text }) {
   const stack = cycle === undefined ? stackOf(captureCall()) + '\n' : ''
-  return '(node:' + process.pid + ') [' + CODE + '] Warning: ' + text + '\n' + stack
+  return '(node:' + process.pid + ') [' + STALL + '] Warning: ' + text + '\n' + stack
 }
 
 /** Lets this thread publish the reports of blocked threads. Native code calls only the main thread for that. */

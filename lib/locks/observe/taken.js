@@ -18,12 +18,12 @@ const { setInterval } = require('timers')
 const { agent } = require('../../agent/agent')
 const { CALL } = require('../../agent/registers')
 const { createArray, createMap, createWeakRef, load, max, now } = require('../../util/intrinsics')
+const { STALL } = require('../../util/variables')
 const { placeOfCall } = require('../../waiting/places')
 const { holdChannel } = require('./diagnostics')
 const Holds = require('./holds')
 const { INNER, LOCK, UNAVAILABLE, UNLOCKED, after, isVisible } = require('../hold/request')
 
-const CODE = 'ATOMICS_WAITASYNC_STALL'
 const MISSING = 'The stack of a call is missing, so reports do not say where a lock was taken'
 /** Frames: the package's own, up to twelve, and a few of the program's. */
 const FRAMES = 16
@@ -53,7 +53,7 @@ function placeHere () {
   if (time - takingSince < WINDOW) return 0
   takingSince = time
   try {
-    return placeOfCall(FRAMES, MISSING, CODE)
+    return placeOfCall(FRAMES, MISSING, STALL)
   } catch (_) {
     // No stack is left.
     return 0

@@ -10,9 +10,9 @@
  */
 
 const { defineProperty, getOwnPropertyDescriptor } = require('../../../util/intrinsics')
-const isAsked = require('../../../util/is-asked')
 const { NO_TRACKED_FDS } = require('../../../util/quirks')
 const { isObject } = require('../../../util/values')
+const { isAsked } = require('../../../util/variables')
 const { threads } = require('../../../util/worker-threads')
 
 const { prototype } = Object

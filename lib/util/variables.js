@@ -1,0 +1,23 @@
+'use strict'
+
+/**
+ * The environment variables that begin something at load; they are the codes of warnings about it, too. Native code
+ * reads the values.
+ */
+
+const DUMP = 'ATOMICS_WAITASYNC_DUMP'
+const PROFILE = 'ATOMICS_WAITASYNC_PROFILE'
+const STALL = 'ATOMICS_WAITASYNC_STALL'
+
+/** Whether the environment asks for something that begins at load. */
+function isAsked () {
+  try {
+    const { env } = process
+    return Boolean(env[DUMP] || env[PROFILE] || env[STALL])
+  } catch (_) {
+    // Deno did not permit it.
+    return false
+  }
+}
+
+module.exports = { DUMP, PROFILE, STALL, isAsked }
