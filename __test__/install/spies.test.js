@@ -7,15 +7,14 @@ const assert = require('assert')
 const path = require('path')
 const { test } = require('../harness')
 const { folderWithPackage } = require('../fixtures/entries/folders')
+const { NAMES } = require('../fixtures/every-class')
 const programsBy = require('../fixtures/printed-value')
 const { runForJSON, runNode } = require('../fixtures/run-node')
 const size = require('../fixtures/size')
 
 const MAJOR = Number(process.versions.node.split('.')[0])
 const ENTRIES = ['index', 'force', 'keep-alive', 'pure', 'web-locks']
-const CLASSES = [
-  'AsyncLock', 'RwLock', 'Semaphore', 'Condition', 'Barrier', 'Latch', 'Queue', 'UnlockToken', 'Lock', 'LockManager'
-]
+const CLASSES = NAMES.concat('UnlockToken', 'Lock', 'LockManager')
 const root = path.join(__dirname, '..', '..')
 const entryFile = (name) => JSON.stringify(path.join(root, name))
 

@@ -12,6 +12,7 @@ const path = require('path')
 const { test } = require('../harness')
 const { scratchFolder } = require('../fixtures/entries/folders')
 const { runForJSON } = require('../fixtures/run-node')
+const { NAMES: LATE } = require('../fixtures/every-class')
 const { assertNone, found } = require('../fixtures/source-texts')
 const { libraryFile, packageName, target } = require('../../lib/agent/target')
 const { PARTS, bundle } = require('../../scripts/lib/bundle')
@@ -21,7 +22,7 @@ const { inOrder } = require('../../scripts/publish')
 
 const root = path.join(__dirname, '..', '..')
 const NAMES = PARTS.map(({ name }) => name)
-const CLASSES = ['AsyncLock', 'Barrier', 'Condition', 'Latch', 'Queue', 'RwLock', 'Semaphore', 'UnlockToken']
+const CLASSES = LATE.concat('UnlockToken')
 
 /**
  * Loaded first, it notes the package's files that are scripts of `vm`, each with whether what its parent has compiled

@@ -5,6 +5,7 @@
 
 const assert = require('assert')
 const { test } = require('../harness')
+const { NAMES } = require('../fixtures/every-class')
 const { list, textOf } = require('../fixtures/source-texts')
 const format = require('../../lib/locks/queue/format')
 const requests = require('../../lib/locks/hold/request')
@@ -79,6 +80,34 @@ test('native code, the plain entry and docs have the variables of lib/util/varia
     return answer
   })
   assert.deepStrictEqual(begun.sort(), names)
+})
+
+test('every entry exports what lib/locks/index.js and lib/entry.js list, by require and by import', () => {
+  const names = text => text.match(/\w+/g)
+  const late = Object.keys(require('../../lib/locks').late)
+  const all = Object.keys(require('../../pure'))
+  assert.deepStrictEqual(all.slice(-late.length), late)
+  const own = all.slice(0, -late.length)
+  const [[listed]] = found(textOf('index.js'), /^const NAMES = \[([^]*?)\]/gm)
+  assert.deepStrictEqual(names(listed).sort(), all.slice().sort())
+  const [[imported]] = found(textOf('lib/late-exports.mjs'), /^export const \{([^]*?)\}/gm)
+  assert.deepStrictEqual(names(imported).sort(), late.slice().sort())
+  for (const folder of ['', 'force/', 'keep-alive/', 'pure/', 'web-locks/']) {
+    const text = textOf(`${folder}index.mjs`)
+    const [[functions]] = found(text, /^export const \{([^]*?)\}/gm)
+    assert.deepStrictEqual(names(functions).sort(), own.slice().sort(), folder)
+    assert.ok(/^export \* from '.*lib\/late-exports\.mjs'$/m.test(text), folder)
+  }
+  const declared = /^export (?:declare )?(?:abstract )?(?:class|function|const|let) (\w+)/gm
+  const types = found(textOf('pure/index.d.ts'), declared)
+  assert.deepStrictEqual(all.filter(name => !types.some(([type]) => type === name)), [])
+})
+
+test('each class on shared memory has its row in the table of tests', () => {
+  const text = textOf('lib/locks/index.js')
+  const classes = found(text, /^lateClass\((\w+), \(\) => require/gm).map(([name]) => name)
+  assert.ok(classes.length > 6)
+  assert.deepStrictEqual(NAMES.slice().sort(), classes.sort())
 })
 
 test('formats of messages have numbers of their own, which have room', () => {
