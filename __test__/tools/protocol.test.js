@@ -28,6 +28,11 @@ test('native code and lib have the same table of waits for notifications, which 
   assert.ok(NOTIFIED.length <= PURPOSES)
 })
 
+test('the types have each kind of wait', () => {
+  const [[union]] = found(textOf('pure/index.d.ts'), /^ {2}kind: ('AsyncLock' \|.*)$/gm)
+  assert.deepStrictEqual(NOTIFIED.filter(({ kind }) => !union.includes(`'${kind}'`)), [])
+})
+
 test('each purpose is the index of its row', () => {
   const nameOf = ({ kind, mode }) => (mode || kind).toUpperCase()
   assert.deepStrictEqual(Object.keys(purposes), NOTIFIED.map(nameOf))

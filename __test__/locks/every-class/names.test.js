@@ -28,6 +28,8 @@ const CLASSES = {
   Queue: [(queue, options) => queue.takeAsync(options), 'a message of a Queue']
 }
 
+assert.deepStrictEqual(Object.keys(CLASSES).concat('Condition').sort(), NAMES.slice().sort())
+
 /** Returns a noun of a named instance: without its article, and with the name behind its kind. */
 const withName = (noun, kind) => noun.replace(new RegExp(`an? ${kind}`), `${kind} "the name"`)
 
