@@ -221,8 +221,8 @@ module.exports = [
       'if (false) require']
   ]),
   ...of('lib/waiting/places.js', { test: 'locks/observe/places' }, [
-    ['functions of one script and position are one', ' + (numberOfName(site.getFunctionName()) << 16)', ''],
-    ['a stack of the package alone has a key', 'if (key === 0) return number', ''],
+    ['functions at one position are one', ' ^ numberOfName(site.getFunctionName()) << 16', ''],
+    ['what cannot be recognized is one place', 'if (key === 0) return number', ''],
     ['what the program had in the place of identify is lost',
       'if (prepareStackTrace !== identify) outer = prepareStackTrace',
       ''],
@@ -238,7 +238,6 @@ module.exports = [
     ['a wait that is over is still watched',
       '  if (previous === undefined) first = next\n  else previous.next = next\n',
       ''],
-    ['a wait that ends takes the rest of a look with it', 'if (cursor === wait) cursor = next', ''],
     ['what was told of a wait is forgotten', '    wait.story = stories[n + 1]\n', ''],
     ['a busy thread reports what it has been granted', 'setImmediate(() => { setImmediate(check) })', 'check()'],
     ['a stall keeps the process alive', 'setTimeout(fn, milliseconds).unref()', 'setTimeout(fn, milliseconds)']

@@ -4,7 +4,7 @@
  * The places of the program's calls of the package: their stacks, each known to native code by a number.
  *
  * V8 captures a stack in two or three microseconds, and needs three times as long to make a text of it. So a stack that
- * this thread has met before is recognized by the positions of its frames, and its text is made once. The package's own
+ * this thread has met before is recognized by the lines of its frames, and its text is made once. The package's own
  * frames do not count, as in the text.
  *
  * V8 gives frames without a text to `Error.prepareStackTrace` alone, so `identify` is put there for a moment. A time
@@ -57,12 +57,12 @@ function identify (error, sites) {
   for (let n = 0; n < sites.length; n++) {
     const site = sites[n]
     let name = site.getScriptNameOrSourceURL()
-    // A built-in function, or code of `eval`: many have the same positions.
-    const isNamed = typeof name === 'string' && name !== ''
-    if (!isNamed) name = site.isEval() ? site.getEvalOrigin() : ''
+    if (typeof name !== 'string' || name === '') name = site.isEval() ? site.getEvalOrigin() : ''
     const script = numberOfName(name)
     if (script === 0) continue
-    const position = isNamed ? site.getPosition() : site.getPosition() + (numberOfName(site.getFunctionName()) << 16)
+    // Not only the position: several scripts may have one name.
+    const position = imul(site.getLineNumber() ^ numberOfName(site.getFunctionName()) << 16, 0x10003) ^
+      site.getColumnNumber()
     high = imul(imul(high ^ position, 0x9e3779b1) ^ (high >>> 15) ^ script, 0x85ebca6b)
     low = imul(imul(low ^ script, 0xc2b2ae35) ^ (low >>> 13) ^ position, 0x27d4eb2f)
   }

@@ -46,7 +46,12 @@ test('a place that was met before is the same, and no other place is taken for i
       map: () => builtIn('map') && found,
       deep: () => { const go = n => n === 0 ? placeNow() : go(n - 1); return go(40) }
     }
-    for (let n = 0; n < 3; n++) for (const way of Object.keys(ways)) tell([way, ways[way]()])
+    for (let n = 0; n < 3; n++) {
+      for (const way of Object.keys(ways)) tell([way, ways[way]()])
+      // Each called at one place, and at the same position of a script of the same name.
+      const pairs = [['ee', evaluated('ee')], ['ff', evaluated('ff')], ['gg', script('gg')], ['hh', script('hh')]]
+      for (const [name, fn] of pairs) tell([name, fn(placeNow)])
+    }
   })
   const known = new Map()
   for (const [way, taken] of found) {
@@ -123,10 +128,12 @@ test('what a program has done to Error is as before, and each stack of it as it 
       ]
       const before = look()
       const after = []
-      for (let n = 0; n < 3; n++) {
-        const token = lock.tryLock()
+      const takers = [function one () { return lock.tryLock() }, function other () { return lock.tryLock() }]
+      for (const taker of takers.concat(takers)) {
+        const token = taker()
         const [{ taken }] = api.snapshot().held
-        if (!/function-of-the-test/.test(taken) && !/own/.test(new Error('own').stack)) throw new Error(String(taken))
+        const isRight = String(taken).includes(`at ${taker.name} `) || /^own/.test(new Error('own').stack)
+        if (!isRight) throw new Error(String(taken))
         token.unlock()
         after.push(look())
       }

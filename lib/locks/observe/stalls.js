@@ -88,7 +88,6 @@ function waitEnds (wait) {
   else previous.next = next
   if (next === undefined) last = previous
   else next.previous = previous
-  if (cursor === wait) cursor = next
   // A wait may be kept for long, and keeps no other one.
   wait.previous = wait.next = undefined
 }
