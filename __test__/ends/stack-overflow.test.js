@@ -468,7 +468,36 @@ for (const [name, ...forms] of [
   }
 }
 
-for (const form of ['tryPut', 'put', 'putAsync', 'tryTake', 'take', 'takeAsync', 'useSync', 'use']) {
+for (const form of ['hold', 'tryHold', 'holdAsync']) {
+  test(`locks.${form} has taken the name, or nothing`, { skip: form === 'holdAsync' && LEAVES_EXCEPTIONS }, async t => {
+    await inWorker(t, async (atTheEndOfTheStack, { api: { locks }, data: form }) => {
+      const given = Array.from({ length: DEPTHS * PADDINGS }, () => undefined)
+      let at = 0
+      const counts = atTheEndOfTheStack(() => {
+        const n = at++
+        given[n] = locks[form](`x${n}`)
+      })
+      for (const each of given) Promise.resolve(each).catch(() => {})
+      const tokens = []
+      for (let n = 0; n < given.length; n++) {
+        try {
+          const token = await given[n]
+          if (token !== undefined) tokens.push(token)
+        } catch (error) {
+          if (!(error instanceof RangeError)) throw error
+        }
+      }
+      const { held, pending } = await locks.query()
+      const [names, mine] = [held, tokens].map(all => String(all.map(({ name }) => name).sort()))
+      if (names !== mine || pending.length > 0) throw new Error(`${names} are held, by tokens ${mine}`)
+      for (const token of tokens) if (!token.unlock()) throw new Error(`${token.name} was not held`)
+      return counts
+    }, form)
+  })
+}
+
+for (const form of ['tryPut', 'put', 'putAsync', 'tryTake', 'take', 'takeAsync', 'tryTakeMany', 'takeMany',
+  'takeManyAsync', 'useSync', 'use']) {
   const isAsync = form === 'use' || form.endsWith('Async')
   test(`Queue.${form} has done what it says, or nothing`, { skip: isAsync && LEAVES_EXCEPTIONS }, async t => {
     await inWorker(t, async (atTheEndOfTheStack, { api, data: form }) => {
@@ -484,7 +513,7 @@ for (const form of ['tryPut', 'put', 'putAsync', 'tryTake', 'take', 'takeAsync',
       if (!puts) for (const queue of queues) queue.tryPut(7)
       const results = queues.map(() => undefined)
       let used = 0
-      const argument = puts ? 7 : uses ? () => { used++ } : undefined
+      const argument = puts || form.includes('Many') ? 7 : uses ? () => { used++ } : undefined
       let at = 0
       const counts = atTheEndOfTheStack(() => {
         const n = at++
@@ -496,7 +525,7 @@ for (const form of ['tryPut', 'put', 'putAsync', 'tryTake', 'take', 'takeAsync',
       const isDone = async result => {
         try {
           const value = await result
-          return puts ? value !== undefined || form === 'putAsync' : uses ? value === true : value === 7
+          return puts ? value !== undefined || form === 'putAsync' : uses ? value === true : String(value) === '7'
         } catch (error) {
           if (!(error instanceof RangeError)) throw error
           return false
