@@ -1491,7 +1491,7 @@ export interface Entry {
    * Of a hold, if `ATOMICS_WAITASYNC_STALL` is set: the stack of the call that took it, the innermost frame first.
    */
   taken?: string
-  /** Of a wait for a hold, with the same setting: the stack of the call that waits. */
+  /** Of a wait, with the same setting: the stack of the call that waits. */
   called?: string
   /** Of a hold, with the same setting: its token has been collected, so no code can unlock it by that. */
   collected?: true

@@ -226,13 +226,13 @@ module.exports = [
     ['what the program had in the place of identify is lost',
       'if (prepareStackTrace !== identify) outer = prepareStackTrace',
       ''],
-    ['an interrupt leaves the program without stacks', 'if (error !== asked.call) return textOf(error, sites)', '']
+    ['an interrupt leaves the program without stacks', 'if (error !== asked.call) return textOf(error, sites)', ''],
+    ['after an interrupt no stack is taken',
+      'if (time - takingSince < LONGEST) return 0',
+      'if (takingSince > 0) return 0']
   ]),
   ...of(taken, { test: 'locks/observe/places' }, [
-    ['a place that is probable is certain', 'return word.place | PROBABLY', 'return word.place'],
-    ['after an interrupt no stack is taken',
-      'if (time - takingSince < WINDOW) return 0',
-      'if (takingSince > 0) return 0']
+    ['a place that is probable is certain', 'return word.place | PROBABLY', 'return word.place']
   ]),
   ...of(stalls, { test: 'locks/observe/stalls' }, [
     ['a wait that is over is still watched',

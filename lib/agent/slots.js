@@ -14,8 +14,8 @@
 const { createArray, createMap, nextTick } = require('../util/intrinsics')
 const native = require('./native')
 const {
-  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, ENTRY, EXPECTED, NO_TIMER, PENDING, RELAY, RESULTS, SETTLED,
-  SLOT, WIDE, WORDS, operationError
+  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, CALL, ENTRY, EXPECTED, NO_TIMER, PENDING, RELAY, RESULTS,
+  SETTLED, SLOT, WIDE, WORDS, operationError
 } = require('./registers')
 
 const { floats, operations, words, writeRequest, writeWait } = native
@@ -79,6 +79,7 @@ function waitPair (address, first, second, timeout, waiter) {
 /** Enqueues the waiter of a filled slot. The operands of its wait are in the registers. */
 function enqueueWaiter (slot, waiter, address) {
   words[AMOUNT] = waiter.purpose
+  if (native.stallAfter !== 0) words[CALL] = waiter.call
   const relay = waiter.onNotified !== undefined ? address : 0
   // If it is the same, this waiter has looked since it was notified: passed on, it would go round for ever.
   if (floats[RELAY] !== relay) setRelay(relay)

@@ -9,6 +9,7 @@
  */
 
 const { agent } = require('../agent/agent')
+const { CALL } = require('../agent/registers')
 const { mark } = require('../host')
 const { Int32Array, SharedArrayBuffer, max } = require('../util/intrinsics')
 const { NARROW_ATOMICS, NO_WAIT_ASYNC } = require('../util/quirks')
@@ -19,6 +20,12 @@ const { viewOf } = require('./views')
 
 /** Returns the bytes of an element. */
 const size = (view) => view.wide ? 8 : 4
+
+/** Returns the number of this call's stack: see places.js. Its code is loaded if stalls are reported. */
+function callHere () {
+  assertStackToLoad()
+  return require('../waiting/places').callHere()
+}
 
 /** Validates an index: ValidateAtomicAccess with a fast path. */
 function validateIndex (view, index, realm) {
@@ -79,6 +86,7 @@ function differs (view, load, typedArray, i, v) {
 function createWait (realm) {
   const { Atomics: { load }, TypeError, host } = realm
   const queue = agent()
+  const { native } = queue
   let canSuspend
   return {
     wait (typedArray, index, value, timeout) {
@@ -90,6 +98,7 @@ function createWait (realm) {
       if (canSuspend === undefined) canSuspend = agentCanSuspend(host.wait)
       if (!canSuspend) throw new TypeError('Atomics.wait cannot be called in this thread')
       if (differs(view, load, typedArray, i, v)) return 'not-equal'
+      if (native.stallAfter !== 0) native.words[CALL] = callHere()
       return queue.wait(view.address + i * size(view), view.wide, v, t)
     }
   }.wait
@@ -131,6 +140,7 @@ function createWaitAsync (realm, isExported) {
   const { Atomics: { load }, Promise, RangeError, host } = realm
   const hostWaitAsync = host.waitAsync
   const queue = agent()
+  const { native } = queue
   // Made at its first use, since few programs need it.
   let signals
   // One executor for all promises, so that making one makes no closure.
@@ -162,12 +172,15 @@ function createWaitAsync (realm, isExported) {
       if (differs(view, load, typedArray, i, v)) return { async: false, value: 'not-equal' }
       const address = view.address + i * size(view)
       if (signal !== undefined && t !== 0) return signals.waitWithSignal(typedArray, address, view.wide, v, t, signal)
+      // Before the promise, since it may run code of the program's.
+      const place = native.stallAfter !== 0 ? callHere() : 0
       resolve = undefined
       const promise = new Promise(executor)
       // The constructor turns a stack overflow in its executor into a rejection.
       if (resolve === undefined) throw new RangeError('Maximum call stack size exceeded')
       // Made now: later this might fail at the end of the stack, and then the caller would have no promise.
       const pending = { async: true, value: promise }
+      if (native.stallAfter !== 0) native.words[CALL] = place
       const result = queue.waitAsync(address, view.wide, v, t, typedArray, promise, resolve)
       resolve = undefined
       return result === undefined ? pending : { async: false, value: result }

@@ -15,6 +15,7 @@ const { abortReason, throwIfAborted } = require('../waiting/errors')
 const { BARRIER, notify, waitUntil, waitUntilAsync } = require('../waiting/notice')
 const { assertWorker, waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
+const { callOf } = require('./observe/stalls')
 const { assertWithin, becomeView, defineView, oneWord, wordOf } = require('./view')
 
 const MOST_PARTIES = 0xffff
@@ -47,6 +48,7 @@ class Barrier {
 
   waitAsync (options) {
     const steps = new Steps()
+    steps.call = callOf()
     return steps.of(awaitParties(this, options, steps))
   }
 }

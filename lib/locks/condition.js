@@ -26,11 +26,13 @@
  */
 
 const { agent, assertStack } = require('../agent/agent')
+const { CALL } = require('../agent/registers')
 const { Promise, TypeError, isInteger, load } = require('../util/intrinsics')
 const { describe } = require('../util/values')
 const { deadlock, notLocked, throwIfAborted } = require('../waiting/errors')
 const notice = require('../waiting/notice')
 const { assertFunction, assertNoPromise, assertSynchronous, assertWorker, waitOptions } = require('../waiting/options')
+const { callHere } = require('../waiting/places')
 const { blockBegins, blockEnds, onSlice, sampleOf } = require('../waiting/profile')
 const Steps = require('../waiting/steps')
 const { acquire, reacquire } = require('./hold/acquire')
@@ -108,6 +110,7 @@ function isMet (predicate) {
  * @throws {Error} with code ERR_DEADLOCK if a promise of this thread would get the lock first: it could not release it
  */
 function block (word, held, timeout, caller) {
+  const place = callHere()
   // A getter of the token's may unlock it.
   const told = wasTold(held.token)
   if (!isHeld(held)) throw notHeld(caller)
@@ -122,6 +125,7 @@ function block (word, held, timeout, caller) {
   if (native.profiles) blockBegins(notice.nounOfWait, { address: word.address, purpose: notice.CONDITION })
   let isNotified = false
   try {
+    native.words[CALL] = place
     isNotified = waitGivingBack(word.address, timeout, index, () => {
       theList().vacate(index)
       held.word.notifyHost()

@@ -13,6 +13,7 @@ const { LATCH, notify, waitUntil, waitUntilAsync } = require('../waiting/notice'
 const { assertWorker, waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
 const { MOST } = require('./hold/request')
+const { callOf } = require('./observe/stalls')
 const { assertWithin, becomeView, defineView, oneWord, wordOf } = require('./view')
 
 const SHAPE = oneWord(['count'], ['count', 'byteOffset', 'name'], ({ 0: count }) => {
@@ -50,6 +51,7 @@ class Latch {
 
   waitAsync (options) {
     const steps = new Steps()
+    steps.call = callOf()
     return steps.of(awaitOpening(this, options, steps))
   }
 }

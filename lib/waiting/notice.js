@@ -3,9 +3,11 @@
 /** Waits for a notification at a word: the basis of Condition, Barrier and Latch. */
 
 const { agent } = require('../agent/agent')
+const { CALL } = require('../agent/registers')
 const { Promise, load, max, now } = require('../util/intrinsics')
 const { hideFrames, throwIfAborted, timeoutError } = require('./errors')
 const { NOTIFIED, PURPOSES, nounOf, purposes } = require('./kinds')
+const { callHere } = require('./places')
 const { alongside, blockBegins, blockEnds } = require('./profile')
 const Waiter = require('./waiter')
 
@@ -92,8 +94,9 @@ function waitUntil (word, isOver, timeout, purpose) {
 }
 
 /** Blocks for a notification at a word, and records the wait. The result is that of the agent's `waitFor`. */
-function blockFor (address, value, timeout, purpose, onSlice) {
+function blockFor (address, value, timeout, purpose, onSlice, place = callHere()) {
   const { native, waitFor } = agent()
+  native.words[CALL] = place
   if (!native.profiles) return waitFor(address, value, timeout, purpose, onSlice)
   blockBegins(nounOfWait, { address, purpose })
   try {

@@ -13,13 +13,20 @@
  */
 
 const { agent } = require('../agent/agent')
-const { Error, apply, createMap, imul } = require('../util/intrinsics')
+const { Error, apply, createMap, imul, now } = require('../util/intrinsics')
+const { STALL } = require('../util/variables')
 const { captureCall, isOwn, stackOrWarning } = require('./call-stacks')
 
 /** How many stacks, and how many names, a thread recognizes. Beyond that it begins anew. */
 const MOST = 4096
 /** A key has 32 bits of one hash and 21 of another. */
 const HALF = 0x200000
+
+const MISSING = 'The stack of a call is missing, so reports do not say where a lock was taken'
+/** Frames: the package's own, up to twelve, and a few of the program's. */
+const FRAMES = 16
+/** Taking a stack that has lasted for so many milliseconds was interrupted. */
+const LONGEST = 100
 
 /** Native code's numbers, by the keys of stacks; and how many. */
 let places = createMap()
@@ -116,4 +123,34 @@ function placeOfCall (frames, consequence, code) {
   return number
 }
 
-module.exports = { placeOfCall }
+/** When a stack was begun to be taken; -Infinity once it has been. */
+let takingSince = -Infinity
+
+/**
+ * Returns native code's number of this call's stack; 0: none. One warning in the process says why a stack is missing.
+ * Never throws.
+ */
+function placeHere () {
+  // Code that makes a text of a stack takes a lock. A time limit of `vm` may have interrupted an earlier one.
+  const time = now()
+  if (time - takingSince < LONGEST) return 0
+  takingSince = time
+  try {
+    return placeOfCall(FRAMES, MISSING, STALL)
+  } catch (_) {
+    // No stack is left.
+    return 0
+  } finally {
+    takingSince = -Infinity
+  }
+}
+
+/**
+ * Returns the number of this call's stack, if stalls are reported; otherwise 0.
+ *
+ * A wait that is about to begin puts it in the register CALL once no code of the program's can run any more: native
+ * code notes it with the wait.
+ */
+const callHere = () => agent().native.stallAfter === 0 ? 0 : placeHere()
+
+module.exports = { callHere, placeHere, placeOfCall }

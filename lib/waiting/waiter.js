@@ -67,6 +67,12 @@ class Waiter {
 
   prepare () {}
 
+  /** The number of the call that waits, if stalls are reported: see places.js; otherwise 0. */
+  get call () {
+    const { steps } = this
+    return steps === undefined || steps.call === undefined ? 0 : steps.call.place
+  }
+
   abort () {
     this.giveUp(abortReason(this.signal))
   }

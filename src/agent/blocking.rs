@@ -11,7 +11,7 @@ use napi::sys;
 use crate::agent::agent::Agent;
 use crate::agent::pending::{Noted, PLAIN};
 use crate::environment::Answer;
-use crate::observe::{NONE, deadlock, stalls_are_reported};
+use crate::observe::{deadlock, stalls_are_reported};
 use crate::process::{
     REGISTRY, STORE, Unused, event_loop, gave_up, pass_on_notification, return_unused, service, word_at,
 };
@@ -198,7 +198,7 @@ impl Agent {
 
     fn sleep_through(&self, wait: BlockingWait) -> Answer {
         let BlockingWait { location, request, .. } = wait;
-        let call = if request.is_some() { self.registers.call.get() } else { NONE };
+        let call = self.registers.call.get();
         let noted = Noted { location, request, relay: None, purpose: PLAIN, call, since: now() };
         let sleeping = Sleeping::begin(self, noted);
         // A thread that holds nothing closes no cycle.

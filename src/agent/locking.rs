@@ -163,7 +163,7 @@ impl Agent {
         }
         self.relay();
         let (location, deadline) = (self.registers.location(), self.registers.deadline());
-        self.pending.notes.set_sleep(Some(Noted::notification(location, CONDITION, None)));
+        self.pending.notes.set_sleep(Some(Noted::notification(location, CONDITION, None, self.registers.call.get())));
         let Some(ticket) = STORE.enqueue(location, self.thread(), deadline, || true) else {
             return Answer::Settled(WaitResult::NotEqual);
         };

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxHashMap;
 
-use crate::observe::{NONE, StackId};
+use crate::observe::StackId;
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::lock::Request;
 use waitasync_core::queue::{Location, Ticket};
@@ -35,7 +35,7 @@ pub(crate) const CONDITION: u32 = 1;
 /// The lowest bits of a purpose are the kind of thing that notifies; the others its word's index in the thing.
 pub(crate) const PURPOSE_BITS: u32 = 3;
 
-/// A note on a sleeping thread's wait, or on a promise. Plain `waitAsync` has none.
+/// A note on a sleeping thread's wait, or on a promise. Plain `waitAsync` has none, unless stalls are reported.
 #[derive(Clone, Copy)]
 pub(crate) struct Noted {
     pub(crate) location: Location,
@@ -46,7 +46,7 @@ pub(crate) struct Noted {
     pub(crate) relay: Option<Location>,
     /// The purpose of a notification: its number in `lib/waiting/kinds.js`.
     pub(crate) purpose: u32,
-    /// The stack of the call that claims, if stalls are reported.
+    /// The stack of the call that waits, if stalls are reported.
     pub(crate) call: StackId,
     /// When the wait began.
     pub(crate) since: Timestamp,
@@ -54,8 +54,8 @@ pub(crate) struct Noted {
 
 impl Noted {
     /// Makes the notes of a wait for a notification, which begins now.
-    pub(crate) fn notification(location: Location, purpose: u32, relay: Option<Location>) -> Self {
-        Self { location, request: None, relay, purpose, call: NONE, since: now() }
+    pub(crate) fn notification(location: Location, purpose: u32, relay: Option<Location>, call: StackId) -> Self {
+        Self { location, request: None, relay, purpose, call, since: now() }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::agent::agent::Agent;
 use crate::agent::blocking::BlockingWait;
-use crate::agent::pending::Noted;
+use crate::agent::pending::{Noted, PLAIN};
 use crate::environment::Answer;
+use crate::observe::NONE;
 use crate::process::{STORE, gave_up, pass_on_notification, return_unused, service, word_at};
 use waitasync_core::clock::Timestamp;
 use waitasync_core::queue::{Ticket, WaitResult, Withdrawal};
@@ -36,14 +37,21 @@ impl Agent {
             return Answer::Settled(WaitResult::NotEqual);
         }
         let (location, purpose) = (self.registers.location(), self.registers.amount.get());
-        self.pending.notes.set_sleep(Some(Noted::notification(location, purpose, None)));
+        self.pending.notes.set_sleep(Some(Noted::notification(location, purpose, None, self.registers.call.get())));
         let answer = self.wait(Self::block_at_once);
         self.pending.notes.set_sleep(None);
         answer
     }
 
-    /// Enqueues the promise in the slot.
+    /// Enqueues the promise in the slot. Its call is known only if stalls are reported, and noted then.
     pub(crate) fn wait_async(&self) -> Answer {
+        match self.registers.call.get() {
+            NONE => self.enqueue_promise(),
+            call => self.noted(Noted::notification(self.registers.location(), PLAIN, None, call)),
+        }
+    }
+
+    fn enqueue_promise(&self) -> Answer {
         let registers = &self.registers;
         if !registers.waits() {
             return registers.poll();
@@ -61,10 +69,15 @@ impl Agent {
     /// Waits as [`Self::wait_async`] does, for a class of the package. Its notification goes to the register's address.
     pub(crate) fn wait_async_for(&self) -> Answer {
         let registers = &self.registers;
-        let (relay, location, slot) = (registers.take_relay(), registers.location(), registers.slot.get());
+        let (relay, location) = (registers.take_relay(), registers.location());
         let purpose = registers.amount.get();
-        self.pending.note(slot, Noted::notification(location, purpose, relay));
-        let answer = self.wait_async();
+        self.noted(Noted::notification(location, purpose, relay, registers.call.get()))
+    }
+
+    fn noted(&self, wait: Noted) -> Answer {
+        let slot = self.registers.slot.get();
+        self.pending.note(slot, wait);
+        let answer = self.enqueue_promise();
         if !matches!(answer, Answer::Pending) {
             self.pending.remove(slot);
         }

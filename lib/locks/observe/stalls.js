@@ -16,9 +16,9 @@ const { agent } = require('../../agent/agent')
 const { Float64Array, bare, createArray, max, min, now, parse } = require('../../util/intrinsics')
 const { STALL } = require('../../util/variables')
 const { captureCall, stackOf } = require('../../waiting/call-stacks')
+const { placeHere } = require('../../waiting/places')
 const { stalled } = require('./diagnostics')
 const { theList } = require('../hold/hold')
-const { placeHere } = require('./taken')
 
 /** Milliseconds between two looks whether native code has made the reports. */
 const PAUSE = 20

@@ -18,15 +18,11 @@ const { setInterval } = require('timers')
 const { agent } = require('../../agent/agent')
 const { CALL } = require('../../agent/registers')
 const { createArray, createMap, createWeakRef, load, max, now } = require('../../util/intrinsics')
-const { STALL } = require('../../util/variables')
-const { placeOfCall } = require('../../waiting/places')
+const { placeHere } = require('../../waiting/places')
 const { holdChannel } = require('./diagnostics')
 const Holds = require('./holds')
 const { INNER, LOCK, UNAVAILABLE, UNLOCKED, after, isVisible } = require('../hold/request')
 
-const MISSING = 'The stack of a call is missing, so reports do not say where a lock was taken'
-/** Frames: the package's own, up to twelve, and a few of the program's. */
-const FRAMES = 16
 /**
  * How many holds are looked at in WINDOW milliseconds. Each took a free lock; the place of a further one is probably
  * the last that is known of the word.
@@ -39,28 +35,6 @@ const PERIOD = 250
 const TURN = 2
 
 // ——— Calls ———
-
-/** When a stack was begun to be taken; -Infinity once it has been. */
-let takingSince = -Infinity
-
-/**
- * Returns native code's number of this call's stack; 0: none. One warning in the process says why a stack is missing.
- * Never throws.
- */
-function placeHere () {
-  // Code that makes a text of a stack takes a lock. A time limit of `vm` may have interrupted an earlier one.
-  const time = now()
-  if (time - takingSince < WINDOW) return 0
-  takingSince = time
-  try {
-    return placeOfCall(FRAMES, MISSING, STALL)
-  } catch (_) {
-    // No stack is left.
-    return 0
-  } finally {
-    takingSince = -Infinity
-  }
-}
 
 /** When the present WINDOW began; and how many were looked at. */
 const window = { began: 0, count: 0 }
@@ -76,8 +50,6 @@ function placeOfTake (word) {
   window.count++
   return (word.place = placeHere())
 }
-
-const callHere = () => agent().native.stallAfter === 0 ? 0 : placeHere()
 
 /**
  * Notes the call that is about to claim a hold. It is by default this one. Native code notes it with the wait. No
@@ -255,4 +227,4 @@ function observers (native) {
   return { holds: new TakenHolds(native), told: { hasSubscribers: true }, createList }
 }
 
-module.exports = { callHere, claims, observers, placeHere, uses }
+module.exports = { claims, observers, uses }

@@ -7,6 +7,7 @@ const { add } = require('../../util/intrinsics')
 const { LATE, deadlock, deadlockOfPutters, timeoutError } = require('../../waiting/errors')
 const { NOTIFIED, PURPOSES } = require('../../waiting/kinds')
 const { blockFor, countdown } = require('../../waiting/notice')
+const { callHere } = require('../../waiting/places')
 const { DEBT, requestOf } = require('../hold/request')
 const { theList } = require('../hold/hold')
 const { PAIRS_BEHIND } = require('./layout')
@@ -312,6 +313,7 @@ function blockForStep (memory, wait) {
     if (count !== before) continue
     if (memory.isStuck(mode)) throw deadlock(caller, memory.first, NOTIFIED[mode], STUCK[mode])
     if (wait.told === undefined) {
+      wait.place = callHere()
       // The value is written at the call.
       if (mode === PUT) {
         argument.keep()
@@ -323,7 +325,7 @@ function blockForStep (memory, wait) {
     if (isMarked) refuseRing(memory, caller)
     // Threads wait at the second word of the events.
     const purpose = mode + PURPOSES * (eventsAt + 1)
-    isLate = blockFor(events.second.address, count, left(), purpose, wait.told.onSlice) === 'timed-out'
+    isLate = blockFor(events.second.address, count, left(), purpose, wait.told.onSlice, wait.place) === 'timed-out'
     if (isMarked) theList().resumePutter(begun.putter, begun.entry, PUTTING)
   }
 }
@@ -364,7 +366,7 @@ const lateError = ({ first }, { mode, timeout }) => timeoutError(first, NOTIFIED
 
 /** Describes a call: its step, how long it waits for that, and its ToldWait, if it waits. */
 const calling = (mode, step, argument, { timeout, signal }, caller) => (
-  { mode, step, argument, timeout, signal, caller, told: undefined })
+  { mode, step, argument, timeout, signal, caller, told: undefined, place: 0 })
 
 module.exports = {
   blocking,
