@@ -12,7 +12,10 @@ import { snapshot } from 'atomics-waitasync'
 
 const SECONDS = { unit: 's', advice: { explicitBucketBoundaries: [0.0001, 0.001, 0.01, 0.1, 1, 10] } }
 
-/** Returns the attributes of a series. Undefined values are left out. */
+/**
+ * Returns the attributes of a series. Undefined values are left out.
+ * @param {{ kind?: string, mode?: string, name?: string }} entry a message of a channel, or of a snapshot
+ */
 const attributesOf = ({ kind, mode, name }) => ({ 'lock.kind': kind, 'lock.mode': mode, 'lock.name': name })
 
 /** Counts and measures the waits, holds and deaths of this thread. Returns a function that ends that. */
