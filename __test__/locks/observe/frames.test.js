@@ -7,6 +7,7 @@ const path = require('path')
 const { test } = require('../../harness')
 const { needsContexts } = require('../../fixtures/contexts')
 const { packageCopy } = require('../../fixtures/entries/folders')
+const { MAJOR } = require('../../fixtures/queue-toolbox')
 const { NEVER, run, toldBy } = require('../../fixtures/programs')
 const { runForJSON } = require('../../fixtures/run-node')
 
@@ -33,11 +34,13 @@ test('a stack has no frames of the package, nor of what it has called, wherever 
   assert.strictEqual(stacks.length, 5)
   for (const stack of stacks) {
     for (const folder of folders) assert.ok(!stack.includes(path.join(folder, 'lib')), stack)
+    // Node 15 has a function without a name in between, by which its others are not known.
+    if (MAJOR === 15) continue
     assert.ok(!/AsyncLocalStorage|AsyncResource|async_hooks|async_local_storage/.test(stack), stack)
   }
   // Of a stack so many frames are taken that one has a callback and its caller. The program's own promise stays.
   const nested = /^ *at \S*within4 .*\n *at \S*fourth .*\n *at new Promise \(<anonymous>\)/
-  assert.ok(stacks.some(stack => nested.test(stack)), stacks.join('\n\n'))
+  if (MAJOR !== 15) assert.ok(stacks.some(stack => nested.test(stack)), stacks.join('\n\n'))
 })
 
 test('where all locks are taken in one helper, a cycle shows who called it', needsContexts, async t => {
