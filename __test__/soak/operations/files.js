@@ -7,7 +7,9 @@ const fs = require('fs')
 const os = require('os')
 const path = require('path')
 const { MAJOR } = require('../subject')
-const { beginToRead, beginToWrite, endToHold, endToRead, execute } = require('./holding')
+const holding = require('./holding')
+
+const { beginToRead, beginToWrite, endToHold, endToRead } = holding
 
 /** The folder of a soak's locks, for all of its threads. */
 const FOLDER = path.join(os.tmpdir(), `atomics-waitasync-soak-${process.pid}`)
@@ -19,13 +21,7 @@ function locksOfFiles () {
   return opened
 }
 
-function hold (actor, index, options, begin, end) {
-  const call = (method, callback) => locksOfFiles()[method](actor.arena.nameOf(index), options, lock => {
-    if (lock !== null) return callback(lock)
-    return actor.require(options.ifAvailable, () => 'a callback got null without ifAvailable')
-  })
-  return execute(actor, call, 'request', begin, end, options)
-}
+const hold = (actor, ...rest) => holding.request(actor, locksOfFiles(), ...rest)
 
 async function holdByToken (actor, index, options, begin, end) {
   const lock = await actor.attempt(options, async () => {

@@ -137,4 +137,16 @@ async function execute (actor, call, name, begin, end, options = actor.options()
   return ran && !fails
 }
 
-module.exports = { beginToHold, beginToRead, beginToWrite, endToHold, endToRead, execute }
+/**
+ * Requests a name of `locks`. Gives whether its callback ran with it, which may end later than the request if the name
+ * was stolen.
+ */
+function request (actor, locks, index, options, begin, end) {
+  const call = (method, callback) => locks[method](actor.arena.nameOf(index), options, lock => {
+    if (lock !== null) return callback(lock)
+    return actor.require(options.ifAvailable, () => 'a callback got null without ifAvailable')
+  })
+  return execute(actor, call, 'request', begin, end, options)
+}
+
+module.exports = { beginToHold, beginToRead, beginToWrite, endToHold, endToRead, execute, request }

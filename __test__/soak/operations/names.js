@@ -7,24 +7,17 @@
 const { TICKETS } = require('../arena')
 const { laws, infosOf } = require('../snapshot')
 const { api } = require('../subject')
-const { beginToRead, beginToWrite, endToHold, endToRead, execute } = require('./holding')
+const holding = require('./holding')
 
 const { locks } = api
+const { beginToRead, beginToWrite, endToHold, endToRead } = holding
 const STOLEN_FROM = 0
 /** The state of a ticket: it was kept to its end, and another was there before its end. */
 const KEPT = 1
 const FOLLOWED = 2
 
-/**
- * Requests a name. Gives whether its callback ran with it, which may end later than the request if the name was stolen.
- */
-function hold (actor, index, options, begin, end) {
-  const call = (method, callback) => locks[method](actor.arena.nameOf(index), options, lock => {
-    if (lock !== null) return callback(lock)
-    return actor.require(options.ifAvailable, () => 'a callback got null without ifAvailable')
-  })
-  return execute(actor, call, 'request', begin, end, options)
-}
+/** Holds a name by a callback. */
+const hold = (actor, ...rest) => holding.request(actor, locks, ...rest)
 
 /** Holds a name by a token, as `hold` by a callback. */
 async function holdByToken (actor, index, options, begin, end) {
