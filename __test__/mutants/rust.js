@@ -702,8 +702,8 @@ module.exports = [
       '        |agent, _| profile::end_thread(agent.id()),',
       '        |_, _| {},']
   ]),
-  ...of(profile, { test: 'locks/observe/profile' }, [
-    ['the file is not written at the end', '        contained(write_last);', '']
+  ...of('src/observe/profile_file.rs', { test: 'locks/observe/profile' }, [
+    ['the file is not written at the end', '.into_iter().for_each(ProfileFile::write_last)', '']
   ]),
 
   // ——— reports ———

@@ -18,6 +18,7 @@ mod lines;
 #[forbid(unsafe_code)]
 mod places;
 pub mod profile;
+mod profile_file;
 #[forbid(unsafe_code)]
 mod reports;
 pub mod sentences;

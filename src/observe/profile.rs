@@ -4,37 +4,19 @@
 //! (`lib/waiting/profile.js`). A wait that is not over counts for its time so far, and the waits of a thread end with
 //! it: so the file shows those who wait for ever, too.
 //!
-//! The service has the file written now and then, beside its place, and renamed: so it is whole at every moment. It is
-//! written once more when the process ends. A thread of its own writes, for which nobody waits longer than [`LIMIT`]: a
-//! file system may hang. What is beside its place is a new file: whatever else is there may be a link to another one.
-//! The tables have bounds: stacks (see [`crate::observe::stacks`]), and of
-//! each stack the first locks.
+//! The tables have bounds: stacks (see [`crate::observe::stacks`]), and of each stack the first locks.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, mpsc};
-use std::time::Duration;
-use std::{env, fs, io, process, thread};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use napi_derive::napi;
 
-use crate::environment::contained;
-use crate::observe::aside::Aside;
-use crate::observe::cpuprofile::{self, Counts, Line};
+use crate::observe::cpuprofile::{Counts, Line};
+use crate::observe::profile_file::ProfileFile;
 use crate::observe::stacks::{self, StackId};
-use crate::process::service;
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::sync::lock;
-
-const VARIABLE: &str = "ATOMICS_WAITASYNC_PROFILE";
-
-const PERIOD: Duration = Duration::from_secs(10);
-
-/// How long the first caller and the process's end wait for the file.
-const LIMIT: Duration = Duration::from_secs(5);
 
 /// How many locks are told apart of each stack. One line may request any number of names.
 const MOST_LEAVES: usize = 16;
@@ -76,8 +58,9 @@ impl Waited {
     }
 }
 
+/// The contents of one file.
 #[derive(Default)]
-struct Profile {
+pub(crate) struct Profile {
     totals: Totals,
     /// By thread, and by their numbers.
     waits: HashMap<usize, HashMap<u32, Waited>>,
@@ -86,8 +69,6 @@ struct Profile {
     /// Whether a wait has ended since the file was written.
     is_news: bool,
 }
-
-static PROFILE: LazyLock<Mutex<Profile>> = LazyLock::new(Mutex::default);
 
 impl Profile {
     fn begin(&mut self, thread: usize, wait: Waited) -> u32 {
@@ -131,78 +112,6 @@ impl Profile {
     }
 }
 
-/// Returns where the file is to be; `None` if there is to be none. Read once, from the environment of the process: a
-/// Worker may have been given another environment, and a program may change its folder.
-fn file() -> Option<&'static Path> {
-    static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let file = FILE.get_or_init(|| {
-        let name = env::var_os(VARIABLE).filter(|name| !name.is_empty())?;
-        // Processes that this one starts inherit the variable.
-        let name = name.to_str().map(|name| name.replace("${pid}", &process::id().to_string()).into()).unwrap_or(name);
-        Some(env::current_dir().unwrap_or_default().join(name))
-    });
-    file.as_deref()
-}
-
-static IS_ON: AtomicBool = AtomicBool::new(false);
-
-/// Writes the file, if there is one and there is news.
-fn write_now() {
-    static IS_TOLD: AtomicBool = AtomicBool::new(false);
-    if !profiles() {
-        return;
-    }
-    if let Some(error) = write(false).err().filter(|_| !IS_TOLD.swap(true, Ordering::Relaxed)) {
-        eprintln!("(node:{}) [{VARIABLE}] Warning: {}", process::id(), failure(&error));
-    }
-}
-
-static WRITER: Aside = Aside::new("atomics-profile", write_now);
-
-/// Has the file written, if there is one: a full table takes longer than timeouts may be late.
-pub(crate) fn write_aside() {
-    if profiles() && WRITER.ask().is_none() {
-        contained(write_now);
-    }
-}
-
-/// Writes the file when the process ends.
-#[cfg_attr(not(unix), expect(dead_code, reason = "the main thread writes it when it ends"))]
-fn write_last() {
-    match WRITER.ask() {
-        Some(request) => _ = WRITER.wait(request, LIMIT),
-        None => _ = contained(write_now),
-    }
-}
-
-/// Writes the file for the first time.
-fn write_first() -> io::Result<()> {
-    let (sender, receiver) = mpsc::channel();
-    // Its receiver may have gone.
-    let write_and_send = move || drop(sender.send(write(true)));
-    if thread::Builder::new().name("atomics-profile".into()).spawn(write_and_send).is_err() {
-        return write(true);
-    }
-    receiver.recv_timeout(LIMIT).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-}
-
-fn failure(error: &io::Error) -> String {
-    format!("{VARIABLE}: cannot write {}: {error}", file().unwrap_or(Path::new("")).display())
-}
-
-/// Writes the file if there is news, or `anyway`.
-fn write(anyway: bool) -> io::Result<()> {
-    static WRITING: Mutex<()> = Mutex::new(());
-    let Some(file) = file() else { return Ok(()) };
-    let _writing = lock(&WRITING);
-    let news = lock(&PROFILE).news();
-    let Some((totals, counts)) = news.or_else(|| anyway.then(Default::default)) else { return Ok(()) };
-    let counts = Counts { other_stacks: stacks::refused(), ..counts };
-    let text = cpuprofile::write(lines(totals), counts).ok_or(io::ErrorKind::OutOfMemory)?;
-    refuse_special(file)?;
-    replace(file, &text)
-}
-
 fn lines(totals: Totals) -> Vec<Line> {
     let lines_of = |(number, leaves): (StackId, Leaves)| {
         let stack = stacks::text_of(number);
@@ -211,99 +120,59 @@ fn lines(totals: Totals) -> Vec<Line> {
     totals.0.into_iter().flat_map(lines_of).collect()
 }
 
-/// Refuses a file that a rename must not replace.
-fn refuse_special(file: &Path) -> io::Result<()> {
-    match fs::metadata(file) {
-        Ok(there) if !there.is_file() => Err(io::Error::other("there is something that is no file")),
-        Ok(there) if there.permissions().readonly() => Err(io::ErrorKind::PermissionDenied.into()),
-        _ => Ok(()),
+/// A file and its contents.
+struct Kept {
+    file: ProfileFile,
+    profile: LazyLock<Mutex<Profile>>,
+}
+
+impl Kept {
+    const fn new(file: ProfileFile) -> Self {
+        Self { file, profile: LazyLock::new(Mutex::default) }
+    }
+
+    /// Returns the contents, if there is news, or `anyway`.
+    fn news(&self, anyway: bool) -> Option<(Vec<Line>, Counts)> {
+        let news = lock(&self.profile).news();
+        let (totals, counts) = news.or_else(|| anyway.then(Default::default))?;
+        Some((lines(totals), Counts { other_stacks: stacks::refused(), ..counts }))
     }
 }
 
-fn replace(file: &Path, text: &str) -> io::Result<()> {
-    let mut beside = file.as_os_str().to_owned();
-    beside.push(format!(".{}.tmp", process::id()));
-    let written = create_new(Path::new(&beside)).and_then(|mut new| new.write_all(text.as_bytes()));
-    written.and_then(|()| fs::rename(&beside, file)).inspect_err(|_| {
-        // It may not be there.
-        let _ = fs::remove_file(&beside);
-    })
-}
-
-/// Creates a file, instead of another one of that name: that of an earlier process, or a link.
-fn create_new(path: &Path) -> io::Result<File> {
-    let create = || File::options().write(true).create_new(true).open(path);
-    create().or_else(|error| {
-        if error.kind() != io::ErrorKind::AlreadyExists {
-            return Err(error);
-        }
-        fs::remove_file(path)?;
-        create()
-    })
-}
+static WAITS: Kept =
+    Kept::new(ProfileFile::new("ATOMICS_WAITASYNC_PROFILE", |anyway| WAITS.news(anyway), || WAITS.file.write_now()));
 
 pub(crate) fn begin(thread: usize, stack: StackId, leaf: Arc<str>, factor: u32, milliseconds: f64) -> u32 {
     let age = (milliseconds.max(0.0) * 1e6) as u64;
     let since = Timestamp::from_nanos(now().as_nanos().saturating_sub(age));
-    lock(&PROFILE).begin(thread, Waited { stack, leaf, factor, since })
+    lock(&WAITS.profile).begin(thread, Waited { stack, leaf, factor, since })
 }
 
 pub(crate) fn end(thread: usize, number: u32) {
-    lock(&PROFILE).end(thread, number);
+    lock(&WAITS.profile).end(thread, number);
 }
 
 pub(crate) fn end_thread(thread: usize) {
     if profiles() {
-        lock(&PROFILE).end_thread(thread);
+        lock(&WAITS.profile).end_thread(thread);
     }
 }
 
-/// Begins to record, if the variable asks for that. A text: a warning, which is given once in the process.
+/// Has the files written, if there are any: a full table takes longer than timeouts may be late.
+pub(crate) fn write_aside() {
+    WAITS.file.write_aside();
+}
+
+/// Begins to record waits, if the variable asks for that. A text: a warning, which is given once in the process.
 #[napi(catch_unwind)]
 pub fn start_profile() -> Option<String> {
-    static STARTING: Mutex<bool> = Mutex::new(false);
-    file()?;
-    let mut is_started = lock(&STARTING);
-    if std::mem::replace(&mut *is_started, true) {
-        return None;
-    }
-    if let Err(error) = write_first() {
-        return Some(failure(&error));
-    }
-    IS_ON.store(true, Ordering::Relaxed);
-    at_exit();
-    match service() {
-        Some(service) => {
-            service.every(PERIOD, write_aside);
-            None
-        }
-        None => Some(format!(
-            "{VARIABLE}: the system gives no thread, so the file is written at the end of the process only"
-        )),
-    }
+    WAITS.file.start()
 }
-
-/// Lets the file be written when the process ends.
-#[cfg(unix)]
-fn at_exit() {
-    unsafe extern "C" {
-        fn atexit(function: extern "C" fn()) -> i32;
-    }
-    extern "C" fn end() {
-        contained(write_last);
-    }
-    // SAFETY: a function of C's own; its argument is in this library, which stays loaded, see `Agent::start`.
-    let _ = unsafe { atexit(end) };
-}
-
-/// Does nothing: the main thread writes it when it ends.
-#[cfg(not(unix))]
-fn at_exit() {}
 
 /// Whether waits are recorded.
 #[napi(catch_unwind)]
 pub fn profiles() -> bool {
-    IS_ON.load(Ordering::Relaxed)
+    WAITS.file.is_on()
 }
 
 /// Returns the number of a stack: one line for each frame, the innermost first.
