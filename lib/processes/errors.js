@@ -3,10 +3,11 @@
 /** The errors of process locks. */
 
 const { Error, define } = require('../util/intrinsics')
+const { quote } = require('../util/values')
 const { createException } = require('../locks/named/dom-exception')
 
 /** Quotes a name for messages; of a long one, its beginning. */
-const show = (name) => JSON.stringify(name.length > 64 ? name.slice(0, 64) + '…' : name)
+const show = (name) => quote(name, 64)
 
 function createError (code, name, message) {
   const error = new Error(message)

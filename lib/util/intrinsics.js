@@ -39,6 +39,7 @@ const { parse, stringify } = JSON
 let { hrtime, nextTick } = process
 
 const TypedArrayPrototype = getPrototypeOf(Int32Array.prototype)
+const { charCodeAt } = String.prototype
 /** Makes a function that calls a property's built-in getter: no other property can shadow that. */
 function reader (prototype, key) {
   const property = getOwnPropertyDescriptor(prototype, key)
@@ -90,6 +91,8 @@ module.exports = {
   asIntN: BigInt && BigInt.asIntN,
   captureStackTrace: Error.captureStackTrace,
   clz32,
+  /** Returns a code unit of a string. */
+  codeAt: (string, index) => apply(charCodeAt, string, [index]),
   compareExchange,
   define,
   defineProperty,

@@ -2,8 +2,8 @@
 
 /** Option objects, in which an unknown key is an error. So a misspelt option does not go unnoticed. */
 
-const { TypeError, getOwnPropertyDescriptor, keys, stringify } = require('./intrinsics')
-const { describe } = require('./values')
+const { TypeError, getOwnPropertyDescriptor, keys } = require('./intrinsics')
+const { describe, quote } = require('./values')
 
 const ObjectPrototype = Object.prototype
 
@@ -22,7 +22,7 @@ function assertOptions (options, known, caller, offered = known.length) {
   const given = keys(options)
   for (let n = 0; n < given.length; n++) {
     if (!includes(known, given[n])) {
-      throw new TypeError(caller + ': options may have ' + listed(known, offered) + ', not ' + stringify(given[n]))
+      throw new TypeError(caller + ': options may have ' + listed(known, offered) + ', not ' + quote(given[n]))
     }
   }
 }

@@ -2,13 +2,33 @@
 
 /** Questions about arbitrary values that run none of their code. A value may be a proxy, or have getters that throw. */
 
-const { String, is, stringify } = require('./intrinsics')
+const { String, codeAt, is, stringify } = require('./intrinsics')
 
 exports.isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function'
 
-/** Quotes a string for messages; of a long string, its beginning. */
-const quote = (string) => stringify(string.length > 40 ? shortened(string) : string)
+/** Quotes a string for messages; of a long string, its beginning. Terminals do not obey the text. */
+function quote (string, longest = 40) {
+  const quoted = stringify(string.length > longest ? shortened(string, longest) : string)
+  let text = ''
+  for (let n = 0; n < quoted.length; n++) text += isHidden(quoted[n]) ? escaped(quoted[n]) : quoted[n]
+  return text
+}
 exports.quote = quote
+
+/**
+ * Whether a terminal obeys the character, or shows it nowhere. JSON has these as they are. `is_hidden` in
+ * src/observe/json.rs has the same ones.
+ */
+const isHidden = (character) => character >= '\x7f' && (character <= '\x9f' || character === '\u061c' ||
+  (character >= '\u200b' && character <= '\u200f') || (character >= '\u2028' && character <= '\u202e') ||
+  (character >= '\u2060' && character <= '\u206f') || character === '\ufeff')
+
+function escaped (character) {
+  const code = codeAt(character, 0)
+  let text = '\\u'
+  for (let shift = 12; shift >= 0; shift -= 4) text += '0123456789abcdef'[(code >> shift) & 15]
+  return text
+}
 
 /** Describes a value for an error message. */
 exports.describe = function describe (value) {
@@ -23,9 +43,9 @@ exports.describe = function describe (value) {
   }
 }
 
-/** Cuts a string after 40 characters. Uses no method of strings, since these may have been replaced. */
-function shortened (string) {
+/** Cuts a string. Uses no method of strings, since these may have been replaced. */
+function shortened (string, length) {
   let start = ''
-  for (let n = 0; n < 40; n++) start += string[n]
+  for (let n = 0; n < length; n++) start += string[n]
   return start + '…'
 }

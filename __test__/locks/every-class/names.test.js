@@ -339,3 +339,25 @@ test('a name goes with its memory', needsWeakRef, async t => {
   })
   assert.deepStrictEqual([code, lines], [0, ['0', 'true']], stderr)
 })
+
+test('no text of an error has a character that a terminal obeys, or shows nowhere', async () => {
+  const hidden = [...Array(0xffff).keys()].map(code => String.fromCharCode(code)).filter(character =>
+    // eslint-disable-next-line no-control-regex -- it finds them
+    /[\0-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/.test(character))
+  const shown = text => JSON.parse(/"(?:[^"\\]|\\.)*"/.exec(text)[0])
+  for (let n = 0; n < hidden.length; n += 8) {
+    const name = hidden.slice(n, n + 8).join('é')
+    const lock = AsyncLock.create({ name })
+    lock.tryLock()
+    const messages = [
+      (await rejection(lock.lockAsync({ timeout: 0 }))).message,
+      (await rejection(Promise.resolve().then(() => new AsyncLock(name)))).message,
+      (await rejection(Promise.resolve().then(() => new AsyncLock(lock.buffer, { [name]: 1 })))).message
+    ]
+    for (const message of messages) {
+      for (const character of hidden) assert.ok(!message.includes(character), JSON.stringify(message))
+      // The others are as they were.
+      assert.strictEqual(shown(message), name)
+    }
+  }
+})
