@@ -57,7 +57,7 @@ function readOfHold (call, given, caller) {
 function readOptions (call, options, caller) {
   if (!isObject(options)) throw notObject(options, caller)
   if (caller === 'requestSync') assertStrictly(options, caller)
-  call.ifAvailable = Boolean(option(options, 'ifAvailable'))
+  call.ifAvailable = !!option(options, 'ifAvailable')
   call.shared = isShared(option(options, 'mode'), caller)
   const repair = option(options, 'repair')
   if (repair !== undefined) assertFunction(repair, caller, 'repair')
@@ -69,7 +69,7 @@ function readOptions (call, options, caller) {
 function readSignalAndSteal (call, options, caller) {
   const signal = option(options, 'signal')
   if (signal !== undefined) call.signal = waitOptions({ signal }, caller).signal
-  call.steal = Boolean(option(options, 'steal'))
+  call.steal = !!option(options, 'steal')
 }
 
 /** Refuses unknown options, and those that a blocking form cannot have. */
