@@ -13,6 +13,7 @@ const { runForJSON } = require('../fixtures/run-node')
 const MAJOR = Number(process.versions.node.split('.')[0])
 const HOST_HAS_WAIT_ASYNC = MAJOR >= 16
 const NO_HOST_WAIT_ASYNC = !HOST_HAS_WAIT_ASYNC && 'this Node has no waitAsync'
+const NO_CONTEXTS = typeof require('async_hooks').AsyncLocalStorage !== 'function' && 'this Node has no contexts'
 /** Its linker knows a loaded library by its path. */
 const IS_GLIBC = /^linux-.*-gnu/.test(target())
 const root = path.join(__dirname, '..', '..')
@@ -306,3 +307,84 @@ program('in one thread, a lock of each is stolen by the other, before and after 
     say(told)
   }
   main()`).gives(['one AbortError', 'two AbortError', 'three AbortError', 'four AbortError'])
+
+program('in one thread, each takes what the other has put, and knows what the other has in use')(`
+  new Worker(\`
+    const { workerData: [first, second], parentPort } = require('worker_threads')
+    const [a, b] = [first, second].map(folder => require(folder + '/pure'))
+    const options = { capacity: 2, messageSize: 8, format: 'json' }
+    const ofA = a.Queue.create(options)
+    const ofB = new b.Queue(ofA.buffer, options)
+    const said = []
+    const codeOf = call => { try { return call() } catch ({ code }) { return code } }
+    const main = async () => {
+      ofA.put(1)
+      ofB.put(2)
+      said.push(ofB.take(), ofA.takeMany(2))
+      for (const queue of [ofA, ofB]) queue.put(3)
+      await ofA.use(() => ofB.use(() => {
+        for (const queue of [ofA, ofB]) said.push(codeOf(() => queue.put(4)), codeOf(() => queue.idle()))
+        ofB.close()
+        for (const queue of [ofA, ofB]) said.push(codeOf(() => queue.take()))
+      }))
+      said.push(ofA.ended, ofB.ended)
+      parentPort.postMessage(said)
+    }
+    main()\`, { eval: true, workerData: [first, second] }).on('message', say)`
+).gives([1, [2], ...Array(6).fill('ERR_DEADLOCK'), true, true])
+
+program('in one thread, each undoes the step of the other that a time limit has interrupted')(`
+  const { runInThisContext } = require('vm')
+  const options = { capacity: 2, messageSize: 8, format: 'json' }
+  const memory = new SharedArrayBuffer(1024)
+  const queues = [first, second].map(folder => new (from(folder, 'pure').Queue)(memory, options))
+  const said = []
+  // The library is loaded, and the code compiled, by those before.
+  for (let n = 0; n < 300; n++) {
+    const [one, other] = n % 2 ? queues : [queues[1], queues[0]]
+    global.one = one
+    try {
+      runInThisContext('for (;;) { one.tryPut(1); one.tryTake() }', { timeout: 1 })
+    } catch ({ code }) {
+      if (n === 0) said.push(code)
+    }
+    other.clear()
+    if (!other.tryPut(2) || other.tryTake() !== 2) said.push(n)
+  }
+  say(said)`).gives(['ERR_SCRIPT_EXECUTION_TIMEOUT'])
+
+program('in one thread, a name that each holds goes to the other, and one that is stolen')(`
+  const [a, b] = [from(first, 'pure'), from(second, 'pure')]
+  const main = async () => {
+    const said = []
+    for (const [one, other] of [[a, b], [b, a]]) {
+      const token = one.locks.tryHold('x')
+      const next = other.locks.holdAsync('x')
+      said.push(token instanceof other.UnlockToken, other.locks.tryHold('x'), token.abandon())
+      const granted = await next
+      said.push(granted.ownerDied, granted.name)
+      const thief = await one.locks.holdAsync('x', { steal: true })
+      said.push(granted.stolen, granted.unlock(), thief.tookOver, thief.unlock())
+      const prototype = Object.getPrototypeOf(token)
+      const held = other.locks.tryHold('x')
+      try { said.push(prototype.unlock.call(held)) } catch ({ name }) { said.push(name) }
+      said.push(held.unlock())
+    }
+    say(said)
+  }
+  main()`).gives([].concat(...Array(2).fill([
+  false, null, true, true, 'x', true, false, true, true, 'TypeError', true
+])))
+
+program('in one thread, re-entry is detected in the callback of the other', NO_CONTEXTS)(`
+  const { AsyncLock } = from(first, 'pure')
+  const lock = AsyncLock.create({ detectReentry: true })
+  const other = new (from(second, 'pure').AsyncLock)(lock, { detectReentry: true })
+  const main = async () => {
+    const said = []
+    for (const [outer, inner] of [[lock, other], [other, lock]]) {
+      said.push(await outer.executeLocked(() => inner.lockAsync()).catch(({ code }) => code))
+    }
+    say(said)
+  }
+  main()`).gives(['ERR_DEADLOCK', 'ERR_DEADLOCK'])

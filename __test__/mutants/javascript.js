@@ -538,7 +538,9 @@ module.exports = [
     ['the end of a queue is told to one taker',
       'if (found === ENDED) filled.raise(Infinity)',
       'if (found === ENDED) filled.raise(0)'],
-    ['a step of a queue that a time limit has interrupted stays so', 'if (begun.memory !== undefined) backOut()', ''],
+    ['a step of a queue that a time limit has interrupted stays so',
+      'if (begun.memory !== undefined) backOut(list)',
+      ''],
     ['a message whose use was interrupted as it began stays in use',
       'lease = lease.next) memory.strike(lease)',
       'lease = lease.next);']

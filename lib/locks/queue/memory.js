@@ -58,9 +58,6 @@ const { PUT, TAKE, USE, IDLE } = purposes
 /** The request of a thread that waits to put. */
 const PUTTING = requestOf(PUTTER, PUTTERS)
 
-/** How many messages of all queues this thread has in use. After a time limit of `vm` it may be too high. */
-let leasesOfThread = 0
-
 class QueueMemory extends Deferred {
   /** @throws {RangeError} another thread has made it with other numbers */
   constructor (first, memory) {
@@ -104,8 +101,8 @@ class QueueMemory extends Deferred {
 
   /** This thread's leases of messages of this queue. If it has any, this looks through all that it holds. */
   get leases () {
-    if (leasesOfThread === 0) return 0
-    const { entries, length } = theList()
+    const { entries, leases, length } = theList()
+    if (leases === 0) return 0
     const { address: first } = this.first
     const isOurs = (address, request) => kindOf(request) === LEASE_KIND && address - 4 * amountOf(request) === first
     let count = 0
@@ -291,7 +288,7 @@ class QueueMemory extends Deferred {
     const list = theList()
     lease.next = this.lease
     this.lease = lease
-    leasesOfThread++
+    list.leases++
     lease.entry = list.length
     lease.serial = list.enter(lease, requestOf(LEASE_KIND, lease.index))
   }
@@ -364,9 +361,10 @@ class QueueMemory extends Deferred {
   strike (lease) {
     // An interrupted step is undone, however far it had come.
     if (lease.serial === 0) return
-    theList().strike(lease.serial, lease.entry, lease)
+    const list = theList()
+    list.strike(lease.serial, lease.entry, lease)
     lease.serial = 0
-    leasesOfThread--
+    list.leases--
   }
 }
 

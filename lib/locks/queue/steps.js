@@ -18,12 +18,6 @@ const ToldWait = require('./told-wait')
 const DEBT_TO_TAKERS = requestOf(DEBT, PAIRS_BEHIND)
 
 /**
- * The step that this thread is in: its queue, its debts' serial numbers. `putter` and `entry`: of its entry in the
- * robust list as a putter, if `putter` is not 0.
- */
-const begun = { __proto__: null, memory: undefined, filled: 0, emptied: 0, putter: 0, entry: 0 }
-
-/**
  * Carries out a step; until its end this thread owes both events. Then it opens the door.
  * @param {() => number} [left] how long it may block, in milliseconds; without it, it does not
  */
@@ -46,8 +40,9 @@ function owingOn (memory, step, argument, left) {
 
 /** Carries out a step as `owingOn`. The caller opens the door. */
 function owingQuietly (memory, step, argument, left) {
-  if (begun.memory !== undefined) backOut()
   const list = theList()
+  const { begun } = list
+  if (begun.memory !== undefined) backOut(list)
   // Where the entries are, unless others move.
   const entry = list.length
   begun.memory = memory
@@ -66,9 +61,9 @@ function owingQuietly (memory, step, argument, left) {
 /**
  * Undoes this thread's last step, which a time limit of `vm` interrupted. So the thread's death would have done.
  */
-function backOut () {
+function backOut (list) {
+  const { begun } = list
   const { memory, filled, emptied, putter } = begun
-  const list = theList()
   if (putter !== 0) list.strikePutter(putter, 0, memory.putting)
   for (let lease = memory.lease; lease !== undefined; lease = lease.next) memory.strike(lease)
   if (memory.takeLock.isHeld) {
@@ -281,11 +276,13 @@ STUCK[IDLE] = 'has a message in use of'
 
 /** Blocks until a step succeeds or the queue has ended. Returns its answer, or LATE. `wait`: see queue.js. */
 function stepBlocking (memory, wait) {
+  const list = theList()
+  const { begun } = list
   try {
     return blockForStep(memory, wait)
   } finally {
     if (begun.putter !== 0) {
-      theList().strikePutter(begun.putter, begun.entry, memory.putting)
+      list.strikePutter(begun.putter, begun.entry, memory.putting)
       begun.putter = 0
       idled(memory)
     }
@@ -326,12 +323,13 @@ function blockForStep (memory, wait) {
     // Threads wait at the second word of the events.
     const purpose = mode + PURPOSES * (eventsAt + 1)
     isLate = blockFor(events.second.address, count, left(), purpose, wait.told.onSlice, wait.place) === 'timed-out'
-    if (isMarked) theList().resumePutter(begun.putter, begun.entry, PUTTING)
+    if (isMarked) resume()
   }
 }
 
 function beginToPut (memory) {
   const list = theList()
+  const { begun } = list
   begun.entry = list.length
   begun.putter = list.enter(memory.putting, PUTTING)
 }
@@ -339,9 +337,16 @@ function beginToPut (memory) {
 /** Throws if all users of the queue would block in `put`; otherwise notes that this one does. */
 function refuseRing (memory, caller) {
   const { native: { binding } } = agent()
-  const index = theList().indexOf(begun.putter, begun.entry)
+  const list = theList()
+  const index = list.indexOf(list.begun.putter, list.begun.entry)
   const ring = binding.blockPutter(index, memory.first.address, memory.capacity)
   if (ring !== null) throw deadlockOfPutters(caller, memory.first, ring)
+}
+
+/** Notes that this thread, which blocked to put, goes on. */
+function resume () {
+  const list = theList()
+  list.resumePutter(list.begun.putter, list.begun.entry, PUTTING)
 }
 
 /** Returns the outcome of a wait, as diagnostics name it. */
