@@ -2,20 +2,22 @@
 //!
 //! | folder | contents |
 //! |---|---|
-//! | [`environment`] | the calls between JavaScript and native code, both ways |
-//! | [`agent`] | an environment that has loaded the package, its thread, and its waits |
+//! | [`exports`] | the functions that JavaScript calls |
 //! | [`observe`] | snapshots, deadlocks, stalls, dumps and profiles |
-//! | `held` | the holds of threads |
+//! | [`agent`] | an environment that has loaded the package, its thread, and its waits |
 //! | [`processes`] | locks of several processes, by files |
-//! | `process` | the globals of a process: queue, agents, images, memory, signals |
+//! | `environment` | calls into a Node environment, its buffers, its event loop |
+//! | [`process`] | a process: its state, images, memory, signals, settings |
+//!
+//! A folder uses those below it.
 //!
 //! The head of `core/src/lib.rs` numbers the invariants that code and SAFETY comments cite.
 
 #![allow(unsafe_code, reason = "Node-API, memory that JavaScript owns, and the dynamic loader")]
 
 pub mod agent;
-pub mod environment;
-mod held;
+mod environment;
+pub mod exports;
 pub mod observe;
 pub mod process;
 pub mod processes;

@@ -247,7 +247,7 @@ module.exports = [
   ]),
 
   // ——— the robust list and tokens ———
-  ...of(list, { equivalent: 'native code has removed it before (`retract` in src/held/robust_list.rs)' }, [
+  ...of(list, { equivalent: 'native code has removed it before (`retract` in src/agent/robust_list.rs)' }, [
     ['an entry that goes leaves its number',
       '  vacate (index) {\n    this.serials[index] = 0\n',
       '  vacate (index) {\n']

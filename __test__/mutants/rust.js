@@ -137,7 +137,7 @@ module.exports = [
   ...of('core/src/spinner.rs', { cargo: ['lib', 'makes_the_pauses_short'] }, [
     ['a spin that pays leaves the pauses long', 'self.next_pause.set(Self::PAUSE);', '']
   ]),
-  ...of('src/environment/operations.rs', { test: 'ends/faults' }, [
+  ...of('src/exports/operations.rs', { test: 'ends/faults' }, [
     ['an operation that has failed leaves its wait in the line',
       '    agent.robust_list.retract();\n    agent.abandon();\n}',
       '    agent.robust_list.retract();\n}']
@@ -527,14 +527,14 @@ module.exports = [
   ]),
 
   // ——— who holds a lock ———
-  ...of('src/held/robust_table.rs', { cargo: ['addon', 'whoever_holds'] }, [
+  ...of('core/src/held/robust_table.rs', { cargo: ['addon', 'whoever_holds'] }, [
     ['a robust list that changes while it is read has no hold',
       'if moves.is_multiple_of(2) && self.moves() == moves {\n                return false;',
       'if true {\n                return false;'],
     ['what is being released in line has no holder', 'index < len || self.number(index) != 0', 'index < len']
   ]),
 
-  ...of('src/held/robust_table.rs', { cargo: ['addon', 'of_several_holds'] }, [
+  ...of('core/src/held/robust_table.rs', { cargo: ['addon', 'of_several_holds'] }, [
     ['of a word that is being released no hold is read',
       '(Some(index) != left_out).then', '(Some(location) != leaving).then'],
     ['what changes places is read twice, or half',
@@ -640,12 +640,12 @@ module.exports = [
   ]),
 
   // Deadlocks, snapshots, names.
-  ...of('src/held/undelivered.rs', { test: 'locks/observe/holder-stacks' }, [
+  ...of('core/src/held/undelivered.rs', { test: 'locks/observe/holder-stacks' }, [
     ['what is on its way to its holder has no place',
       'agent.notes.get(slot, self.location).map_or(NONE, |(noted, _)| noted.call)',
       'NONE']
   ]),
-  ...of('src/held/holders.rs', { test: 'locks/observe/holder-stacks' }, [
+  ...of('core/src/held/process.rs', { test: 'locks/observe/holder-stacks' }, [
     ['a hold is known since it was seen, and not since it was taken',
       'return Some(taken.since);',
       'let _ = taken.since;']
@@ -682,12 +682,12 @@ module.exports = [
   ...of('src/agent/locking.rs', { test: 'locks/every-class/scaling' }, [
     ['a thread that holds a lock is looked at again and again', 'if is_certain || now()', 'if now()']
   ]),
-  ...of('src/agent/blocking.rs', { test: 'locks/deadlock' }, [
+  ...of('src/agent/sleeping.rs', { test: 'locks/deadlock' }, [
     ['a promise that is granted a lock while its thread blocks is not looked at',
       'self.outbox.granted() != self.blocking.grants_seen.get()',
       'false']
   ]),
-  ...of('src/process/registry.rs', { test: 'ends/termination', otherSystems: true }, [
+  ...of('core/src/held/registry.rs', { test: 'ends/termination', otherSystems: true }, [
     ['a thread that is interrupted does not interrupt the other blocked ones',
       '            thread.interrupt();',
       '            let _ = thread;']
@@ -697,9 +697,9 @@ module.exports = [
   ...of(profile, { cargo: ['addon', 'a_wait_counts'] }, [
     ['a wait that is recorded for others counts for itself only', '.saturating_mul(self.factor.into())', '']
   ]),
-  ...of('src/agent/ending.rs', { test: 'locks/observe/profile' }, [
+  ...of('src/exports/agents.rs', { test: 'locks/observe/profile' }, [
     ['the waits of a thread do not end with it',
-      '        |agent, _| profile::end_thread(agent.id()),',
+      '        |id, _| profile::end_thread(id),',
       '        |_, _| {},']
   ]),
   ...of('src/observe/profile_file.rs', { test: 'locks/observe/profile' }, [

@@ -24,7 +24,7 @@ test('native code and lib have the same table of waits for notifications, which 
   const table = /const NOTIFIED: [^=]*= &\[([^]*?)\];/.exec(textOf('src/observe/sentences.rs'))[1]
   const rows = found(table, /\("(\w+)", (?:None|Some\("(\w+)"\))\)/g)
   assert.deepStrictEqual(rows, NOTIFIED.map(({ kind, mode }) => [kind, mode]))
-  assert.strictEqual(PURPOSES, 1 << constant('src/agent/pending.rs', 'PURPOSE_BITS'))
+  assert.strictEqual(PURPOSES, 1 << constant('core/src/held/notes.rs', 'PURPOSE_BITS'))
   assert.ok(NOTIFIED.length <= PURPOSES)
 })
 
@@ -37,8 +37,8 @@ test('each purpose is the index of its row', () => {
   const nameOf = ({ kind, mode }) => (mode || kind).toUpperCase()
   assert.deepStrictEqual(Object.keys(purposes), NOTIFIED.map(nameOf))
   assert.deepStrictEqual(Object.values(purposes), NOTIFIED.map((_, n) => n))
-  assert.strictEqual(constant('src/agent/pending.rs', 'PLAIN'), purposes.WAIT)
-  assert.strictEqual(constant('src/agent/pending.rs', 'CONDITION'), purposes.CONDITION)
+  assert.strictEqual(constant('core/src/held/notes.rs', 'PLAIN'), purposes.WAIT)
+  assert.strictEqual(constant('core/src/held/notes.rs', 'CONDITION'), purposes.CONDITION)
 })
 
 test('native code and lib have the same kinds of requests, which have room', () => {

@@ -96,11 +96,84 @@ test('one request means one file of lib/, in whichever order a resolver tries en
   assert.deepStrictEqual([...stems, ...folders], [...new Set([...stems, ...folders])])
 })
 
+/**
+ * The paths of this crate that a file of Rust uses, whole: `use a::{b, c};` is two. A file's folder is told by `super`.
+ */
+const used = (name, text) => {
+  const code = text.replace(/^ *\/\/.*$/gm, '')
+  const whole = tree => {
+    const [, before, within] = /^([^{]*)\{([^]*)\}$/.exec(tree) || []
+    if (within === undefined) return [tree]
+    const parts = within.match(/(?:[^{},]|\{[^]*?\})+/g).map(part => part.trim())
+    return parts.filter(Boolean).flatMap(part => whole(before + part))
+  }
+  const above = name.split('/').slice(0, -1).join('::')
+  const trees = found(code, /\b((?:crate|super)::(?:[\w:]|\{[^;]*\})+)/g)
+  return trees.flatMap(tree => whole(tree.replace(/^super::/, `crate::${above}::`))).map(each => each.slice(7))
+}
+
+/** Who uses whom, of files or of folders: `part` makes the one or the other of a path. */
+const arrows = (texts, part) => {
+  const all = new Map([...texts.keys()].map(name => [part(name.replace(/(?:\/mod)?\.rs$/, '').split('/')), new Set()]))
+  for (const [name, text] of texts) {
+    const own = part(name.replace(/(?:\/mod)?\.rs$/, '').split('/'))
+    for (const each of used(name, text)) {
+      const target = part(each.split('::'))
+      if (target !== own && all.has(target)) all.get(own).add(target)
+    }
+  }
+  return all
+}
+
+/** Finds a circle, as the names on it; undefined: there is none. */
+const circle = arrows => {
+  const done = new Set()
+  const visit = (name, path) => {
+    if (path.includes(name)) return [...path.slice(path.indexOf(name)), name]
+    if (done.has(name)) return undefined
+    for (const next of arrows.get(name)) {
+      const found = visit(next, [...path, name])
+      if (found !== undefined) return found
+    }
+    done.add(name)
+    return undefined
+  }
+  for (const name of arrows.keys()) {
+    const found = visit(name, [])
+    if (found !== undefined) return found.join(' → ')
+  }
+  return undefined
+}
+
+for (const folder of ['src', 'core/src']) {
+  test(`${folder}/: arrows go one way, between folders and between files`, () => {
+    const texts = new Map([...textsOf(folder, /\.rs$/)].filter(([name]) => !/\b(?:lib|tests)\.rs$/.test(name)))
+    const folders = arrows(texts, path => path[0])
+    assert.ok([...folders.values()].some(targets => targets.size > 1))
+    assert.strictEqual(circle(folders), undefined)
+    // What a folder's head exports again counts as its head, which names all of its files.
+    const files = new Map([...texts].filter(([name]) => !name.endsWith('/mod.rs')))
+    assert.strictEqual(circle(arrows(files, path => path.slice(0, 2).join('/'))), undefined)
+  })
+}
+
+test('a circle is named, also through a list in braces and by super', () => {
+  const texts = new Map([
+    ['a/one.rs', 'use crate::b::{self, two::{X, Y}};'],
+    ['b/two.rs', 'fn f() { super::three::g() }'],
+    ['b/three.rs', '// use crate::c::four\nuse crate::a::one::Z;']
+  ])
+  assert.strictEqual(circle(arrows(texts, path => path[0])), 'a → b → a')
+  assert.strictEqual(circle(arrows(texts, path => path.slice(0, 2).join('/'))), 'a/one → b/two → b/three → a/one')
+  texts.delete('b/three.rs')
+  assert.strictEqual(circle(arrows(texts, path => path.slice(0, 2).join('/'))), undefined)
+})
+
 test('the queue knows no lock', () => {
   const queue = [...core.keys()].filter(name => name.startsWith('queue/'))
-  const used = queue.flatMap(name => found(core.get(name), /^ *[^/\s].*\b(?:crate|super::super)::(\w+|\{)/gm))
-  assert.ok(used.length > 0)
-  assertNone(used, name => !['clock', 'queue', 'sync'].includes(name))
+  const users = queue.flatMap(name => used(name, core.get(name)).map(path => path.split('::')[0]))
+  assert.ok(users.length > 0)
+  assertNone(users, name => !['clock', 'queue', 'sync'].includes(name))
 })
 
 test('a word and the robust list change together: no function is called between, where a thread may be ended', () => {

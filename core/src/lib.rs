@@ -4,11 +4,14 @@
 //! # Map
 //! | folder | contents | uses |
 //! |---|---|---|
+//! | `observe` | texts about holds and waits | `held` |
+//! | `held` | the agents of a process, with their holds and waits, as every thread may read them | `lock` |
 //! | [`lock`] | the rules of locks: which claims are woken and granted, dead holders | `queue` |
 //! | [`service`] | the one thread that serves all others: timeouts, words freed without a call, signals to event loops | `queue` |
 //! | [`queue`] | the waiters of each word, and their results | |
 //! | [`spinner`] | how long a thread spins before it sleeps | |
 //! | [`clock`], [`sync`] | monotonic time as one word; the primitives of std or of loom | |
+//! | `json`, [`panics`] | texts for JavaScript; where a panic stops | |
 //!
 //! # Invariants
 //! Code and SAFETY comments cite these numbers.
@@ -29,7 +32,17 @@
 //! 9. Shared memory is only accessed atomically, `SeqCst`.
 
 pub mod clock;
+#[cfg(not(feature = "model"))]
+#[allow(missing_docs, reason = "as in the addon, what needs words has them")]
+pub mod held;
+#[cfg(not(feature = "model"))]
+#[allow(missing_docs, reason = "as in the addon, what needs words has them")]
+pub mod json;
 pub mod lock;
+#[cfg(not(feature = "model"))]
+#[allow(missing_docs, reason = "as in the addon, what needs words has them")]
+pub mod observe;
+pub mod panics;
 pub mod queue;
 pub mod service;
 pub mod spinner;

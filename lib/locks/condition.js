@@ -14,9 +14,9 @@
  *
  * | the thread | the notification is noted in | it goes to another waiter |
  * |---|---|---|
- * | is notified, but not told yet | the wait: `relayed` in blocking.rs, `relay` in pending.rs | if the thread ends |
+ * | is notified, but not told yet | the wait: `relayed` in blocking.rs, `relay` in notes.rs | if the thread ends |
  * | goes on, to take the lock | the register RELAY | if that fails, or the thread ends |
- * | waits for the lock: a promise | the claim: `relay` in pending.rs | if the claim is cancelled, or the thread ends |
+ * | waits for the lock: a promise | the claim: `relay` in notes.rs | if the claim is cancelled, or the thread ends |
  * | waits for the lock: blocked | the register RELAY | if the wait is interrupted, or the thread ends |
  * | holds the lock | the hold's entry in the robust list | after `abandon()`, a failed callback, or the thread's end |
  *

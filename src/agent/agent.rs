@@ -14,16 +14,19 @@ use napi::{Error, Result, sys};
 
 use crate::agent::blocking::Blocking;
 use crate::agent::buffers::Buffers;
-use crate::agent::delivery::{Caller, Delivery};
+use crate::agent::mail::{Caller, Delivery};
+use crate::agent::observer::Observer;
 use crate::agent::pace::Pace;
 use crate::agent::pending::Pending;
-use crate::environment::{Bell, Environment, RegistersRef, contained, pin_buffer};
-use crate::held::RobustList;
-use crate::observe::asked;
-use crate::process::{Known, REGISTRY, Registered, STORE, next_number};
+use crate::agent::robust_list::RobustList;
+use crate::environment::{Bell, Environment, pin_buffer};
+use crate::process::PROCESS;
 use crate::processes::Files;
+use waitasync_core::held::registers::RegistersRef;
+use waitasync_core::held::{Known, Registered, next_number};
 use waitasync_core::lock::memories::AgentId;
 use waitasync_core::lock::{Outbox, Waiter};
+use waitasync_core::panics::contained;
 use waitasync_core::service::watch::EndSignal;
 
 pub(crate) struct Agent {
@@ -46,6 +49,7 @@ pub(crate) struct Agent {
     pub(crate) is_held: Cell<bool>,
     pub(crate) buffers: Buffers,
     pub(crate) files: Files,
+    pub(crate) observer: &'static Observer,
 }
 
 thread_local! {
@@ -81,8 +85,10 @@ impl Agent {
     ///
     /// # Safety
     /// On the thread of `env`, in a call from JavaScript; `buffer` is an `ArrayBuffer`, the other two are functions.
+    #[expect(clippy::too_many_arguments, reason = "most come from JavaScript")]
     pub(crate) unsafe fn start(
         env: sys::napi_env,
+        observer: &'static Observer,
         buffer: sys::napi_value,
         settle: sys::napi_value,
         tick: sys::napi_value,
@@ -125,9 +131,10 @@ impl Agent {
             is_held: Cell::new(false),
             buffers: Buffers::default(),
             files: Files::default(),
+            observer,
         });
         environment.add_end_hook(on_end)?;
-        REGISTRY.join(agent.registration(thread_name.map(Arc::from)));
+        PROCESS.registry.join(agent.registration(thread_name.map(Arc::from)));
         AGENTS.with_borrow_mut(|agents| agents.push(agent));
         Ok(true)
     }
@@ -170,7 +177,7 @@ impl Agent {
 
     /// Holds or releases the event loop, as pending waits and settlements demand.
     pub(crate) fn update_hold(&self) {
-        let hold = self.pending.holds_loop(|| REGISTRY.has_several_threads())
+        let hold = self.pending.holds_loop(|| PROCESS.registry.has_several_threads())
             || self.outbox.has_mail()
             || self.delivery.is_interrupted()
             || self.pace.holds_loop();
@@ -197,7 +204,7 @@ impl Agent {
             return;
         }
         self.update_hold();
-        let has_news = || asked::are_for(self.thread_id) || self.files.has_answers();
+        let has_news = || (self.observer.has_news)(self.thread_id) || self.files.has_answers();
         let is_told = self.delivery.is_interrupted() || !has_news() || self.tell_news(Caller::EventLoop);
         if self.delivery.is_interrupted() || (!is_told && self.files.has_answers()) {
             self.outbox.ring();
@@ -207,7 +214,7 @@ impl Agent {
     /// Serves the line of a word that an interrupted JavaScript changed. Called before this thread does anything else.
     pub(crate) fn finish_release(&self) {
         if let Some(location) = self.registers.releasing() {
-            STORE.wake_first(location);
+            PROCESS.store.wake_first(location);
             self.registers.end_release();
         }
     }

@@ -3,9 +3,9 @@
 use rustc_hash::FxHashMap;
 use std::cell::{OnceCell, RefCell};
 
-use crate::environment::contained;
-use crate::process::{MEMORIES, STORE};
+use crate::process::PROCESS;
 use waitasync_core::lock::memories::{AgentId, Left};
+use waitasync_core::panics::contained;
 
 thread_local! {
     /// Set where an agent of this thread has left memory with abandoned locks, of which no object is known.
@@ -17,7 +17,7 @@ struct LastLook;
 impl Drop for LastLook {
     /// Looks for freed memories as the thread ends: the memory that only its environment had has been freed.
     fn drop(&mut self) {
-        contained(|| MEMORIES.look(&STORE));
+        contained(|| PROCESS.memories.look(&PROCESS.store));
     }
 }
 
@@ -30,10 +30,10 @@ pub(crate) struct Buffers {
 impl Buffers {
     pub(crate) fn register(&self, agent: AgentId, base: usize, length: usize) {
         *self.by_memory.borrow_mut().entry(base).or_default() += 1;
-        MEMORIES.register(&STORE, agent, base, length);
+        PROCESS.memories.register(&PROCESS.store, agent, base, length);
     }
 
-    /// Notes that objects of the memory at `base` have been collected. Returns whether `MEMORIES` is to look for that
+    /// Notes that objects of the memory at `base` have been collected. Returns whether the memories is to look for that
     /// memory once it may have been freed.
     pub(crate) fn lose(&self, agent: AgentId, base: usize, lost: usize) -> bool {
         let mut memories = self.by_memory.borrow_mut();
@@ -44,8 +44,8 @@ impl Buffers {
         }
         *objects -= lost;
         let were_last = *objects == 0;
-        let left = MEMORIES.lose(&STORE, agent, base, lost);
-        // Otherwise `MEMORIES` remembers until this agent's end that it has lost one.
+        let left = PROCESS.memories.lose(&PROCESS.store, agent, base, lost);
+        // Otherwise the memories remembers until this agent's end that it has lost one.
         if left == Left::Nothing && were_last {
             memories.remove(&base);
         }
@@ -56,7 +56,7 @@ impl Buffers {
     pub(crate) fn end(&self, agent: AgentId) {
         for (base, objects) in self.by_memory.take() {
             contained(|| {
-                if MEMORIES.end(&STORE, agent, base, objects) == Left::Unknown {
+                if PROCESS.memories.end(&PROCESS.store, agent, base, objects) == Left::Unknown {
                     // A thread that is being destroyed does not look any more.
                     let _ = LAST_LOOK.try_with(|look| {
                         look.get_or_init(|| LastLook);

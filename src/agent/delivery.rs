@@ -1,79 +1,18 @@
 //! Delivery: how the settlements in an agent's outbox reach JavaScript, in batches, and which of them another waiter
 //! gets of them if the environment ends before JavaScript has been told.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use napi::Result;
 
 use crate::agent::agent::Agent;
-use crate::agent::pending::Noted;
-use crate::environment::{BATCH, NEWS, NOT_ADOPTED, contained};
-use crate::process::{STORE, Unused, gave_up, word_at};
-use waitasync_core::lock::{Mail, Request, UNLOCKED};
+use crate::agent::mail::{Caller, Progress, UnderWay};
+use crate::process::{PROCESS, Unused, gave_up, word_at};
+use waitasync_core::held::Noted;
+use waitasync_core::held::registers::{NEWS, NOT_ADOPTED};
+use waitasync_core::lock::{Mail, UNLOCKED};
+use waitasync_core::panics::contained;
 use waitasync_core::queue::{Location, Ring, Settlement, WaitResult};
-
-/// From where settlements are handed over.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Caller {
-    /// A job of their own, without JavaScript below it on the stack.
-    EventLoop,
-    /// An operation that JavaScript has called. A call that fails is repeated by the event loop, so it is not reported.
-    Job,
-}
-
-/// Mail taken from the outbox, and how far JavaScript was told.
-#[derive(Default)]
-struct Progress {
-    mail: Mail,
-    /// The gifts of settlements for which the robust list has no entry, each with the settlement's index in the mail.
-    given: Vec<(usize, Unused)>,
-    /// The places where this thread was notified before settlements acquired a lock again, each with the same. Once
-    /// that is adopted, its hold owes the notification.
-    owed: Vec<(usize, Location)>,
-    /// Of how many of the settlements the above is known, and the waits are no longer pending.
-    gathered: usize,
-    /// How many of the settlements JavaScript has been told of.
-    told: usize,
-    /// How many of the settlements have their grants in the robust list, with tokens. Not less than `told`.
-    adopted: usize,
-    /// How many of `mail.grants` belong to the adopted settlements.
-    acquired: usize,
-}
-
-impl Progress {
-    fn clear(&mut self) {
-        self.mail.clear();
-        self.given.clear();
-        self.owed.clear();
-        (self.gathered, self.told, self.adopted, self.acquired) = (0, 0, 0, 0);
-    }
-
-    fn is_complete(&self) -> bool {
-        self.told == self.mail.settlements.len()
-    }
-
-    fn is_empty(&self) -> bool {
-        let Mail { settlements, retries, losses, .. } = &self.mail;
-        settlements.is_empty() && retries.is_empty() && losses.is_empty()
-    }
-
-    /// Returns the next batch of settlements. Those that have been adopted come in a batch of their own.
-    fn next_batch(&self) -> Range<usize> {
-        let end = if self.adopted > self.told { self.adopted } else { self.mail.settlements.len() };
-        self.told..end.min(self.told + BATCH)
-    }
-
-    /// Lists the grants of settlements from `adopted` to `end`, by slot.
-    fn acquired_before(&self, end: usize) -> impl Iterator<Item = (u32, Location, Request)> {
-        let settlements = self.mail.settlements[self.adopted..end].iter();
-        let slots = settlements.filter(|settlement| settlement.result.is_acquired()).map(|settlement| settlement.slot);
-        let acquired = self.mail.grants.iter().flatten().skip(self.acquired);
-        slots.zip(acquired).map(|(slot, &(location, request))| (slot, location, request))
-    }
-}
 
 /// Returns a settled wait's gift, if no entry stands for it.
 fn given_beside(wait: Noted, result: WaitResult) -> Option<Unused> {
@@ -88,69 +27,6 @@ fn given_beside(wait: Noted, result: WaitResult) -> Option<Unused> {
 /// Returns where a claim's thread was notified before, if it acquired.
 fn owed_by(wait: Noted, result: WaitResult) -> Option<Location> {
     wait.relay.filter(|_| wait.request.is_some() && result.is_acquired())
-}
-
-/// A delivery's progress: it is put back when this is dropped, and a panic leaves an interrupted delivery.
-struct UnderWay<'a> {
-    delivery: &'a Delivery,
-    progress: Box<Progress>,
-}
-
-impl<'a> UnderWay<'a> {
-    fn of(delivery: &'a Delivery) -> Option<Self> {
-        Some(Self { delivery, progress: delivery.progress.take()? })
-    }
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        let progress = std::mem::take(&mut self.progress);
-        if !progress.is_empty() {
-            self.delivery.is_interrupted.set(true);
-        }
-        self.delivery.progress.set(Some(progress));
-    }
-}
-
-/// The settlements of an agent that are on their way to JavaScript.
-pub(crate) struct Delivery {
-    /// `None` while JavaScript is being told.
-    progress: Cell<Option<Box<Progress>>>,
-    /// The requests for named locks that were stolen, of which JavaScript has been told that they were granted.
-    losses: RefCell<VecDeque<u32>>,
-    /// Whether it was interrupted and is to be continued.
-    is_interrupted: Cell<bool>,
-}
-
-impl Default for Delivery {
-    fn default() -> Self {
-        Self { progress: Cell::new(Some(Box::default())), losses: RefCell::default(), is_interrupted: Cell::default() }
-    }
-}
-
-impl Delivery {
-    pub(crate) fn is_interrupted(&self) -> bool {
-        self.is_interrupted.get()
-    }
-
-    /// Whether no delivery is under way or interrupted.
-    pub(crate) fn is_idle(&self) -> bool {
-        // It is put back at once.
-        let progress = self.progress.take();
-        let is_idle = progress.is_some() && !self.is_interrupted();
-        self.progress.set(progress);
-        is_idle
-    }
-
-    /// Returns the request of the next stolen name, for JavaScript.
-    pub(crate) fn next_loss(&self) -> Option<u32> {
-        let next = self.losses.borrow_mut().pop_front();
-        if next.is_none() {
-            // Gives back the memory: there may have been many.
-            self.losses.take();
-        }
-        next
-    }
 }
 
 impl Agent {
@@ -203,7 +79,7 @@ impl Agent {
             }
         }
         // This is the job in which the timeouts of this agent's promises are decided.
-        STORE.decide(&self.outbox, &mut mail.settlements, |slot| self.pending.ticket(slot));
+        PROCESS.store.decide(&self.outbox, &mut mail.settlements, |slot| self.pending.ticket(slot));
         while let Some(&Settlement { slot, result }) = mail.settlements.get(*gathered) {
             let index = *gathered;
             *gathered += 1;
@@ -230,7 +106,7 @@ impl Agent {
         let word = word_at(location);
         if caller == Caller::Job && request.is_for_lock() && word.load(Ordering::SeqCst) != UNLOCKED {
             self.retry_later(slot);
-        } else if let Some(result) = STORE.retry(ticket, &self.waiter(slot), word) {
+        } else if let Some(result) = PROCESS.store.retry(ticket, &self.waiter(slot), word) {
             mail.settle(slot, result, Some((location, request)));
         }
     }
@@ -273,7 +149,7 @@ impl Agent {
         for (slot, location, request) in progress.acquired_before(end) {
             self.robust_list.add(location, request);
             if request.is_for_lock() {
-                contained(|| STORE.delivered(location, &self.waiter(slot)));
+                contained(|| PROCESS.store.delivered(location, &self.waiter(slot)));
             }
         }
     }
@@ -282,7 +158,7 @@ impl Agent {
     fn remove_acquired(&self, progress: &Progress, end: usize, held: u32) {
         for (slot, location, request) in progress.acquired_before(end) {
             if request.is_for_lock() {
-                contained(|| STORE.undelivered(location, self.waiter(slot)));
+                contained(|| PROCESS.store.undelivered(location, self.waiter(slot)));
             }
         }
         // No other JavaScript has run since, so the new entries are still at the end.
@@ -302,31 +178,5 @@ impl Agent {
         for given in given.chain(owed.map(|(_, location)| Unused::Notification(location))) {
             contained(|| given.pass_on());
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_panic_leaves_an_interrupted_delivery_with_its_mail() {
-        let delivery = Delivery::default();
-        assert!(!contained(|| {
-            let mut under_way = UnderWay::of(&delivery).unwrap();
-            assert!(UnderWay::of(&delivery).is_none(), "one at a time");
-            under_way.progress.mail.settle(7, WaitResult::Ok, None);
-            panic!("on purpose");
-        }));
-        assert!(delivery.is_interrupted() && !delivery.is_idle());
-        let under_way = UnderWay::of(&delivery).unwrap();
-        assert_eq!(under_way.progress.mail.settlements, [Settlement { slot: 7, result: WaitResult::Ok }]);
-    }
-
-    #[test]
-    fn a_delivery_that_is_through_is_idle() {
-        let delivery = Delivery::default();
-        drop(UnderWay::of(&delivery));
-        assert!(delivery.is_idle());
     }
 }

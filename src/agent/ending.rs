@@ -3,11 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use crate::agent::agent::Agent;
-use crate::environment::contained;
-use crate::held::holders;
-use crate::observe::{asked, elsewhere, profile};
-use crate::process::{NAMES, REGISTRY, STORE, Unused, raise, word_at};
+use crate::process::{PROCESS, Unused, raise, word_at};
 use waitasync_core::lock::{Mail, Request, UNLOCKED};
+use waitasync_core::panics::contained;
 use waitasync_core::queue::{Location, Settlement, WaitResult, Withdrawal};
 
 /// How many pairs of events follow a queue's first one: that of those who wait until it is idle.
@@ -60,7 +58,7 @@ impl Agent {
         self.outbox.close();
     }
 
-    const END: [fn(&Self, &mut Ending); 17] = [
+    const END: [fn(&Self, &mut Ending); 15] = [
         |agent, ending| ending.given.extend(agent.registers.take_relay().map(Unused::Notification)),
         |agent, _| agent.take_given().into_iter().for_each(Unused::pass_on),
         |agent, _| agent.blocking.watch.close(),
@@ -78,17 +76,15 @@ impl Agent {
         |agent, ending| {
             agent.robust_list.drain(|location, request, owed| agent.leave_behind(location, request, owed, ending));
         },
-        |agent, _| NAMES.end(&STORE, &agent.outbox),
+        |agent, _| PROCESS.names.end(&PROCESS.store, &agent.outbox),
         |agent, _| agent.buffers.end(agent.id()),
         // The thread may have ended between a change of a word in JavaScript and the call that serves the line.
         |agent, _| agent.finish_release(),
         // After all locks and leases: whoever is woken finds nothing in the hands of this thread.
         |_, ending| ending.pay(),
-        |agent, _| profile::end_thread(agent.id()),
-        |agent, _| elsewhere::end_thread(agent.thread_id),
-        |agent, _| asked::forget(agent.thread_id),
+        |agent, _| agent.observer.ended.iter().for_each(|ended| _ = contained(|| ended(agent.id(), agent.thread_id))),
         // Last, since an agent that learns that it is alone may let its loop end, unless it has mail already.
-        |agent, _| REGISTRY.leave(&agent.outbox),
+        |agent, _| PROCESS.registry.leave(&agent.outbox),
     ];
 
     /// Passes on the hold of an entry of the robust list. The thread's debts are noted: they come later.
@@ -109,8 +105,8 @@ impl Agent {
     fn note_death(&self, location: Location, request: Request) {
         contained(|| {
             // A stolen name has had other holders since.
-            if request.is_visible() && request.id().is_none_or(|id| STORE.holds(location, id)) {
-                holders::note_dead(location, request, self.thread_id);
+            if request.is_visible() && request.id().is_none_or(|id| PROCESS.store.holds(location, id)) {
+                PROCESS.holders.note_dead(location, request, self.thread_id);
             }
         });
     }
@@ -118,7 +114,7 @@ impl Agent {
     fn withdraw_waits(&self, ending: &mut Ending) {
         for (slot, ticket) in self.pending.tickets() {
             contained(|| {
-                if STORE.withdraw_agent(ticket, &self.outbox, slot) == Withdrawal::Done {
+                if PROCESS.store.withdraw_agent(ticket, &self.outbox, slot) == Withdrawal::Done {
                     let claim = self.pending.remove(slot).filter(|wait| wait.request.is_some());
                     ending.given.extend(claim.and_then(|claim| claim.relay).map(Unused::Notification));
                 }

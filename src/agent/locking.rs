@@ -12,13 +12,12 @@ use std::time::Duration;
 
 use crate::agent::agent::Agent;
 use crate::agent::blocking::BlockingWait;
-use crate::agent::delivery::Caller;
-use crate::agent::pending::{CONDITION, Noted, PLAIN};
-use crate::environment::{Answer, Bell, FREED, HELD_ELSEWHERE, NOT_LOCKED};
-use crate::process::{
-    NAMES, REGISTRY, Registered, STORE, claim_has_joined, pass_on_notification, return_unused, word_at,
-};
+use crate::agent::mail::Caller;
+use crate::environment::Bell;
+use crate::process::{PROCESS, claim_has_joined, pass_on_notification, return_unused, word_at};
 use waitasync_core::clock::{Timestamp, now};
+use waitasync_core::held::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
+use waitasync_core::held::{CONDITION, Noted, PLAIN, Registered};
 use waitasync_core::lock::{Claimed, Freed, ROOM, Released, Request, UNLOCKED, Waiter};
 use waitasync_core::queue::{Location, WaitResult};
 
@@ -46,7 +45,7 @@ impl Agent {
             return self.acquired(location, request, result);
         }
         self.robust_list.announce(location, request);
-        let claimed = STORE.claim(location, self.thread(), request, deadline, word);
+        let claimed = PROCESS.store.claim(location, self.thread(), request, deadline, word);
         self.block_in_line(claimed, location, request, deadline)
     }
 
@@ -63,7 +62,7 @@ impl Agent {
         // The thread spins as for a blocking claim, since a turn of the event loop takes longer than most locks are
         // held. But not while others wait, and not if this thread itself holds the lock.
         if request.is_for_lock()
-            && STORE.counter(location).load(Ordering::Relaxed) == 0
+            && PROCESS.store.counter(location).load(Ordering::Relaxed) == 0
             && registers.amount.get() == 0
             && let Some(result) = self.blocking.lock_spinner.spin_without_sleep(|| self.take_free(location, request))
         {
@@ -72,7 +71,7 @@ impl Agent {
         let call = registers.call.get();
         let noted = Noted { location, request: Some(request), relay, purpose: PLAIN, call, since: now() };
         self.robust_list.announce(location, request);
-        let claimed = STORE.claim(location, self.waiter(registers.slot.get()), request, deadline, word);
+        let claimed = PROCESS.store.claim(location, self.waiter(registers.slot.get()), request, deadline, word);
         self.await_in_line(claimed, request, deadline, noted)
     }
 
@@ -119,7 +118,7 @@ impl Agent {
         let registers = &self.registers;
         let (location, request) = (registers.location(), registers.request());
         let taken = self.announced(location, request, || {
-            STORE.try_take_for_promise(location, request, word_at(location), &self.outbox)
+            PROCESS.store.try_take_for_promise(location, request, word_at(location), &self.outbox)
         });
         match taken {
             Some(result) => self.acquired(location, request, result),
@@ -151,7 +150,7 @@ impl Agent {
     /// Takes a lock if it is free. While it is not, nothing is announced: `free` would take the thread for its holder.
     fn take_free(&self, location: Location, request: Request) -> Option<WaitResult> {
         let is_free = word_at(location).load(Ordering::SeqCst) == UNLOCKED;
-        let attempt = || STORE.try_take(location, request, word_at(location));
+        let attempt = || PROCESS.store.try_take(location, request, word_at(location));
         if is_free { self.announced(location, request, attempt) } else { None }
     }
 
@@ -164,7 +163,7 @@ impl Agent {
         self.relay();
         let (location, deadline) = (self.registers.location(), self.registers.deadline());
         self.pending.notes.set_sleep(Some(Noted::notification(location, CONDITION, None, self.registers.call.get())));
-        let Some(ticket) = STORE.enqueue(location, self.thread(), deadline, || true) else {
+        let Some(ticket) = PROCESS.store.enqueue(location, self.thread(), deadline, || true) else {
             return Answer::Settled(WaitResult::NotEqual);
         };
         self.prepare(BlockingWait { ticket, location, deadline, request: None, relayed: true });
@@ -178,9 +177,9 @@ impl Agent {
         if let Some((location, request)) = self.robust_list.remove() {
             if let Some(id) = request.id() {
                 self.robust_list.retract();
-                return NAMES.release(&STORE, id);
+                return PROCESS.names.release(&PROCESS.store, id);
             }
-            let released = STORE.release(location, request, word_at(location));
+            let released = PROCESS.store.release(location, request, word_at(location));
             self.robust_list.retract();
             self.make_room(released);
         }
@@ -220,12 +219,12 @@ impl Agent {
         let is_in_time = self.pending.has_notes() && self.pace.allows(now(), || self.ring_for_turn());
         let Some((location, request)) = self.robust_list.remove() else { return true };
         let (was_held, released, has_mail) = if let Some(id) = request.id() {
-            let has_mail = NAMES.release_unrung(&STORE, id, &self.outbox);
+            let has_mail = PROCESS.names.release_unrung(&PROCESS.store, id, &self.outbox);
             (has_mail.is_some(), Released::GoOn, has_mail.unwrap_or_default())
         } else {
             let hands_over = hands_over && is_in_time;
             let (released, has_mail) =
-                STORE.release_unrung(location, request, word_at(location), &self.outbox, hands_over);
+                PROCESS.store.release_unrung(location, request, word_at(location), &self.outbox, hands_over);
             (true, released, has_mail)
         };
         self.robust_list.retract();
@@ -303,14 +302,15 @@ impl Agent {
 
     /// Whether the entry at the index is a stolen named lock.
     pub(crate) fn was_stolen(&self) -> bool {
-        let stolen =
-            |(location, request): (Location, Request)| request.id().is_some_and(|id| !STORE.holds(location, id));
+        let stolen = |(location, request): (Location, Request)| {
+            request.id().is_some_and(|id| !PROCESS.store.holds(location, id))
+        };
         self.robust_list.at_index().is_some_and(stolen)
     }
 
     pub(crate) fn released(&self) {
         let location = self.registers.location();
-        STORE.word_changed(location, word_at(location));
+        PROCESS.store.word_changed(location, word_at(location));
     }
 
     /// Frees a lock that no other thread is known to hold: answers [`FREED`], [`NOT_LOCKED`], or [`HELD_ELSEWHERE`].
@@ -330,11 +330,11 @@ impl Agent {
                     || (is_other(agent) && agent.robust_list.holds(location))
             };
             let mentions = |agent: &Registered| is_other(agent) && agent.robust_list.mentions(location);
-            let certain = REGISTRY.thread_of(holds).map(|thread_id| (thread_id, true));
-            certain.or_else(|| REGISTRY.thread_of(mentions).map(|thread_id| (thread_id, false)))
+            let certain = PROCESS.registry.thread_of(holds).map(|thread_id| (thread_id, true));
+            certain.or_else(|| PROCESS.registry.thread_of(mentions).map(|thread_id| (thread_id, false)))
         };
         loop {
-            match STORE.free(location, word_at(location), holder) {
+            match PROCESS.store.free(location, word_at(location), holder) {
                 Freed::Now => return FREED,
                 Freed::NotLocked => return NOT_LOCKED,
                 Freed::Held((thread_id, is_certain)) if is_certain || now().duration_since(start) >= POSSIBLE => {
@@ -349,9 +349,9 @@ impl Agent {
     /// Returns the `threadId` of the lock's holder, if that is an agent.
     pub(crate) fn holder(&self) -> Option<u32> {
         let location = self.registers.location();
-        STORE.with_grant(location, |granted| {
-            let got_it = REGISTRY.thread_of(|agent| granted.is_some_and(|waiter| agent.known.is(waiter)));
-            got_it.or_else(|| REGISTRY.thread_of(|agent| agent.robust_list.holds(location)))
+        PROCESS.store.with_grant(location, |granted| {
+            let got_it = PROCESS.registry.thread_of(|agent| granted.is_some_and(|waiter| agent.known.is(waiter)));
+            got_it.or_else(|| PROCESS.registry.thread_of(|agent| agent.robust_list.holds(location)))
         })
     }
 }

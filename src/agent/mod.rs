@@ -1,7 +1,6 @@
 //! An environment that has loaded the package, its thread, and its waits.
 
 mod agent;
-#[forbid(unsafe_code)]
 mod blocking;
 #[forbid(unsafe_code)]
 mod buffers;
@@ -11,12 +10,19 @@ mod delivery;
 mod ending;
 #[forbid(unsafe_code)]
 mod locking;
+#[forbid(unsafe_code)]
+mod mail;
 pub mod naming;
+#[forbid(unsafe_code)]
+mod observer;
 #[forbid(unsafe_code)]
 mod pace;
 mod pending;
+mod robust_list;
+#[forbid(unsafe_code)]
+mod sleeping;
 #[forbid(unsafe_code)]
 mod waiting;
 
 pub(crate) use agent::Agent;
-pub(crate) use pending::{Noted, PLAIN, PURPOSE_BITS, SharedNotes, Within};
+pub(crate) use observer::Observer;

@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 use napi_derive::napi;
 
 use crate::agent::agent::Agent;
-use crate::agent::pending::{Noted, PLAIN};
-use crate::environment::{AWAITED_HERE, Answer, HELD_HERE};
-use crate::observe::json;
-use crate::process::{NAMES, STORE};
+use crate::process::PROCESS;
 use waitasync_core::clock::now;
+use waitasync_core::held::registers::{AWAITED_HERE, Answer, HELD_HERE};
+use waitasync_core::held::{Noted, PLAIN};
+use waitasync_core::json;
 use waitasync_core::lock::Claimed;
 use waitasync_core::lock::names::{Mode, Refusal, RequestInfo, Requested, Requester, Waits};
 use waitasync_core::queue::WaitResult;
@@ -21,7 +21,7 @@ impl Agent {
     }
 
     fn request_name(&self, text: &[u16], waits: Waits) -> Requested {
-        let requested = NAMES.request(&STORE, text, self.registers.mode(), self.requester(), waits);
+        let requested = PROCESS.names.request(&PROCESS.store, text, self.registers.mode(), self.requester(), waits);
         self.registers.set_location(requested.0);
         requested
     }
@@ -40,8 +40,8 @@ impl Agent {
     /// It spins as long as for a notification. In a strict line nobody overtakes: a thread that joins it is handed the
     /// name while it sleeps, and until that thread's loop turns, the others can only join as well.
     fn spin_for_name(&self, text: &[u16]) -> Option<Requested> {
-        let (name, mode) = (NAMES.of_others(text, &self.outbox)?, self.registers.mode());
-        if STORE.counter(name.location()).load(Ordering::Relaxed) != 0 {
+        let (name, mode) = (PROCESS.names.of_others(text, &self.outbox)?, self.registers.mode());
+        if PROCESS.store.counter(name.location()).load(Ordering::Relaxed) != 0 {
             return None;
         }
         self.blocking.wait_spinner.spin(|| {
@@ -87,7 +87,7 @@ impl Agent {
 
     /// Takes the name alone, from everyone who holds it. The amount is then 0 if nobody did.
     pub(crate) fn steal_name(&self, text: &[u16]) -> Answer {
-        let (location, request, result, took_over) = NAMES.steal(&STORE, text, self.requester());
+        let (location, request, result, took_over) = PROCESS.names.steal(&PROCESS.store, text, self.requester());
         self.registers.set_location(location);
         self.registers.amount.set(took_over.into());
         self.acquired(location, request, result)
@@ -99,16 +99,20 @@ impl Agent {
 #[napi(catch_unwind)]
 pub fn name_requests() -> Option<String> {
     json::text(|text| {
-        json::array(text, NAMES.requests(&STORE), |text, RequestInfo { name, mode, held, thread_id, .. }| {
-            text.write_str("{\"name\":")?;
-            json::string(text, name.iter().copied())?;
-            write!(text, ",\"shared\":{},\"held\":{held},\"threadId\":{thread_id}}}", mode == Mode::Shared)
-        })
+        json::array(
+            text,
+            PROCESS.names.requests(&PROCESS.store),
+            |text, RequestInfo { name, mode, held, thread_id, .. }| {
+                text.write_str("{\"name\":")?;
+                json::string(text, name.iter().copied())?;
+                write!(text, ",\"shared\":{},\"held\":{held},\"threadId\":{thread_id}}}", mode == Mode::Shared)
+            },
+        )
     })
 }
 
 /// Counts the names in use and those that dead holders left behind.
 #[napi(catch_unwind)]
 pub fn name_count() -> u32 {
-    NAMES.count() as u32
+    PROCESS.names.count() as u32
 }

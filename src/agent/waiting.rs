@@ -2,11 +2,11 @@
 
 use crate::agent::agent::Agent;
 use crate::agent::blocking::BlockingWait;
-use crate::agent::pending::{Noted, PLAIN};
-use crate::environment::Answer;
-use crate::observe::NONE;
-use crate::process::{STORE, gave_up, pass_on_notification, return_unused, service, word_at};
+use crate::process::{PROCESS, gave_up, pass_on_notification, return_unused, service, word_at};
 use waitasync_core::clock::Timestamp;
+use waitasync_core::held::NONE;
+use waitasync_core::held::registers::Answer;
+use waitasync_core::held::{Noted, PLAIN};
 use waitasync_core::queue::{Ticket, WaitResult, Withdrawal};
 
 impl Agent {
@@ -20,7 +20,7 @@ impl Agent {
             return registers.poll();
         }
         let (location, deadline) = (registers.location(), registers.deadline());
-        let Some(ticket) = STORE.enqueue(location, self.thread(), deadline, || registers.is_equal()) else {
+        let Some(ticket) = PROCESS.store.enqueue(location, self.thread(), deadline, || registers.is_equal()) else {
             return Answer::Settled(WaitResult::NotEqual);
         };
         let wait = BlockingWait { ticket, location, deadline, request: None, relayed: false };
@@ -60,7 +60,7 @@ impl Agent {
             return Answer::NoTimer;
         }
         let (location, deadline, slot) = (registers.location(), registers.deadline(), registers.slot.get());
-        let Some(ticket) = STORE.enqueue(location, self.waiter(slot), deadline, || registers.is_equal()) else {
+        let Some(ticket) = PROCESS.store.enqueue(location, self.waiter(slot), deadline, || registers.is_equal()) else {
             return Answer::Settled(WaitResult::NotEqual);
         };
         self.add_pending(ticket, deadline, None)
@@ -102,7 +102,7 @@ impl Agent {
     /// Wakes up to `count` waiters at the location. Returns how many it woke.
     pub(crate) fn notify(&self) -> u32 {
         let registers = &self.registers;
-        STORE.notify(registers.location(), registers.count(), Some(&self.outbox)) as u32
+        PROCESS.store.notify(registers.location(), registers.count(), Some(&self.outbox)) as u32
     }
 
     /// Cancels the wait in the slot: removes it from its waiter list, or its settlement from the outbox.
@@ -111,7 +111,8 @@ impl Agent {
     pub(crate) fn cancel(&self) -> bool {
         let slot = self.registers.slot.get();
         let Some(ticket) = self.pending.ticket(slot) else { return false };
-        let cancelled = STORE.withdraw_agent(ticket, &self.outbox, slot) == Withdrawal::Done || self.revoke(slot);
+        let cancelled =
+            PROCESS.store.withdraw_agent(ticket, &self.outbox, slot) == Withdrawal::Done || self.revoke(slot);
         if cancelled && let Some(claim) = self.pending.remove(slot).filter(|wait| wait.request.is_some()) {
             gave_up(claim.request);
             // It claimed its lock again after a notification.
@@ -132,7 +133,7 @@ impl Agent {
     /// Holds an event loop that has run dry: for waits that have been notified by now, and for a claim that could have
     /// its lock by now. Returns whether it is held.
     pub(crate) fn runs_dry(&self) -> bool {
-        STORE.check_words(word_at);
+        PROCESS.store.check_words(word_at);
         self.update_hold();
         self.is_held.get()
     }

@@ -1,16 +1,9 @@
 //! A Node environment, as an agent uses it: references, calls, and how its event loop is woken and held.
 
 use std::ffi::c_void;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 
 use napi::{Result, check_status, sys};
-
-/// Runs `body`, and returns whether it came to its end. A panic of `body` stops here, since unwinding into Node would
-/// end the process; it has been reported on the standard error, and concerns nothing else.
-pub(crate) fn contained(body: impl FnOnce()) -> bool {
-    catch_unwind(AssertUnwindSafe(body)).is_ok()
-}
 
 /// Pins an `ArrayBuffer`: returns its address, its size, and a reference that keeps its memory until
 /// [`Environment::unpin`] or the end.

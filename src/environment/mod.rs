@@ -1,12 +1,6 @@
-//! The calls between JavaScript and native code, both ways.
+//! A Node environment: the calls into it, its buffers, and its event loop.
 
 mod environment;
-pub mod exports;
-mod operations;
-mod registers;
+pub(crate) mod event_loop;
 
-pub(crate) use environment::{Bell, Environment, bell_for, contained, pin_buffer};
-pub(crate) use registers::{
-    AWAITED_HERE, Answer, BATCH, FREED, HELD_ELSEWHERE, HELD_HERE, NEWS, NOT_ADOPTED, NOT_LOCKED, RegistersRef,
-    from_number, to_number,
-};
+pub(crate) use environment::{Bell, Environment, bell_for, first_argument, pin_buffer};

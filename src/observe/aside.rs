@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use crate::environment::contained;
+use waitasync_core::panics::contained;
 use waitasync_core::sync::lock;
 
 pub(crate) struct Aside {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::observe::aside::Aside;
 use crate::observe::reports::Reports;
-use crate::process::REGISTRY;
+use crate::process::PROCESS;
 use waitasync_core::sync::lock;
 
 /// The main thread's `threadId`.
@@ -91,7 +91,8 @@ pub(crate) fn are_for(thread_id: u32) -> bool {
 }
 
 fn tell_main(report: &str) {
-    let Some(outbox) = REGISTRY.find(|agent| agent.known.thread_id == MAIN, |agent| Arc::clone(&agent.known.outbox))
+    let Some(outbox) =
+        PROCESS.registry.find(|agent| agent.known.thread_id == MAIN, |agent| Arc::clone(&agent.known.outbox))
     else {
         return;
     };

@@ -20,12 +20,6 @@ fn refused(reason: &str) -> napi::Error {
     napi::Error::from_reason(format!("ATOMICS_WAITASYNC_DUMP {reason}"))
 }
 
-/// Whether dumps are written, and ask where the threads are.
-pub(crate) fn asks_where() -> bool {
-    let value = std::env::var_os("ATOMICS_WAITASYNC_DUMP_NOW").unwrap_or_default();
-    signals::is_armed() && !value.is_empty() && value != "0"
-}
-
 #[cfg(unix)]
 mod signals {
     use std::env;
@@ -73,12 +67,6 @@ mod signals {
         format.to_string_lossy().trim().eq_ignore_ascii_case("json")
     });
 
-    static IS_ARMED: AtomicBool = AtomicBool::new(false);
-
-    pub(super) fn is_armed() -> bool {
-        IS_ARMED.load(Ordering::Relaxed)
-    }
-
     pub(super) fn arm() -> napi::Result<Option<&'static str>> {
         static IS_TOLD: AtomicBool = AtomicBool::new(false);
         let armed = match &*SIGNAL {
@@ -90,7 +78,7 @@ mod signals {
         };
         match armed {
             Ok(name) => {
-                IS_ARMED.store(true, Ordering::Relaxed);
+                whereabouts::ARE_WRITTEN.store(true, Ordering::Relaxed);
                 Ok(Some(name))
             }
             Err(reason) if !IS_TOLD.swap(true, Ordering::Relaxed) => Err(refused(&reason)),
@@ -135,10 +123,6 @@ mod signals {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::refused;
-
-    pub(super) const fn is_armed() -> bool {
-        false
-    }
 
     pub(super) fn arm() -> napi::Result<Option<&'static str>> {
         static IS_TOLD: AtomicBool = AtomicBool::new(false);

@@ -5,12 +5,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use napi::Result;
-use napi::bindgen_prelude::{Env, Utf16String};
-use napi_derive::napi;
 use rustc_hash::FxHashMap;
 
-use crate::agent::Agent;
 use waitasync_core::sync::lock;
 
 /// Keepers, by the waiting thread and the name in front.
@@ -18,17 +14,14 @@ type Keepers = FxHashMap<(u32, Box<[u16]>), Arc<str>>;
 
 static KEEPERS: Mutex<Option<Keepers>> = Mutex::new(None);
 
-/// Notes who has the lock for which this thread waits; or that the wait is over. `name`: of the lock in front.
-#[napi(catch_unwind)]
-#[allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
-pub fn waits_elsewhere(env: Env, name: Utf16String, keeper: Option<String>) -> Result<()> {
-    let key = (Agent::of(env.raw())?.thread_id, name.to_vec().into_boxed_slice());
+/// Notes who has the lock for which a thread waits; or that the wait is over. `name`: of the lock in front.
+pub(crate) fn waits(thread_id: u32, name: &[u16], keeper: Option<String>) {
+    let key = (thread_id, name.into());
     let mut keepers = lock(&KEEPERS);
     match keeper {
         Some(keeper) => _ = keepers.get_or_insert_default().insert(key, keeper.into()),
         None => _ = keepers.as_mut().and_then(|keepers| keepers.remove(&key)),
     }
-    Ok(())
 }
 
 /// Returns who has the lock for which a thread waits.

@@ -7,11 +7,11 @@
 use std::fmt::{self, Write};
 use std::process;
 
-use crate::observe::json::{self, Text};
-use crate::observe::sentences::{Row, RowLink};
+use crate::observe::rows::{Row, RowLink};
 use crate::observe::snapshot::Snapshot;
 use crate::observe::table::{Rows, rows_of};
 use crate::observe::whereabouts::{Threads, Whereabouts};
+use waitasync_core::json::{self, Text};
 
 /// Writes a snapshot, a line at a time. `dump`: its number.
 pub(crate) fn write(dump: u32, snapshot: &Snapshot, threads: Option<&Threads>, mut line: impl FnMut(&str)) {

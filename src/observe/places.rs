@@ -1,6 +1,6 @@
 //! Where calls were, in one frame each: for texts that tell several calls apart.
 
-use crate::observe::sentences::{Row, RowLink};
+use crate::observe::rows::{Row, RowLink};
 
 /// The stacks of a text. Each is shown by its first frame that tells it apart from the others: a program may take all
 /// its locks in one helper function.

@@ -4,7 +4,7 @@
 //! (`lib/waiting/profile.js`). A wait that is not over counts for its time so far, and the waits of a thread end with
 //! it: so the file shows those who wait for ever, too.
 //!
-//! The tables have bounds: stacks (see [`crate::observe::stacks`]), and of each stack the first locks.
+//! The tables have bounds: stacks (see [`stacks`]), and of each stack the first locks.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,10 +12,10 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use napi_derive::napi;
 
-use crate::observe::cpuprofile::{Counts, Line};
 use crate::observe::profile_file::ProfileFile;
-use crate::observe::stacks::{self, StackId};
 use waitasync_core::clock::{Timestamp, now};
+use waitasync_core::held::stacks::{self, StackId};
+use waitasync_core::observe::cpuprofile::{Counts, Line};
 use waitasync_core::sync::lock;
 
 /// How many locks are told apart of each stack. One line may request any number of names.

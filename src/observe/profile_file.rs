@@ -12,10 +12,10 @@ use std::sync::{Mutex, OnceLock, mpsc};
 use std::time::Duration;
 use std::{env, fs, io, process, thread};
 
-use crate::environment::contained;
 use crate::observe::aside::Aside;
-use crate::observe::cpuprofile::{self, Counts, Line};
 use crate::process::service;
+use waitasync_core::observe::cpuprofile::{self, Counts, Line};
+use waitasync_core::panics::contained;
 use waitasync_core::sync::lock;
 
 const PERIOD: Duration = Duration::from_secs(10);

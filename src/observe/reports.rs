@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::observe::json;
 use crate::observe::sentences::{ring_rows, ring_text};
 use crate::observe::snapshot::{Snapshot, write_link};
-use crate::observe::stacks::StackId;
-use crate::observe::stalls::period;
 use crate::observe::stories::{Covered, Keepers, Story, Told, hash, is_first, of_ring};
 use crate::observe::survey::Entry;
 use crate::observe::telling::Telling;
+use crate::process::stalls::period;
 use waitasync_core::clock::{Timestamp, now};
+use waitasync_core::held::StackId;
+use waitasync_core::json;
 use waitasync_core::lock::Mode;
 use waitasync_core::lock::rings::Link;
 use waitasync_core::queue::Location;

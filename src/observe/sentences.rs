@@ -4,50 +4,18 @@
 
 use std::fmt::Write;
 
-use napi::bindgen_prelude::Utf16String;
 use napi_derive::napi;
 
-use crate::agent::PURPOSE_BITS;
-use crate::observe::json;
 use crate::observe::places::Places;
+use crate::observe::rows::{Row, RowLink};
 use crate::observe::snapshot::{self, Entries, Snapshot};
-use crate::observe::stacks;
 use crate::observe::survey::Entry;
 use waitasync_core::clock::Timestamp;
+use waitasync_core::held::PURPOSE_BITS;
+use waitasync_core::held::stacks;
+use waitasync_core::json;
 use waitasync_core::lock::rings::Link;
 use waitasync_core::lock::{Mode, Request};
-
-/// An entry of a snapshot, as JavaScript has it.
-#[napi(object, object_to_js = false)]
-#[derive(Default)]
-pub struct Row {
-    /// The class, `named`, or `wait`.
-    pub kind: String,
-    /// How it is held or awaited, if there are several ways.
-    pub mode: Option<String>,
-    /// That of the lock.
-    pub name: Option<Utf16String>,
-    /// How many permits.
-    pub amount: Option<f64>,
-    /// The number of the lock.
-    pub id: f64,
-    /// That of `worker_threads`.
-    pub thread_id: f64,
-    /// That of `worker_threads`.
-    pub thread_name: Option<String>,
-    /// Whether the thread is blocked.
-    pub blocked: bool,
-    /// For how long.
-    pub milliseconds: Option<f64>,
-    /// The stack of the call that took it.
-    pub taken: Option<String>,
-    /// The stack of the call that waits.
-    pub called: Option<String>,
-    /// Whether its token has been collected.
-    pub collected: Option<bool>,
-    /// Who has the lock of several processes behind this name, for which its thread waits.
-    pub awaits: Option<String>,
-}
 
 /// The kind and the mode of each wait for a notification, by purpose: `NOTIFIED` in `lib/waiting/kinds.js`.
 const NOTIFIED: &[(&str, Option<&str>)] = &[
@@ -89,15 +57,6 @@ pub(crate) fn held_row(now: Timestamp, entry: &Entry) -> Row {
 
 pub(crate) fn waiting_row(now: Timestamp, entry: &Entry) -> Row {
     Row { called: call_of(entry), ..row(now, entry) }
-}
-
-/// A link of a ring, as JavaScript has it.
-#[napi(object, object_to_js = false)]
-pub struct RowLink {
-    /// The thread's hold, or its place.
-    pub holds: Row,
-    /// The thread's wait.
-    pub waits_for: Row,
 }
 
 pub(crate) fn link_rows(now: Timestamp, (has, is_ahead, waits_for): Entries<'_>) -> RowLink {

@@ -15,12 +15,12 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 
 use crate::observe::elsewhere::keeper_of;
-use crate::observe::json;
-use crate::observe::stacks::NONE;
-use crate::observe::stalls::period;
 use crate::observe::survey::{Entry, JUST_BEGUN, read};
-use crate::process::{MEMORIES, NAMES};
+use crate::process::PROCESS;
+use crate::process::stalls::period;
 use waitasync_core::clock::{Timestamp, now};
+use waitasync_core::held::NONE;
+use waitasync_core::json;
 use waitasync_core::lock::Request;
 use waitasync_core::lock::request::{AWAITS_NOTIFICATION, pack};
 use waitasync_core::lock::rings::{Has, Link, Seen, confirmed, rings};
@@ -54,8 +54,8 @@ impl Entry {
     /// Adds its name. `None` for a named lock that is gone meanwhile. Called with no bucket locked.
     pub(crate) fn named(self) -> Option<Self> {
         let name = match self.request.and_then(Request::id) {
-            Some(id) => Some(NAMES.name_of(id)?),
-            None => MEMORIES.label(self.place()),
+            Some(id) => Some(PROCESS.names.name_of(id)?),
+            None => PROCESS.memories.label(self.place()),
         };
         Some(Self { name, ..self })
     }

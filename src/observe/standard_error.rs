@@ -9,7 +9,7 @@ use std::process;
 use std::sync::Mutex;
 
 use crate::observe::aside::Aside;
-use crate::observe::json;
+use waitasync_core::json;
 use waitasync_core::sync::lock;
 
 /// How many texts wait to be written.

@@ -7,19 +7,18 @@
 //! moment later.
 //!
 //! A thread that falls asleep, and a promise of a lock that begins to wait, note the time. Since when a lock is held is
-//! only known as far as [`crate::held::holders`] says.
+//! only known as far as [`waitasync_core::held::Holders`] says.
 
 use std::hash::Hash;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::agent::{Noted, PLAIN, PURPOSE_BITS, Within};
-use crate::held::{Held, Incoming, Undelivered, held_since, sight};
-use crate::observe::stacks::{NONE, StackId};
-use crate::observe::taken::Taken;
-use crate::process::{Known, REGISTRY, STORE};
+use crate::process::PROCESS;
 use waitasync_core::clock::Timestamp;
+use waitasync_core::held::Taken;
+use waitasync_core::held::{Held, Incoming, Known, Noted, PLAIN, PURPOSE_BITS, Undelivered, Within};
+use waitasync_core::held::{NONE, StackId};
 use waitasync_core::lock::names::Text;
 use waitasync_core::lock::{Mode, Request, Waiter};
 use waitasync_core::queue::{Listed, Location};
@@ -30,7 +29,7 @@ type Locations = FxHashSet<Location>;
 pub(crate) struct Entry {
     pub(crate) location: Location,
     pub(crate) request: Option<Request>,
-    /// See [`crate::agent::Noted`].
+    /// See [`Noted`].
     pub(crate) purpose: u32,
     /// The name of its word: see [`Self::named`].
     pub(crate) name: Option<Text>,
@@ -88,14 +87,14 @@ pub(crate) const JUST_BEGUN: Option<Timestamp> = Some(Timestamp::NEVER);
 const MOST_READINGS: usize = 4;
 
 pub(crate) fn read() -> (Vec<Entry>, Vec<Entry>) {
-    let (known, in_lists) = REGISTRY.held(|_| true, |_| true);
-    sight(&known, &in_lists);
+    let (known, in_lists) = PROCESS.registry.held(|_| true, |_| true);
+    PROCESS.holders.sight(&known, &in_lists);
     let mut survey = Survey::of(&known);
     // Where something may be on its way to its holder.
     let incoming = survey.incoming.iter().flat_map(Incoming::locations);
     let slept_at = known.iter().filter_map(|agent| agent.notes.sleep()).map(|sleep| sleep.location);
     let held = in_lists.iter().map(|(_, held)| held.location);
-    let locations = STORE.by_bucket(held.chain(incoming).chain(slept_at));
+    let locations = PROCESS.store.by_bucket(held.chain(incoming).chain(slept_at));
     for (bucket, locations) in locations.iter().enumerate() {
         survey.look(bucket, locations);
     }
@@ -128,7 +127,7 @@ impl<'a> Survey<'a> {
         let indices = indices.flat_map(|(index, agent)| addresses(agent).map(|address| (address, index))).collect();
         let mut incoming: Vec<_> = known.iter().map(|_| Incoming::default()).collect();
         for (incoming, agent) in incoming.iter_mut().zip(known) {
-            incoming.read(agent);
+            incoming.read(&PROCESS.store, agent);
         }
         Self { known, indices, incoming, held: Vec::new(), waiting: Vec::new() }
     }
@@ -143,7 +142,7 @@ impl<'a> Survey<'a> {
 
     /// Adds a bucket's holds and waits, in its critical section. At `locations` something was held or granted.
     fn look(&mut self, bucket: usize, locations: &Locations) {
-        STORE.inspect(bucket, locations, |waiters, granted, since| {
+        PROCESS.store.inspect(bucket, locations, |waiters, granted, since| {
             let awaited = waiters.iter().map(|&(location, _)| location);
             let granted_at = granted.iter().map(|&(location, _)| location);
             let concerns: Locations = locations.iter().copied().chain(awaited).chain(granted_at).collect();
@@ -154,7 +153,7 @@ impl<'a> Survey<'a> {
             let first = self.held.len();
             self.held.extend(listed.iter().map(|(holder, hold)| {
                 let holder = &holders[*holder];
-                let since = held_since(holder, hold, since(hold.location)).or(JUST_BEGUN);
+                let since = PROCESS.held_since(holder, hold, since(hold.location)).or(JUST_BEGUN);
                 let entry = entry(holder, hold.location, hold.request, since).with_taken(holder.taken.get(hold.serial));
                 Entry { serial: hold.serial, ..entry }
             }));
@@ -188,11 +187,15 @@ impl<'a> Survey<'a> {
         loop {
             let mut given: Vec<(usize, Undelivered)> = Vec::new();
             for (index, (incoming, agent)) in self.incoming.iter_mut().zip(self.known).enumerate() {
-                let its = incoming.to(agent, bucket).into_iter().filter(|given| concerns.contains(&given.location));
+                let its = incoming
+                    .to(&PROCESS.store, agent, bucket)
+                    .into_iter()
+                    .filter(|given| concerns.contains(&given.location));
                 given.extend(its.map(|given| (index, given)));
             }
-            let (holders, listed) =
-                REGISTRY.held(|_| true, |location| STORE.index_of(location) == bucket && concerns.contains(&location));
+            let (holders, listed) = PROCESS
+                .registry
+                .held(|_| true, |location| PROCESS.store.index_of(location) == bucket && concerns.contains(&location));
             let mut on_their_way = Vec::new();
             let mut is_known = true;
             for its in given.chunk_by(|(one, _), (other, _)| one == other) {

@@ -22,9 +22,10 @@ use std::fmt::Write;
 use napi_derive::napi;
 use rustc_hash::FxHashMap;
 
+use crate::observe::rows::{Row, RowLink};
 use crate::observe::sentences::{
-    MOST_PLACES, Row, RowLink, duration, held_row, hold_prefix, keeper_text, lock_of, mode_of, orphan_text, ring_rows,
-    ring_text, thread_called, thread_of, waiting_row,
+    MOST_PLACES, duration, held_row, hold_prefix, keeper_text, lock_of, mode_of, orphan_text, ring_rows, ring_text,
+    thread_called, thread_of, waiting_row,
 };
 use crate::observe::snapshot::Snapshot;
 use crate::observe::whereabouts::{Activity, Threads};

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use crate::observe::places::Places;
+use crate::observe::rows::Row;
 use crate::observe::sentences::{
-    Row, ahead_text, duration, held_row, holder_text, keeper_text, noun_of, thread_of, wait_text, waiting_row,
+    ahead_text, duration, held_row, holder_text, keeper_text, noun_of, thread_of, wait_text, waiting_row,
 };
 use crate::observe::snapshot::Snapshot;
 use crate::observe::survey::Entry;

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,9 +18,11 @@ use napi::bindgen_prelude::{Env, Function, JsValue, retain_current_module_for_un
 use napi::{Result, check_status, sys};
 use napi_derive::napi;
 
-use crate::environment::{Bell, bell_for, contained};
-use crate::observe::{dump, json};
-use crate::process::{Known, REGISTRY, images};
+use crate::environment::{Bell, bell_for};
+use crate::process::{PROCESS, images};
+use waitasync_core::held::Known;
+use waitasync_core::json;
+use waitasync_core::panics::contained;
 use waitasync_core::sync::lock;
 
 /// How long a dump waits for answers.
@@ -96,6 +98,15 @@ static STATE: Mutex<State> = Mutex::new(State {
     is_told: false,
 });
 
+/// Whether dumps are written.
+pub(crate) static ARE_WRITTEN: AtomicBool = AtomicBool::new(false);
+
+/// Whether dumps are written, and ask where the threads are.
+fn are_asked_for() -> bool {
+    let value = std::env::var_os("ATOMICS_WAITASYNC_DUMP_NOW").unwrap_or_default();
+    ARE_WRITTEN.load(Ordering::Relaxed) && !value.is_empty() && value != "0"
+}
+
 static ADVANCE: Condvar = Condvar::new();
 
 /// Asks where each thread is. `None` without a helper.
@@ -106,7 +117,7 @@ pub(crate) fn ask() -> Option<Threads> {
     state.request = state.request.wrapping_add(1);
     state.is_told = false;
     state.told.clear();
-    let (agents, _) = REGISTRY.held(|_| true, |_| false);
+    let (agents, _) = PROCESS.registry.held(|_| true, |_| false);
     let turns = |agent: &Known| agent.turns.load(Ordering::Relaxed);
     state.loops = agents.iter().map(|agent| (agent.thread_id, (Arc::clone(&agent.turns), turns(agent)))).collect();
     state.bell.as_ref()?.ring();
@@ -123,7 +134,7 @@ pub(crate) fn ask() -> Option<Threads> {
         }
         (state, _) = ADVANCE.wait_timeout(state, rest.min(SLICE)).unwrap_or_else(PoisonError::into_inner);
         drop(state);
-        REGISTRY.interrupt();
+        PROCESS.registry.interrupt();
         state = lock(&STATE);
     }
     let mut told = std::mem::take(&mut state.told);
@@ -149,7 +160,7 @@ fn forget() {
 #[napi(catch_unwind)]
 pub fn claim_dump_helper() -> Option<String> {
     let mut state = lock(&STATE);
-    if state.is_claimed || !dump::asks_where() {
+    if state.is_claimed || !are_asked_for() {
         return None;
     }
     state.is_claimed = true;

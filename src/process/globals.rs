@@ -5,21 +5,13 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use crate::process::memory_probe::find_freed;
-use waitasync_core::clock::now;
-use waitasync_core::lock::memories::Memories;
-use waitasync_core::lock::names::Names;
-use waitasync_core::lock::{Request, WaiterListStore};
+use waitasync_core::held::Process;
+use waitasync_core::lock::Request;
 use waitasync_core::queue::{Location, WaitResult};
 use waitasync_core::service::Service;
 use waitasync_core::sync::lock;
 
-/// The queue. 256 buckets: two threads that share nothing rarely meet, and reading the earliest deadlines of all of
-/// them takes less than a microsecond.
-pub(crate) static STORE: LazyLock<WaiterListStore> = LazyLock::new(|| WaiterListStore::new(256, now));
-
-pub(crate) static MEMORIES: LazyLock<Memories> = LazyLock::new(|| Memories::new(find_freed));
-
-pub(crate) static NAMES: LazyLock<Names> = LazyLock::new(Names::default);
+pub(crate) static PROCESS: LazyLock<Process> = LazyLock::new(|| Process::new(find_freed));
 
 /// Returns the service. `None` if the system gives no thread for it; each call tries to start it.
 pub(crate) fn service() -> Option<&'static Arc<Service>> {
@@ -28,7 +20,7 @@ pub(crate) fn service() -> Option<&'static Arc<Service>> {
     SERVICE.get().or_else(|| {
         let _starting = lock(&STARTING);
         if SERVICE.get().is_none() {
-            SERVICE.set(Service::start(&STORE, || STORE.check_words(word_at))?).ok()?;
+            SERVICE.set(Service::start(&PROCESS.store, || PROCESS.store.check_words(word_at))?).ok()?;
         }
         SERVICE.get()
     })
@@ -54,7 +46,7 @@ pub(crate) fn claim_has_joined(location: Location) {
 /// | a claim for which a thread blocks, or its grant | `expected` in `lib/locks/hold/robust-list.js` |
 /// | the robust list | the list's own array of words, and `expected` |
 /// | a line, in a critical section of its bucket | one of the above: its claims cannot leave meanwhile |
-/// | any of these, of a named lock | [`NAMES`], which has the request until its claim has left the line |
+/// | any of these, of a named lock | the names, which has the request until its claim has left the line |
 ///
 /// At an agent's end these still hold: the clean-up hook runs before the heap goes, and before Node 14
 /// `lib/locks/hold/memories.js` keeps the memory. The registers' `relay` and `releasing` are not among them: nothing
@@ -78,7 +70,7 @@ impl Unused {
     pub(crate) fn pass_on(self) {
         match self {
             Self::Notification(location) => {
-                STORE.notify(location, 1, None);
+                PROCESS.store.notify(location, 1, None);
             }
             Self::Acquired(location, request) => {
                 return_unused(location, request, WaitResult::AcquiredFromDead);
@@ -103,7 +95,7 @@ pub(crate) fn raise(events: Location, more: u32) {
         word_at(location).fetch_add(1, Ordering::SeqCst);
     }
     for location in all() {
-        STORE.wake_first(location);
+        PROCESS.store.wake_first(location);
     }
 }
 
@@ -111,15 +103,15 @@ pub(crate) fn raise(events: Location, more: u32) {
 /// holder died. Returns false if it had been stolen.
 pub(crate) fn return_unused(location: Location, request: Request, result: WaitResult) -> bool {
     if let Some(id) = request.id() {
-        return NAMES.end_grant(&STORE, id, result);
+        return PROCESS.names.end_grant(&PROCESS.store, id, result);
     }
-    STORE.return_unused(location, request, result, word_at(location));
+    PROCESS.store.return_unused(location, request, result, word_at(location));
     true
 }
 
 /// Forgets a claim that has left its line with nothing.
 pub(crate) fn gave_up(request: Option<Request>) {
     if let Some(id) = request.and_then(Request::id) {
-        NAMES.forget(&STORE, id);
+        PROCESS.names.forget(&PROCESS.store, id);
     }
 }

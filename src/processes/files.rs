@@ -15,10 +15,10 @@ use super::waiting::{self, Request};
 use waitasync_core::lock::Outbox;
 
 /// What JavaScript is told of a grant: its number, its token, and whether the last holder died.
-pub(super) type Told = (u32, u64, bool);
+pub(crate) type Told = (u32, u64, bool);
 
 /// What JavaScript is told of an answer.
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     Granted(Told),
     Taken,
     Released(bool),
@@ -51,7 +51,7 @@ impl Files {
     }
 
     /// Returns the number of a folder; fails if it is on a drive whose locks cannot be relied on.
-    pub(super) fn open(&self, path: PathBuf, is_durable: bool, any_drive: bool) -> Result<u32> {
+    pub(crate) fn open(&self, path: PathBuf, is_durable: bool, any_drive: bool) -> Result<u32> {
         if !any_drive && !system::is_local(&path)? {
             return Err(Error::other("it is on a network or FUSE drive, whose locks are not reliable"));
         }
@@ -64,14 +64,14 @@ impl Files {
         }) as u32)
     }
 
-    pub(super) fn name(&self, folder: u32, key: &str, is_shared: bool) -> Result<Name> {
+    pub(crate) fn name(&self, folder: u32, key: &str, is_shared: bool) -> Result<Name> {
         let folder = self.folders.borrow().get(folder as usize).cloned();
         let folder = folder.ok_or_else(|| Error::other("no such folder"))?;
         Ok(Name { folder, key: key.into(), mode: if is_shared { Mode::Shared } else { Mode::Exclusive } })
     }
 
     /// Tries on this thread: as `attempt` of a user, or on the way into the line.
-    pub(super) fn take(&self, name: &Name, description: &str, is_attempt: bool) -> Result<Option<Told>> {
+    pub(crate) fn take(&self, name: &Name, description: &str, is_attempt: bool) -> Result<Option<Told>> {
         let grant = if is_attempt { name.attempt(description) } else { name.take(description) }?;
         Ok(grant.map(|grant| self.keep(grant)))
     }
@@ -84,7 +84,7 @@ impl Files {
     }
 
     /// Lets another thread wait for a name, or try once. Returns the number of the request.
-    pub(super) fn request(
+    pub(crate) fn request(
         &self,
         outbox: &Arc<Outbox>,
         name: Name,
@@ -111,7 +111,7 @@ impl Files {
     }
 
     /// Withdraws a request. What it has been granted is given back.
-    pub(super) fn abort(&self, number: u32) {
+    pub(crate) fn abort(&self, number: u32) {
         if let Some(mailbox) = self.mailbox.get()
             && let Some(name) = mailbox.forget(number)
         {
@@ -119,13 +119,13 @@ impl Files {
         }
     }
 
-    pub(super) fn next(&self) -> Option<(u32, Outcome)> {
+    pub(crate) fn next(&self) -> Option<(u32, Outcome)> {
         let (number, answer) = self.mailbox.get()?.next()?;
         Some((number, self.outcome(answer)))
     }
 
     /// Blocks for so many milliseconds, or until the request is answered.
-    pub(super) fn wait(&self, number: u32, milliseconds: u32) -> Option<Outcome> {
+    pub(crate) fn wait(&self, number: u32, milliseconds: u32) -> Option<Outcome> {
         let time = Duration::from_millis(milliseconds.into());
         self.mailbox.get()?.wait(number, time).map(|answer| self.outcome(answer))
     }
@@ -139,19 +139,19 @@ impl Files {
         }
     }
 
-    pub(super) fn is_held(&self, number: u32) -> Result<bool> {
+    pub(crate) fn is_held(&self, number: u32) -> Result<bool> {
         self.grants.borrow().get(&number).map_or(Ok(false), Grant::is_held)
     }
 
     /// Gives a lock back on this thread.
-    pub(super) fn release(&self, number: u32, died: bool) -> Result<bool> {
+    pub(crate) fn release(&self, number: u32, died: bool) -> Result<bool> {
         let grant = self.grants.borrow_mut().remove(&number);
         grant.map_or(Ok(false), |grant| grant.release(died))
     }
 
     /// Gives a lock back in another thread. Returns the number of the request; `None` if there is nothing to flush, and
     /// `release` is as good.
-    pub(super) fn release_later(&self, outbox: &Arc<Outbox>, number: u32, died: bool) -> Option<u32> {
+    pub(crate) fn release_later(&self, outbox: &Arc<Outbox>, number: u32, died: bool) -> Option<u32> {
         let mut grants = self.grants.borrow_mut();
         if died || !grants.get(&number)?.is_durable() {
             return None;

@@ -33,7 +33,7 @@ pub(super) enum Which {
 
 /// A name of a folder in a mode: what requests wait for together.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Name {
+pub(crate) struct Name {
     pub(super) folder: Arc<Folder>,
     /// The name as its files have it.
     pub(super) key: Arc<str>,
@@ -174,7 +174,7 @@ impl Name {
     }
 
     /// Whether no holder of an exclusive lock is alive.
-    pub(super) fn is_abandoned(&self) -> Result<bool> {
+    pub(crate) fn is_abandoned(&self) -> Result<bool> {
         match system::open(&self.lock_path()) {
             Ok(file) => Ok(Locked::try_new(file, Mode::Shared)?.is_some()),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),

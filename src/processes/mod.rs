@@ -13,7 +13,6 @@
 //! 4. A request is answered once: by its mailbox, or, if that was closed or the request aborted, what came is given back.
 //! 5. Nothing is locked, written or closed while the table of lines or a mailbox is locked.
 
-pub mod exports;
 mod files;
 mod lock_file;
 mod mailbox;
@@ -21,4 +20,5 @@ mod state;
 mod system;
 mod waiting;
 
-pub(crate) use files::Files;
+pub(crate) use files::{Files, Outcome, Told};
+pub(crate) use lock_file::Name;

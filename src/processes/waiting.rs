@@ -25,7 +25,7 @@ use rustc_hash::FxHashMap;
 use super::lock_file::{Locked, Name, Which};
 use super::mailbox::{Answer, Mailbox};
 use super::system::{Identity, is_passing, unlock};
-use crate::environment::contained;
+use waitasync_core::panics::contained;
 use waitasync_core::sync::lock;
 
 #[cfg(not(test))]

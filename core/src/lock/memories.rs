@@ -38,7 +38,8 @@ pub struct Memories {
     find_freed: FindFreed,
 }
 
-type FindFreed = fn(Vec<Range<usize>>) -> Vec<Range<usize>>;
+/// Finds out which of some ranges of addresses have certainly been freed.
+pub type FindFreed = fn(Vec<Range<usize>>) -> Vec<Range<usize>>;
 
 /// The state of a memory after one of its objects was lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 
 /**
  * Where and when holds begin, and which tokens were collected. It is noted if stalls are reported
- * (`ATOMICS_WAITASYNC_STALL`). src/observe/taken.rs knows it for the reports of all threads.
+ * (`ATOMICS_WAITASYNC_STALL`). core/src/held/taken.rs knows it for the reports of all threads.
  *
  * Stacks become texts in code that a program may have replaced (`Error.prepareStackTrace`), and that code may use
  * locks. So the stack of a call is taken before the call does anything, and its number is in the register CALL until

@@ -22,7 +22,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 use std::{mem, ptr, thread};
 
-use crate::environment::contained;
+use waitasync_core::panics::contained;
 use waitasync_core::sync::lock;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::{Answer, MOST_THREADS, NOBODY, Table, fail, has_requests, is_passing, pop, with_table};
-use crate::environment::contained;
+use waitasync_core::panics::contained;
 
 const SWEEP: Duration = Duration::from_millis(50);
 

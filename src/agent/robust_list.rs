@@ -14,9 +14,9 @@ use std::sync::atomic::Ordering;
 
 use napi::{Result, sys};
 
-use crate::environment::{Environment, RegistersRef, pin_buffer};
-use crate::held::robust_table::{Entry, Holds};
-use crate::observe::SharedTaken;
+use crate::environment::{Environment, pin_buffer};
+use waitasync_core::held::registers::RegistersRef;
+use waitasync_core::held::{Entry, Holds, SharedTaken};
 use waitasync_core::lock::Request;
 use waitasync_core::queue::Location;
 

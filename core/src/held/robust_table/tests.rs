@@ -41,7 +41,7 @@ impl Player {
     }
 
     fn take_request(&mut self, location: Location, request: Request, change: impl FnOnce()) {
-        let len = self.table.len();
+        let len = self.table.count();
         self.serial += 1;
         self.table.entries()[len].set(location, request);
         self.serial(len).store(self.serial, Ordering::SeqCst);
@@ -51,7 +51,7 @@ impl Player {
 
     /// Moves an entry to the end, as `toEnd` does. After each write others look.
     fn to_end(&self, index: usize, looks: &dyn Fn()) {
-        let (moves, entries, last) = (&self.table.registers.moves, self.table.entries(), self.table.len() - 1);
+        let (moves, entries, last) = (&self.table.registers.moves, self.table.entries(), self.table.count() - 1);
         if index == last {
             return;
         }
@@ -79,10 +79,10 @@ impl Player {
 
     /// Releases a lock in whose line others are, which `change` does: the entry is an announcement meanwhile.
     fn release_in_line(&self, location: Location, change: impl FnOnce()) {
-        self.to_end(self.table.position(self.table.len(), location).unwrap(), &|| ());
-        self.set_len(self.table.len() - 1);
+        self.to_end(self.table.position(self.table.count(), location).unwrap(), &|| ());
+        self.set_len(self.table.count() - 1);
         change();
-        self.serial(self.table.len()).store(0, Ordering::SeqCst);
+        self.serial(self.table.count()).store(0, Ordering::SeqCst);
     }
 
     fn set_releasing(&self, number: f64) {
@@ -92,7 +92,7 @@ impl Player {
     /// Releases a share or permits, as `release` does; after each write others look.
     fn release_part(&self, index: usize, looks: &dyn Fn()) {
         self.to_end(index, looks);
-        let last = self.table.len() - 1;
+        let last = self.table.count() - 1;
         let location = to_number(self.table.entries()[last].location().unwrap());
         let steps: [&dyn Fn(); 5] = [
             &|| self.set_releasing(location),

@@ -3,26 +3,28 @@
 //! Only the list's own thread writes, and JavaScript does so by plain writes. A reader gets a right answer all the
 //! same, since the entry of a lock stays where it is unless entries move, and a register tells that they do.
 
+#![allow(unsafe_code, reason = "memory that JavaScript owns")]
+
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-use crate::environment::{RegistersRef, from_number, to_number};
-use waitasync_core::lock::Request;
-use waitasync_core::lock::request::amount_of;
-use waitasync_core::queue::Location;
+use super::registers::{RegistersRef, from_number, to_number};
+use crate::lock::Request;
+use crate::lock::request::amount_of;
+use crate::queue::Location;
 
 /// An entry: two JavaScript numbers.
 ///
 /// If it is a lock, and its holder owes a notification, the request is negative, and its amount is the address of the
 /// notification's location, in words.
 #[repr(C)]
-pub(crate) struct Entry {
+pub struct Entry {
     address: AtomicU64,
     request: AtomicU64,
 }
 
 impl Entry {
-    pub(crate) fn set(&self, location: Location, request: Request) {
+    pub fn set(&self, location: Location, request: Request) {
         self.address.store(to_number(location).to_bits(), Ordering::Relaxed);
         self.request.store((request.packed() as f64).to_bits(), Ordering::Relaxed);
     }
@@ -31,7 +33,7 @@ impl Entry {
         from_number(f64::from_bits(self.address.load(Ordering::Relaxed)))
     }
 
-    pub(crate) fn get(&self) -> Option<(Location, Request)> {
+    pub fn get(&self) -> Option<(Location, Request)> {
         Some((self.location()?, Request::from_packed(self.number().abs() as u64)))
     }
 
@@ -40,12 +42,12 @@ impl Entry {
     }
 
     /// Returns where the notification was given that the holder owes.
-    pub(crate) fn owed(&self) -> Option<Location> {
+    pub fn owed(&self) -> Option<Location> {
         let words = amount_of(-self.number() as u64) as usize;
         (words > 0).then(|| Location::from_address(words * size_of::<u32>()))
     }
 
-    pub(crate) fn copy(&self, other: &Self) {
+    pub fn copy(&self, other: &Self) {
         for (ours, theirs) in [(&self.address, &other.address), (&self.request, &other.request)] {
             ours.store(theirs.load(Ordering::Relaxed), Ordering::Relaxed);
         }
@@ -53,11 +55,11 @@ impl Entry {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Holds {
-    pub(crate) registers: RegistersRef,
+pub struct Holds {
+    pub registers: RegistersRef,
     /// The entries. As many serial numbers follow; all but [`Holds::ANNOUNCED`] and 0 come from `lib/`.
-    pub(crate) start: NonNull<Entry>,
-    pub(crate) capacity: usize,
+    pub start: NonNull<Entry>,
+    pub capacity: usize,
 }
 
 /// What tells whether an entry is leaving a robust list.
@@ -80,13 +82,13 @@ impl Look {
 
 /// An entry of a robust list, as another thread reads it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Held {
-    pub(crate) location: Location,
-    pub(crate) request: Request,
+pub struct Held {
+    pub location: Location,
+    pub request: Request,
     /// Tells this hold from earlier and later ones of its thread, unless it is 0.
-    pub(crate) serial: u32,
+    pub serial: u32,
     /// The index that the entry had when it was read.
-    pub(crate) index: usize,
+    pub index: usize,
 }
 
 impl Holds {
@@ -94,14 +96,14 @@ impl Holds {
     const MOST_READINGS: usize = 8;
 
     /// The serial number of native code's announcements, and of entries that JavaScript has not numbered yet.
-    pub(crate) const ANNOUNCED: u32 = 0x7fff_ffff;
+    pub const ANNOUNCED: u32 = 0x7fff_ffff;
 
-    pub(crate) fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.registers.held.load(Ordering::Acquire) as usize
     }
 
     /// Whether the thread is giving something back at `location`, or just has.
-    pub(crate) fn is_releasing(&self, location: Location) -> bool {
+    pub fn is_releasing(&self, location: Location) -> bool {
         self.registers.releasing() == Some(location)
     }
 
@@ -110,13 +112,13 @@ impl Holds {
         self.registers.moves.load(Ordering::Acquire)
     }
 
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[Entry] {
         // SAFETY: `RobustList::enlarge` checked the size and keeps the memory, which does not move; another thread
         // reads it under the lock of the registry, under which the memory is exchanged and the agent leaves.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.capacity) }
     }
 
-    pub(crate) fn serial(&self, index: usize) -> Option<&AtomicU32> {
+    pub fn serial(&self, index: usize) -> Option<&AtomicU32> {
         // SAFETY: as for `entries`.
         let serials =
             unsafe { std::slice::from_raw_parts(self.start.add(self.capacity).cast().as_ptr(), self.capacity) };
@@ -129,13 +131,13 @@ impl Holds {
     }
 
     /// Returns the index of the first of `len` entries for `location`.
-    pub(crate) fn position(&self, len: usize, location: Location) -> Option<usize> {
+    pub fn position(&self, len: usize, location: Location) -> Option<usize> {
         let wanted = to_number(location).to_bits();
         self.entries().iter().take(len).position(|entry| entry.address.load(Ordering::Relaxed) == wanted)
     }
 
     /// Lists the holds at some locations, except one that is being released.
-    pub(crate) fn held(&self, concerns: impl Fn(Location) -> bool) -> Vec<Held> {
+    pub fn held(&self, concerns: impl Fn(Location) -> bool) -> Vec<Held> {
         let mut held = Vec::new();
         for _ in 0..Self::MOST_READINGS {
             let look = self.look();
@@ -150,17 +152,17 @@ impl Holds {
     }
 
     fn look(&self) -> Look {
-        let (moves, leaving, len) = (self.moves(), self.registers.leaving(), self.len());
+        let (moves, leaving, len) = (self.moves(), self.registers.leaving(), self.count());
         Look { moves, leaving, len, behind: self.number(len) }
     }
 
     /// Lists the thread's messages of a queue, by serial number.
     ///
     /// Nothing unless it blocks to put there, and changes nothing before it tries again. `queue`: the first word.
-    pub(crate) fn used_by_putter(&self, queue: Location) -> Vec<u32> {
+    pub fn used_by_putter(&self, queue: Location) -> Vec<u32> {
         let mut is_blocked = false;
         let mut serials = Vec::new();
-        for index in 0..self.len().min(self.capacity) {
+        for index in 0..self.count().min(self.capacity) {
             match self.entries()[index].get() {
                 Some((location, Request::BlockedPutter(words))) => is_blocked |= location.words_before(words) == queue,
                 Some((location, Request::Lease(words))) if location.words_before(words) == queue => {
@@ -173,7 +175,7 @@ impl Holds {
     }
 
     /// Whether the thread holds the word, and is not just releasing it.
-    pub(crate) fn holds(&self, location: Location) -> bool {
+    pub fn holds(&self, location: Location) -> bool {
         !self.held(|held| held == location).is_empty()
     }
 
@@ -209,7 +211,7 @@ impl Holds {
     }
 
     fn is_at(&self, held: &Held, index: usize) -> bool {
-        index < self.len()
+        index < self.count()
             && self.entries().get(index).and_then(Entry::location) == Some(held.location)
             && self.hold_number(index) == held.serial
     }
@@ -219,9 +221,9 @@ impl Holds {
     /// From the moment at which the thread is about to take the lock, until it has released it, the list or the
     /// registers mention it: by an entry or an announcement, which stay at their index unless entries move, or as the
     /// lock that is being released. So it is overlooked only if entries move meanwhile.
-    pub(crate) fn mentions(&self, location: Location) -> bool {
+    pub fn mentions(&self, location: Location) -> bool {
         for _ in 0..Self::MOST_READINGS {
-            let (moves, len) = (self.moves(), self.len());
+            let (moves, len) = (self.moves(), self.count());
             let index = self.position(len + 1, location);
             // The word is freed before the entry goes, so another thread may have it already.
             if self.is_releasing(location) || index.is_some_and(|index| index < len || self.number(index) != 0) {

@@ -7,24 +7,26 @@
 //! parent's agent is starting. It becomes an agent in the critical section in which it ceases to be that, so it counts
 //! at every moment in between. A worker that ends earlier is removed by its parent, or with its parent.
 
+#![allow(unsafe_code, reason = "tables of other threads, read under a lock")]
+
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
-use crate::agent::SharedNotes;
-use crate::held::{Held, Holds};
-use crate::observe::SharedTaken;
-use waitasync_core::lock::{Outbox, Request, Waiter};
-use waitasync_core::queue::{BlockedThread, Location};
-use waitasync_core::sync::lock;
+use super::notes::SharedNotes;
+use super::robust_table::{Held, Holds};
+use super::taken::SharedTaken;
+use crate::lock::{Outbox, Request, Waiter};
+use crate::queue::{BlockedThread, Location};
+use crate::sync::lock;
 
 /// An agent, as every thread knows it.
-pub(crate) struct Registered {
-    pub(crate) thread: ThreadId,
-    pub(crate) known: Known,
-    pub(crate) robust_list: Holds,
+pub struct Registered {
+    pub thread: ThreadId,
+    pub known: Known,
+    pub robust_list: Holds,
     /// The workers of its thread that are going to be agents, by their `threadId`.
-    pub(crate) starting: Vec<u32>,
+    pub starting: Vec<u32>,
 }
 
 // SAFETY: the table's targets are read under the lock of the registry only, which an agent leaves before they go; and
@@ -33,29 +35,29 @@ unsafe impl Send for Registered {}
 
 /// An agent, without its holds. A copy may be used while the registry is not locked.
 #[derive(Clone)]
-pub(crate) struct Known {
+pub struct Known {
     /// Tells it from all other agents of the process, ended ones included.
-    pub(crate) number: u64,
-    pub(crate) thread_id: u32,
+    pub number: u64,
+    pub thread_id: u32,
     /// Its `worker_threads.threadName`, if a program has given it one.
-    pub(crate) thread_name: Option<Arc<str>>,
-    pub(crate) outbox: Arc<Outbox>,
+    pub thread_name: Option<Arc<str>>,
+    pub outbox: Arc<Outbox>,
     /// How often its event loop has served a ring.
-    pub(crate) turns: Arc<AtomicU32>,
-    pub(crate) blocked_thread: Arc<BlockedThread>,
+    pub turns: Arc<AtomicU32>,
+    pub blocked_thread: Arc<BlockedThread>,
     /// The waits of its thread and its promises.
-    pub(crate) notes: SharedNotes,
+    pub notes: SharedNotes,
     /// Where it took its holds.
-    pub(crate) taken: SharedTaken,
+    pub taken: SharedTaken,
 }
 
-pub(crate) fn next_number() -> u64 {
+pub fn next_number() -> u64 {
     static NUMBERS: AtomicU64 = AtomicU64::new(0);
     NUMBERS.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Known {
-    pub(crate) fn is(&self, waiter: &Waiter) -> bool {
+    pub fn is(&self, waiter: &Waiter) -> bool {
         match waiter {
             Waiter::Thread(thread) => Arc::ptr_eq(thread, &self.blocked_thread),
             Waiter::Agent(outbox, _) => Arc::ptr_eq(outbox, &self.outbox),
@@ -63,14 +65,13 @@ impl Known {
     }
 }
 
-pub(crate) struct Registry {
+/// The agents of all threads.
+#[derive(Default)]
+pub struct Registry {
     agents: Mutex<Vec<Registered>>,
     /// Whether an agent's thread is not the only one: kept here so that reading it takes no lock.
     several_threads: AtomicBool,
 }
-
-pub(crate) static REGISTRY: Registry =
-    Registry { agents: Mutex::new(Vec::new()), several_threads: AtomicBool::new(false) };
 
 impl Registry {
     /// Runs `change`; rings every agent where one thread becomes several, or the reverse.
@@ -88,11 +89,11 @@ impl Registry {
     }
 
     /// Whether another thread has loaded the addon, or is going to.
-    pub(crate) fn has_several_threads(&self) -> bool {
+    pub fn has_several_threads(&self) -> bool {
         self.several_threads.load(Ordering::Acquire)
     }
 
-    pub(crate) fn join(&self, agent: Registered) {
+    pub fn join(&self, agent: Registered) {
         self.change(|agents| {
             for each in agents.iter_mut() {
                 each.starting.retain(|&thread_id| thread_id != agent.known.thread_id);
@@ -101,11 +102,11 @@ impl Registry {
         });
     }
 
-    pub(crate) fn leave(&self, outbox: &Arc<Outbox>) {
+    pub fn leave(&self, outbox: &Arc<Outbox>) {
         self.change(|agents| agents.retain(|agent| !Arc::ptr_eq(&agent.known.outbox, outbox)));
     }
 
-    pub(crate) fn worker_starts(&self, outbox: &Arc<Outbox>, thread_id: u32) {
+    pub fn worker_starts(&self, outbox: &Arc<Outbox>, thread_id: u32) {
         self.change(|agents| {
             // The worker may be an agent already.
             if agents.iter().any(|agent| agent.known.thread_id == thread_id) {
@@ -118,7 +119,7 @@ impl Registry {
     }
 
     /// Notes the end of a worker, which may have been no agent.
-    pub(crate) fn worker_ended(&self, outbox: &Arc<Outbox>, thread_id: u32) {
+    pub fn worker_ended(&self, outbox: &Arc<Outbox>, thread_id: u32) {
         self.change(|agents| {
             if let Some(parent) = find(agents, outbox) {
                 parent.starting.retain(|&each| each != thread_id);
@@ -126,13 +127,13 @@ impl Registry {
         });
     }
 
-    pub(crate) fn set_robust_list(&self, outbox: &Arc<Outbox>, table: Holds) {
+    pub fn set_robust_list(&self, outbox: &Arc<Outbox>, table: Holds) {
         if let Some(agent) = find(&mut lock(&self.agents), outbox) {
             agent.robust_list = table;
         }
     }
 
-    pub(crate) fn interrupt(&self) {
+    pub fn interrupt(&self) {
         let agents = lock(&self.agents);
         let threads = agents.iter().map(|agent| &agent.known.blocked_thread);
         let blocked: Vec<_> = threads.filter(|thread| thread.is_blocked()).cloned().collect();
@@ -143,11 +144,11 @@ impl Registry {
     }
 
     /// Returns the result of `of` for the first agent that matches.
-    pub(crate) fn find<R>(&self, is_so: impl Fn(&Registered) -> bool, of: impl FnOnce(&Registered) -> R) -> Option<R> {
+    pub fn find<R>(&self, is_so: impl Fn(&Registered) -> bool, of: impl FnOnce(&Registered) -> R) -> Option<R> {
         lock(&self.agents).iter().find(|agent| is_so(agent)).map(of)
     }
 
-    pub(crate) fn thread_of(&self, is_so: impl Fn(&Registered) -> bool) -> Option<u32> {
+    pub fn thread_of(&self, is_so: impl Fn(&Registered) -> bool) -> Option<u32> {
         self.find(is_so, |agent| agent.known.thread_id)
     }
 
@@ -157,7 +158,7 @@ impl Registry {
     ///
     /// A thread changes nothing that it holds while it is marked. Messages that are counted stay in use until this
     /// returns, so all of them are in use at one moment. Two readings show whether a thread was marked throughout.
-    pub(crate) fn block_putter(
+    pub fn block_putter(
         &self,
         outbox: &Arc<Outbox>,
         index: usize,
@@ -182,7 +183,7 @@ impl Registry {
     }
 
     /// Lists the agents that `whose` chooses, and their holds where `concerns`. Each hold has the index of its agent.
-    pub(crate) fn held(
+    pub fn held(
         &self,
         whose: impl Fn(&Known) -> bool,
         concerns: impl Fn(Location) -> bool,

@@ -7,7 +7,7 @@ use std::fmt::{self, Write};
 const LONGEST: usize = if cfg!(target_pointer_width = "32") { (1 << 28) - 16 } else { (1 << 29) - 24 };
 
 /// A text that a string of JavaScript can hold. Its writer fails if it gets longer, or there is no memory.
-pub(crate) struct Text(String);
+pub struct Text(String);
 
 impl Write for Text {
     fn write_str(&mut self, more: &str) -> fmt::Result {
@@ -20,13 +20,13 @@ impl Write for Text {
 }
 
 /// Returns the text that `write` makes; `None` after an error.
-pub(crate) fn text(write: impl FnOnce(&mut Text) -> fmt::Result) -> Option<String> {
+pub fn text(write: impl FnOnce(&mut Text) -> fmt::Result) -> Option<String> {
     let mut text = Text(String::new());
     write(&mut text).ok().map(|()| text.0)
 }
 
 /// Writes a string by its UTF-16 code units, also lone surrogates.
-pub(crate) fn string(text: &mut Text, units: impl IntoIterator<Item = u16>) -> fmt::Result {
+pub fn string(text: &mut Text, units: impl IntoIterator<Item = u16>) -> fmt::Result {
     text.write_char('"')?;
     for character in char::decode_utf16(units) {
         match character {
@@ -40,7 +40,7 @@ pub(crate) fn string(text: &mut Text, units: impl IntoIterator<Item = u16>) -> f
 }
 
 /// Replaces what a terminal obeys in a text of several lines.
-pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+pub fn shown(text: &str) -> Cow<'_, str> {
     let is_hidden = |character| character != '\n' && is_hidden(character);
     if !text.contains(is_hidden) {
         return text.into();
@@ -62,7 +62,7 @@ const fn is_hidden(character: char) -> bool {
         || matches!(character, '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-pub(crate) fn array<T>(
+pub fn array<T>(
     text: &mut Text,
     values: impl IntoIterator<Item = T>,
     write: impl Fn(&mut Text, T) -> fmt::Result,

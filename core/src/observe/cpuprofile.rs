@@ -10,26 +10,26 @@ use std::collections::HashMap;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-use crate::observe::json::{self, Text};
+use crate::json::{self, Text};
 
 /// Some readers take 0 for none.
 const START: u64 = 1_000_000;
 
 /// The noun of a wait, the call's stack, and how long.
-pub(crate) struct Line {
+pub struct Line {
     /// One line for each frame, the innermost first; `None` if it is not known.
-    pub(crate) stack: Option<Arc<str>>,
-    pub(crate) leaf: Arc<str>,
-    pub(crate) micros: u64,
+    pub stack: Option<Arc<str>>,
+    pub leaf: Arc<str>,
+    pub micros: u64,
 }
 
 /// How many waits were recorded, and how many these stand for.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Counts {
-    pub(crate) recorded: u64,
-    pub(crate) waits: u64,
+pub struct Counts {
+    pub recorded: u64,
+    pub waits: u64,
     /// How often a stack did not fit into the table.
-    pub(crate) other_stacks: u64,
+    pub other_stacks: u64,
 }
 
 /// A frame of a stack, as V8 writes it into a text.
@@ -162,7 +162,7 @@ const fn id(index: usize) -> usize {
 }
 
 /// Returns the profile as JSON. `None` if it would be too long.
-pub(crate) fn write(mut lines: Vec<Line>, counts: Counts) -> Option<String> {
+pub fn write(mut lines: Vec<Line>, counts: Counts) -> Option<String> {
     lines.retain(|line| line.micros > 0);
     lines.sort_by_key(|line| std::cmp::Reverse(line.micros));
     let mut tree = Tree::new();

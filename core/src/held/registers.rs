@@ -4,23 +4,25 @@
 //! `ArrayBuffer` per agent: [`Registers`] lie at its start, the settlements of a batch behind them.
 //! `lib/agent/registers.js` has the same layout, which a test compares.
 
+#![allow(unsafe_code, reason = "memory that JavaScript owns")]
+
 use std::cell::Cell;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-use crate::observe::StackId;
-use waitasync_core::clock::{Timestamp, now};
-use waitasync_core::lock::Request;
-use waitasync_core::lock::names::Mode;
-use waitasync_core::queue::{Location, Settlement, WaitResult};
+use super::stacks::StackId;
+use crate::clock::{Timestamp, now};
+use crate::lock::Request;
+use crate::lock::names::Mode;
+use crate::queue::{Location, Settlement, WaitResult};
 
 /// How many settlements one call into JavaScript takes; `BATCH` in `lib/agent/`.
-pub(crate) const BATCH: usize = 4096;
+pub const BATCH: usize = 4096;
 
 /// Operands and answers of operations. The agent's thread and JavaScript take turns; others read the atomic ones.
 #[repr(C)]
-pub(crate) struct Registers {
+pub struct Registers {
     /// The address of the location.
     address: Cell<f64>,
     /// Milliseconds; `Infinity` without a timeout.
@@ -36,53 +38,53 @@ pub(crate) struct Registers {
     /// The expected value. That of an `Int32Array` is in the half with the lower address.
     expected: Cell<i64>,
     /// The slot of the wait.
-    pub(crate) slot: Cell<u32>,
+    pub slot: Cell<u32>,
     /// 1 for a `BigInt64Array`, 0 for an `Int32Array`.
     wide: Cell<u32>,
     /// How many entries the robust list has.
-    pub(crate) held: AtomicU32,
+    pub held: AtomicU32,
     /// An index into the robust list: of the entry to release; or of the first entry that a batch of settlements adds.
-    pub(crate) index: Cell<u32>,
+    pub index: Cell<u32>,
     /// The kind of request: [`Request::from_code`].
     kind: Cell<u32>,
     /// How many permits are requested; or the purpose of a wait. Of a lock that a promise claims: not 0 if this thread
     /// holds it. After `free`: the `threadId` of the holder. After `stealName`: not 0 if the name was held.
-    pub(crate) amount: Cell<u32>,
-    pub(crate) answer: Cell<u32>,
+    pub amount: Cell<u32>,
+    pub answer: Cell<u32>,
     /// How many settlements of the current batch JavaScript has settled; [`NOT_ADOPTED`] until it has made the tokens.
-    pub(crate) settled: Cell<u32>,
+    pub settled: Cell<u32>,
     /// The address at which this thread blocked and was given something that another waiter gets if this thread ends
     /// now, as a terminated thread does. 0 otherwise; JavaScript sets it to 0 as soon as it goes on.
     given: Cell<f64>,
     /// How many permits this thread was given at `given`; 0 for a notification.
     given_permits: Cell<u32>,
     /// Odd while JavaScript moves entries of the robust list; raised by two for each move.
-    pub(crate) moves: AtomicU32,
+    pub moves: AtomicU32,
     /// How many permits may be taken together, where the kind of request has such a limit.
     limit: Cell<u32>,
     /// The stack of the call that claims something, if stalls are reported.
-    pub(crate) call: Cell<StackId>,
+    pub call: Cell<StackId>,
 }
 
 /// See [`Registers::settled`].
-pub(crate) const NOT_ADOPTED: u32 = u32::MAX;
+pub const NOT_ADOPTED: u32 = u32::MAX;
 
 // The answers of `free`.
-pub(crate) const FREED: u32 = 0;
-pub(crate) const NOT_LOCKED: u32 = 1;
-pub(crate) const HELD_ELSEWHERE: u32 = 2;
+pub const FREED: u32 = 0;
+pub const NOT_LOCKED: u32 = 1;
+pub const HELD_ELSEWHERE: u32 = 2;
 
 /// The count with which `settle` is called if JavaScript has to ask for the news.
-pub(crate) const NEWS: usize = 0;
+pub const NEWS: usize = 0;
 
 // Further answers of `claimName`.
-pub(crate) const HELD_HERE: u32 = 10;
-pub(crate) const AWAITED_HERE: u32 = 11;
+pub const HELD_HERE: u32 = 10;
+pub const AWAITED_HERE: u32 = 11;
 
 /// The answer of a wait or a claim to JavaScript.
 #[must_use]
 #[derive(Clone, Copy)]
-pub(crate) enum Answer {
+pub enum Answer {
     Settled(WaitResult),
     /// It waits, and will be settled later.
     Pending,
@@ -95,7 +97,7 @@ pub(crate) enum Answer {
 }
 
 /// The operation panicked.
-pub(crate) const FAILED: u32 = 7;
+pub const FAILED: u32 = 7;
 
 impl From<Answer> for u32 {
     fn from(answer: Answer) -> Self {
@@ -112,25 +114,25 @@ impl From<Answer> for u32 {
 /// Where the registers of an agent are. Used by the agent's parts as long as its environment lives, and by other
 /// threads while they hold the lock of the registry.
 #[derive(Clone, Copy)]
-pub(crate) struct RegistersRef(NonNull<Registers>);
+pub struct RegistersRef(NonNull<Registers>);
 
 impl RegistersRef {
     /// # Safety
     /// `data` is the start of an `ArrayBuffer` of `bytes` bytes, which is kept as long as the result is used.
-    pub(crate) unsafe fn new(data: NonNull<std::ffi::c_void>, bytes: usize) -> Option<Self> {
+    pub unsafe fn new(data: NonNull<std::ffi::c_void>, bytes: usize) -> Option<Self> {
         (bytes == size_of::<Registers>() + BATCH * size_of::<u32>()).then_some(Self(data.cast()))
     }
 
     /// Makes the registers of a test, all 0.
     #[cfg(test)]
-    pub(crate) fn of_test() -> Self {
+    pub fn of_test() -> Self {
         const BYTES: usize = size_of::<Registers>() + BATCH * size_of::<u32>();
         let memory = (0..BYTES / 8).map(|_| AtomicU64::new(0)).collect::<Vec<_>>().leak();
         // SAFETY: the memory has so many bytes, is aligned, and is never freed.
         unsafe { Self::new(NonNull::from(memory).cast(), BYTES) }.expect("the size is right")
     }
 
-    pub(crate) fn put(self, batch: &[Settlement]) {
+    pub fn put(self, batch: &[Settlement]) {
         // SAFETY: `new` demands memory that is kept, and checked that so many words follow; only this thread uses them.
         let words = unsafe { std::slice::from_raw_parts_mut(self.0.add(1).cast::<u32>().as_ptr(), BATCH) };
         for (word, settlement) in words.iter_mut().zip(batch) {
@@ -150,7 +152,7 @@ impl Deref for RegistersRef {
 }
 
 /// Returns the location of a number of `lib/` or [`to_number`].
-pub(crate) fn from_number(address: f64) -> Option<Location> {
+pub fn from_number(address: f64) -> Option<Location> {
     match address as usize {
         0 => None,
         address => Some(Location::from_address(address)),
@@ -158,57 +160,57 @@ pub(crate) fn from_number(address: f64) -> Option<Location> {
 }
 
 /// Returns the address of a location as a JavaScript number.
-pub(crate) fn to_number(location: Location) -> f64 {
+pub fn to_number(location: Location) -> f64 {
     location.address() as f64
 }
 
 impl Registers {
-    pub(crate) fn location(&self) -> Location {
+    pub fn location(&self) -> Location {
         Location::from_address(self.address.get() as usize)
     }
 
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.count.get() as usize
     }
 
     /// Tells JavaScript where a named lock is.
-    pub(crate) fn set_location(&self, location: Location) {
+    pub fn set_location(&self, location: Location) {
         self.address.set(to_number(location));
     }
 
     /// Tells JavaScript where in its stack this thread is.
-    pub(crate) fn note_depth(&self) {
+    pub fn note_depth(&self) {
         let here = 0_u8;
         self.address.set(std::ptr::from_ref(std::hint::black_box(&here)).addr() as f64);
     }
 
-    pub(crate) fn mode(&self) -> Mode {
+    pub fn mode(&self) -> Mode {
         self.request().mode().unwrap_or(Mode::Exclusive)
     }
 
-    pub(crate) fn request(&self) -> Request {
+    pub fn request(&self) -> Request {
         Request::from_code(self.kind.get(), self.amount.get(), self.limit.get())
     }
 
     /// Returns when the wait times out. With a timeout of 0 or less it does not wait at all.
-    pub(crate) fn deadline(&self) -> Timestamp {
+    pub fn deadline(&self) -> Timestamp {
         if self.has_timeout() { now().after_millis(self.timeout.get()) } else { Timestamp::NEVER }
     }
 
-    pub(crate) fn has_timeout(&self) -> bool {
+    pub fn has_timeout(&self) -> bool {
         self.timeout.get() != f64::INFINITY
     }
 
-    pub(crate) fn waits(&self) -> bool {
+    pub fn waits(&self) -> bool {
         self.timeout.get() > 0.0
     }
 
     /// Answers a wait with a timeout of 0 or less. It never is in a list and needs no critical section.
-    pub(crate) fn poll(&self) -> Answer {
+    pub fn poll(&self) -> Answer {
         Answer::Settled(if self.is_equal() { WaitResult::TimedOut } else { WaitResult::NotEqual })
     }
 
-    pub(crate) fn is_equal(&self) -> bool {
+    pub fn is_equal(&self) -> bool {
         let (location, expected) = (self.location(), self.expected.get());
         let [a, b, c, d, ..] = expected.to_ne_bytes();
         // SAFETY: `lib/atomics/functions.js` puts in the address of an element of a typed array that the caller of
@@ -224,45 +226,45 @@ impl Registers {
     }
 
     /// Returns the location of the word that JavaScript is changing.
-    pub(crate) fn releasing(&self) -> Option<Location> {
+    pub fn releasing(&self) -> Option<Location> {
         from_number(f64::from_bits(self.releasing.load(Ordering::Acquire)).abs())
     }
 
     /// Returns the location of the word that JavaScript is changing. None if no entry may leave with that.
-    pub(crate) fn leaving(&self) -> Option<Location> {
+    pub fn leaving(&self) -> Option<Location> {
         // A negative number is none.
         from_number(f64::from_bits(self.releasing.load(Ordering::Acquire)))
     }
 
     #[cfg(test)]
-    pub(crate) fn set_releasing(&self, number: f64) {
+    pub fn set_releasing(&self, number: f64) {
         self.releasing.store(number.to_bits(), Ordering::SeqCst);
     }
 
-    pub(crate) fn end_release(&self) {
+    pub fn end_release(&self) {
         self.releasing.store(0, Ordering::Relaxed);
     }
 
-    pub(crate) fn set_relay(&self, location: Location) {
+    pub fn set_relay(&self, location: Location) {
         self.relay.set(to_number(location));
     }
 
     /// Returns the notification that this thread received and has not used.
-    pub(crate) fn relay(&self) -> Option<Location> {
+    pub fn relay(&self) -> Option<Location> {
         from_number(self.relay.get())
     }
 
-    pub(crate) fn take_relay(&self) -> Option<Location> {
+    pub fn take_relay(&self) -> Option<Location> {
         from_number(self.relay.replace(0.0))
     }
 
     /// Notes that this thread, which blocked at `location`, was given permits; or, with 0, a notification.
-    pub(crate) fn give(&self, location: Location, permits: u32) {
+    pub fn give(&self, location: Location, permits: u32) {
         self.given_permits.set(permits);
         self.given.set(to_number(location));
     }
 
-    pub(crate) fn take_given(&self) -> Option<(Location, u32)> {
+    pub fn take_given(&self) -> Option<(Location, u32)> {
         Some((from_number(self.given.replace(0.0))?, self.given_permits.get()))
     }
 }
@@ -275,7 +277,7 @@ mod tests {
 
     /// Returns the `exports.NAME = NUMBER` of `lib/agent/registers.js`.
     fn constants() -> Vec<(String, usize)> {
-        let lib = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("lib");
+        let lib = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../lib");
         let text = std::fs::read_to_string(lib.join("agent/registers.js")).expect("lib/ has the registers");
         let exports = text.lines().filter_map(|line| line.split_once("exports.")?.1.split_once(" = "));
         // Those that are numbers.

@@ -10,9 +10,10 @@ use napi::bindgen_prelude::{Env, FromNapiValue, JsValue, Object};
 use napi::{Result, check_status, sys};
 
 use crate::agent::Agent;
-use crate::environment::environment::{contained, first_argument};
-use crate::environment::registers::FAILED;
-use crate::process::STORE;
+use crate::environment::first_argument;
+use crate::process::PROCESS;
+use waitasync_core::held::registers::FAILED;
+use waitasync_core::panics::contained;
 
 /// The work that an interrupted JavaScript left, which an operation does first.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -80,7 +81,7 @@ operations! {
     c"waitFor" finishes Everything: |agent| agent.wait_for().into();
     c"waitAsyncFor" finishes Everything: |agent| agent.wait_async_for().into();
     c"notify" finishes Everything: |agent| agent.notify();
-    c"waiterCount" finishes Everything: |agent| STORE.count(agent.registers.location());
+    c"waiterCount" finishes Everything: |agent| PROCESS.store.count(agent.registers.location());
     c"relay" finishes Everything: |agent| { agent.relay(); 0 };
     c"cancel" finishes Everything: |agent| agent.cancel().into();
     /// From here on the wait in the slot keeps the event loop alive, or does not.
@@ -102,19 +103,19 @@ operations! {
     c"giveBackAndPay" finishes Everything: |agent| agent.give_back_and_pay().into();
     c"passOn" finishes Everything: |agent| agent.pass_on().into();
     /// The next exclusive holder of the word at the location is told of a death.
-    c"noteDeath" finishes Everything: |agent| { STORE.note_death(agent.registers.location()); 0 };
+    c"noteDeath" finishes Everything: |agent| { PROCESS.store.note_death(agent.registers.location()); 0 };
     /// Notes that the state under the entry at the index is repaired. Answers 0 if a steal took that named lock.
     c"repaired" finishes Everything: |agent|
-        agent.robust_list.at_index().is_some_and(|(at, request)| STORE.repaired(at, request)).into();
+        agent.robust_list.at_index().is_some_and(|(at, request)| PROCESS.store.repaired(at, request)).into();
     /// Notes that the state under the entry at the index is not sound. Answers 0 if a steal took that named lock.
     c"abandoned" finishes Everything: |agent|
-        agent.robust_list.at_index().is_some_and(|(at, request)| STORE.abandoned(at, request)).into();
+        agent.robust_list.at_index().is_some_and(|(at, request)| PROCESS.store.abandoned(at, request)).into();
     c"wasStolen" finishes Everything: |agent| agent.was_stolen().into();
     /// JavaScript has changed the word at the location while a waiter was counted there: the line is served.
     c"released" finishes AllButRelease: |agent| { agent.released(); 0 };
     /// Answers whether the last holder of the word just taken had died.
     c"takeNoteOfDeath" finishes Everything: |agent|
-        STORE.take_note_of_death(agent.registers.location(), agent.registers.request()).into();
+        PROCESS.store.take_note_of_death(agent.registers.location(), agent.registers.request()).into();
     c"free" finishes Everything: |agent| agent.free();
     /// Answers the number of a request whose named lock was stolen, each once; 0 if there is none.
     c"nextStolen" finishes Everything: |agent| agent.delivery.next_loss().unwrap_or(0);

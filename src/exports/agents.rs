@@ -2,17 +2,29 @@
 
 use std::ptr;
 
-use napi::bindgen_prelude::{ArrayBuffer, Env, Float64ArraySlice, FromNapiValue, Function, JsValue, Object, Unknown};
+use napi::bindgen_prelude::{
+    ArrayBuffer, Env, Float64ArraySlice, FromNapiValue, Function, JsValue, Object, Unknown, Utf16String,
+};
 use napi::{Error, JsString, Result, Status, check_status, sys};
 use napi_derive::napi;
 
-use crate::agent::Agent;
-use crate::environment::operations;
-use crate::held::holders;
-use crate::observe::{Snapshot, asked, profile, snapshot, stacks, standard_error};
-use crate::process::{MEMORIES, REGISTRY, STORE};
+use crate::agent::{Agent, Observer};
+use crate::exports::operations;
+use crate::observe::{Snapshot, asked, cycle, elsewhere, profile, snapshot, standard_error};
+use crate::process::PROCESS;
+use waitasync_core::held::stacks;
 use waitasync_core::queue::Location;
 use waitasync_core::service::watch::EndSignal;
+
+static OBSERVER: Observer = Observer {
+    describe: cycle::described,
+    has_news: asked::are_for,
+    ended: &[
+        |id, _| profile::end_thread(id),
+        |_, thread_id| elsewhere::end_thread(thread_id),
+        |_, thread_id| asked::forget(thread_id),
+    ],
+};
 
 /// Makes this environment an agent, and returns its operations: they take no arguments, and answer in the registers.
 ///
@@ -36,6 +48,7 @@ pub fn start(
     let is_started = unsafe {
         Agent::start(
             env.raw(),
+            &OBSERVER,
             registers.raw(),
             settle.raw(),
             tick.raw(),
@@ -146,7 +159,7 @@ pub fn hold_is_orphaned(env: Env, serial: u32) -> Result<()> {
 /// Returns how many holds of this thread are known.
 #[napi(catch_unwind)]
 pub fn hold_count(env: Env) -> Result<u32> {
-    Ok(Agent::of(env.raw())?.robust_list.taken.len() as u32)
+    Ok(Agent::of(env.raw())?.robust_list.taken.count() as u32)
 }
 
 /// Returns the stack with this number, for people; undefined if there is none.
@@ -197,21 +210,21 @@ pub fn word_id(address: f64) -> f64 {
 #[napi(catch_unwind)]
 pub fn set_label(address: f64, label: JsString<'_>) -> Result<()> {
     let length = label.utf16_len()?;
-    MEMORIES.set_label(Location::from_address(address as usize), label.into_utf16()?[..length].into());
+    PROCESS.memories.set_label(Location::from_address(address as usize), label.into_utf16()?[..length].into());
     Ok(())
 }
 
 /// Returns the name that a program gave the word at an address.
 #[napi(catch_unwind)]
 pub fn label_of(env: &Env, address: f64) -> Result<Option<JsString<'_>>> {
-    let label = MEMORIES.label(Location::from_address(address as usize));
+    let label = PROCESS.memories.label(Location::from_address(address as usize));
     label.map(|label| env.create_string_utf16(label)).transpose()
 }
 
 /// Returns the `threadId` of the last thread that died with the lock.
 #[napi(catch_unwind)]
 pub fn dead_owner(address: f64) -> Option<u32> {
-    holders::last_dead(Location::from_address(address as usize))
+    PROCESS.holders.last_dead(Location::from_address(address as usize))
 }
 
 /// Notes that this thread blocks to put: its robust list says so at `index`.
@@ -222,7 +235,7 @@ pub fn dead_owner(address: f64) -> Option<u32> {
 pub fn block_putter(env: Env, index: u32, queue: f64, capacity: u32) -> Result<Option<Vec<u32>>> {
     let agent = Agent::of(env.raw())?;
     let queue = Location::from_address(queue as usize);
-    Ok(REGISTRY.block_putter(&agent.outbox, index as usize, queue, capacity as usize))
+    Ok(PROCESS.registry.block_putter(&agent.outbox, index as usize, queue, capacity as usize))
 }
 
 /// Notes the holds, by serial number, around the next claim.
@@ -235,7 +248,7 @@ pub fn claims_within(env: Env, holds: Vec<u32>) -> Result<()> {
 #[napi(catch_unwind)]
 pub fn set_robust_list(env: Env, buffer: ArrayBuffer<'_>) -> Result<()> {
     let agent = Agent::of(env.raw())?;
-    let publish = |table| REGISTRY.set_robust_list(&agent.outbox, table);
+    let publish = |table| PROCESS.registry.set_robust_list(&agent.outbox, table);
     // SAFETY: called from JavaScript, and the wrapper checked the type.
     unsafe { agent.robust_list.enlarge(agent.environment, buffer.raw(), publish) }
 }
@@ -256,7 +269,14 @@ pub fn lose_memory(env: Env, base: f64, objects: u32) -> Result<bool> {
 /// Finds out which memories without a known buffer object have been freed.
 #[napi(catch_unwind)]
 pub fn look_at_memories() {
-    MEMORIES.look(&STORE);
+    PROCESS.memories.look(&PROCESS.store);
+}
+
+/// Notes who has the lock for which this thread waits; or that the wait is over. `name`: of the lock in front.
+#[napi(catch_unwind)]
+#[allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
+pub fn waits_elsewhere(env: Env, name: Utf16String, keeper: Option<String>) -> Result<()> {
+    Agent::of(env.raw()).map(|agent| elsewhere::waits(agent.thread_id, &name, keeper))
 }
 
 /// Lets this environment's end begin here, before all hooks added so far.
@@ -269,7 +289,7 @@ pub fn end_first(env: Env) -> Result<()> {
 #[napi(catch_unwind)]
 pub fn worker_starts(env: Env, thread_id: u32) -> Result<()> {
     let agent = Agent::of(env.raw())?;
-    REGISTRY.worker_starts(&agent.outbox, thread_id);
+    PROCESS.registry.worker_starts(&agent.outbox, thread_id);
     // Here and now, since a loop that has run dry hears no ring.
     agent.update_hold();
     Ok(())
@@ -279,7 +299,7 @@ pub fn worker_starts(env: Env, thread_id: u32) -> Result<()> {
 #[napi(catch_unwind)]
 pub fn worker_ended(env: Env, thread_id: u32) -> Result<()> {
     let agent = Agent::of(env.raw())?;
-    REGISTRY.worker_ended(&agent.outbox, thread_id);
+    PROCESS.registry.worker_ended(&agent.outbox, thread_id);
     agent.update_hold();
     Ok(())
 }
@@ -288,7 +308,7 @@ pub fn worker_ended(env: Env, thread_id: u32) -> Result<()> {
 /// only, atomically. Undefined where the host allows no such buffer.
 #[napi(catch_unwind)]
 pub fn counters(env: Env) -> Result<Option<Unknown<'static>>> {
-    let counters = STORE.counters();
+    let counters = PROCESS.store.counters();
     let (start, hint, mut buffer) = (counters.as_ptr().cast_mut().cast(), ptr::null_mut(), ptr::null_mut());
     // SAFETY: the counters are in a static, so they outlive every environment; JavaScript only reads them, atomically.
     let status = unsafe {

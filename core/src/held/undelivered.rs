@@ -9,11 +9,11 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::observe::{NONE, StackId};
-use crate::process::{Known, STORE};
-use waitasync_core::clock::Timestamp;
-use waitasync_core::lock::Request;
-use waitasync_core::queue::{Location, Reading, WaitResult};
+use super::registry::Known;
+use super::stacks::{NONE, StackId};
+use crate::clock::Timestamp;
+use crate::lock::{Request, WaiterListStore};
+use crate::queue::{Location, Reading, WaitResult};
 
 /// Where a grant is until it is in the robust list.
 #[derive(Clone, Copy)]
@@ -26,9 +26,9 @@ enum At {
 
 /// A grant that may not be in its agent's robust list yet.
 #[derive(Clone, Copy)]
-pub(crate) struct Undelivered {
-    pub(crate) location: Location,
-    pub(crate) request: Request,
+pub struct Undelivered {
+    pub location: Location,
+    pub request: Request,
     at: At,
 }
 
@@ -38,7 +38,7 @@ impl Undelivered {
     }
 
     /// Returns the stack of the call that claimed it; `NONE` unless stalls are reported.
-    pub(crate) fn call(&self, agent: &Known) -> StackId {
+    pub fn call(&self, agent: &Known) -> StackId {
         match self.at {
             At::Mail(slot, _) => agent.notes.get(slot, self.location).map_or(NONE, |(noted, _)| noted.call),
             At::Sleep(_) => agent.notes.sleep().map_or(NONE, |noted| noted.call),
@@ -48,14 +48,14 @@ impl Undelivered {
 
 /// The grants on their way to an agent, by bucket.
 #[derive(Default)]
-pub(crate) struct Incoming {
+pub struct Incoming {
     reading: Reading,
     by_bucket: FxHashMap<usize, Vec<Undelivered>>,
 }
 
 impl Incoming {
     /// Reads the new grants, and forgets those that were taken.
-    pub(crate) fn read(&mut self, agent: &Known) {
+    pub fn read(&mut self, store: &WaiterListStore, agent: &Known) {
         let mut new = Vec::new();
         let is_same = agent.outbox.read_grants(&mut self.reading, |slot, place, (location, request)| {
             if request.is_owned() && request.is_visible() {
@@ -66,19 +66,19 @@ impl Incoming {
             self.by_bucket.clear();
         }
         for given in new {
-            self.by_bucket.entry(STORE.index_of(given.location)).or_default().push(given);
+            self.by_bucket.entry(store.index_of(given.location)).or_default().push(given);
         }
     }
 
     /// Lists where all grants are that have been read.
-    pub(crate) fn locations(&self) -> impl Iterator<Item = Location> {
+    pub fn locations(&self) -> impl Iterator<Item = Location> {
         self.by_bucket.values().flatten().map(|given| given.location)
     }
 
     /// Lists the agent's grants at words of a bucket.
-    pub(crate) fn to(&mut self, agent: &Known, bucket: usize) -> Vec<Undelivered> {
-        self.read(agent);
-        let slept_for = slept_for(agent).filter(|given| STORE.index_of(given.location) == bucket);
+    pub fn to(&mut self, store: &WaiterListStore, agent: &Known, bucket: usize) -> Vec<Undelivered> {
+        self.read(store, agent);
+        let slept_for = slept_for(agent).filter(|given| store.index_of(given.location) == bucket);
         let Some(given) = self.by_bucket.get_mut(&bucket) else { return slept_for.into_iter().collect() };
         let still_has = agent.outbox.still_has(&self.reading);
         given.retain(|given| given.is_in(&still_has));
@@ -89,7 +89,7 @@ impl Incoming {
     ///
     /// The list was read after the grants. `is_listed`: whether it has a new entry for the word. Returns whether it is
     /// known of all grants.
-    pub(crate) fn keep(
+    pub fn keep(
         &self,
         agent: &Known,
         given: impl Iterator<Item = Undelivered>,

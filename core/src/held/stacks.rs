@@ -5,15 +5,15 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
-use crate::observe::json;
-use waitasync_core::sync::lock;
+use crate::json;
+use crate::sync::lock;
 
-pub(crate) type StackId = u32;
+pub type StackId = u32;
 
-pub(crate) const NONE: StackId = 0;
+pub const NONE: StackId = 0;
 
 /// The number of every stack that was new when the table was full.
-pub(crate) const OTHER: StackId = StackId::MAX;
+pub const OTHER: StackId = StackId::MAX;
 
 /// A bit in the number of a call that was not looked at: probably it has the stack with the rest of the number.
 const PROBABLY: StackId = 1 << 30;
@@ -35,17 +35,17 @@ struct Stacks {
 static STACKS: LazyLock<Mutex<Stacks>> = LazyLock::new(Mutex::default);
 
 /// Returns the number of a stack: one line for each frame, the innermost first. Functions may have any names.
-pub(crate) fn number_of(text: &str) -> StackId {
+pub fn number_of(text: &str) -> StackId {
     lock(&STACKS).number_of(&json::shown(shortened(text)))
 }
 
 /// Returns the stack with this number; `None` for [`OTHER`] and [`NONE`].
-pub(crate) fn text_of(number: StackId) -> Option<Arc<str>> {
+pub fn text_of(number: StackId) -> Option<Arc<str>> {
     lock(&STACKS).texts.get((number as usize).checked_sub(1)?).cloned()
 }
 
 /// Returns the stack for people, who are told of [`OTHER`], too; and of those that are only probably right.
-pub(crate) fn shown(number: StackId) -> Option<Arc<str>> {
+pub fn shown(number: StackId) -> Option<Arc<str>> {
     match number {
         OTHER => Some(format!("    at an unrecorded place: there are more than {MOST}").into()),
         _ if number & PROBABLY == 0 => text_of(number),
@@ -53,7 +53,7 @@ pub(crate) fn shown(number: StackId) -> Option<Arc<str>> {
     }
 }
 
-pub(crate) fn refused() -> u64 {
+pub fn refused() -> u64 {
     lock(&STACKS).refused
 }
 

@@ -9,9 +9,8 @@ use napi::bindgen_prelude::Env;
 use napi::{Error, Result};
 use napi_derive::napi;
 
-use super::files::{Outcome, Told};
-use super::lock_file::Name;
 use crate::agent::Agent;
+use crate::processes::{Name, Outcome, Told};
 
 /// Makes an error of JavaScript: its message begins with the number of the system's error, or 0.
 fn failed(error: &io::Error) -> Error {

@@ -3,7 +3,7 @@
 //! A hold is known by the serial number of its entry in the robust list, which stays the same while entries move.
 //! JavaScript begins a hold before it takes the lock, and ends it before it releases the lock; so an entry that other
 //! threads find in the list is known here. A grant that has no entry yet has its call in the notes on the wait: see
-//! [`crate::agent::Noted`].
+//! [`super::notes::Noted`].
 //!
 //! Also of which holds it is known what their callbacks claim: see `lib/locks/observe/tasks.js`.
 
@@ -11,21 +11,21 @@ use std::sync::{Arc, Mutex};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::observe::stacks::StackId;
-use waitasync_core::clock::{Timestamp, now};
-use waitasync_core::sync::lock;
+use super::stacks::StackId;
+use crate::clock::{Timestamp, now};
+use crate::sync::lock;
 
 /// A table that is empty keeps its memory up to this length.
 const RETAINED: usize = 4096;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Taken {
-    pub(crate) call: StackId,
-    pub(crate) since: Timestamp,
+pub struct Taken {
+    pub call: StackId,
+    pub since: Timestamp,
     /// Whether the token that stands for it has been collected.
-    pub(crate) is_orphaned: bool,
+    pub is_orphaned: bool,
     /// Whether a callback runs with it of which the claims are known.
-    pub(crate) in_task: bool,
+    pub in_task: bool,
 }
 
 #[derive(Default)]
@@ -37,24 +37,24 @@ struct Holds {
 
 /// The holds of a thread, by their serial numbers. Any thread may read it.
 #[derive(Clone, Default)]
-pub(crate) struct SharedTaken(Arc<Mutex<Holds>>);
+pub struct SharedTaken(Arc<Mutex<Holds>>);
 
 impl SharedTaken {
-    pub(crate) fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         lock(&self.0).taken.len()
     }
 
-    pub(crate) fn get(&self, serial: u32) -> Option<Taken> {
+    pub fn get(&self, serial: u32) -> Option<Taken> {
         let holds = lock(&self.0);
         let taken = *holds.taken.get(&serial)?;
         Some(Taken { in_task: holds.tasks.contains(&serial), ..taken })
     }
 
-    pub(crate) fn begin(&self, serial: u32, call: StackId) {
+    pub fn begin(&self, serial: u32, call: StackId) {
         lock(&self.0).taken.insert(serial, Taken { call, since: now(), is_orphaned: false, in_task: false });
     }
 
-    pub(crate) fn end(&self, serial: u32) {
+    pub fn end(&self, serial: u32) {
         let holds = &mut lock(&self.0).taken;
         holds.remove(&serial);
         if holds.is_empty() && holds.capacity() > RETAINED {
@@ -62,18 +62,18 @@ impl SharedTaken {
         }
     }
 
-    pub(crate) fn orphan(&self, serial: u32) {
+    pub fn orphan(&self, serial: u32) {
         if let Some(taken) = lock(&self.0).taken.get_mut(&serial) {
             taken.is_orphaned = true;
         }
     }
 
     /// Notes that a callback begins to run with the hold.
-    pub(crate) fn begin_task(&self, serial: u32) {
+    pub fn begin_task(&self, serial: u32) {
         lock(&self.0).tasks.insert(serial);
     }
 
-    pub(crate) fn end_task(&self, serial: u32) {
+    pub fn end_task(&self, serial: u32) {
         let tasks = &mut lock(&self.0).tasks;
         tasks.remove(&serial);
         if tasks.is_empty() && tasks.capacity() > RETAINED {

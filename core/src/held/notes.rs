@@ -1,0 +1,115 @@
+//! Notes on an agent's waits: other threads read them to find out who waits for what.
+
+use std::sync::{Arc, Mutex};
+
+use rustc_hash::FxHashMap;
+
+use super::stacks::StackId;
+use crate::clock::{Timestamp, now};
+use crate::lock::Request;
+use crate::queue::Location;
+use crate::sync::lock;
+
+/// A notification that the program awaits itself, by `Atomics.wait` or `waitAsync`; see [`Noted::purpose`].
+pub const PLAIN: u32 = 0;
+/// A notification that a `Condition` awaits.
+pub const CONDITION: u32 = 1;
+
+/// The lowest bits of a purpose are the kind of thing that notifies; the others its word's index in the thing.
+pub const PURPOSE_BITS: u32 = 3;
+
+/// A note on a sleeping thread's wait, or on a promise. Plain `waitAsync` has none, unless stalls are reported.
+#[derive(Clone, Copy)]
+pub struct Noted {
+    pub location: Location,
+    /// Its request, if it is a claim.
+    pub request: Option<Request>,
+    /// Where a notification goes if the agent ends before it makes use of it. It is the notification that this promise
+    /// may receive, or the one after which this claim takes its lock again.
+    pub relay: Option<Location>,
+    /// The purpose of a notification: its number in `lib/waiting/kinds.js`.
+    pub purpose: u32,
+    /// The stack of the call that waits, if stalls are reported.
+    pub call: StackId,
+    /// When the wait began.
+    pub since: Timestamp,
+}
+
+impl Noted {
+    /// Makes the notes of a wait for a notification, which begins now.
+    pub fn notification(location: Location, purpose: u32, relay: Option<Location>, call: StackId) -> Self {
+        Self { location, request: None, relay, purpose, call, since: now() }
+    }
+}
+
+/// Serial numbers of the holds in whose callbacks a claim was made.
+pub type Within = Box<[u32]>;
+
+#[derive(Default)]
+struct Notes {
+    by_slot: FxHashMap<u32, Noted>,
+    /// Of few: of claims that were made in callbacks.
+    within: FxHashMap<u32, Within>,
+    sleep: Option<Noted>,
+}
+
+/// The notes on an agent's waits. Any thread may read them.
+#[derive(Clone, Default)]
+pub struct SharedNotes(Arc<Mutex<Notes>>);
+
+impl SharedNotes {
+    /// Adds the note on the wait in a slot. `within`: the holds in whose callbacks it was made. Returns how many there are.
+    pub fn add(&self, slot: u32, noted: Noted, within: Option<Within>) -> usize {
+        let all = &mut *lock(&self.0);
+        all.by_slot.insert(slot, noted);
+        if let Some(within) = within {
+            all.within.insert(slot, within);
+        }
+        all.by_slot.len()
+    }
+
+    /// Removes the note on the wait in a slot. Also returns how many are left.
+    pub fn remove(&self, slot: u32) -> (Option<Noted>, usize) {
+        let all = &mut *lock(&self.0);
+        all.within.remove(&slot);
+        (all.by_slot.remove(&slot), all.by_slot.len())
+    }
+
+    /// Returns the note on the wait in a slot.
+    pub fn of_slot(&self, slot: u32) -> Option<Noted> {
+        lock(&self.0).by_slot.get(&slot).copied()
+    }
+
+    /// Frees the spare memory of tables longer than that.
+    pub fn shrink(&self, retained: usize) {
+        let all = &mut *lock(&self.0);
+        if all.by_slot.capacity() > retained {
+            all.by_slot.shrink_to_fit();
+        }
+        if all.within.capacity() > retained {
+            all.within.shrink_to_fit();
+        }
+    }
+
+    /// Returns the note on a slot's wait at the location. Also the holds around it.
+    pub fn get(&self, slot: u32, location: Location) -> Option<(Noted, Within)> {
+        let all = lock(&self.0);
+        let noted = all.by_slot.get(&slot).filter(|noted| noted.location == location)?;
+        Some((*noted, all.within.get(&slot).cloned().unwrap_or_default()))
+    }
+
+    /// Returns the note on the thread's sleep. It counts as sleeping until its robust list has its grant.
+    pub fn sleep(&self) -> Option<Noted> {
+        lock(&self.0).sleep
+    }
+
+    /// Notes the thread's next wait, where only JavaScript knows it; `None` when the thread goes on.
+    pub fn set_sleep(&self, sleep: Option<Noted>) {
+        lock(&self.0).sleep = sleep;
+    }
+
+    /// Notes that the thread is about to sleep. Earlier notes stay.
+    pub fn begin_sleep(&self, sleep: Noted) {
+        lock(&self.0).sleep.get_or_insert(sleep);
+    }
+}

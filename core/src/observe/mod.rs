@@ -1,0 +1,4 @@
+//! Texts about holds and waits.
+
+#[forbid(unsafe_code)]
+pub mod cpuprofile;

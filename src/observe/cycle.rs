@@ -1,0 +1,61 @@
+//! The cycle of threads that a thread would have closed.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use crate::observe::sentences::{link_rows, ring_sentence};
+use crate::observe::snapshot::{Entries, write_link};
+use crate::observe::survey::{Entry, JUST_BEGUN, entry};
+use crate::process::PROCESS;
+use waitasync_core::clock::{Timestamp, now};
+use waitasync_core::held::{Held, Known, NONE};
+use waitasync_core::json;
+use waitasync_core::lock::wait_for_graph::{CycleLink, Obstacle};
+
+/// Describes a cycle as JSON, for `cycleOf` in `lib/locks/observe/entries.js`: its text, and of each link the hold,
+/// whether that is only a place ahead in the line, and the wait.
+pub(crate) fn described(links: &[CycleLink]) -> String {
+    let is_linked = |agent: &Known| links.iter().any(|link| Arc::ptr_eq(&link.blocked.thread, &agent.blocked_thread));
+    let (known, held) =
+        PROCESS.registry.held(is_linked, |location| links.iter().any(|link| link.blocked.location == location));
+    let now = now();
+    let link = |(CycleLink { blocked, obstacle }, before): (&CycleLink, &CycleLink)| {
+        let wanted = before.blocked.location;
+        let index = known.iter().position(|agent| Arc::ptr_eq(&agent.blocked_thread, &blocked.thread))?;
+        let agent = &known[index];
+        // A thread whose claim has joined the line may not sleep yet.
+        let sleep = agent.notes.sleep();
+        let (since, call) = (sleep.map(|sleep| sleep.since).or(JUST_BEGUN), sleep.map_or(NONE, |sleep| sleep.call));
+        let entry = |location, request, since| Entry { blocked: true, ..entry(agent, location, request, since) };
+        let holds = match *obstacle {
+            Obstacle::Holds(request) => {
+                let is_it = |&&(holder, held): &&(usize, Held)| holder == index && held.location == wanted;
+                let held = held.iter().find(is_it).map(|(_, held)| held);
+                let since = held.and_then(|held| PROCESS.held_since(agent, held, PROCESS.store.held_since(wanted)));
+                let taken = held.and_then(|held| agent.taken.get(held.serial));
+                entry(wanted, request, since.or(JUST_BEGUN)).with_taken(taken)
+            }
+            Obstacle::IsAhead(request) => Entry { call, ..entry(wanted, request, since) },
+        };
+        let waits_for = Entry { call, ..entry(blocked.location, blocked.request, since) };
+        Some((holds.named()?, matches!(obstacle, Obstacle::IsAhead(_)), waits_for.named()?))
+    };
+    // A thread has the lock or place that the one before it in the cycle waits for.
+    let before = links.last().into_iter().chain(links);
+    let links: Vec<_> = links.iter().zip(before).filter_map(link).collect();
+    let links: Vec<Entries<'_>> = links.iter().map(|(has, is_ahead, waits_for)| (has, *is_ahead, waits_for)).collect();
+    // Without its links if a string of JavaScript could not hold their names.
+    written(&links, &links, now).or_else(|| written(&links, &[], now)).unwrap_or_default()
+}
+
+fn written(all: &[Entries<'_>], links: &[Entries<'_>], now: Timestamp) -> Option<String> {
+    let rows = all.iter().map(|&link| (link_rows(now, link), link.1));
+    let sentence = ring_sentence(&rows.collect::<Vec<_>>());
+    json::text(|text| {
+        text.write_str("{\"text\":")?;
+        json::string(text, sentence.encode_utf16())?;
+        text.write_str(",\"links\":")?;
+        json::array(text, links, |text, &link| write_link(text, link, now))?;
+        text.write_char('}')
+    })
+}

@@ -1,0 +1,45 @@
+//! Entries of a snapshot, as JavaScript has them.
+
+use napi::bindgen_prelude::Utf16String;
+use napi_derive::napi;
+
+/// An entry of a snapshot, as JavaScript has it.
+#[napi(object, object_to_js = false)]
+#[derive(Default)]
+pub struct Row {
+    /// The class, `named`, or `wait`.
+    pub kind: String,
+    /// How it is held or awaited, if there are several ways.
+    pub mode: Option<String>,
+    /// That of the lock.
+    pub name: Option<Utf16String>,
+    /// How many permits.
+    pub amount: Option<f64>,
+    /// The number of the lock.
+    pub id: f64,
+    /// That of `worker_threads`.
+    pub thread_id: f64,
+    /// That of `worker_threads`.
+    pub thread_name: Option<String>,
+    /// Whether the thread is blocked.
+    pub blocked: bool,
+    /// For how long.
+    pub milliseconds: Option<f64>,
+    /// The stack of the call that took it.
+    pub taken: Option<String>,
+    /// The stack of the call that waits.
+    pub called: Option<String>,
+    /// Whether its token has been collected.
+    pub collected: Option<bool>,
+    /// Who has the lock of several processes behind this name, for which its thread waits.
+    pub awaits: Option<String>,
+}
+
+/// A link of a ring, as JavaScript has it.
+#[napi(object, object_to_js = false)]
+pub struct RowLink {
+    /// The thread's hold, or its place.
+    pub holds: Row,
+    /// The thread's wait.
+    pub waits_for: Row,
+}
