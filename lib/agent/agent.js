@@ -2,11 +2,15 @@
 
 /** Finds the agent of this thread, or makes it. All copies of the package in the thread share it. */
 
+const path = require('path')
 const { define, getOwnPropertyDescriptor } = require('../util/intrinsics')
 const { assertStackToLoad } = require('../util/stack')
 const { inRootContext, load } = require('./binding')
 const { start } = require('./start')
 const startingWorkers = require('./starting-workers')
+
+/** Where this copy's code is: dumps leave its frames out. */
+const LIB = path.join(__dirname, '..') + path.sep
 
 let current
 
@@ -30,6 +34,7 @@ function agent () {
     if (!isMade(binding)) inRootContext(() => make(binding))
     current = binding.agent
     startingWorkers.tell(binding)
+    if (current.native.dumpSignal !== undefined) binding.noteCopy(LIB)
   }
   return current
 }

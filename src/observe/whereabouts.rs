@@ -7,7 +7,7 @@
 //! The helper is rung, and forgotten at its end, under one lock (invariant 7). Answers carry the number of their
 //! request, since those of an earlier one may come late.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -154,6 +154,21 @@ fn forget() {
     state.is_claimed = false;
     drop(state);
     ADVANCE.notify_all();
+}
+
+/// The folders with the code of each copy of the package that a thread has used.
+static COPIES: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Notes the folder with a copy's code.
+#[napi(catch_unwind)]
+pub fn note_copy(folder: String) {
+    lock(&COPIES).insert(folder);
+}
+
+/// Returns the folders with the package's code.
+#[napi(catch_unwind)]
+pub fn copies() -> Vec<String> {
+    lock(&COPIES).iter().cloned().collect()
 }
 
 /// Returns the library's file to the first thread that asks: it starts the helper. Null if dumps are not armed.

@@ -4,7 +4,9 @@
 // ATOMICS_WAITASYNC_DUMP_NOW: a dump says where each thread is at that moment, as a helper Worker finds out.
 
 const assert = require('assert')
+const path = require('path')
 const { test } = require('../../harness')
+const { packageCopy } = require('../../fixtures/entries/folders')
 const { run } = require('../../fixtures/programs')
 const { runNode } = require('../../fixtures/run-node')
 const { MAJOR } = require('../../fixtures/queue-toolbox')
@@ -44,7 +46,7 @@ const NO_ANSWER = /^(?:in native code|unknown)/
  * machine some do not answer in time, but none may be seen elsewhere. Gives all dumps.
  * @param {Object<number, string>} places the beginning of each thread's first line
  */
-async function dumpOf (t, places, fn) {
+async function dumpOf (t, places, fn, data) {
   const seen = new Set()
   let signals = 0
   const all = []
@@ -71,7 +73,7 @@ async function dumpOf (t, places, fn) {
     else if (++signals > 1000) child.kill('SIGKILL')
     else child.kill('SIGQUIT')
   }
-  await run(t, { env, onOutput }, fn)
+  await run(t, { env, data, onOutput }, fn)
   assert.strictEqual(wrong, undefined, wrong)
   assert.deepStrictEqual([...seen].sort(), Object.keys(places).sort(), all[all.length - 1])
   return all
@@ -115,6 +117,22 @@ test('a Worker in a regular expression, and one without the package in a loop', 
     keep(new Worker('(function spins () { for (;;); }())', { eval: true }))
     say('signal')
   })
+})
+
+test('frames of another copy of the package are left out, also of one that a single Worker has', slow, async t => {
+  const places = { 0: 'idle, in its event loop', 2: 'at locks (' }
+  const dumps = await dumpOf(t, places, async ({ data, heldLock, keep, require, say, until }) => {
+    const lock = heldLock('accounts')
+    const { Worker } = require('worker_threads')
+    const source = `
+      const { AsyncLock } = require(${JSON.stringify(data)})
+      ;(function locks () { new AsyncLock(require('worker_threads').workerData).lock() }())`
+    keep(new Worker(source, { env: {}, eval: true, workerData: lock }))
+    await until(() => lock.waiters === 1)
+    say('signal')
+  }, path.join(packageCopy(t), 'pure'))
+  const lines = [].concat(...dumps.map(dump => threadsIn(dump)[2] || []))
+  assert.deepStrictEqual(lines.filter(line => /[\\/]lib[\\/]/.test(line)), [])
 })
 
 test('a main thread in a native call is named; its Workers cannot be asked', slow, async t => {

@@ -15,12 +15,10 @@
  */
 
 const { Session } = require('inspector')
-const path = require('path')
 const { threadId, workerData } = require('worker_threads')
 const { fileURLToPath } = require('url')
 
-const { home, library } = workerData
-const binding = require(library)
+const binding = require(workerData.library)
 
 /** The most milliseconds of a look: a dump does not wait for longer. */
 const LIMIT = 170
@@ -32,8 +30,6 @@ const MOST_FRAMES = 10
 const MAIN = 0
 /** The names of Workers without one. */
 const NO_NAMES = ['', 'WorkerThread']
-/** Where the package's own code is: this copy, and others. */
-const OWN = [path.join(home, 'lib') + path.sep, path.join('node_modules', 'atomics-waitasync') + path.sep]
 
 /** The numbers of messages, and of their answers. */
 const [ENABLE, PAUSE, ASK, RESUME, DISABLE] = [1, 2, 3, 4, 5]
@@ -105,7 +101,7 @@ class Asked {
 
   linesOf (frames) {
     const lines = frames.map((frame) => this.lineOf(frame))
-    const others = lines.filter((line) => !isOwn(line))
+    const others = lines.filter((line) => !this.look.isOwn(line))
     const shown = others.length > 0 ? others : lines
     // Node's frames around the program say nothing.
     while (shown.length > 1 && shown[shown.length - 1].includes('node:internal/')) shown.pop()
@@ -130,12 +126,11 @@ class Asked {
   }
 }
 
-const isOwn = (line) => OWN.some((folder) => line.includes(folder))
-
 class Look {
   constructor () {
     this.request = binding.dumpRequest()
     this.began = Date.now()
+    this.copies = binding.copies()
     this.session = new Session()
     this.hasAll = false
     this.main = undefined
@@ -145,6 +140,11 @@ class Look {
     this.session.connectToMainThread()
     this.askWorkers()
     this.askMain()
+  }
+
+  /** Whether a frame is of a copy of the package. */
+  isOwn (line) {
+    return this.copies.some((folder) => line.includes(folder))
   }
 
   askMain () {

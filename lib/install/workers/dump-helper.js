@@ -13,7 +13,6 @@ const { DUMP } = require('../../util/variables')
 const { startUnreached } = require('./reach')
 
 const FILE = path.join(__dirname, 'dump-helper-thread.js')
-const HOME = path.join(__dirname, '..', '..', '..')
 /** Whether the inspector works in a Worker. Older ones abort at the end of a session. */
 const HAS_SESSIONS = MAJOR >= 18 && process.versions.bun === undefined && process.versions.deno === undefined
 
@@ -26,7 +25,7 @@ module.exports = function startDumpHelper (binding) {
     // Otherwise the session's beginning would abort the process.
     const { permission } = process
     if (permission !== undefined && !permission.has('inspector')) throw new Error('--permission forbids the inspector')
-    const options = { argv: [], env: {}, execArgv: [], name: 'atomics-dump', workerData: { library, home: HOME } }
+    const options = { argv: [], env: {}, execArgv: [], name: 'atomics-dump', workerData: { library } }
     const worker = startUnreached(FILE, options)
     worker.on('error', (error) => failed(binding, error))
     worker.unref()
