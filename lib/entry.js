@@ -8,6 +8,7 @@
  * loads the native library before it is needed. So modules that only some calls need are required in those calls.
  */
 
+const { callBeforeUse } = require('./agent/agent')
 const { exportedOf, markOf } = require('./host')
 const { exportedTrio, install, uninstall, hostTrio, keepAliveTrio, ownTrio } = require('./install')
 const { late, load } = require('./locks')
@@ -21,6 +22,7 @@ const { isAsked } = require('./util/variables')
 
 // Not while a lock's code is being loaded, of which a hook could use only half.
 if (REQUIRE_MAKES_PROMISES) requireBuiltins()
+callBeforeUse((agent) => require('./observe/attach')(agent))
 
 /**
  * The entries: how each changes this thread's Atomics, and its three functions, if there are others than the package's
@@ -89,7 +91,6 @@ function createEntry (name, ofProcess) {
 function start () {
   try {
     const { native } = require('./agent/agent').agent()
-    require('./locks/observe/stalls').listen()
     require('./install/workers/dump-helper')(native.binding)
   } catch (error) {
     process.emitWarning(error.message)

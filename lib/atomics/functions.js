@@ -14,18 +14,13 @@ const { mark } = require('../host')
 const { Int32Array, SharedArrayBuffer, max } = require('../util/intrinsics')
 const { NARROW_ATOMICS, NO_WAIT_ASYNC } = require('../util/quirks')
 const { assertStackToLoad } = require('../util/stack')
+const observer = require('../waiting/observer')
 const { ToBigInt64, ToIntegerOrInfinity, ToTimeout, ValidateAtomicAccess } = require('./abstract-operations')
 const { OWN_QUEUE, track } = require('./keep-alive')
 const { viewOf } = require('./views')
 
 /** Returns the bytes of an element. */
 const size = (view) => view.wide ? 8 : 4
-
-/** Returns the number of this call's stack: see places.js. Its code is loaded if stalls are reported. */
-function callHere () {
-  assertStackToLoad()
-  return require('../waiting/places').callHere()
-}
 
 /** Validates an index: ValidateAtomicAccess with a fast path. */
 function validateIndex (view, index, realm) {
@@ -98,7 +93,7 @@ function createWait (realm) {
       if (canSuspend === undefined) canSuspend = agentCanSuspend(host.wait)
       if (!canSuspend) throw new TypeError('Atomics.wait cannot be called in this thread')
       if (differs(view, load, typedArray, i, v)) return 'not-equal'
-      if (native.stallAfter !== 0) native.words[CALL] = callHere()
+      if (native.stallAfter !== 0) native.words[CALL] = observer.callHere()
       return queue.wait(view.address + i * size(view), view.wide, v, t)
     }
   }.wait
@@ -173,7 +168,7 @@ function createWaitAsync (realm, isExported) {
       const address = view.address + i * size(view)
       if (signal !== undefined && t !== 0) return signals.waitWithSignal(typedArray, address, view.wide, v, t, signal)
       // Before the promise, since it may run code of the program's.
-      const place = native.stallAfter !== 0 ? callHere() : 0
+      const place = native.stallAfter !== 0 ? observer.callHere() : 0
       resolve = undefined
       const promise = new Promise(executor)
       // The constructor turns a stack overflow in its executor into a rejection.

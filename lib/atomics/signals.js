@@ -12,7 +12,7 @@ const { Promise, TypeError } = require('../util/intrinsics')
 const { readReason } = require('../waiting/errors')
 const { signalOption } = require('../waiting/options')
 const { NO_HOOKS, Notice, WAIT } = require('../waiting/notice')
-const { callHere } = require('../waiting/places')
+const observer = require('../waiting/observer')
 
 /** Reads the signal of the fifth argument, if there is one. */
 const signalOf = (options) => signalOption(options, 'waitAsync')
@@ -23,7 +23,7 @@ class Wait extends Notice {
     super({ array: typedArray, address }, value, options, undefined, WAIT, NO_HOOKS, resolve, reject)
     this.wide = wide
     this.result = undefined
-    this.place = callHere()
+    this.place = observer.callHere()
   }
 
   get call () {

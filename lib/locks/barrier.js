@@ -13,9 +13,9 @@ const { bare, compareExchange, load } = require('../util/intrinsics')
 const abortSignals = require('../waiting/abort-signals')
 const { abortReason, throwIfAborted } = require('../waiting/errors')
 const { BARRIER, notify, waitUntil, waitUntilAsync } = require('../waiting/notice')
+const observer = require('../waiting/observer')
 const { assertWorker, waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
-const { callOf } = require('./observe/stalls')
 const { assertWithin, becomeView, defineView, oneWord, wordOf } = require('./view')
 
 const MOST_PARTIES = 0xffff
@@ -48,7 +48,7 @@ class Barrier {
 
   waitAsync (options) {
     const steps = new Steps()
-    steps.call = callOf()
+    steps.call = observer.callOf()
     return steps.of(awaitParties(this, options, steps))
   }
 }

@@ -31,14 +31,11 @@ const { Promise, TypeError, isInteger, load } = require('../util/intrinsics')
 const { describe } = require('../util/values')
 const { deadlock, notLocked, throwIfAborted } = require('../waiting/errors')
 const notice = require('../waiting/notice')
+const observer = require('../waiting/observer')
 const { assertFunction, assertNoPromise, assertSynchronous, assertWorker, waitOptions } = require('../waiting/options')
-const { callHere } = require('../waiting/places')
-const { blockBegins, blockEnds, onSlice, sampleOf } = require('../waiting/profile')
 const Steps = require('../waiting/steps')
 const { acquire, reacquire } = require('./hold/acquire')
-const { contextOfWait } = require('./observe/diagnostics')
 const { described } = require('./hold/request')
-const { callOf } = require('./observe/stalls')
 const { isAwaited } = require('./hold/claim')
 const { holdOf, indexOfHold, isExclusive, release, theList, wasTold } = require('./hold/hold')
 const { isToken } = require('./hold/token')
@@ -93,9 +90,9 @@ class Condition {
  */
 function stepsOfCall () {
   const steps = new Steps()
-  steps.call = callOf()
-  if (agent().native.profiles) sampleOf(steps)
-  steps.context = contextOfWait()
+  steps.call = observer.callOf()
+  observer.sampleOf(steps)
+  steps.context = observer.contextOfWait()
   return steps
 }
 
@@ -110,7 +107,7 @@ function isMet (predicate) {
  * @throws {Error} with code ERR_DEADLOCK if a promise of this thread would get the lock first: it could not release it
  */
 function block (word, held, timeout, caller) {
-  const place = callHere()
+  const place = observer.callHere()
   // A getter of the token's may unlock it.
   const told = wasTold(held.token)
   if (!isHeld(held)) throw notHeld(caller)
@@ -121,20 +118,20 @@ function block (word, held, timeout, caller) {
   // Its wait repairs nothing: other holders see `ownerDied` meanwhile.
   if (told) held.word.noteDeath()
   const index = theList().toEnd(indexOfHold(held))
-  theList().holds.end(theList(), index)
-  if (native.profiles) blockBegins(notice.nounOfWait, { address: word.address, purpose: notice.CONDITION })
+  theList().ends(index)
+  observer.blockBegins(notice.nounOfWait, { address: word.address, purpose: notice.CONDITION })
   let isNotified = false
   try {
     native.words[CALL] = place
     isNotified = waitGivingBack(word.address, timeout, index, () => {
       theList().vacate(index)
       held.word.notifyHost()
-      if (native.profiles) native.onTick = onSlice
+      native.onTick = observer.alongside(undefined)
     }) === 'ok'
     return isNotified
   } finally {
     if (isNotified) held.notifiedAt = word
-    if (native.profiles) blockEnds()
+    observer.blockEnds()
     lockAfterWait(held, caller)
   }
 }

@@ -43,8 +43,8 @@ lateClass(Semaphore, () => require('./semaphore'), UnlockToken)
 Object.setPrototypeOf(locks, LockManager.prototype)
 
 const ofSnapshots = {
-  formatSnapshot: (snapshot) => require('./observe/snapshot').formatSnapshot(snapshot),
-  snapshot: () => require('./observe/snapshot').snapshot()
+  formatSnapshot: (snapshot) => require('../observe/snapshot').formatSnapshot(snapshot),
+  snapshot: () => require('../observe/snapshot').snapshot()
 }
 
 const late = {
@@ -65,7 +65,7 @@ const late = {
 function load (name) {
   if (ofSnapshots[name] !== undefined) {
     assertStackToLoad()
-    require('./observe/snapshot')
+    require('../observe/snapshot')
   } else {
     loadNow(name === 'locks' ? LockManager : late[name])
   }

@@ -10,10 +10,10 @@ const { assertStack } = require('../agent/agent')
 const { compareExchange, load, max, min } = require('../util/intrinsics')
 const { throwIfAborted } = require('../waiting/errors')
 const { LATCH, notify, waitUntil, waitUntilAsync } = require('../waiting/notice')
+const observer = require('../waiting/observer')
 const { assertWorker, waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
 const { MOST } = require('./hold/request')
-const { callOf } = require('./observe/stalls')
 const { assertWithin, becomeView, defineView, oneWord, wordOf } = require('./view')
 
 const SHAPE = oneWord(['count'], ['count', 'byteOffset', 'name'], ({ 0: count }) => {
@@ -51,7 +51,7 @@ class Latch {
 
   waitAsync (options) {
     const steps = new Steps()
-    steps.call = callOf()
+    steps.call = observer.callOf()
     return steps.of(awaitOpening(this, options, steps))
   }
 }

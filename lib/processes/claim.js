@@ -3,10 +3,10 @@
 /** Claims: requests that wait for a lock of the engine, and the lines in which they do. */
 
 const { AsyncResource } = require('async_hooks')
-const { callOf } = require('../locks/observe/stalls')
 const { now } = require('../util/intrinsics')
 const { LONGEST_TIMER } = require('../util/timers')
 const { abortReason } = require('../waiting/errors')
+const observer = require('../waiting/observer')
 
 /** A request that waits: it begins once, or gives up once. */
 class Claim {
@@ -21,7 +21,7 @@ class Claim {
     /** The caller's asynchronous context. */
     this.scope = new AsyncResource('atomics-waitasync.ProcessLock')
     /** The call of the request, if stalls are reported. */
-    this.origin = callOf()
+    this.origin = observer.callOf()
     this.timer = undefined
     this.onAbort = undefined
     this.onOver = undefined

@@ -7,8 +7,7 @@ const { CALL } = require('../agent/registers')
 const { Promise, load, max, now } = require('../util/intrinsics')
 const { hideFrames, throwIfAborted, timeoutError } = require('./errors')
 const { NOTIFIED, PURPOSES, nounOf, purposes } = require('./kinds')
-const { callHere } = require('./places')
-const { alongside, blockBegins, blockEnds } = require('./profile')
+const observer = require('./observer')
 const Waiter = require('./waiter')
 
 const { WAIT, CONDITION, BARRIER, LATCH } = purposes
@@ -94,15 +93,14 @@ function waitUntil (word, isOver, timeout, purpose) {
 }
 
 /** Blocks for a notification at a word, and records the wait. The result is that of the agent's `waitFor`. */
-function blockFor (address, value, timeout, purpose, onSlice, place = callHere()) {
+function blockFor (address, value, timeout, purpose, onSlice, place = observer.callHere()) {
   const { native, waitFor } = agent()
   native.words[CALL] = place
-  if (!native.profiles) return waitFor(address, value, timeout, purpose, onSlice)
-  blockBegins(nounOfWait, { address, purpose })
+  observer.blockBegins(nounOfWait, { address, purpose })
   try {
-    return waitFor(address, value, timeout, purpose, alongside(onSlice))
+    return waitFor(address, value, timeout, purpose, observer.alongside(onSlice))
   } finally {
-    blockEnds()
+    observer.blockEnds()
   }
 }
 

@@ -17,7 +17,7 @@ const { agent } = require('../agent/agent')
 const { bare, createMap, shield } = require('../util/intrinsics')
 const abortSignals = require('./abort-signals')
 const { abortReason } = require('./errors')
-const { promiseBegins, promiseEnds } = require('./profile')
+const observer = require('./observer')
 
 /** The keys of the words for which a warning has been given. */
 const warned = createMap()
@@ -45,7 +45,8 @@ class Waiter {
     try {
       if (this.steps !== undefined) this.steps.begin(this)
       abortSignals.join(this)
-      if (agent().native.profiles) this.recorded = promiseBegins(this)
+      const recorded = observer.promiseBegins(this)
+      if (recorded !== undefined) this.recorded = recorded
       this.prepare()
       if (!abortSignals.hears(this)) {
         this.end()
@@ -88,7 +89,7 @@ class Waiter {
   end () {
     this.slot = -1
     if (this.recorded !== undefined) {
-      promiseEnds(this.recorded)
+      observer.promiseEnds(this.recorded)
       this.recorded = undefined
     }
     abortSignals.leave(this)

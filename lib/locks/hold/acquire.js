@@ -6,18 +6,15 @@ const { agent, assertStack } = require('../../agent/agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, AWAITED_HERE, DEADLOCK, HELD_HERE } = require('../../agent/registers')
 const { Promise } = require('../../util/intrinsics')
 const { LATE, deadlock, deadlockCycle, throwIfAborted, timeoutError, unlessLate } = require('../../waiting/errors')
+const observer = require('../../waiting/observer')
 const { waitOptions } = require('../../waiting/options')
-const { alongside, blockBegins, blockEnds } = require('../../waiting/profile')
-const { ownerDied: tellDeath, waited, waits } = require('../observe/diagnostics')
-const { cycleOf } = require('../observe/entries')
-const { whileBlocked } = require('../observe/stalls')
-const { claims } = require('../observe/taken')
 const { wordOf } = require('../view')
 const { PromisedClaim, isAwaited } = require('./claim')
 const { permitsOf, theList } = require('./hold')
 const { NOT_HELD } = require('./entry')
 const { assertNoReentry } = require('./reentry')
 const { EXCLUSIVE, LIMITED, amountOf, described, isOwned, kindOf, nounOfHold } = require('./request')
+const { cycleOf } = require('./snapshot-entries')
 const { newHold, newToken, takeAgain } = require('./token')
 
 /**
@@ -42,8 +39,8 @@ function takeForPromise (hold) {
 function block (hold, timeout, caller) {
   if (timeout === 0) return false
   // Both may run a program's code.
-  const since = waits()
-  claims(hold)
+  const since = observer.waits()
+  observer.claims(hold)
   const { word, request } = hold
   // Another thread may release permits while this one holds some; but not those that this one holds of a limit.
   if (kindOf(request) === LIMITED && permitsOf(word) + amountOf(request) > word.limit) {
@@ -58,9 +55,9 @@ function block (hold, timeout, caller) {
   assertStack()
   const list = theList()
   list.makeRoom()
-  const { binding, profiles } = agent().native
-  const onSlice = profiles ? alongside(whileBlocked()) : whileBlocked()
-  if (profiles) blockBegins(nounOfHold, hold)
+  const { binding } = agent().native
+  const onSlice = observer.alongside(observer.whileBlocked())
+  observer.blockBegins(nounOfHold, hold)
   list.expect(word)
   const answer = agent().claim(word, kindOf(request), amountOf(request), timeout, onSlice)
   const ownerDied = answer === ACQUIRED_FROM_DEAD
@@ -69,10 +66,10 @@ function block (hold, timeout, caller) {
   list.expected = undefined
   const cycle = answer === DEADLOCK ? cycleOf(binding) : undefined
   try {
-    if (ownerDied) tellDeath(word, request, since)
-    if (since !== undefined && answer < DEADLOCK) waited(since, hold, isAcquired ? 'acquired' : 'timed-out')
+    if (ownerDied) observer.ownerDied(word, request, since)
+    if (since !== undefined && answer < DEADLOCK) observer.waited(since, hold, isAcquired ? 'acquired' : 'timed-out')
     // It takes a stack.
-    if (profiles) blockEnds()
+    observer.blockEnds()
     list.door.open()
   } catch (_) {
     // No stack is left for the calls. It is held all the same.
@@ -153,7 +150,7 @@ function takeOrThrow (word, request, token, { timeout, signal }) {
 
 /** Acquires a released hold again, as a step of a promise. */
 function reacquire (hold, resolve, reject, steps) {
-  if (steps.call !== undefined) claims(hold, steps.call)
+  if (steps.call !== undefined) observer.claims(hold, steps.call)
   if (takeForPromise(hold)) resolve()
   else new PromisedClaim(hold, waitOptions(), resolve, reject, steps).begin()
 }

@@ -6,10 +6,8 @@ const { agent } = require('../../agent/agent')
 const { CALL } = require('../../agent/registers')
 const { shield } = require('../../util/intrinsics')
 const { LATE } = require('../../waiting/errors')
+const observer = require('../../waiting/observer')
 const Waiter = require('../../waiting/waiter')
-const { ownerDied: tellDeath, waited, waits } = require('../observe/diagnostics')
-const { waitBegins, waitEnds } = require('../observe/stalls')
-const { claims } = require('../observe/taken')
 const { indexOfHold, release, theList } = require('./hold')
 const { LOCK, amountOf, isOwned, kindOf, nounOfHold } = require('./request')
 
@@ -33,12 +31,12 @@ class Claim extends Waiter {
   }
 
   prepare () {
-    const since = waits(this.steps === undefined ? undefined : this.steps.context)
+    const since = observer.waits(this.steps === undefined ? undefined : this.steps.context)
     if (since !== undefined) this.since = since
-    const wait = waitBegins(this, this.steps === undefined ? undefined : this.steps.call)
+    const wait = observer.waitBegins(this, this.steps === undefined ? undefined : this.steps.call)
     if (wait === undefined) return
     this.wait = wait
-    claims(this, wait.call)
+    observer.claims(this, wait.call)
   }
 
   enqueue () {
@@ -63,7 +61,7 @@ class Claim extends Waiter {
 
   finish (ownerDied) {
     this.resolve()
-    if (ownerDied) tellDeath(this.word, this.request, this.since)
+    if (ownerDied) observer.ownerDied(this.word, this.request, this.since)
     theList().door.open()
   }
 
@@ -78,7 +76,7 @@ class Claim extends Waiter {
   }
 
   note (outcome) {
-    if (this.since !== undefined) waited(this.since, this, outcome)
+    if (this.since !== undefined) observer.waited(this.since, this, outcome)
   }
 
   adopt (index, ownerDied) {
@@ -116,7 +114,7 @@ class Claim extends Waiter {
   end () {
     if (this.isReserved) theList().unreserve()
     this.isReserved = false
-    if (this.wait !== undefined) waitEnds(this.wait)
+    if (this.wait !== undefined) observer.waitEnds(this.wait)
     super.end()
   }
 
@@ -130,7 +128,7 @@ class Claim extends Waiter {
 }
 
 // Few claims have these: where this thread was notified, as of a Hold; since when it waits, for diagnostics; its Wait
-// in stalls.js; the number of its call (taken.js).
+// in stalls.js; the number of its call (observe/taken.js).
 shield(Claim, ['notifiedAt', 'since', 'wait', 'place'])
 
 class PromisedClaim extends Claim {

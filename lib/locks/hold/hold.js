@@ -7,6 +7,7 @@ const { ANSWER, ENTRY } = require('../../agent/registers')
 const { bare, createWeakMap } = require('../../util/intrinsics')
 const { assertStackToLoad } = require('../../util/stack')
 const { notLocked } = require('../../waiting/errors')
+const observer = require('../../waiting/observer')
 const { INDEX, NOT_HELD, SERIAL, owes, requestIn } = require('./entry')
 const { EXCLUSIVE, LOCK, SHARED, amountOf } = require('./request')
 
@@ -94,6 +95,7 @@ function theList () {
 // Apart: V8 inlines only so much, and `theList` is to be part of a lock.
 function sharedList () {
   const owner = agent()
+  observer.locksBegin()
   if (owner.robustList === undefined) {
     assertStackToLoad()
     // Not before: it captures the registers.

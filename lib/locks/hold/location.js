@@ -4,7 +4,7 @@
 
 const { agent } = require('../../agent/agent')
 const { bare } = require('../../util/intrinsics')
-const { ownerDied: tellDeath } = require('../observe/diagnostics')
+const observer = require('../../waiting/observer')
 const { theList } = require('./hold')
 
 class Location {
@@ -39,7 +39,7 @@ function takeInLine (word, request, token, isQuiet) {
   if (!theList().takeInLine(word, request, token)) return false
   try {
     if (token !== null && token.ownerDied) {
-      tellDeath(word, request)
+      observer.ownerDied(word, request)
       if (!isQuiet) theList().door.open()
     }
   } catch (_) {

@@ -4,7 +4,7 @@
  * Re-entry: a task that waits, by a promise, for a lock that it holds itself. Instances made with `{ detectReentry:
  * true }` refuse that.
  *
- * A task is a callback that was given a hold, and all that its asynchronous context has (observe/tasks.js). Work that
+ * A task is a callback that was given a hold, and all that its asynchronous context has (tasks.js). Work that
  * nobody awaits has that, too: so it is refused where a program asks for it only, and where it would wait for ever.
  * Other instances pay nothing for it: tasks are noted once a thread has made such an instance, and only theirs.
  */
@@ -12,10 +12,10 @@
 const { flag } = require('../../util/options')
 const { isObject } = require('../../util/values')
 const { reentry } = require('../../waiting/errors')
-const createTasks = require('../observe/tasks')
 const { requestIn } = require('./entry')
 const { theList } = require('./hold')
 const { LIMITED, amountOf, described, kindOf } = require('./request')
+const createTasks = require('./tasks')
 
 /** Reads the option of a constructor. */
 function detectsReentry (options, owner) {

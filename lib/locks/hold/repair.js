@@ -53,8 +53,6 @@ class Repairing {
     this.acquire = acquire
     // When the time of its waits is over. Repairing is not waiting.
     this.end = now() + timeout
-    // The user's promise, and the last claim of it: `ref` and `unref` apply to each of its waits.
-    this.promise = this.claim = undefined
   }
 
   get left () {

@@ -30,11 +30,11 @@ const {
   ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, ENTRY, HELD, MOVES, RELEASING
 } = require('../../agent/registers')
 const { add, compareExchange, createMap, load, store, sub } = require('../../util/intrinsics')
+const observer = require('../../waiting/observer')
 const { INDEX, NOT_HELD, SERIAL, owe } = require('./entry')
 const Finder = require('./finder')
 const register = require('./memories')
-const { observers } = require('../observe/taken')
-const createTasks = require('../observe/tasks')
+const createTasks = require('./tasks')
 const {
   EXCLUSIVE, INNER, LEASE, LOCK, LOCKED, PUTTER, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, comingBack, kindOf
 } = require('./request')
@@ -43,7 +43,7 @@ const {
 // make an uncontended lock a sixth dearer.
 const { door, native } = agent()
 const { floats, operations, words } = native
-const { createList, holds, told } = observers(native)
+const { holds, told } = observer.holdsOf(native)
 
 /**
  * The last serial number, after which they start again at 1. Every engine keeps 31 bits in a property without a box. So
@@ -51,6 +51,8 @@ const { createList, holds, told } = observers(native)
  * number; only one whose lock was released by `lock.unlock()` could then be taken for the new holder's.
  */
 const LAST_SERIAL = 0x3fffffff
+/** In the stead of a place: nobody is told of the hold. */
+const NOT_TOLD = -1
 
 class RobustList extends Finder {
   constructor () {
@@ -66,6 +68,8 @@ class RobustList extends Finder {
     // The step of a queue that this thread is in: its memory, the serial numbers of its debts. `putter` and `entry`: of
     // this thread's entry as a putter, if `putter` is not 0.
     this.begun = { __proto__: null, memory: undefined, filled: 0, emptied: 0, putter: 0, entry: 0 }
+    // The place of the call that is about to use a message.
+    this.usedAt = 0
     // The word of a claim that native code may grant; undefined if there is none.
     this.expected = undefined
     // The Steps of a Condition's pending promise, by the serial number of the token that it waits with.
@@ -104,11 +108,14 @@ class RobustList extends Finder {
    * a request without a holder.
    */
   take (word, request, token) {
+    let place = NOT_TOLD
+    // First: it may run a program's code.
+    if (told.hasSubscribers && token !== null && (place = holds.placeOf(word, request)) === UNAVAILABLE) return false
     const index = words[HELD]
     if (index >= this.room) this.resize()
     const { entries, held, serials } = this
     const serial = this.nextSerial()
-    if (told.hasSubscribers && token !== null) holds.begin(serial, request, token)
+    if (place !== NOT_TOLD) holds.begin(serial, request, token, place)
     entries[2 * index] = word.address
     entries[2 * index + 1] = request
     // A lock that is not free is not announced, and read plainly: that is cheaper than a failing exchange.
@@ -139,9 +146,10 @@ class RobustList extends Finder {
 
   /** Takes a request where there may be waiters: none is overtaken. Native code adds the entry. */
   takeInLine (word, request, token) {
+    const place = told.hasSubscribers && token !== null ? holds.placeInLine(request) : NOT_TOLD
     this.makeRoom()
     const serial = this.nextSerial()
-    if (told.hasSubscribers && token !== null) holds.begin(serial, request, token)
+    if (place !== NOT_TOLD) holds.begin(serial, request, token, place)
     native.writeRequest(word, kindOf(request), amountOf(request), 0)
     const { lineName } = word
     if (lineName === undefined) operations.take()
@@ -169,7 +177,7 @@ class RobustList extends Finder {
   adopt (hold, index, ownerDied) {
     this.held[index] = hold.word
     const serial = this.serials[index] = this.nextSerial()
-    if (told.hasSubscribers) holds.begin(serial, hold.request, hold.token)
+    if (told.hasSubscribers) holds.begin(serial, hold.request, hold.token, hold.place)
     this.assign(hold, index, ownerDied)
   }
 
@@ -180,14 +188,14 @@ class RobustList extends Finder {
   }
 
   /** Assigns a numbered entry to a hold. No code of the user's runs. */
-  assign ({ serial, token, notifiedAt }, index, ownerDied) {
+  assign ({ serial, token, notifiedAt, place }, index, ownerDied) {
     if (serial === NOT_HELD) {
       token[INDEX] = index
       token[SERIAL] = this.serials[index]
       token.ownerDied = ownerDied
     } else {
       // The user has that token, so it may be frozen, or a proxy: the entry gets the number that it knows.
-      if (holds.count !== 0) holds.rename(this.serials[index], serial, token)
+      if (holds.count !== 0) holds.rename(this.serials[index], serial, token, place)
       this.serials[index] = serial
       if (notifiedAt !== undefined) owe(this, index, notifiedAt)
     }
@@ -257,12 +265,12 @@ class RobustList extends Finder {
   }
 
   /** Turns a writer's entry into that of the reader `shared`. The caller does as after `release`. */
-  downgrade (index, ownerDied, { word, token }) {
+  downgrade (index, ownerDied, { word, token, place }) {
     if (holds.count !== 0) holds.end(this, index)
     token[INDEX] = index
     const serial = token[SERIAL] = this.nextSerial()
     if (this.tasks !== undefined) this.tasks.rename(this.serials[index], serial)
-    if (told.hasSubscribers) holds.begin(serial, SHARED, token)
+    if (told.hasSubscribers) holds.begin(serial, SHARED, token, place)
     token.ownerDied = ownerDied
     floats[RELEASING] = word.address
     store(word.array, 0, 1)
@@ -281,7 +289,7 @@ class RobustList extends Finder {
     const index = words[HELD]
     if (index >= this.room) this.resize()
     const serial = this.nextSerial()
-    if (told.hasSubscribers) holds.begin(serial, request)
+    if (told.hasSubscribers) holds.begin(serial, request, undefined, this.usedAt)
     this.entries[2 * index] = thing.address
     this.entries[2 * index + 1] = request
     this.held[index] = thing
@@ -337,6 +345,11 @@ class RobustList extends Finder {
     if (index >= 0) this.entries[2 * index + 1] = request
   }
 
+  /** Says that the hold of an entry is about to end. */
+  ends (index) {
+    if (holds.count !== 0) holds.end(this, index)
+  }
+
   // ——— Moving ———
 
   /** Moves an entry to the end, before it is released. Returns its index there. */
@@ -382,4 +395,4 @@ async function servePromises () {
   }
 }
 
-module.exports = () => createList(RobustList)
+module.exports = () => new RobustList()

@@ -3,7 +3,7 @@
 /** Runs a callback with a hold, which is released however it ends. */
 
 const { agent, assertStack } = require('../../agent/agent')
-const { Promise } = require('../../util/intrinsics')
+const { Promise, bare } = require('../../util/intrinsics')
 const { LATE, hideFrames, throwIfAborted } = require('../../waiting/errors')
 const { assertFunction, waitOptions } = require('../../waiting/options')
 const { wordOf } = require('../view')
@@ -27,49 +27,41 @@ class Task extends Claim {
   }
 }
 
-/** The claim that `run` began before it returned its promise. A property for the reason given in view.js. */
-const begun = { claim: undefined }
-/**
- * The Repairing of the latest `run` that has one. Apart, and only read where there is none: writing it
- * would cost a lock a tenth.
- */
-const latest = { repairing: undefined }
+/** A call: its promise, and the last claim of it. `ref` and `unref` of the promise apply to each claim. */
+class Call {
+  constructor () {
+    this.promise = undefined
+    this.claim = undefined
+  }
+}
+bare(Call)
 
 /**
  * Runs `callback(token)` with a hold, and releases it. The callback is called before this returns if that needs no
  * waiting; the hold is released even if it throws. `request` is as for `acquireAsync`.
  */
 function runHolding (instance, request, callback, options, caller) {
-  // Of a call within which a program's code calls this; or left by one that a time limit of `vm` interrupted.
-  const outerClaim = begun.claim
-  begun.claim = undefined
-  // The Repairing of a call whose repair calls this.
-  const outer = latest.repairing
-  const promise = run(instance, request, callback, options, caller)
-  const { claim } = begun
-  begun.claim = outerClaim
-  if (latest.repairing !== outer) {
-    latest.repairing.promise = promise
-    latest.repairing = outer
-  }
+  const call = new Call()
+  const promise = call.promise = run(call, instance, request, callback, options, caller)
+  const { claim } = call
   if (claim !== undefined && claim.slot >= 0) agent().remember(promise, claim)
   return promise
 }
 
-async function run (instance, request, callback, options, caller) {
+async function run (call, instance, request, callback, options, caller) {
   const word = wordOf(instance)
   const wanted = typeof request === 'number' ? request : request(word)
   assertFunction(callback, caller)
   // Permits protect nothing that could be repaired.
   const wait = wanted <= EXCLUSIVE ? optionsOf(instance, options, caller, true) : waitOptions(options, caller)
-  const repairing = wait.repair === undefined ? undefined : repairingOf(word, wait, caller)
+  const repairing = wait.repair === undefined ? undefined : repairingOf(call, word, wait, caller)
   let token = newToken(wanted)
   // Whether this runs in a job of its own, and not in its caller's.
   let inJob = false
   if (!takeOrThrow(word, wanted, token, wait)) {
     assertNoReentry(word, wanted, wait, caller)
     const hold = newHold(word, wanted, token)
-    const outcome = await granted(hold, wait, repairing)
+    const outcome = await granted(hold, wait, call)
     if (outcome !== undefined) throw failure(outcome, hold, wait.timeout, run)
     inJob = true
   }
@@ -101,21 +93,17 @@ async function run (instance, request, callback, options, caller) {
 /**
  * Claims a hold for a promise. Resolves with undefined, LATE or, if it is refused, an object with the reason. Returns
  * LATE at once if there is no time to wait.
- * @param {{ promise?: Promise, claim?: Claim }} [call] notes the claim: `ref` and `unref` of the promise apply to each
+ * @param {{ promise?: Promise, claim?: Claim }} call notes the claim
  */
 function granted (hold, wait, call) {
   if (wait.timeout === 0) return LATE
   assertStack()
   const task = new Task(hold, wait)
-  if (call !== undefined) {
-    if (call.claim !== undefined) task.refed = call.claim.refed
-    call.claim = task
-  }
+  if (call.claim !== undefined) task.refed = call.claim.refed
+  call.claim = task
   const outcome = new Promise((resolve) => { task.resolve = resolve })
   task.begin()
-  // Not before: a signal may have run code that begins another.
-  if (call === undefined || call.promise === undefined) begun.claim = task
-  else if (task.slot >= 0) agent().remember(call.promise, task)
+  if (call.promise !== undefined && task.slot >= 0) agent().remember(call.promise, task)
   return outcome
 }
 
@@ -123,21 +111,19 @@ function granted (hold, wait, call) {
 const failure = (outcome, hold, timeout, caller) => (
   outcome === LATE ? hideFrames(lateError(hold, timeout), caller) : outcome.reason)
 
-function repairingOf (word, wait, caller) {
-  const repairing = new Repairing(wait, caller, (isShared, timeout) => {
-    return acquireAgain(newHold(word, isShared ? SHARED : EXCLUSIVE), timeout, wait, repairing)
+function repairingOf (call, word, wait, caller) {
+  return new Repairing(wait, caller, (isShared, timeout) => {
+    return acquireAgain(call, newHold(word, isShared ? SHARED : EXCLUSIVE), timeout, wait, caller)
   })
-  latest.repairing = repairing
-  return repairing
 }
 
 /** Acquires a hold for a promise that has had another. `timeout` is the rest of its time. */
-async function acquireAgain (hold, timeout, wait, repairing) {
+async function acquireAgain (call, hold, timeout, wait, caller) {
   const { signal } = wait
   throwIfAborted(signal)
   if (takeForPromise(hold)) return hold
-  assertNoReentry(hold.word, hold.request, wait, repairing.caller)
-  const outcome = await granted(hold, { timeout, signal }, repairing)
+  assertNoReentry(hold.word, hold.request, wait, caller)
+  const outcome = await granted(hold, { timeout, signal }, call)
   if (outcome !== undefined) throw failure(outcome, hold, wait.timeout, acquireAgain)
   return hold
 }

@@ -11,7 +11,7 @@ const { assertStack } = require('../../agent/agent')
 const { TypeError, define, shield } = require('../../util/intrinsics')
 const showState = require('../../util/inspect')
 const { notLocked } = require('../../waiting/errors')
-const { callHere } = require('../../waiting/places')
+const observer = require('../../waiting/observer')
 const { Hold, giveBack, holdOf, indexOf, isExclusive, readingTokens, rejectWait, theList, wasTold } = require('./hold')
 const { INDEX, NOT_HELD, SERIAL, requestIn } = require('./entry')
 const { EXCLUSIVE, SHARED, isOwned } = require('./request')
@@ -70,7 +70,7 @@ class ExclusiveToken extends UnlockToken {
   downgrade () {
     // A getter of the token's may unlock it.
     const told = wasTold(this)
-    const call = callHere()
+    const call = observer.callHere()
     const held = holdOf(this)
     if (held === undefined || held.request !== EXCLUSIVE) throw notLocked('downgrade: the token is not locked any more')
     const hold = newHold(held.word, SHARED)

@@ -16,7 +16,7 @@ const {
 const { own } = require('../../realm')
 const { compareExchange, load } = require('../../util/intrinsics')
 const { byteOffset, isWebAssemblyMemory, viewedArrayBuffer } = require('../../util/typed-arrays')
-const { ownerDied: tellDeath } = require('../observe/diagnostics')
+const observer = require('../../waiting/observer')
 const { theList } = require('./hold')
 const { Location, takeInLine } = require('./location')
 const { INNER, LOCK, MOST, NO_LIMIT, UNLOCKED, amountOf, kindOf } = require('./request')
@@ -78,7 +78,7 @@ class Word extends Location {
     if (words[ANSWER] !== 1) return
     token.ownerDied = true
     if (request === INNER) return
-    tellDeath(this, request)
+    observer.ownerDied(this, request)
     if (!isQuiet) list.door.open()
   }
 

@@ -13,13 +13,11 @@ const { option } = require('../../util/options')
 const { describe } = require('../../util/values')
 const { isMainThread } = require('../../util/worker-threads')
 const { LATE, hideFrames, queueClosed, throwIfAborted } = require('../../waiting/errors')
+const observer = require('../../waiting/observer')
 const {
   UNLIMITED, assertFunction, assertNoPromise, assertSynchronous, assertWorker, signalOption, waitOptions
 } = require('../../waiting/options')
 const Steps = require('../../waiting/steps')
-const { contextOfWait } = require('../observe/diagnostics')
-const { callOf } = require('../observe/stalls')
-const { uses } = require('../observe/taken')
 const { theList } = require('../hold/hold')
 const { assertWithin, becomeView, defineView, newMemory, wordOf } = require('../view')
 const { assertMax, batchOf, discardOf, formatOf, isLast, messageOf, useOptions } = require('./arguments')
@@ -156,7 +154,7 @@ class Queue {
     assertSynchronous(callback, 'useSync', 'use()')
     const limits = useOptions(options, 'useSync', false)
     const wait = taking(USE, limits, 'useSync')
-    uses(theList())
+    theList().usedAt = observer.callHere()
     const isDeep = assertStack()
     const lease = blocking(memory, wait)
     if (lease === ENDED) return false
@@ -237,8 +235,8 @@ bare(Delivery)
 
 function newSteps () {
   const steps = new Steps()
-  steps.call = callOf()
-  steps.context = contextOfWait()
+  steps.call = observer.callOf()
+  steps.context = observer.contextOfWait()
   return steps
 }
 
@@ -297,7 +295,7 @@ async function awaitUse (queue, callback, options, steps) {
   assertFunction(callback, 'use')
   const limits = useOptions(options, 'use')
   const wait = taking(USE, limits, 'use')
-  if (steps.call !== undefined) uses(theList(), steps.call)
+  if (steps.call !== undefined) theList().usedAt = steps.call.place
   let lease = tryOnce(memory, wait)
   const isAtOnce = lease !== NOTHING
   if (!isAtOnce) lease = inTime(await later(memory, wait, steps), memory, wait, awaitUse)

@@ -7,7 +7,7 @@ const { add } = require('../../util/intrinsics')
 const { LATE, deadlock, deadlockOfPutters, timeoutError } = require('../../waiting/errors')
 const { NOTIFIED, PURPOSES } = require('../../waiting/kinds')
 const { blockFor, countdown } = require('../../waiting/notice')
-const { callHere } = require('../../waiting/places')
+const observer = require('../../waiting/observer')
 const { DEBT, requestOf } = require('../hold/request')
 const { theList } = require('../hold/hold')
 const { PAIRS_BEHIND } = require('./layout')
@@ -310,7 +310,7 @@ function blockForStep (memory, wait) {
     if (count !== before) continue
     if (memory.isStuck(mode)) throw deadlock(caller, memory.first, NOTIFIED[mode], STUCK[mode])
     if (wait.told === undefined) {
-      wait.place = callHere()
+      wait.place = observer.callHere()
       // The value is written at the call.
       if (mode === PUT) {
         argument.keep()

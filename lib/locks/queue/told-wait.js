@@ -7,9 +7,8 @@
  */
 
 const { bare } = require('../../util/intrinsics')
-const { waited, waits } = require('../observe/diagnostics')
+const observer = require('../../waiting/observer')
 const { NOTIFICATION, requestOf } = require('../hold/request')
-const { waitBegins, waitEnds, whileBlocked } = require('../observe/stalls')
 const { PUT } = require('./memory')
 
 class ToldWait {
@@ -18,10 +17,10 @@ class ToldWait {
     this.word = word
     this.request = requestOf(NOTIFICATION, mode)
     this.steps = steps
-    this.since = waits(steps === undefined ? undefined : steps.context)
+    this.since = observer.waits(steps === undefined ? undefined : steps.context)
     const mayStall = mode === PUT
-    this.onSlice = mayStall && steps === undefined ? whileBlocked() : undefined
-    this.wait = mayStall && steps !== undefined ? waitBegins(this, steps.call) : undefined
+    this.onSlice = mayStall && steps === undefined ? observer.whileBlocked() : undefined
+    this.wait = mayStall && steps !== undefined ? observer.waitBegins(this, steps.call) : undefined
   }
 
   get slot () {
@@ -33,8 +32,8 @@ class ToldWait {
    * @param {'acquired' | 'ended' | 'timed-out' | 'aborted'} outcome
    */
   ends (outcome) {
-    if (this.wait !== undefined) waitEnds(this.wait)
-    if (this.since !== undefined) waited(this.since, this, outcome)
+    if (this.wait !== undefined) observer.waitEnds(this.wait)
+    if (this.since !== undefined) observer.waited(this.since, this, outcome)
   }
 }
 bare(ToldWait)

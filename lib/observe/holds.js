@@ -8,11 +8,11 @@
  * same while entries move. An entry goes in the midst of a release, so the message leaves by the door.
  */
 
-const { agent } = require('../../agent/agent')
-const { bare, createMap, now } = require('../../util/intrinsics')
-const { holdChannel } = require('./diagnostics')
-const { requestIn } = require('../hold/entry')
-const { LEASE, amountOf, described, isNamed, isVisible, kindOf } = require('../hold/request')
+const { agent } = require('../agent/agent')
+const { bare, createMap, now } = require('../util/intrinsics')
+const { holdChannel } = require('./channels')
+const { requestIn } = require('../locks/hold/entry')
+const { LEASE, amountOf, described, isNamed, isVisible, kindOf } = require('../locks/hold/request')
 
 const WORD = 4
 
@@ -24,8 +24,24 @@ class Holds {
     this.count = 0
   }
 
-  /** Notes the beginning of a hold. Called before it is taken, since there may be no stack for this. */
-  begin (serial, request, token) {
+  /**
+   * Returns the place of a hold that is about to be taken. May run a program's code. UNAVAILABLE: it cannot be, and
+   * nothing was noted.
+   */
+  placeOf (word, request) {
+    return 0
+  }
+
+  /** Returns the place of a hold that is about to be taken where there may be waiters. */
+  placeInLine (request) {
+    return 0
+  }
+
+  /**
+   * Notes the beginning of a hold. Called before it is taken, since there may be no stack for this. No code of the
+   * program's runs.
+   */
+  begin (serial, request, token, place) {
     if (!holdChannel.hasSubscribers || !isVisible(request)) return
     this.began.set(serial, now())
     this.count++
@@ -35,7 +51,7 @@ class Holds {
     if (this.began.delete(serial)) this.count--
   }
 
-  rename (from, to) {
+  rename (from, to, token, place) {
     const began = this.began.get(from)
     if (began === undefined) return
     this.began.delete(from)

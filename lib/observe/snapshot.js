@@ -2,10 +2,10 @@
 
 /** `snapshot()`: the holds, waits and rings of this process. */
 
-const { agent } = require('../../agent/agent')
-const { TypeError } = require('../../util/intrinsics')
-const { describe, isObject } = require('../../util/values')
-const { entryOf, parseList, ringOf, stackTexts } = require('./entries')
+const { agent } = require('../agent/agent')
+const { TypeError } = require('../util/intrinsics')
+const { describe, isObject } = require('../util/values')
+const { entryOf, parseList, ringOf, stackTexts } = require('../locks/hold/snapshot-entries')
 
 /** Makes a link of a ring, from its two indices: see `write_link` in src/observe/snapshot.rs. */
 function linkOf ({ held, waiting }, indices) {

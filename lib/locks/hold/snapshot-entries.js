@@ -3,7 +3,7 @@
 /** Entries of snapshots, and rings, made from the reports of native code. */
 
 const { RangeError, createMap, parse } = require('../../util/intrinsics')
-const { amountOf, described } = require('../hold/request')
+const { amountOf, described } = require('./request')
 
 /** @param {string | null} json of native code; null if a string cannot hold it */
 function parseList (json, caller) {

@@ -6,9 +6,9 @@
  * waits, the report has it.
  */
 
-const { agent } = require('../../agent/agent')
-const { STALL } = require('../../util/variables')
-const { threadId: own } = require('../../util/worker-threads')
+const { agent } = require('../agent/agent')
+const { STALL } = require('../util/variables')
+const { threadId: own } = require('../util/worker-threads')
 const { snapshot } = require('./snapshot')
 
 /** How many locks are reported one by one. */

@@ -145,12 +145,4 @@ function placeHere () {
   }
 }
 
-/**
- * Returns the number of this call's stack, if stalls are reported; otherwise 0.
- *
- * A wait that is about to begin puts it in the register CALL once no code of the program's can run any more: native
- * code notes it with the wait.
- */
-const callHere = () => agent().native.stallAfter === 0 ? 0 : placeHere()
-
-module.exports = { callHere, placeHere, placeOfCall }
+module.exports = { placeHere, placeOfCall }

@@ -12,13 +12,13 @@
  */
 
 const { setImmediate, setTimeout } = require('timers')
-const { agent } = require('../../agent/agent')
-const { Float64Array, bare, createArray, max, min, now, parse } = require('../../util/intrinsics')
-const { STALL } = require('../../util/variables')
-const { captureCall, stackOf } = require('../../waiting/call-stacks')
-const { placeHere } = require('../../waiting/places')
-const { stalled } = require('./diagnostics')
-const { theList } = require('../hold/hold')
+const { agent } = require('../agent/agent')
+const { Float64Array, bare, createArray, max, min, now, parse } = require('../util/intrinsics')
+const { STALL } = require('../util/variables')
+const { captureCall, stackOf } = require('./call-stacks')
+const { placeHere } = require('./places')
+const { stalled } = require('./channels')
+const { theList } = require('../locks/hold/hold')
 
 /** Milliseconds between two looks whether native code has made the reports. */
 const PAUSE = 20
@@ -52,27 +52,23 @@ let last
 let cursor
 let isWatched = false
 
-const isOn = () => agent().native.stallAfter !== 0
-
 /**
- * Notes this call; undefined if no stall will be reported.
+ * Notes this call.
  *
  * - `place`: native code's number of its stack
  * - `within`: the serial numbers of the holds in whose callbacks it is, if that can be known
  */
 function callOf () {
-  if (!isOn()) return undefined
   const { tasks } = theList()
   return { __proto__: null, place: placeHere(), within: tasks === undefined ? undefined : tasks.within() }
 }
 
 /**
- * Notes a promise that begins to wait. Returns the argument of `waitEnds`; undefined if no stall will be reported.
+ * Notes a promise that begins to wait. Returns the argument of `waitEnds`.
  * @param {{ slot: number, since: object | undefined }} hold has the slot while it is enqueued
  * @param {object} [call] of `callOf`: where the promise came from of which this is a step
  */
 function waitBegins (hold, call = callOf()) {
-  if (call === undefined) return undefined
   watch(agent().native.stallAfter)
   const wait = new Wait(hold, call)
   if (last === undefined) first = wait
@@ -242,9 +238,8 @@ function warn (report, { call, hold }) {
   stalled(report, hold.since)
 }
 
-/** Makes a function to call between slices of this thread's sleep. Undefined if no stall will be reported. */
+/** Makes a function to call between slices of this thread's sleep. */
 function whileBlocked () {
-  if (!isOn()) return undefined
   const began = now()
   let dueAt = agent().native.stallAfter
   return () => {
@@ -263,8 +258,7 @@ function textWhileBlocked ({ cycle, text }) {
 }
 
 /** Lets this thread publish the reports of blocked threads. Native code calls only the main thread for that. */
-function listen () {
-  const { native } = agent()
+function listen (native) {
   // That of another copy would keep the realm of that copy.
   if (native.onReports !== undefined) return
   native.onReports = () => {

@@ -1,0 +1,170 @@
+'use strict'
+
+/**
+ * Where and when holds begin, and which tokens were collected. It is noted if stalls are reported
+ * (`ATOMICS_WAITASYNC_STALL`). core/src/held/taken.rs knows it for the reports of all threads.
+ *
+ * Stacks become texts in code that a program may have replaced (`Error.prepareStackTrace`), and that code may use
+ * locks. So the stack of a call is taken before the call does anything, and its number is in the register CALL until
+ * the hold begins. A claim has it, too, since its hold begins when it is granted.
+ *
+ * A token that was collected cannot unlock any more. A timer looks at the tokens, by a WeakRef each, where there is
+ * such a thing (Node 14.6 and later). A FinalizationRegistry would tell of it without looking, but it lets workers of
+ * many versions hang. The WeakRef is made by the timer: it keeps its token until the end of the job that makes it, and
+ * the job of a worker may be a loop without an end.
+ */
+
+const { setInterval } = require('timers')
+const { agent } = require('../agent/agent')
+const { CALL } = require('../agent/registers')
+const { createArray, createMap, createWeakRef, load, max, now } = require('../util/intrinsics')
+const { placeHere } = require('./places')
+const Holds = require('./holds')
+const { theList } = require('../locks/hold/hold')
+const { INNER, LOCK, UNAVAILABLE, UNLOCKED, after, isVisible } = require('../locks/hold/request')
+
+/**
+ * How many holds are looked at in WINDOW milliseconds. Each took a free lock; the place of a further one is probably
+ * the last that is known of the word.
+ */
+const MOST = 500
+const WINDOW = 100
+const PROBABLY = 0x40000000
+/** The least milliseconds between two looks at tokens; a look's most. */
+const PERIOD = 250
+const TURN = 2
+
+// ——— Calls ———
+
+/** When the present WINDOW began; and how many were looked at. */
+const window = { began: 0, count: 0 }
+
+function mayTake ({ array, limit }, request) {
+  return request === LOCK ? array[0] === UNLOCKED : after(request, load(array, 0), limit) !== UNAVAILABLE
+}
+
+/** Returns the place of a hold that is about to be taken: that of this call, or probably so. */
+function placeOfTake (word) {
+  const time = now()
+  if (!(time - window.began < WINDOW)) {
+    window.began = time
+    window.count = 0
+  }
+  if (window.count >= MOST && word.place !== undefined) return word.place | PROBABLY
+  window.count++
+  return (word.place = placeHere())
+}
+
+/** Notes the call that is about to claim a hold. It is by default this one. Native code notes it with the wait. */
+function claims (hold, call) {
+  agent().native.words[CALL] = hold.place = call === undefined ? placeHere() : call.place
+}
+
+// ——— Holds ———
+
+/** Notes each hold, of which the robust list tells it. No code of the program's may run here. */
+class TakenHolds extends Holds {
+  constructor ({ binding }) {
+    super(binding)
+    // Of the hold that began last.
+    this.place = 0
+    // By serial number: the tokens at which the timer has not looked yet, and WeakRefs to the others.
+    this.tokens = createMap()
+    this.refs = createMap()
+    // The index of the token that is looked at next.
+    this.next = 0
+    // The list tells of the end of a hold if this is not 0.
+    this.count = 1
+  }
+
+  placeOf (word, request) {
+    if (request === INNER) return 0
+    return mayTake(word, request) ? placeOfTake(word) : UNAVAILABLE
+  }
+
+  placeInLine (request) {
+    return request === INNER ? 0 : placeHere()
+  }
+
+  begin (serial, request, token, place) {
+    if (!isVisible(request)) return
+    super.begin(serial, request, token, place)
+    this.note(serial, token, place)
+  }
+
+  note (serial, token, place = 0) {
+    this.place = place
+    this.binding.holdBegins(serial, place)
+    if (createWeakRef !== undefined && token !== undefined) this.tokens.set(serial, token)
+  }
+
+  forget (serial) {
+    super.forget(serial)
+    this.tokens.delete(serial)
+    this.refs.delete(serial)
+    this.binding.holdEnds(serial)
+  }
+
+  rename (from, to, token, place = this.place) {
+    super.rename(from, to, token, place)
+    this.forget(from)
+    this.note(to, token, place)
+  }
+
+  end (list, index) {
+    super.end(list, index)
+    this.forget(list.serials[index])
+  }
+
+  /** Looks at an entry's token; returns whether it was newly collected. */
+  look ({ serials }, index) {
+    const serial = serials[index]
+    const token = this.tokens.get(serial)
+    if (token !== undefined) {
+      this.refs.set(serial, createWeakRef(token))
+      this.tokens.delete(serial)
+      return false
+    }
+    const ref = this.refs.get(serial)
+    if (ref === undefined || ref.deref() !== undefined) return false
+    this.refs.delete(serial)
+    this.binding.holdIsOrphaned(serial)
+    return true
+  }
+
+  lookAtSome (list) {
+    const found = createArray(0)
+    const { length } = list
+    const end = now() + TURN
+    for (let n = 0; n < length && now() < end; n++) {
+      if (this.next >= length) this.next = 0
+      if (this.look(list, this.next)) found[found.length] = list.held[this.next]
+      this.next++
+    }
+    return found
+  }
+}
+
+function lookAtTokens (holds) {
+  const words = holds.lookAtSome(theList())
+  try {
+    if (words.length > 0) require('./orphans')(words)
+  } catch (_) {
+    // There are too many holds and waits for a snapshot.
+  }
+}
+
+/** Sets the timer that looks at the tokens. */
+function watchTokens (holds, { inRootContext, stallAfter }) {
+  // eslint-disable-next-line own/one-door -- a note of the door
+  inRootContext(() => { setInterval(() => lookAtTokens(holds), max(PERIOD, stallAfter / 2)).unref() })
+}
+
+/** Makes the observer of the holds of this thread. */
+function holdsOf (native) {
+  const holds = new TakenHolds(native)
+  if (createWeakRef !== undefined) agent().door.note(() => watchTokens(holds, native))
+  return { holds, told: { __proto__: null, hasSubscribers: true } }
+}
+
+module.exports = { claims, holdsOf }

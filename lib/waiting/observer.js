@@ -1,0 +1,56 @@
+'use strict'
+
+/**
+ * The observer of this thread's waits and holds: nobody, until observe/attach.js puts its functions here.
+ *
+ * A wait or a hold needs none of their answers: it passes the answers on to the functions that end what was begun.
+ */
+
+const { bare } = require('../util/intrinsics')
+
+const nothing = () => undefined
+
+/** The observer of the robust list's entries: see observe/holds.js. */
+const NO_HOLDS = { __proto__: null, count: 0, hasSubscribers: false }
+
+class Observer {
+  constructor () {
+    // ——— Calls: where and when the program waits ———
+    /** Returns native code's number of this call's stack; 0: it is not noted. */
+    this.callHere = () => 0
+    /** Returns this call; undefined: it is not noted. */
+    this.callOf = nothing
+    /** Notes this call for the hold that it is about to claim. Or notes another one. */
+    this.claims = nothing
+    /** Returns the asynchronous context for subscribers; undefined: there are none. */
+    this.contextOfWait = nothing
+
+    // ——— Waits by promises: each `…Begins` returns the argument of its `…Ends`, or undefined ———
+    this.promiseBegins = nothing
+    this.promiseEnds = nothing
+    this.waitBegins = nothing
+    this.waitEnds = nothing
+    /** Takes a promise's sample before its first step. */
+    this.sampleOf = nothing
+
+    // ——— Threads that block ———
+    this.blockBegins = nothing
+    this.blockEnds = nothing
+    /** Returns the function to call between two slices of the sleep: the given one, or one more. */
+    this.alongside = (onSlice) => onSlice
+    /** Makes a function to call between two slices, that reports a long wait. */
+    this.whileBlocked = nothing
+
+    // ——— Waits of both kinds, and holds ———
+    this.waits = nothing
+    this.waited = nothing
+    this.ownerDied = nothing
+    /** Called before this copy of the package uses a lock for the first time. */
+    this.locksBegin = nothing
+    /** Returns what the robust list tells of its entries, and what says whether to tell of one (`hasSubscribers`). */
+    this.holdsOf = () => ({ holds: NO_HOLDS, told: NO_HOLDS })
+  }
+}
+bare(Observer)
+
+module.exports = new Observer()
