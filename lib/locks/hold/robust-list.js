@@ -68,8 +68,6 @@ class RobustList extends Finder {
     // The step of a queue that this thread is in: its memory, the serial numbers of its debts. `putter` and `entry`: of
     // this thread's entry as a putter, if `putter` is not 0.
     this.begun = { __proto__: null, memory: undefined, filled: 0, emptied: 0, putter: 0, entry: 0 }
-    // The place of the call that is about to use a message.
-    this.usedAt = 0
     // The word of a claim that native code may grant; undefined if there is none.
     this.expected = undefined
     // The Steps of a Condition's pending promise, by the serial number of the token that it waits with.
@@ -283,13 +281,14 @@ class RobustList extends Finder {
   // ——— Debts, leases and putters ———
 
   /**
-   * Adds the entry of a debt, a lease or a putter; returns its serial number. No other thread sets the word of a lease.
+   * Adds the entry of a debt, a lease (with the place of its call) or a putter. Returns its serial number. No other
+   * thread sets the word of a lease.
    */
-  enter (thing, request) {
+  enter (thing, request, place) {
     const index = words[HELD]
     if (index >= this.room) this.resize()
     const serial = this.nextSerial()
-    if (told.hasSubscribers) holds.begin(serial, request, undefined, this.usedAt)
+    if (told.hasSubscribers) holds.begin(serial, request, undefined, place)
     this.entries[2 * index] = thing.address
     this.entries[2 * index + 1] = request
     this.held[index] = thing

@@ -18,7 +18,6 @@ const {
   UNLIMITED, assertFunction, assertNoPromise, assertSynchronous, assertWorker, signalOption, waitOptions
 } = require('../../waiting/options')
 const Steps = require('../../waiting/steps')
-const { theList } = require('../hold/hold')
 const { assertWithin, becomeView, defineView, newMemory, wordOf } = require('../view')
 const { assertMax, batchOf, discardOf, formatOf, isLast, messageOf, useOptions } = require('./arguments')
 const { write } = require('./format')
@@ -114,7 +113,7 @@ class Queue {
   tryTake () {
     const memory = memoryOf(this)
     const isDeep = assertStack()
-    const found = isDeep ? owingOn(memory, takeBatch, ONE) : owingOn(memory, take, false)
+    const found = isDeep ? owingOn(memory, takeBatch, ONE) : owingOn(memory, take)
     if (found === NOTHING || found === BUSY || found === ENDED) return undefined
     return isDeep ? found.given('tryTake')[0] : valueOf(found, 'tryTake')
   }
@@ -153,8 +152,7 @@ class Queue {
     const memory = memoryOf(this)
     assertSynchronous(callback, 'useSync', 'use()')
     const limits = useOptions(options, 'useSync', false)
-    const wait = taking(USE, limits, 'useSync')
-    theList().usedAt = observer.callHere()
+    const wait = taking(USE, limits, 'useSync', observer.callHere())
     const isDeep = assertStack()
     const lease = blocking(memory, wait)
     if (lease === ENDED) return false
@@ -294,8 +292,7 @@ async function awaitUse (queue, callback, options, steps) {
   const memory = memoryOf(queue)
   assertFunction(callback, 'use')
   const limits = useOptions(options, 'use')
-  const wait = taking(USE, limits, 'use')
-  if (steps.call !== undefined) theList().usedAt = steps.call.place
+  const wait = taking(USE, limits, 'use', steps.call === undefined ? 0 : steps.call.place)
   let lease = tryOnce(memory, wait)
   const isAtOnce = lease !== NOTHING
   if (!isAtOnce) lease = inTime(await later(memory, wait, steps), memory, wait, awaitUse)
@@ -346,7 +343,8 @@ function inTime (found, memory, wait, caller) {
 }
 
 const putting = (memory, value, wait, caller) => calling(PUT, put, messageOf(memory, value, caller), wait, caller)
-const taking = (mode, wait, caller) => calling(mode, take, mode === USE, wait, caller)
+/** @param {number} [place] of the call, if the message is to be used, and not taken for good */
+const taking = (mode, wait, caller, place) => calling(mode, take, place, wait, caller)
 
 /** Returns the step that puts a message back. */
 const stepOf = (last) => last ? defer : putBack

@@ -175,11 +175,14 @@ class QueueMemory extends Deferred {
   // ——— Taking. All with the take lock ———
 
   /**
-   * Takes a message, if there is one: a Lease, NOTHING or ENDED. `toUse`: it stays until the end of its use. `copies`:
-   * the lease gets its bytes; otherwise it is one of a batch.
+   * Takes a message, if there is one: a Lease, NOTHING or ENDED.
+   * @param {number} [place] of the call that uses the message, which stays until the end of that; undefined: it is
+   *   taken for good
+   * @param {boolean} copies whether the lease gets the bytes; otherwise it is one of a batch
    */
-  takeNow (toUse, copies = true) {
+  takeNow (place, copies = true) {
     const { words } = this
+    const toUse = place !== undefined
     if (words[DISCARD] !== 0 && this.isClosed) {
       this.clearNow()
       return this.isEnded ? ENDED : NOTHING
@@ -207,7 +210,7 @@ class QueueMemory extends Deferred {
     lease.size = (words[at + SIZE] - lease.format) / format.FORMATS_ROOM
     if (copies) this.copyOut(lease)
     if (toUse) {
-      this.enter(lease)
+      this.enter(lease, place)
       if (!isOld) store(words, at + MARK, head + 1)
     }
     if (isDeferred) this.undeferFirst()
@@ -226,12 +229,12 @@ class QueueMemory extends Deferred {
 
   /** Takes up to `max` messages, to read them: an array of leases without bytes, NOTHING or ENDED. */
   takeManyNow (max) {
-    const first = this.takeNow(true, false)
+    const first = this.takeNow(0, false)
     if (first === NOTHING || first === ENDED) return first
     const leases = createArray(0)
     leases[0] = first
     while (leases.length < max && this.hasMore) {
-      const lease = this.takeNow(true, false)
+      const lease = this.takeNow(0, false)
       if (lease === NOTHING) break
       leases[leases.length] = lease
     }
@@ -284,13 +287,13 @@ class QueueMemory extends Deferred {
     return words[READY] !== position
   }
 
-  enter (lease) {
+  enter (lease, place) {
     const list = theList()
     lease.next = this.lease
     this.lease = lease
     list.leases++
     lease.entry = list.length
-    lease.serial = list.enter(lease, requestOf(LEASE_KIND, lease.index))
+    lease.serial = list.enter(lease, requestOf(LEASE_KIND, lease.index), place)
   }
 
   /** Gives a slot back to the putters. */

@@ -152,9 +152,9 @@ function idle (memory, _, left) {
   return true
 }
 
-/** Takes a message, to use it or for good: a Lease, NOTHING, BUSY or ENDED. */
-function take (memory, toUse, left) {
-  return hasTaken(memory, withLock(memory, memory.takeLock, takeNow, toUse, left), !toUse)
+/** Takes a message, to use it (at `place`) or for good: a Lease, NOTHING, BUSY or ENDED. */
+function take (memory, place, left) {
+  return hasTaken(memory, withLock(memory, memory.takeLock, takeNow, place, left), place === undefined)
 }
 
 /** Raises the events after an attempt to take. Returns its answer. `isFree`: the slot has been given back. */
@@ -169,7 +169,7 @@ function hasTaken (memory, found, isFree) {
   return found
 }
 
-const takeNow = (memory, toUse) => memory.takeNow(toUse)
+const takeNow = (memory, place) => memory.takeNow(place)
 
 /** Takes up to `max` messages, to read them: an array of Leases without their bytes, NOTHING, BUSY or ENDED. */
 function takeMany (memory, max, left) {

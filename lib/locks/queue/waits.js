@@ -52,8 +52,6 @@ class QueueWaiter extends Waiter {
     this.answer = undefined
     // A ToldWait, once it has had to wait. The end of a use, which waits for a step of another thread, has none.
     this.told = undefined
-    // If stalls are reported: see observe/taken.js.
-    this.usedAt = theList().usedAt
   }
 
   /** True: an unused notification goes to another waiter. */
@@ -71,7 +69,6 @@ class QueueWaiter extends Waiter {
   }
 
   attempt () {
-    if (this.usedAt !== undefined) theList().usedAt = this.usedAt
     agent().assertStack()
     return owingQuietly(this.memory, this.step, this.argument)
   }
