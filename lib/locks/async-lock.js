@@ -14,12 +14,14 @@ const { notLocked } = require('../waiting/errors')
 const { assertWorker, milliseconds, waitOptions } = require('../waiting/options')
 const { acquire, acquireAsync, blockOrThrow } = require('./hold/acquire')
 const { runHolding } = require('./hold/run')
-const { REPAIR, becomeRepairable } = require('./hold/repair')
+const { REPAIR } = require('./hold/repair')
 const { LOCK, LOCKED, UNLOCKED } = require('./hold/request')
 const { runHoldingSync } = require('./hold/run-sync')
 const { theList } = require('./hold/hold')
 const { UnlockToken, newHold } = require('./hold/token')
-const { defineView, expose, newMemory, wordOf } = require('./view')
+const { wordOf } = require('./hold/view-word')
+const becomeRepairable = require('./repairable')
+const { defineView, expose, newMemory } = require('./view')
 
 const INDEX = 0
 

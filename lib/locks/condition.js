@@ -39,7 +39,8 @@ const { described } = require('./hold/request')
 const { isAwaited } = require('./hold/claim')
 const { holdOf, indexOfHold, isExclusive, release, theList, wasTold } = require('./hold/hold')
 const { isToken } = require('./hold/token')
-const { becomeView, defineView, newMemory, wordOf } = require('./view')
+const { wordOf } = require('./hold/view-word')
+const { becomeView, defineView, newMemory } = require('./view')
 
 class Condition {
   constructor (buffer, options) {

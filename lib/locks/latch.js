@@ -14,7 +14,8 @@ const observer = require('../waiting/observer')
 const { assertWorker, waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
 const { MOST } = require('./hold/request')
-const { assertWithin, becomeView, defineView, oneWord, wordOf } = require('./view')
+const { wordOf } = require('./hold/view-word')
+const { assertWithin, becomeView, defineView, oneWord } = require('./view')
 
 const SHAPE = oneWord(['count'], ['count', 'byteOffset', 'name'], ({ 0: count }) => {
   assertWithin(count, 'Latch: count', 0, MOST)

@@ -11,11 +11,13 @@ const { load, max } = require('../util/intrinsics')
 const { assertWorker } = require('../waiting/options')
 const { acquireAsync, acquireOrThrow } = require('./hold/acquire')
 const { runHolding } = require('./hold/run')
-const { REPAIR, becomeRepairable } = require('./hold/repair')
+const { REPAIR } = require('./hold/repair')
 const { EXCLUSIVE, SHARED, WRITING } = require('./hold/request')
 const { runHoldingSync } = require('./hold/run-sync')
 const { newHold, takeToken } = require('./hold/token')
-const { defineView, newMemory, wordOf } = require('./view')
+const { wordOf } = require('./hold/view-word')
+const becomeRepairable = require('./repairable')
+const { defineView, newMemory } = require('./view')
 
 class RwLock {
   constructor (buffer, options) {

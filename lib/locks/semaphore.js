@@ -25,7 +25,8 @@ const { runHolding } = require('./hold/run')
 const { LIMITED, MOST, NO_LIMIT, PERMITS, SIGNALS, requestOf } = require('./hold/request')
 const { runHoldingSync } = require('./hold/run-sync')
 const { newHold, takeToken } = require('./hold/token')
-const { assertWithin, becomeView, defineView, newMemory, oneWord, wordOf } = require('./view')
+const { wordOf } = require('./hold/view-word')
+const { assertWithin, becomeView, defineView, newMemory, oneWord } = require('./view')
 
 const newShape = (check) => oneWord(['permits'], ['permits', 'detectReentry', 'byteOffset', 'name'], check)
 const SHAPE = newShape(({ 0: limit }) => {

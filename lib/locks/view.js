@@ -1,12 +1,6 @@
 'use strict'
 
-/**
- * Views: an instance of a class of locks/ shows one word. The word is in a SharedArrayBuffer.
- *
- * A word has its address, and native code reads and writes there. If the word were a property of the instance, any code
- * could read and change the address. So the instance has a function that puts its word into an object of this module.
- * If other code replaces that function, it can at worst show the word of another instance that it knows.
- */
+/** Views: instances that show a word in a SharedArrayBuffer. They are those of the classes of locks and queues. */
 
 const { agent } = require('../agent/agent')
 const {
@@ -18,14 +12,14 @@ const { option, assertOptions } = require('../util/options')
 const { WRAPS_OFFSETS } = require('../util/quirks')
 const { assertStackToLoad } = require('../util/stack')
 const { IsSharedArrayBuffer, sharedByteLength } = require('../util/typed-arrays')
-const { describe, isObject, quote } = require('../util/values')
+const { describe, isObject, ownValue, quote } = require('../util/values')
+const { show, wordOf } = require('./hold/view-word')
 
 const BYTES = 4
 /** Characters. */
 const LONGEST_NAME = 256
 /** The offset at which Atomics begin to access another word. */
 const WRAPS = WRAPS_OFFSETS ? 2 ** 32 : Infinity
-const SHOW = Symbol('atomics-waitasync.word')
 
 /** Makes the shape of a class whose state is one word: see `becomeView`. `check` throws if the settings are wrong. */
 function oneWord (settings, options, check = () => {}) {
@@ -36,12 +30,6 @@ function oneWord (settings, options, check = () => {}) {
   return { __proto__: null, settings, options, sizeOf, alignment: BYTES }
 }
 const ONE_WORD = oneWord([], ['byteOffset', 'name'])
-
-/**
- * The word that an instance shows. A property, because V8 14.6 (Node 26) reads a stale value of a variable that an
- * inlined function has assigned.
- */
-const shown = { word: undefined }
 
 const newMemory = (bytes = BYTES) => new SharedArrayBuffer(bytes)
 
@@ -78,7 +66,7 @@ function becomeView (instance, given, options, owner, { settings, options: known
   assertPlace(byteOffset, sizeOf(values), alignment, sharedByteLength(buffer), owner)
   const word = wordAt(new Int32Array(buffer, byteOffset, 1))
   if (name !== undefined) word.name = name
-  define(instance, SHOW, () => { shown.word = word })
+  show(instance, word)
   expose(instance, 'kind', owner)
   expose(instance, 'buffer', buffer)
   // It may have been -0.
@@ -129,13 +117,6 @@ function probableValue (name, given, options, first) {
   return value === undefined && isObject(options) ? ownValue(options, name) : value
 }
 
-/** Reads an object's own property, but calls no getter. Structured cloning makes none. Undefined if there is none. */
-function ownValue (object, key) {
-  const property = getOwnPropertyDescriptor(object, key)
-  const isData = property !== undefined && getOwnPropertyDescriptor(property, 'value') !== undefined
-  return isData ? property.value : undefined
-}
-
 /** @throws {TypeError | RangeError} the value is no integer from `least` to `most`; `reason` says why it is `most` */
 function assertWithin (value, what, least, most, reason = '') {
   if (!isInteger(value)) throw new TypeError(what + ' must be an integer, not ' + describe(value))
@@ -181,25 +162,6 @@ function wordAt (array) {
     createWord = require('./hold/word')
   }
   return createWord(array)
-}
-
-function wordOf (instance) {
-  const show = isObject(instance) ? instance[SHOW] : undefined
-  if (show === undefined) refuse(instance)
-  // Cleared before, since a function that is not ours may throw and leave a word here; and after,
-  // since it may show others.
-  shown.word = undefined
-  show()
-  const { word } = shown
-  shown.word = undefined
-  return word === undefined ? refuse(instance) : word
-}
-
-function refuse (instance) {
-  const isClone = isObject(instance) && IsSharedArrayBuffer(ownValue(instance, 'buffer'))
-  throw new TypeError('this method must be called on a lock, or on another object of that family, not on ' +
-    (isClone ? 'the clone of one: give it to the constructor of its class'
-      : instance === undefined ? 'undefined: call it as a method, or bind it' : describe(instance)))
 }
 
 /** The method of a queue that is writing a value as text; undefined if none is. */
@@ -270,4 +232,4 @@ function defineView (Class, keys, stateOf, byteLength = BYTES, memoryFor = () =>
   })
 }
 
-module.exports = { assertWithin, becomeView, defineView, expose, newMemory, oneWord, withoutViews, wordAt, wordOf }
+module.exports = { assertWithin, becomeView, defineView, expose, newMemory, oneWord, withoutViews, wordAt }

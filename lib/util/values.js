@@ -2,9 +2,16 @@
 
 /** Questions about arbitrary values that run none of their code. A value may be a proxy, or have getters that throw. */
 
-const { String, codeAt, is, stringify } = require('./intrinsics')
+const { String, codeAt, getOwnPropertyDescriptor, is, stringify } = require('./intrinsics')
 
 exports.isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function'
+
+/** Reads an object's own property, but calls no getter. Structured cloning makes none. Undefined if there is none. */
+exports.ownValue = function ownValue (object, key) {
+  const property = getOwnPropertyDescriptor(object, key)
+  const isData = property !== undefined && getOwnPropertyDescriptor(property, 'value') !== undefined
+  return isData ? property.value : undefined
+}
 
 /** Quotes a string for messages; of a long string, its beginning. Terminals do not obey the text. */
 function quote (string, longest = 40) {

@@ -8,7 +8,6 @@ const { Promise } = require('../../util/intrinsics')
 const { LATE, deadlock, deadlockCycle, throwIfAborted, timeoutError, unlessLate } = require('../../waiting/errors')
 const observer = require('../../waiting/observer')
 const { waitOptions } = require('../../waiting/options')
-const { wordOf } = require('../view')
 const { PromisedClaim, isAwaited } = require('./claim')
 const { permitsOf, theList } = require('./hold')
 const { NOT_HELD } = require('./entry')
@@ -16,6 +15,7 @@ const { assertNoReentry } = require('./reentry')
 const { EXCLUSIVE, LIMITED, amountOf, described, isOwned, kindOf, nounOfHold } = require('./request')
 const { cycleOf } = require('./snapshot-entries')
 const { newHold, newToken, takeAgain } = require('./token')
+const { wordOf } = require('./view-word')
 
 /**
  * Blocks until this thread has a hold. False on a timeout.

@@ -13,27 +13,12 @@
  */
 
 const { assertStack } = require('../../agent/agent')
-const { bare, define, max, now } = require('../../util/intrinsics')
-const { option } = require('../../util/options')
-const { isObject } = require('../../util/values')
-const { UNLIMITED, callbackOptions, assertFunction, assertNoPromise } = require('../../waiting/options')
+const { bare, max, now } = require('../../util/intrinsics')
+const { UNLIMITED, callbackOptions, assertNoPromise } = require('../../waiting/options')
 const { callWithin } = require('./hold')
-const { detectReentry, detectsReentry } = require('./reentry')
-const { becomeView, oneWord } = require('../view')
 
+/** The key of an instance's own repair, if it has one. */
 const REPAIR = Symbol('atomics-waitasync.repair')
-
-const SHAPE = oneWord([], ['repair', 'detectReentry', 'byteOffset', 'name'])
-
-/** Makes an instance a view. Its callback forms have the option `repair`; its clones have none of these options. */
-function becomeRepairable (instance, given, options, owner) {
-  const repair = isObject(options) ? option(options, 'repair') : undefined
-  if (repair !== undefined) assertFunction(repair, owner, 'repair')
-  const detects = detectsReentry(options, owner)
-  const { word } = becomeView(instance, given, options, owner, SHAPE)
-  if (repair !== undefined) define(instance, REPAIR, repair)
-  if (detects) detectReentry(word)
-}
 
 function optionsOf (instance, options, caller, signals) {
   const repair = instance[REPAIR]
@@ -128,4 +113,4 @@ class Repairing {
 }
 bare(Repairing)
 
-module.exports = { REPAIR, Repairing, becomeRepairable, optionsOf }
+module.exports = { REPAIR, Repairing, optionsOf }

@@ -6,7 +6,6 @@ const { agent, assertStack } = require('../../agent/agent')
 const { Promise, bare } = require('../../util/intrinsics')
 const { LATE, hideFrames, throwIfAborted } = require('../../waiting/errors')
 const { assertFunction, waitOptions } = require('../../waiting/options')
-const { wordOf } = require('../view')
 const { lateError, takeForPromise, takeOrThrow } = require('./acquire')
 const { Claim } = require('./claim')
 const { callWithin, giveBackAfter } = require('./hold')
@@ -14,6 +13,7 @@ const { Repairing, optionsOf } = require('./repair')
 const { assertNoReentry } = require('./reentry')
 const { EXCLUSIVE, SHARED } = require('./request')
 const { newHold, newToken } = require('./token')
+const { wordOf } = require('./view-word')
 
 /** The claim of an async callback form. Its promise never rejects: that would take a second function. */
 class Task extends Claim {

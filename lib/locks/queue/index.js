@@ -18,7 +18,8 @@ const {
   UNLIMITED, assertFunction, assertNoPromise, assertSynchronous, assertWorker, signalOption, waitOptions
 } = require('../../waiting/options')
 const Steps = require('../../waiting/steps')
-const { assertWithin, becomeView, defineView, newMemory, wordOf } = require('../view')
+const { wordOf } = require('../hold/view-word')
+const { assertWithin, becomeView, defineView, newMemory } = require('../view')
 const { assertMax, batchOf, discardOf, formatOf, isLast, messageOf, useOptions } = require('./arguments')
 const { write } = require('./format')
 const { Messages, MessagesAsync, resultOf } = require('./iterators')
