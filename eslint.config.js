@@ -116,7 +116,10 @@ module.exports = [
     rules: { 'no-restricted-syntax': ['error', ...INHERITING] }
   },
   { files: ['lib/**/*.js'], plugins: { own }, rules: { 'own/answer-at-once': 'error' } },
-  { files: ['lib/locks/**/*.js', 'lib/observe/**/*.js', 'lib/waiting/**/*.js'], rules: { 'own/one-door': 'error' } },
+  {
+    files: ['lib/{holding,locks,named,observe,queue,waiting}/**/*.js', 'lib/view.js'],
+    rules: { 'own/one-door': 'error' }
+  },
   { files: ['lib/util/global.js'], languageOptions: { globals: { globalThis: 'readonly' } } },
   // Programs in various styles, some for browsers.
   { files: ['__test__/fixtures/workers/**'], languageOptions: { globals: globals.worker }, rules: { strict: 'off' } },

@@ -8,11 +8,11 @@
  * loads the native library before it is needed. So modules that only some calls need are required in those calls.
  */
 
-const { callBeforeUse } = require('./agent/agent')
-const { exportedOf, markOf } = require('./host')
+const beforeUse = require('./agent/before-use')
+const { exportedOf, markOf } = require('./util/host')
 const { exportedTrio, install, uninstall, hostTrio, keepAliveTrio, ownTrio } = require('./install')
-const { late, load } = require('./locks')
-const { own } = require('./realm')
+const { late, load } = require('./late')
+const { own } = require('./util/realm')
 const globalObject = require('./util/global')
 const { asAtLoad, define, defineProperty } = require('./util/intrinsics')
 const { assertStackToLoad } = require('./util/stack')
@@ -22,7 +22,7 @@ const { isAsked } = require('./util/variables')
 
 // Not while a lock's code is being loaded, of which a hook could use only half.
 if (REQUIRE_MAKES_PROMISES) requireBuiltins()
-callBeforeUse((agent) => require('./observe/attach')(agent))
+beforeUse.call = (agent) => require('./observe/attach')(agent)
 
 /**
  * The entries: how each changes this thread's Atomics, and its three functions, if there are others than the package's

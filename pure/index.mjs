@@ -1,4 +1,4 @@
-import entry from '../lib/es-modules.js'
+import entry from '../es-modules.js'
 
 const api = entry('pure')
 export default api

@@ -63,7 +63,7 @@ for (const name of ENTRIES) {
         { cwd: folder }
       )
       assert.deepStrictEqual(
-        ofModule.files.filter(file => file !== 'lib/es-modules.js'),
+        ofModule.files.filter(file => file !== 'es-modules.js'),
         ofScript.files
       )
       assert.strictEqual(ofModule.threads, ofScript.threads)

@@ -9,7 +9,7 @@ const { Atomics, api } = require('../subject')
 const { startWorker, until } = require('../fixtures/queue-toolbox')
 const { TinyController, rejection } = require('../fixtures/lock-toolbox')
 const { TEXT, putAs, queueWith, waiting } = require('../fixtures/queue-messages')
-const { TAKE_LOCK } = require('../../lib/locks/queue/layout')
+const { TAKE_LOCK } = require('../../lib/queue/layout')
 
 const { Queue } = api
 

@@ -8,7 +8,7 @@ const { api } = require('../subject')
 const { startWorker, until } = require('../fixtures/queue-toolbox')
 const { TinyController, rejection } = require('../fixtures/lock-toolbox')
 const { queueWith, waiting } = require('../fixtures/queue-messages')
-const { FREED, HEAD, IDLED, IDLE_RETURNS, TAKE_LOCK } = require('../../lib/locks/queue/layout')
+const { FREED, HEAD, IDLED, IDLE_RETURNS, TAKE_LOCK } = require('../../lib/queue/layout')
 
 const make = (options, ...messages) => (
   queueWith(Object.assign({ capacity: 2, messageSize: 64 }, options), ...messages))

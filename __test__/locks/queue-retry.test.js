@@ -8,7 +8,7 @@ const { api } = require('../subject')
 const { startWorker, until } = require('../fixtures/queue-toolbox')
 const { rejection } = require('../fixtures/lock-toolbox')
 const { queueWith } = require('../fixtures/queue-messages')
-const { TAKE_LOCK } = require('../../lib/locks/queue/layout')
+const { TAKE_LOCK } = require('../../lib/queue/layout')
 
 const make = (options, ...messages) => (
   queueWith(Object.assign({ capacity: 4, messageSize: 64 }, options), ...messages))

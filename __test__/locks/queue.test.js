@@ -5,7 +5,7 @@
 const assert = require('assert')
 const { test } = require('../harness')
 const { api } = require('../subject')
-const layout = require('../../lib/locks/queue/layout')
+const layout = require('../../lib/queue/layout')
 const { MAJOR, startWorker, until } = require('../fixtures/queue-toolbox')
 const { TinyController, rejection } = require('../fixtures/lock-toolbox')
 const { waiting } = require('../fixtures/queue-messages')

@@ -9,15 +9,15 @@
 
 const of = require('./of')
 
-const word = 'lib/locks/hold/word.js'
-const finder = 'lib/locks/hold/finder.js'
-const list = 'lib/locks/hold/robust-list.js'
-const request = 'lib/locks/hold/request.js'
-const entry = 'lib/locks/hold/entry.js'
-const acquire = 'lib/locks/hold/acquire.js'
-const hold = 'lib/locks/hold/hold.js'
-const claim = 'lib/locks/hold/claim.js'
-const run = 'lib/locks/hold/run.js'
+const word = 'lib/holding/word.js'
+const entryIndex = 'lib/holding/entry-index.js'
+const list = 'lib/holding/robust-list.js'
+const request = 'lib/holding/request.js'
+const entry = 'lib/holding/entry.js'
+const acquire = 'lib/holding/acquire.js'
+const hold = 'lib/holding/hold.js'
+const claim = 'lib/holding/claim.js'
+const run = 'lib/holding/run.js'
 const waiter = 'lib/waiting/waiter.js'
 const signals = 'lib/waiting/abort-signals.js'
 const notice = 'lib/waiting/notice.js'
@@ -27,20 +27,20 @@ const blocking = 'lib/agent/blocking.js'
 const functions = 'lib/atomics/functions.js'
 const operations = 'lib/atomics/abstract-operations.js'
 const waitSignals = 'lib/atomics/signals.js'
-const queueSteps = 'lib/locks/queue/steps.js'
-const queueMemory = 'lib/locks/queue/memory.js'
-const queuePositions = 'lib/locks/queue/positions.js'
-const queueToldWait = 'lib/locks/queue/told-wait.js'
-const queueWaits = 'lib/locks/queue/waits.js'
+const queueSteps = 'lib/queue/steps.js'
+const queueMemory = 'lib/queue/memory.js'
+const queuePositions = 'lib/queue/positions.js'
+const queueToldWait = 'lib/queue/told-wait.js'
+const queueWaits = 'lib/queue/waits.js'
 const condition = 'lib/locks/condition.js'
 const barrier = 'lib/locks/barrier.js'
 const latch = 'lib/locks/latch.js'
 const counters = 'lib/agent/counters.js'
-const stalls = 'lib/locks/observe/stalls.js'
-const taken = 'lib/locks/observe/taken.js'
-const tasks = 'lib/locks/observe/tasks.js'
-const names = 'lib/locks/named/names.js'
-const repair = 'lib/locks/hold/repair.js'
+const stalls = 'lib/observe/stalls.js'
+const taken = 'lib/observe/taken.js'
+const tasks = 'lib/holding/tasks.js'
+const names = 'lib/named/names.js'
+const repair = 'lib/holding/repair.js'
 
 module.exports = [
   // ——— words ———
@@ -138,6 +138,9 @@ module.exports = [
     ['a lock is announced only once it is taken', '      if (request === LOCK) serials[index] = serial\n', '']
   ]),
 
+  ...of(list, { test: 'locks/observe/holder-stacks' }, [
+    ['what was granted to a claim has no place', 'hold.request, hold.token, hold.place)', 'hold.request, hold.token)']
+  ]),
   ...of(list, { test: 'locks/observe/snapshot' }, [
     ['a part that has left the list is not known to have',
       '    if (request !== LOCK) floats[RELEASING] = -word.address\n    this.serials[last]',
@@ -176,13 +179,13 @@ module.exports = [
       "if (index < 0 || !tellOf(index, 'repaired')) {",
       'if (index < 0) {']
   ]),
-  ...of('lib/locks/named/lock-manager.js', { test: 'locks/repair' }, [
+  ...of('lib/named/lock-manager.js', { test: 'locks/repair' }, [
     ['a request whose callback does not begin leaves a mark', '  let hasRepair = false\n', '  let hasRepair = true\n']
   ]),
   ...of(run, { test: 'locks/repair' }, [
     ['a second wait of a promise is not found by ref and unref',
-      'else if (task.slot >= 0) agent',
-      'else if (false) agent']
+      'if (call.promise !== undefined && task.slot >= 0) agent',
+      'if (false) agent']
   ]),
 
   // ——— code of the program's within a wait ———
@@ -209,9 +212,6 @@ module.exports = [
     ['a claim does not say where it was made',
       'words[CALL] = hold.place = call',
       'hold.place = call'],
-    ['what was granted to a claim has the place of the latest call',
-      '      words[CALL] = hold.place\n      super.adopt',
-      '      super.adopt'],
     ['the end of a hold is not noted', '    this.binding.holdEnds(serial)', ''],
     ['the look for collected tokens keeps them',
       'createWeakRef(token))\n      this.tokens.delete(serial)',
@@ -220,7 +220,7 @@ module.exports = [
       'if (words.length > 0) require',
       'if (false) require']
   ]),
-  ...of('lib/waiting/places.js', { test: 'locks/observe/places' }, [
+  ...of('lib/observe/places.js', { test: 'locks/observe/places' }, [
     ['functions at one position are one', ' ^ numberOfName(site.getFunctionName()) << 16', ''],
     ['what cannot be recognized is one place', 'if (key === 0) return number', ''],
     ['what the program had in the place of identify is lost',
@@ -260,7 +260,7 @@ module.exports = [
       'if (index >= this.room) this.resize()\n    const { entries, held',
       'if (this.capacity === 0) this.resize()\n    const { entries, held']
   ]),
-  ...of(finder, { test: 'locks/robust-list' }, [
+  ...of(entryIndex, { test: 'locks/robust-list' }, [
     ['a token that keeps its number is not found at its new index',
       '      if (above < length && values[step * above] === value) return above\n',
       ''],
@@ -275,7 +275,7 @@ module.exports = [
       ''],
     ['an entry that gives up its place stays counted', '    this.count(this.entries[2 * index], -1)\n', '']
   ]),
-  ...of(finder, { test: 'locks/every-class/scaling' }, [
+  ...of(entryIndex, { test: 'locks/every-class/scaling' }, [
     ['the search for an entry that has moved begins anywhere',
       'let above = this.hole < length ? this.hole : length - 1',
       'let above = length >> 1']
@@ -313,11 +313,11 @@ module.exports = [
       'if (reading !== undefined) giveBack(reading, false, inJob)',
       'if (reading !== undefined) {}']
   ]),
-  ...of('lib/locks/named/lock-manager.js', { test: 'named/threads' }, [
+  ...of('lib/named/lock-manager.js', { test: 'named/threads' }, [
     ['a stolen grant begins its callback', '    if (grant !== null && grant.isStolen) throw stolenError(name)\n', '']
   ]),
   ...of(names, { test: 'named/threads' }, [['the entry of a stolen lock stays', '    this.release(index)\n', '']]),
-  ...of(finder, { test: 'named/threads' }, [
+  ...of(entryIndex, { test: 'named/threads' }, [
     ['a stolen share is not found', 'entries[2 * index + 1] !== shared && ', '']
   ]),
   ...of(names, { test: 'locks/failure-while-holding' }, [
@@ -339,7 +339,7 @@ module.exports = [
   ...of(list, { test: 'named/stolen' }, [
     ['a theft from nobody takes over', 'word.tookOver = words[AMOUNT] !== 0', 'word.tookOver = true']
   ]),
-  ...of('lib/locks/named/lock-manager.js', { test: 'named/stolen' }, [
+  ...of('lib/named/lock-manager.js', { test: 'named/stolen' }, [
     ['a request that learns of a theft while its callback begins waits for ever',
       '  if (grant.isStolen) reject()\n  else grant',
       '  grant']
@@ -352,7 +352,7 @@ module.exports = [
       '      inJob = true\n      result = await result',
       '      inJob = false\n      result = await result']
   ]),
-  ...of('lib/locks/named/lock-manager.js', { test: 'locks/tasks-of-one-thread' }, [
+  ...of('lib/named/lock-manager.js', { test: 'locks/tasks-of-one-thread' }, [
     ['a name is handed over by a turn of the event loop', 'grant.end(false, true)', 'grant.end(false)']
   ]),
   ...of(list, { test: 'locks/tasks-of-one-thread' }, [
@@ -374,12 +374,12 @@ module.exports = [
       '  throwIfAborted(signal)\n  // Without time',
       '  // Without time']
   ]),
-  ...of('lib/locks/hold/word.js', { test: 'locks/tasks-in-turns' }, [
+  ...of('lib/holding/word.js', { test: 'locks/tasks-in-turns' }, [
     ['a promise overtakes an earlier one of its thread',
       'return isInLine ? takeInLine(this, request, token, isQuiet) : this.take(request, token, isQuiet)',
       'return this.take(request, token, isQuiet)']
   ]),
-  ...of('lib/locks/hold/robust-list.js', { test: 'locks/tasks-of-one-thread' }, [
+  ...of('lib/holding/robust-list.js', { test: 'locks/tasks-of-one-thread' }, [
     ['a promise tries in the next turn only', '    if (wakes) door.note(servePromises)\n', '']
   ]),
   ...of('lib/agent/turns.js', { test: 'locks/tasks-in-turns' }, [
@@ -390,7 +390,7 @@ module.exports = [
     ['promises seem to await a turn for ever', '    queue.awaitingTurn--\n', ''],
     ['a turn settles all promises', 'while (first !== undefined && goesOn())', 'while (first !== undefined)']
   ]),
-  ...of('lib/locks/queue/index.js', { test: 'locks/tasks-in-turns' }, [
+  ...of('lib/queue/index.js', { test: 'locks/tasks-in-turns' }, [
     ['a promise that had to wait overtakes one that awaits a turn', 'memory.awaitingTurn === 0', 'true']
   ]),
   ...of(waiter, { test: 'locks/every-class/signals' }, [
@@ -553,10 +553,10 @@ module.exports = [
   ...of(queueSteps, { test: 'locks/queue-values' }, [
     ['a value is written once there is room', '        argument.keep()\n', '']
   ]),
-  ...of('lib/locks/queue/index.js', { test: 'locks/queue-values' }, [
+  ...of('lib/queue/index.js', { test: 'locks/queue-values' }, [
     ['a call from the depth of the stack takes what it cannot read',
-      'const found = isDeep ? owingOn(memory, takeBatch, ONE) : owingOn(memory, take, false)',
-      'const found = isDeep ? owingOn(memory, takeBatch, { ...ONE, isDeep: false }) : owingOn(memory, take, false)']
+      'const found = isDeep ? owingOn(memory, takeBatch, ONE) : owingOn(memory, take)',
+      'const found = isDeep ? owingOn(memory, takeBatch, { ...ONE, isDeep: false }) : owingOn(memory, take)']
   ]),
   ...of(queueMemory, { test: 'locks/queue-batches' }, [
     ['a queue that was cleared has a message that is gone', '    words[READY] = tail\n', ''],
@@ -624,7 +624,7 @@ module.exports = [
     ['promises that wait to put are counted for ever', 'list.strikePutter(serial, entry, putting)', ''],
     ['the last promise that gives up to put tells nobody', '    idled(this.memory)\n', '']
   ]),
-  ...of('lib/locks/queue/deferred.js', { test: 'locks/queue-retry' }, [
+  ...of('lib/queue/deferred.js', { test: 'locks/queue-retry' }, [
     ['a message that is put back last comes at once',
       'store(words, at + DUE, this.tail + 1)',
       'store(words, at + DUE, words[HEAD] + 1)'],
@@ -632,7 +632,7 @@ module.exports = [
       'return before === 0 || before > this.capacity',
       'return false']
   ]),
-  ...of('lib/locks/queue/deferred.js', { test: 'ends/queue-deaths' }, [
+  ...of('lib/queue/deferred.js', { test: 'ends/queue-deaths' }, [
     ['a message that was about to be put back last is lost',
       'if (isDeferred[slot] === 0 && words[due] !== 0) store(words, due, 0)',
       '']
@@ -715,18 +715,15 @@ module.exports = [
 
   // ——— holds and waits that are told of ———
   ...of(condition, { test: 'locks/observe/hold-channel' }, [
-    ["a hold of a Condition's token does not end by its wait", '  theList().holds.end(theList(), index)\n', '']
+    ["a hold of a Condition's token does not end by its wait", '  theList().ends(index)\n', '']
   ]),
   ...of(hold, { test: 'locks/observe/hold-channel' }, [
     ['a thread that never turns its loop tells of no hold', '  theList().door.open()\n', '']
   ]),
-  ...of('lib/locks/observe/holds.js', { test: 'locks/observe/company' }, [
+  ...of('lib/observe/holds.js', { test: 'locks/observe/company' }, [
     ['a release tells in its midst',
       'agent().door.note(() => holdChannel.publish(message))',
       'holdChannel.publish(message)']
-  ]),
-  ...of(run, { test: 'locks/observe/company' }, [
-    ['a hook that begins another wait takes the first claim', 'begun.claim = outerClaim', 'begun.claim = undefined']
   ]),
   ...of('lib/waiting/abort-signals.js', { test: 'locks/observe/company' }, [
     ['a wait does not see an abort before it listens', 'if (hears(waiter) && signal.aborted) {', 'if (false) {']
@@ -739,7 +736,7 @@ module.exports = [
       'this.tasks.rename(this.serials[index], serial)',
       'void 0']
   ]),
-  ...of('lib/waiting/profile.js', { test: 'locks/observe/profile' }, [
+  ...of('lib/observe/profile.js', { test: 'locks/observe/profile' }, [
     ['a thread takes a stack for each wait', 'this.factor *= 2', 'this.factor *= 1'],
     ['a thread that waits for ever is not recorded',
       '  if (blocked.number === 0) blocked.number = record(1)',
@@ -749,7 +746,7 @@ module.exports = [
   ...of('lib/util/late-class.js', { test: 'install/spies' }, [
     ['frozen prototypes refuse tokens', 'if (!isShield(prototype, key)) deleteProperty', 'deleteProperty']
   ]),
-  ...of('lib/locks/named/lock.js', { test: 'install/spies' }, [
+  ...of('lib/named/lock.js', { test: 'install/spies' }, [
     ['a granted Lock has another prototype than its class', '  GrantedLock.prototype = prototype\n', '']
   ]),
   ...of('lib/agent/runs-dry.js', { test: 'install/entry-points' }, [
@@ -761,7 +758,7 @@ module.exports = [
   ...of('lib/install/navigator.js', { test: 'named/web-locks' }, [
     ['navigator.locks takes any object', 'this === navigator ||', 'true ||']
   ]),
-  ...of('lib/locks/hold/memories.js', { test: 'ends/owner-death-memory' }, [
+  ...of('lib/holding/tracked-buffers.js', { test: 'ends/owner-death-memory' }, [
     ['a fake setImmediate holds up all reports', 'if (scheduledBy === setImmediate) return', 'if (scheduledBy) return']
   ]),
   // ——— locks of several processes ———

@@ -6,7 +6,7 @@
 // An actor is one sequence of operations; a thread has up to ACTORS of them. The number of an actor is
 // `ACTORS * id + n`, where `id` is its thread's. It is what the ledger calls a holder.
 
-const { TAIL, FREED, HEAD, MOST_POSITIONS, PUTTERS, RETURNS } = require('../../lib/locks/queue/layout')
+const { TAIL, FREED, HEAD, MOST_POSITIONS, PUTTERS, RETURNS } = require('../../lib/queue/layout')
 const { Atomics, api } = require('./subject')
 
 const CAN_GROW = typeof SharedArrayBuffer.prototype.grow === 'function'

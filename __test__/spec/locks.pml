@@ -5,7 +5,7 @@
  *
  * Each action is named after the function that it stands for:
  *
- *   takeLock, unlock, inherits    lib/locks/hold/word.js
+ *   takeLock, unlock, inherits    lib/holding/word.js
  *   claim, retry, release         core/src/lock/claims.rs
  *   word_changed, wake_first      core/src/lock/bucket.rs
  *   turn                          core/src/lock/fairness.rs; time is left out, so a claim may be late or not

@@ -72,8 +72,9 @@ test('every file that is required is there, once; entries begin without locks, a
   const required = found(text + textOf('traced.js'), /\brequire\(['"](\.[^'"]+)['"]\)/g)
   const isThere = name => [lib, path.join(root, 'lib')].some(folder => fs.existsSync(path.join(folder, name)))
   assertNone(required, name => !isThere(name))
-  assert.deepStrictEqual(found(textOf('main.js'), /^\/\/ lib\/locks\/(.*)$/gm), ['index.js', 'named/manager.js'])
-  const beyond = /^\/\/ lib\/locks\/((?:named|observe\/(?:snapshot|cycles|stall-report)).*)$/gm
+  const ofLocks = /^\/\/ lib\/((?:holding|locks|named|observe|queue)\/.*)$/gm
+  assert.deepStrictEqual(found(textOf('main.js'), ofLocks), ['named/manager.js'])
+  const beyond = /^\/\/ lib\/((?:named|observe\/(?:places|profile|snapshot|stalls|taken)).*)$/gm
   assert.deepStrictEqual(found(textOf('lock.js'), beyond), [])
 })
 

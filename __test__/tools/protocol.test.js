@@ -7,8 +7,8 @@ const assert = require('assert')
 const { test } = require('../harness')
 const { NAMES } = require('../fixtures/every-class')
 const { list, textOf } = require('../fixtures/source-texts')
-const format = require('../../lib/locks/queue/format')
-const requests = require('../../lib/locks/hold/request')
+const format = require('../../lib/queue/format')
+const requests = require('../../lib/holding/request')
 const { NOTIFIED, PURPOSES, purposes } = require('../../lib/waiting/kinds')
 
 const found = (text, pattern) => [...text.matchAll(pattern)].map(match => match.slice(1))
@@ -46,7 +46,7 @@ test('native code and lib have the same kinds of requests, which have room', () 
   const room = constant(file, 'KINDS')
   assert.strictEqual(requests.requestOf(0, 1), room)
   const native = found(textOf(file), /pack\((\d+), /g).map(([kind]) => Number(kind))
-  const kinds = found(textOf('lib/locks/hold/request.js'), /exports\.([A-Z_]+) = (\d+)$/gm)
+  const kinds = found(textOf('lib/holding/request.js'), /exports\.([A-Z_]+) = (\d+)$/gm)
     .slice(0, native.length + 1)
     .map(([, kind]) => Number(kind))
   const all = native.concat(constant(file, 'AWAITS_NOTIFICATION'))
@@ -87,9 +87,9 @@ test('native code, the plain entry and docs have the variables of lib/util/varia
   assert.deepStrictEqual(begun.sort(), names)
 })
 
-test('every entry exports what lib/locks/index.js and lib/entry.js list, by require and by import', () => {
+test('every entry exports what lib/late.js and lib/entry.js list, by require and by import', () => {
   const names = text => text.match(/\w+/g)
-  const late = Object.keys(require('../../lib/locks').late)
+  const late = Object.keys(require('../../lib/late').late)
   const all = Object.keys(require('../../pure'))
   assert.deepStrictEqual(all.slice(-late.length), late)
   const own = all.slice(0, -late.length)
@@ -109,14 +109,14 @@ test('every entry exports what lib/locks/index.js and lib/entry.js list, by requ
 })
 
 test('each class on shared memory has its row in the table of tests', () => {
-  const text = textOf('lib/locks/index.js')
+  const text = textOf('lib/late.js')
   const classes = found(text, /^lateClass\((\w+), \(\) => require/gm).map(([name]) => name)
   assert.ok(classes.length > 6)
   assert.deepStrictEqual(NAMES.slice().sort(), classes.sort())
 })
 
 test('formats of messages have numbers of their own, which have room', () => {
-  const numbers = found(textOf('lib/locks/queue/format.js'), /^const (?:CLONE|TEXT|RAW) = (\d+)$/gm)
+  const numbers = found(textOf('lib/queue/format.js'), /^const (?:CLONE|TEXT|RAW) = (\d+)$/gm)
   assert.deepStrictEqual(numbers.map(([number]) => Number(number)), [0, 1, 2])
   assert.ok(numbers.length <= format.FORMATS_ROOM)
 })

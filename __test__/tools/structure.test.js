@@ -21,22 +21,14 @@ const LAYERS = [
   ['util'],
   ['agent'],
   ['waiting'],
-  ['host.js'],
-  ['realm.js'],
-  ['atomics', 'locks/hold/request.js', 'install/workers/by-message'],
-  ['locks/hold/entry.js'],
-  ['locks/observe'],
-  ['locks/hold'],
-  ['locks/observe/stalls.js', 'locks/view.js'],
-  ['locks/hold/claim.js', 'locks/hold/repair.js'],
-  ['locks/hold/acquire.js'],
-  ['locks/hold/run.js', 'locks/hold/run-sync.js'],
-  ['locks/named'],
-  ['locks', 'install/workers', 'install/contexts.js'],
-  ['processes/engines'],
-  ['processes'],
-  ['install'],
-  ['entry.js']
+  ['holding'],
+  ['view.js'],
+  ['atomics', 'locks', 'named', 'queue'],
+  ['observe'],
+  ['late.js'],
+  ['install', 'processes'],
+  ['entry.js'],
+  ['late-exports.mjs']
 ]
 
 /** Returns the texts of a folder's files, by their names in it. */
@@ -67,12 +59,12 @@ for (const [folder, texts, docs, head] of [
   })
 }
 
-/** The requests of each file of lib/, wherever in it. `es-modules.js` requires the entries, which stand above. */
+/** The requests of each file of lib/, wherever in it. */
 const required = new Map()
-for (const [name, text] of lib) {
-  const targets = found(text, /\brequire\('(\.[^']+)'\)/g).map(request => path.posix.join(name, '..', request))
+for (const [name, text] of textsOf('lib', /\.m?js$/)) {
+  const requests = [...found(text, /\brequire\('(\.[^']+)'\)/g), ...found(text, /\b(?:from|import) '(\.[^']+)'/g)]
   const fileOf = target => [target, `${target}.js`, `${target}/index.js`].find(file => lib.has(file))
-  if (name !== 'es-modules.js') required.set(name, targets.map(fileOf))
+  required.set(name, requests.map(request => path.posix.join(name, '..', request)).map(fileOf))
 }
 
 test('no files of lib/ require each other, and a layer requires lower layers only', () => {
@@ -86,13 +78,15 @@ test('no files of lib/ require each other, and a layer requires lower layers onl
   const rank = name => LAYERS.findIndex(layers => layers.includes(layerOf(name)))
   assertNone([...required.keys()], name => rank(name) < 0)
   const pairs = [...required].flatMap(([name, targets]) => targets.map(target => [name, target]))
+  // No file requires what is not in lib/.
+  assertNone(pairs, ([, target]) => target === undefined)
   assertNone(pairs, ([name, target]) => layerOf(name) !== layerOf(target) && rank(target) >= rank(name))
 })
 
 test('one request means one file of lib/, in whichever order a resolver tries endings and folders', () => {
   const stems = list('lib').map(name => name.replace(/\.\w+$/, ''))
   const folders = list('lib', /^[^.]+$/)
-  assert.ok(folders.includes('lib/locks'))
+  assert.ok(folders.includes('lib/holding'))
   assert.deepStrictEqual([...stems, ...folders], [...new Set([...stems, ...folders])])
 })
 
@@ -179,8 +173,8 @@ test('the queue knows no lock', () => {
 test('a word and the robust list change together: no function is called between, where a thread may be ended', () => {
   const write = /words\[HELD\] = (?!=)/
   const change = /\b(?:compareExchange|store|add|sub)\((?:word|thing|lease)\.array\b[^)]*\)|word\.array\[0\] =/
-  assertNone([...lib.keys()], name => write.test(lib.get(name)) !== (name === 'locks/hold/robust-list.js'))
-  const parts = lib.get('locks/hold/robust-list.js').split(write).slice(0, -1)
+  assertNone([...lib.keys()], name => write.test(lib.get(name)) !== (name === 'holding/robust-list.js'))
+  const parts = lib.get('holding/robust-list.js').split(write).slice(0, -1)
   assertNone(parts, before => /\b(?!if\b|for\b)[\w.]+\(/.test(before.split(change).pop()))
 })
 

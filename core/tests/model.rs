@@ -484,7 +484,7 @@ model!(register_expire, loom::model, {
     assert_eq!(run(&store, &agent, &[(1, first)]), [(1, WaitResult::TimedOut)]);
 });
 
-/// A word that excludes and its line: used as `lib/locks/hold/` and the addon use them.
+/// A word that excludes and its line: used as `lib/holding/` and the addon use them.
 struct Lock {
     guard: Guard,
     request: Request,
@@ -943,7 +943,7 @@ model!(write_give_up_busy_read, loom::model, {
     lock.assert_holds(3);
 });
 
-/// The traces of a thread that takes locks as `lib/locks/hold/` does: its robust list, and its register.
+/// The traces of a thread that takes locks as `lib/holding/` does: its robust list, and its register.
 /// Written and read as `x64` does it, each write a releasing one.
 #[derive(Default)]
 struct RobustList {
@@ -1191,7 +1191,7 @@ model!(lose_register_death, loom::model, {
     assert_eq!(lock.try_take(), Some(WaitResult::AcquiredFromDead));
 });
 
-/// One side of a queue of messages, as `lib/locks/queue/` uses it: how many there are, and the two words of the event
+/// One side of a queue of messages, as `lib/queue/` uses it: how many there are, and the two words of the event
 /// that says so. Threads wait for the second word, promises at the first for both.
 struct Events {
     store: Arc<WaiterListStore>,

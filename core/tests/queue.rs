@@ -1,5 +1,5 @@
 //! Waiters and claims against a plain model of them, and under load: through the public interface, without Node. The
-//! words are taken and given back as `lib/locks/hold/` does it.
+//! words are taken and given back as `lib/holding/` does it.
 
 #![cfg(not(feature = "model"))]
 

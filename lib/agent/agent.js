@@ -5,6 +5,7 @@
 const path = require('path')
 const { define, getOwnPropertyDescriptor } = require('../util/intrinsics')
 const { assertStackToLoad } = require('../util/stack')
+const beforeUse = require('./before-use')
 const { inRootContext, load } = require('./binding')
 const { start } = require('./start')
 const startingWorkers = require('./starting-workers')
@@ -13,7 +14,6 @@ const startingWorkers = require('./starting-workers')
 const LIB = path.join(__dirname, '..') + path.sep
 
 let current
-let beforeUse = () => {}
 
 // Not an inherited property.
 const isMade = (binding) => getOwnPropertyDescriptor(binding, 'agent') !== undefined
@@ -33,7 +33,7 @@ function agent () {
     assertStackToLoad()
     const binding = load()
     if (!isMade(binding)) inRootContext(() => make(binding))
-    beforeUse(binding.agent)
+    beforeUse.call(binding.agent)
     current = binding.agent
     startingWorkers.tell(binding)
     if (current.native.dumpSignal !== undefined) binding.noteCopy(LIB)
@@ -42,8 +42,6 @@ function agent () {
 }
 
 exports.agent = agent
-/** Sets the function to call with the agent before this copy of the package uses it for the first time. */
-exports.callBeforeUse = (fn) => { beforeUse = fn }
 /**
  * Throws a stack overflow before an operation begins without enough stack. Each operation calls it before it changes
  * anything, unless it makes all its changes by one built-in or native call and calls nothing of the package afterwards:

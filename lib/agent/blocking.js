@@ -52,7 +52,7 @@ function goOn () {
 }
 
 /**
- * Blocks until a word grants a request (see locks/hold/word.js). The robust list keeps the word
+ * Blocks until a word grants a request (see holding/word.js). The robust list keeps the word
  * meanwhile: see `expect` there.
  *
  * @returns {number} the answer. From ACQUIRED to ACQUIRED_FROM_DEAD: this thread has the hold, as the last entry of

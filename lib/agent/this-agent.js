@@ -127,6 +127,6 @@ module.exports = {
   ...blocking,
   ...slots,
   ...turns,
-  /** The robust list, once this thread has made its first lock: see locks/hold/robust-list.js. */
+  /** The robust list, once this thread has made its first lock: see holding/robust-list.js. */
   robustList: undefined
 }

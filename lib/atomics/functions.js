@@ -10,7 +10,7 @@
 
 const { agent } = require('../agent/agent')
 const { CALL } = require('../agent/registers')
-const { mark } = require('../host')
+const { mark } = require('../util/host')
 const { Int32Array, SharedArrayBuffer, max } = require('../util/intrinsics')
 const { NARROW_ATOMICS, NO_WAIT_ASYNC } = require('../util/quirks')
 const { assertStackToLoad } = require('../util/stack')

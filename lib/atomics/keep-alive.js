@@ -20,7 +20,7 @@
  */
 
 const { clearInterval, setInterval } = require('timers')
-const { mark } = require('../host')
+const { mark } = require('../util/host')
 const { LONGEST_TIMER } = require('../util/timers')
 const { isWebAssemblyMemory, viewedArrayBuffer } = require('../util/typed-arrays')
 

@@ -11,8 +11,8 @@
  * - A target that has our own queue, of whichever copy of the package, is not installed on twice.
  */
 
-const { markOf, mark } = require('../host')
-const { contextTarget, resolveTarget } = require('../realm')
+const { markOf, mark } = require('../util/host')
+const { contextTarget, resolveTarget } = require('../util/realm')
 const { defineProperty } = require('../util/intrinsics')
 const { option, assertOptions } = require('../util/options')
 const { assertStackToLoad } = require('../util/stack')

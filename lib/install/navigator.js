@@ -9,7 +9,7 @@
 
 const os = require('os')
 const { agent } = require('../agent/agent')
-const { late: { Lock, LockManager, locks } } = require('../locks')
+const { late: { Lock, LockManager, locks } } = require('../late')
 const globalObject = require('../util/global')
 const { defineProperty } = require('../util/intrinsics')
 const { loadNow } = require('../util/late-class')

@@ -16,8 +16,8 @@ const { BARRIER, notify, waitUntil, waitUntilAsync } = require('../waiting/notic
 const observer = require('../waiting/observer')
 const { assertWorker, waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
-const { wordOf } = require('./hold/view-word')
-const { assertWithin, becomeView, defineView, oneWord } = require('./view')
+const { wordOf } = require('../holding/view-word')
+const { assertWithin, becomeView, defineView, oneWord } = require('../view')
 
 const MOST_PARTIES = 0xffff
 const SHAPE = oneWord(['parties'], ['parties', 'byteOffset', 'name'], ({ 0: parties }) => {

@@ -13,9 +13,9 @@ const { LATCH, notify, waitUntil, waitUntilAsync } = require('../waiting/notice'
 const observer = require('../waiting/observer')
 const { assertWorker, waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
-const { MOST } = require('./hold/request')
-const { wordOf } = require('./hold/view-word')
-const { assertWithin, becomeView, defineView, oneWord } = require('./view')
+const { MOST } = require('../holding/request')
+const { wordOf } = require('../holding/view-word')
+const { assertWithin, becomeView, defineView, oneWord } = require('../view')
 
 const SHAPE = oneWord(['count'], ['count', 'byteOffset', 'name'], ({ 0: count }) => {
   assertWithin(count, 'Latch: count', 0, MOST)

@@ -9,15 +9,14 @@
 
 const { load, max } = require('../util/intrinsics')
 const { assertWorker } = require('../waiting/options')
-const { acquireAsync, acquireOrThrow } = require('./hold/acquire')
-const { runHolding } = require('./hold/run')
-const { REPAIR } = require('./hold/repair')
-const { EXCLUSIVE, SHARED, WRITING } = require('./hold/request')
-const { runHoldingSync } = require('./hold/run-sync')
-const { newHold, takeToken } = require('./hold/token')
-const { wordOf } = require('./hold/view-word')
-const becomeRepairable = require('./repairable')
-const { defineView, newMemory } = require('./view')
+const { acquireAsync, acquireOrThrow } = require('../holding/acquire')
+const { runHolding } = require('../holding/run')
+const { REPAIR } = require('../holding/repair')
+const { EXCLUSIVE, SHARED, WRITING } = require('../holding/request')
+const { runHoldingSync } = require('../holding/run-sync')
+const { newHold, takeToken } = require('../holding/token')
+const { wordOf } = require('../holding/view-word')
+const { becomeRepairable, defineView, newMemory } = require('../view')
 
 class RwLock {
   constructor (buffer, options) {

@@ -8,8 +8,8 @@
 const { AsyncResource } = require('async_hooks')
 const { agent } = require('../agent/agent')
 const { nextTick, now } = require('../util/intrinsics')
-const { described } = require('../locks/hold/request')
-const { entryOf, linkOf, ringOf, stackTexts } = require('../locks/hold/snapshot-entries')
+const { described } = require('../holding/request')
+const { entryOf, linkOf, ringOf, stackTexts } = require('../holding/snapshot-entries')
 
 // Opened at once: later, a changed `Array.prototype` would end the process in Node's loader (14 to 16).
 const waitChannel = open('atomics-waitasync:wait')

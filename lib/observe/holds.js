@@ -11,8 +11,8 @@
 const { agent } = require('../agent/agent')
 const { bare, createMap, now } = require('../util/intrinsics')
 const { holdChannel } = require('./channels')
-const { requestIn } = require('../locks/hold/entry')
-const { LEASE, amountOf, described, isNamed, isVisible, kindOf } = require('../locks/hold/request')
+const { requestIn } = require('../holding/entry')
+const { LEASE, amountOf, described, isNamed, isVisible, kindOf } = require('../holding/request')
 
 const WORD = 4
 
@@ -32,7 +32,7 @@ class Holds {
     return 0
   }
 
-  /** Returns the place of a hold that is about to be taken where there may be waiters. */
+  /** Returns the place, as `placeOf`, where there may be waiters. */
   placeInLine (request) {
     return 0
   }

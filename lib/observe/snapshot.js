@@ -5,7 +5,7 @@
 const { agent } = require('../agent/agent')
 const { TypeError } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
-const { entryOf, parseList, ringOf, stackTexts } = require('../locks/hold/snapshot-entries')
+const { entryOf, parseList, ringOf, stackTexts } = require('../holding/snapshot-entries')
 
 /** Makes a link of a ring, from its two indices: see `write_link` in src/observe/snapshot.rs. */
 function linkOf ({ held, waiting }, indices) {

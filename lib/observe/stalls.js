@@ -18,7 +18,7 @@ const { STALL } = require('../util/variables')
 const { captureCall, stackOf } = require('./call-stacks')
 const { placeHere } = require('./places')
 const { stalled } = require('./channels')
-const { theList } = require('../locks/hold/hold')
+const { theList } = require('../holding/hold')
 
 /** Milliseconds between two looks whether native code has made the reports. */
 const PAUSE = 20

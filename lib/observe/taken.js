@@ -20,8 +20,8 @@ const { CALL } = require('../agent/registers')
 const { createArray, createMap, createWeakRef, load, max, now } = require('../util/intrinsics')
 const { placeHere } = require('./places')
 const Holds = require('./holds')
-const { theList } = require('../locks/hold/hold')
-const { INNER, LOCK, UNAVAILABLE, UNLOCKED, after, isVisible } = require('../locks/hold/request')
+const { theList } = require('../holding/hold')
+const { INNER, LOCK, UNAVAILABLE, UNLOCKED, after, isVisible } = require('../holding/request')
 
 /**
  * How many holds are looked at in WINDOW milliseconds. Each took a free lock; the place of a further one is probably
@@ -36,23 +36,8 @@ const TURN = 2
 
 // ——— Calls ———
 
-/** When the present WINDOW began; and how many were looked at. */
-const window = { began: 0, count: 0 }
-
 function mayTake ({ array, limit }, request) {
   return request === LOCK ? array[0] === UNLOCKED : after(request, load(array, 0), limit) !== UNAVAILABLE
-}
-
-/** Returns the place of a hold that is about to be taken: that of this call, or probably so. */
-function placeOfTake (word) {
-  const time = now()
-  if (!(time - window.began < WINDOW)) {
-    window.began = time
-    window.count = 0
-  }
-  if (window.count >= MOST && word.place !== undefined) return word.place | PROBABLY
-  window.count++
-  return (word.place = placeHere())
 }
 
 /** Notes the call that is about to claim a hold. It is by default this one. Native code notes it with the wait. */
@@ -62,7 +47,10 @@ function claims (hold, call) {
 
 // ——— Holds ———
 
-/** Notes each hold, of which the robust list tells it. No code of the program's may run here. */
+/** When the present WINDOW began; and how many holds were looked at. */
+const window = { began: 0, count: 0 }
+
+/** Notes each hold, of which the robust list tells it. */
 class TakenHolds extends Holds {
   constructor ({ binding }) {
     super(binding)
@@ -71,6 +59,7 @@ class TakenHolds extends Holds {
     // By serial number: the tokens at which the timer has not looked yet, and WeakRefs to the others.
     this.tokens = createMap()
     this.refs = createMap()
+    this.isWatched = createWeakRef === undefined
     // The index of the token that is looked at next.
     this.next = 0
     // The list tells of the end of a hold if this is not 0.
@@ -79,11 +68,43 @@ class TakenHolds extends Holds {
 
   placeOf (word, request) {
     if (request === INNER) return 0
-    return mayTake(word, request) ? placeOfTake(word) : UNAVAILABLE
+    if (!this.isWatched) this.watch()
+    if (!mayTake(word, request)) return UNAVAILABLE
+    const time = now()
+    if (!(time - window.began < WINDOW)) {
+      window.began = time
+      window.count = 0
+    }
+    if (window.count >= MOST && word.place !== undefined) return word.place | PROBABLY
+    window.count++
+    return (word.place = placeHere())
   }
 
   placeInLine (request) {
-    return request === INNER ? 0 : placeHere()
+    if (request === INNER) return 0
+    if (!this.isWatched) this.watch()
+    return placeHere()
+  }
+
+  /** Sets the timer that looks at the tokens. */
+  watch () {
+    this.isWatched = true
+    const { inRootContext, stallAfter } = agent().native
+    try {
+      // eslint-disable-next-line own/one-door -- before the thread's first hold is taken
+      inRootContext(() => { setInterval(() => this.lookAtTokens(), max(PERIOD, stallAfter / 2)).unref() })
+    } catch (_) {
+      // A program has replaced functions that timers need. Locks work all the same.
+    }
+  }
+
+  lookAtTokens () {
+    const words = this.lookAtSome(theList())
+    try {
+      if (words.length > 0) require('./orphans')(words)
+    } catch (_) {
+      // There are too many holds and waits for a snapshot.
+    }
   }
 
   begin (serial, request, token, place) {
@@ -145,26 +166,7 @@ class TakenHolds extends Holds {
   }
 }
 
-function lookAtTokens (holds) {
-  const words = holds.lookAtSome(theList())
-  try {
-    if (words.length > 0) require('./orphans')(words)
-  } catch (_) {
-    // There are too many holds and waits for a snapshot.
-  }
-}
-
-/** Sets the timer that looks at the tokens. */
-function watchTokens (holds, { inRootContext, stallAfter }) {
-  // eslint-disable-next-line own/one-door -- a note of the door
-  inRootContext(() => { setInterval(() => lookAtTokens(holds), max(PERIOD, stallAfter / 2)).unref() })
-}
-
 /** Makes the observer of the holds of this thread. */
-function holdsOf (native) {
-  const holds = new TakenHolds(native)
-  if (createWeakRef !== undefined) agent().door.note(() => watchTokens(holds, native))
-  return { holds, told: { __proto__: null, hasSubscribers: true } }
-}
+const holdsOf = (native) => ({ holds: new TakenHolds(native), told: { __proto__: null, hasSubscribers: true } })
 
 module.exports = { claims, holdsOf }

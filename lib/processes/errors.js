@@ -4,7 +4,7 @@
 
 const { Error, define } = require('../util/intrinsics')
 const { quote } = require('../util/values')
-const { createException } = require('../locks/named/dom-exception')
+const { createException } = require('../named/dom-exception')
 
 /** Quotes a name for messages; of a long one, its beginning. */
 const show = (name) => quote(name, 64)

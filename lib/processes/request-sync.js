@@ -4,9 +4,9 @@
 
 const { isMainThread, threadId } = require('worker_threads')
 const { TypeError, now } = require('../util/intrinsics')
-const { acquire, take } = require('../locks/hold/acquire')
-const { runWith } = require('../locks/hold/run-sync')
-const { newGrant } = require('../locks/named/names')
+const { acquire, take } = require('../holding/acquire')
+const { runWith } = require('../holding/run-sync')
+const { newGrant } = require('../named/names')
 const { assertNoPromise } = require('../waiting/options')
 const { types: { isPromise } } = require('util')
 const { frontOf, watchBlocked } = require('./long-wait')

@@ -4,7 +4,7 @@
  * Secrets: internal objects of instances, which other code cannot reach.
  *
  * An instance has a function that puts its secret into an object of this module. If other code calls that function, it
- * sees nothing; if it replaces it, it can at worst show the secret of another instance that it knows. (locks/view.js
+ * sees nothing; if it replaces it, it can at worst show the secret of another instance that it knows. (view.js
  * has the same for words, written out: V8 inlines that.)
  */
 

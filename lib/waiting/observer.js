@@ -38,16 +38,16 @@ class Observer {
     this.blockEnds = nothing
     /** Returns the function to call between two slices of the sleep: the given one, or one more. */
     this.alongside = (onSlice) => onSlice
-    /** Makes a function to call between two slices, that reports a long wait. */
+    /** Makes a function to call between two slices: it reports a long wait. */
     this.whileBlocked = nothing
 
     // ——— Waits of both kinds, and holds ———
     this.waits = nothing
     this.waited = nothing
     this.ownerDied = nothing
-    /** Called before this copy of the package uses a lock for the first time. */
+    /** Called before the first use of a lock by this copy. */
     this.locksBegin = nothing
-    /** Returns what the robust list tells of its entries, and what says whether to tell of one (`hasSubscribers`). */
+    /** Returns what is told of entries, and what says whether (`hasSubscribers`). */
     this.holdsOf = () => ({ holds: NO_HOLDS, told: NO_HOLDS })
   }
 }

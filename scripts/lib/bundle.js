@@ -29,7 +29,7 @@ const LIB = path.join(__dirname, '..', '..', 'lib')
 const PARTS = [
   /** Of every entry point. */
   { name: 'main.js', modules: ['entry.js', 'atomics/keep-alive.js'], all: true },
-  { name: 'agent.js', modules: ['agent/agent.js', 'agent/this-agent.js'], all: true },
+  { name: 'agent.js', modules: ['agent/agent.js', 'agent/this-agent.js', 'observe/attach.js'], all: true },
   {
     name: 'install.js',
     modules: [
@@ -37,8 +37,12 @@ const PARTS = [
     ],
     all: true
   },
-  { name: 'lock.js', modules: ['locks/async-lock.js', 'locks/hold/word.js', 'locks/hold/robust-list.js'], all: true },
-  { name: 'names.js', modules: ['locks/named/lock-manager.js', 'install/navigator.js'], all: false },
+  {
+    name: 'lock.js',
+    modules: ['locks/async-lock.js', 'holding/word.js', 'holding/robust-list.js', 'observe/holds.js'],
+    all: true
+  },
+  { name: 'names.js', modules: ['named/lock-manager.js', 'install/navigator.js'], all: false },
   /** Of the entry /processes: with the engine of a folder; and the others. */
   {
     name: 'processes.js',
@@ -58,7 +62,7 @@ const LINKED = 'util/compiled.js'
  * Loaded by their path: by scripts/build.js, and by workers. They have no state, so other files may contain them, too.
  */
 const BY_PATH = [
-  'agent/target.js', 'es-modules.js', 'install/workers/by-message/start.js', 'install/workers/dump-helper-thread.js'
+  'agent/target.js', 'install/workers/by-message/start.js', 'install/workers/dump-helper-thread.js'
 ]
 
 const HEADER = `'use strict'

@@ -94,7 +94,7 @@ impl Agent {
     }
 }
 
-/// Lists the process's requests for names as JSON, for `query` in `lib/locks/named/lock-manager.js`. In their order;
+/// Lists the process's requests for names as JSON, for `query` in `lib/named/lock-manager.js`. In their order;
 /// null if a string of JavaScript cannot hold the text.
 #[napi(catch_unwind)]
 pub fn name_requests() -> Option<String> {

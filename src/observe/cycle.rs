@@ -12,7 +12,7 @@ use waitasync_core::held::{Held, Known, NONE};
 use waitasync_core::json;
 use waitasync_core::lock::wait_for_graph::{CycleLink, Obstacle};
 
-/// Describes a cycle as JSON, for `cycleOf` in `lib/locks/observe/entries.js`: its text, and of each link the hold,
+/// Describes a cycle as JSON, for `cycleOf` in `lib/holding/snapshot-entries.js`: its text, and of each link the hold,
 /// whether that is only a place ahead in the line, and the wait.
 pub(crate) fn described(links: &[CycleLink]) -> String {
     let is_linked = |agent: &Known| links.iter().any(|link| Arc::ptr_eq(&link.blocked.thread, &agent.blocked_thread));

@@ -1,7 +1,7 @@
 //! `ATOMICS_WAITASYNC_PROFILE`: how long was waited, by the stacks of the waiting calls, in a file that profilers open.
 //!
 //! JavaScript tells of each wait that it records when it begins, with its stack, and when it is over
-//! (`lib/waiting/profile.js`). A wait that is not over counts for its time so far, and the waits of a thread end with
+//! (`lib/observe/profile.js`). A wait that is not over counts for its time so far, and the waits of a thread end with
 //! it: so the file shows those who wait for ever, too.
 //!
 //! The tables have bounds: stacks (see [`stacks`]), and of each stack the first locks.

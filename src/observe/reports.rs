@@ -309,7 +309,7 @@ impl Reports {
 
     // ——— JSON ———
 
-    /// Writes the reports for `lib/locks/observe/stalls.js`. Without the entries if no string could hold their names.
+    /// Writes the reports for `lib/observe/stalls.js`. Without the entries if no string could hold their names.
     pub(crate) fn json(&self) -> String {
         let whole = json::text(|text| self.write(text, true));
         whole.or_else(|| json::text(|text| self.write(text, false))).unwrap_or_default()

@@ -35,7 +35,7 @@ const _: () = assert!(NOTIFIED.len() <= 1 << PURPOSE_BITS, "PURPOSE_BITS has no 
 const UNKNOWN: (&str, Option<&str>) = ("unknown", None);
 
 /// Returns the kind and the mode of a request; of a wait for a notification, by its purpose. `described` in
-/// `lib/locks/hold/request.js` has the same words.
+/// `lib/holding/request.js` has the same words.
 fn words(request: Option<Request>, purpose: u32) -> (&'static str, Option<&'static str>) {
     let mode = |mode| Some(if mode == Mode::Exclusive { "exclusive" } else { "shared" });
     match request {

@@ -67,7 +67,7 @@ impl Entry {
         Self { keeper, ..self }
     }
 
-    /// Writes the entry for `entryOf` in `lib/locks/observe/entries.js`. That has the words for its numbers.
+    /// Writes the entry for `entryOf` in `lib/holding/snapshot-entries.js`. That has the words for its numbers.
     pub(crate) fn write(&self, text: &mut json::Text, now: Timestamp) -> fmt::Result {
         let Self { request, purpose, name, thread_id, thread_name, blocked, since, call, .. } = self;
         let Self { is_orphaned, keeper, .. } = self;
@@ -182,7 +182,7 @@ impl Snapshot {
         (has, is_ahead, &self.waiting[waits_for])
     }
 
-    /// Writes it for `snapshot` in `lib/locks/observe/snapshot.js`. `None` if JavaScript's strings cannot hold it.
+    /// Writes it for `snapshot` in `lib/observe/snapshot.js`. `None` if JavaScript's strings cannot hold it.
     pub(crate) fn json(&self) -> Option<String> {
         json::text(|text| {
             text.write_str("{\"held\":")?;
@@ -199,7 +199,7 @@ impl Snapshot {
 /// A link of a ring: the thread's hold, whether that is only a place ahead in the line, and its wait.
 pub(crate) type Entries<'a> = (&'a Entry, bool, &'a Entry);
 
-/// Writes a link of a ring for `linkOf` in `lib/locks/observe/entries.js`: the thread's hold, its wait, and whether it
+/// Writes a link of a ring for `linkOf` in `lib/holding/snapshot-entries.js`: the thread's hold, its wait, and whether it
 /// has only a place ahead in the line.
 pub(crate) fn write_link(text: &mut json::Text, link: Entries<'_>, now: Timestamp) -> fmt::Result {
     let (has, is_ahead, waits_for) = link;

@@ -43,13 +43,13 @@ pub(crate) fn claim_has_joined(location: Location) {
 /// |---|---|
 /// | the registers, during an operation | the lock, whose method JavaScript is in |
 /// | a claim that is pending, or settled and not yet told | the slot's entry in `lib/agent/` |
-/// | a claim for which a thread blocks, or its grant | `expected` in `lib/locks/hold/robust-list.js` |
+/// | a claim for which a thread blocks, or its grant | `expected` in `lib/holding/robust-list.js` |
 /// | the robust list | the list's own array of words, and `expected` |
 /// | a line, in a critical section of its bucket | one of the above: its claims cannot leave meanwhile |
 /// | any of these, of a named lock | the names, which has the request until its claim has left the line |
 ///
 /// At an agent's end these still hold: the clean-up hook runs before the heap goes, and before Node 14
-/// `lib/locks/hold/memories.js` keeps the memory. The registers' `relay` and `releasing` are not among them: nothing
+/// `lib/holding/tracked-buffers.js` keeps the memory. The registers' `relay` and `releasing` are not among them: nothing
 /// may keep the memory there, so they only serve as keys.
 pub(crate) fn word_at(location: Location) -> &'static AtomicI32 {
     // SAFETY: the location is that of an aligned word which is there as long as it is used, see above.

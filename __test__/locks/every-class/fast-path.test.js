@@ -1,6 +1,6 @@
 'use strict'
 
-// Without waiters, locks and permits take no native call: see lib/locks/hold/word.js.
+// Without waiters, locks and permits take no native call: see lib/holding/word.js.
 
 const assert = require('assert')
 const { load } = require('../../../lib/agent/binding')

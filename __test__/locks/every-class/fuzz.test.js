@@ -11,7 +11,7 @@ const { test } = require('../../harness')
 const { api } = require('../../subject')
 const { HAS_BIGINT64, randomFrom, sleep, startWorker } = require('../../fixtures/queue-toolbox')
 const size = require('../../fixtures/size')
-const { TAIL } = require('../../../lib/locks/queue/layout')
+const { TAIL } = require('../../../lib/queue/layout')
 
 const SEED = Number(process.env.FUZZ_SEED) || 1
 const CALLS = Number(process.env.FUZZ_CALLS) || size(20000, 6000)

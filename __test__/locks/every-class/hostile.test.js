@@ -78,7 +78,7 @@ const underLies = (lie) => `
   const steal = (...args) => { stolen.push(...args) }
   // The modules, but nothing of what they make.
   void api.AsyncLock
-  require(${JSON.stringify(path.join(__dirname, '..', '..', '..', 'lib', 'locks', 'hold', 'word'))})
+  require(${JSON.stringify(path.join(__dirname, '..', '..', '..', 'lib', 'holding', 'word'))})
   ${lie}
   ;(async () => {
     const lock = await outcome(() => new api.AsyncLock(sab, { byteOffset: 8 }))

@@ -5,7 +5,7 @@
 //! threads find in the list is known here. A grant that has no entry yet has its call in the notes on the wait: see
 //! [`super::notes::Noted`].
 //!
-//! Also of which holds it is known what their callbacks claim: see `lib/locks/observe/tasks.js`.
+//! Also of which holds it is known what their callbacks claim: see `lib/holding/tasks.js`.
 
 use std::sync::{Arc, Mutex};
 

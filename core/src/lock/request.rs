@@ -84,7 +84,7 @@ pub const NO_LIMIT: u32 = 0;
 /// How many kinds there is room for.
 const KINDS: u64 = 16;
 
-/// Packs a kind and an amount, as `lib/locks/hold/request.js` does.
+/// Packs a kind and an amount, as `lib/holding/request.js` does.
 pub const fn pack(kind: u32, amount: u32) -> u64 {
     kind as u64 + KINDS * amount as u64
 }
@@ -95,7 +95,7 @@ pub const fn amount_of(packed: u64) -> u64 {
 }
 
 impl Request {
-    /// Makes a request of the numbers that `lib/locks/hold/` passes: kind; amount or id; the limit, if any.
+    /// Makes a request of the numbers that `lib/holding/` passes: kind; amount or id; the limit, if any.
     pub const fn from_code(kind: u32, amount: u32, limit: u32) -> Self {
         match kind {
             0 => Self::Lock,

@@ -3,7 +3,7 @@
 /** Node's own Worker class, behind wrappers and subclasses; and such wrappers. */
 
 const EventEmitter = require('events')
-const { MARK } = require('../../host')
+const { MARK } = require('../../util/host')
 const { isObject } = require('../../util/values')
 const { threads } = require('../../util/worker-threads')
 

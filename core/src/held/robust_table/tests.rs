@@ -116,7 +116,7 @@ fn an_entry_says_what_its_hold_owes() {
     for request in [Request::Lock, Request::Exclusive] {
         entry.set(lock, request);
         assert_eq!((entry.get(), entry.owed()), (Some((lock, request)), None));
-        // As `lib/locks/hold/entry.js` writes it.
+        // As `lib/holding/entry.js` writes it.
         let number = -(request.packed() as f64 + 4.0 * condition.address() as f64);
         entry.request.store(number.to_bits(), Ordering::Relaxed);
         assert_eq!((entry.get(), entry.owed()), (Some((lock, request)), Some(condition)));

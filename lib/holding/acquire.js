@@ -1,0 +1,161 @@
+'use strict'
+
+/** Acquires a hold: blocking, or by a promise that can be aborted. */
+
+const { agent, assertStack } = require('../agent/agent')
+const { ACQUIRED, ACQUIRED_FROM_DEAD, AWAITED_HERE, DEADLOCK, HELD_HERE } = require('../agent/registers')
+const { Promise } = require('../util/intrinsics')
+const { LATE, deadlock, deadlockCycle, throwIfAborted, timeoutError, unlessLate } = require('../waiting/errors')
+const observer = require('../waiting/observer')
+const { waitOptions } = require('../waiting/options')
+const { PromisedClaim, isAwaited } = require('./claim')
+const { permitsOf, theList } = require('./hold')
+const { NOT_HELD } = require('./entry')
+const { assertNoReentry } = require('./reentry')
+const { EXCLUSIVE, LIMITED, amountOf, described, isOwned, kindOf, nounOfHold } = require('./request')
+const { cycleOf } = require('./snapshot-entries')
+const { newHold, newToken, takeAgain } = require('./token')
+const { wordOf } = require('./view-word')
+
+/**
+ * Blocks until this thread has a hold. False on a timeout.
+ * @throws {Error} with code ERR_DEADLOCK if this thread would wait for ever: it holds or awaits the word already; or it
+ *   would close a cycle of threads that block without a timeout, and then `cycle` says which
+ */
+function acquire (hold, timeout, caller) {
+  return take(hold) || block(hold, timeout, caller)
+}
+
+/** Takes a hold, if that needs no waiting. */
+function take (hold) {
+  return hold.serial === NOT_HELD ? hold.word.take(hold.request, hold.token) : takeAgain(hold)
+}
+
+/** Takes a hold as `take`, for a promise. */
+function takeForPromise (hold) {
+  return hold.serial === NOT_HELD ? hold.word.takeForPromise(hold.request, hold.token) : takeAgain(hold, true)
+}
+
+function block (hold, timeout, caller) {
+  if (timeout === 0) return false
+  // Both may run a program's code.
+  const since = observer.waits()
+  observer.claims(hold)
+  const { word, request } = hold
+  // Another thread may release permits while this one holds some; but not those that this one holds of a limit.
+  if (kindOf(request) === LIMITED && permitsOf(word) + amountOf(request) > word.limit) {
+    throw deadlock(caller, word, described(request), 'holds')
+  }
+  if (kindOf(request) <= EXCLUSIVE) {
+    if (word.find() >= 0) throw deadlock(caller, word, described(request), 'holds')
+    // Its own promise comes before it in the line, and could be settled only in a later turn of the event loop.
+    if (timeout === Infinity && isAwaited(word)) throw deadlock(caller, word, described(request), 'awaits')
+  }
+  // A grant of native code must become a hold.
+  assertStack()
+  const list = theList()
+  list.makeRoom()
+  const { binding } = agent().native
+  const onSlice = observer.alongside(observer.whileBlocked())
+  observer.blockBegins(nounOfHold, hold)
+  list.expect(word)
+  const answer = agent().claim(word, kindOf(request), amountOf(request), timeout, onSlice)
+  const ownerDied = answer === ACQUIRED_FROM_DEAD
+  const isAcquired = ownerDied || answer === ACQUIRED
+  if (isAcquired && isOwned(request)) list.adoptLast(hold, ownerDied)
+  list.expected = undefined
+  const cycle = answer === DEADLOCK ? cycleOf(binding) : undefined
+  try {
+    if (ownerDied) observer.ownerDied(word, request, since)
+    if (since !== undefined && answer < DEADLOCK) observer.waited(since, hold, isAcquired ? 'acquired' : 'timed-out')
+    // It takes a stack.
+    observer.blockEnds()
+    list.door.open()
+  } catch (_) {
+    // No stack is left for the calls. It is held all the same.
+  }
+  if (answer === HELD_HERE) throw deadlock(caller, word, described(request), 'holds')
+  if (answer === AWAITED_HERE) throw deadlock(caller, word, described(request), 'awaits')
+  if (cycle !== undefined) throw deadlockCycle(caller, word, described(request), cycle)
+  return isAcquired
+}
+
+/** Blocks until this thread has a hold; returns the token. Throws a TimeoutError. */
+function acquireOrThrow (hold, options, caller) {
+  const { timeout } = waitOptions(options, caller, false)
+  return take(hold) ? hold.token : blockOrThrow(hold, timeout, caller)
+}
+
+/** Blocks as `acquireOrThrow`. `whole`: the timeout of the call, if other waits have taken some of it. */
+function blockOrThrow (hold, timeout, caller, whole = timeout) {
+  if (!block(hold, timeout, caller)) throw lateError(hold, whole)
+  return hold.token
+}
+
+const lateError = ({ word, request }, timeout) => timeoutError(word, described(request), timeout)
+
+/**
+ * Resolves with the token (if any) once the request is granted. It rejects with a TimeoutError, or the signal's reason.
+ * However it ends, nothing is lost: a grant that comes at the same moment is handed over.
+ *
+ * @param {number | (word: Word) => number} request if it is a function that throws, the promise rejects
+ */
+function acquireAsync (instance, request, options, caller) {
+  try {
+    const word = wordOf(instance)
+    const wanted = typeof request === 'number' ? request : request(word)
+    const wait = waitOptions(options, caller)
+    const token = newToken(wanted)
+    const value = token === null ? undefined : token
+    // Before the token is live: afterwards there might be no stack for a call.
+    const promise = resolved(value)
+    if (takeOrThrow(word, wanted, token, wait)) return promise
+    assertNoReentry(word, wanted, wait, caller)
+    return claimed(newHold(word, wanted, token), wait, value)
+  } catch (error) {
+    return rejected(error)
+  }
+}
+
+const resolved = async (value) => value
+const rejected = async (error) => { throw error }
+
+/**
+ * Claims a hold. Resolves with `value` once it is granted.
+ * @param {(promise: Promise) => Promise} [finish] makes the user's promise of one that resolves with LATE if the time
+ *   is over
+ */
+function claimed (hold, wait, value, finish) {
+  assertStack()
+  let claim
+  const promise = new Promise((resolve, reject) => {
+    claim = new PromisedClaim(hold, wait, (outcome) => resolve(outcome === LATE ? LATE : value), reject)
+  })
+  const { timeout } = wait
+  const given = finish !== undefined ? finish(promise)
+    : timeout === Infinity ? promise : unlessLate(promise, () => lateError(hold, timeout))
+  claim.begin()
+  if (claim.slot >= 0) agent().remember(given, claim)
+  return given
+}
+
+/** Takes a request, if that needs no waiting. Throws if it must not wait: the signal's reason, or a TimeoutError. */
+function takeOrThrow (word, request, token, { timeout, signal }) {
+  throwIfAborted(signal)
+  // Without time to wait, it is a `try` form.
+  if (timeout === 0 ? word.take(request, token) : word.takeForPromise(request, token)) return true
+  if (timeout === 0) throw lateError({ word, request }, 0)
+  return false
+}
+
+/** Acquires a released hold again, as a step of a promise. */
+function reacquire (hold, resolve, reject, steps) {
+  if (steps.call !== undefined) observer.claims(hold, steps.call)
+  if (takeForPromise(hold)) resolve()
+  else new PromisedClaim(hold, waitOptions(), resolve, reject, steps).begin()
+}
+
+module.exports = {
+  acquire, acquireAsync, acquireOrThrow, blockOrThrow, claimed, lateError, reacquire, rejected, resolved, take,
+  takeForPromise, takeOrThrow
+}

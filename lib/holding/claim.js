@@ -1,0 +1,149 @@
+'use strict'
+
+/** Claims: promises that wait for a hold. */
+
+const { agent } = require('../agent/agent')
+const { CALL } = require('../agent/registers')
+const { shield } = require('../util/intrinsics')
+const { LATE } = require('../waiting/errors')
+const observer = require('../waiting/observer')
+const Waiter = require('../waiting/waiter')
+const { indexOfHold, release, theList } = require('./hold')
+const { LOCK, amountOf, isOwned, kindOf, nounOfHold } = require('./request')
+
+/** A promise that waits for a hold, and later serves as one. When its time is over it is resolved with LATE. */
+class Claim extends Waiter {
+  /**
+   * @param {Hold} hold copied, so that a claim that waits keeps one object alive and not two
+   * @param {Steps} [steps] the user's promise, of which this is a step
+   */
+  constructor (hold, { timeout, signal }, steps) {
+    super(hold.word, signal, steps)
+    this.request = hold.request
+    this.token = hold.token
+    this.serial = hold.serial
+    this.index = hold.index
+    this.timeout = timeout
+    if (hold.notifiedAt !== undefined) this.notifiedAt = hold.notifiedAt
+    this.isReserved = false
+    this.hasGivenUp = false
+    this.ownerDied = false
+  }
+
+  prepare () {
+    const since = observer.waits(this.steps === undefined ? undefined : this.steps.context)
+    if (since !== undefined) this.since = since
+    const wait = observer.waitBegins(this, this.steps === undefined ? undefined : this.steps.call)
+    if (wait === undefined) return
+    this.wait = wait
+    observer.claims(this, wait.call)
+  }
+
+  enqueue () {
+    const { notifiedAt, request, wait, word } = this
+    const list = theList()
+    if (wait !== undefined) {
+      list.native.words[CALL] = this.place
+      if (list.tasks !== undefined) list.tasks.claims(wait.call.within)
+    }
+    list.reserve()
+    this.isReserved = true
+    list.expect(word)
+    const relay = notifiedAt === undefined ? 0 : notifiedAt.address
+    // Native code does not spin for a lock that this thread itself holds.
+    const amount = request === LOCK && list.mayHold(word.address) ? 1 : amountOf(request)
+    const ownerDied = agent().claimAsync(word, kindOf(request), amount, this.timeout, this, relay)
+    // Before anything else can run, which might change the list.
+    if (this.owned && ownerDied !== undefined) list.adoptLast(this, ownerDied)
+    list.expected = undefined
+    return ownerDied
+  }
+
+  finish (ownerDied) {
+    this.resolve()
+    if (ownerDied) observer.ownerDied(this.word, this.request, this.since)
+    theList().door.open()
+  }
+
+  giveUp (reason) {
+    if (this.hasGivenUp) return
+    this.hasGivenUp = true
+    // If it is too late, the grant is released when it comes.
+    this.dequeue()
+    this.note('aborted')
+    this.reject(reason)
+    theList().door.open()
+  }
+
+  note (outcome) {
+    if (this.since !== undefined) observer.waited(this.since, this, outcome)
+  }
+
+  adopt (index, ownerDied) {
+    this.ownerDied = ownerDied
+    if (this.owned) theList().adopt(this, index, ownerDied)
+  }
+
+  settle (value) {
+    this.end()
+    if (value === 'timed-out') {
+      if (!this.hasGivenUp) this.note('timed-out')
+      this.resolve(LATE)
+      theList().door.open()
+    } else if (!this.hasGivenUp) {
+      this.note('acquired')
+      if (this.owned) theList().inform(this, this.ownerDied)
+      this.finish(this.ownerDied)
+    } else {
+      this.passOn()
+      theList().door.open()
+    }
+  }
+
+  /** Passes on a grant that came too late. So it does with the note of a death, and with a notification. */
+  passOn () {
+    if (!this.owned) {
+      this.word.addPermits(amountOf(this.request))
+      return
+    }
+    const index = indexOfHold(this)
+    // A subscriber that was told of another grant may have released it: `unlock()` of a lock asks for no token.
+    if (index >= 0) release(index, this.ownerDied, false, true)
+  }
+
+  end () {
+    if (this.isReserved) theList().unreserve()
+    this.isReserved = false
+    if (this.wait !== undefined) observer.waitEnds(this.wait)
+    super.end()
+  }
+
+  get owned () {
+    return isOwned(this.request)
+  }
+
+  get waitsFor () {
+    return nounOfHold(this)
+  }
+}
+
+// Few claims have these: where this thread was notified, as of a Hold; since when it waits, for diagnostics; its Wait
+// in stalls.js; the number of its call (observe/taken.js).
+shield(Claim, ['notifiedAt', 'since', 'wait', 'place'])
+
+class PromisedClaim extends Claim {
+  constructor (hold, wait, resolve, reject, steps) {
+    super(hold, wait, steps)
+    this.resolve = resolve
+    this.reject = reject
+  }
+}
+
+/** Whether a promise of this thread claims the word. */
+function isAwaited ({ address, key }) {
+  // The counter of the word's waiters spares most searches.
+  return theList().reserved > 0 && agent().mayBeWaiting(address / 4) &&
+    agent().someWaiter((waiter) => waiter.isReserved && waiter.word.key === key)
+}
+
+module.exports = { Claim, PromisedClaim, isAwaited }

@@ -1,0 +1,237 @@
+'use strict'
+
+/** This thread's holds, by their tokens: finds, releases and repairs them. */
+
+const { agent, assertStack } = require('../agent/agent')
+const { ANSWER, ENTRY } = require('../agent/registers')
+const { bare, createWeakMap } = require('../util/intrinsics')
+const { assertStackToLoad } = require('../util/stack')
+const { notLocked } = require('../waiting/errors')
+const observer = require('../waiting/observer')
+const { INDEX, NOT_HELD, SERIAL, owes, requestIn } = require('./entry')
+const { EXCLUSIVE, LOCK, SHARED, amountOf } = require('./request')
+
+/** The reader's token of each writer that has become a reader. */
+const readingTokens = createWeakMap()
+
+/** A word, a request to it, and the token for the grant. It never leaves the package, since the word has an address. */
+class Hold {
+  constructor (word, request, token, serial, index) {
+    this.word = word
+    this.request = request
+    this.token = token
+    // If the token is to stay the same: the serial number and the index that it knows. NOT_HELD if it is new.
+    this.serial = serial
+    this.index = index
+    // If it is taken again after a notification: the word of the Condition, whose notification it then owes.
+    this.notifiedAt = undefined
+    // If stalls are reported it gets a property `place`: the number of the call that claims or takes it (taken.js).
+  }
+
+  // ——— For callback forms: a Grant, of named/names.js, has the same ———
+
+  get given () {
+    return this.token
+  }
+
+  get isShared () {
+    return this.request === SHARED
+  }
+
+  end (failed, inJob, hasRepair) {
+    giveBackAfter(this.token, failed, inJob, hasRepair)
+  }
+
+  /** Begins a repair. Until it has ended well, the death is noted as if nobody had been told. */
+  noteDeath () {
+    this.word.noteDeath()
+  }
+
+  /**
+   * Ends a repair that succeeded: nobody else is told of the death.
+   * @throws {Error} with code ERR_NOT_LOCKED if the repair has given the lock back
+   */
+  repaired (caller) {
+    const index = indexOfHold(this)
+    if (index < 0) throw notLocked(caller + ': repair has given the lock back, so it is not known to be repaired')
+    tellOf(index, 'repaired')
+    try {
+      this.token.ownerDied = false
+    } catch (_) {
+      // It is frozen.
+    }
+  }
+}
+bare(Hold)
+
+/**
+ * Tells native code of an entry: nobody else is told of a death, since it is repaired; the next holder of the name is.
+ * Or asks whether that was stolen.
+ * @param {'repaired' | 'abandoned' | 'wasStolen'} operation the first two return false for a name that was stolen
+ */
+function tellOf (index, operation) {
+  const { operations, words } = theList().native
+  words[ENTRY] = index
+  operations[operation]()
+  return words[ANSWER] !== 0
+}
+
+/** Finds the hold of a live token; undefined for any other. */
+function holdOf (token) {
+  const index = indexOf(token)
+  if (index < 0) return undefined
+  const { entries, held, serials } = theList()
+  return new Hold(held[index], requestIn(entries[2 * index + 1]), token, serials[index], index)
+}
+
+let list
+
+/** Returns this thread's robust list, which all copies of the package share. */
+function theList () {
+  if (list === undefined) list = sharedList()
+  return list
+}
+
+// Apart: V8 inlines only so much, and `theList` is to be part of a lock.
+function sharedList () {
+  const owner = agent()
+  observer.locksBegin()
+  if (owner.robustList === undefined) {
+    assertStackToLoad()
+    // Not before: it captures the registers.
+    owner.robustList = require('./robust-list')()
+  }
+  return owner.robustList
+}
+
+/**
+ * Calls a callback of the user's that has a hold: in a task of its own, if stalls are reported or re-entry is detected.
+ * @param {Word} [word] of the hold; a name has none
+ */
+function callWithin (token, callback, given, word) {
+  const { tasks } = theList()
+  return tasks === undefined ? callback(given) : tasks.call(token[SERIAL], callback, given, word)
+}
+
+/**
+ * Calls a synchronous callback of the user's that has a hold. If stalls are reported, native code knows that the hold
+ * waits for no promise: none is awaited within it.
+ */
+function callNow (token, callback, given) {
+  const { binding, stallAfter } = theList().native
+  if (stallAfter === 0) return callback(given)
+  const serial = token[SERIAL]
+  binding.taskBegins(serial)
+  try {
+    return callback(given)
+  } finally {
+    binding.taskEnds(serial)
+  }
+}
+
+function permitsOf ({ address }) {
+  const list = theList()
+  let permits = 0
+  if (list.find(address) < 0) return permits
+  for (let index = 0; index < list.length; index++) {
+    if (list.entries[2 * index] === address) permits += amountOf(list.entries[2 * index + 1])
+  }
+  return permits
+}
+
+/** Finds the index of a token's entry; -1 if there is none any more. */
+function indexOf (token) {
+  const serial = token[SERIAL]
+  const index = token[INDEX] | 0
+  return serial > 0 && theList().serials[index] === serial ? index : theList().indexOf(serial, index)
+}
+
+/** Finds the index of a hold's entry. It reads no token that the user has had before, which may be a proxy. */
+const indexOfHold = ({ token, serial, index }) => (
+  serial === NOT_HELD ? indexOf(token) : theList().indexOf(serial, index))
+
+/**
+ * Releases the hold of a token, for `unlock`, `abandon` or a callback. `tellsOfDeath`: whether to tell of a death, as
+ * `abandon` does; `inJob`: whether the job of a callback is about to end with it; `failed`: whether by an error.
+ */
+function giveBack (token, tellsOfDeath = false, inJob = false, failed = false) {
+  const index = indexOf(token)
+  if (index < 0) return rejectWait(token)
+  release(index, tellsOfDeath, inJob, failed)
+  try {
+    token[SERIAL] = NOT_HELD
+  } catch (_) {
+    // The token is frozen.
+  }
+  theList().door.open()
+  return true
+}
+
+/** Whether the holder with this token was told of a death. The token may be a proxy. */
+function wasTold (token) {
+  try {
+    return token.ownerDied === true
+  } catch (_) {
+    return false
+  }
+}
+
+/**
+ * Releases the callback's hold, even if it was downgraded meanwhile. If the callback failed, it has not declared the
+ * state repaired after a death: so the next holder is told, too, and also if the form has a repair. Nor has a callback
+ * that failed used a notification.
+ */
+function giveBackAfter (token, failed, inJob = false, hasRepair = false) {
+  if (giveBack(token, failed && (hasRepair || wasTold(token)), inJob, failed)) return
+  const reading = readingTokens.get(token)
+  if (reading !== undefined) giveBack(reading, false, inJob)
+}
+
+/**
+ * Releases the hold of an entry. Where that tells of a death, the next exclusive holder hears of it, unless this was a
+ * reader. After a failure, a notification that it owes goes to another waiter. The caller opens the door.
+ * @returns {boolean} false for a name that was stolen before
+ */
+function release (index, tellsOfDeath, inJob = false, failed = false) {
+  const list = theList()
+  const word = list.held[index]
+  const number = list.entries[2 * index + 1]
+  const request = requestIn(number)
+  if (!tellsOfDeath && !(failed && owes(number))) return word.release(index, request, inJob)
+  const wasHeld = list.releaseInLine(index, tellsOfDeath, inJob, failed)
+  if (request === LOCK) word.notifyHost()
+  return wasHeld
+}
+
+const isExclusive = ({ request }) => request === LOCK || request === EXCLUSIVE
+
+/**
+ * Rejects the pending `waitAsync` of a token that is unlocked. A Condition's `waitAsync` would take the lock again, and
+ * nothing would release it. Returns false.
+ */
+function rejectWait (token) {
+  const steps = theList().stepsOf.get(token[SERIAL])
+  if (steps === undefined) return false
+  assertStack()
+  steps.reject(notLocked('The token was unlocked while a promise was waiting with it'))
+  return false
+}
+
+module.exports = {
+  Hold,
+  callNow,
+  callWithin,
+  giveBack,
+  giveBackAfter,
+  holdOf,
+  indexOf,
+  indexOfHold,
+  isExclusive,
+  permitsOf,
+  readingTokens,
+  rejectWait,
+  release,
+  tellOf,
+  theList,
+  wasTold
+}

@@ -1,0 +1,113 @@
+'use strict'
+
+/**
+ * Requests to words, and the values of words. core/src/lock/ has the same numbers, and the rules.
+ *
+ * A request is a number, `kind + KINDS * amount`. The amount is 0 where there is nothing to count.
+ */
+
+const { RangeError } = require('../util/intrinsics')
+const { NOTIFIED, PURPOSES, nounOf } = require('../waiting/kinds')
+
+const LOCK = exports.LOCK = 0
+const SHARED = exports.SHARED = 1
+const EXCLUSIVE = exports.EXCLUSIVE = 2
+/** Permits that return when their holder dies. */
+const PERMITS = exports.PERMITS = 3
+/** Permits that nobody holds. */
+const SIGNALS = exports.SIGNALS = 4
+/** A lock by its name; native code puts the number of the request in the place of the amount. */
+const NAMED_SHARED = exports.NAMED_SHARED = 5
+const NAMED_EXCLUSIVE = exports.NAMED_EXCLUSIVE = 6
+/** In a snapshot: a notification, with its purpose in the place of the amount. */
+const NOTIFICATION = exports.NOTIFICATION = 7
+/** The lock of a step of a queue, held for a moment. No snapshot shows it. */
+const INNER = exports.INNER = 8
+/** A message in use; the amount is its word's offset. It counts words, from the queue's first word. */
+const LEASE = exports.LEASE = 9
+/**
+ * A debt: the pair of events at a word is raised if this thread dies, and as many pairs behind it as the amount says.
+ * It holds nothing, but owes that to their waiters.
+ */
+const DEBT = exports.DEBT = 10
+/**
+ * Permits as PERMITS, of a semaphore that has a limit. Its word counts the permits that are taken, and the limit
+ * is the view's (word.js).
+ */
+const LIMITED = exports.LIMITED = 11
+/**
+ * A thread that waits to put into a queue: the word counts them, and the amount is its offset. It counts words, from
+ * the queue's first word.
+ */
+const PUTTER = exports.PUTTER = 12
+/** The same, while the thread blocks without a timeout. Native code writes it. */
+exports.BLOCKED_PUTTER = 13
+
+/** How many kinds there is room for. */
+const KINDS = 16
+
+const UNLOCKED = exports.UNLOCKED = 0
+const LOCKED = exports.LOCKED = 1
+const WRITING = exports.WRITING = -1
+/** The largest number of readers or permits. */
+const MOST = exports.MOST = 0x7fffffff
+/** In the place of a limit where there is none. */
+exports.NO_LIMIT = 0
+
+/** A value that no word holds. */
+const UNAVAILABLE = exports.UNAVAILABLE = -0x80000000
+
+exports.requestOf = (kind, amount) => kind + KINDS * amount
+const kindOf = exports.kindOf = (request) => request % KINDS
+const amountOf = exports.amountOf = (request) => (request - kindOf(request)) / KINDS
+/** Whether users see a hold: in snapshots, and on channels. */
+exports.isVisible = (request) => {
+  const kind = kindOf(request)
+  return kind !== INNER && kind !== DEBT && kind !== PUTTER
+}
+/** Whether a request has a holder. */
+exports.isOwned = (request) => kindOf(request) !== SIGNALS
+/** Whether a request is for a named lock. */
+exports.isNamed = (request) => kindOf(request) === NAMED_SHARED || kindOf(request) === NAMED_EXCLUSIVE
+
+/** Describes a request that users see: its kind, and its mode if it has one. */
+function described (request) {
+  switch (kindOf(request)) {
+    case LOCK: return { kind: 'AsyncLock', mode: 'exclusive' }
+    case SHARED: return { kind: 'RwLock', mode: 'shared' }
+    case EXCLUSIVE: return { kind: 'RwLock', mode: 'exclusive' }
+    case NAMED_SHARED: return { kind: 'named', mode: 'shared' }
+    case NAMED_EXCLUSIVE: return { kind: 'named', mode: 'exclusive' }
+    case NOTIFICATION: return NOTIFIED[amountOf(request) % PURPOSES]
+    case LEASE: return { kind: 'Queue', mode: 'use' }
+    case PERMITS: case SIGNALS: case LIMITED: return { kind: 'Semaphore', mode: 'permits' }
+    default: throw new RangeError('a request of an unknown kind: ' + request)
+  }
+}
+exports.described = described
+
+/** Names a requested lock by a noun phrase. */
+exports.nounOfHold = function nounOfHold ({ word, request }) {
+  const { kind, mode } = described(request)
+  return nounOf({ kind, mode, name: word.name })
+}
+
+/**
+ * Returns a word's value after a grant; UNAVAILABLE: not now. `current` is the value before; the
+ * request is another than LOCK.
+ * @param {number} limit how many permits may be taken together; NO_LIMIT if the word does not count those
+ */
+exports.after = function after (request, current, limit) {
+  const kind = kindOf(request)
+  if (kind === SHARED) return current >= 0 && current < MOST ? current + 1 : UNAVAILABLE
+  if (kind === EXCLUSIVE) return current === UNLOCKED ? WRITING : UNAVAILABLE
+  if (kind === INNER || kind === LEASE) return current === UNLOCKED ? LOCKED : UNAVAILABLE
+  const amount = amountOf(request)
+  if (kind !== LIMITED) return current >= amount ? current - amount : UNAVAILABLE
+  // A negative word, which only a program can have written, counts as 0.
+  const taken = current > 0 ? current + amount : amount
+  return taken <= limit ? taken : UNAVAILABLE
+}
+
+/** Returns by how much a word grows when held permits return. */
+exports.comingBack = (request) => kindOf(request) === LIMITED ? -amountOf(request) : amountOf(request)

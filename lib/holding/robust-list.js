@@ -1,0 +1,397 @@
+'use strict'
+
+/**
+ * The robust list: this thread's holds, in memory that outlives it.
+ *
+ * Invariants:
+ * - The first `words[HELD]` entries of the list are exactly this thread's holds. Native code reads them when the thread
+ *   ends, in whatever way, and hands over their locks.
+ * - Therefore the word and the list change together: first the word, then the list, by plain writes, with no call and
+ *   no loop in between at which the engine could end the thread. (It may do so when a built-in Atomics function is
+ *   called, but not between that function's effect and its return.)
+ * - A thread that changes a word puts the word's address into the registers before, and removes it once the line has
+ *   been served: if the thread ends in between, its clean-up serves the line.
+ * - Before the compare-exchange on a free lock, the entry is staged past the end of the list, with a serial number; a
+ *   failed exchange clears the number. So a thread that finds the lock taken finds its holder in the list or behind it;
+ *   `unlock()` in another thread does so (`free` in the native library). A thread that releases a lock puts the address
+ *   into the registers before the entry goes.
+ * - Entries move only between two increments of `words[MOVES]`, so that no thread that looks for one misses it.
+ * - Each entry has a serial number, which its token knows. A token is live while the list has its number: so an entry
+ *   can be removed without finding its token. Past the end, all numbers are 0, but for a staged entry.
+ * - `held[index]` is the word of the entry at `index`: a hold keeps its memory. Native code adds an entry before
+ *   JavaScript can say so, and the engine may interrupt JavaScript in between: `expected` is the word until then.
+ * - Only this file writes `words[HELD]`.
+ * - Code outside of the package reaches neither the list nor a word, which has an address (see util/intrinsics.js). The
+ *   fields of a token are only compared with the list.
+ */
+
+const { agent } = require('../agent/agent')
+const {
+  ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, ENTRY, HELD, MOVES, RELEASING
+} = require('../agent/registers')
+const { add, compareExchange, createMap, load, store, sub } = require('../util/intrinsics')
+const observer = require('../waiting/observer')
+const { INDEX, NOT_HELD, SERIAL, owe } = require('./entry')
+const EntryIndex = require('./entry-index')
+const register = require('./tracked-buffers')
+const createTasks = require('./tasks')
+const {
+  EXCLUSIVE, INNER, LEASE, LOCK, LOCKED, PUTTER, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, comingBack, kindOf
+} = require('./request')
+
+// Captured, as in each module below `theList` that needs them: V8 makes constants of them, and as properties they would
+// make an uncontended lock a sixth dearer.
+const { door, native } = agent()
+const { floats, operations, words } = native
+const { holds, told } = observer.holdsOf(native)
+
+/**
+ * The last serial number, after which they start again at 1. Every engine keeps 31 bits in a property without a box. So
+ * a number comes again after a thousand million entries. A token that released its entry itself has forgotten its
+ * number; only one whose lock was released by `lock.unlock()` could then be taken for the new holder's.
+ */
+const LAST_SERIAL = 0x3fffffff
+/** In the stead of a place: nobody is told of the hold. */
+const NOT_TOLD = -1
+
+class RobustList extends EntryIndex {
+  constructor () {
+    super()
+    this.native = native
+    this.door = door
+    this.holds = holds
+    // Undefined if no stall is reported, and no view of this thread detects re-entry (reentry.js).
+    this.tasks = createTasks(native)
+    this.serial = 0
+    // How many messages of all queues this thread has in use. After a time limit of `vm` it may be too high.
+    this.leases = 0
+    // The step of a queue that this thread is in: its memory, the serial numbers of its debts. `putter` and `entry`: of
+    // this thread's entry as a putter, if `putter` is not 0.
+    this.begun = { __proto__: null, memory: undefined, filled: 0, emptied: 0, putter: 0, entry: 0 }
+    // The word of a claim that native code may grant; undefined if there is none.
+    this.expected = undefined
+    // The Steps of a Condition's pending promise, by the serial number of the token that it waits with.
+    this.stepsOf = createMap()
+    this.register = register
+  }
+
+  // ——— Claims ———
+
+  expect (word) {
+    if (this.expected !== undefined) this.recover()
+    this.expected = word
+  }
+
+  /** Recovers from an interrupt after a grant: the entry is a hold without a token; permits go to a waiter. */
+  recover () {
+    const { address } = this.expected
+    for (let index = 0; index < words[HELD]; index++) {
+      if (this.entries[2 * index] === address) this.held[index] = this.expected
+    }
+    // Each operation passes permits on first.
+    floats[ADDRESS] = address
+    operations.waiterCount()
+    this.expected = undefined
+  }
+
+  // ——— Taking ———
+
+  nextSerial () {
+    this.serial = this.serial === LAST_SERIAL ? 1 : this.serial + 1
+    return this.serial
+  }
+
+  /**
+   * Takes a request, if the word can grant it at once. `token`, a new one, becomes that of the entry; it is null for
+   * a request without a holder.
+   */
+  take (word, request, token) {
+    let place = NOT_TOLD
+    // First: it may run a program's code.
+    if (told.hasSubscribers && token !== null && (place = holds.placeOf(word, request)) === UNAVAILABLE) return false
+    const index = words[HELD]
+    if (index >= this.room) this.resize()
+    const { entries, held, serials } = this
+    const serial = this.nextSerial()
+    if (place !== NOT_TOLD) holds.begin(serial, request, token, place)
+    entries[2 * index] = word.address
+    entries[2 * index + 1] = request
+    // A lock that is not free is not announced, and read plainly: that is cheaper than a failing exchange.
+    let current = request === LOCK ? word.array[0] : load(word.array, 0)
+    for (;;) {
+      // Not a case of `after`: V8 inlines only so much, and a lock is to be part of it.
+      const next = request !== LOCK ? after(request, current, word.limit)
+        : current === UNLOCKED ? LOCKED : UNAVAILABLE
+      if (next === UNAVAILABLE) {
+        serials[index] = 0
+        this.serial--
+        if (holds.count !== 0) holds.forget(serial)
+        return false
+      }
+      if (request === LOCK) serials[index] = serial
+      const found = compareExchange(word.array, 0, current, next)
+      if (found === current) break
+      current = found
+    }
+    if (token === null) return true
+    words[HELD] = index + 1
+    held[index] = word
+    if (request !== LOCK) serials[index] = serial
+    token[INDEX] = index
+    token[SERIAL] = serial
+    return true
+  }
+
+  /** Takes a request where there may be waiters: none is overtaken. Native code adds the entry. */
+  takeInLine (word, request, token) {
+    const place = told.hasSubscribers && token !== null ? holds.placeInLine(request) : NOT_TOLD
+    this.makeRoom()
+    const serial = this.nextSerial()
+    if (place !== NOT_TOLD) holds.begin(serial, request, token, place)
+    native.writeRequest(word, kindOf(request), amountOf(request), 0)
+    const { lineName } = word
+    if (lineName === undefined) operations.take()
+    else if (word.steals) operations.stealName(lineName)
+    else operations.takeName(lineName)
+    word.address = floats[ADDRESS]
+    const answer = words[ANSWER]
+    // How many had it.
+    if (word.steals) word.tookOver = words[AMOUNT] !== 0
+    if (answer < ACQUIRED) {
+      if (holds.count !== 0) holds.forget(serial)
+      return false
+    }
+    if (token === null) return true
+    const index = words[HELD] - 1
+    this.held[index] = word
+    this.serials[index] = serial
+    token[INDEX] = index
+    token[SERIAL] = serial
+    token.ownerDied = answer === ACQUIRED_FROM_DEAD
+    return true
+  }
+
+  /** Adopts an entry that native code has added, for a hold. */
+  adopt (hold, index, ownerDied) {
+    this.held[index] = hold.word
+    const serial = this.serials[index] = this.nextSerial()
+    if (told.hasSubscribers) holds.begin(serial, hold.request, hold.token, hold.place)
+    this.assign(hold, index, ownerDied)
+  }
+
+  /** Adopts the last entry for a hold, and informs its token. */
+  adoptLast (hold, ownerDied) {
+    this.adopt(hold, words[HELD] - 1, ownerDied)
+    this.inform(hold, ownerDied)
+  }
+
+  /** Assigns a numbered entry to a hold. No code of the user's runs. */
+  assign ({ serial, token, notifiedAt, place }, index, ownerDied) {
+    if (serial === NOT_HELD) {
+      token[INDEX] = index
+      token[SERIAL] = this.serials[index]
+      token.ownerDied = ownerDied
+    } else {
+      // The user has that token, so it may be frozen, or a proxy: the entry gets the number that it knows.
+      if (holds.count !== 0) holds.rename(this.serials[index], serial, token, place)
+      this.serials[index] = serial
+      if (notifiedAt !== undefined) owe(this, index, notifiedAt)
+    }
+  }
+
+  /** Informs the token of a hold that was taken again. This may run the user's code, which may change the list. */
+  inform ({ serial, token }, ownerDied) {
+    if (serial === NOT_HELD) return
+    try {
+      token.ownerDied = ownerDied
+    } catch (_) {
+      // It is frozen.
+    }
+  }
+
+  // ——— Releasing ———
+
+  /**
+   * Releases an entry's request. The caller then serves the line and clears the register.
+   *
+   * @param {number} request that of the entry
+   * @param {boolean} plainly a lock is freed by a plain write: the caller passes a fence before it looks for waiters
+   */
+  release (word, index, request, plainly) {
+    const last = this.toEnd(index)
+    if (holds.count !== 0) holds.end(this, last)
+    floats[RELEASING] = word.address
+    if (plainly) word.array[0] = UNLOCKED
+    else if (request === LOCK || request === INNER || request === EXCLUSIVE) store(word.array, 0, UNLOCKED)
+    else if (request === SHARED) sub(word.array, 0, 1)
+    else add(word.array, 0, comingBack(request))
+    words[HELD] = last
+    // Of shares and permits the thread may have more. Before the number goes: until then that tells that one has left.
+    if (request !== LOCK) floats[RELEASING] = -word.address
+    this.serials[last] = 0
+    this.held[last] = undefined
+  }
+
+  /**
+   * Releases an entry where there may be waiters, in native code.
+   * @param {boolean} tellsOfDeath whether the next exclusive holder is told of a death, after a failure
+   * @param {boolean} inJob whether a job is about to end with this: then promises of this thread may have new
+   *   entries when it returns
+   * @param {boolean} failed whether the notification that the hold owes goes to another waiter
+   * @returns {boolean} false for a name that was stolen before
+   */
+  releaseInLine (index, tellsOfDeath = false, inJob = false, failed = false) {
+    const operation = tellsOfDeath ? operations.passOn : failed ? operations.giveBackAndPay
+      : inJob ? operations.giveBackInJob : operations.giveBack
+    const last = words[ENTRY] = this.toEnd(index)
+    if (holds.count !== 0) holds.end(this, last)
+    operation()
+    const wasHeld = words[ANSWER] !== 0
+    const wakes = operation === operations.giveBack && words[AMOUNT] !== 0
+    if (words[HELD] <= last) {
+      this.serials[last] = 0
+      this.held[last] = undefined
+    }
+    if (wakes) door.note(servePromises)
+    return wasHeld
+  }
+
+  /** Clears the last entry, which native code has removed. */
+  vacate (index) {
+    this.serials[index] = 0
+    this.held[index] = undefined
+  }
+
+  /** Turns a writer's entry into that of the reader `shared`. The caller does as after `release`. */
+  downgrade (index, ownerDied, { word, token, place }) {
+    if (holds.count !== 0) holds.end(this, index)
+    token[INDEX] = index
+    const serial = token[SERIAL] = this.nextSerial()
+    if (this.tasks !== undefined) this.tasks.rename(this.serials[index], serial)
+    if (told.hasSubscribers) holds.begin(serial, SHARED, token, place)
+    token.ownerDied = ownerDied
+    floats[RELEASING] = word.address
+    store(word.array, 0, 1)
+    this.entries[2 * index + 1] = SHARED
+    // It stays in the list.
+    floats[RELEASING] = -word.address
+    this.serials[index] = serial
+  }
+
+  // ——— Debts, leases and putters ———
+
+  /**
+   * Adds the entry of a debt, a lease or a putter; returns its serial number. No other thread sets the word of a lease.
+   * @param {number} [place] of the call that makes the lease
+   */
+  enter (thing, request, place) {
+    const index = words[HELD]
+    if (index >= this.room) this.resize()
+    const serial = this.nextSerial()
+    if (told.hasSubscribers) holds.begin(serial, request, undefined, place)
+    this.entries[2 * index] = thing.address
+    this.entries[2 * index + 1] = request
+    this.held[index] = thing
+    this.serials[index] = serial
+    const kind = kindOf(request)
+    if (kind === LEASE) {
+      store(thing.array, thing.index, LOCKED)
+    } else if (kind === PUTTER) {
+      // Not by `add`: the engine may end the thread between its effect and the change of HELD.
+      let current = load(thing.array, thing.index)
+      for (;;) {
+        const found = compareExchange(thing.array, thing.index, current, current + 1)
+        if (found === current) break
+        current = found
+      }
+    }
+    words[HELD] = index + 1
+    return serial
+  }
+
+  /** Removes a debt's or a lease's entry, last known at `hint`. The word of a lease is set to 0. */
+  strike (serial, hint, lease) {
+    const index = this.indexOf(serial, hint)
+    if (index < 0) return
+    const last = this.toEnd(index)
+    if (holds.count !== 0) holds.end(this, last)
+    if (lease !== undefined) store(lease.array, lease.index, UNLOCKED)
+    words[HELD] = last
+    this.serials[last] = 0
+    this.held[last] = undefined
+  }
+
+  /** Removes a putter's entry, last known at `hint`: the word of `thing` counts one less. */
+  strikePutter (serial, hint, thing) {
+    const index = this.indexOf(serial, hint)
+    if (index < 0) return
+    const last = this.toEnd(index)
+    // See `enter`.
+    let current = load(thing.array, thing.index)
+    for (;;) {
+      const found = compareExchange(thing.array, thing.index, current, current - 1)
+      if (found === current) break
+      current = found
+    }
+    words[HELD] = last
+    this.serials[last] = 0
+    this.held[last] = undefined
+  }
+
+  /** Says that a putter goes on that blocked. */
+  resumePutter (serial, hint, request) {
+    const index = this.indexOf(serial, hint)
+    if (index >= 0) this.entries[2 * index + 1] = request
+  }
+
+  /** Says that the hold of an entry is about to end. */
+  ends (index) {
+    if (holds.count !== 0) holds.end(this, index)
+  }
+
+  // ——— Moving ———
+
+  /** Moves an entry to the end, before it is released. Returns its index there. */
+  toEnd (index) {
+    const last = words[HELD] - 1
+    if (last < this.counted) this.lastGoes()
+    return index === last ? last : this.swap(index, last)
+  }
+
+  swap (index, last) {
+    this.hole = index
+    const { entries, held, serials } = this
+    const serial = serials[index]
+    const address = entries[2 * index]
+    const request = entries[2 * index + 1]
+    const word = held[index]
+    if (index < this.counted) this.lastMoves(index)
+    words[MOVES]++
+    // A copy past the end, for threads that look meanwhile.
+    entries[2 * last + 2] = address
+    serials[last + 1] = serial
+    entries[2 * index] = entries[2 * last]
+    entries[2 * index + 1] = entries[2 * last + 1]
+    held[index] = held[last]
+    serials[index] = serials[last]
+    entries[2 * last] = address
+    entries[2 * last + 1] = request
+    held[last] = word
+    serials[last] = serial
+    serials[last + 1] = 0
+    words[MOVES]++
+    return last
+  }
+}
+
+/** Lets promises of this thread try that a release has woken: in the next microtask, not in the midst of its code. */
+async function servePromises () {
+  try {
+    await undefined
+    operations.servePromises()
+  } catch (_) {
+    // Then the event loop does it, which native code has rung.
+  }
+}
+
+module.exports = () => new RobustList()

@@ -1,0 +1,57 @@
+'use strict'
+
+/** Runs a callback with a hold for which this thread blocks. The hold is released, however the callback ends. */
+
+const { types: { isPromise } } = require('util')
+const { assertStack } = require('../agent/agent')
+const { assertNoPromise, assertSynchronous, waitOptions } = require('../waiting/options')
+const { blockOrThrow, take } = require('./acquire')
+const { callNow } = require('./hold')
+const { Repairing, optionsOf } = require('./repair')
+const { EXCLUSIVE, SHARED } = require('./request')
+const { newHold } = require('./token')
+
+/**
+ * @param {string} twin the asynchronous form, for messages
+ * @param {object} [lock] the instance, if the form has a repair
+ * @throws {TypeError} the callback or the repair is an async function; or the callback returned a promise, and the hold
+ *   has been given back
+ */
+function runHoldingSync (hold, callback, options, caller, twin, lock) {
+  assertSynchronous(callback, caller, twin)
+  // It must be possible to release the hold.
+  assertStack()
+  const wait = lock === undefined ? waitOptions(options, caller, false) : optionsOf(lock, options, caller, false)
+  const { repair } = wait
+  if (repair !== undefined) assertSynchronous(repair, caller, twin, 'repair')
+  const repairing = repair === undefined ? undefined : repairingOf(hold.word, wait, caller)
+  if (!take(hold)) blockOrThrow(hold, wait.timeout, caller)
+  return runWith(hold, callback, repairing, caller, twin)
+}
+
+/** Runs a callback with an acquired Hold or Grant, or null. Null: a name was not available. */
+function runWith (hold, callback, repairing, caller, twin) {
+  let result
+  let held = hold
+  let failed = true
+  try {
+    if (repairing !== undefined && hold !== null && hold.token.ownerDied) held = repairing.soundSync(hold, twin)
+    result = held === null ? callback(null) : callNow(held.token, callback, held.given)
+    // Another thenable is refused once nothing is held: reading its `then` may run code.
+    failed = isPromise(result)
+  } finally {
+    if (held !== null) held.end(failed, false, repairing !== undefined)
+  }
+  assertNoPromise(result, caller + ': callback', twin)
+  return result
+}
+
+function repairingOf (word, wait, caller) {
+  return new Repairing(wait, caller, (isShared, timeout) => {
+    const hold = newHold(word, isShared ? SHARED : EXCLUSIVE)
+    if (!take(hold)) blockOrThrow(hold, timeout, caller, wait.timeout)
+    return hold
+  })
+}
+
+module.exports = { runHoldingSync, runWith }

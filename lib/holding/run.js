@@ -1,0 +1,131 @@
+'use strict'
+
+/** Runs a callback with a hold, which is released however it ends. */
+
+const { agent, assertStack } = require('../agent/agent')
+const { Promise, bare } = require('../util/intrinsics')
+const { LATE, hideFrames, throwIfAborted } = require('../waiting/errors')
+const { assertFunction, waitOptions } = require('../waiting/options')
+const { lateError, takeForPromise, takeOrThrow } = require('./acquire')
+const { Claim } = require('./claim')
+const { callWithin, giveBackAfter } = require('./hold')
+const { Repairing, optionsOf } = require('./repair')
+const { assertNoReentry } = require('./reentry')
+const { EXCLUSIVE, SHARED } = require('./request')
+const { newHold, newToken } = require('./token')
+const { wordOf } = require('./view-word')
+
+/** The claim of an async callback form. Its promise never rejects: that would take a second function. */
+class Task extends Claim {
+  constructor (hold, wait) {
+    super(hold, wait)
+    this.resolve = undefined
+  }
+
+  reject (reason) {
+    this.resolve({ __proto__: null, reason })
+  }
+}
+
+/** A call: its promise, and the last claim of it. `ref` and `unref` of the promise apply to each claim. */
+class Call {
+  constructor () {
+    this.promise = undefined
+    this.claim = undefined
+  }
+}
+bare(Call)
+
+/**
+ * Runs `callback(token)` with a hold, and releases it. The callback is called before this returns if that needs no
+ * waiting; the hold is released even if it throws. `request` is as for `acquireAsync`.
+ */
+function runHolding (instance, request, callback, options, caller) {
+  const call = new Call()
+  const promise = call.promise = run(call, instance, request, callback, options, caller)
+  const { claim } = call
+  if (claim !== undefined && claim.slot >= 0) agent().remember(promise, claim)
+  return promise
+}
+
+async function run (call, instance, request, callback, options, caller) {
+  const word = wordOf(instance)
+  const wanted = typeof request === 'number' ? request : request(word)
+  assertFunction(callback, caller)
+  // Permits protect nothing that could be repaired.
+  const wait = wanted <= EXCLUSIVE ? optionsOf(instance, options, caller, true) : waitOptions(options, caller)
+  const repairing = wait.repair === undefined ? undefined : repairingOf(call, word, wait, caller)
+  let token = newToken(wanted)
+  // Whether this runs in a job of its own, and not in its caller's.
+  let inJob = false
+  if (!takeOrThrow(word, wanted, token, wait)) {
+    assertNoReentry(word, wanted, wait, caller)
+    const hold = newHold(word, wanted, token)
+    const outcome = await granted(hold, wait, call)
+    if (outcome !== undefined) throw failure(outcome, hold, wait.timeout, run)
+    inJob = true
+  }
+  let failed = true
+  try {
+    if (repairing !== undefined && token.ownerDied) {
+      inJob = true
+      token = (await repairing.sound(newHold(word, wanted, token))).token
+    }
+    let result = callWithin(token, callback, token, word)
+    // A primitive cannot be a promise, and needs no further turn.
+    if (typeof result === 'object' || typeof result === 'function') {
+      inJob = true
+      result = await result
+    }
+    failed = false
+    return result
+  } finally {
+    try {
+      giveBackAfter(token, failed, inJob, repairing !== undefined)
+    } catch (_) {
+      // No stack is left for it. In a turn of its own there is.
+      await undefined
+      giveBackAfter(token, failed, false, repairing !== undefined)
+    }
+  }
+}
+
+/**
+ * Claims a hold for a promise. Resolves with undefined, LATE or, if it is refused, an object with the reason. Returns
+ * LATE at once if there is no time to wait.
+ * @param {{ promise?: Promise, claim?: Claim }} call notes the claim
+ */
+function granted (hold, wait, call) {
+  if (wait.timeout === 0) return LATE
+  assertStack()
+  const task = new Task(hold, wait)
+  if (call.claim !== undefined) task.refed = call.claim.refed
+  call.claim = task
+  const outcome = new Promise((resolve) => { task.resolve = resolve })
+  task.begin()
+  if (call.promise !== undefined && task.slot >= 0) agent().remember(call.promise, task)
+  return outcome
+}
+
+/** Makes the error of a claim that was not granted. */
+const failure = (outcome, hold, timeout, caller) => (
+  outcome === LATE ? hideFrames(lateError(hold, timeout), caller) : outcome.reason)
+
+function repairingOf (call, word, wait, caller) {
+  return new Repairing(wait, caller, (isShared, timeout) => {
+    return acquireAgain(call, newHold(word, isShared ? SHARED : EXCLUSIVE), timeout, wait, caller)
+  })
+}
+
+/** Acquires a hold for a promise that has had another. `timeout` is the rest of its time. */
+async function acquireAgain (call, hold, timeout, wait, caller) {
+  const { signal } = wait
+  throwIfAborted(signal)
+  if (takeForPromise(hold)) return hold
+  assertNoReentry(hold.word, hold.request, wait, caller)
+  const outcome = await granted(hold, { timeout, signal }, call)
+  if (outcome !== undefined) throw failure(outcome, hold, wait.timeout, acquireAgain)
+  return hold
+}
+
+module.exports = { granted, runHolding }

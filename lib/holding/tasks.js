@@ -1,0 +1,114 @@
+'use strict'
+
+/**
+ * Tasks, if stalls are reported or re-entry is detected: within which callbacks a claim is made.
+ *
+ * A callback that is given a hold runs in an asynchronous context of its own. The callback probably awaits a claim that
+ * is made there before it ends: then its hold stays until the claim has been granted, and core/src/lock/task_rings.rs
+ * finds the tasks that wait for one another. It is not certain, since work that nobody awaits has the context, too. A
+ * hold by a token that no callback was given has no context.
+ *
+ * A context may be kept for long after its callback has ended. So a scope that is over refers to no other one; and it
+ * does not count for the callbacks that are run in it: nobody awaits those.
+ *
+ * Native code knows of which holds the callbacks run: such a hold waits for nothing that is claimed elsewhere.
+ */
+
+const { AsyncLocalStorage } = require('async_hooks')
+const { apply, bare, createArray, createMap } = require('../util/intrinsics')
+const { RUNS_LATER } = require('../util/quirks')
+
+/** How many callbacks around a claim count, the innermost first. */
+const MOST = 64
+
+/** A callback that runs with a hold. */
+class Scope {
+  constructor (serial, outer) {
+    this.serial = serial
+    // The scope in which the callback form was called; undefined if there is none.
+    this.outer = outer
+    this.isOver = false
+  }
+}
+bare(Scope)
+
+class Tasks {
+  /** @param {boolean} notesAll whether it notes all callbacks; otherwise, those with views that detect re-entry */
+  constructor ({ binding }, notesAll) {
+    this.binding = binding
+    this.notesAll = notesAll
+    this.storage = new AsyncLocalStorage()
+    // By the serial numbers of their holds, those that are not over.
+    this.scopes = createMap()
+  }
+
+  /** @param {object} [word] of the view; a name has none */
+  call (serial, callback, given, word) {
+    if (!this.notesAll && (word === undefined || !word.detectsReentry)) return callback(given)
+    const outer = apply(getStore, this.storage, [])
+    const scope = new Scope(serial, outer === undefined || outer.isOver ? undefined : outer)
+    this.scopes.set(serial, scope)
+    let isPending = false
+    try {
+      this.binding.taskBegins(serial)
+      const result = apply(run, this.storage, [scope, () => callback(given)])
+      isPending = typeof result === 'object' || typeof result === 'function'
+      return isPending ? this.settled(scope, result) : result
+    } finally {
+      if (!isPending) this.end(scope)
+    }
+  }
+
+  async settled (scope, result) {
+    try {
+      return await result
+    } finally {
+      this.end(scope)
+    }
+  }
+
+  end (scope) {
+    this.scopes.delete(scope.serial)
+    this.binding.taskEnds(scope.serial)
+    scope.outer = undefined
+    scope.isOver = true
+  }
+
+  rename (from, to) {
+    const scope = this.scopes.get(from)
+    if (scope === undefined) return
+    this.scopes.delete(from)
+    this.scopes.set(to, scope)
+    scope.serial = to
+    this.binding.taskBegins(to)
+    this.binding.taskEnds(from)
+  }
+
+  /** Lists the serial numbers of the holds around this call. The innermost comes first. */
+  within () {
+    const serials = createArray(0)
+    let scope = apply(getStore, this.storage, [])
+    // Its hold may be released a moment later.
+    if (scope !== undefined && scope.isOver) return serials
+    for (; scope !== undefined && serials.length < MOST; scope = scope.outer) serials[serials.length] = scope.serial
+    return serials
+  }
+
+  /** Tells native code within which callbacks the next claim is made. */
+  claims (serials) {
+    this.binding.claimsWithin(serials)
+  }
+}
+bare(Tasks)
+
+const hasContexts = AsyncLocalStorage !== undefined && !RUNS_LATER
+const { getStore, run } = hasContexts ? AsyncLocalStorage.prototype : {}
+
+/**
+ * Makes the tasks of this thread, if somebody asks for them: reports of stalls, or an instance that `detects` re-entry.
+ * Undefined also where there are no asynchronous contexts.
+ */
+module.exports = (native, detects = false) => {
+  const notesAll = native.stallAfter !== 0
+  return hasContexts && (notesAll || detects) ? new Tasks(native, notesAll) : undefined
+}

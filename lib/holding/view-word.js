@@ -1,0 +1,46 @@
+'use strict'
+
+/**
+ * The word that a view shows: an instance of a class of locks or queues.
+ *
+ * A word has its address, and native code reads and writes there. If the word were a property of the instance, any code
+ * could read and change the address. So the instance has a function that puts its word into an object of this module.
+ * If other code replaces that function, it can at worst show the word of another instance that it knows.
+ */
+
+const { TypeError, define } = require('../util/intrinsics')
+const { IsSharedArrayBuffer } = require('../util/typed-arrays')
+const { describe, isObject, ownValue } = require('../util/values')
+
+const SHOW = Symbol('atomics-waitasync.word')
+
+/**
+ * The word that an instance shows. A property, because V8 14.6 (Node 26) reads a stale value of a variable that an
+ * inlined function has assigned.
+ */
+const shown = { word: undefined }
+
+/** Lets an instance show a word. */
+const show = (instance, word) => define(instance, SHOW, () => { shown.word = word })
+
+/** @throws {TypeError} it shows none */
+function wordOf (instance) {
+  const show = isObject(instance) ? instance[SHOW] : undefined
+  if (show === undefined) refuse(instance)
+  // Cleared before, since a function that is not ours may throw and leave a word here; and after,
+  // since it may show others.
+  shown.word = undefined
+  show()
+  const { word } = shown
+  shown.word = undefined
+  return word === undefined ? refuse(instance) : word
+}
+
+function refuse (instance) {
+  const isClone = isObject(instance) && IsSharedArrayBuffer(ownValue(instance, 'buffer'))
+  throw new TypeError('this method must be called on a lock, or on another object of that family, not on ' +
+    (isClone ? 'the clone of one: give it to the constructor of its class'
+      : instance === undefined ? 'undefined: call it as a method, or bind it' : describe(instance)))
+}
+
+module.exports = { show, wordOf }

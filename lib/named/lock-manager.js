@@ -1,0 +1,234 @@
+'use strict'
+
+/**
+ * `locks`: the Web Locks API, https://w3c.github.io/web-locks/, over lines that all threads of the process share.
+ *
+ * Invariants:
+ * - Arguments are converted, and checked, in the order of the specification, before anything else happens; `request`
+ *   and `query` reject instead of throwing.
+ * - A grant is released exactly once: after the callback's promise has settled, or when the callback will not run. Only
+ *   then is the promise of `request` settled. A grant that was stolen rejects it at once.
+ */
+
+const { agent, assertStack } = require('../agent/agent')
+const { Promise, TypeError, append, bare } = require('../util/intrinsics')
+const { REJECTS_OVERFLOWS } = require('../util/quirks')
+const { LATE, throwIfAborted, unlessLate } = require('../waiting/errors')
+const { assertSynchronous, assertWorker } = require('../waiting/options')
+const { abortReason, assertNoTimeout, assertRequestable, checkAsync, read, reasonOf } = require('./arguments')
+const { blockOrThrow, lateError, rejected, take } = require('../holding/acquire')
+const { Repairing } = require('../holding/repair')
+const { parseList } = require('../holding/snapshot-entries')
+const { granted } = require('../holding/run')
+const { runWith } = require('../holding/run-sync')
+const { callWithin } = require('../holding/hold')
+const { hold, holdAsync, tryHold } = require('./holds')
+const { asInterface, lockOf } = require('./lock')
+const { newGrant, stolenError } = require('./names')
+const locks = require('./manager')
+
+const { pid } = process
+
+class LockManager {
+  constructor () {
+    throw new TypeError('LockManager: illegal constructor; there is one for each thread, locks')
+  }
+
+  request (name, options) {
+    const call = new Call()
+    const promise = new Promise((resolve, reject) => {
+      call.resolve = resolve
+      call.reject = reject
+    })
+    // The constructor turns a stack overflow in its executor into a rejection.
+    if (call.reject === undefined) return promise
+    call.promise = promise
+    try {
+      assertThis(this, 'request')
+      read(call, arguments, 'request')
+      checkAsync(call, 'request')
+      if (call.timeout !== Infinity) call.promise = unlessLate(promise, () => lateError(call.grant, call.timeout))
+      if (REJECTS_OVERFLOWS) assertStack()
+      begin(call)
+    } catch (error) {
+      call.reject(error)
+    }
+    return call.promise
+  }
+
+  requestSync (name, options) {
+    assertThis(this, 'requestSync')
+    const call = new Call()
+    read(call, arguments, 'requestSync')
+    assertRequestable(call, 'requestSync')
+    assertNoTimeout(call, 'requestSync')
+    assertWorker('requestSync', 'request()')
+    assertSynchronous(call.callback, 'requestSync', 'request()')
+    if (call.repair !== undefined) assertSynchronous(call.repair, 'requestSync', 'request()', 'repair')
+    return runSync(call)
+  }
+
+  hold (name) {
+    assertThis(this, 'hold')
+    return hold(arguments)
+  }
+
+  holdAsync (name) {
+    try {
+      assertThis(this, 'holdAsync')
+      return holdAsync(arguments)
+    } catch (error) {
+      return rejected(error)
+    }
+  }
+
+  tryHold (name) {
+    assertThis(this, 'tryHold')
+    return tryHold(arguments)
+  }
+
+  async query () {
+    assertThis(this, 'query')
+    // In the order in which they were made.
+    const requests = parseList(agent().native.binding.nameRequests(), 'query')
+    const held = []
+    const pending = []
+    for (let n = 0; n < requests.length; n++) {
+      const { name, shared, threadId, held: isHeld } = requests[n]
+      append(isHeld ? held : pending, { clientId: pid + '-' + threadId, mode: shared ? 'shared' : 'exclusive', name })
+    }
+    return { held, pending }
+  }
+}
+
+/** A call of `request` or `requestSync`: its arguments, its promise, and its last grant and claim. */
+class Call {
+  constructor () {
+    this.name = ''
+    this.shared = false
+    this.callback = undefined
+    this.ifAvailable = false
+    this.steal = false
+    this.signal = undefined
+    this.timeout = Infinity
+    this.repair = undefined
+    this.promise = this.resolve = this.reject = undefined
+    this.grant = this.claim = undefined
+    // Of `begin`: whether it has taken the name; or, if it has to await that, the answer of `granted`.
+    this.taken = undefined
+  }
+}
+bare(Call)
+
+function assertThis (value, caller) {
+  if (value === locks) return
+  throw new TypeError(caller + ': illegal invocation; this must be the LockManager of the thread, locks')
+}
+
+// ——— Holding ———
+
+/** Takes a name at once, or puts the request into its line. */
+function begin (call) {
+  const grant = nextGrant(call, call.shared)
+  // Before the name is taken: afterwards there might be no stack for it.
+  run(call)
+  const isTaken = call.steal ? grant.steal(grant.token) : take(grant)
+  call.taken = isTaken || call.ifAvailable ? isTaken : granted(grant, call, call)
+}
+
+/**
+ * Runs the callback with the name, and settles the promise. The callback gets null if the name is not available.
+ * `request` calls this, also where the name has to be awaited: so the callback runs in the asynchronous context of that
+ * call.
+ */
+async function run (call) {
+  // The caller of `request` returns first.
+  await undefined
+  const { callback, name, repair, signal, taken } = call
+  // The request has failed.
+  if (taken === undefined) return
+  let grant = null
+  let hasRepair = false
+  try {
+    if (typeof taken !== 'boolean') assertGranted(await taken, signal)
+    if (taken !== false) grant = call.grant
+    throwIfAborted(signal, reasonOf)
+    if (grant !== null && grant.isStolen) throw stolenError(name)
+    if (repair !== undefined && grant !== null) {
+      if (grant.token.ownerDied) {
+        rejectIfStolen(call, grant)
+        const again = (isShared, timeout) => acquireAgain(call, isShared, timeout)
+        grant = await new Repairing(call, 'request', again).sound(grant)
+      }
+      hasRepair = true
+    }
+    let result = grant === null ? callback(null) : callWithin(grant.token, callback, grant.given)
+    // A primitive cannot be a promise, and needs no further turn.
+    if (typeof result === 'object' || typeof result === 'function') {
+      if (grant !== null) rejectIfStolen(call, grant)
+      result = await result
+    }
+    if (grant !== null && !grant.end(false, true)) throw stolenError(name)
+    call.resolve(result)
+  } catch (error) {
+    if (grant !== null) grant.end(true, true, hasRepair)
+    if (error === LATE) call.resolve(LATE)
+    else call.reject(grant !== null && grant.isStolen ? stolenError(name) : error)
+  }
+}
+
+/** Throws LATE, or the reason, if a claim was refused. No async function: each request that waits would keep one. */
+function assertGranted (outcome, signal) {
+  if (outcome === undefined) return
+  if (outcome === LATE) throw LATE
+  throw abortReason(signal, outcome.reason)
+}
+
+/** Acquires the name again, for a call that has had it. Returns null if that is not available. */
+async function acquireAgain (call, isShared, timeout) {
+  const { signal } = call
+  throwIfAborted(signal, reasonOf)
+  const grant = nextGrant(call, isShared)
+  if (!take(grant)) {
+    if (call.ifAvailable) return null
+    assertGranted(await granted(grant, { timeout, signal }, call), signal)
+  }
+  rejectIfStolen(call, grant)
+  return grant
+}
+
+/** Makes the next grant of a call. The last one was given back. */
+function nextGrant (call, isShared) {
+  if (call.grant !== undefined && call.grant.isStolen) throw stolenError(call.name)
+  call.grant = newGrant(call.name, isShared)
+  return call.grant
+}
+
+/** Rejects the promise once this thread hears of a steal. It may have come while the callback began. */
+function rejectIfStolen (call, grant) {
+  const reject = () => call.reject(stolenError(call.name))
+  if (grant.isStolen) reject()
+  else grant.onStolen = reject
+}
+
+function runSync (call) {
+  const { name, shared, ifAvailable, timeout, callback, repair } = call
+  // A name that has been taken must be released.
+  assertStack()
+  const acquire = (isShared, left) => {
+    const grant = nextGrant(call, isShared)
+    if (!take(grant)) {
+      if (ifAvailable) return null
+      blockOrThrow(grant, left, 'requestSync', timeout)
+    }
+    return grant
+  }
+  const repairing = repair === undefined ? undefined : new Repairing(call, 'requestSync', acquire)
+  const result = runWith(acquire(shared, timeout), callback, repairing, 'requestSync', 'request()')
+  if (call.grant.isStolen) throw stolenError(name)
+  return result
+}
+
+asInterface(LockManager, ['request', 'requestSync', 'hold', 'holdAsync', 'tryHold', 'query'])
+
+module.exports = { LockManager, lockOf }

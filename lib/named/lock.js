@@ -1,0 +1,61 @@
+'use strict'
+
+/** `Lock`: the argument of the callback of a request. It describes a grant, to which other code has no way. */
+
+const { TypeError, defineProperty } = require('../util/intrinsics')
+const showState = require('../util/inspect')
+const createSecrets = require('../util/secrets')
+
+const { hide, reveal } = createSecrets('atomics-waitasync.grant')
+
+class Lock {
+  constructor () {
+    throw new TypeError('Lock: illegal constructor; locks.request passes a Lock to its callback')
+  }
+
+  get name () { return grantOf(this).name }
+  get mode () { return grantOf(this).mode }
+  get ownerDied () { return grantOf(this).token.ownerDied }
+  get tookOver () { return grantOf(this).tookOver }
+
+  get stolen () {
+    const grant = grantOf(this)
+    return grant.learnWhetherStolen(grant.entry)
+  }
+
+  get signal () {
+    const grant = grantOf(this)
+    return grant.makeSignal(grant.entry)
+  }
+
+  abandon () {
+    return grantOf(this).abandon()
+  }
+}
+showState(Lock, ({ name, mode, ownerDied }) => ({ name, mode, ownerDied }))
+
+function grantOf (lock) {
+  const grant = reveal(lock)
+  if (grant === undefined) throw new TypeError('Lock: illegal invocation; this must be a Lock')
+  return grant
+}
+
+/** Makes the Lock of a grant. Engines name an instance by this name. */
+const GrantedLock = function Lock (grant) {
+  hide(this, grant)
+}
+
+/** Lets Locks have the prototype of a late class. Returns the loaded class. */
+function lockOf (prototype) {
+  GrantedLock.prototype = prototype
+  return Lock
+}
+
+/** Gives a class the members of an interface, as WebIDL has them. */
+function asInterface (Class, members) {
+  for (const name of members) defineProperty(Class.prototype, name, { enumerable: true })
+  defineProperty(Class.prototype, Symbol.toStringTag, { value: Class.name, configurable: true })
+}
+asInterface(Lock, ['name', 'mode', 'ownerDied', 'tookOver', 'stolen', 'signal', 'abandon'])
+
+module.exports = { GrantedLock, asInterface, lockOf }

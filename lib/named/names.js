@@ -1,0 +1,238 @@
+'use strict'
+
+/**
+ * Locks by name: taking, releasing and stealing them. The native side knows the names of the process, with their lines
+ * (core/src/lock/names.rs); held ones are in this thread's robust list, as every lock is.
+ */
+
+const { agent, assertStack } = require('../agent/agent')
+const { ANSWER } = require('../agent/registers')
+const globalObject = require('../util/global')
+const { TypeError, nextTick } = require('../util/intrinsics')
+const { quote } = require('../util/values')
+const { notLocked } = require('../waiting/errors')
+const { NAMED_EXCLUSIVE, NAMED_SHARED, NO_LIMIT } = require('../holding/request')
+const { NOT_HELD, SERIAL } = require('../holding/entry')
+const { indexOfHold, release, tellOf, theList } = require('../holding/hold')
+const { newToken } = require('../holding/token')
+const { Location, takeInLine } = require('../holding/location')
+const { createException } = require('./dom-exception')
+const { GrantedLock } = require('./lock')
+
+/**
+ * The word of a request for a name. Each request has its own in JavaScript, since a name is requested anew each time;
+ * native code knows which are of one name. It never leaves the package.
+ *
+ * `index` is that of the entry of its hold; negative: it is not held.
+ */
+class NamedWord extends Location {
+  constructor (name, request) {
+    super()
+    const { native } = agent()
+    // The first copy of the package to request a name tells the words of all.
+    if (native.onSteal === undefined) native.onSteal = tellOfSteals
+    this.name = name
+    this.request = request
+    /** Of the native word, once the name has been requested. */
+    this.address = 0
+    this.limit = NO_LIMIT
+    /** Whether it takes the name from whoever holds it; and whether it did, from a living holder. */
+    this.steals = false
+    this.tookOver = false
+    /** Whether this thread has heard that another request stole the name. */
+    this.isStolen = false
+    /** Called at most once, if another request steals the name: in a later turn, or when this thread asks. */
+    this.onStolen = undefined
+    /** The AbortController of its holder's signal, once that is asked for. */
+    this.controller = undefined
+  }
+
+  get isShared () {
+    return this.request === NAMED_SHARED
+  }
+
+  get mode () {
+    return this.isShared ? 'shared' : 'exclusive'
+  }
+
+  /**
+   * Gives the name back. False if it was stolen before. The caller opens the door.
+   * @param {boolean} tellsOfDeath whether the next exclusive holder is told of a death
+   */
+  giveBack (index, tellsOfDeath, inJob) {
+    const wasHeld = release(index, tellsOfDeath, inJob)
+    this.isStolen = !wasHeld
+    if (!wasHeld) this.noteLoss()
+    return wasHeld
+  }
+
+  // ——— Stealing ———
+
+  /** Takes the name alone and at once. All holders have lost it, and hear of that by `onStolen`. */
+  steal (token) {
+    this.steals = true
+    return this.take(this.request, token)
+  }
+
+  /** Whether another request has stolen the name. Native code is asked, since this thread may not have heard of it. */
+  learnWhetherStolen (index) {
+    if (this.isStolen) return true
+    assertStack()
+    if (index >= 0 && tellOf(index, 'wasStolen')) this.lose(index)
+    return this.isStolen
+  }
+
+  /** Removes the entry at `index`, whose name was stolen. The holder's code runs on without the name. */
+  lose (index) {
+    this.release(index)
+    // Behind it: from now on nobody looks for the entry.
+    this.isStolen = true
+    this.noteLoss()
+    theList().door.open()
+  }
+
+  /** Notes that the holder is to hear of the loss. An error of its signal's is reported as an uncaught one. */
+  noteLoss () {
+    const { controller, onStolen } = this
+    const { door } = theList()
+    if (onStolen !== undefined) door.note(onStolen)
+    if (controller !== undefined) door.note(() => abort(controller, this.name))
+  }
+
+  makeSignal (index) {
+    if (this.controller === undefined) {
+      const { AbortController } = globalObject
+      if (typeof AbortController !== 'function') return undefined
+      const controller = new AbortController()
+      // Not that of another call, which the class may have made if a program has replaced it.
+      if (this.controller === undefined) this.controller = controller
+    }
+    const { controller } = this
+    if (this.learnWhetherStolen(index) && !controller.signal.aborted) abort(controller, this.name)
+    return controller.signal
+  }
+
+  // ——— As of a Word ———
+
+  get lineName () {
+    return this.name
+  }
+
+  get key () {
+    return this.name
+  }
+
+  take (request, token, isQuiet) {
+    return takeInLine(this, request, token, isQuiet)
+  }
+
+  release (index, request, inJob) {
+    return theList().releaseInLine(index, false, inJob)
+  }
+}
+
+/** The right of a callback to a name. It is a Hold, and the word of this Hold. */
+class Grant extends NamedWord {
+  constructor (name, request) {
+    super(name, request)
+    this.word = this
+    this.token = newToken(request)
+    this.serial = NOT_HELD
+    this.index = 0
+    /** Whether the callback has abandoned it: when that ends, the next exclusive holder is told of a death. */
+    this.isAbandoned = false
+    /** The Lock of the callback, once it is needed. */
+    this.lock = undefined
+  }
+
+  /** The index of its entry; -1: it is not held. */
+  get entry () {
+    return this.isStolen ? -1 : indexOfHold(this)
+  }
+
+  get given () {
+    if (this.lock === undefined) this.lock = new GrantedLock(this)
+    return this.lock
+  }
+
+  /**
+   * Gives the name back; false if it was given back or stolen before. Where the callback failed, or has not begun, the
+   * next exclusive holder is told of a death of which this one was told. And so it is where a callback that has a
+   * repair failed.
+   */
+  end (failed, inJob = false, hasRepair = false) {
+    const { entry: index, token } = this
+    if (index < 0) return false
+    const wasHeld = this.giveBack(index, this.isAbandoned || (failed && (hasRepair || token.ownerDied)), inJob)
+    token[SERIAL] = NOT_HELD
+    theList().door.open()
+    return wasHeld
+  }
+
+  /** Does nothing: if a repair does not end well, the next holder is told, since this one was; so is a thief. */
+  noteDeath () {}
+
+  /**
+   * Ends a repair that succeeded: nobody else is told of the death.
+   * @throws {Error} with code ERR_NOT_LOCKED if the repair has abandoned the name; an AbortError if that was stolen
+   */
+  repaired (caller) {
+    if (this.isAbandoned) throw notLocked(caller + ': repair has abandoned the lock')
+    const { entry: index } = this
+    if (index < 0 || !tellOf(index, 'repaired')) {
+      if (index >= 0) this.lose(index)
+      throw stolenError(this.name)
+    }
+    this.token.ownerDied = false
+  }
+
+  /** Marks the state as unsound, at once: a thief is told, too. False if the name is not held any more. */
+  abandon () {
+    const { entry: index } = this
+    if (this.learnWhetherStolen(index) || index < 0) return false
+    if (this.isShared) throw new TypeError('abandon: the lock must be held exclusively, not shared')
+    const wasHeld = tellOf(index, 'abandoned')
+    if (wasHeld) this.isAbandoned = true
+    else this.lose(index)
+    return wasHeld
+  }
+}
+
+function newWord (Class, name, shared) {
+  theList().tidy()
+  return new Class(name, shared ? NAMED_SHARED : NAMED_EXCLUSIVE)
+}
+
+const newGrant = (name, shared) => newWord(Grant, name, shared)
+const newNamedWord = (name, shared) => newWord(NamedWord, name, shared)
+
+function stolenError (name) {
+  return createException('AbortError', 'The lock named ' + quote(name) + ' was stolen by another request')
+}
+
+/** Aborts a signal because of a steal. An error, which a patched class may throw, is reported as an uncaught one. */
+function abort (controller, name) {
+  try {
+    controller.abort(stolenError(name))
+  } catch (error) {
+    // eslint-disable-next-line own/one-door -- called by the door, or last
+    nextTick(() => { throw error })
+  }
+}
+
+/** Tells the words whose names were stolen from this thread. */
+function tellOfSteals () {
+  const { operations, words } = agent().native
+  const list = theList()
+  for (;;) {
+    operations.nextStolen()
+    const number = words[ANSWER] >>> 0
+    if (number === 0) return
+    // Undefined: it was released, or had asked, before this thread heard of the steal.
+    const index = list.findNamed(number)
+    const word = list.held[index]
+    if (word !== undefined) word.lose(index)
+  }
+}
+
+module.exports = { newGrant, newNamedWord, stolenError }

@@ -1,0 +1,92 @@
+'use strict'
+
+/** `NamedToken`: the token of a name that is held without a callback. */
+
+const { assertStack } = require('../agent/agent')
+const { TypeError, shield } = require('../util/intrinsics')
+const showState = require('../util/inspect')
+const createSecrets = require('../util/secrets')
+const { NOT_HELD, SERIAL } = require('../holding/entry')
+const { indexOf, theList } = require('../holding/hold')
+const { UnlockToken } = require('../holding/token')
+
+const { KEY, hide, reveal } = createSecrets('atomics-waitasync.name')
+
+/**
+ * The token of a name. It refers to the word of its request, which does not refer to it: so a token that nobody has any
+ * more can be collected, and its hold is reported.
+ */
+class NamedToken extends UnlockToken {
+  constructor (word) {
+    super()
+    hide(this, word)
+  }
+
+  get name () { return wordOf(this).name }
+  get mode () { return wordOf(this).mode }
+  get tookOver () { return wordOf(this).tookOver }
+
+  get stolen () {
+    const word = wordOf(this)
+    return word.learnWhetherStolen(entryOf(this, word))
+  }
+
+  get signal () {
+    const word = wordOf(this)
+    return word.makeSignal(entryOf(this, word))
+  }
+
+  /** Native code is asked, since the name may have been stolen. */
+  get locked () {
+    const word = wordOf(this)
+    const index = entryOf(this, word)
+    return index >= 0 && !word.learnWhetherStolen(index)
+  }
+
+  unlock () {
+    const word = wordOf(this)
+    return giveBack(this, word, entryOf(this, word), false)
+  }
+
+  abandon () {
+    const word = wordOf(this)
+    const index = entryOf(this, word)
+    if (index < 0 || word.learnWhetherStolen(index)) return false
+    if (word.isShared) {
+      throw new TypeError('abandon: the name must be held exclusively, not shared: use unlock()')
+    }
+    assertStack()
+    return giveBack(this, word, index, true)
+  }
+}
+shield(NamedToken, [KEY])
+showState(NamedToken, ({ name, mode, locked, ownerDied }) => ({ name, mode, locked, ownerDied }))
+
+function wordOf (token) {
+  const word = reveal(token)
+  if (word === undefined) throw new TypeError('this method must be called on the token of a name')
+  return word
+}
+
+/** Finds the index of the hold's entry; -1: it is not held. Other code may have written a number into the token. */
+function entryOf (token, word) {
+  // To find that there is none would be to look through all holds.
+  if (word.isStolen) return -1
+  const index = indexOf(token)
+  return index >= 0 && theList().held[index] === word ? index : -1
+}
+
+/** Gives the name back. False if it is not held any more. */
+function giveBack (token, word, index, tellsOfDeath) {
+  if (index < 0) return false
+  const wasHeld = word.giveBack(index, tellsOfDeath)
+  try {
+    token[SERIAL] = NOT_HELD
+  } catch (_) {
+    // The token is frozen.
+  }
+  theList().door.open()
+  return wasHeld
+}
+
+module.exports = NamedToken

@@ -1,0 +1,62 @@
+'use strict'
+
+/**
+ * A lock inside a queue, with which its steps are taken. It is held for the time of a copy, never while this thread
+ * waits or runs a program's code, and nothing shows it. A thread that dies with it leaves a note for the next
+ * holder, as with every lock.
+ */
+
+const { agent } = require('../agent/agent')
+const { ACQUIRED, ACQUIRED_FROM_DEAD, DEADLOCK, operationError } = require('../agent/registers')
+const { bare } = require('../util/intrinsics')
+const { INNER } = require('../holding/request')
+const { theList } = require('../holding/hold')
+const { UnlockToken, newHold } = require('../holding/token')
+
+class InnerLock {
+  constructor (word) {
+    this.word = word
+    this.token = new UnlockToken()
+    this.hold = newHold(word, INNER, this.token)
+  }
+
+  tryLock () {
+    this.token.ownerDied = false
+    return this.word.take(INNER, this.token)
+  }
+
+  /** Blocks until this thread has it, for `left()` milliseconds at most. False if that is over. */
+  lock (left) {
+    if (this.tryLock()) return true
+    const timeout = left()
+    if (timeout === 0) return false
+    const list = theList()
+    list.makeRoom()
+    list.expect(this.word)
+    const answer = agent().claim(this.word, INNER, 0, timeout)
+    const ownerDied = answer === ACQUIRED_FROM_DEAD
+    const isAcquired = ownerDied || answer === ACQUIRED
+    if (isAcquired) list.adoptLast(this.hold, ownerDied)
+    list.expected = undefined
+    if (answer >= DEADLOCK) throw operationError(answer)
+    return isAcquired
+  }
+
+  unlock () {
+    const index = this.word.find()
+    if (index >= 0) this.word.release(index, INNER)
+  }
+
+  /** Whether this thread has it, as in an interrupted step. Before its token was told, only the list knows that. */
+  get isHeld () {
+    return this.word.find() >= 0
+  }
+
+  /** Whether the last holder died, or may have. */
+  get mayBeAbandoned () {
+    return agent().native.counters.peek(this.word.abandoned) !== 0
+  }
+}
+bare(InnerLock)
+
+module.exports = InnerLock

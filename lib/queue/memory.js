@@ -1,0 +1,374 @@
+'use strict'
+
+/**
+ * A queue's memory as this thread sees it, and its steps. layout.js has its words, and the states of a slot.
+ *
+ * # Debts of a thread A thread that is about to change state that others wait for, or that was notified of a change and
+ * is about to use it, owes the waiters of that event a notification until the step is over. It notes its debts in its
+ * robust list. If it dies, native code raises the events and wakes a waiter of each, after it has released everything
+ * else that the thread held. So each step below may end at any point:
+ *
+ * | step (the word that decides) | a death before it leaves | who goes on |
+ * |---|---|---|
+ * | put: TAIL | a free slot | the next putter, by the debt |
+ * | put: the steps after it | a message that is ready | a taker, by the debt |
+ * | take: HEAD | a message that is ready | a taker, by the debt |
+ * | take: the ring, FREED | a lost slot | whoever has the take lock next frees it |
+ * | use: LEASE, MARK, HEAD | a message that is ready | a taker, by the debt |
+ * | use: the steps after it | a message that has come back | a taker: the lease owes the same |
+ * | end of use: MARK | a message that has come back | a taker |
+ * | end of use: LEASE, the ring, FREED | a lost slot | whoever has the take lock next |
+ *
+ * deferred.js has those of messages that are put back behind all that wait.
+ *
+ * # Why no waiter sleeps while it could go on
+ * Before a thread waits, it reads the event and looks once more for room or a message; it waits only while the event
+ * has that value. A thread that has changed something raises the event after it, and then notifies one waiter. So the
+ * waiter finds the change, or the event raised, or is notified. Threads and promises wait at words of their own, and
+ * one of each is notified: the promise's event loop may be busy.
+ *
+ * Those who wait until the queue is idle say so by AWAITED, after they have read the event and before they look. A
+ * thread that has given a slot back, or ceased to wait to put, looks whether they said so; if it finds the queue idle,
+ * it takes that back and raises the event. If it dies before, the debt to the takers raises that event, too.
+ */
+
+const { Int32Array, RangeError, compareExchange, createArray, load, or, store } = require('../util/intrinsics')
+const { purposes } = require('../waiting/kinds')
+const { LEASE: LEASE_KIND, PUTTER, amountOf, kindOf, requestOf } = require('../holding/request')
+const { theList } = require('../holding/hold')
+const { wordAt } = require('../view')
+const Deferred = require('./deferred')
+const format = require('./format')
+const Events = require('./events')
+const InnerLock = require('./inner-lock')
+const Lease = require('./lease')
+const {
+  RETURNS, FILLED, IDLE_RETURNS, IDLED, CAPACITY, MESSAGE_SIZE, PUT_LOCK, TAIL, ROOM, PUTTERS, PUT_RETURNS, EMPTIED,
+  TAKE_LOCK, HEAD, FREED, READY, LOOKED, DISCARD, AWAITED, RING, LEASE, MARK, ATTEMPT, SIZE, DEATHS, BYTES, bytesOf
+} = require('./layout')
+
+// The answers of a step that finds nothing to do: nothing now; another thread is inside such a step; the queue is
+// closed, and for takers there is nothing left.
+const NOTHING = Symbol('nothing')
+const BUSY = Symbol('busy')
+const ENDED = Symbol('ended')
+
+const { PUT, TAKE, USE, IDLE } = purposes
+
+/** The request of a thread that waits to put. */
+const PUTTING = requestOf(PUTTER, PUTTERS)
+
+class QueueMemory extends Deferred {
+  /** @throws {RangeError} another thread has made it with other numbers */
+  constructor (first, memory) {
+    super(memory)
+    const { buffer, byteOffset, capacity, messageSize } = memory
+    this.bytes = new format.Bytes(buffer, byteOffset, bytesOf(capacity, messageSize))
+    this.agree(CAPACITY, capacity, 0, 'capacity')
+    this.agree(MESSAGE_SIZE, messageSize, 1, 'messageSize')
+    const word = (index) => wordAt(new Int32Array(buffer, byteOffset + 4 * index, 1))
+    this.first = first
+    this.filled = new Events(this.first, word(FILLED))
+    this.emptied = new Events(word(PUT_RETURNS), word(EMPTIED))
+    this.idled = new Events(word(IDLE_RETURNS), word(IDLED))
+    // The word that `strikePutter` of robust-list.js counts down.
+    this.putting = { __proto__: null, array: this.words, index: PUTTERS, address: word(PUTTERS).address }
+    // The last lease of the step in which this thread is: see `backOut` in steps.js.
+    this.lease = undefined
+    // Whether the last step of this thread has left room for another message, or a message for another taker.
+    this.hasMore = false
+    // How many promises of this thread await a turn of the event loop: see agent/turns.js.
+    this.awaitingTurn = 0
+    this.putLock = new InnerLock(word(PUT_LOCK))
+    this.takeLock = new InnerLock(word(TAKE_LOCK))
+    // The waits of promises, and the words of the queue at which they are.
+    this.takers = { __proto__: null, events: this.filled, eventsAt: RETURNS, lock: this.takeLock, lockAt: TAKE_LOCK }
+    const { emptied, idled, putLock, takeLock: lock } = this
+    this.putters = { __proto__: null, events: emptied, eventsAt: PUT_RETURNS, lock: putLock, lockAt: PUT_LOCK }
+    this.idlers = { __proto__: null, events: idled, eventsAt: IDLE_RETURNS, lock, lockAt: TAKE_LOCK }
+  }
+
+  /** Keeps a number in the memory; throws if another thread gave another. */
+  agree (index, value, more, name) {
+    const found = compareExchange(this.words, index, 0, value + more)
+    if (found !== 0 && found !== value + more) {
+      throw new RangeError('Queue: ' + name + ' is ' + value + ', but this memory is that of a queue with ' +
+        (found - more) + ': all threads give the same')
+    }
+  }
+
+  // ——— Of this thread ———
+
+  /** This thread's leases of messages of this queue. If it has any, this looks through all that it holds. */
+  get leases () {
+    const { entries, leases, length } = theList()
+    if (leases === 0) return 0
+    const { address: first } = this.first
+    const isOurs = (address, request) => kindOf(request) === LEASE_KIND && address - 4 * amountOf(request) === first
+    let count = 0
+    for (let n = 0; n < length; n++) if (isOurs(entries[2 * n], entries[2 * n + 1])) count++
+    return count
+  }
+
+  /** Whether a wait would have no end: this thread has all messages in use, or any, if it waits until there is none. */
+  isStuck (mode) {
+    if (mode === IDLE) return this.leases > 0
+    if (mode === PUT) return this.taken === this.capacity && this.leases === this.capacity
+    // Read once: another thread may end a use meanwhile.
+    const { taken } = this
+    return this.isClosed && this.ready === 0 && taken > 0 && this.leases === taken
+  }
+
+  sideOf (mode) {
+    return mode === PUT ? this.putters : mode === IDLE ? this.idlers : this.takers
+  }
+
+  /** Says that somebody waits until the queue is idle. Before it looks. */
+  awaitIdle () {
+    store(this.words, AWAITED, 1)
+  }
+
+  /** Whether the queue is idle, and somebody waits for that. Then whoever asks tells them. */
+  tellsIdle () {
+    const { words } = this
+    if (load(words, AWAITED) === 0 || !this.isIdle) return false
+    store(words, AWAITED, 0)
+    return true
+  }
+
+  /** Closes the queue: no put that begins later succeeds. `discards`: what waits is gone, and nothing comes back. */
+  close (discards) {
+    // Before: so whoever finds it closed knows.
+    if (discards) store(this.words, DISCARD, 1)
+    or(this.words, TAIL, 1)
+  }
+
+  // ——— Putting ———
+
+  /** Puts a message, if there is room: true, NOTHING or ENDED. With the put lock. */
+  putNow (written) {
+    const { words } = this
+    const tail = load(words, TAIL)
+    if ((tail & 1) === 1) return ENDED
+    const position = tail >>> 1
+    if (!this.hasRoomAt(position)) return NOTHING
+    const at = this.slotAt(this.slotOf(position))
+    words[at + ATTEMPT] = 0
+    words[at + DEATHS] = 0
+    words[at + SIZE] = written.size * format.FORMATS_ROOM + written.format
+    this.bytes.put(4 * (at + BYTES), written)
+    const next = this.after(position, 1)
+    // It is closed now.
+    if (compareExchange(words, TAIL, tail, 2 * next) !== tail) return ENDED
+    this.hasMore = this.hasRoomAt(next)
+    return true
+  }
+
+  /** Whether there is a slot for a position. With the put lock. */
+  hasRoomAt (position) {
+    const { capacity, words } = this
+    if (this.distance(words[ROOM], position) < capacity) return true
+    words[ROOM] = load(words, FREED)
+    return this.distance(words[ROOM], position) < capacity
+  }
+
+  // ——— Taking. All with the take lock ———
+
+  /**
+   * Takes a message, if there is one: a Lease, NOTHING or ENDED.
+   * @param {number} [place] of the call that uses the message, which stays until the end of that; undefined: it is
+   *   taken for good
+   * @param {boolean} copies whether the lease gets the bytes; otherwise it is one of a batch
+   */
+  takeNow (place, copies = true) {
+    const { words } = this
+    const toUse = place !== undefined
+    if (words[DISCARD] !== 0 && this.isClosed) {
+      this.clearNow()
+      return this.isEnded ? ENDED : NOTHING
+    }
+    const head = words[HEAD]
+    // Only a message whose slot is not given back may have come back.
+    const mayReturn = head !== words[FREED]
+    let slot = mayReturn ? this.returned() : NOTHING
+    // Whether its position is behind it.
+    let isOld = slot !== NOTHING
+    const isDeferred = !isOld && mayReturn && this.isDeferredDue(head)
+    if (isDeferred) {
+      isOld = true
+      slot = this.firstDeferred
+    } else if (!isOld) {
+      if (!this.hasMessageAt(head)) return this.isEnded ? ENDED : NOTHING
+      slot = this.slotOf(head)
+    }
+    const at = this.slotAt(slot)
+    // A thread that died in the middle of `use` still has the lease of a ready message, until its end has gone on:
+    // then it raises the event.
+    if (load(words, at + LEASE) !== 0) return NOTHING
+    const lease = new Lease(this, slot)
+    lease.format = words[at + SIZE] % format.FORMATS_ROOM
+    lease.size = (words[at + SIZE] - lease.format) / format.FORMATS_ROOM
+    if (copies) this.copyOut(lease)
+    if (toUse) {
+      this.enter(lease, place)
+      if (!isOld) store(words, at + MARK, head + 1)
+    }
+    if (isDeferred) this.undeferFirst()
+    if (!toUse && words[at + MARK] !== 0) store(words, at + MARK, 0)
+    const next = isOld ? head : this.after(head, 1)
+    if (!isOld) store(words, HEAD, next)
+    if (!toUse) this.free(slot)
+    this.hasMore = this.hasMessageAt(next) || this.hasDeferred || (mayReturn && load(words, RETURNS) !== words[LOOKED])
+    return lease
+  }
+
+  /** Copies the bytes of a message that nobody else can change. */
+  copyOut (lease) {
+    lease.copy = this.bytes.take(4 * (this.slotAt(lease.slot) + BYTES), lease.size, lease.format)
+  }
+
+  /** Takes up to `max` messages, to read them: an array of leases without bytes, NOTHING or ENDED. */
+  takeManyNow (max) {
+    const first = this.takeNow(0, false)
+    if (first === NOTHING || first === ENDED) return first
+    const leases = createArray(0)
+    leases[0] = first
+    while (leases.length < max && this.hasMore) {
+      const lease = this.takeNow(0, false)
+      if (lease === NOTHING) break
+      leases[leases.length] = lease
+    }
+    return leases
+  }
+
+  /** Removes all messages that wait, and have waited when it begins. Returns how many. */
+  clearNow () {
+    const { words } = this
+    const returns = load(words, RETURNS)
+    const tail = this.tail
+    let head = words[HEAD]
+    let count = 0
+    const mayReturn = returns !== words[LOOKED]
+    // Before HEAD, behind which it must not be.
+    words[READY] = tail
+    for (let slot = 0; mayReturn && slot < this.capacity; slot++) {
+      if (!this.isReturned(slot, head)) continue
+      store(words, this.slotAt(slot) + MARK, 0)
+      this.free(slot)
+      count++
+    }
+    words[LOOKED] = returns
+    for (; this.hasDeferred; count++) {
+      const slot = this.firstDeferred
+      const at = this.slotAt(slot)
+      // See `takeNow`.
+      if (load(words, at + LEASE) !== 0) break
+      this.undeferFirst()
+      store(words, at + MARK, 0)
+      this.free(slot)
+    }
+    for (; head !== tail; count++) {
+      const slot = this.slotOf(head)
+      const at = this.slotAt(slot)
+      // See `takeNow`.
+      if (load(words, at + LEASE) !== 0) break
+      if (words[at + MARK] !== 0) store(words, at + MARK, 0)
+      head = this.after(head, 1)
+      store(words, HEAD, head)
+      this.free(slot)
+    }
+    return count
+  }
+
+  hasMessageAt (position) {
+    const { words } = this
+    if (words[READY] !== position) return true
+    words[READY] = this.tail
+    return words[READY] !== position
+  }
+
+  enter (lease, place) {
+    const list = theList()
+    lease.next = this.lease
+    this.lease = lease
+    list.leases++
+    lease.entry = list.length
+    lease.serial = list.enter(lease, requestOf(LEASE_KIND, lease.index), place)
+  }
+
+  /** Gives a slot back to the putters. */
+  free (slot) {
+    const { words } = this
+    const freed = words[FREED]
+    const index = freed % this.capacity
+    // Mostly it is there already, and putters keep their copy of the line.
+    if (words[RING + index] !== (slot ^ index)) words[RING + index] = slot ^ index
+    store(words, FREED, this.after(freed, 1))
+  }
+
+  /** Finds the oldest message that came back: its slot, or NOTHING. It may have to look through all slots. */
+  returned () {
+    const { words } = this
+    const returns = load(words, RETURNS)
+    if (returns === words[LOOKED]) return NOTHING
+    const head = load(words, HEAD)
+    let oldest = NOTHING
+    let age = 0
+    for (let slot = 0; slot < this.capacity; slot++) {
+      if (!this.isReturned(slot, head)) continue
+      const distance = this.distance(words[this.slotAt(slot) + MARK] - 1, head)
+      if (distance <= age) continue
+      age = distance
+      oldest = slot
+    }
+    if (oldest === NOTHING) words[LOOKED] = returns
+    return oldest
+  }
+
+  /** Frees the lost slots. */
+  repair () {
+    this.repairDeferred()
+    const { capacity, words } = this
+    const inRing = new Int32Array(capacity)
+    let position = load(words, HEAD)
+    const end = this.after(load(words, FREED), capacity)
+    for (let count = this.distance(position, end); count > 0; count--) {
+      inRing[this.slotOf(position)] = 1
+      position = this.after(position, 1)
+    }
+    for (let slot = 0; slot < capacity; slot++) {
+      if (inRing[slot] === 0 && words[this.slotAt(slot) + MARK] === 0) this.free(slot)
+    }
+  }
+
+  /** Removes a message in use. */
+  remove (lease) {
+    store(this.words, this.slotAt(lease.slot) + MARK, 0)
+    this.strike(lease)
+    this.free(lease.slot)
+  }
+
+  /** Counts a delivery, whose callback begins. Until it ends in order it counts as one that a death has ended. */
+  begin ({ attempt, deaths, slot }) {
+    const at = this.slotAt(slot)
+    this.words[at + ATTEMPT] = attempt
+    this.words[at + DEATHS] = deaths + 1
+  }
+
+  /** Notes that a delivery has ended in order. */
+  endInOrder ({ deaths, slot }) {
+    this.words[this.slotAt(slot) + DEATHS] = deaths
+  }
+
+  /** Releases a lease. With MARK set, its message has come back; an interrupt may count it twice, but not miss it. */
+  strike (lease) {
+    // An interrupted step is undone, however far it had come.
+    if (lease.serial === 0) return
+    const list = theList()
+    list.strike(lease.serial, lease.entry, lease)
+    lease.serial = 0
+    list.leases--
+  }
+}
+
+module.exports = { BUSY, ENDED, IDLE, NOTHING, PUT, PUTTING, TAKE, USE, QueueMemory }

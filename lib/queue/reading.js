@@ -1,0 +1,138 @@
+'use strict'
+
+/**
+ * The values of messages that have been taken.
+ *
+ * A thread may lack the stack to read a message. Deep in the stack that changes nothing. Otherwise the message is
+ * removed, since it would come first for ever, and the error has its bytes. A promise first reads again in a turn of
+ * its own.
+ */
+
+const { bare, createArray, setPrototypeOf } = require('../util/intrinsics')
+const { queueUnreadable } = require('../waiting/errors')
+const { UNLIMITED } = require('../waiting/options')
+const { BUSY, ENDED, NOTHING, USE } = require('./memory')
+const { calling, endBatch, endUse, owingOn, putBack, takeMany } = require('./steps')
+const { later } = require('./waits')
+
+const ArrayPrototype = Array.prototype
+
+const forever = () => Infinity
+
+/** Reads a message that has been taken. */
+function valueOf (lease, caller) {
+  try {
+    return lease.value
+  } catch (error) {
+    throw queueUnreadable(caller, error, lease)
+  }
+}
+
+/** Reads a message in use. If this thread cannot, the message is removed; or put back, if the stack is deep. */
+function valueInUse (memory, lease, isDeep) {
+  try {
+    return lease.value
+  } catch (error) {
+    if (isDeep) {
+      owingOn(memory, putBack, lease)
+      throw error
+    }
+    owingOn(memory, endUse, lease, forever)
+    throw queueUnreadable('useSync', error, lease)
+  }
+}
+
+/** Reads a message in use; if this thread cannot, the message is removed. */
+async function valueInTurn (memory, lease) {
+  try {
+    return lease.value
+  } catch (error) {
+    await ended(memory, lease)
+    throw queueUnreadable('use', error, lease)
+  }
+}
+
+/** Ends the use of a message, by that step or another one. Undefined if that needs no waiting. */
+function ended (memory, lease, step = endUse) {
+  return owingOn(memory, step, lease) === BUSY ? later(memory, calling(USE, step, lease, UNLIMITED)) : undefined
+}
+
+// ——— Several messages ———
+
+/** The values of a batch, as far as they have been read. */
+class Values {
+  constructor (leases) {
+    this.leases = leases
+    this.array = createArray(leases.length)
+    this.count = 0
+    // Why the next one cannot be read.
+    this.error = undefined
+    // Whether all are put back, since the stack is deep.
+    this.isLeft = false
+  }
+
+  /** Reads on. Returns whether it has read all. */
+  read (memory) {
+    const { array, leases } = this
+    try {
+      for (; this.count < leases.length; this.count++) {
+        const lease = leases[this.count]
+        memory.copyOut(lease)
+        array[this.count] = lease.value
+      }
+      return true
+    } catch (error) {
+      this.error = error
+      return false
+    }
+  }
+
+  /** How many messages are removed: those that were read, or the first one, which cannot be. */
+  get removed () {
+    if (this.isLeft) return 0
+    return this.count > 0 || this.leases[0].copy === undefined ? this.count : 1
+  }
+
+  /** Returns them as an array. Throws if the first one could not be read. */
+  given (caller) {
+    const { array, count, error, isLeft, leases } = this
+    const first = leases[0]
+    if (count === 0) throw isLeft || first.copy === undefined ? error : queueUnreadable(caller, error, first)
+    array.length = count
+    return setPrototypeOf(array, ArrayPrototype) && array
+  }
+}
+bare(Values)
+
+const endOf = (leases, count) => ({ __proto__: null, leases, count })
+
+/**
+ * Takes a batch, reads it and removes it, in one step: an interrupt puts it back. Returns its Values, or as `takeMany`.
+ * Without `left` it changes nothing if it would have to wait.
+ */
+function takeBatch (memory, { max, isDeep }, left) {
+  const leases = takeMany(memory, max, left)
+  if (leases === NOTHING || leases === BUSY || leases === ENDED) return leases
+  const values = new Values(leases)
+  values.read(memory)
+  values.isLeft = isDeep && values.count === 0
+  if (endBatch(memory, endOf(leases, values.removed), left && forever) !== BUSY) return values
+  endBatch(memory, endOf(leases, 0))
+  return BUSY
+}
+
+async function readBatchInTurn (memory, leases, caller) {
+  const values = new Values(leases)
+  if (!values.read(memory)) {
+    // The call may have come from the depth of the stack.
+    await undefined
+    values.read(memory)
+  }
+  const end = endOf(leases, values.removed)
+  if (owingOn(memory, endBatch, end) === BUSY) await later(memory, calling(USE, endBatch, end, UNLIMITED))
+  return values.given(caller)
+}
+
+module.exports = {
+  ended, forever, readBatchInTurn, takeBatch, valueInTurn, valueInUse, valueOf
+}

@@ -1,0 +1,396 @@
+'use strict'
+
+/** The steps of a queue with their debts, and the blocking forms. memory.js has the debts of a thread during a step. */
+
+const { agent } = require('../agent/agent')
+const { add } = require('../util/intrinsics')
+const { LATE, deadlock, deadlockOfPutters, timeoutError } = require('../waiting/errors')
+const { NOTIFIED, PURPOSES } = require('../waiting/kinds')
+const { blockFor, countdown } = require('../waiting/notice')
+const observer = require('../waiting/observer')
+const { DEBT, requestOf } = require('../holding/request')
+const { theList } = require('../holding/hold')
+const { PAIRS_BEHIND } = require('./layout')
+const { BUSY, ENDED, IDLE, NOTHING, PUT, PUTTING, TAKE, USE } = require('./memory')
+const ToldWait = require('./told-wait')
+
+/** The debt to takers, and to those who await idleness. */
+const DEBT_TO_TAKERS = requestOf(DEBT, PAIRS_BEHIND)
+
+/**
+ * Carries out a step; until its end this thread owes both events. Then it opens the door.
+ * @param {() => number} [left] how long it may block, in milliseconds; without it, it does not
+ */
+function owing (memory, step, argument, left) {
+  agent().assertStack()
+  return owingOn(memory, step, argument, left)
+}
+
+/**
+ * Carries out a step as `owing`, without asking for stack. It is for the end of a use, a call that has asked before,
+ * and has changed something since.
+ */
+function owingOn (memory, step, argument, left) {
+  try {
+    return owingQuietly(memory, step, argument, left)
+  } finally {
+    agent().door.open()
+  }
+}
+
+/** Carries out a step as `owingOn`. The caller opens the door. */
+function owingQuietly (memory, step, argument, left) {
+  const list = theList()
+  const { begun } = list
+  if (begun.memory !== undefined) backOut(list)
+  // Where the entries are, unless others move.
+  const entry = list.length
+  begun.memory = memory
+  const filled = begun.filled = list.enter(memory.filled, DEBT_TO_TAKERS)
+  const emptied = begun.emptied = list.enter(memory.emptied, DEBT)
+  try {
+    return step(memory, argument, left)
+  } finally {
+    list.strike(emptied, entry + 1)
+    list.strike(filled, entry)
+    memory.lease = undefined
+    begun.memory = undefined
+  }
+}
+
+/**
+ * Undoes this thread's last step, which a time limit of `vm` interrupted. So the thread's death would have done.
+ */
+function backOut (list) {
+  const { begun } = list
+  const { memory, filled, emptied, putter } = begun
+  if (putter !== 0) list.strikePutter(putter, 0, memory.putting)
+  for (let lease = memory.lease; lease !== undefined; lease = lease.next) memory.strike(lease)
+  if (memory.takeLock.isHeld) {
+    memory.repair()
+    memory.takeLock.unlock()
+  }
+  memory.putLock.unlock()
+  for (let n = 0; n < 3; n++) {
+    const events = n === 0 ? memory.filled : n === 1 ? memory.emptied : memory.idled
+    add(events.word.array, 0, 1)
+    events.raise(Infinity)
+  }
+  list.strike(emptied, 0)
+  list.strike(filled, 0)
+  memory.lease = undefined
+  begun.memory = undefined
+  begun.putter = 0
+}
+
+/** Puts a message: true, NOTHING, BUSY or ENDED. */
+function put (memory, written, left) {
+  const { emptied, filled } = memory
+  const found = withLock(memory, memory.putLock, putNow, written, left)
+  if (found === NOTHING) {
+    return memory.takeLock.mayBeAbandoned && recover(memory, left) ? put(memory, written, left) : NOTHING
+  }
+  // Who closed it may have died before it told the others.
+  if (found === ENDED) emptied.raise(Infinity)
+  if (found === true) {
+    filled.raise(1)
+    if (memory.hasMore) emptied.wake(1)
+  }
+  return found
+}
+
+const putNow = (memory, written) => memory.putNow(written)
+
+/**
+ * Carries out a step with a lock; returns its answer, or BUSY. Before, it frees the slots that a dead
+ * holder of the take lock has lost.
+ */
+function withLock (memory, lock, step, argument, left) {
+  if (left === undefined ? !lock.tryLock() : !lock.lock(left)) return BUSY
+  const isToRepair = lock.token.ownerDied && lock === memory.takeLock
+  let found
+  try {
+    if (isToRepair) memory.repair()
+    found = step(memory, argument)
+  } finally {
+    lock.unlock()
+  }
+  if (isToRepair) freed(memory, Infinity)
+  return found
+}
+
+/** Frees slots that a dead taker has lost. False if there were none. */
+function recover (memory, left) {
+  return withLock(memory, memory.takeLock, wasAbandoned, undefined, left) === true
+}
+
+const wasAbandoned = ({ takeLock }) => takeLock.token.ownerDied
+
+/** Raises the events after slots have been given back. */
+function freed (memory, count) {
+  memory.emptied.raise(count)
+  // That may have been the last one of a closed queue.
+  if (memory.isEnded) memory.filled.raise(Infinity)
+  idled(memory)
+}
+
+/** Tells those who wait until the queue is idle, if it is. */
+function idled (memory) {
+  if (memory.tellsIdle()) memory.idled.raise(Infinity)
+}
+
+/**
+ * Looks whether the queue is idle: true, NOTHING or BUSY. Before, it frees slots that are lost, or to be discarded. If
+ * another thread frees them just now, that one tells of it.
+ */
+function idle (memory, _, left) {
+  if (memory.takeLock.mayBeAbandoned) recover(memory, left)
+  if (memory.discards && !memory.isEnded && clear(memory, undefined, left) === BUSY) return BUSY
+  memory.awaitIdle()
+  if (!memory.isIdle) return NOTHING
+  memory.idled.wake(Infinity)
+  return true
+}
+
+/** Takes a message, to use it (at `place`) or for good: a Lease, NOTHING, BUSY or ENDED. */
+function take (memory, place, left) {
+  return hasTaken(memory, withLock(memory, memory.takeLock, takeNow, place, left), place === undefined)
+}
+
+/** Raises the events after an attempt to take. Returns its answer. `isFree`: the slot has been given back. */
+function hasTaken (memory, found, isFree) {
+  const { filled } = memory
+  if (found === NOTHING || found === BUSY) return found
+  if (found === ENDED) filled.raise(Infinity)
+  else {
+    if (isFree) freed(memory, 1)
+    if (memory.hasMore) filled.wake(1)
+  }
+  return found
+}
+
+const takeNow = (memory, place) => memory.takeNow(place)
+
+/** Takes up to `max` messages, to read them: an array of Leases without their bytes, NOTHING, BUSY or ENDED. */
+function takeMany (memory, max, left) {
+  return hasTaken(memory, withLock(memory, memory.takeLock, takeManyNow, max, left), false)
+}
+
+const takeManyNow = (memory, max) => memory.takeManyNow(max)
+
+/** Removes the first messages of a batch, and puts back the others: true, or BUSY. */
+function endBatch (memory, batch, left) {
+  const { leases, count } = batch
+  const { length } = leases
+  memory.lease = leases[length - 1]
+  if (count > 0) {
+    if (withLock(memory, memory.takeLock, endBatchNow, batch, left) === BUSY) return BUSY
+    freed(memory, count)
+  }
+  for (let n = length - 1; n >= count; n--) memory.strike(leases[n])
+  if (count < length) haveComeBack(memory, length - count)
+  return true
+}
+
+function endBatchNow (memory, { leases, count }) {
+  // The last first: that is where its entry is in the robust list.
+  for (let n = count - 1; n >= 0; n--) memory.remove(leases[n])
+  return true
+}
+
+/** Removes the messages that wait: how many, or BUSY. */
+function clear (memory, _, left) {
+  const found = withLock(memory, memory.takeLock, clearNow, undefined, left)
+  if (found !== BUSY && found > 0) freed(memory, found)
+  return found
+}
+
+const clearNow = (memory) => memory.clearNow()
+
+/** Ends the use of a message: true, or BUSY. */
+function endUse (memory, lease, left) {
+  const found = withLock(memory, memory.takeLock, endUseNow, lease, left)
+  if (found !== BUSY) freed(memory, 1)
+  return found
+}
+
+function endUseNow (memory, lease) {
+  memory.lease = lease
+  memory.remove(lease)
+  return true
+}
+
+/** Puts back a message that is in use: it is delivered again. */
+function putBack (memory, lease) {
+  memory.lease = lease
+  memory.endInOrder(lease)
+  memory.strike(lease)
+  haveComeBack(memory, 1)
+}
+
+/** Puts back a message that is in use, behind all that wait: true, or BUSY. */
+function defer (memory, lease, left) {
+  const found = withLock(memory, memory.takeLock, deferNow, lease, left)
+  if (found === BUSY) return BUSY
+  memory.filled.raise(1)
+  discarded(memory)
+  return true
+}
+
+function deferNow (memory, lease) {
+  memory.lease = lease
+  memory.endInOrder(lease)
+  memory.deferNow(lease.slot)
+  memory.strike(lease)
+  return true
+}
+
+/** Raises the events after messages have come back. */
+function haveComeBack (memory, count) {
+  add(memory.first.array, 0, 1)
+  memory.filled.raise(count)
+  discarded(memory)
+}
+
+/** Removes what waits in a queue that discards. If another thread is inside a step, those who wait do it. */
+function discarded (memory) {
+  if (!memory.discards) return
+  clear(memory)
+  memory.idled.raise(Infinity)
+}
+
+/** Closes a queue. `discards`: also removes what waits; if another thread is inside a step, the next taker does. */
+function close (memory, discards) {
+  memory.close(discards)
+  memory.filled.raise(Infinity)
+  memory.emptied.raise(Infinity)
+  discarded(memory)
+}
+
+// ——— Forms that block ———
+
+/** What a thread does that waits in vain, by mode: see `isStuck`. */
+const STUCK = []
+STUCK[PUT] = STUCK[TAKE] = STUCK[USE] = 'has all messages in use of'
+STUCK[IDLE] = 'has a message in use of'
+
+/** Blocks until a step succeeds or the queue has ended. Returns its answer, or LATE. `wait`: see queue.js. */
+function stepBlocking (memory, wait) {
+  const list = theList()
+  const { begun } = list
+  try {
+    return blockForStep(memory, wait)
+  } finally {
+    if (begun.putter !== 0) {
+      list.strikePutter(begun.putter, begun.entry, memory.putting)
+      begun.putter = 0
+      idled(memory)
+    }
+  }
+}
+
+function blockForStep (memory, wait) {
+  const { mode, step, argument, timeout, caller } = wait
+  const left = countdown(timeout)
+  const { events, eventsAt } = memory.sideOf(mode)
+  let isLate = timeout === 0
+  let count
+  for (;;) {
+    const found = step(memory, argument, left)
+    if (found === BUSY) {
+      // It may have been notified.
+      events.wake(1)
+      return LATE
+    }
+    if (found !== NOTHING) return found
+    if (isLate) return LATE
+    const before = count
+    count = events.count
+    // It waits for messages that come after this look.
+    if (count !== before) continue
+    if (memory.isStuck(mode)) throw deadlock(caller, memory.first, NOTIFIED[mode], STUCK[mode])
+    if (wait.told === undefined) {
+      wait.place = observer.callHere()
+      // The value is written at the call.
+      if (mode === PUT) {
+        argument.keep()
+        beginToPut(memory)
+      }
+      wait.told = new ToldWait(memory.first, mode)
+    }
+    const isMarked = mode === PUT && timeout === Infinity && memory.leases > 0
+    if (isMarked) refuseRing(memory, caller)
+    // Threads wait at the second word of the events.
+    const purpose = mode + PURPOSES * (eventsAt + 1)
+    isLate = blockFor(events.second.address, count, left(), purpose, wait.told.onSlice, wait.place) === 'timed-out'
+    if (isMarked) resume()
+  }
+}
+
+function beginToPut (memory) {
+  const list = theList()
+  const { begun } = list
+  begun.entry = list.length
+  begun.putter = list.enter(memory.putting, PUTTING)
+}
+
+/** Throws if all users of the queue would block in `put`; otherwise notes that this one does. */
+function refuseRing (memory, caller) {
+  const { native: { binding } } = agent()
+  const list = theList()
+  const index = list.indexOf(list.begun.putter, list.begun.entry)
+  const ring = binding.blockPutter(index, memory.first.address, memory.capacity)
+  if (ring !== null) throw deadlockOfPutters(caller, memory.first, ring)
+}
+
+/** Notes that this thread, which blocked to put, goes on. */
+function resume () {
+  const list = theList()
+  list.resumePutter(list.begun.putter, list.begun.entry, PUTTING)
+}
+
+/** Returns the outcome of a wait, as diagnostics name it. */
+const outcomeOf = (found) => found === LATE ? 'timed-out' : found === ENDED ? 'ended' : 'acquired'
+
+/**
+ * Carries out a step as `stepBlocking`, and publishes its wait. The caller has asked for stack. Throws a TimeoutError.
+ */
+function blocking (memory, wait) {
+  let found
+  try {
+    found = owingQuietly(memory, stepBlocking, wait)
+    if (wait.told !== undefined) wait.told.ends(outcomeOf(found))
+  } finally {
+    agent().door.open()
+  }
+  if (found === LATE) throw lateError(memory, wait)
+  return found
+}
+
+const lateError = ({ first }, { mode, timeout }) => timeoutError(first, NOTIFIED[mode], timeout)
+
+/** Describes a call: its step, how long it waits for that, and its ToldWait, if it waits. */
+const calling = (mode, step, argument, { timeout, signal }, caller) => (
+  { mode, step, argument, timeout, signal, caller, told: undefined, place: 0 })
+
+module.exports = {
+  blocking,
+  calling,
+  clear,
+  close,
+  defer,
+  endBatch,
+  endUse,
+  idle,
+  idled,
+  lateError,
+  outcomeOf,
+  owing,
+  owingOn,
+  owingQuietly,
+  put,
+  putBack,
+  recover,
+  take,
+  takeMany
+}

@@ -1,0 +1,41 @@
+'use strict'
+
+/**
+ * A wait for a queue, as diagnostics and stall reports have it. It begins when there is nothing to put or to
+ * take for the first time, and ends with the call. A taker's wait is no stall: there may be nothing to do for as
+ * long as the program likes.
+ */
+
+const { bare } = require('../util/intrinsics')
+const observer = require('../waiting/observer')
+const { NOTIFICATION, requestOf } = require('../holding/request')
+const { PUT } = require('./memory')
+
+class ToldWait {
+  /** @param {Steps} [steps] of the promise that waits; otherwise this thread blocks */
+  constructor (word, mode, steps) {
+    this.word = word
+    this.request = requestOf(NOTIFICATION, mode)
+    this.steps = steps
+    this.since = observer.waits(steps === undefined ? undefined : steps.context)
+    const mayStall = mode === PUT
+    this.onSlice = mayStall && steps === undefined ? observer.whileBlocked() : undefined
+    this.wait = mayStall && steps !== undefined ? observer.waitBegins(this, steps.call) : undefined
+  }
+
+  get slot () {
+    return this.steps.waiter.slot
+  }
+
+  /**
+   * Notes the end. The caller opens the door.
+   * @param {'acquired' | 'ended' | 'timed-out' | 'aborted'} outcome
+   */
+  ends (outcome) {
+    if (this.wait !== undefined) observer.waitEnds(this.wait)
+    if (this.since !== undefined) observer.waited(this.since, this, outcome)
+  }
+}
+bare(ToldWait)
+
+module.exports = ToldWait
