@@ -1501,6 +1501,25 @@ export interface Entry {
    * `'another process'`.
    */
   awaits?: string
+  /**
+   * Of a wait for a notification, or for permits that nobody holds: the last threads that have used the same memory
+   * and have ended, the latest first; at most three.
+   */
+  ended?: EndedThread[]
+}
+
+/** A thread that has ended. */
+export interface EndedThread {
+  threadId: number
+  /** As that of an {@link Entry}. */
+  threadName?: string
+  /**
+   * How it ended: by `terminate()`, by `process.exit()`, by an exception that nobody has caught, or as it had nothing
+   * left to do. Known if the environment has `ATOMICS_WAITASYNC_STALL` or `ATOMICS_WAITASYNC_DUMP`.
+   */
+  how?: 'terminate' | 'exit' | 'exception' | 'end'
+  /** How long ago. */
+  milliseconds: number
 }
 
 /**

@@ -417,8 +417,8 @@ module.exports = [
   ]),
   ...of(notice, { test: 'locks/latch', orTest: 'locks/barrier' }, [
     ['a wait for a word ends with the first notification',
-      '    result = blockFor(word.address, value, left(), purpose)',
-      '    blockFor(word.address, value, left(), purpose); return']
+      '    result = blockFor(word.address, value, left(), purpose, onSlice)',
+      '    blockFor(word.address, value, left(), purpose, onSlice); return']
   ]),
 
   // ——— settling ———
@@ -649,7 +649,11 @@ module.exports = [
     ['what was put back last counts as in use', ' + this.distance(first, end)', '']
   ]),
   ...of(queueToldWait, { test: 'locks/observe/stalls' }, [
-    ['a wait for a message counts as a stall', 'const mayStall = mode === PUT', 'const mayStall = true']
+    ['a wait for room counts as a pause', 'const mayBePause = mode !== PUT', 'const mayBePause = true']
+  ]),
+  ...of('lib/agent/ends.js', { test: 'locks/observe/ended' }, [
+    ['an exit without its listener counts as terminated',
+      'if (listener === exit) binding.endsBy(MANNERS.UNKNOWN)', '']
   ]),
   ...of(queueWaits, { test: 'locks/queue' }, [
     ['a promise that puts overtakes those before it',

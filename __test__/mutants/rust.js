@@ -509,8 +509,15 @@ module.exports = [
   ...of(memories, { cargo: ['memories', 'overlaps'] }, [
     ['what a memory overlaps is remembered', '            registry.forget_overlapped(store, base, length);\n', ''],
     ['the objects of a memory that another one overlapped are forgotten',
-      '            self.gone.insert(base, Memory { length: 0, ..memory });\n',
+      '            self.gone.insert(base, Memory { length: 0, ended: Vec::new(), ..memory });\n',
       '']
+  ]),
+  ...of(memories, { cargo: ['memories', 'ended'] }, [
+    ['a thread that had objects of an earlier memory has used this one',
+      'if objects > 0 || memory.lost_by.contains(&agent) {',
+      'if true {'],
+    ['a thread that has lost its objects has not used the memory', ' || memory.lost_by.contains(&agent) {', ' {'],
+    ['a memory has the users of one that it overlapped', 'length: 0, ended: Vec::new(), ', 'length: 0, ']
   ]),
   ...of('src/process/memory_probe.rs', { cargo: ['addon', 'memory_probe'] }, [
     ['memory that exists counts as freed', 'filter(|(_, memory)| memory.end > start)', 'filter(|_| true)'],
@@ -718,6 +725,12 @@ module.exports = [
   ...of(stories, { cargo: ['addon', 'a_wait_is_told_of_again'] }, [
     ['a wait is told of again because holders come and go', '_ => self.has_old && ', '_ => '],
     ['that a ring has gone is no news', 'story if story % 2 == 1 => true,', 'story if story % 2 == 1 => false,']
+  ]),
+  ...of(reports, { test: 'locks/observe/ended' }, [
+    ['a possible pause is a stall', 'let entry = self.entry(due);\n        let time', 'return true;\n        let time']
+  ]),
+  ...of('src/observe/ended.rs', { test: 'locks/observe/ended' }, [
+    ['a thread that had ended before the wait makes it a stall', '|(ended, since)| ended.at > since', '|_| true']
   ]),
   ...of(reports, { test: 'locks/observe/stalls' }, [
     ['all stalls are reported by one look', 'if n >= MOST {', 'if n == usize::MAX {'],

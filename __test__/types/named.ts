@@ -2,7 +2,7 @@
 
 import { Lock, LockInfo, LockManager, LockManagerSnapshot, LockMode, LockOptions, locks } from 'atomics-waitasync'
 import { Condition, HoldOptions, NamedToken, UnlockToken } from 'atomics-waitasync'
-import { CycleLink, DeadlockError, Entry, snapshot } from 'atomics-waitasync'
+import { CycleLink, DeadlockError, EndedThread, Entry, snapshot } from 'atomics-waitasync'
 import { locks as same } from 'atomics-waitasync/web-locks'
 
 const manager: LockManager = same
@@ -49,6 +49,10 @@ export async function accepted(): Promise<void> {
 
   const entries: Entry[] = [...snapshot().held, ...snapshot().waiting]
   const cycles: CycleLink[][] = snapshot().cycles
+  const ended: EndedThread[] = entries[0].ended || []
+  for (const { threadId, threadName = '', how = 'end', milliseconds } of ended) {
+    const ends: [number, string, 'terminate' | 'exit' | 'exception' | 'end', number] = [threadId, threadName, how, milliseconds]
+  }
   const links: Array<[number, Entry, Entry, boolean, boolean]> = []
   for (const ring of cycles) {
     for (const link of ring) links.push([link.threadId, link.holds, link.waitsFor, link.blocked, link.certain])

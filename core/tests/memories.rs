@@ -7,12 +7,13 @@ mod fixtures;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use fixtures::any_abandoned_near;
 use fixtures::random::{Random, RngExt, SeedableRng};
 use waitasync_core::clock::now;
-use waitasync_core::lock::memories::{AgentId, Left, MOST_LEFT, Memories};
+use waitasync_core::lock::memories::{AgentId, Ended, Left, MOST_ENDED, MOST_LEFT, Memories};
 use waitasync_core::lock::{LOCKED, Request, WaiterListStore};
 use waitasync_core::queue::Location;
 
@@ -282,6 +283,45 @@ fn the_last_name_of_a_word_stands_until_its_memory_is_gone() {
     assert_eq!(label(0), None);
     assert_eq!(label(LENGTH - 4), None);
     assert_eq!(label(LENGTH).as_deref(), Some("of the next"));
+}
+
+#[test]
+fn the_last_threads_that_had_objects_of_a_memory_and_ended_are_known_until_it_is_gone() {
+    let process = Process::of(&[MAIN, OTHER]);
+    let ended_at = |offset| {
+        let ended = process.memories.ended(Location::from_address(BASE + offset));
+        ended.iter().map(|ended| ended.thread_id).collect::<Vec<_>>()
+    };
+    let note_end = |agent, objects, thread_id| {
+        let ended = Arc::new(Ended { thread_id, thread_name: None, manner: 0, at: now() });
+        process.memories.note_end(agent, BASE, objects, &ended);
+        process.end(agent, objects);
+    };
+    for thread_id in 0..5 {
+        process.register(WORKER);
+        note_end(WORKER, 1, thread_id);
+    }
+    assert_eq!((ended_at(0), ended_at(LENGTH - 4), ended_at(LENGTH)), (vec![4, 3, 2], vec![4, 3, 2], vec![]));
+    assert_eq!(MOST_ENDED, 3);
+    // One that has lost its objects has used it, too.
+    process.lose(OTHER);
+    note_end(OTHER, 0, 5);
+    assert_eq!(ended_at(0), [5, 4, 3]);
+    // A later memory at the address has other users, though its thread had objects of the former one.
+    process.register(OTHER);
+    process.lose(OTHER);
+    process.lose(MAIN);
+    process.register(MAIN);
+    note_end(OTHER, 0, 6);
+    assert_eq!(ended_at(0), []);
+    // So has one that begins elsewhere, and overlaps it; and one at the first address after that.
+    process.register(WORKER);
+    note_end(WORKER, 1, 7);
+    assert_eq!(ended_at(0), [7]);
+    process.memories.register(&process.store, WORKER, BASE - 4, LENGTH);
+    assert_eq!(ended_at(0), []);
+    process.register(OTHER);
+    assert_eq!(ended_at(0), []);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 const { createMap } = require('../util/intrinsics')
 const { assertKilobytes, stackKilobytes } = require('../util/stack')
+const { isMainThread } = require('../util/worker-threads')
 const blocking = require('./blocking')
 const door = require('./door')
 const native = require('./native')
@@ -109,6 +110,7 @@ const DENO_TURN = 20
 if (process.versions.deno !== undefined) setInterval(() => {}, DENO_TURN).unref()
 native.dumpSignal = armDumps(binding)
 watchLoop()
+if (!isMainThread && (native.stallAfter !== 0 || native.dumpSignal !== undefined)) require('./ends')(binding)
 assertStack()
 
 module.exports = {

@@ -45,8 +45,23 @@ function entryOf (written, place, stackText) {
     milliseconds: microseconds === null ? NaN : microseconds / 1000,
     ...written.length > 7 && written[7] !== 0 ? { [place]: stackText(written[7]) } : null,
     ...written.length > 8 && written[8] === 1 ? { collected: true } : null,
-    ...written.length > 9 ? { awaits: written[9] } : null
+    ...written.length > 9 && written[9] !== null ? { awaits: written[9] } : null,
+    ...written.length > 10 ? { ended: endedOf(written[10]) } : null
   }
+}
+
+/** Makes the threads that have ended. See `write_ended` in src/observe/ended.rs. It changes the array. */
+function endedOf (threads) {
+  for (let n = 0; n < threads.length; n++) {
+    const thread = threads[n]
+    threads[n] = {
+      threadId: thread[0],
+      ...thread[2] === null ? null : { threadName: thread[2] },
+      ...thread[3] === null ? null : { how: thread[3] },
+      milliseconds: thread[1] / 1000
+    }
+  }
+  return threads
 }
 
 /**

@@ -40,7 +40,7 @@ class Barrier {
     const mine = arrive(word, this.parties)
     if (mine === LEADER) return { leader: true }
     try {
-      waitUntil(word, (state) => generation(state) !== mine, timeout, BARRIER)
+      waitUntil(word, (state) => generation(state) !== mine, timeout, BARRIER, observer.whileBlocked(true))
     } catch (error) {
       if (withdraw(word, mine)) throw error
     }

@@ -109,6 +109,7 @@ function isMet (predicate) {
  */
 function block (word, held, timeout, caller) {
   const place = observer.callHere()
+  const watch = observer.whileBlocked(true)
   // A getter of the token's may unlock it.
   const told = wasTold(held.token)
   if (!isHeld(held)) throw notHeld(caller)
@@ -127,7 +128,7 @@ function block (word, held, timeout, caller) {
     isNotified = waitGivingBack(word.address, timeout, index, () => {
       theList().vacate(index)
       held.word.notifyHost()
-      native.onTick = observer.alongside(undefined)
+      native.onTick = observer.alongside(watch)
     }) === 'ok'
     return isNotified
   } finally {

@@ -47,7 +47,7 @@ class Latch {
   wait (options) {
     assertWorker('wait', 'waitAsync()')
     const { timeout } = waitOptions(options, 'wait', false)
-    waitUntil(wordOf(this), (happened) => happened >= this.count, timeout, LATCH)
+    waitUntil(wordOf(this), (happened) => happened >= this.count, timeout, LATCH, observer.whileBlocked(true))
   }
 
   waitAsync (options) {

@@ -1,9 +1,10 @@
 'use strict'
 
 /**
- * Reports waits for locks that last longer than `ATOMICS_WAITASYNC_STALL` milliseconds. It does so for locks, shares,
- * permits and names: each wait once, and again if its story has changed. src/observe/reports.rs decides which reports
- * there are, and writes their texts; src/observe/stories.rs says what a story is.
+ * Reports waits that last longer than `ATOMICS_WAITASYNC_STALL` milliseconds: those for locks, shares, permits, names
+ * and room in a queue once, and again if their story has changed; others for a notification, which may be pauses of the
+ * program's, once. src/observe/reports.rs decides which reports there are, and writes their texts;
+ * src/observe/stories.rs says what a story is.
  *
  * The report of a promise is a warning of its thread, and a message on the channel `atomics-waitasync:stall`. Native
  * code makes it aside, while this thread goes on. A blocked thread can do neither before its wait is over, and the main
@@ -25,14 +26,17 @@ const PAUSE = 20
 /** Milliseconds of a look in one turn; and after how many waits it reads the clock. */
 const TURN = 5
 const BATCH = 64
+/** After how many periods a possible pause is a stall. `PATIENCE` in src/observe/reports.rs is the same. */
+const PATIENCE = 10
 /** How many numbers of a wait native code is told. */
 const NUMBERS = 4
 
 /** A promise that waits. Its hold has a slot while it is enqueued. */
 class Wait {
-  constructor (hold, call) {
+  constructor (hold, call, mayBePause) {
     this.hold = hold
     this.call = call
+    this.mayBePause = mayBePause
     this.began = now()
     this.isOver = false
     // What was told last, as native code's number, and the age then; when to ask whether that has changed.
@@ -51,6 +55,8 @@ let first
 let last
 let cursor
 let isWatched = false
+/** When a thread ended last, as this look knows it. */
+let endedAt = -Infinity
 
 /**
  * Notes this call.
@@ -67,10 +73,11 @@ function callOf () {
  * Notes a promise that begins to wait. Returns the argument of `waitEnds`.
  * @param {{ slot: number, since: object | undefined }} hold has the slot while it is enqueued
  * @param {object} [call] of `callOf`: where the promise came from of which this is a step
+ * @param {boolean} [mayBePause] whether it may last for as long as the program likes
  */
-function waitBegins (hold, call = callOf()) {
+function waitBegins (hold, call = callOf(), mayBePause = false) {
   watch(agent().native.stallAfter)
-  const wait = new Wait(hold, call)
+  const wait = new Wait(hold, call, mayBePause)
   if (last === undefined) first = wait
   else last.next = wait
   last = wait
@@ -112,8 +119,18 @@ function watch (milliseconds) {
 function check () {
   isWatched = true
   cursor = first
+  endedAt = lastEnd()
   look(createArray(0), now(), Infinity)
 }
+
+/** Returns when a thread ended last that had used shared memory. */
+function lastEnd () {
+  const milliseconds = agent().native.binding.sinceLastEnd()
+  return typeof milliseconds === 'number' ? now() - milliseconds : -Infinity
+}
+
+/** Whether a wait may be a stall, but for its age. One that may be a pause is none as long as no thread has ended. */
+const mayStall = (began, age) => endedAt > began || age >= PATIENCE * agent().native.stallAfter
 
 /** Looks for due waits until this turn has taken long enough. Goes on in a later one. */
 function look (due, moment, next) {
@@ -128,6 +145,9 @@ function look (due, moment, next) {
       next = min(next, wait.dueAt)
       // The others are younger.
       if (wait.began + stallAfter > moment) break
+    } else if (wait.mayBePause && !mayStall(wait.began, moment - wait.began)) {
+      wait.dueAt = min(moment + stallAfter, wait.began + PATIENCE * stallAfter)
+      next = min(next, wait.dueAt)
     } else {
       lookAtToken(list, wait.hold.word.address)
       due[due.length] = wait
@@ -201,7 +221,8 @@ function tell (due, moment, { later, more, reports, stories }) {
   }
   for (let n = 0; n < due.length; n++) {
     const wait = due[n]
-    wait.dueAt = wait.story === 0 ? next : wait.began + 2 * (moment - wait.began)
+    // One that may be a pause is told of once.
+    wait.dueAt = wait.story === 0 ? next : wait.mayBePause ? Infinity : wait.began + 2 * (moment - wait.began)
   }
   for (let n = 0; n < reports.length; n++) {
     const wait = due[reports[n].wait]
@@ -238,16 +259,24 @@ function warn (report, { call, hold }) {
   stalled(report, hold.since)
 }
 
-/** Makes a function to call between slices of this thread's sleep. */
-function whileBlocked () {
+/**
+ * Makes a function to call between slices of this thread's sleep.
+ * @param {boolean} [mayBePause] as of `waitBegins`
+ */
+function whileBlocked (mayBePause = false) {
   const began = now()
-  let dueAt = agent().native.stallAfter
+  const { binding, stallAfter } = agent().native
+  let dueAt = stallAfter
   return () => {
     const age = now() - began
     if (age < dueAt) return
-    const { binding } = agent().native
+    if (mayBePause) {
+      endedAt = lastEnd()
+      dueAt = age < PATIENCE * stallAfter ? min(age + stallAfter, PATIENCE * stallAfter) : Infinity
+      if (!mayStall(began, age)) return
+    }
     const { later, reports } = parse(binding.reportBlocked(age))
-    dueAt = later === undefined ? 2 * age : age + later
+    if (!mayBePause) dueAt = later === undefined ? 2 * age : age + later
     if (reports.length > 0) binding.leaveReport(textWhileBlocked(reports[0]))
   }
 }

@@ -2,7 +2,7 @@
 
 /**
  * A wait for a queue, as diagnostics and stall reports have it. It begins when there is nothing to put or to
- * take for the first time, and ends with the call. A taker's wait is no stall: there may be nothing to do for as
+ * take for the first time, and ends with the call. A taker's wait may be a pause: there may be nothing to do for as
  * long as the program likes.
  */
 
@@ -18,9 +18,9 @@ class ToldWait {
     this.request = requestOf(NOTIFICATION, mode)
     this.steps = steps
     this.since = observer.waits(steps === undefined ? undefined : steps.context)
-    const mayStall = mode === PUT
-    this.onSlice = mayStall && steps === undefined ? observer.whileBlocked() : undefined
-    this.wait = mayStall && steps !== undefined ? observer.waitBegins(this, steps.call) : undefined
+    const mayBePause = mode !== PUT
+    this.onSlice = steps === undefined ? observer.whileBlocked(mayBePause) : undefined
+    this.wait = steps === undefined ? undefined : observer.waitBegins(this, steps.call, mayBePause)
   }
 
   get slot () {

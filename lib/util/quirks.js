@@ -32,6 +32,8 @@ module.exports = {
   RELEASES_EARLY: upTo(13),
   /** `AsyncLocalStorage.prototype.run` calls its callback in a later tick (13 only). */
   RUNS_LATER: MAJOR === 13,
+  /** There is no 'uncaughtExceptionMonitor' (but in 12.17). */
+  HIDES_EXCEPTIONS: upTo(13, 6),
   /** Workers have no option `trackUnmanagedFds`. */
   NO_TRACKED_FDS: upTo(14),
   /** `util.inspect` without custom inspection aborts at a revoked proxy (since 12). */

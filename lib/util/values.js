@@ -24,7 +24,7 @@ exports.quote = quote
 
 /**
  * Whether a terminal obeys the character, or shows it nowhere. JSON has these as they are. `is_hidden` in
- * src/observe/json.rs has the same ones.
+ * core/src/json.rs has the same ones.
  */
 const isHidden = (character) => character >= '\x7f' && (character <= '\x9f' || character === '\u061c' ||
   (character >= '\u200b' && character <= '\u200f') || (character >= '\u2028' && character <= '\u202e') ||

@@ -4,7 +4,7 @@
 
 const { agent } = require('../agent/agent')
 const { CALL } = require('../agent/registers')
-const { Promise, load, max, now } = require('../util/intrinsics')
+const { Promise, load, max, now, shield } = require('../util/intrinsics')
 const { hideFrames, throwIfAborted, timeoutError } = require('./errors')
 const { NOTIFIED, PURPOSES, nounOf, purposes } = require('./kinds')
 const observer = require('./observer')
@@ -37,6 +37,18 @@ class Notice extends Waiter {
 
   prepare () {
     if (this.onEnqueuing !== undefined) this.onEnqueuing()
+    const { steps } = this
+    const stall = steps === undefined ? undefined : observer.waitBegins(this, steps.call, true)
+    if (stall === undefined) return
+    this.stall = stall
+    this.since = observer.waits(steps.context)
+  }
+
+  end () {
+    super.end()
+    if (this.stall === undefined) return
+    observer.waitEnds(this.stall)
+    this.stall = undefined
   }
 
   enqueue () {
@@ -62,6 +74,8 @@ class Notice extends Waiter {
     return nounOf({ kind: NOTIFIED[this.purpose].kind, name: this.word.name })
   }
 }
+// If stalls are reported: the wait, and since when, as stalls.js has them.
+shield(Notice, ['stall', 'since'])
 
 /**
  * Waits for a notification, as Atomics.waitAsync: 'ok', 'not-equal' or 'timed-out'. The promise rejects
@@ -80,15 +94,15 @@ function waitAsync (word, value, options, steps, purpose, hooks = NO_HOOKS) {
   })
 }
 
-/** Blocks until `isOver(value of the word)`. Throws a TimeoutError. */
-function waitUntil (word, isOver, timeout, purpose) {
+/** Blocks until `isOver(value of the word)`. Throws a TimeoutError. `onSlice()` is called while it sleeps. */
+function waitUntil (word, isOver, timeout, purpose, onSlice) {
   const left = countdown(timeout)
   let result
   for (;;) {
     const value = load(word.array, 0)
     if (isOver(value)) return
     if (result === 'timed-out') throw lateError(word, timeout, purpose)
-    result = blockFor(word.address, value, left(), purpose)
+    result = blockFor(word.address, value, left(), purpose, onSlice)
   }
 }
 

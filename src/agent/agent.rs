@@ -34,6 +34,8 @@ pub(crate) struct Agent {
     pub(crate) registers: RegistersRef,
     /// Its `worker_threads.threadId`; 0 for the main thread.
     pub(crate) thread_id: u32,
+    /// Its `worker_threads.threadName`, if a program has given it one.
+    pub(crate) thread_name: Option<Arc<str>>,
     pub(crate) outbox: Arc<Outbox>,
     /// How often its event loop has served a ring.
     pub(crate) turns: Arc<AtomicU32>,
@@ -50,6 +52,8 @@ pub(crate) struct Agent {
     pub(crate) buffers: Buffers,
     pub(crate) files: Files,
     pub(crate) observer: &'static Observer,
+    /// How its thread ends, if it ends now: see [`crate::observe::ended`].
+    pub(crate) ends: Cell<u32>,
 }
 
 thread_local! {
@@ -120,6 +124,7 @@ impl Agent {
             environment,
             registers,
             thread_id,
+            thread_name: thread_name.map(Arc::from),
             outbox: Arc::new(Outbox::new(Box::new(move || bell.ring()))),
             turns: Arc::default(),
             blocking: Blocking::new(env, end_signal),
@@ -132,20 +137,21 @@ impl Agent {
             buffers: Buffers::default(),
             files: Files::default(),
             observer,
+            ends: Cell::default(),
         });
         environment.add_end_hook(on_end)?;
-        PROCESS.registry.join(agent.registration(thread_name.map(Arc::from)));
+        PROCESS.registry.join(agent.registration());
         AGENTS.with_borrow_mut(|agents| agents.push(agent));
         Ok(true)
     }
 
-    fn registration(&self, thread_name: Option<Arc<str>>) -> Registered {
+    fn registration(&self) -> Registered {
         Registered {
             thread: std::thread::current().id(),
             known: Known {
                 number: next_number(),
                 thread_id: self.thread_id,
-                thread_name,
+                thread_name: self.thread_name.clone(),
                 outbox: Arc::clone(&self.outbox),
                 turns: Arc::clone(&self.turns),
                 blocked_thread: Arc::clone(&self.blocking.thread),

@@ -2,9 +2,10 @@
 
 use rustc_hash::FxHashMap;
 use std::cell::{OnceCell, RefCell};
+use std::sync::Arc;
 
 use crate::process::PROCESS;
-use waitasync_core::lock::memories::{AgentId, Left};
+use waitasync_core::lock::memories::{AgentId, Ended, Left};
 use waitasync_core::panics::contained;
 
 thread_local! {
@@ -53,9 +54,11 @@ impl Buffers {
     }
 
     /// Gives up all of them: the agent ends.
-    pub(crate) fn end(&self, agent: AgentId) {
+    pub(crate) fn end(&self, agent: AgentId, ended: Ended) {
+        let ended = Arc::new(ended);
         for (base, objects) in self.by_memory.take() {
             contained(|| {
+                PROCESS.memories.note_end(agent, base, objects, &ended);
                 if PROCESS.memories.end(&PROCESS.store, agent, base, objects) == Left::Unknown {
                     // A thread that is being destroyed does not look any more.
                     let _ = LAST_LOOK.try_with(|look| {

@@ -4,6 +4,8 @@ use std::sync::atomic::Ordering;
 
 use crate::agent::agent::Agent;
 use crate::process::{PROCESS, Unused, raise, word_at};
+use waitasync_core::clock::now;
+use waitasync_core::lock::memories::Ended;
 use waitasync_core::lock::{Mail, Request, UNLOCKED};
 use waitasync_core::panics::contained;
 use waitasync_core::queue::{Location, Settlement, WaitResult, Withdrawal};
@@ -77,7 +79,7 @@ impl Agent {
             agent.robust_list.drain(|location, request, owed| agent.leave_behind(location, request, owed, ending));
         },
         |agent, _| PROCESS.names.end(&PROCESS.store, &agent.outbox),
-        |agent, _| agent.buffers.end(agent.id()),
+        |agent, _| agent.buffers.end(agent.id(), agent.obituary()),
         // The thread may have ended between a change of a word in JavaScript and the call that serves the line.
         |agent, _| agent.finish_release(),
         // After all locks and leases: whoever is woken finds nothing in the hands of this thread.
@@ -86,6 +88,12 @@ impl Agent {
         // Last, since an agent that learns that it is alone may let its loop end, unless it has mail already.
         |agent, _| PROCESS.registry.leave(&agent.outbox),
     ];
+
+    /// Returns how it ends, for those who wait for it in vain.
+    fn obituary(&self) -> Ended {
+        let (thread_id, thread_name, manner) = (self.thread_id, self.thread_name.clone(), self.ends.get());
+        Ended { thread_id, thread_name, manner, at: now() }
+    }
 
     /// Passes on the hold of an entry of the robust list. The thread's debts are noted: they come later.
     fn leave_behind(&self, location: Location, request: Request, owed: Option<Location>, ending: &mut Ending) {

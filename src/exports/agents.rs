@@ -12,6 +12,7 @@ use crate::agent::{Agent, Observer};
 use crate::exports::operations;
 use crate::observe::{Snapshot, asked, cycle, elsewhere, profile, snapshot, standard_error};
 use crate::process::PROCESS;
+use waitasync_core::clock::now;
 use waitasync_core::held::stacks;
 use waitasync_core::queue::Location;
 use waitasync_core::service::watch::EndSignal;
@@ -277,6 +278,18 @@ pub fn look_at_memories() {
 #[allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
 pub fn waits_elsewhere(env: Env, name: Utf16String, keeper: Option<String>) -> Result<()> {
     Agent::of(env.raw()).map(|agent| elsewhere::waits(agent.thread_id, &name, keeper))
+}
+
+/// Notes how this thread ends, if it ends now: a number of `MANNERS` in `lib/agent/ends.js`.
+#[napi(catch_unwind)]
+pub fn ends_by(env: Env, manner: u32) -> Result<()> {
+    Agent::of(env.raw()).map(|agent| agent.ends.set(manner))
+}
+
+/// Returns how many milliseconds ago a user of some memory ended last; undefined if none has.
+#[napi(catch_unwind)]
+pub fn since_last_end() -> Option<f64> {
+    PROCESS.memories.last_end().map(|at| now().duration_since(at).as_secs_f64() * 1e3)
 }
 
 /// Lets this environment's end begin here, before all hooks added so far.

@@ -7,7 +7,7 @@
 use std::fmt::{self, Write};
 use std::process;
 
-use crate::observe::rows::{Row, RowLink};
+use crate::observe::rows::{EndedRow, Row, RowLink};
 use crate::observe::snapshot::Snapshot;
 use crate::observe::table::{Rows, rows_of};
 use crate::observe::whereabouts::{Threads, Whereabouts};
@@ -91,7 +91,15 @@ fn write_fields(text: &mut Text, row: &Row) -> fmt::Result {
     if row.collected == Some(true) {
         text.write_str(",\"collected\":true")?;
     }
-    write_string(text, "awaits", row.awaits.as_deref())
+    write_string(text, "awaits", row.awaits.as_deref())?;
+    let Some(ended) = &row.ended else { return Ok(()) };
+    text.write_str(",\"ended\":")?;
+    json::array(text, ended, |text, EndedRow { thread_id, thread_name, how, milliseconds }| {
+        write!(text, "{{\"threadId\":{thread_id},\"milliseconds\":{:.3}", milliseconds.unwrap_or_default())?;
+        write_string(text, "threadName", thread_name.as_deref())?;
+        write_string(text, "how", how.as_deref())?;
+        text.write_char('}')
+    })
 }
 
 fn write_string(text: &mut Text, key: &str, value: Option<&str>) -> fmt::Result {

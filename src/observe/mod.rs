@@ -9,6 +9,8 @@ pub(crate) mod cycle;
 pub mod dump;
 #[forbid(unsafe_code)]
 pub(crate) mod elsewhere;
+#[forbid(unsafe_code)]
+mod ended;
 #[cfg(unix)]
 #[forbid(unsafe_code)]
 mod lines;

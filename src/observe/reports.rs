@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::observe::sentences::{ring_rows, ring_text};
+use crate::observe::sentences::{is_for_message, may_be_pause, ring_rows, ring_text};
 use crate::observe::snapshot::{Snapshot, write_link};
 use crate::observe::stories::{Covered, Keepers, Story, Told, hash, is_first, of_ring};
 use crate::observe::survey::Entry;
@@ -26,6 +26,9 @@ use waitasync_core::queue::Location;
 
 /// How many rings, and how many places, are reported in each call.
 const MOST: usize = 10;
+
+/// After how many periods a possible pause is a stall. `PATIENCE` in `lib/observe/stalls.js` is the same.
+const PATIENCE: f64 = 10.0;
 
 /// How many numbers JavaScript passes of each wait.
 pub(crate) const NUMBERS: usize = 4;
@@ -93,6 +96,7 @@ impl Reports {
                 // Otherwise it is over.
                 slots.get(&slot).map(|&entry| Due { number, milliseconds: wait[1], told, entry })
             })
+            .filter(|due| reports.is_stall(due))
             .collect();
         let alone = reports.add_rings(thread_id, &due);
         let crowds = match alone.as_slice() {
@@ -116,6 +120,19 @@ impl Reports {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty()
+    }
+
+    /// Whether a wait has lasted for too long. One that may be a pause has more time, unless a thread that might have
+    /// ended it is gone.
+    fn is_stall(&self, due: &Due) -> bool {
+        let entry = self.entry(due);
+        let time = 1e3 * self.period.as_secs_f64() * PATIENCE;
+        !may_be_pause(entry) || due.milliseconds >= time || entry.has_lost_one()
+    }
+
+    /// Whether a wait on no ring is to be told of. One that may be a pause is told of once.
+    fn is_news(&self, due: &Due, keepers: Keepers, told: Told) -> bool {
+        if may_be_pause(self.entry(due)) { told.story == 0 } else { keepers.are_news(told, due.milliseconds) }
     }
 
     fn entry(&self, due: &Due) -> &Entry {
@@ -200,7 +217,7 @@ impl Reports {
         for due in alone {
             let entry = self.entry(due);
             let keepers = *keepers.entry(aim(entry)).or_insert_with(|| self.keepers(due.entry));
-            if !keepers.are_news(due.told, due.milliseconds) {
+            if !self.is_news(due, keepers, due.told) {
                 continue;
             }
             let crowd = *known.entry(place_of(entry)).or_insert_with(|| {
@@ -227,7 +244,7 @@ impl Reports {
         let all = keys.values().copied().collect();
         Covered::with(&all, self.looked_at, |covered| {
             let own = keys[&due.entry];
-            if !keepers.are_news(covered.told(own, entry.since?), due.milliseconds) {
+            if !self.is_news(&due, keepers, covered.told(own, entry.since?)) {
                 return None;
             }
             let story = keepers.story();
@@ -293,7 +310,7 @@ impl Reports {
 
     fn all_holders_of(&self, index: usize) -> impl Iterator<Item = usize> {
         let wait = &self.snapshot.waiting[index];
-        let here = self.holds.get(&wait.place()).into_iter().flatten().copied();
+        let here = self.holds.get(&wait.place()).filter(|_| !is_for_message(wait)).into_iter().flatten().copied();
         here.filter(|&hold| {
             let is_exclusive = self.snapshot.held[hold].mode() == Some(Mode::Exclusive);
             is_exclusive || wait.mode() != Some(Mode::Shared)

@@ -33,6 +33,21 @@ pub struct Row {
     pub collected: Option<bool>,
     /// Who has the lock of several processes behind this name, for which its thread waits.
     pub awaits: Option<String>,
+    /// Who has used the memory of the awaited thing, and ended.
+    pub ended: Option<Vec<EndedRow>>,
+}
+
+/// A thread that has ended, as JavaScript has it.
+#[napi(object, object_to_js = false)]
+pub struct EndedRow {
+    /// That of `worker_threads`.
+    pub thread_id: f64,
+    /// That of `worker_threads`.
+    pub thread_name: Option<String>,
+    /// How it ended, if that is known.
+    pub how: Option<String>,
+    /// How long ago.
+    pub milliseconds: Option<f64>,
 }
 
 /// A link of a ring, as JavaScript has it.

@@ -6,8 +6,9 @@ use std::fmt::Write;
 
 use napi_derive::napi;
 
+use crate::observe::ended::{ended_rows, words_of};
 use crate::observe::places::Places;
-use crate::observe::rows::{Row, RowLink};
+use crate::observe::rows::{EndedRow, Row, RowLink};
 use crate::observe::snapshot::{self, Entries, Snapshot};
 use crate::observe::survey::Entry;
 use waitasync_core::clock::Timestamp;
@@ -51,6 +52,16 @@ fn words(request: Option<Request>, purpose: u32) -> (&'static str, Option<&'stat
     }
 }
 
+/// Whether a wait may last for as long as the program likes: one for a notification, but for room in a queue.
+pub(crate) fn may_be_pause(wait: &Entry) -> bool {
+    wait.request.is_none() && words(None, wait.purpose).1 != Some("put")
+}
+
+/// Whether a wait is for a message: the holders of others do not keep it waiting.
+pub(crate) fn is_for_message(wait: &Entry) -> bool {
+    wait.request.is_none() && matches!(words(None, wait.purpose).1, Some("take" | "use"))
+}
+
 pub(crate) fn held_row(now: Timestamp, entry: &Entry) -> Row {
     Row { taken: call_of(entry), ..row(now, entry) }
 }
@@ -90,6 +101,7 @@ fn row(now: Timestamp, entry: &Entry) -> Row {
         called: None,
         collected: entry.is_orphaned.then_some(true),
         awaits: entry.keeper.as_deref().map(str::to_owned),
+        ended: ended_rows(now, &entry.ended),
     }
 }
 
@@ -201,6 +213,13 @@ pub fn report_orphan(report: Orphan) -> String {
     let who = thread_of(&wait) + &if more > 0 { format!(" and {more} more wait") } else { " waits".to_owned() };
     let duration = duration("For ", wait.milliseconds);
     format!("The token of {noun}, {hold}, has been collected: {release}. {duration} {who} for it.")
+}
+
+/// Says, for example: `thread 4 "builder3", which used this memory, was terminated 5.4 s ago`.
+pub(crate) fn ended_text(row: &EndedRow) -> String {
+    let (thread, time) = (thread_called(row.thread_name.as_deref(), row.thread_id), duration(" ", row.milliseconds));
+    let ago = if time.is_empty() { "" } else { " ago" };
+    format!("{thread}, which used this memory, {}{time}{ago}", words_of(row.how.as_deref()))
 }
 
 /// Says who is ahead in a line.

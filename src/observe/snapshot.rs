@@ -15,6 +15,7 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 
 use crate::observe::elsewhere::keeper_of;
+use crate::observe::ended::write_ended;
 use crate::observe::survey::{Entry, JUST_BEGUN, read};
 use crate::process::PROCESS;
 use crate::process::stalls::period;
@@ -70,7 +71,7 @@ impl Entry {
     /// Writes the entry for `entryOf` in `lib/holding/snapshot-entries.js`. That has the words for its numbers.
     pub(crate) fn write(&self, text: &mut json::Text, now: Timestamp) -> fmt::Result {
         let Self { request, purpose, name, thread_id, thread_name, blocked, since, call, .. } = self;
-        let Self { is_orphaned, keeper, .. } = self;
+        let Self { is_orphaned, keeper, ended, .. } = self;
         let request = request.map_or_else(|| pack(AWAITS_NOTIFICATION, *purpose), Request::packed);
         write!(text, "[{request},")?;
         match name {
@@ -83,22 +84,17 @@ impl Entry {
             Some(since) => write!(text, "{}", micros(now).saturating_sub(micros(*since)))?,
             None => text.write_str("null")?,
         }
-        match thread_name {
-            Some(name) => {
-                text.write_char(',')?;
-                json::string(text, name.encode_utf16())?;
-            }
-            None if *call != NONE || *is_orphaned || keeper.is_some() => text.write_str(",null")?,
-            None => {}
-        }
-        match (*call, is_orphaned, keeper) {
-            (NONE, false, None) => {}
-            (call, false, None) => write!(text, ",{call}")?,
-            (call, ..) => write!(text, ",{call},{}", u8::from(*is_orphaned))?,
-        }
-        if let Some(keeper) = keeper {
+        let optional = [thread_name.is_some(), *call != NONE, *is_orphaned, keeper.is_some(), !ended.is_empty()];
+        let length = optional.iter().rposition(|&is_there| is_there).map_or(0, |last| last + 1);
+        for index in 0..length {
             text.write_char(',')?;
-            json::string(text, keeper.encode_utf16())?;
+            match index {
+                0 => json::string_or_null(text, thread_name.as_deref())?,
+                1 => write!(text, "{call}")?,
+                2 => write!(text, "{}", u8::from(*is_orphaned))?,
+                3 => json::string_or_null(text, keeper.as_deref())?,
+                _ => json::array(text, ended, |text, ended| write_ended(text, ended, now))?,
+            }
         }
         text.write_char(']')
     }
@@ -143,7 +139,7 @@ impl Snapshot {
     pub(crate) fn with_all_rings() -> Self {
         let (held, waiting) = read();
         let [held, waiting] = [held, waiting].map(|entries| entries.into_iter().filter_map(Entry::named));
-        let (held, waiting) = (held.map(Entry::with_keeper).collect(), waiting.collect());
+        let (held, waiting) = (held.map(Entry::with_keeper).collect(), waiting.map(Entry::with_ended).collect());
         let mut snapshot = Self { now: now(), held, waiting, rings: Vec::new() };
         let seen = |entries: &[Entry]| entries.iter().map(Entry::seen).collect::<Vec<_>>();
         let rings = rings(&seen(&snapshot.held), &seen(&snapshot.waiting), &snapshot.within());

@@ -19,6 +19,7 @@ use waitasync_core::clock::Timestamp;
 use waitasync_core::held::Taken;
 use waitasync_core::held::{Held, Incoming, Known, Noted, PLAIN, PURPOSE_BITS, Undelivered, Within};
 use waitasync_core::held::{NONE, StackId};
+use waitasync_core::lock::memories::Ended;
 use waitasync_core::lock::names::Text;
 use waitasync_core::lock::{Mode, Request, Waiter};
 use waitasync_core::queue::{Listed, Location};
@@ -52,6 +53,8 @@ pub(crate) struct Entry {
     pub(crate) keeper: Option<Arc<str>>,
     /// Whether it is the hold of a callback of which it is known what it claims.
     pub(crate) in_task: bool,
+    /// Who has used its memory, and ended: see [`Self::with_ended`].
+    pub(crate) ended: Vec<Arc<Ended>>,
 }
 
 impl Entry {
@@ -280,6 +283,7 @@ fn entry_of(
         is_orphaned: false,
         keeper: None,
         in_task: false,
+        ended: Vec::new(),
     }
 }
 

@@ -24,8 +24,8 @@ use rustc_hash::FxHashMap;
 
 use crate::observe::rows::{Row, RowLink};
 use crate::observe::sentences::{
-    MOST_PLACES, duration, held_row, hold_prefix, keeper_text, lock_of, mode_of, orphan_text, ring_rows, ring_text,
-    thread_called, thread_of, waiting_row,
+    MOST_PLACES, duration, ended_text, held_row, hold_prefix, keeper_text, lock_of, mode_of, orphan_text, ring_rows,
+    ring_text, thread_called, thread_of, waiting_row,
 };
 use crate::observe::snapshot::Snapshot;
 use crate::observe::whereabouts::{Activity, Threads};
@@ -227,6 +227,10 @@ fn push_section(text: &mut String, section: &TableSection<'_>, others: &[&Row], 
             let activity = threads.get(&(line.row.thread_id as u32)).map(|thread| &thread.activity);
             _ = writeln!(text, "      now {}", activity.map_or_else(|| Activity::Unknown.line(), Activity::line));
         }
+    }
+    // All waits are at one memory.
+    for ended in lines.iter().find_map(|(line, ..)| line.row.ended.as_ref()).into_iter().flatten() {
+        _ = writeln!(text, "  {}", ended_text(ended));
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::observe::places::Places;
 use crate::observe::rows::Row;
 use crate::observe::sentences::{
-    ahead_text, duration, held_row, holder_text, keeper_text, noun_of, thread_of, wait_text, waiting_row,
+    ahead_text, duration, ended_text, held_row, holder_text, keeper_text, noun_of, thread_of, wait_text, waiting_row,
 };
 use crate::observe::snapshot::Snapshot;
 use crate::observe::survey::Entry;
@@ -51,6 +51,7 @@ impl Telling<'_> {
         if keepers.is_empty() {
             keepers.extend(self.writer_ahead(index).map(|writer| self.writer_line(entry, writer, &places)));
         }
+        keepers.extend(row.ended.iter().flatten().map(ended_text));
         match keepers.as_slice() {
             [] if entry.mode().is_some() => text.push_str(", of which no holder is known."),
             [] => text.push('.'),

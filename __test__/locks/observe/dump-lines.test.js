@@ -51,13 +51,15 @@ test('each entry is a line with the fields that it has in a snapshot', needsSign
     const env = { ATOMICS_WAITASYNC_STALL: stall }
     const { lines, stderr } = await dumpOf(t, { env, isWhole: linesOf() }, async scope => {
       const { api, heldLock, newLock, say, sleep, startWorker, tell, until } = scope
+      const latch = api.Latch.create({ count: 1 })
+      await startWorker(latch, ({ api, data, keep }) => { keep(new api.Latch(data)) }).exited
       const [a, b] = [heldLock('acc"ou\nnts\u202e'), newLock('orders')]
       const held = api.Semaphore.create({ permits: 3 }).tryHold(2)
       startWorker([b, a], ({ api, data }) => { for (const lock of data) new api.AsyncLock(lock).lock() })
       await until(() => a.waiters === 1)
       b.lockAsync()
       api.locks.request('a name', () => new Promise(() => {}))
-      api.Latch.create({ count: 1 }).waitAsync()
+      latch.waitAsync()
       process.removeAllListeners('warning')
       await until(() => api.snapshot().cycles.length === 1)
       await sleep(10)
@@ -79,6 +81,8 @@ test('each entry is a line with the fields that it has in a snapshot', needsSign
     const untimed = value => JSON.parse(JSON.stringify(value), (key, value) => (
       key === 'milliseconds' && value !== null ? 'T' : value))
     assert.deepStrictEqual(untimed(found), untimed(expected), stderr)
+    const ended = found.waiting.filter(({ ended }) => ended !== undefined)
+    assert.deepStrictEqual(ended.map(({ kind, ended: [{ how }] }) => [kind, how]), [['Latch', 'end']], stderr)
     assert.strictEqual(found.held.every(({ taken }) => typeof taken === 'string'), stall !== '0', stderr)
   }
 })

@@ -13,20 +13,29 @@
 //!
 //! That no object is known does not count: a thread that has made no lock in the memory may keep it, and hand it to a
 //! new worker, which is to be told of the death. The last [`MOST_LEFT`] such memories are remembered.
+//!
+//! # Who has used it
+//! A memory remembers the last threads that had objects of it and have ended, for people: a wait may stand still since
+//! one of them has not notified. They are forgotten with the memory, so a later one at its address has none of them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::WaiterListStore;
 use super::bucket::shrink;
 use super::name_table::Text;
+use crate::clock::Timestamp;
 use crate::queue::Location;
 use crate::sync::{Mutex, lock};
 
 /// How many memories are remembered of which no object is known.
 pub const MOST_LEFT: usize = 1024;
+
+/// How many ended threads a memory remembers.
+pub const MOST_ENDED: usize = 3;
 
 /// The memories of a process. Any thread may call any method.
 ///
@@ -62,6 +71,8 @@ struct KnownMemories {
     left: VecDeque<usize>,
     /// The names that programs gave to words, for people, by the addresses of the words. They go with the memories.
     labels: BTreeMap<usize, Text>,
+    /// When a thread ended last that had used one of them.
+    last_end: Option<Timestamp>,
 }
 
 #[derive(Debug, Default)]
@@ -72,6 +83,21 @@ struct Memory {
     objects: usize,
     /// The agents that have lost an object of it while it was not known to be gone.
     lost_by: Vec<AgentId>,
+    /// The last threads that have ended, and had objects of it; the latest first.
+    ended: Vec<Arc<Ended>>,
+}
+
+/// A thread that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its number.
+    pub thread_id: u32,
+    /// Its name, if it is known.
+    pub thread_name: Option<Arc<str>>,
+    /// How it ended, by a number of the caller's.
+    pub manner: u32,
+    /// When.
+    pub at: Timestamp,
 }
 
 impl Memory {
@@ -142,6 +168,32 @@ impl Memories {
         registry.subtract(store, base, objects)
     }
 
+    /// Notes in a memory that an agent is about to end.
+    ///
+    /// Called before [`Self::end`]. Without objects there it has used an earlier memory, unless it has lost one of this.
+    pub fn note_end(&self, agent: AgentId, base: usize, objects: usize, ended: &Arc<Ended>) {
+        let mut registry = lock(&self.registry);
+        let Some(memory) = registry.memories.get_mut(&base) else { return };
+        if objects > 0 || memory.lost_by.contains(&agent) {
+            memory.ended.truncate(MOST_ENDED - 1);
+            memory.ended.insert(0, Arc::clone(ended));
+            registry.last_end = Some(ended.at);
+        }
+    }
+
+    /// Returns the last users of the location's memory that have ended; the latest first.
+    pub fn ended(&self, location: Location) -> Vec<Arc<Ended>> {
+        let registry = lock(&self.registry);
+        let before = registry.memories.range(..=location.address()).next_back();
+        let memory = before.filter(|(base, memory)| memory.addresses(**base).contains(&location.address()));
+        memory.map(|(_, memory)| memory.ended.clone()).unwrap_or_default()
+    }
+
+    /// Returns when a thread ended last that had used a memory.
+    pub fn last_end(&self) -> Option<Timestamp> {
+        lock(&self.registry).last_end
+    }
+
     /// Names the word at `location`, instead of its former name.
     pub fn set_label(&self, location: Location, label: Text) {
         lock(&self.registry).labels.insert(location.address(), label);
@@ -208,7 +260,7 @@ impl KnownMemories {
             remove(&mut self.left, base);
         } else {
             // They will be reported as collected.
-            self.gone.insert(base, Memory { length: 0, ..memory });
+            self.gone.insert(base, Memory { length: 0, ended: Vec::new(), ..memory });
         }
         store.forget_abandoned(&addresses);
         self.forget_labels(addresses);
