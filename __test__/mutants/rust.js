@@ -406,6 +406,7 @@ module.exports = [
     ['hand-overs go on for any time once a turn is asked for', '!self.asks.get() && self.ask', 'self.ask']
   ]),
   ...of(signals, { cargo: ['addon', 'signals'] }, [
+    ['the thread is told of signals before it has begun', '            _ = contained(begin);\n', ''],
     ['a handler runs without the mask of the one that it calls',
       'libc::sigaddset(&raw mut ours.sa_mask, signal);', 'let _ = signal;'],
     ['all threads have one slot',

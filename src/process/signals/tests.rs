@@ -11,6 +11,21 @@ type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 const SIGNAL: c_int = libc::SIGURG;
 const OTHER: c_int = libc::SIGWINCH;
 
+static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+/// How often the thread was told of a signal; and whether of one before it had begun.
+static TOLD: AtomicUsize = AtomicUsize::new(0);
+static TOLD_EARLY: AtomicBool = AtomicBool::new(false);
+
+/// A process has one thread that is told: all tests give it these.
+fn begin() {
+    HAS_BEGUN.store(true, Ordering::SeqCst);
+}
+
+fn told() {
+    TOLD_EARLY.fetch_or(!HAS_BEGUN.load(Ordering::SeqCst), Ordering::SeqCst);
+    TOLD.fetch_add(1, Ordering::SeqCst);
+}
+
 /// Lets one test use the signals.
 fn alone() -> impl Drop {
     static ALONE: Mutex<()> = Mutex::new(());
@@ -43,7 +58,7 @@ fn set(signal: c_int, handler: usize, flags: c_int, masks_all: bool) {
 /// Lets `handler` be replaced by ours.
 fn replace(handler: Handler, flags: c_int, masks_all: bool) {
     set(SIGNAL, handler as *const () as usize, flags | libc::SA_SIGINFO, masks_all);
-    listen(SIGNAL, || (), || ()).unwrap();
+    listen(SIGNAL, begin, told).unwrap();
 }
 
 /// Sends the calling thread a signal. It has been handled when this returns, unless it is masked.
@@ -58,6 +73,16 @@ fn wait_until(is_so: impl Fn() -> bool) {
         thread::yield_now();
     }
     assert!(is_so());
+}
+
+#[test]
+fn the_thread_has_begun_before_it_is_told_of_a_signal() {
+    let _alone = alone();
+    listen(SIGNAL, begin, told).unwrap();
+    let before = TOLD.load(Ordering::SeqCst);
+    raise(SIGNAL);
+    wait_until(|| TOLD.load(Ordering::SeqCst) > before);
+    assert!(HAS_BEGUN.load(Ordering::SeqCst) && !TOLD_EARLY.load(Ordering::SeqCst));
 }
 
 #[test]
@@ -175,7 +200,7 @@ fn a_handler_has_its_flags() {
         assert_eq!(exchange(SIGNAL, None).unwrap().sa_flags & FLAGS, flags);
     }
     set(SIGNAL, libc::SIG_IGN, 0, false);
-    listen(SIGNAL, || (), || ()).unwrap();
+    listen(SIGNAL, begin, told).unwrap();
     assert_eq!(exchange(SIGNAL, None).unwrap().sa_flags & FLAGS, libc::SA_RESTART | libc::SA_ONSTACK);
 }
 
@@ -186,7 +211,7 @@ fn a_handler_that_comes_and_goes_leaves_one_record() {
     for _ in 0..1000 {
         replace(nothing, libc::SA_RESTART, true);
         set(SIGNAL, libc::SIG_DFL, 0, false);
-        listen(SIGNAL, || (), || ()).unwrap();
+        listen(SIGNAL, begin, told).unwrap();
     }
     assert_eq!(lock(&RECORDS).len(), 2);
 }
