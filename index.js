@@ -22,8 +22,9 @@ const load = () => require('./lib/entry.js')('index', { hrtime, nextTick })
  */
 function isAsked () {
   try {
-    const { ATOMICS_WAITASYNC_DUMP, ATOMICS_WAITASYNC_PROFILE, ATOMICS_WAITASYNC_STALL } = process.env
-    return Boolean(ATOMICS_WAITASYNC_DUMP || ATOMICS_WAITASYNC_PROFILE || ATOMICS_WAITASYNC_STALL)
+    const { env } = process
+    return Boolean(env.ATOMICS_WAITASYNC_DUMP || env.ATOMICS_WAITASYNC_PROFILE ||
+      env.ATOMICS_WAITASYNC_PROFILE_HOLDERS || env.ATOMICS_WAITASYNC_STALL)
   } catch (_) {
     return false
   }

@@ -360,7 +360,7 @@ module.exports = [
   ]),
   ...of(run, { test: 'locks/holds' }, [
     ['executeLocked does not unlock',
-      '      giveBackAfter(token, failed, inJob, repairing !== undefined)\n    } catch (_) {',
+      '      end(stack, token, failed, inJob, repairing !== undefined)\n    } catch (_) {',
       '    } catch (_) {']
   ]),
   ...of(acquire, { equivalent: 'native code does not enqueue a claim with a timeout of 0 either' }, [
@@ -740,8 +740,14 @@ module.exports = [
       'this.tasks.rename(this.serials[index], serial)',
       'void 0']
   ]),
+  ...of('lib/observe/sampler.js', { test: 'locks/observe/profile' }, [
+    ['a thread takes a stack for each wait', 'this.factor *= 2', 'this.factor *= 1']
+  ]),
+  ...of('lib/observe/blame.js', { test: 'locks/observe/profile-holders' }, [
+    ['a recorded hold stands for itself only', 'max(milliseconds, least)', 'milliseconds'],
+    ['a callback form is charged where its hold ends', 'calls.takeStack()', '0']
+  ]),
   ...of('lib/observe/profile.js', { test: 'locks/observe/profile' }, [
-    ['a thread takes a stack for each wait', 'this.factor *= 2', 'this.factor *= 1'],
     ['a thread that waits for ever is not recorded',
       '  if (blocked.number === 0) blocked.number = record(1)',
       '  return']

@@ -16,6 +16,7 @@ const shielded = require('./operations')
 const { ADDRESS, AMOUNT, EXPECTED, FLOATS, KIND, LIMIT, NEWS, TIMEOUT, WIDE } = require('./registers')
 const { stallAfter, startProfile } = require('./settings')
 const { started } = require('./start')
+const { PROFILE, PROFILE_HOLDERS } = require('../util/variables')
 
 const { binding, buffer } = started
 const floats = new Float64Array(buffer, 0, FLOATS)
@@ -34,7 +35,9 @@ const native = {
   /** The signal that writes snapshots, if there is one. */
   dumpSignal: undefined,
   /** Whether waits are recorded. */
-  profiles: startProfile(binding),
+  profiles: startProfile(binding, PROFILE, 0),
+  /** Whether holds for which others wait are recorded. */
+  profilesHolders: startProfile(binding, PROFILE_HOLDERS, 1),
   /** Whether an install leaves this thread's Workers to the host's queue. */
   besideHost: false,
   /** Settles a batch: see `slots.js`. */

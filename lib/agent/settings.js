@@ -3,7 +3,7 @@
 /** The environment variables that a thread obeys, from its first use on. */
 
 const { describe } = require('../util/values')
-const { DUMP, PROFILE, STALL } = require('../util/variables')
+const { DUMP, STALL } = require('../util/variables')
 const { isMainThread } = require('../util/worker-threads')
 
 /** Reads `ATOMICS_WAITASYNC_STALL`. An invalid value counts as 0, and one thread of the process warns of it. */
@@ -15,11 +15,14 @@ function stallAfter (binding) {
   return 0
 }
 
-/** Returns whether waits are recorded. The first thread creates the file; if that fails, it warns. */
-function startProfile (binding) {
-  const warning = binding.startProfile()
-  if (typeof warning === 'string') process.emitWarning(warning, { code: PROFILE })
-  return binding.profiles()
+/**
+ * Returns whether a profile is recorded. The first thread creates its file; if that fails, it warns.
+ * @param {number} number by which native code knows the variable: its index in `ALL` of src/observe/profile.rs
+ */
+function startProfile (binding, variable, number) {
+  const warning = binding.startProfile(number)
+  if (typeof warning === 'string') process.emitWarning(warning, { code: variable })
+  return binding.profiles(number)
 }
 
 /**

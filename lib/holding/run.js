@@ -5,6 +5,7 @@
 const { agent, assertStack } = require('../agent/agent')
 const { Promise, bare } = require('../util/intrinsics')
 const { LATE, hideFrames, throwIfAborted } = require('../waiting/errors')
+const observer = require('../waiting/observer')
 const { assertFunction, waitOptions } = require('../waiting/options')
 const { lateError, takeForPromise, takeOrThrow } = require('./acquire')
 const { Claim } = require('./claim')
@@ -55,6 +56,7 @@ async function run (call, instance, request, callback, options, caller) {
   // Permits protect nothing that could be repaired.
   const wait = wanted <= EXCLUSIVE ? optionsOf(instance, options, caller, true) : waitOptions(options, caller)
   const repairing = wait.repair === undefined ? undefined : repairingOf(call, word, wait, caller)
+  const stack = observer.stackOfCall()
   let token = newToken(wanted)
   // Whether this runs in a job of its own, and not in its caller's.
   let inJob = false
@@ -81,13 +83,18 @@ async function run (call, instance, request, callback, options, caller) {
     return result
   } finally {
     try {
-      giveBackAfter(token, failed, inJob, repairing !== undefined)
+      end(stack, token, failed, inJob, repairing !== undefined)
     } catch (_) {
       // No stack is left for it. In a turn of its own there is.
       await undefined
-      giveBackAfter(token, failed, false, repairing !== undefined)
+      end(stack, token, failed, false, repairing !== undefined)
     }
   }
+}
+
+function end (stack, token, failed, inJob, hasRepair) {
+  if (stack === 0) giveBackAfter(token, failed, inJob, hasRepair)
+  else observer.endAs(stack, () => giveBackAfter(token, failed, inJob, hasRepair))
 }
 
 /**

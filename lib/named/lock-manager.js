@@ -14,6 +14,7 @@ const { agent, assertStack } = require('../agent/agent')
 const { Promise, TypeError, append, bare } = require('../util/intrinsics')
 const { REJECTS_OVERFLOWS } = require('../util/quirks')
 const { LATE, throwIfAborted, unlessLate } = require('../waiting/errors')
+const observer = require('../waiting/observer')
 const { assertSynchronous, assertWorker } = require('../waiting/options')
 const { abortReason, assertNoTimeout, assertRequestable, checkAsync, read, reasonOf } = require('./arguments')
 const { blockOrThrow, lateError, rejected, take } = require('../holding/acquire')
@@ -116,6 +117,8 @@ class Call {
     this.grant = this.claim = undefined
     // Of `begin`: whether it has taken the name; or, if it has to await that, the answer of `granted`.
     this.taken = undefined
+    // See observe/blame.js.
+    this.stack = 0
   }
 }
 bare(Call)
@@ -130,6 +133,7 @@ function assertThis (value, caller) {
 /** Takes a name at once, or puts the request into its line. */
 function begin (call) {
   const grant = nextGrant(call, call.shared)
+  call.stack = observer.stackOfCall()
   // Before the name is taken: afterwards there might be no stack for it.
   run(call)
   const isTaken = call.steal ? grant.steal(grant.token) : take(grant)
@@ -168,10 +172,10 @@ async function run (call) {
       if (grant !== null) rejectIfStolen(call, grant)
       result = await result
     }
-    if (grant !== null && !grant.end(false, true)) throw stolenError(name)
+    if (grant !== null && !observer.endAs(call.stack, () => grant.end(false, true))) throw stolenError(name)
     call.resolve(result)
   } catch (error) {
-    if (grant !== null) grant.end(true, true, hasRepair)
+    if (grant !== null) observer.endAs(call.stack, () => grant.end(true, true, hasRepair))
     if (error === LATE) call.resolve(LATE)
     else call.reject(grant !== null && grant.isStolen ? stolenError(name) : error)
   }

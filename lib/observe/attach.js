@@ -4,7 +4,7 @@
 
 const observer = require('../waiting/observer')
 
-function observeLocks ({ binding, stallAfter }) {
+function observeLocks ({ binding, profilesHolders, stallAfter }) {
   const { contextOfWait, holdChannel, ownerDied, waited, waits } = require('./channels')
   const Holds = require('./holds')
   observer.contextOfWait = contextOfWait
@@ -12,6 +12,7 @@ function observeLocks ({ binding, stallAfter }) {
   observer.waited = waited
   observer.waits = waits
   if (stallAfter === 0) observer.holdsOf = () => ({ holds: new Holds(binding), told: holdChannel })
+  if (profilesHolders) recordHolders()
 }
 
 function reportStalls (native) {
@@ -36,6 +37,14 @@ function recordWaits () {
   observer.promiseBegins = promiseBegins
   observer.promiseEnds = promiseEnds
   observer.sampleOf = sampleOf
+}
+
+function recordHolders () {
+  const { blamed, endAs, stackOfCall } = require('./blame')
+  const { holdsOf } = observer
+  observer.endAs = endAs
+  observer.holdsOf = (native) => blamed(holdsOf(native))
+  observer.stackOfCall = stackOfCall
 }
 
 module.exports = ({ native }) => {

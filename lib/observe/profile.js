@@ -4,74 +4,17 @@
  * Records this thread's waits, by the stacks of the waiting calls. It does so if `ATOMICS_WAITASYNC_PROFILE` is set
  * (`native.profiles`). src/observe/profile.rs adds up and writes the file.
  *
- * Taking a stack takes longer than many a wait. So a thread spends only a small share of its time on that, and each
- * recorded wait stands for `factor` waits. A blocked thread takes the stack once its wait is over, so that it joins the
- * line without delay. If it sleeps for longer than its first slice, it is recorded in any case, and at once: so a
- * thread that waits for ever is recorded, too. Of a promise, only the call that makes it knows the stack.
+ * Each recorded wait stands for `factor` waits (sampler.js). A blocked thread takes the stack once its wait is over, so
+ * it joins the line without delay. If it sleeps for longer than its first slice, it is recorded in any case, and at
+ * once: so a thread that waits for ever is recorded, too. Of a promise, only the call that makes it knows the stack.
  */
 
 const { agent } = require('../agent/agent')
-const { bare, now } = require('../util/intrinsics')
+const { now } = require('../util/intrinsics')
 const { PROFILE } = require('../util/variables')
-const { FRAMES } = require('./call-stacks')
-const { placeOfCall } = require('./places')
+const Sampler = require('./sampler')
 
-const { floor, random } = Math
-
-/**
- * How many stacks a thread takes between two adaptations. It then compares the share of time that they took with MOST
- * and LEAST, and records fewer waits, or more.
- */
-const ROUND = 32
-const MOST = 0.01
-const LEAST = 0.0025
-
-/** Chooses the waits that are recorded. */
-class Sampler {
-  constructor () {
-    this.factor = 1
-    this.skips = 0
-    this.count = 0
-    this.began = now()
-    // Milliseconds.
-    this.spent = 0
-  }
-
-  /** Decides for how many waits this one stands; 0: not recorded. */
-  next () {
-    if (this.skips > 0) {
-      this.skips--
-      return 0
-    }
-    if (++this.count === ROUND) this.adapt()
-    const { factor } = this
-    // The mean is factor - 1. The number varies: a program may have a fixed rhythm, too.
-    this.skips = floor(random() * (2 * factor - 1))
-    return factor
-  }
-
-  adapt () {
-    const end = now()
-    const share = this.spent / (end - this.began)
-    if (share > MOST) this.factor *= 2
-    else if (share < LEAST && this.factor > 1) this.factor /= 2
-    this.count = 0
-    this.began = end
-    this.spent = 0
-  }
-}
-bare(Sampler)
-
-const sampler = new Sampler()
-
-/** Takes the stack of the program's call, and returns its number. Native code knows the stack by that. */
-function takeStack () {
-  const began = now()
-  const number = placeOfCall(FRAMES, PROFILE + ': the stack of a wait is missing', PROFILE)
-  sampler.spent += now() - began
-  // Those without a stack are a stack, too.
-  return number === 0 ? agent().native.binding.stackNumber('') : number
-}
+const sampler = new Sampler(PROFILE + ': the stack of a wait is missing', PROFILE)
 
 // ——— Promises ———
 
@@ -79,7 +22,7 @@ const NOT_RECORDED = { factor: 0, stack: 0 }
 
 function takeSample () {
   const factor = sampler.next()
-  return factor === 0 ? NOT_RECORDED : { factor, stack: takeStack() }
+  return factor === 0 ? NOT_RECORDED : { factor, stack: sampler.takeStack() }
 }
 
 /**
@@ -132,7 +75,7 @@ function blockBegins (nounOf, what) {
 function record (factor) {
   const { nounOf, what, began } = blocked
   const milliseconds = now() - began
-  return agent().native.binding.waitBegins(takeStack(), factor, nounOf(what), milliseconds)
+  return agent().native.binding.waitBegins(sampler.takeStack(), factor, nounOf(what), milliseconds)
 }
 
 /** Records a long wait: runs between two slices of the sleep. */

@@ -7,17 +7,18 @@
 
 const DUMP = 'ATOMICS_WAITASYNC_DUMP'
 const PROFILE = 'ATOMICS_WAITASYNC_PROFILE'
+const PROFILE_HOLDERS = 'ATOMICS_WAITASYNC_PROFILE_HOLDERS'
 const STALL = 'ATOMICS_WAITASYNC_STALL'
 
 /** Whether the environment asks for something that begins at load. */
 function isAsked () {
   try {
     const { env } = process
-    return Boolean(env[DUMP] || env[PROFILE] || env[STALL])
+    return Boolean(env[DUMP] || env[PROFILE] || env[PROFILE_HOLDERS] || env[STALL])
   } catch (_) {
     // Deno did not permit it.
     return false
   }
 }
 
-module.exports = { DUMP, PROFILE, STALL, isAsked }
+module.exports = { DUMP, PROFILE, PROFILE_HOLDERS, STALL, isAsked }

@@ -41,6 +41,12 @@ class Observer {
     /** Makes a function to call between two slices: it reports a long wait. */
     this.whileBlocked = nothing
 
+    // ——— Callback forms ———
+    /** Returns native code's number of the call's stack; 0: it is not noted. */
+    this.stackOfCall = () => 0
+    /** Calls a function that ends a hold with that stack. Returns its result. */
+    this.endAs = (stack, end) => end()
+
     // ——— Waits of both kinds, and holds ———
     this.waits = nothing
     this.waited = nothing

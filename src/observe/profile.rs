@@ -1,8 +1,13 @@
-//! `ATOMICS_WAITASYNC_PROFILE`: how long was waited, by the stacks of the waiting calls, in a file that profilers open.
+//! Profiles: how long was waited, by stacks, in files that profilers open.
+//!
+//! | variable | stacks |
+//! |---|---|
+//! | `ATOMICS_WAITASYNC_PROFILE` | of the calls that waited |
+//! | `ATOMICS_WAITASYNC_PROFILE_HOLDERS` | of the calls that held what others waited for |
 //!
 //! JavaScript tells of each wait that it records when it begins, with its stack, and when it is over
 //! (`lib/observe/profile.js`). A wait that is not over counts for its time so far, and the waits of a thread end with
-//! it: so the file shows those who wait for ever, too.
+//! it: so the file shows those who wait for ever, too. Of a hold it tells when that is over (`lib/observe/blame.js`).
 //!
 //! The tables have bounds: stacks (see [`stacks`]), and of each stack the first locks.
 
@@ -15,6 +20,7 @@ use napi_derive::napi;
 use crate::observe::profile_file::ProfileFile;
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::held::stacks::{self, StackId};
+use waitasync_core::lock::count_waits;
 use waitasync_core::observe::cpuprofile::{Counts, Line};
 use waitasync_core::sync::lock;
 
@@ -73,7 +79,7 @@ pub(crate) struct Profile {
 impl Profile {
     fn begin(&mut self, thread: usize, wait: Waited) -> u32 {
         self.counts.recorded += 1;
-        self.counts.waits += u64::from(wait.factor);
+        self.counts.all += u64::from(wait.factor);
         self.number = self.number.wrapping_add(1);
         self.waits.entry(thread).or_default().insert(self.number, wait);
         self.number
@@ -94,6 +100,13 @@ impl Profile {
     fn add(&mut self, wait: &Waited) {
         self.is_news = true;
         self.totals.add(wait.stack, &wait.leaf, wait.nanos(now()));
+    }
+
+    fn add_hold(&mut self, stack: StackId, leaf: &Arc<str>, factor: u32, nanos: u64) {
+        self.counts.recorded += 1;
+        self.counts.all += u64::from(factor);
+        self.is_news = true;
+        self.totals.add(stack, leaf, nanos);
     }
 
     /// Returns the waits so far, if changed since the last call.
@@ -139,8 +152,22 @@ impl Kept {
     }
 }
 
-static WAITS: Kept =
-    Kept::new(ProfileFile::new("ATOMICS_WAITASYNC_PROFILE", |anyway| WAITS.news(anyway), || WAITS.file.write_now()));
+static WAITS: Kept = Kept::new(ProfileFile::new(
+    "ATOMICS_WAITASYNC_PROFILE",
+    "waits",
+    |anyway| WAITS.news(anyway),
+    || WAITS.file.write_now(),
+));
+
+static HOLDS: Kept = Kept::new(ProfileFile::new(
+    "ATOMICS_WAITASYNC_PROFILE_HOLDERS",
+    "holds",
+    |anyway| HOLDS.news(anyway),
+    || HOLDS.file.write_now(),
+));
+
+/// The files, as JavaScript numbers them.
+static ALL: [&Kept; 2] = [&WAITS, &HOLDS];
 
 pub(crate) fn begin(thread: usize, stack: StackId, leaf: Arc<str>, factor: u32, milliseconds: f64) -> u32 {
     let age = (milliseconds.max(0.0) * 1e6) as u64;
@@ -153,26 +180,38 @@ pub(crate) fn end(thread: usize, number: u32) {
 }
 
 pub(crate) fn end_thread(thread: usize) {
-    if profiles() {
+    if WAITS.file.is_on() {
         lock(&WAITS.profile).end_thread(thread);
     }
 }
 
 /// Has the files written, if there are any: a full table takes longer than timeouts may be late.
 pub(crate) fn write_aside() {
-    WAITS.file.write_aside();
+    for kept in ALL {
+        kept.file.write_aside();
+    }
 }
 
-/// Begins to record waits, if the variable asks for that. A text: a warning, which is given once in the process.
+/// Records a hold for which others waited so long. It stands for `factor` holds.
 #[napi(catch_unwind)]
-pub fn start_profile() -> Option<String> {
-    WAITS.file.start()
+pub fn hold_delayed(stack: StackId, factor: u32, leaf: String, milliseconds: f64) {
+    lock(&HOLDS.profile).add_hold(stack, &leaf.into(), factor, (milliseconds * 1e6) as u64);
 }
 
-/// Whether waits are recorded.
+/// Begins to record for a file, if its variable asks for that. A text: a warning, which is given once in the process.
 #[napi(catch_unwind)]
-pub fn profiles() -> bool {
-    WAITS.file.is_on()
+pub fn start_profile(number: u32) -> Option<String> {
+    let warning = ALL.get(number as usize)?.file.start();
+    if HOLDS.file.is_on() {
+        count_waits();
+    }
+    warning
+}
+
+/// Whether a file is recorded for.
+#[napi(catch_unwind)]
+pub fn profiles(number: u32) -> bool {
+    ALL.get(number as usize).is_some_and(|kept| kept.file.is_on())
 }
 
 /// Returns the number of a stack: one line for each frame, the innermost first.
@@ -233,7 +272,7 @@ mod tests {
             let all = nanos(&totals);
             assert_eq!(all.len(), 2);
             assert_eq!(4 * all[0].2, all[1].2);
-            assert_eq!((counts.recorded, counts.waits), (2, 5));
+            assert_eq!((counts.recorded, counts.all), (2, 5));
         }
         profile.end(7, number);
         profile.end(7, number);

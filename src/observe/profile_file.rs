@@ -28,6 +28,8 @@ const THREAD: &str = "atomics-profile";
 pub(crate) struct ProfileFile {
     /// The variable that names the file; it is the code of warnings, too.
     variable: &'static str,
+    /// What it counts: waits, or holds.
+    noun: &'static str,
     /// Returns its contents, if there is news; or, given true, anyway.
     news: fn(bool) -> Option<(Vec<Line>, Counts)>,
     /// Where it is to be; `None` if there is to be none.
@@ -44,11 +46,13 @@ impl ProfileFile {
     /// `write_now` calls [`Self::write_now`] of the same file.
     pub(crate) const fn new(
         variable: &'static str,
+        noun: &'static str,
         news: fn(bool) -> Option<(Vec<Line>, Counts)>,
         write_now: fn(),
     ) -> Self {
         Self {
             variable,
+            noun,
             news,
             path: OnceLock::new(),
             is_on: AtomicBool::new(false),
@@ -142,7 +146,7 @@ impl ProfileFile {
         let Some(path) = self.path() else { return Ok(()) };
         let _writing = lock(&self.writing);
         let Some((lines, counts)) = (self.news)(anyway) else { return Ok(()) };
-        let text = cpuprofile::write(lines, counts).ok_or(io::ErrorKind::OutOfMemory)?;
+        let text = cpuprofile::write(lines, counts, self.noun).ok_or(io::ErrorKind::OutOfMemory)?;
         refuse_special(path)?;
         replace(path, &text)
     }

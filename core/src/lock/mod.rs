@@ -67,8 +67,10 @@ mod ring;
 pub mod rings;
 mod task_rings;
 pub mod wait_for_graph;
+mod waited;
 
 pub use bucket::{Grant, Lines, Mail, Outbox, Waiter, WaiterListStore};
 pub use claims::{Claimed, Freed};
 pub use fairness::{FAIRNESS, ROOM, Released};
 pub use request::{LOCKED, Mode, Request, UNLOCKED, WRITING, Word};
+pub use waited::count_waits;

@@ -23,11 +23,12 @@ pub struct Line {
     pub micros: u64,
 }
 
-/// How many waits were recorded, and how many these stand for.
+/// How many waits, or holds, were recorded.
 #[derive(Clone, Copy, Default)]
 pub struct Counts {
     pub recorded: u64,
-    pub waits: u64,
+    /// How many these stand for.
+    pub all: u64,
     /// How often a stack did not fit into the table.
     pub other_stacks: u64,
 }
@@ -161,8 +162,8 @@ const fn id(index: usize) -> usize {
     index + 1
 }
 
-/// Returns the profile as JSON. `None` if it would be too long.
-pub fn write(mut lines: Vec<Line>, counts: Counts) -> Option<String> {
+/// Returns the profile as JSON. `None` if it would be too long. `noun`: waits, or holds.
+pub fn write(mut lines: Vec<Line>, counts: Counts, noun: &str) -> Option<String> {
     lines.retain(|line| line.micros > 0);
     lines.sort_by_key(|line| std::cmp::Reverse(line.micros));
     let mut tree = Tree::new();
@@ -176,9 +177,9 @@ pub fn write(mut lines: Vec<Line>, counts: Counts) -> Option<String> {
         json::array(text, samples, |text, index| write!(text, "{}", id(index)))?;
         text.write_str(",\"timeDeltas\":")?;
         json::array(text, deltas, |text, micros| write!(text, "{micros}"))?;
-        let Counts { recorded, waits, other_stacks } = counts;
-        let factor = if recorded == 0 { 1.0 } else { waits as f64 / recorded as f64 };
-        write!(text, ",\"atomicsWaitasync\":{{\"waits\":{waits},\"recorded\":{recorded},\"factor\":{factor}")?;
+        let Counts { recorded, all, other_stacks } = counts;
+        let factor = if recorded == 0 { 1.0 } else { all as f64 / recorded as f64 };
+        write!(text, ",\"atomicsWaitasync\":{{\"{noun}\":{all},\"recorded\":{recorded},\"factor\":{factor}")?;
         write!(text, ",\"otherStacks\":{other_stacks}}}}}")
     })
 }
@@ -221,11 +222,11 @@ mod tests {
             line("at g (/a.js:2:2)\nat main (/a.js:9:9)", "B", 7),
             line("at g (/a.js:2:2)\nat main (/a.js:9:9)", "never", 0),
         ];
-        let text = write(lines, Counts { recorded: 2, waits: 8, other_stacks: 0 }).unwrap();
+        let text = write(lines, Counts { recorded: 2, all: 8, other_stacks: 0 }, "waits").unwrap();
         assert!(text.contains("\"samples\":[4,6,1],\"timeDeltas\":[0,7,5]"), "{text}");
         assert!(text.contains("\"startTime\":1000000,\"endTime\":1000012"), "{text}");
         assert!(text.contains("\"lineNumber\":8,\"columnNumber\":8},\"hitCount\":0,\"children\":[3,5]"), "{text}");
-        assert!(text.contains("\"factor\":4"), "{text}");
+        assert!(text.contains("\"waits\":8,\"recorded\":2,\"factor\":4"), "{text}");
         assert!(!text.contains("never"), "{text}");
     }
 }

@@ -1,0 +1,100 @@
+'use strict'
+
+/**
+ * Records this thread's holds for which others waited, by their stacks. It does so if
+ * `ATOMICS_WAITASYNC_PROFILE_HOLDERS` is set (`native.profilesHolders`). src/observe/profile.rs adds up.
+ *
+ * At the end of a hold native code tells for how long all claims have waited since another hold ended there. That time
+ * is the fault of this hold. It is recorded if it is long. Of the others some are chosen at random, by their times, and
+ * stand for the rest.
+ *
+ * The stack is that of the call that ends the hold. A callback form ends its hold in a job of its own, where V8 knows a
+ * frame of the program's only if that awaits the form. So it takes the stack when it is called: if it is called too
+ * often for that, of some calls, chosen at random.
+ */
+
+const { agent } = require('../agent/agent')
+const { ENTRY } = require('../agent/registers')
+const { apply, max } = require('../util/intrinsics')
+const { PROFILE_HOLDERS } = require('../util/variables')
+const Sampler = require('./sampler')
+const { requestIn } = require('../holding/entry')
+const { LEASE, isVisible, kindOf, nounOfHold } = require('../holding/request')
+
+const { random } = Math
+
+const CONSEQUENCE = PROFILE_HOLDERS + ': the stack of a hold is missing'
+/** Milliseconds. A factor of n means that the time of a recorded hold is at least n - 1 times this. */
+const UNIT = 0.001
+
+/** Chooses calls of callback forms. */
+const calls = new Sampler(CONSEQUENCE, PROFILE_HOLDERS, 0.5)
+/** Chooses holds, by the time that others waited. */
+const ends = new Sampler(CONSEQUENCE, PROFILE_HOLDERS, 0.5)
+/** How many holds have ended since one was recorded. */
+let passed = 0
+
+/** The stack of the callback form's call whose hold ends now; 0: it is not known, or there is none. */
+const ending = { stack: 0 }
+
+/** Returns the number of a callback form's stack; 0: it is not taken. Never throws. */
+function stackOfCall () {
+  if (calls.next() === 0) return 0
+  try {
+    return calls.takeStack()
+  } catch (_) {
+    // No stack is left.
+    return 0
+  }
+}
+
+/** Calls a function that ends a hold with a known stack. */
+function endAs (stack, end) {
+  const { stack: outer } = ending
+  ending.stack = stack
+  try {
+    return end()
+  } finally {
+    ending.stack = outer
+  }
+}
+
+function record (hold, milliseconds, stack) {
+  const least = (ends.factor - 1) * UNIT
+  passed++
+  if (milliseconds < least && milliseconds < least * random()) return
+  ends.goOn()
+  const count = passed
+  passed = 0
+  const number = stack === 0 ? ends.takeStack() : stack
+  agent().native.binding.holdDelayed(number, count, nounOfHold(hold), max(milliseconds, least))
+}
+
+/** Asks for how long others waited for an entry that now ends. */
+function ask ({ door, entries, held, native: { binding, counters, words } }, index) {
+  const request = requestIn(entries[2 * index + 1])
+  if (!isVisible(request) || kindOf(request) === LEASE) return
+  const word = held[index]
+  // A name has no counter.
+  if (word.counter !== undefined && counters.peek(word.counter) === 0) return
+  words[ENTRY] = index
+  const milliseconds = binding.takeWaited()
+  if (milliseconds === 0) return
+  const hold = { word, request }
+  const { stack } = ending
+  door.note(() => record(hold, milliseconds, stack))
+}
+
+/** Lets an observer of holds find out for how long others waited. */
+function blamed ({ holds, told }) {
+  const { end } = holds
+  holds.end = (list, index) => {
+    ask(list, index)
+    apply(end, holds, [list, index])
+  }
+  // The list tells of the end of a hold if this is not 0.
+  holds.count++
+  return { holds, told }
+}
+
+module.exports = { blamed, endAs, stackOfCall }
