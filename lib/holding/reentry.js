@@ -6,7 +6,8 @@
  *
  * A task is a callback that was given a hold, and all that its asynchronous context has (tasks.js). Work that
  * nobody awaits has that, too: so it is refused where a program asks for it only, and where it would wait for ever.
- * Other instances pay nothing for it: tasks are noted once a thread has made such an instance, and only theirs.
+ * Other instances pay nothing for it: tasks are noted once a thread has made such an instance, and only theirs. (Before
+ * Node 24, contexts make each `await` of the thread dearer.)
  */
 
 const { flag } = require('../util/options')
