@@ -28,6 +28,21 @@ const heldUp = (begin, hold) => ({
 })
 const locked = (lock, begin) => heldUp(() => begin(lock), () => lock.tryLock())
 
+const newQueue = () => api.Queue.create({ capacity: 1, messageSize: 8 })
+/** Makes a situation of a queue in which the first call finds what it wants, and the next one waits until `goOn`. */
+function queued (isFull, begin, goOn, holdUp = () => {}) {
+  const queue = newQueue()
+  if (isFull) queue.tryPut(1)
+  return {
+    begin: () => begin(queue),
+    async holdUp () {
+      holdUp(queue)
+      return () => goOn(queue)
+    }
+  }
+}
+const taken = begin => queued(true, begin, queue => queue.tryPut(2))
+
 /** Each: begins something whose callback reports to `see`; and how to hold it up, which returns what lets it go on. */
 const forms = {
   'locks.request': see => ({
@@ -69,6 +84,31 @@ const forms = {
     see()
     token.unlock()
   }),
+  'what follows locks.holdAsync': see => heldUp(async () => {
+    const token = await api.locks.holdAsync('b')
+    see()
+    token.unlock()
+  }, () => api.locks.tryHold('b')),
+  'use of a Queue': see => taken(queue => queue.use(see)),
+  'what follows takeAsync': see => taken(queue => queue.takeAsync().then(see)),
+  'what follows takeManyAsync': see => taken(async queue => {
+    await queue.takeManyAsync(2)
+    see()
+  }),
+  'what follows a message of an iterator': see => taken(async queue => {
+    for await (const message of queue.messages()) {
+      see(message)
+      break
+    }
+  }),
+  'what follows putAsync': see => queued(false, async queue => {
+    await queue.putAsync(1)
+    see()
+  }, queue => queue.tryTake()),
+  'what follows onIdle': see => queued(false, async queue => {
+    await queue.onIdle()
+    see()
+  }, queue => queue.tryTake(), queue => queue.tryPut(1)),
   'what follows an abort' (see) {
     const lock = new api.AsyncLock()
     lock.tryLock()
@@ -118,6 +158,28 @@ test('a subscriber of the channel of waits runs in the context of the wait', nee
   als.run('the release', () => token.unlock())
   await two
   assert.deepStrictEqual(messages, ['timed-out one', 'acquired two'])
+})
+
+test('so it does for the waits for a queue and for a name', needsChannels, async t => {
+  const { messages } = subscribe(t, 'wait', ({ outcome }) => `${outcome} ${als.getStore()}`)
+  const queue = newQueue()
+  const taking = als.run('take', () => queue.takeManyAsync(2))
+  await als.run('put', () => queue.putAsync(1))
+  await taking
+  queue.tryPut(1)
+  const putting = als.run('put', () => queue.putAsync(2))
+  const idle = als.run('idle', () => queue.onIdle())
+  als.run('release', () => queue.tryTake())
+  await putting
+  await als.run('clear', () => queue.clearAsync())
+  await idle
+  const token = api.locks.tryHold('c')
+  await als.run('late', () => api.locks.holdAsync('c', { timeout: 1 })).catch(() => {})
+  const holding = als.run('hold', () => api.locks.holdAsync('c'))
+  als.run('release', () => token.unlock())
+  ;(await holding).unlock()
+  assert.deepStrictEqual(messages,
+    ['acquired take', 'acquired put', 'acquired idle', 'timed-out late', 'acquired hold'])
 })
 
 test('so it does for the lock that a Condition claims after its notification, or its time', needsChannels, async t => {
@@ -170,6 +232,20 @@ const firsts = {
     ;(await waiting).unlock()
   },
   'a named lock': ({ locks }) => locks.request('a', () => {}),
+  'a name that is held': async ({ locks }) => {
+    const token = locks.tryHold('a')
+    const waiting = locks.holdAsync('a')
+    token.unlock()
+    ;(await waiting).unlock()
+  },
+  'a queue': async ({ Queue }) => {
+    const queue = Queue.create({ capacity: 1, messageSize: 8 })
+    const waiting = queue.takeManyAsync(2)
+    queue.tryPut(1)
+    await waiting
+    await queue.clearAsync()
+    await queue.onIdle()
+  },
   'an abort': async ({ AsyncLock }) => {
     const lock = new AsyncLock()
     lock.tryLock()
