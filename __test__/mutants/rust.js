@@ -25,8 +25,8 @@ const fairness = 'core/src/lock/fairness.rs'
 const waiter = 'core/src/queue/waiter.rs'
 const pace = 'src/agent/pace.rs'
 const profile = 'src/observe/profile.rs'
-const reports = 'src/observe/reports.rs'
-const stories = 'src/observe/stories.rs'
+const reports = 'core/src/observe/reports.rs'
+const stories = 'core/src/observe/stories.rs'
 const signals = 'src/process/signals/mod.rs'
 
 module.exports = [
@@ -739,7 +739,7 @@ module.exports = [
   ...of(reports, { test: 'locks/observe/ended' }, [
     ['a possible pause is a stall', 'let entry = self.entry(due);\n        let time', 'return true;\n        let time']
   ]),
-  ...of('src/observe/ended.rs', { test: 'locks/observe/ended' }, [
+  ...of('core/src/observe/ended.rs', { test: 'locks/observe/ended' }, [
     ['a thread that had ended before the wait makes it a stall', '|(ended, since)| ended.at > since', '|_| true']
   ]),
   ...of(reports, { test: 'locks/observe/stalls' }, [

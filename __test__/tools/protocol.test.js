@@ -21,7 +21,7 @@ function constant (file, name) {
 }
 
 test('native code and lib have the same table of waits for notifications, which has room', () => {
-  const table = /const NOTIFIED: [^=]*= &\[([^]*?)\];/.exec(textOf('src/observe/sentences.rs'))[1]
+  const table = /const NOTIFIED: [^=]*= &\[([^]*?)\];/.exec(textOf('core/src/observe/sentences.rs'))[1]
   const rows = found(table, /\("(\w+)", (?:None|Some\("(\w+)"\))\)/g)
   assert.deepStrictEqual(rows, NOTIFIED.map(({ kind, mode }) => [kind, mode]))
   assert.strictEqual(PURPOSES, 1 << constant('core/src/held/notes.rs', 'PURPOSE_BITS'))

@@ -4,7 +4,7 @@
 //! # Map
 //! | folder | contents | uses |
 //! |---|---|---|
-//! | `observe` | texts about holds and waits | `held` |
+//! | `observe` | who holds what, who waits for whom, and texts about that | `held` |
 //! | `held` | the agents of a process, with their holds and waits, as every thread may read them | `lock` |
 //! | [`lock`] | the rules of locks: which claims are woken and granted, dead holders | `queue` |
 //! | [`service`] | the one thread that serves all others: timeouts, words freed without a call, signals to event loops | `queue` |
@@ -41,6 +41,7 @@ pub mod json;
 pub mod lock;
 #[cfg(not(feature = "model"))]
 #[allow(missing_docs, reason = "as in the addon, what needs words has them")]
+#[forbid(unsafe_code)]
 pub mod observe;
 pub mod panics;
 pub mod queue;

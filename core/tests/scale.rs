@@ -13,12 +13,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
 use std::time::{Duration, Instant};
 
+use fixtures::players::{Player, process};
 use fixtures::{Guard, HERE, NEVER, agent, promise, this_thread, wait};
 use waitasync_core::clock::now;
 use waitasync_core::lock::memories::{Left, Memories};
 use waitasync_core::lock::names::{Mode, Names, Refusal, Requester, Waits};
 use waitasync_core::lock::rings::{Seen, rings};
 use waitasync_core::lock::{Claimed, LOCKED, Mail, Outbox, Request, Waiter, WaiterListStore};
+use waitasync_core::observe::Snapshot;
 use waitasync_core::queue::{Location, Reading};
 
 /// `times(many)` is no more than twenty times `times(few)`.
@@ -212,6 +214,26 @@ fn rings_through_tasks_cost_the_sum_of_holds_and_claims() {
         let within: Vec<_> = (0..tasks as usize).map(|n| (n, n)).collect();
         let before = ALLOCATED.get();
         assert!(!rings(&held, &held, &within).is_empty());
+        ALLOCATED.get() - before
+    };
+    let (few, many) = (bytes(500), bytes(16_000));
+    assert!(many < 3 * 32 * few, "{few} bytes for 500, {many} for 32 times as many");
+}
+
+/// Four threads; each holds a part of the locks, and one after the other awaits those of the next.
+#[test]
+fn a_snapshot_costs_the_sum_of_holds_and_waits() {
+    let bytes = |locks: usize| {
+        let process = process();
+        let mut players: Vec<_> = (0..4).map(|thread_id| Player::new(&process, thread_id, locks)).collect();
+        for n in 0..locks {
+            let location = Location::from_address(0x10_0000 + 64 * n);
+            players[n % 4].holds(location, Request::Lock);
+            players[(n + 3) % 4].waits(location, Request::Lock, false);
+        }
+        let before = ALLOCATED.get();
+        let snapshot = Snapshot::take(&process);
+        assert_eq!((snapshot.held.len(), snapshot.waiting.len(), snapshot.rings.len()), (locks, locks, 1));
         ALLOCATED.get() - before
     };
     let (few, many) = (bytes(500), bytes(16_000));

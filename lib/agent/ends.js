@@ -9,7 +9,7 @@
 const { setImmediate } = require('timers')
 const { HIDES_EXCEPTIONS } = require('../util/quirks')
 
-/** `MANNERS` in src/observe/ended.rs has the same numbers. */
+/** `MANNERS` in core/src/observe/ended.rs has the same numbers. */
 const MANNERS = { UNKNOWN: 0, TERMINATE: 1, END: 2, EXIT: 3, EXCEPTION: 4 }
 
 /** Notes how this thread ends, once that is known. Not of the main thread, with which the process ends. */

@@ -24,7 +24,7 @@ function stackTexts (binding) {
 }
 
 /**
- * Makes an entry of a snapshot from native code's. See `Named::write` in src/observe/snapshot.rs.
+ * Makes an entry of a snapshot from native code's. See `Named::write` in core/src/observe/snapshot.rs.
  * @param {'taken' | 'called'} place the name of the entry's stack, which it has if stalls are reported
  */
 function entryOf (written, place, stackText) {
@@ -50,7 +50,7 @@ function entryOf (written, place, stackText) {
   }
 }
 
-/** Makes the threads that have ended. See `write_ended` in src/observe/ended.rs. It changes the array. */
+/** Makes the threads that have ended. See `write_ended` in core/src/observe/ended.rs. It changes the array. */
 function endedOf (threads) {
   for (let n = 0; n < threads.length; n++) {
     const thread = threads[n]
@@ -78,7 +78,7 @@ function ringOf (links) {
   return links
 }
 
-/** Makes a link of a ring: a thread's hold and its wait. See `write_link` in src/observe/snapshot.rs. */
+/** Makes a link of a ring: a thread's hold and its wait. See `write_link` in core/src/observe/snapshot.rs. */
 function linkOf (written, stackText) {
   const isAhead = written[2]
   return {

@@ -81,7 +81,7 @@ exports.ownerDied = function ownerDied (word, request, since) {
 
 /**
  * Notes a wait that lasts too long. Never throws.
- * @param {object} report as `write_report` in src/observe/reports.rs writes it
+ * @param {object} report as `write_report` in core/src/observe/reports.rs writes it
  * @param {object} [since] of `waits`, of a wait of this thread
  */
 exports.stalled = function stalled ({ entry, more, holders, cycle }, since) {

@@ -7,7 +7,7 @@ const { TypeError } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
 const { entryOf, parseList, ringOf, stackTexts } = require('../holding/snapshot-entries')
 
-/** Makes a link of a ring, from its two indices: see `write_link` in src/observe/snapshot.rs. */
+/** Makes a link of a ring, from its two indices: see `write_link` in core/src/observe/snapshot.rs. */
 function linkOf ({ held, waiting }, indices) {
   const has = indices[0]
   return { holds: has < 0 ? waiting[~has] : held[has], waitsFor: waiting[indices[1]] }

@@ -3,8 +3,8 @@
 /**
  * Reports waits that last longer than `ATOMICS_WAITASYNC_STALL` milliseconds: those for locks, shares, permits, names
  * and room in a queue once, and again if their story has changed; others for a notification, which may be pauses of the
- * program's, once. src/observe/reports.rs decides which reports there are, and writes their texts;
- * src/observe/stories.rs says what a story is.
+ * program's, once. core/src/observe/reports.rs decides which reports there are, and writes their texts;
+ * core/src/observe/stories.rs says what a story is.
  *
  * The report of a promise is a warning of its thread, and a message on the channel `atomics-waitasync:stall`. Native
  * code makes it aside, while this thread goes on. A blocked thread can do neither before its wait is over, and the main
@@ -26,7 +26,7 @@ const PAUSE = 20
 /** Milliseconds of a look in one turn; and after how many waits it reads the clock. */
 const TURN = 5
 const BATCH = 64
-/** After how many periods a possible pause is a stall. `PATIENCE` in src/observe/reports.rs is the same. */
+/** After how many periods a possible pause is a stall. `PATIENCE` in core/src/observe/reports.rs is the same. */
 const PATIENCE = 10
 /** How many numbers of a wait native code is told. */
 const NUMBERS = 4

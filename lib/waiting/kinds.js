@@ -4,7 +4,7 @@
 
 const { quote } = require('../util/values')
 
-/** The kind (and mode) of a wait for a notification, by purpose. `NOTIFIED` in src/observe/sentences.rs is the same. */
+/** The kind and mode of a wait for a notification, by purpose: as `NOTIFIED` in core/src/observe/sentences.rs. */
 const NOTIFIED = [
   { kind: 'wait' },
   { kind: 'Condition' },

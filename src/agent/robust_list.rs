@@ -9,14 +9,14 @@
 //! which a lock is taken and its holder unknown. Other threads read the list to tell who holds a lock.
 
 use std::cell::Cell;
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::atomic::Ordering;
 
 use napi::{Result, sys};
 
 use crate::environment::{Environment, pin_buffer};
 use waitasync_core::held::registers::RegistersRef;
-use waitasync_core::held::{Entry, Holds, SharedTaken};
+use waitasync_core::held::{Holds, SharedTaken};
 use waitasync_core::lock::Request;
 use waitasync_core::queue::Location;
 
@@ -29,8 +29,11 @@ pub(crate) struct RobustList {
 impl RobustList {
     /// Makes a list without memory.
     pub(crate) fn new(registers: RegistersRef) -> Self {
-        let table = Holds { registers, start: NonNull::dangling(), capacity: 0 };
-        Self { table: Cell::new(table), buffer: Cell::new(ptr::null_mut()), taken: SharedTaken::default() }
+        Self {
+            table: Cell::new(Holds::empty(registers)),
+            buffer: Cell::new(ptr::null_mut()),
+            taken: SharedTaken::default(),
+        }
     }
 
     /// Moves the list to a larger buffer, which has its entries already. `publish` tells other threads.
@@ -45,8 +48,8 @@ impl RobustList {
     ) -> Result<()> {
         // SAFETY: as the caller promises.
         let (data, bytes, reference) = unsafe { pin_buffer(environment.env, buffer) }?;
-        let capacity = bytes / (size_of::<Entry>() + size_of::<u32>());
-        let table = Holds { start: data.cast(), capacity, ..self.table.get() };
+        // SAFETY: an `ArrayBuffer` of that size, which is pinned until the next one has its place.
+        let table = unsafe { self.table.get().moved_to(data, bytes) };
         publish(table);
         self.table.set(table);
         environment.unpin(self.buffer.replace(reference))

@@ -10,20 +10,21 @@ use napi_derive::napi;
 
 use crate::agent::{Agent, Observer};
 use crate::exports::operations;
-use crate::observe::{Snapshot, asked, cycle, elsewhere, profile, snapshot, standard_error};
+use crate::observe::{asked, profile, standard_error};
 use crate::process::PROCESS;
 use waitasync_core::clock::now;
 use waitasync_core::held::stacks;
 use waitasync_core::lock::Request;
+use waitasync_core::observe::{Snapshot, cycle, snapshot};
 use waitasync_core::queue::Location;
 use waitasync_core::service::watch::EndSignal;
 
 static OBSERVER: Observer = Observer {
-    describe: cycle::described,
+    describe: |links| cycle::described(&PROCESS, links),
     has_news: asked::are_for,
     ended: &[
         |id, _| profile::end_thread(id),
-        |_, thread_id| elsewhere::end_thread(thread_id),
+        |_, thread_id| PROCESS.elsewhere.end_thread(thread_id),
         |_, thread_id| asked::forget(thread_id),
     ],
 };
@@ -106,7 +107,7 @@ pub fn holder(env: Env) -> Result<Option<u32>> {
 #[napi(catch_unwind)]
 pub fn snapshot(env: Env) -> Result<Option<String>> {
     Agent::of(env.raw())?.finish_release();
-    Ok(Snapshot::take().json())
+    Ok(Snapshot::take(&PROCESS).json())
 }
 
 /// Returns the cycle that refused this thread's last claim, as JSON.
@@ -288,7 +289,7 @@ pub fn look_at_memories() {
 #[napi(catch_unwind)]
 #[allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
 pub fn waits_elsewhere(env: Env, name: Utf16String, keeper: Option<String>) -> Result<()> {
-    Agent::of(env.raw()).map(|agent| elsewhere::waits(agent.thread_id, &name, keeper))
+    Agent::of(env.raw()).map(|agent| PROCESS.elsewhere.note(agent.thread_id, &name, keeper))
 }
 
 /// Notes how this thread ends, if it ends now: a number of `MANNERS` in `lib/agent/ends.js`.

@@ -1,5 +1,6 @@
-//! The functions that JavaScript calls, of agents and of locks of files.
+//! The functions that JavaScript calls.
 
 pub mod agents;
 pub mod files;
 mod operations;
+pub mod texts;

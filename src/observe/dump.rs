@@ -30,10 +30,10 @@ mod signals {
 
     use super::refused;
     use crate::observe::profile;
-    use crate::observe::snapshot::Snapshot;
-    use crate::observe::whereabouts::Threads;
-    use crate::observe::{lines, standard_error, table, whereabouts};
-    use crate::process::signals;
+    use crate::observe::{standard_error, whereabouts};
+    use crate::process::{PROCESS, signals};
+    use waitasync_core::observe::whereabouts::Threads;
+    use waitasync_core::observe::{Snapshot, lines, table};
 
     /// A signal that programs may use, and its number.
     type Signal = (&'static str, c_int);
@@ -88,7 +88,7 @@ mod signals {
 
     fn dump() {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
-        let snapshot = Snapshot::take();
+        let snapshot = Snapshot::take(&PROCESS);
         let threads = whereabouts::ask();
         write(NUMBER.fetch_add(1, Ordering::Relaxed), &snapshot, threads.as_ref(), standard_error::write);
         profile::write_aside();
@@ -96,7 +96,7 @@ mod signals {
 
     /// Makes a dump for nobody when its thread begins. A later one then needs little more memory.
     fn rehearse() {
-        write(0, &Snapshot::take(), None, |_| {});
+        write(0, &Snapshot::take(&PROCESS), None, |_| {});
     }
 
     fn write(number: u32, snapshot: &Snapshot, threads: Option<&Threads>, mut write: impl FnMut(&[u8])) {

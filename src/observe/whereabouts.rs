@@ -22,6 +22,7 @@ use crate::environment::{Bell, bell_for};
 use crate::process::{PROCESS, images};
 use waitasync_core::held::Known;
 use waitasync_core::json;
+use waitasync_core::observe::whereabouts::{Activity, Threads, Whereabouts};
 use waitasync_core::panics::contained;
 use waitasync_core::sync::lock;
 
@@ -31,51 +32,6 @@ const LIMIT: Duration = Duration::from_millis(200);
 /// A thread that blocks in the package answers between two slices of its sleep. They last longer than [`LIMIT`], so
 /// they are interrupted after this time, again and again.
 const SLICE: Duration = Duration::from_millis(20);
-
-/// What a thread does.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Activity {
-    /// It runs JavaScript: a line for each frame, the innermost first.
-    Runs(String),
-    /// Its event loop has nothing to do.
-    Idle,
-    /// It runs something else than JavaScript: it has not answered for so many milliseconds.
-    Silent(u32),
-    /// The helper has not told of it.
-    Unknown,
-}
-
-impl Activity {
-    /// Describes it, for people: up to ten lines.
-    pub(crate) fn lines(&self) -> Vec<String> {
-        match self {
-            Self::Runs(frames) => frames.lines().map(|line| line.trim().to_owned()).collect(),
-            Self::Idle => vec!["idle, in its event loop".to_owned()],
-            Self::Silent(milliseconds) => {
-                vec![format!("in native code, or short of processor time: no answer for {milliseconds} ms")]
-            }
-            Self::Unknown => {
-                vec!["unknown: the question goes by way of the main thread, and no answer came".to_owned()]
-            }
-        }
-    }
-
-    /// Describes it in one line.
-    pub(crate) fn line(&self) -> String {
-        self.lines().swap_remove(0)
-    }
-}
-
-/// A thread, as the helper tells of it.
-#[derive(Clone)]
-pub(crate) struct Whereabouts {
-    /// Its name, where the inspector tells it.
-    pub(crate) name: Option<String>,
-    pub(crate) activity: Activity,
-}
-
-/// The threads that the helper has told of, by their `threadId`.
-pub(crate) type Threads = BTreeMap<u32, Whereabouts>;
 
 struct State {
     /// Whether a thread has been told to start the helper.

@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use crate::process::memory_probe::find_freed;
+use crate::process::stalls::period;
 use waitasync_core::held::Process;
 use waitasync_core::lock::Request;
 use waitasync_core::queue::{Location, WaitResult};
 use waitasync_core::service::Service;
 use waitasync_core::sync::lock;
 
-pub(crate) static PROCESS: LazyLock<Process> = LazyLock::new(|| Process::new(find_freed));
+pub(crate) static PROCESS: LazyLock<Process> = LazyLock::new(|| Process::new(find_freed, period()));
 
 /// Returns the service. `None` if the system gives no thread for it; each call tries to start it.
 pub(crate) fn service() -> Option<&'static Arc<Service>> {

@@ -5,6 +5,8 @@
 #[forbid(unsafe_code)]
 mod deadlock;
 #[forbid(unsafe_code)]
+mod elsewhere;
+#[forbid(unsafe_code)]
 mod holders;
 #[forbid(unsafe_code)]
 mod notes;
@@ -19,6 +21,7 @@ mod taken;
 #[forbid(unsafe_code)]
 mod undelivered;
 
+pub use elsewhere::Elsewhere;
 pub use holders::Holders;
 pub use notes::{CONDITION, Noted, PLAIN, PURPOSE_BITS, SharedNotes, Within};
 pub use process::Process;

@@ -1,5 +1,8 @@
 //! A process: its queue, its agents, and the memory of both.
 
+use std::time::Duration;
+
+use super::elsewhere::Elsewhere;
 use super::holders::Holders;
 use super::registry::{Known, Registry};
 use super::robust_table::Held;
@@ -23,6 +26,10 @@ pub struct Process {
     pub graph: WaitForGraph,
     /// The memory of holders.
     pub holders: Holders,
+    /// The waits for locks of other processes.
+    pub elsewhere: Elsewhere,
+    /// After how long a wait is reported, if waits are.
+    pub stall_after: Option<Duration>,
 }
 
 impl Process {
@@ -30,7 +37,7 @@ impl Process {
     ///
     /// The queue has 256 buckets: two threads that share nothing rarely meet, and reading the earliest deadlines of all
     /// of them takes less than a microsecond.
-    pub fn new(find_freed: FindFreed) -> Self {
+    pub fn new(find_freed: FindFreed, stall_after: Option<Duration>) -> Self {
         Self {
             store: WaiterListStore::new(256, now),
             memories: Memories::new(find_freed),
@@ -38,6 +45,8 @@ impl Process {
             registry: Registry::default(),
             graph: WaitForGraph::default(),
             holders: Holders::default(),
+            elsewhere: Elsewhere::default(),
+            stall_after,
         }
     }
 

@@ -123,8 +123,7 @@ impl RegistersRef {
         (bytes == size_of::<Registers>() + BATCH * size_of::<u32>()).then_some(Self(data.cast()))
     }
 
-    /// Makes the registers of a test, all 0.
-    #[cfg(test)]
+    /// Makes the registers of a test, all 0. Their memory is never freed.
     pub fn of_test() -> Self {
         const BYTES: usize = size_of::<Registers>() + BATCH * size_of::<u32>();
         let memory = (0..BYTES / 8).map(|_| AtomicU64::new(0)).collect::<Vec<_>>().leak();

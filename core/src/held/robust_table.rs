@@ -58,8 +58,8 @@ impl Entry {
 pub struct Holds {
     pub registers: RegistersRef,
     /// The entries. As many serial numbers follow; all but [`Holds::ANNOUNCED`] and 0 come from `lib/`.
-    pub start: NonNull<Entry>,
-    pub capacity: usize,
+    start: NonNull<Entry>,
+    capacity: usize,
 }
 
 /// What tells whether an entry is leaving a robust list.
@@ -98,6 +98,22 @@ impl Holds {
     /// The serial number of native code's announcements, and of entries that JavaScript has not numbered yet.
     pub const ANNOUNCED: u32 = 0x7fff_ffff;
 
+    /// Makes a table without memory.
+    pub fn empty(registers: RegistersRef) -> Self {
+        Self { registers, start: NonNull::dangling(), capacity: 0 }
+    }
+
+    /// Returns this table, moved to memory that has its entries already.
+    ///
+    /// # Safety
+    /// At `start` are so many bytes, aligned to 8, in which others write by atomic operations only. They are kept as
+    /// long as the result is used.
+    #[must_use]
+    pub unsafe fn moved_to(self, start: NonNull<std::ffi::c_void>, bytes: usize) -> Self {
+        let capacity = bytes / (size_of::<Entry>() + size_of::<u32>());
+        Self { start: start.cast(), capacity, ..self }
+    }
+
     pub fn count(&self) -> usize {
         self.registers.held.load(Ordering::Acquire) as usize
     }
@@ -113,8 +129,8 @@ impl Holds {
     }
 
     pub fn entries(&self) -> &[Entry] {
-        // SAFETY: `RobustList::enlarge` checked the size and keeps the memory, which does not move; another thread
-        // reads it under the lock of the registry, under which the memory is exchanged and the agent leaves.
+        // SAFETY: `moved_to` demands memory of this size, which is kept and does not move; another thread reads it under
+        // the lock of the registry, under which the memory is exchanged and the agent leaves.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.capacity) }
     }
 

@@ -1,4 +1,20 @@
-//! Texts about holds and waits.
+//! Who holds what, who waits for whom, and texts about that.
+//!
+//! Snapshots, deadlocks, reports of stalls, dumps and profiles are made of these.
 
-#[forbid(unsafe_code)]
 pub mod cpuprofile;
+pub mod cycle;
+mod ended;
+pub mod lines;
+mod places;
+pub mod reports;
+pub mod rows;
+pub mod sentences;
+pub mod snapshot;
+pub mod stories;
+pub mod survey;
+pub mod table;
+mod telling;
+pub mod whereabouts;
+
+pub use snapshot::Snapshot;

@@ -14,21 +14,18 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use crate::observe::elsewhere::keeper_of;
-use crate::observe::ended::write_ended;
-use crate::observe::survey::{Entry, JUST_BEGUN, read};
-use crate::process::PROCESS;
-use crate::process::stalls::period;
-use waitasync_core::clock::{Timestamp, now};
-use waitasync_core::held::NONE;
-use waitasync_core::json;
-use waitasync_core::lock::Request;
-use waitasync_core::lock::request::{AWAITS_NOTIFICATION, pack};
-use waitasync_core::lock::rings::{Has, Link, Seen, confirmed, rings};
-use waitasync_core::queue::Location;
+use super::ended::write_ended;
+use super::survey::{Entry, JUST_BEGUN, read};
+use crate::clock::{Timestamp, now};
+use crate::held::{NONE, Process};
+use crate::json;
+use crate::lock::Request;
+use crate::lock::request::{AWAITS_NOTIFICATION, pack};
+use crate::lock::rings::{Has, Link, Seen, confirmed, rings};
+use crate::queue::Location;
 
 /// Returns the number that stands for a word: the same in all threads, and no address.
-pub(crate) fn id(location: Location) -> u64 {
+pub fn id(location: Location) -> u64 {
     static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     // So that a JavaScript number holds it.
     (KEY.hash_one(location.address()) >> 11).max(1)
@@ -53,23 +50,23 @@ impl Entry {
     }
 
     /// Adds its name. `None` for a named lock that is gone meanwhile. Called with no bucket locked.
-    pub(crate) fn named(self) -> Option<Self> {
+    pub fn named(self, process: &Process) -> Option<Self> {
         let name = match self.request.and_then(Request::id) {
-            Some(id) => Some(PROCESS.names.name_of(id)?),
-            None => PROCESS.memories.label(self.place()),
+            Some(id) => Some(process.names.name_of(id)?),
+            None => process.memories.label(self.place()),
         };
         Some(Self { name, ..self })
     }
 
     /// Adds the process for which a holder of this name waits.
-    fn with_keeper(self) -> Self {
+    fn with_keeper(self, process: &Process) -> Self {
         let name = self.name.as_ref().filter(|_| matches!(self.request, Some(Request::Named(..))));
-        let keeper = name.and_then(|name| keeper_of(self.thread_id, name));
+        let keeper = name.and_then(|name| process.elsewhere.keeper_of(self.thread_id, name));
         Self { keeper, ..self }
     }
 
     /// Writes the entry for `entryOf` in `lib/holding/snapshot-entries.js`. That has the words for its numbers.
-    pub(crate) fn write(&self, text: &mut json::Text, now: Timestamp) -> fmt::Result {
+    pub fn write(&self, text: &mut json::Text, now: Timestamp) -> fmt::Result {
         let Self { request, purpose, name, thread_id, thread_name, blocked, since, call, .. } = self;
         let Self { is_orphaned, keeper, ended, .. } = self;
         let request = request.map_or_else(|| pack(AWAITS_NOTIFICATION, *purpose), Request::packed);
@@ -100,29 +97,29 @@ impl Entry {
     }
 }
 
-pub(crate) struct Snapshot {
-    pub(crate) now: Timestamp,
-    pub(crate) held: Vec<Entry>,
-    pub(crate) waiting: Vec<Entry>,
-    pub(crate) rings: Vec<Vec<Link>>,
+pub struct Snapshot {
+    pub now: Timestamp,
+    pub held: Vec<Entry>,
+    pub waiting: Vec<Entry>,
+    pub rings: Vec<Vec<Link>>,
 }
 
 impl Snapshot {
     /// Reads the holds and waits, and the rings that count.
-    pub(crate) fn take() -> Self {
-        let mut snapshot = Self::with_all_rings();
+    pub fn take(process: &Process) -> Self {
+        let mut snapshot = Self::with_all_rings(process);
         let rings = mem::take(&mut snapshot.rings);
-        snapshot.rings = rings.into_iter().filter(|ring| snapshot.counts(ring)).collect();
+        snapshot.rings = rings.into_iter().filter(|ring| snapshot.counts(ring, process.stall_after)).collect();
         snapshot
     }
 
-    fn counts(&self, ring: &[Link]) -> bool {
+    fn counts(&self, ring: &[Link], stall_after: Option<Duration>) -> bool {
         ring.iter().all(|link| self.waiting[link.waits_for].blocked)
-            || period().is_none_or(|period| self.age_of(ring) >= period)
+            || stall_after.is_none_or(|period| self.age_of(ring) >= period)
     }
 
     /// Returns for how long all entries of a ring have been there.
-    pub(crate) fn age_of(&self, ring: &[Link]) -> Duration {
+    pub fn age_of(&self, ring: &[Link]) -> Duration {
         let ages = ring.iter().flat_map(|link| {
             let (has, _, waits_for) = self.entries(link);
             [has, waits_for].map(|entry| self.age(entry))
@@ -131,21 +128,23 @@ impl Snapshot {
     }
 
     /// Returns for how long an entry has been there; 0: unknown.
-    pub(crate) fn age(&self, entry: &Entry) -> Duration {
+    pub fn age(&self, entry: &Entry) -> Duration {
         entry.since.map(|since| self.now.duration_since(since)).unwrap_or_default()
     }
 
     /// Reads the holds and waits, and all rings.
-    pub(crate) fn with_all_rings() -> Self {
-        let (held, waiting) = read();
-        let [held, waiting] = [held, waiting].map(|entries| entries.into_iter().filter_map(Entry::named));
-        let (held, waiting) = (held.map(Entry::with_keeper).collect(), waiting.map(Entry::with_ended).collect());
+    pub fn with_all_rings(process: &Process) -> Self {
+        let (held, waiting) = read(process);
+        let [held, waiting] =
+            [held, waiting].map(|entries| entries.into_iter().filter_map(|entry| entry.named(process)));
+        let held = held.map(|entry| entry.with_keeper(process)).collect();
+        let waiting = waiting.map(|entry| entry.with_ended(process)).collect();
         let mut snapshot = Self { now: now(), held, waiting, rings: Vec::new() };
         let seen = |entries: &[Entry]| entries.iter().map(Entry::seen).collect::<Vec<_>>();
         let rings = rings(&seen(&snapshot.held), &seen(&snapshot.waiting), &snapshot.within());
         if !rings.is_empty() {
             let keys = |entries: &[Entry]| entries.iter().map(Entry::key).collect::<Vec<_>>();
-            let (held, mut waiting) = read();
+            let (held, mut waiting) = read(process);
             waiting.retain(Entry::has_begun);
             let again = [held, waiting].map(|entries| entries.iter().map(Entry::key).collect());
             snapshot.rings = confirmed(rings, [&keys(&snapshot.held), &keys(&snapshot.waiting)], &again);
@@ -170,7 +169,7 @@ impl Snapshot {
     }
 
     /// Returns the entries of a ring's link.
-    pub(crate) fn entries(&self, &Link { has, waits_for }: &Link) -> Entries<'_> {
+    pub fn entries(&self, &Link { has, waits_for }: &Link) -> Entries<'_> {
         let (has, is_ahead) = match has {
             Has::Held(index) => (&self.held[index], false),
             Has::Awaited(index) => (&self.waiting[index], true),
@@ -179,7 +178,7 @@ impl Snapshot {
     }
 
     /// Writes it for `snapshot` in `lib/observe/snapshot.js`. `None` if JavaScript's strings cannot hold it.
-    pub(crate) fn json(&self) -> Option<String> {
+    pub fn json(&self) -> Option<String> {
         json::text(|text| {
             text.write_str("{\"held\":")?;
             json::array(text, &self.held, |text, entry| entry.write(text, self.now))?;
@@ -193,11 +192,11 @@ impl Snapshot {
 }
 
 /// A link of a ring: the thread's hold, whether that is only a place ahead in the line, and its wait.
-pub(crate) type Entries<'a> = (&'a Entry, bool, &'a Entry);
+pub type Entries<'a> = (&'a Entry, bool, &'a Entry);
 
 /// Writes a link of a ring for `linkOf` in `lib/holding/snapshot-entries.js`: the thread's hold, its wait, and whether it
 /// has only a place ahead in the line.
-pub(crate) fn write_link(text: &mut json::Text, link: Entries<'_>, now: Timestamp) -> fmt::Result {
+pub fn write_link(text: &mut json::Text, link: Entries<'_>, now: Timestamp) -> fmt::Result {
     let (has, is_ahead, waits_for) = link;
     text.write_char('[')?;
     has.write(text, now)?;

@@ -7,14 +7,14 @@
 use std::fmt::{self, Write};
 use std::process;
 
-use crate::observe::rows::{EndedRow, Row, RowLink};
-use crate::observe::snapshot::Snapshot;
-use crate::observe::table::{Rows, rows_of};
-use crate::observe::whereabouts::{Threads, Whereabouts};
-use waitasync_core::json::{self, Text};
+use super::rows::{EndedRow, Row, RowLink, Rows};
+use super::snapshot::Snapshot;
+use super::table::rows_of;
+use super::whereabouts::{Threads, Whereabouts};
+use crate::json::{self, Text};
 
 /// Writes a snapshot, a line at a time. `dump`: its number.
-pub(crate) fn write(dump: u32, snapshot: &Snapshot, threads: Option<&Threads>, mut line: impl FnMut(&str)) {
+pub fn write(dump: u32, snapshot: &Snapshot, threads: Option<&Threads>, mut line: impl FnMut(&str)) {
     let Rows { held, waiting, cycles } = rows_of(snapshot);
     let mut tell = |write: &dyn Fn(&mut Text) -> fmt::Result| {
         let text = json::text(|text| {

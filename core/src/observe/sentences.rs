@@ -4,19 +4,17 @@
 
 use std::fmt::Write;
 
-use napi_derive::napi;
-
-use crate::observe::ended::{ended_rows, words_of};
-use crate::observe::places::Places;
-use crate::observe::rows::{EndedRow, Row, RowLink};
-use crate::observe::snapshot::{self, Entries, Snapshot};
-use crate::observe::survey::Entry;
-use waitasync_core::clock::Timestamp;
-use waitasync_core::held::PURPOSE_BITS;
-use waitasync_core::held::stacks;
-use waitasync_core::json;
-use waitasync_core::lock::rings::Link;
-use waitasync_core::lock::{Mode, Request};
+use super::ended::{ended_rows, words_of};
+use super::places::Places;
+use super::rows::{EndedRow, Orphan, Row, RowLink};
+use super::snapshot::{self, Entries, Snapshot};
+use super::survey::Entry;
+use crate::clock::Timestamp;
+use crate::held::PURPOSE_BITS;
+use crate::held::stacks;
+use crate::json;
+use crate::lock::rings::Link;
+use crate::lock::{Mode, Request};
 
 /// The kind and the mode of each wait for a notification, by purpose: `NOTIFIED` in `lib/waiting/kinds.js`.
 const NOTIFIED: &[(&str, Option<&str>)] = &[
@@ -53,29 +51,29 @@ fn words(request: Option<Request>, purpose: u32) -> (&'static str, Option<&'stat
 }
 
 /// Whether a wait may last for as long as the program likes: one for a notification, but for room in a queue.
-pub(crate) fn may_be_pause(wait: &Entry) -> bool {
+pub fn may_be_pause(wait: &Entry) -> bool {
     wait.request.is_none() && words(None, wait.purpose).1 != Some("put")
 }
 
 /// Whether a wait is for a message: the holders of others do not keep it waiting.
-pub(crate) fn is_for_message(wait: &Entry) -> bool {
+pub fn is_for_message(wait: &Entry) -> bool {
     wait.request.is_none() && matches!(words(None, wait.purpose).1, Some("take" | "use"))
 }
 
-pub(crate) fn held_row(now: Timestamp, entry: &Entry) -> Row {
+pub fn held_row(now: Timestamp, entry: &Entry) -> Row {
     Row { taken: call_of(entry), ..row(now, entry) }
 }
 
-pub(crate) fn waiting_row(now: Timestamp, entry: &Entry) -> Row {
+pub fn waiting_row(now: Timestamp, entry: &Entry) -> Row {
     Row { called: call_of(entry), ..row(now, entry) }
 }
 
-pub(crate) fn link_rows(now: Timestamp, (has, is_ahead, waits_for): Entries<'_>) -> RowLink {
+pub fn link_rows(now: Timestamp, (has, is_ahead, waits_for): Entries<'_>) -> RowLink {
     let has_row = if is_ahead { waiting_row } else { held_row };
     RowLink { holds: has_row(now, has), waits_for: waiting_row(now, waits_for) }
 }
 
-pub(crate) fn ring_rows(snapshot: &Snapshot, ring: &[Link]) -> Vec<RowLink> {
+pub fn ring_rows(snapshot: &Snapshot, ring: &[Link]) -> Vec<RowLink> {
     ring.iter().map(|link| link_rows(snapshot.now, snapshot.entries(link))).collect()
 }
 
@@ -90,7 +88,7 @@ fn row(now: Timestamp, entry: &Entry) -> Row {
     Row {
         kind: kind.to_owned(),
         mode: mode.map(str::to_owned),
-        name: entry.name.as_ref().map(|name| name.to_vec().into()),
+        name: entry.name.as_ref().map(|name| name.to_vec()),
         amount,
         id: snapshot::id(entry.place()) as f64,
         thread_id: entry.thread_id.into(),
@@ -110,7 +108,7 @@ fn call_of(entry: &Entry) -> Option<String> {
 }
 
 /// Writes a ring, a line a link.
-pub(crate) fn ring_text(ring: &[RowLink]) -> String {
+pub fn ring_text(ring: &[RowLink]) -> String {
     let (mut text, places) = (headline(ring).to_owned() + ":\n", Places::of_ring(ring));
     for (n, RowLink { waits_for, .. }) in ring.iter().enumerate() {
         let RowLink { holds: has, waits_for: next_waits_for } = &ring[(n + 1) % ring.len()];
@@ -121,7 +119,7 @@ pub(crate) fn ring_text(ring: &[RowLink]) -> String {
 }
 
 /// Writes a ring of blocked threads, in one sentence. Each link, and whether its thread is only ahead in the line.
-pub(crate) fn ring_sentence(ring: &[(RowLink, bool)]) -> String {
+pub fn ring_sentence(ring: &[(RowLink, bool)]) -> String {
     let places = Places::of_rows(ring.iter().map(|(link, _)| &link.holds));
     let clauses = ring.iter().enumerate().map(|(n, (RowLink { waits_for, .. }, _))| {
         let (RowLink { holds: has, .. }, is_ahead) = &ring[(n + 1) % ring.len()];
@@ -158,12 +156,12 @@ fn headline(ring: &[RowLink]) -> &'static str {
 }
 
 /// Says for which process a holder of this name waits.
-pub(crate) fn keeper_text(row: &Row) -> Option<String> {
+pub fn keeper_text(row: &Row) -> Option<String> {
     row.awaits.as_ref().map(|keeper| format!("it waits for {keeper}, which has the lock"))
 }
 
 /// Says who holds it, since when, and where taken; and whether its token is gone.
-pub(crate) fn holder_text(row: &Row, places: &Places<'_>) -> String {
+pub fn holder_text(row: &Row, places: &Places<'_>) -> String {
     let orphan = orphan_text(row).map_or_else(String::new, |text| format!(", {text}"));
     hold_text(row, places) + &orphan
 }
@@ -181,7 +179,7 @@ fn hold_text(row: &Row, places: &Places<'_>) -> String {
 }
 
 /// Says that no token can release this hold any more, if so.
-pub(crate) fn orphan_text(row: &Row) -> Option<String> {
+pub fn orphan_text(row: &Row) -> Option<String> {
     (row.collected == Some(true)).then(|| format!("its token has been collected: {}", release_text(row)))
 }
 
@@ -194,42 +192,30 @@ fn release_text(row: &Row) -> &'static str {
     }
 }
 
-/// A hold whose token was collected, and a wait for it. Also the number of further waits.
-#[napi(object, object_to_js = false)]
-pub struct Orphan {
-    /// The hold.
-    pub orphan: Row,
-    /// The wait.
-    pub wait: Row,
-    /// How many more wait.
-    pub more: u32,
-}
-
 /// Reports an awaited hold whose token has been collected.
-#[napi(catch_unwind)]
-pub fn report_orphan(report: Orphan) -> String {
+pub fn orphan_report(report: &Orphan) -> String {
     let Orphan { orphan, wait, more } = report;
-    let (noun, hold, release) = (noun_of(&orphan), hold_text(&orphan, &Places::default()), release_text(&orphan));
-    let who = thread_of(&wait) + &if more > 0 { format!(" and {more} more wait") } else { " waits".to_owned() };
+    let (noun, hold, release) = (noun_of(orphan), hold_text(orphan, &Places::default()), release_text(orphan));
+    let who = thread_of(wait) + &if *more > 0 { format!(" and {more} more wait") } else { " waits".to_owned() };
     let duration = duration("For ", wait.milliseconds);
     format!("The token of {noun}, {hold}, has been collected: {release}. {duration} {who} for it.")
 }
 
 /// Says, for example: `thread 4 "builder3", which used this memory, was terminated 5.4 s ago`.
-pub(crate) fn ended_text(row: &EndedRow) -> String {
+pub fn ended_text(row: &EndedRow) -> String {
     let (thread, time) = (thread_called(row.thread_name.as_deref(), row.thread_id), duration(" ", row.milliseconds));
     let ago = if time.is_empty() { "" } else { " ago" };
     format!("{thread}, which used this memory, {}{time}{ago}", words_of(row.how.as_deref()))
 }
 
 /// Says who is ahead in a line.
-pub(crate) fn ahead_text(row: &Row, places: &Places<'_>) -> String {
+pub fn ahead_text(row: &Row, places: &Places<'_>) -> String {
     let mode = row.mode.as_deref().unwrap_or_default();
     format!("behind {}, which requests it ({mode}){}", thread_of(row), places.of(" ", row))
 }
 
 /// Says who waits, for how long, where, and for which thing.
-pub(crate) fn wait_text(subject: &str, row: &Row, places: &Places<'_>) -> String {
+pub fn wait_text(subject: &str, row: &Row, places: &Places<'_>) -> String {
     let (noun, place) = (noun_of(row), places.of(" ", row));
     let duration = duration(" for ", row.milliseconds);
     if row.blocked {
@@ -242,7 +228,7 @@ pub(crate) fn wait_text(subject: &str, row: &Row, places: &Places<'_>) -> String
 }
 
 /// Returns a noun phrase for the thing awaited. `nounOf` in `lib/waiting/kinds.js` has the same words.
-pub(crate) fn noun_of(row: &Row) -> String {
+pub fn noun_of(row: &Row) -> String {
     let one = |article: &str| match row.name.as_deref() {
         Some(name) => format!("{} {}", row.kind, quoted(shortened(name))),
         None => format!("{article} {}", row.kind),
@@ -267,13 +253,13 @@ fn shortened(name: &[u16]) -> &[u16] {
 }
 
 /// How many frames of a stack are shown.
-pub(crate) const MOST_PLACES: usize = 3;
+pub const MOST_PLACES: usize = 3;
 
-pub(crate) fn thread_of(row: &Row) -> String {
+pub fn thread_of(row: &Row) -> String {
     thread_called(row.thread_name.as_deref(), row.thread_id)
 }
 
-pub(crate) fn thread_called(name: Option<&str>, id: f64) -> String {
+pub fn thread_called(name: Option<&str>, id: f64) -> String {
     match (name, id) {
         (Some(name), id) => format!("thread {id} {name:?}"),
         (None, 0.0) => "the main thread".to_owned(),
@@ -281,7 +267,7 @@ pub(crate) fn thread_called(name: Option<&str>, id: f64) -> String {
     }
 }
 
-pub(crate) fn lock_of(row: &Row) -> String {
+pub fn lock_of(row: &Row) -> String {
     let kind = match row.kind.as_str() {
         "named" => "the lock named",
         "wait" => "Atomics.wait",
@@ -297,7 +283,7 @@ fn quoted(name: &[u16]) -> String {
     json::text(|text| json::string(text, name.iter().copied())).unwrap_or_default()
 }
 
-pub(crate) fn mode_of(row: &Row) -> String {
+pub fn mode_of(row: &Row) -> String {
     match (row.amount, row.mode.as_deref()) {
         (Some(1.0), _) => "1 permit".to_owned(),
         (Some(amount), _) => format!("{amount} permits"),
@@ -306,16 +292,16 @@ pub(crate) fn mode_of(row: &Row) -> String {
 }
 
 /// Says for how long something is held.
-pub(crate) fn hold_duration(space: &str, row: &Row) -> String {
+pub fn hold_duration(space: &str, row: &Row) -> String {
     duration(&(space.to_owned() + hold_prefix(row)), row.milliseconds)
 }
 
 /// Chooses the words before a hold's time. Where the call is known that took it, so is the moment.
-pub(crate) fn hold_prefix(row: &Row) -> &'static str {
+pub fn hold_prefix(row: &Row) -> &'static str {
     if row.taken.is_some() { "for " } else { "for at least " }
 }
 
-pub(crate) fn duration(prefix: &str, milliseconds: Option<f64>) -> String {
+pub fn duration(prefix: &str, milliseconds: Option<f64>) -> String {
     let Some(milliseconds) = milliseconds.filter(|milliseconds| !milliseconds.is_nan()) else { return String::new() };
     // Rounded first: otherwise 119.7 s were 1 min 60 s.
     let [tenths, seconds, minutes] = [100.0, 1e3, 60e3].map(|unit| (milliseconds / unit).round());

@@ -11,18 +11,17 @@ use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::observe::sentences::{is_for_message, may_be_pause, ring_rows, ring_text};
-use crate::observe::snapshot::{Snapshot, write_link};
-use crate::observe::stories::{Covered, Keepers, Story, Told, hash, is_first, of_ring};
-use crate::observe::survey::Entry;
-use crate::observe::telling::Telling;
-use crate::process::stalls::period;
-use waitasync_core::clock::{Timestamp, now};
-use waitasync_core::held::StackId;
-use waitasync_core::json;
-use waitasync_core::lock::Mode;
-use waitasync_core::lock::rings::Link;
-use waitasync_core::queue::Location;
+use super::sentences::{is_for_message, may_be_pause, ring_rows, ring_text};
+use super::snapshot::{Snapshot, write_link};
+use super::stories::{Keepers, Stories, Story, Told, hash, of_ring};
+use super::survey::Entry;
+use super::telling::Telling;
+use crate::clock::{Timestamp, now};
+use crate::held::{Process, StackId};
+use crate::json;
+use crate::lock::Mode;
+use crate::lock::rings::Link;
+use crate::queue::Location;
 
 /// How many rings, and how many places, are reported in each call.
 const MOST: usize = 10;
@@ -31,7 +30,7 @@ const MOST: usize = 10;
 const PATIENCE: f64 = 10.0;
 
 /// How many numbers JavaScript passes of each wait.
-pub(crate) const NUMBERS: usize = 4;
+pub const NUMBERS: usize = 4;
 
 /// A wait that is due, as JavaScript knows it.
 #[derive(Clone, Copy)]
@@ -66,7 +65,7 @@ struct Report {
     ring: Option<usize>,
 }
 
-pub(crate) struct Reports {
+pub struct Reports {
     snapshot: Snapshot,
     looked_at: Timestamp,
     period: Duration,
@@ -84,8 +83,8 @@ pub(crate) struct Reports {
 impl Reports {
     /// Makes the reports of a thread's waits. `waits`: of each [`NUMBERS`] numbers: the slot, or below 0 if the thread
     /// blocks; its milliseconds; the last story, and the milliseconds then.
-    pub(crate) fn new(thread_id: u32, waits: &[f64]) -> Self {
-        let mut reports = Self::look();
+    pub fn new(process: &Process, stories: &Stories, thread_id: u32, waits: &[f64]) -> Self {
+        let mut reports = Self::look(process);
         let slots: FxHashMap<_, _> = reports.of_thread(thread_id).map(|(index, entry)| (entry.slot, index)).collect();
         let due: Vec<_> = waits
             .chunks_exact(NUMBERS)
@@ -98,27 +97,27 @@ impl Reports {
             })
             .filter(|due| reports.is_stall(due))
             .collect();
-        let alone = reports.add_rings(thread_id, &due);
+        let alone = reports.add_rings(stories, thread_id, &due);
         let crowds = match alone.as_slice() {
-            [due] if reports.entry(due).blocked => reports.crowd_of_blocked(*due).into_iter().collect(),
+            [due] if reports.entry(due).blocked => reports.crowd_of_blocked(stories, *due).into_iter().collect(),
             _ => reports.crowds(&alone),
         };
         reports.add_crowds(crowds);
         reports
     }
 
-    fn look() -> Self {
+    fn look(process: &Process) -> Self {
         let looked_at = now();
-        let snapshot = Snapshot::with_all_rings();
+        let snapshot = Snapshot::with_all_rings(process);
         let mut holds: FxHashMap<_, Vec<_>> = FxHashMap::default();
         for (index, hold) in snapshot.held.iter().enumerate() {
             holds.entry(hold.place()).or_default().push(index);
         }
         let (all, stories, more, later) = Default::default();
-        Self { snapshot, looked_at, period: period().unwrap_or_default(), holds, all, stories, more, later }
+        Self { snapshot, looked_at, period: process.stall_after.unwrap_or_default(), holds, all, stories, more, later }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
@@ -146,7 +145,7 @@ impl Reports {
     // ——— Rings ———
 
     /// Adds the rings that count. Returns the waits that are on none, but for those that wait for their ring.
-    fn add_rings(&mut self, thread_id: u32, due: &[Due]) -> Vec<Due> {
+    fn add_rings(&mut self, stories: &Stories, thread_id: u32, due: &[Due]) -> Vec<Due> {
         let rings = self.rings_of(thread_id);
         let numbers: Vec<_> = self.snapshot.rings.iter().map(|ring| self.number_of(ring)).collect();
         let all = numbers.iter().copied().collect();
@@ -177,7 +176,7 @@ impl Reports {
                     self.more += 1;
                     continue;
                 }
-                if is_first(numbers[ring], &all, self.looked_at) {
+                if stories.is_first(numbers[ring], &all, self.looked_at) {
                     told.insert(ring, self.all.len());
                     self.add_ring(due, ring);
                 }
@@ -235,14 +234,14 @@ impl Reports {
     /// Makes the crowd of the threads that block where this one does.
     ///
     /// None if this thread was told of.
-    fn crowd_of_blocked(&self, due: Due) -> Option<Crowd> {
+    fn crowd_of_blocked(&self, stories: &Stories, due: Due) -> Option<Crowd> {
         let entry = self.entry(&due);
         let keepers = self.keepers(due.entry);
         let on_rings: FxHashSet<_> = self.snapshot.rings.iter().flatten().map(|link| link.waits_for).collect();
         let blocked = self.snapshot.waiting.iter().enumerate().filter(|(_, wait)| wait.blocked);
         let keys: FxHashMap<_, _> = blocked.map(|(index, wait)| (index, hash(wait.key()))).collect();
         let all = keys.values().copied().collect();
-        Covered::with(&all, self.looked_at, |covered| {
+        stories.covered(&all, self.looked_at, |covered| {
             let own = keys[&due.entry];
             if !self.is_news(&due, keepers, covered.told(own, entry.since?)) {
                 return None;
@@ -327,7 +326,7 @@ impl Reports {
     // ——— JSON ———
 
     /// Writes the reports for `lib/observe/stalls.js`. Without the entries if no string could hold their names.
-    pub(crate) fn json(&self) -> String {
+    pub fn json(&self) -> String {
         let whole = json::text(|text| self.write(text, true));
         whole.or_else(|| json::text(|text| self.write(text, false))).unwrap_or_default()
     }

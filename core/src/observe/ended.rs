@@ -5,13 +5,13 @@
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-use crate::observe::rows::EndedRow;
-use crate::observe::survey::Entry;
-use crate::process::PROCESS;
-use waitasync_core::clock::Timestamp;
-use waitasync_core::json;
-use waitasync_core::lock::Request;
-use waitasync_core::lock::memories::Ended;
+use super::rows::EndedRow;
+use super::survey::Entry;
+use crate::clock::Timestamp;
+use crate::held::Process;
+use crate::json;
+use crate::lock::Request;
+use crate::lock::memories::Ended;
 
 /// How a thread ends: for programs, and in a sentence. `MANNERS` in `lib/agent/ends.js` has the numbers. The first is
 /// that of a thread that does not tell.
@@ -27,19 +27,20 @@ impl Entry {
     /// Adds who has used the memory, and ended. Called with no bucket locked.
     ///
     /// Only to a wait that any thread may end: a lock has holders, and who holds it is known.
-    pub(crate) fn with_ended(self) -> Self {
+    #[must_use]
+    pub fn with_ended(self, process: &Process) -> Self {
         let is_owed = self.request.is_none_or(|request| matches!(request, Request::Signals(_)));
-        let ended = if is_owed { PROCESS.memories.ended(self.location) } else { Vec::new() };
+        let ended = if is_owed { process.memories.ended(self.location) } else { Vec::new() };
         Self { ended, ..self }
     }
 
     /// Whether a user of the memory has ended since this began.
-    pub(crate) fn has_lost_one(&self) -> bool {
+    pub fn has_lost_one(&self) -> bool {
         self.ended.first().zip(self.since).is_some_and(|(ended, since)| ended.at > since)
     }
 }
 
-pub(crate) fn ended_rows(now: Timestamp, ended: &[Arc<Ended>]) -> Option<Vec<EndedRow>> {
+pub(super) fn ended_rows(now: Timestamp, ended: &[Arc<Ended>]) -> Option<Vec<EndedRow>> {
     let row = |ended: &Arc<Ended>| EndedRow {
         thread_id: ended.thread_id.into(),
         thread_name: ended.thread_name.as_deref().map(str::to_owned),
@@ -54,12 +55,12 @@ fn manner_of(ended: &Ended) -> (Option<&'static str>, &'static str) {
 }
 
 /// Returns the words for how a thread ended. Others than ours are as if that were unknown.
-pub(crate) fn words_of(how: Option<&str>) -> &'static str {
+pub(super) fn words_of(how: Option<&str>) -> &'static str {
     MANNERS.iter().find(|(key, _)| *key == how).unwrap_or(&MANNERS[0]).1
 }
 
 /// Writes one for `endedOf` in `lib/holding/snapshot-entries.js`.
-pub(crate) fn write_ended(text: &mut json::Text, ended: &Ended, now: Timestamp) -> fmt::Result {
+pub(super) fn write_ended(text: &mut json::Text, ended: &Ended, now: Timestamp) -> fmt::Result {
     write!(text, "[{},{},", ended.thread_id, now.duration_since(ended.at).as_micros())?;
     json::string_or_null(text, ended.thread_name.as_deref())?;
     text.write_char(',')?;

@@ -7,59 +7,58 @@
 //! moment later.
 //!
 //! A thread that falls asleep, and a promise of a lock that begins to wait, note the time. Since when a lock is held is
-//! only known as far as [`waitasync_core::held::Holders`] says.
+//! only known as far as [`crate::held::Holders`] says.
 
 use std::hash::Hash;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::process::PROCESS;
-use waitasync_core::clock::Timestamp;
-use waitasync_core::held::Taken;
-use waitasync_core::held::{Held, Incoming, Known, Noted, PLAIN, PURPOSE_BITS, Undelivered, Within};
-use waitasync_core::held::{NONE, StackId};
-use waitasync_core::lock::memories::Ended;
-use waitasync_core::lock::names::Text;
-use waitasync_core::lock::{Mode, Request, Waiter};
-use waitasync_core::queue::{Listed, Location};
+use crate::clock::Timestamp;
+use crate::held::Taken;
+use crate::held::{Held, Incoming, Known, Noted, PLAIN, PURPOSE_BITS, Process, Undelivered, Within};
+use crate::held::{NONE, StackId};
+use crate::lock::memories::Ended;
+use crate::lock::names::Text;
+use crate::lock::{Mode, Request, Waiter};
+use crate::queue::{Listed, Location};
 
 type Locations = FxHashSet<Location>;
 
 /// A hold or a wait of a thread.
-pub(crate) struct Entry {
-    pub(crate) location: Location,
-    pub(crate) request: Option<Request>,
+pub struct Entry {
+    pub location: Location,
+    pub request: Option<Request>,
     /// See [`Noted`].
-    pub(crate) purpose: u32,
+    pub purpose: u32,
     /// The name of its word: see [`Self::named`].
-    pub(crate) name: Option<Text>,
-    pub(crate) thread_id: u32,
-    pub(crate) thread_name: Option<Arc<str>>,
-    pub(crate) blocked: bool,
+    pub name: Option<Text>,
+    pub thread_id: u32,
+    pub thread_name: Option<Arc<str>>,
+    pub blocked: bool,
     /// Unknown for a promise of `Atomics.waitAsync` itself.
-    pub(crate) since: Option<Timestamp>,
+    pub since: Option<Timestamp>,
     /// Of a hold, unless it is 0.
-    pub(crate) serial: u32,
+    pub serial: u32,
     /// Of a claim.
-    pub(crate) within: Within,
+    pub within: Within,
     /// That of a promise that waits.
-    pub(crate) slot: Option<u32>,
+    pub slot: Option<u32>,
     /// The stack of the call that took it, or that waits; if stalls are reported.
-    pub(crate) call: StackId,
+    pub call: StackId,
     /// Whether the hold's token has been collected, where that is known.
-    pub(crate) is_orphaned: bool,
-    /// Who has the lock behind this name: see [`crate::observe::elsewhere`].
-    pub(crate) keeper: Option<Arc<str>>,
+    pub is_orphaned: bool,
+    /// Who has the lock behind this name: see [`crate::held::Elsewhere`].
+    pub keeper: Option<Arc<str>>,
     /// Whether it is the hold of a callback of which it is known what it claims.
-    pub(crate) in_task: bool,
+    pub in_task: bool,
     /// Who has used its memory, and ended: see [`Self::with_ended`].
-    pub(crate) ended: Vec<Arc<Ended>>,
+    pub ended: Vec<Arc<Ended>>,
 }
 
 impl Entry {
     /// Returns the first word of its thing. A lease, and a wait for a queue's events, are at another word of the queue.
-    pub(crate) fn place(&self) -> Location {
+    pub fn place(&self) -> Location {
         match self.request {
             Some(Request::Lease(words)) => self.location.words_before(words),
             Some(_) => self.location,
@@ -67,37 +66,38 @@ impl Entry {
         }
     }
 
-    pub(crate) fn mode(&self) -> Option<Mode> {
+    pub fn mode(&self) -> Option<Mode> {
         self.request?.mode()
     }
 
-    pub(crate) fn with_taken(self, taken: Option<Taken>) -> Self {
+    #[must_use]
+    pub fn with_taken(self, taken: Option<Taken>) -> Self {
         let Some(Taken { call, is_orphaned, in_task, .. }) = taken else { return self };
         Self { call, is_orphaned, in_task, ..self }
     }
 
     /// Returns a key: the same in two looks if the entry was there throughout.
-    pub(crate) fn key(&self) -> impl Eq + Hash + use<> {
+    pub fn key(&self) -> impl Eq + Hash + use<> {
         let Self { location, request, thread_id, blocked, since, serial, in_task, .. } = *self;
         (location, request.map(Request::packed), thread_id, blocked, since, serial, in_task)
     }
 }
 
 /// A start in the future: its age is reported as 0 ms, in each of two looks at the same.
-pub(crate) const JUST_BEGUN: Option<Timestamp> = Some(Timestamp::NEVER);
+pub const JUST_BEGUN: Option<Timestamp> = Some(Timestamp::NEVER);
 
 /// How often the robust lists are read for a bucket that has claims whose keepers are not found.
 const MOST_READINGS: usize = 4;
 
-pub(crate) fn read() -> (Vec<Entry>, Vec<Entry>) {
-    let (known, in_lists) = PROCESS.registry.held(|_| true, |_| true);
-    PROCESS.holders.sight(&known, &in_lists);
-    let mut survey = Survey::of(&known);
+pub fn read(process: &Process) -> (Vec<Entry>, Vec<Entry>) {
+    let (known, in_lists) = process.registry.held(|_| true, |_| true);
+    process.holders.sight(&known, &in_lists);
+    let mut survey = Survey::of(process, &known);
     // Where something may be on its way to its holder.
     let incoming = survey.incoming.iter().flat_map(Incoming::locations);
     let slept_at = known.iter().filter_map(|agent| agent.notes.sleep()).map(|sleep| sleep.location);
     let held = in_lists.iter().map(|(_, held)| held.location);
-    let locations = PROCESS.store.by_bucket(held.chain(incoming).chain(slept_at));
+    let locations = process.store.by_bucket(held.chain(incoming).chain(slept_at));
     for (bucket, locations) in locations.iter().enumerate() {
         survey.look(bucket, locations);
     }
@@ -106,6 +106,7 @@ pub(crate) fn read() -> (Vec<Entry>, Vec<Entry>) {
 
 /// What has been seen so far.
 struct Survey<'a> {
+    process: &'a Process,
     known: &'a [Known],
     /// Their indices, by the addresses of their outboxes and threads.
     indices: FxHashMap<usize, usize>,
@@ -124,15 +125,15 @@ struct InBucket {
 }
 
 impl<'a> Survey<'a> {
-    fn of(known: &'a [Known]) -> Self {
+    fn of(process: &'a Process, known: &'a [Known]) -> Self {
         let addresses = |agent: &Known| [Arc::as_ptr(&agent.outbox).addr(), Arc::as_ptr(&agent.blocked_thread).addr()];
         let indices = known.iter().enumerate();
         let indices = indices.flat_map(|(index, agent)| addresses(agent).map(|address| (address, index))).collect();
         let mut incoming: Vec<_> = known.iter().map(|_| Incoming::default()).collect();
         for (incoming, agent) in incoming.iter_mut().zip(known) {
-            incoming.read(&PROCESS.store, agent);
+            incoming.read(&process.store, agent);
         }
-        Self { known, indices, incoming, held: Vec::new(), waiting: Vec::new() }
+        Self { process, known, indices, incoming, held: Vec::new(), waiting: Vec::new() }
     }
 
     fn index_of(&self, waiter: &Waiter) -> Option<usize> {
@@ -145,7 +146,8 @@ impl<'a> Survey<'a> {
 
     /// Adds a bucket's holds and waits, in its critical section. At `locations` something was held or granted.
     fn look(&mut self, bucket: usize, locations: &Locations) {
-        PROCESS.store.inspect(bucket, locations, |waiters, granted, since| {
+        let process = self.process;
+        process.store.inspect(bucket, locations, |waiters, granted, since| {
             let awaited = waiters.iter().map(|&(location, _)| location);
             let granted_at = granted.iter().map(|&(location, _)| location);
             let concerns: Locations = locations.iter().copied().chain(awaited).chain(granted_at).collect();
@@ -156,7 +158,7 @@ impl<'a> Survey<'a> {
             let first = self.held.len();
             self.held.extend(listed.iter().map(|(holder, hold)| {
                 let holder = &holders[*holder];
-                let since = PROCESS.held_since(holder, hold, since(hold.location)).or(JUST_BEGUN);
+                let since = process.held_since(holder, hold, since(hold.location)).or(JUST_BEGUN);
                 let entry = entry(holder, hold.location, hold.request, since).with_taken(holder.taken.get(hold.serial));
                 Entry { serial: hold.serial, ..entry }
             }));
@@ -180,6 +182,7 @@ impl<'a> Survey<'a> {
         waiters: &[(Location, Listed<Request>)],
         granted: &[(Location, Waiter)],
     ) -> InBucket {
+        let process = self.process;
         let is_kept = |request: Option<Request>| request.is_some_and(Request::waits_for_holders);
         let kept = waiters.iter().filter(|(_, listed)| is_kept(listed.claim)).map(|&(location, _)| location);
         let mut kept: Locations = kept.collect();
@@ -191,14 +194,14 @@ impl<'a> Survey<'a> {
             let mut given: Vec<(usize, Undelivered)> = Vec::new();
             for (index, (incoming, agent)) in self.incoming.iter_mut().zip(self.known).enumerate() {
                 let its = incoming
-                    .to(&PROCESS.store, agent, bucket)
+                    .to(&process.store, agent, bucket)
                     .into_iter()
                     .filter(|given| concerns.contains(&given.location));
                 given.extend(its.map(|given| (index, given)));
             }
-            let (holders, listed) = PROCESS
+            let (holders, listed) = process
                 .registry
-                .held(|_| true, |location| PROCESS.store.index_of(location) == bucket && concerns.contains(&location));
+                .held(|_| true, |location| process.store.index_of(location) == bucket && concerns.contains(&location));
             let mut on_their_way = Vec::new();
             let mut is_known = true;
             for its in given.chunk_by(|(one, _), (other, _)| one == other) {
@@ -256,7 +259,7 @@ fn is_of_lock(entry: &Entry) -> bool {
     entry.request.is_some_and(Request::is_for_lock)
 }
 
-pub(crate) fn entry(agent: &Known, location: Location, request: Request, since: Option<Timestamp>) -> Entry {
+pub fn entry(agent: &Known, location: Location, request: Request, since: Option<Timestamp>) -> Entry {
     entry_of(agent, location, Some(request), since, agent.notes.sleep().is_some())
 }
 

@@ -1,10 +1,6 @@
-//! Entries of a snapshot, as JavaScript has them.
+//! Entries of a snapshot, as users have them.
 
-use napi::bindgen_prelude::Utf16String;
-use napi_derive::napi;
-
-/// An entry of a snapshot, as JavaScript has it.
-#[napi(object, object_to_js = false)]
+/// An entry of a snapshot, as users have it.
 #[derive(Default)]
 pub struct Row {
     /// The class, `named`, or `wait`.
@@ -12,7 +8,7 @@ pub struct Row {
     /// How it is held or awaited, if there are several ways.
     pub mode: Option<String>,
     /// That of the lock.
-    pub name: Option<Utf16String>,
+    pub name: Option<Vec<u16>>,
     /// How many permits.
     pub amount: Option<f64>,
     /// The number of the lock.
@@ -37,8 +33,7 @@ pub struct Row {
     pub ended: Option<Vec<EndedRow>>,
 }
 
-/// A thread that has ended, as JavaScript has it.
-#[napi(object, object_to_js = false)]
+/// A thread that has ended, as users have it.
 pub struct EndedRow {
     /// That of `worker_threads`.
     pub thread_id: f64,
@@ -50,11 +45,30 @@ pub struct EndedRow {
     pub milliseconds: Option<f64>,
 }
 
-/// A link of a ring, as JavaScript has it.
-#[napi(object, object_to_js = false)]
+/// A link of a ring, as users have it.
 pub struct RowLink {
     /// The thread's hold, or its place.
     pub holds: Row,
     /// The thread's wait.
     pub waits_for: Row,
+}
+
+/// A result of `snapshot()`.
+pub struct Rows {
+    /// The holds.
+    pub held: Vec<Row>,
+    /// The waits; of one lock, in the order of its line.
+    pub waiting: Vec<Row>,
+    /// Rings.
+    pub cycles: Vec<Vec<RowLink>>,
+}
+
+/// A hold whose token was collected, and a wait for it. Also the number of further waits.
+pub struct Orphan {
+    /// The hold.
+    pub orphan: Row,
+    /// The wait.
+    pub wait: Row,
+    /// How many more wait.
+    pub more: u32,
 }

@@ -1,26 +1,26 @@
 //! Where calls were, in one frame each: for texts that tell several calls apart.
 
-use crate::observe::rows::{Row, RowLink};
+use super::rows::{Row, RowLink};
 
 /// The stacks of a text. Each is shown by its first frame that tells it apart from the others: a program may take all
 /// its locks in one helper function.
 #[derive(Default)]
-pub(crate) struct Places<'a>(Vec<&'a str>);
+pub struct Places<'a>(Vec<&'a str>);
 
 impl<'a> Places<'a> {
-    pub(crate) fn of_rows(rows: impl IntoIterator<Item = &'a Row>) -> Self {
+    pub fn of_rows(rows: impl IntoIterator<Item = &'a Row>) -> Self {
         let mut stacks: Vec<_> = rows.into_iter().filter_map(stack_of).collect();
         stacks.sort_unstable();
         stacks.dedup();
         Self(stacks)
     }
 
-    pub(crate) fn of_ring(ring: &'a [RowLink]) -> Self {
+    pub fn of_ring(ring: &'a [RowLink]) -> Self {
         Self::of_rows(ring.iter().flat_map(|link| [&link.holds, &link.waits_for]))
     }
 
     /// Says where a row's call was, behind a prefix; '' if that is unknown.
-    pub(crate) fn of(&self, prefix: &str, row: &Row) -> String {
+    pub fn of(&self, prefix: &str, row: &Row) -> String {
         let stack = stack_of(row).unwrap_or_default();
         let same = self.0.iter().filter(|other| **other != stack).map(|other| in_common(stack, other));
         let (same, last) = (same.max().unwrap_or_default(), stack.lines().count().saturating_sub(1));

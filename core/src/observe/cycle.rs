@@ -3,21 +3,20 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use crate::observe::sentences::{link_rows, ring_sentence};
-use crate::observe::snapshot::{Entries, write_link};
-use crate::observe::survey::{Entry, JUST_BEGUN, entry};
-use crate::process::PROCESS;
-use waitasync_core::clock::{Timestamp, now};
-use waitasync_core::held::{Held, Known, NONE};
-use waitasync_core::json;
-use waitasync_core::lock::wait_for_graph::{CycleLink, Obstacle};
+use super::sentences::{link_rows, ring_sentence};
+use super::snapshot::{Entries, write_link};
+use super::survey::{Entry, JUST_BEGUN, entry};
+use crate::clock::{Timestamp, now};
+use crate::held::{Held, Known, NONE, Process};
+use crate::json;
+use crate::lock::wait_for_graph::{CycleLink, Obstacle};
 
 /// Describes a cycle as JSON, for `cycleOf` in `lib/holding/snapshot-entries.js`: its text, and of each link the hold,
 /// whether that is only a place ahead in the line, and the wait.
-pub(crate) fn described(links: &[CycleLink]) -> String {
+pub fn described(process: &Process, links: &[CycleLink]) -> String {
     let is_linked = |agent: &Known| links.iter().any(|link| Arc::ptr_eq(&link.blocked.thread, &agent.blocked_thread));
     let (known, held) =
-        PROCESS.registry.held(is_linked, |location| links.iter().any(|link| link.blocked.location == location));
+        process.registry.held(is_linked, |location| links.iter().any(|link| link.blocked.location == location));
     let now = now();
     let link = |(CycleLink { blocked, obstacle }, before): (&CycleLink, &CycleLink)| {
         let wanted = before.blocked.location;
@@ -31,14 +30,14 @@ pub(crate) fn described(links: &[CycleLink]) -> String {
             Obstacle::Holds(request) => {
                 let is_it = |&&(holder, held): &&(usize, Held)| holder == index && held.location == wanted;
                 let held = held.iter().find(is_it).map(|(_, held)| held);
-                let since = held.and_then(|held| PROCESS.held_since(agent, held, PROCESS.store.held_since(wanted)));
+                let since = held.and_then(|held| process.held_since(agent, held, process.store.held_since(wanted)));
                 let taken = held.and_then(|held| agent.taken.get(held.serial));
                 entry(wanted, request, since.or(JUST_BEGUN)).with_taken(taken)
             }
             Obstacle::IsAhead(request) => Entry { call, ..entry(wanted, request, since) },
         };
         let waits_for = Entry { call, ..entry(blocked.location, blocked.request, since) };
-        Some((holds.named()?, matches!(obstacle, Obstacle::IsAhead(_)), waits_for.named()?))
+        Some((holds.named(process)?, matches!(obstacle, Obstacle::IsAhead(_)), waits_for.named(process)?))
     };
     // A thread has the lock or place that the one before it in the cycle waits for.
     let before = links.last().into_iter().chain(links);

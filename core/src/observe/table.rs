@@ -19,42 +19,27 @@
 use std::collections::hash_map::Entry;
 use std::fmt::Write;
 
-use napi_derive::napi;
 use rustc_hash::FxHashMap;
 
-use crate::observe::rows::{Row, RowLink};
-use crate::observe::sentences::{
+use super::rows::{Row, Rows};
+use super::sentences::{
     MOST_PLACES, duration, ended_text, held_row, hold_prefix, keeper_text, lock_of, mode_of, orphan_text, ring_rows,
     ring_text, thread_called, thread_of, waiting_row,
 };
-use crate::observe::snapshot::Snapshot;
-use crate::observe::whereabouts::{Activity, Threads};
-
-/// A result of `snapshot()`.
-#[napi(object, object_to_js = false)]
-pub struct Rows {
-    /// The holds.
-    pub held: Vec<Row>,
-    /// The waits; of one lock, in the order of its line.
-    pub waiting: Vec<Row>,
-    /// Rings.
-    pub cycles: Vec<Vec<RowLink>>,
-}
+use super::snapshot::Snapshot;
+use super::whereabouts::{Activity, Threads};
 
 /// Returns the text of a result of `snapshot()`.
-#[napi(catch_unwind)]
-#[allow(clippy::needless_pass_by_value, reason = "Node-API gives an object of its own")]
-pub fn format_snapshot(snapshot: Rows) -> String {
-    text_with(&snapshot, None)
+pub fn text_of_rows(snapshot: &Rows) -> String {
+    text_with(snapshot, None)
 }
 
 /// Returns the text of a snapshot of this process; and where its threads are, if that was asked for.
-#[cfg_attr(not(unix), expect(dead_code, reason = "only dumps need it"))]
-pub(crate) fn text_of(snapshot: &Snapshot, threads: Option<&Threads>) -> String {
+pub fn text_of(snapshot: &Snapshot, threads: Option<&Threads>) -> String {
     text_with(&rows_of(snapshot), threads)
 }
 
-pub(crate) fn rows_of(snapshot: &Snapshot) -> Rows {
+pub fn rows_of(snapshot: &Snapshot) -> Rows {
     Rows {
         held: snapshot.held.iter().map(|entry| held_row(snapshot.now, entry)).collect(),
         waiting: snapshot.waiting.iter().map(|entry| waiting_row(snapshot.now, entry)).collect(),

@@ -8,11 +8,11 @@
 //! Holders that come and go are no news: a wait that is on no ring is told of again only because of an older holder, and
 //! once it has lasted twice as long. That a ring has come or gone is news at once.
 //!
-//! **One ring, one report**, whichever of its threads finds it first. [`REPORTED`] has the rings that have been
+//! **One ring, one report**, whichever of its threads finds it first. [`Stories`] has the rings that have been
 //! reported. A thread looks at all holds and waits, and then, in one critical section, enters its ring and forgets the
 //! rings that were reported before it looked and were not there any more.
 //!
-//! **One report for the threads that block at one place for one lock.** [`COVERED`] has the waits of blocked threads that
+//! **One report for the threads that block at one place for one lock.** [`Covered`] has the waits of blocked threads that
 //! were told of, or counted in another thread's report, with their stories.
 
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -20,25 +20,25 @@ use std::sync::{LazyLock, Mutex};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use waitasync_core::clock::{Timestamp, now};
-use waitasync_core::sync::lock;
+use crate::clock::{Timestamp, now};
+use crate::sync::lock;
 
 /// The number of a story; 0: nothing was told. It has 30 bits, which V8 keeps without a box.
-pub(crate) type Story = u32;
+pub type Story = u32;
 
-pub(crate) fn hash(value: impl Hash) -> u64 {
+pub fn hash(value: impl Hash) -> u64 {
     static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     KEY.hash_one(value)
 }
 
-/// Returns the story of a ring. `ring`: see [`is_first`].
-pub(crate) const fn of_ring(ring: u64) -> Story {
+/// Returns the story of a ring. `ring`: see [`Stories::is_first`].
+pub const fn of_ring(ring: u64) -> Story {
     ring as u32 >> 2 | 1
 }
 
 /// Who keeps a wait waiting.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Keepers {
+pub struct Keepers {
     all: u64,
     old: u64,
     has_old: bool,
@@ -46,7 +46,7 @@ pub(crate) struct Keepers {
 
 impl Keepers {
     /// Adds a holder, by its key. `is_old`: whether it is older than the period.
-    pub(crate) fn add(&mut self, holder: u64, is_old: bool) {
+    pub fn add(&mut self, holder: u64, is_old: bool) {
         self.all = self.all.wrapping_add(holder);
         if is_old {
             self.old = self.old.wrapping_add(holder);
@@ -54,12 +54,12 @@ impl Keepers {
         }
     }
 
-    pub(crate) const fn story(self) -> Story {
+    pub const fn story(self) -> Story {
         even(if self.has_old { self.old } else { self.all })
     }
 
     /// Whether a wait that waits for these is to be told of.
-    pub(crate) fn are_news(self, told: Told, milliseconds: f64) -> bool {
+    pub fn are_news(self, told: Told, milliseconds: f64) -> bool {
         let is_same = |story| story == told.story;
         match told.story {
             0 => true,
@@ -75,48 +75,53 @@ const fn even(number: u64) -> Story {
 
 /// What was told of a wait last, and its milliseconds then.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Told {
-    pub(crate) story: Story,
-    pub(crate) at: f64,
+pub struct Told {
+    pub story: Story,
+    pub at: f64,
 }
 
-/// The rings that have been reported, by their numbers, each with when that was.
-static REPORTED: LazyLock<Mutex<FxHashMap<u64, Timestamp>>> = LazyLock::new(Mutex::default);
+/// The stories that were told, in the whole process.
+#[derive(Default)]
+pub struct Stories {
+    /// The rings that have been reported, by their numbers, each with when that was.
+    reported: Mutex<FxHashMap<u64, Timestamp>>,
+    covered: Mutex<Covered>,
+}
 
-/// Whether a ring is reported for the first time. `all`: those that were there after `looked_at`.
-pub(crate) fn is_first(ring: u64, all: &FxHashSet<u64>, looked_at: Timestamp) -> bool {
-    let reported = &mut *lock(&REPORTED);
-    reported.retain(|ring, reported_at| all.contains(ring) || *reported_at >= looked_at);
-    let is_first = !reported.contains_key(&ring);
-    if is_first {
-        reported.insert(ring, now());
+impl Stories {
+    /// Whether a ring is reported for the first time. `all`: those that were there after `looked_at`.
+    pub fn is_first(&self, ring: u64, all: &FxHashSet<u64>, looked_at: Timestamp) -> bool {
+        let reported = &mut *lock(&self.reported);
+        reported.retain(|ring, reported_at| all.contains(ring) || *reported_at >= looked_at);
+        let is_first = !reported.contains_key(&ring);
+        if is_first {
+            reported.insert(ring, now());
+        }
+        is_first
     }
-    is_first
+
+    /// Runs `body` alone. `all`: the waits that were there after `looked_at`.
+    pub fn covered<R>(&self, all: &FxHashSet<u64>, looked_at: Timestamp, body: impl FnOnce(&mut Covered) -> R) -> R {
+        let covered = &mut *lock(&self.covered);
+        covered.0.retain(|wait, (_, told_at)| all.contains(wait) || *told_at >= looked_at);
+        body(covered)
+    }
 }
 
 /// The waits of blocked threads that have been told of: by the hashes of their keys, the story, and since when.
 #[derive(Default)]
-pub(crate) struct Covered(FxHashMap<u64, (Story, Timestamp)>);
-
-static COVERED: LazyLock<Mutex<Covered>> = LazyLock::new(Mutex::default);
+pub struct Covered(FxHashMap<u64, (Story, Timestamp)>);
 
 impl Covered {
-    /// Runs `body` alone. `all`: the waits that were there after `looked_at`.
-    pub(crate) fn with<R>(all: &FxHashSet<u64>, looked_at: Timestamp, body: impl FnOnce(&mut Self) -> R) -> R {
-        let covered = &mut *lock(&COVERED);
-        covered.0.retain(|wait, (_, told_at)| all.contains(wait) || *told_at >= looked_at);
-        body(covered)
-    }
-
     /// Returns what was told of a wait, which began at `since`.
-    pub(crate) fn told(&self, wait: u64, since: Timestamp) -> Told {
+    pub fn told(&self, wait: u64, since: Timestamp) -> Told {
         self.0.get(&wait).map_or_else(Told::default, |&(story, told_at)| Told {
             story,
             at: told_at.duration_since(since).as_secs_f64() * 1e3,
         })
     }
 
-    pub(crate) fn tell(&mut self, wait: u64, story: Story) {
+    pub fn tell(&mut self, wait: u64, story: Story) {
         self.0.insert(wait, (story, now()));
     }
 }
@@ -127,16 +132,16 @@ mod tests {
 
     #[test]
     fn a_ring_is_reported_once_until_a_later_look_finds_it_gone() {
-        let (ring, other) = (1, 2);
+        let (stories, ring, other) = (Stories::default(), 1, 2);
         let here = FxHashSet::from_iter([ring, other]);
         let before = now();
-        assert!(is_first(ring, &here, before));
-        assert!(!is_first(ring, &here, now()));
+        assert!(stories.is_first(ring, &here, before));
+        assert!(!stories.is_first(ring, &here, now()));
         // A thread that had looked before the ring was there forgets nothing.
-        assert!(is_first(other, &FxHashSet::from_iter([other]), before));
-        assert!(!is_first(ring, &here, now()));
-        assert!(!is_first(other, &FxHashSet::from_iter([other]), now()));
-        assert!(is_first(ring, &here, now()));
+        assert!(stories.is_first(other, &FxHashSet::from_iter([other]), before));
+        assert!(!stories.is_first(ring, &here, now()));
+        assert!(!stories.is_first(other, &FxHashSet::from_iter([other]), now()));
+        assert!(stories.is_first(ring, &here, now()));
     }
 
     fn keepers(holders: &[(u64, bool)]) -> Keepers {
@@ -168,15 +173,15 @@ mod tests {
 
     #[test]
     fn a_wait_that_is_over_is_forgotten_unless_it_was_told_of_meanwhile() {
-        let (wait, other) = (u64::MAX, u64::MAX - 1);
+        let (stories, wait, other) = (Stories::default(), u64::MAX, u64::MAX - 1);
         let none = FxHashSet::default();
         let before = now();
-        Covered::with(&none, before, |covered| covered.tell(wait, 4));
-        Covered::with(&none, before, |covered| assert_eq!(covered.told(wait, before).story, 4));
+        stories.covered(&none, before, |covered| covered.tell(wait, 4));
+        stories.covered(&none, before, |covered| assert_eq!(covered.told(wait, before).story, 4));
         let here = FxHashSet::from_iter([wait]);
-        Covered::with(&here, now(), |covered| {
+        stories.covered(&here, now(), |covered| {
             assert_eq!((covered.told(wait, before).story, covered.told(other, before).story), (4, 0));
         });
-        Covered::with(&none, now(), |covered| assert_eq!(covered.told(wait, before).story, 0));
+        stories.covered(&none, now(), |covered| assert_eq!(covered.told(wait, before).story, 0));
     }
 }

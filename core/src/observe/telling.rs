@@ -2,20 +2,20 @@
 
 use std::fmt::Write;
 
-use crate::observe::places::Places;
-use crate::observe::rows::Row;
-use crate::observe::sentences::{
+use super::places::Places;
+use super::rows::Row;
+use super::sentences::{
     ahead_text, duration, ended_text, held_row, holder_text, keeper_text, noun_of, thread_of, wait_text, waiting_row,
 };
-use crate::observe::snapshot::Snapshot;
-use crate::observe::survey::Entry;
-use waitasync_core::lock::Mode;
+use super::snapshot::Snapshot;
+use super::survey::Entry;
+use crate::lock::Mode;
 
 /// How many holders a report describes.
 const MOST_HOLDERS: usize = 3;
 
 /// Texts about the entries of a snapshot.
-pub(crate) struct Telling<'a>(pub(crate) &'a Snapshot);
+pub(super) struct Telling<'a>(pub(super) &'a Snapshot);
 
 impl Telling<'_> {
     /// Returns the entry of the writer ahead of a share's claim.
@@ -28,7 +28,7 @@ impl Telling<'_> {
         self.0.waiting[..index].iter().rposition(is_writer)
     }
 
-    pub(crate) fn wait_text(&self, index: usize, milliseconds: f64, more: usize, holders: &[usize]) -> String {
+    pub(super) fn wait_text(&self, index: usize, milliseconds: f64, more: usize, holders: &[usize]) -> String {
         let snapshot = self.0;
         let entry = &snapshot.waiting[index];
         let row = waiting_row(snapshot.now, entry);

@@ -1,0 +1,39 @@
+//! Waits for locks that other processes have: who keeps a thread of this one waiting.
+//!
+//! Meanwhile the thread has the named lock in front, for which the others of this process wait. So a snapshot's hold of
+//! that name says for whom its thread waits. `lib/processes/long-wait.js` tells it, of waits that last.
+
+use std::sync::{Arc, Mutex};
+
+use rustc_hash::FxHashMap;
+
+use crate::sync::lock;
+
+type Keepers = FxHashMap<(u32, Box<[u16]>), Arc<str>>;
+
+/// Keepers, by the waiting thread and the name in front.
+#[derive(Default)]
+pub struct Elsewhere(Mutex<Keepers>);
+
+impl Elsewhere {
+    /// Notes who has the lock for which a thread waits. `None`: the wait is over. `name`: of the lock in front.
+    pub fn note(&self, thread_id: u32, name: &[u16], keeper: Option<String>) {
+        let key = (thread_id, name.into());
+        let keepers = &mut *lock(&self.0);
+        match keeper {
+            Some(keeper) => _ = keepers.insert(key, keeper.into()),
+            None => _ = keepers.remove(&key),
+        }
+    }
+
+    /// Returns who has the lock for which a thread waits.
+    pub fn keeper_of(&self, thread_id: u32, name: &[u16]) -> Option<Arc<str>> {
+        let keepers = lock(&self.0);
+        if keepers.is_empty() { None } else { keepers.get(&(thread_id, name.into())).cloned() }
+    }
+
+    /// Forgets the waits of a thread that has ended.
+    pub fn end_thread(&self, ended: u32) {
+        lock(&self.0).retain(|&(thread_id, _), _| thread_id != ended);
+    }
+}
