@@ -8,8 +8,13 @@
  */
 const NAMES = [
   'wait', 'notify', 'waitAsync', 'install', 'uninstall', 'engine', 'ref', 'unref', 'waiterCount',
+  // Those of lib/late.js.
   'AsyncLock', 'Barrier', 'Condition', 'Latch', 'Lock', 'LockManager', 'Queue', 'RwLock', 'Semaphore', 'UnlockToken',
-  'formatSnapshot', 'locks', 'snapshot'
+  'locks', 'formatSnapshot', 'snapshot'
+]
+/** Those of lib/util/variables.js. */
+const VARIABLES = [
+  'ATOMICS_WAITASYNC_DUMP', 'ATOMICS_WAITASYNC_PROFILE', 'ATOMICS_WAITASYNC_PROFILE_HOLDERS', 'ATOMICS_WAITASYNC_STALL'
 ]
 
 // Taken now: a test may put fake ones in place.
@@ -23,11 +28,11 @@ const load = () => require('./lib/entry.js')('index', { hrtime, nextTick })
 function isAsked () {
   try {
     const { env } = process
-    return Boolean(env.ATOMICS_WAITASYNC_DUMP || env.ATOMICS_WAITASYNC_PROFILE ||
-      env.ATOMICS_WAITASYNC_PROFILE_HOLDERS || env.ATOMICS_WAITASYNC_STALL)
+    for (let n = 0; n < VARIABLES.length; n++) if (env[VARIABLES[n]]) return true
   } catch (_) {
-    return false
+    // As there.
   }
+  return false
 }
 
 /**

@@ -2,6 +2,6 @@ import createEntry from './entry.js'
 
 // Their code is loaded at their first use, since an `import` of any name reads all.
 export const {
-  AsyncLock, Barrier, Condition, Latch, Lock, LockManager, Queue, RwLock, Semaphore, UnlockToken, formatSnapshot, locks,
+  AsyncLock, Barrier, Condition, Latch, Lock, LockManager, Queue, RwLock, Semaphore, UnlockToken, locks, formatSnapshot,
   snapshot
 } = createEntry.late

@@ -11,6 +11,7 @@ const { test } = require('../harness')
 const { assertNone, found, list, textOf } = require('../fixtures/source-texts')
 const embedded = require('../../scripts/lib/embedded')
 const libMap = require('../../scripts/lib/lib-map')
+const tables = require('../../scripts/lib/tables')
 const testFile = require('../../scripts/lib/test-file')
 
 const root = path.join(__dirname, '..', '..')
@@ -81,8 +82,8 @@ test('docs/errors.md has every code and every name that the package gives an err
   assertNone(names, name => !textOf('docs/errors.md').includes(`\`${name}\``))
 })
 
-test('pages have parts of examples, the map of lib/ and the table of figures as they are', () => {
-  for (const [page, corrected] of [[libMap.page, libMap.withMap], [embedded.page, embedded.withEmbedded]]) {
+test('files have the tables of lib/, parts of examples, the map of lib/ and the table of figures as they are', () => {
+  for (const [page, corrected] of [[libMap.page, libMap.withMap], [embedded.page, embedded.withEmbedded], ...tables]) {
     const text = fs.readFileSync(page, 'utf8')
     assert.strictEqual(text, corrected(text), 'npm run lint -- --fix')
   }

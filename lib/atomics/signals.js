@@ -10,8 +10,9 @@
 const { agent, assertStack } = require('../agent/agent')
 const { Promise, TypeError } = require('../util/intrinsics')
 const { readReason } = require('../waiting/errors')
+const { purposes: { WAIT } } = require('../waiting/kinds')
 const { signalOption } = require('../waiting/options')
-const { NO_HOOKS, Notice, WAIT } = require('../waiting/notice')
+const { NO_HOOKS, Notice } = require('../waiting/notice')
 const observer = require('../waiting/observer')
 
 /** Reads the signal of the fifth argument, if there is one. */

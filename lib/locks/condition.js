@@ -30,6 +30,7 @@ const { CALL } = require('../agent/registers')
 const { Promise, TypeError, isInteger, load } = require('../util/intrinsics')
 const { describe } = require('../util/values')
 const { deadlock, notLocked, throwIfAborted } = require('../waiting/errors')
+const { purposes: { CONDITION } } = require('../waiting/kinds')
 const notice = require('../waiting/notice')
 const observer = require('../waiting/observer')
 const { assertFunction, assertNoPromise, assertSynchronous, assertWorker, waitOptions } = require('../waiting/options')
@@ -121,7 +122,7 @@ function block (word, held, timeout, caller) {
   if (told) held.word.noteDeath()
   const index = theList().toEnd(indexOfHold(held))
   theList().ends(index)
-  observer.blockBegins(notice.nounOfWait, { address: word.address, purpose: notice.CONDITION })
+  observer.blockBegins(notice.nounOfWait, { address: word.address, purpose: CONDITION })
   let isNotified = false
   try {
     native.words[CALL] = place
@@ -198,7 +199,7 @@ async function awaitNotice (word, held, wait, steps, caller) {
   try {
     let result
     try {
-      result = await notice.waitAsync(word, value, wait, steps, notice.CONDITION, {
+      result = await notice.waitAsync(word, value, wait, steps, CONDITION, {
         onEnqueuing: () => {
           told = wasTold(held.token)
           if (!isHeld(held)) throw notHeld(caller)

@@ -9,16 +9,17 @@ const DUMP = 'ATOMICS_WAITASYNC_DUMP'
 const PROFILE = 'ATOMICS_WAITASYNC_PROFILE'
 const PROFILE_HOLDERS = 'ATOMICS_WAITASYNC_PROFILE_HOLDERS'
 const STALL = 'ATOMICS_WAITASYNC_STALL'
+const ALL = [DUMP, PROFILE, PROFILE_HOLDERS, STALL]
 
 /** Whether the environment asks for something that begins at load. */
 function isAsked () {
   try {
     const { env } = process
-    return Boolean(env[DUMP] || env[PROFILE] || env[PROFILE_HOLDERS] || env[STALL])
+    for (let n = 0; n < ALL.length; n++) if (env[ALL[n]]) return true
   } catch (_) {
     // Deno did not permit it.
-    return false
   }
+  return false
 }
 
-module.exports = { DUMP, PROFILE, PROFILE_HOLDERS, STALL, isAsked }
+module.exports = { ALL, DUMP, PROFILE, PROFILE_HOLDERS, STALL, isAsked }

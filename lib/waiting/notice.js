@@ -6,11 +6,9 @@ const { agent } = require('../agent/agent')
 const { CALL } = require('../agent/registers')
 const { Promise, load, max, now, shield } = require('../util/intrinsics')
 const { hideFrames, throwIfAborted, timeoutError } = require('./errors')
-const { NOTIFIED, PURPOSES, nounOf, purposes } = require('./kinds')
+const { NOTIFIED, PURPOSES, nounOf } = require('./kinds')
 const observer = require('./observer')
 const Waiter = require('./waiter')
-
-const { WAIT, CONDITION, BARRIER, LATCH } = purposes
 
 /** The bytes of a word. */
 const BYTES = 4
@@ -167,6 +165,6 @@ function countdown (timeout) {
 }
 
 module.exports = {
-  BARRIER, CONDITION, LATCH, NO_HOOKS, Notice, WAIT, blockFor, countdown, notify, nounOfWait, waitAsync, waitUntil,
+  NO_HOOKS, Notice, blockFor, countdown, notify, nounOfWait, waitAsync, waitUntil,
   waitUntilAsync
 }

@@ -1,0 +1,50 @@
+'use strict'
+
+// Tables that several files have: lib/ has each once, and `npm run lint -- --fix` writes it into the others.
+
+const path = require('path')
+const { late } = require('../../lib/late')
+const { ALL } = require('../../lib/util/variables')
+const { NOTIFIED } = require('../../lib/waiting/kinds')
+
+const root = path.join(__dirname, '..', '..')
+const WIDTH = 120
+
+const names = Object.keys(late)
+const classes = names.filter(name => /^[A-Z]/.test(name))
+const quoted = name => `'${name}'`
+const notified = new Set(NOTIFIED.map(({ kind }) => kind))
+notified.delete('wait')
+const kinds = new Set(['AsyncLock', 'RwLock', 'Semaphore', ...notified, 'named', 'wait'])
+const rust = ({ kind, mode }) => `    ("${kind}", ${mode === undefined ? 'None' : `Some("${mode}")`}),\n`
+
+/** Joins words to lines that are indented by two spaces. */
+function lines (words) {
+  const made = []
+  for (const word of words.map((word, n) => n < words.length - 1 ? `${word},` : word)) {
+    const line = `${made[made.length - 1]} ${word}`
+    if (made.length > 0 && line.length <= WIDTH) made[made.length - 1] = line
+    else made.push(`  ${word}`)
+  }
+  return `${made.join('\n')}\n`
+}
+
+/** Makes a function that returns a file's text with the table as it should be, between what stays. */
+const between = (begin, end, table) => text => {
+  const parts = new RegExp(`(${begin})[^]*?(${end})`)
+  if (!parts.test(text)) throw new Error(`a file has no place for a table: ${begin}`)
+  return text.replace(parts, (_, before, after) => before + table + after)
+}
+
+const union = between('\\n {2}kind: (?=\'AsyncLock\')', '\\n', [...kinds].map(quoted).join(' | '))
+const written = [
+  ['index.js', between('// Those of lib/late\\.js\\.\\n', '\\]\\n', lines(names.map(quoted)))],
+  ['index.js', between('const VARIABLES = \\[\\n', '\\]\\n', lines(ALL.map(quoted)))],
+  ['lib/late-exports.mjs', between('export const \\{\\n', '\\} = ', lines(names))],
+  ['core/src/observe/sentences.rs', between('const NOTIFIED: .*\\n', '\\];\\n', NOTIFIED.map(rust).join(''))],
+  ['pure/index.d.ts', union],
+  ['docs/debugging.md', union],
+  ['docs/entry-points.md', between('\\nclass (?=AsyncLock)', '\\n', classes.join(', '))]
+]
+
+module.exports = written.map(([file, corrected]) => [path.join(root, file), corrected])
