@@ -87,6 +87,27 @@ test('without a variable that asks for it, a thread listens for nothing, and has
   assert.strictEqual(listeners[0] + 1, listeners[1])
 })
 
+const needsName = { skip: !('threadName' in require('worker_threads')) && 'this Node does not tell it' }
+test('a thread that has ended has its name', needsName, async t => {
+  const data = require.resolve('../../../pure')
+  const told = await toldBy(t, { data }, async ({ api, data, require, tell }) => {
+    const { Worker } = require('worker_threads')
+    const latch = api.Latch.create({ count: 1 })
+    latch.waitAsync()
+    const source = `
+      const { Latch } = require(${JSON.stringify(data)})
+      console.assert(new Latch(require('worker_threads').workerData).remaining === 1)`
+    const worker = new Worker(source, { eval: true, name: 'build "er" 3', workerData: latch })
+    await new Promise(resolve => worker.once('exit', resolve))
+    const { waiting } = api.snapshot()
+    tell(waiting[0].ended[0].threadName)
+    tell(api.formatSnapshot({ held: [], waiting, cycles: [] }))
+    process.exit()
+  })
+  assert.strictEqual(told[0], 'build "er" 3')
+  assert.ok(told[1].includes('\n  thread 1 "build \\"er\\" 3", which used this memory, ended '), told[1])
+})
+
 /** Begins each kind of wait, by a promise and blocked, at a memory each; gives the memories. */
 const beginWaits = async ({ api, block, startWorker, until }) => {
   const made = [
