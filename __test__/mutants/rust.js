@@ -736,6 +736,9 @@ module.exports = [
     ['a wait is told of again because holders come and go', '_ => self.has_old && ', '_ => '],
     ['that a ring has gone is no news', 'story if story % 2 == 1 => true,', 'story if story % 2 == 1 => false,']
   ]),
+  ...of('src/observe/dump.rs', { test: 'locks/observe/dumps' }, [
+    ['nothing is rehearsed', '        write(0, &Snapshot::take(&PROCESS), None, |_| {});\n', '']
+  ]),
   ...of(reports, { test: 'locks/observe/ended' }, [
     ['a possible pause is a stall', 'let entry = self.entry(due);\n        let time', 'return true;\n        let time']
   ]),

@@ -3,6 +3,7 @@
 // ATOMICS_WAITASYNC_DUMP: a signal writes a snapshot to the standard error; and formatSnapshot(), whose text that is.
 
 const assert = require('assert')
+const fs = require('fs')
 const { test } = require('../../harness')
 const { NEVER, run } = require('../../fixtures/programs')
 const { runNode } = require('../../fixtures/run-node')
@@ -327,4 +328,47 @@ test('a Worker that an install reaches is called by its name on every Node, if r
     process.exit()
   })
   assert.deepStrictEqual([code, told()], [0, [['billing0', 'billing "1"', null, null]]], stderr)
+})
+
+/** The state of a process's dump thread, and how many pages of memory it has touched for the first time. */
+function dumpThread (pid) {
+  for (const thread of fs.readdirSync(`/proc/${pid}/task`)) {
+    const [, name, fields] = /\((.*)\) (.*)/.exec(fs.readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8'))
+    const { 0: state, 7: faults } = fields.split(' ')
+    if (name === 'atomics-dump') return [state, Number(faults)]
+  }
+  return ['', 0]
+}
+
+const needsProc = { skip: process.platform !== 'linux' && 'only Linux tells of a thread\'s memory' }
+test('a dump for nobody comes before the first signal, which then takes little memory', needsProc, async t => {
+  let looks
+  let faults
+  const { stderr } = await run(t, {
+    env,
+    onOutput ({ child, lines, stderr }) {
+      if (looks === undefined && lines.includes('ready')) {
+        // It has begun, and waits for the signal.
+        let [before, calm] = [0, 0]
+        looks = setInterval(() => {
+          const [state, now] = dumpThread(child.pid)
+          calm = state === 'S' && now === before ? calm + 1 : 0
+          before = now
+          if (calm < 20) return
+          clearInterval(looks)
+          faults = -now
+          child.kill('SIGQUIT')
+        }, 5)
+      } else if (faults < 0 && dumpsIn(stderr).length === 1 && isWhole(dumpsIn(stderr)[0])) {
+        faults += dumpThread(child.pid)[1]
+        child.kill('SIGKILL')
+      }
+    }
+  }, ({ heldLock, say }) => {
+    heldLock('accounts').lockAsync()
+    setInterval(() => {}, 1e6)
+    say('ready')
+  })
+  // Otherwise it is 4.
+  assert.ok(faults >= 0 && faults <= 2, `${faults}: ${stderr}`)
 })
