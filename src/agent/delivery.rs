@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use napi::Result;
 
 use crate::agent::agent::Agent;
-use crate::agent::mail::{Caller, Progress, UnderWay};
+use crate::agent::mail::{Caller, Progress};
 use crate::process::{PROCESS, Unused, gave_up, word_at};
 use waitasync_core::held::Noted;
 use waitasync_core::held::registers::{NEWS, NOT_ADOPTED};
@@ -38,12 +38,8 @@ impl Agent {
     ///
     /// Returns false if JavaScript has turned the event loop meanwhile: the outer delivery will be continued.
     pub(crate) fn deliver_mail(&self, caller: Caller) -> bool {
-        let Some(mut under_way) = UnderWay::of(&self.delivery) else {
-            self.delivery.is_interrupted.set(true);
-            return false;
-        };
+        let Some(mut under_way) = self.delivery.begin() else { return false };
         let progress = &mut *under_way.progress;
-        self.delivery.is_interrupted.set(false);
         if progress.is_empty() {
             self.outbox.take(&mut progress.mail);
         } else if self.outbox.has_mail() {
@@ -59,7 +55,7 @@ impl Agent {
         self.delivery.losses.borrow_mut().extend(&progress.mail.losses);
         progress.clear();
         if !self.delivery.losses.borrow().is_empty() && !self.tell_news(caller) {
-            self.delivery.is_interrupted.set(true);
+            under_way.continue_later();
         }
         true
     }
@@ -167,7 +163,7 @@ impl Agent {
 
     /// Passes on all that JavaScript has not been told of: the environment ends. The robust list has the adopted ones.
     pub(crate) fn end_delivery(&self) {
-        let Some(progress) = self.delivery.progress.take() else { return };
+        let Some(progress) = self.delivery.end() else { return };
         for (_, location, request) in progress.acquired_before(progress.mail.settlements.len()) {
             if request.is_owned() {
                 contained(|| Unused::Acquired(location, request).pass_on());

@@ -1,6 +1,6 @@
 //! The settlements of an agent that are on their way to JavaScript.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -69,56 +69,69 @@ impl Progress {
     }
 }
 
-/// A delivery's progress: it is put back when this is dropped, and a panic leaves an interrupted delivery.
-pub(super) struct UnderWay<'a> {
-    delivery: &'a Delivery,
-    pub(super) progress: Box<Progress>,
+/// How far a delivery is.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Phase {
+    /// JavaScript has been told of all that was taken.
+    #[default]
+    Idle,
+    /// It was interrupted and is to be continued.
+    Interrupted,
+    /// JavaScript is being told. `again`: afterwards it is to be continued all the same.
+    UnderWay { again: bool },
 }
 
-impl<'a> UnderWay<'a> {
-    pub(super) fn of(delivery: &'a Delivery) -> Option<Self> {
-        Some(Self { delivery, progress: delivery.progress.take()? })
+/// A delivery that is under way. What it leaves when it is dropped is an interrupted one; so does a panic.
+pub(super) struct UnderWay<'a> {
+    delivery: &'a Delivery,
+    pub(super) progress: RefMut<'a, Progress>,
+}
+
+impl UnderWay<'_> {
+    /// Lets the delivery be continued once this is over.
+    pub(super) fn continue_later(&self) {
+        self.delivery.phase.set(Phase::UnderWay { again: true });
     }
 }
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        let progress = std::mem::take(&mut self.progress);
-        if !progress.is_empty() {
-            self.delivery.is_interrupted.set(true);
-        }
-        self.delivery.progress.set(Some(progress));
+        let again = self.delivery.is_interrupted() || !self.progress.is_empty();
+        self.delivery.phase.set(if again { Phase::Interrupted } else { Phase::Idle });
     }
 }
 
 /// The settlements of an agent that are on their way to JavaScript.
+#[derive(Default)]
 pub(crate) struct Delivery {
-    /// `None` while JavaScript is being told.
-    pub(super) progress: Cell<Option<Box<Progress>>>,
+    phase: Cell<Phase>,
+    /// Borrowed while a delivery is under way.
+    progress: RefCell<Progress>,
     /// The requests for named locks that were stolen, of which JavaScript has been told that they were granted.
     pub(super) losses: RefCell<VecDeque<u32>>,
-    /// Whether it was interrupted and is to be continued.
-    pub(super) is_interrupted: Cell<bool>,
-}
-
-impl Default for Delivery {
-    fn default() -> Self {
-        Self { progress: Cell::new(Some(Box::default())), losses: RefCell::default(), is_interrupted: Cell::default() }
-    }
 }
 
 impl Delivery {
+    /// Begins a delivery. `None` if one is under way: that one will be continued.
+    pub(super) fn begin(&self) -> Option<UnderWay<'_>> {
+        let is_under_way = matches!(self.phase.get(), Phase::UnderWay { .. });
+        self.phase.set(Phase::UnderWay { again: is_under_way });
+        (!is_under_way).then(|| UnderWay { delivery: self, progress: self.progress.borrow_mut() })
+    }
+
+    /// Returns the progress of the agent's last delivery, as its environment ends. `None` if that is under way.
+    pub(super) fn end(&self) -> Option<Progress> {
+        Some(std::mem::take(&mut *self.progress.try_borrow_mut().ok()?))
+    }
+
+    /// Whether it is to be continued.
     pub(crate) fn is_interrupted(&self) -> bool {
-        self.is_interrupted.get()
+        matches!(self.phase.get(), Phase::Interrupted | Phase::UnderWay { again: true })
     }
 
     /// Whether no delivery is under way or interrupted.
     pub(crate) fn is_idle(&self) -> bool {
-        // It is put back at once.
-        let progress = self.progress.take();
-        let is_idle = progress.is_some() && !self.is_interrupted();
-        self.progress.set(progress);
-        is_idle
+        self.phase.get() == Phase::Idle
     }
 
     /// Returns the request of the next stolen name, for JavaScript.
@@ -143,20 +156,34 @@ mod tests {
     fn a_panic_leaves_an_interrupted_delivery_with_its_mail() {
         let delivery = Delivery::default();
         assert!(!contained(|| {
-            let mut under_way = UnderWay::of(&delivery).unwrap();
-            assert!(UnderWay::of(&delivery).is_none(), "one at a time");
+            let mut under_way = delivery.begin().unwrap();
+            assert!(!delivery.is_interrupted() && !delivery.is_idle());
             under_way.progress.mail.settle(7, WaitResult::Ok, None);
             panic!("on purpose");
         }));
         assert!(delivery.is_interrupted() && !delivery.is_idle());
-        let under_way = UnderWay::of(&delivery).unwrap();
+        let under_way = delivery.begin().unwrap();
         assert_eq!(under_way.progress.mail.settlements, [Settlement { slot: 7, result: WaitResult::Ok }]);
     }
 
     #[test]
     fn a_delivery_that_is_through_is_idle() {
         let delivery = Delivery::default();
-        drop(UnderWay::of(&delivery));
+        drop(delivery.begin());
         assert!(delivery.is_idle());
+    }
+
+    #[test]
+    fn a_delivery_within_another_one_is_none_and_that_one_is_continued() {
+        let delivery = Delivery::default();
+        let under_way = delivery.begin().unwrap();
+        assert!(delivery.begin().is_none() && delivery.end().is_none());
+        assert!(delivery.is_interrupted() && !delivery.is_idle());
+        drop(under_way);
+        assert!(delivery.is_interrupted() && !delivery.is_idle());
+        drop(delivery.begin());
+        assert!(delivery.is_idle() && !delivery.is_interrupted());
+        delivery.begin().unwrap().continue_later();
+        assert!(delivery.is_interrupted() && delivery.end().is_some());
     }
 }

@@ -9,6 +9,7 @@ use std::process;
 use std::sync::Mutex;
 
 use crate::observe::aside::Aside;
+use crate::process::stalls::VARIABLE;
 use waitasync_core::json;
 use waitasync_core::sync::lock;
 
@@ -50,7 +51,7 @@ impl Texts {
             let dropped = std::mem::take(&mut self.dropped);
             (dropped > 0).then(|| {
                 format!(
-                    "(node:{}) [ATOMICS_WAITASYNC_STALL] Warning: {dropped} reports of blocked threads were dropped, \
+                    "(node:{}) [{VARIABLE}] Warning: {dropped} reports of blocked threads were dropped, \
                      since nobody read the standard error.\n",
                     process::id()
                 )

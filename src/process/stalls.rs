@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use napi_derive::napi;
 
+pub(crate) const VARIABLE: &str = "ATOMICS_WAITASYNC_STALL";
+
 /// The most that a timer of JavaScript takes.
 const MOST: u32 = i32::MAX.cast_unsigned();
 
@@ -15,7 +17,7 @@ const MOST: u32 = i32::MAX.cast_unsigned();
 fn setting() -> Option<u32> {
     static SETTING: OnceLock<Option<u32>> = OnceLock::new();
     *SETTING.get_or_init(|| {
-        let Some(text) = env::var_os("ATOMICS_WAITASYNC_STALL") else { return Some(0) };
+        let Some(text) = env::var_os(VARIABLE) else { return Some(0) };
         let text = text.to_str()?.trim();
         if text.is_empty() { Some(0) } else { text.parse().ok().filter(|&milliseconds| milliseconds <= MOST) }
     })
