@@ -135,6 +135,51 @@ test('frames of another copy of the package are left out, also of one that a sin
   assert.deepStrictEqual(lines.filter(line => /[\\/]lib[\\/]/.test(line)), [])
 })
 
+test('of 64 Workers that block each is where it is, in one dump', slow, async t => {
+  const isAnswered = dump => /\n {2}thread .* and 56 more\n {6}at locks \(/.test(dump)
+  const onOutput = ({ child, lines, stderr }) => {
+    const dumps = dumpsIn(stderr)
+    if (lines.length === 0 || (dumps.length > 0 && !isWhole(dumps[dumps.length - 1]))) return
+    child.kill(dumps.some(isAnswered) || dumps.length > 20 ? 'SIGKILL' : 'SIGQUIT')
+  }
+  const { stderr } = await run(t, { env, onOutput }, async ({ heldLock, say, sleep, startWorker, until }) => {
+    const lock = heldLock()
+    for (let n = 0; n < 64; n++) {
+      startWorker(lock, ({ api, data }) => { (function locks () { new api.AsyncLock(data).lock() }()) })
+    }
+    // It takes long to start as many.
+    while (lock.waiters < 64) await sleep(100)
+    say('signal')
+    await until(() => false)
+  })
+  const dumps = dumpsIn(stderr)
+  assert.ok(dumps.some(isAnswered), dumps[dumps.length - 1])
+})
+
+test('who is asked notices nothing', slow, async t => {
+  const { code, lines } = await run(t, { env }, async ({ api, say, until }) => {
+    api.snapshot()
+    process.on('uncaughtException', error => say('uncaught: ' + error))
+    const { prepareStackTrace } = Error
+    let isOver = false
+    Error.prepareStackTrace = (error, sites) => {
+      say('a stack of ' + error)
+      return prepareStackTrace === undefined ? String(error) : prepareStackTrace(error, sites)
+    }
+    setTimeout(() => { isOver = true }, 1500)
+    while (!isOver) {
+      process.kill(process.pid, 'SIGQUIT')
+      const end = Date.now() + 100
+      while (Date.now() < end);
+      await new Promise(setImmediate)
+    }
+    delete Error.prepareStackTrace
+    say('done')
+    process.exit()
+  })
+  assert.deepStrictEqual([code, lines], [0, ['done']])
+})
+
 test('a main thread in a native call is named; its Workers cannot be asked', slow, async t => {
   const places = { 0: 'in native code', 2: 'unknown' }
   const dumps = await dumpOf(t, places, async ({ heldLock, require, say, startWorker, until }) => {

@@ -4,14 +4,10 @@
  * The helper of dumps: a thread that asks all others where they are now. src/observe/whereabouts.rs rings it.
  *
  * It speaks to the main thread's inspector, and by that to the other Workers'. Both answer in the midst of JavaScript,
- * also while it blocks in `Atomics.wait` or in a lock. Each thread is asked to pause, tells its frames, and is let go.
- * A thread whose event loop has nothing to do answers, but does not pause; one in native code does not answer.
+ * also while it blocks in `Atomics.wait` or in a lock; one in native code does not answer. Each is asked to throw a
+ * number: the answer has the frames below. No frame is the program's if its event loop called.
  *
- * # Rules
- * 1. This thread itself is never paused: nobody could let it go.
- * 2. What was asked is withdrawn at the end of each look, in the same order: otherwise a thread would pause later, and
- *    the process would wait for a debugger at its end.
- * 3. A thread is let go only if it has paused after it was asked to: a debugger may have stopped it before.
+ * To pause a thread would need its debugger, which first tells of each script: some 150 messages by each Worker.
  */
 
 const { Session } = require('inspector')
@@ -22,26 +18,22 @@ const binding = require(workerData.library)
 
 /** The most milliseconds of a look: a dump does not wait for longer. */
 const LIMIT = 170
-/** Milliseconds after which a thread that has answered is asked again. */
-const PAUSES_WITHIN = 5
-const ANSWERS = 3
+/** Milliseconds of a sleep between two turns of the event loop. */
 const NAP = 3
 const MOST_FRAMES = 10
 const MAIN = 0
 /** The names of Workers without one. */
 const NO_NAMES = ['', 'WorkerThread']
 
-/** The numbers of messages, and of their answers. */
-const [ENABLE, PAUSE, ASK, RESUME, DISABLE] = [1, 2, 3, 4, 5]
-const METHODS = {
-  [ENABLE]: 'Debugger.enable',
-  [PAUSE]: 'Debugger.pause',
-  [ASK]: 'Schema.getDomains',
-  [RESUME]: 'Debugger.resume',
-  [DISABLE]: 'Debugger.disable'
-}
-/** How a thread tells of each of its scripts: there may be thousands, of which few are looked up. */
-const SCRIPT = '{"method":"Debugger.scriptParsed","params":{"scriptId":"'
+/** The messages, by their numbers. The answers have those, too. */
+const [ENABLE, ASK, DISABLE] = [0, 1, 2]
+const MESSAGES = [
+  // Only then an answer has frames.
+  ['Runtime.enable', {}],
+  // Silent: a debugger may stop at exceptions.
+  ['Runtime.evaluate', { expression: 'throw 0', silent: true }],
+  ['Runtime.disable', {}]
+]
 
 /** A thread that is asked. `send(number)` posts a message to it. */
 class Asked {
@@ -50,79 +42,45 @@ class Asked {
     this.threadId = threadId
     this.name = name
     this.send = send
-    // By their ids: URLs, or messages that have them.
-    this.scripts = new Map()
-    this.hasAnswered = false
-    this.answers = 0
     this.isTold = false
-    this.timer = undefined
     send(ENABLE)
-    send(PAUSE)
+    send(ASK)
+    send(DISABLE)
   }
 
-  answered (number) {
-    if (this.isTold) return
-    if (number === PAUSE) {
-      this.hasAnswered = true
-      this.timer = setTimeout(() => this.send(ASK), PAUSES_WITHIN)
-    } else if (number === ASK) {
-      if (this.isIdle()) this.tell()
-      else this.timer = setTimeout(() => this.send(ASK), PAUSES_WITHIN)
-    }
-  }
-
-  /**
-   * Whether the event loop turns. A thread that runs JavaScript may answer, too, and be short of processor time before
-   * it pauses. Native code knows of the threads that have the package; the others have to answer several times.
-   */
-  isIdle () {
-    const hasTurned = binding.hasTurned(this.threadId)
-    return typeof hasTurned === 'boolean' ? hasTurned : ++this.answers === ANSWERS
-  }
-
-  paused (frames) {
-    if (this.hasAnswered) this.send(RESUME)
-    this.tell(this.linesOf(frames))
+  answered ({ exceptionDetails: { stackTrace } }) {
+    // The first frame is that of the thrown number.
+    const frames = stackTrace === undefined ? [] : stackTrace.callFrames.slice(1)
+    this.tell(frames.length > 0 ? this.linesOf(frames) : undefined)
   }
 
   tell (lines, silence) {
     if (this.isTold) return
     this.isTold = true
-    clearTimeout(this.timer)
     binding.tellThread(this.look.request, this.threadId, this.name, lines, silence)
     this.look.endIfAllAreTold()
   }
 
-  /** Withdraws what was asked. */
-  end () {
-    clearTimeout(this.timer)
-    this.send(DISABLE)
-  }
-
   linesOf (frames) {
-    const lines = frames.map((frame) => this.lineOf(frame))
+    const lines = frames.map(lineOf)
     const others = lines.filter((line) => !this.look.isOwn(line))
     const shown = others.length > 0 ? others : lines
     // Node's frames around the program say nothing.
     while (shown.length > 1 && shown[shown.length - 1].includes('node:internal/')) shown.pop()
-    // It may be about to begin or to end.
-    return shown.slice(0, MOST_FRAMES).join('\n') || 'outside of the program'
+    return shown.slice(0, MOST_FRAMES).join('\n')
   }
+}
 
-  lineOf ({ functionName, location }) {
-    const place = this.fileOf(location.scriptId) + ':' + (location.lineNumber + 1) + ':' + (location.columnNumber + 1)
-    return functionName === '' ? 'at ' + place : 'at ' + functionName + ' (' + place + ')'
-  }
+function lineOf ({ columnNumber, functionName, lineNumber, url }) {
+  const place = fileOf(url) + ':' + (lineNumber + 1) + ':' + (columnNumber + 1)
+  return functionName === '' ? 'at ' + place : 'at ' + functionName + ' (' + place + ')'
+}
 
-  fileOf (scriptId) {
-    const script = this.scripts.get(scriptId)
-    if (script === undefined) return 'unknown'
-    const url = script.startsWith(SCRIPT) ? JSON.parse(script).params.url : script
-    try {
-      return fileURLToPath(url)
-    } catch (_) {
-      return url === '' ? '<anonymous>' : url
-    }
+function fileOf (url) {
+  try {
+    return fileURLToPath(url)
+  } catch (_) {
+    return url === '' ? '<anonymous>' : url
   }
 }
 
@@ -149,10 +107,11 @@ class Look {
 
   askMain () {
     const { session } = this
-    // The end of the session is an error.
-    const send = (number) => session.post(METHODS[number], (error) => { if (!error) this.main.answered(number) })
-    session.on('Debugger.scriptParsed', ({ params }) => this.main.scripts.set(params.scriptId, params.url))
-    session.on('Debugger.paused', ({ params }) => this.main.paused(params.callFrames))
+    const send = (number) => {
+      const [method, params] = MESSAGES[number]
+      // The end of the session is an error.
+      session.post(method, params, (error, result) => { if (!error && number === ASK) this.main.answered(result) })
+    }
     this.main = new Asked(this, MAIN, undefined, send)
   }
 
@@ -160,23 +119,25 @@ class Look {
     const { session, workers } = this
     session.on('NodeWorker.attachedToWorker', ({ params: { sessionId, workerInfo } }) => {
       const [, id, name] = /^\[worker (\d+)\] ?([^]*)$/.exec(workerInfo.title) || []
-      if (id === undefined || Number(id) === threadId) return
+      // It may come after the session.
+      if (id === undefined || Number(id) === threadId || current !== this) return
       const send = (number) => {
-        const message = JSON.stringify({ id: number, method: METHODS[number] })
+        const [method, params] = MESSAGES[number]
+        const message = JSON.stringify({ id: number, method, params })
         // The worker may have ended.
         session.post('NodeWorker.sendMessageToWorker', { sessionId, message }, () => {})
       }
       workers.set(sessionId, new Asked(this, Number(id), NO_NAMES.includes(name) ? undefined : name, send))
     })
     session.on('NodeWorker.detachedFromWorker', ({ params: { sessionId } }) => {
-      const worker = workers.get(sessionId)
-      if (worker !== undefined) clearTimeout(worker.timer)
       workers.delete(sessionId)
       this.endIfAllAreTold()
     })
     session.on('NodeWorker.receivedMessageFromWorker', ({ params: { sessionId, message } }) => {
       const worker = workers.get(sessionId)
-      if (worker !== undefined) receive(worker, message)
+      if (worker === undefined) return
+      const { id, result } = JSON.parse(message)
+      if (id === ASK) worker.answered(result)
     })
     session.post('NodeWorker.enable', { waitForDebuggerOnStart: false }, () => {
       this.hasAll = true
@@ -190,7 +151,7 @@ class Look {
     this.end()
   }
 
-  /** Tells of those who have not answered, and withdraws what was asked. */
+  /** Tells of those who have not answered. */
   end () {
     if (current !== this) return
     current = undefined
@@ -198,7 +159,6 @@ class Look {
     const asked = [this.main, ...this.workers.values()]
     for (const each of asked) each.tell(undefined, Date.now() - this.began)
     binding.tellEnd(this.request)
-    for (const each of asked) each.end()
     this.session.post('NodeWorker.disable')
     this.session.disconnect()
     // A dump may have asked meanwhile.
@@ -206,20 +166,9 @@ class Look {
   }
 }
 
-/** Receives a Worker's message. */
-function receive (worker, message) {
-  if (message.startsWith(SCRIPT)) {
-    worker.scripts.set(message.slice(SCRIPT.length, message.indexOf('"', SCRIPT.length)), message)
-    return
-  }
-  const { id, method, params } = JSON.parse(message)
-  if (id !== undefined) worker.answered(id)
-  else if (method === 'Debugger.paused') worker.paused(params.callFrames)
-}
-
 /**
- * Sleeps between turns of the event loop while a look lasts. Each script is a message, which
- * would wake this thread: and on a machine without a free core, that takes the core from the thread that answers.
+ * Sleeps between turns of the event loop while a look lasts. Each message would wake this thread: and on a machine
+ * without a free core, that takes the core from the thread that answers.
  */
 function nap () {
   if (current === undefined) return
@@ -243,7 +192,7 @@ function look () {
 function rehearse () {
   const session = new Session()
   session.connectToMainThread()
-  session.post(METHODS[ASK], () => session.disconnect())
+  session.post('Schema.getDomains', () => session.disconnect())
 }
 
 rehearse()
