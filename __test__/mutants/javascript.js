@@ -533,10 +533,8 @@ module.exports = [
 
   // ——— Queue ———
   ...of(queueSteps, { test: 'ends/queue-deaths' }, [
-    ['a thread in a step of a queue owes takers nothing',
-      'begun.filled = list.enter(memory.filled, DEBT_TO_TAKERS)',
-      '0'],
-    ['a thread in a step of a queue owes putters nothing', 'begun.emptied = list.enter(memory.emptied, DEBT)', '0'],
+    ['a thread in a step of a queue owes nothing', 'begun.debt = list.enter(memory.filled, DEBT_TO_ALL)', '0'],
+    ['a thread in a step of a queue owes putters nothing', 'requestOf(DEBT, PUT_RETURNS)', 'DEBT'],
     ['the end of a queue is told to one taker',
       'if (found === ENDED) filled.raise(Infinity)',
       'if (found === ENDED) filled.raise(0)'],

@@ -557,7 +557,12 @@ module.exports = [
       '        self.robust_list.retract();']
   ]),
   ...of('src/agent/ending.rs', { test: 'ends/queue-deaths' }, [
-    ['a death in a use tells nobody that the queue is idle', 'const ALL_PAIRS: u32 = 1;', 'const ALL_PAIRS: u32 = 0;'],
+    ['a death in a use tells nobody that the queue is idle',
+      'const IDLE_EVENTS: u32 = 2;',
+      'const IDLE_EVENTS: u32 = 0;'],
+    ['a thread that died in a step of a queue owes takers nothing',
+      '            self.owe_takers(events);\n            self.debts',
+      '            self.debts'],
     ['a putter that has died is counted', 'Request::Putter(words).give_back(word_at(putters));', '']
   ]),
   ...of('src/agent/ending.rs', { test: 'ends/condition-deaths' }, [

@@ -36,6 +36,8 @@ class EntryIndex extends EntryMemory {
 
   /** Finds the index of an entry for an address; -1: none. */
   find (address) {
+    const last = words[HELD] - 1
+    if (last >= 0 && this.entries[2 * last] === address) return last
     const index = this.findLate(address)
     return index < 0 && this.counts.has(address) ? this.search(this.entries, 2, address) : index
   }

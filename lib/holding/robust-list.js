@@ -65,9 +65,9 @@ class RobustList extends EntryIndex {
     this.serial = 0
     // How many messages of all queues this thread has in use. After a time limit of `vm` it may be too high.
     this.leases = 0
-    // The step of a queue that this thread is in: its memory, the serial numbers of its debts. `putter` and `entry`: of
+    // The step of a queue that this thread is in: its memory, the serial number of its debt. `putter` and `entry`: of
     // this thread's entry as a putter, if `putter` is not 0.
-    this.begun = { __proto__: null, memory: undefined, filled: 0, emptied: 0, putter: 0, entry: 0 }
+    this.begun = { __proto__: null, memory: undefined, debt: 0, putter: 0, entry: 0 }
     // The word of a claim that native code may grant; undefined if there is none.
     this.expected = undefined
     // The Steps of a Condition's pending promise, by the serial number of the token that it waits with.

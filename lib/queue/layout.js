@@ -52,10 +52,8 @@
 
 exports.RETURNS = 0
 exports.FILLED = 1
-const IDLE_RETURNS = exports.IDLE_RETURNS = 2
+exports.IDLE_RETURNS = 2
 exports.IDLED = 3
-/** How many pairs of events follow those of takers. */
-exports.PAIRS_BEHIND = IDLE_RETURNS / 2
 exports.CAPACITY = 4
 exports.MESSAGE_SIZE = 5
 exports.PUT_LOCK = 6

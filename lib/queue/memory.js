@@ -29,7 +29,7 @@
  *
  * Those who wait until the queue is idle say so by AWAITED, after they have read the event and before they look. A
  * thread that has given a slot back, or ceased to wait to put, looks whether they said so; if it finds the queue idle,
- * it takes that back and raises the event. If it dies before, the debt to the takers raises that event, too.
+ * it takes that back and raises the event. If it dies before, its debt raises that event, too.
  */
 
 const { Int32Array, RangeError, compareExchange, createArray, load, or, store } = require('../util/intrinsics')

@@ -10,15 +10,15 @@ const { blockFor, countdown } = require('../waiting/notice')
 const observer = require('../waiting/observer')
 const { DEBT, requestOf } = require('../holding/request')
 const { theList } = require('../holding/hold')
-const { PAIRS_BEHIND } = require('./layout')
+const { PUT_RETURNS } = require('./layout')
 const { BUSY, ENDED, IDLE, NOTHING, PUT, PUTTING, TAKE, USE } = require('./memory')
 const ToldWait = require('./told-wait')
 
-/** The debt to takers, and to those who await idleness. */
-const DEBT_TO_TAKERS = requestOf(DEBT, PAIRS_BEHIND)
+/** The debt to all who wait for a queue. */
+const DEBT_TO_ALL = requestOf(DEBT, PUT_RETURNS)
 
 /**
- * Carries out a step; until its end this thread owes both events. Then it opens the door.
+ * Carries out a step; until its end this thread owes all events. Then it opens the door.
  * @param {() => number} [left] how long it may block, in milliseconds; without it, it does not
  */
 function owing (memory, step, argument, left) {
@@ -43,16 +43,14 @@ function owingQuietly (memory, step, argument, left) {
   const list = theList()
   const { begun } = list
   if (begun.memory !== undefined) backOut(list)
-  // Where the entries are, unless others move.
+  // Where the entry is, unless others move.
   const entry = list.length
   begun.memory = memory
-  const filled = begun.filled = list.enter(memory.filled, DEBT_TO_TAKERS)
-  const emptied = begun.emptied = list.enter(memory.emptied, DEBT)
+  const debt = begun.debt = list.enter(memory.filled, DEBT_TO_ALL)
   try {
     return step(memory, argument, left)
   } finally {
-    list.strike(emptied, entry + 1)
-    list.strike(filled, entry)
+    list.strike(debt, entry)
     memory.lease = undefined
     begun.memory = undefined
   }
@@ -63,7 +61,7 @@ function owingQuietly (memory, step, argument, left) {
  */
 function backOut (list) {
   const { begun } = list
-  const { memory, filled, emptied, putter } = begun
+  const { memory, debt, putter } = begun
   if (putter !== 0) list.strikePutter(putter, 0, memory.putting)
   for (let lease = memory.lease; lease !== undefined; lease = lease.next) memory.strike(lease)
   if (memory.takeLock.isHeld) {
@@ -76,8 +74,7 @@ function backOut (list) {
     add(events.word.array, 0, 1)
     events.raise(Infinity)
   }
-  list.strike(emptied, 0)
-  list.strike(filled, 0)
+  list.strike(debt, 0)
   memory.lease = undefined
   begun.memory = undefined
   begun.putter = 0

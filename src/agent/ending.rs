@@ -10,17 +10,16 @@ use waitasync_core::lock::{Mail, Request, UNLOCKED};
 use waitasync_core::panics::contained;
 use waitasync_core::queue::{Location, Settlement, WaitResult, Withdrawal};
 
-/// How many pairs of events follow a queue's first one: that of those who wait until it is idle.
-const ALL_PAIRS: u32 = 1;
+/// How many words behind a queue's first events those are for which one waits until it is idle.
+const IDLE_EVENTS: u32 = 2;
 
 /// The debts of an agent that ends, to be passed on later.
 #[derive(Default)]
 pub(crate) struct Ending {
     /// The notifications that the thread has not used: once none of its own waiters can receive them.
     pub(crate) given: Vec<Unused>,
-    /// The events of queues that the thread owes, and how many more pairs of events follow: once it holds nothing any
-    /// more.
-    pub(crate) debts: Vec<(Location, u32)>,
+    /// The pairs of events of queues that the thread owes: once it holds nothing any more.
+    pub(crate) debts: Vec<Location>,
     /// Where the notifications were given that the thread's holds owe: then, too.
     pub(crate) owed: Vec<Location>,
 }
@@ -29,18 +28,33 @@ impl Ending {
     /// Gives back a message of a queue that the thread used. The queue's events are so many words before that message.
     pub(crate) fn release(&mut self, lease: Location, words: u32) {
         word_at(lease).store(UNLOCKED, Ordering::SeqCst);
-        self.debts.push((lease.words_before(words), ALL_PAIRS));
+        self.owe_takers(lease.words_before(words));
     }
 
     /// Leaves the count of those that wait to put into a queue. Its events are so many words before the count.
     pub(crate) fn uncount(&mut self, putters: Location, words: u32) {
         Request::Putter(words).give_back(word_at(putters));
-        self.debts.push((putters.words_before(words), ALL_PAIRS));
+        self.owe_takers(putters.words_before(words));
+    }
+
+    /// Owes a queue's events for takers, and for those who await idleness.
+    fn owe_takers(&mut self, events: Location) {
+        self.debts.extend([events, events.words_after(IDLE_EVENTS)]);
+    }
+
+    /// Owes one pair of events, or all of a queue: then those of putters are so many words behind the first.
+    fn owe(&mut self, events: Location, words: u32) {
+        if words == 0 {
+            self.debts.push(events);
+        } else {
+            self.owe_takers(events);
+            self.debts.push(events.words_after(words));
+        }
     }
 
     pub(crate) fn pay(&mut self) {
-        for (events, more) in self.debts.drain(..) {
-            contained(|| raise(events, more));
+        for events in self.debts.drain(..) {
+            contained(|| raise(events));
         }
         for location in self.owed.drain(..) {
             contained(|| Unused::Notification(location).pass_on());
@@ -99,7 +113,7 @@ impl Agent {
     fn leave_behind(&self, location: Location, request: Request, owed: Option<Location>, ending: &mut Ending) {
         ending.owed.extend(owed);
         match request {
-            Request::Debt(more) => ending.debts.push((location, more)),
+            Request::Debt(words) => ending.owe(location, words),
             Request::Putter(words) | Request::BlockedPutter(words) => ending.uncount(location, words),
             Request::Lease(words) => ending.release(location, words),
             _ => {

@@ -1,6 +1,5 @@
 //! The globals of a process: queue, service, memories, names; and access to a word.
 
-use std::iter;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
@@ -86,16 +85,15 @@ pub(crate) fn pass_on_notification(location: Option<Location>) {
     }
 }
 
-/// Raises the events of a queue, which a dead thread owes: the two words at `events`, each with waiters of its own, and
-/// those of so many more pairs.
+/// Raises a pair of a queue's events, which a dead thread owes. Each of the two words has waiters of its own.
 ///
 /// A waiter reads its word before it looks further. So either it finds it changed, or it is enqueued here.
-pub(crate) fn raise(events: Location, more: u32) {
-    let all = || iter::successors(Some(events), |location| Some(location.word_after())).take(2 + 2 * more as usize);
-    for location in all() {
+pub(crate) fn raise(events: Location) {
+    let both = [events, events.words_after(1)];
+    for location in both {
         word_at(location).fetch_add(1, Ordering::SeqCst);
     }
-    for location in all() {
+    for location in both {
         PROCESS.store.wake_first(location);
     }
 }

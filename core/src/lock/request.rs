@@ -66,8 +66,8 @@ pub enum Request {
     /// To have a message of a queue in use: a word that is 0 if nobody has. The queue's events are so many words before
     /// it, and are raised if the thread dies.
     Lease(u32),
-    /// Nothing: the thread owes those who wait for a queue's events that these be raised. So if it dies, they are. So
-    /// many more pairs of events follow.
+    /// Nothing: the thread owes those who wait for a queue's events that these be raised. So if it dies, they are: one
+    /// pair, or, if there is a number, all of the queue, of which those of putters are so many words behind the first.
     Debt(u32),
     /// To be counted among those that wait to put into a queue, whose events are so many words before the count.
     Putter(u32),
@@ -131,7 +131,7 @@ impl Request {
             Self::Named(Mode::Exclusive, id) => pack(6, id),
             Self::Inner => pack(8, 0),
             Self::Lease(words) => pack(9, words),
-            Self::Debt(pairs) => pack(10, pairs),
+            Self::Debt(words) => pack(10, words),
             Self::Limited { amount, .. } => pack(11, amount),
             Self::Putter(words) => pack(12, words),
             Self::BlockedPutter(words) => pack(13, words),

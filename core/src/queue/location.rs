@@ -22,10 +22,10 @@ impl Location {
         Self(address | 1)
     }
 
-    /// Returns the location of the word behind this one.
+    /// Returns the location so many words behind this one.
     #[must_use]
-    pub const fn word_after(self) -> Self {
-        Self(self.0 + 4)
+    pub const fn words_after(self, words: u32) -> Self {
+        Self(self.0 + 4 * words as usize)
     }
 
     /// Returns the location so many words before this one.
