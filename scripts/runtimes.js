@@ -58,6 +58,8 @@ const SHARED = {
   'locks/semaphore': ['export'],
   'locks/rw-lock': ['export'],
   'locks/async-lock': ['export'],
+  'locks/reentry': ['export'],
+  'named/holds': ['export'],
   'ends/termination': ['export'],
   'ends/owner-death': ['export'],
   'soak/short': ['export']

@@ -137,7 +137,7 @@ const WRONG = [
   [['x', { ifAvailable: true }], 'TypeError', 'not "ifAvailable"'],
   [['x', { repair () {} }], 'TypeError', 'not "repair"'],
   [['-x'], 'NotSupportedError', 'name must not begin with "-"'],
-  [[Symbol('x')], 'TypeError', 'Symbol']
+  [[Symbol('x')], 'TypeError', 'ymbol']
 ]
 const OF_HOLD_ASYNC = [
   [['x', { signal: null }], 'TypeError', 'signal must be an AbortSignal'],
