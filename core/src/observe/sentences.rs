@@ -238,12 +238,20 @@ pub fn noun_of(row: &Row) -> String {
         ("wait", _) => "a notification".to_owned(),
         ("AsyncLock", _) => one("an"),
         ("RwLock", mode) => format!("{} ({})", one("an"), mode.unwrap_or_default()),
-        ("Semaphore", _) => "permits of ".to_owned() + &one("a"),
-        ("Queue", Some("put")) => "room in ".to_owned() + &one("a"),
-        ("Queue", Some("idle")) => "the end of all work of ".to_owned() + &one("a"),
-        ("Queue", _) => "a message of ".to_owned() + &one("a"),
-        ("Barrier", _) => "the other parties of ".to_owned() + &one("a"),
-        _ => one("a"),
+        (kind, mode) => part_of(kind, mode).unwrap_or_default().to_owned() + &one("a"),
+    }
+}
+
+/// Returns the words for the part of a thing that is awaited. `None` for a thing that is not known here.
+fn part_of(kind: &str, mode: Option<&str>) -> Option<&'static str> {
+    match (kind, mode) {
+        ("Semaphore", _) => Some("permits of "),
+        ("Queue", Some("put")) => Some("room in "),
+        ("Queue", Some("idle")) => Some("the end of all work of "),
+        ("Queue", Some("take" | "use")) => Some("a message of "),
+        ("Barrier", _) => Some("the other parties of "),
+        ("AsyncLock" | "RwLock" | "named" | "wait" | "Condition" | "Latch", _) => Some(""),
+        _ => None,
     }
 }
 
@@ -315,4 +323,19 @@ pub fn duration(prefix: &str, milliseconds: Option<f64>) -> String {
         format!("{:.0} h {:.0} min", (minutes / 60.0).floor(), minutes % 60.0)
     };
     prefix.to_owned() + &time
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_and_mode_of_a_request_or_wait_has_its_noun() {
+        let requests = (0..16).map(|kind| words(Some(Request::from_code(kind, 1, 1)), 0));
+        let all: Vec<_> = requests.filter(|words| *words != UNKNOWN).chain(NOTIFIED.iter().copied()).collect();
+        assert!(all.len() > NOTIFIED.len());
+        let without: Vec<_> = all.into_iter().filter(|(kind, mode)| part_of(kind, *mode).is_none()).collect();
+        assert_eq!(without, []);
+        assert_eq!(part_of("Event", None), None, "the control");
+    }
 }
