@@ -105,8 +105,8 @@ function runCommand (t, folder, command, signal, isComplete) {
   })
 }
 
-/** Parts that differ by run and by Node: times, numbers, columns, a thread's name, spaces; and the lines of Node. */
-const BY_CHANCE = /\d+(?:\.\d+)? (?:ms|s)\b|id \d+|node:\d+|(?<=:\d+):\d+| "(?:billing|builder)"|(?<=at )async |(?<= ) +/g
+/** Parts that differ by run and by Node: times, numbers, columns, threads' names, spaces; and the lines of Node. */
+const BY_CHANCE = /\d+(?:\.\d+)? m?s\b|id \d+|node:\d+|(?<=:\d+):\d+| "(?:billing|builder)"|(?<=at )async |(?<= ) +/g
 const OF_NODE = /^ *at .*(?:node:|internal\/|module\.js|<anonymous>)|--trace-warnings|ExperimentalWarning|^$/
 
 /** Returns the lines that each run on each Node prints. */
