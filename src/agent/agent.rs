@@ -7,7 +7,6 @@ use std::ffi::c_void;
 use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use napi::bindgen_prelude::retain_current_module_for_unload_safety;
 use napi::{Error, Result, sys};
@@ -38,7 +37,6 @@ pub(crate) struct Agent {
     pub(crate) thread_name: Option<Arc<str>>,
     pub(crate) outbox: Arc<Outbox>,
     /// How often its event loop has served a ring.
-    pub(crate) turns: Arc<AtomicU32>,
     pub(crate) blocking: Blocking,
     pub(crate) pending: Pending,
     pub(crate) robust_list: RobustList,
@@ -126,7 +124,6 @@ impl Agent {
             thread_id,
             thread_name: thread_name.map(Arc::from),
             outbox: Arc::new(Outbox::new(Box::new(move || bell.ring()))),
-            turns: Arc::default(),
             blocking: Blocking::new(env, end_signal),
             pending: Pending::default(),
             robust_list: RobustList::new(registers),
@@ -153,7 +150,6 @@ impl Agent {
                 thread_id: self.thread_id,
                 thread_name: self.thread_name.clone(),
                 outbox: Arc::clone(&self.outbox),
-                turns: Arc::clone(&self.turns),
                 blocked_thread: Arc::clone(&self.blocking.thread),
                 notes: self.pending.notes.clone(),
                 taken: self.robust_list.taken.clone(),
@@ -234,7 +230,6 @@ impl Agent {
 unsafe extern "C" fn on_ring(env: sys::napi_env, _: sys::napi_value, _: *mut c_void, _: *mut c_void) {
     contained(|| {
         let Ok(agent) = Agent::of(env) else { return };
-        agent.turns.fetch_add(1, Ordering::Relaxed);
         if !contained(|| agent.deliver()) {
             // Nobody else rings: the mail is there, or taken. The rest of it is delivered in another job.
             agent.outbox.ring();

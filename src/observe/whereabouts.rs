@@ -7,11 +7,11 @@
 //! The helper is rung, and forgotten at its end, under one lock (invariant 7). Answers carry the number of their
 //! request, since those of an earlier one may come late.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use napi::bindgen_prelude::{Env, Function, JsValue, retain_current_module_for_unload_safety};
@@ -39,20 +39,12 @@ struct State {
     /// That of the helper, while it lives.
     bell: Option<Bell>,
     request: u32,
-    /// By `threadId`: how often the event loop of each agent has turned, and had when the request came.
-    loops: BTreeMap<u32, (Arc<AtomicU32>, u32)>,
     told: Threads,
     is_told: bool,
 }
 
-static STATE: Mutex<State> = Mutex::new(State {
-    is_claimed: false,
-    bell: None,
-    request: 0,
-    loops: BTreeMap::new(),
-    told: Threads::new(),
-    is_told: false,
-});
+static STATE: Mutex<State> =
+    Mutex::new(State { is_claimed: false, bell: None, request: 0, told: Threads::new(), is_told: false });
 
 /// Whether dumps are written.
 pub(crate) static ARE_WRITTEN: AtomicBool = AtomicBool::new(false);
@@ -74,13 +66,8 @@ pub(crate) fn ask() -> Option<Threads> {
     state.is_told = false;
     state.told.clear();
     let (agents, _) = PROCESS.registry.held(|_| true, |_| false);
-    let turns = |agent: &Known| agent.turns.load(Ordering::Relaxed);
-    state.loops = agents.iter().map(|agent| (agent.thread_id, (Arc::clone(&agent.turns), turns(agent)))).collect();
     state.bell.as_ref()?.ring();
     drop(state);
-    for Known { outbox, .. } in &agents {
-        outbox.ring();
-    }
     let mut state = lock(&STATE);
     let end = Instant::now() + LIMIT;
     loop {
@@ -162,14 +149,6 @@ pub fn become_dump_helper(env: Env, look: Function<'_, (), ()>) -> Result<()> {
 #[napi(catch_unwind)]
 pub fn dump_request() -> u32 {
     lock(&STATE).request
-}
-
-/// Returns whether a thread's event loop has turned since the request; undefined if it is no agent's.
-#[napi(catch_unwind)]
-pub fn has_turned(thread_id: u32) -> Option<bool> {
-    let state = lock(&STATE);
-    let (turns, before) = state.loops.get(&thread_id)?;
-    Some(turns.load(Ordering::Relaxed) != *before)
 }
 
 /// Tells where a thread is: its frames, one a line, if it runs; otherwise how many milliseconds it has been silent, or

@@ -9,7 +9,7 @@
 
 #![allow(unsafe_code, reason = "tables of other threads, read under a lock")]
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
@@ -42,8 +42,6 @@ pub struct Known {
     /// Its `worker_threads.threadName`, if a program has given it one.
     pub thread_name: Option<Arc<str>>,
     pub outbox: Arc<Outbox>,
-    /// How often its event loop has served a ring.
-    pub turns: Arc<AtomicU32>,
     pub blocked_thread: Arc<BlockedThread>,
     /// The waits of its thread and its promises.
     pub notes: SharedNotes,
