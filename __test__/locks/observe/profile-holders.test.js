@@ -241,6 +241,27 @@ test('of many holds some are recorded for all, and the sum is the time that was 
   assert.ok(total > 0.9 * waited && total < 1.1 * waited, said)
 })
 
+test('of short holds, too, those that are recorded stand for the others', async t => {
+  const { rows, counts, told: [waited] } = await holdersOf(t, async ({ busy, newLock, now, tell }) => {
+    const lock = newLock()
+    let waited = 0
+    for (let n = 0; n < 20000; n++) {
+      const token = lock.tryLock()
+      const began = now()
+      const wait = lock.lockAsync()
+      busy(0.02)
+      token.unlock()
+      waited += now() - began
+      ;(await wait).unlock()
+    }
+    tell(waited)
+  })
+  const total = rows.reduce((sum, { milliseconds }) => sum + milliseconds, 0)
+  const said = `${total} ms of ${waited}, ${JSON.stringify(counts)}`
+  assert.ok(counts.factor > 4, said)
+  assert.ok(total > 0.5 * waited && total < 1.5 * waited, said)
+})
+
 const needsSignals = { skip: process.platform === 'win32' && 'this system has no signals' }
 test('a dump writes both files at once, and a process that is killed leaves them', needsSignals, async t => {
   const [file, waits] = [fileFor(t), fileFor(t)]
