@@ -25,6 +25,10 @@ test('each class has a page that says when to use it, what happens when a thread
   const classes = found(sources.join('\n'), /^lib\/locks\/(?!index|view)([\w-]+)\.js$/gm)
   assert.ok(classes.length > 0)
   for (const topic of topics) assertNone(classes, name => !topic.test(textOf(`docs/${name}.md`)))
+  for (const index of ['README.md', 'docs/choosing.md']) {
+    const targets = links.filter(({ page }) => page === index).map(({ target }) => target)
+    assertNone(classes, name => !targets.includes(`docs/${name}.md`))
+  }
 })
 
 /** The links of a page into this repository: `{ page, target, anchor }`. */

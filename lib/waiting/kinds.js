@@ -21,7 +21,7 @@ const purposes = { WAIT: 0, CONDITION: 1, BARRIER: 2, LATCH: 3, PUT: 4, TAKE: 5,
  * How many purposes there is room for. `purpose + PURPOSES * n` is a wait at the nth word behind the
  * first word of its object.
  */
-const PURPOSES = 8
+const PURPOSES = 16
 
 /** What other than a message is awaited of a queue, by mode. */
 const OF_QUEUES = { __proto__: null, put: 'room in ', idle: 'the end of all work of ' }

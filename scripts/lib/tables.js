@@ -2,6 +2,7 @@
 
 // Tables that several files have: lib/ has each once, and `npm run lint -- --fix` writes it into the others.
 
+const fs = require('fs')
 const path = require('path')
 const { late } = require('../../lib/late')
 const { ALL } = require('../../lib/util/variables')
@@ -36,6 +37,10 @@ const between = (begin, end, table) => text => {
   return text.replace(parts, (_, before, after) => before + table + after)
 }
 
+/** The rows of the classes in the README, for the index of docs/: without what happens when a thread dies. */
+const rows = fs.readFileSync(path.join(root, 'README.md'), 'utf8').match(/^\| \[`\w+`\]\(docs\/.*$/gm)
+const indexRows = rows.map(row => row.replace('(docs/', '(').replace(/^(\|[^|]*\|[^|]*\|).*$/, '$1\n')).join('')
+
 const union = between('\\n {2}kind: (?=\'AsyncLock\')', '\\n', [...kinds].map(quoted).join(' | '))
 const written = [
   ['index.js', between('// Those of lib/late\\.js\\.\\n', '\\]\\n', lines(names.map(quoted)))],
@@ -44,6 +49,7 @@ const written = [
   ['core/src/observe/sentences.rs', between('const NOTIFIED: .*\\n', '\\];\\n', NOTIFIED.map(rust).join(''))],
   ['pure/index.d.ts', union],
   ['docs/debugging.md', union],
+  ['docs/README.md', between('\\| \\[Named locks\\].*\\n', '\\| \\[Repairing ', indexRows)],
   ['docs/entry-points.md', between('\\nclass (?=AsyncLock)', '\\n', classes.join(', '))]
 ]
 

@@ -16,7 +16,7 @@ pub const PLAIN: u32 = 0;
 pub const CONDITION: u32 = 1;
 
 /// The lowest bits of a purpose are the kind of thing that notifies; the others its word's index in the thing.
-pub const PURPOSE_BITS: u32 = 3;
+pub const PURPOSE_BITS: u32 = 4;
 
 /// A note on a sleeping thread's wait, or on a promise. Plain `waitAsync` has none, unless stalls are reported.
 #[derive(Clone, Copy)]
