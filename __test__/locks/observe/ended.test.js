@@ -186,12 +186,12 @@ test('otherwise they are reported after ten periods, once; who had ended before 
 
 test('a pool that ends its workers reports those that stand by once', async t => {
   const until = ({ length }, lines) => length >= 2 && lines.length > 0
-  const { reports, stderr } = await run(t, { after: 100, until }, async ({ api, block, say, startWorker, until }) => {
+  const { reports, stderr } = await run(t, { after: 700, until }, async ({ api, block, say, startWorker, until }) => {
     const queue = api.Queue.create({ capacity: 1, messageSize: 8 })
     queue.takeAsync()
     block(queue, 'take')
     await until(() => queue.waiters === 2 || api.snapshot().waiting.length === 2)
-    for (let n = 0; n < 20; n++) {
+    for (let n = 0; n < 30; n++) {
       await startWorker(queue, ({ api, data, keep, sleep }) => {
         keep(new api.Queue(data))
         return sleep(50)
