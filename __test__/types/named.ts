@@ -49,9 +49,15 @@ export async function accepted(): Promise<void> {
 
   const entries: Entry[] = [...snapshot().held, ...snapshot().waiting]
   const cycles: CycleLink[][] = snapshot().cycles
-  const ended: EndedThread[] = entries[0].ended || []
-  for (const { threadId, threadName = '', how = 'end', milliseconds } of ended) {
-    const ends: [number, string, 'terminate' | 'exit' | 'exception' | 'end', number] = [threadId, threadName, how, milliseconds]
+  const ways: Array<'terminate' | 'exit' | 'exception' | 'end' | undefined> = []
+  const names: Array<string | undefined> = []
+  const sums: number[] = []
+  for (const { ended = [] } of entries) {
+    ended.forEach(({ threadId, threadName, how, milliseconds }: EndedThread) => {
+      ways.push(how)
+      names.push(threadName)
+      sums.push(threadId + milliseconds)
+    })
   }
   const links: Array<[number, Entry, Entry, boolean, boolean]> = []
   for (const ring of cycles) {
