@@ -8,7 +8,7 @@
  */
 const NAMES = [
   'wait', 'notify', 'waitAsync', 'install', 'uninstall', 'engine', 'ref', 'unref', 'waiterCount',
-  // Those of lib/late.js.
+  // Those of lib/lazy.js.
   'AsyncLock', 'Barrier', 'Condition', 'Latch', 'Lock', 'LockManager', 'Queue', 'RwLock', 'Semaphore', 'UnlockToken',
   'locks', 'formatSnapshot', 'snapshot'
 ]
@@ -25,7 +25,7 @@ const load = () => require('./lib/entry.js')('index', { hrtime, nextTick })
 /**
  * Whether the environment asks for something that begins now. As in lib/util/variables.js: only this file is loaded.
  */
-function isAsked () {
+function isEnabled () {
   try {
     const { env } = process
     for (let n = 0; n < VARIABLES.length; n++) if (env[VARIABLES[n]]) return true
@@ -72,4 +72,4 @@ function createLater () {
   return later
 }
 
-module.exports = Atomics.waitAsync === undefined || isAsked() ? load() : createLater()
+module.exports = Atomics.waitAsync === undefined || isEnabled() ? load() : createLater()

@@ -3,4 +3,4 @@ import entry from '../es-modules.js'
 const api = entry('keep-alive')
 export default api
 export const { wait, notify, waitAsync, install, uninstall, engine, ref, unref, waiterCount } = api
-export * from '../lib/late-exports.mjs'
+export * from '../lib/lazy-exports.mjs'

@@ -11,14 +11,14 @@
 const beforeUse = require('./agent/before-use')
 const { exportedOf, markOf } = require('./util/host')
 const { exportedTrio, install, uninstall, hostTrio, keepAliveTrio, ownTrio } = require('./install')
-const { late, load } = require('./late')
+const { late, load } = require('./lazy')
 const { own } = require('./util/realm')
 const globalObject = require('./util/global')
 const { asAtLoad, define, defineProperty } = require('./util/intrinsics')
 const { assertStackToLoad } = require('./util/stack')
 const { describe } = require('./util/values')
 const { REQUIRE_MAKES_PROMISES } = require('./util/quirks')
-const { isAsked } = require('./util/variables')
+const { isEnabled } = require('./util/variables')
 
 // Not while a lock's code is being loaded, of which a hook could use only half.
 if (REQUIRE_MAKES_PROMISES) requireBuiltins()
@@ -83,7 +83,7 @@ function createEntry (name, ofProcess) {
     }
   }
   for (const name of Object.keys(late)) defineProperty(entry, name, loadedWhenRead(name))
-  if (isAsked()) start()
+  if (isEnabled()) start()
   return entry
 }
 
@@ -143,8 +143,8 @@ function setRefed (promise, refed, caller) {
   return Boolean(known.setRefed) && known.setRefed(promise, refed)
 }
 
-// For ES modules (late-exports.mjs): these load their code at the first use, not when they are read.
-createEntry.late = late
+// For ES modules (lazy-exports.mjs): these load their code at the first use, not when they are read.
+createEntry.lazy = late
 // For the entry /processes, which has other exports.
 createEntry.processes = () => require('./processes')
 

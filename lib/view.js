@@ -24,7 +24,7 @@ const LONGEST_NAME = 256
 /** The offset at which Atomics begin to access another word. */
 const WRAPS = WRAPS_OFFSETS ? 2 ** 32 : Infinity
 
-/** Makes the shape of a class whose state is one word: see `becomeView`. `check` throws if the settings are wrong. */
+/** Makes the shape of a class whose state is one word: see `initView`. `check` throws if the settings are wrong. */
 function oneWord (settings, options, check = () => {}) {
   const sizeOf = (values) => {
     check(values)
@@ -49,7 +49,7 @@ const newMemory = (bytes = BYTES) => new SharedArrayBuffer(bytes)
  *   `alignment`; it throws if the settings are wrong
  * @returns {{ settings: unknown[], word: object }} the values of the settings, and the word
  */
-function becomeView (instance, given, options, owner, { settings, options: known, sizeOf, alignment } = ONE_WORD) {
+function initView (instance, given, options, owner, { settings, options: known, sizeOf, alignment } = ONE_WORD) {
   const clone = IsSharedArrayBuffer(given) || !isObject(given) ? undefined : given
   const kind = clone === undefined ? undefined : ownValue(clone, 'kind')
   if (kind !== undefined && kind !== owner) {
@@ -80,11 +80,11 @@ function becomeView (instance, given, options, owner, { settings, options: known
 }
 
 /** Makes an instance a view. Its callback forms have the option `repair`; its clones have none of these options. */
-function becomeRepairable (instance, given, options, owner) {
+function initRepairable (instance, given, options, owner) {
   const repair = isObject(options) ? option(options, 'repair') : undefined
   if (repair !== undefined) assertFunction(repair, owner, 'repair')
   const detects = detectsReentry(options, owner)
-  const { word } = becomeView(instance, given, options, owner, REPAIRABLE)
+  const { word } = initView(instance, given, options, owner, REPAIRABLE)
   if (repair !== undefined) define(instance, REPAIR, repair)
   if (detects) detectReentry(word)
 }
@@ -247,5 +247,5 @@ function defineView (Class, keys, stateOf, byteLength = BYTES, memoryFor = () =>
 }
 
 module.exports = {
-  assertWithin, becomeRepairable, becomeView, defineView, expose, newMemory, oneWord, withoutViews, wordAt
+  assertWithin, initRepairable, initView, defineView, expose, newMemory, oneWord, withoutViews, wordAt
 }

@@ -99,7 +99,7 @@ test('a new wait may begin where a promise is settled', async () => {
   assert.deepStrictEqual(new Set(outcomes), new Set(['ok']))
 })
 
-test('pending, notified and timed-out waits in every mixture settle each its own promise', async () => {
+test('each promise settles once, in any mix of outcomes', async () => {
   const array = words(300)
   const expected = []
   const promises = []

@@ -204,7 +204,7 @@ test('a startup snapshot: to load the package while it is built is a clear error
 }, async t => {
   const folder = folderWith(t, {
     'early.js': `require('module').createRequire(__filename)(${PURE})`,
-    'late.js': `
+    'lazy.js': `
       const { createRequire } = require('module')
       require('v8').startupSnapshot.setDeserializeMainFunction(() => {
         const { AsyncLock } = createRequire(${PURE})(${PURE})
@@ -219,7 +219,7 @@ test('a startup snapshot: to load the package while it is built is a clear error
     early.stderr,
     /Error: atomics-waitasync needs SharedArrayBuffer and Atomics, .* load the package in the snapshot's main function/
   )
-  const late = await build('late.js')
+  const late = await build('lazy.js')
   assert.strictEqual(late.code, 0, late.stderr)
   assert.strictEqual(await runForJSON(t, ['--snapshot-blob', blob]), 'locked')
 })

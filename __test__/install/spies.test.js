@@ -81,9 +81,9 @@ test('an export of frozen exports cannot be replaced, one of others can, before 
   }
 })
 
-// ——— late classes: as `import` gives them, before their first use ———
+// ——— lazy classes: as `import` gives them, before their first use ———
 
-/** Runs a program with late classes, all unused; gives its output. */
+/** Runs a program with lazy classes, all unused; gives its output. */
 const late = (t, source) => runForJSON(t, ['-e', `
   const { late } = require(${entryFile('lib/entry')})
   const { AsyncLock, RwLock, UnlockToken, LockManager, Lock } = late
@@ -157,7 +157,7 @@ const SPIES = `
   }
 `
 
-test('late classes: a spy on a method before the first use is called, and restores it', async t => {
+test('lazy classes: a spy on a method before the first use is called, and restores it', async t => {
   const { names } = await late(t, `${SPIES} tell({ names: Object.keys(spies) })`)
   for (const [place, name] of names.entries()) {
     for (const when of ['before', 'after'].filter((_, n) => size.has(2, n + place))) {
@@ -189,7 +189,7 @@ test('late classes: a spy on a method before the first use is called, and restor
   }
 })
 
-test('late classes: frozen before the first use, they work', async t => {
+test('lazy classes: frozen before the first use, they work', async t => {
   for (const freeze of ['Object.freeze', 'Object.seal', 'Object.preventExtensions', 'deeply']) {
     const seen = await late(t, `
       const deeply = (object) => {
@@ -206,7 +206,7 @@ test('late classes: frozen before the first use, they work', async t => {
   }
 })
 
-test('late classes: frozen after their first use, they work; an instance has the prototype of its class', async t => {
+test('lazy classes: frozen after their first use, they work; an instance has the prototype of its class', async t => {
   const seen = await late(t, `
     const make = {
       AsyncLock: [{ name: 'a' }], Barrier: [{ parties: 2 }], Condition: [], Latch: [{ count: 2 }], RwLock: [],
@@ -233,7 +233,7 @@ test('late classes: frozen after their first use, they work; an instance has the
 })
 
 const noNames = MAJOR < 12 && 'this Node\'s messages have no names of constructors'
-test('late classes: engines name the instances by their class', { skip: noNames }, async t => {
+test('lazy classes: engines name the instances by their class', { skip: noNames }, async t => {
   const names = await late(t, `
     const { Queue, Semaphore } = late
     const instances = [new AsyncLock(), new Semaphore(), Queue.create({ capacity: 1, messageSize: 1 })]
@@ -248,7 +248,7 @@ test('late classes: engines name the instances by their class', { skip: noNames 
   assert.deepStrictEqual(names, ['AsyncLock', 'Semaphore', 'Queue', 'Lock', 'Semaphore', 'Lock'])
 })
 
-program('late classes: subclasses that are declared before the first use')(
+program('lazy classes: subclasses that are declared before the first use')(
   `
   class Mine extends AsyncLock {
     constructor (...args) {
@@ -282,7 +282,7 @@ program('late classes: subclasses that are declared before the first use')(
   WORKS
 ])
 
-test('late classes: a constructor behind a proxy or a function, as tracers wrap it', async t => {
+test('lazy classes: a constructor behind a proxy or a function, as tracers wrap it', async t => {
   for (const wrap of [
     'new Proxy(AsyncLock, { construct: (target, args, newTarget) => Reflect.construct(target, args, newTarget) })',
     'new Proxy(AsyncLock, { construct: (target, args) => new target(...args) })',

@@ -30,7 +30,7 @@ const waitSignals = 'lib/atomics/signals.js'
 const queueSteps = 'lib/queue/steps.js'
 const queueMemory = 'lib/queue/memory.js'
 const queuePositions = 'lib/queue/positions.js'
-const queueToldWait = 'lib/queue/told-wait.js'
+const queueReportedWait = 'lib/queue/reported-wait.js'
 const queueWaits = 'lib/queue/waits.js'
 const condition = 'lib/locks/condition.js'
 const barrier = 'lib/locks/barrier.js'
@@ -155,7 +155,9 @@ module.exports = [
       "    if (false) throw notLocked(caller + ': repair has"],
     ['a death that was repaired is told again', "    tellOf(index, 'repaired')\n", ''],
     ['the callback is told of a death that was repaired', '      this.token.ownerDied = false\n', ''],
-    ['an error in a callback that has a repair leaves no mark', '(hasRepair || wasTold(token))', 'wasTold(token)']
+    ['an error in a callback that has a repair leaves no mark',
+      '(hasRepair || sawOwnerDied(token))',
+      'sawOwnerDied(token)']
   ]),
   ...of(repair, { test: 'locks/repair' }, [
     ['a reader that was told repairs beside others',
@@ -282,9 +284,9 @@ module.exports = [
   ]),
   ...of(hold, { test: 'locks/async-lock' }, [
     ['a token is live for ever',
-      'function giveBack (token, tellsOfDeath = false, inJob = false, failed = false) {\n' +
+      'function giveBack (token, reportsOwnerDied = false, inJob = false, failed = false) {\n' +
       '  const index = indexOf(token)\n  if (index < 0) return rejectWait(token)\n',
-      'function giveBack (token, tellsOfDeath = false, inJob = false, failed = false) {\n' +
+      'function giveBack (token, reportsOwnerDied = false, inJob = false, failed = false) {\n' +
       '  const index = indexOf(token)\n  if (index < 0) return true\n']
   ]),
   ...of(hold, { test: 'locks/condition' }, [
@@ -307,7 +309,7 @@ module.exports = [
   ]),
   ...of(hold, { test: 'locks/failure-while-holding' }, [
     ['a callback that fails says that it has repaired',
-      'failed && (hasRepair || wasTold(token))',
+      'failed && (hasRepair || sawOwnerDied(token))',
       'failed && hasRepair'],
     ['a reader that executeLocked acquired as a writer stays',
       'if (reading !== undefined) giveBack(reading, false, inJob)',
@@ -419,8 +421,8 @@ module.exports = [
   ]),
   ...of(notice, { test: 'locks/latch', orTest: 'locks/barrier' }, [
     ['a wait for a word ends with the first notification',
-      '    result = blockFor(word.address, value, left(), purpose, onSlice)',
-      '    blockFor(word.address, value, left(), purpose, onSlice); return']
+      '    result = blockFor(word.address, value, left(), waitKind, onSlice)',
+      '    blockFor(word.address, value, left(), waitKind, onSlice); return']
   ]),
 
   // ——— settling ———
@@ -533,8 +535,8 @@ module.exports = [
 
   // ——— Queue ———
   ...of(queueSteps, { test: 'ends/queue-deaths' }, [
-    ['a thread in a step of a queue owes nothing', 'begun.debt = list.enter(memory.filled, DEBT_TO_ALL)', '0'],
-    ['a thread in a step of a queue owes putters nothing', 'requestOf(DEBT, PUT_RETURNS)', 'DEBT'],
+    ['a thread in a step of a queue owes nothing', 'begun.debt = list.addEntry(memory.filled, DEBT_TO_ALL)', '0'],
+    ['a thread in a step of a queue owes putters nothing', 'requestOf(OWED, PUT_RETURNS)', 'OWED'],
     ['the end of a queue is told to one taker',
       'if (found === ENDED) filled.raise(Infinity)',
       'if (found === ENDED) filled.raise(0)'],
@@ -542,7 +544,7 @@ module.exports = [
       'if (begun.memory !== undefined) backOut(list)',
       ''],
     ['a message whose use was interrupted as it began stays in use',
-      'lease = lease.next) memory.strike(lease)',
+      'lease = lease.next) memory.removeLease(lease)',
       'lease = lease.next);']
   ]),
   ...of(queueSteps, { test: 'ends/queue-deaths' }, [
@@ -576,8 +578,8 @@ module.exports = [
   ]),
   ...of(queueWaits, { test: 'locks/queue-waits' }, [
     ['a promise that is aborted keeps its notification',
-      'if (this.isNotified || this.waitsForLock) this.passOn()',
-      'if (this.waitsForLock) this.passOn()'],
+      'if (this.isNotified || this.waitsForLock) this.forwardNotify()',
+      'if (this.waitsForLock) this.forwardNotify()'],
     ['a promise that is aborted keeps the notification of a lock',
       'if (this.waitsForLock) agent().notifyWaiting(word.address, 1)',
       '']
@@ -614,14 +616,14 @@ module.exports = [
     ['a thread that waits for itself until it is idle blocks',
       'if (memory.isStuck(mode)) throw',
       'if (mode !== 7 && memory.isStuck(mode)) throw'],
-    ['threads that all block to put do so for ever', 'if (isMarked) refuseRing(memory, caller)', ''],
+    ['threads that all block to put do so for ever', 'if (isMarked) refuseCycle(memory, caller)', ''],
     ['a put with a timeout is part of a ring', 'mode === PUT && timeout === Infinity', 'mode === PUT']
   ]),
   ...of(queuePositions, { test: 'locks/queue-idle' }, [
     ['a queue is idle though somebody waits to put', ' && load(words, PUTTERS) <= 0', '']
   ]),
   ...of(queueWaits, { test: 'locks/queue-idle' }, [
-    ['promises that wait to put are counted for ever', 'list.strikePutter(serial, entry, putting)', ''],
+    ['promises that wait to put are counted for ever', 'list.removePutter(serial, entry, putting)', ''],
     ['the last promise that gives up to put tells nobody', '    idled(this.memory)\n', '']
   ]),
   ...of('lib/queue/deferred.js', { test: 'locks/queue-retry' }, [
@@ -648,7 +650,7 @@ module.exports = [
   ...of(queuePositions, { test: 'locks/queue-retry' }, [
     ['what was put back last counts as in use', ' + this.distance(first, end)', '']
   ]),
-  ...of(queueToldWait, { test: 'locks/observe/stalls' }, [
+  ...of(queueReportedWait, { test: 'locks/observe/stalls' }, [
     ['a wait for room counts as a pause', 'const mayBePause = mode !== PUT', 'const mayBePause = true']
   ]),
   ...of('lib/agent/ends.js', { test: 'locks/observe/ended' }, [
@@ -753,7 +755,7 @@ module.exports = [
       '  return']
   ]),
   // ——— classes, entries and memories ———
-  ...of('lib/util/late-class.js', { test: 'install/spies' }, [
+  ...of('lib/util/lazy-class.js', { test: 'install/spies' }, [
     ['frozen prototypes refuse tokens', 'if (!isShield(prototype, key)) deleteProperty', 'deleteProperty']
   ]),
   ...of('lib/named/lock.js', { test: 'install/spies' }, [

@@ -16,7 +16,7 @@ const line = 'core/src/lock/line.rs'
 const lines = 'core/src/lock/bucket.rs'
 const lockStore = 'core/src/lock/claims.rs'
 const abandoned = 'core/src/lock/abandoned.rs'
-const memories = 'core/src/lock/memories.rs'
+const memories = 'core/src/lock/tracked_buffers.rs'
 const request = 'core/src/lock/request.rs'
 const ring = 'core/src/lock/ring.rs'
 const rings = 'core/src/lock/rings.rs'
@@ -75,7 +75,7 @@ module.exports = [
       '        self.interrupted.store(true, Ordering::Release);\n        self.unpark();',
       '        self.interrupted.store(true, Ordering::Release);']
   ]),
-  ...of('core/src/service/rest.rs', { model: 'sleep_rest' }, [
+  ...of('core/src/service/idle_flag.rs', { model: 'sleep_rest' }, [
     ['the service passes no fence before it looks once more',
       '        fence(Ordering::SeqCst);\n        let rests',
       '        let rests'],
@@ -83,7 +83,7 @@ module.exports = [
       '        fence(Ordering::SeqCst);\n        // Release',
       '        // Release']
   ]),
-  ...of('core/src/service/rest.rs', { model: 'claim_rest' }, [
+  ...of('core/src/service/idle_flag.rs', { model: 'claim_rest' }, [
     ['the service does not look once more before it rests',
       'let rests = !is_needed();',
       'let rests = { is_needed(); true };']
@@ -295,7 +295,7 @@ module.exports = [
   ...of('core/src/lock/bucket.rs', { cargo: ['names', ''] }, [
     ['the service looks at the words of names', '.filter(|location| !location.is_of_process())', '']
   ]),
-  ...of('core/src/service/looks.rs', { cargo: ['lib', 'looks_become_rare'] }, [
+  ...of('core/src/service/word_poller.rs', { cargo: ['lib', 'looks_become_rare'] }, [
     ['a claim that joins is looked at no sooner than the others',
       'next.map_or(soon, |next| next.min(soon))',
       'next.unwrap_or(soon)']

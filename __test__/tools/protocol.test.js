@@ -9,7 +9,7 @@ const { NAMES } = require('../fixtures/every-class')
 const { list, textOf } = require('../fixtures/source-texts')
 const format = require('../../lib/queue/format')
 const requests = require('../../lib/holding/request')
-const { NOTIFIED, PURPOSES, purposes } = require('../../lib/waiting/kinds')
+const { NOTIFIED, WAIT_KINDS, waitKinds } = require('../../lib/waiting/kinds')
 
 const found = (text, pattern) => [...text.matchAll(pattern)].map(match => match.slice(1))
 
@@ -21,16 +21,16 @@ function constant (file, name) {
 }
 
 test('the table of waits for notifications has room in both', () => {
-  assert.strictEqual(PURPOSES, 1 << constant('core/src/held/notes.rs', 'PURPOSE_BITS'))
-  assert.ok(NOTIFIED.length <= PURPOSES)
+  assert.strictEqual(WAIT_KINDS, 1 << constant('core/src/held/notes.rs', 'WAIT_KIND_BITS'))
+  assert.ok(NOTIFIED.length <= WAIT_KINDS)
 })
 
-test('each purpose is the index of its row', () => {
+test('each kind of wait is the index of its row', () => {
   const nameOf = ({ kind, mode }) => (mode || kind).toUpperCase()
-  assert.deepStrictEqual(Object.keys(purposes), NOTIFIED.map(nameOf))
-  assert.deepStrictEqual(Object.values(purposes), NOTIFIED.map((_, n) => n))
-  assert.strictEqual(constant('core/src/held/notes.rs', 'PLAIN'), purposes.WAIT)
-  assert.strictEqual(constant('core/src/held/notes.rs', 'CONDITION'), purposes.CONDITION)
+  assert.deepStrictEqual(Object.keys(waitKinds), NOTIFIED.map(nameOf))
+  assert.deepStrictEqual(Object.values(waitKinds), NOTIFIED.map((_, n) => n))
+  assert.strictEqual(constant('core/src/held/notes.rs', 'PLAIN'), waitKinds.WAIT)
+  assert.strictEqual(constant('core/src/held/notes.rs', 'CONDITION'), waitKinds.CONDITION)
 })
 
 test('native code and lib have the same kinds of requests, which have room', () => {
@@ -56,7 +56,7 @@ test('a request of a kind that users do not see, or that is unknown, has no desc
 })
 
 test('native code, the plain entry and docs have the variables of lib/util/variables.js', () => {
-  const { ALL, isAsked, ...variables } = require('../../lib/util/variables')
+  const { ALL, isEnabled, ...variables } = require('../../lib/util/variables')
   const names = Object.values(variables)
   assert.deepStrictEqual(ALL, names)
   assert.deepStrictEqual(names, Object.keys(variables).map(name => `ATOMICS_WAITASYNC_${name}`))
@@ -71,16 +71,16 @@ test('native code, the plain entry and docs have the variables of lib/util/varia
   const pages = found(textOf('docs/environments.md'), /^\| `(ATOMICS_WAITASYNC_\w+)=/gm).map(([name]) => name)
   const begun = pages.filter(name => {
     env[name] = '1'
-    const answer = isAsked()
+    const answer = isEnabled()
     delete env[name]
     return answer
   })
   assert.deepStrictEqual(begun.sort(), names)
 })
 
-test('every entry exports what lib/late.js and lib/entry.js list, by require and by import', () => {
+test('every entry exports what lib/lazy.js and lib/entry.js list, by require and by import', () => {
   const names = text => text.match(/\w+/g)
-  const late = Object.keys(require('../../lib/late').late)
+  const late = Object.keys(require('../../lib/lazy').late)
   const all = Object.keys(require('../../pure'))
   assert.deepStrictEqual(all.slice(-late.length), late)
   const own = all.slice(0, -late.length)
@@ -90,7 +90,7 @@ test('every entry exports what lib/late.js and lib/entry.js list, by require and
     const text = textOf(`${folder}index.mjs`)
     const [[functions]] = found(text, /^export const \{([^]*?)\}/gm)
     assert.deepStrictEqual(names(functions).sort(), own.slice().sort(), folder)
-    assert.ok(/^export \* from '.*lib\/late-exports\.mjs'$/m.test(text), folder)
+    assert.ok(/^export \* from '.*lib\/lazy-exports\.mjs'$/m.test(text), folder)
   }
   const declared = /^export (?:declare )?(?:abstract )?(?:class|function|const|let) (\w+)/gm
   const types = found(textOf('pure/index.d.ts'), declared)
@@ -98,8 +98,8 @@ test('every entry exports what lib/late.js and lib/entry.js list, by require and
 })
 
 test('each class on shared memory has its row in the table of tests', () => {
-  const text = textOf('lib/late.js')
-  const classes = found(text, /^lateClass\((\w+), \(\) => require/gm).map(([name]) => name)
+  const text = textOf('lib/lazy.js')
+  const classes = found(text, /^lazyClass\((\w+), \(\) => require/gm).map(([name]) => name)
   assert.ok(classes.length > 6)
   assert.deepStrictEqual(NAMES.slice().sort(), classes.sort())
 })

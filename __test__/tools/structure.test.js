@@ -25,10 +25,10 @@ const LAYERS = [
   ['view.js'],
   ['atomics', 'locks', 'named', 'queue'],
   ['observe'],
-  ['late.js'],
+  ['lazy.js'],
   ['install', 'processes'],
   ['entry.js'],
-  ['late-exports.mjs']
+  ['lazy-exports.mjs']
 ]
 
 /** Returns the texts of a folder's files, by their names in it. */

@@ -24,14 +24,14 @@ use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, fence};
 use loom::sync::{Arc, Notify};
 use loom::thread::{JoinHandle, spawn};
 use waitasync_core::clock::Timestamp;
-use waitasync_core::lock::memories::{Left, Memories};
+use waitasync_core::lock::tracked_buffers::{Left, TrackedBuffers};
 use waitasync_core::lock::wait_for_graph::{Blocked, Keeper, Obstacle, WaitForGraph};
 use waitasync_core::lock::{
     Claimed, FAIRNESS, Freed, LOCKED, Outbox, Request, UNLOCKED, WRITING, Waiter, WaiterListStore, Word,
 };
 use waitasync_core::queue::{BlockedThread, Location, Settlement, Ticket, WaitResult, Withdrawal, Woken};
 use waitasync_core::service::alarm::Alarm;
-use waitasync_core::service::rest::Rest;
+use waitasync_core::service::idle_flag::IdleFlag;
 
 const DEADLINE: Timestamp = Timestamp::from_nanos(20);
 
@@ -363,27 +363,27 @@ model!(park_interrupt, loom::model, {
 
 /// Whether the service rests, and the bell that rouses it.
 struct Resting {
-    rest: Rest,
+    idle: IdleFlag,
     bell: Notify,
 }
 
 impl Resting {
     fn new() -> Arc<Self> {
-        let resting = Self { rest: Rest::default(), bell: Notify::new() };
-        resting.rest.try_rest(|| true);
+        let resting = Self { idle: IdleFlag::default(), bell: Notify::new() };
+        resting.idle.try_idle(|| true);
         Arc::new(resting)
     }
 
     /// The service rests unless it is needed, as `core/src/service/watch.rs` does it.
     fn rest_unless(&self, is_needed: impl FnOnce() -> bool) {
-        self.rest.try_rest(is_needed);
-        while self.rest.is_resting() {
+        self.idle.try_idle(is_needed);
+        while self.idle.is_idle() {
             self.bell.wait();
         }
     }
 
-    fn rouse(&self) {
-        if self.rest.rouse() {
+    fn wake(&self) {
+        if self.idle.wake() {
             self.bell.notify();
         }
     }
@@ -399,7 +399,7 @@ model!(sleep_rest, loom::model, {
         thread.interrupt();
     });
     thread.begin_block();
-    resting.rouse();
+    resting.wake();
     assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::Interrupted);
     thread.end_block();
     service.join().unwrap();
@@ -767,7 +767,7 @@ model!(claim_rest, bounded_model, {
         lock.word.store(UNLOCKED, SeqCst);
         lock.store.check_words(|_| &lock.word);
     });
-    lock.acquire_and(|| resting.rouse());
+    lock.acquire_and(|| resting.wake());
     lock.use_and_give();
     service.join().unwrap();
     lock.assert_free_after(1);
@@ -1173,21 +1173,21 @@ model!(write_death_read, bounded_model, {
 // holder is told. If abandoned locks were forgotten after the registry's lock has been released, that death might be
 // forgotten.
 model!(lose_register_death, loom::model, {
-    let (lock, memories) = (Lock::held(), Arc::new(Memories::new(|memories| memories)));
+    let (lock, tracked_buffers) = (Lock::held(), Arc::new(TrackedBuffers::new(|memories| memories)));
     let (address, main, worker) = (HERE.address(), 1, 2);
-    memories.register(&lock.store, main, address, 4);
+    tracked_buffers.register(&lock.store, main, address, 4);
     // Of an earlier death: that it may be forgotten.
     lock.abandon(Request::Lock);
-    let collector = beside_both(&lock, &memories, move |lock, memories| {
-        if memories.lose(&lock.store, main, address, 1) == Left::Unknown {
-            memories.look(&lock.store);
+    let collector = beside_both(&lock, &tracked_buffers, move |lock, tracked_buffers| {
+        if tracked_buffers.lose(&lock.store, main, address, 1) == Left::Unknown {
+            tracked_buffers.look(&lock.store);
         }
     });
-    memories.register(&lock.store, worker, address, 4);
+    tracked_buffers.register(&lock.store, worker, address, 4);
     assert!(lock.try_take().is_some());
     lock.abandon(Request::Lock);
     collector.join().unwrap();
-    assert_eq!(memories.end(&lock.store, worker, address, 1), Left::Unknown);
+    assert_eq!(tracked_buffers.end(&lock.store, worker, address, 1), Left::Unknown);
     assert_eq!(lock.try_take(), Some(WaitResult::AcquiredFromDead));
 });
 

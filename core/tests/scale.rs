@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 use fixtures::players::{Player, process};
 use fixtures::{Guard, HERE, NEVER, agent, promise, this_thread, wait};
 use waitasync_core::clock::now;
-use waitasync_core::lock::memories::{Left, Memories};
 use waitasync_core::lock::names::{Mode, Names, Refusal, Requester, Waits};
 use waitasync_core::lock::rings::{Seen, rings};
+use waitasync_core::lock::tracked_buffers::{Left, TrackedBuffers};
 use waitasync_core::lock::{Claimed, LOCKED, Mail, Outbox, Request, Waiter, WaiterListStore};
 use waitasync_core::observe::Snapshot;
 use waitasync_core::queue::{Location, Reading};
@@ -133,18 +133,18 @@ fn blocking_for_a_name_costs_the_same_however_many_requests_for_names_there_are(
 fn registering_a_memory_costs_the_same_however_many_earlier_ones_were_at_its_addresses() {
     assert_does_not_grow(10, 100_000, |earlier| {
         const LENGTH: usize = 1024;
-        let (store, memories) = (WaiterListStore::new(256, now), Memories::new(|_| Vec::new()));
+        let (store, tracked_buffers) = (WaiterListStore::new(256, now), TrackedBuffers::new(|_| Vec::new()));
         let bases = (0..earlier).map(|n| 0x10_0000 + n * LENGTH);
         // Their objects have not been collected.
-        bases.clone().for_each(|base| memories.register(&store, 1, base, LENGTH));
-        memories.register(&store, 1, 0x10_0000 - 64, earlier * LENGTH);
+        bases.clone().for_each(|base| tracked_buffers.register(&store, 1, base, LENGTH));
+        tracked_buffers.register(&store, 1, 0x10_0000 - 64, earlier * LENGTH);
         let next = 0x10_0000 + earlier * LENGTH;
         let timed = timed(|| {
             for n in 0..100 {
-                memories.register(&store, 1, next + n * LENGTH, LENGTH);
+                tracked_buffers.register(&store, 1, next + n * LENGTH, LENGTH);
             }
         });
-        bases.for_each(|base| assert_eq!(memories.lose(&store, 1, base, 1), Left::Nothing));
+        bases.for_each(|base| assert_eq!(tracked_buffers.lose(&store, 1, base, 1), Left::Nothing));
         timed
     });
 }

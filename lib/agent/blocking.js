@@ -26,11 +26,11 @@ function wait (address, wide, value, timeout, operation = operations.wait) {
 }
 
 /**
- * Blocks on an Int32Array for a class of locks/. `purpose` is the number of the class; `onSlice` is called between
+ * Blocks on an Int32Array for a class of locks/. `waitKind` is the number of the class; `onSlice` is called between
  * two slices of the sleep.
  */
-function waitFor (address, value, timeout, purpose, onSlice) {
-  words[AMOUNT] = purpose
+function waitFor (address, value, timeout, waitKind, onSlice) {
+  words[AMOUNT] = waitKind
   native.onTick = onSlice
   try {
     return wait(address, false, value, timeout, operations.waitFor)

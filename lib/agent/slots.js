@@ -56,7 +56,7 @@ function waitAsync (address, wide, value, timeout, typedArray, promise, resolve)
 }
 
 /**
- * Enqueues a waiter for a notification at an address. Its `purpose` is the number of a class of locks/, or 0. Its
+ * Enqueues a waiter for a notification at an address. Its `waitKind` is the number of a class of locks/, or 0. Its
  * `settle` is called with `'ok'` after a notification, otherwise with `'timed-out'`. If it has an `onNotified`, the
  * notification goes to another waiter if this thread ends before it is settled.
  * @returns {string | undefined} the result if there is one at once
@@ -78,7 +78,7 @@ function waitPair (address, first, second, timeout, waiter) {
 
 /** Enqueues the waiter of a filled slot. The operands of its wait are in the registers. */
 function enqueueWaiter (slot, waiter, address) {
-  words[AMOUNT] = waiter.purpose
+  words[AMOUNT] = waiter.waitKind
   if (native.stallAfter !== 0) words[CALL] = waiter.call
   const relay = waiter.onNotified !== undefined ? address : 0
   // If it is the same, this waiter has looked since it was notified: passed on, it would go round for ever.

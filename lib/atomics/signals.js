@@ -10,7 +10,7 @@
 const { agent, assertStack } = require('../agent/agent')
 const { Promise, TypeError } = require('../util/intrinsics')
 const { readReason } = require('../waiting/errors')
-const { purposes: { WAIT } } = require('../waiting/kinds')
+const { waitKinds: { WAIT } } = require('../waiting/kinds')
 const { signalOption } = require('../waiting/options')
 const { NO_HOOKS, Notice } = require('../waiting/notice')
 const observer = require('../waiting/observer')

@@ -96,7 +96,7 @@ const lateError = ({ word, request }, timeout) => timeoutError(word, described(r
 
 /**
  * Resolves with the token (if any) once the request is granted. It rejects with a TimeoutError, or the signal's reason.
- * However it ends, nothing is lost: a grant that comes at the same moment is handed over.
+ * Nothing is lost, whatever the end: a grant that comes at the same moment is handed over.
  *
  * @param {number | (word: Word) => number} request if it is a function that throws, the promise rejects
  */

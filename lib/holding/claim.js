@@ -92,16 +92,16 @@ class Claim extends Waiter {
       theList().door.open()
     } else if (!this.hasGivenUp) {
       this.note('acquired')
-      if (this.owned) theList().inform(this, this.ownerDied)
+      if (this.owned) theList().markDelivered(this, this.ownerDied)
       this.finish(this.ownerDied)
     } else {
-      this.passOn()
+      this.releaseGrant()
       theList().door.open()
     }
   }
 
   /** Passes on a grant that came too late. So it does with the note of a death, and with a notification. */
-  passOn () {
+  releaseGrant () {
     if (!this.owned) {
       this.word.addPermits(amountOf(this.request))
       return

@@ -7,7 +7,7 @@
  * the same for any number of holds; and a thread that only takes and releases locks pays for none of this.
  *
  * Invariants:
- * - `counted` is at most the length of the list: the list says so before its last entry goes (`lastGoes`).
+ * - `counted` is at most the length of the list: the list says so before its last entry goes (`beforeLastRemoved`).
  * - `counts` says how many of the entries before `counted` an address has, or more: an overflow of the stack may come
  *   between two changes. So an address that is not there has none.
  */
@@ -104,13 +104,13 @@ class EntryIndex extends EntryMemory {
   }
 
   /** Uncounts the last entry, which is about to go. Or the entry goes that is about to take its place. */
-  lastGoes () {
+  beforeLastRemoved () {
     this.counted = words[HELD] - 1
     this.count(this.entries[2 * this.counted], -1)
   }
 
   /** Counts the last entry, which takes a counted one's place. */
-  lastMoves (index) {
+  beforeLastMoved (index) {
     this.count(this.entries[2 * (words[HELD] - 1)], 1)
     this.count(this.entries[2 * index], -1)
   }

@@ -29,7 +29,7 @@ function owe ({ entries, held, native: { floats } }, index, word) {
   const { address } = word
   const number = -requestOf(entries[2 * index + 1], address / 4)
   // Kept, since native code knows it by its address.
-  held[index].creditor = word
+  held[index].notifier = word
   // From the register into the entry, with no call in between at which the thread could end.
   entries[2 * index + 1] = number
   if (floats[RELAY] === address) floats[RELAY] = 0

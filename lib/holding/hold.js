@@ -151,13 +151,13 @@ const indexOfHold = ({ token, serial, index }) => (
   serial === NOT_HELD ? indexOf(token) : theList().indexOf(serial, index))
 
 /**
- * Releases the hold of a token, for `unlock`, `abandon` or a callback. `tellsOfDeath`: whether to tell of a death, as
- * `abandon` does; `inJob`: whether the job of a callback is about to end with it; `failed`: whether by an error.
+ * Releases the hold of a token, for `unlock`, `abandon` or a callback. `reportsOwnerDied`: whether to report a death,
+ * as `abandon` does; `inJob`: whether the job of a callback is about to end with it; `failed`: whether by an error.
  */
-function giveBack (token, tellsOfDeath = false, inJob = false, failed = false) {
+function giveBack (token, reportsOwnerDied = false, inJob = false, failed = false) {
   const index = indexOf(token)
   if (index < 0) return rejectWait(token)
-  release(index, tellsOfDeath, inJob, failed)
+  release(index, reportsOwnerDied, inJob, failed)
   try {
     token[SERIAL] = NOT_HELD
   } catch (_) {
@@ -168,7 +168,7 @@ function giveBack (token, tellsOfDeath = false, inJob = false, failed = false) {
 }
 
 /** Whether the holder with this token was told of a death. The token may be a proxy. */
-function wasTold (token) {
+function sawOwnerDied (token) {
   try {
     return token.ownerDied === true
   } catch (_) {
@@ -182,7 +182,7 @@ function wasTold (token) {
  * that failed used a notification.
  */
 function giveBackAfter (token, failed, inJob = false, hasRepair = false) {
-  if (giveBack(token, failed && (hasRepair || wasTold(token)), inJob, failed)) return
+  if (giveBack(token, failed && (hasRepair || sawOwnerDied(token)), inJob, failed)) return
   const reading = readingTokens.get(token)
   if (reading !== undefined) giveBack(reading, false, inJob)
 }
@@ -192,13 +192,13 @@ function giveBackAfter (token, failed, inJob = false, hasRepair = false) {
  * reader. After a failure, a notification that it owes goes to another waiter. The caller opens the door.
  * @returns {boolean} false for a name that was stolen before
  */
-function release (index, tellsOfDeath, inJob = false, failed = false) {
+function release (index, reportsOwnerDied, inJob = false, failed = false) {
   const list = theList()
   const word = list.held[index]
   const number = list.entries[2 * index + 1]
   const request = requestIn(number)
-  if (!tellsOfDeath && !(failed && owes(number))) return word.release(index, request, inJob)
-  const wasHeld = list.releaseInLine(index, tellsOfDeath, inJob, failed)
+  if (!reportsOwnerDied && !(failed && owes(number))) return word.release(index, request, inJob)
+  const wasHeld = list.releaseInLine(index, reportsOwnerDied, inJob, failed)
   if (request === LOCK) word.notifyHost()
   return wasHeld
 }
@@ -233,5 +233,5 @@ module.exports = {
   release,
   tellOf,
   theList,
-  wasTold
+  sawOwnerDied
 }

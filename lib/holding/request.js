@@ -7,7 +7,7 @@
  */
 
 const { RangeError } = require('../util/intrinsics')
-const { NOTIFIED, PURPOSES, nounOf } = require('../waiting/kinds')
+const { NOTIFIED, WAIT_KINDS, nounOf } = require('../waiting/kinds')
 
 const LOCK = exports.LOCK = 0
 const SHARED = exports.SHARED = 1
@@ -19,7 +19,7 @@ const SIGNALS = exports.SIGNALS = 4
 /** A lock by its name; native code puts the number of the request in the place of the amount. */
 const NAMED_SHARED = exports.NAMED_SHARED = 5
 const NAMED_EXCLUSIVE = exports.NAMED_EXCLUSIVE = 6
-/** In a snapshot: a notification, with its purpose in the place of the amount. */
+/** In a snapshot: a notification, with its wait kind in the place of the amount. */
 const NOTIFICATION = exports.NOTIFICATION = 7
 /** The lock of a step of a queue, held for a moment. No snapshot shows it. */
 const INNER = exports.INNER = 8
@@ -30,7 +30,7 @@ const LEASE = exports.LEASE = 9
  * are that has its first ones there, those of putters so many words behind. It holds nothing, but owes that to their
  * waiters.
  */
-const DEBT = exports.DEBT = 10
+const OWED = exports.OWED = 10
 /**
  * Permits as PERMITS, of a semaphore that has a limit. Its word counts the permits that are taken, and the limit
  * is the view's (word.js).
@@ -64,7 +64,7 @@ const amountOf = exports.amountOf = (request) => (request - kindOf(request)) / K
 /** Whether users see a hold: in snapshots, and on channels. */
 exports.isVisible = (request) => {
   const kind = kindOf(request)
-  return kind !== INNER && kind !== DEBT && kind !== PUTTER
+  return kind !== INNER && kind !== OWED && kind !== PUTTER
 }
 /** Whether a request has a holder. */
 exports.isOwned = (request) => kindOf(request) !== SIGNALS
@@ -79,7 +79,7 @@ function described (request) {
     case EXCLUSIVE: return { kind: 'RwLock', mode: 'exclusive' }
     case NAMED_SHARED: return { kind: 'named', mode: 'shared' }
     case NAMED_EXCLUSIVE: return { kind: 'named', mode: 'exclusive' }
-    case NOTIFICATION: return NOTIFIED[amountOf(request) % PURPOSES]
+    case NOTIFICATION: return NOTIFIED[amountOf(request) % WAIT_KINDS]
     case LEASE: return { kind: 'Queue', mode: 'use' }
     case PERMITS: case SIGNALS: case LIMITED: return { kind: 'Semaphore', mode: 'permits' }
     default: throw new RangeError('a request of an unknown kind: ' + request)

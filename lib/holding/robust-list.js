@@ -47,7 +47,7 @@ const { holds, told } = observer.holdsOf(native)
 
 /**
  * The last serial number, after which they start again at 1. Every engine keeps 31 bits in a property without a box. So
- * a number comes again after a thousand million entries. A token that released its entry itself has forgotten its
+ * a number comes again after a billion entries. A token that released its entry itself has forgotten its
  * number; only one whose lock was released by `lock.unlock()` could then be taken for the new holder's.
  */
 const LAST_SERIAL = 0x3fffffff
@@ -182,7 +182,7 @@ class RobustList extends EntryIndex {
   /** Adopts the last entry for a hold, and informs its token. */
   adoptLast (hold, ownerDied) {
     this.adopt(hold, words[HELD] - 1, ownerDied)
-    this.inform(hold, ownerDied)
+    this.markDelivered(hold, ownerDied)
   }
 
   /** Assigns a numbered entry to a hold. No code of the user's runs. */
@@ -200,7 +200,7 @@ class RobustList extends EntryIndex {
   }
 
   /** Informs the token of a hold that was taken again. This may run the user's code, which may change the list. */
-  inform ({ serial, token }, ownerDied) {
+  markDelivered ({ serial, token }, ownerDied) {
     if (serial === NOT_HELD) return
     try {
       token.ownerDied = ownerDied
@@ -234,14 +234,14 @@ class RobustList extends EntryIndex {
 
   /**
    * Releases an entry where there may be waiters, in native code.
-   * @param {boolean} tellsOfDeath whether the next exclusive holder is told of a death, after a failure
+   * @param {boolean} reportsOwnerDied whether the next exclusive holder is told of a death, after a failure
    * @param {boolean} inJob whether a job is about to end with this: then promises of this thread may have new
    *   entries when it returns
    * @param {boolean} failed whether the notification that the hold owes goes to another waiter
    * @returns {boolean} false for a name that was stolen before
    */
-  releaseInLine (index, tellsOfDeath = false, inJob = false, failed = false) {
-    const operation = tellsOfDeath ? operations.passOn : failed ? operations.giveBackAndPay
+  releaseInLine (index, reportsOwnerDied = false, inJob = false, failed = false) {
+    const operation = reportsOwnerDied ? operations.releaseOwnerDied : failed ? operations.releaseAndForwardNotify
       : inJob ? operations.giveBackInJob : operations.giveBack
     const last = words[ENTRY] = this.toEnd(index)
     if (holds.count !== 0) holds.end(this, last)
@@ -284,7 +284,7 @@ class RobustList extends EntryIndex {
    * Adds the entry of a debt, a lease or a putter; returns its serial number. No other thread sets the word of a lease.
    * @param {number} [place] of the call that makes the lease
    */
-  enter (thing, request, place) {
+  addEntry (thing, request, place) {
     const index = words[HELD]
     if (index >= this.room) this.resize()
     const serial = this.nextSerial()
@@ -310,7 +310,7 @@ class RobustList extends EntryIndex {
   }
 
   /** Removes a debt's or a lease's entry, last known at `hint`. The word of a lease is set to 0. */
-  strike (serial, hint, lease) {
+  removeEntry (serial, hint, lease) {
     const index = this.indexOf(serial, hint)
     if (index < 0) return
     const last = this.toEnd(index)
@@ -322,11 +322,11 @@ class RobustList extends EntryIndex {
   }
 
   /** Removes a putter's entry, last known at `hint`: the word of `thing` counts one less. */
-  strikePutter (serial, hint, thing) {
+  removePutter (serial, hint, thing) {
     const index = this.indexOf(serial, hint)
     if (index < 0) return
     const last = this.toEnd(index)
-    // See `enter`.
+    // See `addEntry`.
     let current = load(thing.array, thing.index)
     for (;;) {
       const found = compareExchange(thing.array, thing.index, current, current - 1)
@@ -354,7 +354,7 @@ class RobustList extends EntryIndex {
   /** Moves an entry to the end, before it is released. Returns its index there. */
   toEnd (index) {
     const last = words[HELD] - 1
-    if (last < this.counted) this.lastGoes()
+    if (last < this.counted) this.beforeLastRemoved()
     return index === last ? last : this.swap(index, last)
   }
 
@@ -365,7 +365,7 @@ class RobustList extends EntryIndex {
     const address = entries[2 * index]
     const request = entries[2 * index + 1]
     const word = held[index]
-    if (index < this.counted) this.lastMoves(index)
+    if (index < this.counted) this.beforeLastMoved(index)
     words[MOVES]++
     // A copy past the end, for threads that look meanwhile.
     entries[2 * last + 2] = address

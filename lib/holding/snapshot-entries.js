@@ -68,7 +68,7 @@ function endedOf (threads) {
  * Completes a ring's links, each with a hold and a wait. It is certain if all are blocked: then none of
  * them can do anything else.
  */
-function ringOf (links) {
+function completeCycle (links) {
   let certain = true
   for (let n = 0; n < links.length; n++) certain = certain && links[n].waitsFor.blocked
   for (let n = 0; n < links.length; n++) {
@@ -98,4 +98,4 @@ function cycleOf (binding) {
   return { text, cycle }
 }
 
-module.exports = { cycleOf, entryOf, linkOf, parseList, ringOf, stackTexts }
+module.exports = { cycleOf, entryOf, linkOf, parseList, completeCycle, stackTexts }

@@ -12,7 +12,9 @@ const { TypeError, define, shield } = require('../util/intrinsics')
 const showState = require('../util/inspect')
 const { notLocked } = require('../waiting/errors')
 const observer = require('../waiting/observer')
-const { Hold, giveBack, holdOf, indexOf, isExclusive, readingTokens, rejectWait, theList, wasTold } = require('./hold')
+const {
+  Hold, giveBack, holdOf, indexOf, isExclusive, readingTokens, rejectWait, sawOwnerDied, theList
+} = require('./hold')
 const { INDEX, NOT_HELD, SERIAL, requestIn } = require('./entry')
 const { EXCLUSIVE, SHARED, isOwned } = require('./request')
 
@@ -69,7 +71,7 @@ class ExclusiveToken extends UnlockToken {
   /** Does not say that the state is consistent: if this writer was told of a death, so are its successors. */
   downgrade () {
     // A getter of the token's may unlock it.
-    const told = wasTold(this)
+    const told = sawOwnerDied(this)
     const call = observer.callHere()
     const held = holdOf(this)
     if (held === undefined || held.request !== EXCLUSIVE) throw notLocked('downgrade: the token is not locked any more')
@@ -103,7 +105,7 @@ function takeAgain (hold, promises = false) {
   if (!(promises ? word.takeForPromise(request, taken, true) : word.take(request, taken, true))) return false
   const list = theList()
   list.assign(hold, taken[INDEX], taken.ownerDied)
-  list.inform(hold, taken.ownerDied)
+  list.markDelivered(hold, taken.ownerDied)
   list.door.open()
   return true
 }

@@ -4,7 +4,7 @@
  * The memories in which this thread has made locks. Each is kept until the native clean-up hook has run.
  *
  * Native code is told of them, and of the collection of their buffer objects, so that it forgets abandoned locks
- * together with their memory (core/src/lock/memories.rs has the rules).
+ * together with their memory (core/src/lock/tracked_buffers.rs has the rules).
  *
  * A FinalizationRegistry reports a collected object; where there is none, all objects are looked through, a few
  * at a time, when locks are made on other objects. Where there is no WeakRef (before Node 14.6), objects count

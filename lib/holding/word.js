@@ -44,7 +44,7 @@ class Word extends Location {
     // Of a queue's first word: its QueueMemory.
     this.queue = undefined
     // See `owe`.
-    this.creditor = undefined
+    this.notifier = undefined
   }
 
   /**

@@ -9,10 +9,10 @@
 
 const os = require('os')
 const { agent } = require('../agent/agent')
-const { late: { Lock, LockManager, locks } } = require('../late')
+const { late: { Lock, LockManager, locks } } = require('../lazy')
 const globalObject = require('../util/global')
 const { defineProperty } = require('../util/intrinsics')
-const { loadNow } = require('../util/late-class')
+const { loadNow } = require('../util/lazy-class')
 const { syncBuiltinESMExports } = require('../util/node-module')
 const { MAJOR } = require('../util/quirks')
 const shared = require('../util/shared')

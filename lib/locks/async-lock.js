@@ -20,13 +20,13 @@ const { runHoldingSync } = require('../holding/run-sync')
 const { theList } = require('../holding/hold')
 const { UnlockToken, newHold } = require('../holding/token')
 const { wordOf } = require('../holding/view-word')
-const { becomeRepairable, defineView, expose, newMemory } = require('../view')
+const { initRepairable, defineView, expose, newMemory } = require('../view')
 
 const INDEX = 0
 
 class AsyncLock {
   constructor (sab, options) {
-    becomeRepairable(this, arguments.length === 0 ? newMemory() : sab, options, 'AsyncLock')
+    initRepairable(this, arguments.length === 0 ? newMemory() : sab, options, 'AsyncLock')
     expose(this, 'sab', this.buffer)
     expose(this, 'i32a', wordOf(this).array)
   }

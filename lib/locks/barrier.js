@@ -12,13 +12,13 @@ const { assertStack } = require('../agent/agent')
 const { bare, compareExchange, load } = require('../util/intrinsics')
 const abortSignals = require('../waiting/abort-signals')
 const { abortReason, throwIfAborted } = require('../waiting/errors')
-const { purposes: { BARRIER } } = require('../waiting/kinds')
+const { waitKinds: { BARRIER } } = require('../waiting/kinds')
 const { notify, waitUntil, waitUntilAsync } = require('../waiting/notice')
 const observer = require('../waiting/observer')
 const { assertWorker, waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
 const { wordOf } = require('../holding/view-word')
-const { assertWithin, becomeView, defineView, oneWord } = require('../view')
+const { assertWithin, initView, defineView, oneWord } = require('../view')
 
 const MOST_PARTIES = 0xffff
 const SHAPE = oneWord(['parties'], ['parties', 'byteOffset', 'name'], ({ 0: parties }) => {
@@ -30,7 +30,7 @@ const arrived = (state) => state & 0xffff
 
 class Barrier {
   constructor (buffer, options) {
-    becomeView(this, buffer, options, 'Barrier', SHAPE)
+    initView(this, buffer, options, 'Barrier', SHAPE)
   }
 
   wait (options) {

@@ -30,7 +30,7 @@ const { CALL } = require('../agent/registers')
 const { Promise, TypeError, isInteger, load } = require('../util/intrinsics')
 const { describe } = require('../util/values')
 const { deadlock, notLocked, throwIfAborted } = require('../waiting/errors')
-const { purposes: { CONDITION } } = require('../waiting/kinds')
+const { waitKinds: { CONDITION } } = require('../waiting/kinds')
 const notice = require('../waiting/notice')
 const observer = require('../waiting/observer')
 const { assertFunction, assertNoPromise, assertSynchronous, assertWorker, waitOptions } = require('../waiting/options')
@@ -38,14 +38,14 @@ const Steps = require('../waiting/steps')
 const { acquire, reacquire } = require('../holding/acquire')
 const { described } = require('../holding/request')
 const { isAwaited } = require('../holding/claim')
-const { holdOf, indexOfHold, isExclusive, release, theList, wasTold } = require('../holding/hold')
+const { holdOf, indexOfHold, isExclusive, release, theList, sawOwnerDied } = require('../holding/hold')
 const { isToken } = require('../holding/token')
 const { wordOf } = require('../holding/view-word')
-const { becomeView, defineView, newMemory } = require('../view')
+const { initView, defineView, newMemory } = require('../view')
 
 class Condition {
   constructor (buffer, options) {
-    becomeView(this, arguments.length === 0 ? newMemory() : buffer, options, 'Condition')
+    initView(this, arguments.length === 0 ? newMemory() : buffer, options, 'Condition')
   }
 
   wait (token, options) {
@@ -112,7 +112,7 @@ function block (word, held, timeout, caller) {
   const place = observer.callHere()
   const watch = observer.whileBlocked(true)
   // A getter of the token's may unlock it.
-  const told = wasTold(held.token)
+  const told = sawOwnerDied(held.token)
   if (!isHeld(held)) throw notHeld(caller)
   if (timeout === 0) return false
   const { native, waitGivingBack } = agent()
@@ -122,7 +122,7 @@ function block (word, held, timeout, caller) {
   if (told) held.word.noteDeath()
   const index = theList().toEnd(indexOfHold(held))
   theList().ends(index)
-  observer.blockBegins(notice.nounOfWait, { address: word.address, purpose: CONDITION })
+  observer.blockBegins(notice.nounOfWait, { address: word.address, waitKind: CONDITION })
   let isNotified = false
   try {
     native.words[CALL] = place
@@ -201,7 +201,7 @@ async function awaitNotice (word, held, wait, steps, caller) {
     try {
       result = await notice.waitAsync(word, value, wait, steps, CONDITION, {
         onEnqueuing: () => {
-          told = wasTold(held.token)
+          told = sawOwnerDied(held.token)
           if (!isHeld(held)) throw notHeld(caller)
         },
         // Its wait repairs nothing.

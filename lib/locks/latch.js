@@ -9,14 +9,14 @@
 const { assertStack } = require('../agent/agent')
 const { compareExchange, load, max, min } = require('../util/intrinsics')
 const { throwIfAborted } = require('../waiting/errors')
-const { purposes: { LATCH } } = require('../waiting/kinds')
+const { waitKinds: { LATCH } } = require('../waiting/kinds')
 const { notify, waitUntil, waitUntilAsync } = require('../waiting/notice')
 const observer = require('../waiting/observer')
 const { assertWorker, waitOptions } = require('../waiting/options')
 const Steps = require('../waiting/steps')
 const { MOST } = require('../holding/request')
 const { wordOf } = require('../holding/view-word')
-const { assertWithin, becomeView, defineView, oneWord } = require('../view')
+const { assertWithin, initView, defineView, oneWord } = require('../view')
 
 const SHAPE = oneWord(['count'], ['count', 'byteOffset', 'name'], ({ 0: count }) => {
   assertWithin(count, 'Latch: count', 0, MOST)
@@ -24,7 +24,7 @@ const SHAPE = oneWord(['count'], ['count', 'byteOffset', 'name'], ({ 0: count })
 
 class Latch {
   constructor (buffer, options) {
-    becomeView(this, buffer, options, 'Latch', SHAPE)
+    initView(this, buffer, options, 'Latch', SHAPE)
   }
 
   get remaining () {

@@ -16,11 +16,11 @@ const { EXCLUSIVE, SHARED, WRITING } = require('../holding/request')
 const { runHoldingSync } = require('../holding/run-sync')
 const { newHold, takeToken } = require('../holding/token')
 const { wordOf } = require('../holding/view-word')
-const { becomeRepairable, defineView, newMemory } = require('../view')
+const { initRepairable, defineView, newMemory } = require('../view')
 
 class RwLock {
   constructor (buffer, options) {
-    becomeRepairable(this, arguments.length === 0 ? newMemory() : buffer, options, 'RwLock')
+    initRepairable(this, arguments.length === 0 ? newMemory() : buffer, options, 'RwLock')
   }
 
   get locked () {

@@ -26,7 +26,7 @@ const { LIMITED, MOST, NO_LIMIT, PERMITS, SIGNALS, requestOf } = require('../hol
 const { runHoldingSync } = require('../holding/run-sync')
 const { newHold, takeToken } = require('../holding/token')
 const { wordOf } = require('../holding/view-word')
-const { assertWithin, becomeView, defineView, newMemory, oneWord } = require('../view')
+const { assertWithin, initView, defineView, newMemory, oneWord } = require('../view')
 
 const newShape = (check) => oneWord(['permits'], ['permits', 'detectReentry', 'byteOffset', 'name'], check)
 const SHAPE = newShape(({ 0: limit }) => {
@@ -43,7 +43,7 @@ class Semaphore {
     const given = arguments.length === 0 ? newMemory() : buffer
     const detects = detectsReentry(options, 'Semaphore')
     const shape = detects ? DETECTING : SHAPE
-    const { settings: { 0: limit }, word } = becomeView(this, given, options, 'Semaphore', shape)
+    const { settings: { 0: limit }, word } = initView(this, given, options, 'Semaphore', shape)
     if (limit !== undefined) word.limit = limit
     if (detects) detectReentry(word)
   }

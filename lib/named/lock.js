@@ -45,7 +45,7 @@ const GrantedLock = function Lock (grant) {
   hide(this, grant)
 }
 
-/** Lets Locks have the prototype of a late class. Returns the loaded class. */
+/** Lets Locks have the prototype of a lazy class. Returns the loaded class. */
 function lockOf (prototype) {
   GrantedLock.prototype = prototype
   return Lock

@@ -57,10 +57,10 @@ class NamedWord extends Location {
 
   /**
    * Gives the name back. False if it was stolen before. The caller opens the door.
-   * @param {boolean} tellsOfDeath whether the next exclusive holder is told of a death
+   * @param {boolean} reportsOwnerDied whether the next exclusive holder is told of a death
    */
-  giveBack (index, tellsOfDeath, inJob) {
-    const wasHeld = release(index, tellsOfDeath, inJob)
+  giveBack (index, reportsOwnerDied, inJob) {
+    const wasHeld = release(index, reportsOwnerDied, inJob)
     this.isStolen = !wasHeld
     if (!wasHeld) this.noteLoss()
     return wasHeld
@@ -169,7 +169,10 @@ class Grant extends NamedWord {
     return wasHeld
   }
 
-  /** Does nothing: if a repair does not end well, the next holder is told, since this one was; so is a thief. */
+  /**
+   * Does nothing: if a repair does not end well, the next holder is told, since this one was. A stealing request sees
+   * it, too.
+   */
   noteDeath () {}
 
   /**
@@ -186,7 +189,7 @@ class Grant extends NamedWord {
     this.token.ownerDied = false
   }
 
-  /** Marks the state as unsound, at once: a thief is told, too. False if the name is not held any more. */
+  /** Marks the state as unsound, at once: a stealing request sees it, too. False if the name is not held any more. */
   abandon () {
     const { entry: index } = this
     if (this.learnWhetherStolen(index) || index < 0) return false

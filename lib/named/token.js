@@ -77,9 +77,9 @@ function entryOf (token, word) {
 }
 
 /** Gives the name back. False if it is not held any more. */
-function giveBack (token, word, index, tellsOfDeath) {
+function giveBack (token, word, index, reportsOwnerDied) {
   if (index < 0) return false
-  const wasHeld = word.giveBack(index, tellsOfDeath)
+  const wasHeld = word.giveBack(index, reportsOwnerDied)
   try {
     token[SERIAL] = NOT_HELD
   } catch (_) {

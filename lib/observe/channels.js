@@ -9,7 +9,7 @@ const { AsyncResource } = require('async_hooks')
 const { agent } = require('../agent/agent')
 const { nextTick, now } = require('../util/intrinsics')
 const { described } = require('../holding/request')
-const { entryOf, linkOf, ringOf, stackTexts } = require('../holding/snapshot-entries')
+const { entryOf, linkOf, completeCycle, stackTexts } = require('../holding/snapshot-entries')
 
 // Opened at once: later, a changed `Array.prototype` would end the process in Node's loader (14 to 16).
 const waitChannel = open('atomics-waitasync:wait')
@@ -113,5 +113,5 @@ function messageOf (written, more, holders, cycle) {
   for (let n = 0; n < holders.length; n++) holders[n] = entryOf(holders[n], 'taken', stackText)
   if (cycle === undefined) return { entry, more, holders, threadId: entry.threadId }
   for (let n = 0; n < cycle.length; n++) cycle[n] = linkOf(cycle[n], stackText)
-  return { entry, more, holders, cycle: ringOf(cycle), threadId: entry.threadId }
+  return { entry, more, holders, cycle: completeCycle(cycle), threadId: entry.threadId }
 }

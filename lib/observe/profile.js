@@ -39,7 +39,7 @@ function sampleOf (steps) {
  */
 function promiseBegins (waiter) {
   // The program's own waits may be pauses.
-  if (waiter.purpose === 0) return undefined
+  if (waiter.waitKind === 0) return undefined
   try {
     const { factor, stack } = waiter.steps === undefined ? takeSample() : sampleOf(waiter.steps)
     return factor === 0 ? undefined : agent().native.binding.waitBegins(stack, factor, waiter.waitsFor, 0)

@@ -5,7 +5,7 @@
 const { agent } = require('../agent/agent')
 const { TypeError } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
-const { entryOf, parseList, ringOf, stackTexts } = require('../holding/snapshot-entries')
+const { entryOf, parseList, completeCycle, stackTexts } = require('../holding/snapshot-entries')
 
 /** Makes a link of a ring, from its two indices: see `write_link` in core/src/observe/snapshot.rs. */
 function linkOf ({ held, waiting }, indices) {
@@ -23,7 +23,7 @@ exports.snapshot = function snapshot () {
   for (let n = 0; n < cycles.length; n++) {
     const ring = cycles[n]
     for (let k = 0; k < ring.length; k++) ring[k] = linkOf(state, ring[k])
-    ringOf(ring)
+    completeCycle(ring)
   }
   return { held, waiting, cycles }
 }

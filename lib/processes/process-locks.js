@@ -16,7 +16,7 @@
 const { AsyncResource } = require('async_hooks')
 const { hostname } = require('os')
 const { threadId } = require('worker_threads')
-const { load } = require('../late')
+const { load } = require('../lazy')
 const { assertFunction } = require('../waiting/options')
 const { throwIfAborted } = require('../waiting/errors')
 const { Batch } = require('./batch')

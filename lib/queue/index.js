@@ -19,7 +19,7 @@ const {
 } = require('../waiting/options')
 const Steps = require('../waiting/steps')
 const { wordOf } = require('../holding/view-word')
-const { assertWithin, becomeView, defineView, newMemory } = require('../view')
+const { assertWithin, initView, defineView, newMemory } = require('../view')
 const { assertMax, batchOf, discardOf, formatOf, isLast, messageOf, useOptions } = require('./arguments')
 const { write } = require('./format')
 const { Messages, MessagesAsync, resultOf } = require('./iterators')
@@ -48,7 +48,7 @@ class Queue {
   constructor (buffer, options) {
     // It may throw, and from then on the memory is that of a queue.
     const format = formatOf(options === null ? 'clone' : option(options, 'format', 'clone'), 'Queue')
-    const { word } = becomeView(this, buffer, options, 'Queue', SHAPE)
+    const { word } = initView(this, buffer, options, 'Queue', SHAPE)
     word.queue = new QueueMemory(word, this)
     word.queue.format = format
   }

@@ -6,7 +6,7 @@ const { bare } = require('../util/intrinsics')
 const format = require('./format')
 const { ATTEMPT, DEATHS, LEASE } = require('./layout')
 
-/** A message taken by this thread. `array` and `index`: the word that `strike` of robust-list.js sets to 0. */
+/** A message taken by this thread. `array` and `index`: the word that `removeEntry` of robust-list.js sets to 0. */
 class Lease {
   constructor (memory, slot) {
     const at = memory.slotAt(slot)

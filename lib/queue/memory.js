@@ -33,7 +33,7 @@
  */
 
 const { Int32Array, RangeError, compareExchange, createArray, load, or, store } = require('../util/intrinsics')
-const { purposes } = require('../waiting/kinds')
+const { waitKinds } = require('../waiting/kinds')
 const { LEASE: LEASE_KIND, PUTTER, amountOf, kindOf, requestOf } = require('../holding/request')
 const { theList } = require('../holding/hold')
 const { wordAt } = require('../view')
@@ -53,7 +53,7 @@ const NOTHING = Symbol('nothing')
 const BUSY = Symbol('busy')
 const ENDED = Symbol('ended')
 
-const { PUT, TAKE, USE, IDLE } = purposes
+const { PUT, TAKE, USE, IDLE } = waitKinds
 
 /** The request of a thread that waits to put. */
 const PUTTING = requestOf(PUTTER, PUTTERS)
@@ -71,7 +71,7 @@ class QueueMemory extends Deferred {
     this.filled = new Events(this.first, word(FILLED))
     this.emptied = new Events(word(PUT_RETURNS), word(EMPTIED))
     this.idled = new Events(word(IDLE_RETURNS), word(IDLED))
-    // The word that `strikePutter` of robust-list.js counts down.
+    // The word that `removePutter` of robust-list.js counts down.
     this.putting = { __proto__: null, array: this.words, index: PUTTERS, address: word(PUTTERS).address }
     // The last lease of the step in which this thread is: see `backOut` in steps.js.
     this.lease = undefined
@@ -210,7 +210,7 @@ class QueueMemory extends Deferred {
     lease.size = (words[at + SIZE] - lease.format) / format.FORMATS_ROOM
     if (copies) this.copyOut(lease)
     if (toUse) {
-      this.enter(lease, place)
+      this.addLease(lease, place)
       if (!isOld) store(words, at + MARK, head + 1)
     }
     if (isDeferred) this.undeferFirst()
@@ -287,13 +287,13 @@ class QueueMemory extends Deferred {
     return words[READY] !== position
   }
 
-  enter (lease, place) {
+  addLease (lease, place) {
     const list = theList()
     lease.next = this.lease
     this.lease = lease
     list.leases++
     lease.entry = list.length
-    lease.serial = list.enter(lease, requestOf(LEASE_KIND, lease.index), place)
+    lease.serial = list.addEntry(lease, requestOf(LEASE_KIND, lease.index), place)
   }
 
   /** Gives a slot back to the putters. */
@@ -344,7 +344,7 @@ class QueueMemory extends Deferred {
   /** Removes a message in use. */
   remove (lease) {
     store(this.words, this.slotAt(lease.slot) + MARK, 0)
-    this.strike(lease)
+    this.removeLease(lease)
     this.free(lease.slot)
   }
 
@@ -361,11 +361,11 @@ class QueueMemory extends Deferred {
   }
 
   /** Releases a lease. With MARK set, its message has come back; an interrupt may count it twice, but not miss it. */
-  strike (lease) {
+  removeLease (lease) {
     // An interrupted step is undone, however far it had come.
     if (lease.serial === 0) return
     const list = theList()
-    list.strike(lease.serial, lease.entry, lease)
+    list.removeEntry(lease.serial, lease.entry, lease)
     lease.serial = 0
     list.leases--
   }

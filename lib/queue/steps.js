@@ -5,17 +5,17 @@
 const { agent } = require('../agent/agent')
 const { add } = require('../util/intrinsics')
 const { LATE, deadlock, deadlockOfPutters, timeoutError } = require('../waiting/errors')
-const { NOTIFIED, PURPOSES } = require('../waiting/kinds')
+const { NOTIFIED, WAIT_KINDS } = require('../waiting/kinds')
 const { blockFor, countdown } = require('../waiting/notice')
 const observer = require('../waiting/observer')
-const { DEBT, requestOf } = require('../holding/request')
+const { OWED, requestOf } = require('../holding/request')
 const { theList } = require('../holding/hold')
 const { PUT_RETURNS } = require('./layout')
 const { BUSY, ENDED, IDLE, NOTHING, PUT, PUTTING, TAKE, USE } = require('./memory')
-const ToldWait = require('./told-wait')
+const ReportedWait = require('./reported-wait')
 
 /** The debt to all who wait for a queue. */
-const DEBT_TO_ALL = requestOf(DEBT, PUT_RETURNS)
+const DEBT_TO_ALL = requestOf(OWED, PUT_RETURNS)
 
 /**
  * Carries out a step; until its end this thread owes all events. Then it opens the door.
@@ -46,11 +46,11 @@ function owingQuietly (memory, step, argument, left) {
   // Where the entry is, unless others move.
   const entry = list.length
   begun.memory = memory
-  const debt = begun.debt = list.enter(memory.filled, DEBT_TO_ALL)
+  const debt = begun.debt = list.addEntry(memory.filled, DEBT_TO_ALL)
   try {
     return step(memory, argument, left)
   } finally {
-    list.strike(debt, entry)
+    list.removeEntry(debt, entry)
     memory.lease = undefined
     begun.memory = undefined
   }
@@ -62,8 +62,8 @@ function owingQuietly (memory, step, argument, left) {
 function backOut (list) {
   const { begun } = list
   const { memory, debt, putter } = begun
-  if (putter !== 0) list.strikePutter(putter, 0, memory.putting)
-  for (let lease = memory.lease; lease !== undefined; lease = lease.next) memory.strike(lease)
+  if (putter !== 0) list.removePutter(putter, 0, memory.putting)
+  for (let lease = memory.lease; lease !== undefined; lease = lease.next) memory.removeLease(lease)
   if (memory.takeLock.isHeld) {
     memory.repair()
     memory.takeLock.unlock()
@@ -74,7 +74,7 @@ function backOut (list) {
     add(events.word.array, 0, 1)
     events.raise(Infinity)
   }
-  list.strike(debt, 0)
+  list.removeEntry(debt, 0)
   memory.lease = undefined
   begun.memory = undefined
   begun.putter = 0
@@ -184,7 +184,7 @@ function endBatch (memory, batch, left) {
     if (withLock(memory, memory.takeLock, endBatchNow, batch, left) === BUSY) return BUSY
     freed(memory, count)
   }
-  for (let n = length - 1; n >= count; n--) memory.strike(leases[n])
+  for (let n = length - 1; n >= count; n--) memory.removeLease(leases[n])
   if (count < length) haveComeBack(memory, length - count)
   return true
 }
@@ -221,7 +221,7 @@ function endUseNow (memory, lease) {
 function putBack (memory, lease) {
   memory.lease = lease
   memory.endInOrder(lease)
-  memory.strike(lease)
+  memory.removeLease(lease)
   haveComeBack(memory, 1)
 }
 
@@ -238,7 +238,7 @@ function deferNow (memory, lease) {
   memory.lease = lease
   memory.endInOrder(lease)
   memory.deferNow(lease.slot)
-  memory.strike(lease)
+  memory.removeLease(lease)
   return true
 }
 
@@ -279,7 +279,7 @@ function stepBlocking (memory, wait) {
     return blockForStep(memory, wait)
   } finally {
     if (begun.putter !== 0) {
-      list.strikePutter(begun.putter, begun.entry, memory.putting)
+      list.removePutter(begun.putter, begun.entry, memory.putting)
       begun.putter = 0
       idled(memory)
     }
@@ -306,20 +306,20 @@ function blockForStep (memory, wait) {
     // It waits for messages that come after this look.
     if (count !== before) continue
     if (memory.isStuck(mode)) throw deadlock(caller, memory.first, NOTIFIED[mode], STUCK[mode])
-    if (wait.told === undefined) {
+    if (wait.reported === undefined) {
       wait.place = observer.callHere()
       // The value is written at the call.
       if (mode === PUT) {
         argument.keep()
         beginToPut(memory)
       }
-      wait.told = new ToldWait(memory.first, mode)
+      wait.reported = new ReportedWait(memory.first, mode)
     }
     const isMarked = mode === PUT && timeout === Infinity && memory.leases > 0
-    if (isMarked) refuseRing(memory, caller)
+    if (isMarked) refuseCycle(memory, caller)
     // Threads wait at the second word of the events.
-    const purpose = mode + PURPOSES * (eventsAt + 1)
-    isLate = blockFor(events.second.address, count, left(), purpose, wait.told.onSlice, wait.place) === 'timed-out'
+    const waitKind = mode + WAIT_KINDS * (eventsAt + 1)
+    isLate = blockFor(events.second.address, count, left(), waitKind, wait.reported.onSlice, wait.place) === 'timed-out'
     if (isMarked) resume()
   }
 }
@@ -328,11 +328,11 @@ function beginToPut (memory) {
   const list = theList()
   const { begun } = list
   begun.entry = list.length
-  begun.putter = list.enter(memory.putting, PUTTING)
+  begun.putter = list.addEntry(memory.putting, PUTTING)
 }
 
 /** Throws if all users of the queue would block in `put`; otherwise notes that this one does. */
-function refuseRing (memory, caller) {
+function refuseCycle (memory, caller) {
   const { native: { binding } } = agent()
   const list = theList()
   const index = list.indexOf(list.begun.putter, list.begun.entry)
@@ -356,7 +356,7 @@ function blocking (memory, wait) {
   let found
   try {
     found = owingQuietly(memory, stepBlocking, wait)
-    if (wait.told !== undefined) wait.told.ends(outcomeOf(found))
+    if (wait.reported !== undefined) wait.reported.ends(outcomeOf(found))
   } finally {
     agent().door.open()
   }
@@ -366,9 +366,9 @@ function blocking (memory, wait) {
 
 const lateError = ({ first }, { mode, timeout }) => timeoutError(first, NOTIFIED[mode], timeout)
 
-/** Describes a call: its step, how long it waits for that, and its ToldWait, if it waits. */
+/** Describes a call: its step, how long it waits for that, and its ReportedWait, if it waits. */
 const calling = (mode, step, argument, { timeout, signal }, caller) => (
-  { mode, step, argument, timeout, signal, caller, told: undefined, place: 0 })
+  { mode, step, argument, timeout, signal, caller, reported: undefined, place: 0 })
 
 module.exports = {
   blocking,

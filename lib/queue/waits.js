@@ -15,14 +15,14 @@
 const { agent } = require('../agent/agent')
 const { Promise, createMap } = require('../util/intrinsics')
 const { LATE, throwIfAborted } = require('../waiting/errors')
-const { NOTIFIED, PURPOSES, nounOf } = require('../waiting/kinds')
+const { NOTIFIED, WAIT_KINDS, nounOf } = require('../waiting/kinds')
 const { countdown } = require('../waiting/notice')
 const Waiter = require('../waiting/waiter')
-const { DEBT, LOCKED } = require('../holding/request')
+const { OWED, LOCKED } = require('../holding/request')
 const { theList } = require('../holding/hold')
 const { BUSY, NOTHING, PUT, PUTTING } = require('./memory')
 const { idled, outcomeOf, owingQuietly } = require('./steps')
-const ToldWait = require('./told-wait')
+const ReportedWait = require('./reported-wait')
 
 /** A promise that waits for one side of a queue: for its events, or for the lock of its steps. */
 class QueueWaiter extends Waiter {
@@ -50,8 +50,8 @@ class QueueWaiter extends Waiter {
     this.isOver = false
     // The result of a wait that did not begin.
     this.answer = undefined
-    // A ToldWait, once it has had to wait. The end of a use, which waits for a step of another thread, has none.
-    this.told = undefined
+    // A ReportedWait, once it has had to wait. The end of a use, which waits for a step of another thread, has none.
+    this.reported = undefined
   }
 
   /** True: an unused notification goes to another waiter. */
@@ -59,9 +59,9 @@ class QueueWaiter extends Waiter {
     return true
   }
 
-  get purpose () {
+  get waitKind () {
     const { side } = this
-    return this.mode + PURPOSES * (this.waitsForLock ? side.lockAt : side.eventsAt)
+    return this.mode + WAIT_KINDS * (this.waitsForLock ? side.lockAt : side.eventsAt)
   }
 
   get waitsFor () {
@@ -129,13 +129,13 @@ class QueueWaiter extends Waiter {
     } else if (this.debt === 0) {
       const list = theList()
       this.entry = list.length
-      this.debt = list.enter(events, DEBT)
+      this.debt = list.addEntry(events, OWED)
     }
   }
 
   settleDebt () {
     if (this.debt === 0) return
-    theList().strike(this.debt, this.entry)
+    theList().removeEntry(this.debt, this.entry)
     this.debt = 0
   }
 
@@ -149,10 +149,10 @@ class QueueWaiter extends Waiter {
   giveWay () {
     if (this.isOver) return
     this.leave()
-    if (this.isNotified || this.waitsForLock) this.passOn()
+    if (this.isNotified || this.waitsForLock) this.forwardNotify()
   }
 
-  passOn () {
+  forwardNotify () {
     const { events, lock: { word } } = this.side
     if (this.waitsForLock) agent().notifyWaiting(word.address, 1)
     events.wake(1)
@@ -160,12 +160,12 @@ class QueueWaiter extends Waiter {
 
   /** Notes its outcome. */
   note (outcome) {
-    if (this.told !== undefined) this.told.ends(outcome)
+    if (this.reported !== undefined) this.reported.ends(outcome)
   }
 
   prepare () {
     const { memory, mode, steps } = this
-    if (this.told === undefined && steps !== undefined) this.told = new ToldWait(memory.first, mode, steps)
+    if (this.reported === undefined && steps !== undefined) this.reported = new ReportedWait(memory.first, mode, steps)
   }
 
   enqueue () {
@@ -182,7 +182,7 @@ class QueueWaiter extends Waiter {
     this.end()
     this.isNotified = result === 'ok'
     if (this.isOver) {
-      if (this.isNotified) this.passOn()
+      if (this.isNotified) this.forwardNotify()
       return
     }
     this.isLate = result === 'timed-out'
@@ -227,7 +227,7 @@ class Putter extends QueueWaiter {
       const list = theList()
       const entry = list.length
       // If the map fails, it counts for as long as this thread lives.
-      lines.set(address, { __proto__: null, first: this, last: this, serial: list.enter(putting, PUTTING), entry })
+      lines.set(address, { __proto__: null, first: this, last: this, serial: list.addEntry(putting, PUTTING), entry })
       return
     }
     this.before = line.last
@@ -251,10 +251,10 @@ class Putter extends QueueWaiter {
     const list = theList()
     lines.delete(address)
     const debtEntry = list.length
-    const debt = list.enter(events, DEBT)
-    list.strikePutter(serial, entry, putting)
+    const debt = list.addEntry(events, OWED)
+    list.removePutter(serial, entry, putting)
     idled(this.memory)
-    list.strike(debt, debtEntry)
+    list.removeEntry(debt, debtEntry)
   }
 
   /** Lets the promises of the line put, from its first to this. */

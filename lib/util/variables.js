@@ -12,7 +12,7 @@ const STALL = 'ATOMICS_WAITASYNC_STALL'
 const ALL = [DUMP, PROFILE, PROFILE_HOLDERS, STALL]
 
 /** Whether the environment asks for something that begins at load. */
-function isAsked () {
+function isEnabled () {
   try {
     const { env } = process
     for (let n = 0; n < ALL.length; n++) if (env[ALL[n]]) return true
@@ -22,4 +22,4 @@ function isAsked () {
   return false
 }
 
-module.exports = { ALL, DUMP, PROFILE, PROFILE_HOLDERS, STALL, isAsked }
+module.exports = { ALL, DUMP, PROFILE, PROFILE_HOLDERS, STALL, isEnabled }

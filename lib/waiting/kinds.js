@@ -4,7 +4,7 @@
 
 const { quote } = require('../util/values')
 
-/** The kind and mode of a wait for a notification, by purpose: as `NOTIFIED` in core/src/observe/sentences.rs. */
+/** What users read of each wait kind: the kind, and the mode. Native code has the same table. */
 const NOTIFIED = [
   { kind: 'wait' },
   { kind: 'Condition' },
@@ -15,13 +15,13 @@ const NOTIFIED = [
   { kind: 'Queue', mode: 'use' },
   { kind: 'Queue', mode: 'idle' }
 ]
-/** The purposes: the indexes of `NOTIFIED`. */
-const purposes = { WAIT: 0, CONDITION: 1, BARRIER: 2, LATCH: 3, PUT: 4, TAKE: 5, USE: 6, IDLE: 7 }
+/** The wait kinds: the indexes of `NOTIFIED`. */
+const waitKinds = { WAIT: 0, CONDITION: 1, BARRIER: 2, LATCH: 3, PUT: 4, TAKE: 5, USE: 6, IDLE: 7 }
 /**
- * How many purposes there is room for. `purpose + PURPOSES * n` is a wait at the nth word behind the
+ * How many wait kinds there is room for. `waitKind + WAIT_KINDS * n` is a wait at the nth word behind the
  * first word of its object.
  */
-const PURPOSES = 16
+const WAIT_KINDS = 16
 
 /** What other than a message is awaited of a queue, by mode. */
 const OF_QUEUES = { __proto__: null, put: 'room in ', idle: 'the end of all work of ' }
@@ -41,4 +41,4 @@ function nounOf ({ kind, mode, name }) {
 
 const one = (anyOne, kind, name) => name === undefined ? anyOne : kind + ' ' + quote(name)
 
-module.exports = { NOTIFIED, PURPOSES, nounOf, purposes }
+module.exports = { NOTIFIED, WAIT_KINDS, nounOf, waitKinds }

@@ -6,7 +6,7 @@ const { agent } = require('../agent/agent')
 const { CALL } = require('../agent/registers')
 const { Promise, load, max, now, shield } = require('../util/intrinsics')
 const { hideFrames, throwIfAborted, timeoutError } = require('./errors')
-const { NOTIFIED, PURPOSES, nounOf } = require('./kinds')
+const { NOTIFIED, WAIT_KINDS, nounOf } = require('./kinds')
 const observer = require('./observer')
 const Waiter = require('./waiter')
 
@@ -18,14 +18,14 @@ const NO_HOOKS = { __proto__: null }
 
 /** A promise that waits for a notification. */
 class Notice extends Waiter {
-  constructor (word, value, { timeout, signal }, steps, purpose, hooks, resolve, reject) {
+  constructor (word, value, { timeout, signal }, steps, waitKind, hooks, resolve, reject) {
     const { onEnqueuing, onEnqueued, onNotified } = hooks
     super(word, signal, steps)
     this.resolve = resolve
     this.reject = reject
     this.value = value
     this.timeout = timeout
-    this.purpose = purpose
+    this.waitKind = waitKind
     // Whether it waits on an element of a BigInt64Array.
     this.wide = false
     this.onEnqueuing = onEnqueuing
@@ -69,7 +69,7 @@ class Notice extends Waiter {
   }
 
   get waitsFor () {
-    return nounOf({ kind: NOTIFIED[this.purpose].kind, name: this.word.name })
+    return nounOf({ kind: NOTIFIED[this.waitKind].kind, name: this.word.name })
   }
 }
 // If stalls are reported: the wait, and since when, as stalls.js has them.
@@ -85,41 +85,41 @@ shield(Notice, ['stall', 'since'])
  *   else can run; `onNotified(resolve, reject)` as soon as it has been notified, and settles the promise. If the thread
  *   ends before, the notification goes to another waiter
  */
-function waitAsync (word, value, options, steps, purpose, hooks = NO_HOOKS) {
+function waitAsync (word, value, options, steps, waitKind, hooks = NO_HOOKS) {
   return new Promise((resolve, reject) => {
     throwIfAborted(options.signal)
-    new Notice(word, value, options, steps, purpose, hooks, resolve, reject).begin()
+    new Notice(word, value, options, steps, waitKind, hooks, resolve, reject).begin()
   })
 }
 
 /** Blocks until `isOver(value of the word)`. Throws a TimeoutError. `onSlice()` is called while it sleeps. */
-function waitUntil (word, isOver, timeout, purpose, onSlice) {
+function waitUntil (word, isOver, timeout, waitKind, onSlice) {
   const left = countdown(timeout)
   let result
   for (;;) {
     const value = load(word.array, 0)
     if (isOver(value)) return
-    if (result === 'timed-out') throw lateError(word, timeout, purpose)
-    result = blockFor(word.address, value, left(), purpose, onSlice)
+    if (result === 'timed-out') throw lateError(word, timeout, waitKind)
+    result = blockFor(word.address, value, left(), waitKind, onSlice)
   }
 }
 
 /** Blocks for a notification at a word, and records the wait. The result is that of the agent's `waitFor`. */
-function blockFor (address, value, timeout, purpose, onSlice, place = observer.callHere()) {
+function blockFor (address, value, timeout, waitKind, onSlice, place = observer.callHere()) {
   const { native, waitFor } = agent()
   native.words[CALL] = place
-  observer.blockBegins(nounOfWait, { address, purpose })
+  observer.blockBegins(nounOfWait, { address, waitKind })
   try {
-    return waitFor(address, value, timeout, purpose, observer.alongside(onSlice))
+    return waitFor(address, value, timeout, waitKind, observer.alongside(onSlice))
   } finally {
     observer.blockEnds()
   }
 }
 
-/** Names an awaited object by a word's address and the wait's purpose. */
-function nounOfWait ({ address, purpose }) {
-  const name = agent().native.binding.labelOf(address - BYTES * ((purpose - purpose % PURPOSES) / PURPOSES))
-  const { kind, mode } = NOTIFIED[purpose % PURPOSES]
+/** Names an awaited object by a word's address and the wait kind. */
+function nounOfWait ({ address, waitKind }) {
+  const name = agent().native.binding.labelOf(address - BYTES * ((waitKind - waitKind % WAIT_KINDS) / WAIT_KINDS))
+  const { kind, mode } = NOTIFIED[waitKind % WAIT_KINDS]
   return nounOf({ kind, mode, name: name === null ? undefined : name })
 }
 
@@ -128,7 +128,7 @@ function nounOfWait ({ address, purpose }) {
  * @param {Steps} steps of the user's promise, which settles soon after this
  * @param {Function} caller the async function that awaits this: the error's stack begins behind it
  */
-async function waitUntilAsync (word, isOver, { timeout, signal }, steps, purpose, caller) {
+async function waitUntilAsync (word, isOver, { timeout, signal }, steps, waitKind, caller) {
   const left = countdown(timeout)
   let result
   try {
@@ -136,15 +136,15 @@ async function waitUntilAsync (word, isOver, { timeout, signal }, steps, purpose
       if (steps.reason !== undefined) throw steps.reason
       const value = load(word.array, 0)
       if (isOver(value)) return
-      if (result === 'timed-out') throw hideFrames(lateError(word, timeout, purpose), caller)
-      result = await waitAsync(word, value, { timeout: left(), signal }, steps, purpose)
+      if (result === 'timed-out') throw hideFrames(lateError(word, timeout, waitKind), caller)
+      result = await waitAsync(word, value, { timeout: left(), signal }, steps, waitKind)
     }
   } finally {
     steps.end()
   }
 }
 
-const lateError = (word, timeout, purpose) => timeoutError(word, NOTIFIED[purpose], timeout)
+const lateError = (word, timeout, waitKind) => timeoutError(word, NOTIFIED[waitKind], timeout)
 
 /**
  * Wakes up to `count` waiters, and returns how many.

@@ -249,7 +249,7 @@ function bundle (folder) {
     ...parts
   }
   // An ES module stays one.
-  texts['late-exports.mjs'] = fs.readFileSync(path.join(LIB, 'late-exports.mjs'), 'utf8')
+  texts['lazy-exports.mjs'] = fs.readFileSync(path.join(LIB, 'lazy-exports.mjs'), 'utf8')
   for (const name of BY_PATH) texts[name] = `${HEADER}${files.get(name).code}`
   for (const [name, text] of Object.entries(texts)) {
     const file = path.join(folder, name)

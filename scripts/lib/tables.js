@@ -4,7 +4,7 @@
 
 const fs = require('fs')
 const path = require('path')
-const { late } = require('../../lib/late')
+const { late } = require('../../lib/lazy')
 const { ALL } = require('../../lib/util/variables')
 const { NOTIFIED } = require('../../lib/waiting/kinds')
 
@@ -43,9 +43,9 @@ const indexRows = rows.map(row => row.replace('(docs/', '(').replace(/^(\|[^|]*\
 
 const union = between('\\n {2}kind: (?=\'AsyncLock\')', '\\n', [...kinds].map(quoted).join(' | '))
 const written = [
-  ['index.js', between('// Those of lib/late\\.js\\.\\n', '\\]\\n', lines(names.map(quoted)))],
+  ['index.js', between('// Those of lib/lazy\\.js\\.\\n', '\\]\\n', lines(names.map(quoted)))],
   ['index.js', between('const VARIABLES = \\[\\n', '\\]\\n', lines(ALL.map(quoted)))],
-  ['lib/late-exports.mjs', between('export const \\{\\n', '\\} = ', lines(names))],
+  ['lib/lazy-exports.mjs', between('export const \\{\\n', '\\} = ', lines(names))],
   ['core/src/observe/sentences.rs', between('const NOTIFIED: .*\\n', '\\];\\n', NOTIFIED.map(rust).join(''))],
   ['pure/index.d.ts', union],
   ['docs/debugging.md', union],

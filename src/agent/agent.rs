@@ -23,7 +23,7 @@ use crate::process::PROCESS;
 use crate::processes::Files;
 use waitasync_core::held::registers::RegistersRef;
 use waitasync_core::held::{Known, Registered, next_number};
-use waitasync_core::lock::memories::AgentId;
+use waitasync_core::lock::tracked_buffers::AgentId;
 use waitasync_core::lock::{Outbox, Waiter};
 use waitasync_core::panics::contained;
 use waitasync_core::service::watch::EndSignal;

@@ -5,7 +5,7 @@ use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
 use crate::process::PROCESS;
-use waitasync_core::lock::memories::{AgentId, Ended, Left};
+use waitasync_core::lock::tracked_buffers::{AgentId, Ended, Left};
 use waitasync_core::panics::contained;
 
 thread_local! {
@@ -18,7 +18,7 @@ struct LastLook;
 impl Drop for LastLook {
     /// Looks for freed memories as the thread ends: the memory that only its environment had has been freed.
     fn drop(&mut self) {
-        contained(|| PROCESS.memories.look(&PROCESS.store));
+        contained(|| PROCESS.tracked_buffers.look(&PROCESS.store));
     }
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Buffers {
 impl Buffers {
     pub(crate) fn register(&self, agent: AgentId, base: usize, length: usize) {
         *self.by_memory.borrow_mut().entry(base).or_default() += 1;
-        PROCESS.memories.register(&PROCESS.store, agent, base, length);
+        PROCESS.tracked_buffers.register(&PROCESS.store, agent, base, length);
     }
 
     /// Notes that objects of the memory at `base` have been collected. Returns whether the memories is to look for that
@@ -45,7 +45,7 @@ impl Buffers {
         }
         *objects -= lost;
         let were_last = *objects == 0;
-        let left = PROCESS.memories.lose(&PROCESS.store, agent, base, lost);
+        let left = PROCESS.tracked_buffers.lose(&PROCESS.store, agent, base, lost);
         // Otherwise the memories remembers until this agent's end that it has lost one.
         if left == Left::Nothing && were_last {
             memories.remove(&base);
@@ -58,8 +58,8 @@ impl Buffers {
         let ended = Arc::new(ended);
         for (base, objects) in self.by_memory.take() {
             contained(|| {
-                PROCESS.memories.note_end(agent, base, objects, &ended);
-                if PROCESS.memories.end(&PROCESS.store, agent, base, objects) == Left::Unknown {
+                PROCESS.tracked_buffers.note_end(agent, base, objects, &ended);
+                if PROCESS.tracked_buffers.end(&PROCESS.store, agent, base, objects) == Left::Unknown {
                     // A thread that is being destroyed does not look any more.
                     let _ = LAST_LOOK.try_with(|look| {
                         look.get_or_init(|| LastLook);

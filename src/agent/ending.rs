@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use crate::agent::agent::Agent;
 use crate::process::{PROCESS, Unused, raise, word_at};
 use waitasync_core::clock::now;
-use waitasync_core::lock::memories::Ended;
+use waitasync_core::lock::tracked_buffers::Ended;
 use waitasync_core::lock::{Mail, Request, UNLOCKED};
 use waitasync_core::panics::contained;
 use waitasync_core::queue::{Location, Settlement, WaitResult, Withdrawal};

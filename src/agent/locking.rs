@@ -69,7 +69,7 @@ impl Agent {
             return self.acquired(location, request, result);
         }
         let call = registers.call.get();
-        let noted = Noted { location, request: Some(request), relay, purpose: PLAIN, call, since: now() };
+        let noted = Noted { location, request: Some(request), relay, wait_kind: PLAIN, call, since: now() };
         self.robust_list.announce(location, request);
         let claimed = PROCESS.store.claim(location, self.waiter(registers.slot.get()), request, deadline, word);
         self.await_in_line(claimed, request, deadline, noted)
@@ -283,7 +283,7 @@ impl Agent {
     }
 
     /// Gives back after a failure: a notification that the hold owes goes to another waiter.
-    pub(crate) fn give_back_and_pay(&self) -> bool {
+    pub(crate) fn release_and_forward_notify(&self) -> bool {
         let owed = self.robust_list.owed();
         let was_held = self.give_back();
         pass_on_notification(owed);
@@ -291,7 +291,7 @@ impl Agent {
     }
 
     /// Gives back and pays, and tells the next holder of a death.
-    pub(crate) fn pass_on(&self) -> bool {
+    pub(crate) fn release_owner_died(&self) -> bool {
         let owed = self.robust_list.owed();
         let Some((location, request)) = self.robust_list.remove() else { return true };
         let was_held = return_unused(location, request, WaitResult::AcquiredFromDead);

@@ -60,7 +60,7 @@ impl Agent {
         match self.spin_for_name(text).unwrap_or_else(wait) {
             (location, request, Ok(claimed)) => {
                 let call = self.registers.call.get();
-                let noted = Noted { location, request: Some(request), relay: None, purpose: PLAIN, call, since };
+                let noted = Noted { location, request: Some(request), relay: None, wait_kind: PLAIN, call, since };
                 self.await_in_line(claimed, request, deadline, noted)
             }
             (.., Err(_)) => Answer::Settled(WaitResult::NotEqual),

@@ -1,6 +1,6 @@
 //! What those who observe the agents of a process are told.
 
-use waitasync_core::lock::memories::AgentId;
+use waitasync_core::lock::tracked_buffers::AgentId;
 use waitasync_core::lock::wait_for_graph::CycleLink;
 
 pub(crate) struct Observer {

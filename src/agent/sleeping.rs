@@ -142,7 +142,7 @@ impl Agent {
     fn sleep_through(&self, wait: BlockingWait) -> Answer {
         let BlockingWait { location, request, .. } = wait;
         let call = self.registers.call.get();
-        let noted = Noted { location, request, relay: None, purpose: PLAIN, call, since: now() };
+        let noted = Noted { location, request, relay: None, wait_kind: PLAIN, call, since: now() };
         let sleeping = Sleeping::begin(self, noted);
         // A thread that holds nothing closes no cycle.
         self.blocking.grants_seen.set(0);

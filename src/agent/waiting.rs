@@ -36,8 +36,8 @@ impl Agent {
         if self.registers.waits() && self.changes_soon(|| !self.registers.is_equal()) {
             return Answer::Settled(WaitResult::NotEqual);
         }
-        let (location, purpose) = (self.registers.location(), self.registers.amount.get());
-        self.pending.notes.set_sleep(Some(Noted::notification(location, purpose, None, self.registers.call.get())));
+        let (location, wait_kind) = (self.registers.location(), self.registers.amount.get());
+        self.pending.notes.set_sleep(Some(Noted::notification(location, wait_kind, None, self.registers.call.get())));
         let answer = self.wait(Self::block_at_once);
         self.pending.notes.set_sleep(None);
         answer
@@ -70,8 +70,8 @@ impl Agent {
     pub(crate) fn wait_async_for(&self) -> Answer {
         let registers = &self.registers;
         let (relay, location) = (registers.take_relay(), registers.location());
-        let purpose = registers.amount.get();
-        self.noted(Noted::notification(location, purpose, relay, registers.call.get()))
+        let wait_kind = registers.amount.get();
+        self.noted(Noted::notification(location, wait_kind, relay, registers.call.get()))
     }
 
     fn noted(&self, wait: Noted) -> Answer {

@@ -223,14 +223,14 @@ pub fn word_id(address: f64) -> f64 {
 #[napi(catch_unwind)]
 pub fn set_label(address: f64, label: JsString<'_>) -> Result<()> {
     let length = label.utf16_len()?;
-    PROCESS.memories.set_label(Location::from_address(address as usize), label.into_utf16()?[..length].into());
+    PROCESS.tracked_buffers.set_label(Location::from_address(address as usize), label.into_utf16()?[..length].into());
     Ok(())
 }
 
 /// Returns the name that a program gave the word at an address.
 #[napi(catch_unwind)]
 pub fn label_of(env: &Env, address: f64) -> Result<Option<JsString<'_>>> {
-    let label = PROCESS.memories.label(Location::from_address(address as usize));
+    let label = PROCESS.tracked_buffers.label(Location::from_address(address as usize));
     label.map(|label| env.create_string_utf16(label)).transpose()
 }
 
@@ -282,7 +282,7 @@ pub fn lose_memory(env: Env, base: f64, objects: u32) -> Result<bool> {
 /// Finds out which memories without a known buffer object have been freed.
 #[napi(catch_unwind)]
 pub fn look_at_memories() {
-    PROCESS.memories.look(&PROCESS.store);
+    PROCESS.tracked_buffers.look(&PROCESS.store);
 }
 
 /// Notes who has the lock for which this thread waits; or that the wait is over. `name`: of the lock in front.
@@ -301,7 +301,7 @@ pub fn ends_by(env: Env, manner: u32) -> Result<()> {
 /// Returns how many milliseconds ago a user of some memory ended last; undefined if none has.
 #[napi(catch_unwind)]
 pub fn since_last_end() -> Option<f64> {
-    PROCESS.memories.last_end().map(|at| now().duration_since(at).as_secs_f64() * 1e3)
+    PROCESS.tracked_buffers.last_end().map(|at| now().duration_since(at).as_secs_f64() * 1e3)
 }
 
 /// Lets this environment's end begin here, before all hooks added so far.

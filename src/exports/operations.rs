@@ -100,8 +100,8 @@ operations! {
     c"giveBackInJob" finishes Everything: |agent| agent.give_back_in_job().into();
     c"servePromises" finishes Everything: |agent| { agent.serve_promises(); 0 };
     c"settlesAtOnce" finishes Everything: |agent| agent.settles_at_once().into();
-    c"giveBackAndPay" finishes Everything: |agent| agent.give_back_and_pay().into();
-    c"passOn" finishes Everything: |agent| agent.pass_on().into();
+    c"releaseAndForwardNotify" finishes Everything: |agent| agent.release_and_forward_notify().into();
+    c"releaseOwnerDied" finishes Everything: |agent| agent.release_owner_died().into();
     /// The next exclusive holder of the word at the location is told of a death.
     c"noteDeath" finishes Everything: |agent| { PROCESS.store.note_death(agent.registers.location()); 0 };
     /// Notes that the state under the entry at the index is repaired. Answers 0 if a steal took that named lock.

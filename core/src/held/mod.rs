@@ -23,7 +23,7 @@ mod undelivered;
 
 pub use elsewhere::Elsewhere;
 pub use holders::Holders;
-pub use notes::{CONDITION, Noted, PLAIN, PURPOSE_BITS, SharedNotes, Within};
+pub use notes::{CONDITION, Noted, PLAIN, SharedNotes, WAIT_KIND_BITS, Within};
 pub use process::Process;
 pub use registry::{Known, Registered, Registry, next_number};
 pub use robust_table::{Entry, Held, Holds};

@@ -10,13 +10,13 @@ use crate::lock::Request;
 use crate::queue::Location;
 use crate::sync::lock;
 
-/// A notification that the program awaits itself, by `Atomics.wait` or `waitAsync`; see [`Noted::purpose`].
+/// A notification that the program awaits itself, by `Atomics.wait` or `waitAsync`; see [`Noted::wait_kind`].
 pub const PLAIN: u32 = 0;
 /// A notification that a `Condition` awaits.
 pub const CONDITION: u32 = 1;
 
-/// The lowest bits of a purpose are the kind of thing that notifies; the others its word's index in the thing.
-pub const PURPOSE_BITS: u32 = 4;
+/// The lowest bits of a wait kind are the kind of thing that notifies; the others its word's index in the thing.
+pub const WAIT_KIND_BITS: u32 = 4;
 
 /// A note on a sleeping thread's wait, or on a promise. Plain `waitAsync` has none, unless stalls are reported.
 #[derive(Clone, Copy)]
@@ -27,8 +27,8 @@ pub struct Noted {
     /// Where a notification goes if the agent ends before it makes use of it. It is the notification that this promise
     /// may receive, or the one after which this claim takes its lock again.
     pub relay: Option<Location>,
-    /// The purpose of a notification: its number in `lib/waiting/kinds.js`.
-    pub purpose: u32,
+    /// The wait kind of a notification: its number in `lib/waiting/kinds.js`.
+    pub wait_kind: u32,
     /// The stack of the call that waits, if stalls are reported.
     pub call: StackId,
     /// When the wait began.
@@ -37,8 +37,8 @@ pub struct Noted {
 
 impl Noted {
     /// Makes the notes of a wait for a notification, which begins now.
-    pub fn notification(location: Location, purpose: u32, relay: Option<Location>, call: StackId) -> Self {
-        Self { location, request: None, relay, purpose, call, since: now() }
+    pub fn notification(location: Location, wait_kind: u32, relay: Option<Location>, call: StackId) -> Self {
+        Self { location, request: None, relay, wait_kind, call, since: now() }
     }
 }
 

@@ -8,8 +8,8 @@ use super::registry::{Known, Registry};
 use super::robust_table::Held;
 use crate::clock::{Timestamp, now};
 use crate::lock::WaiterListStore;
-use crate::lock::memories::{FindFreed, Memories};
 use crate::lock::names::Names;
+use crate::lock::tracked_buffers::{FindFreed, TrackedBuffers};
 use crate::lock::wait_for_graph::WaitForGraph;
 
 /// The state that the threads of a process share.
@@ -17,7 +17,7 @@ pub struct Process {
     /// The queue.
     pub store: WaiterListStore,
     /// The memories that have locks.
-    pub memories: Memories,
+    pub tracked_buffers: TrackedBuffers,
     /// The named locks.
     pub names: Names,
     /// The agents.
@@ -40,7 +40,7 @@ impl Process {
     pub fn new(find_freed: FindFreed, stall_after: Option<Duration>) -> Self {
         Self {
             store: WaiterListStore::new(256, now),
-            memories: Memories::new(find_freed),
+            tracked_buffers: TrackedBuffers::new(find_freed),
             names: Names::default(),
             registry: Registry::default(),
             graph: WaitForGraph::default(),

@@ -47,7 +47,7 @@ pub struct Registers {
     pub index: Cell<u32>,
     /// The kind of request: [`Request::from_code`].
     kind: Cell<u32>,
-    /// How many permits are requested; or the purpose of a wait. Of a lock that a promise claims: not 0 if this thread
+    /// How many permits are requested; or the kind of a wait. Of a lock that a promise claims: not 0 if this thread
     /// holds it. After `free`: the `threadId` of the holder. After `stealName`: not 0 if the name was held.
     pub amount: Cell<u32>,
     pub answer: Cell<u32>,

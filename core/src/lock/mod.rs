@@ -59,13 +59,13 @@ pub mod fairness;
 mod holding;
 pub mod inspection;
 mod line;
-pub mod memories;
 mod name_table;
 pub mod names;
 pub mod request;
 mod ring;
 pub mod rings;
 mod task_rings;
+pub mod tracked_buffers;
 pub mod wait_for_graph;
 mod waited;
 

@@ -75,7 +75,7 @@ pub enum Request {
     BlockedPutter(u32),
 }
 
-/// In the place of a request's kind: a notification is awaited, and the amount is the number of the purpose.
+/// In the place of a request's kind: a notification is awaited, and the amount is the number of the wait kind.
 pub const AWAITS_NOTIFICATION: u32 = 7;
 
 /// In the place of a limit where nothing is taken.

@@ -1,6 +1,6 @@
 //! Threads that have ended, as part of a wait's story: one of them may have owed the notification that is awaited.
 //!
-//! A memory remembers the last ones that had locks in it (`core/src/lock/memories.rs`).
+//! A memory remembers the last ones that had locks in it (`core/src/lock/tracked_buffers.rs`).
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::clock::Timestamp;
 use crate::held::Process;
 use crate::json;
 use crate::lock::Request;
-use crate::lock::memories::Ended;
+use crate::lock::tracked_buffers::Ended;
 
 /// How a thread ends: for programs, and in a sentence. `MANNERS` in `lib/agent/ends.js` has the numbers. The first is
 /// that of a thread that does not tell.
@@ -30,7 +30,7 @@ impl Entry {
     #[must_use]
     pub fn with_ended(self, process: &Process) -> Self {
         let is_owed = self.request.is_none_or(|request| matches!(request, Request::Signals(_)));
-        let ended = if is_owed { process.memories.ended(self.location) } else { Vec::new() };
+        let ended = if is_owed { process.tracked_buffers.ended(self.location) } else { Vec::new() };
         Self { ended, ..self }
     }
 

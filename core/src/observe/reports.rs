@@ -371,5 +371,5 @@ fn aim(entry: &Entry) -> Aim {
 
 /// The thing that is awaited, how, and where: the waits with the same have one report.
 fn place_of(entry: &Entry) -> (Aim, u32, StackId) {
-    (aim(entry), entry.purpose, entry.call)
+    (aim(entry), entry.wait_kind, entry.call)
 }

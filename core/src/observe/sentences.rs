@@ -10,13 +10,13 @@ use super::rows::{EndedRow, Orphan, Row, RowLink};
 use super::snapshot::{self, Entries, Snapshot};
 use super::survey::Entry;
 use crate::clock::Timestamp;
-use crate::held::PURPOSE_BITS;
+use crate::held::WAIT_KIND_BITS;
 use crate::held::stacks;
 use crate::json;
 use crate::lock::rings::Link;
 use crate::lock::{Mode, Request};
 
-/// The kind and the mode of each wait for a notification, by purpose: `NOTIFIED` in `lib/waiting/kinds.js`.
+/// What users read of each wait kind, the kind and the mode: `NOTIFIED` in `lib/waiting/kinds.js`.
 const NOTIFIED: &[(&str, Option<&str>)] = &[
     ("wait", None),
     ("Condition", None),
@@ -28,14 +28,14 @@ const NOTIFIED: &[(&str, Option<&str>)] = &[
     ("Queue", Some("idle")),
 ];
 
-const _: () = assert!(NOTIFIED.len() <= 1 << PURPOSE_BITS, "PURPOSE_BITS has no room for another purpose");
+const _: () = assert!(NOTIFIED.len() <= 1 << WAIT_KIND_BITS, "WAIT_KIND_BITS has no room for another kind of wait");
 
 /// Of what no version of `lib/` that belongs to this code awaits.
 const UNKNOWN: (&str, Option<&str>) = ("unknown", None);
 
-/// Returns the kind and the mode of a request; of a wait for a notification, by its purpose. `described` in
+/// Returns the kind and the mode of a request; of a wait for a notification, by its wait kind. `described` in
 /// `lib/holding/request.js` has the same words.
-fn words(request: Option<Request>, purpose: u32) -> (&'static str, Option<&'static str>) {
+fn words(request: Option<Request>, wait_kind: u32) -> (&'static str, Option<&'static str>) {
     let mode = |mode| Some(if mode == Mode::Exclusive { "exclusive" } else { "shared" });
     match request {
         Some(Request::Lock) => ("AsyncLock", mode(Mode::Exclusive)),
@@ -46,18 +46,18 @@ fn words(request: Option<Request>, purpose: u32) -> (&'static str, Option<&'stat
         Some(Request::Permits(_) | Request::Signals(_) | Request::Limited { .. }) => ("Semaphore", Some("permits")),
         // No snapshot has these: see `is_visible`.
         Some(Request::Inner | Request::Debt(_) | Request::Putter(_) | Request::BlockedPutter(_)) => UNKNOWN,
-        None => *NOTIFIED.get((purpose % (1 << PURPOSE_BITS)) as usize).unwrap_or(&UNKNOWN),
+        None => *NOTIFIED.get((wait_kind % (1 << WAIT_KIND_BITS)) as usize).unwrap_or(&UNKNOWN),
     }
 }
 
 /// Whether a wait may last for as long as the program likes: one for a notification, but for room in a queue.
 pub fn may_be_pause(wait: &Entry) -> bool {
-    wait.request.is_none() && words(None, wait.purpose).1 != Some("put")
+    wait.request.is_none() && words(None, wait.wait_kind).1 != Some("put")
 }
 
 /// Whether a wait is for a message: the holders of others do not keep it waiting.
 pub fn is_for_message(wait: &Entry) -> bool {
-    wait.request.is_none() && matches!(words(None, wait.purpose).1, Some("take" | "use"))
+    wait.request.is_none() && matches!(words(None, wait.wait_kind).1, Some("take" | "use"))
 }
 
 pub fn held_row(now: Timestamp, entry: &Entry) -> Row {
@@ -78,7 +78,7 @@ pub fn ring_rows(snapshot: &Snapshot, ring: &[Link]) -> Vec<RowLink> {
 }
 
 fn row(now: Timestamp, entry: &Entry) -> Row {
-    let (kind, mode) = words(entry.request, entry.purpose);
+    let (kind, mode) = words(entry.request, entry.wait_kind);
     let amount = match entry.request {
         Some(Request::Permits(amount) | Request::Signals(amount) | Request::Limited { amount, .. }) => {
             Some(f64::from(amount))

@@ -53,7 +53,7 @@ impl Entry {
     pub fn named(self, process: &Process) -> Option<Self> {
         let name = match self.request.and_then(Request::id) {
             Some(id) => Some(process.names.name_of(id)?),
-            None => process.memories.label(self.place()),
+            None => process.tracked_buffers.label(self.place()),
         };
         Some(Self { name, ..self })
     }
@@ -67,9 +67,9 @@ impl Entry {
 
     /// Writes the entry for `entryOf` in `lib/holding/snapshot-entries.js`. That has the words for its numbers.
     pub fn write(&self, text: &mut json::Text, now: Timestamp) -> fmt::Result {
-        let Self { request, purpose, name, thread_id, thread_name, blocked, since, call, .. } = self;
+        let Self { request, wait_kind, name, thread_id, thread_name, blocked, since, call, .. } = self;
         let Self { is_orphaned, keeper, ended, .. } = self;
-        let request = request.map_or_else(|| pack(AWAITS_NOTIFICATION, *purpose), Request::packed);
+        let request = request.map_or_else(|| pack(AWAITS_NOTIFICATION, *wait_kind), Request::packed);
         write!(text, "[{request},")?;
         match name {
             Some(name) => json::string(text, name.iter().copied())?,

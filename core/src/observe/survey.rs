@@ -16,10 +16,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::clock::Timestamp;
 use crate::held::Taken;
-use crate::held::{Held, Incoming, Known, Noted, PLAIN, PURPOSE_BITS, Process, Undelivered, Within};
+use crate::held::{Held, Incoming, Known, Noted, PLAIN, Process, Undelivered, WAIT_KIND_BITS, Within};
 use crate::held::{NONE, StackId};
-use crate::lock::memories::Ended;
 use crate::lock::names::Text;
+use crate::lock::tracked_buffers::Ended;
 use crate::lock::{Mode, Request, Waiter};
 use crate::queue::{Listed, Location};
 
@@ -30,7 +30,7 @@ pub struct Entry {
     pub location: Location,
     pub request: Option<Request>,
     /// See [`Noted`].
-    pub purpose: u32,
+    pub wait_kind: u32,
     /// The name of its word: see [`Self::named`].
     pub name: Option<Text>,
     pub thread_id: u32,
@@ -62,7 +62,7 @@ impl Entry {
         match self.request {
             Some(Request::Lease(words)) => self.location.words_before(words),
             Some(_) => self.location,
-            None => self.location.words_before(self.purpose >> PURPOSE_BITS),
+            None => self.location.words_before(self.wait_kind >> WAIT_KIND_BITS),
         }
     }
 
@@ -273,7 +273,7 @@ fn entry_of(
     Entry {
         location,
         request,
-        purpose: PLAIN,
+        wait_kind: PLAIN,
         name: None,
         thread_id: agent.thread_id,
         thread_name: agent.thread_name.clone(),
@@ -300,10 +300,10 @@ fn awaited_by(agent: &Known, location: Location, waiter: &Waiter, request: Optio
     // Without a note it is a thread or a claim that has just come, or a promise of `Atomics.waitAsync`.
     let just_begun = if blocked || request.is_some() { JUST_BEGUN } else { None };
     let since = noted.map(|noted| noted.since).or(just_begun);
-    let purpose = noted.map_or(PLAIN, |noted| noted.purpose);
+    let wait_kind = noted.map_or(PLAIN, |noted| noted.wait_kind);
     let call = noted.map_or(NONE, |noted| noted.call);
     let within = within.unwrap_or_default();
-    Entry { purpose, within, slot, call, ..entry_of(agent, location, request, since, blocked) }
+    Entry { wait_kind, within, slot, call, ..entry_of(agent, location, request, since, blocked) }
 }
 
 fn noted_of(agent: &Known, waiter: &Waiter, location: Location) -> Option<(Noted, Within)> {

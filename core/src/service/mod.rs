@@ -14,9 +14,7 @@
 //! A duty is an async function with a bell of its own. A panic of one stops no other, and it begins again.
 
 pub mod alarm;
-#[cfg(not(feature = "model"))]
-mod looks;
-pub mod rest;
+pub mod idle_flag;
 #[cfg(not(feature = "model"))]
 mod running;
 #[cfg(all(test, not(feature = "model")))]
@@ -25,6 +23,8 @@ mod tests;
 mod timer;
 #[cfg(not(feature = "model"))]
 pub mod watch;
+#[cfg(not(feature = "model"))]
+mod word_poller;
 
 #[cfg(not(feature = "model"))]
 pub use running::Service;

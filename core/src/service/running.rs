@@ -12,9 +12,9 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 
 use super::alarm::Alarm;
-use super::looks::Looks;
 use super::timer::sleep_until;
 use super::watch::{Signals, Watch};
+use super::word_poller::WordPoller;
 use crate::clock::{Timestamp, now};
 use crate::queue::Policy;
 use crate::queue::store::WaiterListStore;
@@ -33,7 +33,7 @@ pub struct Service {
     alarm: Alarm,
     /// Wakes the service because of a deadline.
     bell: Notify,
-    looks: Looks,
+    word_poller: WordPoller,
     signals: Arc<Signals>,
 }
 
@@ -63,13 +63,13 @@ impl Service {
         P::Claim: Send,
     {
         let runtime = Builder::new_current_thread().enable_all().build().ok()?;
-        let (alarm, bell, looks, signals) = Default::default();
-        let service = Arc::new(Self { runtime, alarm, bell, looks, signals });
+        let (alarm, bell, word_poller, signals) = Default::default();
+        let service = Arc::new(Self { runtime, alarm, bell, word_poller, signals });
         let served = Arc::clone(&service);
         let run = async move |service: &Self| {
             tokio::join!(
                 perform(|| service.expire(store)),
-                perform(|| service.looks.run(&look)),
+                perform(|| service.word_poller.run(&look)),
                 perform(|| service.signals.deliver()),
             )
         };
@@ -97,7 +97,7 @@ impl Service {
 
     /// Notes a claim whose word may be freed without a call.
     pub fn look_at_words(&self) {
-        self.looks.claim_has_joined();
+        self.word_poller.claim_has_joined();
     }
 
     /// Calls `work` again and again, for ever. A panic of one call stops no other.

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::looks::{LONGEST, Looks, SHORTEST};
 use super::running::Service;
+use super::word_poller::{LONGEST, SHORTEST, WordPoller};
 use crate::clock::{Timestamp, now};
 use crate::lock::{Claimed, Mail, Outbox, Request, Waiter, WaiterListStore};
 use crate::queue::{Location, WaitResult};
@@ -42,7 +42,7 @@ fn looks_at_words_stop_when_there_are_no_lines_and_begin_again_for_the_next() {
 async fn looks_become_rare_but_a_claim_that_joins_is_looked_at_soon() {
     // To which tokio rounds up.
     const TICK: Duration = Duration::from_millis(1);
-    let (looks, begin, moments) = (Looks::default(), tokio::time::Instant::now(), RefCell::new(Vec::new()));
+    let (looks, begin, moments) = (WordPoller::default(), tokio::time::Instant::now(), RefCell::new(Vec::new()));
     let look = || {
         moments.borrow_mut().push(tokio::time::Instant::now());
         Some(false)

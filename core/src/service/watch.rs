@@ -5,7 +5,7 @@
 //! also signals the worker's event loop, whose epoll descriptor then becomes readable; and the service's runtime can
 //! wait for that (an epoll descriptor may be watched by another one).
 //!
-//! The loop of a blocked thread does not run, so its descriptor stays readable. Only the moment counts at which
+//! The loop of a blocked thread does not run, so its descriptor stays readable. The watch is edge-triggered: only the moment counts at which
 //! something is added, in epoll's edge-triggered mode, for which tokio asks. A signal can be missed when one of the
 //! same kind is pending already; then the thread returns when its slice ends. So once the loop has been signalled
 //! during a watch, the slices are shorter. Signals before the watch do not count: messages to a thread that has not
@@ -86,7 +86,7 @@ mod watched {
     use super::{EndSignal, Signals};
     use crate::clock::{Timestamp, now};
     use crate::queue::parker::BlockedThread;
-    use crate::service::rest::Rest;
+    use crate::service::idle_flag::IdleFlag;
     use crate::sync::lock;
 
     /// A thread that blocks again and again while its loop is signalled is watched no more often than this.
@@ -121,7 +121,7 @@ mod watched {
         signals: OnceLock<Arc<Signals>>,
         state: Mutex<State>,
         /// Whether the thread is not watched.
-        rest: Rest,
+        idle: IdleFlag,
         /// Whether the loop has been signalled during this watch.
         is_signalled: AtomicBool,
     }
@@ -148,7 +148,7 @@ mod watched {
                 end_signal,
                 signals: OnceLock::new(),
                 state: Mutex::default(),
-                rest: Rest::default(),
+                idle: IdleFlag::default(),
                 is_signalled: AtomicBool::new(false),
             })
         }
@@ -156,7 +156,7 @@ mod watched {
         /// Interrupts the thread when its loop is signalled, or was before. Whether the loop is watched. Called by the
         /// thread itself, which has noted that it is blocked.
         pub(crate) fn begin(self: &Arc<Self>, signals: &Arc<Signals>, runtime: &Handle) -> bool {
-            !self.rest.rouse() || self.register(signals, runtime)
+            !self.idle.wake() || self.register(signals, runtime)
         }
 
         #[cold]
@@ -193,14 +193,14 @@ mod watched {
                     Poll::Ready(Err(_)) => state.registered = None,
                 }
             }
-            self.rest.try_rest(|| false);
+            self.idle.try_idle(|| false);
             false
         }
 
         /// Notes a signal to the loop: a blocked thread was interrupted by that; otherwise the watch ends.
         pub(super) fn signalled(self: &Arc<Self>) {
             let mut state = lock(&self.state);
-            if self.rest.try_rest(|| self.thread.is_blocked()) {
+            if self.idle.try_idle(|| self.thread.is_blocked()) {
                 state.registered = None;
             } else {
                 self.listen(&mut state);

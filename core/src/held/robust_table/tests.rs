@@ -158,7 +158,7 @@ fn of_several_holds_of_a_word_only_the_one_that_is_released_is_left_out() {
 }
 
 #[test]
-fn whoever_holds_a_lock_is_found_while_the_list_changes() {
+fn holder_lookup_races_with_list_changes() {
     let [lock, other] = [8, 16].map(Location::from_address);
     // The word of `lock` is freed in its bucket's critical section, in which other threads look for its holder.
     let (bucket, is_locked, is_over) = (Mutex::new(()), AtomicBool::new(false), AtomicBool::new(false));

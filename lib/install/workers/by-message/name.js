@@ -12,7 +12,7 @@
 const { defineProperty, getOwnPropertyDescriptor } = require('../../../util/intrinsics')
 const { NO_TRACKED_FDS } = require('../../../util/quirks')
 const { isObject } = require('../../../util/values')
-const { isAsked } = require('../../../util/variables')
+const { isEnabled } = require('../../../util/variables')
 const { threads } = require('../../../util/worker-threads')
 
 const { prototype } = Object
@@ -27,7 +27,7 @@ let name
 /** Prepares for a Worker's constructor, which is about to read its options. */
 exports.expect = function expect () {
   forget()
-  if (threads.threadName !== undefined || !isAsked()) return
+  if (threads.threadName !== undefined || !isEnabled()) return
   if (getOwnPropertyDescriptor(prototype, OPTION) !== undefined) return
   getter = function () {
     forget()

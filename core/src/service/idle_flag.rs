@@ -10,18 +10,18 @@ use crate::sync::{AtomicBool, Ordering, fence};
 
 /// Whether the service rests with respect to one of its duties.
 #[derive(Debug)]
-pub struct Rest(AtomicBool);
+pub struct IdleFlag(AtomicBool);
 
-impl Default for Rest {
+impl Default for IdleFlag {
     /// Makes one that rests.
     fn default() -> Self {
         Self(AtomicBool::new(true))
     }
 }
 
-impl Rest {
+impl IdleFlag {
     /// Rests, unless `is_needed` finds a note of a thread. Returns whether the service rests. Called by the service.
-    pub fn try_rest(&self, is_needed: impl FnOnce() -> bool) -> bool {
+    pub fn try_idle(&self, is_needed: impl FnOnce() -> bool) -> bool {
         self.0.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let rests = !is_needed();
@@ -32,7 +32,7 @@ impl Rest {
     }
 
     /// Ends the rest. Returns true to exactly one caller, a thread with a note, which must ring the service.
-    pub fn rouse(&self) -> bool {
+    pub fn wake(&self) -> bool {
         fence(Ordering::SeqCst);
         // Release: the service, once it sees that the rest is over, sees the note.
         self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Release)
@@ -40,7 +40,7 @@ impl Rest {
 
     /// Returns whether the service rests, which only models ask.
     #[cfg(feature = "model")]
-    pub fn is_resting(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }

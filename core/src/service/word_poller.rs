@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::rest::Rest;
+use super::idle_flag::IdleFlag;
 
 /// How long a claim may wait at first for a word that was freed without a call.
 pub(super) const SHORTEST: Duration = Duration::from_millis(50);
@@ -30,14 +30,14 @@ fn pause(quiet: Duration) -> Duration {
 
 /// The looks of a service, as the threads with claims see them.
 #[derive(Debug, Default)]
-pub(super) struct Looks {
-    rest: Rest,
+pub(super) struct WordPoller {
+    idle: IdleFlag,
     bell: Notify,
 }
 
-impl Looks {
+impl WordPoller {
     pub(super) fn claim_has_joined(&self) {
-        if self.rest.rouse() {
+        if self.idle.wake() {
             self.bell.notify_one();
         }
     }
@@ -47,7 +47,7 @@ impl Looks {
         let mut news = Instant::now();
         loop {
             let mut found = None;
-            self.rest.try_rest(|| {
+            self.idle.try_idle(|| {
                 found = look();
                 false
             });

@@ -42,8 +42,8 @@ pub const MOST_ENDED: usize = 3;
 /// Its lock is held while a bucket's is taken: so no thread can register a memory, and die with a lock in it, between
 /// the decision that the memory is gone and the forgetting.
 #[derive(Debug)]
-pub struct Memories {
-    registry: Mutex<KnownMemories>,
+pub struct TrackedBuffers {
+    registry: Mutex<KnownBuffers>,
     find_freed: FindFreed,
 }
 
@@ -62,7 +62,7 @@ pub enum Left {
 }
 
 #[derive(Debug, Default)]
-struct KnownMemories {
+struct KnownBuffers {
     /// By first address. They do not overlap.
     memories: BTreeMap<usize, Memory>,
     /// Earlier memories at addresses that others have, by first address: their objects have not been collected yet.
@@ -115,7 +115,7 @@ impl Memory {
 /// Distinguishes an agent from all others that exist.
 pub type AgentId = usize;
 
-impl Memories {
+impl TrackedBuffers {
     /// Makes an empty registry. `find_freed` finds those of the memories that have certainly been freed.
     #[must_use]
     pub fn new(find_freed: FindFreed) -> Self {
@@ -214,7 +214,7 @@ impl Memories {
     }
 }
 
-impl KnownMemories {
+impl KnownBuffers {
     fn get_mut(&mut self, base: usize) -> Option<&mut Memory> {
         self.memories.get_mut(&base).or_else(|| self.gone.get_mut(&base))
     }

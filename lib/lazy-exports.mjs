@@ -4,4 +4,4 @@ import createEntry from './entry.js'
 export const {
   AsyncLock, Barrier, Condition, Latch, Lock, LockManager, Queue, RwLock, Semaphore, UnlockToken, locks, formatSnapshot,
   snapshot
-} = createEntry.late
+} = createEntry.lazy

@@ -4,7 +4,7 @@
  * A class whose code is loaded at its first use. It is used when it is called, or when a property is read that it does
  * not have yet. `import` reads all exports of an entry, so they have to be there without that code.
  *
- * Then the late class gets the properties of the loaded class, and its prototype those of the loaded class's
+ * Then the lazy class gets the properties of the loaded class, and its prototype those of the loaded class's
  * prototype. That prototype inherits from the late one from then on: so an object that the loaded code constructs by
  * its own name is an instance of both. It keeps its shields: the late one may be frozen at any time.
  *
@@ -21,27 +21,27 @@ const {
   construct, deleteProperty, get, getOwnPropertyDescriptor, has, ownKeys, preventExtensions, setPrototypeOf
 } = Reflect
 
-/** The Loader of each late class. */
+/** The Loader of each lazy class. */
 const loaders = createWeakMap()
 
 /**
  * Makes a class late. It is written out, since engines name its instances by its text: its constructor returns
- * `constructLate(Class, arguments, new.target)`.
+ * `constructLazily(Class, arguments, new.target)`.
  * @param {() => Function} load returns the loaded class; it is called again if it has thrown
- * @param {Function} [made] another late class, of which this one's code makes instances: it is loaded with this one
+ * @param {Function} [made] another lazy class, of which this one's code makes instances: it is loaded with this one
  */
-function lateClass (Class, load, made) {
+function lazyClass (Class, load, made) {
   loaders.set(Class, new Loader(Class, load, made))
 }
 
-const constructLate = (Class, given, newTarget) => construct(loaders.get(Class).use(), given, newTarget)
+const constructLazily = (Class, given, newTarget) => construct(loaders.get(Class).use(), given, newTarget)
 
-/** Loads a late class, if it is not loaded yet. */
+/** Loads a lazy class, if it is not loaded yet. */
 function loadNow (Class) {
   loaders.get(Class).use()
 }
 
-/** Loads the code of a late class at its first use. */
+/** Loads the code of a lazy class at its first use. */
 class Loader {
   constructor (Class, load, made) {
     this.Class = Class
@@ -128,4 +128,4 @@ function copyAll (from, to) {
   return isComplete
 }
 
-module.exports = { constructLate, lateClass, loadNow }
+module.exports = { constructLazily, lazyClass, loadNow }

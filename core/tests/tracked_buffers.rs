@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use fixtures::any_abandoned_near;
 use fixtures::random::{Random, RngExt, SeedableRng};
 use waitasync_core::clock::now;
-use waitasync_core::lock::memories::{AgentId, Ended, Left, MOST_ENDED, MOST_LEFT, Memories};
+use waitasync_core::lock::tracked_buffers::{AgentId, Ended, Left, MOST_ENDED, MOST_LEFT, TrackedBuffers};
 use waitasync_core::lock::{LOCKED, Request, WaiterListStore};
 use waitasync_core::queue::Location;
 
@@ -35,13 +35,13 @@ fn find_freed(memories: Vec<Range<usize>>) -> Vec<Range<usize>> {
 
 struct Process {
     store: WaiterListStore,
-    memories: Memories,
+    tracked_buffers: TrackedBuffers,
 }
 
 impl Process {
     fn new() -> Self {
         FREED.set(false);
-        Self { store: WaiterListStore::new(256, now), memories: Memories::new(find_freed) }
+        Self { store: WaiterListStore::new(256, now), tracked_buffers: TrackedBuffers::new(find_freed) }
     }
 
     /// Where these agents have made a lock on a buffer object each.
@@ -55,19 +55,19 @@ impl Process {
 
     /// The agent makes a lock on another buffer object.
     fn register(&self, agent: AgentId) {
-        self.memories.register(&self.store, agent, BASE, LENGTH);
+        self.tracked_buffers.register(&self.store, agent, BASE, LENGTH);
     }
 
     /// One of the agent's buffer objects is collected.
     fn lose(&self, agent: AgentId) -> Left {
-        let left = self.memories.lose(&self.store, agent, BASE, 1);
+        let left = self.tracked_buffers.lose(&self.store, agent, BASE, 1);
         assert!(left != Left::Nothing || !self.store.any_abandoned_in(&(BASE..BASE + LENGTH)));
         left
     }
 
     /// The agent, which has made locks on that many objects, ends without a lock.
     fn end(&self, agent: AgentId, objects: usize) -> Left {
-        self.memories.end(&self.store, agent, BASE, objects)
+        self.tracked_buffers.end(&self.store, agent, BASE, objects)
     }
 
     /// A thread dies holding the lock at this place of the memory.
@@ -83,7 +83,7 @@ impl Process {
     /// It is looked which memories have been freed: all of which no object is known, or none.
     fn look(&self, freed: bool) {
         FREED.set(freed);
-        self.memories.look(&self.store);
+        self.tracked_buffers.look(&self.store);
     }
 
     /// Whether a thread that locks the lock at this offset is told of a death.
@@ -162,13 +162,13 @@ fn a_memory_that_overlaps_others_shows_that_they_are_gone() {
                 process.end(MAIN, 1);
             }
             let base = BASE.strict_add_signed(offset);
-            process.memories.register(&process.store, OTHER, base, length);
+            process.tracked_buffers.register(&process.store, OTHER, base, length);
             assert!(!process.is_told(), "{offset}");
             assert!(process.is_told_at(LENGTH), "that is another memory's");
             // News of the earlier memory does not concern the later one.
             process.abandon(64);
             if !has_ended {
-                assert_eq!(process.memories.lose(&process.store, MAIN, BASE, 1), Left::Nothing);
+                assert_eq!(process.tracked_buffers.lose(&process.store, MAIN, BASE, 1), Left::Nothing);
             }
             process.look(true);
             assert!(process.is_told_at(64) || offset == -64 && length == 128, "{offset}");
@@ -179,7 +179,7 @@ fn a_memory_that_overlaps_others_shows_that_they_are_gone() {
 #[test]
 fn objects_of_an_earlier_memory_that_overlaps_are_not_taken_for_those_of_a_later_one_at_its_address() {
     let process = Process::of(&[MAIN]);
-    process.memories.register(&process.store, OTHER, BASE - 64, LENGTH);
+    process.tracked_buffers.register(&process.store, OTHER, BASE - 64, LENGTH);
     process.register(WORKER);
     process.abandon(0);
     assert_eq!(process.lose(MAIN), Left::Known, "that was the earlier one's");
@@ -192,8 +192,8 @@ fn a_memory_that_adjoins_another_one_does_not_overlap_it() {
     let process = Process::of(&[MAIN]);
     process.abandon(0);
     process.abandon(LENGTH - 4);
-    process.memories.register(&process.store, OTHER, BASE + LENGTH, LENGTH);
-    process.memories.register(&process.store, OTHER, BASE - LENGTH, LENGTH);
+    process.tracked_buffers.register(&process.store, OTHER, BASE + LENGTH, LENGTH);
+    process.tracked_buffers.register(&process.store, OTHER, BASE - LENGTH, LENGTH);
     assert!(process.is_told() && process.is_told_at(LENGTH - 4));
 }
 
@@ -201,9 +201,9 @@ fn a_memory_that_adjoins_another_one_does_not_overlap_it() {
 fn of_memories_of_which_no_object_is_known_the_last_ones_are_remembered() {
     let process = Process::new();
     for place in 0..=MOST_LEFT {
-        process.memories.register(&process.store, WORKER, BASE + place * LENGTH, LENGTH);
+        process.tracked_buffers.register(&process.store, WORKER, BASE + place * LENGTH, LENGTH);
         process.abandon(place * LENGTH);
-        assert_eq!(process.memories.end(&process.store, WORKER, BASE + place * LENGTH, 1), Left::Unknown);
+        assert_eq!(process.tracked_buffers.end(&process.store, WORKER, BASE + place * LENGTH, 1), Left::Unknown);
     }
     let told: Vec<_> = (0..=MOST_LEFT).filter(|place| process.is_told_at(place * LENGTH)).collect();
     assert_eq!(told, (1..=MOST_LEFT).collect::<Vec<_>>());
@@ -273,10 +273,10 @@ fn the_lost_objects_of_an_ended_thread_say_nothing_about_another_thread() {
 fn the_last_name_of_a_word_stands_until_its_memory_is_gone() {
     let process = Process::new();
     let at = |offset| Location::from_address(BASE + offset);
-    let label = |offset| process.memories.label(at(offset)).map(|label| String::from_utf16(&label).unwrap());
+    let label = |offset| process.tracked_buffers.label(at(offset)).map(|label| String::from_utf16(&label).unwrap());
     process.register(MAIN);
     for (offset, name) in [(0, "first"), (0, "last"), (LENGTH - 4, "of the same memory"), (LENGTH, "of the next")] {
-        process.memories.set_label(at(offset), name.encode_utf16().collect());
+        process.tracked_buffers.set_label(at(offset), name.encode_utf16().collect());
     }
     assert_eq!(label(0).as_deref(), Some("last"));
     assert_eq!(process.lose(MAIN), Left::Nothing);
@@ -289,12 +289,12 @@ fn the_last_name_of_a_word_stands_until_its_memory_is_gone() {
 fn the_last_threads_that_had_objects_of_a_memory_and_ended_are_known_until_it_is_gone() {
     let process = Process::of(&[MAIN, OTHER]);
     let ended_at = |offset| {
-        let ended = process.memories.ended(Location::from_address(BASE + offset));
+        let ended = process.tracked_buffers.ended(Location::from_address(BASE + offset));
         ended.iter().map(|ended| ended.thread_id).collect::<Vec<_>>()
     };
     let note_end = |agent, objects, thread_id| {
         let ended = Arc::new(Ended { thread_id, thread_name: None, manner: 0, at: now() });
-        process.memories.note_end(agent, BASE, objects, &ended);
+        process.tracked_buffers.note_end(agent, BASE, objects, &ended);
         process.end(agent, objects);
     };
     for thread_id in 0..5 {
@@ -318,7 +318,7 @@ fn the_last_threads_that_had_objects_of_a_memory_and_ended_are_known_until_it_is
     process.register(WORKER);
     note_end(WORKER, 1, 7);
     assert_eq!(ended_at(0), [7]);
-    process.memories.register(&process.store, WORKER, BASE - 4, LENGTH);
+    process.tracked_buffers.register(&process.store, WORKER, BASE - 4, LENGTH);
     assert_eq!(ended_at(0), []);
     process.register(OTHER);
     assert_eq!(ended_at(0), []);

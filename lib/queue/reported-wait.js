@@ -11,7 +11,7 @@ const observer = require('../waiting/observer')
 const { NOTIFICATION, requestOf } = require('../holding/request')
 const { PUT } = require('./memory')
 
-class ToldWait {
+class ReportedWait {
   /** @param {Steps} [steps] of the promise that waits; otherwise this thread blocks */
   constructor (word, mode, steps) {
     this.word = word
@@ -36,6 +36,6 @@ class ToldWait {
     if (this.since !== undefined) observer.waited(this.since, this, outcome)
   }
 }
-bare(ToldWait)
+bare(ReportedWait)
 
-module.exports = ToldWait
+module.exports = ReportedWait
