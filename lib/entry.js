@@ -146,6 +146,9 @@ function setRefed (promise, refed, caller) {
 // For ES modules (lazy-exports.mjs): these load their code at the first use, not when they are read.
 createEntry.lazy = late
 // For the entry /processes, which has other exports.
-createEntry.processes = () => require('./processes')
+createEntry.processes = () => {
+  if (isEnabled()) start()
+  return require('./processes')
+}
 
 module.exports = createEntry

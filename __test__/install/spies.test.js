@@ -85,7 +85,7 @@ test('an export of frozen exports cannot be replaced, one of others can, before 
 
 /** Runs a program with lazy classes, all unused; gives its output. */
 const late = (t, source) => runForJSON(t, ['-e', `
-  const { late } = require(${entryFile('lib/entry')})
+  const { lazy: late } = require(${entryFile('lib/entry')})
   const { AsyncLock, RwLock, UnlockToken, LockManager, Lock } = late
   const sab = () => new SharedArrayBuffer(4)
   const tell = (value) => { console.log(JSON.stringify(value)) }
@@ -344,7 +344,7 @@ test('util.inspect shows whatever has to do with a class, and never throws', asy
     const seen = await runForJSON(t, ['-e', `
       const util = require('util')
       const loaded = require(${entryFile(entry)})
-      const api = loaded.late || loaded
+      const api = loaded.lazy || loaded
       const names = ${JSON.stringify(CLASSES)}
       const thrown = []
       const all = [

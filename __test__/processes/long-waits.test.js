@@ -22,7 +22,7 @@ async function startPair (t, env) {
   const waiter = await startMember(t, folder, {}, env)
   waiter.stderr = ''
   waiter.child.stderr.setEncoding('utf8').on('data', text => { waiter.stderr += text })
-  return { folder, holder, waiter, who: `process ${holder.pid} on ${hostname()}, "the \\"nightly\\" report"` }
+  return { folder, holder, waiter, who: `process ${holder.pid} on ${hostname()}, "the \\"nightly\\" report\\u202e"` }
 }
 
 /** Waits until a function of the waiter gives something, and gives that. */
