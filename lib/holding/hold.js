@@ -95,9 +95,9 @@ function theList () {
 // Apart: V8 inlines only so much, and `theList` is to be part of a lock.
 function sharedList () {
   const owner = agent()
+  assertStackToLoad()
   observer.locksBegin()
   if (owner.robustList === undefined) {
-    assertStackToLoad()
     // Not before: it captures the registers.
     owner.robustList = require('./robust-list')()
   }
