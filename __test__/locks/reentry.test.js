@@ -324,9 +324,9 @@ test('a stall report says of a task that waits for itself that it is probable', 
     heard.sort().map(tell)
     process.exit()
   })
-  const ring = [[false, false, 0]]
+  const cycle = [[false, false, 0]]
   const kinds = ['AsyncLock', 'RwLock', 'Semaphore', 'named']
-  assert.deepStrictEqual(told(), kinds.map(kind => [kind, ring]), stderr)
+  assert.deepStrictEqual(told(), kinds.map(kind => [kind, cycle]), stderr)
   assert.strictEqual(reports.length, 4, stderr)
   for (const report of reports) assert.ok(report.includes('probably'), report)
 })

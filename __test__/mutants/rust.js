@@ -16,11 +16,11 @@ const line = 'core/src/lock/line.rs'
 const lines = 'core/src/lock/bucket.rs'
 const lockStore = 'core/src/lock/claims.rs'
 const abandoned = 'core/src/lock/abandoned.rs'
-const memories = 'core/src/lock/tracked_buffers.rs'
+const trackedBuffers = 'core/src/lock/tracked_buffers.rs'
 const request = 'core/src/lock/request.rs'
-const ring = 'core/src/lock/ring.rs'
-const rings = 'core/src/lock/rings.rs'
-const taskRings = 'core/src/lock/task_rings.rs'
+const cycle = 'core/src/lock/cycle.rs'
+const cycles = 'core/src/lock/cycles.rs'
+const taskCycles = 'core/src/lock/task_cycles.rs'
 const fairness = 'core/src/lock/fairness.rs'
 const waiter = 'core/src/queue/waiter.rs'
 const pace = 'src/agent/pace.rs'
@@ -478,7 +478,7 @@ module.exports = [
   ...of('core/src/queue/location.rs', { cargo: ['lib', 'a_name_is_at'] }, [
     ['a name is where memory of JavaScript can be', 'Self(address | 1)', 'Self(address)']
   ]),
-  ...of(memories, { cargo: ['memories', ''] }, [
+  ...of(trackedBuffers, { cargo: ['tracked_buffers', ''] }, [
     ['the note of a death is taken from a memory that lives',
       'if memory.objects > 0 {\n            return Left::Known;',
       'if false {\n            return Left::Known;'],
@@ -498,7 +498,7 @@ module.exports = [
       'self.labels.range(addresses.clone()).next()',
       'self.labels.range(0..0).next()']
   ]),
-  ...of(store, { cargo: ['memories', ''] }, [
+  ...of(store, { cargo: ['tracked_buffers', ''] }, [
     ['only the first cache line of a memory is looked at',
       'let lines = addresses.start / CACHE_LINE..addresses.end.div_ceil(CACHE_LINE);',
       'let lines = addresses.start / CACHE_LINE..addresses.start / CACHE_LINE + 1;'],
@@ -507,13 +507,13 @@ module.exports = [
       'addresses.end / CACHE_LINE'],
     ['of a long memory no bucket is looked at', '.chain(0..all)', '.chain(0..all / 2)']
   ]),
-  ...of(memories, { cargo: ['memories', 'overlaps'] }, [
+  ...of(trackedBuffers, { cargo: ['tracked_buffers', 'overlaps'] }, [
     ['what a memory overlaps is remembered', '            registry.forget_overlapped(store, base, length);\n', ''],
     ['the objects of a memory that another one overlapped are forgotten',
       '            self.gone.insert(base, Memory { length: 0, ended: Vec::new(), ..memory });\n',
       '']
   ]),
-  ...of(memories, { cargo: ['memories', 'ended'] }, [
+  ...of(trackedBuffers, { cargo: ['tracked_buffers', 'ended'] }, [
     ['a thread that had objects of an earlier memory has used this one',
       'if objects > 0 || memory.lost_by.contains(&agent) {',
       'if true {'],
@@ -527,7 +527,7 @@ module.exports = [
       'const MISSES_OF_LONG: usize = 1;'],
     ['no memory is found of which something else has a part', 'const PART: usize = 8;', 'const PART: usize = 1;']
   ]),
-  ...of(memories, { model: 'lose_register_death' }, [
+  ...of(trackedBuffers, { model: 'lose_register_death' }, [
     ['freed memories are found outside of the lock of the registry',
       '        for freed in (self.find_freed)(left) {\n            registry.forget(store, freed.start);',
       '        drop(registry);\n        for freed in (self.find_freed)(left) {\n' +
@@ -535,14 +535,14 @@ module.exports = [
   ]),
 
   // ——— who holds a lock ———
-  ...of('core/src/held/robust_table.rs', { cargo: ['addon', 'whoever_holds'] }, [
+  ...of('core/src/held/robust_table.rs', { cargo: ['lib', 'holder_lookup'] }, [
     ['a robust list that changes while it is read has no hold',
       'if moves.is_multiple_of(2) && self.moves() == moves {\n                return false;',
       'if true {\n                return false;'],
     ['what is being released in line has no holder', 'index < len || self.number(index) != 0', 'index < len']
   ]),
 
-  ...of('core/src/held/robust_table.rs', { cargo: ['addon', 'of_several_holds'] }, [
+  ...of('core/src/held/robust_table.rs', { cargo: ['lib', 'of_several_holds'] }, [
     ['of a word that is being released no hold is read',
       '(Some(index) != left_out).then', '(Some(location) != leaving).then'],
     ['what changes places is read twice, or half',
@@ -577,36 +577,36 @@ module.exports = [
     ['a claim that gives up keeps its notification', '            pass_on_notification(claim.relay);\n', '']
   ]),
 
-  // ——— rings ———
-  ...of(rings, { cargo: ['rings', 'a_ring_counts'] }, [
-    ['a ring of one look counts',
-      'rings.into_iter().filter(|ring| ring.iter().all(stands)).collect()',
-      '{ let _ = stands; rings }']
+  // ——— cycles ———
+  ...of(cycles, { cargo: ['cycles', 'a_cycle_counts'] }, [
+    ['a cycle of one look counts',
+      'cycles.into_iter().filter(|cycle| cycle.iter().all(stands)).collect()',
+      '{ let _ = stands; cycles }']
   ]),
-  ...of(rings, { cargo: ['rings', 'each_thread'] }, [
+  ...of(cycles, { cargo: ['cycles', 'each_thread'] }, [
     ['a blocked thread waits for what its promises wait for', 'self.blocked[node] != claim.blocked', 'false'],
     ['a thread waits for itself', '!is_own(hold) && is_kept_by', 'is_kept_by']
   ]),
-  ...of(rings, { cargo: ['rings', 'a_callbacks_hold'] }, [
+  ...of(cycles, { cargo: ['cycles', 'a_callbacks_hold'] }, [
     ['a callback waits for whatever its thread awaits', 'hold.in_task && !blocking', 'false && !blocking']
   ]),
-  ...of(ring, { cargo: ['rings', 'each_thread'] }, [
-    ['a ring is returned once for each of its threads', 'self.on_rings.extend(ring.iter().map(|edge| edge.to));', '']
+  ...of(cycle, { cargo: ['cycles', 'each_thread'] }, [
+    ['a cycle is returned once for each of its threads', 'self.on_cycles.extend(cycle.iter().map(|edge| edge.to));', '']
   ]),
-  ...of(rings, { cargo: ['rings', 'a_reader'] }, [
+  ...of(cycles, { cargo: ['cycles', 'a_reader'] }, [
     ['a reader does not wait for the writer ahead', 'self.add_ahead(node, index, ahead);', 'let _ = ahead;']
   ]),
-  ...of(rings, { cargo: ['rings', 'ahead'] }, [
+  ...of(cycles, { cargo: ['cycles', 'ahead'] }, [
     ['a claim for permits does not wait for those ahead of the one ahead',
       'self.add_edge(place, None, None, self.places[&ahead]);',
       'let _ = ahead;']
   ]),
-  ...of(rings, { cargo: ['rings', 'hides'] }, [
-    ['a ring of tasks of one thread hides those of several threads',
+  ...of(cycles, { cargo: ['cycles', 'hides'] }, [
+    ['a cycle of tasks of one thread hides those of several threads',
       'filter(|_| threads.len() > 1)',
       'filter(|_| true)']
   ]),
-  ...of(taskRings, { cargo: ['rings', 'permits'] }, [
+  ...of(taskCycles, { cargo: ['cycles', 'permits'] }, [
     ['a task awaits what it holds of a limit as if others held it',
       'let own = self.own.remove(&index).unwrap_or_default();',
       'let own = Vec::<usize>::new();'],
@@ -614,7 +614,7 @@ module.exports = [
       '.filter(|&&(claim, _)| !blocked.contains(&waiting[claim].thread))',
       '.filter(|_| true)']
   ]),
-  ...of(taskRings, { cargo: ['rings', 'each_claim'] }, [
+  ...of(taskCycles, { cargo: ['cycles', 'each_claim'] }, [
     ['a task waits for the nearest claim ahead for permits only',
       '            self.add_edge(place, None, ahead);\n',
       '']
@@ -729,17 +729,17 @@ module.exports = [
   ]),
 
   // ——— reports ———
-  ...of(reports, { test: 'locks/observe/stall-rings' }, [
-    ['a ring counts before all of it is old', 'if ages[ring] < self.period {', 'if false {']
+  ...of(reports, { test: 'locks/observe/stall-cycles' }, [
+    ['a cycle counts before all of it is old', 'if ages[cycle] < self.period {', 'if false {']
   ]),
-  ...of(stories, { cargo: ['addon', 'a_ring_is_reported_once'] }, [
-    ['each thread of a ring reports it', 'let is_first = !reported.contains_key(&ring);', 'let is_first = true;'],
-    ['a ring that has gone counts as reported', 'all.contains(ring) || *reported_at >= looked_at', 'true'],
-    ['a thread that had looked before the ring was there forgets it', ' || *reported_at >= looked_at', '']
+  ...of(stories, { cargo: ['lib', 'a_cycle_is_reported_once'] }, [
+    ['each thread of a cycle reports it', 'let is_first = !reported.contains_key(&cycle);', 'let is_first = true;'],
+    ['a cycle that has gone counts as reported', 'all.contains(cycle) || *reported_at >= looked_at', 'true'],
+    ['a thread that had looked before the cycle was there forgets it', ' || *reported_at >= looked_at', '']
   ]),
-  ...of(stories, { cargo: ['addon', 'a_wait_is_told_of_again'] }, [
+  ...of(stories, { cargo: ['lib', 'a_wait_is_told_of_again'] }, [
     ['a wait is told of again because holders come and go', '_ => self.has_old && ', '_ => '],
-    ['that a ring has gone is no news', 'story if story % 2 == 1 => true,', 'story if story % 2 == 1 => false,']
+    ['that a cycle has gone is no news', 'story if story % 2 == 1 => true,', 'story if story % 2 == 1 => false,']
   ]),
   ...of('src/observe/dump.rs', { test: 'locks/observe/dumps' }, [
     ['nothing is rehearsed', '        write(0, &Snapshot::take(&PROCESS), None, |_| {});\n', '']

@@ -23,11 +23,11 @@ function laws (held) {
 
 /** Returns the error of the cycles. */
 function cycleLaws (cycles) {
-  const links = (ring, n) =>
-    ring[n].threadId === ring[n].holds.threadId && ring[n].waitsFor.id === ring[(n + 1) % ring.length].holds.id
+  const links = (cycle, n) =>
+    cycle[n].threadId === cycle[n].holds.threadId && cycle[n].waitsFor.id === cycle[(n + 1) % cycle.length].holds.id
   // A task may wait for itself, a thread does not.
-  const isAlone = ring => ring.length < 2 && (process.env.ATOMICS_WAITASYNC_STALL === undefined || ring.length < 1)
-  const wrong = cycles.find(ring => isAlone(ring) || !ring.every((_, n) => links(ring, n)))
+  const isAlone = cycle => cycle.length < 2 && (process.env.ATOMICS_WAITASYNC_STALL === undefined || cycle.length < 1)
+  const wrong = cycles.find(cycle => isAlone(cycle) || !cycle.every((_, n) => links(cycle, n)))
   return wrong && `a snapshot tells of a cycle that is none: ${JSON.stringify(wrong)}`
 }
 

@@ -209,3 +209,14 @@ test('the text of every mutation is in its file once', () => {
   const all = [...require('../mutants/javascript'), ...require('../mutants/rust')]
   assertNone(all, ({ file, find }) => textOf(file).split(find).length !== 2)
 })
+
+test('the tests of Rust that find mutations are there', () => {
+  const FOLDERS = { addon: 'src', lib: 'core/src' }
+  const filesOf = program => FOLDERS[program] ? list(FOLDERS[program], /\.rs$/) : [`core/tests/${program}.rs`]
+  // A filter is a part of a test's path: its modules, and its name, which a macro may have.
+  const has = (name, filter) => name.includes(filter) || textOf(name).includes(filter)
+  const isThere = ([program, filter]) => filesOf(program).some(name => has(name, filter))
+  const filters = require('../mutants/rust').flatMap(({ cargo }) => cargo === undefined ? [] : [cargo])
+  assert.ok(filters.length > 50)
+  assertNone(filters, filter => !isThere(filter))
+})

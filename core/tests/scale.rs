@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use fixtures::players::{Player, process};
 use fixtures::{Guard, HERE, NEVER, agent, promise, this_thread, wait};
 use waitasync_core::clock::now;
+use waitasync_core::lock::cycles::{Seen, cycles};
 use waitasync_core::lock::names::{Mode, Names, Refusal, Requester, Waits};
-use waitasync_core::lock::rings::{Seen, rings};
 use waitasync_core::lock::tracked_buffers::{Left, TrackedBuffers};
 use waitasync_core::lock::{Claimed, LOCKED, Mail, Outbox, Request, Waiter, WaiterListStore};
 use waitasync_core::observe::Snapshot;
@@ -201,7 +201,7 @@ fn stealing_a_name_costs_the_same_however_many_are_held() {
 
 /// Each task holds permits of a word, and requests more. What is allocated is in proportion to the edges.
 #[test]
-fn rings_through_tasks_cost_the_sum_of_holds_and_claims() {
+fn cycles_through_tasks_cost_the_sum_of_holds_and_claims() {
     let bytes = |tasks: u32| {
         let seen = |n| Seen {
             location: HERE,
@@ -213,7 +213,7 @@ fn rings_through_tasks_cost_the_sum_of_holds_and_claims() {
         let held: Vec<_> = (0..tasks).map(seen).collect();
         let within: Vec<_> = (0..tasks as usize).map(|n| (n, n)).collect();
         let before = ALLOCATED.get();
-        assert!(!rings(&held, &held, &within).is_empty());
+        assert!(!cycles(&held, &held, &within).is_empty());
         ALLOCATED.get() - before
     };
     let (few, many) = (bytes(500), bytes(16_000));
@@ -233,7 +233,7 @@ fn a_snapshot_costs_the_sum_of_holds_and_waits() {
         }
         let before = ALLOCATED.get();
         let snapshot = Snapshot::take(&process);
-        assert_eq!((snapshot.held.len(), snapshot.waiting.len(), snapshot.rings.len()), (locks, locks, 1));
+        assert_eq!((snapshot.held.len(), snapshot.waiting.len(), snapshot.cycles.len()), (locks, locks, 1));
         ALLOCATED.get() - before
     };
     let (few, many) = (bytes(500), bytes(16_000));

@@ -32,7 +32,7 @@ fn a_snapshot_has_the_holds_the_waits_and_their_cycle() {
         let mut waiting: Vec<_> = snapshot.waiting.iter().map(|entry| (entry.thread_id, entry.blocked)).collect();
         waiting.sort_unstable();
         assert_eq!(waiting, [(1, blocked[0]), (2, blocked[1])]);
-        assert_eq!(snapshot.rings.iter().map(Vec::len).collect::<Vec<_>>(), [2]);
+        assert_eq!(snapshot.cycles.iter().map(Vec::len).collect::<Vec<_>>(), [2]);
         let text = table::text_of(&snapshot, None);
         let certain = text.contains("These threads wait for one another:");
         let probable = text.contains("These threads probably wait for one another:");
@@ -50,6 +50,6 @@ fn threads_that_wait_for_one_holder_are_on_no_cycle() {
     one.waits(WORDS[0], Request::Lock, true);
     other.waits(WORDS[0], Request::Lock, false);
     let snapshot = Snapshot::take(&process);
-    assert_eq!((snapshot.held.len(), snapshot.waiting.len(), snapshot.rings.len()), (2, 2, 0));
+    assert_eq!((snapshot.held.len(), snapshot.waiting.len(), snapshot.cycles.len()), (2, 2, 0));
     assert_eq!(snapshot.waiting.iter().map(|entry| entry.thread_id).collect::<Vec<_>>(), [1, 2], "in their order");
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-/** Entries of snapshots, and rings, made from the reports of native code. */
+/** Entries of snapshots, and cycles, made from the reports of native code. */
 
 const { RangeError, createMap, parse } = require('../util/intrinsics')
 const { amountOf, described } = require('./request')
@@ -65,7 +65,7 @@ function endedOf (threads) {
 }
 
 /**
- * Completes a ring's links, each with a hold and a wait. It is certain if all are blocked: then none of
+ * Completes a cycle's links, each with a hold and a wait. It is certain if all are blocked: then none of
  * them can do anything else.
  */
 function completeCycle (links) {
@@ -78,7 +78,7 @@ function completeCycle (links) {
   return links
 }
 
-/** Makes a link of a ring: a thread's hold and its wait. See `write_link` in core/src/observe/snapshot.rs. */
+/** Makes a link of a cycle: a thread's hold and its wait. See `write_link` in core/src/observe/snapshot.rs. */
 function linkOf (written, stackText) {
   const isAhead = written[2]
   return {

@@ -1,13 +1,13 @@
 'use strict'
 
-/** `snapshot()`: the holds, waits and rings of this process. */
+/** `snapshot()`: the holds, waits and cycles of this process. */
 
 const { agent } = require('../agent/agent')
 const { TypeError } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
 const { entryOf, parseList, completeCycle, stackTexts } = require('../holding/snapshot-entries')
 
-/** Makes a link of a ring, from its two indices: see `write_link` in core/src/observe/snapshot.rs. */
+/** Makes a link of a cycle, from its two indices: see `write_link` in core/src/observe/snapshot.rs. */
 function linkOf ({ held, waiting }, indices) {
   const has = indices[0]
   return { holds: has < 0 ? waiting[~has] : held[has], waitsFor: waiting[indices[1]] }
@@ -21,9 +21,9 @@ exports.snapshot = function snapshot () {
   for (let n = 0; n < held.length; n++) held[n] = entryOf(held[n], 'taken', stackText)
   for (let n = 0; n < waiting.length; n++) waiting[n] = entryOf(waiting[n], 'called', stackText)
   for (let n = 0; n < cycles.length; n++) {
-    const ring = cycles[n]
-    for (let k = 0; k < ring.length; k++) ring[k] = linkOf(state, ring[k])
-    completeCycle(ring)
+    const cycle = cycles[n]
+    for (let k = 0; k < cycle.length; k++) cycle[k] = linkOf(state, cycle[k])
+    completeCycle(cycle)
   }
   return { held, waiting, cycles }
 }

@@ -253,7 +253,7 @@ function detailOf ({ place }) {
   return typeof detail === 'string' && { detail }
 }
 
-/** Warns of a wait. The links of a ring have their places. */
+/** Warns of a wait. The links of a cycle have their places. */
 function warn (report, { call, hold }) {
   noteWarning(report.text, report.cycle === undefined && detailOf(call))
   stalled(report, hold.since)

@@ -336,8 +336,8 @@ function refuseCycle (memory, caller) {
   const { native: { binding } } = agent()
   const list = theList()
   const index = list.indexOf(list.begun.putter, list.begun.entry)
-  const ring = binding.blockPutter(index, memory.first.address, memory.capacity)
-  if (ring !== null) throw deadlockOfPutters(caller, memory.first, ring)
+  const threads = binding.blockPutter(index, memory.first.address, memory.capacity)
+  if (threads !== null) throw deadlockOfPutters(caller, memory.first, threads)
 }
 
 /** Notes that this thread, which blocked to put, goes on. */

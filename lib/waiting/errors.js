@@ -98,25 +98,24 @@ function reentry (caller, word, { kind, mode }) {
 
 /**
  * Makes the error of a thread that would put for ever.
- * @param {number[]} ring the threads that have all messages in use and block so, this one first
+ * @param {number[]} threads those that have all messages in use and block so, this one first
  */
-function deadlockOfPutters (caller, word, ring) {
+function deadlockOfPutters (caller, word, threads) {
   const what = { kind: 'Queue', mode: 'put', name: word.name }
   let others = ''
-  for (let n = 1; n < ring.length; n++) others += (n === 1 ? '' : ', ') + ring[n]
+  for (let n = 1; n < threads.length; n++) others += (n === 1 ? '' : ', ') + threads[n]
   const message = caller + ': would wait for ' + nounOf(what) + ', of which this thread and ' +
-    (ring.length === 2 ? 'thread ' : 'threads ') + others + ', blocked in put, have all messages in use'
+    (threads.length === 2 ? 'thread ' : 'threads ') + others + ', blocked in put, have all messages in use'
   return about(createError(message, 'ERR_DEADLOCK'), word, what.kind)
 }
 
 /**
  * Makes the error of a thread that would close a cycle.
- * @param {{ text: string, cycle: object[] }} ring the cycle, and its description: each thread and
- *   the lock that it awaits
+ * @param {{ text: string, cycle: object[] }} found the cycle, and its text: each thread and the lock that it awaits
  */
-function deadlockCycle (caller, word, { kind }, { text, cycle }) {
-  const error = createError(caller + ': none of these threads could go on: ' + text, 'ERR_DEADLOCK')
-  define(about(error, word, kind), 'cycle', cycle, true, true)
+function deadlockCycle (caller, word, { kind }, found) {
+  const error = createError(caller + ': none of these threads could go on: ' + found.text, 'ERR_DEADLOCK')
+  define(about(error, word, kind), 'cycle', found.cycle, true, true)
   return error
 }
 

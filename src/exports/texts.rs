@@ -52,7 +52,7 @@ pub struct EndedRow {
     pub milliseconds: Option<f64>,
 }
 
-/// A link of a ring, as JavaScript has it.
+/// A link of a cycle, as JavaScript has it.
 #[napi(object, object_to_js = false)]
 pub struct RowLink {
     /// The thread's hold, or its place.
@@ -68,7 +68,7 @@ pub struct Rows {
     pub held: Vec<Row>,
     /// The waits; of one lock, in the order of its line.
     pub waiting: Vec<Row>,
-    /// Rings.
+    /// Cycles.
     pub cycles: Vec<Vec<RowLink>>,
 }
 
@@ -87,7 +87,7 @@ pub struct Orphan {
 #[napi(catch_unwind)]
 pub fn format_snapshot(snapshot: Rows) -> String {
     let all = |rows: Vec<Row>| rows.into_iter().map(rows::Row::from).collect();
-    let cycles = snapshot.cycles.into_iter().map(|ring| ring.into_iter().map(rows::RowLink::from).collect());
+    let cycles = snapshot.cycles.into_iter().map(|cycle| cycle.into_iter().map(rows::RowLink::from).collect());
     let rows = rows::Rows { held: all(snapshot.held), waiting: all(snapshot.waiting), cycles: cycles.collect() };
     table::text_of_rows(&rows)
 }

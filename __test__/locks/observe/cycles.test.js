@@ -1,6 +1,6 @@
 'use strict'
 
-// `snapshot().cycles`: rings of threads that wait for one another, blocked or by promises.
+// `snapshot().cycles`: cycles of threads that wait for one another, blocked or by promises.
 
 const assert = require('assert')
 const { test } = require('../../harness')
@@ -11,7 +11,7 @@ const { now, startWorker, until } = require('../../fixtures/queue-toolbox')
 
 const { AsyncLock, RwLock, Semaphore, locks, snapshot } = api
 
-/** Returns the rings once there are so many. */
+/** Returns the cycles once there are so many. */
 async function untilCycles (count) {
   let cycles
   await until(() => { cycles = snapshot().cycles; return cycles.length === count }, `there are ${count} cycles`)
@@ -20,7 +20,7 @@ async function untilCycles (count) {
 
 const linkOf = ({ threadId, holds, waitsFor, blocked }) => (
   `${threadId}: ${holds.kind} ${holds.mode}, ${waitsFor.kind} ${waitsFor.mode}${blocked ? ', blocked' : ''}`)
-const threadsOf = ring => ring.map(({ threadId }) => threadId)
+const threadsOf = cycle => cycle.map(({ threadId }) => threadId)
 const forever = () => new Promise(() => {})
 const unlock = token => { token.unlock() }
 const holdsName = name => until(() => snapshot().held.some(entry => entry.name === name), `${name} is held`)
@@ -40,13 +40,13 @@ test('a cycle through a promise of the main thread is seen, and is no longer onc
   awaits(b.lockAsync())
   assert.deepStrictEqual(snapshot().cycles, [])
   const blocked = member.on('AsyncLock')('lock as a')
-  const [ring] = await untilCycles(1)
+  const [cycle] = await untilCycles(1)
   const link = 'AsyncLock exclusive, AsyncLock exclusive'
-  assert.deepStrictEqual(ring.map(linkOf), [`0: ${link}`, `${member.threadId}: ${link}, blocked`])
-  assert.deepStrictEqual(Object.keys(ring[0]), ['threadId', 'holds', 'waitsFor', 'blocked', 'certain'])
-  assert.deepStrictEqual([ring[0].waitsFor.id, ring[1].waitsFor.id], [b.id, a.id])
-  assert.deepStrictEqual([ring[0].holds.id, ring[1].holds.id], [a.id, b.id])
-  assert.deepStrictEqual(ring.map(({ certain }) => certain), [false, false])
+  assert.deepStrictEqual(cycle.map(linkOf), [`0: ${link}`, `${member.threadId}: ${link}, blocked`])
+  assert.deepStrictEqual(Object.keys(cycle[0]), ['threadId', 'holds', 'waitsFor', 'blocked', 'certain'])
+  assert.deepStrictEqual([cycle[0].waitsFor.id, cycle[1].waitsFor.id], [b.id, a.id])
+  assert.deepStrictEqual([cycle[0].holds.id, cycle[1].holds.id], [a.id, b.id])
+  assert.deepStrictEqual(cycle.map(({ certain }) => certain), [false, false])
   const { held, waiting, cycles } = snapshot()
   assert.ok(cycles[0].every(({ holds, waitsFor }) => held.includes(holds) && waiting.includes(waitsFor)))
   token.unlock()
@@ -62,14 +62,14 @@ test('a cycle of promises over a named lock and an RwLock is seen', async t => {
   const share = new RwLock(sab).tryLockShared()
   api.unref(locks.request('cycles', { mode: 'shared' }, () => {}))
   member.on('RwLock')('lockAsync')
-  const [ring] = await untilCycles(1)
+  const [cycle] = await untilCycles(1)
   const expected = ['0: RwLock shared, named shared', `${member.threadId}: named exclusive, RwLock exclusive`]
-  assert.deepStrictEqual(ring.map(linkOf), expected)
-  assert.strictEqual(ring[0].waitsFor.name, 'cycles')
+  assert.deepStrictEqual(cycle.map(linkOf), expected)
+  assert.strictEqual(cycle[0].waitsFor.name, 'cycles')
   share.unlock()
 })
 
-test('a ring of threads blocked with timeouts is seen once, and apart from one through promises', async t => {
+test('a cycle of threads blocked with timeouts is seen once, and apart from one through promises', async t => {
   const sab = memory(16)
   const members = await Promise.all([0, 1, 2].map(() => startMember(t, sab)))
   for (const [n, member] of members.entries()) await member.on('AsyncLock', 4 * n)('lock as its own')
@@ -80,13 +80,13 @@ test('a ring of threads blocked with timeouts is seen once, and apart from one t
   }
   assert.deepStrictEqual(snapshot().cycles, [])
   block(2)
-  const [ring] = await untilCycles(1)
-  assert.ok(ring.every(({ certain, blocked }) => certain && blocked))
+  const [cycle] = await untilCycles(1)
+  assert.ok(cycle.every(({ certain, blocked }) => certain && blocked))
   const ids = threadsOf(members)
   const first = ids.indexOf(Math.min(...ids))
-  assert.deepStrictEqual(threadsOf(ring), [0, 1, 2].map(n => ids[(first + n) % 3]))
+  assert.deepStrictEqual(threadsOf(cycle), [0, 1, 2].map(n => ids[(first + n) % 3]))
 
-  // Main holds what a fourth thread wants, and awaits what that one and the ring hold.
+  // Main holds what a fourth thread wants, and awaits what that one and the cycle hold.
   const token = new AsyncLock(sab, { byteOffset: 12 }).tryLock()
   const other = await startMember(t, memory(4))
   await other.do('requestForEver', 'request', 'of the fourth')
@@ -97,7 +97,7 @@ test('a ring of threads blocked with timeouts is seen once, and apart from one t
   api.unref(locks.request('of the fourth', () => {}))
   other.do('requestForEver', 'requestSync', 'of main')
   const cycles = await untilCycles(2)
-  assert.deepStrictEqual(cycles.map(threadsOf), [threadsOf(ring), [0, other.threadId]])
+  assert.deepStrictEqual(cycles.map(threadsOf), [threadsOf(cycle), [0, other.threadId]])
   assert.deepStrictEqual(cycles[1].map(({ blocked }) => blocked), [false, true])
   token.unlock()
 })
@@ -112,8 +112,8 @@ test('readers that want to write wait for each other, and so does a reader behin
   await waits(member)
   assert.deepStrictEqual(snapshot().cycles, [])
   awaits(rw.lockAsync())
-  const [ring] = await untilCycles(1)
-  assert.deepStrictEqual(ring.map(linkOf), [0, member.threadId].map(id => `${id}: RwLock shared, RwLock exclusive`))
+  const [cycle] = await untilCycles(1)
+  assert.deepStrictEqual(cycle.map(linkOf), [0, member.threadId].map(id => `${id}: RwLock shared, RwLock exclusive`))
 
   // A thread reads, another waits to write and holds a lock, and the first one's new share waits behind that writer.
   const second = memory(8)
@@ -122,7 +122,7 @@ test('readers that want to write wait for each other, and so does a reader behin
   writer.on('RwLock')('lock', { timeout: 1e6 })
   await waits(writer)
   reader.on('RwLock')('lockSharedAsync')
-  const nested = (await untilCycles(2)).find(ring => ring[0].threadId > member.threadId)
+  const nested = (await untilCycles(2)).find(cycle => cycle[0].threadId > member.threadId)
   const ofReader = `${reader.threadId}: RwLock shared, RwLock shared`
   const ofWriter = `${writer.threadId}: RwLock exclusive, RwLock exclusive, blocked`
   assert.deepStrictEqual(nested.map(linkOf).sort(), [ofReader, ofWriter].sort())
@@ -144,10 +144,10 @@ test('threads that hold permits wait for each other, as far as one alone leaves 
   awaits(rooms[0].holdAsync(2))
   assert.deepStrictEqual(snapshot().cycles, [])
   awaits(rooms[1].holdAsync())
-  const [ring] = await untilCycles(1)
+  const [cycle] = await untilCycles(1)
   const link = 'Semaphore permits, Semaphore permits'
-  assert.deepStrictEqual(ring.map(linkOf), [`0: ${link}`, `${member.threadId}: ${link}`])
-  assert.deepStrictEqual(ring.map(({ holds, waitsFor }) => `${holds.amount} ${waitsFor.amount}`), ['1 1', '3 3'])
+  assert.deepStrictEqual(cycle.map(linkOf), [`0: ${link}`, `${member.threadId}: ${link}`])
+  assert.deepStrictEqual(cycle.map(({ holds, waitsFor }) => `${holds.amount} ${waitsFor.amount}`), ['1 1', '3 3'])
   tokens.forEach(unlock)
 })
 

@@ -39,7 +39,7 @@ async function runUntilDumped (t, count, fn) {
   return Object.assign(result, { dumps: dumpsIn(result.stderr).map(plain) })
 }
 
-test('a dump comes while every thread is blocked or busy: rings, holders and lines', needsSignals, async t => {
+test('a dump comes while every thread is blocked or busy: cycles, holders and lines', needsSignals, async t => {
   const { signal, dumps, stderr } = await runUntilDumped(t, 1, async scope => {
     const { busy, heldLock, newLock, say, sleep, startWorker, until } = scope
     const [a, b] = [heldLock('accounts'), newLock('orders')]

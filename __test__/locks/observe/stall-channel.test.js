@@ -74,9 +74,9 @@ test('the main thread publishes for a blocked thread, which writes its report, t
       tell([threadId === entry.threadId, entry.threadId, entry.blocked, holders.length, cycle.map(linkOf)])
     }
   })
-  const [single, [isOwn, threadId, ...ring], ...more] = told()
+  const [single, [isOwn, threadId, ...cycle], ...more] = told()
   assert.deepStrictEqual([single, more], [[true, 1, true, 1, []], []], stderr)
-  assert.deepStrictEqual([isOwn, ring], [true, [true, 1, [2, 3].map(id => [id, id, id, true])]], stderr)
+  assert.deepStrictEqual([isOwn, cycle], [true, [true, 1, [2, 3].map(id => [id, id, id, true])]], stderr)
   assert.ok([2, 3].includes(threadId), stderr)
   const heads = ['Thread 1 has been blocked for T waiting for an AsyncLock:', 'These threads wait for one another:']
   const later = 'A promise of the main thread has been pending for T waiting for AsyncLock "later":'

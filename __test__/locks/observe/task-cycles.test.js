@@ -1,6 +1,6 @@
 'use strict'
 
-// With ATOMICS_WAITASYNC_STALL, `snapshot().cycles` has the rings of tasks of one thread: a task is a callback that
+// With ATOMICS_WAITASYNC_STALL, `snapshot().cycles` has the cycles of tasks of one thread: a task is a callback that
 // runs with a hold, and what is claimed in its asynchronous context.
 
 const assert = require('assert')
@@ -11,16 +11,16 @@ const { packageCopy } = require('../../fixtures/entries/folders')
 const { NEVER, run, toldBy } = require('../../fixtures/programs')
 const { runForJSON } = require('../../fixtures/run-node')
 
-/** Rings count once they are older than the period. Their reports are warnings. */
+/** Cycles count once they are older than the period. Their reports are warnings. */
 const SOON = { after: 1, execArgv: ['--no-warnings'] }
 
-/** Turns a ring so that its first link is first in order. Links begin with a thread and the name of its hold. */
-function turned (ring) {
-  const first = ring.slice().sort()[0]
-  return [...ring.slice(ring.indexOf(first)), ...ring.slice(0, ring.indexOf(first))]
+/** Turns a cycle so that its first link is first in order. Links begin with a thread and the name of its hold. */
+function turned (cycle) {
+  const first = cycle.slice().sort()[0]
+  return [...cycle.slice(cycle.indexOf(first)), ...cycle.slice(0, cycle.indexOf(first))]
 }
 
-test('two tasks of one thread that wait for each other are a ring, which is not certain', needsContexts, async t => {
+test('two tasks of one thread that wait for each other are a cycle, which is not certain', needsContexts, async t => {
   const [isIn, cycles] = await toldBy(t, SOON, async ({ api, links, nested, newLock, tell, untilWaiting }) => {
     const [a, b] = ['a', 'b'].map(newLock)
     nested(a, b)
@@ -38,7 +38,7 @@ test('two tasks of one thread that wait for each other are a ring, which is not 
 })
 
 /**
- * Tells how many rings there are in each of some situations. These begin tasks and return how many claims wait then.
+ * Tells how many cycles there are in each of some situations. These begin tasks and return how many claims wait then.
  */
 const situations = async ({ api, nested, newLock, tell, turn, untilWaiting }) => {
   const never = new Promise(() => {})
@@ -109,7 +109,7 @@ const situations = async ({ api, nested, newLock, tell, turn, untilWaiting }) =>
       return 2
     }
   }
-  const noRing = {
+  const noCycle = {
     'work that is not in the callback' ([a, b] = pair()) {
       for (const lock of [a, b]) lock.executeLocked(() => never)
       for (const lock of [a, b]) lock.executeLocked(() => {})
@@ -151,24 +151,25 @@ const situations = async ({ api, nested, newLock, tell, turn, untilWaiting }) =>
   }
   let known = 0
   let claims = 0
-  for (const name of Object.keys(forms).concat(Object.keys(noRing))) {
-    claims += (forms[name] || noRing[name])()
+  for (const name of Object.keys(forms).concat(Object.keys(noCycle))) {
+    claims += (forms[name] || noCycle[name])()
     await untilWaiting(claims, 2, { blocked: false })
     const { cycles } = api.snapshot()
-    if (cycles.some(ring => ring.some(({ certain }) => certain))) throw new Error('a ring of promises is not certain')
+    const isCertain = cycles.some(cycle => cycle.some(({ certain }) => certain))
+    if (isCertain) throw new Error('a cycle of promises is not certain')
     tell([name, cycles.length - known, name in forms ? 1 : 0])
     known = cycles.length
   }
   process.exit()
 }
 
-test('a ring is found in each form, and none where the tasks are others', needsContexts, async t => {
+test('a cycle is found in each form, and none where the tasks are others', needsContexts, async t => {
   const found = await toldBy(t, SOON, situations)
   assert.strictEqual(found.length, 18)
-  for (const [name, rings, expected] of found) assert.strictEqual(rings, expected, name)
+  for (const [name, cycles, expected] of found) assert.strictEqual(cycles, expected, name)
 })
 
-test('tasks are on no ring without the variable, before its time, or where there are no contexts', async t => {
+test('tasks are on no cycle without the variable, before its time, or where there are no contexts', async t => {
   for (const [after, count] of [[0, 0], [NEVER, 0], [1, needsContexts.skip ? 0 : 1]]) {
     const options = Object.assign({}, SOON, { after })
     const [cycles] = await toldBy(t, options, async ({ api, nested, newLock, tell, untilWaiting }) => {
@@ -183,7 +184,7 @@ test('tasks are on no ring without the variable, before its time, or where there
   }
 })
 
-test('a ring goes through tasks and through a blocked thread', needsContexts, async t => {
+test('a cycle goes through tasks and through a blocked thread', needsContexts, async t => {
   const { told, stderr } = await run(t, SOON, async ({ api, links, newLock, startWorker, tell, turn }) => {
     const [a, b, c] = ['a', 'b', 'c'].map(newLock)
     let goOn
@@ -219,7 +220,7 @@ test('two copies of the package in a thread know each other\'s tasks', needsCont
   assert.strictEqual(count, 1)
 })
 
-test('a ring is over with the time of one of its waits, or its abort', needsContexts, async t => {
+test('a cycle is over with the time of one of its waits, or its abort', needsContexts, async t => {
   assert.deepStrictEqual(await toldBy(t, SOON, async ({ api, nested, newLock, tell, turn }) => {
     const [a, b] = [newLock(), newLock()]
     const until = async count => {

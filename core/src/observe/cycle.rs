@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use super::sentences::{link_rows, ring_sentence};
+use super::sentences::{cycle_sentence, link_rows};
 use super::snapshot::{Entries, write_link};
 use super::survey::{Entry, JUST_BEGUN, entry};
 use crate::clock::{Timestamp, now};
@@ -49,7 +49,7 @@ pub fn described(process: &Process, links: &[CycleLink]) -> String {
 
 fn written(all: &[Entries<'_>], links: &[Entries<'_>], now: Timestamp) -> Option<String> {
     let rows = all.iter().map(|&link| (link_rows(now, link), link.1));
-    let sentence = ring_sentence(&rows.collect::<Vec<_>>());
+    let sentence = cycle_sentence(&rows.collect::<Vec<_>>());
     json::text(|text| {
         text.write_str("{\"text\":")?;
         json::string(text, sentence.encode_utf16())?;

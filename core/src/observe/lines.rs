@@ -31,11 +31,11 @@ pub fn write(dump: u32, snapshot: &Snapshot, threads: Option<&Threads>, mut line
         write!(text, ",\"held\":{},\"waiting\":{},\"cycles\":{}", held.len(), waiting.len(), cycles.len())?;
         threads.map_or(Ok(()), |threads| write!(text, ",\"threads\":{}", threads.len()))
     });
-    for ring in &cycles {
-        let certain = ring.iter().all(|link| link.waits_for.blocked);
+    for cycle in &cycles {
+        let certain = cycle.iter().all(|link| link.waits_for.blocked);
         tell(&|text| {
             text.write_str(",\"list\":\"cycles\",\"links\":")?;
-            json::array(text, ring, |text, link| write_link(text, link, certain))
+            json::array(text, cycle, |text, link| write_link(text, link, certain))
         });
     }
     for (list, rows) in [("held", &held), ("waiting", &waiting)] {
@@ -55,7 +55,7 @@ pub fn write(dump: u32, snapshot: &Snapshot, threads: Option<&Threads>, mut line
     }
 }
 
-/// Writes a link of a ring, as `cycles` has it.
+/// Writes a link of a cycle, as `cycles` has it.
 fn write_link(text: &mut Text, RowLink { holds, waits_for }: &RowLink, certain: bool) -> fmt::Result {
     let Row { thread_id, blocked, .. } = waits_for;
     write!(text, "{{\"threadId\":{thread_id},\"blocked\":{blocked},\"certain\":{certain}")?;

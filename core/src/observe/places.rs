@@ -15,8 +15,8 @@ impl<'a> Places<'a> {
         Self(stacks)
     }
 
-    pub fn of_ring(ring: &'a [RowLink]) -> Self {
-        Self::of_rows(ring.iter().flat_map(|link| [&link.holds, &link.waits_for]))
+    pub fn of_cycle(cycle: &'a [RowLink]) -> Self {
+        Self::of_rows(cycle.iter().flat_map(|link| [&link.holds, &link.waits_for]))
     }
 
     /// Says where a row's call was, behind a prefix; '' if that is unknown.

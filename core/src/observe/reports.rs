@@ -1,7 +1,7 @@
-//! Reports of waits that last too long: for which thing, who holds it, that thread's doing, or the ring.
+//! Reports of waits that last too long: for which thing, who holds it, that thread's doing, or the cycle.
 //!
-//! A ring has one report, and so have the waits at one place for one lock that are on none: of a thread's promises, or of
-//! all blocked threads. A ring counts once all of its holds and waits are older than the period. A wait that is due
+//! A cycle has one report, and so have the waits at one place for one lock that are on none: of a thread's promises, or
+//! of all blocked threads. A cycle counts once all of its holds and waits are older than the period. A wait that is due
 //! earlier waits for that, for up to a period.
 //!
 //! Each call makes [`MOST`] reports of either kind at most, first one of each place: the other waits have theirs later.
@@ -11,19 +11,19 @@ use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::sentences::{is_for_message, may_be_pause, ring_rows, ring_text};
+use super::sentences::{cycle_rows, cycle_text, is_for_message, may_be_pause};
 use super::snapshot::{Snapshot, write_link};
-use super::stories::{Keepers, Stories, Story, Told, hash, of_ring};
+use super::stories::{Keepers, Stories, Story, Told, hash, of_cycle};
 use super::survey::Entry;
 use super::telling::Telling;
 use crate::clock::{Timestamp, now};
 use crate::held::{Process, StackId};
 use crate::json;
 use crate::lock::Mode;
-use crate::lock::rings::Link;
+use crate::lock::cycles::Link;
 use crate::queue::Location;
 
-/// How many rings, and how many places, are reported in each call.
+/// How many cycles, and how many places, are reported in each call.
 const MOST: usize = 10;
 
 /// After how many periods a possible pause is a stall. `PATIENCE` in `lib/observe/stalls.js` is the same.
@@ -62,7 +62,7 @@ struct Report {
     /// How many waits are in its message beside this one. `None`: the waits for the lock have a message already.
     more: Option<usize>,
     holders: Vec<usize>,
-    ring: Option<usize>,
+    cycle: Option<usize>,
 }
 
 pub struct Reports {
@@ -76,7 +76,7 @@ pub struct Reports {
     stories: Vec<(usize, Story)>,
     /// How many waits are to be told of later, since there are so many.
     more: usize,
-    /// When the next ring is old enough.
+    /// When the next cycle is old enough.
     later: Option<Duration>,
 }
 
@@ -97,7 +97,7 @@ impl Reports {
             })
             .filter(|due| reports.is_stall(due))
             .collect();
-        let alone = reports.add_rings(stories, thread_id, &due);
+        let alone = reports.add_cycles(stories, thread_id, &due);
         let crowds = match alone.as_slice() {
             [due] if reports.entry(due).blocked => reports.crowd_of_blocked(stories, *due).into_iter().collect(),
             _ => reports.crowds(&alone),
@@ -108,7 +108,7 @@ impl Reports {
 
     fn look(process: &Process) -> Self {
         let looked_at = now();
-        let snapshot = Snapshot::with_all_rings(process);
+        let snapshot = Snapshot::with_all_cycles(process);
         let mut holds: FxHashMap<_, Vec<_>> = FxHashMap::default();
         for (index, hold) in snapshot.held.iter().enumerate() {
             holds.entry(hold.place()).or_default().push(index);
@@ -129,7 +129,7 @@ impl Reports {
         !may_be_pause(entry) || due.milliseconds >= time || entry.has_lost_one()
     }
 
-    /// Whether a wait on no ring is to be told of. One that may be a pause is told of once.
+    /// Whether a wait on no cycle is to be told of. One that may be a pause is told of once.
     fn is_news(&self, due: &Due, keepers: Keepers, told: Told) -> bool {
         if may_be_pause(self.entry(due)) { told.story == 0 } else { keepers.are_news(told, due.milliseconds) }
     }
@@ -142,33 +142,33 @@ impl Reports {
         self.snapshot.waiting.iter().enumerate().filter(move |(_, entry)| entry.thread_id == thread_id)
     }
 
-    // ——— Rings ———
+    // ——— Cycles ———
 
-    /// Adds the rings that count. Returns the waits that are on none, but for those that wait for their ring.
-    fn add_rings(&mut self, stories: &Stories, thread_id: u32, due: &[Due]) -> Vec<Due> {
-        let rings = self.rings_of(thread_id);
-        let numbers: Vec<_> = self.snapshot.rings.iter().map(|ring| self.number_of(ring)).collect();
+    /// Adds the cycles that count. Returns the waits that are on none, but for those that wait for their cycle.
+    fn add_cycles(&mut self, stories: &Stories, thread_id: u32, due: &[Due]) -> Vec<Due> {
+        let cycles = self.cycles_of(thread_id);
+        let numbers: Vec<_> = self.snapshot.cycles.iter().map(|cycle| self.number_of(cycle)).collect();
         let all = numbers.iter().copied().collect();
-        let ages: Vec<_> = self.snapshot.rings.iter().map(|ring| self.snapshot.age_of(ring)).collect();
+        let ages: Vec<_> = self.snapshot.cycles.iter().map(|cycle| self.snapshot.age_of(cycle)).collect();
         let mut told = FxHashMap::default();
         let mut alone = Vec::new();
         for due in due {
-            let Some(&ring) = rings.get(&aim(self.entry(due))) else {
+            let Some(&cycle) = cycles.get(&aim(self.entry(due))) else {
                 alone.push(*due);
                 continue;
             };
-            let story = of_ring(numbers[ring]);
-            if ages[ring] < self.period {
-                // Otherwise it would wait for others than those of the ring, for which there was time.
+            let story = of_cycle(numbers[cycle]);
+            if ages[cycle] < self.period {
+                // Otherwise it would wait for others than those of the cycle, for which there was time.
                 if due.told.story != 0 || due.milliseconds < 2e3 * self.period.as_secs_f64() {
-                    let left = self.period.saturating_sub(ages[ring]);
+                    let left = self.period.saturating_sub(ages[cycle]);
                     self.later = Some(self.later.map_or(left, |later| later.min(left)));
                 } else {
                     alone.push(*due);
                 }
                 continue;
             }
-            if let Some(&report) = told.get(&ring) {
+            if let Some(&report) = told.get(&cycle) {
                 let report: &mut Report = &mut self.all[report];
                 report.more = report.more.map(|more| more + 1);
             } else if due.told.story != story {
@@ -176,9 +176,9 @@ impl Reports {
                     self.more += 1;
                     continue;
                 }
-                if stories.is_first(numbers[ring], &all, self.looked_at) {
-                    told.insert(ring, self.all.len());
-                    self.add_ring(due, ring);
+                if stories.is_first(numbers[cycle], &all, self.looked_at) {
+                    told.insert(cycle, self.all.len());
+                    self.add_cycle(due, cycle);
                 }
             }
             self.stories.push((due.number, story));
@@ -186,27 +186,27 @@ impl Reports {
         alone
     }
 
-    /// Returns a number for a ring: the same in each look as long as its waits last.
-    fn number_of(&self, ring: &[Link]) -> u64 {
-        let waits = ring.iter().map(|link| hash(self.snapshot.waiting[link.waits_for].key()));
+    /// Returns a number for a cycle: the same in each look as long as its waits last.
+    fn number_of(&self, cycle: &[Link]) -> u64 {
+        let waits = cycle.iter().map(|link| hash(self.snapshot.waiting[link.waits_for].key()));
         waits.fold(0, u64::wrapping_add)
     }
 
-    fn rings_of(&self, thread_id: u32) -> FxHashMap<Aim, usize> {
-        let rings = self.snapshot.rings.iter().enumerate();
-        let links = rings.flat_map(|(index, ring)| ring.iter().map(move |link| (index, link)));
+    fn cycles_of(&self, thread_id: u32) -> FxHashMap<Aim, usize> {
+        let cycles = self.snapshot.cycles.iter().enumerate();
+        let links = cycles.flat_map(|(index, cycle)| cycle.iter().map(move |link| (index, link)));
         let entries = links.map(|(index, link)| (&self.snapshot.waiting[link.waits_for], index));
         entries.filter(|(entry, _)| entry.thread_id == thread_id).map(|(entry, index)| (aim(entry), index)).collect()
     }
 
-    fn add_ring(&mut self, due: &Due, index: usize) {
+    fn add_cycle(&mut self, due: &Due, index: usize) {
         let snapshot = &self.snapshot;
-        let text = ring_text(&ring_rows(snapshot, &snapshot.rings[index])).trim_end().to_owned();
+        let text = cycle_text(&cycle_rows(snapshot, &snapshot.cycles[index])).trim_end().to_owned();
         let (wait, entry, holders) = (due.number, due.entry, self.holders_of(due.entry));
-        self.all.push(Report { wait, text, entry, more: Some(0), holders, ring: Some(index) });
+        self.all.push(Report { wait, text, entry, more: Some(0), holders, cycle: Some(index) });
     }
 
-    // ——— Waits on no ring ———
+    // ——— Waits on no cycle ———
 
     /// Groups the waits whose stories have changed by lock and place.
     fn crowds(&self, alone: &[Due]) -> Vec<Crowd> {
@@ -237,7 +237,7 @@ impl Reports {
     fn crowd_of_blocked(&self, stories: &Stories, due: Due) -> Option<Crowd> {
         let entry = self.entry(&due);
         let keepers = self.keepers(due.entry);
-        let on_rings: FxHashSet<_> = self.snapshot.rings.iter().flatten().map(|link| link.waits_for).collect();
+        let on_cycles: FxHashSet<_> = self.snapshot.cycles.iter().flatten().map(|link| link.waits_for).collect();
         let blocked = self.snapshot.waiting.iter().enumerate().filter(|(_, wait)| wait.blocked);
         let keys: FxHashMap<_, _> = blocked.map(|(index, wait)| (index, hash(wait.key()))).collect();
         let all = keys.values().copied().collect();
@@ -249,7 +249,7 @@ impl Reports {
             let story = keepers.story();
             covered.tell(own, story);
             let is_there = |index: &usize| place_of(&self.snapshot.waiting[*index]) == place_of(entry);
-            let others = keys.keys().filter(|index| is_there(index) && !on_rings.contains(index));
+            let others = keys.keys().filter(|index| is_there(index) && !on_cycles.contains(index));
             let more = others.filter(|index| **index != due.entry).map(|index| keys[index]).filter(|&key| {
                 let told = covered.told(key, entry.since.unwrap_or_default());
                 let is_new = told.story != story;
@@ -292,7 +292,7 @@ impl Reports {
             }
             messages.entry(place).or_insert(self.all.len());
             let more = message.is_none().then_some(more);
-            self.all.push(Report { wait: first.number, text, entry: first.entry, more, holders, ring: None });
+            self.all.push(Report { wait: first.number, text, entry: first.entry, more, holders, cycle: None });
             self.stories.extend(members.into_iter().map(|member| (member, story)));
         }
     }
@@ -345,11 +345,11 @@ impl Reports {
     fn write_report(&self, text: &mut json::Text, report: &Report, has_entries: bool) -> fmt::Result {
         write!(text, "{{\"wait\":{},\"text\":", report.wait)?;
         json::string(text, report.text.encode_utf16())?;
-        let Snapshot { held, waiting, rings, now } = &self.snapshot;
-        if let Some(ring) = report.ring.filter(|_| has_entries) {
+        let Snapshot { held, waiting, cycles, now } = &self.snapshot;
+        if let Some(cycle) = report.cycle.filter(|_| has_entries) {
             text.write_str(",\"cycle\":")?;
-            json::array(text, &rings[ring], |text, link| write_link(text, self.snapshot.entries(link), *now))?;
-        } else if report.ring.is_some() {
+            json::array(text, &cycles[cycle], |text, link| write_link(text, self.snapshot.entries(link), *now))?;
+        } else if report.cycle.is_some() {
             text.write_str(",\"cycle\":[]")?;
         }
         if let Some(more) = report.more.filter(|_| has_entries) {

@@ -45,7 +45,7 @@ pub struct EndedRow {
     pub milliseconds: Option<f64>,
 }
 
-/// A link of a ring, as users have it.
+/// A link of a cycle, as users have it.
 pub struct RowLink {
     /// The thread's hold, or its place.
     pub holds: Row,
@@ -59,7 +59,7 @@ pub struct Rows {
     pub held: Vec<Row>,
     /// The waits; of one lock, in the order of its line.
     pub waiting: Vec<Row>,
-    /// Rings.
+    /// Cycles.
     pub cycles: Vec<Vec<RowLink>>,
 }
 

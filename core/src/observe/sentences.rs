@@ -1,4 +1,4 @@
-//! Sentences about entries of a snapshot, for people: holders, where they took it, waiters, and rings.
+//! Sentences about entries of a snapshot, for people: holders, where they took it, waiters, and cycles.
 //!
 //! Dumps, `formatSnapshot` and reports of stalls are made of them.
 
@@ -13,7 +13,7 @@ use crate::clock::Timestamp;
 use crate::held::WAIT_KIND_BITS;
 use crate::held::stacks;
 use crate::json;
-use crate::lock::rings::Link;
+use crate::lock::cycles::Link;
 use crate::lock::{Mode, Request};
 
 /// What users read of each wait kind, the kind and the mode: `NOTIFIED` in `lib/waiting/kinds.js`.
@@ -73,8 +73,8 @@ pub fn link_rows(now: Timestamp, (has, is_ahead, waits_for): Entries<'_>) -> Row
     RowLink { holds: has_row(now, has), waits_for: waiting_row(now, waits_for) }
 }
 
-pub fn ring_rows(snapshot: &Snapshot, ring: &[Link]) -> Vec<RowLink> {
-    ring.iter().map(|link| link_rows(snapshot.now, snapshot.entries(link))).collect()
+pub fn cycle_rows(snapshot: &Snapshot, cycle: &[Link]) -> Vec<RowLink> {
+    cycle.iter().map(|link| link_rows(snapshot.now, snapshot.entries(link))).collect()
 }
 
 fn row(now: Timestamp, entry: &Entry) -> Row {
@@ -107,22 +107,22 @@ fn call_of(entry: &Entry) -> Option<String> {
     stacks::shown(entry.call).map(|stack| stack.to_string())
 }
 
-/// Writes a ring, a line a link.
-pub fn ring_text(ring: &[RowLink]) -> String {
-    let (mut text, places) = (headline(ring).to_owned() + ":\n", Places::of_ring(ring));
-    for (n, RowLink { waits_for, .. }) in ring.iter().enumerate() {
-        let RowLink { holds: has, waits_for: next_waits_for } = &ring[(n + 1) % ring.len()];
+/// Writes a cycle, a line a link.
+pub fn cycle_text(cycle: &[RowLink]) -> String {
+    let (mut text, places) = (headline(cycle).to_owned() + ":\n", Places::of_cycle(cycle));
+    for (n, RowLink { waits_for, .. }) in cycle.iter().enumerate() {
+        let RowLink { holds: has, waits_for: next_waits_for } = &cycle[(n + 1) % cycle.len()];
         let keeper = if is_same(has, next_waits_for) { ahead_text(has, &places) } else { holder_text(has, &places) };
         _ = writeln!(text, "  {}, {keeper}", wait_text(&thread_of(waits_for), waits_for, &places));
     }
     text
 }
 
-/// Writes a ring of blocked threads, in one sentence. Each link, and whether its thread is only ahead in the line.
-pub fn ring_sentence(ring: &[(RowLink, bool)]) -> String {
-    let places = Places::of_rows(ring.iter().map(|(link, _)| &link.holds));
-    let clauses = ring.iter().enumerate().map(|(n, (RowLink { waits_for, .. }, _))| {
-        let (RowLink { holds: has, .. }, is_ahead) = &ring[(n + 1) % ring.len()];
+/// Writes a cycle of blocked threads, in one sentence. Each link, and whether its thread is only ahead in the line.
+pub fn cycle_sentence(cycle: &[(RowLink, bool)]) -> String {
+    let places = Places::of_rows(cycle.iter().map(|(link, _)| &link.holds));
+    let clauses = cycle.iter().enumerate().map(|(n, (RowLink { waits_for, .. }, _))| {
+        let (RowLink { holds: has, .. }, is_ahead) = &cycle[(n + 1) % cycle.len()];
         let (thread, noun, next) = (thread_of(waits_for), noun_of(waits_for), thread_of(has));
         if *is_ahead {
             format!("{thread} waits for {noun} behind {next}")
@@ -134,21 +134,21 @@ pub fn ring_sentence(ring: &[(RowLink, bool)]) -> String {
     clauses.collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a ring's thread is an obstacle by its wait: then it is ahead in the line, though it may hold the word, too.
+/// Whether a cycle's thread is an obstacle by its wait: then it is ahead in the line, though it may hold the word, too.
 fn is_same(has: &Row, waits_for: &Row) -> bool {
     let key = |row: &Row| (row.id.to_bits(), row.mode.clone(), row.milliseconds.map(f64::to_bits));
     has.taken.is_none() && key(has) == key(waits_for)
 }
 
-/// Chooses the sentence for a ring. Where a thread only awaits, another task of it may go on.
-fn headline(ring: &[RowLink]) -> &'static str {
+/// Chooses the sentence for a cycle. Where a thread only awaits, another task of it may go on.
+fn headline(cycle: &[RowLink]) -> &'static str {
     let thread = |link: &RowLink| link.waits_for.thread_id.to_bits();
-    let is_of_one = ring.iter().all(|link| thread(link) == thread(&ring[0]));
-    if ring.iter().all(|link| link.waits_for.blocked) {
+    let is_of_one = cycle.iter().all(|link| thread(link) == thread(&cycle[0]));
+    if cycle.iter().all(|link| link.waits_for.blocked) {
         "These threads wait for one another"
     } else if !is_of_one {
         "These threads probably wait for one another"
-    } else if ring.len() > 1 {
+    } else if cycle.len() > 1 {
         "These tasks of one thread probably wait for one another"
     } else {
         "This task probably waits for what it holds itself"

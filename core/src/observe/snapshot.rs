@@ -1,9 +1,9 @@
 //! The process's holds and waits, for `snapshot()` and the errors of deadlocks.
 //!
-//! A ring counts only if a second look finds all of its entries again: different buckets are read one after the other.
-//! If all were there from one look to the other, there was a moment between the two at which they were a ring.
+//! A cycle counts only if a second look finds all of its entries again: different buckets are read one after the other.
+//! If all were there from one look to the other, there was a moment between the two at which they were a cycle.
 //!
-//! A ring in which a thread only awaits may be one by chance: another task of that thread goes on. If stalls are
+//! A cycle in which a thread only awaits may be one by chance: another task of that thread goes on. If stalls are
 //! reported, it counts only once all of its holds and waits are older than their period.
 
 use std::fmt::{self, Write};
@@ -20,8 +20,8 @@ use crate::clock::{Timestamp, now};
 use crate::held::{NONE, Process};
 use crate::json;
 use crate::lock::Request;
+use crate::lock::cycles::{Has, Link, Seen, confirmed, cycles};
 use crate::lock::request::{AWAITS_NOTIFICATION, pack};
-use crate::lock::rings::{Has, Link, Seen, confirmed, rings};
 use crate::queue::Location;
 
 /// Returns the number that stands for a word: the same in all threads, and no address.
@@ -43,7 +43,7 @@ impl Entry {
 
     /// Whether its beginning has been noted.
     ///
-    /// Of a wait that has just joined its line that happens a moment later: its key changes, and a ring of it would
+    /// Of a wait that has just joined its line that happens a moment later: its key changes, and a cycle of it would
     /// be reported twice.
     fn has_begun(&self) -> bool {
         self.since != JUST_BEGUN
@@ -101,26 +101,26 @@ pub struct Snapshot {
     pub now: Timestamp,
     pub held: Vec<Entry>,
     pub waiting: Vec<Entry>,
-    pub rings: Vec<Vec<Link>>,
+    pub cycles: Vec<Vec<Link>>,
 }
 
 impl Snapshot {
-    /// Reads the holds and waits, and the rings that count.
+    /// Reads the holds and waits, and the cycles that count.
     pub fn take(process: &Process) -> Self {
-        let mut snapshot = Self::with_all_rings(process);
-        let rings = mem::take(&mut snapshot.rings);
-        snapshot.rings = rings.into_iter().filter(|ring| snapshot.counts(ring, process.stall_after)).collect();
+        let mut snapshot = Self::with_all_cycles(process);
+        let cycles = mem::take(&mut snapshot.cycles);
+        snapshot.cycles = cycles.into_iter().filter(|cycle| snapshot.counts(cycle, process.stall_after)).collect();
         snapshot
     }
 
-    fn counts(&self, ring: &[Link], stall_after: Option<Duration>) -> bool {
-        ring.iter().all(|link| self.waiting[link.waits_for].blocked)
-            || stall_after.is_none_or(|period| self.age_of(ring) >= period)
+    fn counts(&self, cycle: &[Link], stall_after: Option<Duration>) -> bool {
+        cycle.iter().all(|link| self.waiting[link.waits_for].blocked)
+            || stall_after.is_none_or(|period| self.age_of(cycle) >= period)
     }
 
-    /// Returns for how long all entries of a ring have been there.
-    pub fn age_of(&self, ring: &[Link]) -> Duration {
-        let ages = ring.iter().flat_map(|link| {
+    /// Returns for how long all entries of a cycle have been there.
+    pub fn age_of(&self, cycle: &[Link]) -> Duration {
+        let ages = cycle.iter().flat_map(|link| {
             let (has, _, waits_for) = self.entries(link);
             [has, waits_for].map(|entry| self.age(entry))
         });
@@ -132,22 +132,22 @@ impl Snapshot {
         entry.since.map(|since| self.now.duration_since(since)).unwrap_or_default()
     }
 
-    /// Reads the holds and waits, and all rings.
-    pub fn with_all_rings(process: &Process) -> Self {
+    /// Reads the holds and waits, and all cycles.
+    pub fn with_all_cycles(process: &Process) -> Self {
         let (held, waiting) = read(process);
         let [held, waiting] =
             [held, waiting].map(|entries| entries.into_iter().filter_map(|entry| entry.named(process)));
         let held = held.map(|entry| entry.with_keeper(process)).collect();
         let waiting = waiting.map(|entry| entry.with_ended(process)).collect();
-        let mut snapshot = Self { now: now(), held, waiting, rings: Vec::new() };
+        let mut snapshot = Self { now: now(), held, waiting, cycles: Vec::new() };
         let seen = |entries: &[Entry]| entries.iter().map(Entry::seen).collect::<Vec<_>>();
-        let rings = rings(&seen(&snapshot.held), &seen(&snapshot.waiting), &snapshot.within());
-        if !rings.is_empty() {
+        let cycles = cycles(&seen(&snapshot.held), &seen(&snapshot.waiting), &snapshot.within());
+        if !cycles.is_empty() {
             let keys = |entries: &[Entry]| entries.iter().map(Entry::key).collect::<Vec<_>>();
             let (held, mut waiting) = read(process);
             waiting.retain(Entry::has_begun);
             let again = [held, waiting].map(|entries| entries.iter().map(Entry::key).collect());
-            snapshot.rings = confirmed(rings, [&keys(&snapshot.held), &keys(&snapshot.waiting)], &again);
+            snapshot.cycles = confirmed(cycles, [&keys(&snapshot.held), &keys(&snapshot.waiting)], &again);
         }
         snapshot
     }
@@ -168,7 +168,7 @@ impl Snapshot {
         claims.flat_map(holds_of).collect()
     }
 
-    /// Returns the entries of a ring's link.
+    /// Returns the entries of a cycle's link.
     pub fn entries(&self, &Link { has, waits_for }: &Link) -> Entries<'_> {
         let (has, is_ahead) = match has {
             Has::Held(index) => (&self.held[index], false),
@@ -185,17 +185,17 @@ impl Snapshot {
             text.write_str(",\"waiting\":")?;
             json::array(text, &self.waiting, |text, entry| entry.write(text, self.now))?;
             text.write_str(",\"cycles\":")?;
-            json::array(text, &self.rings, |text, ring| json::array(text, ring, write_indices))?;
+            json::array(text, &self.cycles, |text, cycle| json::array(text, cycle, write_indices))?;
             text.write_char('}')
         })
     }
 }
 
-/// A link of a ring: the thread's hold, whether that is only a place ahead in the line, and its wait.
+/// A link of a cycle: the thread's hold, whether that is only a place ahead in the line, and its wait.
 pub type Entries<'a> = (&'a Entry, bool, &'a Entry);
 
-/// Writes a link of a ring for `linkOf` in `lib/holding/snapshot-entries.js`: the thread's hold, its wait, and whether it
-/// has only a place ahead in the line.
+/// Writes a link of a cycle for `linkOf` in `lib/holding/snapshot-entries.js`: the thread's hold, its wait, and whether
+/// it has only a place ahead in the line.
 pub fn write_link(text: &mut json::Text, link: Entries<'_>, now: Timestamp) -> fmt::Result {
     let (has, is_ahead, waits_for) = link;
     text.write_char('[')?;

@@ -2,18 +2,18 @@
 //!
 //! | a wait | its story |
 //! |---|---|
-//! | on a ring | the ring, an odd number |
+//! | on a cycle | the cycle, an odd number |
 //! | on none | the holders that are older than the period; without such, all holders; an even number |
 //!
-//! Holders that come and go are no news: a wait that is on no ring is told of again only because of an older holder, and
-//! once it has lasted twice as long. That a ring has come or gone is news at once.
+//! Holders that come and go are no news: a wait that is on no cycle is told of again only because of an older holder,
+//! and once it has lasted twice as long. That a cycle has come or gone is news at once.
 //!
-//! **One ring, one report**, whichever of its threads finds it first. [`Stories`] has the rings that have been
-//! reported. A thread looks at all holds and waits, and then, in one critical section, enters its ring and forgets the
-//! rings that were reported before it looked and were not there any more.
+//! **One cycle, one report**, whichever of its threads finds it first. [`Stories`] has the cycles that have been
+//! reported. A thread looks at all holds and waits, and then, in one critical section, enters its cycle and forgets the
+//! cycles that were reported before it looked and were not there any more.
 //!
-//! **One report for the threads that block at one place for one lock.** [`Covered`] has the waits of blocked threads that
-//! were told of, or counted in another thread's report, with their stories.
+//! **One report for the threads that block at one place for one lock.** [`Covered`] has the waits of blocked threads
+//! that were told of, or counted in another thread's report, with their stories.
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{LazyLock, Mutex};
@@ -31,9 +31,9 @@ pub fn hash(value: impl Hash) -> u64 {
     KEY.hash_one(value)
 }
 
-/// Returns the story of a ring. `ring`: see [`Stories::is_first`].
-pub const fn of_ring(ring: u64) -> Story {
-    ring as u32 >> 2 | 1
+/// Returns the story of a cycle. `cycle`: see [`Stories::is_first`].
+pub const fn of_cycle(cycle: u64) -> Story {
+    cycle as u32 >> 2 | 1
 }
 
 /// Who keeps a wait waiting.
@@ -83,19 +83,19 @@ pub struct Told {
 /// The stories that were told, in the whole process.
 #[derive(Default)]
 pub struct Stories {
-    /// The rings that have been reported, by their numbers, each with when that was.
+    /// The cycles that have been reported, by their numbers, each with when that was.
     reported: Mutex<FxHashMap<u64, Timestamp>>,
     covered: Mutex<Covered>,
 }
 
 impl Stories {
-    /// Whether a ring is reported for the first time. `all`: those that were there after `looked_at`.
-    pub fn is_first(&self, ring: u64, all: &FxHashSet<u64>, looked_at: Timestamp) -> bool {
+    /// Whether a cycle is reported for the first time. `all`: those that were there after `looked_at`.
+    pub fn is_first(&self, cycle: u64, all: &FxHashSet<u64>, looked_at: Timestamp) -> bool {
         let reported = &mut *lock(&self.reported);
-        reported.retain(|ring, reported_at| all.contains(ring) || *reported_at >= looked_at);
-        let is_first = !reported.contains_key(&ring);
+        reported.retain(|cycle, reported_at| all.contains(cycle) || *reported_at >= looked_at);
+        let is_first = !reported.contains_key(&cycle);
         if is_first {
-            reported.insert(ring, now());
+            reported.insert(cycle, now());
         }
         is_first
     }
@@ -131,17 +131,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ring_is_reported_once_until_a_later_look_finds_it_gone() {
-        let (stories, ring, other) = (Stories::default(), 1, 2);
-        let here = FxHashSet::from_iter([ring, other]);
+    fn a_cycle_is_reported_once_until_a_later_look_finds_it_gone() {
+        let (stories, cycle, other) = (Stories::default(), 1, 2);
+        let here = FxHashSet::from_iter([cycle, other]);
         let before = now();
-        assert!(stories.is_first(ring, &here, before));
-        assert!(!stories.is_first(ring, &here, now()));
-        // A thread that had looked before the ring was there forgets nothing.
+        assert!(stories.is_first(cycle, &here, before));
+        assert!(!stories.is_first(cycle, &here, now()));
+        // A thread that had looked before the cycle was there forgets nothing.
         assert!(stories.is_first(other, &FxHashSet::from_iter([other]), before));
-        assert!(!stories.is_first(ring, &here, now()));
+        assert!(!stories.is_first(cycle, &here, now()));
         assert!(!stories.is_first(other, &FxHashSet::from_iter([other]), now()));
-        assert!(stories.is_first(ring, &here, now()));
+        assert!(stories.is_first(cycle, &here, now()));
     }
 
     fn keepers(holders: &[(u64, bool)]) -> Keepers {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_told_of_again_if_an_older_holder_or_no_ring_keeps_it_waiting() {
+    fn a_wait_is_told_of_again_if_an_older_holder_or_no_cycle_keeps_it_waiting() {
         let nothing = Told::default();
         let young = keepers(&[(1, false)]);
         assert!(young.are_news(nothing, 10.0));
@@ -167,8 +167,8 @@ mod tests {
         let told = Told { story: keepers(&[(1, true), (2, false)]).story(), at: 10.0 };
         assert!(!keepers(&[(1, true), (3, false)]).are_news(told, 99.0));
         assert!(keepers(&[(1, true), (3, true)]).are_news(told, 99.0));
-        // The ring has gone.
-        assert!(young.are_news(Told { story: of_ring(6), at: 10.0 }, 11.0));
+        // The cycle has gone.
+        assert!(young.are_news(Told { story: of_cycle(6), at: 10.0 }, 11.0));
     }
 
     #[test]

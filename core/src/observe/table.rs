@@ -1,4 +1,4 @@
-//! The text of a snapshot, for people: rings, then each lock with its holders, and its waiters in line.
+//! The text of a snapshot, for people: cycles, then each lock with its holders, and its waiters in line.
 //!
 //! ```text
 //! 1 held, 2 awaited
@@ -13,8 +13,8 @@
 //! frames of the call that took something, or that waits, follow its line; in a dump that asks where the threads are
 //! now, so does the frame in which a holder is, and a last section has the frames of all threads.
 //!
-//! A program may have 100 000 waiters. So lines of a lock that differ only by their times are one line with a count, and
-//! of more than [`MOST_ALIKE`] locks with the same lines the first is shown.
+//! A program may have 100 000 waiters. So lines of a lock that differ only by their times are one line with a count,
+//! and of more than [`MOST_ALIKE`] locks with the same lines the first is shown.
 
 use std::collections::hash_map::Entry;
 use std::fmt::Write;
@@ -23,8 +23,8 @@ use rustc_hash::FxHashMap;
 
 use super::rows::{Row, Rows};
 use super::sentences::{
-    MOST_PLACES, duration, ended_text, held_row, hold_prefix, keeper_text, lock_of, mode_of, orphan_text, ring_rows,
-    ring_text, thread_called, thread_of, waiting_row,
+    MOST_PLACES, cycle_rows, cycle_text, duration, ended_text, held_row, hold_prefix, keeper_text, lock_of, mode_of,
+    orphan_text, thread_called, thread_of, waiting_row,
 };
 use super::snapshot::Snapshot;
 use super::whereabouts::{Activity, Threads};
@@ -43,15 +43,15 @@ pub fn rows_of(snapshot: &Snapshot) -> Rows {
     Rows {
         held: snapshot.held.iter().map(|entry| held_row(snapshot.now, entry)).collect(),
         waiting: snapshot.waiting.iter().map(|entry| waiting_row(snapshot.now, entry)).collect(),
-        cycles: snapshot.rings.iter().map(|ring| ring_rows(snapshot, ring)).collect(),
+        cycles: snapshot.cycles.iter().map(|cycle| cycle_rows(snapshot, cycle)).collect(),
     }
 }
 
 fn text_with(Rows { held, waiting, cycles }: &Rows, threads: Option<&Threads>) -> String {
     let mut text = format!("{} held, {} awaited\n", held.len(), waiting.len());
-    for ring in cycles {
+    for cycle in cycles {
         text.push('\n');
-        text.push_str(&ring_text(ring));
+        text.push_str(&cycle_text(cycle));
     }
     for (section, others) in without_alike(sections(held, waiting)) {
         push_section(&mut text, &section, &others, threads);

@@ -1,4 +1,4 @@
-//! The report of a wait that is on no ring: its time, its lock, and the state of the holders.
+//! The report of a wait that is on no cycle: its time, its lock, and the state of the holders.
 
 use std::fmt::Write;
 

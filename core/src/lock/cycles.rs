@@ -1,15 +1,15 @@
-//! Rings: threads that wait for one another, among the holds and waits of one moment.
+//! Cycles: threads that wait for one another, among the holds and waits of one moment.
 //!
 //! The rules are those of [`super::wait_for_graph`]. But here promises count, and claims that have a timeout; and of
 //! those ahead in its line a claim waits for the nearest that keeps it waiting, which stands for the others. A blocked
 //! thread waits only for the word that it blocks for: its promises cannot go on before. Any other thread waits for the
 //! words that each of its promises waits for, except for its own holds: another task of it may release those. But the
-//! hold of a callback waits only for the claims that were made within that: without any it is no link of a ring. Rings
-//! of such holds and of blocked threads alone are found by [`super::task_rings`].
+//! hold of a callback waits only for the claims that were made within that: without any it is no link of a cycle.
+//! Cycles of such holds and of blocked threads alone are found by [`super::task_cycles`].
 //!
-//! Each thread that is on a ring is on one of those that are returned, and none is returned twice: rings of blocked
-//! threads come first, then those through tasks, and a ring is looked for only through a thread that is on no earlier
-//! one of several threads. So there are no more of these rings than threads, and the work is that of one breadth-first
+//! Each thread that is on a cycle is on one of those that are returned, and none is returned twice: cycles of blocked
+//! threads come first, then those through tasks, and a cycle is looked for only through a thread that is on no earlier
+//! one of several threads. So there are no more of these cycles than threads, and the work is that of one breadth-first
 //! search for each thread that both holds and waits.
 
 use std::collections::HashSet;
@@ -18,9 +18,9 @@ use std::hash::Hash;
 
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
-use super::ring::{Edge, Graph, Turns};
-pub use super::ring::{Has, Link, Seen};
-use super::task_rings::task_rings;
+use super::cycle::{Edge, Graph, Turns};
+pub use super::cycle::{Has, Link, Seen};
+use super::task_cycles::task_cycles;
 use super::wait_for_graph::{beside_own, is_kept_by};
 use super::{Mode, Request};
 use crate::queue::Location;
@@ -208,23 +208,23 @@ impl<'a> ThreadGraph<'a> {
         node
     }
 
-    /// Adds rings until all threads on rings are covered. `all_blocked`: of blocked threads only.
-    fn search(&mut self, all_blocked: bool, rings: &mut Vec<Vec<Link>>) {
+    /// Adds cycles until all threads on cycles are covered. `all_blocked`: of blocked threads only.
+    fn search(&mut self, all_blocked: bool, cycles: &mut Vec<Vec<Link>>) {
         let mut threads: Vec<_> = self.threads.values().copied().collect();
         threads.sort_unstable();
         for node in threads {
             let may_pass = |node: usize| !all_blocked || self.blocked[node];
-            if may_pass(node) && !self.graph.on_rings.contains(&node) {
-                rings.extend(self.graph.ring_through(node, self.waiting, may_pass));
+            if may_pass(node) && !self.graph.on_cycles.contains(&node) {
+                cycles.extend(self.graph.cycle_through(node, self.waiting, may_pass));
             }
         }
     }
 
-    /// Marks the threads of a ring found elsewhere. If it has one thread, others may go through that, too.
-    fn note(&mut self, ring: &[Link]) {
-        let threads: FxHashSet<_> = ring.iter().map(|link| self.waiting[link.waits_for].thread).collect();
+    /// Marks the threads of a cycle found elsewhere. If it has one thread, others may go through that, too.
+    fn note(&mut self, cycle: &[Link]) {
+        let threads: FxHashSet<_> = cycle.iter().map(|link| self.waiting[link.waits_for].thread).collect();
         let nodes = threads.iter().filter(|_| threads.len() > 1).filter_map(|thread| self.threads.get(thread));
-        self.graph.on_rings.extend(nodes);
+        self.graph.on_cycles.extend(nodes);
     }
 }
 
@@ -243,24 +243,24 @@ const fn extent(request: Request) -> Extent {
     }
 }
 
-/// Finds the rings among holds and waits. A thread's holds of one word are neighbours, and the claims of a word are in
+/// Finds the cycles among holds and waits. A thread's holds of one word are neighbours, and the claims of a word are in
 /// the order of its line. `within`: pairs of a claim and of a hold in whose callback it was made.
-pub fn rings(held: &[Seen], waiting: &[Seen], within: &[(usize, usize)]) -> Vec<Vec<Link>> {
+pub fn cycles(held: &[Seen], waiting: &[Seen], within: &[(usize, usize)]) -> Vec<Vec<Link>> {
     let mut graph = ThreadGraph::new(held, waiting, within);
-    let mut rings = Vec::new();
-    graph.search(true, &mut rings);
-    for ring in task_rings(held, waiting, within) {
-        graph.note(&ring);
-        rings.push(ring);
+    let mut cycles = Vec::new();
+    graph.search(true, &mut cycles);
+    for cycle in task_cycles(held, waiting, within) {
+        graph.note(&cycle);
+        cycles.push(cycle);
     }
-    graph.search(false, &mut rings);
-    rings
+    graph.search(false, &mut cycles);
+    cycles
 }
 
-/// Keeps the rings that a second look finds whole. `first` and `again`: keys of holds and of waits; a key is the same
+/// Keeps the cycles that a second look finds whole. `first` and `again`: keys of holds and of waits; a key is the same
 /// in both if the entry was there from one to the other.
 pub fn confirmed<K: Eq + Hash>(
-    rings: Vec<Vec<Link>>,
+    cycles: Vec<Vec<Link>>,
     first: [&[K]; 2],
     again: &[HashSet<K, FxBuildHasher>; 2],
 ) -> Vec<Vec<Link>> {
@@ -272,5 +272,5 @@ pub fn confirmed<K: Eq + Hash>(
         };
         has && waiting_again.contains(&waiting[waits_for])
     };
-    rings.into_iter().filter(|ring| ring.iter().all(stands)).collect()
+    cycles.into_iter().filter(|cycle| cycle.iter().all(stands)).collect()
 }

@@ -1,4 +1,4 @@
-//! Rings of threads, and rings through tasks, against their plain definitions.
+//! Cycles of threads, and cycles through tasks, against their plain definitions.
 
 #![cfg(not(feature = "model"))]
 
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use waitasync_core::lock::Request;
-use waitasync_core::lock::rings::{self, Has, Link, Seen};
+use waitasync_core::lock::cycles::{self, Has, Link, Seen};
 use waitasync_core::queue::Location;
 
 fn seen(thread: u32, word: usize, request: Request, blocked: bool) -> Seen {
@@ -31,27 +31,27 @@ fn reach(count: usize, edge: impl Fn(usize, usize) -> bool) -> Vec<Vec<bool>> {
     reach
 }
 
-/// Rings of threads.
+/// Cycles of threads.
 mod threads {
     use waitasync_core::lock::Request::{Exclusive, Shared};
-    use waitasync_core::lock::rings::confirmed;
+    use waitasync_core::lock::cycles::confirmed;
 
     use super::*;
 
-    fn rings(held: &[Seen], waiting: &[Seen]) -> Vec<Vec<Link>> {
-        rings::rings(held, waiting, &[])
+    fn cycles(held: &[Seen], waiting: &[Seen]) -> Vec<Vec<Link>> {
+        cycles::cycles(held, waiting, &[])
     }
 
-    fn threads(waiting: &[Seen], rings: &[Vec<Link>]) -> Vec<Vec<u32>> {
-        rings.iter().map(|ring| ring.iter().map(|link| waiting[link.waits_for].thread).collect()).collect()
+    fn threads(waiting: &[Seen], cycles: &[Vec<Link>]) -> Vec<Vec<u32>> {
+        cycles.iter().map(|cycle| cycle.iter().map(|link| waiting[link.waits_for].thread).collect()).collect()
     }
 
     #[test]
-    fn rings_of_blocked_threads_come_first_also_where_the_same_threads_are_on_others() {
+    fn cycles_of_blocked_threads_come_first_also_where_the_same_threads_are_on_others() {
         let held = [seen(0, 10, Exclusive, false), seen(1, 11, Exclusive, true), seen(2, 12, Exclusive, true)];
         let waiting = [(0, 11, false), (1, 12, true), (2, 10, true), (2, 11, true)];
         let waiting = waiting.map(|(thread, word, blocked)| seen(thread, word, Exclusive, blocked));
-        assert_eq!(threads(&waiting, &rings(&held, &waiting)), [vec![1, 2], vec![0, 1, 2]]);
+        assert_eq!(threads(&waiting, &cycles(&held, &waiting)), [vec![1, 2], vec![0, 1, 2]]);
     }
 
     /// Two threads, of each of which one task holds a word and another one awaits the other thread's.
@@ -62,7 +62,7 @@ mod threads {
         };
         let waiting = [seen(1, 11, Exclusive, false), seen(2, 10, Exclusive, false)];
         let found =
-            |in_task, within: &[(usize, usize)]| threads(&waiting, &rings::rings(&held(in_task), &waiting, within));
+            |in_task, within: &[(usize, usize)]| threads(&waiting, &cycles::cycles(&held(in_task), &waiting, within));
         assert_eq!(found(false, &[]), [vec![1, 2]]);
         assert_eq!(found(true, &[]), Vec::<Vec<u32>>::new());
         assert_eq!(found(true, &[(0, 0)]), Vec::<Vec<u32>>::new());
@@ -71,11 +71,11 @@ mod threads {
 
     /// Thread 1 has a callback with a claim, thread 2 a token.
     #[test]
-    fn a_ring_goes_through_a_callbacks_hold_and_a_thread_that_only_awaits() {
+    fn a_cycle_goes_through_a_callbacks_hold_and_a_thread_that_only_awaits() {
         let held = [Seen { in_task: true, ..seen(1, 10, Shared, false) }, seen(2, 11, Exclusive, false)];
         let waiting = [seen(1, 11, Shared, false), seen(2, 10, Exclusive, false)];
-        assert_eq!(threads(&waiting, &rings::rings(&held, &waiting, &[])), Vec::<Vec<u32>>::new());
-        let found = rings::rings(&held, &waiting, &[(0, 0)]);
+        assert_eq!(threads(&waiting, &cycles::cycles(&held, &waiting, &[])), Vec::<Vec<u32>>::new());
+        let found = cycles::cycles(&held, &waiting, &[(0, 0)]);
         let links = [Link { has: Has::Held(0), waits_for: 0 }, Link { has: Has::Held(1), waits_for: 1 }];
         assert_eq!(found, [links]);
     }
@@ -85,16 +85,16 @@ mod threads {
     fn a_callbacks_hold_of_a_blocked_thread_waits_for_that_thread() {
         let held = [1, 2].map(|thread| Seen { in_task: true, ..seen(thread, 9 + thread as usize, Exclusive, true) });
         let waiting = [seen(1, 11, Exclusive, true), seen(2, 10, Exclusive, true)];
-        assert_eq!(threads(&waiting, &rings::rings(&held, &waiting, &[])), [vec![1, 2]]);
+        assert_eq!(threads(&waiting, &cycles::cycles(&held, &waiting, &[])), [vec![1, 2]]);
     }
 
     #[test]
     fn a_reader_waits_for_the_nearest_writer_ahead_and_not_for_one_behind_it() {
         let held = [seen(1, 10, Shared, true), seen(2, 11, Exclusive, true)];
         let behind = [seen(1, 10, Shared, true), seen(2, 10, Exclusive, true)];
-        assert!(rings(&held, &behind).is_empty());
+        assert!(cycles(&held, &behind).is_empty());
         let ahead = [seen(2, 10, Exclusive, true), seen(1, 10, Shared, true)];
-        let found = rings(&held, &ahead);
+        let found = cycles(&held, &ahead);
         assert_eq!(threads(&ahead, &found), [[1, 2]]);
         assert_eq!(found[0][1].has, Has::Awaited(0));
     }
@@ -110,10 +110,10 @@ mod threads {
         // A hold of a blocked thread itself stays. That of another one may be released by another task.
         for (blocked, fits) in [(true, false), (false, true)] {
             let waiting = [of_four(1, 10, 1, blocked), of_four(2, 10, 1, true)];
-            assert_eq!(rings(&held, &waiting).len(), usize::from(!fits));
+            assert_eq!(cycles(&held, &waiting).len(), usize::from(!fits));
         }
         let waiting = [of_four(1, 10, 3, false), of_four(2, 10, 1, true)];
-        assert_eq!(threads(&waiting, &rings(&held, &waiting)), [[1, 2]]);
+        assert_eq!(threads(&waiting, &cycles(&held, &waiting)), [[1, 2]]);
     }
 
     #[test]
@@ -122,20 +122,20 @@ mod threads {
         // The one that is ahead of them all does not fit beside what the first thread holds.
         let mut waiting =
             vec![of_four(2, 10, 4, true), of_four(1, 10, 1, false), of_four(3, 10, 1, true), of_four(1, 11, 1, false)];
-        let found = rings(&held, &waiting);
+        let found = cycles(&held, &waiting);
         assert_eq!(threads(&waiting, &found), [vec![1, 2], vec![1, 3, 2]]);
         assert_eq!(found[0].iter().map(|link| link.has).collect::<Vec<_>>(), [Has::Held(0), Has::Awaited(0)]);
         // The first of the line fits, and waits for nobody.
         waiting.swap(0, 2);
-        assert!(rings(&held, &waiting).is_empty());
+        assert!(cycles(&held, &waiting).is_empty());
     }
 
     #[test]
-    fn a_ring_counts_only_if_a_second_look_finds_each_of_its_entries_again() {
-        let ring = vec![Link { has: Has::Held(0), waits_for: 0 }, Link { has: Has::Awaited(1), waits_for: 1 }];
+    fn a_cycle_counts_only_if_a_second_look_finds_each_of_its_entries_again() {
+        let cycle = vec![Link { has: Has::Held(0), waits_for: 0 }, Link { has: Has::Awaited(1), waits_for: 1 }];
         let count = |held: &[&str], waiting: &[&str]| {
             let again = [held, waiting].map(|keys| keys.iter().copied().collect());
-            confirmed(vec![ring.clone()], [&["a"], &["b", "c"]], &again).len()
+            confirmed(vec![cycle.clone()], [&["a"], &["b", "c"]], &again).len()
         };
         assert_eq!(count(&["x", "a"], &["c", "b"]), 1);
         assert_eq!(count(&["b", "c"], &["b", "c"]), 0);
@@ -177,100 +177,100 @@ mod threads {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(3000))]
         #[test]
-        fn each_thread_that_is_on_a_ring_is_on_one_that_is_returned_and_each_of_these_is_one(held in holds(), waiting in claims()) {
+        fn each_thread_that_is_on_a_cycle_is_on_one_that_is_returned_and_each_of_these_is_one(held in holds(), waiting in claims()) {
             let edge = |a, b| waits_for(&held, &waiting, a, b);
             let reach = reach(THREADS as usize, |a, b| edge(a as u32, b as u32));
-            let found = rings(&held, &waiting);
+            let found = cycles(&held, &waiting);
             let names = threads(&waiting, &found);
-            for (ring, threads) in found.iter().zip(&names) {
-                for (n, link) in ring.iter().enumerate() {
-                    let next = ring[(n + 1) % ring.len()];
+            for (cycle, threads) in found.iter().zip(&names) {
+                for (n, link) in cycle.iter().enumerate() {
+                    let next = cycle[(n + 1) % cycle.len()];
                     let [Has::Held(hold), Has::Held(next_hold)] = [link.has, next.has] else { panic!("no writer is ahead here") };
                     prop_assert_eq!(held[hold].thread, threads[n]);
                     prop_assert_eq!(held[next_hold].location, waiting[link.waits_for].location);
-                    prop_assert!(edge(threads[n], threads[(n + 1) % ring.len()]));
+                    prop_assert!(edge(threads[n], threads[(n + 1) % cycle.len()]));
                 }
                 prop_assert_eq!(threads.iter().min(), threads.first());
                 prop_assert_eq!(threads.iter().collect::<BTreeSet<_>>().len(), threads.len());
             }
             prop_assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
-            let on_rings: BTreeSet<u32> = names.into_iter().flatten().collect();
+            let on_cycles: BTreeSet<u32> = names.into_iter().flatten().collect();
             let expected: BTreeSet<u32> = (0..THREADS).filter(|&a| reach[a as usize][a as usize]).collect();
-            prop_assert_eq!(on_rings, expected);
+            prop_assert_eq!(on_cycles, expected);
         }
     }
 }
 
-/// Rings through tasks.
+/// Cycles through tasks.
 mod tasks {
     use std::time::Instant;
 
-    use waitasync_core::lock::rings::rings;
+    use waitasync_core::lock::cycles::cycles;
 
     use super::*;
 
-    /// Each ring as pairs: of what is held, or `!claim` of what is ahead, and of what is awaited.
-    fn pairs(rings: &[Vec<Link>]) -> Vec<Vec<(isize, usize)>> {
+    /// Each cycle as pairs: of what is held, or `!claim` of what is ahead, and of what is awaited.
+    fn pairs(cycles: &[Vec<Link>]) -> Vec<Vec<(isize, usize)>> {
         let pair = |&Link { has, waits_for }: &Link| match has {
             Has::Held(hold) => (hold.cast_signed(), waits_for),
             Has::Awaited(claim) => (!claim.cast_signed(), waits_for),
         };
-        rings.iter().map(|ring| ring.iter().map(pair).collect()).collect()
+        cycles.iter().map(|cycle| cycle.iter().map(pair).collect()).collect()
     }
 
     #[test]
     fn tasks_of_one_thread_wait_for_each_other_only_as_far_as_their_callbacks_are_known() {
         let held = [0, 1].map(|word| seen(0, word, Request::Lock, false));
         let waiting = [1, 0].map(|word| seen(0, word, Request::Lock, false));
-        assert_eq!(pairs(&rings(&held, &waiting, &[])), [[]; 0]);
-        assert_eq!(pairs(&rings(&held, &waiting, &[(0, 0)])), [[]; 0]);
-        assert_eq!(pairs(&rings(&held, &waiting, &[(0, 0), (1, 1)])), [[(0, 0), (1, 1)]]);
+        assert_eq!(pairs(&cycles(&held, &waiting, &[])), [[]; 0]);
+        assert_eq!(pairs(&cycles(&held, &waiting, &[(0, 0)])), [[]; 0]);
+        assert_eq!(pairs(&cycles(&held, &waiting, &[(0, 0), (1, 1)])), [[(0, 0), (1, 1)]]);
         // A task that waits for its own lock, within the callback of another one.
         let waiting = [seen(0, 1, Request::Lock, false)];
-        assert_eq!(pairs(&rings(&held, &waiting, &[(0, 0), (0, 1)])), [[(1, 0)]]);
+        assert_eq!(pairs(&cycles(&held, &waiting, &[(0, 0), (0, 1)])), [[(1, 0)]]);
     }
 
     #[test]
     fn a_task_waits_behind_another_ones_claim_to_write_that_waits_for_its_share() {
         let held = [seen(0, 0, Request::Shared, false)];
         let waiting = [Request::Exclusive, Request::Shared].map(|request| seen(0, 0, request, false));
-        assert_eq!(pairs(&rings(&held, &waiting, &[(1, 0)])), [[(!0, 0), (0, 1)]]);
+        assert_eq!(pairs(&cycles(&held, &waiting, &[(1, 0)])), [[(!0, 0), (0, 1)]]);
     }
 
     #[test]
     fn the_permits_that_a_task_holds_itself_count_with_those_that_it_requests() {
         let held = [0; 2].map(|word| seen(0, word, permits(1, 0), false));
         let waiting = [0; 2].map(|word| seen(0, word, permits(1, 2), false));
-        assert_eq!(pairs(&rings(&held, &waiting, &[(0, 0), (1, 1)])), [[(0, 0), (1, 1)]]);
+        assert_eq!(pairs(&cycles(&held, &waiting, &[(0, 0), (1, 1)])), [[(0, 0), (1, 1)]]);
         // Beside those of one other task there is room for what the first one wants.
         let waiting = [0; 2].map(|word| seen(0, word, permits(1, 3), false));
-        assert_eq!(pairs(&rings(&held, &waiting, &[(0, 0), (1, 1)])), [[]; 0]);
+        assert_eq!(pairs(&cycles(&held, &waiting, &[(0, 0), (1, 1)])), [[]; 0]);
         // There is room beside its own, but not for itself beside them.
         let nested = [seen(0, 0, permits(2, 2), false)];
-        assert_eq!(pairs(&rings(&held[..1], &nested, &[(0, 0)])), [[(0, 0)]]);
+        assert_eq!(pairs(&cycles(&held[..1], &nested, &[(0, 0)])), [[(0, 0)]]);
         // While its thread blocks, it could not go on in any case.
         let blocked = [nested[0], seen(0, 1, Request::Lock, true)];
-        assert_eq!(pairs(&rings(&held[..1], &blocked, &[(0, 0)])), [[]; 0]);
+        assert_eq!(pairs(&cycles(&held[..1], &blocked, &[(0, 0)])), [[]; 0]);
     }
 
     #[test]
-    fn a_ring_goes_through_a_task_a_blocked_thread_and_another_threads_task() {
+    fn a_cycle_goes_through_a_task_a_blocked_thread_and_another_threads_task() {
         let held = [(0, 0, false), (0, 1, false), (1, 2, true), (2, 3, false)];
         let held = held.map(|(thread, word, blocked)| seen(thread, word, Request::Lock, blocked));
         let waiting = [(0, 1, false), (0, 2, false), (1, 3, true), (2, 0, false)];
         let waiting = waiting.map(|(thread, word, blocked)| seen(thread, word, Request::Lock, blocked));
-        // Threads alone are a shorter ring, as far as they know no tasks.
-        let found = rings(&held, &waiting, &[(0, 0), (1, 1), (3, 3)]);
+        // Threads alone are a shorter cycle, as far as they know no tasks.
+        let found = cycles(&held, &waiting, &[(0, 0), (1, 1), (3, 3)]);
         assert_eq!(pairs(&found), [[(0, 0), (1, 1), (2, 2), (3, 3)]]);
-        assert_eq!(pairs(&rings(&held, &waiting, &[])), [[(0, 1), (2, 2), (3, 3)]]);
+        assert_eq!(pairs(&cycles(&held, &waiting, &[])), [[(0, 1), (2, 2), (3, 3)]]);
     }
 
     #[test]
-    fn a_ring_of_one_threads_tasks_hides_none_of_several_threads() {
+    fn a_cycle_of_one_threads_tasks_hides_none_of_several_threads() {
         let lock = |&(thread, word): &(u32, usize)| seen(thread, word, Request::Lock, false);
         let held: Vec<_> = [(0, 0), (0, 1), (1, 2), (1, 3)].iter().map(lock).collect();
         let waiting: Vec<_> = [(0, 0), (0, 2), (1, 3), (1, 1)].iter().map(lock).collect();
-        let found = rings(&held, &waiting, &[(0, 0), (2, 3)]);
+        let found = cycles(&held, &waiting, &[(0, 0), (2, 3)]);
         assert_eq!(pairs(&found), [vec![(0, 0)], vec![(3, 2)], vec![(1, 1), (2, 3)]]);
     }
 
@@ -278,13 +278,13 @@ mod tasks {
     fn a_task_waits_for_each_claim_for_permits_that_is_ahead_of_its_own() {
         let held = [seen(0, 0, permits(1, 0), false)];
         let waiting = [4, 1, 1].map(|amount| seen(0, 0, permits(amount, 4), false));
-        assert_eq!(pairs(&rings(&held, &waiting, &[(2, 0)])), [[(!0, 0), (0, 2)]]);
+        assert_eq!(pairs(&cycles(&held, &waiting, &[(2, 0)])), [[(!0, 0), (0, 2)]]);
     }
 
-    /// How many milliseconds rings are looked for; each of them has at most so many links.
-    fn time(held: &[Seen], waiting: &[Seen], within: &[(usize, usize)], rings_expected: usize) -> f64 {
+    /// How many milliseconds cycles are looked for; each of them has at most so many links.
+    fn time(held: &[Seen], waiting: &[Seen], within: &[(usize, usize)], cycles_expected: usize) -> f64 {
         let start = Instant::now();
-        assert_eq!(rings(held, waiting, within).len(), rings_expected);
+        assert_eq!(cycles(held, waiting, within).len(), cycles_expected);
         start.elapsed().as_secs_f64() * 1e3
     }
 
@@ -298,8 +298,8 @@ mod tasks {
         let each: Vec<_> = (0..TASKS).map(|task| (task, task)).collect();
         // A chain, whose last task waits for nothing.
         let chain = time(&locks(TASKS), &claims(&|task| task + 1), &each, 0);
-        // One ring of all, and pairs.
-        let ring = time(&locks(TASKS), &claims(&|task| (task + 1) % TASKS), &each, 1);
+        // One cycle of all, and pairs.
+        let cycle = time(&locks(TASKS), &claims(&|task| (task + 1) % TASKS), &each, 1);
         let couples = time(&locks(TASKS), &claims(&|task| task ^ 1), &each, TASKS / 2);
         // All read, the first one wants to write, and the others wait for what it holds.
         let shares = (0..TASKS).map(|_| seen(0, 0, Request::Shared, false));
@@ -309,7 +309,7 @@ mod tasks {
         let mut within = each;
         within.push((TASKS, TASKS));
         let star = time(&held, &waiting, &within, 8);
-        assert!([chain, ring, couples, star].iter().all(|&time| time < 5e3), "{chain} {ring} {couples} {star} ms");
+        assert!([chain, cycle, couples, star].iter().all(|&time| time < 5e3), "{chain} {cycle} {couples} {star} ms");
     }
 
     // ——— The plain definition ———
@@ -436,44 +436,44 @@ mod tasks {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(5000))]
         #[test]
-        fn each_hold_of_a_task_that_is_on_a_ring_is_on_one_that_is_returned_and_each_of_these_is_one(state in states()) {
+        fn each_hold_of_a_task_that_is_on_a_cycle_is_on_one_that_is_returned_and_each_of_these_is_one(state in states()) {
             let State { held, waiting, within } = &state;
             let count = waiting.len();
             let steps: Vec<_> = (0..count).map(|claim| state.next(claim)).collect();
             let reach = reach(count, |a, b| steps[a].iter().any(|&(_, next)| next == b));
-            // A ring goes from a claim to what a task holds, and from a claim that was made within its callback back to the
-            // first.
-            let is_on_ring = |index: usize| (0..count).any(|a| {
+            // A cycle goes from a claim to what a task holds, and from a claim that was made within its callback back
+            // to the first.
+            let is_on_cycle = |index: usize| (0..count).any(|a| {
                 let after = steps[a].iter().filter(|&&(has, _)| has == Has::Held(index));
                 let mut after = after.map(|&(_, next)| next);
                 after.any(|next| within.contains(&(next, index)) && (next == a || reach[next][a]))
             });
             let known = |link: &&Link| matches!(link.has, Has::Held(index) if within.contains(&(link.waits_for, index)));
-            let found = rings(held, waiting, within);
-            let before = |ring: &[Link], n: usize| ring[(n + ring.len() - 1) % ring.len()].waits_for;
-            let is_of_tasks = |ring: &&Vec<Link>| {
-                let mut links = ring.iter().enumerate();
-                links.all(|(n, link)| steps[before(ring, n)].contains(&(link.has, link.waits_for))) && ring.iter().any(|link| known(&link))
+            let found = cycles(held, waiting, within);
+            let before = |cycle: &[Link], n: usize| cycle[(n + cycle.len() - 1) % cycle.len()].waits_for;
+            let is_of_tasks = |cycle: &&Vec<Link>| {
+                let mut links = cycle.iter().enumerate();
+                links.all(|(n, link)| steps[before(cycle, n)].contains(&(link.has, link.waits_for))) && cycle.iter().any(|link| known(&link))
             };
-            // The others are rings of threads, which take each promise of a thread for one of any task.
-            for ring in found.iter().filter(|ring| !is_of_tasks(ring)) {
-                for (n, link) in ring.iter().enumerate() {
-                    let wanted = waiting[before(ring, n)];
+            // The others are cycles of threads, which take each promise of a thread for one of any task.
+            for cycle in found.iter().filter(|cycle| !is_of_tasks(cycle)) {
+                for (n, link) in cycle.iter().enumerate() {
+                    let wanted = waiting[before(cycle, n)];
                     let has = match link.has {
                         Has::Held(index) => held[index],
                         Has::Awaited(claim) => waiting[claim],
                     };
-                    prop_assert!(has.location == wanted.location && has.thread != wanted.thread, "{ring:?}");
+                    prop_assert!(has.location == wanted.location && has.thread != wanted.thread, "{cycle:?}");
                     prop_assert_eq!(has.thread, waiting[link.waits_for].thread);
                 }
             }
             prop_assert_eq!(pairs(&found).iter().collect::<BTreeSet<_>>().len(), found.len());
-            let returned = found.iter().filter(is_of_tasks).flat_map(|ring| ring.iter().filter(known));
+            let returned = found.iter().filter(is_of_tasks).flat_map(|cycle| cycle.iter().filter(known));
             let returned: BTreeSet<_> = returned.map(|link| match link.has {
                 Has::Held(index) | Has::Awaited(index) => index,
             }).collect();
             let tasks = (0..held.len()).filter(|&index| !state.is_blocked(held[index].thread));
-            let expected: BTreeSet<_> = tasks.filter(|&index| is_on_ring(index)).collect();
+            let expected: BTreeSet<_> = tasks.filter(|&index| is_on_cycle(index)).collect();
             prop_assert_eq!(returned, expected);
         }
     }

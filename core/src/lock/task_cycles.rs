@@ -1,17 +1,17 @@
-//! Rings through tasks: a callback with a hold waits, probably, for the requests in its asynchronous context.
+//! Cycles through tasks: a callback with a hold waits, probably, for the requests in its asynchronous context.
 //!
 //! | | is kept waiting by |
 //! |---|---|
 //! | a callback's holds | each claim that was made within the callback |
 //! | a blocked thread's holds | the claim that it blocks for |
-//! | a claim | the same as in `rings.rs`, but each hold counts for itself, also those of its own thread |
+//! | a claim | the same as in `cycles.rs`, but each hold counts for itself, also those of its own thread |
 //!
 //! A task's holds of which it requests more permits stay while it waits: they count together with its request.
 //!
-//! Each hold that is on a ring is in one group with all that it reaches and is reached from. Of each group rings are
+//! Each hold that is on a cycle is in one group with all that it reaches and is reached from. Of each group cycles are
 //! looked for through one hold after the other that is on no earlier one, the shortest ones, but no more than [`MOST`]:
-//! so the work is in proportion to the holds and waits, however many tasks wait for each other. Each of these rings has
-//! a link that is a promise: those without are found before.
+//! so the work is in proportion to the holds and waits, however many tasks wait for each other. Each of these cycles
+//! has a link that is a promise: those without are found before.
 
 use std::cmp::Reverse;
 use std::iter;
@@ -19,12 +19,12 @@ use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::ring::{Edge, Graph, Has, Link, Seen, Turns};
+use super::cycle::{Edge, Graph, Has, Link, Seen, Turns};
 use super::wait_for_graph::{beside_own, is_kept_by};
 use super::{Mode, Request};
 use crate::queue::Location;
 
-/// How many rings of a group are looked for.
+/// How many cycles of a group are looked for.
 const MOST: usize = 8;
 
 /// The part of a word's holds that keeps a claim waiting; not of permits.
@@ -48,7 +48,7 @@ struct Permits {
     first: usize,
 }
 
-/// A node: a hold, claim, thread, part of a word's holds, or place in a line, as in `rings.rs`.
+/// A node: a hold, claim, thread, part of a word's holds, or place in a line, as in `cycles.rs`.
 struct TaskGraph<'a> {
     held: &'a [Seen],
     waiting: &'a [Seen],
@@ -66,8 +66,8 @@ struct TaskGraph<'a> {
     own: FxHashMap<usize, Vec<usize>>,
 }
 
-/// Returns the rings through holds in whose callbacks claims were made. The arguments are those of `rings`.
-pub(super) fn task_rings(held: &[Seen], waiting: &[Seen], within: &[(usize, usize)]) -> Vec<Vec<Link>> {
+/// Returns the cycles through holds in whose callbacks claims were made. The arguments are those of `cycles`.
+pub(super) fn task_cycles(held: &[Seen], waiting: &[Seen], within: &[(usize, usize)]) -> Vec<Vec<Link>> {
     let blocked: FxHashSet<_> = waiting.iter().filter(|claim| claim.blocked).map(|claim| claim.thread).collect();
     // The promises of a blocked thread cannot go on.
     let within: Vec<_> = within.iter().filter(|&&(claim, _)| !blocked.contains(&waiting[claim].thread)).collect();
@@ -241,18 +241,18 @@ impl TaskGraph<'_> {
         let mut found = FxHashMap::<usize, usize>::default();
         let mut holds: Vec<_> = self.holds.values().copied().collect();
         holds.sort_unstable();
-        let mut rings = Vec::new();
+        let mut cycles = Vec::new();
         for node in holds {
             let count = found.entry(groups[node]).or_default();
-            if self.graph.on_rings.contains(&node) || *count >= MOST {
+            if self.graph.on_cycles.contains(&node) || *count >= MOST {
                 continue;
             }
-            let ring = self.graph.ring_through(node, self.waiting, |other| groups[other] == groups[node]);
-            // Without a ring it is alone in its group.
-            *count = if ring.is_some() { *count + 1 } else { MOST };
-            rings.extend(ring);
+            let cycle = self.graph.cycle_through(node, self.waiting, |other| groups[other] == groups[node]);
+            // Without a cycle it is alone in its group.
+            *count = if cycle.is_some() { *count + 1 } else { MOST };
+            cycles.extend(cycle);
         }
-        rings
+        cycles
     }
 }
 

@@ -10,9 +10,9 @@ const { onAQuietMachine } = require('../../fixtures/queue-toolbox')
 
 const after = 300
 const HELD = /held for T by ((?:the main )?thread(?: \d+)?), taken at P$/
-const RING = 'These threads probably wait for one another:'
+const CYCLE = 'These threads probably wait for one another:'
 
-/** Returns the links of a ring's report: who waits, and who holds what it waits for. */
+/** Returns the links of a cycle's report: who waits, and who holds what it waits for. */
 function linksOf (report) {
   const [head, ...links] = report.split('\n')
   assert.strictEqual(head, 'These threads wait for one another:')
@@ -27,12 +27,13 @@ test('three threads that block for one another at once are one report of all lin
   const until = (reports, lines) => reports.length >= 4 && lines.length > 0
   const { reports, stderr } = await run(t, { after, places: true, until }, async scope => {
     const { say, startWorker, untilWaiting } = scope
-    const rings = 4
-    const sab = new SharedArrayBuffer(16 * rings + 8)
-    for (let n = 0; n < 3 * rings; n++) {
-      startWorker({ sab, n, all: 3 * rings }, ({ api, Atomics, data: { sab, n, all } }) => {
-        const [ring, place] = [(n / 3) | 0, n % 3]
-        const lockAt = index => new api.AsyncLock(sab, { byteOffset: 16 * ring + 4 * index, name: 'abc'[index] + ring })
+    const cycles = 4
+    const sab = new SharedArrayBuffer(16 * cycles + 8)
+    for (let n = 0; n < 3 * cycles; n++) {
+      startWorker({ sab, n, all: 3 * cycles }, ({ api, Atomics, data: { sab, n, all } }) => {
+        const [cycle, place] = [(n / 3) | 0, n % 3]
+        const optionsAt = index => ({ byteOffset: 16 * cycle + 4 * index, name: 'abc'[index] + cycle })
+        const lockAt = index => new api.AsyncLock(sab, optionsAt(index))
         lockAt(place).lock()
         // All begin at once.
         const words = new Int32Array(sab)
@@ -42,7 +43,7 @@ test('three threads that block for one another at once are one report of all lin
         lockAt((place + 1) % 3).lockIfAvailable(1e6)
       })
     }
-    await untilWaiting(3 * rings, 1500, { kind: 'AsyncLock' })
+    await untilWaiting(3 * cycles, 1500, { kind: 'AsyncLock' })
     say('they wait')
   })
   assert.strictEqual(reports.length, 4, stderr)
@@ -55,10 +56,10 @@ test('three threads that block for one another at once are one report of all lin
     assert.ok(links.every(([, , link]) => expected.test(link)), stderr)
     return links.map(([, , link]) => /"(..)"/.exec(link)[1]).sort().join(' ')
   })
-  assert.deepStrictEqual(names.sort(), [0, 1, 2, 3].map(ring => `a${ring} b${ring} c${ring}`))
+  assert.deepStrictEqual(names.sort(), [0, 1, 2, 3].map(cycle => `a${cycle} b${cycle} c${cycle}`))
 }))
 
-test('a ring of a promise and a blocked thread is one report, beside the waits that are on none', async t => {
+test('a cycle of a promise and a blocked thread is one report, beside the waits that are on none', async t => {
   const until = (reports, lines) => reports.length >= 2 && lines.length > 0
   const { reports, stderr } = await run(t, { after, until }, async scope => {
     const { block, heldLock, newLock, say, startWorker, turn, untilWaiting } = scope
@@ -69,15 +70,15 @@ test('a ring of a promise and a blocked thread is one report, beside the waits t
       a.lock()
     })
     while (a.waiters !== 1) await turn()
-    // Each of them is on the ring.
+    // Each of them is on the cycle.
     for (let n = 0; n < 10; n++) b.executeLocked(() => {})
     block(a)
     await untilWaiting(12, 1500, { blocked: false })
     say('they wait')
   })
-  const [ring, ...others] = reports.sort((one, two) => two.startsWith('These') - one.startsWith('These'))
-  assert.strictEqual(ring, [
-    RING,
+  const [cycle, ...others] = reports.sort((one, two) => two.startsWith('These') - one.startsWith('These'))
+  assert.strictEqual(cycle, [
+    CYCLE,
     '  the main thread has awaited an AsyncLock for T, held for T by thread 1',
     '  thread 1 has been blocked for T waiting for an AsyncLock, held for T by the main thread'
   ].join('\n'), stderr)
@@ -97,7 +98,7 @@ test('tasks of one thread that wait for one another are one report each', needsC
       nested(a, b)
       nested(b, a)
     }
-    // One of the readers' ring, and 12 of two locks each.
+    // One of the readers' cycle, and 12 of two locks each.
     await until(() => count === 14, '14 reports')
     process.exit()
   })
@@ -106,8 +107,8 @@ test('tasks of one thread that wait for one another are one report each', needsC
   const upgrade = '  the main thread has awaited an RwLock (exclusive) for T, held (shared) for T by the main thread'
   const alone = 'This task probably waits for what it holds itself:'
   const expected = [`${alone}\n${link}`, `${alone}\n${upgrade}`, ...Array(12).fill(`${tasks}\n${link}\n${link}`)]
-  const rings = reports.filter(text => !text.includes('more promises'))
-  assert.deepStrictEqual(rings.sort(), expected.sort(), stderr)
+  const cycles = reports.filter(text => !text.includes('more promises'))
+  assert.deepStrictEqual(cycles.sort(), expected.sort(), stderr)
 })
 
 /**
@@ -202,7 +203,7 @@ for (const form of ['callbacks', 'tokens']) {
   })
 }
 
-test('when the ring of a wait has gone, the wait is told of again, alone', async t => {
+test('when the cycle of a wait has gone, the wait is told of again, alone', async t => {
   const until = ({ length }) => length >= 2
   const { reports, stderr } = await run(t, { after, until }, async ({ heldLock, newLock, startWorker, turn }) => {
     const [a, b] = [heldLock('a'), newLock('b')]
@@ -215,16 +216,16 @@ test('when the ring of a wait has gone, the wait is told of again, alone', async
     while (a.waiters !== 1) await turn()
     b.lockAsync()
   })
-  // The thread that blocks may find the ring first.
-  const [ring, alone, ...more] = reports
-  assert.ok(ring.startsWith(RING), stderr)
+  // The thread that blocks may find the cycle first.
+  const [cycle, alone, ...more] = reports
+  assert.ok(cycle.startsWith(CYCLE), stderr)
   const held = 'held for T by thread 1; it has been blocked for T waiting for a Latch'
   const promise = 'A promise of the main thread has been pending for T waiting for AsyncLock "b"'
   assert.strictEqual(alone, `${promise}:\n  ${held}`, stderr)
   assert.deepStrictEqual(more, [], stderr)
 })
 
-test('a ring that has gone and comes again is reported again', async t => {
+test('a cycle that has gone and comes again is reported again', async t => {
   const until = ({ length }) => length >= 2
   const { reports, stderr } = await run(t, { after, until }, async ({ heldLock, newLock, startWorker, turn }) => {
     const [a, b] = [heldLock(), newLock()]
@@ -238,7 +239,7 @@ test('a ring that has gone and comes again is reported again', async t => {
     b.executeLocked(() => {})
   })
   // A later report may say that it has gone again.
-  assert.deepStrictEqual(reports.slice(0, 2).map(text => text.split('\n')[0]), [RING, RING], stderr)
+  assert.deepStrictEqual(reports.slice(0, 2).map(text => text.split('\n')[0]), [CYCLE, CYCLE], stderr)
 })
 
 test('a reader behind a writer in the line is told behind whom', async t => {

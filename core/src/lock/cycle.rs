@@ -1,4 +1,4 @@
-//! The parts of rings: holds, waits, links, and turns in a line; and the search for rings in a graph.
+//! The parts of cycles: holds, waits, links, and turns in a line; and the search for cycles in a graph.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -35,7 +35,7 @@ pub enum Has {
     Awaited(usize),
 }
 
-/// A thread of a ring.
+/// A thread of a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
     /// The hold or place that the link before waits for; of the first one, the last.
@@ -73,7 +73,7 @@ impl Turns {
     }
 }
 
-/// An edge. Those of a ring have, one after the other, each of its waits, and the hold that it waits for.
+/// An edge. Those of a cycle have, one after the other, each of its waits, and the hold that it waits for.
 #[derive(Clone, Copy)]
 pub(super) struct Edge {
     pub(super) waits_for: Option<usize>,
@@ -81,12 +81,12 @@ pub(super) struct Edge {
     pub(super) to: usize,
 }
 
-/// A directed graph, and the rings that have been found in it.
+/// A directed graph, and the cycles that have been found in it.
 #[derive(Default)]
 pub(super) struct Graph {
     /// By node.
     pub(super) edges: Vec<Vec<Edge>>,
-    pub(super) on_rings: FxHashSet<usize>,
+    pub(super) on_cycles: FxHashSet<usize>,
     /// By node, the latest search that reached it; from which node, and by which edge there.
     reached: Vec<(usize, usize, usize)>,
     searches: usize,
@@ -98,8 +98,8 @@ impl Graph {
         self.edges.len() - 1
     }
 
-    /// Finds the shortest ring through a node, past nodes that `may_pass`.
-    pub(super) fn ring_through(
+    /// Finds the shortest cycle through a node, past nodes that `may_pass`.
+    pub(super) fn cycle_through(
         &mut self,
         start: usize,
         waiting: &[Seen],
@@ -113,9 +113,9 @@ impl Graph {
             next += 1;
             for (n, edge) in self.edges[from].iter().enumerate() {
                 if edge.to == start {
-                    let ring = self.path(start, from, *edge);
-                    self.on_rings.extend(ring.iter().map(|edge| edge.to));
-                    return Some(links(&ring, waiting));
+                    let cycle = self.path(start, from, *edge);
+                    self.on_cycles.extend(cycle.iter().map(|edge| edge.to));
+                    return Some(links(&cycle, waiting));
                 }
                 if self.reached[edge.to].0 != self.searches && may_pass(edge.to) {
                     self.reached[edge.to] = (self.searches, from, n);
@@ -139,11 +139,11 @@ impl Graph {
     }
 }
 
-/// Returns the links of a ring. It begins with the thread that has the smallest number.
-fn links(ring: &[Edge], waiting: &[Seen]) -> Vec<Link> {
-    let has: Vec<_> = ring.iter().filter_map(|edge| edge.has).collect();
+/// Returns the links of a cycle. It begins with the thread that has the smallest number.
+fn links(cycle: &[Edge], waiting: &[Seen]) -> Vec<Link> {
+    let has: Vec<_> = cycle.iter().filter_map(|edge| edge.has).collect();
     let has_before = has.last().into_iter().chain(&has);
-    let waits_for = ring.iter().filter_map(|edge| edge.waits_for);
+    let waits_for = cycle.iter().filter_map(|edge| edge.waits_for);
     let mut links: Vec<_> = waits_for.zip(has_before).map(|(waits_for, &has)| Link { has, waits_for }).collect();
     let first = (0..links.len()).min_by_key(|&n| (waiting[links[n].waits_for].thread, links[n].waits_for));
     links.rotate_left(first.unwrap_or(0));
