@@ -8,12 +8,13 @@
 //   --only lock[,turn]    some figures: groups, or parts of their names
 //   --rounds 1            the factor of the usual number of samples
 //   --quick               one small sample of each figure: shows that everything runs, and nothing else
+//   --record              with --only: writes these figures over those of the last complete run; the page says so
 //   --json                prints the values as JSON instead of tables
 //
-// A complete run writes benchmark/RESULTS.md, a picture and results.json; one with --only or --quick writes nothing,
-// nor does one with ATOMICS_WAITASYNC_PORTABLE=1, which measures the code for processors whose atomic operations are no
-// full fences (lib/agent/counters.js). Node 20 or newer, to run this; the measured programs run on every Node that the
-// package runs on. Takes about ten minutes for each Node.
+// A complete run writes benchmark/RESULTS.md, a picture and results.json. One with --quick, or with --only and without
+// --record, writes nothing; nor does one with ATOMICS_WAITASYNC_PORTABLE=1, which measures the code for processors
+// whose atomic operations are no full fences (lib/agent/counters.js). Node 20 or newer, to run this; the measured
+// programs run on every Node that the package runs on. Takes about ten minutes for each Node.
 
 const { argumentsOf, command, positive } = require('../scripts/lib/arguments')
 const nodes = require('../scripts/nodes')
@@ -32,6 +33,7 @@ const OPTIONS = {
   only: { type: 'string' },
   rounds: { type: 'string', default: '1', read: positive },
   quick: { type: 'boolean', default: false },
+  record: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false }
 }
 
@@ -51,7 +53,7 @@ async function main () {
 }
 
 /** Prints the tables of one Node. Writes the page after a whole run. */
-async function measure (node, figures, { json, only, quick, rounds, installed }) {
+async function measure (node, figures, { json, only, quick, record, rounds, installed }) {
   const { stdout } = await runChild(node.path, ['-p', 'process.versions.v8'])
   const where = { ...machine.describe(), v8: stdout.trim(), rounds }
   const { samples, failures, errors } = await run(node, figures, { quick, rounds, installed })
@@ -63,8 +65,9 @@ async function measure (node, figures, { json, only, quick, rounds, installed })
   const result = { machine: where, figures: values, failures }
   const trial = quick ? '\n\n(--quick: a trial, of which no figure means anything)' : ''
   if (!json) console.log(`\n${report.section(node.version, result)}${trial}`)
-  if (errors.length === 0 && only === undefined && !quick && !process.env.ATOMICS_WAITASYNC_PORTABLE)
-    report.save(node.version, result)
+  const isWhole = only === undefined
+  if (errors.length === 0 && (isWhole || record) && !quick && !process.env.ATOMICS_WAITASYNC_PORTABLE)
+    report.save(node.version, isWhole ? result : report.over(node.version, only, result))
   return result
 }
 

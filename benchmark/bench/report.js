@@ -27,13 +27,26 @@ function save (version, run) {
   fs.writeFileSync(path.join(FOLDER, 'beside-others.svg'), bars(sorted))
 }
 
+/** Returns the last complete run with later figures of one with `--only`. */
+function over (version, only, { machine: { commit, date, rounds }, figures }) {
+  const last = load()[version]
+  if (last === undefined) throw new Error(`Node ${version} has no complete run yet`)
+  const machine = { ...last.machine, later: { ...last.machine.later, [only]: { commit, date, rounds } } }
+  return { ...last, machine, figures: { ...last.figures, ...figures } }
+}
+
+const samplesOf = rounds => rounds === 1 ? '' : `; ${rounds} × the usual number of samples`
+const laterOf = ([only, { commit, date, rounds }]) => (
+  ` Later, ${only}: commit ${commit}; ${date} UTC${samplesOf(rounds)}.`)
+
 function section (version, { machine, figures, failures }) {
   const peers = Object.entries(machine.peers).map(([name, version]) => `${name} ${version}`).join(', ')
   return [
     `## Node ${version}`,
     `atomics-waitasync ${machine.package} (commit ${machine.commit}), V8 ${machine.v8}; ${machine.system}, ` +
     `${machine.processor}, ${machine.cores} cores, load ${machine.load.toFixed(1)} when it began; ${machine.date} UTC` +
-    `${peers ? `; ${peers}` : ''}${machine.rounds === 1 ? '' : `; ${machine.rounds} × the usual number of samples`}.`,
+    `${peers ? `; ${peers}` : ''}${samplesOf(machine.rounds)}.` +
+    Object.entries(machine.later || {}).map(laterOf).join(''),
     table.main(figures),
     ...titled('Locks', table.peers(figures, failures)),
     ...titled('Locks of several processes', table.processes(figures)),
@@ -80,4 +93,4 @@ ${Object.entries(runs).map(([version, run]) => section(version, run)).join('\n\n
 `
 }
 
-module.exports = { save, section }
+module.exports = { over, save, section }
