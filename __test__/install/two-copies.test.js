@@ -345,13 +345,14 @@ program('in one thread, each undoes the step of the other that a time limit has 
     global.one = one
     try {
       runInThisContext('for (;;) { one.tryPut(1); one.tryTake() }', { timeout: 1 })
-    } catch ({ code }) {
-      if (n === 0) said.push(code)
+    } catch ({ message }) {
+      // Node 10 has no code for it.
+      if (n === 0) said.push(/timed out/.test(message))
     }
     other.clear()
     if (!other.tryPut(2) || other.tryTake() !== 2) said.push(n)
   }
-  say(said)`).gives(['ERR_SCRIPT_EXECUTION_TIMEOUT'])
+  say(said)`).gives([true])
 
 program('in one thread, a name that each holds goes to the other, and one that is stolen')(`
   const [a, b] = [from(first, 'pure'), from(second, 'pure')]
