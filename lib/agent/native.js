@@ -35,9 +35,9 @@ const native = {
   /** The signal that writes snapshots, if there is one. */
   dumpSignal: undefined,
   /** Whether waits are recorded. */
-  profiles: startProfile(binding, PROFILE, 0),
+  profiles: startProfile(binding, PROFILE),
   /** Whether holds for which others wait are recorded. */
-  profilesHolders: startProfile(binding, PROFILE_HOLDERS, 1),
+  profilesHolders: startProfile(binding, PROFILE_HOLDERS),
   /** Whether an install leaves this thread's Workers to the host's queue. */
   besideHost: false,
   /** Settles a batch: see `slots.js`. */

@@ -15,14 +15,11 @@ function stallAfter (binding) {
   return 0
 }
 
-/**
- * Returns whether a profile is recorded. The first thread creates its file; if that fails, it warns.
- * @param {number} number by which native code knows the variable: its index in `ALL` of src/observe/profile.rs
- */
-function startProfile (binding, variable, number) {
-  const warning = binding.startProfile(number)
+/** Returns whether a profile is recorded. The first thread creates its file; if that fails, it warns. */
+function startProfile (binding, variable) {
+  const warning = binding.startProfile(variable)
   if (typeof warning === 'string') process.emitWarning(warning, { code: variable })
-  return binding.profiles(number)
+  return binding.profiles(variable)
 }
 
 /**

@@ -166,8 +166,12 @@ static HOLDS: Kept = Kept::new(ProfileFile::new(
     || HOLDS.file.write_now(),
 ));
 
-/// The files, as JavaScript numbers them.
 static ALL: [&Kept; 2] = [&WAITS, &HOLDS];
+
+/// Returns the file that a variable names.
+fn of(variable: &str) -> Option<&'static Kept> {
+    ALL.into_iter().find(|kept| kept.file.variable() == variable)
+}
 
 pub(crate) fn begin(thread: usize, stack: StackId, leaf: Arc<str>, factor: u32, milliseconds: f64) -> u32 {
     let age = (milliseconds.max(0.0) * 1e6) as u64;
@@ -200,8 +204,9 @@ pub fn hold_delayed(stack: StackId, factor: u32, leaf: String, milliseconds: f64
 
 /// Begins to record for a file, if its variable asks for that. A text: a warning, which is given once in the process.
 #[napi(catch_unwind)]
-pub fn start_profile(number: u32) -> Option<String> {
-    let warning = ALL.get(number as usize)?.file.start();
+#[allow(clippy::needless_pass_by_value, reason = "Node-API gives a string of its own")]
+pub fn start_profile(variable: String) -> Option<String> {
+    let warning = of(&variable)?.file.start();
     if HOLDS.file.is_on() {
         count_waits();
     }
@@ -210,8 +215,9 @@ pub fn start_profile(number: u32) -> Option<String> {
 
 /// Whether a file is recorded for.
 #[napi(catch_unwind)]
-pub fn profiles(number: u32) -> bool {
-    ALL.get(number as usize).is_some_and(|kept| kept.file.is_on())
+#[allow(clippy::needless_pass_by_value, reason = "Node-API gives a string of its own")]
+pub fn profiles(variable: String) -> bool {
+    of(&variable).is_some_and(|kept| kept.file.is_on())
 }
 
 /// Returns the number of a stack: one line for each frame, the innermost first.
