@@ -2,16 +2,12 @@
 
 /** Finds the agent of this thread, or makes it. All copies of the package in the thread share it. */
 
-const path = require('path')
 const { define, getOwnPropertyDescriptor } = require('../util/intrinsics')
 const { assertStackToLoad } = require('../util/stack')
 const beforeUse = require('./before-use')
 const { inRootContext, load } = require('./binding')
 const { start } = require('./start')
 const startingWorkers = require('./starting-workers')
-
-/** Where this copy's code is: dumps leave its frames out. */
-const LIB = path.join(__dirname, '..') + path.sep
 
 let current
 
@@ -36,7 +32,7 @@ function agent () {
     beforeUse.call(binding.agent)
     current = binding.agent
     startingWorkers.tell(binding)
-    if (current.native.dumpSignal !== undefined) binding.noteCopy(LIB)
+    if (current.native.dumpSignal !== undefined) binding.noteCopy(require('../util/own-folder'))
   }
   return current
 }

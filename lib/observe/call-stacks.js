@@ -2,15 +2,14 @@
 
 /** The stacks of the program's calls of the package. */
 
-const path = require('path')
 const { Error } = require('../util/intrinsics')
+const OWN = require('../util/own-folder')
 const shared = require('../util/shared')
 
 /** How many frames: the package's own, and as many as errors usually have. */
 const FRAMES = 20
 /** Where the package's code is: the folders of all copies in this thread. */
 const FOLDERS = shared('folders', () => [])
-const OWN = path.join(__dirname, '..') + path.sep
 if (!FOLDERS.includes(OWN)) FOLDERS[FOLDERS.length] = OWN
 /** Frames of functions by which the package calls back: built-in ones, and Node's. */
 const CALLS_BACK = /\(<anonymous>\)|\bnode:|\(internal\/|\(async_hooks\.js:/
