@@ -2,49 +2,30 @@
 
 /** Attaches this thread's observers, as far as somebody asks for them: see waiting/observer.js. */
 
+const { assign } = require('../util/intrinsics')
 const observer = require('../waiting/observer')
 
 function observeLocks ({ binding, profilesHolders, stallAfter }) {
   const { contextOfWait, holdChannel, ownerDied, waited, waits } = require('./channels')
   const Holds = require('./holds')
-  observer.contextOfWait = contextOfWait
-  observer.ownerDied = ownerDied
-  observer.waited = waited
-  observer.waits = waits
+  assign(observer, { contextOfWait, ownerDied, waited, waits })
   if (stallAfter === 0) observer.holdsOf = () => ({ holds: new Holds(binding), told: holdChannel })
   if (profilesHolders) recordHolders()
 }
 
 function reportStalls (native) {
-  const { placeHere } = require('./places')
+  const { placeHere: callHere } = require('./places')
   const { callOf, listen, waitBegins, waitEnds, whileBlocked } = require('./stalls')
-  const { claims, holdsOf } = require('./taken')
-  observer.callHere = placeHere
-  observer.callOf = callOf
-  observer.claims = claims
-  observer.holdsOf = holdsOf
-  observer.waitBegins = waitBegins
-  observer.waitEnds = waitEnds
-  observer.whileBlocked = whileBlocked
+  assign(observer, { callHere, callOf, waitBegins, waitEnds, whileBlocked }, require('./taken'))
   listen(native)
 }
 
-function recordWaits () {
-  const { alongside, blockBegins, blockEnds, promiseBegins, promiseEnds, sampleOf } = require('./profile')
-  observer.alongside = alongside
-  observer.blockBegins = blockBegins
-  observer.blockEnds = blockEnds
-  observer.promiseBegins = promiseBegins
-  observer.promiseEnds = promiseEnds
-  observer.sampleOf = sampleOf
-}
+const recordWaits = () => assign(observer, require('./profile'))
 
 function recordHolders () {
   const { blamed, endAs, stackOfCall } = require('./blame')
-  const { holdsOf } = observer
-  observer.endAs = endAs
-  observer.holdsOf = (native) => blamed(holdsOf(native))
-  observer.stackOfCall = stackOfCall
+  const { holdsOf: outer } = observer
+  assign(observer, { endAs, holdsOf: (native) => blamed(outer(native)), stackOfCall })
 }
 
 module.exports = ({ native }) => {

@@ -105,4 +105,5 @@ function blockEnds () {
   }
 }
 
-module.exports = { alongside, blockBegins, blockEnds, onSlice, promiseBegins, promiseEnds, sampleOf }
+// The observer's functions of these names: see attach.js.
+module.exports = { alongside, blockBegins, blockEnds, promiseBegins, promiseEnds, sampleOf }

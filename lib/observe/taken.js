@@ -5,8 +5,8 @@
  * (`ATOMICS_WAITASYNC_STALL`). core/src/held/taken.rs knows it for the reports of all threads.
  *
  * Stacks become texts in code that a program may have replaced (`Error.prepareStackTrace`), and that code may use
- * locks. So the stack of a call is taken before the call does anything, and its number is in the register CALL until
- * the hold begins. A claim has it, too, since its hold begins when it is granted.
+ * locks. So the stack of a call is taken before the call does anything. A claim has its number, and native code by the
+ * register CALL, since its hold begins when it is granted.
  *
  * A token that was collected cannot unlock any more. A timer looks at the tokens, by a WeakRef each, where there is
  * such a thing (Node 14.6 and later). A FinalizationRegistry would tell of it without looking, but it lets workers of
@@ -169,4 +169,5 @@ class TakenHolds extends Holds {
 /** Makes the observer of the holds of this thread. */
 const holdsOf = (native) => ({ holds: new TakenHolds(native), told: { __proto__: null, hasSubscribers: true } })
 
+// The observer's functions of these names: see attach.js.
 module.exports = { claims, holdsOf }

@@ -89,6 +89,7 @@ module.exports = {
   },
   apply,
   asIntN: BigInt && BigInt.asIntN,
+  assign,
   captureStackTrace: Error.captureStackTrace,
   clz32,
   /** Returns a code unit of a string. */
