@@ -11,7 +11,7 @@
 const beforeUse = require('./agent/before-use')
 const { exportedOf, markOf } = require('./util/host')
 const { exportedTrio, install, uninstall, hostTrio, keepAliveTrio, ownTrio } = require('./install')
-const { late, load } = require('./lazy')
+const { lazy, load } = require('./lazy')
 const { own } = require('./util/realm')
 const globalObject = require('./util/global')
 const { asAtLoad, define, defineProperty } = require('./util/intrinsics')
@@ -82,7 +82,7 @@ function createEntry (name, ofProcess) {
       return count(typedArray, index)
     }
   }
-  for (const name of Object.keys(late)) defineProperty(entry, name, loadedWhenRead(name))
+  for (const name of Object.keys(lazy)) defineProperty(entry, name, loadedWhenRead(name))
   if (isEnabled()) start()
   return entry
 }
@@ -144,7 +144,7 @@ function setRefed (promise, refed, caller) {
 }
 
 // For ES modules (lazy-exports.mjs): these load their code at the first use, not when they are read.
-createEntry.lazy = late
+createEntry.lazy = lazy
 // For the entry /processes, which has other exports.
 createEntry.processes = () => {
   if (isEnabled()) start()

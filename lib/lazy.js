@@ -47,7 +47,7 @@ const ofSnapshots = {
   snapshot: () => require('./observe/snapshot').snapshot()
 }
 
-const late = {
+const lazy = {
   AsyncLock,
   Barrier,
   Condition,
@@ -67,9 +67,9 @@ function load (name) {
     assertStackToLoad()
     require('./observe/snapshot')
   } else {
-    loadNow(name === 'locks' ? LockManager : late[name])
+    loadNow(name === 'locks' ? LockManager : lazy[name])
   }
-  return late[name]
+  return lazy[name]
 }
 
-module.exports = { late, load }
+module.exports = { lazy, load }

@@ -11,9 +11,7 @@ const { run, succeed, succeeded } = require('./lib/child')
 const { Results } = require('./lib/results')
 const { rustSteps, isMissing } = require('./lib/rust-steps')
 const { ESLINT } = require('./lib/steps')
-const embedded = require('./lib/embedded')
-const libMap = require('./lib/lib-map')
-const tables = require('./lib/tables')
+const generated = require('./lib/generated')
 const setup = require('./setup')
 
 const root = path.join(__dirname, '..')
@@ -22,8 +20,7 @@ async function main () {
   const { fix, all } = argumentsOf(__filename, { fix: { type: 'boolean' }, all: { type: 'boolean' } })
   await setup.installDependencies()
 
-  const written = [[libMap.page, libMap.withMap], [embedded.page, embedded.withEmbedded], ...tables]
-  for (const [file, corrected] of fix ? written : []) fs.writeFileSync(file, corrected(fs.readFileSync(file, 'utf8')))
+  for (const [file, corrected] of fix ? generated : []) fs.writeFileSync(file, corrected(fs.readFileSync(file, 'utf8')))
   const results = new Results()
   await results.of('javascript', async () => {
     await succeed(process.execPath, [...ESLINT, ...(fix ? ['--fix'] : [])], { cwd: root })

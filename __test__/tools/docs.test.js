@@ -9,9 +9,7 @@ const fs = require('fs')
 const path = require('path')
 const { test } = require('../harness')
 const { assertNone, found, list, textOf } = require('../fixtures/source-texts')
-const embedded = require('../../scripts/lib/embedded')
-const libMap = require('../../scripts/lib/lib-map')
-const tables = require('../../scripts/lib/tables')
+const generated = require('../../scripts/lib/generated')
 const testFile = require('../../scripts/lib/test-file')
 
 const root = path.join(__dirname, '..', '..')
@@ -87,7 +85,7 @@ test('docs/errors.md has every code and every name that the package gives an err
 })
 
 test('files have the tables of lib/, parts of examples, the map of lib/ and the table of figures as they are', () => {
-  for (const [page, corrected] of [[libMap.page, libMap.withMap], [embedded.page, embedded.withEmbedded], ...tables]) {
+  for (const [page, corrected] of generated) {
     const text = fs.readFileSync(page, 'utf8')
     assert.strictEqual(text, corrected(text), 'npm run lint -- --fix')
   }

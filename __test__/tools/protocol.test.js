@@ -80,7 +80,7 @@ test('native code, the plain entry and docs have the variables of lib/util/varia
 
 test('every entry exports what lib/lazy.js and lib/entry.js list, by require and by import', () => {
   const names = text => text.match(/\w+/g)
-  const late = Object.keys(require('../../lib/lazy').late)
+  const late = Object.keys(require('../../lib/lazy').lazy)
   const all = Object.keys(require('../../pure'))
   assert.deepStrictEqual(all.slice(-late.length), late)
   const own = all.slice(0, -late.length)

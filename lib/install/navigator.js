@@ -9,7 +9,7 @@
 
 const os = require('os')
 const { agent } = require('../agent/agent')
-const { late: { Lock, LockManager, locks } } = require('../lazy')
+const { lazy: { Lock, LockManager, locks } } = require('../lazy')
 const globalObject = require('../util/global')
 const { defineProperty } = require('../util/intrinsics')
 const { loadNow } = require('../util/lazy-class')

@@ -4,14 +4,14 @@
 
 const fs = require('fs')
 const path = require('path')
-const { late } = require('../../lib/lazy')
+const { lazy } = require('../../lib/lazy')
 const { ALL } = require('../../lib/util/variables')
 const { NOTIFIED } = require('../../lib/waiting/kinds')
 
 const root = path.join(__dirname, '..', '..')
 const WIDTH = 120
 
-const names = Object.keys(late)
+const names = Object.keys(lazy)
 const classes = names.filter(name => /^[A-Z]/.test(name))
 const quoted = name => `'${name}'`
 const notified = new Set(NOTIFIED.map(({ kind }) => kind))
