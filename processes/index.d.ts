@@ -44,7 +44,7 @@ export interface ProcessLock {
   readonly signal: Signal
   /** Whether the lock is lost. Looks at the clock, too: right also after the process stood still. */
   readonly isLost: boolean
-  /** Lets the next exclusive holder be told `ownerDied`, once the callback ends. False if it has ended, or is shared. */
+  /** Lets the next exclusive holder see `ownerDied`, once the callback ends. False if it has ended, or is shared. */
   abandon (): boolean
 }
 
@@ -69,7 +69,7 @@ export interface HoldOptions {
 export interface RequestOptions extends HoldOptions {
   /**
    * Called first, if the lock says `ownerDied`, and awaited. Then the callback's lock says nothing of the death. If it
-   * fails, so does the request, and the next holder is told. Exclusive locks only. An error of the callback leaves the
+   * fails, so does the request, and the next holder sees the death. Exclusive locks only. An error of the callback leaves the
    * mark, too, as `abandon()` does.
    */
   repair? (lock: ProcessLock): unknown

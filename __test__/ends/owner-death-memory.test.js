@@ -194,7 +194,7 @@ says(
 )
 
 says(
-  'the next lock on a memory is told of the death, though no living thread made one',
+  'the next lock on a memory sees the death, though no living thread made one',
   false,
   ['true,true,true'],
   async scope => {
@@ -202,7 +202,7 @@ says(
     const buffers = buffersOf(3, 4096)
     await dieHolding(buffers)
     await collect()
-    // The next worker is told of the death, and dies as well: the one after it is told, too.
+    // The next worker sees the death, and dies as well: the one after it is told, too.
     await dieHolding(buffers.slice(0, 1))
     await collect()
     say(buffers.map(buffer => new AsyncLock(buffer).tryLock().ownerDied).join())
@@ -230,7 +230,7 @@ says('a memory is not gone as long as one of its buffer objects is there', false
 })
 
 says(
-  'a thread that hears last of its memory is not told of a death in an earlier one',
+  'a thread that hears last of its memory does not see a death in an earlier one',
   WITHOUT,
   ['0 times'],
   async scope => {
@@ -321,7 +321,7 @@ const WITHOUT_PROOF = process.platform !== 'linux' && 'the system does not tell 
 
 for (const bytes of [4096, 1 << 20, 16 << 20]) {
   test(
-    `a worker with ${bytes} bytes is not told of the death of one that had others`,
+    `a worker with ${bytes} bytes does not see the death of one that had others`,
     { skip: WITHOUT_PROOF },
     async t => {
       assert.deepStrictEqual(

@@ -100,7 +100,7 @@ for (const way of Object.keys(deaths)) {
   })
 }
 
-test('the first claim gets the lock, blocking or awaiting, and no other one is told of the death', async t => {
+test('the first claim gets the lock, blocking or awaiting, and no other one sees the death', async t => {
   const lock = newLock()
   const [locker, blocked] = await Promise.all([startLocker(t, lock.sab), startLocker(t, lock.sab)])
   await locker.call('lock', 0)
@@ -120,7 +120,7 @@ for (const take of [
   ['tryLock', 0], ['lockIfAvailable', 0, 0], ['lockIfAvailable', 0, 10000], ['lock', 0], ['lockAsync', 0],
   ['lockAsync', 0, { timeout: 0 }]
 ]) {
-  test(`the next holder is told of the death: ${take[0]}(${take
+  test(`the next holder sees the death: ${take[0]}(${take
     .slice(2)
     .map(each => JSON.stringify(each))
     .join()}) in a worker`, async t => {
@@ -134,7 +134,7 @@ for (const take of [
   })
 }
 
-test('the next holder is told of the death: tryLock, lockIfAvailable, lockAsync and executeLocked on main', async t => {
+test('the next holder sees the death: tryLock, lockIfAvailable, lockAsync and executeLocked on main', async t => {
   const lock = newLock()
   for (const take of [
     () => lock.tryLock(),

@@ -74,7 +74,7 @@ const FAILURES = {
     let asked = 0
     return it.condition.waitForAsync(token, () => ++asked > 1 && failing())
   })),
-  'executeLocked, which was told of a death': async (it) => {
+  'executeLocked, which saw a death': async (it) => {
     it.lock.tryLock().abandon()
     return failed(it.lock.executeLocked(async token => {
       assert.strictEqual(token.ownerDied, true)
@@ -130,7 +130,7 @@ for (const name of Object.keys(LOCKS)) {
   }
 }
 
-test('it goes to another waiter once the lock is passed on: who has that first is told of the death', async () => {
+test('it goes to another waiter once the lock is passed on: who has that first sees the death', async () => {
   const it = setUp()
   const { token, other } = await owing(it)
   const order = []

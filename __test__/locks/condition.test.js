@@ -801,7 +801,7 @@ test('the token of a waiter says that a holder has died meanwhile', async t => {
     await other.do('unlock', 'token')
     assert.strictEqual(it.condition.notify(), 1)
     assert.strictEqual(await mine, true)
-    assert.strictEqual(token.ownerDied, false, 'only the next one is told')
+    assert.strictEqual(token.ownerDied, false, 'only the next one sees the death')
     token.unlock()
     await other.terminate()
   }

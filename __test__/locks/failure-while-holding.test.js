@@ -34,7 +34,7 @@ const toldOf = (name, mode = 'exclusive') => locks.request(name, { mode }, ({ ow
 for (const Class of [AsyncLock, RwLock]) {
   const setUp = () => new Class(memory(4))
 
-  test(`${Class.name}: abandon() releases the lock, and the next holder is told, once`, () => {
+  test(`${Class.name}: abandon() releases the lock, and the next holder sees the death, once`, () => {
     const lock = setUp()
     const token = lock.tryLock()
     assert.strictEqual(token.ownerDied, false)
@@ -248,7 +248,7 @@ test('a time limit of vm within a callback is an error like others', async () =>
 
 // ——— a storm ———
 
-test('a storm of names, workers that die, requests that are aborted and steals: every death is told', async t => {
+test('a storm of names, workers that die, requests that are aborted and steals: every death is reported', async t => {
   const NAMES = 4
   // By name: whether a worker has died with it since an exclusive holder went on.
   const counts = new Int32Array(new SharedArrayBuffer(4 * NAMES))
@@ -263,10 +263,10 @@ test('a storm of names, workers that die, requests that are aborted and steals: 
       const options = dice < 0.4 ? { signal } : dice < 0.5 ? { mode: 'shared' } : {}
       const request = locks.request('storm ' + index, options, (lock) => {
         if (lock.mode === 'shared') {
-          if (Atomics.load(counts, index) === 1 && !lock.ownerDied) throw new Error('a reader was not told')
+          if (Atomics.load(counts, index) === 1 && !lock.ownerDied) throw new Error('a reader did not see the death')
           return
         }
-        if (Atomics.load(counts, index) === 1 && !lock.ownerDied) throw new Error('a death was not told')
+        if (Atomics.load(counts, index) === 1 && !lock.ownerDied) throw new Error('a death was not reported')
         if (random() < 0.1) {
           Atomics.store(counts, index, 1)
           if (random() < 0.5) process.exit()

@@ -79,7 +79,7 @@ const awaitingShare = form => awaiting(form) && sharing(form)
 
 // ——— the repair ———
 
-testForms('a death is repaired, exclusively, before the callback; none is told', async ({ form, subject, there }) => {
+testForms('a death is repaired, exclusively, before the callback; nobody sees it', async ({ form, subject, there }) => {
   await subject.mark()
   const log = await there(async ({ form, subject }) => {
     const log = []
@@ -118,7 +118,7 @@ testForms('without a death nothing is repaired; repair: undefined is none', asyn
   assert.deepStrictEqual(values, [true, 'not repaired'])
 })
 
-testForms('a repair that fails: its error, no callback; the next is told', async ({ form, there }) => {
+testForms('a repair that fails: its error, no callback; the next sees the death', async ({ form, there }) => {
   const log = await there(async ({ form, subject, fail }) => {
     const log = []
     const rejects = [async () => fail(), () => Promise.reject(new Error('on purpose'))]
@@ -136,7 +136,7 @@ testForms('a repair that fails: its error, no callback; the next is told', async
   assert.deepStrictEqual(log, [].concat(...new Array(form.blocks ? 1 : 3).fill(each)))
 })
 
-testForms('a repair that gives a promise is a TypeError; the next is told', blocking, async ({ form, there }) => {
+testForms('a repair that gives a promise is a TypeError; the next sees it', blocking, async ({ form, there }) => {
   const outcomes = await there(async ({ subject, fail }) => {
     const outcomes = []
     for (const repair of [() => ({ then () {} }), () => Promise.reject(new Error('on purpose'))]) {
@@ -178,7 +178,7 @@ const EARLY = {
   AsyncLock: ['unlock', 'abandon', 'lock'], RwLock: ['unlock', 'abandon', 'downgrade', 'release'], named: ['abandon']
 }
 
-testForms('a repair that gives its lock back is an error; the next is told', async ({ form, there }) => {
+testForms('a repair that gives its lock back is an error; the next sees the death', async ({ form, there }) => {
   const ways = EARLY[form.kind]
   const outcomes = await there(async ({ subject, data: ways }) => {
     const outcomes = []
@@ -623,7 +623,7 @@ testForms('a repair is called in the asynchronous context of its call', awaiting
   assert.deepStrictEqual(seen, ['waits: false', 'waits: true'])
 })
 
-testForms('near the end of the stack: an error, and the next is told; or both run', standing, async ({ start }) => {
+testForms('near the end of the stack: an error, and the next sees it; or both run', standing, async ({ start }) => {
   const outcomes = await start(async ({ form, scope: { require } }) => {
     const { newThing, subjectOf } = require('./repair-forms')
     const tries = []

@@ -224,7 +224,7 @@ test('a signal that takes another lock while a claim is granted at once', async 
   checkAndUnlock([token, taken], locks)
 })
 
-test('a token that releases another lock when it is told of a death, in the midst of a batch', async () => {
+test('a token that releases another lock when it sees a death, in the midst of a batch', async () => {
   const sab = memory(24)
   const [other, later, ...locks] = [0, 4, 8, 12].map(byteOffset => new AsyncLock(sab, { byteOffset }))
   const conditions = [16, 20].map(byteOffset => new Condition(sab, { byteOffset }))

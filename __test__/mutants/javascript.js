@@ -116,7 +116,7 @@ module.exports = [
       '? amountOf(request) : amountOf(request)']
   ]),
   ...of('lib/agent/native.js', { test: 'locks/semaphore-permits' }, [
-    ['native code is not told the limit of what is claimed or taken in line', '  words[LIMIT] = word.limit\n', '']
+    ['native code does not get the limit of what is claimed or taken in line', '  words[LIMIT] = word.limit\n', '']
   ]),
   ...of('lib/locks/semaphore.js', { test: 'locks/semaphore-permits' }, [
     ['a limit can be raised', '  if (limit !== NO_LIMIT) {', '  if (false) {']
@@ -153,14 +153,14 @@ module.exports = [
     ['a repair that gave its lock back has ended well',
       "    if (index < 0) throw notLocked(caller + ': repair has",
       "    if (false) throw notLocked(caller + ': repair has"],
-    ['a death that was repaired is told again', "    tellOf(index, 'repaired')\n", ''],
-    ['the callback is told of a death that was repaired', '      this.token.ownerDied = false\n', ''],
+    ['a death that was repaired is reported again', "    onEntry(index, 'repaired')\n", ''],
+    ['the callback sees a death that was repaired', '      this.token.ownerDied = false\n', ''],
     ['an error in a callback that has a repair leaves no mark',
       '(hasRepair || sawOwnerDied(token))',
       'sawOwnerDied(token)']
   ]),
   ...of(repair, { test: 'locks/repair' }, [
-    ['a reader that was told repairs beside others',
+    ['a reader that saw it repairs beside others',
       '    if (!hold.isShared) {\n      await',
       '    if (true) {\n      await'],
     ['each of many readers repairs', '        if (writer.token.ownerDied) await', '        await'],
@@ -177,8 +177,8 @@ module.exports = [
   ]),
   ...of(names, { test: 'locks/repair' }, [
     ['a repair that abandons its name has ended well', '    if (this.isAbandoned) throw', '    if (false) throw'],
-    ['a thief is told of a death that was repaired',
-      "if (index < 0 || !tellOf(index, 'repaired')) {",
+    ['a thief sees a death that was repaired',
+      "if (index < 0 || !onEntry(index, 'repaired')) {",
       'if (index < 0) {']
   ]),
   ...of('lib/named/lock-manager.js', { test: 'locks/repair' }, [
@@ -240,7 +240,7 @@ module.exports = [
     ['a wait that is over is still watched',
       '  if (previous === undefined) first = next\n  else previous.next = next\n',
       ''],
-    ['what was told of a wait is forgotten', '    wait.story = stories[n + 1]\n', ''],
+    ['what was reported a wait is forgotten', '    wait.story = stories[n + 1]\n', ''],
     ['a busy thread reports what it has been granted', 'setImmediate(() => { setImmediate(check) })', 'check()'],
     ['a stall keeps the process alive', 'setTimeout(fn, milliseconds).unref()', 'setTimeout(fn, milliseconds)']
   ]),
@@ -328,12 +328,12 @@ module.exports = [
   ...of(names, { test: 'named/stolen' }, [
     ['a name that was abandoned is given back as any', 'this.isAbandoned || ', ''],
     ['a robbed callback learns nothing before its event loop turns',
-      "    if (index >= 0 && tellOf(index, 'wasStolen')) this.lose(index)\n",
+      "    if (index >= 0 && onEntry(index, 'wasStolen')) this.lose(index)\n",
       ''],
     ['a callback that has ended is not told that it was robbed',
       '    this.isStolen = !wasHeld\n    if (!wasHeld) this.noteLoss()\n',
       ''],
-    ['a thief is not told of what was abandoned', "tellOf(index, 'abandoned')", "!tellOf(index, 'wasStolen')"],
+    ['a thief does not see what was abandoned', "onEntry(index, 'abandoned')", "!onEntry(index, 'wasStolen')"],
     ['a signal that is asked for after a theft is not aborted',
       'if (this.learnWhetherStolen(index) && ',
       'if (false && ']
@@ -679,9 +679,9 @@ module.exports = [
       '']
   ]),
   ...of(condition, { test: 'locks/failure-while-holding' }, [
-    ['an awaiting Condition says that its holder has repaired', '          if (told) held.word.noteDeath()\n', ''],
+    ['an awaiting Condition says that its holder has repaired', '          if (ownerDied) held.word.noteDeath()\n', ''],
     ['a blocking wait says that its holder has repaired',
-      '  if (told) held.word.noteDeath()\n  const index',
+      '  if (ownerDied) held.word.noteDeath()\n  const index',
       '  const index']
   ]),
   ...of(entry, { test: 'locks/condition-owed' }, [['a hold owes nothing', '  entries[2 * index + 1] = number\n', '']]),

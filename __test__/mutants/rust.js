@@ -430,7 +430,7 @@ module.exports = [
     ['a lock is freed before its death is noted',
       '        if request.is_exclusive() {\n            self.note_death(location);',
       '        request.give_back(word);\n        if request.is_exclusive() {\n            self.note_death(location);'],
-    ['two holders are told of one death',
+    ['two holders see one death',
       'let was_abandoned = self.lists.policy.abandoned.remove(&location);',
       'let was_abandoned = self.lists.policy.abandoned.contains(&location);']
   ]),
@@ -440,7 +440,7 @@ module.exports = [
       '']
   ]),
   ...of(abandoned, { model: 'write_death_read' }, [
-    ['readers are not told of a death',
+    ['readers do not see a death',
       'Some(Mode::Shared) => self.lists.policy.abandoned.contains(&location),',
       'Some(Mode::Shared) => false,']
   ]),
@@ -450,16 +450,16 @@ module.exports = [
       'if false {']
   ]),
   ...of('core/src/lock/names.rs', { cargo: ['names', ''] }, [
-    ['a thief is not told of a death of which the loser was told', 'if were_told {', 'if false {'],
+    ['a thief does not see a death that the loser saw', 'if saw_death {', 'if false {'],
     ['a theft from nobody takes over', 'let took_over = !stolen.is_empty();', 'let took_over = true;'],
-    ['a loser is not told of the theft', '&& outbox.lose(id) == Ring::Needed', '&& outbox.lose(0) == Ring::Needed']
+    ['a loser does not hear of the theft', '&& outbox.lose(id) == Ring::Needed', '&& outbox.lose(0) == Ring::Needed']
   ]),
   ...of('core/src/lock/abandoned.rs', { cargo: ['names', ''] }, [
-    ['a thief is told of a death that the loser has repaired',
-      'section.set_told(location, id, false)',
+    ['a thief sees a death that the loser has repaired',
+      'section.set_saw_death(location, id, false)',
       'section.lists.policy.named.contains_key(&(location, id))'],
-    ['a thief is not told of what the loser abandoned',
-      'section.set_told(location, id, true)',
+    ['a thief does not see what the loser abandoned',
+      'section.set_saw_death(location, id, true)',
       'section.lists.policy.named.contains_key(&(location, id))']
   ]),
   ...of('core/src/lock/names.rs', { cargo: ['names', 'rung'] }, [
@@ -571,7 +571,7 @@ module.exports = [
       'let _ = location;']
   ]),
   ...of('src/agent/delivery.rs', { test: 'ends/condition-deaths' }, [
-    ['what a hold owes is passed on twice', 'index >= progress.adopted', 'index >= progress.told']
+    ['what a hold owes is passed on twice', 'index >= progress.adopted', 'index >= progress.delivered']
   ]),
   ...of('src/agent/waiting.rs', { test: 'locks/condition' }, [
     ['a claim that gives up keeps its notification', '            pass_on_notification(claim.relay);\n', '']
@@ -737,8 +737,8 @@ module.exports = [
     ['a cycle that has gone counts as reported', 'all.contains(cycle) || *reported_at >= looked_at', 'true'],
     ['a thread that had looked before the cycle was there forgets it', ' || *reported_at >= looked_at', '']
   ]),
-  ...of(stories, { cargo: ['lib', 'a_wait_is_told_of_again'] }, [
-    ['a wait is told of again because holders come and go', '_ => self.has_old && ', '_ => '],
+  ...of(stories, { cargo: ['lib', 'a_wait_is_reported_again'] }, [
+    ['a wait is reported again because holders come and go', '_ => self.has_old && ', '_ => '],
     ['that a cycle has gone is no news', 'story if story % 2 == 1 => true,', 'story if story % 2 == 1 => false,']
   ]),
   ...of('src/observe/dump.rs', { test: 'locks/observe/dumps' }, [
@@ -752,7 +752,7 @@ module.exports = [
   ]),
   ...of(reports, { test: 'locks/observe/stalls' }, [
     ['all stalls are reported by one look', 'if n >= MOST {', 'if n == usize::MAX {'],
-    ['each thread that blocks at a place reports it', '                    covered.tell(key, story);\n', '']
+    ['each thread that blocks at a place reports it', '                    covered.note(key, story);\n', '']
   ]),
 
   // ——— locks of several processes ———

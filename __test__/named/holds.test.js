@@ -380,7 +380,7 @@ testLocks('a name that was granted and stolen before its thread heard of either 
 
 // ——— deaths ———
 
-testLocks('abandon(): the next exclusive holder is told; of a share it is a TypeError, which stays held', async () => {
+testLocks('abandon(): the next exclusive holder sees it; of a share it is a TypeError, which stays held', async () => {
   for (const form of Object.keys(FORMS)) {
     const token = await FORMS[form]('x')
     assert.deepStrictEqual([token.abandon(), token.abandon(), token.unlock()], [true, false, false])

@@ -20,7 +20,7 @@ const inWorker = (t, body, data) => startWorker(t, data, body).done()
 
 // ——— abandon ———
 
-testLocks('abandon(): when the callback ends, the next exclusive holder is told, and readers before it', async () => {
+testLocks('abandon(): when the callback ends, the next exclusive holder sees it, and readers before it', async () => {
   for (const end of [() => 'done', async () => 'done']) {
     assert.strictEqual(await locks.request('x', lock => {
       assert.deepStrictEqual([lock.abandon(), lock.abandon()], [true, true])
@@ -31,7 +31,7 @@ testLocks('abandon(): when the callback ends, the next exclusive holder is told,
   }
 })
 
-testLocks('abandon() before an error: that error, and the next holder is told', async () => {
+testLocks('abandon() before an error: that error, and the next holder sees the death', async () => {
   for (const end of [fail, async () => fail()]) {
     const promise = locks.request('x', lock => {
       lock.abandon()

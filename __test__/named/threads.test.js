@@ -124,7 +124,7 @@ testLocks('a blocked thread is granted what a promise of another releases, and t
 
 for (const sync of [false, true]) {
   const when = sync ? 'in a callback that blocks' : 'while it holds'
-  testLocks(`a thread that is terminated ${when}: the next one is told, and only that one`, async t => {
+  testLocks(`a thread that is terminated ${when}: the next one sees the death, and only that one`, async t => {
     const [a, b] = await Promise.all([startHolder(t), startHolder(t)])
     await a.ask({}, sync)
     const next = b.ask()
@@ -137,7 +137,7 @@ for (const sync of [false, true]) {
   })
 }
 
-testLocks('the death of a holder is told to a request that comes later, too', async t => {
+testLocks('the death of a holder is reported to a request that comes later, too', async t => {
   const a = await startHolder(t)
   await a.ask()
   await a.thread.terminate()
@@ -146,7 +146,7 @@ testLocks('the death of a holder is told to a request that comes later, too', as
   assert.strictEqual(await locks.request('x', lock => lock.ownerDied), false)
 })
 
-testLocks('the death of a reader is told to nobody; nor that of a holder that had been robbed', async t => {
+testLocks('the death of a reader is reported to nobody; nor that of a holder that had been robbed', async t => {
   const [a, b] = await Promise.all([startHolder(t), startHolder(t)])
   await a.ask({ mode: 'shared' })
   const next = locks.request('x', lock => lock.ownerDied)

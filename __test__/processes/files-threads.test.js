@@ -53,7 +53,7 @@ test('threads of a process count one at a time, with and without blocking', asyn
   assert.strictEqual(fs.readFileSync(file, 'utf8'), '200')
 })
 
-test('a worker that ends with a lock: the next holder is told; one that waits leaves nothing', async t => {
+test('a worker that ends with a lock: the next holder sees the death; one that waits leaves nothing', async t => {
   const folder = scratchFolder(t)
   const locks = processLocks(folder)
   for (const end of ['terminate', 'exit']) {

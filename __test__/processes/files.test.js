@@ -81,7 +81,7 @@ test('kill -9 of a holder: the next one has the lock soon, and is told, until on
   assert.strictEqual((await next.pass('a')).ownerDied, false)
 })
 
-test('processes that are killed at any moment: one inside at a time, deaths are told', { timeout: 120000 }, async t => {
+test('processes that are killed at any moment: one inside at a time, deaths are seen', { timeout: 120000 }, async t => {
   const folder = scratchFolder(t)
   const file = path.join(folder, 'room')
   const killed = new Set()
@@ -95,7 +95,7 @@ test('processes that are killed at any moment: one inside at a time, deaths are 
       const { inside, last, token, ownerDied } = visit
       visits++
       if (inside !== '' && !killed.has(Number(inside))) problems.push(`${inside} was inside, alive`)
-      if ((inside !== '' || last === undefined) && !ownerDied) problems.push(`not told of the death of ${inside}`)
+      if ((inside !== '' || last === undefined) && !ownerDied) problems.push(`did not see the death of ${inside}`)
       if (!(token > Number(last || 0))) problems.push(`token ${token} after ${last}`)
     })
     member.run(async ({ locks, fs }, room) => {

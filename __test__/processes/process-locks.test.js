@@ -119,7 +119,7 @@ testLocks('ownerDied lasts until a callback with an exclusive lock that was told
   assert.deepStrictEqual(told, [true, true, true, true, true, false])
 })
 
-testLocks('abandon(): the next one is told, in a batch, too; after its callback it is false', async (engine, locks) => {
+testLocks('abandon(): the next one sees it, in a batch, too; after its callback it is false', async (engine, locks) => {
   let late
   const results = await Promise.all([
     locks.request('a', lock => {

@@ -298,7 +298,7 @@ class Round {
     if (wrong.length > 0) throw new Error(wrong.join('\n'))
   }
 
-  /** Checks the remains: all can be taken, no death is told twice, and no name stays. */
+  /** Checks the remains: all can be taken, no death is reported twice, and no name stays. */
   async checkRemains () {
     const { arena } = this
     for (const lock of [...arena.locks, ...arena.rws, ...arena.queues.map(({ lock }) => lock)]) {

@@ -202,7 +202,7 @@ mod holders {
     }
 
     #[test]
-    fn a_grant_that_was_revoked_is_told_to_nobody() {
+    fn a_grant_that_was_revoked_is_delivered_to_nobody() {
         let (guard, outbox) = line(0);
         guard.promise(&outbox, 5, Request::Signals(1));
         guard.add_permits(1);
@@ -217,7 +217,7 @@ mod holders {
 
     /// The second one has taken the lock without a call, and dies before it asks whether the first one died.
     #[test]
-    fn of_two_deaths_in_a_row_one_holder_is_told() {
+    fn of_two_deaths_in_a_row_one_is_seen() {
         let (guard, _) = line(LOCKED);
         guard.store.abandon(HERE, Request::Lock, &guard.word);
         assert!(Request::Lock.take(&guard.word));
@@ -229,14 +229,14 @@ mod holders {
     }
 
     #[test]
-    fn a_grant_that_was_not_used_tells_the_next_holder_of_the_death() {
+    fn a_grant_that_was_not_used_leaves_the_death_to_the_next_holder() {
         let (guard, _) = line(LOCKED);
         let (thread, _) = guard.block(Request::Lock);
         guard.store.abandon(HERE, Request::Lock, &guard.word);
         assert_eq!(thread.result(), Some(WaitResult::AcquiredFromDead));
-        for told in [WaitResult::AcquiredFromDead, WaitResult::Acquired] {
-            guard.store.return_unused(HERE, Request::Lock, told, &guard.word);
-            assert_eq!(guard.take(Request::Lock), Some(told));
+        for result in [WaitResult::AcquiredFromDead, WaitResult::Acquired] {
+            guard.store.return_unused(HERE, Request::Lock, result, &guard.word);
+            assert_eq!(guard.take(Request::Lock), Some(result));
         }
     }
 }

@@ -605,10 +605,10 @@ impl Lock {
         }
     }
 
-    /// The same, and gives it back. How many held the lock before, and what the thread is told.
+    /// The same, and gives it back. How many held the lock before, and the result of that.
     fn acquire_and_use(&self) -> (u32, WaitResult) {
-        let told = self.acquire();
-        (self.use_and_give(), told)
+        let result = self.acquire();
+        (self.use_and_give(), result)
     }
 
     /// Lines a promise up: slot 0 of `agent`.
@@ -627,8 +627,8 @@ impl Lock {
     }
 
     /// The same of a claim that has the lock then, and gives it back.
-    fn deliver_and_use(&self, agent: &Arc<Outbox>, ticket: Ticket, told: WaitResult) {
-        assert_eq!(self.deliver(agent, ticket), Some(told));
+    fn deliver_and_use(&self, agent: &Arc<Outbox>, ticket: Ticket, result: WaitResult) {
+        assert_eq!(self.deliver(agent, ticket), Some(result));
         self.use_and_give();
     }
 
@@ -847,15 +847,15 @@ model!(grant_death, loom::model, {
     });
 });
 
-/// The first claim leaves, beside the holder: what the next one is told, and how often the first has held the lock.
+/// The first claim leaves, beside the holder: what the next one sees the death, and how often the first has held the lock.
 fn grant_while(leave: fn(&Lock, &Arc<Outbox>, Ticket) -> (WaitResult, u32)) {
     let (first, next) = (agent(), agent());
     let (lock, tickets) = Lock::held_before(&[&first, &next]);
     let leaves = tickets[0];
     let leaving = beside(&lock, move |lock| leave(lock, &first, leaves));
     lock.use_and_give();
-    let (told, held) = leaving.join().unwrap();
-    lock.deliver_and_use(&next, tickets[1], told);
+    let (result, held) = leaving.join().unwrap();
+    lock.deliver_and_use(&next, tickets[1], result);
     lock.assert_free_after(2 + held);
 }
 
@@ -885,8 +885,8 @@ model!(hand_over_timeout, bounded_model, {
     lock.assert_holds(UNLOCKED);
 });
 
-// An agent hands the lock to its own promise and ends before JavaScript is told: another thread, which joins the line
-// meanwhile, is told of the death.
+// An agent hands the lock to its own promise and ends before JavaScript has got it: another thread, which joins the line
+// meanwhile, sees the death.
 model!(hand_over_death_claim, bounded_model, {
     let (lock, agent) = (Lock::held(), agent());
     lock.line_up_promise(&agent, NEVER);
@@ -1055,22 +1055,22 @@ model!(wake_timeout, bounded_model, {
     lock.assert_free_after(2 + u32::from(acquired));
 });
 
-// The holder dies while one thread claims the lock and another takes it without a native call: the first of them is
-// told.
+// The holder dies while one thread claims the lock and another takes it without a native call: the first of them
+// sees it.
 model!(death_newcomer_claim, bounded_model, {
     let lock = Lock::held();
     let claimant = beside(&lock, |lock| lock.acquire_and_use());
-    let newcomer = beside(&lock, |lock| lock.try_take().map(|told| (lock.use_and_give(), told)));
+    let newcomer = beside(&lock, |lock| lock.try_take().map(|result| (lock.use_and_give(), result)));
     lock.abandon(Request::Lock);
     let results = [Some(claimant.join().unwrap()), newcomer.join().unwrap()];
-    for &(former_holders, told) in results.iter().flatten() {
-        assert_eq!(told == WaitResult::AcquiredFromDead, former_holders == 0, "{results:?}");
+    for &(former_holders, result) in results.iter().flatten() {
+        assert_eq!(result == WaitResult::AcquiredFromDead, former_holders == 0, "{results:?}");
     }
     lock.assert_free_after(1 + u32::from(results[1].is_some()));
 });
 
 // The holder dies, and so does a thread that has taken the lock without a native call and not yet asked whether its
-// holder died: what comes after a death is told of it once.
+// holder died: what comes after a death sees it once.
 model!(death_newcomer_death, bounded_model, {
     let lock = Lock::held();
     let claimant = beside(&lock, |lock| lock.acquire_and_use().1);
@@ -1084,8 +1084,8 @@ model!(death_newcomer_death, bounded_model, {
     lock.abandon(Request::Lock);
     assert_eq!(claimant.join().unwrap(), WaitResult::AcquiredFromDead);
     let died_last = newcomer.join().unwrap() == Some(1);
-    let told = if died_last { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
-    assert_eq!(lock.try_take(), Some(told));
+    let result = if died_last { WaitResult::AcquiredFromDead } else { WaitResult::Acquired };
+    assert_eq!(lock.try_take(), Some(result));
 });
 
 // A thread is ended when it has freed the lock and not yet looked at the counter: its clean-up does.
@@ -1157,7 +1157,7 @@ model!(read_unlock_write_give_up, loom::model, {
     lock.assert_holds(1);
 });
 
-// The writer dies while two readers wait behind it: both enter, and are told.
+// The writer dies while two readers wait behind it: both enter, and see the death.
 model!(write_death_read, bounded_model, {
     let (lock, reader) = (Lock::new(Request::Shared, WRITING), agent());
     let ticket = lock.line_up_promise(&reader, NEVER);
@@ -1166,11 +1166,11 @@ model!(write_death_read, bounded_model, {
     let results = [other.join().unwrap(), lock.deliver(&reader, ticket).unwrap()];
     assert_eq!(results, [WaitResult::AcquiredFromDead; 2]);
     assert_eq!(lock.value(), 2);
-    assert!(any_abandoned_near(&lock.store, HERE), "the next writer is told, too");
+    assert!(any_abandoned_near(&lock.store, HERE), "the next writer sees it, too");
 });
 
 // The last buffer object of a memory is collected while another thread makes a lock in it and dies with it: the next
-// holder is told. If abandoned locks were forgotten after the registry's lock has been released, that death might be
+// holder sees it. If abandoned locks were forgotten after the registry's lock has been released, that death might be
 // forgotten.
 model!(lose_register_death, loom::model, {
     let (lock, tracked_buffers) = (Lock::held(), Arc::new(TrackedBuffers::new(|memories| memories)));

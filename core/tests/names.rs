@@ -1,4 +1,4 @@
-//! Named locks against a plain model: who holds a name, who awaits it, who is told of a death or a steal, and which
+//! Named locks against a plain model: who holds a name, who awaits it, who sees a death or a steal, and which
 //! names are kept.
 
 #![cfg(not(feature = "model"))]
@@ -46,8 +46,8 @@ struct Expected {
     agent: usize,
     /// While it is pending.
     pending: Option<(u32, Ticket)>,
-    /// Whether its holder was told of a death.
-    told: bool,
+    /// Whether its holder saw a death.
+    saw_death: bool,
 }
 
 impl Expected {
@@ -77,10 +77,10 @@ impl Line {
     }
 
     /// The result of a grant.
-    fn told(&mut self, mode: Mode) -> WaitResult {
-        let told = self.left_behind;
+    fn result_of(&mut self, mode: Mode) -> WaitResult {
+        let saw_death = self.left_behind;
         self.left_behind &= mode == Mode::Shared;
-        if told { WaitResult::AcquiredFromDead } else { WaitResult::Acquired }
+        if saw_death { WaitResult::AcquiredFromDead } else { WaitResult::Acquired }
     }
 }
 
@@ -119,7 +119,7 @@ impl World {
         self.names.request(&self.store, &text(name), mode, self.requester(agent), waits)
     }
 
-    /// A writer that takes a free name: its number, and what it is told.
+    /// A writer that takes a free name: its number, and whether it saw a death.
     fn take(&self, name: usize) -> (u32, WaitResult) {
         let answer = self.ask(name, Mode::Exclusive, 0, Waits::Never);
         let (_, request, Ok(Claimed::Now(result))) = answer else { panic!("{answer:?}") };
@@ -138,9 +138,9 @@ impl World {
             if !line.grants(mode) {
                 return;
             }
-            let result = line.told(mode);
+            let result = line.result_of(mode);
             line.requests[index].pending = None;
-            line.requests[index].told = result == WaitResult::AcquiredFromDead;
+            line.requests[index].saw_death = result == WaitResult::AcquiredFromDead;
             self.expected_mail.insert((agent, pending.unwrap().0), result);
         }
     }
@@ -155,15 +155,21 @@ impl World {
             (location, request, Ok(Claimed::Now(result))) => {
                 assert!(at_once);
                 let line = self.line(name);
-                assert_eq!(result, line.told(mode));
-                let told = result == WaitResult::AcquiredFromDead;
-                line.requests.push(Expected { at: (location, request), mode, agent, pending: None, told });
+                assert_eq!(result, line.result_of(mode));
+                let saw_death = result == WaitResult::AcquiredFromDead;
+                line.requests.push(Expected { at: (location, request), mode, agent, pending: None, saw_death });
             }
             (location, request, Ok(Claimed::Pending(ticket))) => {
                 self.tickets.insert(slot, (location, ticket));
                 assert!(!at_once && matches!(waits, Waits::As(..)));
                 let pending = Some((slot, ticket));
-                self.line(name).requests.push(Expected { at: (location, request), mode, agent, pending, told: false });
+                self.line(name).requests.push(Expected {
+                    at: (location, request),
+                    mode,
+                    agent,
+                    pending,
+                    saw_death: false,
+                });
             }
             (_, _, Err(refusal)) => {
                 assert!(!at_once && matches!(waits, Waits::Never));
@@ -181,21 +187,21 @@ impl World {
             assert!(!self.store.repaired(stolen.at.0, stolen.at.1));
             assert!(!self.store.abandoned(stolen.at.0, stolen.at.1));
             // It may not have repaired anything yet.
-            line.left_behind |= stolen.told;
+            line.left_behind |= stolen.saw_death;
         }
-        assert_eq!(result, line.told(Mode::Exclusive));
-        let told = result == WaitResult::AcquiredFromDead;
-        let taken = Expected { at: (location, request), mode: Mode::Exclusive, agent, pending: None, told };
+        assert_eq!(result, line.result_of(Mode::Exclusive));
+        let saw_death = result == WaitResult::AcquiredFromDead;
+        let taken = Expected { at: (location, request), mode: Mode::Exclusive, agent, pending: None, saw_death };
         line.requests.push(taken);
     }
 
     /// A writer that holds the name repairs what it protects, or abandons it.
     fn mark(&mut self, name: usize, index: usize, abandons: bool) {
-        let Expected { at, mode, pending, told, .. } = &mut self.model.get_mut(&name).unwrap().requests[index];
+        let Expected { at, mode, pending, saw_death, .. } = &mut self.model.get_mut(&name).unwrap().requests[index];
         if *mode == Mode::Exclusive && pending.is_none() {
             let mark = if abandons { WaiterListStore::abandoned } else { WaiterListStore::repaired };
             assert!(mark(&self.store, at.0, at.1));
-            *told = abandons;
+            *saw_death = abandons;
         }
     }
 

@@ -141,8 +141,8 @@ mod property {
         /// Unlike its ticket, never given again: a promise's slot.
         number: u32,
         deadline: Timestamp,
-        /// The timer has told its agent that the deadline has come.
-        told: bool,
+        /// The timer has notified its agent that the deadline has come.
+        was_rung: bool,
         awake: bool,
         /// Whether it has been awake and tried in vain.
         tried: bool,
@@ -187,7 +187,7 @@ mod property {
         holders: Vec<Request>,
         /// Permits that are neither held nor used up.
         permits: i32,
-        /// An exclusive holder has died, and no holder has been told yet.
+        /// An exclusive holder has died, and no holder has seen it yet.
         left_behind: bool,
         /// Since when the first claim of a lock has been overtaken.
         overtaken: Option<(u32, Timestamp)>,
@@ -280,10 +280,10 @@ mod property {
                 self.holders.push(request);
             }
             let alone = matches!(request, Request::Lock | Request::Exclusive);
-            let told = self.left_behind && (alone || request == Request::Shared);
+            let saw_death = self.left_behind && (alone || request == Request::Shared);
             // Readers cannot repair what was left half done.
             self.left_behind &= !alone;
-            assert_eq!(result, if told { WaitResult::AcquiredFromDead } else { WaitResult::Acquired });
+            assert_eq!(result, if saw_death { WaitResult::AcquiredFromDead } else { WaitResult::Acquired });
         }
 
         /// A holder is none any more. What it held.
@@ -311,8 +311,10 @@ mod property {
                 grants += mail.grants.len();
                 for (number, result) in results(&mail.settlements) {
                     if result == WaitResult::Due {
-                        let mut told = self.entrants.iter_mut().filter(|entrant| entrant.number == number);
-                        assert!(told.all(|told| told.deadline <= now() && !std::mem::replace(&mut told.told, true)));
+                        let mut due = self.entrants.iter_mut().filter(|entrant| entrant.number == number);
+                        assert!(due.all(
+                            |entrant| entrant.deadline <= now() && !std::mem::replace(&mut entrant.was_rung, true)
+                        ));
                     } else {
                         assert_eq!(ended.insert(number, result), None, "settled twice");
                     }
@@ -414,7 +416,7 @@ mod property {
                     let is_free = self.kind == Kind::Lock && request.is_some_and(|request| self.grants(request));
                     assert!(!is_free || self.is_behind_own(agent), "it waits for a lock that is free");
                     self.tickets.push((ticket, agent));
-                    let (told, awake, tried) = (false, false, false);
+                    let (was_rung, awake, tried) = (false, false, false);
                     self.entrants.push(Entrant {
                         at,
                         request,
@@ -423,7 +425,7 @@ mod property {
                         ticket,
                         number,
                         deadline,
-                        told,
+                        was_rung,
                         awake,
                         tried,
                     });
@@ -583,9 +585,9 @@ mod property {
                     self.hear_line();
                     assert_eq!(next, self.earliest_deadline());
                     let is_over = |entrant: &Entrant| {
-                        entrant.blocks() || entrant.is_live() || (entrant.told && entrant.request.is_none())
+                        entrant.blocks() || entrant.is_live() || (entrant.was_rung && entrant.request.is_none())
                     };
-                    assert!(self.entrants.iter().all(is_over), "a claim was due, or an agent has not been told");
+                    assert!(self.entrants.iter().all(is_over), "a claim was due, or an agent was not rung");
                 }
                 Operation::Run(agent) => self.run_agent(agent),
                 Operation::Take(what, agent) => {
@@ -692,7 +694,7 @@ mod property {
         }
 
         fn earliest_deadline(&self) -> Timestamp {
-            let timed = self.entrants.iter().filter(|entrant| !entrant.blocks() && !entrant.told);
+            let timed = self.entrants.iter().filter(|entrant| !entrant.blocks() && !entrant.was_rung);
             timed.map(|entrant| entrant.deadline).min().unwrap_or(NEVER)
         }
 
@@ -860,9 +862,9 @@ mod stress {
         /// Counted up by exclusive holders: the first without an atomic increment.
         count: AtomicU64,
         alone: AtomicU64,
-        /// Deaths to be told of, and deaths that were told of.
+        /// Deaths to be seen, and deaths that were seen.
         deaths: AtomicU64,
-        told: AtomicU64,
+        seen: AtomicU64,
         /// How many waiters notifications have woken, and how many waits ended so.
         woken: AtomicU64,
         notified: AtomicU64,
@@ -886,10 +888,10 @@ mod stress {
     impl Scene {
         /// The calling thread has been granted `request`: does what that allows, and gives it back or dies.
         fn hold(&self, request: Request, result: WaitResult, dies: bool, random: &mut Random) {
-            let Counts { writers, readers, permits: all, count, alone, deaths, told, .. } = &self.counts;
+            let Counts { writers, readers, permits: all, count, alone, deaths, seen, .. } = &self.counts;
             assert!(result.is_acquired(), "{result:?}");
             if result == WaitResult::AcquiredFromDead && request != Request::Shared {
-                told.fetch_add(1, Relaxed);
+                seen.fetch_add(1, Relaxed);
             }
             let is_alone = matches!(request, Request::Lock | Request::Exclusive);
             let (reads, permits) = (i32::from(request == Request::Shared), permits(request));
@@ -1099,8 +1101,8 @@ mod stress {
         for at in 0..LOCATIONS {
             assert_eq!((store.count(location(at)), store.counter(location(at)).load(Relaxed)), (0, 0));
         }
-        let untold = u64::from(any_abandoned_near(store, HERE));
-        assert_eq!(count(&counts.told) + untold, count(&counts.deaths));
+        let unseen = u64::from(any_abandoned_near(store, HERE));
+        assert_eq!(count(&counts.seen) + unseen, count(&counts.deaths));
         assert_eq!(store.earliest_deadline(), NEVER);
     }
 

@@ -86,17 +86,17 @@ impl Process {
         self.tracked_buffers.look(&self.store);
     }
 
-    /// Whether a thread that locks the lock at this offset is told of a death.
-    fn is_told_at(&self, offset: usize) -> bool {
+    /// Whether a thread that locks the lock at this offset sees a death.
+    fn has_death_at(&self, offset: usize) -> bool {
         let location = Location::from_address(BASE + offset);
         let looks = any_abandoned_near(&self.store, location);
-        let told = self.store.take_note_of_death(location, Request::Lock);
-        assert!(looks || !told, "it would not have asked");
-        told
+        let left = self.store.take_note_of_death(location, Request::Lock);
+        assert!(looks || !left, "it would not have asked");
+        left
     }
 
-    fn is_told(&self) -> bool {
-        self.is_told_at(0)
+    fn has_death(&self) -> bool {
+        self.has_death_at(0)
     }
 
     fn assert_nothing_left(&self) {
@@ -114,21 +114,21 @@ fn all_locks_in_a_memory_are_forgotten_when_its_last_object_has_been_collected_a
     process.abandon(LENGTH);
     assert_eq!(process.lose(MAIN), Left::Unknown);
     process.look(true);
-    assert!((0..LENGTH).step_by(4).all(|offset| !process.is_told_at(offset)));
-    assert!(process.is_told_at(LENGTH), "that is another memory's");
+    assert!((0..LENGTH).step_by(4).all(|offset| !process.has_death_at(offset)));
+    assert!(process.has_death_at(LENGTH), "that is another memory's");
     process.assert_nothing_left();
 }
 
 /// Main makes the first lock, and keeps nothing. Another thread keeps the memory, and has made no lock in it.
 #[test]
-fn while_a_memory_has_not_been_freed_its_deaths_are_told_although_its_last_object_has_been_collected() {
+fn while_a_memory_has_not_been_freed_its_deaths_are_kept_although_its_last_object_has_been_collected() {
     let process = Process::of(&[MAIN, WORKER]);
     process.die_holding(WORKER, 1);
     assert_eq!(process.lose(MAIN), Left::Unknown);
     process.look(false);
     process.register(OTHER);
     process.look(true);
-    assert!(process.is_told(), "an object is known again");
+    assert!(process.has_death(), "an object is known again");
     process.assert_nothing_left();
 }
 
@@ -138,7 +138,7 @@ fn what_only_a_dead_thread_had_is_forgotten_when_it_has_been_freed() {
     assert_eq!(process.die_holding(WORKER, 1), Left::Unknown);
     process.look(true);
     process.register(OTHER);
-    assert!(!process.is_told());
+    assert!(!process.has_death());
     process.assert_nothing_left();
 }
 
@@ -163,15 +163,15 @@ fn a_memory_that_overlaps_others_shows_that_they_are_gone() {
             }
             let base = BASE.strict_add_signed(offset);
             process.tracked_buffers.register(&process.store, OTHER, base, length);
-            assert!(!process.is_told(), "{offset}");
-            assert!(process.is_told_at(LENGTH), "that is another memory's");
+            assert!(!process.has_death(), "{offset}");
+            assert!(process.has_death_at(LENGTH), "that is another memory's");
             // News of the earlier memory does not concern the later one.
             process.abandon(64);
             if !has_ended {
                 assert_eq!(process.tracked_buffers.lose(&process.store, MAIN, BASE, 1), Left::Nothing);
             }
             process.look(true);
-            assert!(process.is_told_at(64) || offset == -64 && length == 128, "{offset}");
+            assert!(process.has_death_at(64) || offset == -64 && length == 128, "{offset}");
         }
     }
 }
@@ -184,7 +184,7 @@ fn objects_of_an_earlier_memory_that_overlaps_are_not_taken_for_those_of_a_later
     process.abandon(0);
     assert_eq!(process.lose(MAIN), Left::Known, "that was the earlier one's");
     assert_eq!(process.lose(WORKER), Left::Unknown);
-    assert!(process.is_told());
+    assert!(process.has_death());
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_memory_that_adjoins_another_one_does_not_overlap_it() {
     process.abandon(LENGTH - 4);
     process.tracked_buffers.register(&process.store, OTHER, BASE + LENGTH, LENGTH);
     process.tracked_buffers.register(&process.store, OTHER, BASE - LENGTH, LENGTH);
-    assert!(process.is_told() && process.is_told_at(LENGTH - 4));
+    assert!(process.has_death() && process.has_death_at(LENGTH - 4));
 }
 
 #[test]
@@ -205,8 +205,8 @@ fn of_memories_of_which_no_object_is_known_the_last_ones_are_remembered() {
         process.abandon(place * LENGTH);
         assert_eq!(process.tracked_buffers.end(&process.store, WORKER, BASE + place * LENGTH, 1), Left::Unknown);
     }
-    let told: Vec<_> = (0..=MOST_LEFT).filter(|place| process.is_told_at(place * LENGTH)).collect();
-    assert_eq!(told, (1..=MOST_LEFT).collect::<Vec<_>>());
+    let left: Vec<_> = (0..=MOST_LEFT).filter(|place| process.has_death_at(place * LENGTH)).collect();
+    assert_eq!(left, (1..=MOST_LEFT).collect::<Vec<_>>());
     process.assert_nothing_left();
 }
 
@@ -217,23 +217,23 @@ fn as_long_as_one_object_is_there_nothing_is_forgotten() {
     process.die_holding(WORKER, 1);
     process.lose(MAIN);
     process.lose(OTHER);
-    assert!(process.is_told());
+    assert!(process.has_death());
     process.assert_nothing_left();
 }
 
 /// Main has a buffer but no lock, and hands it to one worker after the other.
 #[test]
-fn a_restarted_worker_is_told_although_no_other_thread_has_made_a_lock() {
+fn a_restarted_worker_sees_a_death_although_no_other_thread_has_made_a_lock() {
     let process = Process::of(&[WORKER]);
     process.die_holding(WORKER, 1);
     process.register(OTHER);
-    assert!(process.is_told());
+    assert!(process.has_death());
     process.die_holding(OTHER, 1);
     process.register(WORKER);
     // One that ends without having asked leaves it to the next.
     process.end(WORKER, 1);
     process.register(MAIN);
-    assert!(process.is_told());
+    assert!(process.has_death());
 }
 
 /// Main's object is collected while a worker keeps the memory, which is freed when that worker dies.
@@ -243,19 +243,19 @@ fn a_thread_that_has_lost_its_object_and_has_one_at_that_address_again_has_a_new
     process.lose(MAIN);
     process.die_holding(WORKER, 1);
     process.register(MAIN);
-    assert!(!process.is_told());
+    assert!(!process.has_death());
     process.assert_nothing_left();
 }
 
 /// The same, but the memory is still there: main has been sent it once more.
 #[test]
-fn a_thread_that_has_lost_its_object_and_gets_another_one_of_the_same_memory_is_told() {
+fn a_thread_that_has_lost_its_object_and_gets_another_one_of_the_same_memory_has_death() {
     let process = Process::of(&[MAIN, WORKER, OTHER]);
     process.lose(MAIN);
     process.die_holding(WORKER, 1);
     process.register(MAIN);
     process.end(OTHER, 1);
-    assert!(process.is_told());
+    assert!(process.has_death());
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn the_lost_objects_of_an_ended_thread_say_nothing_about_another_thread() {
     process.die_holding(WORKER, 1);
     // A new agent may be told apart from others by the same number.
     process.register(OTHER);
-    assert!(process.is_told());
+    assert!(process.has_death());
 }
 
 #[test]
@@ -339,7 +339,7 @@ fn of_all_abandoned_locks_those_at_some_addresses_are_found_and_forgotten() {
                     process.abandon(offset);
                     left.insert(offset);
                 }
-                3 => assert_eq!(process.is_told_at(offset), left.remove(&offset)),
+                3 => assert_eq!(process.has_death_at(offset), left.remove(&offset)),
                 4 => {
                     process.store.forget_abandoned(&(BASE + range.start..BASE + range.end));
                     left.retain(|offset| !range.contains(offset));
@@ -350,8 +350,8 @@ fn of_all_abandoned_locks_those_at_some_addresses_are_found_and_forgotten() {
                 }
             }
         }
-        let told: BTreeSet<_> = (0..END).step_by(4).filter(|&offset| process.is_told_at(offset)).collect();
-        assert_eq!(told, left);
+        let found: BTreeSet<_> = (0..END).step_by(4).filter(|&offset| process.has_death_at(offset)).collect();
+        assert_eq!(found, left);
         process.assert_nothing_left();
     }
 }

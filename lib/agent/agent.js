@@ -31,7 +31,7 @@ function agent () {
     if (!isMade(binding)) inRootContext(() => make(binding))
     beforeUse.call(binding.agent)
     current = binding.agent
-    startingWorkers.tell(binding)
+    startingWorkers.report(binding)
     if (current.native.dumpSignal !== undefined) binding.noteCopy(require('../util/own-folder'))
   }
   return current

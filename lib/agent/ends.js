@@ -13,7 +13,7 @@ const { HIDES_EXCEPTIONS } = require('../util/quirks')
 const MANNERS = { UNKNOWN: 0, TERMINATE: 1, END: 2, EXIT: 3, EXCEPTION: 4 }
 
 /** Notes how this thread ends, once that is known. Not of the main thread, with which the process ends. */
-module.exports = function tellEnd (binding) {
+module.exports = function reportEnd (binding) {
   // What happened in this turn of the event loop.
   let last = MANNERS.EXIT
   const notes = (manner) => () => {

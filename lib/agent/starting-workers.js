@@ -36,7 +36,7 @@ exports.add = function add (worker) {
 }
 
 /** Reports the Workers to native code, and from now on each change. */
-exports.tell = function tell (binding) {
+exports.report = function report (binding) {
   if (state.binding !== undefined) return
   state.binding = binding
   state.started.forEach((threadId) => binding.workerStarts(threadId))

@@ -107,7 +107,7 @@ class Claim extends Waiter {
       return
     }
     const index = indexOfHold(this)
-    // A subscriber that was told of another grant may have released it: `unlock()` of a lock asks for no token.
+    // A subscriber that saw another grant may have released it: `unlock()` of a lock asks for no token.
     if (index >= 0) release(index, this.ownerDied, false, true)
   }
 

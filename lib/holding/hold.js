@@ -42,19 +42,19 @@ class Hold {
     giveBackAfter(this.token, failed, inJob, hasRepair)
   }
 
-  /** Begins a repair. Until it has ended well, the death is noted as if nobody had been told. */
+  /** Begins a repair. Until it has ended well, the death is noted as if nobody had seen it. */
   noteDeath () {
     this.word.noteDeath()
   }
 
   /**
-   * Ends a repair that succeeded: nobody else is told of the death.
+   * Ends a repair that succeeded: nobody else sees the death.
    * @throws {Error} with code ERR_NOT_LOCKED if the repair has given the lock back
    */
   repaired (caller) {
     const index = indexOfHold(this)
     if (index < 0) throw notLocked(caller + ': repair has given the lock back, so it is not known to be repaired')
-    tellOf(index, 'repaired')
+    onEntry(index, 'repaired')
     try {
       this.token.ownerDied = false
     } catch (_) {
@@ -65,11 +65,11 @@ class Hold {
 bare(Hold)
 
 /**
- * Tells native code of an entry: nobody else is told of a death, since it is repaired; the next holder of the name is.
+ * Runs an operation on an entry: nobody else sees a death, since it is repaired; or the next holder of the name does.
  * Or asks whether that was stolen.
  * @param {'repaired' | 'abandoned' | 'wasStolen'} operation the first two return false for a name that was stolen
  */
-function tellOf (index, operation) {
+function onEntry (index, operation) {
   const { operations, words } = theList().native
   words[ENTRY] = index
   operations[operation]()
@@ -167,7 +167,7 @@ function giveBack (token, reportsOwnerDied = false, inJob = false, failed = fals
   return true
 }
 
-/** Whether the holder with this token was told of a death. The token may be a proxy. */
+/** Whether the holder with this token saw a death. The token may be a proxy. */
 function sawOwnerDied (token) {
   try {
     return token.ownerDied === true
@@ -178,8 +178,8 @@ function sawOwnerDied (token) {
 
 /**
  * Releases the callback's hold, even if it was downgraded meanwhile. If the callback failed, it has not declared the
- * state repaired after a death: so the next holder is told, too, and also if the form has a repair. Nor has a callback
- * that failed used a notification.
+ * state repaired after a death: so the next holder sees the death, too, and also if the form has a repair. Nor has a
+ * callback that failed used a notification.
  */
 function giveBackAfter (token, failed, inJob = false, hasRepair = false) {
   if (giveBack(token, failed && (hasRepair || sawOwnerDied(token)), inJob, failed)) return
@@ -188,7 +188,7 @@ function giveBackAfter (token, failed, inJob = false, hasRepair = false) {
 }
 
 /**
- * Releases the hold of an entry. Where that tells of a death, the next exclusive holder hears of it, unless this was a
+ * Releases the hold of an entry. Where that saw a death, the next exclusive holder sees it, unless this was a
  * reader. After a failure, a notification that it owes goes to another waiter. The caller opens the door.
  * @returns {boolean} false for a name that was stolen before
  */
@@ -231,7 +231,7 @@ module.exports = {
   readingTokens,
   rejectWait,
   release,
-  tellOf,
+  onEntry,
   theList,
   sawOwnerDied
 }

@@ -3,12 +3,12 @@
 /**
  * Repairs: callback forms that run `repair` first after a death. The dead holder may have left the state half changed.
  *
- * - A repair has an exclusive hold. While it runs, the word has the note of the death, as if nobody had been
- *   told. So however the repair or its thread ends, and in spite of anything that it does with its token,
- *   the next holder is told.
- * - Once it has ended without an error, and still has the hold, the note is removed: nobody else is told.
- * - A reader that is told releases its share, acquires an exclusive hold, repairs if that is told as well, releases it,
- *   and acquires a share again. So readers that were told together pass through the line one after the other, the first
+ * - A repair has an exclusive hold. While it runs, the word has the note of the death, as if nobody had
+ *   seen it. So however the repair or its thread ends, and in spite of anything that it does with its token,
+ *   the next holder sees the death.
+ * - Once it has ended without an error, and still has the hold, the note is removed: nobody else sees it.
+ * - A reader that sees it releases its share, acquires an exclusive hold, repairs if that saw it as well, releases it,
+ *   and acquires a share again. So readers that saw it together pass through the line one after the other, the first
  *   of them repairs, and then they read together.
  */
 
@@ -45,7 +45,7 @@ class Repairing {
   }
 
   /**
-   * Repairs, and returns the hold with which the callback runs. It replaces the hold that was told;
+   * Repairs, and returns the hold with which the callback runs. It replaces the hold that saw the death;
    * null if it must not wait.
    */
   async sound (hold) {

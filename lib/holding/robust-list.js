@@ -43,7 +43,7 @@ const {
 // make an uncontended lock a sixth dearer.
 const { door, native } = agent()
 const { floats, operations, words } = native
-const { holds, told } = observer.holdsOf(native)
+const { holds, channel } = observer.holdsOf(native)
 
 /**
  * The last serial number, after which they start again at 1. Every engine keeps 31 bits in a property without a box. So
@@ -51,8 +51,8 @@ const { holds, told } = observer.holdsOf(native)
  * number; only one whose lock was released by `lock.unlock()` could then be taken for the new holder's.
  */
 const LAST_SERIAL = 0x3fffffff
-/** In the stead of a place: nobody is told of the hold. */
-const NOT_TOLD = -1
+/** In the stead of a place: the hold is not reported. */
+const UNREPORTED = -1
 
 class RobustList extends EntryIndex {
   constructor () {
@@ -106,14 +106,14 @@ class RobustList extends EntryIndex {
    * a request without a holder.
    */
   take (word, request, token) {
-    let place = NOT_TOLD
+    let place = UNREPORTED
     // First: it may run a program's code.
-    if (told.hasSubscribers && token !== null && (place = holds.placeOf(word, request)) === UNAVAILABLE) return false
+    if (channel.hasSubscribers && token !== null && (place = holds.placeOf(word, request)) === UNAVAILABLE) return false
     const index = words[HELD]
     if (index >= this.room) this.resize()
     const { entries, held, serials } = this
     const serial = this.nextSerial()
-    if (place !== NOT_TOLD) holds.begin(serial, request, token, place)
+    if (place !== UNREPORTED) holds.begin(serial, request, token, place)
     entries[2 * index] = word.address
     entries[2 * index + 1] = request
     // A lock that is not free is not announced, and read plainly: that is cheaper than a failing exchange.
@@ -144,10 +144,10 @@ class RobustList extends EntryIndex {
 
   /** Takes a request where there may be waiters: none is overtaken. Native code adds the entry. */
   takeInLine (word, request, token) {
-    const place = told.hasSubscribers && token !== null ? holds.placeInLine(request) : NOT_TOLD
+    const place = channel.hasSubscribers && token !== null ? holds.placeInLine(request) : UNREPORTED
     this.makeRoom()
     const serial = this.nextSerial()
-    if (place !== NOT_TOLD) holds.begin(serial, request, token, place)
+    if (place !== UNREPORTED) holds.begin(serial, request, token, place)
     native.writeRequest(word, kindOf(request), amountOf(request), 0)
     const { lineName } = word
     if (lineName === undefined) operations.take()
@@ -175,7 +175,7 @@ class RobustList extends EntryIndex {
   adopt (hold, index, ownerDied) {
     this.held[index] = hold.word
     const serial = this.serials[index] = this.nextSerial()
-    if (told.hasSubscribers) holds.begin(serial, hold.request, hold.token, hold.place)
+    if (channel.hasSubscribers) holds.begin(serial, hold.request, hold.token, hold.place)
     this.assign(hold, index, ownerDied)
   }
 
@@ -234,7 +234,7 @@ class RobustList extends EntryIndex {
 
   /**
    * Releases an entry where there may be waiters, in native code.
-   * @param {boolean} reportsOwnerDied whether the next exclusive holder is told of a death, after a failure
+   * @param {boolean} reportsOwnerDied whether the next exclusive holder sees a death, after a failure
    * @param {boolean} inJob whether a job is about to end with this: then promises of this thread may have new
    *   entries when it returns
    * @param {boolean} failed whether the notification that the hold owes goes to another waiter
@@ -268,7 +268,7 @@ class RobustList extends EntryIndex {
     token[INDEX] = index
     const serial = token[SERIAL] = this.nextSerial()
     if (this.tasks !== undefined) this.tasks.rename(this.serials[index], serial)
-    if (told.hasSubscribers) holds.begin(serial, SHARED, token, place)
+    if (channel.hasSubscribers) holds.begin(serial, SHARED, token, place)
     token.ownerDied = ownerDied
     floats[RELEASING] = word.address
     store(word.array, 0, 1)
@@ -288,7 +288,7 @@ class RobustList extends EntryIndex {
     const index = words[HELD]
     if (index >= this.room) this.resize()
     const serial = this.nextSerial()
-    if (told.hasSubscribers) holds.begin(serial, request, undefined, place)
+    if (channel.hasSubscribers) holds.begin(serial, request, undefined, place)
     this.entries[2 * index] = thing.address
     this.entries[2 * index + 1] = request
     this.held[index] = thing

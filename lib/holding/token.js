@@ -68,17 +68,17 @@ class ExclusiveToken extends UnlockToken {
     super()
   }
 
-  /** Does not say that the state is consistent: if this writer was told of a death, so are its successors. */
+  /** Does not say that the state is consistent: if this writer saw a death, so are its successors. */
   downgrade () {
     // A getter of the token's may unlock it.
-    const told = sawOwnerDied(this)
+    const ownerDied = sawOwnerDied(this)
     const call = observer.callHere()
     const held = holdOf(this)
     if (held === undefined || held.request !== EXCLUSIVE) throw notLocked('downgrade: the token is not locked any more')
     const hold = newHold(held.word, SHARED)
     if (call !== 0) hold.place = call
     readingTokens.set(this, hold.token)
-    held.word.downgrade(held.index, told, hold)
+    held.word.downgrade(held.index, ownerDied, hold)
     theList().door.open()
     return hold.token
   }

@@ -84,7 +84,7 @@ function registerCollectable (buffer, base) {
   } else if (memory !== undefined) {
     // If there is another memory at this address now, native code learns so before the first lock in it is taken.
     if (former !== undefined) lose(former)
-    tell(memory)
+    reportCollected(memory)
     memory = memories.get(base)
   }
   if (memory === undefined) {
@@ -111,7 +111,7 @@ function schedule () {
   scheduledBy = setImmediate
   try {
     // eslint-disable-next-line own/one-door -- in a turn of its own, or where a lock is made
-    setImmediate(tellSome)
+    setImmediate(reportSome)
   } catch (_) {
     // The next collected object tries again.
     scheduledBy = undefined
@@ -119,16 +119,18 @@ function schedule () {
 }
 
 /** Reports some of the collected objects in each turn. Many objects may be collected together. */
-function tellSome () {
+function reportSome () {
   scheduledBy = undefined
   // Memory is freed a little later than its objects are collected. One look is enough for all of a turn.
   if (isToLook) binding.lookAtMemories()
   isToLook = false
-  for (const end = now() + TURN; losers.length > 0 && now() < end; losers.length--) tell(losers[losers.length - 1])
+  for (const end = now() + TURN; losers.length > 0 && now() < end; losers.length--) {
+    reportCollected(losers[losers.length - 1])
+  }
   if (isToLook || losers.length > 0) schedule()
 }
 
-function tell (memory) {
+function reportCollected (memory) {
   const objects = memory.collected
   if (objects === 0) return
   memory.collected = 0

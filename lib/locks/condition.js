@@ -14,7 +14,7 @@
  *
  * | the thread | the notification is noted in | it goes to another waiter |
  * |---|---|---|
- * | is notified, but not told yet | the wait: `relayed` in blocking.rs, `relay` in notes.rs | if the thread ends |
+ * | is notified, unknown to it | the wait: `relayed` in blocking.rs, `relay` in notes.rs | if the thread ends |
  * | goes on, to take the lock | the register RELAY | if that fails, or the thread ends |
  * | waits for the lock: a promise | the claim: `relay` in notes.rs | if the claim is cancelled, or the thread ends |
  * | waits for the lock: blocked | the register RELAY | if the wait is interrupted, or the thread ends |
@@ -112,14 +112,14 @@ function block (word, held, timeout, caller) {
   const place = observer.callHere()
   const watch = observer.whileBlocked(true)
   // A getter of the token's may unlock it.
-  const told = sawOwnerDied(held.token)
+  const ownerDied = sawOwnerDied(held.token)
   if (!isHeld(held)) throw notHeld(caller)
   if (timeout === 0) return false
   const { native, waitGivingBack } = agent()
   if (isAwaited(held.word)) throw deadlock(caller, held.word, described(held.request), 'awaits')
   assertStack()
   // Its wait repairs nothing: other holders see `ownerDied` meanwhile.
-  if (told) held.word.noteDeath()
+  if (ownerDied) held.word.noteDeath()
   const index = theList().toEnd(indexOfHold(held))
   theList().ends(index)
   observer.blockBegins(notice.nounOfWait, { address: word.address, waitKind: CONDITION })
@@ -194,20 +194,20 @@ async function awaitNotice (word, held, wait, steps, caller) {
   const { stepsOf } = theList()
   stepsOf.set(held.serial, steps)
   // A getter of the token's, and code of the signal's, may unlock it.
-  let told
+  let ownerDied
   let isReleased = false
   try {
     let result
     try {
       result = await notice.waitAsync(word, value, wait, steps, CONDITION, {
         onEnqueuing: () => {
-          told = sawOwnerDied(held.token)
+          ownerDied = sawOwnerDied(held.token)
           if (!isHeld(held)) throw notHeld(caller)
         },
         // Its wait repairs nothing.
         onEnqueued: () => {
           isReleased = true
-          if (told) held.word.noteDeath()
+          if (ownerDied) held.word.noteDeath()
           release(indexOfHold(held), false)
           theList().door.open()
         },

@@ -13,7 +13,7 @@ const { quote } = require('../util/values')
 const { notLocked } = require('../waiting/errors')
 const { NAMED_EXCLUSIVE, NAMED_SHARED, NO_LIMIT } = require('../holding/request')
 const { NOT_HELD, SERIAL } = require('../holding/entry')
-const { indexOfHold, release, tellOf, theList } = require('../holding/hold')
+const { indexOfHold, release, onEntry, theList } = require('../holding/hold')
 const { newToken } = require('../holding/token')
 const { Location, takeInLine } = require('../holding/location')
 const { createException } = require('./dom-exception')
@@ -30,7 +30,7 @@ class NamedWord extends Location {
     super()
     const { native } = agent()
     // The first copy of the package to request a name tells the words of all.
-    if (native.onSteal === undefined) native.onSteal = tellOfSteals
+    if (native.onSteal === undefined) native.onSteal = reportSteals
     this.name = name
     this.request = request
     /** Of the native word, once the name has been requested. */
@@ -57,7 +57,7 @@ class NamedWord extends Location {
 
   /**
    * Gives the name back. False if it was stolen before. The caller opens the door.
-   * @param {boolean} reportsOwnerDied whether the next exclusive holder is told of a death
+   * @param {boolean} reportsOwnerDied whether the next exclusive holder sees a death
    */
   giveBack (index, reportsOwnerDied, inJob) {
     const wasHeld = release(index, reportsOwnerDied, inJob)
@@ -78,7 +78,7 @@ class NamedWord extends Location {
   learnWhetherStolen (index) {
     if (this.isStolen) return true
     assertStack()
-    if (index >= 0 && tellOf(index, 'wasStolen')) this.lose(index)
+    if (index >= 0 && onEntry(index, 'wasStolen')) this.lose(index)
     return this.isStolen
   }
 
@@ -139,7 +139,7 @@ class Grant extends NamedWord {
     this.token = newToken(request)
     this.serial = NOT_HELD
     this.index = 0
-    /** Whether the callback has abandoned it: when that ends, the next exclusive holder is told of a death. */
+    /** Whether the callback has abandoned it: when that ends, the next exclusive holder sees a death. */
     this.isAbandoned = false
     /** The Lock of the callback, once it is needed. */
     this.lock = undefined
@@ -157,7 +157,7 @@ class Grant extends NamedWord {
 
   /**
    * Gives the name back; false if it was given back or stolen before. Where the callback failed, or has not begun, the
-   * next exclusive holder is told of a death of which this one was told. And so it is where a callback that has a
+   * next exclusive holder sees a death that this one saw. And so it is where a callback that has a
    * repair failed.
    */
   end (failed, inJob = false, hasRepair = false) {
@@ -170,19 +170,19 @@ class Grant extends NamedWord {
   }
 
   /**
-   * Does nothing: if a repair does not end well, the next holder is told, since this one was. A stealing request sees
-   * it, too.
+   * Does nothing: if a repair does not end well, the next holder sees the death, since this one did. A stealing request
+   * sees it, too.
    */
   noteDeath () {}
 
   /**
-   * Ends a repair that succeeded: nobody else is told of the death.
+   * Ends a repair that succeeded: nobody else sees the death.
    * @throws {Error} with code ERR_NOT_LOCKED if the repair has abandoned the name; an AbortError if that was stolen
    */
   repaired (caller) {
     if (this.isAbandoned) throw notLocked(caller + ': repair has abandoned the lock')
     const { entry: index } = this
-    if (index < 0 || !tellOf(index, 'repaired')) {
+    if (index < 0 || !onEntry(index, 'repaired')) {
       if (index >= 0) this.lose(index)
       throw stolenError(this.name)
     }
@@ -194,7 +194,7 @@ class Grant extends NamedWord {
     const { entry: index } = this
     if (this.learnWhetherStolen(index) || index < 0) return false
     if (this.isShared) throw new TypeError('abandon: the lock must be held exclusively, not shared')
-    const wasHeld = tellOf(index, 'abandoned')
+    const wasHeld = onEntry(index, 'abandoned')
     if (wasHeld) this.isAbandoned = true
     else this.lose(index)
     return wasHeld
@@ -224,7 +224,7 @@ function abort (controller, name) {
 }
 
 /** Tells the words whose names were stolen from this thread. */
-function tellOfSteals () {
+function reportSteals () {
   const { operations, words } = agent().native
   const list = theList()
   for (;;) {

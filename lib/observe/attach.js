@@ -9,7 +9,7 @@ function observeLocks ({ binding, profilesHolders, stallAfter }) {
   const { contextOfWait, holdChannel, ownerDied, waited, waits } = require('./channels')
   const Holds = require('./holds')
   assign(observer, { contextOfWait, ownerDied, waited, waits })
-  if (stallAfter === 0) observer.holdsOf = () => ({ holds: new Holds(binding), told: holdChannel })
+  if (stallAfter === 0) observer.holdsOf = () => ({ holds: new Holds(binding), channel: holdChannel })
   if (profilesHolders) recordHolders()
 }
 

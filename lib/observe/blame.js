@@ -4,9 +4,9 @@
  * Records this thread's holds for which others waited, by their stacks. It does so if
  * `ATOMICS_WAITASYNC_PROFILE_HOLDERS` is set (`native.profilesHolders`). src/observe/profile.rs adds up.
  *
- * At the end of a hold native code tells for how long all claims have waited since another hold ended there. That time
- * is the fault of this hold. It is recorded if it is long. Of the others some are chosen at random, by their times, and
- * stand for the rest.
+ * At the end of a hold native code computes for how long all claims have waited since another hold ended there. That
+ * time is the fault of this hold. It is recorded if it is long. Of the others some are chosen at random, by their
+ * times, and stand for the rest.
  *
  * The stack is that of the call that ends the hold. A callback form ends its hold in a job of its own, where V8 knows a
  * frame of the program's only if that awaits the form. So it takes the stack when it is called: if it is called too
@@ -86,15 +86,15 @@ function ask ({ door, entries, held, native: { binding, counters, words } }, ind
 }
 
 /** Lets an observer of holds find out for how long others waited. */
-function blamed ({ holds, told }) {
+function blamed ({ holds, channel }) {
   const { end } = holds
   holds.end = (list, index) => {
     ask(list, index)
     apply(end, holds, [list, index])
   }
-  // The list tells of the end of a hold if this is not 0.
+  // The list reports the end of a hold if this is not 0.
   holds.count++
-  return { holds, told }
+  return { holds, channel }
 }
 
 module.exports = { blamed, endAs, stackOfCall }

@@ -26,7 +26,7 @@ function longWaits (waiting, limit) {
 }
 
 /** @param {object[]} words the words of the locks */
-module.exports = function tellOrphans (words) {
+module.exports = function reportOrphans (words) {
   const { door, native: { counters, stallAfter } } = agent()
   const ids = new Set()
   for (let n = 0; n < words.length; n++) if (counters.peek(words[n].counter) !== 0) ids.add(words[n].id)

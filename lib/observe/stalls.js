@@ -28,7 +28,7 @@ const TURN = 5
 const BATCH = 64
 /** After how many periods a possible pause is a stall. `PATIENCE` in core/src/observe/reports.rs is the same. */
 const PATIENCE = 10
-/** How many numbers of a wait native code is told. */
+/** How many numbers of a wait native code is given. */
 const NUMBERS = 4
 
 /** A promise that waits. Its hold has a slot while it is enqueued. */
@@ -39,7 +39,7 @@ class Wait {
     this.mayBePause = mayBePause
     this.began = now()
     this.isOver = false
-    // What was told last, as native code's number, and the age then; when to ask whether that has changed.
+    // What was reported last, as native code's number, and the age then; when to ask whether that has changed.
     this.story = 0
     // No small integer, since V8 would give each wait another form once one has another number.
     this.toldAt = NaN
@@ -195,7 +195,7 @@ function ask (found, moment) {
   const fetch = () => {
     try {
       const json = binding.answerAboutStalls(number)
-      if (typeof json === 'string') tell(due, moment, parse(json))
+      if (typeof json === 'string') report(due, moment, parse(json))
       else callLater(fetch, PAUSE)
     } catch (_) {
       // As above.
@@ -206,8 +206,8 @@ function ask (found, moment) {
   fetch()
 }
 
-/** Tells of the reports, and watches on. A wait is told of again at the earliest when it has lasted twice as long. */
-function tell (due, moment, { later, more, reports, stories }) {
+/** Publishes the reports, and watches on. A wait is reported again at the earliest when it has lasted twice as long. */
+function report (due, moment, { later, more, reports, stories }) {
   const after = agent().native.stallAfter
   const next = moment + (later === undefined ? after : min(later, after))
   let areAllThere = true
@@ -221,7 +221,7 @@ function tell (due, moment, { later, more, reports, stories }) {
   }
   for (let n = 0; n < due.length; n++) {
     const wait = due[n]
-    // One that may be a pause is told of once.
+    // One that may be a pause is reported once.
     wait.dueAt = wait.story === 0 ? next : wait.mayBePause ? Infinity : wait.began + 2 * (moment - wait.began)
   }
   for (let n = 0; n < reports.length; n++) {

@@ -50,7 +50,7 @@ function claims (hold, call) {
 /** When the present WINDOW began; and how many holds were looked at. */
 const window = { began: 0, count: 0 }
 
-/** Notes each hold, of which the robust list tells it. */
+/** Notes each hold, which the robust list reports. */
 class TakenHolds extends Holds {
   constructor ({ binding }) {
     super(binding)
@@ -62,7 +62,7 @@ class TakenHolds extends Holds {
     this.isWatched = createWeakRef === undefined
     // The index of the token that is looked at next.
     this.next = 0
-    // The list tells of the end of a hold if this is not 0.
+    // The list reports the end of a hold if this is not 0.
     this.count = 1
   }
 
@@ -167,7 +167,7 @@ class TakenHolds extends Holds {
 }
 
 /** Makes the observer of the holds of this thread. */
-const holdsOf = (native) => ({ holds: new TakenHolds(native), told: { __proto__: null, hasSubscribers: true } })
+const holdsOf = (native) => ({ holds: new TakenHolds(native), channel: { __proto__: null, hasSubscribers: true } })
 
 // The observer's functions of these names: see attach.js.
 module.exports = { claims, holdsOf }

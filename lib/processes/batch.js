@@ -99,7 +99,7 @@ class Batch {
     let leavesMark
     try {
       const value = await Promise.race([this.lost, this.call(claim, lock)])
-      // One that was told of the death and ended well has repaired the protected state.
+      // One that saw the death and ended well has repaired the protected state.
       leavesMark = isExclusive ? false : this.ownerDied
       this.unconfirmed.push(() => this.isLost ? claim.reject(this.error) : claim.resolve(value))
     } catch (error) {
@@ -171,7 +171,7 @@ class ProcessLock {
     return batch.isLost
   }
 
-  /** Lets the next holder be told `ownerDied`, once the callback ends. False if it has ended. */
+  /** Lets the next holder see `ownerDied`, once the callback ends. False if it has ended. */
   abandon () {
     if (this.#isOver || this.mode === 'shared') return false
     this.isAbandoned = true

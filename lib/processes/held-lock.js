@@ -27,7 +27,7 @@ class HeldLock {
   get signal () { return this.#lock.signal }
   get isLost () { return this.#lock.isLost }
 
-  /** Lets the next holder be told `ownerDied`. False if it has been unlocked. */
+  /** Lets the next holder see `ownerDied`. False if it has been unlocked. */
   abandon () { return this.#lock.abandon() }
 
   /** Gives the lock back. Rejects with ERR_LOCK_LOST if it was not held until then. */

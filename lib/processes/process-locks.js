@@ -273,8 +273,8 @@ class ProcessLocks {
     if (typeof this.#engine.query !== 'function') return { held: [] }
     const answer = await this.#scope.runInAsyncScope(() => this.#engine.query(name))
     const host = hostname()
-    const told = (info) => ({ ...info, isOurs: info.pid === process.pid && [undefined, host].includes(info.host) })
-    const list = (infos) => infos.map((info) => info.isOurs === undefined ? told(info) : info)
+    const complete = (info) => ({ ...info, isOurs: info.pid === process.pid && [undefined, host].includes(info.host) })
+    const list = (infos) => infos.map((info) => info.isOurs === undefined ? complete(info) : info)
     const { held, pending } = answer
     return pending === undefined ? { held: list(held) } : { held: list(held), pending: list(pending) }
   }

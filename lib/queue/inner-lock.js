@@ -47,7 +47,7 @@ class InnerLock {
     if (index >= 0) this.word.release(index, INNER)
   }
 
-  /** Whether this thread has it, as in an interrupted step. Before its token was told, only the list knows that. */
+  /** Whether this thread has it, as in an interrupted step. Before its token is known, only the list knows that. */
   get isHeld () {
     return this.word.find() >= 0
   }

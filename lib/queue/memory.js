@@ -128,7 +128,7 @@ class QueueMemory extends Deferred {
     store(this.words, AWAITED, 1)
   }
 
-  /** Whether the queue is idle, and somebody waits for that. Then whoever asks tells them. */
+  /** Whether the queue is idle, and somebody waits for that. Then whoever asks notifies them. */
   tellsIdle () {
     const { words } = this
     if (load(words, AWAITED) === 0 || !this.isIdle) return false

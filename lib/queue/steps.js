@@ -87,7 +87,7 @@ function put (memory, written, left) {
   if (found === NOTHING) {
     return memory.takeLock.mayBeAbandoned && recover(memory, left) ? put(memory, written, left) : NOTHING
   }
-  // Who closed it may have died before it told the others.
+  // Who closed it may have died before it notified the others.
   if (found === ENDED) emptied.raise(Infinity)
   if (found === true) {
     filled.raise(1)
@@ -138,7 +138,7 @@ function idled (memory) {
 
 /**
  * Looks whether the queue is idle: true, NOTHING or BUSY. Before, it frees slots that are lost, or to be discarded. If
- * another thread frees them just now, that one tells of it.
+ * another thread frees them just now, that one notifies.
  */
 function idle (memory, _, left) {
   if (memory.takeLock.mayBeAbandoned) recover(memory, left)

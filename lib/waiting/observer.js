@@ -53,8 +53,8 @@ class Observer {
     this.ownerDied = nothing
     /** Called before the first use of a lock by this copy. */
     this.locksBegin = nothing
-    /** Returns what is told of entries, and what says whether (`hasSubscribers`). */
-    this.holdsOf = () => ({ holds: NO_HOLDS, told: NO_HOLDS })
+    /** Returns what observes entries, and what says whether (`hasSubscribers`). */
+    this.holdsOf = () => ({ holds: NO_HOLDS, channel: NO_HOLDS })
   }
 }
 bare(Observer)

@@ -198,7 +198,7 @@ impl Agent {
         self.abandon();
         self.finish_release();
         // First, since these promises came before those of the mail; and noted before, since they may ask for a turn.
-        if self.pace.owes_news.replace(false) && !self.tell_news(Caller::EventLoop) {
+        if self.pace.owes_news.replace(false) && !self.deliver_news(Caller::EventLoop) {
             self.pace.owes_news.set(true);
             self.outbox.ring();
         }
@@ -207,8 +207,8 @@ impl Agent {
         }
         self.update_hold();
         let has_news = || (self.observer.has_news)(self.thread_id) || self.files.has_answers();
-        let is_told = self.delivery.is_interrupted() || !has_news() || self.tell_news(Caller::EventLoop);
-        if self.delivery.is_interrupted() || (!is_told && self.files.has_answers()) {
+        let is_delivered = self.delivery.is_interrupted() || !has_news() || self.deliver_news(Caller::EventLoop);
+        if self.delivery.is_interrupted() || (!is_delivered && self.files.has_answers()) {
             self.outbox.ring();
         }
     }

@@ -1,5 +1,5 @@
 //! Delivery: how the settlements in an agent's outbox reach JavaScript, in batches, and which of them another waiter
-//! gets of them if the environment ends before JavaScript has been told.
+//! gets of them if the environment ends before JavaScript has got them.
 
 use std::sync::atomic::Ordering;
 
@@ -32,9 +32,9 @@ fn owed_by(wait: Noted, result: WaitResult) -> Option<Location> {
 impl Agent {
     /// Hands the settlements in the outbox over to `lib/agent/`, in batches.
     ///
-    /// A call fails if the environment is ending: then the clean-up passes on the grants that JavaScript has not been
-    /// told of. A call also fails if the stack has come to its end or a time limit has struck: then JavaScript is told
-    /// of the rest after another ring, for which the caller holds the event loop.
+    /// A call fails if the environment is ending: then the clean-up passes on the grants that JavaScript has not
+    /// got. A call also fails if the stack has come to its end or a time limit has struck: then JavaScript gets
+    /// the rest after another ring, for which the caller holds the event loop.
     ///
     /// Returns false if JavaScript has turned the event loop meanwhile: the outer delivery will be continued.
     pub(crate) fn deliver_mail(&self, caller: Caller) -> bool {
@@ -48,20 +48,20 @@ impl Agent {
         }
         self.collect(progress, caller);
         while !progress.is_complete() {
-            if self.tell(progress, caller).is_err() {
+            if self.deliver_batch(progress, caller).is_err() {
                 return true;
             }
         }
         self.delivery.losses.borrow_mut().extend(&progress.mail.losses);
         progress.clear();
-        if !self.delivery.losses.borrow().is_empty() && !self.tell_news(caller) {
+        if !self.delivery.losses.borrow().is_empty() && !self.deliver_news(caller) {
             under_way.continue_later();
         }
         true
     }
 
     /// Tells JavaScript that there is something for which it has to ask. Returns whether that succeeded.
-    pub(crate) fn tell_news(&self, caller: Caller) -> bool {
+    pub(crate) fn deliver_news(&self, caller: Caller) -> bool {
         self.environment.settle(NEWS, caller == Caller::EventLoop).is_ok()
     }
 
@@ -114,10 +114,10 @@ impl Agent {
         }
     }
 
-    /// Tells JavaScript of the next batch. Even if the call fails, `progress` says how much JavaScript was told.
-    fn tell(&self, progress: &mut Progress, caller: Caller) -> Result<()> {
+    /// Delivers the next batch. Even if the call fails, `progress` says how much JavaScript has got.
+    fn deliver_batch(&self, progress: &mut Progress, caller: Caller) -> Result<()> {
         let (registers, batch) = (self.registers, progress.next_batch());
-        let adopts = progress.adopted <= progress.told;
+        let adopts = progress.adopted <= progress.delivered;
         let held = self.robust_list.len();
         if adopts {
             self.add_acquired(progress, batch.end);
@@ -133,7 +133,7 @@ impl Agent {
                     progress.acquired += progress.acquired_before(batch.end).count();
                     progress.adopted = batch.end;
                 }
-                progress.told =
+                progress.delivered =
                     if result.is_ok() { batch.end } else { (batch.start + settled as usize).min(batch.end) };
             }
         }
@@ -161,7 +161,7 @@ impl Agent {
         self.robust_list.truncate(held);
     }
 
-    /// Passes on all that JavaScript has not been told of: the environment ends. The robust list has the adopted ones.
+    /// Passes on all that JavaScript has not got: the environment ends. The robust list has the adopted ones.
     pub(crate) fn end_delivery(&self) {
         let Some(progress) = self.delivery.end() else { return };
         for (_, location, request) in progress.acquired_before(progress.mail.settlements.len()) {
@@ -169,7 +169,8 @@ impl Agent {
                 contained(|| Unused::Acquired(location, request).pass_on());
             }
         }
-        let given = progress.given.into_iter().filter(|&(index, _)| index >= progress.told).map(|(_, given)| given);
+        let given =
+            progress.given.into_iter().filter(|&(index, _)| index >= progress.delivered).map(|(_, given)| given);
         let owed = progress.owed.into_iter().filter(|&(index, _)| index >= progress.adopted);
         for given in given.chain(owed.map(|(_, location)| Unused::Notification(location))) {
             contained(|| given.pass_on());

@@ -247,7 +247,7 @@ impl Agent {
         self.turn_bell.as_ref().map(Bell::ring).is_some()
     }
 
-    /// Counts a promise that settles at once. Answers false if it waits for the event loop to turn: JavaScript is told.
+    /// Counts a promise that settles at once. Answers false if it waits for the event loop to turn: JavaScript is called then.
     pub(crate) fn settles_at_once(&self) -> bool {
         if self.pace.allows(now(), || self.ring_for_turn()) {
             self.pace.go_on();
@@ -290,7 +290,7 @@ impl Agent {
         was_held
     }
 
-    /// Gives back and pays, and tells the next holder of a death.
+    /// Gives back and pays, and reports a death to the next holder.
     pub(crate) fn release_owner_died(&self) -> bool {
         let owed = self.robust_list.owed();
         let Some((location, request)) = self.robust_list.remove() else { return true };
@@ -315,7 +315,7 @@ impl Agent {
 
     /// Frees a lock that no other thread is known to hold: answers [`FREED`], [`NOT_LOCKED`], or [`HELD_ELSEWHERE`].
     ///
-    /// A thread that has the lock, or has been granted it, is told of at once. One that only mentions it may be just
+    /// A thread that has the lock, or has been granted it, is reported at once. One that only mentions it may be just
     /// trying to take it, or have released it: it is looked at again for as long as [`POSSIBLE`].
     pub(crate) fn free(&self) -> u32 {
         let (location, start) = (self.registers.location(), now());

@@ -18,7 +18,7 @@ pub(crate) enum Caller {
     Job,
 }
 
-/// Mail taken from the outbox, and how far JavaScript was told.
+/// Mail taken from the outbox, and how much JavaScript has got.
 #[derive(Default)]
 pub(super) struct Progress {
     pub(super) mail: Mail,
@@ -29,9 +29,9 @@ pub(super) struct Progress {
     pub(super) owed: Vec<(usize, Location)>,
     /// Of how many of the settlements the above is known, and the waits are no longer pending.
     pub(super) gathered: usize,
-    /// How many of the settlements JavaScript has been told of.
-    pub(super) told: usize,
-    /// How many of the settlements have their grants in the robust list, with tokens. Not less than `told`.
+    /// How many of the settlements JavaScript has got.
+    pub(super) delivered: usize,
+    /// How many of the settlements have their grants in the robust list, with tokens. Not less than `delivered`.
     pub(super) adopted: usize,
     /// How many of `mail.grants` belong to the adopted settlements.
     pub(super) acquired: usize,
@@ -42,11 +42,11 @@ impl Progress {
         self.mail.clear();
         self.given.clear();
         self.owed.clear();
-        (self.gathered, self.told, self.adopted, self.acquired) = (0, 0, 0, 0);
+        (self.gathered, self.delivered, self.adopted, self.acquired) = (0, 0, 0, 0);
     }
 
     pub(super) fn is_complete(&self) -> bool {
-        self.told == self.mail.settlements.len()
+        self.delivered == self.mail.settlements.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -56,8 +56,8 @@ impl Progress {
 
     /// Returns the next batch of settlements. Those that have been adopted come in a batch of their own.
     pub(super) fn next_batch(&self) -> Range<usize> {
-        let end = if self.adopted > self.told { self.adopted } else { self.mail.settlements.len() };
-        self.told..end.min(self.told + BATCH)
+        let end = if self.adopted > self.delivered { self.adopted } else { self.mail.settlements.len() };
+        self.delivered..end.min(self.delivered + BATCH)
     }
 
     /// Lists the grants of settlements from `adopted` to `end`, by slot.
@@ -72,12 +72,12 @@ impl Progress {
 /// How far a delivery is.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 enum Phase {
-    /// JavaScript has been told of all that was taken.
+    /// JavaScript has got all that was taken.
     #[default]
     Idle,
     /// It was interrupted and is to be continued.
     Interrupted,
-    /// JavaScript is being told. `again`: afterwards it is to be continued all the same.
+    /// JavaScript is being called. `again`: afterwards it is to be continued all the same.
     UnderWay { again: bool },
 }
 
@@ -107,7 +107,7 @@ pub(crate) struct Delivery {
     phase: Cell<Phase>,
     /// Borrowed while a delivery is under way.
     progress: RefCell<Progress>,
-    /// The requests for named locks that were stolen, of which JavaScript has been told that they were granted.
+    /// The requests for named locks that were stolen, of whose grants JavaScript knows.
     pub(super) losses: RefCell<VecDeque<u32>>,
 }
 

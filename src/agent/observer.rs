@@ -1,4 +1,4 @@
-//! What those who observe the agents of a process are told.
+//! What is reported to those who observe the agents of a process.
 
 use waitasync_core::lock::tracked_buffers::AgentId;
 use waitasync_core::lock::wait_for_graph::CycleLink;

@@ -24,7 +24,7 @@ pub(crate) struct Pace {
     asks: Cell<bool>,
     /// Whether the event loop is to turn before anything is delivered: the agent is rung then.
     pub(crate) awaits_turn: Cell<bool>,
-    /// Whether JavaScript is to be told of that turn: promises await it.
+    /// Whether JavaScript is to hear of that turn: promises await it.
     pub(crate) owes_news: Cell<bool>,
     /// Whether the agent has been rung by itself, and the event loop has not served that.
     pub(crate) is_rung: Cell<bool>,

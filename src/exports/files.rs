@@ -10,7 +10,7 @@ use napi::{Error, Result};
 use napi_derive::napi;
 
 use crate::agent::Agent;
-use crate::processes::{Name, Outcome, Told};
+use crate::processes::{Granted, Name, Outcome};
 
 /// Makes an error of JavaScript: its message begins with the number of the system's error, or 0.
 fn failed(error: &io::Error) -> Error {
@@ -21,7 +21,7 @@ fn said(error: &io::Error) -> String {
     format!("{} {error}", error.raw_os_error().unwrap_or(0))
 }
 
-fn numbers((number, token, owner_died): Told) -> Vec<f64> {
+fn numbers((number, token, owner_died): Granted) -> Vec<f64> {
     vec![number.into(), token as f64, f64::from(u8::from(owner_died))]
 }
 
@@ -62,8 +62,8 @@ pub fn files_take(
 ) -> Result<Option<Vec<f64>>> {
     let agent = Agent::of(env.raw())?;
     let name = name_of(&agent, folder, &key, shared)?;
-    let told = agent.files.take(&name, &description, attempt).map_err(|error| failed(&error))?;
-    Ok(told.map(numbers))
+    let granted = agent.files.take(&name, &description, attempt).map_err(|error| failed(&error))?;
+    Ok(granted.map(numbers))
 }
 
 /// Lets another thread take the lock of a name, or try once. Returns the number of the request.

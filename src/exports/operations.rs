@@ -102,7 +102,7 @@ operations! {
     c"settlesAtOnce" finishes Everything: |agent| agent.settles_at_once().into();
     c"releaseAndForwardNotify" finishes Everything: |agent| agent.release_and_forward_notify().into();
     c"releaseOwnerDied" finishes Everything: |agent| agent.release_owner_died().into();
-    /// The next exclusive holder of the word at the location is told of a death.
+    /// The next exclusive holder of the word at the location sees a death.
     c"noteDeath" finishes Everything: |agent| { PROCESS.store.note_death(agent.registers.location()); 0 };
     /// Notes that the state under the entry at the index is repaired. Answers 0 if a steal took that named lock.
     c"repaired" finishes Everything: |agent|

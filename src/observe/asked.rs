@@ -93,7 +93,7 @@ pub(crate) fn are_for(thread_id: u32) -> bool {
     thread_id == MAIN && ARE_FOR_MAIN.load(Ordering::Relaxed)
 }
 
-fn tell_main(report: &str) {
+fn report_to_main(report: &str) {
     let Some(outbox) =
         PROCESS.registry.find(|agent| agent.known.thread_id == MAIN, |agent| Arc::clone(&agent.known.outbox))
     else {
@@ -113,7 +113,7 @@ pub(crate) fn report_blocked(thread_id: u32, wait: &[f64]) -> String {
     let reports = Reports::new(&PROCESS, &STORIES, thread_id, wait);
     let json = reports.json();
     if thread_id != MAIN && !reports.is_empty() {
-        tell_main(&json);
+        report_to_main(&json);
     }
     json
 }

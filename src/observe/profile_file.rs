@@ -36,8 +36,8 @@ pub(crate) struct ProfileFile {
     path: OnceLock<Option<PathBuf>>,
     is_on: AtomicBool,
     is_started: Mutex<bool>,
-    /// Whether a failure has been told.
-    is_told: AtomicBool,
+    /// Whether a failure has been reported.
+    is_reported: AtomicBool,
     writing: Mutex<()>,
     writer: Aside,
 }
@@ -57,7 +57,7 @@ impl ProfileFile {
             path: OnceLock::new(),
             is_on: AtomicBool::new(false),
             is_started: Mutex::new(false),
-            is_told: AtomicBool::new(false),
+            is_reported: AtomicBool::new(false),
             writing: Mutex::new(()),
             writer: Aside::new(THREAD, write_now),
         }
@@ -114,7 +114,7 @@ impl ProfileFile {
         if !self.is_on() {
             return;
         }
-        if let Some(error) = self.write(false).err().filter(|_| !self.is_told.swap(true, Ordering::Relaxed)) {
+        if let Some(error) = self.write(false).err().filter(|_| !self.is_reported.swap(true, Ordering::Relaxed)) {
             eprintln!("(node:{}) [{}] Warning: {}", process::id(), self.variable, self.failure(&error));
         }
     }

@@ -1,7 +1,7 @@
 //! The standard error, and the thread that writes reports there.
 //!
 //! Whoever should read it may stand still, and a thread that writes then waits for ever. So a thread with something to
-//! report only leaves its text here. Of texts beyond [`MOST`] that wait to be written, the number is told later.
+//! report only leaves its text here. Of texts beyond [`MOST`] that wait to be written, the number is reported later.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,7 +1,7 @@
 //! `ATOMICS_WAITASYNC_DUMP_NOW`: where each thread is now, as a helper Worker finds out for a dump.
 //!
 //! The helper (`lib/install/workers/dump-helper-thread.js`) asks the threads by Node's inspector. It is no agent: it
-//! waits for nothing and holds nothing. The dumping thread rings it, and takes what the helper has told after [`LIMIT`]
+//! waits for nothing and holds nothing. The dumping thread rings it, and takes what the helper has answered after [`LIMIT`]
 //! at the latest: so a dump is written whatever the helper does, and without it.
 //!
 //! The helper is rung, and forgotten at its end, under one lock (invariant 7). Answers carry the number of their
@@ -34,17 +34,17 @@ const LIMIT: Duration = Duration::from_millis(200);
 const SLICE: Duration = Duration::from_millis(20);
 
 struct State {
-    /// Whether a thread has been told to start the helper.
+    /// Whether a thread has been asked to start the helper.
     is_claimed: bool,
     /// That of the helper, while it lives.
     bell: Option<Bell>,
     request: u32,
-    told: Threads,
-    is_told: bool,
+    answers: Threads,
+    is_answered: bool,
 }
 
 static STATE: Mutex<State> =
-    Mutex::new(State { is_claimed: false, bell: None, request: 0, told: Threads::new(), is_told: false });
+    Mutex::new(State { is_claimed: false, bell: None, request: 0, answers: Threads::new(), is_answered: false });
 
 /// Whether dumps are written.
 pub(crate) static ARE_WRITTEN: AtomicBool = AtomicBool::new(false);
@@ -63,8 +63,8 @@ pub(crate) fn ask() -> Option<Threads> {
     let mut state = lock(&STATE);
     state.bell.as_ref()?;
     state.request = state.request.wrapping_add(1);
-    state.is_told = false;
-    state.told.clear();
+    state.is_answered = false;
+    state.answers.clear();
     let (agents, _) = PROCESS.registry.held(|_| true, |_| false);
     state.bell.as_ref()?.ring();
     drop(state);
@@ -72,7 +72,7 @@ pub(crate) fn ask() -> Option<Threads> {
     let end = Instant::now() + LIMIT;
     loop {
         let rest = end.saturating_duration_since(Instant::now());
-        if state.is_told || state.bell.is_none() || rest.is_zero() {
+        if state.is_answered || state.bell.is_none() || rest.is_zero() {
             break;
         }
         (state, _) = ADVANCE.wait_timeout(state, rest.min(SLICE)).unwrap_or_else(PoisonError::into_inner);
@@ -80,15 +80,15 @@ pub(crate) fn ask() -> Option<Threads> {
         PROCESS.registry.interrupt();
         state = lock(&STATE);
     }
-    let mut told = std::mem::take(&mut state.told);
+    let mut answers = std::mem::take(&mut state.answers);
     drop(state);
     for Known { thread_id, thread_name, .. } in agents {
         let unknown = Whereabouts { name: None, activity: Activity::Unknown };
-        let thread = told.entry(thread_id).or_insert(unknown);
+        let thread = answers.entry(thread_id).or_insert(unknown);
         // That of the install, which other threads do not know.
         thread.name = thread_name.as_deref().map(str::to_owned).or(thread.name.take());
     }
-    Some(told)
+    Some(answers)
 }
 
 fn forget() {
@@ -151,10 +151,10 @@ pub fn dump_request() -> u32 {
     lock(&STATE).request
 }
 
-/// Tells where a thread is: its frames, one a line, if it runs; otherwise how many milliseconds it has been silent, or
+/// Answers where a thread is: its frames, one a line, if it runs; otherwise how many milliseconds it has been silent, or
 /// that it is idle. Called by the helper.
 #[napi(catch_unwind)]
-pub fn tell_thread(request: u32, thread_id: u32, name: Option<String>, frames: Option<String>, silent: Option<u32>) {
+pub fn dump_answer(request: u32, thread_id: u32, name: Option<String>, frames: Option<String>, silent: Option<u32>) {
     let mut state = lock(&STATE);
     if state.request != request {
         return;
@@ -164,15 +164,15 @@ pub fn tell_thread(request: u32, thread_id: u32, name: Option<String>, frames: O
         (None, Some(milliseconds)) => Activity::Silent(milliseconds),
         (None, None) => Activity::Idle,
     };
-    state.told.insert(thread_id, Whereabouts { name, activity });
+    state.answers.insert(thread_id, Whereabouts { name, activity });
 }
 
-/// Notes that the helper has told all that it will.
+/// Notes that the helper has answered all that it will.
 #[napi(catch_unwind)]
-pub fn tell_end(request: u32) {
+pub fn dump_answers_end(request: u32) {
     let mut state = lock(&STATE);
     if state.request == request {
-        state.is_told = true;
+        state.is_answered = true;
         drop(state);
         ADVANCE.notify_all();
     }

@@ -42,7 +42,7 @@ pub(crate) fn claim_has_joined(location: Location) {
 /// | the location comes from | the memory is kept by |
 /// |---|---|
 /// | the registers, during an operation | the lock, whose method JavaScript is in |
-/// | a claim that is pending, or settled and not yet told | the slot's entry in `lib/agent/` |
+/// | a claim that is pending, or settled and not yet delivered | the slot's entry in `lib/agent/` |
 /// | a claim for which a thread blocks, or its grant | `expected` in `lib/holding/robust-list.js` |
 /// | the robust list | the list's own array of words, and `expected` |
 /// | a line, in a critical section of its bucket | one of the above: its claims cannot leave meanwhile |
@@ -66,7 +66,7 @@ pub(crate) enum Unused {
 }
 
 impl Unused {
-    /// Passes on a grant of a thread that ended or was interrupted. The next waiter is told if a holder died.
+    /// Passes on a grant of a thread that ended or was interrupted. The next waiter sees it if a holder died.
     pub(crate) fn pass_on(self) {
         match self {
             Self::Notification(location) => {
@@ -98,7 +98,7 @@ pub(crate) fn raise(events: Location) {
     }
 }
 
-/// Returns a grant, with `result`, to a waiter that has given up: the next in line gets that instead, and is told if a
+/// Returns a grant, with `result`, to a waiter that has given up: the next in line gets that instead, and sees it if a
 /// holder died. Returns false if it had been stolen.
 pub(crate) fn return_unused(location: Location, request: Request, result: WaitResult) -> bool {
     if let Some(id) = request.id() {

@@ -14,12 +14,12 @@ use super::system::{self, Mode};
 use super::waiting::{self, Request};
 use waitasync_core::lock::Outbox;
 
-/// What JavaScript is told of a grant: its number, its token, and whether the last holder died.
-pub(crate) type Told = (u32, u64, bool);
+/// What JavaScript gets of a grant: its number, its token, and whether the last holder died.
+pub(crate) type Granted = (u32, u64, bool);
 
-/// What JavaScript is told of an answer.
+/// What JavaScript gets of an answer.
 pub(crate) enum Outcome {
-    Granted(Told),
+    Granted(Granted),
     Taken,
     Released(bool),
     Failed(Error),
@@ -71,16 +71,16 @@ impl Files {
     }
 
     /// Tries on this thread: as `attempt` of a user, or on the way into the line.
-    pub(crate) fn take(&self, name: &Name, description: &str, is_attempt: bool) -> Result<Option<Told>> {
+    pub(crate) fn take(&self, name: &Name, description: &str, is_attempt: bool) -> Result<Option<Granted>> {
         let grant = if is_attempt { name.attempt(description) } else { name.take(description) }?;
         Ok(grant.map(|grant| self.keep(grant)))
     }
 
-    fn keep(&self, grant: Grant) -> Told {
+    fn keep(&self, grant: Grant) -> Granted {
         let number = self.next_number();
-        let told = (number, grant.token, grant.owner_died);
+        let granted = (number, grant.token, grant.owner_died);
         self.grants.borrow_mut().insert(number, grant);
-        told
+        granted
     }
 
     /// Lets another thread wait for a name, or try once. Returns the number of the request.

@@ -198,10 +198,10 @@ impl Grant {
         self.is_held()
     }
 
-    /// Gives a lock back that nobody was told of.
+    /// Gives a lock back of which nobody knows.
     pub(super) fn return_unused(self) {
         let died = self.owner_died;
-        // If that fails, the next holder is told of a death.
+        // If that fails, the next holder sees a death.
         let _ = self.release(died);
     }
 

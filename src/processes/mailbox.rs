@@ -115,7 +115,7 @@ impl Mailbox {
         None
     }
 
-    /// Ends all requests: returns those that wait, and gives back what nobody will be told of.
+    /// Ends all requests: returns those that wait, and gives back what nobody will get.
     pub(super) fn close(&self) -> Vec<(u32, Name)> {
         let Contents { pending, answers } = std::mem::take(&mut *lock(&self.contents));
         for (_, answer) in answers {

@@ -20,5 +20,5 @@ mod state;
 mod system;
 mod waiting;
 
-pub(crate) use files::{Files, Outcome, Told};
+pub(crate) use files::{Files, Granted, Outcome};
 pub(crate) use lock_file::Name;

@@ -34,7 +34,7 @@ test('processes that increment a number: nothing is lost, and each ends by itsel
   assert.strictEqual(fs.readFileSync(path.join(folder, 'number'), 'utf8'), '150')
 })
 
-test('a holder that is killed: the next one is told; attempts, timeouts and aborts before', async t => {
+test('a holder that is killed: the next one sees the death; attempts, timeouts and aborts before', async t => {
   const folder = scratchFolder(t)
   const holder = start(t, 'holds', folder)
   await holder.said

@@ -37,7 +37,7 @@ test('a hold is told of when it ends, with how long it lasted', needsChannels, a
   assert.deepStrictEqual(take(), [])
 })
 
-test('each kind of hold, in whichever way it begins and ends, is told of once', needsChannels, async t => {
+test('each kind of hold, in whichever way it begins and ends, is reported once', needsChannels, async t => {
   const { modes } = hear(t)
   const [lock, rw, semaphore, condition] = [new AsyncLock(), new RwLock(), new Semaphore(), new Condition()]
   const EXCLUSIVE = 'AsyncLock exclusive'

@@ -203,7 +203,7 @@ for (const form of ['callbacks', 'tokens']) {
   })
 }
 
-test('when the cycle of a wait has gone, the wait is told of again, alone', async t => {
+test('when the cycle of a wait has gone, the wait is reported again, alone', async t => {
   const until = ({ length }) => length >= 2
   const { reports, stderr } = await run(t, { after, until }, async ({ heldLock, newLock, startWorker, turn }) => {
     const [a, b] = [heldLock('a'), newLock('b')]

@@ -221,7 +221,7 @@ test('of many locks at one place some are reported, the others later, and anothe
   assert.ok(reports.some(line => more.test(line)) && names.indexOf('ledger') < 20, stderr)
 })
 
-test('a wait is told of again if another holder has it for long, and not because holders come and go', async t => {
+test('a wait is reported again if another holder has it for long, and not because holders come and go', async t => {
   const { reports, stderr, told } = await run(t, { after: 200 }, async ({ api, sleep, tell, until }) => {
     let count = 0
     process.on('warning', ({ code }) => { if (code !== undefined) count++ })

@@ -65,7 +65,7 @@ async function query (actor, index) {
   actor.require(alone.length < 2, () => `a lock of a file has ${alone.length} holders`)
 }
 
-/** Checks, after a round, that each lock can be had, and that no death is told twice. */
+/** Checks, after a round, that each lock can be had, and that no death is reported twice. */
 async function checkEnd (arena, count) {
   if (opened === undefined) return
   for (let index = 0; index < count; index++) {

@@ -106,7 +106,7 @@ async function execute (actor, call, name, begin, end, options = actor.options()
     end()
     if (token && token.unlock && actor.chance(0.2)) token.unlock()
     if (!fails) return DONE
-    // The next holder is told of a death that this one was told of.
+    // The next holder sees a death that this one was reported.
     if (token && token.ownerDied) actor.arena.add('deaths', 0, 1)
     throw FAILURE
   }

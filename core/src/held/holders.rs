@@ -44,7 +44,7 @@ impl Holders {
         *sighted = keys.map(|key| (key, sighted.get(&key).copied().unwrap_or(now))).collect();
     }
 
-    /// Notes the `threadId` of a thread that ends as a holder: those who are told of the death can ask for it.
+    /// Notes the `threadId` of a thread that ends as a holder: those who see the death can ask for it.
     pub fn note_dead(&self, location: Location, request: Request, thread_id: u32) {
         if request.is_exclusive() {
             let mut dead = lock(&self.dead);

@@ -152,7 +152,7 @@ impl Registry {
 
     /// Marks the entry at `index` of an agent's robust list, a [`Request::Putter`]: its thread is about to block. If
     /// then all `capacity` messages of the queue were in use by such threads, it marks nothing and returns their
-    /// `threadId`s, this one's first. So of the threads of such a cycle only the last is told.
+    /// `threadId`s, this one's first. So of the threads of such a cycle only the last gets an error.
     ///
     /// A thread changes nothing that it holds while it is marked. Messages that are counted stay in use until this
     /// returns, so all of them are in use at one moment. Two readings show whether a thread was marked throughout.

@@ -1,4 +1,4 @@
-//! Locks whose holders died: the next holder is told.
+//! Locks whose holders died: the next holder sees the death.
 //!
 //! A lock that nobody waits for is remembered by its location. Whether any is, at a location or at others that share
 //! its counter, is read by JavaScript before it asks. Names are requested by native calls, and are not counted.
@@ -26,9 +26,9 @@ impl Section<'_> {
         }
     }
 
-    /// Sets whether a name's holder was told of a death. Returns false if the lock was stolen before.
-    fn set_told(&mut self, location: Location, id: u32, value: bool) -> bool {
-        self.lists.policy.named.get_mut(&(location, id)).map(|told| *told = value).is_some()
+    /// Sets whether a name's holder saw a death. Returns false if the lock was stolen before.
+    fn set_saw_death(&mut self, location: Location, id: u32, value: bool) -> bool {
+        self.lists.policy.named.get_mut(&(location, id)).map(|saw| *saw = value).is_some()
     }
 
     fn abandon(&mut self, location: Location, request: Request, word: &impl Word) {
@@ -69,7 +69,7 @@ impl Section<'_> {
         self.lists.policy.abandoned.range(locations).copied().filter(|location| !location.is_of_process())
     }
 
-    /// Notes a death: the next exclusive holder of the word is told.
+    /// Notes a death: the next exclusive holder of the word sees it.
     pub(super) fn note_death(&mut self, location: Location) {
         if self.lists.policy.abandoned.insert(location) && !location.is_of_process() {
             self.counters.count(location, 1);
@@ -88,7 +88,7 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.abandon(location, request, word));
     }
 
-    /// Returns an unused grant, made with `result`: the next holder is told of a death if this one was.
+    /// Returns an unused grant, made with `result`: the next holder sees a death if this one was.
     pub fn return_unused(&self, location: Location, request: Request, result: WaitResult, word: &impl Word) {
         self.critical_section_at(location, |section| section.return_unused(location, request, result, word));
     }
@@ -98,7 +98,7 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.take_note_of_death(location, request))
     }
 
-    /// Ends the note of a death: the exclusive holder has repaired the state. Nobody else is told, be it a thief.
+    /// Ends the note of a death: the exclusive holder has repaired the state. Nobody else sees it, be it a thief.
     /// Returns false if the lock was stolen before.
     pub fn repaired(&self, location: Location, request: Request) -> bool {
         self.critical_section_at(location, |section| {
@@ -106,15 +106,15 @@ impl WaiterListStore {
                 section.take_note_of_death(location, request);
                 return true;
             };
-            section.set_told(location, id, false)
+            section.set_saw_death(location, id, false)
         })
     }
 
-    /// Notes that a name's holder has abandoned it: the next one is told, be it a thief. Returns false if the lock was
+    /// Notes that a name's holder has abandoned it: the next one sees the death, be it a thief. Returns false if the lock was
     /// stolen before.
     pub fn abandoned(&self, location: Location, request: Request) -> bool {
         self.critical_section_at(location, |section| {
-            request.id().is_some_and(|id| section.set_told(location, id, true))
+            request.id().is_some_and(|id| section.set_saw_death(location, id, true))
         })
     }
 

@@ -29,7 +29,7 @@ pub struct Lines {
     pub(super) abandoned: BTreeSet<Location>,
     /// The locks on their way to a waiter, until its thread's robust list has them: so a lock's holder is always known.
     pub(super) granted: FxHashMap<Location, Waiter>,
-    /// The requests that hold named locks, by their numbers: each with whether it was told of a death. A request that
+    /// The requests that hold named locks, by their numbers: each with whether it saw a death. A request that
     /// is not here any more gave its lock back, or had it revoked by a steal.
     pub(super) named: BTreeMap<(Location, u32), bool>,
 }

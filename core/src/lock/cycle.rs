@@ -44,7 +44,7 @@ pub struct Link {
     pub waits_for: usize,
 }
 
-/// Finds which claims ahead keep one waiting. It is told of a word's claims in the order of its line.
+/// Finds which claims ahead keep one waiting. It is given a word's claims in the order of its line.
 #[derive(Default)]
 pub(super) struct Turns {
     /// By word, the nearest claim that keeps those behind it waiting; and the nearest of another thread than that one.

@@ -29,7 +29,7 @@
 //! | a woken claim retries | 0 → 1 | it has the lock and leaves the line |
 //! | | 1 | it keeps its place, and spins for a moment before it sleeps, since the lock may be handed to it |
 //! | a claim gives up, or its agent ends | any | it leaves; if it had been woken, the next one is woken |
-//! | the holder's agent ends | 1 → 1 | the first claim is handed the lock, and told of the death; a promise's only if
+//! | the holder's agent ends | 1 → 1 | the first claim is handed the lock, and sees the death; a promise's only if
 //! it has retried |
 //! | | 1 → 0 | otherwise the location is remembered as abandoned, for the next holder; and as for a release |
 //!

@@ -78,7 +78,7 @@ pub(super) struct NameTable {
     /// How many requests an agent has for a name: so a thread that blocks need not look for its own among all.
     counts: FxHashMap<(usize, Location), u32>,
     pub(super) last_id: u32,
-    /// The unused names whose next exclusive holder is to be told of a death, numbered in their order.
+    /// The unused names whose next exclusive holder is to see a death, numbered in their order.
     pub(super) left: HashMap<Text, (u64, Arc<Name>)>,
     last_left: u64,
 }

@@ -1,7 +1,7 @@
 //! Named locks: from a name to a word of this process, with the line of a read-write lock.
 //!
 //! A name has a word as long as there are requests for it, pending or granted. Without any it is left aside if its last
-//! exclusive holder is dead and the next one has not been told. Only native code changes the word. Every request has a
+//! exclusive holder is dead and the next one has not seen it. Only native code changes the word. Every request has a
 //! number: a lock that was stolen is not in its bucket's table any more, so its former holder gives back nothing.
 //!
 //! # Why the service need not look at the words of names
@@ -83,12 +83,12 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| {
             let stolen: Vec<_> = section.holders_of(location).collect();
             let named = &mut section.lists.policy.named;
-            let mut were_told = false;
+            let mut saw_death = false;
             for &id in &stolen {
-                were_told |= named.remove(&(location, id)).unwrap_or_default();
+                saw_death |= named.remove(&(location, id)).unwrap_or_default();
             }
-            // A loser that was told of a death may not have repaired anything yet.
-            if were_told {
+            // A loser that saw a death may not have repaired anything yet.
+            if saw_death {
                 section.note_death(location);
             }
             request.overwrite(word);
@@ -176,7 +176,7 @@ impl Names {
         self.end_grant(store, id, WaitResult::Acquired)
     }
 
-    /// Ends a grant that its holder cannot use; a holder that died, or was told of a death, is `AcquiredFromDead`.
+    /// Ends a grant that its holder cannot use; a holder that died, or saw a death, is `AcquiredFromDead`.
     pub fn end_grant(&self, store: &WaiterListStore, id: u32, holder: WaitResult) -> bool {
         self.end_grant_and_wakes(store, id, holder).is_some()
     }

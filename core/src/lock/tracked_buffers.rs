@@ -12,7 +12,7 @@
 //! - A thread makes the first lock in a memory that overlaps it and begins elsewhere.
 //!
 //! That no object is known does not count: a thread that has made no lock in the memory may keep it, and hand it to a
-//! new worker, which is to be told of the death. The last [`MOST_LEFT`] such memories are remembered.
+//! new worker, which is to see the death. The last [`MOST_LEFT`] such memories are remembered.
 //!
 //! # Who has used it
 //! A memory remembers the last threads that had objects of it and have ended, for people: a wait may stand still since

@@ -130,8 +130,8 @@ impl WaitForGraph {
     ///
     /// `look`, called once the lock of the graph is held, is given the waits that are published and this one. It
     /// returns a function that tells which threads keep a blocked one waiting; none if its claim has been settled. The
-    /// search asks only about claims at the locations of those waits, and of threads that hold something it need only
-    /// be told those that have one of these waits.
+    /// search asks only about claims at the locations of those waits, and of threads that hold something it needs only
+    /// those that have one of these waits.
     pub fn block<K: Fn(&Blocked) -> Vec<Keeper>>(
         &self,
         blocked: &Blocked,

@@ -1,7 +1,7 @@
 //! For how long all claims at a word have waited together. A profile of holders asks at the end of each hold.
 //!
-//! The time between two events counts once for each claim that waited meanwhile. So what all holders are told adds up
-//! to the time that all claims have waited, also those that gave up; and to tell it takes no look at each claim.
+//! The time between two events counts once for each claim that waited meanwhile. So what is attributed to all holders adds up
+//! to the time that all claims have waited, also those that gave up; and it takes no look at each claim.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -16,7 +16,7 @@ use crate::json::{self, Text};
 /// Writes a snapshot, a line at a time. `dump`: its number.
 pub fn write(dump: u32, snapshot: &Snapshot, threads: Option<&Threads>, mut line: impl FnMut(&str)) {
     let Rows { held, waiting, cycles } = rows_of(snapshot);
-    let mut tell = |write: &dyn Fn(&mut Text) -> fmt::Result| {
+    let mut line = |write: &dyn Fn(&mut Text) -> fmt::Result| {
         let text = json::text(|text| {
             write!(text, "{{\"pid\":{},\"dump\":{dump}", process::id())?;
             write(text)?;
@@ -27,27 +27,27 @@ pub fn write(dump: u32, snapshot: &Snapshot, threads: Option<&Threads>, mut line
             line(&text);
         }
     };
-    tell(&|text| {
+    line(&|text| {
         write!(text, ",\"held\":{},\"waiting\":{},\"cycles\":{}", held.len(), waiting.len(), cycles.len())?;
         threads.map_or(Ok(()), |threads| write!(text, ",\"threads\":{}", threads.len()))
     });
     for cycle in &cycles {
         let certain = cycle.iter().all(|link| link.waits_for.blocked);
-        tell(&|text| {
+        line(&|text| {
             text.write_str(",\"list\":\"cycles\",\"links\":")?;
             json::array(text, cycle, |text, link| write_link(text, link, certain))
         });
     }
     for (list, rows) in [("held", &held), ("waiting", &waiting)] {
         for row in rows {
-            tell(&|text| {
+            line(&|text| {
                 write!(text, ",\"list\":\"{list}\",")?;
                 write_fields(text, row)
             });
         }
     }
     for (id, Whereabouts { name, activity }) in threads.into_iter().flatten() {
-        tell(&|text| {
+        line(&|text| {
             write!(text, ",\"list\":\"threads\",\"threadId\":{id}")?;
             write_string(text, "threadName", name.as_deref())?;
             write_string(text, "now", Some(&activity.lines().join("\n")))

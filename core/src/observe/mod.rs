@@ -14,7 +14,7 @@ pub mod snapshot;
 pub mod stories;
 pub mod survey;
 pub mod table;
-mod telling;
+mod wait_report;
 pub mod whereabouts;
 
 pub use snapshot::Snapshot;

@@ -13,9 +13,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::sentences::{cycle_rows, cycle_text, is_for_message, may_be_pause};
 use super::snapshot::{Snapshot, write_link};
-use super::stories::{Keepers, Stories, Story, Told, hash, of_cycle};
+use super::stories::{Keepers, Reported, Stories, Story, hash, of_cycle};
 use super::survey::Entry;
-use super::telling::Telling;
+use super::wait_report::WaitReport;
 use crate::clock::{Timestamp, now};
 use crate::held::{Process, StackId};
 use crate::json;
@@ -38,7 +38,7 @@ struct Due {
     /// Which of those that were asked about.
     number: usize,
     milliseconds: f64,
-    told: Told,
+    reported: Reported,
     /// The index of its entry.
     entry: usize,
 }
@@ -74,7 +74,7 @@ pub struct Reports {
     all: Vec<Report>,
     /// The new stories of waits that were asked about.
     stories: Vec<(usize, Story)>,
-    /// How many waits are to be told of later, since there are so many.
+    /// How many waits are to be reported later, since there are so many.
     more: usize,
     /// When the next cycle is old enough.
     later: Option<Duration>,
@@ -91,9 +91,9 @@ impl Reports {
             .enumerate()
             .filter_map(|(number, wait)| {
                 let slot = (wait[0] >= 0.0).then_some(wait[0] as u32);
-                let told = Told { story: wait[2] as u32, at: wait[3] };
+                let reported = Reported { story: wait[2] as u32, at: wait[3] };
                 // Otherwise it is over.
-                slots.get(&slot).map(|&entry| Due { number, milliseconds: wait[1], told, entry })
+                slots.get(&slot).map(|&entry| Due { number, milliseconds: wait[1], reported, entry })
             })
             .filter(|due| reports.is_stall(due))
             .collect();
@@ -129,9 +129,9 @@ impl Reports {
         !may_be_pause(entry) || due.milliseconds >= time || entry.has_lost_one()
     }
 
-    /// Whether a wait on no cycle is to be told of. One that may be a pause is told of once.
-    fn is_news(&self, due: &Due, keepers: Keepers, told: Told) -> bool {
-        if may_be_pause(self.entry(due)) { told.story == 0 } else { keepers.are_news(told, due.milliseconds) }
+    /// Whether a wait on no cycle is to be reported. One that may be a pause is reported once.
+    fn is_news(&self, due: &Due, keepers: Keepers, reported: Reported) -> bool {
+        if may_be_pause(self.entry(due)) { reported.story == 0 } else { keepers.are_news(reported, due.milliseconds) }
     }
 
     fn entry(&self, due: &Due) -> &Entry {
@@ -150,7 +150,7 @@ impl Reports {
         let numbers: Vec<_> = self.snapshot.cycles.iter().map(|cycle| self.number_of(cycle)).collect();
         let all = numbers.iter().copied().collect();
         let ages: Vec<_> = self.snapshot.cycles.iter().map(|cycle| self.snapshot.age_of(cycle)).collect();
-        let mut told = FxHashMap::default();
+        let mut reported = FxHashMap::default();
         let mut alone = Vec::new();
         for due in due {
             let Some(&cycle) = cycles.get(&aim(self.entry(due))) else {
@@ -160,7 +160,7 @@ impl Reports {
             let story = of_cycle(numbers[cycle]);
             if ages[cycle] < self.period {
                 // Otherwise it would wait for others than those of the cycle, for which there was time.
-                if due.told.story != 0 || due.milliseconds < 2e3 * self.period.as_secs_f64() {
+                if due.reported.story != 0 || due.milliseconds < 2e3 * self.period.as_secs_f64() {
                     let left = self.period.saturating_sub(ages[cycle]);
                     self.later = Some(self.later.map_or(left, |later| later.min(left)));
                 } else {
@@ -168,16 +168,16 @@ impl Reports {
                 }
                 continue;
             }
-            if let Some(&report) = told.get(&cycle) {
+            if let Some(&report) = reported.get(&cycle) {
                 let report: &mut Report = &mut self.all[report];
                 report.more = report.more.map(|more| more + 1);
-            } else if due.told.story != story {
+            } else if due.reported.story != story {
                 if self.all.len() >= MOST {
                     self.more += 1;
                     continue;
                 }
                 if stories.is_first(numbers[cycle], &all, self.looked_at) {
-                    told.insert(cycle, self.all.len());
+                    reported.insert(cycle, self.all.len());
                     self.add_cycle(due, cycle);
                 }
             }
@@ -216,7 +216,7 @@ impl Reports {
         for due in alone {
             let entry = self.entry(due);
             let keepers = *keepers.entry(aim(entry)).or_insert_with(|| self.keepers(due.entry));
-            if !self.is_news(due, keepers, due.told) {
+            if !self.is_news(due, keepers, due.reported) {
                 continue;
             }
             let crowd = *known.entry(place_of(entry)).or_insert_with(|| {
@@ -233,7 +233,7 @@ impl Reports {
 
     /// Makes the crowd of the threads that block where this one does.
     ///
-    /// None if this thread was told of.
+    /// None if this thread was reported.
     fn crowd_of_blocked(&self, stories: &Stories, due: Due) -> Option<Crowd> {
         let entry = self.entry(&due);
         let keepers = self.keepers(due.entry);
@@ -243,18 +243,18 @@ impl Reports {
         let all = keys.values().copied().collect();
         stories.covered(&all, self.looked_at, |covered| {
             let own = keys[&due.entry];
-            if !self.is_news(&due, keepers, covered.told(own, entry.since?)) {
+            if !self.is_news(&due, keepers, covered.reported(own, entry.since?)) {
                 return None;
             }
             let story = keepers.story();
-            covered.tell(own, story);
+            covered.note(own, story);
             let is_there = |index: &usize| place_of(&self.snapshot.waiting[*index]) == place_of(entry);
             let others = keys.keys().filter(|index| is_there(index) && !on_cycles.contains(index));
             let more = others.filter(|index| **index != due.entry).map(|index| keys[index]).filter(|&key| {
-                let told = covered.told(key, entry.since.unwrap_or_default());
-                let is_new = told.story != story;
+                let reported = covered.reported(key, entry.since.unwrap_or_default());
+                let is_new = reported.story != story;
                 if is_new {
-                    covered.tell(key, story);
+                    covered.note(key, story);
                 }
                 is_new
             });
@@ -283,7 +283,7 @@ impl Reports {
             }
             let Crowd { first, members, more, story } = crowd;
             let holders = self.holders_of(first.entry);
-            let text = Telling(&self.snapshot).wait_text(first.entry, first.milliseconds, more, &holders);
+            let text = WaitReport(&self.snapshot).wait_text(first.entry, first.milliseconds, more, &holders);
             let place = self.entry(&first).place();
             let message = messages.get(&place).copied();
             if let Some(report) = message {

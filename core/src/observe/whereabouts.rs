@@ -11,7 +11,7 @@ pub enum Activity {
     Idle,
     /// It runs something else than JavaScript: it has not answered for so many milliseconds.
     Silent(u32),
-    /// The helper has not told of it.
+    /// The helper has not answered.
     Unknown,
 }
 
@@ -36,13 +36,13 @@ impl Activity {
     }
 }
 
-/// A thread, as the helper tells of it.
+/// A thread, as the helper answers.
 #[derive(Clone)]
 pub struct Whereabouts {
-    /// Its name, where the inspector tells it.
+    /// Its name, where the inspector has it.
     pub name: Option<String>,
     pub activity: Activity,
 }
 
-/// The threads that the helper has told of, by their `threadId`.
+/// The threads that the helper has answered for, by their `threadId`.
 pub type Threads = BTreeMap<u32, Whereabouts>;

@@ -170,7 +170,7 @@ impl<P: Policy> WaiterListStore<P> {
         })
     }
 
-    /// Times out due claims, tells due promises' agents, returns the next deadline.
+    /// Times out due claims, rings agents of due promises, returns the deadline.
     pub fn expire(&self) -> Timestamp {
         let now = (self.now)();
         for (index, bucket) in self.buckets.iter().enumerate() {

@@ -42,7 +42,7 @@ class Asked {
     this.threadId = threadId
     this.name = name
     this.send = send
-    this.isTold = false
+    this.isAnswered = false
     send(ENABLE)
     send(ASK)
     send(DISABLE)
@@ -51,14 +51,14 @@ class Asked {
   answered ({ exceptionDetails: { stackTrace } }) {
     // The first frame is that of the thrown number.
     const frames = stackTrace === undefined ? [] : stackTrace.callFrames.slice(1)
-    this.tell(frames.length > 0 ? this.linesOf(frames) : undefined)
+    this.answer(frames.length > 0 ? this.linesOf(frames) : undefined)
   }
 
-  tell (lines, silence) {
-    if (this.isTold) return
-    this.isTold = true
-    binding.tellThread(this.look.request, this.threadId, this.name, lines, silence)
-    this.look.endIfAllAreTold()
+  answer (lines, silence) {
+    if (this.isAnswered) return
+    this.isAnswered = true
+    binding.dumpAnswer(this.look.request, this.threadId, this.name, lines, silence)
+    this.look.endIfAllAnswered()
   }
 
   linesOf (frames) {
@@ -131,7 +131,7 @@ class Look {
     })
     session.on('NodeWorker.detachedFromWorker', ({ params: { sessionId } }) => {
       workers.delete(sessionId)
-      this.endIfAllAreTold()
+      this.endIfAllAnswered()
     })
     session.on('NodeWorker.receivedMessageFromWorker', ({ params: { sessionId, message } }) => {
       const worker = workers.get(sessionId)
@@ -141,13 +141,13 @@ class Look {
     })
     session.post('NodeWorker.enable', { waitForDebuggerOnStart: false }, () => {
       this.hasAll = true
-      this.endIfAllAreTold()
+      this.endIfAllAnswered()
     })
   }
 
-  endIfAllAreTold () {
-    if (!this.hasAll || this.main === undefined || !this.main.isTold) return
-    for (const worker of this.workers.values()) if (!worker.isTold) return
+  endIfAllAnswered () {
+    if (!this.hasAll || this.main === undefined || !this.main.isAnswered) return
+    for (const worker of this.workers.values()) if (!worker.isAnswered) return
     this.end()
   }
 
@@ -157,8 +157,8 @@ class Look {
     current = undefined
     clearTimeout(this.timer)
     const asked = [this.main, ...this.workers.values()]
-    for (const each of asked) each.tell(undefined, Date.now() - this.began)
-    binding.tellEnd(this.request)
+    for (const each of asked) each.answer(undefined, Date.now() - this.began)
+    binding.dumpAnswersEnd(this.request)
     this.session.post('NodeWorker.disable')
     this.session.disconnect()
     // A dump may have asked meanwhile.

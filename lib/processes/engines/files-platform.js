@@ -7,12 +7,12 @@ const { target } = require('../../agent/target')
 /** The targets on which the checks of this engine have run. */
 const TESTED = ['linux-x64-gnu', 'linux-x64-musl', 'linux-arm64-gnu', 'win32-x64-msvc']
 
-let isTold = false
+let hasWarned = false
 
 /** Warns once in a thread, on a platform without checks. */
 exports.assertTested = function assertTested () {
-  if (isTold) return
-  isTold = true
+  if (hasWarned) return
+  hasWarned = true
   const name = target()
   if (TESTED.includes(name)) return
   const message = 'atomics-waitasync/processes: the locks of files have not been tested on ' + name + ' yet, only on ' +

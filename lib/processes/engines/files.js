@@ -141,23 +141,23 @@ class Files {
   /** Returns the operands of a request: folder, key, whether it is shared, and a description. */
   #wanted (name, mode, { label, threadId } = {}) {
     const { pid } = process
-    const told = label && shorten(label)
-    const who = { name: shorten(name), pid, host: HOST, threadId, label: told, namespace: namespace() }
+    const shortLabel = label && shorten(label)
+    const who = { name: shorten(name), pid, host: HOST, threadId, label: shortLabel, namespace: namespace() }
     const isShared = mode === 'shared'
     // The state does not have those that share a lock.
     return [this.#open(), keyOf(name).toString('hex'), isShared, JSON.stringify(isShared ? { name: who.name } : who)]
   }
 
   #take (wanted, isAttempt) {
-    let told
+    let granted
     try {
-      told = native('filesTake', ...wanted, isAttempt)
+      granted = native('filesTake', ...wanted, isAttempt)
     } catch (error) {
       // Descriptors or memory may be there again in a moment: the thread waits for that.
       if (!isAttempt && PASSING.includes(error.code)) return undefined
       throw error
     }
-    return told === null ? undefined : new Grant(...told)
+    return granted === null ? undefined : new Grant(...granted)
   }
 
   #grantOf ([kind, ...words]) {

@@ -186,11 +186,11 @@ const NAME = /^atomics-waitasync (\d+)\/(\d+) (\S+)(?: (.+))?$/
 
 /** Returns an entry of `query`: by the holder's description, or the name of the session's application. */
 function entryOf ({ mode, waitstart, holder, name, application_name: application }) {
-  const told = { ...infoOf(holder, MODES[mode]), name: JSON.parse(name) }
-  if (holder !== null) return told
+  const info = { ...infoOf(holder, MODES[mode]), name: JSON.parse(name) }
+  if (holder !== null) return info
   const [, pid, threadId, host, label] = NAME.exec(application || '') || []
-  if (pid === undefined) return told
+  if (pid === undefined) return info
   const since = waitstart === null ? undefined : waitstart.getTime()
   const ofSession = { pid: Number(pid), threadId: Number(threadId), host, label, since }
-  return { ...told, ...ofSession, isOurs: isOurs(ofSession.pid, host) }
+  return { ...info, ...ofSession, isOurs: isOurs(ofSession.pid, host) }
 }

@@ -2,7 +2,7 @@
 
 /**
  * The scripts of the locks, which Redis runs as one. KEYS[1] is the lock, KEYS[2] what outlives it: the last token,
- * `held`, the mark of the holder, and `died`, what that holder was told. ARGV[1] is the holder.
+ * `held`, the mark of the holder, and `died`, what that holder saw. ARGV[1] is the holder.
  */
 
 /**

@@ -15,9 +15,9 @@ use crate::lock::Mode;
 const MOST_HOLDERS: usize = 3;
 
 /// Texts about the entries of a snapshot.
-pub(super) struct Telling<'a>(pub(super) &'a Snapshot);
+pub(super) struct WaitReport<'a>(pub(super) &'a Snapshot);
 
-impl Telling<'_> {
+impl WaitReport<'_> {
     /// Returns the entry of the writer ahead of a share's claim.
     fn writer_ahead(&self, index: usize) -> Option<usize> {
         let wait = &self.0.waiting[index];
@@ -41,8 +41,8 @@ impl Telling<'_> {
         if more > 0 {
             _ = write!(text, ", and {more} more");
         }
-        let told: Vec<_> = holders.iter().take(MOST_HOLDERS).map(|&holder| &snapshot.held[holder]).collect();
-        let rows: Vec<_> = told.iter().map(|holder| held_row(snapshot.now, holder)).collect();
+        let reported: Vec<_> = holders.iter().take(MOST_HOLDERS).map(|&holder| &snapshot.held[holder]).collect();
+        let rows: Vec<_> = reported.iter().map(|holder| held_row(snapshot.now, holder)).collect();
         let places = Places::of_rows(rows.iter().chain([&row]));
         let mut keepers: Vec<_> = rows.iter().map(|row| self.holder_line(entry, row, &places)).collect();
         if holders.len() > MOST_HOLDERS {
