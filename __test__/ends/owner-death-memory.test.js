@@ -202,7 +202,7 @@ says(
     const buffers = buffersOf(3, 4096)
     await dieHolding(buffers)
     await collect()
-    // The next worker sees the death, and dies as well: the one after it is told, too.
+    // The next worker sees the death, and dies as well: the one after it sees that, too.
     await dieHolding(buffers.slice(0, 1))
     await collect()
     say(buffers.map(buffer => new AsyncLock(buffer).tryLock().ownerDied).join())

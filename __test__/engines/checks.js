@@ -66,7 +66,7 @@ const ofAll = {
     const held = await holder.holds(name)
     const inVain = [NOBODY, -1].map(timeout => waiter.request(name, { timeout }))
     for (const request of inVain) await request.fails('ERR_TIMEOUT')
-    // The engine is asked anew each time, so it has been reported the end of the other waits.
+    // The engine is asked anew each time, so it knows the end of the other waits.
     for (let n = 0; n < 2; n++) inVain.push((await waiter.waits(name)).end('abort'))
     for (const request of inVain.slice(2)) await request.fails('enough')
     await handsOver(held, await next.waits(name))

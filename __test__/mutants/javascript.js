@@ -240,7 +240,7 @@ module.exports = [
     ['a wait that is over is still watched',
       '  if (previous === undefined) first = next\n  else previous.next = next\n',
       ''],
-    ['what was reported a wait is forgotten', '    wait.story = stories[n + 1]\n', ''],
+    ['what was reported of a wait is forgotten', '    wait.story = stories[n + 1]\n', ''],
     ['a busy thread reports what it has been granted', 'setImmediate(() => { setImmediate(check) })', 'check()'],
     ['a stall keeps the process alive', 'setTimeout(fn, milliseconds).unref()', 'setTimeout(fn, milliseconds)']
   ]),

@@ -18,7 +18,7 @@
  * JavaScript is one of its own, and the thread may die before each. Memory is sequentially consistent here: orderings are the business of
  * core/tests/model.rs. The service, which looks at all words now and then, is left out: no wake-up may rely on it.
  *
- * Checked: no two threads hold a lock (asserts on `owner`); the next holder sees the death of a death, and only that one (asserts on `died`); a
+ * Checked: no two threads hold a lock (asserts on `owner`); the next holder sees a death, and only that one (asserts on `died`); a
  * thread that waits, and whose lock is free or gets free, goes on, or else it is in an invalid end state; at the end all is free and
  * nothing is left in a line.
  *

@@ -847,7 +847,7 @@ model!(grant_death, loom::model, {
     });
 });
 
-/// The first claim leaves, beside the holder: what the next one sees the death, and how often the first has held the lock.
+/// The first claim leaves, beside the holder: what the next one sees, and how often the first has held the lock.
 fn grant_while(leave: fn(&Lock, &Arc<Outbox>, Ticket) -> (WaitResult, u32)) {
     let (first, next) = (agent(), agent());
     let (lock, tickets) = Lock::held_before(&[&first, &next]);

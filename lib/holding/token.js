@@ -68,7 +68,7 @@ class ExclusiveToken extends UnlockToken {
     super()
   }
 
-  /** Does not say that the state is consistent: if this writer saw a death, so are its successors. */
+  /** Does not say that the state is consistent: if this writer saw a death, so do its successors. */
   downgrade () {
     // A getter of the token's may unlock it.
     const ownerDied = sawOwnerDied(this)

@@ -82,7 +82,7 @@ class Word extends Location {
     if (!isQuiet) list.door.open()
   }
 
-  /** Notes a death: the next exclusive holder sees the death. */
+  /** Notes a death: the next exclusive holder sees it. */
   noteDeath () {
     floats[ADDRESS] = this.address
     operations.noteDeath()

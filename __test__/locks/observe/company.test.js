@@ -150,7 +150,7 @@ async function seenBy (t, deed, company) {
   const seen = await deed()
   end()
   await turns(5)
-  assert.strictEqual(company === undefined || kept.length > 0, true, 'nobody was reported anything')
+  assert.strictEqual(company === undefined || kept.length > 0, true, 'nothing was reported')
   assert.strictEqual(snapshot().held.length, before + kept.length)
   for (const token of kept) assert.deepStrictEqual([token.locked, token.unlock(), token.locked], [true, true, false])
   assert.strictEqual(snapshot().held.length, before)

@@ -88,7 +88,7 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.abandon(location, request, word));
     }
 
-    /// Returns an unused grant, made with `result`: the next holder sees a death if this one was.
+    /// Returns an unused grant, made with `result`: the next holder sees a death if this one did.
     pub fn return_unused(&self, location: Location, request: Request, result: WaitResult, word: &impl Word) {
         self.critical_section_at(location, |section| section.return_unused(location, request, result, word));
     }
@@ -110,7 +110,7 @@ impl WaiterListStore {
         })
     }
 
-    /// Notes that a name's holder has abandoned it: the next one sees the death, be it a thief. Returns false if the lock was
+    /// Notes that a name's holder has abandoned it: the next one sees it, be it a thief. Returns false if the lock was
     /// stolen before.
     pub fn abandoned(&self, location: Location, request: Request) -> bool {
         self.critical_section_at(location, |section| {

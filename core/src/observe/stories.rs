@@ -1,4 +1,4 @@
-//! What was reported a wait last, as a number: a wait is reported again when its story has changed.
+//! What was reported of a wait last, as a number: a wait is reported again when its story has changed.
 //!
 //! | a wait | its story |
 //! |---|---|
@@ -73,7 +73,7 @@ const fn even(number: u64) -> Story {
     (number as u32 >> 2 & !1) | 2
 }
 
-/// What was reported a wait last, and its milliseconds then.
+/// What was reported of a wait last, and its milliseconds then.
 #[derive(Clone, Copy, Default)]
 pub struct Reported {
     pub story: Story,
@@ -113,7 +113,7 @@ impl Stories {
 pub struct Covered(FxHashMap<u64, (Story, Timestamp)>);
 
 impl Covered {
-    /// Returns what was reported a wait, which began at `since`.
+    /// Returns what was reported of a wait, which began at `since`.
     pub fn reported(&self, wait: u64, since: Timestamp) -> Reported {
         self.0.get(&wait).map_or_else(Reported::default, |&(story, noted)| Reported {
             story,
