@@ -20,7 +20,7 @@ const VARIABLES = [
 // Taken now: a test may put fake ones in place.
 const { hrtime, nextTick } = process
 
-const load = () => require('./lib/entry.js')('index', { hrtime, nextTick })
+const load = () => require('./lib/entry-point.js')('index', { hrtime, nextTick })
 
 /**
  * Whether the environment asks for something that begins now. As in lib/util/variables.js: only this file is loaded.

@@ -1,4 +1,4 @@
 'use strict'
 
 /** Installs the package's own `Atomics.wait`, `notify` and `waitAsync` on every host. */
-module.exports = require('../lib/entry.js')('force')
+module.exports = require('../lib/entry-point.js')('force')

@@ -4,4 +4,4 @@
  * Makes a pending `waitAsync` of the host keep the process alive. If the host has none, it installs the package's,
  * as the plain entry does.
  */
-module.exports = require('../lib/entry.js')('keep-alive')
+module.exports = require('../lib/entry-point.js')('keep-alive')

@@ -1,4 +1,4 @@
-import createEntry from './entry.js'
+import createEntry from './entry-point.js'
 
 // Their code is loaded at their first use, since an `import` of any name reads all.
 export const {

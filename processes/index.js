@@ -6,4 +6,4 @@ if (major < 16) {
   throw new Error('atomics-waitasync/processes needs Node 16 or newer, and this is ' + process.version)
 }
 
-module.exports = require('../lib/entry.js').processes()
+module.exports = require('../lib/entry-point.js').processes()

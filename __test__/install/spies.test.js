@@ -85,7 +85,7 @@ test('an export of frozen exports cannot be replaced, one of others can, before 
 
 /** Runs a program with lazy classes, all unused; gives its output. */
 const late = (t, source) => runForJSON(t, ['-e', `
-  const { lazy: late } = require(${entryFile('lib/entry')})
+  const { lazy: late } = require(${entryFile('lib/entry-point')})
   const { AsyncLock, RwLock, UnlockToken, LockManager, Lock } = late
   const sab = () => new SharedArrayBuffer(4)
   const tell = (value) => { console.log(JSON.stringify(value)) }
@@ -340,7 +340,7 @@ test(
 // ——— looked at ———
 
 test('util.inspect shows whatever has to do with a class, and never throws', async t => {
-  for (const entry of ['pure', 'lib/entry']) {
+  for (const entry of ['pure', 'lib/entry-point']) {
     const seen = await runForJSON(t, ['-e', `
       const util = require('util')
       const loaded = require(${entryFile(entry)})

@@ -21,7 +21,7 @@ const run = 'lib/holding/run.js'
 const waiter = 'lib/waiting/waiter.js'
 const signals = 'lib/waiting/abort-signals.js'
 const notice = 'lib/waiting/notice.js'
-const steps = 'lib/waiting/steps.js'
+const steps = 'lib/waiting/wait-steps.js'
 const slots = 'lib/agent/slots.js'
 const blocking = 'lib/agent/blocking.js'
 const functions = 'lib/atomics/functions.js'
@@ -370,7 +370,7 @@ module.exports = [
   ...of(acquire, { equivalent: 'native code does not enqueue a claim with a timeout of 0 either' }, [
     ['a timeout of 0 waits', 'if (timeout === 0) throw lateError({ word, request }, 0)', '']
   ]),
-  ...of('lib/waiting/options.js', { test: 'locks/async-lock' }, [
+  ...of('lib/waiting/wait-options.js', { test: 'locks/async-lock' }, [
     ['main blocks', 'if (isMainThread) throw', 'if (false) throw']
   ]),
   ...of(acquire, { test: 'locks/every-class/forms' }, [
@@ -726,7 +726,7 @@ module.exports = [
   ...of(hold, { test: 'locks/observe/hold-channel' }, [
     ['a thread that never turns its loop tells of no hold', '  theList().door.open()\n', '']
   ]),
-  ...of('lib/observe/holds.js', { test: 'locks/observe/company' }, [
+  ...of('lib/observe/hold-durations.js', { test: 'locks/observe/company' }, [
     ['a release tells in its midst',
       'agent().door.note(() => holdChannel.publish(message))',
       'holdChannel.publish(message)']
@@ -764,7 +764,7 @@ module.exports = [
   ...of('lib/agent/runs-dry.js', { test: 'install/entry-points' }, [
     ['an unused entry makes a tick at the end', 'findsWork() || !someWaiter(isAny)', 'findsWork()']
   ]),
-  ...of('lib/waiting/options.js', { test: 'locks/every-class/callback-sync' }, [
+  ...of('lib/waiting/wait-options.js', { test: 'locks/every-class/callback-sync' }, [
     ['an async callback of a blocking form begins', 'getPrototypeOf(argument) === AsyncFunctionPrototype', 'false']
   ]),
   ...of('lib/install/navigator.js', { test: 'named/web-locks' }, [
@@ -777,7 +777,7 @@ module.exports = [
   ...of('lib/processes/batch.js', { test: 'processes/process-locks' }, [
     ['whether the lock is held is asked while it is given back', 'this.isAsking || this.isOver ||', 'this.isAsking ||']
   ]),
-  ...of('lib/processes/engines/lease.js', { test: 'processes/lease' }, [
+  ...of('lib/processes/engines/server-lease.js', { test: 'processes/lease' }, [
     ['a lease counts by a clock that stands still while the machine sleeps',
       'Math.max(performance.now() - moment.steady, Date.now() - moment.wall)', 'performance.now() - moment.steady'],
     ['a renewal counts from its answer', 'if (isOurs) this.extend(sent)', 'if (isOurs) this.extend(now())']

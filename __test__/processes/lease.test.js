@@ -7,7 +7,7 @@ const assert = require('assert')
 const { once } = require('events')
 const { performance } = require('perf_hooks')
 const { test } = require('../harness')
-const { Lease, assertLease, now } = require('../../lib/processes/engines/lease')
+const { Lease, assertLease, now } = require('../../lib/processes/engines/server-lease')
 
 const LONG = 60000
 const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))

@@ -63,7 +63,7 @@ function evaluate (t, folder, code, env = {}) {
 test('every file that is required is there, once; entries begin without locks, and a lock without names', t => {
   const lib = path.join(bundled(t), 'lib')
   const textOf = name => fs.readFileSync(path.join(lib, name), 'utf8')
-  const text = ['entry.js', ...NAMES].map(textOf).join('')
+  const text = ['entry-point.js', ...NAMES].map(textOf).join('')
   const defined = found(text, /^files\['([^']+)'\] = /gm)
   assert.deepStrictEqual(defined, [...new Set(defined)])
   const missing = found(text, /\brequireFile\("([^"]+)"/g).filter(name => !defined.includes(name))
@@ -78,7 +78,7 @@ test('every file that is required is there, once; entries begin without locks, a
   assert.deepStrictEqual(found(textOf('lock.js'), beyond), [])
 })
 
-const ALWAYS = ['agent.js', 'entry.js', 'index.js', 'main.js', 'note.js']
+const ALWAYS = ['agent.js', 'entry-point.js', 'index.js', 'main.js', 'note.js']
 
 test('an entry that changes nothing loads little before its first use; each use loads what it needs', async t => {
   const folder = bundled(t)

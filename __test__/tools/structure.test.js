@@ -27,7 +27,7 @@ const LAYERS = [
   ['observe'],
   ['lazy.js'],
   ['install', 'processes'],
-  ['entry.js'],
+  ['entry-point.js'],
   ['lazy-exports.mjs']
 ]
 

@@ -6,7 +6,7 @@ const { define, getOwnPropertyDescriptor } = require('../util/intrinsics')
 const { assertStackToLoad } = require('../util/stack')
 const beforeUse = require('./before-use')
 const { inRootContext, load } = require('./binding')
-const { start } = require('./start')
+const { start } = require('./start-agent')
 const startingWorkers = require('./starting-workers')
 
 let current

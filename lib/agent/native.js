@@ -15,7 +15,7 @@ const { createCounters } = require('./counters')
 const shielded = require('./operations')
 const { ADDRESS, AMOUNT, EXPECTED, FLOATS, KIND, LIMIT, NEWS, TIMEOUT, WIDE } = require('./registers')
 const { stallAfter, startProfile } = require('./settings')
-const { started } = require('./start')
+const { started } = require('./start-agent')
 const { PROFILE, PROFILE_HOLDERS } = require('../util/variables')
 
 const { binding, buffer } = started

@@ -11,7 +11,7 @@ const { agent, assertStack } = require('../agent/agent')
 const { Promise, TypeError } = require('../util/intrinsics')
 const { readReason } = require('../waiting/errors')
 const { waitKinds: { WAIT } } = require('../waiting/kinds')
-const { signalOption } = require('../waiting/options')
+const { signalOption } = require('../waiting/wait-options')
 const { NO_HOOKS, Notice } = require('../waiting/notice')
 const observer = require('../waiting/observer')
 

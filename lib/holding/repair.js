@@ -14,7 +14,7 @@
 
 const { assertStack } = require('../agent/agent')
 const { bare, max, now } = require('../util/intrinsics')
-const { UNLIMITED, callbackOptions, assertNoPromise } = require('../waiting/options')
+const { UNLIMITED, callbackOptions, assertNoPromise } = require('../waiting/wait-options')
 const { callWithin } = require('./hold')
 
 /** The key of an instance's own repair, if it has one. */

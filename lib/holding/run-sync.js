@@ -4,7 +4,7 @@
 
 const { types: { isPromise } } = require('util')
 const { assertStack } = require('../agent/agent')
-const { assertNoPromise, assertSynchronous, waitOptions } = require('../waiting/options')
+const { assertNoPromise, assertSynchronous, waitOptions } = require('../waiting/wait-options')
 const { blockOrThrow, take } = require('./acquire')
 const { callNow } = require('./hold')
 const { Repairing, optionsOf } = require('./repair')

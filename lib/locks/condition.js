@@ -33,8 +33,10 @@ const { deadlock, notLocked, throwIfAborted } = require('../waiting/errors')
 const { waitKinds: { CONDITION } } = require('../waiting/kinds')
 const notice = require('../waiting/notice')
 const observer = require('../waiting/observer')
-const { assertFunction, assertNoPromise, assertSynchronous, assertWorker, waitOptions } = require('../waiting/options')
-const Steps = require('../waiting/steps')
+const {
+  assertFunction, assertNoPromise, assertSynchronous, assertWorker, waitOptions
+} = require('../waiting/wait-options')
+const Steps = require('../waiting/wait-steps')
 const { acquire, reacquire } = require('../holding/acquire')
 const { described } = require('../holding/request')
 const { isAwaited } = require('../holding/claim')

@@ -8,7 +8,7 @@
  */
 
 const { load, max } = require('../util/intrinsics')
-const { assertWorker } = require('../waiting/options')
+const { assertWorker } = require('../waiting/wait-options')
 const { acquireAsync, acquireOrThrow } = require('../holding/acquire')
 const { runHolding } = require('../holding/run')
 const { REPAIR } = require('../holding/repair')

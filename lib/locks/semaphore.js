@@ -18,7 +18,7 @@
 
 const { RangeError, TypeError, isInteger, load, max } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
-const { assertWorker } = require('../waiting/options')
+const { assertWorker } = require('../waiting/wait-options')
 const { acquireAsync, acquireOrThrow } = require('../holding/acquire')
 const { detectReentry, detectsReentry } = require('../holding/reentry')
 const { runHolding } = require('../holding/run')

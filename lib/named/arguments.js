@@ -12,7 +12,7 @@ const { TypeError } = require('../util/intrinsics')
 const { option, assertOptions } = require('../util/options')
 const { describe, isObject } = require('../util/values')
 const { throwIfAborted } = require('../waiting/errors')
-const { assertFunction, milliseconds, waitOptions } = require('../waiting/options')
+const { assertFunction, milliseconds, waitOptions } = require('../waiting/wait-options')
 const { createException } = require('./dom-exception')
 
 const EXCLUSIVE = 'exclusive'

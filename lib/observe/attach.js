@@ -7,7 +7,7 @@ const observer = require('../waiting/observer')
 
 function observeLocks ({ binding, profilesHolders, stallAfter }) {
   const { contextOfWait, holdChannel, ownerDied, waited, waits } = require('./channels')
-  const Holds = require('./holds')
+  const Holds = require('./hold-durations')
   assign(observer, { contextOfWait, ownerDied, waited, waits })
   if (stallAfter === 0) observer.holdsOf = () => ({ holds: new Holds(binding), channel: holdChannel })
   if (profilesHolders) recordHolders()

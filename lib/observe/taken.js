@@ -19,7 +19,7 @@ const { agent } = require('../agent/agent')
 const { CALL } = require('../agent/registers')
 const { createArray, createMap, createWeakRef, load, max, now } = require('../util/intrinsics')
 const { placeHere } = require('./places')
-const Holds = require('./holds')
+const Holds = require('./hold-durations')
 const { theList } = require('../holding/hold')
 const { INNER, LOCK, UNAVAILABLE, UNLOCKED, after, isVisible } = require('../holding/request')
 

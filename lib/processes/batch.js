@@ -12,7 +12,7 @@ const { now } = require('../util/intrinsics')
 
 class Batch {
   /**
-   * @param {import('./claim').Line} line
+   * @param {import('./engine-claim').Line} line
    * @param {object} grant
    * @param {{ most: number, milliseconds: number }} limits how many callbacks there are, and how late the last begins
    */

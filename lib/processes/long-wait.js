@@ -86,7 +86,7 @@ class LongWait {
 
 /**
  * Watches a wait for a promise. Returns a function that ends this.
- * @param {import('./claim').Claim} [claim] the first that waits
+ * @param {import('./engine-claim').Claim} [claim] the first that waits
  * @param {() => Promise<object | undefined>} holderOf asks the engine; never rejects
  */
 function watch (engine, name, claim, holderOf) {

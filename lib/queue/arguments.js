@@ -6,7 +6,7 @@ const { assertStack } = require('../agent/agent')
 const { RangeError, TypeError } = require('../util/intrinsics')
 const { assertOptions, flag, option } = require('../util/options')
 const { describe } = require('../util/values')
-const { waitLimits } = require('../waiting/options')
+const { waitLimits } = require('../waiting/wait-options')
 const { assertWithin } = require('../view')
 const { FORMATS, write } = require('./format')
 

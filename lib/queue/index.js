@@ -16,8 +16,8 @@ const { LATE, hideFrames, queueClosed, throwIfAborted } = require('../waiting/er
 const observer = require('../waiting/observer')
 const {
   UNLIMITED, assertFunction, assertNoPromise, assertSynchronous, assertWorker, signalOption, waitOptions
-} = require('../waiting/options')
-const Steps = require('../waiting/steps')
+} = require('../waiting/wait-options')
+const Steps = require('../waiting/wait-steps')
 const { wordOf } = require('../holding/view-word')
 const { assertWithin, initView, defineView, newMemory } = require('../view')
 const { assertMax, batchOf, discardOf, formatOf, isLast, messageOf, useOptions } = require('./arguments')

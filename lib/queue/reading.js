@@ -10,7 +10,7 @@
 
 const { bare, createArray, setPrototypeOf } = require('../util/intrinsics')
 const { queueUnreadable } = require('../waiting/errors')
-const { UNLIMITED } = require('../waiting/options')
+const { UNLIMITED } = require('../waiting/wait-options')
 const { BUSY, ENDED, NOTHING, USE } = require('./memory')
 const { calling, endBatch, endUse, owingOn, putBack, takeMany } = require('./steps')
 const { later } = require('./waits')

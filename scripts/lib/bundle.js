@@ -2,7 +2,7 @@
 
 // Joins `lib/` to a few files for the published package. Node takes 0.1 to 0.25 ms to load a file of any size, and V8
 // some 20 µs for each kilobyte, even if it only scans it. So there is a file for each use of the package (PARTS).
-// `entry.js` links them. Files that are loaded by their path stay files.
+// `entry-point.js` links them. Files that are loaded by their path stay files.
 //
 // Compiling is a third of the cost of loading in a Worker. So a thread that starts Workers hands them what it has
 // compiled, as environment data (lib/install/workers/by-message/share-code.js), under the hash of its text. For that
@@ -28,7 +28,7 @@ const LIB = path.join(__dirname, '..', '..', 'lib')
  */
 const PARTS = [
   /** Of every entry point. */
-  { name: 'main.js', modules: ['entry.js', 'atomics/keep-alive.js'], all: true },
+  { name: 'main.js', modules: ['entry-point.js', 'atomics/keep-alive.js'], all: true },
   { name: 'agent.js', modules: ['agent/agent.js', 'agent/this-agent.js', 'observe/attach.js'], all: true },
   {
     name: 'install.js',
@@ -39,7 +39,7 @@ const PARTS = [
   },
   {
     name: 'lock.js',
-    modules: ['locks/async-lock.js', 'holding/word.js', 'holding/robust-list.js', 'observe/holds.js'],
+    modules: ['locks/async-lock.js', 'holding/word.js', 'holding/robust-list.js', 'observe/hold-durations.js'],
     all: true
   },
   { name: 'names.js', modules: ['named/lock-manager.js', 'install/navigator.js'], all: false },
@@ -239,11 +239,11 @@ function bundle (folder) {
     ([name, text]) => `  '${name}': '${createHash('sha256').update(text).digest('base64')}'`
   )
   const texts = {
-    'entry.js': [
+    'entry-point.js': [
       HEADER,
       `const HASHES = {\n${hashes.join(',\n')}\n}`,
       LINKER,
-      'module.exports = requireFile(\'entry.js\', \'main.js\')\n'
+      'module.exports = requireFile(\'entry-point.js\', \'main.js\')\n'
     ].join('\n'),
     'traced.js': `${HEADER}${TRACED}`,
     ...parts

@@ -4,9 +4,9 @@
 
 pub mod cpuprofile;
 pub mod cycle;
+mod distinct_frames;
 mod ended;
 pub mod lines;
-mod places;
 pub mod reports;
 pub mod rows;
 pub mod sentences;

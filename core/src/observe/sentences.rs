@@ -4,8 +4,8 @@
 
 use std::fmt::Write;
 
+use super::distinct_frames::DistinctFrames;
 use super::ended::{ended_rows, words_of};
-use super::places::Places;
 use super::rows::{EndedRow, Orphan, Row, RowLink};
 use super::snapshot::{self, Entries, Snapshot};
 use super::survey::Entry;
@@ -109,25 +109,25 @@ fn call_of(entry: &Entry) -> Option<String> {
 
 /// Writes a cycle, a line a link.
 pub fn cycle_text(cycle: &[RowLink]) -> String {
-    let (mut text, places) = (headline(cycle).to_owned() + ":\n", Places::of_cycle(cycle));
+    let (mut text, frames) = (headline(cycle).to_owned() + ":\n", DistinctFrames::of_cycle(cycle));
     for (n, RowLink { waits_for, .. }) in cycle.iter().enumerate() {
         let RowLink { holds: has, waits_for: next_waits_for } = &cycle[(n + 1) % cycle.len()];
-        let keeper = if is_same(has, next_waits_for) { ahead_text(has, &places) } else { holder_text(has, &places) };
-        _ = writeln!(text, "  {}, {keeper}", wait_text(&thread_of(waits_for), waits_for, &places));
+        let keeper = if is_same(has, next_waits_for) { ahead_text(has, &frames) } else { holder_text(has, &frames) };
+        _ = writeln!(text, "  {}, {keeper}", wait_text(&thread_of(waits_for), waits_for, &frames));
     }
     text
 }
 
 /// Writes a cycle of blocked threads, in one sentence. Each link, and whether its thread is only ahead in the line.
 pub fn cycle_sentence(cycle: &[(RowLink, bool)]) -> String {
-    let places = Places::of_rows(cycle.iter().map(|(link, _)| &link.holds));
+    let frames = DistinctFrames::of_rows(cycle.iter().map(|(link, _)| &link.holds));
     let clauses = cycle.iter().enumerate().map(|(n, (RowLink { waits_for, .. }, _))| {
         let (RowLink { holds: has, .. }, is_ahead) = &cycle[(n + 1) % cycle.len()];
         let (thread, noun, next) = (thread_of(waits_for), noun_of(waits_for), thread_of(has));
         if *is_ahead {
             format!("{thread} waits for {noun} behind {next}")
         } else {
-            let place = places.of(" (taken ", has);
+            let place = frames.of(" (taken ", has);
             format!("{thread} waits for {noun} that {next} holds{place}{}", if place.is_empty() { "" } else { ")" })
         }
     });
@@ -161,20 +161,20 @@ pub fn keeper_text(row: &Row) -> Option<String> {
 }
 
 /// Says who holds it, since when, and where taken; and whether its token is gone.
-pub fn holder_text(row: &Row, places: &Places<'_>) -> String {
+pub fn holder_text(row: &Row, frames: &DistinctFrames<'_>) -> String {
     let orphan = orphan_text(row).map_or_else(String::new, |text| format!(", {text}"));
-    hold_text(row, places) + &orphan
+    hold_text(row, frames) + &orphan
 }
 
 /// Says, for example: `held for 5.2 s by thread 2 "billing0", taken at charge (billing.js:27:18)`.
-fn hold_text(row: &Row, places: &Places<'_>) -> String {
+fn hold_text(row: &Row, frames: &DistinctFrames<'_>) -> String {
     let what = match row.mode.as_deref() {
         Some("use") => "a message in use".to_owned(),
         Some("permits") => mode_of(row) + " held",
         Some("shared") => "held (shared)".to_owned(),
         _ => "held".to_owned(),
     };
-    let (duration, place) = (hold_duration(" ", row), places.of(", taken ", row));
+    let (duration, place) = (hold_duration(" ", row), frames.of(", taken ", row));
     format!("{what}{duration} by {}{place}", thread_of(row))
 }
 
@@ -195,7 +195,7 @@ fn release_text(row: &Row) -> &'static str {
 /// Reports an awaited hold whose token has been collected.
 pub fn orphan_report(report: &Orphan) -> String {
     let Orphan { orphan, wait, more } = report;
-    let (noun, hold, release) = (noun_of(orphan), hold_text(orphan, &Places::default()), release_text(orphan));
+    let (noun, hold, release) = (noun_of(orphan), hold_text(orphan, &DistinctFrames::default()), release_text(orphan));
     let who = thread_of(wait) + &if *more > 0 { format!(" and {more} more wait") } else { " waits".to_owned() };
     let duration = duration("For ", wait.milliseconds);
     format!("The token of {noun}, {hold}, has been collected: {release}. {duration} {who} for it.")
@@ -209,14 +209,14 @@ pub fn ended_text(row: &EndedRow) -> String {
 }
 
 /// Says who is ahead in a line.
-pub fn ahead_text(row: &Row, places: &Places<'_>) -> String {
+pub fn ahead_text(row: &Row, frames: &DistinctFrames<'_>) -> String {
     let mode = row.mode.as_deref().unwrap_or_default();
-    format!("behind {}, which requests it ({mode}){}", thread_of(row), places.of(" ", row))
+    format!("behind {}, which requests it ({mode}){}", thread_of(row), frames.of(" ", row))
 }
 
 /// Says who waits, for how long, where, and for which thing.
-pub fn wait_text(subject: &str, row: &Row, places: &Places<'_>) -> String {
-    let (noun, place) = (noun_of(row), places.of(" ", row));
+pub fn wait_text(subject: &str, row: &Row, frames: &DistinctFrames<'_>) -> String {
+    let (noun, place) = (noun_of(row), frames.of(" ", row));
     let duration = duration(" for ", row.milliseconds);
     if row.blocked {
         format!("{subject} has been blocked{duration}{place} waiting for {noun}")

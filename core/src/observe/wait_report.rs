@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::places::Places;
+use super::distinct_frames::DistinctFrames;
 use super::rows::Row;
 use super::sentences::{
     ahead_text, duration, ended_text, held_row, holder_text, keeper_text, noun_of, thread_of, wait_text, waiting_row,
@@ -43,13 +43,13 @@ impl WaitReport<'_> {
         }
         let reported: Vec<_> = holders.iter().take(MOST_HOLDERS).map(|&holder| &snapshot.held[holder]).collect();
         let rows: Vec<_> = reported.iter().map(|holder| held_row(snapshot.now, holder)).collect();
-        let places = Places::of_rows(rows.iter().chain([&row]));
-        let mut keepers: Vec<_> = rows.iter().map(|row| self.holder_line(entry, row, &places)).collect();
+        let frames = DistinctFrames::of_rows(rows.iter().chain([&row]));
+        let mut keepers: Vec<_> = rows.iter().map(|row| self.holder_line(entry, row, &frames)).collect();
         if holders.len() > MOST_HOLDERS {
             keepers.push(format!("{} more", holders.len() - MOST_HOLDERS));
         }
         if keepers.is_empty() {
-            keepers.extend(self.writer_ahead(index).map(|writer| self.writer_line(entry, writer, &places)));
+            keepers.extend(self.writer_ahead(index).map(|writer| self.writer_line(entry, writer, &frames)));
         }
         keepers.extend(row.ended.iter().flatten().map(ended_text));
         match keepers.as_slice() {
@@ -60,19 +60,19 @@ impl WaitReport<'_> {
         text
     }
 
-    fn holder_line(&self, wait: &Entry, holder: &Row, places: &Places<'_>) -> String {
-        let doing = keeper_text(holder).unwrap_or_else(|| self.doing_of(wait, holder.thread_id as u32, places));
-        holder_text(holder, places) + "; " + &doing
+    fn holder_line(&self, wait: &Entry, holder: &Row, frames: &DistinctFrames<'_>) -> String {
+        let doing = keeper_text(holder).unwrap_or_else(|| self.doing_of(wait, holder.thread_id as u32, frames));
+        holder_text(holder, frames) + "; " + &doing
     }
 
-    fn writer_line(&self, wait: &Entry, writer: usize, places: &Places<'_>) -> String {
+    fn writer_line(&self, wait: &Entry, writer: usize, frames: &DistinctFrames<'_>) -> String {
         let writer = &self.0.waiting[writer];
-        let doing = self.doing_of(wait, writer.thread_id, places);
-        ahead_text(&waiting_row(self.0.now, writer), places) + "; " + &doing
+        let doing = self.doing_of(wait, writer.thread_id, frames);
+        ahead_text(&waiting_row(self.0.now, writer), frames) + "; " + &doing
     }
 
     /// Says in which way a thread keeps another one waiting.
-    fn doing_of(&self, wait: &Entry, thread_id: u32, places: &Places<'_>) -> String {
+    fn doing_of(&self, wait: &Entry, thread_id: u32, frames: &DistinctFrames<'_>) -> String {
         if thread_id == wait.thread_id {
             return "it is the same thread".to_owned();
         }
@@ -82,7 +82,7 @@ impl WaitReport<'_> {
         let Some(&(_, entry)) = waits.iter().find(|(_, entry)| entry.blocked).or(waits.first()) else {
             return "it waits for no lock of this package".to_owned();
         };
-        let text = wait_text("it", &waiting_row(self.0.now, entry), places);
+        let text = wait_text("it", &waiting_row(self.0.now, entry), frames);
         if entry.blocked || waits.len() == 1 { text } else { format!("{text}, and {} more", waits.len() - 1) }
     }
 }

@@ -15,7 +15,7 @@ const { readReason, throwIfAborted } = require('../../waiting/errors')
 const { onAbort, sleep } = require('./aborts')
 const { Cluster } = require('./etcd-cluster')
 const { describeHolder, infoOf, keyOf } = require('./holder')
-const { Lease, assertLease, now } = require('./lease')
+const { Lease, assertLease, now } = require('./server-lease')
 
 const AGAIN = 100 // milliseconds after a failure while waiting
 const LEAST_ANSWER = 1000 // milliseconds

@@ -12,7 +12,7 @@ const { LONGEST_TIMER } = require('../../util/timers')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
 const { onAbort } = require('./aborts')
 const { HOST, describeHolder, infoOf, isOurs, keyOf, shorten } = require('./holder')
-const { Lease, assertLease, now } = require('./lease')
+const { Lease, assertLease, now } = require('./server-lease')
 const { Sessions } = require('./postgresql-sessions')
 const { attempt: attemptOf, statementsOf, wait: waitOf } = require('./postgresql-statements')
 

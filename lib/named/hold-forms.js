@@ -8,12 +8,12 @@
 
 const { bare } = require('../util/intrinsics')
 const { LATE, hideFrames } = require('../waiting/errors')
-const { assertWorker } = require('../waiting/options')
+const { assertWorker } = require('../waiting/wait-options')
 const { blockOrThrow, claimed, lateError, resolved } = require('../holding/acquire')
 const { newHold } = require('../holding/token')
 const { abortReason, assertRequestable, checkAsync, readOfHold } = require('./arguments')
 const { newNamedWord, stolenError } = require('./names')
-const NamedToken = require('./token')
+const NamedToken = require('./named-token')
 
 /** The arguments of a call. */
 class Wanted {

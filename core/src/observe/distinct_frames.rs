@@ -5,9 +5,9 @@ use super::rows::{Row, RowLink};
 /// The stacks of a text. Each is shown by its first frame that tells it apart from the others: a program may take all
 /// its locks in one helper function.
 #[derive(Default)]
-pub struct Places<'a>(Vec<&'a str>);
+pub struct DistinctFrames<'a>(Vec<&'a str>);
 
-impl<'a> Places<'a> {
+impl<'a> DistinctFrames<'a> {
     pub fn of_rows(rows: impl IntoIterator<Item = &'a Row>) -> Self {
         let mut stacks: Vec<_> = rows.into_iter().filter_map(stack_of).collect();
         stacks.sort_unstable();
@@ -44,9 +44,9 @@ mod tests {
     use super::*;
 
     fn frames(stacks: &[&str]) -> Vec<String> {
-        let places = Places(stacks.to_vec());
+        let frames = DistinctFrames(stacks.to_vec());
         let row = |stack: &&str| Row { called: Some((*stack).to_owned()), ..Row::default() };
-        stacks.iter().map(|stack| places.of("", &row(stack))).collect()
+        stacks.iter().map(|stack| frames.of("", &row(stack))).collect()
     }
 
     #[test]

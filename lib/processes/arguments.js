@@ -5,7 +5,7 @@
 const { RangeError, TypeError } = require('../util/intrinsics')
 const { assertOptions, flag, option } = require('../util/options')
 const { describe } = require('../util/values')
-const { assertFunction, waitOptions } = require('../waiting/options')
+const { assertFunction, waitOptions } = require('../waiting/wait-options')
 const { unsupportedError } = require('./errors')
 
 const OF_LOCKS = ['batch', 'batchTime', 'label']
