@@ -713,7 +713,8 @@ module.exports = [
   ...of('src/exports/agents.rs', { test: 'locks/observe/profile' }, [
     ['the waits of a thread do not end with it',
       '        |id, _| profile::end_thread(id),',
-      '        |_, _| {},']
+      '        |_, _| {},'],
+    ['a wait that a time limit interrupted goes on', 'slept: profile::end_block,', 'slept: |_| {},']
   ]),
   ...of('src/observe/profile_file.rs', { test: 'locks/observe/profile' }, [
     ['the file is not written at the end', '.into_iter().for_each(ProfileFile::write_last)', '']

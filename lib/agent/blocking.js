@@ -14,29 +14,24 @@ const {
 
 const { floats, operations, words, writeRequest, writeWait } = native
 
-/** Blocks until notified or timed out. `operation` takes the operands of `wait`. */
-function wait (address, wide, value, timeout, operation = operations.wait) {
+/**
+ * Blocks until notified or timed out. `operation` takes the operands of `wait`; `onSlice` is called between two slices
+ * of the sleep.
+ */
+function wait (address, wide, value, timeout, operation = operations.wait, onSlice = undefined) {
   probeStack()
   writeWait(address, timeout, wide, value)
-  operation()
+  operation(onSlice)
   const answer = words[ANSWER]
   if (floats[GIVEN] !== 0) goOn()
   if (answer >= NO_TIMER) throw operationError(answer)
   return RESULTS[answer]
 }
 
-/**
- * Blocks on an Int32Array for a class of locks/. `waitKind` is the number of the class; `onSlice` is called between
- * two slices of the sleep.
- */
+/** Blocks on an Int32Array for a class of locks/. `waitKind` is the number of the class. */
 function waitFor (address, value, timeout, waitKind, onSlice) {
   words[AMOUNT] = waitKind
-  native.onTick = onSlice
-  try {
-    return wait(address, false, value, timeout, operations.waitFor)
-  } finally {
-    native.onTick = undefined
-  }
+  return wait(address, false, value, timeout, operations.waitFor, onSlice)
 }
 
 /**
@@ -61,16 +56,14 @@ function goOn () {
 function claim (word, kind, amount, timeout, onSlice) {
   const { lineName } = word
   probeStack()
-  native.onTick = onSlice
   writeRequest(word, kind, amount, timeout)
   if (lineName === undefined) {
-    operations.claim()
+    operations.claim(onSlice)
   } else {
-    operations.claimName(lineName)
+    operations.claimName(lineName, onSlice)
     word.address = floats[ADDRESS]
   }
   const answer = words[ANSWER]
-  native.onTick = undefined
   if (floats[GIVEN] !== 0) goOn()
   if (answer >= NO_TIMER && answer < DEADLOCK) throw operationError(answer)
   return answer
@@ -84,18 +77,13 @@ function claim (word, kind, amount, timeout, onSlice) {
  * Afterwards the notification is in the register RELAY: it goes to another waiter if this thread ends, or
  * calls `passOnNotification`.
  */
-function waitGivingBack (address, timeout, index, onReleased) {
+function waitGivingBack (address, timeout, index, onReleased, onSlice) {
   probeStack()
   floats[ADDRESS] = address
   floats[TIMEOUT] = timeout
   words[ENTRY] = index
-  native.onTick = () => {
-    native.onTick = undefined
-    onReleased()
-  }
-  operations.waitGivingBack()
+  operations.waitGivingBack(onReleased, onSlice)
   const answer = words[ANSWER]
-  native.onTick = undefined
   if (answer >= NO_TIMER) throw operationError(answer)
   return RESULTS[answer]
 }

@@ -51,8 +51,6 @@ const native = {
   fileWaits: undefined,
   /** Called when the event loop has turned for promises that awaited it: see `turns.js`. */
   onTurn: undefined,
-  /** Called between two slices of a blocking wait. */
-  onTick: undefined,
   writeRequest,
   writeWait
 }
@@ -70,18 +68,6 @@ function deliver (count) {
   if (native.onSteal !== undefined) native.onSteal()
   if (native.onReports !== undefined) native.onReports()
   if (native.onFiles !== undefined) native.onFiles()
-}
-
-/**
- * Runs between two slices of a blocking wait. It also runs before the first slice of `waitGivingBack`. The engine can
- * interrupt the thread here, as wherever a function is called.
- */
-function tick () {
-  try {
-    if (native.onTick !== undefined) native.onTick()
-  } catch (_) {
-    // No stack is left for a report, or nothing that could receive it. The wait must not end for that.
-  }
 }
 
 /** Writes the operands of a wait. The expected value has 64 bits if it is `wide`. */
@@ -103,6 +89,5 @@ function writeRequest (word, kind, amount, timeout) {
 }
 
 started.deliver = deliver
-started.tick = tick
 
 module.exports = native

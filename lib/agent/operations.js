@@ -14,10 +14,10 @@ module.exports = function shielded (operations, words) {
   const names = keys(operations)
   for (let n = 0; n < names.length; n++) {
     const operation = operations[names[n]]
-    define(shields, names[n], (name) => {
+    define(shields, names[n], (first, second) => {
       words[ANSWER] = UNANSWERED
       try {
-        operation(name)
+        operation(first, second)
       } catch (error) {
         if (words[ANSWER] === UNANSWERED || words[ANSWER] === INTERRUPTED) throw error
       }

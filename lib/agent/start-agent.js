@@ -19,25 +19,37 @@ const { BATCH, WORDS } = require('./registers')
 const [UNKNOWN, SHARED, OWN] = [0, 1, 2]
 const endSignal = process.versions.bun !== undefined ? UNKNOWN : SHARES_END_SIGNAL ? SHARED : OWN
 
-/** What has been started; and the functions that it calls, once `native.js` has put them here. */
+/** What has been started; and the function that settles, once `native.js` has put it here. */
 class Started {
   constructor () {
     this.binding = undefined
     this.buffer = undefined
     this.operations = undefined
-    this.deliver = this.tick = () => {}
+    this.deliver = () => {}
   }
 }
 bare(Started)
 
 const started = new Started()
 
+/**
+ * Runs between two slices of a blocking wait, with that wait's function. The engine can interrupt the thread here, as
+ * wherever a function is called.
+ */
+function tick (onSlice) {
+  try {
+    if (onSlice !== undefined) onSlice()
+  } catch (_) {
+    // No stack is left for a report, or nothing that could receive it. The wait must not end for that.
+  }
+}
+
 /** Starts the agent, unless this copy has. In vain, if a hook has started one meanwhile, by another copy. */
 function start (binding) {
   if (started.operations !== undefined) return
   const buffer = new ArrayBuffer(4 * (WORDS + BATCH))
   const operations = binding.start(
-    buffer, (count) => started.deliver(count), () => started.tick(), threadId, threadName, endSignal)
+    buffer, (count) => started.deliver(count), tick, threadId, threadName, endSignal)
   if (operations === null) return
   started.binding = binding
   started.buffer = buffer

@@ -56,8 +56,7 @@ function block (hold, timeout, caller) {
   const list = theList()
   list.makeRoom()
   const { binding } = agent().native
-  const onSlice = observer.alongside(observer.whileBlocked())
-  observer.blockBegins(nounOfHold, hold)
+  const onSlice = observer.blockBegins(nounOfHold, hold, observer.whileBlocked())
   list.expect(word)
   const answer = agent().claim(word, kindOf(request), amountOf(request), timeout, onSlice)
   const ownerDied = answer === ACQUIRED_FROM_DEAD
@@ -69,7 +68,7 @@ function block (hold, timeout, caller) {
     if (ownerDied) observer.ownerDied(word, request, since)
     if (since !== undefined && answer < DEADLOCK) observer.waited(since, hold, isAcquired ? 'acquired' : 'timed-out')
     // It takes a stack.
-    observer.blockEnds()
+    observer.blockEnds(onSlice)
     list.door.open()
   } catch (_) {
     // No stack is left for the calls. It is held all the same.

@@ -124,19 +124,18 @@ function block (word, held, timeout, caller) {
   if (ownerDied) held.word.noteDeath()
   const index = theList().toEnd(indexOfHold(held))
   theList().ends(index)
-  observer.blockBegins(notice.nounOfWait, { address: word.address, waitKind: CONDITION })
+  const onSlice = observer.blockBegins(notice.nounOfWait, { address: word.address, waitKind: CONDITION }, watch)
   let isNotified = false
   try {
     native.words[CALL] = place
     isNotified = waitGivingBack(word.address, timeout, index, () => {
       theList().vacate(index)
       held.word.notifyHost()
-      native.onTick = observer.alongside(watch)
-    }) === 'ok'
+    }, onSlice) === 'ok'
     return isNotified
   } finally {
     if (isNotified) held.notifiedAt = word
-    observer.blockEnds()
+    observer.blockEnds(onSlice)
     lockAfterWait(held, caller)
   }
 }

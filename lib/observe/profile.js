@@ -42,7 +42,7 @@ function promiseBegins (waiter) {
   if (waiter.waitKind === 0) return undefined
   try {
     const { factor, stack } = waiter.steps === undefined ? takeSample() : sampleOf(waiter.steps)
-    return factor === 0 ? undefined : agent().native.binding.waitBegins(stack, factor, waiter.waitsFor, 0)
+    return factor === 0 ? undefined : agent().native.binding.waitBegins(stack, factor, waiter.waitsFor)
   } catch (_) {
     // No stack is left. The wait must begin all the same.
     return undefined
@@ -60,50 +60,32 @@ function promiseEnds (number) {
 
 // ——— Threads that block ———
 
-/** The wait for which this thread blocks: there is one at a time. `number` is 0 until it is recorded. */
-const blocked = { nounOf: undefined, what: undefined, began: 0, number: 0 }
-
-/** Notes that this thread is about to block. `nounOf(what)` names the awaited object. */
-function blockBegins (nounOf, what) {
-  // The engine may have interrupted the last one.
-  if (blocked.number !== 0) blockEnds()
-  blocked.nounOf = nounOf
-  blocked.what = what
-  blocked.began = now()
-}
-
-function record (factor) {
-  const { nounOf, what, began } = blocked
-  const milliseconds = now() - began
-  return agent().native.binding.waitBegins(sampler.takeStack(), factor, nounOf(what), milliseconds)
-}
-
-/** Records a long wait: runs between two slices of the sleep. */
-function onSlice () {
-  if (blocked.number === 0) blocked.number = record(1)
-}
-
-/** Combines `onSlice` with another function to call between slices. */
-const alongside = (other) => other === undefined ? onSlice : () => {
-  onSlice()
-  other()
-}
-
-/** Records the end of a blocking wait. Never throws. */
-function blockEnds () {
-  try {
-    let { number } = blocked
-    blocked.number = 0
-    if (number === 0) {
-      const factor = sampler.next()
-      if (factor === 0) return
-      number = record(factor)
+/**
+ * Begins a wait for which this thread blocks; `nounOf(what)` names the awaited object. Returns a function that calls
+ * `onSlice` between two slices of the sleep, and records a long wait. Native code ends its record with the sleep.
+ */
+function blockBegins (nounOf, what, onSlice) {
+  const began = now()
+  let isRecorded = false
+  return (isOver) => {
+    const factor = isRecorded ? 0 : isOver ? sampler.next() : 1
+    if (factor !== 0) {
+      const milliseconds = now() - began
+      agent().native.binding.blocks(sampler.takeStack(), factor, nounOf(what), milliseconds)
+      isRecorded = true
     }
-    agent().native.binding.waitEnds(number)
+    if (!isOver && onSlice !== undefined) onSlice()
+  }
+}
+
+/** Records a short wait, given the function of `blockBegins`. Never throws. */
+function blockEnds (onSlice) {
+  try {
+    onSlice(true)
   } catch (_) {
     // As above.
   }
 }
 
 // The observer's functions of these names: see attach.js.
-module.exports = { alongside, blockBegins, blockEnds, promiseBegins, promiseEnds, sampleOf }
+module.exports = { blockBegins, blockEnds, promiseBegins, promiseEnds, sampleOf }

@@ -108,11 +108,11 @@ function waitUntil (word, isOver, timeout, waitKind, onSlice) {
 function blockFor (address, value, timeout, waitKind, onSlice, place = observer.callHere()) {
   const { native, waitFor } = agent()
   native.words[CALL] = place
-  observer.blockBegins(nounOfWait, { address, waitKind })
+  const onSliceToo = observer.blockBegins(nounOfWait, { address, waitKind }, onSlice)
   try {
-    return waitFor(address, value, timeout, waitKind, observer.alongside(onSlice))
+    return waitFor(address, value, timeout, waitKind, onSliceToo)
   } finally {
-    observer.blockEnds()
+    observer.blockEnds(onSliceToo)
   }
 }
 

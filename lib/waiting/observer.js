@@ -34,10 +34,10 @@ class Observer {
     this.sampleOf = nothing
 
     // ——— Threads that block ———
-    this.blockBegins = nothing
-    this.blockEnds = nothing
     /** Returns the function to call between two slices of the sleep: the given one, or one more. */
-    this.alongside = (onSlice) => onSlice
+    this.blockBegins = (nounOf, what, onSlice) => onSlice
+    /** Takes the function that `blockBegins` has returned. */
+    this.blockEnds = nothing
     /** Makes a function to call between two slices: it reports a long wait. */
     this.whileBlocked = nothing
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::agent::agent::Agent;
 use crate::agent::blocking::BlockingWait;
 use crate::agent::mail::Caller;
-use crate::environment::Bell;
+use crate::environment::{Argument, Bell};
 use crate::process::{PROCESS, claim_has_joined, pass_on_notification, return_unused, word_at};
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::held::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
@@ -31,7 +31,7 @@ const SETTLING: Duration =
 
 impl Agent {
     /// Takes the request, or blocks until it is granted.
-    pub(crate) fn claim(&self) -> Answer {
+    pub(crate) fn claim(&self, on_slice: Argument) -> Answer {
         if self.sleeps() {
             return Answer::Interrupted;
         }
@@ -46,7 +46,7 @@ impl Agent {
         }
         self.robust_list.announce(location, request);
         let claimed = PROCESS.store.claim(location, self.thread(), request, deadline, word);
-        self.block_in_line(claimed, location, request, deadline)
+        self.block_in_line(claimed, location, request, deadline, on_slice)
     }
 
     /// Takes the request, or enqueues the promise in the slot for it.
@@ -82,6 +82,7 @@ impl Agent {
         location: Location,
         request: Request,
         deadline: Timestamp,
+        on_slice: Argument,
     ) -> Answer {
         let ticket = match claimed {
             Claimed::Now(result) => return self.acquired(location, request, result),
@@ -91,7 +92,7 @@ impl Agent {
         let wait = BlockingWait { ticket, location, deadline, request: Some(request), relayed: false };
         self.prepare(wait);
         claim_has_joined(location);
-        self.block(wait)
+        self.block(wait, on_slice)
     }
 
     /// Claims as [`Self::block_in_line`] does, for the promise in the slot.
@@ -155,8 +156,8 @@ impl Agent {
     }
 
     /// Enqueues the thread, and only then releases the entry at the index: so a notification by a thread that gets the
-    /// lock from here on wakes this one. Then it blocks.
-    pub(crate) fn wait_giving_back(&self) -> Answer {
+    /// lock from here on wakes this one. Then it calls `on_released`, and blocks.
+    pub(crate) fn wait_giving_back(&self, on_released: Argument, on_slice: Argument) -> Answer {
         if self.sleeps() {
             return Answer::Interrupted;
         }
@@ -169,7 +170,7 @@ impl Agent {
         self.prepare(BlockingWait { ticket, location, deadline, request: None, relayed: true });
         // A condition's lock has no name, so it cannot have been stolen.
         self.give_back();
-        self.resume()
+        self.resume(on_released, on_slice)
     }
 
     /// Releases the entry at the index of the robust list. Returns false if it is a named lock that was stolen before.

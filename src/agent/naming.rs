@@ -1,4 +1,4 @@
-//! The operations of named locks. The name is their argument; other operands are in the registers.
+//! The operations of named locks. Operands other than the name are in the registers.
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use napi_derive::napi;
 
 use crate::agent::agent::Agent;
+use crate::environment::Argument;
 use crate::process::PROCESS;
 use waitasync_core::clock::now;
 use waitasync_core::held::registers::{AWAITED_HERE, Answer, HELD_HERE};
@@ -68,14 +69,14 @@ impl Agent {
     }
 
     /// Takes the name, or blocks. Answers [`HELD_HERE`] or [`AWAITED_HERE`] if the thread would wait for itself.
-    pub(crate) fn claim_name(&self, text: &[u16]) -> u32 {
+    pub(crate) fn claim_name(&self, text: &[u16], on_slice: Argument) -> u32 {
         if self.sleeps() {
             return Answer::Interrupted.into();
         }
         let deadline = self.registers.deadline();
         let (location, request, claimed) = self.request_name(text, Waits::As(self.thread(), deadline));
         let answer = match claimed {
-            Ok(claimed) => self.block_in_line(claimed, location, request, deadline).into(),
+            Ok(claimed) => self.block_in_line(claimed, location, request, deadline, on_slice).into(),
             Err(Refusal::HeldHere) => HELD_HERE,
             Err(Refusal::AwaitedHere) => AWAITED_HERE,
             Err(Refusal::NotAvailable) => Answer::Settled(WaitResult::NotEqual).into(),

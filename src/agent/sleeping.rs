@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::agent::agent::Agent;
 use crate::agent::blocking::BlockingWait;
+use crate::environment::Argument;
 use crate::process::stalls::stalls_are_reported;
 use crate::process::{PROCESS, Unused, gave_up, pass_on_notification, return_unused, service, word_at};
 use waitasync_core::clock::{Timestamp, now};
@@ -57,6 +58,7 @@ impl Drop for Sleeping<'_> {
         self.0.unpublish();
         self.0.blocking.thread.end_block();
         self.0.pending.notes.set_sleep(None);
+        (self.0.observer.slept)(self.0.id());
     }
 }
 
@@ -76,11 +78,11 @@ impl Agent {
     }
 
     /// Blocks for the wait that was prepared, after a tick: a debugger may run code there that abandons it.
-    pub(crate) fn resume(&self) -> Answer {
-        if self.environment.tick()
+    pub(crate) fn resume(&self, before: Argument, on_slice: Argument) -> Answer {
+        if self.environment.tick(before)
             && let Some(wait) = self.blocking.wait.get()
         {
-            let answer = self.block(wait);
+            let answer = self.block(wait, on_slice);
             self.pending.notes.set_sleep(None);
             return answer;
         }
@@ -88,13 +90,13 @@ impl Agent {
         Answer::Interrupted
     }
 
-    pub(crate) fn block(&self, wait: BlockingWait) -> Answer {
+    pub(crate) fn block(&self, wait: BlockingWait, on_slice: Argument) -> Answer {
         self.prepare(wait);
         // For an AsyncLock the thread has spun already. A grant of a strict line comes like a notification.
         let spins = !wait.request.is_some_and(Request::is_for_lock);
         match spins.then(|| self.blocking.wait_spinner.spin(|| self.blocking.thread.result())).flatten() {
             Some(result) => self.settled_by_other(wait, result),
-            None => self.sleep_through(wait),
+            None => self.sleep_through(wait, on_slice),
         }
     }
 
@@ -112,9 +114,9 @@ impl Agent {
     }
 
     /// Blocks as [`Self::block`] does, for a thread that has spun before.
-    pub(crate) fn block_at_once(&self, wait: BlockingWait) -> Answer {
+    pub(crate) fn block_at_once(&self, wait: BlockingWait, on_slice: Argument) -> Answer {
         self.prepare(wait);
-        self.sleep_through(wait)
+        self.sleep_through(wait, on_slice)
     }
 
     /// Ends a wait that another thread has settled, with the recorded result.
@@ -139,7 +141,7 @@ impl Agent {
         Answer::Settled(result)
     }
 
-    fn sleep_through(&self, wait: BlockingWait) -> Answer {
+    fn sleep_through(&self, wait: BlockingWait, on_slice: Argument) -> Answer {
         let BlockingWait { location, request, .. } = wait;
         let call = self.registers.call.get();
         let noted = Noted { location, request, relay: None, wait_kind: PLAIN, call, since: now() };
@@ -148,7 +150,7 @@ impl Agent {
         self.blocking.grants_seen.set(0);
         let holds = self.robust_list.len() > 0 || self.outbox.granted() > 0;
         let deadlock = if holds { self.closes_cycle(wait) } else { None };
-        let answer = deadlock.unwrap_or_else(|| self.sleep_in_slices(wait));
+        let answer = deadlock.unwrap_or_else(|| self.sleep_in_slices(wait, on_slice));
         drop(sleeping);
         if matches!(answer, Answer::Interrupted) {
             self.abandon();
@@ -156,7 +158,7 @@ impl Agent {
         answer
     }
 
-    fn sleep_in_slices(&self, wait: BlockingWait) -> Answer {
+    fn sleep_in_slices(&self, wait: BlockingWait, on_slice: Argument) -> Answer {
         let service = service();
         let mut watched = service.is_some_and(|service| service.watch(&self.blocking.watch));
         let mut slice = SLICE_MILLISECONDS;
@@ -175,8 +177,7 @@ impl Agent {
                     }
                 }
             }
-            // JavaScript reports a stall here.
-            if !self.environment.tick() {
+            if !self.environment.tick(on_slice) {
                 // Whoever ends one thread often ends the others next, one after the other, and they may not hear of it.
                 if !watched || self.blocking.watch.may_miss() {
                     PROCESS.registry.interrupt();

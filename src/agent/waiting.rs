@@ -2,6 +2,7 @@
 
 use crate::agent::agent::Agent;
 use crate::agent::blocking::BlockingWait;
+use crate::environment::Argument;
 use crate::process::{PROCESS, gave_up, pass_on_notification, return_unused, service, word_at};
 use waitasync_core::clock::Timestamp;
 use waitasync_core::held::NONE;
@@ -11,7 +12,7 @@ use waitasync_core::queue::{Ticket, WaitResult, Withdrawal};
 
 impl Agent {
     /// Blocks at the location, by `block` once the wait has been enqueued.
-    pub(crate) fn wait(&self, block: impl Fn(&Self, BlockingWait) -> Answer) -> Answer {
+    pub(crate) fn wait(&self, on_slice: Argument, block: fn(&Self, BlockingWait, Argument) -> Answer) -> Answer {
         let registers = &self.registers;
         if self.sleeps() {
             return Answer::Interrupted;
@@ -24,12 +25,12 @@ impl Agent {
             return Answer::Settled(WaitResult::NotEqual);
         };
         let wait = BlockingWait { ticket, location, deadline, request: None, relayed: false };
-        block(self, wait)
+        block(self, wait, on_slice)
     }
 
     /// Waits as [`Self::wait`] does, for a class of the package. Nobody counts such notifications. So the thread spins
     /// before it is enqueued: whoever changes the word meanwhile has nobody to notify.
-    pub(crate) fn wait_for(&self) -> Answer {
+    pub(crate) fn wait_for(&self, on_slice: Argument) -> Answer {
         if self.sleeps() {
             return Answer::Interrupted;
         }
@@ -38,7 +39,7 @@ impl Agent {
         }
         let (location, wait_kind) = (self.registers.location(), self.registers.amount.get());
         self.pending.notes.set_sleep(Some(Noted::notification(location, wait_kind, None, self.registers.call.get())));
-        let answer = self.wait(Self::block_at_once);
+        let answer = self.wait(on_slice, Self::block_at_once);
         self.pending.notes.set_sleep(None);
         answer
     }

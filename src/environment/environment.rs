@@ -24,29 +24,54 @@ pub(crate) unsafe fn pin_buffer(
     Ok((NonNull::new(data).unwrap_or(NonNull::dangling()), bytes, reference))
 }
 
-/// Returns the UTF-16 code units of the first argument of a call; nothing if it is no string.
-///
-/// # Safety
-/// In a call from JavaScript, with the arguments that Node-API passes to it.
-pub(crate) unsafe fn first_argument(env: sys::napi_env, info: sys::napi_callback_info) -> Vec<u16> {
-    /// As long as most names: those take one call.
-    const SHORT: usize = 64;
-    let (mut units, mut len) = (vec![0; SHORT], 0);
-    let (mut count, mut argument) = (1, ptr::null_mut());
-    // SAFETY: as the caller promises; the buffer has room for as many units as is said, one of them for the final 0.
-    unsafe {
-        let (no_receiver, no_data) = (ptr::null_mut(), ptr::null_mut());
-        sys::napi_get_cb_info(env, info, &raw mut count, &raw mut argument, no_receiver, no_data);
-        sys::napi_get_value_string_utf16(env, argument, units.as_mut_ptr(), SHORT, &raw mut len);
-        // The string may be longer, and have been cut off.
-        if len == SHORT - 1 {
-            sys::napi_get_value_string_utf16(env, argument, ptr::null_mut(), 0, &raw mut len);
-            units.resize(len + 1, 0);
-            sys::napi_get_value_string_utf16(env, argument, units.as_mut_ptr(), units.len(), &raw mut len);
-        }
+/// An argument of a call from JavaScript. It is read when it is needed, which most calls never do.
+#[derive(Clone, Copy)]
+pub(crate) struct Argument {
+    env: sys::napi_env,
+    info: sys::napi_callback_info,
+    index: usize,
+}
+
+impl Argument {
+    /// The most arguments of a call.
+    const MOST: usize = 2;
+
+    /// Returns the arguments of a call.
+    ///
+    /// # Safety
+    /// In a call from JavaScript, with what Node-API passes to it; they are used in that call only.
+    pub(crate) unsafe fn of_call<const N: usize>(env: sys::napi_env, info: sys::napi_callback_info) -> [Self; N] {
+        const { assert!(N <= Self::MOST) };
+        std::array::from_fn(|index| Self { env, info, index })
     }
-    units.truncate(len);
-    units
+
+    /// Reads it: `undefined` if the call has fewer.
+    fn read(self) -> sys::napi_value {
+        let (mut count, mut all) = (Self::MOST, [ptr::null_mut(); Self::MOST]);
+        let (no_receiver, no_data) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: as `of_call` demands; there is room for as many as is said, and Node-API fills it.
+        unsafe { sys::napi_get_cb_info(self.env, self.info, &raw mut count, all.as_mut_ptr(), no_receiver, no_data) };
+        all[self.index]
+    }
+
+    /// Returns the UTF-16 code units of a string; nothing if it is none.
+    pub(crate) fn text(self) -> Vec<u16> {
+        /// As long as most names: those take one call.
+        const SHORT: usize = 64;
+        let (argument, mut units, mut len) = (self.read(), vec![0; SHORT], 0);
+        // SAFETY: as `of_call` demands; the buffer has room for as many units as is said, one of them for the final 0.
+        unsafe {
+            sys::napi_get_value_string_utf16(self.env, argument, units.as_mut_ptr(), SHORT, &raw mut len);
+            // The string may be longer, and have been cut off.
+            if len == SHORT - 1 {
+                sys::napi_get_value_string_utf16(self.env, argument, ptr::null_mut(), 0, &raw mut len);
+                units.resize(len + 1, 0);
+                sys::napi_get_value_string_utf16(self.env, argument, units.as_mut_ptr(), units.len(), &raw mut len);
+            }
+        }
+        units.truncate(len);
+        units
+    }
 }
 
 /// Makes a threadsafe function that does not hold the event loop.
@@ -180,26 +205,23 @@ impl Environment {
         status == sys::Status::napi_ok
     }
 
-    fn call(self, function: sys::napi_ref, argument: Option<u32>) -> Result<()> {
+    fn call(self, function: sys::napi_ref, argument: sys::napi_value) -> Result<()> {
         let (mut called, mut receiver, mut ignored) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
-        let mut value = ptr::null_mut();
         // SAFETY: on the environment's thread, in a handle scope; every out-parameter is a live local.
         unsafe {
             check_status!(sys::napi_get_reference_value(self.env, function, &raw mut called))?;
             check_status!(sys::napi_get_undefined(self.env, &raw mut receiver))?;
-            if let Some(argument) = argument {
-                check_status!(sys::napi_create_uint32(self.env, argument, &raw mut value))?;
-            }
-            let arguments = argument.iter().count();
-            let status =
-                sys::napi_call_function(self.env, receiver, called, arguments, &raw const value, &raw mut ignored);
-            check_status!(status)
+            let arguments = &raw const argument;
+            check_status!(sys::napi_call_function(self.env, receiver, called, 1, arguments, &raw mut ignored))
         }
     }
 
     /// Calls `settle(count)`, and may report an error of it as uncaught. In a handle scope.
     pub(crate) fn settle(self, count: usize, reports: bool) -> Result<()> {
-        self.call(self.settle, Some(count as u32)).inspect_err(|_| {
+        let mut argument = ptr::null_mut();
+        // SAFETY: on the environment's thread, in a handle scope; the out-parameter is a live local.
+        check_status!(unsafe { sys::napi_create_uint32(self.env, count as u32, &raw mut argument) })?;
+        self.call(self.settle, argument).inspect_err(|_| {
             // An exception that is left behind would keep Node 10 from calling JavaScript again, and newer versions
             // would only warn of a deprecation. The exception of a termination is no object.
             self.take_exception(|kind, exception| {
@@ -211,19 +233,18 @@ impl Environment {
         })
     }
 
-    /// Calls the agent's `tick`: it runs a hook, if there is one, and at such a call the engine can interrupt the
-    /// thread.
+    /// Calls the agent's `tick` with a wait's function, or undefined. At such a call the engine can interrupt the thread.
     ///
     /// Returns false if JavaScript is interrupted: the thread is being terminated, a time limit of `vm` is over, or
     /// there is no stack for the call. JavaScript learns of it when the operation returns.
     #[must_use]
-    pub(crate) fn tick(self) -> bool {
+    pub(crate) fn tick(self, function: Argument) -> bool {
         let mut scope = ptr::null_mut();
         // SAFETY: on the environment's thread, in a call from JavaScript; the out-parameter is a live local.
         if unsafe { sys::napi_open_handle_scope(self.env, &raw mut scope) } != sys::Status::napi_ok {
             return false;
         }
-        let called = self.call(self.tick, None);
+        let called = self.call(self.tick, function.read());
         if called.is_err() {
             // A termination cannot be caught by JavaScript. Node-API takes it for an exception, `null`, which it would
             // throw once more, and up to Node 16 that could be caught. So the exception is dropped here.

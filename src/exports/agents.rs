@@ -21,6 +21,7 @@ use waitasync_core::service::watch::EndSignal;
 
 static OBSERVER: Observer = Observer {
     describe: |links| cycle::described(&PROCESS, links),
+    slept: profile::end_block,
     has_news: asked::are_for,
     ended: &[
         |id, _| profile::end_thread(id),
@@ -29,11 +30,11 @@ static OBSERVER: Observer = Observer {
     ],
 };
 
-/// Makes this environment an agent, and returns its operations: they take no arguments, and answer in the registers.
+/// Makes this environment an agent, and returns its operations: they answer in the registers.
 ///
 /// `registers`: as in `lib/agent/registers.js`, and room for a batch of settlements. `settle(count)` is called whenever
-/// so many have been put there; `tick()` between the slices in which a thread blocks: it runs the agent's hook, if
-/// there is one, and lets the engine interrupt the thread. `thread_id` and `thread_name` are those of `worker_threads`;
+/// so many have been put there; `tick(on_slice)` between the slices in which a thread blocks: it calls the function that
+/// the wait was given, if any, and lets the engine interrupt the thread. `thread_id` and `thread_name` are those of `worker_threads`;
 /// `end_signal`: 0 if the event loop is not libuv's, 1 for [`EndSignal::Shared`], otherwise [`EndSignal::Own`].
 ///
 /// Null if a hook of `async_hooks` has started another one meanwhile.
@@ -42,7 +43,7 @@ pub fn start(
     env: Env,
     registers: ArrayBuffer<'_>,
     settle: Function<'_, u32, ()>,
-    tick: Function<'_, (), ()>,
+    tick: Function<'_, Unknown<'_>, ()>,
     thread_id: u32,
     thread_name: Option<String>,
     end_signal: Option<u32>,
@@ -116,13 +117,25 @@ pub fn cycle(env: Env) -> Result<Option<String>> {
     Ok(Agent::of(env.raw())?.blocking.cycle.take())
 }
 
-/// Records a wait for `factor` waits, begun so many milliseconds ago. Returns its number.
+/// Records a promise's wait, for `factor` waits. Returns its number.
 #[napi(catch_unwind)]
-pub fn wait_begins(env: Env, stack: u32, factor: u32, leaf: String, milliseconds: f64) -> Result<u32> {
-    Ok(profile::begin(Agent::of(env.raw())?.id(), stack, leaf.into(), factor, milliseconds))
+pub fn wait_begins(env: Env, stack: u32, factor: u32, leaf: String) -> Result<u32> {
+    Ok(profile::begin(Agent::of(env.raw())?.id(), stack, leaf.into(), factor))
 }
 
-/// Notes that a wait of this thread is over.
+/// Records the wait for which this thread blocks, or has blocked. `milliseconds`: since it began.
+#[napi(catch_unwind)]
+pub fn blocks(env: Env, stack: u32, factor: u32, leaf: String, milliseconds: f64) -> Result<()> {
+    let agent = Agent::of(env.raw())?;
+    profile::begin_block(agent.id(), stack, leaf.into(), factor, milliseconds);
+    // Otherwise it ends with the sleep, also if the engine interrupts that.
+    if !agent.sleeps() {
+        profile::end_block(agent.id());
+    }
+    Ok(())
+}
+
+/// Notes that a promise's wait is over.
 #[napi(catch_unwind)]
 pub fn wait_ends(env: Env, number: u32) -> Result<()> {
     Agent::of(env.raw()).map(|agent| profile::end(agent.id(), number))

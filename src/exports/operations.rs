@@ -1,6 +1,7 @@
-//! The operations: native functions without arguments or result, which JavaScript calls often.
+//! The operations: native functions without result, which JavaScript calls often.
 //!
-//! An operation finds its operands in the registers and leaves its answer there.
+//! An operation finds its operands in the registers and leaves its answer there. Arguments, which cost more, are what
+//! fits into no register: a name, and the functions that a blocking wait calls.
 
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +11,7 @@ use napi::bindgen_prelude::{Env, FromNapiValue, JsValue, Object};
 use napi::{Result, check_status, sys};
 
 use crate::agent::Agent;
-use crate::environment::first_argument;
+use crate::environment::Argument;
 use crate::process::PROCESS;
 use waitasync_core::held::registers::FAILED;
 use waitasync_core::panics::contained;
@@ -55,18 +56,15 @@ fn give_up(agent: &Agent) {
     agent.abandon();
 }
 
-/// Defines the operations, by the names that `lib/` knows; the agent's functions describe them. Those on a name have it
-/// as their argument.
+/// Defines the operations, by the names that `lib/` knows; the agent's functions describe them. Behind the agent, the
+/// arguments: `on_slice` is called between two slices of a sleep.
 macro_rules! operations {
-    ($($(#[$doc:meta])* $name:literal finishes $finishes:ident: |$agent:pat_param $(, $text:ident)?| $answer:expr;)+) => {
+    ($($(#[$doc:meta])* $name:literal finishes $finishes:ident: |$agent:pat_param $(, $argument:ident)*| $answer:expr;)+) => {
         const OPERATIONS: &[(&CStr, sys::napi_callback)] = &[$({
             $(#[$doc])*
             unsafe extern "C" fn entry(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
-                let _ = info;
-                $(
-                    // SAFETY: Node-API passes both, on the thread of `env`.
-                    let $text = unsafe { first_argument(env, info) };
-                )?
+                // SAFETY: Node-API passes both, on the thread of `env`.
+                let [$($argument),*] = unsafe { Argument::of_call(env, info) };
                 operate(env, Finishes::$finishes, |$agent: &Agent| $answer)
             }
             ($name, Some(entry))
@@ -75,10 +73,10 @@ macro_rules! operations {
 }
 
 operations! {
-    c"wait" finishes Everything: |agent| agent.wait(Agent::block).into();
+    c"wait" finishes Everything: |agent, on_slice| agent.wait(on_slice, Agent::block).into();
     c"waitAsync" finishes Everything: |agent| agent.wait_async().into();
     /// The same two for Condition, Barrier and Latch.
-    c"waitFor" finishes Everything: |agent| agent.wait_for().into();
+    c"waitFor" finishes Everything: |agent, on_slice| agent.wait_for(on_slice).into();
     c"waitAsyncFor" finishes Everything: |agent| agent.wait_async_for().into();
     c"notify" finishes Everything: |agent| agent.notify();
     c"waiterCount" finishes Everything: |agent| PROCESS.store.count(agent.registers.location());
@@ -92,10 +90,11 @@ operations! {
     c"depth" finishes Everything: |agent| { agent.registers.note_depth(); 0 };
 
     /// A grant is then the last entry of the robust list, unless it belongs to nobody.
-    c"claim" finishes Everything: |agent| agent.claim().into();
+    c"claim" finishes Everything: |agent, on_slice| agent.claim(on_slice).into();
     c"claimAsync" finishes Everything: |agent| agent.claim_async().into();
     c"take" finishes Everything: |agent| agent.try_take().into();
-    c"waitGivingBack" finishes Everything: |agent| agent.wait_giving_back().into();
+    c"waitGivingBack" finishes Everything: |agent, on_released, on_slice|
+        agent.wait_giving_back(on_released, on_slice).into();
     c"giveBack" finishes Everything: |agent| agent.give_back_midway().into();
     c"giveBackInJob" finishes Everything: |agent| agent.give_back_in_job().into();
     c"servePromises" finishes Everything: |agent| { agent.serve_promises(); 0 };
@@ -120,10 +119,10 @@ operations! {
     /// Answers the number of a request whose named lock was stolen, each once; 0 if there is none.
     c"nextStolen" finishes Everything: |agent| agent.delivery.next_loss().unwrap_or(0);
 
-    c"takeName" finishes Everything: |agent, text| agent.try_take_name(&text).into();
-    c"claimNameAsync" finishes Everything: |agent, text| agent.claim_name_async(&text).into();
-    c"claimName" finishes Everything: |agent, text| agent.claim_name(&text);
-    c"stealName" finishes Everything: |agent, text| agent.steal_name(&text).into();
+    c"takeName" finishes Everything: |agent, name| agent.try_take_name(&name.text()).into();
+    c"claimNameAsync" finishes Everything: |agent, name| agent.claim_name_async(&name.text()).into();
+    c"claimName" finishes Everything: |agent, name, on_slice| agent.claim_name(&name.text(), on_slice);
+    c"stealName" finishes Everything: |agent, name| agent.steal_name(&name.text()).into();
 }
 
 /// Makes an object with the operations of an environment.

@@ -64,25 +64,34 @@ impl Waited {
     }
 }
 
+/// The number of the wait for which a thread blocks: there is one at a time. Promises have others.
+const BLOCKED: u32 = 0;
+
 /// The contents of one file.
 #[derive(Default)]
 pub(crate) struct Profile {
     totals: Totals,
     /// By thread, and by their numbers.
     waits: HashMap<usize, HashMap<u32, Waited>>,
-    number: u32,
+    last_promise: u32,
     counts: Counts,
     /// Whether a wait has ended since the file was written.
     is_news: bool,
 }
 
 impl Profile {
-    fn begin(&mut self, thread: usize, wait: Waited) -> u32 {
+    fn begin(&mut self, thread: usize, number: u32, wait: Waited) {
         self.counts.recorded += 1;
         self.counts.all += u64::from(wait.factor);
-        self.number = self.number.wrapping_add(1);
-        self.waits.entry(thread).or_default().insert(self.number, wait);
-        self.number
+        if let Some(former) = self.waits.entry(thread).or_default().insert(number, wait) {
+            self.add(&former);
+        }
+    }
+
+    fn begin_promise(&mut self, thread: usize, wait: Waited) -> u32 {
+        self.last_promise = self.last_promise.wrapping_add(1).max(BLOCKED + 1);
+        self.begin(thread, self.last_promise, wait);
+        self.last_promise
     }
 
     fn end(&mut self, thread: usize, number: u32) {
@@ -173,14 +182,26 @@ fn of(variable: &str) -> Option<&'static Kept> {
     ALL.into_iter().find(|kept| kept.file.variable() == variable)
 }
 
-pub(crate) fn begin(thread: usize, stack: StackId, leaf: Arc<str>, factor: u32, milliseconds: f64) -> u32 {
-    let age = (milliseconds.max(0.0) * 1e6) as u64;
-    let since = Timestamp::from_nanos(now().as_nanos().saturating_sub(age));
-    lock(&WAITS.profile).begin(thread, Waited { stack, leaf, factor, since })
+/// Records a promise's wait that begins. Returns its number.
+pub(crate) fn begin(thread: usize, stack: StackId, leaf: Arc<str>, factor: u32) -> u32 {
+    lock(&WAITS.profile).begin_promise(thread, Waited { stack, leaf, factor, since: now() })
 }
 
 pub(crate) fn end(thread: usize, number: u32) {
     lock(&WAITS.profile).end(thread, number);
+}
+
+/// Records the wait for which a thread blocks, until [`end_block`].
+pub(crate) fn begin_block(thread: usize, stack: StackId, leaf: Arc<str>, factor: u32, milliseconds: f64) {
+    let age = (milliseconds.max(0.0) * 1e6) as u64;
+    let since = Timestamp::from_nanos(now().as_nanos().saturating_sub(age));
+    lock(&WAITS.profile).begin(thread, BLOCKED, Waited { stack, leaf, factor, since });
+}
+
+pub(crate) fn end_block(thread: usize) {
+    if WAITS.file.is_on() {
+        end(thread, BLOCKED);
+    }
 }
 
 pub(crate) fn end_thread(thread: usize) {
@@ -271,8 +292,8 @@ mod tests {
     fn a_wait_counts_while_it_lasts_and_ends_with_its_thread() {
         let mut profile = Profile::default();
         assert!(profile.news().is_none());
-        let number = profile.begin(7, wait(4));
-        profile.begin(8, wait(1));
+        let number = profile.begin_promise(7, wait(4));
+        profile.begin(8, BLOCKED, wait(1));
         for _ in 0..2 {
             let (totals, counts) = profile.news().unwrap();
             let all = nanos(&totals);
@@ -287,5 +308,15 @@ mod tests {
         assert!(profile.waits.values().all(HashMap::is_empty));
         assert!(profile.news().is_some());
         assert!(profile.news().is_none());
+    }
+
+    #[test]
+    fn a_thread_blocks_once_at_a_time() {
+        let mut profile = Profile::default();
+        for factor in 1..=2 {
+            profile.begin(7, BLOCKED, wait(factor));
+            assert_ne!(profile.begin_promise(7, wait(9)), BLOCKED);
+        }
+        assert_eq!(profile.totals.0.keys().collect::<Vec<_>>(), [&1], "the first has ended, and counts");
     }
 }

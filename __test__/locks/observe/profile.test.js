@@ -222,6 +222,25 @@ test('the waits of a worker that is terminated count until then', async t => {
   for (const { milliseconds } of rows) assert.ok(isRight(milliseconds), `${milliseconds} ms`)
 })
 
+test('a blocking wait that a time limit interrupts counts until then', async t => {
+  const { lines, rows } = await profileOf(t, async ({ heldLock, say, sleep, startWorker }) => {
+    const thread = startWorker(heldLock('accounts'), ({ api, data, now, require }) => {
+      global.blocked = () => new api.AsyncLock(data).lock()
+      const began = now()
+      try {
+        require('vm').runInThisContext('blocked()', { timeout: 300 })
+      } catch (_) {}
+      return now() - began
+    })
+    say(await thread.done())
+    // The time after its end does not count, although its thread waits for nothing else.
+    await sleep(1000)
+    await thread.terminate()
+  })
+  assert.deepStrictEqual(rows.map(({ leaf }) => leaf), ['AsyncLock "accounts"'])
+  assert.ok(rows[0].milliseconds > 100 && rows[0].milliseconds <= lines[0], `${rows[0].milliseconds} of ${lines[0]} ms`)
+})
+
 test('of many waits some are recorded for all', async t => {
   const { rows, counts, lines } = await profileOf(t, async ({ newLock, say, sleep }) => {
     const lock = newLock()
