@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use waitasync_core::clock::Timestamp;
-use waitasync_core::lock::{Claimed, LOCKED, Mail, Outbox, Request, Waiter, WaiterListStore};
+use waitasync_core::lock::{Claimed, Hold, LOCKED, Mail, Outbox, Request, Waiter, WaiterListStore};
 use waitasync_core::queue::{BlockedThread, Location, Ticket, WaitResult, Withdrawal, Woken};
 use waitasync_core::service::alarm::Alarm;
 
@@ -181,7 +181,7 @@ fn locks() {
     count("lock and unlock, nobody waits", TIMES, || {
         let lock = |&slot: &u32| {
             let claimed = scene.store.claim(HERE, scene.party(slot), Request::Lock, Timestamp::NEVER, &scene.word);
-            scene.store.release(HERE, Request::Lock, &scene.word);
+            scene.store.release(HERE, Hold::Lock, &scene.word);
             claimed == Claimed::Now(WaitResult::Acquired)
         };
         (0..TIMES).filter(lock).count()
@@ -192,7 +192,7 @@ fn locks() {
     count("wait for a lock, be woken, take it", TIMES, || {
         let pass = |&slot: &u32| {
             let ticket = scene.claim(slot, Request::Lock);
-            scene.store.release(HERE, Request::Lock, &scene.word);
+            scene.store.release(HERE, Hold::Lock, &scene.word);
             scene.take_mail(WaitResult::Acquired);
             scene.mail.retries == [slot] && scene.store.retry(ticket, &scene.party(slot), &scene.word).is_some()
         };
@@ -204,10 +204,10 @@ fn locks() {
     count("wait for a lock, try in vain, be handed it", TIMES, || {
         let hand_over = |slot| {
             let ticket = scene.claim(slot, Request::Lock);
-            scene.store.release(HERE, Request::Lock, &scene.word);
+            scene.store.release(HERE, Hold::Lock, &scene.word);
             Request::Lock.take(&scene.word);
             scene.store.retry(ticket, &scene.party(slot), &scene.word);
-            scene.store.release(HERE, Request::Lock, &scene.word);
+            scene.store.release(HERE, Hold::Lock, &scene.word);
             let taken = scene.take_mail(WaitResult::Acquired);
             scene.store.delivered(HERE, &scene.party(slot));
             taken

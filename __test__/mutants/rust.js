@@ -236,8 +236,8 @@ module.exports = [
       'taken = section.take(location, request, word);\n            }',
       'let _ = &mut taken;\n            }'],
     ['a release wakes nobody',
-      '        request.give_back(word);\n        self.word_changed(location, word);\n        released',
-      '        request.give_back(word);\n        released']
+      '        hold.give_back(word);\n        self.word_changed(location, word);\n        released',
+      '        hold.give_back(word);\n        released']
   ]),
   ...of(lockStore, { cargo: ['queue', ''] }, [
     ['a claim overtakes a strict line',
@@ -425,18 +425,18 @@ module.exports = [
   // ——— death ———
   ...of(abandoned, { model: 'death_newcomer_claim' }, [
     ['a death is not remembered',
-      'if request.is_exclusive() {\n            self.note_death(location);',
+      'if hold.is_exclusive() {\n            self.note_death(location);',
       'if false {\n            self.note_death(location);'],
     ['a lock is freed before its death is noted',
-      '        if request.is_exclusive() {\n            self.note_death(location);',
-      '        request.give_back(word);\n        if request.is_exclusive() {\n            self.note_death(location);'],
+      '        if hold.is_exclusive() {\n            self.note_death(location);',
+      '        hold.give_back(word);\n        if hold.is_exclusive() {\n            self.note_death(location);'],
     ['two holders see one death',
       'let was_abandoned = self.lists.policy.abandoned.remove(&location);',
       'let was_abandoned = self.lists.policy.abandoned.contains(&location);']
   ]),
   ...of(abandoned, { model: 'death_newcomer_death' }, [
     ['the note of an earlier death outlives the next one',
-      '                self.take_note_of_death(location, request);\n',
+      '                self.take_note_of_death(location, hold);\n',
       '']
   ]),
   ...of(abandoned, { model: 'write_death_read' }, [
@@ -563,7 +563,7 @@ module.exports = [
     ['a thread that died in a step of a queue owes takers nothing',
       '            self.owe_takers(events);\n            self.debts',
       '            self.debts'],
-    ['a putter that has died is counted', 'Request::Putter(words).give_back(word_at(putters));', '']
+    ['a putter that has died is counted', 'Hold::Putter(words).give_back(word_at(putters));', '']
   ]),
   ...of('src/agent/ending.rs', { test: 'ends/condition-deaths' }, [
     ['a dead thread keeps the notifications of its holds',
@@ -638,15 +638,17 @@ module.exports = [
   ...of(request, { cargo: ['line', 'limit'] }, [
     ['a negative word raises a limit',
       'current.max(0).checked_add_unsigned(amount)',
-      'current.checked_add_unsigned(amount)'],
+      'current.checked_add_unsigned(amount)']
+  ]),
+  ...of('core/src/lock/hold.rs', { cargo: ['line', 'limit'] }, [
     ['more than was taken of a limit comes back',
       'current.saturating_sub_unsigned(amount).max(0)',
       'current.saturating_sub_unsigned(amount)'],
     ['what a dead thread held of a limit stays taken',
-      'Self::Limited { amount, .. } => current.saturating_sub_unsigned(amount).max(0)',
-      'Self::Limited { .. } => current']
+      'Self::Limited(amount) => current.saturating_sub_unsigned(amount).max(0)',
+      'Self::Limited(_) => current']
   ]),
-  ...of(request, { model: 'unlock_newcomer_claim' }, [
+  ...of('core/src/lock/word.rs', { model: 'unlock_newcomer_claim' }, [
     ['a word is taken by a plain write',
       'Some(next) if word.compare_exchange(current, next) => return true,',
       'Some(next) => { word.compare_exchange(current, next); return true },']
@@ -680,11 +682,11 @@ module.exports = [
       'other.is_exclusive() || matches!(blocked.request, Request::Limited { .. })',
       'other.is_exclusive()'],
     ['what a thread holds of a limit leaves room for what it wants besides',
-      'sum.and(own).unwrap_or(sum)',
-      'sum.and(own).map_or(sum, |_| sum)'],
+      'amount: amount.saturating_add(own), limit }',
+      'amount: amount.max(own.min(0)), limit }'],
     ['who holds a little of a limit keeps everyone waiting',
-      'held.saturating_add(amount) > limit',
-      'held.saturating_add(amount) >= limit'],
+      'other.saturating_add(amount) > limit',
+      'other.saturating_add(amount) >= limit'],
     ['a writer ahead that holds something is known before it is published',
       'if holds { self.published.get(&key(&thread)).cloned() } else { claim }',
       'claim.or_else(|| self.published.get(&key(&thread)).cloned())'],

@@ -6,12 +6,16 @@ use std::collections::BTreeSet;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use waitasync_core::lock::Request;
-use waitasync_core::lock::cycles::{self, Has, Link, Seen};
+use waitasync_core::lock::cycles::{self, Has, Link, SeenHold, SeenWait};
+use waitasync_core::lock::{Hold, Request};
 use waitasync_core::queue::Location;
 
-fn seen(thread: u32, word: usize, request: Request, blocked: bool) -> Seen {
-    Seen { location: Location::from_address(4 * word), thread, request: Some(request), blocked, in_task: false }
+fn hold(thread: u32, word: usize, request: Request) -> SeenHold {
+    SeenHold { location: Location::from_address(4 * word), thread, hold: request.hold(), in_task: false }
+}
+
+fn wait(thread: u32, word: usize, request: Request, blocked: bool) -> SeenWait {
+    SeenWait { location: Location::from_address(4 * word), thread, request: Some(request), blocked }
 }
 
 const fn permits(amount: u32, limit: u32) -> Request {
@@ -38,29 +42,27 @@ mod threads {
 
     use super::*;
 
-    fn cycles(held: &[Seen], waiting: &[Seen]) -> Vec<Vec<Link>> {
+    fn cycles(held: &[SeenHold], waiting: &[SeenWait]) -> Vec<Vec<Link>> {
         cycles::cycles(held, waiting, &[])
     }
 
-    fn threads(waiting: &[Seen], cycles: &[Vec<Link>]) -> Vec<Vec<u32>> {
+    fn threads(waiting: &[SeenWait], cycles: &[Vec<Link>]) -> Vec<Vec<u32>> {
         cycles.iter().map(|cycle| cycle.iter().map(|link| waiting[link.waits_for].thread).collect()).collect()
     }
 
     #[test]
     fn cycles_of_blocked_threads_come_first_also_where_the_same_threads_are_on_others() {
-        let held = [seen(0, 10, Exclusive, false), seen(1, 11, Exclusive, true), seen(2, 12, Exclusive, true)];
+        let held = [hold(0, 10, Exclusive), hold(1, 11, Exclusive), hold(2, 12, Exclusive)];
         let waiting = [(0, 11, false), (1, 12, true), (2, 10, true), (2, 11, true)];
-        let waiting = waiting.map(|(thread, word, blocked)| seen(thread, word, Exclusive, blocked));
+        let waiting = waiting.map(|(thread, word, blocked)| wait(thread, word, Exclusive, blocked));
         assert_eq!(threads(&waiting, &cycles(&held, &waiting)), [vec![1, 2], vec![0, 1, 2]]);
     }
 
     /// Two threads, of each of which one task holds a word and another one awaits the other thread's.
     #[test]
     fn a_callbacks_hold_waits_only_for_the_claims_made_within_it() {
-        let held = |in_task| {
-            [seen(1, 10, Exclusive, false), seen(2, 11, Exclusive, false)].map(|hold| Seen { in_task, ..hold })
-        };
-        let waiting = [seen(1, 11, Exclusive, false), seen(2, 10, Exclusive, false)];
+        let held = |in_task| [hold(1, 10, Exclusive), hold(2, 11, Exclusive)].map(|hold| SeenHold { in_task, ..hold });
+        let waiting = [wait(1, 11, Exclusive, false), wait(2, 10, Exclusive, false)];
         let found =
             |in_task, within: &[(usize, usize)]| threads(&waiting, &cycles::cycles(&held(in_task), &waiting, within));
         assert_eq!(found(false, &[]), [vec![1, 2]]);
@@ -72,8 +74,8 @@ mod threads {
     /// Thread 1 has a callback with a claim, thread 2 a token.
     #[test]
     fn a_cycle_goes_through_a_callbacks_hold_and_a_thread_that_only_awaits() {
-        let held = [Seen { in_task: true, ..seen(1, 10, Shared, false) }, seen(2, 11, Exclusive, false)];
-        let waiting = [seen(1, 11, Shared, false), seen(2, 10, Exclusive, false)];
+        let held = [SeenHold { in_task: true, ..hold(1, 10, Shared) }, hold(2, 11, Exclusive)];
+        let waiting = [wait(1, 11, Shared, false), wait(2, 10, Exclusive, false)];
         assert_eq!(threads(&waiting, &cycles::cycles(&held, &waiting, &[])), Vec::<Vec<u32>>::new());
         let found = cycles::cycles(&held, &waiting, &[(0, 0)]);
         let links = [Link { has: Has::Held(0), waits_for: 0 }, Link { has: Has::Held(1), waits_for: 1 }];
@@ -83,30 +85,33 @@ mod threads {
     /// A blocked thread goes on with none of its tasks.
     #[test]
     fn a_callbacks_hold_of_a_blocked_thread_waits_for_that_thread() {
-        let held = [1, 2].map(|thread| Seen { in_task: true, ..seen(thread, 9 + thread as usize, Exclusive, true) });
-        let waiting = [seen(1, 11, Exclusive, true), seen(2, 10, Exclusive, true)];
+        let held = [1, 2].map(|thread| SeenHold { in_task: true, ..hold(thread, 9 + thread as usize, Exclusive) });
+        let waiting = [wait(1, 11, Exclusive, true), wait(2, 10, Exclusive, true)];
         assert_eq!(threads(&waiting, &cycles::cycles(&held, &waiting, &[])), [vec![1, 2]]);
     }
 
     #[test]
     fn a_reader_waits_for_the_nearest_writer_ahead_and_not_for_one_behind_it() {
-        let held = [seen(1, 10, Shared, true), seen(2, 11, Exclusive, true)];
-        let behind = [seen(1, 10, Shared, true), seen(2, 10, Exclusive, true)];
+        let held = [hold(1, 10, Shared), hold(2, 11, Exclusive)];
+        let behind = [wait(1, 10, Shared, true), wait(2, 10, Exclusive, true)];
         assert!(cycles(&held, &behind).is_empty());
-        let ahead = [seen(2, 10, Exclusive, true), seen(1, 10, Shared, true)];
+        let ahead = [wait(2, 10, Exclusive, true), wait(1, 10, Shared, true)];
         let found = cycles(&held, &ahead);
         assert_eq!(threads(&ahead, &found), [[1, 2]]);
         assert_eq!(found[0][1].has, Has::Awaited(0));
     }
 
-    fn of_four(thread: u32, word: usize, amount: u32, blocked: bool) -> Seen {
-        seen(thread, word, permits(amount, 4), blocked)
+    fn of_four(thread: u32, word: usize, amount: u32, blocked: bool) -> SeenWait {
+        wait(thread, word, permits(amount, 4), blocked)
+    }
+
+    fn has(thread: u32, word: usize, amount: u32) -> SeenHold {
+        hold(thread, word, permits(amount, 4))
     }
 
     #[test]
     fn permits_of_a_limit_keep_those_waiting_who_do_not_fit_beside_them() {
-        let held =
-            [of_four(1, 10, 2, false), of_four(2, 10, 1, true), of_four(2, 10, 1, true), of_four(3, 11, 4, false)];
+        let held = [has(1, 10, 2), has(2, 10, 1), has(2, 10, 1), has(3, 11, 4)];
         // A hold of a blocked thread itself stays. That of another one may be released by another task.
         for (blocked, fits) in [(true, false), (false, true)] {
             let waiting = [of_four(1, 10, 1, blocked), of_four(2, 10, 1, true)];
@@ -118,7 +123,7 @@ mod threads {
 
     #[test]
     fn a_claim_for_permits_waits_for_each_claim_ahead_of_it() {
-        let held = [of_four(1, 10, 1, false), of_four(3, 11, 4, true)];
+        let held = [has(1, 10, 1), has(3, 11, 4)];
         // The one that is ahead of them all does not fit beside what the first thread holds.
         let mut waiting =
             vec![of_four(2, 10, 4, true), of_four(1, 10, 1, false), of_four(3, 10, 1, true), of_four(1, 11, 1, false)];
@@ -144,7 +149,7 @@ mod threads {
     }
 
     /// What thread `a` waits for of thread `b`, by the definition. There are no shares behind writers.
-    fn waits_for(held: &[Seen], waiting: &[Seen], a: u32, b: u32) -> bool {
+    fn waits_for(held: &[SeenHold], waiting: &[SeenWait], a: u32, b: u32) -> bool {
         let blocks = waiting.iter().any(|claim| claim.thread == a && claim.blocked);
         let claims =
             waiting.iter().filter(|claim| claim.thread == a && claim.blocked == blocks && claim.request.is_some());
@@ -154,23 +159,23 @@ mod threads {
 
     const THREADS: u32 = 5;
 
-    fn claims() -> impl Strategy<Value = Vec<Seen>> {
+    fn claims() -> impl Strategy<Value = Vec<SeenWait>> {
         let claim = (0..THREADS, 0..5_usize, prop::bool::weighted(0.9));
         (vec(claim, 0..8), vec(any::<bool>(), THREADS as usize)).prop_map(|(claims, blocks)| {
             let mut has_blocked = [false; THREADS as usize];
             let claims = claims.into_iter().map(|(thread, word, is_lock)| {
                 let blocked = blocks[thread as usize] && !std::mem::replace(&mut has_blocked[thread as usize], true);
                 let request = is_lock.then_some(Request::Lock);
-                Seen { request, ..seen(thread, word, Exclusive, blocked) }
+                SeenWait { request, ..wait(thread, word, Exclusive, blocked) }
             });
             claims.collect()
         })
     }
 
-    fn holds() -> impl Strategy<Value = Vec<Seen>> {
+    fn holds() -> impl Strategy<Value = Vec<SeenHold>> {
         vec((0..THREADS, 0..5_usize), 0..8).prop_map(|mut holds| {
             holds.sort_unstable();
-            holds.into_iter().map(|(thread, word)| seen(thread, word, Shared, false)).collect()
+            holds.into_iter().map(|(thread, word)| hold(thread, word, Shared)).collect()
         })
     }
 
@@ -220,45 +225,44 @@ mod tasks {
 
     #[test]
     fn tasks_of_one_thread_wait_for_each_other_only_as_far_as_their_callbacks_are_known() {
-        let held = [0, 1].map(|word| seen(0, word, Request::Lock, false));
-        let waiting = [1, 0].map(|word| seen(0, word, Request::Lock, false));
+        let held = [0, 1].map(|word| hold(0, word, Request::Lock));
+        let waiting = [1, 0].map(|word| wait(0, word, Request::Lock, false));
         assert_eq!(pairs(&cycles(&held, &waiting, &[])), [[]; 0]);
         assert_eq!(pairs(&cycles(&held, &waiting, &[(0, 0)])), [[]; 0]);
         assert_eq!(pairs(&cycles(&held, &waiting, &[(0, 0), (1, 1)])), [[(0, 0), (1, 1)]]);
         // A task that waits for its own lock, within the callback of another one.
-        let waiting = [seen(0, 1, Request::Lock, false)];
+        let waiting = [wait(0, 1, Request::Lock, false)];
         assert_eq!(pairs(&cycles(&held, &waiting, &[(0, 0), (0, 1)])), [[(1, 0)]]);
     }
 
     #[test]
     fn a_task_waits_behind_another_ones_claim_to_write_that_waits_for_its_share() {
-        let held = [seen(0, 0, Request::Shared, false)];
-        let waiting = [Request::Exclusive, Request::Shared].map(|request| seen(0, 0, request, false));
+        let held = [hold(0, 0, Request::Shared)];
+        let waiting = [Request::Exclusive, Request::Shared].map(|request| wait(0, 0, request, false));
         assert_eq!(pairs(&cycles(&held, &waiting, &[(1, 0)])), [[(!0, 0), (0, 1)]]);
     }
 
     #[test]
     fn the_permits_that_a_task_holds_itself_count_with_those_that_it_requests() {
-        let held = [0; 2].map(|word| seen(0, word, permits(1, 0), false));
-        let waiting = [0; 2].map(|word| seen(0, word, permits(1, 2), false));
+        let held = [0; 2].map(|word| hold(0, word, permits(1, 0)));
+        let waiting = [0; 2].map(|word| wait(0, word, permits(1, 2), false));
         assert_eq!(pairs(&cycles(&held, &waiting, &[(0, 0), (1, 1)])), [[(0, 0), (1, 1)]]);
         // Beside those of one other task there is room for what the first one wants.
-        let waiting = [0; 2].map(|word| seen(0, word, permits(1, 3), false));
+        let waiting = [0; 2].map(|word| wait(0, word, permits(1, 3), false));
         assert_eq!(pairs(&cycles(&held, &waiting, &[(0, 0), (1, 1)])), [[]; 0]);
         // There is room beside its own, but not for itself beside them.
-        let nested = [seen(0, 0, permits(2, 2), false)];
+        let nested = [wait(0, 0, permits(2, 2), false)];
         assert_eq!(pairs(&cycles(&held[..1], &nested, &[(0, 0)])), [[(0, 0)]]);
         // While its thread blocks, it could not go on in any case.
-        let blocked = [nested[0], seen(0, 1, Request::Lock, true)];
+        let blocked = [nested[0], wait(0, 1, Request::Lock, true)];
         assert_eq!(pairs(&cycles(&held[..1], &blocked, &[(0, 0)])), [[]; 0]);
     }
 
     #[test]
     fn a_cycle_goes_through_a_task_a_blocked_thread_and_another_threads_task() {
-        let held = [(0, 0, false), (0, 1, false), (1, 2, true), (2, 3, false)];
-        let held = held.map(|(thread, word, blocked)| seen(thread, word, Request::Lock, blocked));
+        let held = [(0, 0), (0, 1), (1, 2), (2, 3)].map(|(thread, word)| hold(thread, word, Request::Lock));
         let waiting = [(0, 1, false), (0, 2, false), (1, 3, true), (2, 0, false)];
-        let waiting = waiting.map(|(thread, word, blocked)| seen(thread, word, Request::Lock, blocked));
+        let waiting = waiting.map(|(thread, word, blocked)| wait(thread, word, Request::Lock, blocked));
         // Threads alone are a shorter cycle, as far as they know no tasks.
         let found = cycles(&held, &waiting, &[(0, 0), (1, 1), (3, 3)]);
         assert_eq!(pairs(&found), [[(0, 0), (1, 1), (2, 2), (3, 3)]]);
@@ -267,22 +271,21 @@ mod tasks {
 
     #[test]
     fn a_cycle_of_one_threads_tasks_hides_none_of_several_threads() {
-        let lock = |&(thread, word): &(u32, usize)| seen(thread, word, Request::Lock, false);
-        let held: Vec<_> = [(0, 0), (0, 1), (1, 2), (1, 3)].iter().map(lock).collect();
-        let waiting: Vec<_> = [(0, 0), (0, 2), (1, 3), (1, 1)].iter().map(lock).collect();
+        let held = [(0, 0), (0, 1), (1, 2), (1, 3)].map(|(thread, word)| hold(thread, word, Request::Lock));
+        let waiting = [(0, 0), (0, 2), (1, 3), (1, 1)].map(|(thread, word)| wait(thread, word, Request::Lock, false));
         let found = cycles(&held, &waiting, &[(0, 0), (2, 3)]);
         assert_eq!(pairs(&found), [vec![(0, 0)], vec![(3, 2)], vec![(1, 1), (2, 3)]]);
     }
 
     #[test]
     fn a_task_waits_for_each_claim_for_permits_that_is_ahead_of_its_own() {
-        let held = [seen(0, 0, permits(1, 0), false)];
-        let waiting = [4, 1, 1].map(|amount| seen(0, 0, permits(amount, 4), false));
+        let held = [hold(0, 0, permits(1, 0))];
+        let waiting = [4, 1, 1].map(|amount| wait(0, 0, permits(amount, 4), false));
         assert_eq!(pairs(&cycles(&held, &waiting, &[(2, 0)])), [[(!0, 0), (0, 2)]]);
     }
 
     /// How many milliseconds cycles are looked for; each of them has at most so many links.
-    fn time(held: &[Seen], waiting: &[Seen], within: &[(usize, usize)], cycles_expected: usize) -> f64 {
+    fn time(held: &[SeenHold], waiting: &[SeenWait], within: &[(usize, usize)], cycles_expected: usize) -> f64 {
         let start = Instant::now();
         assert_eq!(cycles(held, waiting, within).len(), cycles_expected);
         start.elapsed().as_secs_f64() * 1e3
@@ -291,9 +294,9 @@ mod tasks {
     #[test]
     fn the_work_is_in_proportion_to_the_number_of_tasks() {
         const TASKS: usize = 100_000;
-        let locks = |count: usize| (0..count).map(|word| seen(0, word, Request::Lock, false)).collect::<Vec<_>>();
+        let locks = |count: usize| (0..count).map(|word| hold(0, word, Request::Lock)).collect::<Vec<_>>();
         let claims = |of: &dyn Fn(usize) -> usize| {
-            (0..TASKS).map(|task| seen(0, of(task), Request::Lock, false)).collect::<Vec<_>>()
+            (0..TASKS).map(|task| wait(0, of(task), Request::Lock, false)).collect::<Vec<_>>()
         };
         let each: Vec<_> = (0..TASKS).map(|task| (task, task)).collect();
         // A chain, whose last task waits for nothing.
@@ -302,10 +305,10 @@ mod tasks {
         let cycle = time(&locks(TASKS), &claims(&|task| (task + 1) % TASKS), &each, 1);
         let couples = time(&locks(TASKS), &claims(&|task| task ^ 1), &each, TASKS / 2);
         // All read, the first one wants to write, and the others wait for what it holds.
-        let shares = (0..TASKS).map(|_| seen(0, 0, Request::Shared, false));
-        let held: Vec<_> = shares.chain([seen(0, 1, Request::Lock, false)]).collect();
+        let shares = (0..TASKS).map(|_| hold(0, 0, Request::Shared));
+        let held: Vec<_> = shares.chain([hold(0, 1, Request::Lock)]).collect();
         let mut waiting = claims(&|_| 1);
-        waiting.push(seen(0, 0, Request::Exclusive, false));
+        waiting.push(wait(0, 0, Request::Exclusive, false));
         let mut within = each;
         within.push((TASKS, TASKS));
         let star = time(&held, &waiting, &within, 8);
@@ -319,16 +322,13 @@ mod tasks {
 
     #[derive(Clone, Debug)]
     struct State {
-        held: Vec<Seen>,
-        waiting: Vec<Seen>,
+        held: Vec<SeenHold>,
+        waiting: Vec<SeenWait>,
         within: Vec<(usize, usize)>,
     }
 
-    fn amount_of(request: Option<Request>) -> u32 {
-        match request {
-            Some(Request::Limited { amount, .. }) => amount,
-            _ => 0,
-        }
+    fn amount_of(hold: Hold) -> u32 {
+        if let Hold::Limited(amount) = hold { amount } else { 0 }
     }
 
     impl State {
@@ -338,7 +338,7 @@ mod tasks {
 
         /// Whether the task of a claim holds permits, from which it wants more.
         fn is_own(&self, claim: usize, index: usize) -> bool {
-            let Seen { location, thread, .. } = self.held[index];
+            let SeenHold { location, thread, .. } = self.held[index];
             self.within.contains(&(claim, index))
                 && location == self.waiting[claim].location
                 && !self.is_blocked(thread)
@@ -346,21 +346,21 @@ mod tasks {
 
         /// Whether what is held of the same word keeps a claim waiting.
         fn is_kept_by(&self, claim: usize, index: usize) -> bool {
-            let other = self.held[index].request;
+            let other = self.held[index].hold;
             match self.waiting[claim].request {
                 Some(Request::Limited { amount, limit }) => {
                     let own = (0..self.held.len()).filter(|&each| self.is_own(claim, each));
-                    let own: u32 = own.map(|each| amount_of(self.held[each].request)).sum();
+                    let own: u32 = own.map(|each| amount_of(self.held[each].hold)).sum();
                     amount + own + if self.is_own(claim, index) { 0 } else { amount_of(other) } > limit
                 }
-                Some(Request::Shared) => other == Some(Request::Exclusive),
+                Some(Request::Shared) => other == Hold::Exclusive,
                 _ => true,
             }
         }
 
         /// What a claim waits for.
         fn obstacles(&self, claim: usize) -> Vec<Has> {
-            let Seen { location, request, .. } = self.waiting[claim];
+            let SeenWait { location, request, .. } = self.waiting[claim];
             let holders = (0..self.held.len()).filter(|&each| self.held[each].location == location);
             let holders = holders.filter(|&each| self.is_kept_by(claim, each)).map(Has::Held);
             let ahead = (0..claim).rev().filter(|&ahead| self.waiting[ahead].location == location);
@@ -407,13 +407,13 @@ mod tasks {
             |(mut held, claims, blocks, pairs)| {
                 held.sort_unstable();
                 let entry = |&(thread, word, shared, amount): &(u32, usize, bool, u32)| {
-                    seen(thread, word, request(word, shared, amount), false)
+                    hold(thread, word, request(word, shared, amount))
                 };
                 let mut has_blocked = [false; THREADS as usize];
                 let claim = |each: &(u32, usize, bool, u32)| {
                     let thread = each.0 as usize;
                     let blocked = blocks[thread] && each.1 != 2 && !std::mem::replace(&mut has_blocked[thread], true);
-                    Seen { blocked, ..entry(each) }
+                    wait(each.0, each.1, request(each.1, each.2, each.3), blocked)
                 };
                 let mut state = State {
                     held: held.iter().map(entry).collect(),
@@ -423,7 +423,7 @@ mod tasks {
                 if !state.held.is_empty() && !state.waiting.is_empty() {
                     let pairs = pairs.iter().map(|(a, b)| (a.index(state.waiting.len()), b.index(state.held.len())));
                     let is_of_thread = |&(claim, index): &(usize, usize)| {
-                        let claim: Seen = state.waiting[claim];
+                        let claim: SeenWait = state.waiting[claim];
                         state.held[index].thread == claim.thread && !claim.blocked
                     };
                     state.within = pairs.filter(is_of_thread).collect::<BTreeSet<_>>().into_iter().collect();
@@ -459,12 +459,12 @@ mod tasks {
             for cycle in found.iter().filter(|cycle| !is_of_tasks(cycle)) {
                 for (n, link) in cycle.iter().enumerate() {
                     let wanted = waiting[before(cycle, n)];
-                    let has = match link.has {
-                        Has::Held(index) => held[index],
-                        Has::Awaited(claim) => waiting[claim],
+                    let (location, thread) = match link.has {
+                        Has::Held(index) => (held[index].location, held[index].thread),
+                        Has::Awaited(claim) => (waiting[claim].location, waiting[claim].thread),
                     };
-                    prop_assert!(has.location == wanted.location && has.thread != wanted.thread, "{cycle:?}");
-                    prop_assert_eq!(has.thread, waiting[link.waits_for].thread);
+                    prop_assert!(location == wanted.location && thread != wanted.thread, "{cycle:?}");
+                    prop_assert_eq!(thread, waiting[link.waits_for].thread);
                 }
             }
             prop_assert_eq!(pairs(&found).iter().collect::<BTreeSet<_>>().len(), found.len());

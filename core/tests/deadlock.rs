@@ -17,6 +17,7 @@ use std::thread;
 
 use fixtures::{NEVER, this_thread};
 use waitasync_core::clock::Timestamp;
+use waitasync_core::lock::Hold;
 use waitasync_core::lock::Request::{self, Exclusive, Lock, Permits, Shared};
 use waitasync_core::lock::wait_for_graph::{
     Blocked, CycleLink, Keeper, Obstacle, WaitForGraph, beside_own, is_kept_by, up_to_one_for_all,
@@ -69,7 +70,7 @@ struct Thread {
     record: Arc<BlockedThread>,
     state: State,
     woken: Option<Woken>,
-    holds: Vec<(usize, Request)>,
+    holds: Vec<(usize, Hold)>,
     /// How many of its script it has taken.
     taken: usize,
 }
@@ -79,7 +80,7 @@ impl Thread {
         Arc::ptr_eq(&self.record, record)
     }
 
-    fn held_at(&self, at: Location) -> impl Iterator<Item = Request> {
+    fn held_at(&self, at: Location) -> impl Iterator<Item = Hold> {
         self.holds.iter().filter(move |hold| location(hold.0) == at).map(|hold| hold.1)
     }
 }
@@ -213,7 +214,7 @@ impl World {
     fn acquired(&self, index: usize) {
         let thread = &mut self.threads.borrow_mut()[index];
         let next = thread.script.1[thread.taken];
-        thread.holds.push(next);
+        thread.holds.push((next.0, next.1.hold()));
         thread.taken += 1;
     }
 
@@ -245,7 +246,7 @@ impl World {
                 let result = self.store.withdraw_thread(ticket, &record);
                 self.graph.leave(&record);
                 if result.is_acquired() {
-                    self.store.return_unused(location(at), request, result, &self.words[at]);
+                    self.store.return_unused(location(at), request.hold(), result, &self.words[at]);
                 }
                 self.died |= script.0 == Mortal;
                 self.set(index, State::Ends);

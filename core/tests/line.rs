@@ -13,7 +13,7 @@ use fixtures::{
     Guard, HERE, NEVER, agent, agent_with_bell, clock, mail, pass, promise, results, settled, this_thread, wait,
 };
 use waitasync_core::clock::Timestamp;
-use waitasync_core::lock::{FAIRNESS, LOCKED, Outbox, Request, UNLOCKED, WRITING, Waiter, WaiterListStore, Word};
+use waitasync_core::lock::{FAIRNESS, Hold, LOCKED, Outbox, Request, UNLOCKED, WRITING, Waiter, WaiterListStore, Word};
 use waitasync_core::queue::{Ticket, WaitResult, Withdrawal, Woken};
 
 /// The word of a semaphore with a limit, whatever a program has written there.
@@ -33,7 +33,7 @@ mod limit {
                 assert_eq!(request.take(&guard.word), grants, "{request:?} of {value}");
                 let after = guard.value();
                 assert_eq!(after, if grants { before + amount } else { value });
-                guard.store.release(HERE, request, &guard.word);
+                guard.store.release(HERE, request.hold(), &guard.word);
                 let left = guard.value();
                 assert_eq!(left, (after.max(0) - amount).max(0), "{request:?} given back to {after}");
             }
@@ -219,10 +219,10 @@ mod holders {
     #[test]
     fn of_two_deaths_in_a_row_one_is_seen() {
         let (guard, _) = line(LOCKED);
-        guard.store.abandon(HERE, Request::Lock, &guard.word);
+        guard.store.abandon(HERE, Hold::Lock, &guard.word);
         assert!(Request::Lock.take(&guard.word));
         let (thread, _) = guard.block(Request::Lock);
-        guard.store.abandon(HERE, Request::Lock, &guard.word);
+        guard.store.abandon(HERE, Hold::Lock, &guard.word);
         assert_eq!(thread.result(), Some(WaitResult::AcquiredFromDead));
         guard.give(Request::Lock);
         assert_eq!(guard.take(Request::Lock), Some(WaitResult::Acquired));
@@ -232,10 +232,10 @@ mod holders {
     fn a_grant_that_was_not_used_leaves_the_death_to_the_next_holder() {
         let (guard, _) = line(LOCKED);
         let (thread, _) = guard.block(Request::Lock);
-        guard.store.abandon(HERE, Request::Lock, &guard.word);
+        guard.store.abandon(HERE, Hold::Lock, &guard.word);
         assert_eq!(thread.result(), Some(WaitResult::AcquiredFromDead));
         for result in [WaitResult::AcquiredFromDead, WaitResult::Acquired] {
-            guard.store.return_unused(HERE, Request::Lock, result, &guard.word);
+            guard.store.return_unused(HERE, Hold::Lock, result, &guard.word);
             assert_eq!(guard.take(Request::Lock), Some(result));
         }
     }
@@ -256,7 +256,7 @@ mod fairness {
 
     /// Releases the lock and takes it again at once.
     fn release(guard: &Guard) -> Released {
-        let released = guard.store.release(HERE, Request::Lock, &guard.word);
+        let released = guard.store.release(HERE, Hold::Lock, &guard.word);
         assert!(Request::Lock.take(&guard.word), "it was free");
         released
     }
@@ -284,7 +284,7 @@ mod fairness {
         assert_eq!(release(&guard), Released::GoOn);
         assert_eq!(guard.store.retry(ticket, &promise(&outbox, 1), &guard.word), None);
         pass(FAIRNESS);
-        assert_eq!(guard.store.release(HERE, Request::Lock, &guard.word), Released::GoOn);
+        assert_eq!(guard.store.release(HERE, Hold::Lock, &guard.word), Released::GoOn);
         assert_eq!(guard.value(), LOCKED, "it is handed over");
     }
 
@@ -351,7 +351,7 @@ mod in_job {
         /// The word's value afterwards, how the agent's waits have ended, and its claims that are to retry.
         fn release(&self, request: Request, hands_over: bool) -> (i32, Vec<(u32, WaitResult)>, Vec<u32>) {
             let Self { guard, outbox } = self;
-            let (released, looks) = guard.store.release_unrung(HERE, request, &guard.word, outbox, hands_over);
+            let (released, looks) = guard.store.release_unrung(HERE, request.hold(), &guard.word, outbox, hands_over);
             assert_eq!((released, looks), (Released::GoOn, outbox.has_mail()));
             let has_only_grants = outbox.has_only_grants();
             let mail = mail(outbox);
@@ -454,7 +454,7 @@ mod in_job {
         let (guard, deadline) = (Guard::new(LOCKED), Timestamp::from_nanos(1));
         guard.line_up(promise(&outbox, 0), Request::Lock, deadline);
         guard.promise(&outbox, 1, Request::Lock);
-        guard.store.release(HERE, Request::Lock, &guard.word);
+        guard.store.release(HERE, Hold::Lock, &guard.word);
         assert_eq!(mail(&outbox).retries, [0]);
         // The first, which is awake, times out as the third looks.
         clock::set(deadline);

@@ -527,7 +527,7 @@ impl Lock {
 
     /// The holder frees the lock and takes it again, which is long ago at the next release.
     fn be_passed_over(&self) {
-        self.store.release(HERE, Request::Lock, &self.word);
+        self.store.release(HERE, Hold::Lock, &self.word);
         assert!(Word::compare_exchange(&self.word, UNLOCKED, LOCKED));
         clock::set(Timestamp::from_nanos(0).after(FAIRNESS));
     }
@@ -545,7 +545,7 @@ impl Lock {
     /// Gives a lock back by a plain write, which `x64` and `ia32` make a releasing one, and a fence after it.
     fn give_back_plainly(&self) {
         if self.is_anybody_counted() {
-            self.store.release(HERE, self.request, &self.word);
+            self.store.release(HERE, self.request.hold(), &self.word);
             return;
         }
         self.word.store(UNLOCKED, Release);
@@ -557,7 +557,7 @@ impl Lock {
 
     /// `agent`, which holds the lock, gives it back at the end of a job. Whether it is to look into its outbox.
     fn hand_over(&self, agent: &Arc<Outbox>) -> bool {
-        self.store.release_unrung(HERE, self.request, &self.word, agent, true).1
+        self.store.release_unrung(HERE, self.request.hold(), &self.word, agent, true).1
     }
 
     /// Gives how many held the lock before.
@@ -642,14 +642,14 @@ impl Lock {
     fn abandon_grants(&self, agent: &Outbox) -> bool {
         let grants: Vec<_> = mail(agent).grants.into_iter().flatten().collect();
         for &(location, request) in &grants {
-            self.store.abandon(location, request, &self.word);
+            self.store.abandon(location, request.hold(), &self.word);
         }
         !grants.is_empty()
     }
 
     /// The holder dies.
     fn abandon(&self, request: Request) {
-        self.store.abandon(HERE, request, &self.word);
+        self.store.abandon(HERE, request.hold(), &self.word);
     }
 
     /// The lock has been held so often; it is free, and no waiter is counted.
@@ -974,7 +974,7 @@ impl RobustList {
     fn give(&self, lock: &Lock) {
         if lock.is_anybody_counted() {
             self.write(1);
-            lock.store.release(HERE, Request::Lock, &lock.word);
+            lock.store.release(HERE, Hold::Lock, &lock.word);
             self.write(0);
             return;
         }
@@ -1148,7 +1148,7 @@ model!(read_unlock_write_give_up, loom::model, {
     let quitter = beside(&lock, move |lock| {
         if lock.store.withdraw_agent(write_ticket, &writer, 0) == Withdrawal::Settled {
             assert_eq!(settled(&writer), [(0, WaitResult::Acquired)]);
-            lock.store.release(HERE, Request::Exclusive, &lock.word);
+            lock.store.release(HERE, Hold::Exclusive, &lock.word);
         }
     });
     lock.give_back();
@@ -1320,13 +1320,13 @@ impl TwoLocks {
 
     fn release(&self, lock: usize) {
         self.hold(lock, None);
-        let _ = self.store.release(Self::PLACES[lock], Request::Lock, &self.words[lock]);
+        let _ = self.store.release(Self::PLACES[lock], Hold::Lock, &self.words[lock]);
     }
 
     fn keepers(&self, blocked: &Blocked) -> Vec<Keeper> {
         let lock = usize::from(blocked.location != HERE);
         let holder = self.store.while_waiting(blocked, |_, _, _| self.holders.lock().unwrap()[lock].clone()).flatten();
-        let keeper = |thread| Keeper { thread, obstacle: Obstacle::Holds(Request::Lock), holds: true, claim: None };
+        let keeper = |thread| Keeper { thread, obstacle: Obstacle::Holds(Hold::Lock), holds: true, claim: None };
         holder.map(keeper).into_iter().collect()
     }
 

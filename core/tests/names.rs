@@ -15,7 +15,7 @@ use fixtures::random::{Random, RngExt, SeedableRng};
 use fixtures::{NEVER, agent, mail, promise, results, settled, this_thread};
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::lock::names::{Mode, Names, Refusal, Requester, Waits};
-use waitasync_core::lock::{Claimed, Outbox, Request, Waiter, WaiterListStore};
+use waitasync_core::lock::{Claimed, Hold, Outbox, Request, Waiter, WaiterListStore};
 use waitasync_core::queue::{Location, Ticket, WaitResult, Withdrawal};
 
 const AGENTS: usize = 3;
@@ -41,7 +41,7 @@ type Answer = (Location, Request, Result<Claimed, Refusal>);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Expected {
-    at: (Location, Request),
+    at: (Location, Hold),
     mode: Mode,
     agent: usize,
     /// While it is pending.
@@ -157,14 +157,14 @@ impl World {
                 let line = self.line(name);
                 assert_eq!(result, line.result_of(mode));
                 let saw_death = result == WaitResult::AcquiredFromDead;
-                line.requests.push(Expected { at: (location, request), mode, agent, pending: None, saw_death });
+                line.requests.push(Expected { at: (location, request.hold()), mode, agent, pending: None, saw_death });
             }
             (location, request, Ok(Claimed::Pending(ticket))) => {
                 self.tickets.insert(slot, (location, ticket));
                 assert!(!at_once && matches!(waits, Waits::As(..)));
                 let pending = Some((slot, ticket));
                 self.line(name).requests.push(Expected {
-                    at: (location, request),
+                    at: (location, request.hold()),
                     mode,
                     agent,
                     pending,
@@ -191,7 +191,7 @@ impl World {
         }
         assert_eq!(result, line.result_of(Mode::Exclusive));
         let saw_death = result == WaitResult::AcquiredFromDead;
-        let taken = Expected { at: (location, request), mode: Mode::Exclusive, agent, pending: None, saw_death };
+        let taken = Expected { at: (location, request.hold()), mode: Mode::Exclusive, agent, pending: None, saw_death };
         line.requests.push(taken);
     }
 

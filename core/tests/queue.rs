@@ -243,9 +243,6 @@ mod property {
                 Request::Permits(_) | Request::Signals(_) => self.value() >= permits(request),
                 Request::Limited { limit, .. } => self.value() + permits(request) <= i32::try_from(limit).unwrap(),
                 Request::Named(..) => unreachable!("tests/names.rs has them"),
-                Request::Lease(_) | Request::Debt(_) | Request::Putter(_) | Request::BlockedPutter(_) => {
-                    unreachable!("no claim requests them")
-                }
             }
         }
 
@@ -630,7 +627,7 @@ mod property {
                     self.left_behind |= matches!(request, Request::Lock | Request::Exclusive);
                     let hands_over =
                         request == Request::Lock && self.first_live_claim().0.is_some_and(Entrant::is_ready);
-                    self.guard.store.abandon(HERE, request, &self.guard.word);
+                    self.guard.store.abandon(HERE, request.hold(), &self.guard.word);
                     let is_locked = self.kind == Kind::Lock && self.guard.value() == LOCKED;
                     assert_eq!(hands_over, is_locked, "handed over to the first");
                 }
@@ -913,7 +910,7 @@ mod stress {
             all.fetch_sub(permits, Relaxed);
             if dies {
                 deaths.fetch_add(u64::from(is_alone), Relaxed);
-                self.guard.store.abandon(HERE, request, &self.guard.word);
+                self.guard.store.abandon(HERE, request.hold(), &self.guard.word);
             } else {
                 self.guard.give(request);
             }

@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 use fixtures::players::{Player, process};
 use fixtures::{Guard, HERE, NEVER, agent, promise, this_thread, wait};
 use waitasync_core::clock::now;
-use waitasync_core::lock::cycles::{Seen, cycles};
+use waitasync_core::lock::cycles::{SeenHold, SeenWait, cycles};
 use waitasync_core::lock::names::{Mode, Names, Refusal, Requester, Waits};
 use waitasync_core::lock::tracked_buffers::{Left, TrackedBuffers};
-use waitasync_core::lock::{Claimed, LOCKED, Mail, Outbox, Request, Waiter, WaiterListStore};
+use waitasync_core::lock::{Claimed, Hold, LOCKED, Mail, Outbox, Request, Waiter, WaiterListStore};
 use waitasync_core::observe::Snapshot;
 use waitasync_core::queue::{Location, Reading};
 
@@ -67,7 +67,7 @@ fn forgetting_a_memory_costs_the_same_however_many_locks_are_abandoned_elsewhere
         let (store, word) = (WaiterListStore::new(256, now), AtomicI32::new(LOCKED));
         let memories = (0..locks).map(|nth| 0x10_0000 + 256 * nth).map(|base| base..base + 128);
         for memory in memories.clone() {
-            store.abandon(Location::from_address(memory.start), Request::Lock, &word);
+            store.abandon(Location::from_address(memory.start), Hold::Lock, &word);
         }
         timed(|| {
             for memory in memories.step_by(locks / 500) {
@@ -203,17 +203,14 @@ fn stealing_a_name_costs_the_same_however_many_are_held() {
 #[test]
 fn cycles_through_tasks_cost_the_sum_of_holds_and_claims() {
     let bytes = |tasks: u32| {
-        let seen = |n| Seen {
-            location: HERE,
-            thread: 0,
-            request: Some(Request::Limited { amount: tasks - n % 100, limit: tasks }),
-            blocked: false,
-            in_task: true,
-        };
-        let held: Vec<_> = (0..tasks).map(seen).collect();
+        let requests = (0..tasks).map(|n| Request::Limited { amount: tasks - n % 100, limit: tasks });
+        let taken = |request: Request| SeenHold { location: HERE, thread: 0, hold: request.hold(), in_task: true };
+        let held: Vec<_> = requests.clone().map(taken).collect();
+        let wait = |request| SeenWait { location: HERE, thread: 0, request: Some(request), blocked: false };
+        let waiting: Vec<_> = requests.map(wait).collect();
         let within: Vec<_> = (0..tasks as usize).map(|n| (n, n)).collect();
         let before = ALLOCATED.get();
-        assert!(!cycles(&held, &held, &within).is_empty());
+        assert!(!cycles(&held, &waiting, &within).is_empty());
         ALLOCATED.get() - before
     };
     let (few, many) = (bytes(500), bytes(16_000));
@@ -228,7 +225,7 @@ fn a_snapshot_costs_the_sum_of_holds_and_waits() {
         let mut players: Vec<_> = (0..4).map(|thread_id| Player::new(&process, thread_id, locks)).collect();
         for n in 0..locks {
             let location = Location::from_address(0x10_0000 + 64 * n);
-            players[n % 4].holds(location, Request::Lock);
+            players[n % 4].holds(location, Hold::Lock);
             players[(n + 3) % 4].waits(location, Request::Lock, false);
         }
         let before = ALLOCATED.get();
@@ -277,10 +274,10 @@ fn locks_that_were_abandoned_and_are_locked_again_leave_no_memory_behind() {
     let (store, word) = (WaiterListStore::new(256, now), AtomicI32::new(LOCKED));
     let locations = || (0..300_000).map(|place| Location::from_address(0x10_0000 + 4 * place));
     let before = LIVE.get();
-    locations().for_each(|location| store.abandon(location, Request::Lock, &word));
+    locations().for_each(|location| store.abandon(location, Hold::Lock, &word));
     let needed = LIVE.get() - before;
     assert!(needed > 1 << 20, "{needed}");
-    locations().for_each(|location| assert!(store.take_note_of_death(location, Request::Lock)));
+    locations().for_each(|location| assert!(store.take_note_of_death(location, Hold::Lock)));
     let left = LIVE.get() - before;
     assert!(left < needed / 100, "of {needed} bytes {left} are left");
 }

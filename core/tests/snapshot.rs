@@ -5,7 +5,7 @@
 mod fixtures;
 
 use fixtures::players::{Player, process};
-use waitasync_core::lock::Request;
+use waitasync_core::lock::{Hold, Request};
 use waitasync_core::observe::{Snapshot, table};
 use waitasync_core::queue::Location;
 
@@ -15,8 +15,8 @@ const WORDS: [Location; 2] = [Location::from_address(0x1000), Location::from_add
 fn crossed(blocked: [bool; 2]) -> Snapshot {
     let process = process();
     let [mut one, mut other] = [1, 2].map(|thread_id| Player::new(&process, thread_id, 4));
-    one.holds(WORDS[0], Request::Lock);
-    other.holds(WORDS[1], Request::Lock);
+    one.holds(WORDS[0], Hold::Lock);
+    other.holds(WORDS[1], Hold::Lock);
     one.waits(WORDS[1], Request::Lock, blocked[0]);
     other.waits(WORDS[0], Request::Lock, blocked[1]);
     Snapshot::take(&process)
@@ -45,8 +45,8 @@ fn a_snapshot_has_the_holds_the_waits_and_their_cycle() {
 fn threads_that_wait_for_one_holder_are_on_no_cycle() {
     let process = process();
     let [mut holder, mut one, mut other] = [0, 1, 2].map(|thread_id| Player::new(&process, thread_id, 4));
-    holder.holds(WORDS[0], Request::Lock);
-    one.holds(WORDS[1], Request::Lock);
+    holder.holds(WORDS[0], Hold::Lock);
+    one.holds(WORDS[1], Hold::Lock);
     one.waits(WORDS[0], Request::Lock, true);
     other.waits(WORDS[0], Request::Lock, false);
     let snapshot = Snapshot::take(&process);

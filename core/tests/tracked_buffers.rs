@@ -14,7 +14,7 @@ use fixtures::any_abandoned_near;
 use fixtures::random::{Random, RngExt, SeedableRng};
 use waitasync_core::clock::now;
 use waitasync_core::lock::tracked_buffers::{AgentId, Ended, Left, MOST_ENDED, MOST_LEFT, TrackedBuffers};
-use waitasync_core::lock::{LOCKED, Request, WaiterListStore};
+use waitasync_core::lock::{Hold, LOCKED, WaiterListStore};
 use waitasync_core::queue::Location;
 
 const BASE: usize = 0x10_0000;
@@ -72,7 +72,7 @@ impl Process {
 
     /// A thread dies holding the lock at this place of the memory.
     fn abandon(&self, offset: usize) {
-        self.store.abandon(Location::from_address(BASE + offset), Request::Lock, &AtomicI32::new(LOCKED));
+        self.store.abandon(Location::from_address(BASE + offset), Hold::Lock, &AtomicI32::new(LOCKED));
     }
 
     fn die_holding(&self, agent: AgentId, objects: usize) -> Left {
@@ -90,7 +90,7 @@ impl Process {
     fn has_death_at(&self, offset: usize) -> bool {
         let location = Location::from_address(BASE + offset);
         let looks = any_abandoned_near(&self.store, location);
-        let left = self.store.take_note_of_death(location, Request::Lock);
+        let left = self.store.take_note_of_death(location, Hold::Lock);
         assert!(looks || !left, "it would not have asked");
         left
     }

@@ -18,7 +18,7 @@ use waitasync_core::queue::{Location, Ring, Settlement, WaitResult};
 fn given_beside(wait: Noted, result: WaitResult) -> Option<Unused> {
     match (wait.request, wait.relay) {
         _ if result == WaitResult::TimedOut => None,
-        (Some(request), _) if !request.is_owned() => Some(Unused::Acquired(wait.location, request)),
+        (Some(request), _) if !request.is_owned() => Some(Unused::Acquired(wait.location, request.hold())),
         (None, Some(relay)) => Some(Unused::Notification(relay)),
         _ => None,
     }
@@ -166,7 +166,7 @@ impl Agent {
         let Some(progress) = self.delivery.end() else { return };
         for (_, location, request) in progress.acquired_before(progress.mail.settlements.len()) {
             if request.is_owned() {
-                contained(|| Unused::Acquired(location, request).pass_on());
+                contained(|| Unused::Acquired(location, request.hold()).pass_on());
             }
         }
         let given =

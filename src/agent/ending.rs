@@ -6,7 +6,7 @@ use crate::agent::agent::Agent;
 use crate::process::{PROCESS, Unused, raise, word_at};
 use waitasync_core::clock::now;
 use waitasync_core::lock::tracked_buffers::Ended;
-use waitasync_core::lock::{Mail, Request, UNLOCKED};
+use waitasync_core::lock::{Hold, Mail, UNLOCKED};
 use waitasync_core::panics::contained;
 use waitasync_core::queue::{Location, Settlement, WaitResult, Withdrawal};
 
@@ -33,7 +33,7 @@ impl Ending {
 
     /// Leaves the count of those that wait to put into a queue. Its events are so many words before the count.
     pub(crate) fn uncount(&mut self, putters: Location, words: u32) {
-        Request::Putter(words).give_back(word_at(putters));
+        Hold::Putter(words).give_back(word_at(putters));
         self.owe_takers(putters.words_before(words));
     }
 
@@ -90,7 +90,7 @@ impl Agent {
         // From here on nothing is granted to this agent. Earlier grants are in the outbox or in the robust list.
         Self::pass_on_mail,
         |agent, ending| {
-            agent.robust_list.drain(|location, request, owed| agent.leave_behind(location, request, owed, ending));
+            agent.robust_list.drain(|location, hold, owed| agent.leave_behind(location, hold, owed, ending));
         },
         |agent, _| PROCESS.names.end(&PROCESS.store, &agent.outbox),
         |agent, _| agent.buffers.end(agent.id(), agent.obituary()),
@@ -110,25 +110,25 @@ impl Agent {
     }
 
     /// Passes on the hold of an entry of the robust list. The thread's debts are noted: they come later.
-    fn leave_behind(&self, location: Location, request: Request, owed: Option<Location>, ending: &mut Ending) {
+    fn leave_behind(&self, location: Location, hold: Hold, owed: Option<Location>, ending: &mut Ending) {
         ending.owed.extend(owed);
-        match request {
-            Request::Debt(words) => ending.owe(location, words),
-            Request::Putter(words) | Request::BlockedPutter(words) => ending.uncount(location, words),
-            Request::Lease(words) => ending.release(location, words),
+        match hold {
+            Hold::Owed(words) => ending.owe(location, words),
+            Hold::Putter(words) | Hold::BlockedPutter(words) => ending.uncount(location, words),
+            Hold::Lease(words) => ending.release(location, words),
             _ => {
-                self.note_death(location, request);
-                contained(|| Unused::Acquired(location, request).pass_on());
+                self.note_death(location, hold);
+                contained(|| Unused::Acquired(location, hold).pass_on());
             }
         }
     }
 
     /// Notes who died, for the next holder.
-    fn note_death(&self, location: Location, request: Request) {
+    fn note_death(&self, location: Location, hold: Hold) {
         contained(|| {
             // A stolen name has had other holders since.
-            if request.is_visible() && request.id().is_none_or(|id| PROCESS.store.holds(location, id)) {
-                PROCESS.holders.note_dead(location, request, self.thread_id);
+            if hold.is_visible() && hold.id().is_none_or(|id| PROCESS.store.holds(location, id)) {
+                PROCESS.holders.note_dead(location, hold, self.thread_id);
             }
         });
     }
@@ -151,10 +151,11 @@ impl Agent {
             let wait = self.pending.remove(slot).filter(|_| result == WaitResult::Ok || result.is_acquired());
             ending.given.extend(wait.and_then(|wait| wait.relay).map(Unused::Notification));
         }
-        let acquired = mail.grants.into_iter().flatten().map(|(location, request)| Unused::Acquired(location, request));
+        let acquired = mail.grants.into_iter().flatten();
+        let acquired = acquired.map(|(location, request)| Unused::Acquired(location, request.hold()));
         for given in ending.given.drain(..).chain(acquired) {
-            if let Unused::Acquired(location, request) = given {
-                self.note_death(location, request);
+            if let Unused::Acquired(location, hold) = given {
+                self.note_death(location, hold);
             }
             contained(|| given.pass_on());
         }

@@ -18,7 +18,7 @@ use crate::process::{PROCESS, claim_has_joined, pass_on_notification, return_unu
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::held::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
 use waitasync_core::held::{CONDITION, Noted, PLAIN, Registered};
-use waitasync_core::lock::{Claimed, Freed, ROOM, Released, Request, UNLOCKED, Waiter};
+use waitasync_core::lock::{Claimed, Freed, Hold, ROOM, Released, Request, UNLOCKED, Waiter};
 use waitasync_core::queue::{Location, WaitResult};
 
 /// How long a thread that frees a lock by mistake looks again at one that mentions it: that may just be trying to take
@@ -175,12 +175,12 @@ impl Agent {
 
     /// Releases the entry at the index of the robust list. Returns false if it is a named lock that was stolen before.
     pub(crate) fn give_back(&self) -> bool {
-        if let Some((location, request)) = self.robust_list.remove() {
-            if let Some(id) = request.id() {
+        if let Some((location, hold)) = self.robust_list.remove() {
+            if let Some(id) = hold.id() {
                 self.robust_list.retract();
                 return PROCESS.names.release(&PROCESS.store, id);
             }
-            let released = PROCESS.store.release(location, request, word_at(location));
+            let released = PROCESS.store.release(location, hold, word_at(location));
             self.robust_list.retract();
             self.make_room(released);
         }
@@ -218,14 +218,14 @@ impl Agent {
     fn give_back_at_pace(&self, hands_over: bool, serve: impl FnOnce()) -> bool {
         // Only with promises is there a pace to be kept. Asked before, since a clock might fail.
         let is_in_time = self.pending.has_notes() && self.pace.allows(now(), || self.ring_for_turn());
-        let Some((location, request)) = self.robust_list.remove() else { return true };
-        let (was_held, released, has_mail) = if let Some(id) = request.id() {
+        let Some((location, hold)) = self.robust_list.remove() else { return true };
+        let (was_held, released, has_mail) = if let Some(id) = hold.id() {
             let has_mail = PROCESS.names.release_unrung(&PROCESS.store, id, &self.outbox);
             (has_mail.is_some(), Released::GoOn, has_mail.unwrap_or_default())
         } else {
             let hands_over = hands_over && is_in_time;
             let (released, has_mail) =
-                PROCESS.store.release_unrung(location, request, word_at(location), &self.outbox, hands_over);
+                PROCESS.store.release_unrung(location, hold, word_at(location), &self.outbox, hands_over);
             (true, released, has_mail)
         };
         self.robust_list.retract();
@@ -294,8 +294,8 @@ impl Agent {
     /// Gives back and pays, and reports a death to the next holder.
     pub(crate) fn release_owner_died(&self) -> bool {
         let owed = self.robust_list.owed();
-        let Some((location, request)) = self.robust_list.remove() else { return true };
-        let was_held = return_unused(location, request, WaitResult::AcquiredFromDead);
+        let Some((location, hold)) = self.robust_list.remove() else { return true };
+        let was_held = return_unused(location, hold, WaitResult::AcquiredFromDead);
         self.robust_list.retract();
         pass_on_notification(owed);
         was_held
@@ -303,9 +303,8 @@ impl Agent {
 
     /// Whether the entry at the index is a stolen named lock.
     pub(crate) fn was_stolen(&self) -> bool {
-        let stolen = |(location, request): (Location, Request)| {
-            request.id().is_some_and(|id| !PROCESS.store.holds(location, id))
-        };
+        let stolen =
+            |(location, hold): (Location, Hold)| hold.id().is_some_and(|id| !PROCESS.store.holds(location, id));
         self.robust_list.at_index().is_some_and(stolen)
     }
 

@@ -1,7 +1,7 @@
 //! The robust list: a thread's holds, in memory that outlives its JavaScript, so that its end can pass them on.
 //!
-//! An entry is the address and the request of a lock, of a share of a read-write lock, or of permits; the entries have
-//! no order. JavaScript adds an entry by the same run of instructions that takes the lock, and removes it so, too: at
+//! An entry is the address of a word and the hold of it: a lock, a share of a read-write lock, or permits; the entries
+//! have no order. JavaScript adds an entry by the same run of instructions that takes the lock, and removes it so, too: at
 //! whatever moment the thread is terminated, the list is right.
 //!
 //! Behind the last entry there may be an *announcement*: the lock that the thread is about to try to take, or is just
@@ -17,7 +17,7 @@ use napi::{Result, sys};
 use crate::environment::{Environment, pin_buffer};
 use waitasync_core::held::registers::RegistersRef;
 use waitasync_core::held::{Holds, SharedTaken};
-use waitasync_core::lock::Request;
+use waitasync_core::lock::{Hold, Request};
 use waitasync_core::queue::Location;
 
 pub(crate) struct RobustList {
@@ -75,15 +75,15 @@ impl RobustList {
     /// Announces an attempt to take a lock, until [`Self::add`] or [`Self::retract`].
     pub(crate) fn announce(&self, location: Location, request: Request) {
         if request.is_for_lock() {
-            self.write(location, request);
+            self.write(location, request.hold());
         }
     }
 
     /// Writes an announcement behind the last entry. Returns whether there was room: JavaScript makes some before.
-    fn write(&self, location: Location, request: Request) -> bool {
+    fn write(&self, location: Location, hold: Hold) -> bool {
         let (table, len) = (self.table.get(), self.len() as usize);
         let (Some(entry), Some(serial)) = (table.entries().get(len), table.serial(len)) else { return false };
-        entry.set(location, request);
+        entry.set(location, hold);
         serial.store(Holds::ANNOUNCED, Ordering::Relaxed);
         true
     }
@@ -98,19 +98,19 @@ impl RobustList {
     /// Adds an entry for an acquired request that has to be held. The entry has the serial number of an announcement
     /// until JavaScript numbers it, since an entry that is removed before becomes an announcement.
     pub(crate) fn add(&self, location: Location, request: Request) {
-        if request.is_owned() && self.write(location, request) {
+        if request.is_owned() && self.write(location, request.hold()) {
             self.set_len(self.len() + 1);
         }
     }
 
-    pub(crate) fn at_index(&self) -> Option<(Location, Request)> {
+    pub(crate) fn at_index(&self) -> Option<(Location, Hold)> {
         let table = self.table.get();
         table.entries()[..self.len() as usize].get(table.registers.index.get() as usize)?.get()
     }
 
     /// Removes the entry at the index, which the caller then releases. Until [`Self::retract`] it is an announcement,
     /// with the serial number that it had.
-    pub(crate) fn remove(&self) -> Option<(Location, Request)> {
+    pub(crate) fn remove(&self) -> Option<(Location, Hold)> {
         let table = self.table.get();
         let entries = &table.entries()[..self.len() as usize];
         let (entry, last) = (entries.get(table.registers.index.get() as usize)?, entries.last()?);
@@ -128,14 +128,14 @@ impl RobustList {
 
     /// Removes all entries, each by `pass_on`. Meanwhile it is an announcement, so that the holder is known at every
     /// moment. `pass_on` also gets where the notification was given that the hold owes.
-    pub(crate) fn drain(&self, mut pass_on: impl FnMut(Location, Request, Option<Location>)) {
+    pub(crate) fn drain(&self, mut pass_on: impl FnMut(Location, Hold, Option<Location>)) {
         while let Some(last) = self.len().checked_sub(1) {
             // From here on it is an announcement: the next holder may have it before `pass_on` returns.
             self.set_len(last);
             if let Some(entry) = self.table.get().entries().get(last as usize)
-                && let Some((location, request)) = entry.get()
+                && let Some((location, hold)) = entry.get()
             {
-                pass_on(location, request, entry.owed());
+                pass_on(location, hold, entry.owed());
             }
             self.retract();
         }

@@ -15,7 +15,7 @@ use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::held::registers::Answer;
 use waitasync_core::held::{Noted, PLAIN};
 use waitasync_core::lock::wait_for_graph::Blocked;
-use waitasync_core::lock::{Request, Waiter};
+use waitasync_core::lock::{Hold, Request, Waiter};
 use waitasync_core::queue::{WaitResult, Woken};
 
 /// No thread sleeps longer than this, unless its event loop is watched.
@@ -278,7 +278,7 @@ impl Agent {
         self.pending.notes.set_sleep(None);
         match request {
             None if result == WaitResult::Ok => Unused::Notification(location).pass_on(),
-            Some(request) if result.is_acquired() => drop(return_unused(location, request, result)),
+            Some(request) if result.is_acquired() => drop(return_unused(location, request.hold(), result)),
             request => gave_up(request),
         }
         self.relay();
@@ -292,7 +292,7 @@ impl Agent {
     pub(crate) fn take_given(&self) -> Option<Unused> {
         self.registers.take_given().map(|(location, permits)| match permits {
             0 => Unused::Notification(location),
-            permits => Unused::Acquired(location, Request::Signals(permits)),
+            permits => Unused::Acquired(location, Hold::Permits(permits)),
         })
     }
 
@@ -303,7 +303,7 @@ impl Agent {
         let result = PROCESS.store.withdraw_thread(ticket, &self.blocking.thread);
         match request {
             None => (relayed && result == WaitResult::Ok).then_some(Unused::Notification(location)),
-            Some(request) => result.is_acquired().then_some(Unused::Acquired(location, request)),
+            Some(request) => result.is_acquired().then_some(Unused::Acquired(location, request.hold())),
         }
     }
 }

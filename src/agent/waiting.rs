@@ -126,7 +126,7 @@ impl Agent {
     fn revoke(&self, slot: u32) -> bool {
         let Some((result, acquired)) = self.outbox.revoke(slot) else { return false };
         if let Some((location, request)) = acquired {
-            return_unused(location, request, result);
+            return_unused(location, request.hold(), result);
         }
         true
     }

@@ -14,7 +14,7 @@ use crate::observe::{asked, profile, standard_error};
 use crate::process::PROCESS;
 use waitasync_core::clock::now;
 use waitasync_core::held::stacks;
-use waitasync_core::lock::Request;
+use waitasync_core::lock::Hold;
 use waitasync_core::observe::{Snapshot, cycle, snapshot};
 use waitasync_core::queue::Location;
 use waitasync_core::service::watch::EndSignal;
@@ -146,8 +146,8 @@ pub fn wait_ends(env: Env, number: u32) -> Result<()> {
 #[napi(catch_unwind)]
 pub fn take_waited(env: Env) -> Result<f64> {
     let agent = Agent::of(env.raw())?;
-    let is_held = |request: Request| !agent.was_stolen() && request.is_visible();
-    let word = agent.robust_list.at_index().filter(|&(_, request)| is_held(request));
+    let is_held = |hold: Hold| !agent.was_stolen() && hold.is_visible();
+    let word = agent.robust_list.at_index().filter(|&(_, hold)| is_held(hold));
     Ok(word.map_or(0.0, |(location, _)| PROCESS.store.take_waited(location) as f64 / 1e6))
 }
 

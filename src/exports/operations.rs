@@ -105,16 +105,16 @@ operations! {
     c"noteDeath" finishes Everything: |agent| { PROCESS.store.note_death(agent.registers.location()); 0 };
     /// Notes that the state under the entry at the index is repaired. Answers 0 if a steal took that named lock.
     c"repaired" finishes Everything: |agent|
-        agent.robust_list.at_index().is_some_and(|(at, request)| PROCESS.store.repaired(at, request)).into();
+        agent.robust_list.at_index().is_some_and(|(at, hold)| PROCESS.store.repaired(at, hold)).into();
     /// Notes that the state under the entry at the index is not sound. Answers 0 if a steal took that named lock.
     c"abandoned" finishes Everything: |agent|
-        agent.robust_list.at_index().is_some_and(|(at, request)| PROCESS.store.abandoned(at, request)).into();
+        agent.robust_list.at_index().is_some_and(|(at, hold)| PROCESS.store.abandoned(at, hold)).into();
     c"wasStolen" finishes Everything: |agent| agent.was_stolen().into();
     /// JavaScript has changed the word at the location while a waiter was counted there: the line is served.
     c"released" finishes AllButRelease: |agent| { agent.released(); 0 };
     /// Answers whether the last holder of the word just taken had died.
     c"takeNoteOfDeath" finishes Everything: |agent|
-        PROCESS.store.take_note_of_death(agent.registers.location(), agent.registers.request()).into();
+        PROCESS.store.take_note_of_death(agent.registers.location(), agent.registers.request().hold()).into();
     c"free" finishes Everything: |agent| agent.free();
     /// Answers the number of a request whose named lock was stolen, each once; 0 if there is none.
     c"nextStolen" finishes Everything: |agent| agent.delivery.next_loss().unwrap_or(0);

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use crate::process::memory_probe::find_freed;
 use crate::process::stalls::period;
 use waitasync_core::held::Process;
-use waitasync_core::lock::Request;
+use waitasync_core::lock::{Hold, Request};
 use waitasync_core::queue::{Location, WaitResult};
 use waitasync_core::service::Service;
 use waitasync_core::sync::lock;
@@ -61,8 +61,8 @@ pub(crate) fn word_at(location: Location) -> &'static AtomicI32 {
 pub(crate) enum Unused {
     /// A notification of a waiter at this location.
     Notification(Location),
-    /// Its request to this word.
-    Acquired(Location, Request),
+    /// Its hold of this word.
+    Acquired(Location, Hold),
 }
 
 impl Unused {
@@ -72,8 +72,8 @@ impl Unused {
             Self::Notification(location) => {
                 PROCESS.store.notify(location, 1, None);
             }
-            Self::Acquired(location, request) => {
-                return_unused(location, request, WaitResult::AcquiredFromDead);
+            Self::Acquired(location, hold) => {
+                return_unused(location, hold, WaitResult::AcquiredFromDead);
             }
         }
     }
@@ -100,11 +100,11 @@ pub(crate) fn raise(events: Location) {
 
 /// Returns a grant, with `result`, to a waiter that has given up: the next in line gets that instead, and sees it if a
 /// holder died. Returns false if it had been stolen.
-pub(crate) fn return_unused(location: Location, request: Request, result: WaitResult) -> bool {
-    if let Some(id) = request.id() {
+pub(crate) fn return_unused(location: Location, hold: Hold, result: WaitResult) -> bool {
+    if let Some(id) = hold.id() {
         return PROCESS.names.end_grant(&PROCESS.store, id, result);
     }
-    PROCESS.store.return_unused(location, request, result, word_at(location));
+    PROCESS.store.return_unused(location, hold, result, word_at(location));
     true
 }
 

@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::process::Process;
 use super::registry::{Known, Registered};
 use super::robust_table::Held;
-use crate::lock::Request;
+use crate::lock::Hold;
 use crate::lock::wait_for_graph::{Blocked, CycleLink, Keeper, Obstacle, beside_own, is_kept_by, up_to_one_for_all};
 use crate::queue::{BlockedThread, Location};
 use crate::sync::Arc;
@@ -34,7 +34,7 @@ impl Process {
 /// The holds of some threads, at the locations of their waits. A grant on its way to a promise counts as held.
 struct Holders {
     known: Vec<Known>,
-    held: FxHashMap<Location, Vec<(usize, Request)>>,
+    held: FxHashMap<Location, Vec<(usize, Hold)>>,
 }
 
 impl Holders {
@@ -43,17 +43,18 @@ impl Holders {
         let threads: FxHashSet<_> = waits.iter().map(|wait| Arc::as_ptr(&wait.thread)).collect();
         let waits = |agent: &Known| threads.contains(&Arc::as_ptr(&agent.blocked_thread));
         let (known, in_lists) = process.registry.held(waits, |location| locations.contains(&location));
-        let in_lists = in_lists.into_iter().map(|(agent, Held { location, request, .. })| (agent, (location, request)));
-        let grants = known.iter().enumerate();
-        let grants = grants.flat_map(|(agent, each)| each.outbox.grants().into_iter().map(move |grant| (agent, grant)));
-        let mut held: FxHashMap<_, Vec<(usize, Request)>> = FxHashMap::default();
-        for (agent, (location, request)) in in_lists.chain(grants) {
+        let in_lists = in_lists.into_iter().map(|(agent, Held { location, hold, .. })| (agent, (location, hold)));
+        let grants = known.iter().enumerate().flat_map(|(agent, each)| {
+            let owned = each.outbox.grants().into_iter().filter(|(_, request)| request.is_owned());
+            owned.map(move |(location, request)| (agent, (location, request.hold())))
+        });
+        let mut held: FxHashMap<_, Vec<(usize, Hold)>> = FxHashMap::default();
+        for (agent, (location, hold)) in in_lists.chain(grants) {
             let here = held.entry(location).or_default();
             // Mostly a thread's entries follow one another.
-            match here.last_mut().filter(|(other, _)| *other == agent).map(|(_, before)| (before.and(request), before))
-            {
+            match here.last_mut().filter(|(other, _)| *other == agent).map(|(_, before)| (before.and(hold), before)) {
                 Some((Some(both), before)) => *before = both,
-                _ => here.push((agent, request)),
+                _ => here.push((agent, hold)),
             }
         }
         Self { known, held }
@@ -69,7 +70,7 @@ impl Holders {
             let own = held.clone().filter(|(agent, _)| is_own(agent)).map(|(_, own)| own);
             let beside_own = beside_own(request, own);
             let granted = self.known.iter().filter(|agent| granted.is_some_and(|waiter| agent.is(waiter)));
-            let all = held.chain(granted.map(|agent| (agent, Request::Lock)));
+            let all = held.chain(granted.map(|agent| (agent, Hold::Lock)));
             let wanted = |agent| if is_own(agent) { request } else { beside_own };
             let holders = all.filter(|&(agent, held)| is_kept_by(wanted(agent), held) && is_left(held));
             let holders = holders.map(|(agent, held)| Keeper {

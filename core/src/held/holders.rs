@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::registry::Known;
 use super::robust_table::Held;
 use crate::clock::{Timestamp, now};
-use crate::lock::Request;
+use crate::lock::Hold;
 use crate::queue::Location;
 use crate::sync::lock;
 
@@ -45,8 +45,8 @@ impl Holders {
     }
 
     /// Notes the `threadId` of a thread that ends as a holder: those who see the death can ask for it.
-    pub fn note_dead(&self, location: Location, request: Request, thread_id: u32) {
-        if request.is_exclusive() {
+    pub fn note_dead(&self, location: Location, hold: Hold, thread_id: u32) {
+        if hold.is_exclusive() {
             let mut dead = lock(&self.dead);
             dead.truncate(MOST_DEAD - 1);
             dead.push_front((location, thread_id));

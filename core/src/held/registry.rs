@@ -16,7 +16,7 @@ use std::thread::ThreadId;
 use super::notes::SharedNotes;
 use super::robust_table::{Held, Holds};
 use super::taken::SharedTaken;
-use crate::lock::{Outbox, Request, Waiter};
+use crate::lock::{Hold, Outbox, Waiter};
 use crate::queue::{BlockedThread, Location};
 use crate::sync::lock;
 
@@ -150,7 +150,7 @@ impl Registry {
         self.find(is_so, |agent| agent.known.thread_id)
     }
 
-    /// Marks the entry at `index` of an agent's robust list, a [`Request::Putter`]: its thread is about to block. If
+    /// Marks the entry at `index` of an agent's robust list, a [`Hold::Putter`]: its thread is about to block. If
     /// then all `capacity` messages of the queue were in use by such threads, it marks nothing and returns their
     /// `threadId`s, this one's first. So of the threads of such a cycle only the last gets an error.
     ///
@@ -167,14 +167,14 @@ impl Registry {
         let is_own = |agent: &Registered| Arc::ptr_eq(&agent.known.outbox, outbox);
         let own = agents.iter().find(|agent| is_own(agent))?;
         let entry = own.robust_list.entries().get(index)?;
-        let (location, Request::Putter(words)) = entry.get()? else { return None };
-        entry.set(location, Request::BlockedPutter(words));
+        let (location, Hold::Putter(words)) = entry.get()? else { return None };
+        entry.set(location, Hold::BlockedPutter(words));
         let read = || agents.iter().map(|agent| agent.robust_list.used_by_putter(queue)).collect::<Vec<_>>();
         let used = read();
         if used.iter().map(Vec::len).sum::<usize>() < capacity || read() != used {
             return None;
         }
-        entry.set(location, Request::Putter(words));
+        entry.set(location, Hold::Putter(words));
         let users = agents.iter().zip(&used).filter(|(agent, used)| !used.is_empty() && !is_own(agent));
         let others = users.map(|(agent, _)| agent.known.thread_id);
         Some([own.known.thread_id].into_iter().chain(others).collect())

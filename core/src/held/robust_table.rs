@@ -9,36 +9,36 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use super::registers::{RegistersRef, from_number, to_number};
-use crate::lock::Request;
-use crate::lock::request::amount_of;
+use crate::lock::Hold;
+use crate::lock::hold::amount_of;
 use crate::queue::Location;
 
 /// An entry: two JavaScript numbers.
 ///
-/// If it is a lock, and its holder owes a notification, the request is negative, and its amount is the address of the
+/// If it is a lock, and its holder owes a notification, the hold is negative, and its amount is the address of the
 /// notification's location, in words.
 #[repr(C)]
 pub struct Entry {
     address: AtomicU64,
-    request: AtomicU64,
+    hold: AtomicU64,
 }
 
 impl Entry {
-    pub fn set(&self, location: Location, request: Request) {
+    pub fn set(&self, location: Location, hold: Hold) {
         self.address.store(to_number(location).to_bits(), Ordering::Relaxed);
-        self.request.store((request.packed() as f64).to_bits(), Ordering::Relaxed);
+        self.hold.store((hold.packed() as f64).to_bits(), Ordering::Relaxed);
     }
 
     fn location(&self) -> Option<Location> {
         from_number(f64::from_bits(self.address.load(Ordering::Relaxed)))
     }
 
-    pub fn get(&self) -> Option<(Location, Request)> {
-        Some((self.location()?, Request::from_packed(self.number().abs() as u64)))
+    pub fn get(&self) -> Option<(Location, Hold)> {
+        Some((self.location()?, Hold::from_packed(self.number().abs() as u64)))
     }
 
     fn number(&self) -> f64 {
-        f64::from_bits(self.request.load(Ordering::Relaxed))
+        f64::from_bits(self.hold.load(Ordering::Relaxed))
     }
 
     /// Returns where the notification was given that the holder owes.
@@ -48,7 +48,7 @@ impl Entry {
     }
 
     pub fn copy(&self, other: &Self) {
-        for (ours, theirs) in [(&self.address, &other.address), (&self.request, &other.request)] {
+        for (ours, theirs) in [(&self.address, &other.address), (&self.hold, &other.hold)] {
             ours.store(theirs.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
@@ -84,7 +84,7 @@ impl Look {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Held {
     pub location: Location,
-    pub request: Request,
+    pub hold: Hold,
     /// Tells this hold from earlier and later ones of its thread, unless it is 0.
     pub serial: u32,
     /// The index that the entry had when it was read.
@@ -180,8 +180,8 @@ impl Holds {
         let mut serials = Vec::new();
         for index in 0..self.count().min(self.capacity) {
             match self.entries()[index].get() {
-                Some((location, Request::BlockedPutter(words))) => is_blocked |= location.words_before(words) == queue,
-                Some((location, Request::Lease(words))) if location.words_before(words) == queue => {
+                Some((location, Hold::BlockedPutter(words))) => is_blocked |= location.words_before(words) == queue,
+                Some((location, Hold::Lease(words))) if location.words_before(words) == queue => {
                     serials.push(self.number(index));
                 }
                 _ => {}
@@ -212,8 +212,8 @@ impl Holds {
         };
         let held = entries.iter().take(len).enumerate().filter_map(|(index, entry)| {
             let location = entry.location().filter(|&location| concerns(location))?;
-            let (_, request) = entry.get().filter(|(_, request)| request.is_visible())?;
-            (Some(index) != left_out).then(|| Held { location, request, serial: self.hold_number(index), index })
+            let (_, hold) = entry.get().filter(|(_, hold)| hold.is_visible())?;
+            (Some(index) != left_out).then(|| Held { location, hold, serial: self.hold_number(index), index })
         });
         held.collect()
     }

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::registry::Known;
 use super::stacks::{NONE, StackId};
 use crate::clock::Timestamp;
-use crate::lock::{Request, WaiterListStore};
+use crate::lock::{Hold, WaiterListStore};
 use crate::queue::{Location, Reading, WaitResult};
 
 /// Where a grant is until it is in the robust list.
@@ -28,7 +28,7 @@ enum At {
 #[derive(Clone, Copy)]
 pub struct Undelivered {
     pub location: Location,
-    pub request: Request,
+    pub hold: Hold,
     at: At,
 }
 
@@ -59,7 +59,7 @@ impl Incoming {
         let mut new = Vec::new();
         let is_same = agent.outbox.read_grants(&mut self.reading, |slot, place, (location, request)| {
             if request.is_owned() && request.is_visible() {
-                new.push(Undelivered { location, request, at: At::Mail(slot, place) });
+                new.push(Undelivered { location, hold: request.hold(), at: At::Mail(slot, place) });
             }
         });
         if !is_same {
@@ -123,5 +123,5 @@ fn slept_for(agent: &Known) -> Option<Undelivered> {
     let has_result = agent.blocked_thread.result().is_some_and(WaitResult::is_acquired);
     let noted = agent.notes.sleep().filter(|_| has_result)?;
     let request = noted.request.filter(|request| request.is_owned() && request.is_visible())?;
-    Some(Undelivered { location: noted.location, request, at: At::Sleep(noted.since) })
+    Some(Undelivered { location: noted.location, hold: request.hold(), at: At::Sleep(noted.since) })
 }

@@ -6,14 +6,14 @@
 use std::ops::Range;
 
 use super::bucket::Section;
-use super::{Mode, Request, WaiterListStore, Word};
+use super::{Hold, Mode, WaiterListStore, Word};
 use crate::queue::{Location, WaitResult};
 
 impl Section<'_> {
     /// Returns whether the taken word at `location` had been abandoned. An exclusive holder can repair the state that
     /// was left half done, so the note of the death ends with it; all readers learn of the death.
-    pub(super) fn take_note_of_death(&mut self, location: Location, request: Request) -> bool {
-        match request.mode() {
+    pub(super) fn take_note_of_death(&mut self, location: Location, hold: Hold) -> bool {
+        match hold.mode() {
             Some(Mode::Exclusive) => {
                 let was_abandoned = self.lists.policy.abandoned.remove(&location);
                 if was_abandoned && !location.is_of_process() {
@@ -31,35 +31,35 @@ impl Section<'_> {
         self.lists.policy.named.get_mut(&(location, id)).map(|saw| *saw = value).is_some()
     }
 
-    fn abandon(&mut self, location: Location, request: Request, word: &impl Word) {
-        if self.was_stolen(location, request) {
+    fn abandon(&mut self, location: Location, hold: Hold, word: &impl Word) {
+        if self.was_stolen(location, hold) {
             return;
         }
-        if request.is_for_lock() {
+        if hold.is_of_lock() {
             self.lists.policy.end_grant(location);
             if let Some((first, ..)) = self.notify_up_to_first_claim(location)
                 && self.is_ready(location, first)
             {
                 // The dead thread may have ended before it read the note of an earlier death.
-                self.take_note_of_death(location, request);
+                self.take_note_of_death(location, hold);
                 self.grant(first, location, WaitResult::AcquiredFromDead);
                 return;
             }
         }
-        if request.is_exclusive() {
+        if hold.is_exclusive() {
             self.note_death(location);
         }
         // After the count: a thread that takes the word from now on reads the counter.
-        request.give_back(word);
+        hold.give_back(word);
         self.word_changed(location, word);
     }
 
-    pub(super) fn return_unused(&mut self, location: Location, request: Request, result: WaitResult, word: &impl Word) {
+    pub(super) fn return_unused(&mut self, location: Location, hold: Hold, result: WaitResult, word: &impl Word) {
         if result == WaitResult::AcquiredFromDead {
-            self.abandon(location, request, word);
+            self.abandon(location, hold, word);
         } else {
             // Only threads that go on release locks of which a blocked one may get the processor.
-            let _ = self.release(location, request, word);
+            let _ = self.release(location, hold, word);
         }
     }
 
@@ -83,27 +83,27 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.note_death(location));
     }
 
-    /// Abandons `request`, since its holder has died.
-    pub fn abandon(&self, location: Location, request: Request, word: &impl Word) {
-        self.critical_section_at(location, |section| section.abandon(location, request, word));
+    /// Abandons the hold, since its holder has died.
+    pub fn abandon(&self, location: Location, hold: Hold, word: &impl Word) {
+        self.critical_section_at(location, |section| section.abandon(location, hold, word));
     }
 
     /// Returns an unused grant, made with `result`: the next holder sees a death if this one did.
-    pub fn return_unused(&self, location: Location, request: Request, result: WaitResult, word: &impl Word) {
-        self.critical_section_at(location, |section| section.return_unused(location, request, result, word));
+    pub fn return_unused(&self, location: Location, hold: Hold, result: WaitResult, word: &impl Word) {
+        self.critical_section_at(location, |section| section.return_unused(location, hold, result, word));
     }
 
     /// Returns whether the lock, taken without a native call, had been abandoned. The note of that ends.
-    pub fn take_note_of_death(&self, location: Location, request: Request) -> bool {
-        self.critical_section_at(location, |section| section.take_note_of_death(location, request))
+    pub fn take_note_of_death(&self, location: Location, hold: Hold) -> bool {
+        self.critical_section_at(location, |section| section.take_note_of_death(location, hold))
     }
 
     /// Ends the note of a death: the exclusive holder has repaired the state. Nobody else sees it, be it a thief.
     /// Returns false if the lock was stolen before.
-    pub fn repaired(&self, location: Location, request: Request) -> bool {
+    pub fn repaired(&self, location: Location, hold: Hold) -> bool {
         self.critical_section_at(location, |section| {
-            let Some(id) = request.id() else {
-                section.take_note_of_death(location, request);
+            let Some(id) = hold.id() else {
+                section.take_note_of_death(location, hold);
                 return true;
             };
             section.set_saw_death(location, id, false)
@@ -112,9 +112,9 @@ impl WaiterListStore {
 
     /// Notes that a name's holder has abandoned it: the next one sees it, be it a thief. Returns false if the lock was
     /// stolen before.
-    pub fn abandoned(&self, location: Location, request: Request) -> bool {
+    pub fn abandoned(&self, location: Location, hold: Hold) -> bool {
         self.critical_section_at(location, |section| {
-            request.id().is_some_and(|id| section.set_saw_death(location, id, true))
+            hold.id().is_some_and(|id| section.set_saw_death(location, id, true))
         })
     }
 

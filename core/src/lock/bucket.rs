@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hash};
 use rustc_hash::FxHashMap;
 
 use super::line::Line;
-use super::{Released, Request, Word};
+use super::{Hold, Released, Request, Word};
 use crate::queue::{CriticalSection, Location, Policy, Successor, WaitResult, WaiterKey, outbox, store, waiter};
 
 /// The grant of a promise's claim.
@@ -225,14 +225,15 @@ impl Section<'_> {
         self.wake_first(location);
     }
 
+    #[inline]
     pub(super) fn take(&mut self, location: Location, request: Request, word: &impl Word) -> Option<WaitResult> {
-        request.take(word).then(|| self.taken(location, request))
+        request.take(word).then(|| self.taken(location, request.hold()))
     }
 
-    /// Notes that the request has been taken from the word.
-    pub(super) fn taken(&mut self, location: Location, request: Request) -> WaitResult {
-        let from_dead = self.take_note_of_death(location, request);
-        if let Some(id) = request.id() {
+    /// Notes that the hold has been taken from the word.
+    pub(super) fn taken(&mut self, location: Location, hold: Hold) -> WaitResult {
+        let from_dead = self.take_note_of_death(location, hold);
+        if let Some(id) = hold.id() {
             self.note_holder(location, id, from_dead);
         }
         if from_dead { WaitResult::AcquiredFromDead } else { WaitResult::Acquired }

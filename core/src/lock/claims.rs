@@ -2,7 +2,7 @@
 
 use super::bucket::Section;
 use super::line::Line;
-use super::{Outbox, Released, Request, UNLOCKED, Waiter, WaiterListStore, Word};
+use super::{Hold, Outbox, Released, Request, UNLOCKED, Waiter, WaiterListStore, Word};
 use crate::clock::Timestamp;
 use crate::queue::counters::Counted;
 use crate::queue::{BlockedThread, Listed, Location, Policy, Ticket, WaitResult};
@@ -31,22 +31,22 @@ pub enum Freed<H> {
 }
 
 impl Section<'_> {
-    /// Releases the request. A lock is handed to the claim whose turn it is, otherwise the quickest thread takes it.
-    pub(super) fn release(&mut self, location: Location, request: Request, word: &impl Word) -> Released {
+    /// Releases the hold. A lock is handed to the claim whose turn it is, otherwise the quickest thread takes it.
+    pub(super) fn release(&mut self, location: Location, hold: Hold, word: &impl Word) -> Released {
         let mut released = Released::GoOn;
-        if request.is_for_lock() {
+        if hold.is_of_lock() {
             self.lists.policy.end_grant(location);
             let turn;
             (turn, released) = self.turn(location);
             if let Some(next) = turn {
-                let result = self.taken(location, request);
+                let result = self.taken(location, hold);
                 self.grant(next, location, result);
                 return released;
             }
-        } else if self.was_stolen(location, request) {
+        } else if self.was_stolen(location, hold) {
             return released;
         }
-        request.give_back(word);
+        hold.give_back(word);
         self.word_changed(location, word);
         released
     }
@@ -205,9 +205,9 @@ impl WaiterListStore {
         .flatten()
     }
 
-    /// Releases the calling thread's request.
-    pub fn release(&self, location: Location, request: Request, word: &impl Word) -> Released {
-        self.critical_section_at(location, |section| section.release(location, request, word))
+    /// Releases the calling thread's hold.
+    pub fn release(&self, location: Location, hold: Hold, word: &impl Word) -> Released {
+        self.critical_section_at(location, |section| section.release(location, hold, word))
     }
 
     /// Releases in a job of the agent with this outbox, unrung. Its promises count as ready if it `hands_over`.
@@ -215,14 +215,14 @@ impl WaiterListStore {
     pub fn release_unrung<'a>(
         &'a self,
         location: Location,
-        request: Request,
+        hold: Hold,
         word: &impl Word,
         outbox: &'a Arc<Outbox>,
         hands_over: bool,
     ) -> (Released, bool) {
         let (released, mut wakes) = self.critical_section_and_wakes(location, |section| {
             section.runs = hands_over.then_some(outbox);
-            section.release(location, request, word)
+            section.release(location, hold, word)
         });
         (released, wakes.withhold(outbox))
     }
@@ -268,7 +268,7 @@ impl WaiterListStore {
             if let Some(holder) = holder(section.lists.policy.granted.get(&location)) {
                 return Freed::Held(holder);
             }
-            section.release(location, Request::Lock, word);
+            section.release(location, Hold::Lock, word);
             Freed::Now
         })
     }

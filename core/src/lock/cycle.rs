@@ -2,25 +2,36 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Mode, Request};
+use super::{Hold, Mode, Request};
 use crate::queue::Location;
 
-/// A hold or a wait of a thread.
+/// A thread's hold of a word.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen {
+pub struct SeenHold {
     /// Of which word.
+    pub location: Location,
+    /// By its number.
+    pub thread: u32,
+    /// What it has.
+    pub hold: Hold,
+    /// Whether a callback holds this of which it is known what it claims.
+    pub in_task: bool,
+}
+
+/// A thread's wait for a word.
+#[derive(Clone, Copy, Debug)]
+pub struct SeenWait {
+    /// For which word.
     pub location: Location,
     /// By its number.
     pub thread: u32,
     /// `None` for a wait for a notification.
     pub request: Option<Request>,
-    /// Whether the thread is blocked, if it holds this; whether it blocks for this, if it awaits it.
+    /// Whether the thread blocks for this.
     pub blocked: bool,
-    /// Whether a callback holds this of which it is known what it claims.
-    pub in_task: bool,
 }
 
-impl Seen {
+impl SeenWait {
     pub(super) fn wanted(&self) -> Option<Request> {
         self.request.filter(|request| request.waits_for_holders())
     }
@@ -53,8 +64,8 @@ pub(super) struct Turns {
 
 impl Turns {
     /// Finds the nearest claim ahead that counts and keeps this one waiting.
-    pub(super) fn next(&mut self, waiting: &[Seen], index: usize, counts: impl Fn(u32) -> bool) -> Option<usize> {
-        let Seen { location, thread, .. } = waiting[index];
+    pub(super) fn next(&mut self, waiting: &[SeenWait], index: usize, counts: impl Fn(u32) -> bool) -> Option<usize> {
+        let SeenWait { location, thread, .. } = waiting[index];
         let request = waiting[index].wanted()?;
         let last = self.last.get(&location).copied();
         let thread_of = |index: usize| waiting[index].thread;
@@ -102,7 +113,7 @@ impl Graph {
     pub(super) fn cycle_through(
         &mut self,
         start: usize,
-        waiting: &[Seen],
+        waiting: &[SeenWait],
         may_pass: impl Fn(usize) -> bool,
     ) -> Option<Vec<Link>> {
         self.searches += 1;
@@ -140,7 +151,7 @@ impl Graph {
 }
 
 /// Returns the links of a cycle. It begins with the thread that has the smallest number.
-fn links(cycle: &[Edge], waiting: &[Seen]) -> Vec<Link> {
+fn links(cycle: &[Edge], waiting: &[SeenWait]) -> Vec<Link> {
     let has: Vec<_> = cycle.iter().filter_map(|edge| edge.has).collect();
     let has_before = has.last().into_iter().chain(&has);
     let waits_for = cycle.iter().filter_map(|edge| edge.waits_for);

@@ -19,18 +19,18 @@ use std::hash::Hash;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::cycle::{Edge, Graph, Turns};
-pub use super::cycle::{Has, Link, Seen};
+pub use super::cycle::{Has, Link, SeenHold, SeenWait};
 use super::task_cycles::task_cycles;
 use super::wait_for_graph::{beside_own, is_kept_by};
-use super::{Mode, Request};
+use super::{Hold, Mode, Request};
 use crate::queue::Location;
 
 /// A node: a thread; a callback's hold; a claim, ahead in a line or of a callback, which waits for its own request,
 /// whatever else its thread waits for; the callbacks' holds of a word that keep a request waiting; or a place in the
 /// line for permits: the claims behind it wait for that claim, and for those ahead of that.
 struct ThreadGraph<'a> {
-    held: &'a [Seen],
-    waiting: &'a [Seen],
+    held: &'a [SeenHold],
+    waiting: &'a [SeenWait],
     graph: Graph,
     /// By node, whether its thread is blocked; true of places.
     blocked: Vec<bool>,
@@ -41,7 +41,7 @@ struct ThreadGraph<'a> {
     /// The nodes of claims ahead in a line.
     claims: FxHashMap<usize, usize>,
     /// The threads' holds of a word: the first entry of each thread, and the sum of its holds.
-    holders: FxHashMap<Location, Vec<(usize, Request)>>,
+    holders: FxHashMap<Location, Vec<(usize, Hold)>>,
     /// The callbacks' holds of a word that have nodes.
     of_tasks: FxHashMap<Location, Vec<usize>>,
     /// The nodes of those of them that keep a request of such an extent waiting.
@@ -51,7 +51,7 @@ struct ThreadGraph<'a> {
 }
 
 impl<'a> ThreadGraph<'a> {
-    fn new(held: &'a [Seen], waiting: &'a [Seen], within: &[(usize, usize)]) -> Self {
+    fn new(held: &'a [SeenHold], waiting: &'a [SeenWait], within: &[(usize, usize)]) -> Self {
         let (graph, blocked, threads, tasks, claims) = Default::default();
         let (holders, of_tasks, parts, places) = Default::default();
         let mut graph =
@@ -80,16 +80,15 @@ impl<'a> ThreadGraph<'a> {
                 let node = self.add_node(blocking.contains(&hold.thread));
                 self.threads.insert(hold.thread, node);
             }
-            let Some(request) = hold.request else { continue };
             let list = self.holders.entry(hold.location).or_default();
             match sums.entry((hold.location, hold.thread)) {
                 Occupied(place) => {
                     let (_, all) = &mut list[*place.get()];
-                    *all = all.and(request).unwrap_or(*all);
+                    *all = all.and(hold.hold).unwrap_or(*all);
                 }
                 Vacant(place) => {
                     place.insert(list.len());
-                    list.push((index, request));
+                    list.push((index, hold.hold));
                 }
             }
         }
@@ -190,7 +189,7 @@ impl<'a> ThreadGraph<'a> {
             let node = self.add_node(true);
             self.parts.insert(key, node);
             for hold in holds {
-                if self.held[hold].request.is_some_and(|held| is_kept_by(request, held)) {
+                if is_kept_by(request, self.held[hold].hold) {
                     self.add_edge(node, None, Some(Has::Held(hold)), self.tasks[&hold]);
                 }
             }
@@ -229,7 +228,7 @@ impl<'a> ThreadGraph<'a> {
 }
 
 /// Whether a hold waits only for a callback's claims. A blocked thread goes on with nothing.
-fn is_of_task(hold: &Seen, blocking: &FxHashSet<u32>) -> bool {
+fn is_of_task(hold: &SeenHold, blocking: &FxHashSet<u32>) -> bool {
     hold.in_task && !blocking.contains(&hold.thread)
 }
 
@@ -245,7 +244,7 @@ const fn extent(request: Request) -> Extent {
 
 /// Finds the cycles among holds and waits. A thread's holds of one word are neighbours, and the claims of a word are in
 /// the order of its line. `within`: pairs of a claim and of a hold in whose callback it was made.
-pub fn cycles(held: &[Seen], waiting: &[Seen], within: &[(usize, usize)]) -> Vec<Vec<Link>> {
+pub fn cycles(held: &[SeenHold], waiting: &[SeenWait], within: &[(usize, usize)]) -> Vec<Vec<Link>> {
     let mut graph = ThreadGraph::new(held, waiting, within);
     let mut cycles = Vec::new();
     graph.search(true, &mut cycles);

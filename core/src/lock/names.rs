@@ -17,10 +17,10 @@
 //! and the moment at which a request joins its line. Waiters are woken when both have been released (invariant 5).
 
 use super::bucket::Section;
+pub use super::hold::Mode;
 use super::name_table::{Live, NameTable};
 pub use super::name_table::{Name, Refusal, Requester, Text};
-pub use super::request::Mode;
-use super::{Claimed, Outbox, Request, Waiter, WaiterListStore, Word};
+use super::{Claimed, Hold, Outbox, Request, Waiter, WaiterListStore, Word};
 use crate::clock::Timestamp;
 use crate::queue::waiter::Wakes;
 use crate::queue::{Location, Ring, WaitResult};
@@ -71,9 +71,9 @@ impl Section<'_> {
         self.lists.policy.named.range((location, 0)..=(location, u32::MAX)).map(|(&(_, id), _)| id)
     }
 
-    /// Returns whether a request for a named lock no longer holds it. The request is forgotten.
-    pub(super) fn was_stolen(&mut self, location: Location, request: Request) -> bool {
-        request.id().is_some_and(|id| self.lists.policy.named.remove(&(location, id)).is_none())
+    /// Returns whether the request of a named lock no longer holds it. The request is forgotten.
+    pub(super) fn was_stolen(&mut self, location: Location, hold: Hold) -> bool {
+        hold.id().is_some_and(|id| self.lists.policy.named.remove(&(location, id)).is_none())
     }
 }
 
@@ -93,7 +93,7 @@ impl WaiterListStore {
             }
             request.overwrite(word);
             section.was_taken(location);
-            (section.taken(location, request), stolen)
+            (section.taken(location, request.hold()), stolen)
         })
     }
 }
@@ -191,9 +191,9 @@ impl Names {
     fn end_grant_and_wakes(&self, store: &WaiterListStore, id: u32, holder: WaitResult) -> Option<Wakes<Request>> {
         let table = &mut *lock(&self.table);
         let Live { name, mode, .. } = table.requests.get(&id)?;
-        let (location, request) = (name.location(), Request::Named(*mode, id));
+        let (location, hold) = (name.location(), Hold::Named(*mode, id));
         let ((), wakes) = store.critical_section_and_wakes(location, |section| {
-            section.return_unused(location, request, holder, &name.word);
+            section.return_unused(location, hold, holder, &name.word);
         });
         table.remove(store, id);
         Some(wakes)

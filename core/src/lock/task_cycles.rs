@@ -19,9 +19,9 @@ use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::cycle::{Edge, Graph, Has, Link, Seen, Turns};
+use super::cycle::{Edge, Graph, Has, Link, SeenHold, SeenWait, Turns};
 use super::wait_for_graph::{beside_own, is_kept_by};
-use super::{Mode, Request};
+use super::{Hold, Mode, Request};
 use crate::queue::Location;
 
 /// How many cycles of a group are looked for.
@@ -50,8 +50,8 @@ struct Permits {
 
 /// A node: a hold, claim, thread, part of a word's holds, or place in a line, as in `cycles.rs`.
 struct TaskGraph<'a> {
-    held: &'a [Seen],
-    waiting: &'a [Seen],
+    held: &'a [SeenHold],
+    waiting: &'a [SeenWait],
     graph: Graph,
     /// By node, the index of the claim that it is.
     claims: Vec<Option<usize>>,
@@ -67,7 +67,7 @@ struct TaskGraph<'a> {
 }
 
 /// Returns the cycles through holds in whose callbacks claims were made. The arguments are those of `cycles`.
-pub(super) fn task_cycles(held: &[Seen], waiting: &[Seen], within: &[(usize, usize)]) -> Vec<Vec<Link>> {
+pub(super) fn task_cycles(held: &[SeenHold], waiting: &[SeenWait], within: &[(usize, usize)]) -> Vec<Vec<Link>> {
     let blocked: FxHashSet<_> = waiting.iter().filter(|claim| claim.blocked).map(|claim| claim.thread).collect();
     // The promises of a blocked thread cannot go on.
     let within: Vec<_> = within.iter().filter(|&&(claim, _)| !blocked.contains(&waiting[claim].thread)).collect();
@@ -165,7 +165,7 @@ impl TaskGraph<'_> {
         let node = self.add_node(None);
         self.parts.insert((location, part), node);
         for hold in self.holders.get(&location).cloned().unwrap_or_default() {
-            if self.held[hold].request.is_some_and(|held| is_kept_by(request, held)) {
+            if is_kept_by(request, self.held[hold].hold) {
                 self.add_holder(node, hold);
             }
         }
@@ -176,7 +176,7 @@ impl TaskGraph<'_> {
     fn add_holders_of_permits(&mut self, node: usize, index: usize, request: Request) {
         let location = self.waiting[index].location;
         let own = self.own.remove(&index).unwrap_or_default();
-        let beside = beside_own(request, own.iter().filter_map(|&hold| self.held[hold].request));
+        let beside = beside_own(request, own.iter().map(|&hold| self.held[hold].hold));
         let Request::Limited { amount, limit } = beside else { return };
         if amount > limit {
             for &hold in &own {
@@ -202,8 +202,8 @@ impl TaskGraph<'_> {
     }
 
     fn add_permits(&mut self, location: Location) {
-        let amount = |hold: usize| match self.held[hold].request {
-            Some(Request::Limited { amount, .. }) => Some((amount, hold)),
+        let amount = |hold: usize| match self.held[hold].hold {
+            Hold::Limited(amount) => Some((amount, hold)),
             _ => None,
         };
         let here = self.holders.get(&location).into_iter().flatten().copied();

@@ -36,7 +36,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Mode, Request, Waiter, WaiterListStore};
+use super::{Hold, Mode, Request, Waiter, WaiterListStore};
 use crate::queue::{BlockedThread, Listed, Location, Ticket};
 use crate::sync::{Arc, Mutex, lock};
 
@@ -57,7 +57,7 @@ pub struct Blocked {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Obstacle {
     /// It holds this.
-    Holds(Request),
+    Holds(Hold),
     /// It requests this, ahead in the line.
     IsAhead(Request),
 }
@@ -71,22 +71,24 @@ pub struct CycleLink {
     pub obstacle: Obstacle,
 }
 
-/// Whether a holder of `held` keeps a claim with this request waiting.
-pub const fn is_kept_by(request: Request, held: Request) -> bool {
-    match (request, request.mode()) {
-        (_, Some(Mode::Exclusive)) => held.is_owned(),
-        (_, Some(Mode::Shared)) => held.is_exclusive(),
-        (Request::Limited { amount, limit }, None) => match held {
-            Request::Limited { amount: held, .. } => held.saturating_add(amount) > limit,
-            _ => false,
-        },
-        (_, None) => false,
+/// Whether this hold keeps a claim with this request waiting. Users see the hold.
+pub const fn is_kept_by(request: Request, hold: Hold) -> bool {
+    match (request.mode(), request, hold) {
+        (Some(Mode::Exclusive), ..) => true,
+        (Some(Mode::Shared), ..) => hold.is_exclusive(),
+        (None, Request::Limited { amount, limit }, Hold::Limited(other)) => other.saturating_add(amount) > limit,
+        (None, ..) => false,
     }
 }
 
 /// Adds a thread's own holds of the word to its request.
-pub fn beside_own(request: Request, own: impl Iterator<Item = Request>) -> Request {
-    own.fold(request, |sum, own| sum.and(own).unwrap_or(sum))
+pub fn beside_own(request: Request, own: impl Iterator<Item = Hold>) -> Request {
+    own.fold(request, |sum, own| match (sum, own) {
+        (Request::Limited { amount, limit }, Hold::Limited(own)) => {
+            Request::Limited { amount: amount.saturating_add(own), limit }
+        }
+        _ => sum,
+    })
 }
 
 /// A thread that keeps another waiting.
@@ -198,11 +200,11 @@ impl<K: Fn(&Blocked) -> Vec<Keeper>> Search<'_, K> {
 impl WaiterListStore {
     /// Runs `body` while the claim of `blocked` waits: with the waiter that its lock is on its way to, with the blocked
     /// threads ahead of it in the line that it waits behind, the nearest first, and with a function that tells whether
-    /// something that was granted has not been stolen. `None` if the claim has been settled.
+    /// a hold has not been stolen. `None` if the claim has been settled.
     pub fn while_waiting<R>(
         &self,
         blocked: &Blocked,
-        body: impl FnOnce(Option<&Waiter>, &mut dyn Iterator<Item = Blocked>, &dyn Fn(Request) -> bool) -> R,
+        body: impl FnOnce(Option<&Waiter>, &mut dyn Iterator<Item = Blocked>, &dyn Fn(Hold) -> bool) -> R,
     ) -> Option<R> {
         let waiter = Waiter::Thread(Arc::clone(&blocked.thread));
         self.with_waiter(blocked.ticket, &waiter, |section, key, location| {
@@ -220,7 +222,7 @@ impl WaiterListStore {
             };
             let mut ahead = section.before(key).filter(|_| !blocked.request.is_exclusive()).filter_map(keeper);
             let policy = &section.lists.policy;
-            let is_left = |granted: Request| granted.id().is_none_or(|id| policy.named.contains_key(&(location, id)));
+            let is_left = |hold: Hold| hold.id().is_none_or(|id| policy.named.contains_key(&(location, id)));
             body(policy.granted.get(&location), &mut ahead, &is_left)
         })
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::sentences::{cycle_sentence, link_rows};
 use super::snapshot::{Entries, write_link};
-use super::survey::{Entry, JUST_BEGUN, entry};
+use super::survey::{Entry, JUST_BEGUN, What, entry};
 use crate::clock::{Timestamp, now};
 use crate::held::{Held, Known, NONE, Process};
 use crate::json;
@@ -25,18 +25,18 @@ pub fn described(process: &Process, links: &[CycleLink]) -> String {
         // A thread whose claim has joined the line may not sleep yet.
         let sleep = agent.notes.sleep();
         let (since, call) = (sleep.map(|sleep| sleep.since).or(JUST_BEGUN), sleep.map_or(NONE, |sleep| sleep.call));
-        let entry = |location, request, since| Entry { blocked: true, ..entry(agent, location, request, since) };
+        let entry = |location, what, since| Entry { blocked: true, ..entry(agent, location, what, since) };
         let holds = match *obstacle {
-            Obstacle::Holds(request) => {
+            Obstacle::Holds(has) => {
                 let is_it = |&&(holder, held): &&(usize, Held)| holder == index && held.location == wanted;
-                let held = held.iter().find(is_it).map(|(_, held)| held);
-                let since = held.and_then(|held| process.held_since(agent, held, process.store.held_since(wanted)));
-                let taken = held.and_then(|held| agent.taken.get(held.serial));
-                entry(wanted, request, since.or(JUST_BEGUN)).with_taken(taken)
+                let its = held.iter().find(is_it).map(|(_, held)| held);
+                let since = its.and_then(|held| process.held_since(agent, held, process.store.held_since(wanted)));
+                let taken = its.and_then(|held| agent.taken.get(held.serial));
+                entry(wanted, What::Holds(has), since.or(JUST_BEGUN)).with_taken(taken)
             }
-            Obstacle::IsAhead(request) => Entry { call, ..entry(wanted, request, since) },
+            Obstacle::IsAhead(request) => Entry { call, ..entry(wanted, What::Requests(request), since) },
         };
-        let waits_for = Entry { call, ..entry(blocked.location, blocked.request, since) };
+        let waits_for = Entry { call, ..entry(blocked.location, What::Requests(blocked.request), since) };
         Some((holds.named(process)?, matches!(obstacle, Obstacle::IsAhead(_)), waits_for.named(process)?))
     };
     // A thread has the lock or place that the one before it in the cycle waits for.

@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use super::rows::EndedRow;
-use super::survey::Entry;
+use super::survey::{Entry, What};
 use crate::clock::Timestamp;
 use crate::held::Process;
 use crate::json;
@@ -29,7 +29,7 @@ impl Entry {
     /// Only to a wait that any thread may end: a lock has holders, and who holds it is known.
     #[must_use]
     pub fn with_ended(self, process: &Process) -> Self {
-        let is_owed = self.request.is_none_or(|request| matches!(request, Request::Signals(_)));
+        let is_owed = matches!(self.what, What::Awaits(_) | What::Requests(Request::Signals(_)));
         let ended = if is_owed { process.tracked_buffers.ended(self.location) } else { Vec::new() };
         Self { ended, ..self }
     }

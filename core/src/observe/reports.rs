@@ -370,6 +370,6 @@ fn aim(entry: &Entry) -> Aim {
 }
 
 /// The thing that is awaited, how, and where: the waits with the same have one report.
-fn place_of(entry: &Entry) -> (Aim, u32, StackId) {
-    (aim(entry), entry.wait_kind, entry.call)
+fn place_of(entry: &Entry) -> (Aim, Option<u32>, StackId) {
+    (aim(entry), entry.what.wait_kind(), entry.call)
 }

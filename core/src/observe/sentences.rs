@@ -8,13 +8,13 @@ use super::distinct_frames::DistinctFrames;
 use super::ended::{ended_rows, words_of};
 use super::rows::{EndedRow, Orphan, Row, RowLink};
 use super::snapshot::{self, Entries, Snapshot};
-use super::survey::Entry;
+use super::survey::{Entry, What};
 use crate::clock::Timestamp;
 use crate::held::WAIT_KIND_BITS;
 use crate::held::stacks;
 use crate::json;
 use crate::lock::cycles::Link;
-use crate::lock::{Mode, Request};
+use crate::lock::{Hold, Mode};
 
 /// What users read of each wait kind, the kind and the mode: `NOTIFIED` in `lib/waiting/kinds.js`.
 const NOTIFIED: &[(&str, Option<&str>)] = &[
@@ -33,31 +33,34 @@ const _: () = assert!(NOTIFIED.len() <= 1 << WAIT_KIND_BITS, "WAIT_KIND_BITS has
 /// Of what no version of `lib/` that belongs to this code awaits.
 const UNKNOWN: (&str, Option<&str>) = ("unknown", None);
 
-/// Returns the kind and the mode of a request; of a wait for a notification, by its wait kind. `described` in
-/// `lib/holding/request.js` has the same words.
-fn words(request: Option<Request>, wait_kind: u32) -> (&'static str, Option<&'static str>) {
+/// Returns the kind and the mode of a hold, request or wait. `described` in `lib/holding/request.js` has the same words.
+fn words(what: What) -> (&'static str, Option<&'static str>) {
     let mode = |mode| Some(if mode == Mode::Exclusive { "exclusive" } else { "shared" });
-    match request {
-        Some(Request::Lock) => ("AsyncLock", mode(Mode::Exclusive)),
-        Some(Request::Shared) => ("RwLock", mode(Mode::Shared)),
-        Some(Request::Exclusive) => ("RwLock", mode(Mode::Exclusive)),
-        Some(Request::Named(how, _)) => ("named", mode(how)),
-        Some(Request::Lease(_)) => ("Queue", Some("use")),
-        Some(Request::Permits(_) | Request::Signals(_) | Request::Limited { .. }) => ("Semaphore", Some("permits")),
+    let hold = match what {
+        What::Awaits(kind) => return *NOTIFIED.get((kind % (1 << WAIT_KIND_BITS)) as usize).unwrap_or(&UNKNOWN),
+        What::Requests(request) => request.hold(),
+        What::Holds(hold) => hold,
+    };
+    match hold {
+        Hold::Lock => ("AsyncLock", mode(Mode::Exclusive)),
+        Hold::Shared => ("RwLock", mode(Mode::Shared)),
+        Hold::Exclusive => ("RwLock", mode(Mode::Exclusive)),
+        Hold::Named(how, _) => ("named", mode(how)),
+        Hold::Lease(_) => ("Queue", Some("use")),
+        Hold::Permits(_) | Hold::Limited(_) => ("Semaphore", Some("permits")),
         // No snapshot has these: see `is_visible`.
-        Some(Request::Inner | Request::Debt(_) | Request::Putter(_) | Request::BlockedPutter(_)) => UNKNOWN,
-        None => *NOTIFIED.get((wait_kind % (1 << WAIT_KIND_BITS)) as usize).unwrap_or(&UNKNOWN),
+        Hold::Inner | Hold::Owed(_) | Hold::Putter(_) | Hold::BlockedPutter(_) => UNKNOWN,
     }
 }
 
 /// Whether a wait may last for as long as the program likes: one for a notification, but for room in a queue.
 pub fn may_be_pause(wait: &Entry) -> bool {
-    wait.request.is_none() && words(None, wait.wait_kind).1 != Some("put")
+    wait.what.wait_kind().is_some() && words(wait.what).1 != Some("put")
 }
 
 /// Whether a wait is for a message: the holders of others do not keep it waiting.
 pub fn is_for_message(wait: &Entry) -> bool {
-    wait.request.is_none() && matches!(words(None, wait.wait_kind).1, Some("take" | "use"))
+    wait.what.wait_kind().is_some() && matches!(words(wait.what).1, Some("take" | "use"))
 }
 
 pub fn held_row(now: Timestamp, entry: &Entry) -> Row {
@@ -78,11 +81,9 @@ pub fn cycle_rows(snapshot: &Snapshot, cycle: &[Link]) -> Vec<RowLink> {
 }
 
 fn row(now: Timestamp, entry: &Entry) -> Row {
-    let (kind, mode) = words(entry.request, entry.wait_kind);
-    let amount = match entry.request {
-        Some(Request::Permits(amount) | Request::Signals(amount) | Request::Limited { amount, .. }) => {
-            Some(f64::from(amount))
-        }
+    let (kind, mode) = words(entry.what);
+    let amount = match entry.what.hold() {
+        Some(Hold::Permits(amount) | Hold::Limited(amount)) => Some(f64::from(amount)),
         _ => None,
     };
     Row {
@@ -331,7 +332,7 @@ mod tests {
 
     #[test]
     fn each_kind_and_mode_of_a_request_or_wait_has_its_noun() {
-        let requests = (0..16).map(|kind| words(Some(Request::from_code(kind, 1, 1)), 0));
+        let requests = (0..16).map(|kind| words(What::Holds(Hold::from_packed(kind))));
         let all: Vec<_> = requests.filter(|words| *words != UNKNOWN).chain(NOTIFIED.iter().copied()).collect();
         assert!(all.len() > NOTIFIED.len());
         let without: Vec<_> = all.into_iter().filter(|(kind, mode)| part_of(kind, *mode).is_none()).collect();

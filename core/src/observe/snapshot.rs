@@ -15,13 +15,12 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 
 use super::ended::write_ended;
-use super::survey::{Entry, JUST_BEGUN, read};
+use super::survey::{Entry, JUST_BEGUN, What, read};
 use crate::clock::{Timestamp, now};
 use crate::held::{NONE, Process};
 use crate::json;
-use crate::lock::Request;
-use crate::lock::cycles::{Has, Link, Seen, confirmed, cycles};
-use crate::lock::request::{AWAITS_NOTIFICATION, pack};
+use crate::lock::Hold;
+use crate::lock::cycles::{Has, Link, SeenHold, SeenWait, confirmed, cycles};
 use crate::queue::Location;
 
 /// Returns the number that stands for a word: the same in all threads, and no address.
@@ -36,9 +35,15 @@ const fn micros(moment: Timestamp) -> u64 {
 }
 
 impl Entry {
-    fn seen(&self) -> Seen {
-        let Self { location, request, thread_id, blocked, in_task, .. } = *self;
-        Seen { location, thread: thread_id, request, blocked, in_task }
+    fn seen_hold(&self) -> Option<SeenHold> {
+        let Self { location, what, thread_id: thread, in_task, .. } = *self;
+        Some(SeenHold { location, thread, hold: what.hold()?, in_task })
+    }
+
+    fn seen_wait(&self) -> SeenWait {
+        let Self { location, what, thread_id: thread, blocked, .. } = *self;
+        let request = if let What::Requests(request) = what { Some(request) } else { None };
+        SeenWait { location, thread, request, blocked }
     }
 
     /// Whether its beginning has been noted.
@@ -51,7 +56,7 @@ impl Entry {
 
     /// Adds its name. `None` for a named lock that is gone meanwhile. Called with no bucket locked.
     pub fn named(self, process: &Process) -> Option<Self> {
-        let name = match self.request.and_then(Request::id) {
+        let name = match self.what.hold().and_then(Hold::id) {
             Some(id) => Some(process.names.name_of(id)?),
             None => process.tracked_buffers.label(self.place()),
         };
@@ -60,17 +65,16 @@ impl Entry {
 
     /// Adds the process for which a holder of this name waits.
     fn with_keeper(self, process: &Process) -> Self {
-        let name = self.name.as_ref().filter(|_| matches!(self.request, Some(Request::Named(..))));
+        let name = self.name.as_ref().filter(|_| matches!(self.what.hold(), Some(Hold::Named(..))));
         let keeper = name.and_then(|name| process.elsewhere.keeper_of(self.thread_id, name));
         Self { keeper, ..self }
     }
 
     /// Writes the entry for `entryOf` in `lib/holding/snapshot-entries.js`. That has the words for its numbers.
     pub fn write(&self, text: &mut json::Text, now: Timestamp) -> fmt::Result {
-        let Self { request, wait_kind, name, thread_id, thread_name, blocked, since, call, .. } = self;
+        let Self { what, name, thread_id, thread_name, blocked, since, call, .. } = self;
         let Self { is_orphaned, keeper, ended, .. } = self;
-        let request = request.map_or_else(|| pack(AWAITS_NOTIFICATION, *wait_kind), Request::packed);
-        write!(text, "[{request},")?;
+        write!(text, "[{},", what.packed())?;
         match name {
             Some(name) => json::string(text, name.iter().copied())?,
             None => text.write_str("null")?,
@@ -140,8 +144,9 @@ impl Snapshot {
         let held = held.map(|entry| entry.with_keeper(process)).collect();
         let waiting = waiting.map(|entry| entry.with_ended(process)).collect();
         let mut snapshot = Self { now: now(), held, waiting, cycles: Vec::new() };
-        let seen = |entries: &[Entry]| entries.iter().map(Entry::seen).collect::<Vec<_>>();
-        let cycles = cycles(&seen(&snapshot.held), &seen(&snapshot.waiting), &snapshot.within());
+        let held: Vec<_> = snapshot.held.iter().filter_map(Entry::seen_hold).collect();
+        let waiting: Vec<_> = snapshot.waiting.iter().map(Entry::seen_wait).collect();
+        let cycles = cycles(&held, &waiting, &snapshot.within());
         if !cycles.is_empty() {
             let keys = |entries: &[Entry]| entries.iter().map(Entry::key).collect::<Vec<_>>();
             let (held, mut waiting) = read(process);

@@ -18,19 +18,52 @@ use crate::clock::Timestamp;
 use crate::held::Taken;
 use crate::held::{Held, Incoming, Known, Noted, PLAIN, Process, Undelivered, WAIT_KIND_BITS, Within};
 use crate::held::{NONE, StackId};
+use crate::lock::hold::{AWAITS_NOTIFICATION, pack};
 use crate::lock::names::Text;
 use crate::lock::tracked_buffers::Ended;
-use crate::lock::{Mode, Request, Waiter};
+use crate::lock::{Hold, Mode, Request, Waiter};
 use crate::queue::{Listed, Location};
 
 type Locations = FxHashSet<Location>;
 
+/// A hold of a thread, or what it waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub enum What {
+    Holds(Hold),
+    Requests(Request),
+    /// A notification of this wait kind: see [`Noted`].
+    Awaits(u32),
+}
+
+impl What {
+    /// Returns the hold, or what will be one.
+    pub fn hold(self) -> Option<Hold> {
+        match self {
+            Self::Holds(hold) => Some(hold),
+            Self::Requests(request) => Some(request.hold()),
+            Self::Awaits(_) => None,
+        }
+    }
+
+    /// Returns the kind of a wait for a notification.
+    pub fn wait_kind(self) -> Option<u32> {
+        if let Self::Awaits(kind) = self { Some(kind) } else { None }
+    }
+
+    /// Returns its number in `lib/holding/request.js`.
+    pub fn packed(self) -> u64 {
+        match self {
+            Self::Awaits(wait_kind) => pack(AWAITS_NOTIFICATION, wait_kind),
+            Self::Holds(hold) => hold.packed(),
+            Self::Requests(request) => request.hold().packed(),
+        }
+    }
+}
+
 /// A hold or a wait of a thread.
 pub struct Entry {
     pub location: Location,
-    pub request: Option<Request>,
-    /// See [`Noted`].
-    pub wait_kind: u32,
+    pub what: What,
     /// The name of its word: see [`Self::named`].
     pub name: Option<Text>,
     pub thread_id: u32,
@@ -59,15 +92,15 @@ pub struct Entry {
 impl Entry {
     /// Returns the first word of its thing. A lease, and a wait for a queue's events, are at another word of the queue.
     pub fn place(&self) -> Location {
-        match self.request {
-            Some(Request::Lease(words)) => self.location.words_before(words),
-            Some(_) => self.location,
-            None => self.location.words_before(self.wait_kind >> WAIT_KIND_BITS),
+        match self.what {
+            What::Holds(Hold::Lease(words)) => self.location.words_before(words),
+            What::Awaits(wait_kind) => self.location.words_before(wait_kind >> WAIT_KIND_BITS),
+            _ => self.location,
         }
     }
 
     pub fn mode(&self) -> Option<Mode> {
-        self.request?.mode()
+        self.what.hold()?.mode()
     }
 
     #[must_use]
@@ -78,8 +111,8 @@ impl Entry {
 
     /// Returns a key: the same in two looks if the entry was there throughout.
     pub fn key(&self) -> impl Eq + Hash + use<> {
-        let Self { location, request, thread_id, blocked, since, serial, in_task, .. } = *self;
-        (location, request.map(Request::packed), thread_id, blocked, since, serial, in_task)
+        let Self { location, what, thread_id, blocked, since, serial, in_task, .. } = *self;
+        (location, what, thread_id, blocked, since, serial, in_task)
     }
 }
 
@@ -159,12 +192,13 @@ impl<'a> Survey<'a> {
             self.held.extend(listed.iter().map(|(holder, hold)| {
                 let holder = &holders[*holder];
                 let since = process.held_since(holder, hold, since(hold.location)).or(JUST_BEGUN);
-                let entry = entry(holder, hold.location, hold.request, since).with_taken(holder.taken.get(hold.serial));
+                let entry = entry(holder, hold.location, What::Holds(hold.hold), since)
+                    .with_taken(holder.taken.get(hold.serial));
                 Entry { serial: hold.serial, ..entry }
             }));
             self.held.extend(given.into_iter().map(|(agent, given)| {
                 let agent = &self.known[agent];
-                Entry { call: given.call(agent), ..entry(agent, given.location, given.request, JUST_BEGUN) }
+                Entry { call: given.call(agent), ..entry(agent, given.location, What::Holds(given.hold), JUST_BEGUN) }
             }));
             self.add_granted(first, granted);
             // A thread's holds of a word are neighbours.
@@ -238,7 +272,7 @@ impl<'a> Survey<'a> {
         let new = unlisted.filter_map(|(location, waiter)| {
             let agent = &self.known[self.index_of(waiter)?];
             let call = noted_of(agent, waiter, *location).map_or(NONE, |(noted, _)| noted.call);
-            Some(Entry { call, ..entry(agent, *location, Request::Lock, JUST_BEGUN) })
+            Some(Entry { call, ..entry(agent, *location, What::Holds(Hold::Lock), JUST_BEGUN) })
         });
         let new: Vec<_> = new.collect();
         self.held.extend(new);
@@ -256,24 +290,17 @@ impl<'a> Survey<'a> {
 }
 
 fn is_of_lock(entry: &Entry) -> bool {
-    entry.request.is_some_and(Request::is_for_lock)
+    entry.what.hold().is_some_and(Hold::is_of_lock)
 }
 
-pub fn entry(agent: &Known, location: Location, request: Request, since: Option<Timestamp>) -> Entry {
-    entry_of(agent, location, Some(request), since, agent.notes.sleep().is_some())
+pub fn entry(agent: &Known, location: Location, what: What, since: Option<Timestamp>) -> Entry {
+    entry_of(agent, location, what, since, agent.notes.sleep().is_some())
 }
 
-fn entry_of(
-    agent: &Known,
-    location: Location,
-    request: Option<Request>,
-    since: Option<Timestamp>,
-    blocked: bool,
-) -> Entry {
+fn entry_of(agent: &Known, location: Location, what: What, since: Option<Timestamp>, blocked: bool) -> Entry {
     Entry {
         location,
-        request,
-        wait_kind: PLAIN,
+        what,
         name: None,
         thread_id: agent.thread_id,
         thread_name: agent.thread_name.clone(),
@@ -301,9 +328,10 @@ fn awaited_by(agent: &Known, location: Location, waiter: &Waiter, request: Optio
     let just_begun = if blocked || request.is_some() { JUST_BEGUN } else { None };
     let since = noted.map(|noted| noted.since).or(just_begun);
     let wait_kind = noted.map_or(PLAIN, |noted| noted.wait_kind);
+    let what = request.map_or(What::Awaits(wait_kind), What::Requests);
     let call = noted.map_or(NONE, |noted| noted.call);
     let within = within.unwrap_or_default();
-    Entry { wait_kind, within, slot, call, ..entry_of(agent, location, request, since, blocked) }
+    Entry { within, slot, call, ..entry_of(agent, location, what, since, blocked) }
 }
 
 fn noted_of(agent: &Known, waiter: &Waiter, location: Location) -> Option<(Noted, Within)> {

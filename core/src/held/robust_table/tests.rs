@@ -37,13 +37,13 @@ impl Player {
 
     /// Announces the lock, has `change` lock its word, and adds the entry.
     fn take(&mut self, location: Location, change: impl FnOnce()) {
-        self.take_request(location, Request::Lock, change);
+        self.take_hold(location, Hold::Lock, change);
     }
 
-    fn take_request(&mut self, location: Location, request: Request, change: impl FnOnce()) {
+    fn take_hold(&mut self, location: Location, hold: Hold, change: impl FnOnce()) {
         let len = self.table.count();
         self.serial += 1;
-        self.table.entries()[len].set(location, request);
+        self.table.entries()[len].set(location, hold);
         self.serial(len).store(self.serial, Ordering::SeqCst);
         change();
         self.set_len(len + 1);
@@ -55,17 +55,17 @@ impl Player {
         if index == last {
             return;
         }
-        let fields = |entry: &Entry| [&entry.address, &entry.request].map(|field| field.load(Ordering::SeqCst));
+        let fields = |entry: &Entry| [&entry.address, &entry.hold].map(|field| field.load(Ordering::SeqCst));
         let [serial, last_serial] = [index, last].map(|index| self.serial(index).load(Ordering::SeqCst));
         let (ours, others) = (fields(&entries[index]), fields(&entries[last]));
         let steps: [&dyn Fn(); 10] = [
             &|| entries[last + 1].address.store(ours[0], Ordering::SeqCst),
             &|| self.serial(last + 1).store(serial, Ordering::SeqCst),
             &|| entries[index].address.store(others[0], Ordering::SeqCst),
-            &|| entries[index].request.store(others[1], Ordering::SeqCst),
+            &|| entries[index].hold.store(others[1], Ordering::SeqCst),
             &|| self.serial(index).store(last_serial, Ordering::SeqCst),
             &|| entries[last].address.store(ours[0], Ordering::SeqCst),
-            &|| entries[last].request.store(ours[1], Ordering::SeqCst),
+            &|| entries[last].hold.store(ours[1], Ordering::SeqCst),
             &|| self.serial(last).store(serial, Ordering::SeqCst),
             &|| self.serial(last + 1).store(0, Ordering::SeqCst),
             &|| moves.store(moves.load(Ordering::SeqCst) + 1, Ordering::SeqCst),
@@ -112,19 +112,19 @@ impl Player {
 fn an_entry_says_what_its_hold_owes() {
     // As far away as user space goes.
     let [lock, condition] = [8, (usize::MAX >> 16) & !3].map(Location::from_address);
-    let [entry, other] = [(); 2].map(|()| Entry { address: AtomicU64::new(0), request: AtomicU64::new(0) });
-    for request in [Request::Lock, Request::Exclusive] {
-        entry.set(lock, request);
-        assert_eq!((entry.get(), entry.owed()), (Some((lock, request)), None));
+    let [entry, other] = [(); 2].map(|()| Entry { address: AtomicU64::new(0), hold: AtomicU64::new(0) });
+    for hold in [Hold::Lock, Hold::Exclusive] {
+        entry.set(lock, hold);
+        assert_eq!((entry.get(), entry.owed()), (Some((lock, hold)), None));
         // As `lib/holding/entry.js` writes it.
-        let number = -(request.packed() as f64 + 4.0 * condition.address() as f64);
-        entry.request.store(number.to_bits(), Ordering::Relaxed);
-        assert_eq!((entry.get(), entry.owed()), (Some((lock, request)), Some(condition)));
+        let number = -(hold.packed() as f64 + 4.0 * condition.address() as f64);
+        entry.hold.store(number.to_bits(), Ordering::Relaxed);
+        assert_eq!((entry.get(), entry.owed()), (Some((lock, hold)), Some(condition)));
         other.copy(&entry);
-        assert_eq!((other.get(), other.owed()), (Some((lock, request)), Some(condition)));
+        assert_eq!((other.get(), other.owed()), (Some((lock, hold)), Some(condition)));
     }
-    entry.set(lock, Request::Permits(u32::MAX));
-    assert_eq!((entry.get(), entry.owed()), (Some((lock, Request::Permits(u32::MAX))), None));
+    entry.set(lock, Hold::Permits(u32::MAX));
+    assert_eq!((entry.get(), entry.owed()), (Some((lock, Hold::Permits(u32::MAX))), None));
 }
 
 #[test]
@@ -134,19 +134,18 @@ fn of_several_holds_of_a_word_only_the_one_that_is_released_is_left_out() {
     // Each has a different amount. The entry of another word is the last, or not.
     for (releases, has_other) in (1..=MOST).flat_map(|amount| [(amount, false), (amount, true)]) {
         let mut player = Player::new();
-        (1..=MOST).for_each(|amount| player.take_request(word, Request::Permits(amount), || ()));
+        (1..=MOST).for_each(|amount| player.take_hold(word, Hold::Permits(amount), || ()));
         if has_other {
             player.take(Location::from_address(16), || ());
         }
         let table = player.table;
         let seen = || {
-            let mut seen: Vec<_> = table.held(|_| true).iter().map(|held| (held.location, held.request)).collect();
-            seen.sort_by_key(|(location, request)| (location.address(), request.packed()));
+            let mut seen: Vec<_> = table.held(|_| true).iter().map(|held| (held.location, held.hold)).collect();
+            seen.sort_by_key(|(location, hold)| (location.address(), hold.packed()));
             seen
         };
         let before = seen();
-        let after: Vec<_> =
-            before.iter().copied().filter(|&(_, request)| request != Request::Permits(releases)).collect();
+        let after: Vec<_> = before.iter().copied().filter(|&(_, hold)| hold != Hold::Permits(releases)).collect();
         assert_eq!(before.len(), after.len() + 1);
         let looks = || {
             let now = seen();
