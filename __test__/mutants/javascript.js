@@ -21,6 +21,7 @@ const run = 'lib/holding/run.js'
 const waiter = 'lib/waiting/waiter.js'
 const signals = 'lib/waiting/abort-signals.js'
 const notice = 'lib/waiting/notice.js'
+const waitUntil = 'lib/waiting/wait-until.js'
 const steps = 'lib/waiting/wait-steps.js'
 const slots = 'lib/agent/slots.js'
 const blocking = 'lib/agent/blocking.js'
@@ -419,7 +420,7 @@ module.exports = [
       'else this.onNotified(this.resolve, this.reject)',
       'else this.resolve(result)']
   ]),
-  ...of(notice, { test: 'locks/latch', orTest: 'locks/barrier' }, [
+  ...of(waitUntil, { test: 'locks/latch', orTest: 'locks/barrier' }, [
     ['a wait for a word ends with the first notification',
       '    result = blockFor(word.address, value, left(), waitKind, onSlice)',
       '    blockFor(word.address, value, left(), waitKind, onSlice); return']
@@ -706,7 +707,7 @@ module.exports = [
       'return true'],
     ['the leader wakes one', 'notify(word, Infinity)\n    return LEADER', 'notify(word, 1)\n    return LEADER']
   ]),
-  ...of(notice, { test: 'locks/barrier' }, [
+  ...of(waitUntil, { test: 'locks/barrier' }, [
     ['an aborted party is forgotten between two steps',
       '      if (steps.reason !== undefined) throw steps.reason\n',
       '']

@@ -9,11 +9,12 @@ const { LATE, deadlock, deadlockCycle, throwIfAborted, timeoutError, unlessLate 
 const observer = require('../waiting/observer')
 const { waitOptions } = require('../waiting/wait-options')
 const { PromisedClaim, isAwaited } = require('./claim')
-const { permitsOf, theList } = require('./hold')
+const { permitsOf } = require('./hold')
 const { NOT_HELD } = require('./entry')
 const { assertNoReentry } = require('./reentry')
 const { EXCLUSIVE, LIMITED, amountOf, described, isOwned, kindOf, nounOfHold } = require('./request')
 const { cycleOf } = require('./snapshot-entries')
+const theList = require('./the-list')
 const { newHold, newToken, takeAgain } = require('./token')
 const { wordOf } = require('./view-word')
 

@@ -8,8 +8,9 @@ const { shield } = require('../util/intrinsics')
 const { LATE } = require('../waiting/errors')
 const observer = require('../waiting/observer')
 const Waiter = require('../waiting/waiter')
-const { indexOfHold, release, theList } = require('./hold')
+const { indexOfHold, release } = require('./hold')
 const { LOCK, amountOf, isOwned, kindOf, nounOfHold } = require('./request')
+const theList = require('./the-list')
 
 /** A promise that waits for a hold, and later serves as one. When its time is over it is resolved with LATE. */
 class Claim extends Waiter {

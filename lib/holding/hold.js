@@ -2,14 +2,13 @@
 
 /** This thread's holds, by their tokens: finds, releases and repairs them. */
 
-const { agent, assertStack } = require('../agent/agent')
+const { assertStack } = require('../agent/agent')
 const { ANSWER, ENTRY } = require('../agent/registers')
 const { bare, createWeakMap } = require('../util/intrinsics')
-const { assertStackToLoad } = require('../util/stack')
 const { notLocked } = require('../waiting/errors')
-const observer = require('../waiting/observer')
 const { INDEX, NOT_HELD, SERIAL, owes, requestIn } = require('./entry')
 const { EXCLUSIVE, LOCK, SHARED, amountOf } = require('./request')
+const theList = require('./the-list')
 
 /** The reader's token of each writer that has become a reader. */
 const readingTokens = createWeakMap()
@@ -82,51 +81,6 @@ function holdOf (token) {
   if (index < 0) return undefined
   const { entries, held, serials } = theList()
   return new Hold(held[index], requestIn(entries[2 * index + 1]), token, serials[index], index)
-}
-
-let list
-
-/** Returns this thread's robust list, which all copies of the package share. */
-function theList () {
-  if (list === undefined) list = sharedList()
-  return list
-}
-
-// Apart: V8 inlines only so much, and `theList` is to be part of a lock.
-function sharedList () {
-  const owner = agent()
-  assertStackToLoad()
-  observer.locksBegin()
-  if (owner.robustList === undefined) {
-    // Not before: it captures the registers.
-    owner.robustList = require('./robust-list')()
-  }
-  return owner.robustList
-}
-
-/**
- * Calls a callback of the user's that has a hold: in a task of its own, if stalls are reported or re-entry is detected.
- * @param {Word} [word] of the hold; a name has none
- */
-function callWithin (token, callback, given, word) {
-  const { tasks } = theList()
-  return tasks === undefined ? callback(given) : tasks.call(token[SERIAL], callback, given, word)
-}
-
-/**
- * Calls a synchronous callback of the user's that has a hold. If stalls are reported, native code knows that the hold
- * waits for no promise: none is awaited within it.
- */
-function callNow (token, callback, given) {
-  const { binding, stallAfter } = theList().native
-  if (stallAfter === 0) return callback(given)
-  const serial = token[SERIAL]
-  binding.taskBegins(serial)
-  try {
-    return callback(given)
-  } finally {
-    binding.taskEnds(serial)
-  }
 }
 
 function permitsOf ({ address }) {
@@ -219,8 +173,6 @@ function rejectWait (token) {
 
 module.exports = {
   Hold,
-  callNow,
-  callWithin,
   giveBack,
   giveBackAfter,
   holdOf,
@@ -232,6 +184,5 @@ module.exports = {
   rejectWait,
   release,
   onEntry,
-  theList,
   sawOwnerDied
 }

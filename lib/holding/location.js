@@ -5,7 +5,7 @@
 const { agent } = require('../agent/agent')
 const { bare } = require('../util/intrinsics')
 const observer = require('../waiting/observer')
-const { theList } = require('./hold')
+const theList = require('./the-list')
 
 class Location {
   /** The number that users know it by. */

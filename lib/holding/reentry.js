@@ -14,9 +14,9 @@ const { flag } = require('../util/options')
 const { isObject } = require('../util/values')
 const { reentry } = require('../waiting/errors')
 const { requestIn } = require('./entry')
-const { theList } = require('./hold')
 const { LIMITED, amountOf, described, kindOf } = require('./request')
 const createTasks = require('./tasks')
+const theList = require('./the-list')
 
 /** Reads the option of a constructor. */
 function detectsReentry (options, owner) {

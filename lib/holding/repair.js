@@ -15,7 +15,7 @@
 const { assertStack } = require('../agent/agent')
 const { bare, max, now } = require('../util/intrinsics')
 const { UNLIMITED, callbackOptions, assertNoPromise } = require('../waiting/wait-options')
-const { callWithin } = require('./hold')
+const callWithin = require('./call-within')
 
 /** The key of an instance's own repair, if it has one. */
 const REPAIR = Symbol('atomics-waitasync.repair')

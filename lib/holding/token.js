@@ -12,11 +12,10 @@ const { TypeError, define, shield } = require('../util/intrinsics')
 const showState = require('../util/inspect')
 const { notLocked } = require('../waiting/errors')
 const observer = require('../waiting/observer')
-const {
-  Hold, giveBack, holdOf, indexOf, isExclusive, readingTokens, rejectWait, sawOwnerDied, theList
-} = require('./hold')
+const { Hold, giveBack, holdOf, indexOf, isExclusive, readingTokens, rejectWait, sawOwnerDied } = require('./hold')
 const { INDEX, NOT_HELD, SERIAL, requestIn } = require('./entry')
 const { EXCLUSIVE, SHARED, isOwned } = require('./request')
+const theList = require('./the-list')
 
 class UnlockToken {
   constructor () {

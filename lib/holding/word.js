@@ -17,9 +17,9 @@ const { own } = require('../util/realm')
 const { compareExchange, load } = require('../util/intrinsics')
 const { byteOffset, isWebAssemblyMemory, viewedArrayBuffer } = require('../util/typed-arrays')
 const observer = require('../waiting/observer')
-const { theList } = require('./hold')
 const { Location, takeInLine } = require('./location')
 const { INNER, LOCK, MOST, NO_LIMIT, UNLOCKED, amountOf, kindOf } = require('./request')
+const theList = require('./the-list')
 
 // Captured for the reason given in robust-list.js.
 const list = theList()

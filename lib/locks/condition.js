@@ -31,16 +31,18 @@ const { Promise, TypeError, isInteger, load } = require('../util/intrinsics')
 const { describe } = require('../util/values')
 const { deadlock, notLocked, throwIfAborted } = require('../waiting/errors')
 const { waitKinds: { CONDITION } } = require('../waiting/kinds')
-const notice = require('../waiting/notice')
+const { waitAsync } = require('../waiting/notice')
 const observer = require('../waiting/observer')
 const {
   assertFunction, assertNoPromise, assertSynchronous, assertWorker, waitOptions
 } = require('../waiting/wait-options')
 const Steps = require('../waiting/wait-steps')
+const { countdown, notify, nounOfWait } = require('../waiting/wait-until')
 const { acquire, reacquire } = require('../holding/acquire')
 const { described } = require('../holding/request')
 const { isAwaited } = require('../holding/claim')
-const { holdOf, indexOfHold, isExclusive, release, theList, sawOwnerDied } = require('../holding/hold')
+const { holdOf, indexOfHold, isExclusive, release, sawOwnerDied } = require('../holding/hold')
+const theList = require('../holding/the-list')
 const { isToken } = require('../holding/token')
 const { wordOf } = require('../holding/view-word')
 const { initView, defineView, newMemory } = require('../view')
@@ -61,7 +63,7 @@ class Condition {
     assertHeld(token, 'waitFor')
     assertSynchronous(predicate, 'waitFor', 'waitForAsync()', 'predicate')
     const word = wordOf(this)
-    const left = notice.countdown(waitOptions(options, 'waitFor', false).timeout)
+    const left = countdown(waitOptions(options, 'waitFor', false).timeout)
     let isOver = isMet(predicate)
     for (let isLate = false; !isOver && !isLate; isOver = isMet(predicate)) {
       isLate = !block(word, assertHeld(token, 'waitFor'), left(), 'waitFor')
@@ -85,7 +87,7 @@ class Condition {
     if (!(isInteger(count) || count === Infinity) || count < 0) {
       throw new TypeError('notify: count must be a non-negative integer or Infinity, not ' + describe(count))
     }
-    return notice.notify(wordOf(this), count)
+    return notify(wordOf(this), count)
   }
 }
 
@@ -124,7 +126,7 @@ function block (word, held, timeout, caller) {
   if (ownerDied) held.word.noteDeath()
   const index = theList().toEnd(indexOfHold(held))
   theList().ends(index)
-  const onSlice = observer.blockBegins(notice.nounOfWait, { address: word.address, waitKind: CONDITION }, watch)
+  const onSlice = observer.blockBegins(nounOfWait, { address: word.address, waitKind: CONDITION }, watch)
   let isNotified = false
   try {
     native.words[CALL] = place
@@ -166,7 +168,7 @@ async function awaitUntil (condition, token, predicate, options, steps) {
     assertFunction(predicate, 'waitForAsync', 'predicate')
     const { timeout, signal } = waitOptions(options, 'waitForAsync')
     const word = wordOf(condition)
-    const left = notice.countdown(timeout)
+    const left = countdown(timeout)
     // Before its first step, too: the predicate comes first.
     steps.isPending = true
     let isOver = await predicate()
@@ -200,7 +202,7 @@ async function awaitNotice (word, held, wait, steps, caller) {
   try {
     let result
     try {
-      result = await notice.waitAsync(word, value, wait, steps, CONDITION, {
+      result = await waitAsync(word, value, wait, steps, CONDITION, {
         onEnqueuing: () => {
           ownerDied = sawOwnerDied(held.token)
           if (!isHeld(held)) throw notHeld(caller)

@@ -19,7 +19,7 @@ const { STALL } = require('../util/variables')
 const { captureCall, stackOf } = require('./call-stacks')
 const { placeHere } = require('./places')
 const { stalled } = require('./channels')
-const { theList } = require('../holding/hold')
+const theList = require('../holding/the-list')
 
 /** Milliseconds between two looks whether native code has made the reports. */
 const PAUSE = 20

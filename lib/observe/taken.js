@@ -20,8 +20,8 @@ const { CALL } = require('../agent/registers')
 const { createArray, createMap, createWeakRef, load, max, now } = require('../util/intrinsics')
 const { placeHere } = require('./places')
 const Holds = require('./hold-durations')
-const { theList } = require('../holding/hold')
 const { INNER, LOCK, UNAVAILABLE, UNLOCKED, after, isVisible } = require('../holding/request')
+const theList = require('../holding/the-list')
 
 /**
  * How many holds are looked at in WINDOW milliseconds. Each took a free lock; the place of a further one is probably

@@ -10,7 +10,7 @@ const { agent } = require('../agent/agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, DEADLOCK, operationError } = require('../agent/registers')
 const { bare } = require('../util/intrinsics')
 const { INNER } = require('../holding/request')
-const { theList } = require('../holding/hold')
+const theList = require('../holding/the-list')
 const { UnlockToken, newHold } = require('../holding/token')
 
 class InnerLock {

@@ -35,7 +35,7 @@
 const { Int32Array, RangeError, compareExchange, createArray, load, or, store } = require('../util/intrinsics')
 const { waitKinds } = require('../waiting/kinds')
 const { LEASE: LEASE_KIND, PUTTER, amountOf, kindOf, requestOf } = require('../holding/request')
-const { theList } = require('../holding/hold')
+const theList = require('../holding/the-list')
 const { wordAt } = require('../view')
 const Deferred = require('./deferred')
 const format = require('./format')
