@@ -226,7 +226,7 @@ for (const name of Object.keys(LOCKS)) {
   })
 }
 
-test('a wait with a timeout of 0, which keeps the lock, keeps the debt', async () => {
+test('a wait with a timeout of 0, which keeps the lock, keeps the owed notification', async () => {
   const it = setUp()
   const { token, other } = await owing(it)
   assert.strictEqual(await it.another.waitAsync(token, { timeout: 0 }), false)
@@ -293,13 +293,13 @@ test('what is owed appears in no snapshot, holder or count', async () => {
     const [plain, it] = [setUp(Lock), setUp(Lock)]
     const bystander = waiter(plain)
     const token = plain.lock.tryLock()
-    const debtor = await owing(it)
+    const owner = await owing(it)
     assert.strictEqual(seen(it).entries.length, 1)
     assert.deepStrictEqual(seen(it), seen(plain))
-    for (const one of [token, debtor.token]) one.unlock()
+    for (const one of [token, owner.token]) one.unlock()
     assert.strictEqual(seen(it).entries.length, 0)
     await release(plain, bystander)
-    await release(it, debtor.other)
+    await release(it, owner.other)
   }
 })
 

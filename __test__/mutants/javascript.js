@@ -536,7 +536,7 @@ module.exports = [
 
   // ——— Queue ———
   ...of(queueSteps, { test: 'ends/queue-deaths' }, [
-    ['a thread in a step of a queue owes nothing', 'begun.debt = list.addEntry(memory.filled, DEBT_TO_ALL)', '0'],
+    ['a thread in a step of a queue owes nothing', 'begun.owed = list.addEntry(memory.filled, OWED_TO_ALL)', '0'],
     ['a thread in a step of a queue owes putters nothing', 'requestOf(OWED, PUT_RETURNS)', 'OWED'],
     ['the end of a queue is told to one taker',
       'if (found === ENDED) filled.raise(Infinity)',

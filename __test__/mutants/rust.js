@@ -561,8 +561,8 @@ module.exports = [
       'const IDLE_EVENTS: u32 = 2;',
       'const IDLE_EVENTS: u32 = 0;'],
     ['a thread that died in a step of a queue owes takers nothing',
-      '            self.owe_takers(events);\n            self.debts',
-      '            self.debts'],
+      '            self.owe_takers(events);\n            self.events',
+      '            self.events'],
     ['a putter that has died is counted', 'Hold::Putter(words).give_back(word_at(putters));', '']
   ]),
   ...of('src/agent/ending.rs', { test: 'ends/condition-deaths' }, [

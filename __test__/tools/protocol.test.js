@@ -49,8 +49,8 @@ test('native code and lib have the same kinds of requests, which have room', () 
 })
 
 test('a request of a kind that users do not see, or that is unknown, has no description', () => {
-  const { BLOCKED_PUTTER, DEBT, INNER, PUTTER, described, isVisible, requestOf } = requests
-  for (const kind of [INNER, DEBT, PUTTER, BLOCKED_PUTTER, 14, 15]) {
+  const { BLOCKED_PUTTER, INNER, OWED, PUTTER, described, isVisible, requestOf } = requests
+  for (const kind of [INNER, OWED, PUTTER, BLOCKED_PUTTER, 14, 15]) {
     assert.throws(() => described(requestOf(kind, 1)), RangeError)
   }
   const seen = Array.from({ length: 14 }, (_, kind) => kind).filter(isVisible)

@@ -1223,8 +1223,8 @@ impl Events {
         self.wake_first();
     }
 
-    /// Pays what a thread that has ended owed: raises both words.
-    fn pay(&self) {
+    /// Raises both words, which a thread that has ended owed.
+    fn raise_owed(&self) {
         self.first.fetch_add(1, SeqCst);
         self.second.fetch_add(1, SeqCst);
         self.wake_first();
@@ -1271,11 +1271,11 @@ impl Events {
 
 // One of two that wait for a message is woken, and ends before it has taken it: the other has it, since the first one
 // owed a notification. Without that, this model deadlocks.
-model!(put_debt_take, bounded_model, {
+model!(put_owed_take, bounded_model, {
     let events = Events::new();
     let victim = beside(&events, |events| {
         events.await_message();
-        events.pay();
+        events.raise_owed();
     });
     let taker = beside(&events, |events| {
         while !events.take() {
@@ -1298,7 +1298,7 @@ model!(put_promise, bounded_model, { Events::take_by_promise(Events::put) });
 model!(put_death_promise, bounded_model, {
     Events::take_by_promise(|events| {
         events.messages.fetch_add(1, SeqCst);
-        events.pay();
+        events.raise_owed();
     });
 });
 

@@ -3,9 +3,9 @@
 /**
  * Entries of the robust list: the fields of their tokens, and the notification that a hold owes.
  *
- * condition.js has the rules of notifications. The debt is in the hold's own entry: the request is negative there, with
+ * condition.js has the rules of notifications. It is in the hold's own entry: the request is negative there, with
  * the address of the notification's word, in units of four bytes, in the place of the amount. So whatever moves,
- * releases or passes on the entry does so with the debt; a hold owes one notification at most, and nothing owes it any
+ * releases or passes on the entry does so with that; a hold owes one notification at most, and nothing owes it any
  * more once the entry has gone.
  */
 

@@ -26,9 +26,8 @@ const INNER = exports.INNER = 8
 /** A message in use; the amount is its word's offset. It counts words, from the queue's first word. */
 const LEASE = exports.LEASE = 9
 /**
- * A debt: the pair of events at a word is raised if this thread dies. If there is an amount, all events of the queue
- * are that has its first ones there, those of putters so many words behind. It holds nothing, but owes that to their
- * waiters.
+ * An owed notification: the pair of events at a word is raised if this thread dies. If there is an amount, all events
+ * of the queue are that has its first ones there, those of putters so many words behind. It holds nothing.
  */
 const OWED = exports.OWED = 10
 /**

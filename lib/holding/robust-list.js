@@ -65,9 +65,9 @@ class RobustList extends EntryIndex {
     this.serial = 0
     // How many messages of all queues this thread has in use. After a time limit of `vm` it may be too high.
     this.leases = 0
-    // The step of a queue that this thread is in: its memory, the serial number of its debt. `putter` and `entry`: of
-    // this thread's entry as a putter, if `putter` is not 0.
-    this.begun = { __proto__: null, memory: undefined, debt: 0, putter: 0, entry: 0 }
+    // The step of a queue that this thread is in: its memory, the serial number of the notification that it owes.
+    // `putter` and `entry`: of this thread's entry as a putter, if `putter` is not 0.
+    this.begun = { __proto__: null, memory: undefined, owed: 0, putter: 0, entry: 0 }
     // The word of a claim that native code may grant; undefined if there is none.
     this.expected = undefined
     // The Steps of a Condition's pending promise, by the serial number of the token that it waits with.
@@ -278,10 +278,11 @@ class RobustList extends EntryIndex {
     this.serials[index] = serial
   }
 
-  // ——— Debts, leases and putters ———
+  // ——— Owed notifications, leases and putters ———
 
   /**
-   * Adds the entry of a debt, a lease or a putter; returns its serial number. No other thread sets the word of a lease.
+   * Adds the entry of an owed notification, a lease or a putter; returns its serial number. No other thread sets the
+   * word of a lease.
    * @param {number} [place] of the call that makes the lease
    */
   addEntry (thing, request, place) {
@@ -309,7 +310,7 @@ class RobustList extends EntryIndex {
     return serial
   }
 
-  /** Removes a debt's or a lease's entry, last known at `hint`. The word of a lease is set to 0. */
+  /** Removes an owed notification's or a lease's entry, last known at `hint`. The word of a lease is set to 0. */
   removeEntry (serial, hint, lease) {
     const index = this.indexOf(serial, hint)
     if (index < 0) return

@@ -20,7 +20,7 @@
  * | waits for the lock: blocked | the register RELAY | if the wait is interrupted, or the thread ends |
  * | holds the lock | the hold's entry in the robust list | after `abandon()`, a failed callback, or the thread's end |
  *
- * The entry goes with the hold, so no debt outlives it, and a wait that was not notified begins a hold that
+ * The entry goes with the hold, so nothing is owed once it is over, and a wait that was not notified begins a hold that
  * owes nothing. A thread that a time limit of `vm` interrupts before it has the lock passes the notification on
  * when it waits next, or ends.
  */

@@ -3,18 +3,19 @@
 /**
  * A queue's memory as this thread sees it, and its steps. layout.js has its words, and the states of a slot.
  *
- * # Debts of a thread A thread that is about to change state that others wait for, or that was notified of a change and
- * is about to use it, owes the waiters of that event a notification until the step is over. It notes its debts in its
- * robust list. If it dies, native code raises the events and wakes a waiter of each, after it has released everything
- * else that the thread held. So each step below may end at any point:
+ * # Owed notifications
+ * A thread that is about to change state that others wait for, or that was notified of a change and is about to use it,
+ * owes the waiters of that event a notification until the step is over. It notes that in its robust list. If it dies,
+ * native code raises the events and wakes a waiter of each, after it has released everything else that the thread held.
+ * So each step below may end at any point:
  *
  * | step (the word that decides) | a death before it leaves | who goes on |
  * |---|---|---|
- * | put: TAIL | a free slot | the next putter, by the debt |
- * | put: the steps after it | a message that is ready | a taker, by the debt |
- * | take: HEAD | a message that is ready | a taker, by the debt |
+ * | put: TAIL | a free slot | the next putter, as it is owed |
+ * | put: the steps after it | a message that is ready | a taker, as it is owed |
+ * | take: HEAD | a message that is ready | a taker, as it is owed |
  * | take: the ring, FREED | a lost slot | whoever has the take lock next frees it |
- * | use: LEASE, MARK, HEAD | a message that is ready | a taker, by the debt |
+ * | use: LEASE, MARK, HEAD | a message that is ready | a taker, as it is owed |
  * | use: the steps after it | a message that has come back | a taker: the lease owes the same |
  * | end of use: MARK | a message that has come back | a taker |
  * | end of use: LEASE, the ring, FREED | a lost slot | whoever has the take lock next |
@@ -29,7 +30,7 @@
  *
  * Those who wait until the queue is idle say so by AWAITED, after they have read the event and before they look. A
  * thread that has given a slot back, or ceased to wait to put, looks whether they said so; if it finds the queue idle,
- * it takes that back and raises the event. If it dies before, its debt raises that event, too.
+ * it takes that back and raises the event. If it dies before, the event is owed, and so raised, too.
  */
 
 const { Int32Array, RangeError, compareExchange, createArray, load, or, store } = require('../util/intrinsics')

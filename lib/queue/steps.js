@@ -1,6 +1,6 @@
 'use strict'
 
-/** The steps of a queue with their debts, and the blocking forms. memory.js has the debts of a thread during a step. */
+/** The steps of a queue, which owe notifications, and the blocking forms. memory.js says to whom. */
 
 const { agent } = require('../agent/agent')
 const { add } = require('../util/intrinsics')
@@ -14,8 +14,8 @@ const { PUT_RETURNS } = require('./layout')
 const { BUSY, ENDED, IDLE, NOTHING, PUT, PUTTING, TAKE, USE } = require('./memory')
 const ReportedWait = require('./reported-wait')
 
-/** The debt to all who wait for a queue. */
-const DEBT_TO_ALL = requestOf(OWED, PUT_RETURNS)
+/** A notification that is owed to all who wait for a queue. */
+const OWED_TO_ALL = requestOf(OWED, PUT_RETURNS)
 
 /**
  * Carries out a step; until its end this thread owes all events. Then it opens the door.
@@ -46,11 +46,11 @@ function owingQuietly (memory, step, argument, left) {
   // Where the entry is, unless others move.
   const entry = list.length
   begun.memory = memory
-  const debt = begun.debt = list.addEntry(memory.filled, DEBT_TO_ALL)
+  const owed = begun.owed = list.addEntry(memory.filled, OWED_TO_ALL)
   try {
     return step(memory, argument, left)
   } finally {
-    list.removeEntry(debt, entry)
+    list.removeEntry(owed, entry)
     memory.lease = undefined
     begun.memory = undefined
   }
@@ -61,7 +61,7 @@ function owingQuietly (memory, step, argument, left) {
  */
 function backOut (list) {
   const { begun } = list
-  const { memory, debt, putter } = begun
+  const { memory, owed, putter } = begun
   if (putter !== 0) list.removePutter(putter, 0, memory.putting)
   for (let lease = memory.lease; lease !== undefined; lease = lease.next) memory.removeLease(lease)
   if (memory.takeLock.isHeld) {
@@ -74,7 +74,7 @@ function backOut (list) {
     add(events.word.array, 0, 1)
     events.raise(Infinity)
   }
-  list.removeEntry(debt, 0)
+  list.removeEntry(owed, 0)
   memory.lease = undefined
   begun.memory = undefined
   begun.putter = 0

@@ -43,8 +43,9 @@ class QueueWaiter extends Waiter {
     this.waitsForLock = false
     // Whether it has been notified, and has not looked since.
     this.isNotified = false
-    // While this waits for the lock: the serial number of this thread's debt, and the index of its entry; 0: no debt.
-    this.debt = 0
+    // While this waits for the lock: the serial number of the notification that this thread owes, and the index of its
+    // entry; 0: it owes none.
+    this.owed = 0
     this.entry = 0
     this.isLate = timeout === 0
     this.isOver = false
@@ -125,23 +126,23 @@ class QueueWaiter extends Waiter {
     this.waitsForLock = lock
     this.word = lock ? word : events.word
     if (!lock) {
-      this.settleDebt()
-    } else if (this.debt === 0) {
+      this.oweNothing()
+    } else if (this.owed === 0) {
       const list = theList()
       this.entry = list.length
-      this.debt = list.addEntry(events, OWED)
+      this.owed = list.addEntry(events, OWED)
     }
   }
 
-  settleDebt () {
-    if (this.debt === 0) return
-    theList().removeEntry(this.debt, this.entry)
-    this.debt = 0
+  oweNothing () {
+    if (this.owed === 0) return
+    theList().removeEntry(this.owed, this.entry)
+    this.owed = 0
   }
 
   leave () {
     this.isOver = true
-    this.settleDebt()
+    this.oweNothing()
     if (this.steps !== undefined) this.steps.end()
   }
 
@@ -250,11 +251,11 @@ class Putter extends QueueWaiter {
     const { first: { address }, idled: events, putting } = this.memory
     const list = theList()
     lines.delete(address)
-    const debtEntry = list.length
-    const debt = list.addEntry(events, OWED)
+    const owedEntry = list.length
+    const owed = list.addEntry(events, OWED)
     list.removePutter(serial, entry, putting)
     idled(this.memory)
-    list.removeEntry(debt, debtEntry)
+    list.removeEntry(owed, owedEntry)
   }
 
   /** Lets the promises of the line put, from its first to this. */

@@ -13,13 +13,13 @@ use waitasync_core::queue::{Location, Settlement, WaitResult, Withdrawal};
 /// How many words behind a queue's first events those are for which one waits until it is idle.
 const IDLE_EVENTS: u32 = 2;
 
-/// The debts of an agent that ends, to be passed on later.
+/// What an agent that ends owes, to be passed on later.
 #[derive(Default)]
 pub(crate) struct Ending {
     /// The notifications that the thread has not used: once none of its own waiters can receive them.
     pub(crate) given: Vec<Unused>,
     /// The pairs of events of queues that the thread owes: once it holds nothing any more.
-    pub(crate) debts: Vec<Location>,
+    pub(crate) events: Vec<Location>,
     /// Where the notifications were given that the thread's holds owe: then, too.
     pub(crate) owed: Vec<Location>,
 }
@@ -39,21 +39,21 @@ impl Ending {
 
     /// Owes a queue's events for takers, and for those who await idleness.
     fn owe_takers(&mut self, events: Location) {
-        self.debts.extend([events, events.words_after(IDLE_EVENTS)]);
+        self.events.extend([events, events.words_after(IDLE_EVENTS)]);
     }
 
     /// Owes one pair of events, or all of a queue: then those of putters are so many words behind the first.
     fn owe(&mut self, events: Location, words: u32) {
         if words == 0 {
-            self.debts.push(events);
+            self.events.push(events);
         } else {
             self.owe_takers(events);
-            self.debts.push(events.words_after(words));
+            self.events.push(events.words_after(words));
         }
     }
 
-    pub(crate) fn pay(&mut self) {
-        for events in self.debts.drain(..) {
+    pub(crate) fn notify_owed(&mut self) {
+        for events in self.events.drain(..) {
             contained(|| raise(events));
         }
         for location in self.owed.drain(..) {
@@ -97,7 +97,7 @@ impl Agent {
         // The thread may have ended between a change of a word in JavaScript and the call that serves the line.
         |agent, _| agent.finish_release(),
         // After all locks and leases: whoever is woken finds nothing in the hands of this thread.
-        |_, ending| ending.pay(),
+        |_, ending| ending.notify_owed(),
         |agent, _| agent.observer.ended.iter().for_each(|ended| _ = contained(|| ended(agent.id(), agent.thread_id))),
         // Last, since an agent that learns that it is alone may let its loop end, unless it has mail already.
         |agent, _| PROCESS.registry.leave(&agent.outbox),
@@ -109,7 +109,7 @@ impl Agent {
         Ended { thread_id, thread_name, manner, at: now() }
     }
 
-    /// Passes on the hold of an entry of the robust list. The thread's debts are noted: they come later.
+    /// Passes on the hold of an entry of the robust list. What the thread owes is noted: that comes later.
     fn leave_behind(&self, location: Location, hold: Hold, owed: Option<Location>, ending: &mut Ending) {
         ending.owed.extend(owed);
         match hold {

@@ -291,7 +291,7 @@ impl Agent {
         was_held
     }
 
-    /// Gives back and pays, and reports a death to the next holder.
+    /// Gives back, forwards the notification, and reports a death.
     pub(crate) fn release_owner_died(&self) -> bool {
         let owed = self.robust_list.owed();
         let Some((location, hold)) = self.robust_list.remove() else { return true };
