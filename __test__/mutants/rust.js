@@ -18,9 +18,10 @@ const lockStore = 'core/src/lock/claims.rs'
 const abandoned = 'core/src/lock/abandoned.rs'
 const trackedBuffers = 'core/src/lock/tracked_buffers.rs'
 const request = 'core/src/lock/request.rs'
-const cycle = 'core/src/lock/cycle.rs'
 const cycles = 'core/src/lock/cycles.rs'
-const taskCycles = 'core/src/lock/task_cycles.rs'
+const graph = 'core/src/lock/graph.rs'
+const graphBuilder = 'core/src/lock/graph_builder.rs'
+const obstacles = 'core/src/lock/obstacles.rs'
 const fairness = 'core/src/lock/fairness.rs'
 const waiter = 'core/src/queue/waiter.rs'
 const pace = 'src/agent/pace.rs'
@@ -583,41 +584,44 @@ module.exports = [
       'cycles.into_iter().filter(|cycle| cycle.iter().all(stands)).collect()',
       '{ let _ = stands; cycles }']
   ]),
-  ...of(cycles, { cargo: ['cycles', 'each_thread'] }, [
-    ['a blocked thread waits for what its promises wait for', 'self.blocked[node] != claim.blocked', 'false'],
-    ['a thread waits for itself', '!is_own(hold) && is_kept_by', 'is_kept_by']
+  ...of(graphBuilder, { cargo: ['cycles', 'each_thread'] }, [
+    ['a blocked thread waits for what its promises wait for', '.filter(|_| counts)', ''],
+    ['a thread waits for itself',
+      'self.sums.get(&(location, thread)).map(',
+      'self.sums.get(&(location, thread)).filter(|_| false).map(']
   ]),
-  ...of(cycles, { cargo: ['cycles', 'a_callbacks_hold'] }, [
-    ['a callback waits for whatever its thread awaits', 'hold.in_task && !blocking', 'false && !blocking']
+  ...of(graph, { cargo: ['cycles', 'each_thread'] }, [
+    ['a cycle is returned once for each of its threads', 'self.on_cycles.extend(steps.iter().map(|step| step.to));', '']
   ]),
-  ...of(cycle, { cargo: ['cycles', 'each_thread'] }, [
-    ['a cycle is returned once for each of its threads', 'self.on_cycles.extend(cycle.iter().map(|edge| edge.to));', '']
+  ...of(graphBuilder, { cargo: ['cycles', 'a_callbacks_hold'] }, [
+    ['a callback waits for whatever its thread awaits',
+      '(in_task || self.view == View::Tasks) &&',
+      'self.view == View::Tasks &&']
   ]),
-  ...of(cycles, { cargo: ['cycles', 'a_reader'] }, [
-    ['a reader does not wait for the writer ahead', 'self.add_ahead(node, index, ahead);', 'let _ = ahead;']
+  ...of(graphBuilder, { cargo: ['cycles', 'a_reader'] }, [
+    ['a reader does not wait for the writer ahead', 'self.graph.edges[index].extend(ahead);', '']
   ]),
-  ...of(cycles, { cargo: ['cycles', 'ahead'] }, [
+  ...of(graphBuilder, { cargo: ['cycles', 'ahead'] }, [
     ['a claim for permits does not wait for those ahead of the one ahead',
-      'self.add_edge(place, None, None, self.places[&ahead]);',
-      'let _ = ahead;']
+      '[itself].into_iter().chain(ahead)',
+      '[itself]']
+  ]),
+  ...of(graph, { cargo: ['cycles', 'fewest'] }, [
+    ['a place in a line makes a cycle longer', 'if edge.has.is_some() {', 'if true {']
+  ]),
+  ...of(graphBuilder, { cargo: ['cycles', 'permits'] }, [
+    ['a task awaits what it holds of a limit as if others held it',
+      '.filter(|&&hold| self.held[hold].location == location)',
+      '.filter(|_| false)'],
+    ['a task that can never have enough waits for others only',
+      'own.into_iter().filter(|_| !waits_for_itself)',
+      'own.into_iter().filter(|_| !waits_for_itself || true)'],
+    ['the promises of a blocked thread count as those of its tasks', ' && !self.blocking.contains(&thread)', '']
   ]),
   ...of(cycles, { cargo: ['cycles', 'hides'] }, [
     ['a cycle of tasks of one thread hides those of several threads',
       'filter(|_| threads.len() > 1)',
       'filter(|_| true)']
-  ]),
-  ...of(taskCycles, { cargo: ['cycles', 'permits'] }, [
-    ['a task awaits what it holds of a limit as if others held it',
-      'let own = self.own.remove(&index).unwrap_or_default();',
-      'let own = Vec::<usize>::new();'],
-    ['the promises of a blocked thread count as those of its tasks',
-      '.filter(|&&(claim, _)| !blocked.contains(&waiting[claim].thread))',
-      '.filter(|_| true)']
-  ]),
-  ...of(taskCycles, { cargo: ['cycles', 'each_claim'] }, [
-    ['a task waits for the nearest claim ahead for permits only',
-      '            self.add_edge(place, None, ahead);\n',
-      '']
   ]),
 
   // ——— words ———
@@ -667,32 +671,32 @@ module.exports = [
   ]),
   ...of('core/src/lock/wait_for_graph.rs', { cargo: ['deadlock', ''] }, [
     ['a reader does not wait for the writer ahead of it',
-      'section.before(key).filter(|_| !blocked.request.is_exclusive())',
-      'section.before(key).filter(|_| false)'],
+      'section.before(key).take_while(|_| !blocked.request.is_exclusive())',
+      'section.before(key).take_while(|_| false)'],
     ['a writer ahead is only known if it is published',
       'if holds { self.published.get(&key(&thread)).cloned() } else { claim }',
       'self.published.get(&key(&thread)).cloned()'],
     ['of the waiters ahead of a reader only the nearest is looked at',
-      'section.before(key).filter(|_| !blocked.request.is_exclusive())',
-      'section.before(key).take(1).filter(|_| !blocked.request.is_exclusive())'],
+      'section.before(key).take_while(|_| !blocked.request.is_exclusive())',
+      'section.before(key).take(1).take_while(|_| !blocked.request.is_exclusive())'],
     ['a writer ahead that holds something stands for those ahead of it',
       'is_over |= !keeper.holds && matches!',
       'is_over |= matches!'],
-    ['a claim of a limit does not wait for the one ahead of it',
-      'other.is_exclusive() || matches!(blocked.request, Request::Limited { .. })',
-      'other.is_exclusive()'],
-    ['what a thread holds of a limit leaves room for what it wants besides',
-      'amount: amount.saturating_add(own), limit }',
-      'amount: amount.max(own.min(0)), limit }'],
-    ['who holds a little of a limit keeps everyone waiting',
-      'other.saturating_add(amount) > limit',
-      'other.saturating_add(amount) >= limit'],
     ['a writer ahead that holds something is known before it is published',
       'if holds { self.published.get(&key(&thread)).cloned() } else { claim }',
       'claim.or_else(|| self.published.get(&key(&thread)).cloned())'],
     ['a thread that finds no cycle is not published',
       '            published.insert(key(&blocked.thread), blocked.clone());\n            return None;',
       '            return None;']
+  ]),
+  ...of(obstacles, { cargo: ['deadlock', ''] }, [
+    ['a claim of a limit does not wait for the one ahead of it',
+      'None => matches!(request, Request::Limited { .. }),',
+      'None => false,'],
+    ['what a thread holds of a limit leaves room for what it wants besides',
+      'amount: amount.saturating_add(own), limit }',
+      'amount: amount.max(own.min(0)), limit }'],
+    ['who holds a little of a limit keeps everyone waiting', '(limit as u64 + 1)', '(limit as u64)']
   ]),
   ...of('src/agent/locking.rs', { test: 'locks/every-class/scaling' }, [
     ['a thread that holds a lock is looked at again and again', 'if is_certain || now()', 'if now()']

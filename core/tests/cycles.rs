@@ -135,6 +135,20 @@ mod threads {
         assert!(cycles(&held, &waiting).is_empty());
     }
 
+    /// Two threads are a cycle, through the first place of a line; and so are three without one.
+    #[test]
+    fn the_cycle_of_fewest_links_is_found_however_long_the_line_is() {
+        let lock = |thread, word| hold(thread, word, Exclusive);
+        let held = [has(1, 10, 1), lock(1, 13), lock(2, 14), lock(3, 11), lock(4, 12)];
+        let line =
+            [of_four(2, 10, 4, false), of_four(5, 10, 1, false), of_four(5, 10, 1, false), of_four(1, 10, 1, false)];
+        let waiting: Vec<_> = line
+            .into_iter()
+            .chain([(1, 11), (3, 12), (4, 13)].map(|(thread, word)| wait(thread, word, Exclusive, false)))
+            .collect();
+        assert_eq!(threads(&waiting, &cycles(&held, &waiting)), [vec![1, 2], vec![1, 3, 4]]);
+    }
+
     #[test]
     fn a_cycle_counts_only_if_a_second_look_finds_each_of_its_entries_again() {
         let cycle = vec![Link { has: Has::Held(0), waits_for: 0 }, Link { has: Has::Awaited(1), waits_for: 1 }];

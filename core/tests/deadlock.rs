@@ -19,9 +19,8 @@ use fixtures::{NEVER, this_thread};
 use waitasync_core::clock::Timestamp;
 use waitasync_core::lock::Hold;
 use waitasync_core::lock::Request::{self, Exclusive, Lock, Permits, Shared};
-use waitasync_core::lock::wait_for_graph::{
-    Blocked, CycleLink, Keeper, Obstacle, WaitForGraph, beside_own, is_kept_by, up_to_one_for_all,
-};
+use waitasync_core::lock::obstacles::{beside_own, is_kept_by};
+use waitasync_core::lock::wait_for_graph::{Blocked, CycleLink, Keeper, Obstacle, WaitForGraph};
 use waitasync_core::lock::{Claimed, Waiter, WaiterListStore, Word};
 use waitasync_core::queue::{BlockedThread, Location, Ticket, WaitResult, Woken};
 
@@ -133,35 +132,18 @@ impl World {
         format!("{threads:?} {words:?} {:?} {} {} {lists:?}", self.arrived, self.found, self.died)
     }
 
-    /// What keeps a thread waiting, as `src/observe/deadlock.rs` tells it: from what each thread has written down. Of
-    /// holders, only those that have one of the `waits`.
+    /// What keeps a thread waiting, by what each thread has written down. Of holders, only those that have one of the
+    /// `waits`.
     fn keepers(&self, waits: &[Arc<BlockedThread>], blocked: &Blocked) -> Vec<Keeper> {
         let threads = self.threads.borrow();
-        let keepers = self.store.while_waiting(blocked, |_, ahead, _| {
-            let waiting = threads.iter().filter(|thread| waits.iter().any(|record| thread.is(record)));
-            let (own, others): (Vec<_>, Vec<_>) = waiting.partition(|thread| thread.is(&blocked.thread));
-            let own = own.into_iter().flat_map(|thread| thread.held_at(blocked.location));
-            let wanted = beside_own(blocked.request, own);
-            let holders = others.into_iter().flat_map(|thread| {
-                let keeping = thread.held_at(blocked.location).filter(move |&held| is_kept_by(wanted, held));
-                keeping.map(|held| Keeper {
-                    thread: Arc::clone(&thread.record),
-                    obstacle: Obstacle::Holds(held),
-                    holds: true,
-                    claim: None,
-                })
-            });
-            let holds =
-                |claim: &Blocked| threads.iter().any(|thread| thread.is(&claim.thread) && !thread.holds.is_empty());
-            let ahead = ahead.map(|claim| Keeper {
-                thread: Arc::clone(&claim.thread),
-                obstacle: Obstacle::IsAhead(claim.request),
-                holds: holds(&claim),
-                claim: Some(claim),
-            });
-            holders.chain(up_to_one_for_all(ahead)).collect()
-        });
-        keepers.unwrap_or_default()
+        let waiting = threads.iter().filter(|thread| waits.iter().any(|record| thread.is(record)));
+        let held = |thread: &Thread| {
+            let record = Arc::clone(&thread.record);
+            thread.held_at(blocked.location).map(|held| (Arc::clone(&record), held)).collect::<Vec<_>>()
+        };
+        let held: Vec<_> = waiting.flat_map(held).collect();
+        let holds = |record: &Arc<BlockedThread>| threads.iter().any(|each| each.is(record) && !each.holds.is_empty());
+        self.store.keepers(blocked, &held, |_| None, holds)
     }
 
     /// No thread of the cycle can go on, as far as the threads themselves know.

@@ -25,7 +25,7 @@ use loom::sync::{Arc, Notify};
 use loom::thread::{JoinHandle, spawn};
 use waitasync_core::clock::Timestamp;
 use waitasync_core::lock::tracked_buffers::{Left, TrackedBuffers};
-use waitasync_core::lock::wait_for_graph::{Blocked, Keeper, Obstacle, WaitForGraph};
+use waitasync_core::lock::wait_for_graph::{Blocked, Keeper, WaitForGraph};
 use waitasync_core::lock::{
     Claimed, FAIRNESS, Freed, LOCKED, Outbox, Request, UNLOCKED, WRITING, Waiter, WaiterListStore, Word,
 };
@@ -1325,9 +1325,9 @@ impl TwoLocks {
 
     fn keepers(&self, blocked: &Blocked) -> Vec<Keeper> {
         let lock = usize::from(blocked.location != HERE);
-        let holder = self.store.while_waiting(blocked, |_, _, _| self.holders.lock().unwrap()[lock].clone()).flatten();
-        let keeper = |thread| Keeper { thread, obstacle: Obstacle::Holds(Hold::Lock), holds: true, claim: None };
-        holder.map(keeper).into_iter().collect()
+        let holder = self.holders.lock().unwrap()[lock].clone();
+        let held: Vec<_> = holder.into_iter().map(|thread| (thread, Hold::Lock)).collect();
+        self.store.keepers(blocked, &held, |_| None, |_| true)
     }
 
     /// Takes `first`, blocks for `second`, and releases what it has. Whether it would have closed a cycle.

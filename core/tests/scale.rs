@@ -199,22 +199,38 @@ fn stealing_a_name_costs_the_same_however_many_are_held() {
     });
 }
 
-/// Each task holds permits of a word, and requests more. What is allocated is in proportion to the edges.
+/// All hold something of a word, and request more of it. What is allocated is in proportion to the edges.
 #[test]
-fn cycles_through_tasks_cost_the_sum_of_holds_and_claims() {
-    let bytes = |tasks: u32| {
-        let requests = (0..tasks).map(|n| Request::Limited { amount: tasks - n % 100, limit: tasks });
-        let taken = |request: Request| SeenHold { location: HERE, thread: 0, hold: request.hold(), in_task: true };
-        let held: Vec<_> = requests.clone().map(taken).collect();
-        let wait = |request| SeenWait { location: HERE, thread: 0, request: Some(request), blocked: false };
-        let waiting: Vec<_> = requests.map(wait).collect();
-        let within: Vec<_> = (0..tasks as usize).map(|n| (n, n)).collect();
+fn cycles_cost_the_sum_of_holds_and_claims() {
+    let bytes = |count: u32, in_task: bool, is_limited: bool| {
+        let requests = |others| {
+            let permits = move |n| Request::Limited { amount: count - n % 100, limit: count };
+            (0..count).map(move |n| (n, if is_limited { permits(n) } else { others }))
+        };
+        // Each thread holds something, and four of them await more. Or it is one thread with its tasks.
+        let taken = |(n, request): (u32, Request)| SeenHold {
+            location: HERE,
+            thread: if in_task { 0 } else { n },
+            hold: request.hold(),
+            in_task,
+        };
+        let held: Vec<_> = requests(Request::Shared).map(taken).collect();
+        let wanted = |(n, request)| SeenWait {
+            location: HERE,
+            thread: if in_task { 0 } else { n % 4 },
+            request: Some(request),
+            blocked: false,
+        };
+        let waiting: Vec<_> = requests(Request::Exclusive).map(wanted).collect();
+        let within: Vec<_> = (0..count as usize).map(|n| (n, n)).filter(|_| in_task).collect();
         let before = ALLOCATED.get();
         assert!(!cycles(&held, &waiting, &within).is_empty());
         ALLOCATED.get() - before
     };
-    let (few, many) = (bytes(500), bytes(16_000));
-    assert!(many < 3 * 32 * few, "{few} bytes for 500, {many} for 32 times as many");
+    for (in_task, is_limited) in [(true, true), (true, false), (false, true), (false, false)] {
+        let (few, many) = (bytes(500, in_task, is_limited), bytes(16_000, in_task, is_limited));
+        assert!(many < 3 * 32 * few, "{few} bytes for 500, {many} for 32 times as many: {in_task} {is_limited}");
+    }
 }
 
 /// Four threads; each holds a part of the locks, and one after the other awaits those of the next.

@@ -4,7 +4,7 @@
  * Tasks, if stalls are reported or re-entry is detected: within which callbacks a claim is made.
  *
  * A callback that is given a hold runs in an asynchronous context of its own. The callback probably awaits a claim that
- * is made there before it ends: then its hold stays until the claim has been granted, and core/src/lock/task_cycles.rs
+ * is made there before it ends: then its hold stays until the claim has been granted, and core/src/lock/cycles.rs
  * finds the tasks that wait for one another. It is not certain, since work that nobody awaits has the context, too. A
  * hold by a token that no callback was given has no context.
  *

@@ -1,18 +1,10 @@
 //! Deadlocks: cycles of threads that block without a timeout, each for something that the next one holds.
 //!
-//! # For whom a blocked thread waits
-//! | it requests | it waits for |
-//! |---|---|
-//! | a lock | its holder |
-//! | exclusive access | each holder |
-//! | a share | the writer, and the blocked writers ahead of it in the line |
-//! | permits | nothing: any thread may add permits |
-//! | permits of a limit | each holder of so many that its holds and its request do not fit beside them, and the blocked threads ahead |
+//! [`super::obstacles`] has the rules. Claims that have a timeout, and those of promises, are left out: they
+//! may leave the line.
 //!
-//! It waits for *all* of these, so one that never goes on is enough to make it wait for ever. A blocked writer waits
-//! for its turn in the line, too; but whoever is ahead of it waits, in the end, for one of the holders for which it
-//! waits itself. That several holders together leave too little room of a limit is not enough: each of them may be the
-//! one that goes on. Claims that have a timeout, and those of promises, are left out: they may leave the line.
+//! No graph is built, unlike that of [`super::cycles`]: a line is read only where the search comes to it, and of holds
+//! only those of threads that block. What others hold makes nobody's sleep dearer.
 //!
 //! # Why every cycle is found, by one thread
 //! A thread that holds something publishes its wait after its claim has joined the line, and looks for a cycle under
@@ -36,7 +28,8 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Hold, Mode, Request, Waiter, WaiterListStore};
+use super::obstacles::{beside_own, is_behind, is_kept_by};
+use super::{Hold, Request, Waiter, WaiterListStore};
 use crate::queue::{BlockedThread, Listed, Location, Ticket};
 use crate::sync::{Arc, Mutex, lock};
 
@@ -71,26 +64,6 @@ pub struct CycleLink {
     pub obstacle: Obstacle,
 }
 
-/// Whether this hold keeps a claim with this request waiting. Users see the hold.
-pub const fn is_kept_by(request: Request, hold: Hold) -> bool {
-    match (request.mode(), request, hold) {
-        (Some(Mode::Exclusive), ..) => true,
-        (Some(Mode::Shared), ..) => hold.is_exclusive(),
-        (None, Request::Limited { amount, limit }, Hold::Limited(other)) => other.saturating_add(amount) > limit,
-        (None, ..) => false,
-    }
-}
-
-/// Adds a thread's own holds of the word to its request.
-pub fn beside_own(request: Request, own: impl Iterator<Item = Hold>) -> Request {
-    own.fold(request, |sum, own| match (sum, own) {
-        (Request::Limited { amount, limit }, Hold::Limited(own)) => {
-            Request::Limited { amount: amount.saturating_add(own), limit }
-        }
-        _ => sum,
-    })
-}
-
 /// A thread that keeps another waiting.
 #[derive(Debug)]
 pub struct Keeper {
@@ -113,7 +86,7 @@ pub struct WaitForGraph {
 
 /// Keeps the keepers ahead that a search needs, the nearest first. A writer that holds nothing waits for the same as
 /// all that are ahead of it, so it stands for them; and it stays, since it looks for no cycle.
-pub fn up_to_one_for_all(ahead: impl Iterator<Item = Keeper>) -> impl Iterator<Item = Keeper> {
+fn up_to_one_for_all(ahead: impl Iterator<Item = Keeper>) -> impl Iterator<Item = Keeper> {
     let mut is_over = false;
     ahead.take_while(move |keeper| {
         let was_over = is_over;
@@ -132,8 +105,8 @@ impl WaitForGraph {
     ///
     /// `look`, called once the lock of the graph is held, is given the waits that are published and this one. It
     /// returns a function that tells which threads keep a blocked one waiting; none if its claim has been settled. The
-    /// search asks only about claims at the locations of those waits, and of threads that hold something it needs only
-    /// those that have one of these waits.
+    /// search asks only about claims at the locations of those waits, and of threads that hold something it need only
+    /// be told those that have one of these waits.
     pub fn block<K: Fn(&Blocked) -> Vec<Keeper>>(
         &self,
         blocked: &Blocked,
@@ -198,32 +171,44 @@ impl<K: Fn(&Blocked) -> Vec<Keeper>> Search<'_, K> {
 }
 
 impl WaiterListStore {
-    /// Runs `body` while the claim of `blocked` waits: with the waiter that its lock is on its way to, with the blocked
-    /// threads ahead of it in the line that it waits behind, the nearest first, and with a function that tells whether
-    /// a hold has not been stolen. `None` if the claim has been settled.
-    pub fn while_waiting<R>(
+    /// Returns which threads keep a blocked one waiting; none if its claim has been settled. `held`: the holds of its
+    /// word that count. `thread_of`: finds the thread of the waiter that the lock is on its way to. `holds`: whether a
+    /// thread holds anything, here or elsewhere.
+    pub fn keepers(
         &self,
         blocked: &Blocked,
-        body: impl FnOnce(Option<&Waiter>, &mut dyn Iterator<Item = Blocked>, &dyn Fn(Hold) -> bool) -> R,
-    ) -> Option<R> {
+        held: &[(Arc<BlockedThread>, Hold)],
+        thread_of: impl FnOnce(&Waiter) -> Option<Arc<BlockedThread>>,
+        holds: impl Fn(&Arc<BlockedThread>) -> bool,
+    ) -> Vec<Keeper> {
+        let is_own = |thread: &Arc<_>| Arc::ptr_eq(thread, &blocked.thread);
+        let own = held.iter().filter(|(thread, _)| is_own(thread)).map(|&(_, own)| own);
+        let beside_own = beside_own(blocked.request, own);
         let waiter = Waiter::Thread(Arc::clone(&blocked.thread));
-        self.with_waiter(blocked.ticket, &waiter, |section, key, location| {
-            let keeps = |other: Request| other.is_exclusive() || matches!(blocked.request, Request::Limited { .. });
-            let keeper = |other| match section.untimed(other) {
-                Some(Listed { waiter: Waiter::Thread(thread), claim: Some(request) }) if keeps(*request) => {
-                    Some(Blocked {
-                        thread: Arc::clone(thread),
-                        ticket: section.ticket(other),
-                        location,
-                        request: *request,
-                    })
+        let keepers = self.with_waiter(blocked.ticket, &waiter, |section, key, location| {
+            let policy = &section.lists.policy;
+            let granted = policy.granted.get(&location).and_then(thread_of).map(|thread| (thread, Hold::Lock));
+            // Not what has been stolen.
+            let is_left = |held: Hold| held.id().is_none_or(|id| policy.named.contains_key(&(location, id)));
+            let holder = |(thread, held): &(Arc<BlockedThread>, Hold)| {
+                let wanted = if is_own(thread) { blocked.request } else { beside_own };
+                let obstacle = Obstacle::Holds(*held);
+                let keeps = is_kept_by(wanted, *held) && is_left(*held);
+                keeps.then(|| Keeper { thread: Arc::clone(thread), obstacle, holds: true, claim: None })
+            };
+            let ahead = |other| match section.untimed(other) {
+                Some(Listed { waiter: Waiter::Thread(thread), claim: Some(request) })
+                    if is_behind(blocked.request, *request) =>
+                {
+                    let (thread, request, ticket) = (Arc::clone(thread), *request, section.ticket(other));
+                    let claim = Some(Blocked { thread: Arc::clone(&thread), ticket, location, request });
+                    Some(Keeper { holds: holds(&thread), thread, obstacle: Obstacle::IsAhead(request), claim })
                 }
                 _ => None,
             };
-            let mut ahead = section.before(key).filter(|_| !blocked.request.is_exclusive()).filter_map(keeper);
-            let policy = &section.lists.policy;
-            let is_left = |hold: Hold| hold.id().is_none_or(|id| policy.named.contains_key(&(location, id)));
-            body(policy.granted.get(&location), &mut ahead, &is_left)
-        })
+            let line = section.before(key).take_while(|_| !blocked.request.is_exclusive());
+            held.iter().chain(&granted).filter_map(holder).chain(up_to_one_for_all(line.filter_map(ahead))).collect()
+        });
+        keepers.unwrap_or_default()
     }
 }
