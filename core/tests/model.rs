@@ -27,7 +27,7 @@ use waitasync_core::clock::Timestamp;
 use waitasync_core::lock::tracked_buffers::{Left, TrackedBuffers};
 use waitasync_core::lock::wait_for_graph::{Blocked, Keeper, WaitForGraph};
 use waitasync_core::lock::{
-    Claimed, FAIRNESS, Freed, LOCKED, Outbox, Request, UNLOCKED, WRITING, Waiter, WaiterListStore, Word,
+    Claimed, FAIRNESS, Freed, Hold, LOCKED, Outbox, Request, UNLOCKED, WRITING, Waiter, WaiterListStore, Word,
 };
 use waitasync_core::queue::{BlockedThread, Location, Settlement, Ticket, WaitResult, Withdrawal, Woken};
 use waitasync_core::service::alarm::Alarm;

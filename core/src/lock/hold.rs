@@ -44,18 +44,18 @@ pub enum Hold {
 }
 
 /// In the place of a kind: a notification is awaited, and the amount is the number of the wait kind.
-pub(crate) const AWAITS_NOTIFICATION: u32 = 7;
+pub const AWAITS_NOTIFICATION: u32 = 7;
 
 /// How many kinds there is room for.
 const KINDS: u64 = 16;
 
 /// Packs a kind and an amount, as `lib/holding/request.js` does.
-pub(crate) const fn pack(kind: u32, amount: u32) -> u64 {
+pub const fn pack(kind: u32, amount: u32) -> u64 {
     kind as u64 + KINDS * amount as u64
 }
 
 /// Returns the amount in such a number.
-pub(crate) const fn amount_of(packed: u64) -> u64 {
+pub const fn amount_of(packed: u64) -> u64 {
     packed / KINDS
 }
 

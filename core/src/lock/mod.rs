@@ -63,7 +63,7 @@ pub mod cycles;
 pub mod fairness;
 mod graph;
 mod graph_builder;
-pub(crate) mod hold;
+pub mod hold;
 mod holding;
 pub mod inspection;
 mod line;
