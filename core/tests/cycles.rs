@@ -140,12 +140,10 @@ mod threads {
     fn the_cycle_of_fewest_links_is_found_however_long_the_line_is() {
         let lock = |thread, word| hold(thread, word, Exclusive);
         let held = [has(1, 10, 1), lock(1, 13), lock(2, 14), lock(3, 11), lock(4, 12)];
-        let line =
-            [of_four(2, 10, 4, false), of_four(5, 10, 1, false), of_four(5, 10, 1, false), of_four(1, 10, 1, false)];
-        let waiting: Vec<_> = line
-            .into_iter()
-            .chain([(1, 11), (3, 12), (4, 13)].map(|(thread, word)| wait(thread, word, Exclusive, false)))
-            .collect();
+        let (first, last) = (of_four(2, 10, 4, false), of_four(1, 10, 1, false));
+        let line = [first].into_iter().chain([of_four(5, 10, 1, false); 9]).chain([last]);
+        let others = [(1, 11), (3, 12), (4, 13)].map(|(thread, word)| wait(thread, word, Exclusive, false));
+        let waiting: Vec<_> = line.chain(others).collect();
         assert_eq!(threads(&waiting, &cycles(&held, &waiting)), [vec![1, 2], vec![1, 3, 4]]);
     }
 
