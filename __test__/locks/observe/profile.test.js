@@ -224,16 +224,17 @@ test('the waits of a worker that is terminated count until then', async t => {
 
 test('a blocking wait that a time limit interrupts counts until then', async t => {
   const { lines, rows } = await profileOf(t, async ({ heldLock, say, sleep, startWorker }) => {
-    const thread = startWorker(heldLock('accounts'), ({ api, data, now, require }) => {
+    const thread = startWorker(heldLock('accounts'), ({ api, data, now, post, require }) => {
       global.blocked = () => new api.AsyncLock(data).lock()
       const began = now()
       try {
         require('vm').runInThisContext('blocked()', { timeout: 300 })
       } catch (_) {}
-      return now() - began
+      post(now() - began)
+      setInterval(() => {}, 1e6)
     })
-    say(await thread.done())
-    // The time after its end does not count, although its thread waits for nothing else.
+    say(await thread.next())
+    // The time after its end does not count, although its thread lives on.
     await sleep(1000)
     await thread.terminate()
   })
