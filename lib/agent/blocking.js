@@ -75,7 +75,7 @@ function claim (word, kind, amount, timeout, onSlice) {
  * operation: a waiter whose thread was interrupted in between would take notifications from the others.
  *
  * Afterwards the notification is in the register RELAY: it goes to another waiter if this thread ends, or
- * calls `passOnNotification`.
+ * calls `forwardNotification`.
  */
 function waitGivingBack (address, timeout, index, onReleased, onSlice) {
   probeStack()

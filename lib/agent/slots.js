@@ -112,12 +112,12 @@ function claimAsync (word, kind, amount, timeout, claim, relay) {
  * another waiter.
  */
 function setRelay (address) {
-  passOnNotification()
+  forwardNotification()
   floats[RELAY] = address
 }
 
 /** Passes an unused notification in the register RELAY to another waiter. */
-function passOnNotification () {
+function forwardNotification () {
   if (floats[RELAY] !== 0) operations.relay()
 }
 
@@ -295,6 +295,6 @@ function someWaiter (test) {
 native.settle = settle
 
 module.exports = {
-  cancel, claimAsync, passOnNotification, remember, setPromiseRefed, setSlotRefed, someWaiter, waitAsync, waitClaim,
+  cancel, claimAsync, forwardNotification, remember, setPromiseRefed, setSlotRefed, someWaiter, waitAsync, waitClaim,
   waitPair
 }

@@ -146,7 +146,7 @@ function lockAfterWait (held, caller) {
   try {
     if (!isHeld(held)) acquire(held, Infinity, caller)
   } finally {
-    agent().passOnNotification()
+    agent().forwardNotification()
     theList().door.open()
   }
 }
@@ -235,7 +235,7 @@ function lockNotified (word, held, steps, resolve, reject) {
     reacquire(held, () => resolve('ok'), reject, steps)
   } catch (reason) {
     held.notifiedAt = undefined
-    agent().passOnNotification()
+    agent().forwardNotification()
     reject(reason)
   }
 }
