@@ -358,7 +358,9 @@ module.exports = [
   ...of('lib/named/lock-manager.js', {
     equivalent: 'a release outside of a job serves promises in the next microtask, too: it takes a fifth longer'
   }, [
-    ['a name is handed over as if no job ended with that', 'grant.end(false, true)', 'grant.end(false)']
+    ['a name is handed over as if no job ended with that',
+      'grant.end(failed, true, hasRepair)',
+      'grant.end(failed, false, hasRepair)']
   ]),
   ...of(list, { test: 'locks/tasks-of-one-thread' }, [
     ['what is granted within a release loses its word', 'if (words[HELD] <= last) {', '{']

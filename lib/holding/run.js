@@ -10,7 +10,7 @@ const { assertFunction, waitOptions } = require('../waiting/wait-options')
 const { lateError, takeForPromise, takeOrThrow } = require('./acquire')
 const { Claim } = require('./claim')
 const callWithin = require('./call-within')
-const { giveBackAfter } = require('./hold')
+const { giveBackAfter, readingTokens } = require('./hold')
 const { Repairing, optionsOf } = require('./repair')
 const { assertNoReentry } = require('./reentry')
 const { EXCLUSIVE, SHARED } = require('./request')
@@ -94,8 +94,8 @@ async function run (call, instance, request, callback, options, caller) {
 }
 
 function end (stack, token, failed, inJob, hasRepair) {
-  if (stack === 0) giveBackAfter(token, failed, inJob, hasRepair)
-  else observer.endAs(stack, () => giveBackAfter(token, failed, inJob, hasRepair))
+  if (stack !== 0) observer.callEnds(stack, readingTokens.get(token) || token)
+  giveBackAfter(token, failed, inJob, hasRepair)
 }
 
 /**

@@ -172,13 +172,19 @@ async function run (call) {
       if (grant !== null) rejectIfStolen(call, grant)
       result = await result
     }
-    if (grant !== null && !observer.endAs(call.stack, () => grant.end(false, true))) throw stolenError(name)
+    if (grant !== null && !end(call, grant, false, hasRepair)) throw stolenError(name)
     call.resolve(result)
   } catch (error) {
-    if (grant !== null) observer.endAs(call.stack, () => grant.end(true, true, hasRepair))
+    if (grant !== null) end(call, grant, true, hasRepair)
     if (error === LATE) call.resolve(LATE)
     else call.reject(grant !== null && grant.isStolen ? stolenError(name) : error)
   }
+}
+
+/** Gives the name back in the callback's job. Returns false if it was given back or stolen before. */
+function end ({ stack }, grant, failed, hasRepair) {
+  if (stack !== 0) observer.callEnds(stack, grant.token)
+  return grant.end(failed, true, hasRepair)
 }
 
 /** Throws LATE, or the reason, if a claim was refused. No async function: each request that waits would keep one. */

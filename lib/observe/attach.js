@@ -23,9 +23,9 @@ function reportStalls (native) {
 const recordWaits = () => assign(observer, require('./profile'))
 
 function recordHolders () {
-  const { blamed, endAs, stackOfCall } = require('./blame')
+  const { blamed, callEnds, stackOfCall } = require('./blame')
   const { holdsOf: outer } = observer
-  assign(observer, { endAs, holdsOf: (native) => blamed(outer(native)), stackOfCall })
+  assign(observer, { callEnds, holdsOf: (native) => blamed(outer(native)), stackOfCall })
 }
 
 module.exports = ({ native }) => {

@@ -18,7 +18,7 @@ const { ENTRY } = require('../agent/registers')
 const { apply, max } = require('../util/intrinsics')
 const { PROFILE_HOLDERS } = require('../util/variables')
 const Sampler = require('./sampler')
-const { requestIn } = require('../holding/entry')
+const { NOT_HELD, SERIAL, requestIn } = require('../holding/entry')
 const { LEASE, isVisible, kindOf, nounOfHold } = require('../holding/request')
 
 const { random } = Math
@@ -34,8 +34,8 @@ const ends = new Sampler(CONSEQUENCE, PROFILE_HOLDERS, 0.5)
 /** How many holds have ended since one was recorded. */
 let passed = 0
 
-/** The stack of the callback form's call whose hold ends now; 0: it is not known, or there is none. */
-const ending = { stack: 0 }
+/** The serial number of the hold that a callback form releases; its call's stack. */
+const ending = { serial: NOT_HELD, stack: 0 }
 
 /** Returns the number of a callback form's stack; 0: it is not taken. Never throws. */
 function stackOfCall () {
@@ -48,15 +48,10 @@ function stackOfCall () {
   }
 }
 
-/** Calls a function that ends a hold with a known stack. */
-function endAs (stack, end) {
-  const { stack: outer } = ending
+/** Notes that a callback form is about to release a token's hold. */
+function callEnds (stack, token) {
+  ending.serial = token[SERIAL]
   ending.stack = stack
-  try {
-    return end()
-  } finally {
-    ending.stack = outer
-  }
 }
 
 function record (hold, milliseconds, stack) {
@@ -71,7 +66,7 @@ function record (hold, milliseconds, stack) {
 }
 
 /** Asks for how long others waited for an entry that now ends. */
-function ask ({ door, entries, held, native: { binding, counters, words } }, index) {
+function ask ({ door, entries, held, serials, native: { binding, counters, words } }, index) {
   const request = requestIn(entries[2 * index + 1])
   if (!isVisible(request) || kindOf(request) === LEASE) return
   const word = held[index]
@@ -81,7 +76,7 @@ function ask ({ door, entries, held, native: { binding, counters, words } }, ind
   const milliseconds = binding.takeWaited()
   if (milliseconds === 0) return
   const hold = { word, request }
-  const { stack } = ending
+  const stack = serials[index] === ending.serial ? ending.stack : 0
   door.note(() => record(hold, milliseconds, stack))
 }
 
@@ -97,4 +92,4 @@ function blamed ({ holds, channel }) {
   return { holds, channel }
 }
 
-module.exports = { blamed, endAs, stackOfCall }
+module.exports = { blamed, callEnds, stackOfCall }

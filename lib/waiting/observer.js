@@ -44,8 +44,8 @@ class Observer {
     // ——— Callback forms ———
     /** Returns native code's number of the call's stack; 0: it is not noted. */
     this.stackOfCall = () => 0
-    /** Calls a function that ends a hold with that stack. Returns its result. */
-    this.endAs = (stack, end) => end()
+    /** Notes that the call is about to release a token's hold. */
+    this.callEnds = nothing
 
     // ——— Waits of both kinds, and holds ———
     this.waits = nothing

@@ -7,6 +7,7 @@ const assert = require('assert')
 const fs = require('fs')
 const path = require('path')
 const { test } = require('../../harness')
+const { needsChannels } = require('../../fixtures/channels')
 const readProfile = require('../../fixtures/cpuprofile')
 const { scratchFolder } = require('../../fixtures/entries/folders')
 const { run } = require('../../fixtures/programs')
@@ -94,6 +95,26 @@ test('each holder is charged as long as others waited for it, and who waits is n
   // The first of the two that waited holds the lock for a moment, while the second one waits.
   const all = rows.reduce((sum, { milliseconds }) => sum + milliseconds, 0)
   assertNear(all, charged.reduce((sum, time) => sum + time, 0), said)
+})
+
+test('what an observer releases as a callback form ends is charged to the observer', needsChannels, async t => {
+  const { rows } = await holdersOf(t, async ({ newLock, sleep, subscribe }) => {
+    const accounts = newLock('accounts')
+    const other = newLock('other')
+    const token = other.tryLock()
+    subscribe('hold', function observer ({ name }) { if (name === 'accounts') token.unlock() })
+    const waits = [other.lockAsync()]
+    async function callback () {
+      await accounts.executeLocked(() => {
+        waits.push(accounts.lockAsync())
+        return sleep(30)
+      })
+    }
+    await callback()
+    for (const wait of waits) (await wait).unlock()
+  })
+  const charged = rows.map(row => `${functionOf(row)}, ${row.leaf}`).sort()
+  assert.deepStrictEqual(charged, ['callback, AsyncLock "accounts"', 'observer, AsyncLock "other"'])
 })
 
 /** Holds by every form while a promise waits, each for 30 ms. Most are in this thread. */
