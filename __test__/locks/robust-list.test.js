@@ -9,7 +9,7 @@ const { api: { AsyncLock, Condition, RwLock, Semaphore } } = require('../subject
 const { TinyController, memory, rejection } = require('../fixtures/lock-toolbox')
 const { now, randomFrom, sleep, startWorker } = require('../fixtures/queue-toolbox')
 const slowness = require('../fixtures/slowness')
-const { theList } = require('../../lib/holding/hold')
+const theList = require('../../lib/holding/the-list')
 
 const SEED = Number(process.env.SEED || Date.now() % 1e9)
 console.log(`# seed ${SEED}`)
