@@ -1046,8 +1046,8 @@ interface StealingLockOptions extends AnyLockOptions {
 }
 
 /**
- * The options of {@link LockManager.request}; `ifAvailable`, `steal` and a wait cannot be combined, and a thief is
- * exclusive.
+ * The options of {@link LockManager.request}; `ifAvailable`, `steal` and a wait cannot be combined, and a stealing
+ * request is exclusive.
  */
 export type LockOptions = WaitingLockOptions | AvailableLockOptions | StealingLockOptions
 
@@ -1079,7 +1079,7 @@ interface StealingHoldOptions {
   timeout?: undefined
 }
 
-/** The options of {@link LockManager.holdAsync}; `steal` cannot be combined with a wait, and a thief is exclusive. */
+/** The options of {@link LockManager.holdAsync}; `steal` cannot be combined with a wait, and is exclusive. */
 export type HoldOptions = WaitingHoldOptions | StealingHoldOptions
 
 /**

@@ -62,7 +62,7 @@ testLocks('abandon() of a lock that is not held any more is false, and tells nob
   assert.strictEqual(await toldOf('x'), false)
 })
 
-testLocks('abandon() before a steal: the thief is told, and those who steal from it; its repair runs', async () => {
+testLocks('abandon() before a steal: the thief sees it, and those who steal from it; its repair runs', async () => {
   const told = ({ tookOver, ownerDied }) => [tookOver, ownerDied]
   const robbed = await hold('x')
   assert.strictEqual(robbed.lock.abandon(), true)
@@ -83,7 +83,7 @@ testLocks('abandon() before a steal: the thief is told, and those who steal from
   assert.strictEqual(await toldOf('x'), false)
 })
 
-testLocks('abandon() in another thread, and then a steal: the thief is told, though that thread goes on', async t => {
+testLocks('abandon() in another thread, and then a steal: the thief sees it, though that thread goes on', async t => {
   const holder = startWorker(t, ({ api: { locks }, post }) => locks.request('x', async lock => {
     post(lock.abandon())
     await new Promise(resolve => {

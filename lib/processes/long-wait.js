@@ -42,7 +42,7 @@ class LongWait {
     this.#phrase = 'the lock ' + show(name) + ' of ' + engine.id
     this.#isReported = stallAfter !== 0
     this.#after = stallAfter === 0 ? FIRST : stallAfter
-    this.isAsked = stallAfter !== 0 || dumpSignal !== undefined
+    this.isEnabled = stallAfter !== 0 || dumpSignal !== undefined
   }
 
   /** Milliseconds until there is something to note. */
@@ -58,7 +58,7 @@ class LongWait {
     this.#isNoted = true
     agent().native.binding.waitsElsewhere(this.#front, who)
     const age = now() - this.#began
-    this.#after = this.isAsked ? age + Math.min(age, LONGEST) : Infinity
+    this.#after = this.isEnabled ? age + Math.min(age, LONGEST) : Infinity
     if (!this.#isReported) return undefined
     this.#isReported = false
     const thread = threadId === 0 ? 'the main thread' : 'thread ' + threadId
@@ -92,7 +92,7 @@ class LongWait {
 function watch (engine, name, claim, holderOf) {
   const wait = new LongWait(engine, name)
   const look = async () => {
-    const holder = wait.isAsked ? await holderOf() : undefined
+    const holder = wait.isEnabled ? await holderOf() : undefined
     const text = wait.note(holder, false)
     if (text !== undefined) report(text, claim, wait.message(holder))
     next()
@@ -121,7 +121,7 @@ function watchBlocked (engine, name) {
   const wait = new LongWait(engine, name)
   const look = () => {
     if (wait.left > 0) return
-    const text = wait.note(wait.isAsked ? engine.querySync(name).held[0] : undefined, true)
+    const text = wait.note(wait.isEnabled ? engine.querySync(name).held[0] : undefined, true)
     if (text !== undefined) agent().native.binding.leaveReport(
       '(node:' + process.pid + ') [' + STALL + '] Warning: ' + text + '\n' + stackOf(captureCall()) + '\n')
   }

@@ -98,7 +98,7 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.take_note_of_death(location, hold))
     }
 
-    /// Ends the note of a death: the exclusive holder has repaired the state. Nobody else sees it, be it a thief.
+    /// Ends the note of a death: the exclusive holder has repaired the state. Nobody else sees it.
     /// Returns false if the lock was stolen before.
     pub fn repaired(&self, location: Location, hold: Hold) -> bool {
         self.critical_section_at(location, |section| {
@@ -110,8 +110,8 @@ impl WaiterListStore {
         })
     }
 
-    /// Notes that a name's holder has abandoned it: the next one sees it, be it a thief. Returns false if the lock was
-    /// stolen before.
+    /// Notes that a name's holder has abandoned it: the next one sees it, also one that steals it.
+    /// Returns false if the lock was stolen before.
     pub fn abandoned(&self, location: Location, hold: Hold) -> bool {
         self.critical_section_at(location, |section| {
             hold.id().is_some_and(|id| section.set_saw_death(location, id, true))
