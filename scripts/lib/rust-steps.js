@@ -7,6 +7,8 @@
 const rustSteps = [
   { name: 'fmt', command: 'fmt --all --check -- --color never', optional: true, lint: true },
   { name: 'clippy', command: 'clippy --locked --workspace --all-targets -- -D warnings', optional: true, lint: true },
+  // Finds links to what has another name now.
+  { name: 'doc', command: 'doc --locked --workspace --no-deps --document-private-items', lint: true },
   // Not the advisories: they are on the network, and new ones are no fault of a change.
   { name: 'licences', command: 'deny --all-features check licenses bans sources', optional: true, lint: true },
   { name: 'tests', command: 'test --locked --workspace --no-fail-fast', count: countCargoTest },

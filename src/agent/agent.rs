@@ -50,7 +50,7 @@ pub(crate) struct Agent {
     pub(crate) buffers: Buffers,
     pub(crate) files: Files,
     pub(crate) observer: &'static Observer,
-    /// How its thread ends, if it ends now: see [`crate::observe::ended`].
+    /// How its thread ends, if it ends now: see `ended.rs` of `core/`.
     pub(crate) ends: Cell<u32>,
 }
 

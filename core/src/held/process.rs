@@ -33,7 +33,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Makes one without agents. `find_freed`: as of [`Memories::new`].
+    /// Makes one without agents. `find_freed`: as of [`TrackedBuffers::new`].
     ///
     /// The queue has 256 buckets: two threads that share nothing rarely meet, and reading the earliest deadlines of all
     /// of them takes less than a microsecond.

@@ -6,7 +6,7 @@
 //!
 //! # Why the service need not look at the words of names
 //! A look finds a word that grants something while the claims that could have it sleep: after a change of the word
-//! without a call. No JavaScript knows where the words of names are. Each change is made here or in [`super::store`],
+//! without a call. No JavaScript knows where the words of names are. Each change is made here or in [`super::claims`],
 //! in the critical section in which the line is served, too; those who are woken are recorded there, and woken even if
 //! the operation panics. A thread cannot be ended in the midst of native code. If it is ended before or after an
 //! operation, its clean-up gives back the names in its robust list, in its outbox or granted to its blocking wait, and

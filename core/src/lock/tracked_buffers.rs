@@ -6,7 +6,7 @@
 //! threads.
 //!
 //! # When a memory counts as gone
-//! - No object of it is known, and no lock in it is abandoned, or it has certainly been freed ([`Memories::look`]).
+//! - No object of it is known, and no lock in it is abandoned, or it has certainly been freed ([`TrackedBuffers::look`]).
 //! - A thread makes a lock on a new object at its address, no other object is known, and an earlier object of that
 //!   thread at this address has been collected. (Other threads kept the earlier memory, and have ended since.)
 //! - A thread makes the first lock in a memory that overlaps it and begins elsewhere.

@@ -1,7 +1,7 @@
 //! The one thread of the process that serves all others.
 //!
 //! It starts when the first thread needs it, belongs to no environment, and ends with the process. A thread that needs
-//! it for something new rings it; [`alarm`] and [`rest`] have the arguments why no thread waits in vain.
+//! it for something new rings it; [`alarm`] and [`idle_flag`] have the arguments why no thread waits in vain.
 //!
 //! # Duties
 //! - **Deadlines** of promises: it sleeps until the earliest in the buckets.

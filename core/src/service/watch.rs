@@ -13,7 +13,7 @@
 //! messages hide it, and they count.
 //!
 //! A thread is watched from the first time that it blocks; blocking again costs a look at a word. If its loop is
-//! signalled while it does not block, the service has woken up for nothing, and ends the watch. ([`super::rest`] says
+//! signalled while it does not block, the service has woken up for nothing, and ends the watch. ([`super::idle_flag`] says
 //! why that leaves no blocked thread unwatched. The thread's note is that it blocks.)
 //!
 //! libuv owns the descriptor and closes it after the environment's clean-up, which ends the watch before.

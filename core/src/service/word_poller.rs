@@ -5,7 +5,7 @@
 //! since a claim joined last, or a look found something; from [`SHORTEST`] to [`LONGEST`]. So the looks delay no claim
 //! by more than an eighth of its wait, or [`SHORTEST`], and a wait of a day costs a look a second.
 //!
-//! The first claim that joins after a look rings the service, and no other one before the next look. ([`super::rest`]
+//! The first claim that joins after a look rings the service, and no other one before the next look. ([`super::idle_flag`]
 //! says why none is overlooked: the service begins to rest when it looks, and a claim that joins ends that.) Without
 //! lines there is no next look.
 
