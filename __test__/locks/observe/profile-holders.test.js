@@ -164,6 +164,15 @@ async function holdByAll ({ api, newLock, sleep, startWorker, until, words }) {
       await whileAwaited(rates.lockSharedAsync())
       token.downgrade().unlock()
     },
+    async downgradedCallback () {
+      let end
+      const ended = new Promise(resolve => { end = resolve })
+      rates.executeLocked(token => {
+        token.downgrade()
+        return whileAwaited(rates.lockAsync()).then(end)
+      })
+      await ended
+    },
     async permits () { await files.use(1, () => whileAwaited(files.holdAsync())) },
     async heldPermits () {
       const token = files.tryHold()
@@ -223,6 +232,7 @@ test('holds of every form are charged at the call of the program, with the name 
   const names = [
     ...accounts.split(' ').map(name => `${name}, AsyncLock "accounts"`), 'shared, RwLock "rates" (shared)',
     'exclusive, RwLock "rates" (exclusive)', 'downgraded, RwLock "rates" (exclusive)',
+    'downgradedCallback, RwLock "rates" (shared)',
     'permits, permits of Semaphore "files"', 'heldPermits, permits of Semaphore "files"',
     'named, the lock named "cache"', 'namedToken, the lock named "cache"'
   ]
