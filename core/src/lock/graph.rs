@@ -90,7 +90,7 @@ impl<'a> Graph<'a> {
     pub(super) fn cycle_through(&mut self, start: usize, may_pass: impl Fn(usize) -> bool) -> Option<Vec<Link>> {
         self.searches += 1;
         self.reached.resize(self.edges.len(), Default::default());
-        // A step to nobody.s hold or place makes a cycle no longer.
+        // A step to nobody's hold or place makes a cycle no longer.
         let (mut path, mut further) = (vec![(start, 0)], VecDeque::new());
         loop {
             let step = match path.last_mut() {
