@@ -12,6 +12,7 @@ const fs = require('fs')
 const os = require('os')
 const path = require('path')
 const { test } = require('../harness')
+const { scratchFolder } = require('../fixtures/entries/folders')
 const { runForJSON, runNode } = require('../fixtures/run-node')
 
 const force = JSON.stringify(path.join(__dirname, '..', '..', 'force'))
@@ -244,4 +245,14 @@ test('a thread that holds much and gets no memory for more says so, and keeps wh
     }),
     { message: true, count: true, isFree: true, holders: [0], unlocked: true, locked: false }
   )
+})
+
+test('without threads, requests of /processes try again and again, whichever way they wait', {
+  skip: skip || (Number(process.versions.node.split('.')[0]) < 16 && 'it needs Node 16')
+}, async t => {
+  const program = path.join(__dirname, '..', 'fixtures', 'without-threads.js')
+  const result = await runForJSON(t, [program, 'main', scratchFolder(t)], { env: env({ FAULT_THREADS: '1' }) })
+  const granted = 'granted'
+  const late = 'ERR_TIMEOUT'
+  assert.deepStrictEqual(result, { late, request: granted, shared: granted, requestSync: [late, granted] })
 })

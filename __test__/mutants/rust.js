@@ -764,20 +764,26 @@ module.exports = [
 
   // ——— locks of several processes ———
   ...of('src/processes/waiting.rs', { cargo: ['addon', 'processes'] }, [
-    ['an aborted wait keeps its gate', '        unlock(&gate);\n', '        let _ = gate;\n'],
-    ['a thread that is free takes no swept name',
-      'self.work.pop_front().or_else(|| self.swept.pop_front().map(Work::Line))',
-      'self.work.pop_front()'],
-    ['a wait for a removed file waits for its holder', 'Ok(false)) {', 'Ok(false)) && false {'],
-    ['a line that another thread serves keeps its gate',
-      'let gate = line.gate.take();',
-      'let gate: Option<Arc<File>> = None;']
+    ['a wait that is withdrawn goes on',
+      'line.interrupt(Reason::NoRequest);\n        }\n    });\n    rounds::hurry();',
+      '}\n    });\n    rounds::hurry();'],
+    ['a signal of somebody else ends a wait', 'Some(None) => {}', 'Some(None) => return Ok(Err(Reason::NoRequest)),']
   ]),
-  ...of('src/processes/waiting/sweep.rs', { cargo: ['addon', 'processes'] }, [
-    ['nobody sweeps', '            contained(sweep_one);', '            contained(|| {});']
+  ...of('src/processes/waiting/pool.rs', { cargo: ['addon', 'processes'] }, [
+    ['each job has a thread', 'self.jobs_at_work < MOST_JOBS;', 'self.jobs_at_work < usize::MAX;'],
+    ['no turn ends', 'self.queue.len().div_ceil(SHARE).min(most)', '0']
+  ]),
+  ...of('src/processes/waiting/rounds.rs', { cargo: ['addon', 'processes'] }, [
+    ['a signal that was lost is not repeated', '                sleeper.interrupt();\n', ''],
+    ['a wait for a removed file waits for its holder', 'Ok(false));', 'Ok(false)) && false;'],
+    ['a suspended first in line keeps a free lock', 'contained(|| pass(&name, token));', 'let _ = (token, name);']
   ]),
   ...of('src/processes/lock_file.rs', { cargo: ['addon', 'processes'] }, [
-    ['a newcomer passes the gate', 'map_or(Gate::Shut, |gate|', 'map_or(Gate::Open(None), |gate|']
+    ['a newcomer passes the gate', 'map_or(Gate::Shut, |gate|', 'map_or(Gate::Open(None), |gate|'],
+    ['readers wait at the gate together',
+      'if which == Which::Gate { Mode::Exclusive }',
+      'if false { Mode::Exclusive }'],
+    ['a suspended first in line stops an attempt', 'self.take_free(description, |_| true)', 'Ok(None)']
   ]),
   ...of('src/processes/mailbox.rs', { cargo: ['addon', 'processes'] }, [
     ['a grant that nobody expects is kept', 'return answer.return_unused();', 'return drop(answer);']

@@ -152,10 +152,12 @@ const CONSTANTS = [
   ['debugging', /the stacks of (\d+) in \d+ ms/, 'taken.js', 'MOST'],
   ['debugging', /the stacks of \d+ in (\d+) ms/, 'taken.js', 'WINDOW'],
   ['debugging', /up to (\d+) such messages/, 'asked.rs', 'MOST_FOR_MAIN'],
-  ['processes', /up to ([\d ]+) threads/, 'processes/waiting.rs', 'MOST_THREADS'],
-  ['processes', /further names are looked at every (\d+) ms/, 'processes/waiting/sweep.rs', 'SWEEP'],
+  ['processes', /up to ([\d ]+) threads/, 'processes/waiting/pool.rs', 'MOST_LINES'],
+  ['processes', /locks have ([\d ]+) further threads/, 'processes/waiting/pool.rs', 'MOST_JOBS'],
+  ['processes', /a request tries every (\d+) ms/, 'engines/files.js', 'POLL'],
   ['processes', /Up to (\d+) connections that are free/, 'postgresql-sessions.js', 'MOST_FREE'],
-  ['processes', /goes on with the new file within (\d+) s\b/, 'processes/waiting.rs', 'LOOK', 1000],
+  ['processes', /goes on with the new file within (\d+) s\b/, 'processes/waiting/rounds.rs', 'LOOK LOOK', 1000],
+  ['processes', /requests behind it pass it within (\d+) s\b/, 'processes/waiting/rounds.rs', 'LOOK LOOK', 1000],
   ['processes', /no channels, it asks every (\d+) ms/, 'redis.js', 'WITHOUT'],
   ['processes', /at most (\d+) characters of/, 'holder.js', 'LONGEST']
 ]

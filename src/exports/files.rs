@@ -98,7 +98,7 @@ pub fn files_next(env: Env) -> Result<Option<String>> {
 #[napi(catch_unwind)]
 pub fn files_wait(env: Env, request: u32, milliseconds: u32) -> Result<Option<String>> {
     let agent = Agent::of(env.raw())?;
-    Ok(agent.files.wait(request, milliseconds).as_ref().map(text))
+    Ok(agent.files.wait(&agent.outbox, request, milliseconds).as_ref().map(text))
 }
 
 /// Whether a lock is still that of its name.

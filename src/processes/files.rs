@@ -39,10 +39,16 @@ impl Files {
         Arc::clone(self.mailbox.get_or_init(|| Arc::new(Mailbox::new(Arc::clone(outbox)))))
     }
 
-    /// Returns a new number for a grant or a request.
+    /// Returns a new number for a grant or a request: not 0. Numbers come round, and those in use are skipped.
     fn next_number(&self) -> u32 {
-        self.last.update(|last| last.wrapping_add(1));
-        self.last.get()
+        loop {
+            self.last.update(|last| last.wrapping_add(1));
+            let number = self.last.get();
+            let is_request = || self.mailbox.get().is_some_and(|mailbox| mailbox.knows(number));
+            if number != 0 && !self.grants.borrow().contains_key(&number) && !is_request() {
+                return number;
+            }
+        }
     }
 
     /// Whether JavaScript is to ask for answers.
@@ -124,10 +130,10 @@ impl Files {
         Some((number, self.outcome(answer)))
     }
 
-    /// Blocks for so many milliseconds, or until the request is answered.
-    pub(crate) fn wait(&self, number: u32, milliseconds: u32) -> Option<Outcome> {
+    /// Blocks for so many milliseconds, or until the request is answered: for all of them, if there is no such request.
+    pub(crate) fn wait(&self, outbox: &Arc<Outbox>, number: u32, milliseconds: u32) -> Option<Outcome> {
         let time = Duration::from_millis(milliseconds.into());
-        self.mailbox.get()?.wait(number, time).map(|answer| self.outcome(answer))
+        self.mailbox(outbox).wait(number, time).map(|answer| self.outcome(answer))
     }
 
     fn outcome(&self, answer: Answer) -> Outcome {

@@ -4,17 +4,13 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::sleep;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use super::state::{self, LARGEST, State};
-use super::system::{self, Identity, Mode, Opened, Waiting, leads_to, lock, unlock};
+use super::system::{self, Identity, Mode, Opened, downgrade, leads_to, try_lock, unlock, wait_for_lock};
 
 /// How often a file is opened that somebody removes or replaces meanwhile.
 const MOST_TRIES: u32 = 1000;
-/// How often, and after how long, an attempt looks at a gate again: others may have it for a moment only.
-const LOOKS_AT_GATE: u32 = 3;
-const MOMENT: Duration = Duration::from_micros(30);
 
 /// A folder of names.
 #[derive(PartialEq, Eq, Hash, Debug)]
@@ -43,23 +39,18 @@ pub(crate) struct Name {
 /// A locked file, which is unlocked before it is closed (invariant 3).
 #[derive(Debug)]
 pub(super) struct Locked {
-    file: Arc<File>,
+    file: File,
     identity: Identity,
 }
 
 impl Locked {
-    /// The same file, to be unlocked by another thread.
-    pub(super) fn file(&self) -> Arc<File> {
-        Arc::clone(&self.file)
+    /// Takes a file over that is locked.
+    pub(super) fn new((file, identity): Opened) -> Self {
+        Self { file, identity }
     }
 
-    fn try_new((file, identity): Opened, mode: Mode) -> Result<Option<Self>> {
-        Ok(lock(&file, mode, Waiting::No)?.then(|| Self { file: Arc::new(file), identity }))
-    }
-
-    fn wait((file, identity): Opened, mode: Mode) -> Result<Self> {
-        lock(&file, mode, Waiting::Yes)?;
-        Ok(Self { file: Arc::new(file), identity })
+    fn try_new(opened: Opened, mode: Mode) -> Result<Option<Self>> {
+        Ok(try_lock(&opened.0, mode)?.then(|| Self::new(opened)))
     }
 
     fn is_at(&self, path: &Path) -> Result<bool> {
@@ -75,7 +66,7 @@ impl Drop for Locked {
 
 /// The gate of a name, as a newcomer finds it.
 enum Gate {
-    /// It is the newcomer's now, if there is one.
+    /// Until this is dropped nobody waits there; newcomers may pass together.
     Open(#[allow(dead_code, reason = "it is dropped")] Option<Locked>),
     Shut,
 }
@@ -118,34 +109,59 @@ impl Name {
         Err(replaced())
     }
 
-    /// Takes the lock, although others may have the gate for a moment.
+    /// Makes one attempt. It passes the first in line if the lock is free: that one's process may be suspended.
     pub(super) fn attempt(&self, description: &str) -> Result<Option<Grant>> {
-        for _ in 0..LOOKS_AT_GATE {
-            let grant = self.take(description)?;
-            if grant.is_some() || matches!(self.pass_gate()?, Gate::Open(_)) {
-                return Ok(grant);
+        // Readers may pass a gate together, but an attempt to prove the lock free would keep others from it.
+        let shared = if self.mode == Mode::Shared { self.take(description)? } else { None };
+        if shared.is_some() { Ok(shared) } else { self.take_free(description, |_| true) }
+    }
+
+    /// Takes the lock if nobody at all has it and it has this token, whoever has the gate.
+    pub(super) fn take_free(&self, description: &str, is_token: impl Fn(u64) -> bool) -> Result<Option<Grant>> {
+        for _ in 0..MOST_TRIES {
+            let Some(locked) = self.lock_free()? else { return Ok(None) };
+            if !is_token(read_state(&locked.file)?.0.token) {
+                return Ok(None);
             }
-            sleep(MOMENT);
+            if self.mode == Mode::Shared && !downgrade(&locked.file)? {
+                return Ok(None);
+            }
+            if let Some(grant) = self.grant(locked, description)? {
+                return Ok(Some(grant));
+            }
         }
-        self.take(description)
+        Err(replaced())
+    }
+
+    fn lock_free(&self) -> Result<Option<Locked>> {
+        Locked::try_new(self.open()?, Mode::Exclusive)
+    }
+
+    /// Returns the token of a lock that nobody has. It has the lock for a moment.
+    pub(super) fn token_if_free(&self) -> Result<Option<u64>> {
+        self.lock_free()?.map(|locked| Ok(read_state(&locked.file)?.0.token)).transpose()
     }
 
     fn pass_gate(&self) -> Result<Gate> {
         match system::open(&self.path(Which::Gate)) {
-            Ok(gate) => Ok(Locked::try_new(gate, self.mode)?.map_or(Gate::Shut, |gate| Gate::Open(Some(gate)))),
+            Ok(gate) => Ok(Locked::try_new(gate, Mode::Shared)?.map_or(Gate::Shut, |gate| Gate::Open(Some(gate)))),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Gate::Open(None)),
             Err(error) => Err(error),
         }
     }
 
-    /// Waits for the gate or the lock, once `begins` knows its file. The lock counts only once `grant` has looked at it.
-    pub(super) fn wait(&self, which: Which, begins: impl FnOnce(Identity)) -> Result<Locked> {
-        let opened = match which {
-            Which::Lock => self.open()?,
-            Which::Gate => open_or_create(&self.path(which))?.0,
-        };
-        begins(opened.1);
-        Locked::wait(opened, self.mode)
+    /// Opens the file of the gate or the lock, to wait for it.
+    pub(super) fn open_to_wait(&self, which: Which) -> Result<Opened> {
+        match which {
+            Which::Lock => self.open(),
+            Which::Gate => Ok(open_or_create(&self.path(which))?.0),
+        }
+    }
+
+    /// Blocks until the gate is locked, alone in either mode, or the lock, which counts only once `grant` has looked at
+    /// it. Fails with `Interrupted` if the thread was interrupted.
+    pub(super) fn wait(&self, which: Which, (file, _): &Opened) -> Result<()> {
+        wait_for_lock(file, if which == Which::Gate { Mode::Exclusive } else { self.mode })
     }
 
     fn open(&self) -> Result<Opened> {

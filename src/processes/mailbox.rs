@@ -31,11 +31,30 @@ impl Answer {
     }
 }
 
+/// What becomes of a request, from its beginning until its answer is delivered.
+enum Request {
+    /// In the line of this name.
+    Waits(Name),
+    /// A job does it.
+    Runs,
+    Answered,
+}
+
 #[derive(Default)]
 struct Contents {
-    /// The requests without an answer; those that wait in line, with their name.
-    pending: FxHashMap<u32, Option<Name>>,
+    requests: FxHashMap<u32, Request>,
     answers: VecDeque<(u32, Answer)>,
+}
+
+impl Contents {
+    fn is_answered(&self, request: u32) -> bool {
+        matches!(self.requests.get(&request), Some(Request::Answered))
+    }
+
+    fn take_answer(&mut self, request: u32) -> Option<Answer> {
+        let index = self.answers.iter().position(|(id, _)| *id == request)?;
+        self.answers.remove(index).map(|(_, answer)| answer)
+    }
 }
 
 pub(super) struct Mailbox {
@@ -53,12 +72,19 @@ impl Mailbox {
         Self { contents: Mutex::default(), answered: Condvar::new(), has_answers: AtomicBool::new(false), outbox }
     }
 
+    /// Begins a request: one that waits in the line of a name, or one that a job does.
     pub(super) fn expect(&self, request: u32, name: Option<Name>) {
-        lock(&self.contents).pending.insert(request, name);
+        lock(&self.contents).requests.insert(request, name.map_or(Request::Runs, Request::Waits));
     }
 
+    /// Whether a number is that of a request, also of one whose answer has not been delivered.
+    pub(super) fn knows(&self, request: u32) -> bool {
+        lock(&self.contents).requests.contains_key(&request)
+    }
+
+    /// Whether a request needs an answer.
     pub(super) fn expects(&self, request: u32) -> bool {
-        lock(&self.contents).pending.contains_key(&request)
+        matches!(lock(&self.contents).requests.get(&request), Some(Request::Waits(_) | Request::Runs))
     }
 
     pub(super) fn has_answers(&self) -> bool {
@@ -68,10 +94,11 @@ impl Mailbox {
     /// Puts an answer in. If nobody expects it any more, what it has is given back.
     pub(super) fn answer(&self, request: u32, answer: Answer) {
         let mut contents = lock(&self.contents);
-        if contents.pending.remove(&request).is_none() {
+        let Some(waits @ (Request::Waits(_) | Request::Runs)) = contents.requests.get_mut(&request) else {
             drop(contents);
             return answer.return_unused();
-        }
+        };
+        *waits = Request::Answered;
         contents.answers.push_back((request, answer));
         self.has_answers.store(true, Ordering::Release);
         drop(contents);
@@ -82,34 +109,36 @@ impl Mailbox {
     pub(super) fn next(&self) -> Option<(u32, Answer)> {
         let mut contents = lock(&self.contents);
         let next = contents.answers.pop_front();
+        if let Some((request, _)) = &next {
+            contents.requests.remove(request);
+        }
         self.has_answers.store(!contents.answers.is_empty(), Ordering::Release);
         next
     }
 
-    /// Blocks for a while until a request is answered.
+    /// Blocks for a while until a request is answered: for all of it, if there is no such request.
     pub(super) fn wait(&self, request: u32, time: Duration) -> Option<Answer> {
         let contents = lock(&self.contents);
-        let is_open = |contents: &mut Contents| contents.pending.contains_key(&request);
         let (mut contents, _) = self
             .answered
-            .wait_timeout_while(contents, time, is_open)
+            .wait_timeout_while(contents, time, |contents| !contents.is_answered(request))
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        let index = contents.answers.iter().position(|(id, _)| *id == request)?;
-        let answer = contents.answers.remove(index).map(|(_, answer)| answer);
+        let answer = contents.take_answer(request)?;
+        contents.requests.remove(&request);
         self.has_answers.store(!contents.answers.is_empty(), Ordering::Release);
-        answer
+        Some(answer)
     }
 
     /// Forgets a request. Returns the name in whose line it is, if it has no answer.
     pub(super) fn forget(&self, request: u32) -> Option<Name> {
         let mut contents = lock(&self.contents);
-        if let Some(name) = contents.pending.remove(&request) {
-            return name;
-        }
-        let index = contents.answers.iter().position(|(id, _)| *id == request)?;
-        let answer = contents.answers.remove(index);
+        let answer = match contents.requests.remove(&request)? {
+            Request::Waits(name) => return Some(name),
+            Request::Runs => None,
+            Request::Answered => contents.take_answer(request),
+        };
         drop(contents);
-        if let Some((_, answer)) = answer {
+        if let Some(answer) = answer {
             answer.return_unused();
         }
         None
@@ -117,10 +146,11 @@ impl Mailbox {
 
     /// Ends all requests: returns those that wait, and gives back what nobody will get.
     pub(super) fn close(&self) -> Vec<(u32, Name)> {
-        let Contents { pending, answers } = std::mem::take(&mut *lock(&self.contents));
+        let Contents { requests, answers } = std::mem::take(&mut *lock(&self.contents));
         for (_, answer) in answers {
             answer.return_unused();
         }
-        pending.into_iter().filter_map(|(request, name)| Some((request, name?))).collect()
+        let waits = |(number, request)| if let Request::Waits(name) = request { Some((number, name)) } else { None };
+        requests.into_iter().filter_map(waits).collect()
     }
 }

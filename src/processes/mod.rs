@@ -3,8 +3,9 @@
 //! Each name has a file in a folder. Whoever has the lock of that file holds the name; the operating system takes it
 //! from a process that ends in any way. The file has the state: the last token, and whether its holder is still there.
 //!
-//! A second file, the gate, makes a line: whoever has to wait takes the gate first, and gives it back once it has the
-//! lock. So newcomers wait behind it, and readers behind a writer. Only contended names have a gate.
+//! A second file, the gate, makes a line: whoever has to wait takes the gate first, alone in either mode, and gives it
+//! back once it has the lock. So newcomers wait behind it, and nobody passes another one. Only contended names have a
+//! gate. Whoever has it may be suspended: so a lock that stays free is taken all the same, by those who wait and by attempts.
 //!
 //! # Invariants
 //! 1. The state is read and written with the lock only.

@@ -1,50 +1,36 @@
-//! The threads that wait for locks: one for each name and mode, blocked in the call of the operating system.
+//! The requests that wait for names, and the threads that wait for them.
 //!
-//! A blocked thread needs no processor, and the system wakes it at once. It cannot be interrupted: if its requests are
-//! aborted it stays, and serves those that come later. What it gets then, it gives back; and an abort gives back its
-//! gate, so that nobody waits behind it.
+//! The requests for a name in a mode are a line. One thread at a time serves it, blocked in the call of the operating
+//! system: so it needs no processor, and the system wakes it at once. It waits for the gate, then for the lock.
 //!
-//! Nor does it learn that somebody removes the file for whose lock it waits, or puts another one in its place. So one
-//! thread looks at the paths of those that have been blocked for a while. A line whose file has gone gets another
-//! thread; the former one leaves once the removed file's holder ends (invariant 2).
+//! | stage of a line | | and then |
+//! |---|---|---|
+//! | `Queued` | has no thread, but a place in the queue | `Served`, once a thread takes it |
+//! | `Served` | its thread opens files, or grants | `Blocked`; `Queued`, if there is no descriptor; removed, without requests |
+//! | `Blocked` | its thread waits for the gate or for the lock | `Served`, with that; `Interrupted` |
+//! | `Interrupted` | its thread has been interrupted, and has not answered | `Served`; `Queued`, if its turn is over |
 //!
-//! There are `MOST_THREADS` at most. Names beyond that, or that have no thread because none can be started, are swept:
-//! one thread tries them now and then. As soon as a thread is free it takes the swept name that has waited longest.
+//! A thread is interrupted when its line has no request any more, when its file is no longer at its path, and when it is
+//! the turn of a line without a thread. It gives back what it has: so no line waits without its place, nor keeps a
+//! place without a request. [`rounds`] is about turns, [`pool`] about threads.
 
-mod sweep;
+mod pool;
+mod rounds;
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{Error, Result};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::{Builder, sleep};
-use std::time::Duration;
+use std::io::{Error, ErrorKind, Result};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 
+use self::pool::Pool;
+pub(super) use self::pool::run;
+use self::rounds::Rounds;
 use super::lock_file::{Locked, Name, Which};
 use super::mailbox::{Answer, Mailbox};
-use super::system::{Identity, is_passing, unlock};
-use waitasync_core::panics::contained;
+use super::system::{Identity, Sleeper, is_passing};
 use waitasync_core::sync::lock;
-
-#[cfg(not(test))]
-const MOST_THREADS: usize = 1024;
-#[cfg(test)]
-const MOST_THREADS: usize = 2;
-const STACK: usize = 256 << 10;
-/// A thread without work ends after this time.
-const IDLE: Duration = Duration::from_secs(10);
-/// How often the files of blocked threads are looked at.
-#[cfg(not(test))]
-const LOOK: Duration = Duration::from_secs(5);
-#[cfg(test)]
-const LOOK: Duration = Duration::from_millis(20);
-/// After so long a thread tries again that has found no descriptor or no memory.
-const LATER: Duration = Duration::from_millis(20);
-
-/// Stands for the thread of a line that has none.
-const NOBODY: u64 = 0;
 
 /// A request in the line of a name.
 pub(super) struct Request {
@@ -54,214 +40,146 @@ pub(super) struct Request {
     pub(super) description: String,
 }
 
-/// The requests for a name in a mode, in their order.
-#[derive(Default)]
-struct Line {
-    requests: VecDeque<Request>,
-    /// The gate that its thread has while it waits for the lock.
-    gate: Option<Arc<File>>,
-    /// The number of the thread that serves it, as `Table::last` gives them, or `NOBODY`.
-    server: u64,
-    /// The file for whose lock that thread is blocked.
-    blocked: Option<(Which, Identity)>,
+/// Where a thread waits.
+struct Blocked {
+    sleeper: Sleeper,
+    which: Which,
+    file: Identity,
+    since: Instant,
 }
 
-type Job = Box<dyn FnOnce() + Send>;
+/// Why a thread is interrupted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reason {
+    NoRequest,
+    FileReplaced,
+    TurnOver,
+}
 
-enum Work {
-    Line(Name),
-    Job(Job),
+enum Stage {
+    Queued,
+    Served,
+    Blocked(Blocked),
+    Interrupted(Sleeper, Reason),
+}
+
+/// The requests for a name in a mode, in their order.
+struct Line {
+    requests: VecDeque<Request>,
+    stage: Stage,
+    /// Since when it has a thread.
+    served_since: Instant,
+}
+
+impl Line {
+    fn blocked(&self) -> Option<&Blocked> {
+        if let Stage::Blocked(blocked) = &self.stage { Some(blocked) } else { None }
+    }
+
+    /// Interrupts its thread, if that is blocked.
+    fn interrupt(&mut self, reason: Reason) {
+        if let Some(Blocked { sleeper, .. }) = self.blocked() {
+            sleeper.interrupt();
+            self.stage = Stage::Interrupted(sleeper.clone(), reason);
+        }
+    }
 }
 
 #[derive(Default)]
 struct Table {
-    /// Each line is awaited by a thread, or among the swept ones.
     lines: FxHashMap<Name, Line>,
-    threads: usize,
-    /// How many of them have no work.
-    idle: usize,
-    /// For idle threads.
-    work: VecDeque<Work>,
-    swept: VecDeque<Name>,
-    is_sweeping: bool,
-    is_looking: bool,
-    /// The number that was given last to a thread that serves a line.
-    last: u64,
+    pool: Pool,
+    rounds: Rounds,
 }
 
 static TABLE: Mutex<Option<Table>> = Mutex::new(None);
-static WORK: Condvar = Condvar::new();
 
 fn with_table<T>(body: impl FnOnce(&mut Table) -> T) -> T {
     body(lock(&TABLE).get_or_insert_default())
 }
 
-/// Changes a line, if this thread serves it.
-fn with_line(name: &Name, server: u64, change: impl FnOnce(&mut Line)) {
-    with_table(|table| table.line_of(name, server).map_or((), change));
+/// Changes a line. There is none only if its thread has removed it.
+fn with_line<T>(name: &Name, body: impl FnOnce(&mut Line) -> T) -> Option<T> {
+    with_table(|table| table.lines.get_mut(name).map(body))
 }
 
-/// Puts a request into the line of its name. Fails if no thread can be started.
+/// Puts a request into the line of its name. Fails if the system gives no thread at all.
 pub(super) fn enqueue(name: &Name, request: Request) -> Result<()> {
     with_table(|table| {
         if let Some(line) = table.lines.get_mut(name) {
             line.requests.push_back(request);
             return Ok(());
         }
-        let line = Line { requests: VecDeque::from([request]), ..Line::default() };
+        table.attend()?;
+        if !table.pool.push_line(name.clone()) {
+            return Err(no_thread());
+        }
+        let line = Line { requests: VecDeque::from([request]), stage: Stage::Queued, served_since: Instant::now() };
         table.lines.insert(name.clone(), line);
-        table.serve_or_sweep(name).inspect_err(|_| drop(table.lines.remove(name)))
+        Ok(())
     })
 }
 
-/// Removes a request. If it was the last one, others may pass by the thread that waits.
+fn no_thread() -> Error {
+    #[cfg(unix)]
+    return Error::from_raw_os_error(libc::EAGAIN);
+    #[cfg(not(unix))]
+    return ErrorKind::OutOfMemory.into();
+}
+
+/// Removes a request. Nothing is left of the last one in a line, except a place in the queue, until its turn.
 pub(super) fn dequeue(name: &Name, number: u32, mailbox: &Arc<Mailbox>) {
-    let gate = with_table(|table| {
-        let line = table.lines.get_mut(name)?;
+    with_line(name, |line| {
         line.requests.retain(|request| request.number != number || !Arc::ptr_eq(&request.mailbox, mailbox));
-        if line.requests.is_empty() { line.gate.take() } else { None }
+        if line.requests.is_empty() {
+            line.interrupt(Reason::NoRequest);
+        }
     });
-    if let Some(gate) = gate {
-        unlock(&gate);
-    }
-}
-
-/// Runs a job in another thread: in this one if none can be started.
-pub(super) fn run(job: impl FnOnce() + Send + 'static) {
-    let mut job: Option<Job> = Some(Box::new(job));
-    with_table(|table| table.assign_job(&mut job));
-    if let Some(job) = job {
-        job();
-    }
-}
-
-impl Table {
-    /// Gives work to an idle thread or a new one. False if there are `most` already.
-    fn assign(&mut self, work: Work, most: usize) -> bool {
-        if self.idle > self.work.len() {
-            self.work.push_back(work);
-            WORK.notify_one();
-            return true;
-        }
-        self.threads < most && self.start(work)
-    }
-
-    fn assign_job(&mut self, job: &mut Option<Job>) {
-        if self.idle > self.work.len() {
-            self.work.extend(job.take().map(Work::Job));
-            WORK.notify_one();
-        } else if self.start_idle() {
-            self.work.extend(job.take().map(Work::Job));
-        }
-    }
-
-    fn start(&mut self, work: Work) -> bool {
-        let is_started = self.start_idle();
-        if is_started {
-            self.work.push_back(work);
-        }
-        is_started
-    }
-
-    /// Starts a thread, which takes its work from this table.
-    fn start_idle(&mut self) -> bool {
-        let is_started = Builder::new().name("waitasync files".into()).stack_size(STACK).spawn(serve_all).is_ok();
-        if is_started {
-            self.threads += 1;
-        }
-        is_started
-    }
-
-    /// Gives a line to a thread, or to the sweeper. Fails if there is neither.
-    fn serve_or_sweep(&mut self, name: &Name) -> Result<()> {
-        if !self.swept.is_empty() || !self.assign(Work::Line(name.clone()), MOST_THREADS) {
-            self.sweep()?;
-            self.swept.push_back(name.clone());
-        }
-        Ok(())
-    }
-
-    /// Returns a line, if this thread serves it.
-    fn line_of(&mut self, name: &Name, server: u64) -> Option<&mut Line> {
-        self.lines.get_mut(name).filter(|line| line.server == server)
-    }
-
-    /// Starts the thread that looks at files. Without it, who waits for a removed one waits for its holder.
-    fn look(&mut self) {
-        if !self.is_looking {
-            self.is_looking = Builder::new().name("waitasync look".into()).stack_size(STACK).spawn(look_at_all).is_ok();
-        }
-    }
-
-    fn sweep(&mut self) -> Result<()> {
-        if !self.is_sweeping {
-            Builder::new().name("waitasync sweep".into()).stack_size(STACK).spawn(sweep::sweep_all)?;
-            self.is_sweeping = true;
-        }
-        Ok(())
-    }
-
-    fn next(&mut self) -> Option<Work> {
-        self.work.pop_front().or_else(|| self.swept.pop_front().map(Work::Line))
-    }
-}
-
-/// The life of a thread.
-fn serve_all() {
-    while let Some(work) = next_work() {
-        contained(|| match work {
-            Work::Line(name) => serve(&name),
-            Work::Job(job) => job(),
-        });
-    }
-}
-
-/// Waits for work, but not for long.
-fn next_work() -> Option<Work> {
-    let mut guard = lock(&TABLE);
-    loop {
-        let table = guard.get_or_insert_default();
-        if let Some(work) = table.next() {
-            return Some(work);
-        }
-        table.idle += 1;
-        let (woken, timeout) = WORK.wait_timeout(guard, IDLE).unwrap_or_else(PoisonError::into_inner);
-        guard = woken;
-        let table = guard.get_or_insert_default();
-        table.idle -= 1;
-        if timeout.timed_out() && table.work.is_empty() && table.swept.is_empty() {
-            table.threads -= 1;
-            return None;
-        }
-    }
+    rounds::hurry();
 }
 
 /// Waits for a name as long as there are requests for it.
 fn serve(name: &Name) {
-    let server = with_table(|table| {
-        table.last += 1;
-        table.lines.get_mut(name).map_or(NOBODY, |line| {
-            line.server = table.last;
-            line.server
-        })
-    });
-    while has_requests(name, server) {
-        match wait(name, server) {
-            Err(error) if is_passing(&error) => sleep(LATER),
-            Err(error) => fail(name, server, &error),
-            Ok(None) => {}
-            Ok(Some(locked)) => match pop(name, server) {
+    with_line(name, |line| line.served_since = Instant::now());
+    while has_requests(name) {
+        let is_over = match wait(name) {
+            Ok(Ok(locked)) => match pop(name) {
                 Some(request) => grant(name, request, locked),
-                None => drop(locked),
+                None => continue,
             },
+            Ok(Err(reason)) => reason == Reason::TurnOver,
+            Err(error) if is_passing(&error) => {
+                with_table(|table| table.pool.is_short = true);
+                true
+            }
+            Err(error) => {
+                fail(name, &error);
+                false
+            }
+        };
+        if is_over {
+            return queue(name);
         }
     }
 }
 
-/// Whether a line that this thread serves has requests. Otherwise it is removed.
-fn has_requests(name: &Name, server: u64) -> bool {
+/// Puts a line behind those that have no thread.
+fn queue(name: &Name) {
     with_table(|table| {
-        let Some(line) = table.line_of(name, server) else { return false };
+        if let Some(line) = table.lines.get_mut(name) {
+            line.stage = Stage::Queued;
+            // There is a thread: this one.
+            table.pool.push_line(name.clone());
+        }
+    });
+    rounds::hurry();
+}
+
+/// Whether a line has requests, and is served further. Otherwise it is removed.
+fn has_requests(name: &Name) -> bool {
+    with_table(|table| {
+        let Some(line) = table.lines.get_mut(name) else { return false };
+        line.stage = Stage::Served;
         let has_requests = !line.requests.is_empty();
         if !has_requests {
             table.lines.remove(name);
@@ -270,100 +188,72 @@ fn has_requests(name: &Name, server: u64) -> bool {
     })
 }
 
-/// Waits for the lock of a name; in vain, if there is no request any more once it has the gate.
-fn wait(name: &Name, server: u64) -> Result<Option<Locked>> {
-    let gate = wait_for(name, server, Which::Gate)?;
-    let is_wanted = with_table(|table| {
-        let Some(line) = table.line_of(name, server).filter(|line| !line.requests.is_empty()) else { return false };
-        line.gate = Some(gate.file());
-        true
-    });
-    if !is_wanted {
-        return Ok(None);
+/// Waits for the gate, and with it for the lock.
+fn wait(name: &Name) -> Result<std::result::Result<Locked, Reason>> {
+    match block(name, Which::Gate)? {
+        Ok(_gate) => block(name, Which::Lock),
+        interrupted => Ok(interrupted),
     }
-    let locked = wait_for(name, server, Which::Lock);
-    with_line(name, server, |line| line.gate = None);
-    locked.map(Some)
 }
 
-/// Blocks for the lock of a file.
-fn wait_for(name: &Name, server: u64, which: Which) -> Result<Locked> {
-    let locked = name.wait(which, |identity| {
-        with_table(|table| {
-            let Some(line) = table.line_of(name, server) else { return };
-            line.blocked = Some((which, identity));
-            table.look();
-        });
+/// Blocks for the lock of a file, or until its thread is interrupted.
+fn block(name: &Name, which: Which) -> Result<std::result::Result<Locked, Reason>> {
+    let opened = name.open_to_wait(which)?;
+    let (sleeper, file) = (Sleeper::current(), opened.1);
+    let blocked = Blocked { sleeper, which, file, since: Instant::now() };
+    // Who has withdrawn the last request meanwhile has found nobody to interrupt.
+    let is_wanted = with_line(name, |line| {
+        line.stage = Stage::Blocked(blocked);
+        !line.requests.is_empty()
     });
-    with_line(name, server, |line| line.blocked = None);
-    locked
-}
-
-/// Looks at the files of blocked threads, until there are none.
-fn look_at_all() {
+    if is_wanted != Some(true) {
+        return Ok(Err(Reason::NoRequest));
+    }
     loop {
-        sleep(LOOK);
-        let blocked: Vec<_> = with_table(|table| {
-            let blocked =
-                table.lines.iter().filter_map(|(name, line)| Some((name.clone(), line.server, line.blocked?)));
-            let blocked: Vec<_> = blocked.collect();
-            table.is_looking = !blocked.is_empty();
-            blocked
-        });
-        if blocked.is_empty() {
-            return;
-        }
-        for (name, server, (which, identity)) in blocked {
-            contained(|| {
-                if matches!(name.leads_to(which, identity), Ok(false)) {
-                    leave(&name, server, (which, identity));
-                }
-            });
+        match name.wait(which, &opened) {
+            // The signal of somebody else: the file keeps its place in the line.
+            Err(error) if error.kind() == ErrorKind::Interrupted => match with_line(name, |line| match line.stage {
+                Stage::Interrupted(_, reason) => Some(reason),
+                _ => None,
+            }) {
+                Some(None) => {}
+                reason => return Ok(Err(reason.flatten().unwrap_or(Reason::NoRequest))),
+            },
+            result => {
+                with_line(name, |line| line.stage = Stage::Served);
+                return result.map(|()| Ok(Locked::new(opened)));
+            }
         }
     }
 }
 
-/// Passes a line on whose thread a removed file blocks. That one opens the gate.
-fn leave(name: &Name, server: u64, gone: (Which, Identity)) {
-    let gate = with_table(|table| {
-        let line = table.line_of(name, server).filter(|line| line.blocked == Some(gone))?;
-        (line.server, line.blocked) = (NOBODY, None);
-        let gate = line.gate.take();
-        // Neither: it is tried again when the removed file's holder ends.
-        if table.serve_or_sweep(name).is_err() {
-            table.lines.get_mut(name)?.server = server;
-        }
-        gate
-    });
-    if let Some(gate) = &gate {
-        unlock(gate);
-    }
+fn pop(name: &Name) -> Option<Request> {
+    with_line(name, |line| line.requests.pop_front()).flatten()
 }
 
-fn pop(name: &Name, server: u64) -> Option<Request> {
-    with_table(|table| table.line_of(name, server)?.requests.pop_front())
-}
-
-/// Grants a locked file to a request. One that was replaced is no lock: the request waits again, in its place.
-fn grant(name: &Name, request: Request, locked: Locked) {
-    let answer = match name.grant(locked, &request.description) {
-        Ok(Some(grant)) => Answer::Granted(grant),
-        Ok(None) => return put_back(name, request),
-        Err(error) if is_passing(&error) => return put_back(name, request),
-        Err(error) => Answer::Failed(error),
+/// Grants a locked file to a request. One that was replaced is no lock: the request waits again, in its place. Returns
+/// whether the system lacks something.
+fn grant(name: &Name, request: Request, locked: Locked) -> bool {
+    let (answer, lacks) = match name.grant(locked, &request.description) {
+        Ok(Some(grant)) => (Answer::Granted(grant), false),
+        Ok(None) => return put_back(name, request, false),
+        Err(error) if is_passing(&error) => return put_back(name, request, true),
+        Err(error) => (Answer::Failed(error), false),
     };
     request.mailbox.answer(request.number, answer);
+    lacks
 }
 
-fn put_back(name: &Name, request: Request) {
+fn put_back(name: &Name, request: Request, lacks: bool) -> bool {
     if request.mailbox.expects(request.number) {
-        with_table(|table| table.lines.entry(name.clone()).or_default().requests.push_front(request));
+        with_line(name, |line| line.requests.push_front(request));
     }
+    lacks
 }
 
 /// Fails the first request of a line.
-fn fail(name: &Name, server: u64, error: &Error) {
-    if let Some(request) = pop(name, server) {
+fn fail(name: &Name, error: &Error) {
+    if let Some(request) = pop(name) {
         let copy = error.raw_os_error().map_or_else(|| Error::other(error.to_string()), Error::from_raw_os_error);
         request.mailbox.answer(request.number, Answer::Failed(copy));
     }

@@ -28,3 +28,4 @@ mod word_poller;
 
 #[cfg(not(feature = "model"))]
 pub use running::Service;
+pub use tokio::sync::Notify;

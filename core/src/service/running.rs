@@ -110,6 +110,19 @@ impl Service {
         });
     }
 
+    /// Calls `work` until it returns `None`: after the times that it returns, or `soon` after the bell has rung.
+    pub fn attend(&self, bell: &'static Notify, soon: Duration, work: impl Fn() -> Option<Duration> + Send + 'static) {
+        self.runtime.spawn(async move {
+            let mut next = Some(soon);
+            while let Some(pause) = next {
+                if tokio::time::timeout(pause, bell.notified()).await.is_ok() {
+                    tokio::time::sleep(soon).await;
+                }
+                next = catch_unwind(AssertUnwindSafe(&work)).unwrap_or(Some(soon));
+            }
+        });
+    }
+
     /// Watches the event loop of the calling thread, noted as blocked. Returns whether it does.
     pub fn watch(&self, watch: &Arc<Watch>) -> bool {
         watch.begin(&self.signals, self.runtime.handle())

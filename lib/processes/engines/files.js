@@ -22,8 +22,10 @@ const { assertTested } = require('./files-platform')
 
 /** How many milliseconds a blocking thread stays in native code. Between, the engine may end it. */
 const SLICE = 20
-/** Milliseconds between two looks where no thread can be started. */
-const POLL = 50
+/** Milliseconds between two attempts where no thread can be started. */
+const POLL = 20
+/** Stands for a request that has no thread. */
+const NONE = 0
 
 /** Keeps the event loop alive as long as something is pending. */
 const pending = { count: 0, timer: undefined }
@@ -71,40 +73,41 @@ class Files {
     const wanted = this.#wanted(name, mode, asker)
     const taken = this.#options.durable ? undefined : this.#take(wanted, false)
     if (taken !== undefined) return taken
-    for (;;) {
-      let number
-      try {
-        number = native('filesRequest', ...wanted, false)
-      } catch (error) {
-        if (!NO_THREAD.includes(error.code)) throw error
-        await later(POLL, signal)
-        const grant = this.#take(wanted, false)
-        if (grant !== undefined) return grant
-        continue
-      }
-      return this.#grantOf(await answer(number, signal))
+    let number = this.#enqueue(wanted)
+    while (number === NONE) {
+      await later(POLL, signal)
+      const grant = this.#take(wanted, true)
+      if (grant !== undefined) return grant
+      number = this.#enqueue(wanted)
     }
+    return this.#grantOf(await answer(number, signal))
   }
 
   async attempt (name, mode, signal, asker) {
     throwIfAborted(signal)
     const wanted = this.#wanted(name, mode, asker)
-    if (!this.#options.durable) return this.#take(wanted, true)
+    if (!this.#options.durable) return this.#ask(wanted, true)
     return this.#grantOf(await answer(native('filesRequest', ...wanted, true), signal))
   }
 
   /** Blocks for so many milliseconds at most, and calls `look` meanwhile. Undefined if the time is over. */
   acquireSync (name, mode, milliseconds, asker, look) {
     const wanted = this.#wanted(name, mode, asker)
-    const taken = this.#take(wanted, milliseconds === 0)
-    if (taken !== undefined || milliseconds === 0) return taken
+    if (milliseconds === 0) return this.#ask(wanted, true)
+    const taken = this.#take(wanted, false)
+    if (taken !== undefined) return taken
     const until = performance.now() + milliseconds
-    const number = native('filesRequest', ...wanted, false)
+    let number = this.#enqueue(wanted)
     try {
       for (let left = milliseconds; left > 0; left = until - performance.now()) {
         // The engine may end this thread where a function is called.
         const text = native('filesWait', number, Math.ceil(Math.min(left, SLICE)))
         if (text !== null) return this.#grantOf(text.split(' '))
+        if (number === NONE) {
+          const grant = this.#take(wanted, true)
+          if (grant !== undefined) return grant
+          number = this.#enqueue(wanted)
+        }
         look()
       }
       return undefined
@@ -148,16 +151,31 @@ class Files {
     return [this.#open(), keyOf(name).toString('hex'), isShared, JSON.stringify(isShared ? { name: who.name } : who)]
   }
 
-  #take (wanted, isAttempt) {
-    let granted
+  /** Puts a request into the line. Returns its number; `NONE` if the system gives no thread. */
+  #enqueue (wanted) {
     try {
-      granted = native('filesTake', ...wanted, isAttempt)
+      return native('filesRequest', ...wanted, false)
     } catch (error) {
-      // Descriptors or memory may be there again in a moment: the thread waits for that.
-      if (!isAttempt && PASSING.includes(error.code)) return undefined
+      if (NO_THREAD.includes(error.code)) return NONE
       throw error
     }
+  }
+
+  /** Makes one attempt: one on the way into the line passes nobody, others pass a line that stands still. */
+  #ask (wanted, passesLine) {
+    const granted = native('filesTake', ...wanted, passesLine)
     return granted === null ? undefined : new Grant(...granted)
+  }
+
+  /** Takes a free lock, on the way into the line. */
+  #take (wanted, passesLine) {
+    try {
+      return this.#ask(wanted, passesLine)
+    } catch (error) {
+      // Descriptors or memory may be there again in a moment: the thread waits for that.
+      if (PASSING.includes(error.code)) return undefined
+      throw error
+    }
   }
 
   #grantOf ([kind, ...words]) {

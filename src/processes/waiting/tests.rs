@@ -1,12 +1,14 @@
 //! Tests of the threads that wait, of gates and of mailboxes.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::{MOST_THREADS, Request, dequeue, enqueue, with_table};
-use crate::processes::lock_file::{Folder, Grant, Name, Which};
+use super::pool::{MOST_JOBS, MOST_LINES};
+use super::{Reason, Request, Stage, dequeue, enqueue, run, with_line, with_table};
+use crate::processes::lock_file::{Folder, Grant, Locked, Name, Which};
 use crate::processes::mailbox::{Answer, Mailbox};
 use crate::processes::system::Mode;
 use waitasync_core::lock::Outbox;
@@ -60,57 +62,182 @@ fn until(mut condition: impl FnMut() -> bool) {
     }
 }
 
+fn waits_for(name: &Name) -> Option<Which> {
+    with_line(name, |line| line.blocked().map(|blocked| blocked.which)).flatten()
+}
+
+fn nothing_is_left() -> bool {
+    with_table(|table| table.lines.is_empty() && table.pool.queue.is_empty())
+}
+
+/// Has the gate, as a process that is suspended.
+fn suspended(name: &Name) -> Locked {
+    let gate = name.open_to_wait(Which::Gate).unwrap();
+    name.wait(Which::Gate, &gate).unwrap();
+    Locked::new(gate)
+}
+
 #[test]
-fn names_that_have_no_thread_are_swept_and_get_one_before_new_names() {
-    let scratch = Scratch::new("swept");
+fn more_lines_than_threads_go_round() {
+    let scratch = Scratch::new("rounds");
     let names: Vec<_> = (0..6).map(|n| scratch.name(&n.to_string(), Mode::Exclusive)).collect();
     let mut held: Vec<_> = names.iter().map(|name| name.take("{}").unwrap()).collect();
     let mailbox = mailbox();
     for (name, number) in names.iter().zip(0..) {
         ask(name, number, &mailbox);
     }
-    let swept = || with_table(|table| table.swept.len());
-    until(|| swept() == names.len() - MOST_THREADS);
-    assert!(with_table(|table| table.threads <= MOST_THREADS));
+    for name in names.iter().chain(&names) {
+        until(|| waits_for(name).is_some());
+        let blocked = names.iter().filter(|name| waits_for(name).is_some());
+        assert!(blocked.count() <= MOST_LINES);
+    }
+    held[5].take().unwrap().release(false).unwrap();
+    assert!(!granted(&mailbox, 5).owner_died);
 
-    // The sweeper finds a lock that is free, although all threads are blocked.
-    held[5] = None;
-    drop(granted(&mailbox, 5));
-    // A thread that is free takes the name that has waited longest; a new one waits behind it.
-    ask(&names[5], 6, &mailbox);
-    drop(granted(&mailbox, 6));
-    held[0].take().unwrap().release(false).unwrap();
-    assert!(!granted(&mailbox, 0).owner_died);
-    until(|| with_table(|table| names[2..5].iter().any(|name| table.lines[name].blocked.is_some())));
-
-    // A request that is withdrawn leaves nothing.
-    dequeue(&names[4], 4, &mailbox);
-    mailbox.forget(4);
-    until(|| swept() <= 1);
+    // A request that is withdrawn leaves nothing, whether its line has a thread or not.
+    for number in [3, 4] {
+        mailbox.forget(number);
+        dequeue(&names[number as usize], number, &mailbox);
+    }
+    until(|| names[3..5].iter().all(|name| with_line(name, |_| ()).is_none()));
     drop(held);
-    for number in 1..4 {
+    for number in 0..3 {
         assert!(granted(&mailbox, number).owner_died);
     }
-    until(|| with_table(|table| table.lines.is_empty() && table.swept.is_empty()));
+    until(nothing_is_left);
     assert!(names[4].take("{}").unwrap().is_some());
 }
 
 #[test]
-fn a_gate_keeps_newcomers_out_and_an_aborted_wait_opens_it() {
+fn jobs_at_once_have_a_bounded_number_of_threads_and_all_are_done() {
+    let _one = lock(&ONE);
+    let (begun, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let goes_on = Arc::new(AtomicBool::new(false));
+    for _ in 0..10 * MOST_JOBS {
+        let (begun, done, goes_on) = (Arc::clone(&begun), Arc::clone(&done), Arc::clone(&goes_on));
+        run(move || {
+            begun.fetch_add(1, Ordering::SeqCst);
+            until(|| goes_on.load(Ordering::SeqCst));
+            done.fetch_add(1, Ordering::SeqCst);
+        });
+    }
+    until(|| begun.load(Ordering::SeqCst) == MOST_JOBS);
+    assert!(with_table(|table| table.pool.threads) <= MOST_JOBS + MOST_LINES);
+    sleep(Duration::from_millis(50));
+    assert_eq!(begun.load(Ordering::SeqCst), MOST_JOBS);
+    goes_on.store(true, Ordering::SeqCst);
+    until(|| done.load(Ordering::SeqCst) == 10 * MOST_JOBS);
+}
+
+#[test]
+fn a_gate_keeps_newcomers_out_and_a_wait_that_is_withdrawn_leaves_nothing() {
     let scratch = Scratch::new("gate");
     let (writer, reader) = (scratch.name("a", Mode::Exclusive), scratch.name("a", Mode::Shared));
-    let reading = reader.take("{}").unwrap().unwrap();
+    let mut reading = reader.take("{}").unwrap();
+    let mailbox = mailbox();
+    for round in 0..3 {
+        ask(&writer, round, &mailbox);
+        // Two readers may share, but not after the writer has come, whatever became of its requests before.
+        until(|| reader.attempt("{}").unwrap().is_none());
+        ask(&reader, 100 + round, &mailbox);
+        until(|| waits_for(&writer) == Some(Which::Lock) && waits_for(&reader) == Some(Which::Gate));
+        mailbox.forget(round);
+        dequeue(&writer, round, &mailbox);
+        reading = Some(granted(&mailbox, 100 + round));
+        until(nothing_is_left);
+    }
+    ask(&writer, 9, &mailbox);
+    drop(reading);
+    assert!(granted(&mailbox, 9).token > 0);
+}
+
+#[test]
+fn those_of_both_modes_are_granted_in_their_order() {
+    let scratch = Scratch::new("order");
+    let name = |mode| scratch.name("a", mode);
+    let (writer, reader) = (name(Mode::Exclusive), name(Mode::Shared));
+    let mailbox = mailbox();
+    let first = writer.take("{}").unwrap().unwrap();
+    ask(&writer, 1, &mailbox);
+    until(|| waits_for(&writer) == Some(Which::Lock));
+    ask(&reader, 2, &mailbox);
+    until(|| waits_for(&reader) == Some(Which::Gate));
+    first.release(false).unwrap();
+    let second = granted(&mailbox, 1);
+    until(|| waits_for(&reader) == Some(Which::Lock));
+    ask(&writer, 3, &mailbox);
+    until(|| waits_for(&writer) == Some(Which::Gate));
+    second.release(false).unwrap();
+    let third = granted(&mailbox, 2);
+    until(|| waits_for(&writer) == Some(Which::Lock));
+    // The reader that comes now could share, but it stands behind the writer.
+    ask(&reader, 4, &mailbox);
+    until(|| waits_for(&reader) == Some(Which::Gate));
+    drop(third);
+    drop(granted(&mailbox, 3));
+    drop(granted(&mailbox, 4));
+    until(nothing_is_left);
+}
+
+#[test]
+fn a_lock_that_stays_free_is_taken_past_a_suspended_first_in_line() {
+    let scratch = Scratch::new("suspended");
+    let mailbox = mailbox();
+    for (mode, number) in [(Mode::Exclusive, 1), (Mode::Shared, 2)] {
+        let name = scratch.name("a", mode);
+        let gate = suspended(&name);
+        assert!(name.take("{}").unwrap().is_none());
+        drop(name.attempt("{}").unwrap().unwrap());
+        ask(&name, number, &mailbox);
+        drop(granted(&mailbox, number));
+        until(nothing_is_left);
+
+        // It passes nobody while the lock is held.
+        let held = scratch.name("a", Mode::Shared);
+        let held = held.take_free("{}", |_| true).unwrap().unwrap();
+        assert!(name.attempt("{}").unwrap().is_none());
+        drop(held);
+        drop(gate);
+    }
+}
+
+#[test]
+fn an_interruption_that_came_too_early_is_repeated() {
+    let scratch = Scratch::new("repeated");
+    let name = scratch.name("a", Mode::Exclusive);
+    let held = name.take("{}").unwrap().unwrap();
+    let mailbox = mailbox();
+    ask(&name, 1, &mailbox);
+    until(|| waits_for(&name) == Some(Which::Lock));
+    mailbox.forget(1);
+    // As if the signal had been sent, and lost.
+    with_line(&name, |line| {
+        line.requests.clear();
+        let sleeper = line.blocked().unwrap().sleeper.clone();
+        line.stage = Stage::Interrupted(sleeper, Reason::NoRequest);
+    });
+    until(nothing_is_left);
+    drop(held);
+}
+
+#[test]
+fn a_signal_of_somebody_else_costs_no_place() {
+    let scratch = Scratch::new("stray");
+    let (writer, reader) = (scratch.name("a", Mode::Exclusive), scratch.name("a", Mode::Shared));
+    let held = writer.take("{}").unwrap().unwrap();
     let mailbox = mailbox();
     ask(&writer, 1, &mailbox);
-    // Two readers may share, but not after the writer has come.
-    until(|| reader.attempt("{}").unwrap().is_none());
-    mailbox.forget(1);
-    dequeue(&writer, 1, &mailbox);
-    until(|| reader.attempt("{}").unwrap().is_some());
-    // The thread is still there, and serves the next request.
-    ask(&writer, 2, &mailbox);
-    drop(reading);
-    assert!(granted(&mailbox, 2).token > 0);
+    until(|| waits_for(&writer) == Some(Which::Lock));
+    ask(&reader, 2, &mailbox);
+    for _ in 0..100 {
+        with_line(&writer, |line| line.blocked().unwrap().sleeper.interrupt());
+        sleep(Duration::from_micros(100));
+        assert!(!mailbox.has_answers() && waits_for(&writer) == Some(Which::Lock));
+    }
+    held.release(false).unwrap();
+    drop(granted(&mailbox, 1));
+    drop(granted(&mailbox, 2));
+    until(nothing_is_left);
 }
 
 #[test]
@@ -120,23 +247,22 @@ fn a_wait_for_a_removed_file_goes_on_with_the_new_one_although_the_old_holder_do
     let mailbox = mailbox();
     let held = name.take("{}").unwrap().unwrap();
     ask(&name, 1, &mailbox);
-    let blocked = || with_table(|table| Some(table.lines.get(&name)?.blocked?.0));
-    until(|| blocked() == Some(Which::Lock));
+    until(|| waits_for(&name) == Some(Which::Lock));
     std::fs::remove_file(scratch.0.path.join("a.lock")).unwrap();
     let next = granted(&mailbox, 1);
     assert!(next.token > held.token && !held.release(false).unwrap());
 
     // So it is with the gate: the thread that waits for the lock has it.
     ask(&name, 2, &mailbox);
-    until(|| blocked() == Some(Which::Lock));
+    until(|| waits_for(&name) == Some(Which::Lock));
     let second = scratch.name("a", Mode::Shared);
     ask(&second, 3, &mailbox);
-    until(|| with_table(|table| table.lines[&second].blocked.is_some()));
+    until(|| waits_for(&second) == Some(Which::Gate));
     std::fs::remove_file(scratch.0.path.join("a.gate")).unwrap();
     next.release(false).unwrap();
     drop(granted(&mailbox, 2));
     drop(granted(&mailbox, 3));
-    until(|| with_table(|table| table.lines.is_empty() && table.swept.is_empty()));
+    until(nothing_is_left);
 }
 
 #[test]

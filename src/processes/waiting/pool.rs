@@ -1,0 +1,156 @@
+//! The threads that serve lines, and do the jobs of those that must not wait for a disk.
+//!
+//! No line takes a thread from a job, so what releases locks goes on while all lines wait. Lines have half of the
+//! descriptors at most: each that is awaited needs two.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, PoisonError};
+use std::thread::Builder;
+use std::time::Duration;
+
+use super::{TABLE, serve, with_table};
+use crate::processes::lock_file::Name;
+use crate::processes::system::most_descriptors;
+use waitasync_core::panics::contained;
+use waitasync_core::sync::lock;
+
+/// The most threads that serve lines, and that do jobs.
+#[cfg(not(test))]
+pub(super) const MOST_LINES: usize = 992;
+#[cfg(test)]
+pub(super) const MOST_LINES: usize = 2;
+pub(super) const MOST_JOBS: usize = 32;
+/// In so many rounds each line has a turn, unless there are very many.
+const SHARE: usize = 20;
+const STACK: usize = 256 << 10;
+/// A thread without work ends after this time.
+const IDLE: Duration = Duration::from_secs(10);
+
+static WORK: Condvar = Condvar::new();
+
+type Job = Box<dyn FnOnce() + Send>;
+
+enum Work {
+    Line(Name),
+    Job(Job),
+}
+
+#[derive(Default)]
+pub(super) struct Pool {
+    pub(super) threads: usize,
+    /// Those that have no work, or have just been started.
+    idle: usize,
+    lines_at_work: usize,
+    jobs_at_work: usize,
+    /// Lines without a thread, in the order of their turns.
+    pub(super) queue: VecDeque<Name>,
+    jobs: VecDeque<Job>,
+    /// Whether descriptors or memory were lacking: then lines wait for the next round.
+    pub(super) is_short: bool,
+}
+
+/// Runs a job in another thread: in this one if none can be started.
+pub(in crate::processes) fn run(job: impl FnOnce() + Send + 'static) {
+    let here = with_table(|table| {
+        let pool = &mut table.pool;
+        pool.push_job(job);
+        if pool.threads == 0 { pool.jobs.pop_back() } else { None }
+    });
+    if let Some(job) = here {
+        job();
+    }
+}
+
+impl Pool {
+    /// Has a job done as soon as there is a thread.
+    pub(super) fn push_job(&mut self, job: impl FnOnce() + Send + 'static) {
+        self.jobs.push_back(Box::new(job));
+        self.provide();
+    }
+
+    /// Puts a line into the queue. False if there is no thread at all.
+    pub(super) fn push_line(&mut self, name: Name) -> bool {
+        self.queue.push_back(name);
+        self.provide();
+        if self.threads == 0 {
+            self.queue.pop_back();
+        }
+        self.threads > 0
+    }
+
+    /// Sees to it that what can be begun has threads, as far as the system gives them.
+    pub(super) fn provide(&mut self) {
+        let wanted = self.jobs.len().min(MOST_JOBS - self.jobs_at_work) + self.lines_to_begin();
+        for _ in self.idle..wanted {
+            if Builder::new().name("waitasync files".into()).stack_size(STACK).spawn(work).is_err() {
+                break;
+            }
+            self.threads += 1;
+            self.idle += 1;
+        }
+        for _ in 0..wanted.min(self.idle) {
+            WORK.notify_one();
+        }
+    }
+
+    fn lines_to_begin(&self) -> usize {
+        let room = MOST_LINES.min(most_descriptors() / 4).max(1).saturating_sub(self.lines_at_work);
+        if self.is_short { 0 } else { self.queue.len().min(room) }
+    }
+
+    /// How many turns are to end now, so that each line soon has one. A turn lasts for `SHARE` rounds at least.
+    pub(super) fn turns_to_end(&self) -> usize {
+        let will_be_served = self.idle > 0 && self.lines_to_begin() > 0;
+        let most = (self.lines_at_work / SHARE).max(1);
+        if will_be_served { 0 } else { self.queue.len().div_ceil(SHARE).min(most) }
+    }
+
+    fn begin(&mut self) -> Option<Work> {
+        let is_job = !self.jobs.is_empty() && self.jobs_at_work < MOST_JOBS;
+        if !is_job && self.lines_to_begin() == 0 {
+            return None;
+        }
+        self.idle -= 1;
+        if is_job {
+            self.jobs_at_work += 1;
+            return self.jobs.pop_front().map(Work::Job);
+        }
+        self.lines_at_work += 1;
+        self.queue.pop_front().map(Work::Line)
+    }
+}
+
+/// The life of a thread.
+fn work() {
+    while let Some(work) = next() {
+        let is_job = matches!(work, Work::Job(_));
+        contained(|| match work {
+            Work::Line(name) => serve(&name),
+            Work::Job(job) => job(),
+        });
+        with_table(|table| {
+            let pool = &mut table.pool;
+            *(if is_job { &mut pool.jobs_at_work } else { &mut pool.lines_at_work }) -= 1;
+            pool.idle += 1;
+        });
+    }
+}
+
+/// Waits for work, but not for long.
+fn next() -> Option<Work> {
+    let mut guard = lock(&TABLE);
+    loop {
+        let pool = &mut guard.get_or_insert_default().pool;
+        if let Some(work) = pool.begin() {
+            return Some(work);
+        }
+        let (woken, timeout) = WORK.wait_timeout(guard, IDLE).unwrap_or_else(PoisonError::into_inner);
+        guard = woken;
+        let pool = &mut guard.get_or_insert_default().pool;
+        if timeout.timed_out() && pool.queue.is_empty() && pool.jobs.is_empty() {
+            pool.idle -= 1;
+            pool.threads -= 1;
+            return None;
+        }
+    }
+}

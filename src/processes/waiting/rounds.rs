@@ -1,0 +1,167 @@
+//! The rounds of the service: turns, interruptions that were lost, and looks at the files.
+//!
+//! There may be more lines than threads or descriptors. Then threads go round: those that have served a line for longest
+//! are interrupted, and take lines that have none. So each is in the system's line for its share of the time.
+//!
+//! A thread does not learn that somebody removes or replaces the file for whose lock it waits. Nor can it know that the
+//! lock is free while another process has the gate, which may be suspended. So a job looks at those that have waited
+//! for a while: a lock that stays free for a moment is taken for the first request, past the gate.
+
+use std::io::Result;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::{Line, Reason, Stage, Table, no_thread, with_line, with_table};
+use crate::process::service;
+use crate::processes::lock_file::{Name, Which};
+use crate::processes::mailbox::Answer;
+use crate::processes::system::Identity;
+use waitasync_core::panics::contained;
+use waitasync_core::service::Notify;
+
+const ROUND: Duration = Duration::from_millis(50);
+/// The most between two rounds while descriptors or memory are lacking.
+const LONGEST_ROUND: Duration = Duration::from_secs(1);
+/// How often files are looked at: those of threads that have been blocked for so long.
+#[cfg(not(test))]
+const LOOK: Duration = Duration::from_secs(1);
+#[cfg(test)]
+const LOOK: Duration = Duration::from_millis(20);
+/// So long a lock stays free if the process that has the gate is suspended.
+const MOMENT: Duration = Duration::from_millis(2);
+
+static BELL: Notify = Notify::const_new();
+
+/// Lets the next round come soon.
+pub(super) fn hurry() {
+    BELL.notify_one();
+}
+
+/// What the service remembers between rounds.
+#[derive(Default)]
+pub(super) struct Rounds {
+    is_running: bool,
+    is_looking: bool,
+    looked: Option<Instant>,
+    /// How long descriptors or memory have been lacking, roughly.
+    shortage: Duration,
+}
+
+impl Table {
+    /// Lets the service go round as long as there are lines. Fails if the system gives no thread for it.
+    pub(super) fn attend(&mut self) -> Result<()> {
+        if !self.rounds.is_running {
+            service().ok_or_else(no_thread)?.attend(&BELL, ROUND, || with_table(Self::go_round));
+            self.rounds.is_running = true;
+        }
+        Ok(())
+    }
+
+    /// Returns the time until the next round; `None` if there are no lines any more.
+    fn go_round(&mut self) -> Option<Duration> {
+        let Self { lines, pool, rounds } = self;
+        pool.queue.retain(|name| {
+            let is_wanted = lines.get(name).is_some_and(|line| !line.requests.is_empty());
+            if !is_wanted {
+                lines.remove(name);
+            }
+            is_wanted
+        });
+        let mut is_answer_missing = false;
+        for line in lines.values() {
+            if let Stage::Interrupted(sleeper, _) = &line.stage {
+                sleeper.interrupt();
+                is_answer_missing = true;
+            }
+        }
+        rounds.shortage =
+            if pool.is_short { (rounds.shortage * 2).clamp(ROUND, LONGEST_ROUND) } else { Duration::ZERO };
+        let turns = pool.turns_to_end();
+        pool.is_short = false;
+        pool.provide();
+        self.end_turns(turns);
+        self.look();
+        self.rounds.is_running = !self.lines.is_empty();
+        let is_soon = is_answer_missing || !self.pool.queue.is_empty();
+        let pause = if is_soon { ROUND.max(self.rounds.shortage) } else { LOOK };
+        self.rounds.is_running.then_some(pause)
+    }
+
+    /// Interrupts the threads whose turns have lasted longest.
+    fn end_turns(&mut self, count: usize) {
+        let mut blocked: Vec<&mut Line> = self.lines.values_mut().filter(|line| line.blocked().is_some()).collect();
+        if (1..blocked.len()).contains(&count) {
+            blocked.select_nth_unstable_by_key(count - 1, |line| line.served_since);
+        }
+        for line in blocked.into_iter().take(count) {
+            line.interrupt(Reason::TurnOver);
+        }
+    }
+
+    /// Has the files looked at, if it is time.
+    fn look(&mut self) {
+        let is_old = |since: Instant| since.elapsed() >= LOOK;
+        let is_due = self.lines.values().any(|line| line.blocked().is_some_and(|blocked| is_old(blocked.since)));
+        if is_due && !self.rounds.is_looking && self.rounds.looked.is_none_or(is_old) {
+            self.rounds.is_looking = true;
+            self.rounds.looked = Some(Instant::now());
+            self.pool.push_job(|| {
+                contained(look_at_files);
+                with_table(|table| table.rounds.is_looking = false);
+            });
+        }
+    }
+}
+
+/// Looks at the files of threads that have been blocked for a while.
+fn look_at_files() {
+    let mut blocked: Vec<(Name, Which, Identity)> = with_table(|table| {
+        let one = |(name, line): (&Name, &Line)| {
+            let blocked = line.blocked().filter(|blocked| blocked.since.elapsed() >= LOOK)?;
+            Some((name.clone(), blocked.which, blocked.file))
+        };
+        table.lines.iter().filter_map(one).collect()
+    });
+    blocked.retain(|(name, which, file)| {
+        let is_replaced = matches!(name.leads_to(*which, *file), Ok(false));
+        if is_replaced {
+            interrupt_at(name, *file, Reason::FileReplaced);
+        }
+        !is_replaced && *which == Which::Gate
+    });
+    let token_of = |(name, ..): (Name, Which, Identity)| Some((name.token_if_free().ok()??, name));
+    let free: Vec<(u64, Name)> = blocked.into_iter().filter_map(token_of).collect();
+    if !free.is_empty() {
+        sleep(MOMENT);
+    }
+    for (token, name) in free {
+        contained(|| pass(&name, token));
+    }
+}
+
+fn interrupt_at(name: &Name, file: Identity, reason: Reason) {
+    with_line(name, |line| {
+        if line.blocked().is_some_and(|blocked| blocked.file == file) {
+            line.interrupt(reason);
+        }
+    });
+}
+
+/// Takes a lock for the first request of a line, past the gate, if it still has this token and nobody has it.
+fn pass(name: &Name, token: u64) {
+    let first = with_line(name, |line| line.requests.front().map(|first| (first.number, first.description.clone())));
+    let Some((number, description)) = first.flatten() else { return };
+    let Ok(Some(grant)) = name.take_free(&description, |now| now == token) else { return };
+    let request = with_line(name, |line| {
+        let is_first = line.requests.front().is_some_and(|first| first.number == number);
+        let request = if is_first { line.requests.pop_front() } else { None };
+        if line.requests.is_empty() {
+            line.interrupt(Reason::NoRequest);
+        }
+        request
+    });
+    match request.flatten() {
+        Some(request) => request.mailbox.answer(request.number, Answer::Granted(grant)),
+        None => grant.return_unused(),
+    }
+}
