@@ -770,7 +770,7 @@ module.exports = [
     ['a signal of somebody else ends a wait', 'Some(None) => {}', 'Some(None) => return Ok(Err(Reason::NoRequest)),']
   ]),
   ...of('src/processes/waiting/pool.rs', { cargo: ['addon', 'processes'] }, [
-    ['each job has a thread', 'self.jobs_at_work < MOST_JOBS;', 'self.jobs_at_work < usize::MAX;'],
+    ['each job has a thread', 'self.jobs.len().min(MOST_JOBS - self.jobs_at_work)', 'self.jobs.len()'],
     ['no turn ends', 'self.queue.len().div_ceil(SHARE).min(most)', '0']
   ]),
   ...of('src/processes/waiting/rounds.rs', { cargo: ['addon', 'processes'] }, [

@@ -80,7 +80,7 @@ impl Pool {
 
     /// Sees to it that what can be begun has threads, as far as the system gives them.
     pub(super) fn provide(&mut self) {
-        let wanted = self.jobs.len().min(MOST_JOBS - self.jobs_at_work) + self.lines_to_begin();
+        let wanted = self.jobs_to_begin() + self.lines_to_begin();
         for _ in self.idle..wanted {
             if Builder::new().name("waitasync files".into()).stack_size(STACK).spawn(work).is_err() {
                 break;
@@ -91,6 +91,10 @@ impl Pool {
         for _ in 0..wanted.min(self.idle) {
             WORK.notify_one();
         }
+    }
+
+    fn jobs_to_begin(&self) -> usize {
+        self.jobs.len().min(MOST_JOBS - self.jobs_at_work)
     }
 
     fn lines_to_begin(&self) -> usize {
@@ -106,7 +110,7 @@ impl Pool {
     }
 
     fn begin(&mut self) -> Option<Work> {
-        let is_job = !self.jobs.is_empty() && self.jobs_at_work < MOST_JOBS;
+        let is_job = self.jobs_to_begin() > 0;
         if !is_job && self.lines_to_begin() == 0 {
             return None;
         }
