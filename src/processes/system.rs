@@ -116,7 +116,10 @@ mod platform {
 
     /// A thread that waits for locks, as those see it that interrupt it.
     #[derive(Clone, Debug)]
-    pub(crate) struct Sleeper(libc::pthread_t);
+    pub(crate) struct Sleeper(
+        /// Its `pthread_t`, which is a pointer in some C libraries.
+        usize,
+    );
 
     impl Sleeper {
         /// The calling thread, which takes the signal from now on.
@@ -131,7 +134,7 @@ mod platform {
                 }
             }
             // SAFETY: it has no requirements.
-            Self(unsafe { libc::pthread_self() })
+            Self(unsafe { libc::pthread_self() } as usize)
         }
 
         /// Interrupts its wait, if it waits by now. The caller knows that the thread has not ended.
@@ -139,7 +142,7 @@ mod platform {
             // Without the handler the signal would end the process.
             if let Some(signal) = signal().filter(|&signal| handler_of(signal) == ignore as *const () as usize) {
                 // SAFETY: the thread has not ended.
-                unsafe { libc::pthread_kill(self.0, signal) };
+                unsafe { libc::pthread_kill(self.0 as libc::pthread_t, signal) };
             }
         }
     }
