@@ -3,7 +3,7 @@
 // `npm run test:consumers`: what is published, used through bundlers, test frameworks and other package managers than
 // npm.
 //
-//   node scripts/consumers.js [--from folder] [--only pattern] [--node 20.20.2] [--few]
+//   node scripts/consumers.js [--from folder] [--only pattern] [--node 20] [--few]
 //
 // The tools are those of the lock files in __test__/company/consumers/, and kept in the user's cache folder. They run
 // on one new Node, since it is them and not Node that is tested here; test frameworks on older ones, too, where an
@@ -29,7 +29,7 @@ const nodes = require('./nodes')
 const CONSUMERS = path.join(__dirname, '..', '__test__', 'company', 'consumers')
 const PROGRAMS = path.join(__dirname, '..', '__test__', 'company', 'tarballs')
 const NEXT = path.join(CONSUMERS, 'next')
-const NODE = '24.21.0'
+const NODE = '24'
 /** The programs that say whether the package works. */
 const USED = ['require.js', 'import.mjs', 'force.js', 'lock.js']
 const WINDOWS = process.platform === 'win32'
@@ -231,13 +231,13 @@ const checks = [
     name: 'Jest with processes and with threads',
     check: jest([['--maxWorkers=2'], ['--maxWorkers=2', '--workerThreads']])
   },
-  { name: 'Jest on Node 20', version: '20.20.2', check: jest([['--runInBand'], ['--maxWorkers=2']]) },
-  { name: 'Jest on Node 18', version: '18.20.8', check: jest([['--runInBand'], ['--maxWorkers=2']]) },
+  { name: 'Jest on Node 20', version: '20', check: jest([['--runInBand'], ['--maxWorkers=2']]) },
+  { name: 'Jest on Node 18', version: '18', check: jest([['--runInBand'], ['--maxWorkers=2']]) },
   { name: 'Jest on a checkout', few: true, check: jest([['--runInBand']], 'linked') },
   { name: 'Vitest', check: vitest() },
   { name: 'Vitest on a checkout', check: vitest('linked') },
-  { name: 'Vitest on Node 20', version: '20.20.2', check: vitest() },
-  { name: 'Vitest 3 on Node 18', version: '18.20.8', source: path.join(CONSUMERS, 'node-18'), check: vitest() },
+  { name: 'Vitest on Node 20', version: '20', check: vitest() },
+  { name: 'Vitest 3 on Node 18', version: '18', source: path.join(CONSUMERS, 'node-18'), check: vitest() },
   {
     name: 'pnpm',
     few: true,

@@ -10,12 +10,13 @@ const { list } = require('./lib/arguments')
 const cache = require('./lib/cache')
 const npm = require('./lib/npm')
 
-// Sorted. 20.11.1 is one of those in which a worker with a FinalizationRegistry may never end, see
-// lib/util/intrinsics.js.
+// Sorted. Nothing else names these versions: scripts go by majors, and `npm run lint -- --fix` writes them into
+// workflows and pages. In 20.11.1 a worker with a FinalizationRegistry may never end, see lib/util/intrinsics.js.
 const versions = [
-  '10.24.1', '12.22.12', '14.21.3', '15.14.0', '16.20.2', '18.20.8', '20.11.1', '20.20.2', '22.23.3', '24.21.0',
-  '26.10.0'
+  '10.24.1', '12.22.12', '14.21.3', '15.14.0', '16.20.2', '18.20.8', '20.11.1', '20.20.2', '22.23.5', '24.22.3',
+  '26.12.1'
 ]
+const majors = [...new Set(versions.map(version => version.split('.')[0]))]
 
 const WINDOWS = process.platform === 'win32'
 const BINARY = path.join('bin', WINDOWS ? 'node.exe' : 'node')
@@ -97,4 +98,4 @@ async function each (names, use) {
   }
 }
 
-module.exports = { versions, each, get, read, resolve }
+module.exports = { versions, majors, each, get, read, resolve }

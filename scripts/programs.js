@@ -21,7 +21,6 @@ const { admits } = require('./lib/test-file')
 const nodes = require('./nodes')
 
 const ROOT = path.join(__dirname, '..')
-const VERSIONS = ['24.21.0', '20.20.2', '22.23.3', '26.10.0']
 const ENTRIES = ['force', 'index', 'keep-alive', 'pure']
 const COMMONJS = '{"module":"commonjs","moduleResolution":"node"}'
 
@@ -131,7 +130,7 @@ async function main () {
   const { only } = argumentsOf(__filename, { only: { type: 'string', default: '' } })
   const results = new Results()
   const folder = await installed('programs', path.join(ROOT, '__test__', 'company', 'programs'))
-  for (const version of VERSIONS) {
+  for (const version of nodes.majors.filter(major => major >= 20)) {
     const node = await nodes.get(version)
     if (!node.skipped)
       assert.strictEqual((await result(node.path, { args: ['-e', EFFECT] }, folder, 'force')).output, 'addon\naddon\n')

@@ -12,7 +12,7 @@ const { withScratch } = require('./lib/scratch')
 const setup = require('./setup')
 const nodes = require('./nodes')
 
-const OLD_NODE = '14.21.3'
+const OLD_NODE = '14'
 const EXAMPLE = path.join(__dirname, '..', 'examples', 'word-count')
 
 async function main () {

@@ -3,7 +3,7 @@
 // `npm run test:tarballs`: what is published, installed as a user would: in an empty folder, by the npm that came with
 // each Node, where there is no compiler. Then the programs of __test__/company/tarballs use it.
 //
-//   node scripts/tarballs.js [--from folder] [--node 14.21.3[,..]] [--npm 6.14.18[,..]] [--no-build] [--few]
+//   node scripts/tarballs.js [--from folder] [--node 14[,..]] [--npm 6.14.18[,..]] [--no-build] [--few]
 //
 // `--from`: tests the two tarballs in that folder instead of making them; `--node`: on these instead of those of the
 // list; `--npm`: installed by each of these; `--no-build`: without the build from source; `--few`: that, too, with the
@@ -27,10 +27,10 @@ const PROGRAMS = path.join(__dirname, '..', '__test__', 'company', 'tarballs')
 
 /** Each Node with its own npm; the newest with the newest. */
 const INSTALLERS = [
-  { node: '10.24.1', npm: '6.14.12' },
-  { node: '12.22.12', npm: '6.14.16' },
-  { node: '14.21.3', npm: '6.14.18' },
-  { node: '26.10.0', npm: '12.2.0' }
+  { node: '10', npm: '6.14.12' },
+  { node: '12', npm: '6.14.16' },
+  { node: '14', npm: '6.14.18' },
+  { node: nodes.majors.at(-1), npm: '12.2.0' }
 ]
 
 const USES = [
@@ -147,9 +147,15 @@ const OPTIONS = {
 function readArguments () {
   const { from, node, npm, few, ...rest } = argumentsOf(__filename, OPTIONS)
   const installers = few ? [INSTALLERS[0], INSTALLERS.at(-1)]
-    : node ? node.map(version => INSTALLERS.find(({ node }) => node === version) || { node: version }) : INSTALLERS
+    : node ? node.map(installerOf) : INSTALLERS
   const each = npm === undefined ? installers : installers.flatMap(({ node }) => npm.map(npm => ({ node, npm })))
   return { from, few, installers: each, build: !few && !rest['no-build'] }
+}
+
+/** Returns the row of a Node's version, if it is in the list. */
+function installerOf (version) {
+  const isMeant = ({ node }) => nodes.resolve(node) === nodes.resolve(version)
+  return INSTALLERS.find(isMeant) || { node: version }
 }
 
 /** Returns a release of npm from the time of a Node. */

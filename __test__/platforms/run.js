@@ -50,7 +50,7 @@ const ALL = '^(?!tools/(benchmark|docs\\.|package|runner|structure))'
  */
 const PLATFORMS = {
   'other-systems': {
-    versions: ['12.22.12', '24.21.0'],
+    versions: ['12', '24'],
     node: async version => (await nodes.get(version)).path,
     emulation: async () => [],
     slowness: 1

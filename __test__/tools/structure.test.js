@@ -205,6 +205,18 @@ test('cargo deny and the workflow of a release know all platforms', () => {
   assert.deepStrictEqual(named('deny.toml', /^ {4}"([\w-]+)",$/gm), triples.sort())
 })
 
+test('versions of Nodes are in one table: no script and no workflow names one that gets releases', () => {
+  const { majors } = require('../../scripts/nodes')
+  const named = name => /(?<![\d.])(?:2[2-9]|[3-9]\d)\.\d+\.\d+\b/.test(textOf(name))
+  assert.ok(named('scripts/nodes.js'))
+  const others = [...list('scripts', /\.js$/), ...list('.github', /\.yml$/)].filter(name => name !== 'scripts/nodes.js')
+  assertNone(others, named)
+  // What `npm run lint -- --fix` writes is there for each platform.
+  const lists = found(textOf('.github/workflows/release.yml'), /\bnodes: '([\d, ]+)'/g)
+  assert.strictEqual(lists.length, Object.keys(targets).length)
+  assert.ok(lists.some(each => each === majors.join(',')))
+})
+
 test('the text of every mutation is in its file once', () => {
   const all = [...require('../mutants/javascript'), ...require('../mutants/rust')]
   assertNone(all, ({ file, find }) => textOf(file).split(find).length !== 2)

@@ -1,12 +1,16 @@
 'use strict'
 
-// Tables that several files have: lib/ has each once, and `npm run lint -- --fix` writes it into the others.
+// Tables that several files have: lib/, and of Nodes and platforms scripts/, has each once, and `npm run lint -- --fix`
+// writes it into the others.
 
 const fs = require('fs')
 const path = require('path')
 const { lazy } = require('../../lib/lazy')
 const { ALL } = require('../../lib/util/variables')
 const { NOTIFIED } = require('../../lib/waiting/kinds')
+const { majors } = require('../nodes')
+const { targets } = require('./targets')
+const { admits } = require('./test-file')
 
 const root = path.join(__dirname, '..', '..')
 const WIDTH = 120
@@ -41,6 +45,15 @@ const between = (begin, end, table) => text => {
 const rows = fs.readFileSync(path.join(root, 'README.md'), 'utf8').match(/^\| \[`\w+`\]\(docs\/.*$/gm)
 const indexRows = rows.map(row => row.replace('(docs/', '(').replace(/^(\|[^|]*\|[^|]*\|).*$/, '$1\n')).join('')
 
+const newest = majors.at(-1)
+/** The workflow's tests of platforms: `nodes` behind a target; in containers there is none with an odd number. */
+const PLATFORM = /(\btarget: ([\w-]+)(?:$|, os)(?:(?!target:)[^])*?\bnodes: )'([^']*)'/gm
+const withNodes = text => text.replace(PLATFORM, (_, before, name, former) => {
+  const { nodes: range } = targets[name]
+  const all = majors.filter(major => admits(range ? { range } : null, major))
+  return `${before}'${former.includes(' ') ? all.filter(major => major % 2 === 0).join(' ') : all.join(',')}'`
+})
+
 const union = between('\\n {2}kind: (?=\'AsyncLock\')', '\\n', [...kinds].map(quoted).join(' | '))
 const written = [
   ['index.js', between('// Those of lib/lazy\\.js\\.\\n', '\\]\\n', lines(names.map(quoted)))],
@@ -50,7 +63,14 @@ const written = [
   ['pure/index.d.ts', union],
   ['docs/debugging.md', union],
   ['docs/README.md', between('\\| \\[Named locks\\].*\\n', '\\| \\[Repairing ', indexRows)],
-  ['docs/entry-points.md', between('\\nclass (?=AsyncLock)', '\\n', classes.join(', '))]
+  ['docs/entry-points.md', between('\\nclass (?=AsyncLock)', '\\n', classes.join(', '))],
+  ['README.md', between('Node\\.js 10\\.16 to ', '\\*', newest)],
+  ['docs/platforms.md', between('\\nNode\\.js from 10\\.16 to ', '\\.', newest)],
+  ['docs/platforms.md', between('the machine itself \\| 10 to ', ' ', newest)],
+  ['.github/workflows/engines.yml', text => text.replace(/(node-version: )\d+/g, `$1${newest}`)],
+  ['.github/workflows/reliability.yml', between('soak:[^]*?node: \\[', '\\]', majors.join(', '))],
+  ['.github/workflows/reliability.yml', between('kills:[^]*?node: \\[14, 20, ', '\\]', majors.slice(-2).join(', '))],
+  ['.github/workflows/release.yml', withNodes]
 ]
 
 module.exports = written.map(([file, corrected]) => [path.join(root, file), corrected])
