@@ -3,8 +3,9 @@
 // `npm test`: installs and builds missing parts, then runs, beside each other, the linters, the Rust steps, the type
 // tests, the files of __test__ with every subject (see __test__/subject.js) on the running Node, those that the oldest
 // Node makes different on that one, the tests of the packed package, and those of process locks that need no server.
-// `.ci/run` and `npm run test:all` run them on more Nodes. Skips are reported with their reasons. The last line is `N
-// passed, N failed[, N skipped]`; the exit code is 0 only if something ran and nothing failed.
+// `.ci/run` runs on more Nodes what may differ there, `npm run test:all` all on all. Skips are reported with their
+// reasons. The last line is `N passed, N failed[, N skipped]`; the exit code is 0 only if something ran and nothing
+// failed.
 
 const { command } = require('./lib/arguments')
 const { cargo } = require('./lib/cargo')
@@ -26,8 +27,8 @@ async function main () {
   const prepared = !options.setup || await report.part('setup', setup.installDependencies).then(cargo)
     .then(() => true, error => report.fail(report.row('setup', ''), 1, 'setup', error.message))
   if (prepared) {
-    const planned = suites.map(({ version, isWhole }) =>
-      ({ version, files: isWhole ? files : testFile.onOldest(files), subjects, size: sizeOn(version, options) })
+    const planned = suites.map(({ version, filesOf }) =>
+      ({ version, files: filesOf(files), subjects, size: sizeOn(version, options) })
     )
     await runSuites(planned, { ...plannedSteps(options), jobs, report })
   }
@@ -38,7 +39,7 @@ async function main () {
 function introduction (options) {
   const { suites, daily } = options
   const full = suites.filter(({ version }) => sizeOn(version, options) === 'full').map(({ version }) => version)
-  const names = suites.map(({ version, isWhole }) => (isWhole ? version : `${version} (only what is different there)`))
+  const names = suites.map(({ version, note = '' }) => version + note)
   return [
     `Node ${names.join(', ')}`,
     ...(daily.length > 0

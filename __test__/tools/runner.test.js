@@ -81,6 +81,22 @@ test('every Node comes soon, whether there is a run every day, every week, or ev
   }
 })
 
+test('of a run on several Nodes the oldest and the newest have all files that they admit, each what may differ', () => {
+  const all = testFile.names().map(testFile.named)
+  const versions = ['10.24.1', '12.22.12', '16.20.2', '24.22.3', '26.12.1']
+  const runs = versions.map(version => testFile.onEach(all, version, versions).map(({ name }) => name))
+  const on = name => versions.filter((_, n) => runs[n].includes(name))
+  assert.deepStrictEqual(on('atomics/wait.test.js'), versions)
+  assert.deepStrictEqual(on('ends/termination.test.js'), versions)
+  assert.deepStrictEqual(on('ends/queue-deaths.test.js'), ['10.24.1', '26.12.1'])
+  assert.deepStrictEqual(on('locks/semaphore.test.js'), ['10.24.1', '26.12.1'])
+  assert.deepStrictEqual(on('processes/files.test.js'), ['16.20.2', '26.12.1'])
+  const admitted = all.filter(({ nodes }) => versions.some(version => testFile.admits(nodes, version)))
+  assert.deepStrictEqual([...new Set(runs.flat())].sort(), admitted.map(({ name }) => name).sort())
+  const unused = Object.keys(testFile.DIFFERENT).filter(begin => !all.some(({ name }) => name.startsWith(begin)))
+  assert.deepStrictEqual(unused, [])
+})
+
 test('a script whose output does not say its counts in its last line is a failure', async () => {
   assert.strictEqual(countScript('3 passed, 1 failed\nand more'), null)
   const report = new Report(() => {})

@@ -4,18 +4,20 @@
 
 const os = require('os')
 const { argumentsOf, oneOf, someOf, whole } = require('./arguments')
-const { SUBJECTS } = require('./test-file')
+const testFile = require('./test-file')
+const { compareVersions } = require('./versions')
 const nodes = require('../nodes')
 
 const USAGE = `npm test -- [--ci | --all] [--node 14.21.3[,..]] [--only pattern] [--subject force[,..]]
                     [--size full|small] [--jobs n] [--no-rust] [--no-setup]
-  --ci        then also the whole suites on the oldest, the newest and two other Nodes, which change every day (.ci/run)
+  --ci        then also the suites on the oldest, the newest and two other Nodes, which change every day (.ci/run): on
+              all of them what each Node may break in its own way, the rest on the oldest and the newest
   --all       every supported Node, and the slow steps (npm run test:all)
   --node      these Nodes: full versions, major ones of the list, or current (the Node that runs this); with --ci
               instead of the two that change
   --only      the files whose path in __test__ matches a regular expression (locks/queue), and nothing else; on the
               running Node unless others are given
-  --subject   these subjects: ${SUBJECTS.join(', ')}, none (the files that test no subject)
+  --subject   these subjects: ${testFile.SUBJECTS.join(', ')}, none (the files that test no subject)
   --size      of the long tests (small unless given; with --all full on the oldest, the newest and the running Node)
   --jobs      how many files run at the same time (one more than there are cores unless given, since many of them wait)
   --no-rust   without the Rust steps, and without the tests of the packages, for which the library is built
@@ -23,10 +25,10 @@ const USAGE = `npm test -- [--ci | --all] [--node 14.21.3[,..]] [--only pattern]
 
 /**
  * Reads the arguments.
- * @returns {{ all: boolean, ci: boolean, suites: { version: string, isWhole: boolean }[], daily: string[], subjects:
- *   (?string)[], only: ?RegExp, size: ?string, jobs: number, rust: boolean, setup: boolean }} `isWhole`: all files, not
- *   only those that the oldest Node makes different; `daily`: those of the Nodes that change every day; `null` among
- *   the subjects means the files that test none
+ * @returns {{ all: boolean, ci: boolean, suites: { version: string, filesOf: Function, note: ?string }[], daily:
+ *   string[], subjects: (?string)[], only: ?RegExp, size: ?string, jobs: number, rust: boolean, setup: boolean }}
+ *   `filesOf`: those of the files that run there, if not all with a `note`; `daily`: those of the Nodes that change
+ *   every day; `null` among the subjects means the files that test none
  * @throws {Error} with the usage
  */
 function parseArguments (args) {
@@ -46,7 +48,7 @@ function parseArguments (args) {
   }
 }
 
-const NAMES = ['none', ...SUBJECTS]
+const NAMES = ['none', ...testFile.SUBJECTS]
 const OPTIONS = {
   all: { type: 'boolean', default: false },
   ci: { type: 'boolean', default: false },
@@ -60,11 +62,22 @@ const OPTIONS = {
 }
 
 function suitesOf ({ all, ci, node, only, daily }) {
-  const whole = versions => [...new Set(versions)].map(version => ({ version, isWhole: true }))
+  const whole = versions => [...new Set(versions)].map(version => ({ version, filesOf: files => files }))
   const [oldest, running, newest] = shortList(nodes.versions)
-  if (ci) return whole([running, oldest, newest, ...daily])
+  if (ci) return shared([running, oldest, newest, ...daily])
   if (node || all) return whole(node || nodes.versions)
-  return only ? whole([running]) : [...whole([running]), { version: oldest, isWhole: false }]
+  const different = { version: oldest, filesOf: testFile.onOldest, note: ' (only what is different there)' }
+  return only ? whole([running]) : [...whole([running]), different]
+}
+
+/** Plans the suites so that what is the same on all these Nodes runs on the oldest and the newest of them. */
+function shared (names) {
+  const nameOf = new Map(names.map(name => [nodes.resolve(name), name]))
+  const versions = [...nameOf.keys()].sort(compareVersions)
+  return versions.map((version, place) => {
+    const note = place > 0 && place < versions.length - 1 ? ' (what each may break in its own way)' : undefined
+    return { version: nameOf.get(version), filesOf: files => testFile.onEach(files, version, versions), note }
+  })
 }
 
 /** Returns the oldest version, the one that runs this, and the newest. */

@@ -39,6 +39,30 @@ const SUBJECTS_OF = {
   company: [null],
   tools: [null]
 }
+/**
+ * Files, by the longest beginning of their names, whose promises each Node may break in its own way, with the reason.
+ * `.ci/run` runs them on all of its Nodes, the others on the oldest and the newest of these: there all is alike in
+ * between.
+ */
+const DIFFERENT = {
+  atomics: 'hosts differ in Atomics, memories and timers',
+  company: 'hosts differ in loaders, contexts and registries',
+  ends: 'engines end threads, and run out of stack, at other moments',
+  'ends/condition-deaths': null, // Threads end themselves, at operations that they count.
+  'ends/exhaustion': null,
+  'ends/faults': null,
+  'ends/name-deaths': null,
+  'ends/queue-deaths': null,
+  install: 'each host starts Workers in its own way',
+  'locks/every-class/async-context': 'hosts differ in AsyncLocalStorage',
+  'locks/every-class/hostile': 'hosts differ in the built-ins that a program can replace',
+  'locks/observe/dump': 'engines differ in stacks, hosts in inspectors',
+  'locks/observe/frames': 'engines differ in stacks',
+  'locks/observe/holder-stacks': 'engines differ in stacks',
+  'locks/observe/places': 'engines differ in stacks',
+  'locks/optimized-code': 'compilers differ',
+  'named/web-locks': 'some hosts have their own'
+}
 const HEADER_LINES = 10
 const DEFAULT_TIMEOUT = 180
 
@@ -126,6 +150,18 @@ function admits (nodes, version) {
 const onOldest = (files) =>
   files.filter(({ oldest }) => oldest !== null).map((file) => ({ ...file, subjects: file.oldest }))
 
+/** Whether each Node may break a file's promises in its own way. */
+function isDifferent ({ name }) {
+  const [longest] = Object.keys(DIFFERENT).filter(each => name.startsWith(each)).sort().reverse()
+  return longest !== undefined && DIFFERENT[longest] !== null
+}
+
+/** Returns those of the files that a run on all these versions has on one of them, see DIFFERENT. */
+const onEach = (files, version, versions) => files.filter(file => {
+  const admitting = versions.filter(each => admits(file.nodes, each)).sort(compareVersions)
+  return isDifferent(file) || [admitting[0], admitting[admitting.length - 1]].includes(version)
+})
+
 /**
  * Runs a file once.
  * @param {object} declared the result of `read`
@@ -164,4 +200,4 @@ function judge (ended) {
   return problem ? { ...result, failed: failed + 1, problem } : result
 }
 
-module.exports = { SUBJECTS, names, named, onOldest, read, admits, run }
+module.exports = { SUBJECTS, DIFFERENT, names, named, onEach, onOldest, read, admits, run }
