@@ -1,5 +1,4 @@
 'use strict'
-// oldest: force (there AbortController, FinalizationRegistry and class fields are missing)
 
 // The behaviour that all classes share, tested on every form that waits: see fixtures/every-class.js.
 

@@ -1,5 +1,4 @@
 'use strict'
-// oldest: force (an exception of a thread is unknown there)
 
 // Threads that have ended are part of the story of a wait for a notification.
 

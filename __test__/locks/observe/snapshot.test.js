@@ -1,5 +1,4 @@
 'use strict'
-// oldest: force (there AsyncLocalStorage is missing, whose tasks a snapshot shows)
 // timeout: 200
 
 // snapshot(): the holds and waits of this process, while other threads go on.

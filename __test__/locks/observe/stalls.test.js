@@ -1,5 +1,4 @@
 'use strict'
-// oldest: force (there diagnostics_channel is missing)
 
 // ATOMICS_WAITASYNC_STALL: waits for locks that last longer are reported, each once.
 
