@@ -1,7 +1,8 @@
 'use strict'
 
-// `npm run lint`: rustfmt, clippy, cargo deny, and the linter of JavaScript; `npm run lint -- --fix` lets them mend. A
-// linter that is not installed is skipped; with `--all`, as continuous integration runs it, that is a failure.
+// `npm run lint`: the budget of lines, rustfmt, clippy, cargo deny, and the linter of JavaScript; with `-- --fix` they
+// mend what they can. A linter that is not installed is skipped; with `--all`, as continuous integration runs it, that
+// is a failure.
 
 const fs = require('fs')
 const path = require('path')
@@ -11,6 +12,7 @@ const { run, succeed, succeeded } = require('./lib/child')
 const { Results } = require('./lib/results')
 const { rustSteps, isMissing } = require('./lib/rust-steps')
 const { ESLINT } = require('./lib/steps')
+const budget = require('./lib/budget')
 const generated = require('./lib/generated')
 const setup = require('./setup')
 
@@ -25,6 +27,7 @@ async function main () {
   await results.of('javascript', async () => {
     await succeed(process.execPath, [...ESLINT, ...(fix ? ['--fix'] : [])], { cwd: root })
   })
+  await results.of('lines', () => budget.check())
   for (const step of rustSteps.filter(({ lint }) => lint)) {
     const words = fix && step.name === 'fmt' ? ['fmt', '--all'] : step.args
     const ended = await run(cargo(), words, { cwd: root, env: environment() })

@@ -8,6 +8,7 @@ const assert = require('assert')
 const path = require('path')
 const { test } = require('../harness')
 const { assertNone, found, list, textOf } = require('../fixtures/source-texts')
+const budget = require('../../scripts/lib/budget')
 const { targets } = require('../../scripts/lib/targets')
 
 const MOST_LINES = 400
@@ -215,6 +216,22 @@ test('versions of Nodes are in one table: no script and no workflow names one th
   const lists = found(textOf('.github/workflows/release.yml'), /\bnodes: '([\d, ]+)'/g)
   assert.strictEqual(lists.length, Object.keys(targets).length)
   assert.ok(lists.some(each => each === majors.join(',')))
+})
+
+test('each source file is in one wing, and a wing that has a line too many is named', () => {
+  const wings = budget.wingsOf()
+  assert.deepStrictEqual(
+    wings.map(({ name }) => name), ['queue', 'locks', 'holding', 'processes', 'diagnostics', 'install', 'workshop'])
+  const files = ['benchmark', 'core/src', 'lib', 'scripts', 'src'].flatMap(folder => list(folder))
+  assertNone(wings.flatMap(({ paths }) => paths), name => !files.some(file => `${file}/`.startsWith(`${name}/`)))
+  assert.deepStrictEqual([...budget.sizes().keys()], wings)
+  const [queue, locks] = [{ name: 'queue', paths: ['core'], most: 4 }, { name: 'locks', paths: ['core/lock'], most: 3 }]
+  const lines = new Map([['core/queue.rs', 1], ['core/lock.rs', 3], ['core/lock/claim.rs', 3]])
+  assert.strictEqual(budget.check(budget.sizes([queue, locks], lines)), 'queue 4 of 4, locks 3 of 3')
+  lines.set('core/lock/claim.rs', 4)
+  assert.throws(() => budget.check(budget.sizes([queue, locks], lines)), /: locks 4 of 3$/)
+  lines.set('lib/one.js', 1)
+  assert.throws(() => budget.sizes([queue, locks], lines), /^Error: lib\/one\.js is in no wing/)
 })
 
 test('the text of every mutation is in its file once', () => {
