@@ -2,9 +2,8 @@
 
 // The engines of atomics-waitasync/processes, made of arguments that are JSON.
 
-/** Each gets the `require` of a place that has the package and the clients. */
+/** Those with clients. Each gets the `require` of a place that has the package and the clients. */
 const makers = {
-  files: (load, ...args) => load('atomics-waitasync/processes').files(...args),
   postgresql: (load, ...args) => load('atomics-waitasync/processes').postgresql(load('pg'), ...args),
   redis: (load, url, { isForgetful, ...options }) => {
     const client = new (load('ioredis').Redis)(url, { lazyConnect: true })
@@ -13,8 +12,7 @@ const makers = {
   'node-redis': (load, url, { isForgetful, ...options }) => {
     const client = load('redis').createClient({ url })
     return load('atomics-waitasync/processes').redis(isForgetful ? forgetful(client) : client, options)
-  },
-  etcd: (load, ...args) => load('atomics-waitasync/processes').etcd(...args)
+  }
 }
 
 /** What a broken engine does wrong with a grant: the checks have to find out. */
@@ -91,7 +89,7 @@ function changed (engine, changes) {
  */
 exports.engineOf = function engineOf (load, { module, args, lacks, refuses }) {
   const from = refuses ? name => name === 'pg' ? refusing(load(name), refuses) : load(name) : load
-  const engine = makers[module](from, ...args)
+  const engine = makers[module] ? makers[module](from, ...args) : load('atomics-waitasync/processes')[module](...args)
   return lacks === undefined ? engine : changed(engine, faults[lacks](engine))
 }
 

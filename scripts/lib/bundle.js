@@ -16,10 +16,13 @@ const { createHash } = require('crypto')
 const fs = require('fs')
 const path = require('path')
 const { packageName } = require('../../lib/agent/target')
+const processes = require('../../lib/processes')
 const external = require('../../lib/util/external')
 const { targets } = require('./targets')
 
 const LIB = path.join(__dirname, '..', '..', 'lib')
+/** The engines of /processes that need a server. */
+const SERVERS = Object.keys(processes).filter(name => name !== 'files' && name !== 'processLocks')
 
 /**
  * The parts, in order. Each has these modules and all that they require at the top level, except for those of an
@@ -51,7 +54,7 @@ const PARTS = [
   },
   {
     name: 'servers.js',
-    modules: ['postgresql', 'redis', 'etcd'].map(engine => `processes/engines/${engine}.js`),
+    modules: SERVERS.map(engine => `processes/engines/${engine}.js`),
     all: false
   },
   { name: 'later.js', all: false }

@@ -7,6 +7,7 @@ const fs = require('fs')
 const path = require('path')
 const { lazy } = require('../../lib/lazy')
 const { ALL } = require('../../lib/util/variables')
+const processes = require('../../lib/processes')
 const { NOTIFIED } = require('../../lib/waiting/kinds')
 const { majors } = require('../nodes')
 const { targets } = require('./targets')
@@ -64,6 +65,7 @@ const written = [
   ['docs/debugging.md', union],
   ['docs/README.md', between('\\| \\[Named locks\\].*\\n', '\\| \\[Repairing ', indexRows)],
   ['docs/entry-points.md', between('\\nclass (?=AsyncLock)', '\\n', classes.join(', '))],
+  ['processes/index.mjs', between('export const \\{', '\\} = ', ` ${Object.keys(processes).sort().join(', ')} `)],
   ['README.md', between('Node\\.js 10\\.16 to ', '\\*', newest)],
   ['docs/platforms.md', between('\\nNode\\.js from 10\\.16 to ', '\\.', newest)],
   ['docs/platforms.md', between('the machine itself \\| 10 to ', ' ', newest)],
