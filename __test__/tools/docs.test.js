@@ -202,6 +202,14 @@ test('the files that CONTRIBUTING.md, the architecture and the heads of files na
   assertNone(named, name => name !== 'dist/' && !exists(name) && !all.includes(`/${name}`))
 })
 
+test('the reading order of CONTRIBUTING.md has as many files and lines as it says', () => {
+  const [, lines, order] = /^Eight files, ([\d ]+) lines[^]*?\n\n([^]*?)\n\n/m.exec(textOf('CONTRIBUTING.md'))
+  const files = found(order, /^\d\. `([^`]+)`/gm)
+  assert.strictEqual(files.length, 8)
+  const sum = files.reduce((all, name) => all + textOf(name).split('\n').length, 0)
+  assert.ok(Math.abs(sum - Number(lines.replace(' ', ''))) <= 200, `${sum} lines`)
+})
+
 test('what pages give to `npm test -- --only` finds test files', () => {
   const patterns = found(pages.map(textOf).join('\n'), /npm test -- [^`]*--only '?([^'`\s]+)/g)
   assert.ok(patterns.length > 5)
