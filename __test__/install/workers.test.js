@@ -1,5 +1,4 @@
 'use strict'
-// oldest: none (there the plain entry installs)
 // timeout: 400
 
 // Workers of a thread with an install have it too, and are otherwise the same as without.

@@ -19,7 +19,7 @@ const USAGE = `npm test -- [--ci | --all] [--node 14.21.3[,..]] [--only pattern]
               running Node unless others are given
   --subject   these subjects: ${testFile.SUBJECTS.join(', ')}, none (the files that test no subject)
   --size      of the long tests (small unless given; with --all full on the oldest, the newest and the running Node)
-  --jobs      how many files run at the same time (two for each core unless given: a file uses half of one)
+  --jobs      how many files run at the same time (two for each core and one unless given: a file uses half of one)
   --no-rust   without the Rust steps, and without the tests of the packages, for which the library is built
   --no-setup  with the dependencies and the binary that are there`
 
@@ -56,7 +56,7 @@ const OPTIONS = {
   subject: { type: 'string', default: NAMES.join(','), read: someOf(NAMES) },
   only: { type: 'string', read: text => new RegExp(text) },
   size: { type: 'string', read: oneOf(['full', 'small']) },
-  jobs: { type: 'string', default: String(2 * os.availableParallelism()), read: whole },
+  jobs: { type: 'string', default: String(2 * os.availableParallelism() + 1), read: whole },
   'no-rust': { type: 'boolean' },
   'no-setup': { type: 'boolean' }
 }

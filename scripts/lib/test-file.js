@@ -46,7 +46,9 @@ const SUBJECTS_OF = {
  */
 const DIFFERENT = {
   atomics: 'hosts differ in Atomics, memories and timers',
-  company: 'hosts differ in loaders, contexts and registries',
+  'atomics/stress': null, // All of it waits in the package's own queue.
+  company: 'hosts differ in contexts and registries',
+  'company/loader': null, // The loader is the system's.
   ends: 'engines end threads, and run out of stack, at other moments',
   'ends/condition-deaths': null, // Threads end themselves, at operations that they count.
   'ends/exhaustion': null,
@@ -57,6 +59,7 @@ const DIFFERENT = {
   'locks/every-class/async-context': 'hosts differ in AsyncLocalStorage',
   'locks/every-class/hostile': 'hosts differ in the built-ins that a program can replace',
   'locks/observe/dump': 'engines differ in stacks, hosts in inspectors',
+  'locks/observe/dump-lines': null, // The same dumps in JSON.
   'locks/observe/frames': 'engines differ in stacks',
   'locks/observe/holder-stacks': 'engines differ in stacks',
   'locks/observe/places': 'engines differ in stacks',
