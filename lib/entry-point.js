@@ -1,154 +1,42 @@
 'use strict'
 
 /**
- * The exports of the entry points, and each entry's effect at load.
+ * Loads the files of `lib/`, by a registry of their own.
  *
- * An entry's own `wait`, `notify` and `waitAsync` are chosen once, at load. The plain entry, where it changes nothing,
- * chooses them at its first use (index.js). On a Node that has a `waitAsync`, neither that entry nor `/keep-alive`
- * loads the native library before it is needed. So modules that only some calls need are required in those calls.
+ * A program may empty Node's registry at any time, and a test runner that of a test file. Code that is loaded at its
+ * first use has to meet the state of what was loaded before. In the published package, a file that does the same for
+ * few files takes this one's place (scripts/lib/bundle.js).
  */
 
-const beforeUse = require('./agent/before-use')
-const { exportedOf, markOf } = require('./util/host')
-const { exportedTrio, install, uninstall, hostTrio, keepAliveTrio, ownTrio } = require('./install')
-const { lazy, load } = require('./lazy')
-const { own } = require('./util/realm')
-const globalObject = require('./util/global')
-const { asAtLoad, define, defineProperty } = require('./util/intrinsics')
-const { assertStackToLoad } = require('./util/stack')
-const { describe } = require('./util/values')
-const { REQUIRE_MAKES_PROMISES } = require('./util/quirks')
-const { isEnabled } = require('./util/variables')
+const fs = require('fs')
+const path = require('path')
+const vm = require('vm')
 
-// Not while a lock's code is being loaded, of which a hook could use only half.
-if (REQUIRE_MAKES_PROMISES) requireBuiltins()
-beforeUse.call = (agent) => require('./observe/attach')(agent)
+const nodeModule = module
+const evaluated = {}
 
-/**
- * The entries: how each changes this thread's Atomics, and its three functions, if there are others than the package's
- * own.
- */
-const ENTRIES = {
-  index: { load: () => install('index', undefined, true), trio: () => standing() || hostTrio(own) },
-  force: { load: () => install('force', { force: true }, true), trio () {} },
-  'keep-alive': { load: () => install('keep-alive', undefined, true), trio: () => standing() || keepAliveTrio(own) },
-  pure: { load () {}, trio () {} },
-  'web-locks': { load: () => require('./install/navigator')(), trio: () => standing() || hostTrio(own) }
-}
-
-/**
- * Returns the global functions, if any copy has installed them. Code that imports and code that uses the
- * global must share a queue.
- */
-function standing () {
-  const { wait, notify, waitAsync } = globalObject.Atomics
-  return markOf(waitAsync) === undefined ? undefined : { wait, notify, waitAsync }
-}
-
-/** Whether an entry has been created. */
-let isCreated = false
-
-/** @param {object} [ofProcess] functions of `process`, from an entry that was loaded before this file */
-function createEntry (name, ofProcess) {
-  if (!isCreated && ofProcess !== undefined) asAtLoad(ofProcess)
-  isCreated = true
-  ENTRIES[name].load()
-  const { wait, notify, waitAsync: installed } = exportedTrio(ENTRIES[name].trio() || ownTrio(own), own)
-  const waitAsync = exportedOf(installed) || require('./atomics/keep-alive').exportHost(own.host)
-  let count
-  const entry = {
-    wait,
-    notify,
-    waitAsync,
-
-    install: (options) => install(name, options),
-    uninstall: (target) => uninstall(target),
-
-    get engine () {
-      if (name === 'pure') return 'addon'
-      const current = globalObject.Atomics.waitAsync
-      const known = markOf(typeof current === 'function' ? current : waitAsync)
-      return known === undefined ? 'host' : known.engine
-    },
-
-    ref: (promise) => setRefed(promise, true, 'ref'),
-    unref: (promise) => setRefed(promise, false, 'unref'),
-
-    waiterCount (typedArray, index) {
-      if (count === undefined) {
-        assertStackToLoad()
-        count = require('./atomics/functions').createWaiterCount(own)
-      }
-      return count(typedArray, index)
-    }
+/** Requires a file, as Node does: one that throws is evaluated again the next time. */
+function requireFile (file) {
+  let module = evaluated[file]
+  if (module === undefined) {
+    const folder = path.dirname(file)
+    const requireFrom = (request) => (
+      request[0] === '.' ? requireFile(fileOf(path.join(folder, request))) : require(request))
+    module = { exports: {}, constructor: nodeModule.constructor }
+    compile(file)(module, module.exports, requireFrom, folder)
+    evaluated[file] = module
   }
-  for (const name of Object.keys(lazy)) defineProperty(entry, name, loadedWhenRead(name))
-  if (isEnabled()) start()
-  return entry
+  return module.exports
 }
 
-/** Starts this thread's agent now: a program that hangs may not have used it. */
-function start () {
-  try {
-    const { native } = require('./agent/agent').agent()
-    require('./install/workers/dump-helper')(native.binding)
-  } catch (error) {
-    process.emitWarning(error.message)
-  }
+const fileOf = (name) => fs.existsSync(name + '.js') ? name + '.js' : path.join(name, 'index.js')
+
+/** Compiles a file in this realm. A script of `vm` belongs to the main one. */
+function compile (file) {
+  const text = '(function (module, exports, require, __dirname) {' + fs.readFileSync(file, 'utf8') + '\n})'
+  const isMain = Object.getPrototypeOf(vm.runInThisContext) === Function.prototype
+  // eslint-disable-next-line no-eval -- it is the way to compile code in another realm
+  return isMain ? vm.runInThisContext(text, { filename: file }) : (0, eval)(text + '\n//# sourceURL=' + file)
 }
 
-/** Makes a property that loads its export when it is read. Then it becomes a plain one, unless its object is frozen. */
-function loadedWhenRead (name) {
-  const become = (object, value) => define(object, name, value, true, true)
-  return {
-    get () {
-      const value = load(name)
-      become(this, value)
-      return value
-    },
-    set (value) {
-      if (!become(this, value)) throw new TypeError(name + ' cannot be replaced: the exports are frozen')
-    },
-    enumerable: true,
-    configurable: true
-  }
-}
-
-/** Requires the modules of Node's that our code requires late. */
-function requireBuiltins () {
-  require('async_hooks')
-  require('buffer')
-  require('timers')
-  require('util')
-  require('v8')
-  require('vm')
-  try {
-    require('diagnostics_channel')
-  } catch (_) {
-    // This Node has none.
-  }
-}
-
-function setRefed (promise, refed, caller) {
-  // The promise may be of another realm, or of a library that had replaced the global Promise.
-  if (!require('util').types.isPromise(promise) && !(promise instanceof own.Promise)) {
-    throw new TypeError(caller + ': promise must be a Promise, not ' + describe(promise))
-  }
-  const ours = require('./agent/agent')
-  if (ours.setRefed(promise, refed) || require('./atomics/keep-alive').setRefed(promise, refed)) return true
-  // Functions of another copy may have made the promise, and this copy may not have used the thread's agent yet.
-  const known = markOf(globalObject.Atomics.waitAsync)
-  if (known === undefined) return false
-  if (known.engine === 'addon') return ours.agent().setRefed(promise, refed)
-  return Boolean(known.setRefed) && known.setRefed(promise, refed)
-}
-
-// For ES modules (lazy-exports.mjs): these load their code at the first use, not when they are read.
-createEntry.lazy = lazy
-// For the entry /processes, which has other exports.
-createEntry.processes = () => {
-  if (isEnabled()) start()
-  return require('./processes')
-}
-
-module.exports = createEntry
+module.exports = requireFile(path.join(__dirname, 'create-entry.js'))

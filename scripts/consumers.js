@@ -162,7 +162,7 @@ const jest = (hows, form) => framework({
   program: ['jest', 'bin', 'jest.js'],
   hows,
   flags: ['--detectOpenHandles=false', '--json', '--outputFile'],
-  tests: 9,
+  tests: 11,
   form
 })
 

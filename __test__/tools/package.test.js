@@ -79,6 +79,7 @@ test('every file that is required is there, once; entries begin without locks, a
 })
 
 const ALWAYS = ['agent.js', 'entry-point.js', 'index.js', 'main.js', 'note.js']
+const OF_PROCESSES = ['lock.js', 'names.js', 'observe.js', 'processes.js']
 
 test('an entry that changes nothing loads little before its first use; each use loads what it needs', async t => {
   const folder = bundled(t)
@@ -89,14 +90,15 @@ test('an entry that changes nothing loads little before its first use; each use 
     ['require(folder).AsyncLock.create().executeLocked(() => {})', ...ALWAYS, 'lock.js'],
     ['require(folder).locks.request("name", () => {})', ...ALWAYS, 'lock.js', 'names.js'],
     [`{ ${CLASSES.map(use).join('; ')} }`, ...ALWAYS, 'lock.js', 'later.js'],
-    ['require(folder + "/processes").processLocks(folder)', ...ALWAYS, 'lock.js', 'names.js', 'processes.js'],
+    ['require(folder).snapshot()', ...ALWAYS, 'lock.js', 'observe.js'],
+    ['require(folder + "/processes").processLocks(folder)', ...ALWAYS, ...OF_PROCESSES],
     [
       'require(folder + "/processes").processLocks(folder + "/locks").request("name", () => {})',
-      ...ALWAYS, 'lock.js', 'names.js', 'processes.js'
+      ...ALWAYS, ...OF_PROCESSES
     ],
     [
       'require(folder + "/processes").redis({ duplicate () { return {} } })',
-      ...ALWAYS, 'lock.js', 'names.js', 'processes.js', 'servers.js'
+      ...ALWAYS, ...OF_PROCESSES, 'servers.js'
     ]
   ]) {
     const program = `(async () => ${code})().then(() => { console.log(JSON.stringify(loaded())) })`

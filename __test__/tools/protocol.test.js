@@ -80,7 +80,7 @@ test('native code, the plain entry and docs have the variables of lib/util/varia
   assert.deepStrictEqual(begun.sort(), names)
 })
 
-test('every entry exports what lib/lazy.js and lib/entry-point.js list, by require and by import', () => {
+test('every entry exports what lib/lazy.js and lib/create-entry.js list, by require and by import', () => {
   const names = text => text.match(/\w+/g)
   const late = Object.keys(require('../../lib/lazy').lazy)
   const all = Object.keys(require('../../pure'))

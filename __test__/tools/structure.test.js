@@ -28,6 +28,7 @@ const LAYERS = [
   ['observe'],
   ['lazy.js'],
   ['install', 'processes'],
+  ['create-entry.js'],
   ['entry-point.js'],
   ['lazy-exports.mjs']
 ]

@@ -4,7 +4,8 @@
  * Finds and loads the native library, once per thread, when first needed.
  *
  * All copies of the package in a process use the same file, the one loaded first: two files would be two queues (see
- * `src/process/images.rs`). `require` caches by file, so two copies in one thread also share one `exports` object.
+ * `src/process/images.rs`). Those in one thread share one `exports` object, also if `require` has forgotten it: loaded
+ * anew, the library would make a second agent.
  */
 
 const fs = require('fs')
@@ -12,6 +13,7 @@ const path = require('path')
 const EXTERNAL = require('../util/external')
 const globalObject = require('../util/global')
 const { GETTERS_CRASH } = require('../util/quirks')
+const shared = require('../util/shared')
 const { candidates, libraryFile, packageName } = require('./target')
 
 const { Reflect } = globalObject
@@ -138,19 +140,20 @@ function libraryError (message) {
   return Object.assign(new Error(message), { code: 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY' })
 }
 
-let binding
+// By the number of MARKER in src/process/images.rs: copies with another one have a library of their own.
+const state = shared('library-1', () => ({ binding: undefined }))
 
 /**
  * Loads the native library, and returns its exports.
  * @throws {Error} with code ERR_ATOMICS_WAITASYNC_NO_LIBRARY if there is no library for this platform
  */
 function load () {
-  if (binding === undefined) {
+  if (state.binding === undefined) {
     const own = requireLibrary()
     const other = own.otherFirstImage()
-    binding = other ? requireFirst(other) : own
+    state.binding = other ? requireFirst(other) : own
   }
-  return binding
+  return state.binding
 }
 
 /**

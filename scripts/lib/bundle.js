@@ -31,7 +31,7 @@ const SERVERS = Object.keys(processes).filter(name => name !== 'files' && name !
  */
 const PARTS = [
   /** Of every entry point. */
-  { name: 'main.js', modules: ['entry-point.js', 'atomics/keep-alive.js'], all: true },
+  { name: 'main.js', modules: ['create-entry.js', 'atomics/keep-alive.js'], all: true },
   { name: 'agent.js', modules: ['agent/agent.js', 'agent/this-agent.js', 'observe/attach.js'], all: true },
   {
     name: 'install.js',
@@ -46,6 +46,7 @@ const PARTS = [
     all: true
   },
   { name: 'names.js', modules: ['named/lock-manager.js', 'install/navigator.js'], all: false },
+  { name: 'observe.js', modules: ['observe/snapshot.js', 'observe/stalls.js'], all: false },
   /** Of the entry /processes: with the engine of a folder; and the others. */
   {
     name: 'processes.js',
@@ -59,8 +60,8 @@ const PARTS = [
   },
   { name: 'later.js', all: false }
 ]
-/** The linker takes its place. */
-const LINKED = 'util/compiled.js'
+/** The linker takes their places. */
+const LINKED = ['util/compiled.js', 'entry-point.js']
 /**
  * Loaded by their path: by scripts/build.js, and by workers. They have no state, so other files may contain them, too.
  */
@@ -94,7 +95,7 @@ ${PARTS.map(({ name }) => `  '${name}': () => run('${name}') || require('./${nam
 }
 /** Compiled by this thread: for its Workers. */
 const scripts = []
-const evaluated = { '${LINKED}': { exports: scripts } }
+const evaluated = { '${LINKED[0]}': { exports: scripts } }
 
 const requireFile = (function requireFile (name, part) {
   let module = evaluated[name]
@@ -177,7 +178,7 @@ function readFiles () {
   const names = fs
     .readdirSync(LIB, { recursive: true })
     .map((name) => name.split(path.sep).join('/'))
-    .filter((name) => name.endsWith('.js') && name !== LINKED)
+    .filter((name) => name.endsWith('.js') && !LINKED.includes(name))
   return new Map(names.sort().map(name => {
     const source = fs.readFileSync(path.join(LIB, name), 'utf8')
     if (source.includes('requireFile')) throw new Error(`lib/${name} uses a name that the bundle needs: requireFile`)
@@ -200,7 +201,7 @@ function resolve (from, request) {
 /** Returns these files and their requirements at the top level. */
 function closure (files, names, found = new Set()) {
   for (const name of names) {
-    if (found.has(name) || name === LINKED) continue
+    if (found.has(name) || LINKED.includes(name)) continue
     found.add(name)
     closure(files, files.get(name).requires, found)
   }
@@ -210,7 +211,10 @@ function closure (files, names, found = new Set()) {
 function divide (files) {
   const partOf = new Map()
   for (const { name, modules = [...files.keys()].filter(file => !BY_PATH.includes(file)) } of PARTS) {
-    for (const file of closure(files, modules)) if (!partOf.has(file)) partOf.set(file, name)
+    const own = [...closure(files, modules)].filter(file => !partOf.has(file))
+    // Otherwise an old Node would load the syntax of a newer one.
+    if (new Set(own.map(targetOf)).size > 1) throw new Error(`${name} has files for different versions of Node`)
+    for (const file of own) partOf.set(file, name)
   }
   return partOf
 }
@@ -246,7 +250,7 @@ function bundle (folder) {
       HEADER,
       `const HASHES = {\n${hashes.join(',\n')}\n}`,
       LINKER,
-      'module.exports = requireFile(\'entry-point.js\', \'main.js\')\n'
+      'module.exports = requireFile(\'create-entry.js\', \'main.js\')\n'
     ].join('\n'),
     'traced.js': `${HEADER}${TRACED}`,
     ...parts

@@ -17,6 +17,8 @@ async function main () {
   assert.strictEqual(api.engine, lacking ? 'addon' : 'host')
   assert.strictEqual(require('atomics-waitasync/package.json').name, 'atomics-waitasync')
   for (const entry of [pure, api]) for (const name of NAMES) assert.ok(name in entry, name)
+  // Its file has nothing that an old Node cannot read.
+  assert.deepStrictEqual(api.snapshot().held, [])
 
   await wakes(Atomics, 'global')
   await wakes(pure, 'pure')
