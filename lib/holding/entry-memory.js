@@ -1,15 +1,25 @@
 'use strict'
 
-/** The memory of the robust list, with room for more entries. robust-list.js explains entries. */
+/** The memory of the robust list, and the numbers of its entries. robust-list.js explains entries. */
 
 const { agent } = require('../agent/agent')
 const { HELD } = require('../agent/registers')
-const { ArrayBuffer, Float64Array, Int32Array, bare, createArray, max } = require('../util/intrinsics')
+const {
+  ArrayBuffer, Float64Array, Int32Array, bare, createArray, createMap, max, trunc
+} = require('../util/intrinsics')
+const createTasks = require('./tasks')
 
-const { binding, words } = agent().native
+const { native } = agent()
+const { binding, words } = native
 
 /** How many entries an empty list keeps room for. */
 const RETAINED = 4096
+/**
+ * The last serial number, after which they start again. Every engine keeps 31 bits in a property without a box. So a
+ * number comes again after a billion entries, unless it is in use. A token that released its entry itself has forgotten
+ * its number; only one whose lock was released by `lock.unlock()` could then be taken for the new holder's.
+ */
+const LAST_SERIAL = 0x3fffffff
 
 class EntryMemory {
   constructor () {
@@ -21,6 +31,13 @@ class EntryMemory {
     this.capacity = 0
     this.room = 0
     this.reserved = 0
+    // The latest serial number, and the last one of those that follow it and are not in use.
+    this.serial = 0
+    this.lastFree = LAST_SERIAL
+    // Undefined if no stall is reported, and no view of this thread detects re-entry (reentry.js).
+    this.tasks = createTasks(native)
+    // The Steps of a Condition's pending promise, by the serial number of the token that it waits with.
+    this.stepsOf = createMap()
   }
 
   get length () {
@@ -61,6 +78,30 @@ class EntryMemory {
   unreserve () {
     this.reserved--
     this.room++
+  }
+
+  nextSerial () {
+    if (this.serial === this.lastFree) this.freeSerials()
+    return ++this.serial
+  }
+
+  /** Goes on with a block of serial numbers that are not in use: one of as many blocks, and one more. */
+  freeSerials () {
+    const used = createArray(0)
+    const note = (_, serial) => { used[used.length] = serial }
+    for (let index = 0; index < words[HELD]; index++) note(undefined, this.serials[index])
+    this.stepsOf.forEach(note)
+    if (this.tasks !== undefined) this.tasks.scopes.forEach(note)
+    const blocks = used.length + 1
+    const length = trunc(LAST_SERIAL / blocks)
+    const blockOf = (serial) => trunc((serial - 1) / length)
+    const isUsed = createArray(blocks)
+    for (let n = 0; n < used.length; n++) isUsed[blockOf(used[n])] = true
+    let block = blockOf(this.serial)
+    do block = block + 1 < blocks ? block + 1 : 0
+    while (isUsed[block])
+    this.serial = length * block
+    this.lastFree = this.serial + length
   }
 
   /** Gives back memory that many holds needed. Called before a name is acquired: after it nothing may fail. */

@@ -29,12 +29,11 @@ const { agent } = require('../agent/agent')
 const {
   ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, ENTRY, HELD, MOVES, RELEASING
 } = require('../agent/registers')
-const { add, compareExchange, createMap, load, store, sub } = require('../util/intrinsics')
+const { add, compareExchange, load, store, sub } = require('../util/intrinsics')
 const observer = require('../waiting/observer')
 const { INDEX, NOT_HELD, SERIAL, owe } = require('./entry')
 const EntryIndex = require('./entry-index')
 const register = require('./tracked-buffers')
-const createTasks = require('./tasks')
 const {
   EXCLUSIVE, INNER, LEASE, LOCK, LOCKED, PUTTER, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, comingBack, kindOf
 } = require('./request')
@@ -45,12 +44,6 @@ const { door, native } = agent()
 const { floats, operations, words } = native
 const { holds, channel } = observer.holdsOf(native)
 
-/**
- * The last serial number, after which they start again at 1. Every engine keeps 31 bits in a property without a box. So
- * a number comes again after a billion entries. A token that released its entry itself has forgotten its
- * number; only one whose lock was released by `lock.unlock()` could then be taken for the new holder's.
- */
-const LAST_SERIAL = 0x3fffffff
 /** In the stead of a place: the hold is not reported. */
 const UNREPORTED = -1
 
@@ -60,9 +53,6 @@ class RobustList extends EntryIndex {
     this.native = native
     this.door = door
     this.holds = holds
-    // Undefined if no stall is reported, and no view of this thread detects re-entry (reentry.js).
-    this.tasks = createTasks(native)
-    this.serial = 0
     // How many messages of all queues this thread has in use. After a time limit of `vm` it may be too high.
     this.leases = 0
     // The step of a queue that this thread is in: its memory, the serial number of the notification that it owes.
@@ -70,8 +60,6 @@ class RobustList extends EntryIndex {
     this.begun = { __proto__: null, memory: undefined, owed: 0, putter: 0, entry: 0 }
     // The word of a claim that native code may grant; undefined if there is none.
     this.expected = undefined
-    // The Steps of a Condition's pending promise, by the serial number of the token that it waits with.
-    this.stepsOf = createMap()
     this.register = register
   }
 
@@ -95,11 +83,6 @@ class RobustList extends EntryIndex {
   }
 
   // ——— Taking ———
-
-  nextSerial () {
-    this.serial = this.serial === LAST_SERIAL ? 1 : this.serial + 1
-    return this.serial
-  }
 
   /**
    * Takes a request, if the word can grant it at once. `token`, a new one, becomes that of the entry; it is null for
