@@ -30,8 +30,11 @@ module.exports = function watchLoop () {
  */
 function beforeExit () {
   if (findsWork() || !someWaiter(isAny)) return
-  // The other listeners run first: one of them may settle a pending promise.
-  nextTick(warnPending)
+  // The other listeners run first, and what they await: one of them may settle a pending promise, or hold the loop.
+  nextTick(async () => {
+    await undefined
+    nextTick(warnPending)
+  })
 }
 
 const isAny = () => true

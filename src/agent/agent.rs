@@ -18,6 +18,7 @@ use crate::agent::observer::Observer;
 use crate::agent::pace::Pace;
 use crate::agent::pending::Pending;
 use crate::agent::robust_list::RobustList;
+use crate::environment::event_loop::EventLoop;
 use crate::environment::{Bell, Environment, pin_buffer};
 use crate::process::PROCESS;
 use crate::processes::Files;
@@ -30,6 +31,7 @@ use waitasync_core::service::watch::EndSignal;
 
 pub(crate) struct Agent {
     pub(crate) environment: Environment,
+    pub(crate) event_loop: EventLoop,
     pub(crate) registers: RegistersRef,
     /// Its `worker_threads.threadId`; 0 for the main thread.
     pub(crate) thread_id: u32,
@@ -118,13 +120,15 @@ impl Agent {
             environment.close()?;
             return Ok(false);
         }
+        let event_loop = EventLoop::new(env, end_signal);
         let agent = Rc::new(Self {
             environment,
+            event_loop,
             registers,
             thread_id,
             thread_name: thread_name.map(Arc::from),
             outbox: Arc::new(Outbox::new(Box::new(move || bell.ring()))),
-            blocking: Blocking::new(env, end_signal),
+            blocking: Blocking::new(event_loop),
             pending: Pending::default(),
             robust_list: RobustList::new(registers),
             delivery: Delivery::default(),

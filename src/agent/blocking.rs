@@ -3,13 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use napi::sys;
-
-use crate::environment::event_loop;
+use crate::environment::event_loop::EventLoop;
 use waitasync_core::clock::Timestamp;
 use waitasync_core::lock::Request;
 use waitasync_core::queue::{BlockedThread, Location, Ticket};
-use waitasync_core::service::watch::{EndSignal, Watch};
+use waitasync_core::service::watch::Watch;
 use waitasync_core::spinner::{BudgetedSpinner, Spinner};
 
 /// Nanoseconds of spinning for a notification before a sleep: the time that a sleeping thread takes to answer.
@@ -49,10 +47,10 @@ pub(crate) struct Blocking {
 }
 
 impl Blocking {
-    pub(crate) fn new(env: sys::napi_env, end_signal: EndSignal) -> Self {
+    pub(crate) fn new(event_loop: EventLoop) -> Self {
         let thread = Arc::new(BlockedThread::current());
         Self {
-            watch: event_loop::watch(env, &thread, end_signal),
+            watch: event_loop.watch(&thread),
             thread,
             wait_spinner: Spinner::new(LONGEST_WAIT_SPIN, LONGEST_WAIT_PAUSE),
             lock_spinner: BudgetedSpinner::new(LONGEST_LOCK_SPIN),

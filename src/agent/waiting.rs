@@ -132,10 +132,10 @@ impl Agent {
     }
 
     /// Holds an event loop that has run dry: for waits that have been notified by now, and for a claim that could have
-    /// its lock by now. Returns whether it is held.
+    /// its lock by now. Returns whether it is held, also by what a program has begun since.
     pub(crate) fn runs_dry(&self) -> bool {
         PROCESS.store.check_words(word_at);
         self.update_hold();
-        self.is_held.get()
+        self.is_held.get() || self.event_loop.is_alive()
     }
 }

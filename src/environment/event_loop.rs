@@ -1,39 +1,59 @@
-//! The event loop of an environment, for the service to watch.
+//! The event loop of an environment: it is watched by the service, and asked whether it goes on.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
+use std::ptr;
 use std::sync::Arc;
 
+#[cfg(unix)]
+use libloading::os::unix::Library;
+#[cfg(windows)]
+use libloading::os::windows::Library;
 use napi::sys;
 use waitasync_core::queue::BlockedThread;
 use waitasync_core::service::watch::{EndSignal, Watch};
 
-/// Makes the watch over the event loop of `env`, on its thread.
-pub(crate) fn watch(env: sys::napi_env, thread: &Arc<BlockedThread>, end_signal: EndSignal) -> Arc<Watch> {
-    let event_loop = if end_signal == EndSignal::Unknown { None } else { descriptor_of(env) };
-    // SAFETY: libuv closes the descriptor after the environment's clean-up, which closes the watch.
-    unsafe { Watch::new(event_loop, thread, end_signal) }
+/// Used on its thread, until the environment ends.
+#[derive(Clone, Copy)]
+pub(crate) struct EventLoop {
+    env: sys::napi_env,
+    end_signal: EndSignal,
 }
 
-/// Returns the descriptor of an environment's event loop, on its thread.
-#[cfg(linux)]
-fn descriptor_of(env: sys::napi_env) -> Option<c_int> {
-    use libloading::os::unix::Library;
-    type BackendFd = unsafe extern "C" fn(*const std::ffi::c_void) -> c_int;
-
-    let mut event_loop = std::ptr::null_mut();
-    // SAFETY: on the thread of `env`, and the out-parameter is a live local.
-    let status = unsafe { sys::napi_get_uv_event_loop(env, &raw mut event_loop) };
-    if status != sys::Status::napi_ok {
-        return None;
+impl EventLoop {
+    pub(crate) fn new(env: sys::napi_env, end_signal: EndSignal) -> Self {
+        Self { env, end_signal }
     }
-    // SAFETY: libuv has had this function, with this signature, since its beginning; the loop is a live one.
-    let descriptor =
-        unsafe { Library::this().get::<BackendFd>(b"uv_backend_fd\0").ok()?(event_loop.cast_const().cast()) };
-    (descriptor >= 0).then_some(descriptor)
-}
 
-/// Returns none: no loop could be watched, see [`Watch`].
-#[cfg(not(linux))]
-fn descriptor_of(_: sys::napi_env) -> Option<c_int> {
-    None
+    /// Makes the watch over it. Only on Linux it has a descriptor: see [`Watch`].
+    pub(crate) fn watch(self, thread: &Arc<BlockedThread>) -> Arc<Watch> {
+        let descriptor = if cfg!(linux) { self.ask(b"uv_backend_fd\0").filter(|&fd| fd >= 0) } else { None };
+        // SAFETY: libuv closes the descriptor after the environment's clean-up, which closes the watch.
+        unsafe { Watch::new(descriptor, thread, self.end_signal) }
+    }
+
+    /// Whether something holds it. False where it is not libuv's.
+    pub(crate) fn is_alive(self) -> bool {
+        self.ask(b"uv_loop_alive\0").is_some_and(|answer| answer != 0)
+    }
+
+    /// Calls a function of libuv's that takes the loop. `None`: the loop is not libuv's, or Node does not export it.
+    fn ask(self, function: &[u8]) -> Option<c_int> {
+        type Function = unsafe extern "C" fn(*const c_void) -> c_int;
+
+        if self.end_signal == EndSignal::Unknown {
+            return None;
+        }
+        let mut event_loop = ptr::null_mut();
+        // SAFETY: on the thread of `env`, and the out-parameter is a live local.
+        let status = unsafe { sys::napi_get_uv_event_loop(self.env, &raw mut event_loop) };
+        if status != sys::Status::napi_ok {
+            return None;
+        }
+        #[cfg(windows)]
+        let host = Library::this().ok()?;
+        #[cfg(unix)]
+        let host = Library::this();
+        // SAFETY: libuv has had these functions, with this signature, since its beginning; the loop is a live one.
+        unsafe { Some(host.get::<Function>(function).ok()?(event_loop.cast_const().cast())) }
+    }
 }

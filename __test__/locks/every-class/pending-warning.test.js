@@ -93,7 +93,11 @@ test('each lock is warned of once, for many promises and when the loop runs dry 
     const lock = heldLock()
     for (let n = 0; n < 5; n++) lock.lockAsync()
     let rest = 3
-    process.on('beforeExit', () => { if (rest-- > 0) setImmediate(() => say('again')) })
+    const goOn = () => { if (rest-- > 0) setImmediate(() => say('again')) }
+    process.on('warning', () => {
+      goOn()
+      process.on('beforeExit', goOn)
+    })
   })
   assert.deepStrictEqual(lines, [PENDING + 'an AsyncLock' + DRY + ITSELF, 'again', 'again', 'again'])
 })
@@ -107,6 +111,41 @@ test('what a later listener of beforeExit settles is not warned of', async t => 
   })
   assert.deepStrictEqual(lines, ['locked'])
 })
+
+for (const [when, register] of [
+  ['an earlier listener', (lock, listener) => {
+    process.once('beforeExit', listener)
+    return lock.tryLock()
+  }],
+  ['a later listener', (lock, listener) => {
+    const token = lock.tryLock()
+    process.once('beforeExit', listener)
+    return token
+  }],
+  ['a later one that awaits', (lock, listener) => {
+    const token = lock.tryLock()
+    process.once('beforeExit', async () => {
+      for (let n = 0; n < 20; n++) await n
+      listener()
+    })
+    return token
+  }]
+]) {
+  test(`${when} of beforeExit begins what will settle it: no warning, unless it does not`, async t => {
+    const lines = await linesOf(t, `async ({ newLock, say }) => {
+      const [lock, other] = [newLock(), newLock()]
+      const token = (${register})(lock, () => {
+        say('begins')
+        setTimeout(() => token.unlock(), 20)
+      })
+      other.tryLock()
+      other.lockAsync()
+      lock.lockAsync().then(() => say('locked'))
+    }`)
+    // The other one is warned of when the event loop has run dry again.
+    assert.deepStrictEqual(lines, ['begins', 'locked', PENDING + 'an AsyncLock' + DRY + ITSELF])
+  })
+}
 
 test('of many locks ten are warned of one by one, and the others are counted', async t => {
   const lines = await linesOf(t, ({ api }) => {
