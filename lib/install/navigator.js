@@ -75,11 +75,15 @@ function putIntoThreads () {
   if (define(threads, 'locks', { value: locks, writable: true, enumerable: true })) {
     state.locks = locks
     syncBuiltinESMExports()
+    // In these it has no effect.
+    if (process.versions.bun || process.versions.deno) warn('the locks of `import { locks } from "worker_threads"`')
   } else {
-    process.emitWarning('atomics-waitasync/web-locks: worker_threads.locks cannot be replaced: its holders and those ' +
-      'of this package\'s locks do not exclude each other', { code: 'ATOMICS_WAITASYNC_LOCKS' })
+    warn('worker_threads.locks')
   }
 }
+
+const warn = (what) => process.emitWarning('atomics-waitasync/web-locks: ' + what + ' cannot be replaced: its ' +
+  'holders and those of this package\'s locks do not exclude each other', { code: 'ATOMICS_WAITASYNC_LOCKS' })
 
 /** Whether a prototype is some realm's `Object.prototype`. */
 const isRoot = (prototype) => hasOwnProperty.call(prototype, 'hasOwnProperty')
