@@ -84,7 +84,23 @@ function createEntry (name, ofProcess) {
   }
   for (const name of Object.keys(lazy)) defineProperty(entry, name, loadedWhenRead(name))
   if (isEnabled()) start()
+  else if (isWorker()) noteThread()
   return entry
+}
+
+/** Whether this thread is a Worker. Those of Node cannot change the folder; a main thread loads no `worker_threads`. */
+function isWorker () {
+  if (process.versions.bun || process.versions.deno) return !require('./util/worker-threads').isMainThread
+  return typeof process.chdir !== 'function' || process.chdir.disabled === true
+}
+
+/** Counts this thread among those that may settle the waits of others: its first use may be to notify. */
+function noteThread () {
+  try {
+    require('./agent/binding').load().threadLoads()
+  } catch (_) {
+    // There is no library, so it cannot.
+  }
 }
 
 /** Starts this thread's agent now: a program that hangs may not have used it. */

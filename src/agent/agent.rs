@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use napi::bindgen_prelude::retain_current_module_for_unload_safety;
-use napi::{Error, Result, sys};
+use napi::{Error, Result, check_status, sys};
 
 use crate::agent::blocking::Blocking;
 use crate::agent::buffers::Buffers;
@@ -61,6 +61,26 @@ thread_local! {
     static AGENTS: RefCell<Vec<Rc<Agent>>> = const { RefCell::new(Vec::new()) };
     /// The one that was used last. Without a destructor, so that this costs no more than reading a word.
     static LAST: Cell<(sys::napi_env, *const Agent)> = const { Cell::new((ptr::null_mut(), ptr::null())) };
+    /// Whether this thread is counted as one that has loaded the package, and has no agent yet.
+    static IS_LOADED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Counts this thread among those that may notify, until it ends. Its agent is counted instead.
+pub(crate) fn note_loaded(env: sys::napi_env) -> Result<()> {
+    if AGENTS.with_borrow(|agents| !agents.is_empty()) || IS_LOADED.replace(true) {
+        return Ok(());
+    }
+    PROCESS.registry.count_loaded(true);
+    // SAFETY: on the thread of `env`; the hook takes any argument.
+    check_status!(unsafe { sys::napi_add_env_cleanup_hook(env, Some(uncount), ptr::null_mut()) })
+}
+
+unsafe extern "C" fn uncount(_: *mut c_void) {
+    contained(|| {
+        if IS_LOADED.replace(false) {
+            PROCESS.registry.count_loaded(false);
+        }
+    });
 }
 
 impl Agent {
@@ -142,6 +162,8 @@ impl Agent {
         });
         environment.add_end_hook(on_end)?;
         PROCESS.registry.join(agent.registration());
+        // SAFETY: as Node calls it, and as often.
+        unsafe { uncount(ptr::null_mut()) };
         AGENTS.with_borrow_mut(|agents| agents.push(agent));
         Ok(true)
     }

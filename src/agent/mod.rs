@@ -24,5 +24,5 @@ mod sleeping;
 #[forbid(unsafe_code)]
 mod waiting;
 
-pub(crate) use agent::Agent;
+pub(crate) use agent::{Agent, note_loaded};
 pub(crate) use observer::Observer;

@@ -8,7 +8,7 @@ use napi::bindgen_prelude::{
 use napi::{Error, JsString, Result, Status, check_status, sys};
 use napi_derive::napi;
 
-use crate::agent::{Agent, Observer};
+use crate::agent::{Agent, Observer, note_loaded};
 use crate::exports::operations;
 use crate::observe::{asked, profile, standard_error};
 use crate::process::PROCESS;
@@ -321,6 +321,12 @@ pub fn since_last_end() -> Option<f64> {
 #[napi(catch_unwind)]
 pub fn end_first(env: Env) -> Result<()> {
     Agent::of(env.raw())?.end_first()
+}
+
+/// Counts this thread, which has loaded the package, among those that may notify.
+#[napi(catch_unwind)]
+pub fn thread_loads(env: Env) -> Result<()> {
+    note_loaded(env.raw())
 }
 
 /// Notes a worker of this thread that will load the addon. From now on it counts as a thread that may notify.

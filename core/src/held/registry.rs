@@ -9,7 +9,7 @@
 
 #![allow(unsafe_code, reason = "tables of other threads, read under a lock")]
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
@@ -69,6 +69,8 @@ pub struct Registry {
     agents: Mutex<Vec<Registered>>,
     /// Whether an agent's thread is not the only one: kept here so that reading it takes no lock.
     several_threads: AtomicBool,
+    /// How many threads have loaded the package, and have no agent yet.
+    loaded: AtomicUsize,
 }
 
 impl Registry {
@@ -77,7 +79,8 @@ impl Registry {
         let mut agents = lock(&self.agents);
         change(&mut agents);
         let is_other = |agent: &Registered| agent.thread != agents[0].thread || !agent.starting.is_empty();
-        let several = agents.iter().any(is_other);
+        let is_loaded = !agents.is_empty() && self.loaded.load(Ordering::Relaxed) > 0;
+        let several = is_loaded || agents.iter().any(is_other);
         let changed = self.several_threads.swap(several, Ordering::AcqRel) != several;
         let to_ring: Vec<_> = agents.iter().filter(|_| changed).map(|agent| Arc::clone(&agent.known.outbox)).collect();
         drop(agents);
@@ -89,6 +92,17 @@ impl Registry {
     /// Whether another thread has loaded the addon, or is going to.
     pub fn has_several_threads(&self) -> bool {
         self.several_threads.load(Ordering::Acquire)
+    }
+
+    /// Counts a thread that has loaded the package, and has no agent, among those that may notify; or uncounts it.
+    pub fn count_loaded(&self, counts: bool) {
+        self.change(|_| {
+            if counts {
+                self.loaded.fetch_add(1, Ordering::Relaxed);
+            } else {
+                self.loaded.fetch_sub(1, Ordering::Relaxed);
+            }
+        });
     }
 
     pub fn join(&self, agent: Registered) {
