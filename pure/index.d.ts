@@ -1479,8 +1479,8 @@ export interface Entry {
   threadId: number
   /**
    * The `name` that its Worker was given, where Node tells it: 22.20, 24.6 and later. On older versions: of Workers
-   * that an install reaches, if the environment has `ATOMICS_WAITASYNC_STALL`, `ATOMICS_WAITASYNC_DUMP`,
-   * `ATOMICS_WAITASYNC_PROFILE` or `ATOMICS_WAITASYNC_PROFILE_HOLDERS`.
+   * that an install reaches, if the environment has `ATOMICS_WAITASYNC_STALL`, `ATOMICS_WAITASYNC_DUMP` or
+   * `ATOMICS_WAITASYNC_PROFILE`.
    */
   threadName?: string
   /** Whether the thread is blocked; if it waits and is not blocked, a promise is pending. */

@@ -745,17 +745,11 @@ module.exports = [
       'this.tasks.rename(this.serials[index], serial)',
       'void 0']
   ]),
-  ...of('lib/observe/sampler.js', { test: 'locks/observe/profile' }, [
-    ['a thread takes a stack for each wait', 'this.factor *= 2', 'this.factor *= 1']
-  ]),
-  ...of('lib/observe/blame.js', { test: 'locks/observe/profile-holders' }, [
-    ['a recorded hold stands for itself only', 'max(milliseconds, least)', 'milliseconds'],
-    ['a callback form is charged where its hold ends', 'calls.takeStack()', '0']
-  ]),
   ...of('lib/observe/profile.js', { test: 'locks/observe/profile' }, [
+    ['a thread takes a stack for each wait', 'sampling.factor *= 2', 'sampling.factor *= 1'],
     ['a thread that waits for ever is not recorded',
-      'isOver ? sampler.next() : 1',
-      'isOver ? sampler.next() : 0']
+      'isOver ? nextFactor() : 1',
+      'isOver ? nextFactor() : 0']
   ]),
   ...of('lib/agent/start-agent.js', { test: 'locks/observe/slices' }, [
     ['an exception between two slices ends the wait',

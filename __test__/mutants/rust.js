@@ -726,15 +726,6 @@ module.exports = [
     ['the file is not written at the end', '.into_iter().for_each(ProfileFile::write_last)', '']
   ]),
 
-  ...of('core/src/lock/waited.rs', { cargo: ['lib', 'the_time_counts_once'] }, [
-    ['the time of all claims counts once', '.saturating_mul(claims.into())', '']
-  ]),
-  ...of('core/src/lock/line.rs', { test: 'locks/observe/profile-holders' }, [
-    ['a claim that leaves takes its time along',
-      '        self.waited.advance(self.claims);\n        self.claims -= 1;',
-      '        self.claims -= 1;']
-  ]),
-
   // ——— reports ———
   ...of(reports, { test: 'locks/observe/stall-cycles' }, [
     ['a cycle counts before all of it is old', 'if ages[cycle] < self.period {', 'if false {']

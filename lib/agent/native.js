@@ -16,7 +16,6 @@ const shielded = require('./operations')
 const { ADDRESS, AMOUNT, EXPECTED, FLOATS, KIND, LIMIT, NEWS, TIMEOUT, WIDE } = require('./registers')
 const { stallAfter, startProfile } = require('./settings')
 const { started } = require('./start-agent')
-const { PROFILE, PROFILE_HOLDERS } = require('../util/variables')
 
 const { binding, buffer } = started
 const floats = new Float64Array(buffer, 0, FLOATS)
@@ -35,9 +34,7 @@ const native = {
   /** The signal that writes snapshots, if there is one. */
   dumpSignal: undefined,
   /** Whether waits are recorded. */
-  profiles: startProfile(binding, PROFILE),
-  /** Whether holds for which others wait are recorded. */
-  profilesHolders: startProfile(binding, PROFILE_HOLDERS),
+  profiles: startProfile(binding),
   /** Whether an install leaves this thread's Workers to the host's queue. */
   besideHost: false,
   /** Settles a batch: see `slots.js`. */

@@ -3,7 +3,7 @@
 /** The environment variables that a thread obeys, from its first use on. */
 
 const { describe } = require('../util/values')
-const { DUMP, STALL } = require('../util/variables')
+const { DUMP, PROFILE, STALL } = require('../util/variables')
 const { isMainThread } = require('../util/worker-threads')
 
 /** Reads `ATOMICS_WAITASYNC_STALL`. An invalid value counts as 0, and one thread of the process warns of it. */
@@ -16,10 +16,10 @@ function stallAfter (binding) {
 }
 
 /** Returns whether a profile is recorded. The first thread creates its file; if that fails, it warns. */
-function startProfile (binding, variable) {
-  const warning = binding.startProfile(variable)
-  if (typeof warning === 'string') process.emitWarning(warning, { code: variable })
-  return binding.profiles(variable)
+function startProfile (binding) {
+  const warning = binding.startProfile()
+  if (typeof warning === 'string') process.emitWarning(warning, { code: PROFILE })
+  return binding.profiles()
 }
 
 /**

@@ -5,12 +5,11 @@
 const { agent, assertStack } = require('../agent/agent')
 const { Promise, bare } = require('../util/intrinsics')
 const { LATE, hideFrames, throwIfAborted } = require('../waiting/errors')
-const observer = require('../waiting/observer')
 const { assertFunction, waitOptions } = require('../waiting/wait-options')
 const { lateError, takeForPromise, takeOrThrow } = require('./acquire')
 const { Claim } = require('./claim')
 const callWithin = require('./call-within')
-const { giveBackAfter, readingTokens } = require('./hold')
+const { giveBackAfter } = require('./hold')
 const { Repairing, optionsOf } = require('./repair')
 const { assertNoReentry } = require('./reentry')
 const { EXCLUSIVE, SHARED } = require('./request')
@@ -57,7 +56,6 @@ async function run (call, instance, request, callback, options, caller) {
   // Permits protect nothing that could be repaired.
   const wait = wanted <= EXCLUSIVE ? optionsOf(instance, options, caller, true) : waitOptions(options, caller)
   const repairing = wait.repair === undefined ? undefined : repairingOf(call, word, wait, caller)
-  const stack = observer.stackOfCall()
   let token = newToken(wanted)
   // Whether this runs in a job of its own, and not in its caller's.
   let inJob = false
@@ -84,18 +82,13 @@ async function run (call, instance, request, callback, options, caller) {
     return result
   } finally {
     try {
-      end(stack, token, failed, inJob, repairing !== undefined)
+      giveBackAfter(token, failed, inJob, repairing !== undefined)
     } catch (_) {
       // No stack is left for it. In a turn of its own there is.
       await undefined
-      end(stack, token, failed, false, repairing !== undefined)
+      giveBackAfter(token, failed, false, repairing !== undefined)
     }
   }
-}
-
-function end (stack, token, failed, inJob, hasRepair) {
-  if (stack !== 0) observer.callEnds(stack, readingTokens.get(token) || token)
-  giveBackAfter(token, failed, inJob, hasRepair)
 }
 
 /**

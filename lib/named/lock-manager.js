@@ -14,7 +14,6 @@ const { agent, assertStack } = require('../agent/agent')
 const { Promise, TypeError, append, bare } = require('../util/intrinsics')
 const { REJECTS_OVERFLOWS } = require('../util/quirks')
 const { LATE, throwIfAborted, unlessLate } = require('../waiting/errors')
-const observer = require('../waiting/observer')
 const { assertSynchronous, assertWorker } = require('../waiting/wait-options')
 const { abortReason, assertNoTimeout, assertRequestable, checkAsync, read, reasonOf } = require('./arguments')
 const { blockOrThrow, lateError, rejected, take } = require('../holding/acquire')
@@ -117,8 +116,6 @@ class Call {
     this.grant = this.claim = undefined
     // Of `begin`: whether it has taken the name; or, if it has to await that, the answer of `granted`.
     this.taken = undefined
-    // See observe/blame.js.
-    this.stack = 0
   }
 }
 bare(Call)
@@ -133,7 +130,6 @@ function assertThis (value, caller) {
 /** Takes a name at once, or puts the request into its line. */
 function begin (call) {
   const grant = nextGrant(call, call.shared)
-  call.stack = observer.stackOfCall()
   // Before the name is taken: afterwards there might be no stack for it.
   run(call)
   const isTaken = call.steal ? grant.steal(grant.token) : take(grant)
@@ -172,19 +168,14 @@ async function run (call) {
       if (grant !== null) rejectIfStolen(call, grant)
       result = await result
     }
-    if (grant !== null && !end(call, grant, false, hasRepair)) throw stolenError(name)
+    // In the callback's job.
+    if (grant !== null && !grant.end(false, true, hasRepair)) throw stolenError(name)
     call.resolve(result)
   } catch (error) {
-    if (grant !== null) end(call, grant, true, hasRepair)
+    if (grant !== null) grant.end(true, true, hasRepair)
     if (error === LATE) call.resolve(LATE)
     else call.reject(grant !== null && grant.isStolen ? stolenError(name) : error)
   }
-}
-
-/** Gives the name back in the callback's job. Returns false if it was given back or stolen before. */
-function end ({ stack }, grant, failed, hasRepair) {
-  if (stack !== 0) observer.callEnds(stack, grant.token)
-  return grant.end(failed, true, hasRepair)
 }
 
 /** Throws LATE, or the reason, if a claim was refused. No async function: each request that waits would keep one. */

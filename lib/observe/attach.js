@@ -5,12 +5,11 @@
 const { assign } = require('../util/intrinsics')
 const observer = require('../waiting/observer')
 
-function observeLocks ({ binding, profilesHolders, stallAfter }) {
+function observeLocks ({ binding, stallAfter }) {
   const { contextOfWait, holdChannel, ownerDied, waited, waits } = require('./channels')
   const Holds = require('./hold-durations')
   assign(observer, { contextOfWait, ownerDied, waited, waits })
   if (stallAfter === 0) observer.holdsOf = () => ({ holds: new Holds(binding), channel: holdChannel })
-  if (profilesHolders) recordHolders()
 }
 
 function reportStalls (native) {
@@ -20,16 +19,8 @@ function reportStalls (native) {
   listen(native)
 }
 
-const recordWaits = () => assign(observer, require('./profile'))
-
-function recordHolders () {
-  const { blamed, callEnds, stackOfCall } = require('./blame')
-  const { holdsOf: outer } = observer
-  assign(observer, { callEnds, holdsOf: (native) => blamed(outer(native)), stackOfCall })
-}
-
 module.exports = ({ native }) => {
   observer.locksBegin = () => observeLocks(native)
   if (native.stallAfter !== 0) reportStalls(native)
-  if (native.profiles) recordWaits()
+  if (native.profiles) assign(observer, require('./profile'))
 }

@@ -4,7 +4,8 @@
  * Records this thread's waits, by the stacks of the waiting calls. It does so if `ATOMICS_WAITASYNC_PROFILE` is set
  * (`native.profiles`). src/observe/profile.rs adds up and writes the file.
  *
- * Each recorded wait stands for `factor` waits (sampler.js). A blocked thread takes the stack once its wait is over, so
+ * Taking a stack takes longer than many a wait. So a thread spends only a small share of its time on that, and each
+ * recorded wait stands for `factor` waits. A blocked thread takes the stack once its wait is over, so
  * it joins the line without delay. If it sleeps for longer than its first slice, it is recorded in any case, and at
  * once: so a thread that waits for ever is recorded, too. Of a promise, only the call that makes it knows the stack.
  */
@@ -12,17 +13,66 @@
 const { agent } = require('../agent/agent')
 const { now } = require('../util/intrinsics')
 const { PROFILE } = require('../util/variables')
-const Sampler = require('./sampler')
+const { FRAMES } = require('./call-stacks')
+const { placeOfCall } = require('./places')
 
-const sampler = new Sampler(PROFILE + ': the stack of a wait is missing', PROFILE)
+const { floor, random } = Math
+
+// ——— Which waits are recorded ———
+
+/**
+ * How many stacks a thread takes between two adaptations. It then compares the share of time that they took with MOST
+ * and LEAST, and records fewer, or more.
+ */
+const ROUND = 32
+const MOST = 0.01
+const LEAST = 0.0025
+
+/**
+ * For how many a recorded wait stands, and how many are passed over next; since the last adaptation, how many stacks
+ * were taken, from when on, and the milliseconds for them.
+ */
+const sampling = { factor: 1, skips: 0, count: 0, began: now(), spent: 0 }
+
+/** Decides for how many this wait stands; 0: not recorded. */
+function nextFactor () {
+  if (sampling.skips > 0) {
+    sampling.skips--
+    return 0
+  }
+  if (++sampling.count === ROUND) adapt()
+  const { factor } = sampling
+  // The mean is factor - 1. The number varies: a program may have a fixed rhythm, too.
+  sampling.skips = floor(random() * (2 * factor - 1))
+  return factor
+}
+
+function adapt () {
+  const end = now()
+  const share = sampling.spent / (end - sampling.began)
+  if (share > MOST) sampling.factor *= 2
+  else if (share < LEAST && sampling.factor > 1) sampling.factor /= 2
+  sampling.count = 0
+  sampling.began = end
+  sampling.spent = 0
+}
+
+/** Takes the stack of the program's call, and returns its number. Native code knows the stack by that. */
+function takeStack () {
+  const began = now()
+  const number = placeOfCall(FRAMES, PROFILE + ': the stack of a wait is missing', PROFILE)
+  sampling.spent += now() - began
+  // Those without a stack are a stack, too.
+  return number === 0 ? agent().native.binding.stackNumber('') : number
+}
 
 // ——— Promises ———
 
 const NOT_RECORDED = { factor: 0, stack: 0 }
 
 function takeSample () {
-  const factor = sampler.next()
-  return factor === 0 ? NOT_RECORDED : { factor, stack: sampler.takeStack() }
+  const factor = nextFactor()
+  return factor === 0 ? NOT_RECORDED : { factor, stack: takeStack() }
 }
 
 /**
@@ -68,10 +118,10 @@ function blockBegins (nounOf, what, onSlice) {
   const began = now()
   let isRecorded = false
   return (isOver) => {
-    const factor = isRecorded ? 0 : isOver ? sampler.next() : 1
+    const factor = isRecorded ? 0 : isOver ? nextFactor() : 1
     if (factor !== 0) {
       const milliseconds = now() - began
-      agent().native.binding.blocks(sampler.takeStack(), factor, nounOf(what), milliseconds)
+      agent().native.binding.blocks(takeStack(), factor, nounOf(what), milliseconds)
       isRecorded = true
     }
     if (!isOver && onSlice !== undefined) onSlice()

@@ -7,9 +7,8 @@
 
 const DUMP = 'ATOMICS_WAITASYNC_DUMP'
 const PROFILE = 'ATOMICS_WAITASYNC_PROFILE'
-const PROFILE_HOLDERS = 'ATOMICS_WAITASYNC_PROFILE_HOLDERS'
 const STALL = 'ATOMICS_WAITASYNC_STALL'
-const ALL = [DUMP, PROFILE, PROFILE_HOLDERS, STALL]
+const ALL = [DUMP, PROFILE, STALL]
 
 /** Whether the environment asks for something that begins at load. */
 function isEnabled () {
@@ -22,4 +21,4 @@ function isEnabled () {
   return false
 }
 
-module.exports = { ALL, DUMP, PROFILE, PROFILE_HOLDERS, STALL, isEnabled }
+module.exports = { ALL, DUMP, PROFILE, STALL, isEnabled }

@@ -41,12 +41,6 @@ class Observer {
     /** Makes a function to call between two slices: it reports a long wait. */
     this.whileBlocked = nothing
 
-    // ——— Callback forms ———
-    /** Returns native code's number of the call's stack; 0: it is not noted. */
-    this.stackOfCall = () => 0
-    /** Notes that the call is about to release a token's hold. */
-    this.callEnds = nothing
-
     // ——— Waits of both kinds, and holds ———
     this.waits = nothing
     this.waited = nothing

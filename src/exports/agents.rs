@@ -14,7 +14,6 @@ use crate::observe::{asked, profile, standard_error};
 use crate::process::PROCESS;
 use waitasync_core::clock::now;
 use waitasync_core::held::stacks;
-use waitasync_core::lock::Hold;
 use waitasync_core::observe::{Snapshot, cycle, snapshot};
 use waitasync_core::queue::Location;
 use waitasync_core::service::watch::EndSignal;
@@ -139,16 +138,6 @@ pub fn blocks(env: Env, stack: u32, factor: u32, leaf: String, milliseconds: f64
 #[napi(catch_unwind)]
 pub fn wait_ends(env: Env, number: u32) -> Result<()> {
     Agent::of(env.raw()).map(|agent| profile::end(agent.id(), number))
-}
-
-/// Returns for how many milliseconds others have waited for a hold. It is that of the entry at the index, and about to
-/// end.
-#[napi(catch_unwind)]
-pub fn take_waited(env: Env) -> Result<f64> {
-    let agent = Agent::of(env.raw())?;
-    let is_held = |hold: Hold| !agent.was_stolen() && hold.is_visible();
-    let word = agent.robust_list.at_index().filter(|&(_, hold)| is_held(hold));
-    Ok(word.map_or(0.0, |(location, _)| PROCESS.store.take_waited(location) as f64 / 1e6))
 }
 
 /// Notes a hold of this thread that begins, or is about to: the number of its entry, and the stack of the call.

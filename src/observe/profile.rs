@@ -1,13 +1,8 @@
-//! Profiles: how long was waited, by stacks, in files that profilers open.
-//!
-//! | variable | stacks |
-//! |---|---|
-//! | `ATOMICS_WAITASYNC_PROFILE` | of the calls that waited |
-//! | `ATOMICS_WAITASYNC_PROFILE_HOLDERS` | of the calls that held what others waited for |
+//! The profile: how long was waited, by the stacks of the waiting calls (`ATOMICS_WAITASYNC_PROFILE`).
 //!
 //! JavaScript tells of each wait that it records when it begins, with its stack, and when it is over
 //! (`lib/observe/profile.js`). A wait that is not over counts for its time so far, and the waits of a thread end with
-//! it: so the file shows those who wait for ever, too. Of a hold it tells when that is over (`lib/observe/blame.js`).
+//! it: so the file shows those who wait for ever, too.
 //!
 //! The tables have bounds: stacks (see [`stacks`]), and of each stack the first locks.
 
@@ -20,7 +15,6 @@ use napi_derive::napi;
 use crate::observe::profile_file::ProfileFile;
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::held::stacks::{self, StackId};
-use waitasync_core::lock::count_waits;
 use waitasync_core::observe::cpuprofile::{Counts, Line};
 use waitasync_core::sync::lock;
 
@@ -111,13 +105,6 @@ impl Profile {
         self.totals.add(wait.stack, &wait.leaf, wait.nanos(now()));
     }
 
-    fn add_hold(&mut self, stack: StackId, leaf: &Arc<str>, factor: u32, nanos: u64) {
-        self.counts.recorded += 1;
-        self.counts.all += u64::from(factor);
-        self.is_news = true;
-        self.totals.add(stack, leaf, nanos);
-    }
-
     /// Returns the waits so far, if changed since the last call.
     fn news(&mut self) -> Option<(Totals, Counts)> {
         let is_news = std::mem::take(&mut self.is_news);
@@ -168,20 +155,6 @@ static WAITS: Kept = Kept::new(ProfileFile::new(
     || WAITS.file.write_now(),
 ));
 
-static HOLDS: Kept = Kept::new(ProfileFile::new(
-    "ATOMICS_WAITASYNC_PROFILE_HOLDERS",
-    "holds",
-    |anyway| HOLDS.news(anyway),
-    || HOLDS.file.write_now(),
-));
-
-static ALL: [&Kept; 2] = [&WAITS, &HOLDS];
-
-/// Returns the file that a variable names.
-fn of(variable: &str) -> Option<&'static Kept> {
-    ALL.into_iter().find(|kept| kept.file.variable() == variable)
-}
-
 /// Records a promise's wait that begins. Returns its number.
 pub(crate) fn begin(thread: usize, stack: StackId, leaf: Arc<str>, factor: u32) -> u32 {
     lock(&WAITS.profile).begin_promise(thread, Waited { stack, leaf, factor, since: now() })
@@ -210,35 +183,21 @@ pub(crate) fn end_thread(thread: usize) {
     }
 }
 
-/// Has the files written, if there are any: a full table takes longer than timeouts may be late.
+/// Has the file written, if there is one: a full table takes longer than timeouts may be late.
 pub(crate) fn write_aside() {
-    for kept in ALL {
-        kept.file.write_aside();
-    }
+    WAITS.file.write_aside();
 }
 
-/// Records a hold for which others waited so long. It stands for `factor` holds.
+/// Begins to record, if the variable asks for that. A text: a warning, which is given once in the process.
 #[napi(catch_unwind)]
-pub fn hold_delayed(stack: StackId, factor: u32, leaf: String, milliseconds: f64) {
-    lock(&HOLDS.profile).add_hold(stack, &leaf.into(), factor, (milliseconds * 1e6) as u64);
+pub fn start_profile() -> Option<String> {
+    WAITS.file.start()
 }
 
-/// Begins to record for a file, if its variable asks for that. A text: a warning, which is given once in the process.
+/// Whether waits are recorded.
 #[napi(catch_unwind)]
-#[allow(clippy::needless_pass_by_value, reason = "Node-API gives a string of its own")]
-pub fn start_profile(variable: String) -> Option<String> {
-    let warning = of(&variable)?.file.start();
-    if HOLDS.file.is_on() {
-        count_waits();
-    }
-    warning
-}
-
-/// Whether a file is recorded for.
-#[napi(catch_unwind)]
-#[allow(clippy::needless_pass_by_value, reason = "Node-API gives a string of its own")]
-pub fn profiles(variable: String) -> bool {
-    of(&variable).is_some_and(|kept| kept.file.is_on())
+pub fn profiles() -> bool {
+    WAITS.file.is_on()
 }
 
 /// Returns the number of a stack: one line for each frame, the innermost first.

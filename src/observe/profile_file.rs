@@ -63,11 +63,6 @@ impl ProfileFile {
         }
     }
 
-    /// Returns the variable that names it.
-    pub(crate) const fn variable(&self) -> &'static str {
-        self.variable
-    }
-
     /// Whether anything is recorded for it.
     pub(crate) fn is_on(&self) -> bool {
         self.is_on.load(Ordering::Relaxed)

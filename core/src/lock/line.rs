@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use super::fairness::Overtaken;
-use super::waited::Waited;
 use crate::clock::Timestamp;
 use crate::queue::{Successor, WaiterKey};
 
@@ -42,12 +41,10 @@ pub(super) struct Line {
     pub(super) overtaken: Overtaken,
     /// Since when at least whoever holds the word has held it, if that is known: see `holding`.
     pub(super) held_since: Option<Timestamp>,
-    pub(super) waited: Waited,
 }
 
 impl Line {
     pub(super) fn append(&mut self, key: WaiterKey, blocks: bool) {
-        self.waited.advance(self.claims);
         self.claims += 1;
         if blocks {
             self.append_thread(key);
@@ -65,7 +62,6 @@ impl Line {
 
     /// Removes a claim. If it has retried, it may have left the lock free: a panic may have ended the retry.
     pub(super) fn remove(&mut self, key: WaiterKey, blocks: bool) -> Successor {
-        self.waited.advance(self.claims);
         self.claims -= 1;
         if blocks {
             self.remove_thread(key);

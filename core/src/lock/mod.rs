@@ -73,7 +73,6 @@ pub mod obstacles;
 mod request;
 pub mod tracked_buffers;
 pub mod wait_for_graph;
-mod waited;
 mod word;
 
 pub use bucket::{Grant, Lines, Mail, Outbox, Waiter, WaiterListStore};
@@ -81,5 +80,4 @@ pub use claims::{Claimed, Freed};
 pub use fairness::{FAIRNESS, ROOM, Released};
 pub use hold::{Hold, Mode};
 pub use request::Request;
-pub use waited::count_waits;
 pub use word::{LOCKED, UNLOCKED, WRITING, Word};
