@@ -722,9 +722,6 @@ module.exports = [
       '        |_, _| {},'],
     ['a wait that a time limit interrupted goes on', 'slept: profile::end_block,', 'slept: |_| {},']
   ]),
-  ...of('src/observe/profile_file.rs', { test: 'locks/observe/profile' }, [
-    ['the file is not written at the end', '.into_iter().for_each(ProfileFile::write_last)', '']
-  ]),
 
   // ——— reports ———
   ...of(reports, { test: 'locks/observe/stall-cycles' }, [

@@ -14,7 +14,7 @@ const { inRootContext } = require('./binding')
 const { createCounters } = require('./counters')
 const shielded = require('./operations')
 const { ADDRESS, AMOUNT, EXPECTED, FLOATS, KIND, LIMIT, NEWS, TIMEOUT, WIDE } = require('./registers')
-const { stallAfter, startProfile } = require('./settings')
+const { stallAfter } = require('./settings')
 const { started } = require('./start-agent')
 
 const { binding, buffer } = started
@@ -33,8 +33,8 @@ const native = {
   stallAfter: stallAfter(binding),
   /** The signal that writes snapshots, if there is one. */
   dumpSignal: undefined,
-  /** Whether waits are recorded. */
-  profiles: startProfile(binding),
+  /** Whether waits are recorded; undefined before that is decided. */
+  profiles: undefined,
   /** Whether an install leaves this thread's Workers to the host's queue. */
   besideHost: false,
   /** Settles a batch: see `slots.js`. */

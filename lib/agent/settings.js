@@ -3,7 +3,7 @@
 /** The environment variables that a thread obeys, from its first use on. */
 
 const { describe } = require('../util/values')
-const { DUMP, PROFILE, STALL } = require('../util/variables')
+const { DUMP, STALL } = require('../util/variables')
 const { isMainThread } = require('../util/worker-threads')
 
 /** Reads `ATOMICS_WAITASYNC_STALL`. An invalid value counts as 0, and one thread of the process warns of it. */
@@ -13,13 +13,6 @@ function stallAfter (binding) {
   const problem = ' must be a whole number of milliseconds from 0 to 2147483647, not '
   process.emitWarning(STALL + problem + describe(process.env[STALL]), { code: STALL })
   return 0
-}
-
-/** Returns whether a profile is recorded. The first thread creates its file; if that fails, it warns. */
-function startProfile (binding) {
-  const warning = binding.startProfile()
-  if (typeof warning === 'string') process.emitWarning(warning, { code: PROFILE })
-  return binding.profiles()
 }
 
 /**
@@ -41,4 +34,4 @@ function armDumps (binding) {
   }
 }
 
-module.exports = { armDumps, stallAfter, startProfile }
+module.exports = { armDumps, stallAfter }

@@ -18,9 +18,19 @@ function reportStalls (native) {
   assign(observer, { callHere, callOf, waitBegins, waitEnds, whileBlocked }, require('./taken'))
   listen(native)
 }
+/** Records waits if there is a file for that. It is found once in a thread: another copy may have done so. */
+function recordWaits (native) {
+  if (native.profiles === undefined) {
+    const file = native.binding.startProfile()
+    // A hook of async_hooks may come here again.
+    native.profiles = false
+    native.profiles = typeof file === 'string' && require('./profile-file')(native, file)
+  }
+  if (native.profiles) assign(observer, require('./profile'))
+}
 
 module.exports = ({ native }) => {
   observer.locksBegin = () => observeLocks(native)
   if (native.stallAfter !== 0) reportStalls(native)
-  if (native.profiles) assign(observer, require('./profile'))
+  recordWaits(native)
 }

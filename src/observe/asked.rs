@@ -17,7 +17,7 @@ use waitasync_core::sync::lock;
 static STORIES: LazyLock<Stories> = LazyLock::new(Stories::default);
 
 /// The main thread's `threadId`.
-const MAIN: u32 = 0;
+pub(super) const MAIN: u32 = 0;
 
 // ——— Threads that go on ———
 
@@ -59,7 +59,7 @@ pub(crate) fn ask(thread_id: u32, waits: &[f64]) -> u32 {
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
     lock(&QUESTIONS).push(Question { number, thread_id, waits: waits.to_vec(), answer: None });
     // The system may give no thread.
-    if LOOKER.ask().is_none() {
+    if !LOOKER.ask() {
         answer_next();
     }
     number

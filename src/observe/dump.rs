@@ -29,7 +29,6 @@ mod signals {
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
     use super::refused;
-    use crate::observe::profile;
     use crate::observe::{standard_error, whereabouts};
     use crate::process::{PROCESS, signals};
     use waitasync_core::observe::whereabouts::Threads;
@@ -91,7 +90,6 @@ mod signals {
         let snapshot = Snapshot::take(&PROCESS);
         let threads = whereabouts::ask();
         write(NUMBER.fetch_add(1, Ordering::Relaxed), &snapshot, threads.as_ref(), standard_error::write);
-        profile::write_aside();
     }
 
     /// Makes a dump for nobody when its thread begins. A later one then needs little more memory.

@@ -6,6 +6,5 @@ mod aside;
 pub(crate) mod asked;
 pub mod dump;
 pub mod profile;
-mod profile_file;
 pub(crate) mod standard_error;
 pub mod whereabouts;

@@ -1,21 +1,26 @@
 //! The profile: how long was waited, by the stacks of the waiting calls (`ATOMICS_WAITASYNC_PROFILE`).
 //!
 //! JavaScript tells of each wait that it records when it begins, with its stack, and when it is over
-//! (`lib/observe/profile.js`). A wait that is not over counts for its time so far, and the waits of a thread end with
+//! (`lib/observe/profile.js`), and writes the file (`lib/observe/profile-file.js`). A wait that is not over counts for its time so far, and the waits of a thread end with
 //! it: so the file shows those who wait for ever, too.
 //!
 //! The tables have bounds: stacks (see [`stacks`]), and of each stack the first locks.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex, Once};
+use std::{cmp, env, process};
 
+use napi::{Env, Result};
 use napi_derive::napi;
 
-use crate::observe::profile_file::ProfileFile;
+use crate::agent::Agent;
+use crate::observe::asked::MAIN;
+use crate::process::PROCESS;
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::held::stacks::{self, StackId};
-use waitasync_core::observe::cpuprofile::{Counts, Line};
+use waitasync_core::json;
 use waitasync_core::sync::lock;
 
 /// How many locks are told apart of each stack. One line may request any number of names.
@@ -61,15 +66,21 @@ impl Waited {
 /// The number of the wait for which a thread blocks: there is one at a time. Promises have others.
 const BLOCKED: u32 = 0;
 
-/// The contents of one file.
+/// How many waits were recorded; and how many these stand for.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    recorded: u64,
+    all: u64,
+}
+
 #[derive(Default)]
-pub(crate) struct Profile {
+struct Profile {
     totals: Totals,
     /// By thread, and by their numbers.
     waits: HashMap<usize, HashMap<u32, Waited>>,
     last_promise: u32,
     counts: Counts,
-    /// Whether a wait has ended since the file was written.
+    /// Whether a wait has ended since the file was written; or it never was.
     is_news: bool,
 }
 
@@ -121,83 +132,100 @@ impl Profile {
     }
 }
 
-fn lines(totals: Totals) -> Vec<Line> {
-    let lines_of = |(number, leaves): (StackId, Leaves)| {
-        let stack = stacks::text_of(number);
-        leaves.into_iter().map(move |(leaf, nanos)| Line { stack: stack.clone(), leaf, micros: (nanos + 500) / 1000 })
-    };
-    totals.0.into_iter().flat_map(lines_of).collect()
+static PROFILE: LazyLock<Mutex<Profile>> =
+    LazyLock::new(|| Mutex::new(Profile { is_news: true, ..Profile::default() }));
+
+/// The file. Read once, from the environment of the process: a Worker may have been given another environment, and a
+/// program may change its folder.
+static FILE: LazyLock<Option<String>> = LazyLock::new(|| {
+    let name = env::var_os("ATOMICS_WAITASYNC_PROFILE").filter(|name| !name.is_empty())?;
+    // Processes that this one starts inherit the variable.
+    let own = name.to_string_lossy().replace("${pid}", &process::id().to_string());
+    Some(env::current_dir().unwrap_or_default().join(own).to_string_lossy().into_owned())
+});
+
+static IS_ON: AtomicBool = AtomicBool::new(false);
+
+fn is_on() -> bool {
+    IS_ON.load(Ordering::Relaxed)
 }
-
-/// A file and its contents.
-struct Kept {
-    file: ProfileFile,
-    profile: LazyLock<Mutex<Profile>>,
-}
-
-impl Kept {
-    const fn new(file: ProfileFile) -> Self {
-        Self { file, profile: LazyLock::new(Mutex::default) }
-    }
-
-    /// Returns the contents, if there is news, or `anyway`.
-    fn news(&self, anyway: bool) -> Option<(Vec<Line>, Counts)> {
-        let news = lock(&self.profile).news();
-        let (totals, counts) = news.or_else(|| anyway.then(Default::default))?;
-        Some((lines(totals), Counts { other_stacks: stacks::refused(), ..counts }))
-    }
-}
-
-static WAITS: Kept = Kept::new(ProfileFile::new(
-    "ATOMICS_WAITASYNC_PROFILE",
-    "waits",
-    |anyway| WAITS.news(anyway),
-    || WAITS.file.write_now(),
-));
 
 /// Records a promise's wait that begins. Returns its number.
 pub(crate) fn begin(thread: usize, stack: StackId, leaf: Arc<str>, factor: u32) -> u32 {
-    lock(&WAITS.profile).begin_promise(thread, Waited { stack, leaf, factor, since: now() })
+    lock(&PROFILE).begin_promise(thread, Waited { stack, leaf, factor, since: now() })
 }
 
 pub(crate) fn end(thread: usize, number: u32) {
-    lock(&WAITS.profile).end(thread, number);
+    lock(&PROFILE).end(thread, number);
 }
 
 /// Records the wait for which a thread blocks, until [`end_block`].
 pub(crate) fn begin_block(thread: usize, stack: StackId, leaf: Arc<str>, factor: u32, milliseconds: f64) {
     let age = (milliseconds.max(0.0) * 1e6) as u64;
     let since = Timestamp::from_nanos(now().as_nanos().saturating_sub(age));
-    lock(&WAITS.profile).begin(thread, BLOCKED, Waited { stack, leaf, factor, since });
+    lock(&PROFILE).begin(thread, BLOCKED, Waited { stack, leaf, factor, since });
 }
 
 pub(crate) fn end_block(thread: usize) {
-    if WAITS.file.is_on() {
+    if is_on() {
         end(thread, BLOCKED);
     }
 }
 
 pub(crate) fn end_thread(thread: usize) {
-    if WAITS.file.is_on() {
-        lock(&WAITS.profile).end_thread(thread);
+    if is_on() {
+        lock(&PROFILE).end_thread(thread);
     }
 }
 
-/// Has the file written, if there is one: a full table takes longer than timeouts may be late.
-pub(crate) fn write_aside() {
-    WAITS.file.write_aside();
-}
-
-/// Begins to record, if the variable asks for that. A text: a warning, which is given once in the process.
+/// Begins to record, and returns the file; undefined if there is to be none.
 #[napi(catch_unwind)]
 pub fn start_profile() -> Option<String> {
-    WAITS.file.start()
+    static STARTED: Once = Once::new();
+    let file = FILE.clone()?;
+    STARTED.call_once(|| IS_ON.store(true, Ordering::Relaxed));
+    is_on().then_some(file)
 }
 
-/// Whether waits are recorded.
+/// Notes that the file could not be written; `ends`: nothing more is recorded. Returns true to the first caller.
 #[napi(catch_unwind)]
-pub fn profiles() -> bool {
-    WAITS.file.is_on()
+pub fn profile_fails(ends: bool) -> bool {
+    static IS_TOLD: AtomicBool = AtomicBool::new(false);
+    if ends {
+        IS_ON.store(false, Ordering::Relaxed);
+    }
+    !IS_TOLD.swap(true, Ordering::Relaxed)
+}
+
+/// Returns the waits so far as JSON, if this thread is to write the file: the main thread is, or any thread if that has
+/// not loaded the package. Undefined without news.
+///
+/// `lines`: the number of the stack, microseconds and the noun of each; the heaviest first.
+#[napi(catch_unwind)]
+pub fn profile_news(env: Env) -> Result<Option<String>> {
+    let is_main = |thread_id| thread_id == MAIN;
+    let writes = is_main(Agent::of(env.raw())?.thread_id)
+        || PROCESS.registry.find(|agent| is_main(agent.known.thread_id), |_| ()).is_none();
+    let news = if writes && is_on() { lock(&PROFILE).news() } else { None };
+    Ok(news.and_then(|(totals, counts)| json_of(totals, counts)))
+}
+
+fn json_of(totals: Totals, Counts { recorded, all }: Counts) -> Option<String> {
+    let lines_of = |(stack, leaves): (StackId, Leaves)| {
+        leaves.into_iter().map(move |(leaf, nanos)| (stack, leaf, (nanos + 500) / 1000))
+    };
+    let lines = totals.0.into_iter().flat_map(lines_of).filter(|&(_, _, micros)| micros > 0);
+    let mut lines: Vec<_> = lines.collect();
+    lines.sort_by_key(|&(_, _, micros)| cmp::Reverse(micros));
+    json::text(|text| {
+        write!(text, "{{\"waits\":{all},\"recorded\":{recorded},\"otherStacks\":{},\"lines\":", stacks::refused())?;
+        json::array(text, lines, |text, (stack, leaf, micros)| {
+            write!(text, "[{stack},{micros},")?;
+            json::string(text, leaf.encode_utf16())?;
+            text.write_char(']')
+        })?;
+        text.write_char('}')
+    })
 }
 
 /// Returns the number of a stack: one line for each frame, the innermost first.

@@ -8,7 +8,7 @@ const fs = require('fs')
 const path = require('path')
 const { test } = require('../../harness')
 const readProfile = require('../../fixtures/cpuprofile')
-const { scratchFolder } = require('../../fixtures/entries/folders')
+const { packageCopy, scratchFolder } = require('../../fixtures/entries/folders')
 const { run } = require('../../fixtures/programs')
 const { MAJOR, runChild, until } = require('../../fixtures/queue-toolbox')
 const { runNode } = require('../../fixtures/run-node')
@@ -187,17 +187,45 @@ test('a process that is killed while it waits for ever leaves a file', async t =
 })
 
 const needsSignals = { skip: process.platform === 'win32' && 'this system has no signals' }
-test('a dump writes the file at once', needsSignals, async t => {
-  const env = { [CODE]: fileFor(t), ATOMICS_WAITASYNC_DUMP: 'SIGQUIT' }
-  const { lines: [seconds] } = await run(t, { env }, async ({ heldLock, require, say, until }) => {
-    const { readFileSync } = require('fs')
-    heldLock().lockAsync()
-    process.kill(process.pid, 'SIGQUIT')
-    await until(() => readFileSync(process.env.ATOMICS_WAITASYNC_PROFILE, 'utf8').includes('an AsyncLock'))
-    say(Math.round(process.uptime()))
-    process.exit()
+
+/** Waits by this copy and another one; and by the other one in a Worker. */
+async function withTwoCopies ({ api, data, require, startWorker }) {
+  const wait = ({ AsyncLock }) => {
+    const lock = AsyncLock.create({ name: 'accounts' })
+    lock.tryLock()
+    return lock.lockAsync({ timeout: 30 }).catch(() => {})
+  }
+  const thread = startWorker(data, ({ data, require }) => {
+    const lock = require(data).AsyncLock.create({ name: 'accounts' })
+    lock.tryLock()
+    return lock.lockAsync({ timeout: 30 }).catch(() => {})
   })
-  assert.ok(seconds < 9, `after ${seconds} s`)
+  await Promise.all([wait(api), wait(require(data)), thread.done()])
+}
+
+test('the waits of two copies are in one file', async t => {
+  const other = path.join(packageCopy(t), 'pure')
+  const runs = (t, options, fn) => run(t, Object.assign({ data: other }, options), fn)
+  const { rows } = await profileOf(t, withTwoCopies, runs)
+  const { length } = rows
+  assert.deepStrictEqual(rows.map(({ leaf }) => leaf), Array.from({ length }, () => 'AsyncLock "accounts"'))
+  assertLasted(rows.reduce((sum, { milliseconds }) => sum + milliseconds, 0), 3, JSON.stringify(rows))
+})
+
+test('a Worker writes the file if the main thread has not loaded the package', async t => {
+  const file = fileFor(t)
+  const { code, stderr } = await runNode(t, ['-e', `
+    const { Worker } = require('worker_threads')
+    const wait = \`
+      const { AsyncLock } = require(${JSON.stringify(path.join(ROOT, 'pure'))})
+      const lock = AsyncLock.create()
+      lock.tryLock()
+      lock.lockAsync({ timeout: 30 }).catch(() => {})\`
+    for (let n = 0; n < 3; n++) new Worker(wait, { eval: true })`], setting(file))
+  assert.deepStrictEqual([code, stderr], [0, ''])
+  const { rows } = readProfile(file)
+  assert.deepStrictEqual(rows.map(({ leaf }) => leaf), ['an AsyncLock'])
+  assert.deepStrictEqual(fs.readdirSync(path.dirname(file)), [path.basename(file)])
 })
 
 test('the waits of a worker that is terminated count until then', async t => {
@@ -262,6 +290,35 @@ test('of many waits some are recorded for all', async t => {
   assert.ok(total / counts.waits > 450 && total / counts.waits < 600 + took + slowness * 1000, said)
 })
 
+/** Lines of stacks, and what a frame has of them. */
+const FRAMES = [
+  ['    at charge (/app/a b.js:27:18)', 'charge', 'file:///app/a%20b.js', 26, 17],
+  ['    at async main (file:///app/main.mjs:3:1)', 'async main', 'file:///app/main.mjs', 2, 0],
+  ['    at /app/ä.js:1:2', '', 'file:///app/%C3%A4.js', 0, 1],
+  ['    at async /app/a.js:1:2', 'async', 'file:///app/a.js', 0, 1],
+  ['    at new Foo [as bar] (webpack:///./a.js:5:6)', 'new Foo [as bar]', 'webpack:///./a.js', 4, 5],
+  ['    at node:internal/main/run:22:47', '', 'node:internal/main/run', 21, 46],
+  ['    at Array.forEach (<anonymous>)', 'Array.forEach', '<anonymous>', -1, -1],
+  ['    at async Promise.all (index 0)', 'async Promise.all', 'index 0', -1, -1],
+  ['no frame', 'no frame', '', -1, -1]
+]
+
+test('frames are read as V8 writes them', needsSignals, async t => {
+  const file = fileFor(t)
+  const options = Object.assign({ data: FRAMES.map(([line]) => line) }, setting(file))
+  const { code, stderr } = await run(t, options, async ({ data: lines, heldLock }) => {
+    const lock = heldLock()
+    Error.prepareStackTrace = () => `Error\n${lines.join('\n')}`
+    await lock.lockAsync({ timeout: 30 }).catch(() => {})
+    delete Error.prepareStackTrace
+  })
+  assert.deepStrictEqual([code, stderr], [0, ''])
+  const frames = readProfile(file).rows[0].frames.map(({ functionName, url, lineNumber, columnNumber }) => {
+    return [functionName, url, lineNumber, columnNumber]
+  })
+  assert.deepStrictEqual(frames, FRAMES.map(([, ...frame]) => frame))
+})
+
 /** Starts a program that waits, in two threads; gives its warnings. */
 async function warningsWith (t, file) {
   const { code, lines, stderr } = await run(t, setting(file), async ({ newLock, say, startWorker }) => {
@@ -299,7 +356,7 @@ test('a link or pipe at the name of the new file is replaced, and not written to
     fs.writeFileSync(other, 'other')
     const { code, signal, stderr } = await runNode(t, ['-e', `
       const [file, other] = ${JSON.stringify([file, other])}
-      const beside = file + '.' + process.pid + '.tmp'
+      const beside = file + '.' + process.pid + '.0.tmp'
       if (${kind === 'link'}) require('fs').symlinkSync(other, beside)
       else require('child_process').execFileSync('mkfifo', [beside])
       require(${JSON.stringify(path.join(ROOT, 'pure'))})`], setting(file))

@@ -9,7 +9,7 @@
 //!   bare word and notifies the host's queue, or by a thread that is interrupted (`vm` has time limits) between freeing
 //!   the word and looking at its counter.
 //! - **Event loops** of blocked threads: `watch`.
-//! - Work that the process asks of it now and then: [`Service::every`].
+//! - Work of others that comes and goes: [`Service::attend`].
 //!
 //! A duty is an async function with a bell of its own. A panic of one stops no other, and it begins again.
 

@@ -100,16 +100,6 @@ impl Service {
         self.word_poller.claim_has_joined();
     }
 
-    /// Calls `work` again and again, for ever. A panic of one call stops no other.
-    pub fn every(&self, period: Duration, work: impl Fn() + Send + 'static) {
-        self.runtime.spawn(async move {
-            loop {
-                tokio::time::sleep(period).await;
-                let _ = catch_unwind(AssertUnwindSafe(&work));
-            }
-        });
-    }
-
     /// Calls `work` until it returns `None`: after the times that it returns, or `soon` after the bell has rung.
     pub fn attend(&self, bell: &'static Notify, soon: Duration, work: impl Fn() -> Option<Duration> + Send + 'static) {
         self.runtime.spawn(async move {
