@@ -9,7 +9,7 @@ const { AsyncResource } = require('async_hooks')
 const { agent } = require('../agent/agent')
 const { nextTick, now } = require('../util/intrinsics')
 const { described } = require('../holding/request')
-const { entryOf, linkOf, completeCycle, stackTexts } = require('../holding/snapshot-entries')
+const { completeCycle, completeEntry, stackTexts } = require('../holding/snapshot-entries')
 
 // Opened at once: later, a changed `Array.prototype` would end the process in Node's loader (14 to 16).
 const waitChannel = open('atomics-waitasync:wait')
@@ -106,12 +106,12 @@ exports.publishStall = function publishStall (message) {
   agent().door.open()
 }
 
-/** Makes the message of a report from native code's entries. It changes their arrays. */
-function messageOf (written, more, holders, cycle) {
+/** Makes the message of a report, and completes native code's entries for that. */
+function messageOf (entry, more, holders, cycle) {
   const stackText = stackTexts(agent().native.binding)
-  const entry = entryOf(written, 'called', stackText)
-  for (let n = 0; n < holders.length; n++) holders[n] = entryOf(holders[n], 'taken', stackText)
-  if (cycle === undefined) return { entry, more, holders, threadId: entry.threadId }
-  for (let n = 0; n < cycle.length; n++) cycle[n] = linkOf(cycle[n], stackText)
-  return { entry, more, holders, cycle: completeCycle(cycle), threadId: entry.threadId }
+  completeEntry(entry, stackText)
+  for (let n = 0; n < holders.length; n++) completeEntry(holders[n], stackText)
+  const { threadId } = entry
+  if (cycle === undefined) return { entry, more, holders, threadId }
+  return { entry, more, holders, cycle: completeCycle(cycle, stackText), threadId }
 }

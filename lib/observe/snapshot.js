@@ -5,25 +5,22 @@
 const { agent } = require('../agent/agent')
 const { TypeError } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
-const { entryOf, parseList, completeCycle, stackTexts } = require('../holding/snapshot-entries')
-
-/** Makes a link of a cycle, from its two indices: see `write_link` in core/src/observe/snapshot.rs. */
-function linkOf ({ held, waiting }, indices) {
-  const has = indices[0]
-  return { holds: has < 0 ? waiting[~has] : held[has], waitsFor: waiting[indices[1]] }
-}
+const { completeEntry, parseList, stackTexts } = require('../holding/snapshot-entries')
 
 exports.snapshot = function snapshot () {
   const { binding } = agent().native
   const state = parseList(binding.snapshot(), 'snapshot')
   const stackText = stackTexts(binding)
   const { held, waiting, cycles } = state
-  for (let n = 0; n < held.length; n++) held[n] = entryOf(held[n], 'taken', stackText)
-  for (let n = 0; n < waiting.length; n++) waiting[n] = entryOf(waiting[n], 'called', stackText)
+  for (let n = 0; n < held.length; n++) completeEntry(held[n], stackText)
+  for (let n = 0; n < waiting.length; n++) completeEntry(waiting[n], stackText)
   for (let n = 0; n < cycles.length; n++) {
-    const cycle = cycles[n]
-    for (let k = 0; k < cycle.length; k++) cycle[k] = linkOf(state, cycle[k])
-    completeCycle(cycle)
+    for (let k = 0; k < cycles[n].length; k++) {
+      // Indices: see `write_link` in core/src/observe/snapshot.rs.
+      const link = cycles[n][k]
+      link.holds = link.holds < 0 ? waiting[~link.holds] : held[link.holds]
+      link.waitsFor = waiting[link.waitsFor]
+    }
   }
   return { held, waiting, cycles }
 }

@@ -4,16 +4,19 @@
 
 const { quote } = require('../util/values')
 
-/** What users read of each wait kind: the kind, and the mode. Native code has the same table. */
+/**
+ * What users read of each wait kind: the kind, the mode, and what of the object is awaited. `npm run lint -- --fix`
+ * writes the table into native code.
+ */
 const NOTIFIED = [
-  { kind: 'wait' },
-  { kind: 'Condition' },
-  { kind: 'Barrier' },
-  { kind: 'Latch' },
-  { kind: 'Queue', mode: 'put' },
-  { kind: 'Queue', mode: 'take' },
-  { kind: 'Queue', mode: 'use' },
-  { kind: 'Queue', mode: 'idle' }
+  { kind: 'wait', part: '' },
+  { kind: 'Condition', part: '' },
+  { kind: 'Barrier', part: 'the other parties of ' },
+  { kind: 'Latch', part: '' },
+  { kind: 'Queue', mode: 'put', part: 'room in ' },
+  { kind: 'Queue', mode: 'take', part: 'a message of ' },
+  { kind: 'Queue', mode: 'use', part: 'a message of ' },
+  { kind: 'Queue', mode: 'idle', part: 'the end of all work of ' }
 ]
 /** The wait kinds: the indexes of `NOTIFIED`. */
 const waitKinds = { WAIT: 0, CONDITION: 1, BARRIER: 2, LATCH: 3, PUT: 4, TAKE: 5, USE: 6, IDLE: 7 }
@@ -23,9 +26,6 @@ const waitKinds = { WAIT: 0, CONDITION: 1, BARRIER: 2, LATCH: 3, PUT: 4, TAKE: 5
  */
 const WAIT_KINDS = 16
 
-/** What other than a message is awaited of a queue, by mode. */
-const OF_QUEUES = { __proto__: null, put: 'room in ', idle: 'the end of all work of ' }
-
 /** Names an awaited or held lock by a noun phrase. Takes an entry of a snapshot, or the kind, mode and name. */
 function nounOf ({ kind, mode, name }) {
   switch (kind) {
@@ -33,10 +33,15 @@ function nounOf ({ kind, mode, name }) {
     case 'AsyncLock': return one('an AsyncLock', kind, name)
     case 'RwLock': return one('an RwLock', kind, name) + ' (' + mode + ')'
     case 'Semaphore': return 'permits of ' + one('a Semaphore', kind, name)
-    case 'Queue': return (OF_QUEUES[mode] || 'a message of ') + one('a Queue', kind, name)
-    case 'Barrier': return 'the other parties of ' + one('a Barrier', kind, name)
-    default: return one('a ' + kind, kind, name)
+    default: return partOf(kind, mode) + one('a ' + kind, kind, name)
   }
+}
+
+function partOf (kind, mode) {
+  for (let n = 0; n < NOTIFIED.length; n++) {
+    if (NOTIFIED[n].kind === kind && NOTIFIED[n].mode === mode) return NOTIFIED[n].part
+  }
+  return ''
 }
 
 const one = (anyOne, kind, name) => name === undefined ? anyOne : kind + ' ' + quote(name)

@@ -22,7 +22,8 @@ const quoted = name => `'${name}'`
 const notified = new Set(NOTIFIED.map(({ kind }) => kind))
 notified.delete('wait')
 const kinds = new Set(['AsyncLock', 'RwLock', 'Semaphore', ...notified, 'named', 'wait'])
-const rust = ({ kind, mode }) => `    ("${kind}", ${mode === undefined ? 'None' : `Some("${mode}")`}),\n`
+const rust = ({ kind, mode, part }) => (
+  `    ("${kind}", ${mode === undefined ? 'None' : `Some("${mode}")`}, "${part}"),\n`)
 
 /** Joins words to lines that are indented by two spaces. */
 function lines (words) {

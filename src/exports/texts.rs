@@ -1,136 +1,68 @@
 //! Texts about entries that JavaScript has, for people.
 
-use napi::bindgen_prelude::Utf16String;
+use napi::bindgen_prelude::{FromNapiValue, Object, Utf16String};
+use napi::{Error, Result, Status};
 use napi_derive::napi;
 
-use waitasync_core::observe::{rows, sentences, table};
-
-/// An entry of a snapshot, as JavaScript has it.
-#[napi(object, object_to_js = false)]
-#[derive(Default)]
-pub struct Row {
-    /// The class, `named`, or `wait`.
-    pub kind: String,
-    /// How it is held or awaited, if there are several ways.
-    pub mode: Option<String>,
-    /// That of the lock.
-    pub name: Option<Utf16String>,
-    /// How many permits.
-    pub amount: Option<f64>,
-    /// The number of the lock.
-    pub id: f64,
-    /// That of `worker_threads`.
-    pub thread_id: f64,
-    /// That of `worker_threads`.
-    pub thread_name: Option<String>,
-    /// Whether the thread is blocked.
-    pub blocked: bool,
-    /// For how long.
-    pub milliseconds: Option<f64>,
-    /// The stack of the call that took it.
-    pub taken: Option<String>,
-    /// The stack of the call that waits.
-    pub called: Option<String>,
-    /// Whether its token has been collected.
-    pub collected: Option<bool>,
-    /// Who has the lock of several processes behind this name, for which its thread waits.
-    pub awaits: Option<String>,
-    /// Who has used the memory of the awaited thing, and ended.
-    pub ended: Option<Vec<EndedRow>>,
-}
-
-/// A thread that has ended, as JavaScript has it.
-#[napi(object, object_to_js = false)]
-pub struct EndedRow {
-    /// That of `worker_threads`.
-    pub thread_id: f64,
-    /// That of `worker_threads`.
-    pub thread_name: Option<String>,
-    /// How it ended, if that is known.
-    pub how: Option<String>,
-    /// How long ago.
-    pub milliseconds: Option<f64>,
-}
-
-/// A link of a cycle, as JavaScript has it.
-#[napi(object, object_to_js = false)]
-pub struct RowLink {
-    /// The thread's hold, or its place.
-    pub holds: Row,
-    /// The thread's wait.
-    pub waits_for: Row,
-}
-
-/// A result of `snapshot()`.
-#[napi(object, object_to_js = false)]
-pub struct Rows {
-    /// The holds.
-    pub held: Vec<Row>,
-    /// The waits; of one lock, in the order of its line.
-    pub waiting: Vec<Row>,
-    /// Cycles.
-    pub cycles: Vec<Vec<RowLink>>,
-}
-
-/// A hold whose token was collected, and a wait for it. Also the number of further waits.
-#[napi(object, object_to_js = false)]
-pub struct Orphan {
-    /// The hold.
-    pub orphan: Row,
-    /// The wait.
-    pub wait: Row,
-    /// How many more wait.
-    pub more: u32,
-}
+use waitasync_core::observe::rows::{EndedRow, Orphan, Row, RowLink, Rows, Stack};
+use waitasync_core::observe::{sentences, table};
 
 /// Returns the text of a result of `snapshot()`.
 #[napi(catch_unwind)]
-pub fn format_snapshot(snapshot: Rows) -> String {
-    let all = |rows: Vec<Row>| rows.into_iter().map(rows::Row::from).collect();
-    let cycles = snapshot.cycles.into_iter().map(|cycle| cycle.into_iter().map(rows::RowLink::from).collect());
-    let rows = rows::Rows { held: all(snapshot.held), waiting: all(snapshot.waiting), cycles: cycles.collect() };
-    table::text_of_rows(&rows)
+#[allow(clippy::needless_pass_by_value, reason = "Node-API gives an object of its own")]
+pub fn format_snapshot(snapshot: Object<'_>) -> Result<String> {
+    let links = |cycle: Vec<Object<'_>>| cycle.iter().map(link).collect();
+    let (held, waiting) = (rows(&snapshot, "held")?, rows(&snapshot, "waiting")?);
+    let cycles = required::<Vec<Vec<Object<'_>>>>(&snapshot, "cycles")?.into_iter().map(links);
+    Ok(table::text_of_rows(&Rows { held, waiting, cycles: cycles.collect::<Result<_>>()? }))
 }
 
 /// Reports an awaited hold whose token has been collected.
 #[napi(catch_unwind)]
-pub fn report_orphan(Orphan { orphan, wait, more }: Orphan) -> String {
-    sentences::orphan_report(&rows::Orphan { orphan: orphan.into(), wait: wait.into(), more })
+#[allow(clippy::needless_pass_by_value, reason = "Node-API gives an object of its own")]
+pub fn report_orphan(report: Object<'_>) -> Result<String> {
+    let [orphan, wait] = ["orphan", "wait"].map(|key| row(&required(&report, key)?));
+    Ok(sentences::orphan_report(&Orphan { orphan: orphan?, wait: wait?, more: required(&report, "more")? }))
 }
 
-impl From<Row> for rows::Row {
-    fn from(row: Row) -> Self {
-        let Row { kind, mode, name, amount, id, thread_id, thread_name, blocked, milliseconds, .. } = row;
-        let Row { taken, called, collected, awaits, ended, .. } = row;
-        let name = name.map(|name| name.to_vec());
-        let ended = ended.map(|all| all.into_iter().map(rows::EndedRow::from).collect());
-        Self {
-            kind,
-            mode,
-            name,
-            amount,
-            id,
-            thread_id,
-            thread_name,
-            blocked,
-            milliseconds,
-            taken,
-            called,
-            collected,
-            awaits,
-            ended,
-        }
-    }
+fn required<T: FromNapiValue>(object: &Object<'_>, key: &str) -> Result<T> {
+    object.get(key)?.ok_or_else(|| Error::new(Status::InvalidArg, format!("Missing field `{key}`")))
 }
 
-impl From<EndedRow> for rows::EndedRow {
-    fn from(EndedRow { thread_id, thread_name, how, milliseconds }: EndedRow) -> Self {
-        Self { thread_id, thread_name, how, milliseconds }
-    }
+fn rows(snapshot: &Object<'_>, key: &str) -> Result<Vec<Row>> {
+    required::<Vec<Object<'_>>>(snapshot, key)?.iter().map(row).collect()
 }
 
-impl From<RowLink> for rows::RowLink {
-    fn from(RowLink { holds, waits_for }: RowLink) -> Self {
-        Self { holds: holds.into(), waits_for: waits_for.into() }
-    }
+fn row(entry: &Object<'_>) -> Result<Row> {
+    let stack = |key| Ok::<_, Error>(entry.get::<String>(key)?.map_or(Stack::Unknown, |text| Stack::Text(text.into())));
+    let ended = entry.get::<Vec<Object<'_>>>("ended")?;
+    Ok(Row {
+        kind: required(entry, "kind")?,
+        mode: entry.get("mode")?,
+        name: entry.get::<Utf16String>("name")?.map(|name| name.to_vec()),
+        amount: entry.get("amount")?,
+        id: required(entry, "id")?,
+        thread_id: required(entry, "threadId")?,
+        thread_name: entry.get("threadName")?,
+        blocked: required(entry, "blocked")?,
+        milliseconds: entry.get("milliseconds")?,
+        taken: stack("taken")?,
+        called: stack("called")?,
+        collected: entry.get("collected")?,
+        awaits: entry.get("awaits")?,
+        ended: ended.map(|all| all.iter().map(ended_row).collect::<Result<_>>()).transpose()?,
+    })
+}
+
+fn ended_row(thread: &Object<'_>) -> Result<EndedRow> {
+    Ok(EndedRow {
+        thread_id: required(thread, "threadId")?,
+        thread_name: thread.get("threadName")?,
+        how: thread.get("how")?,
+        milliseconds: thread.get("milliseconds")?,
+    })
+}
+
+fn link(link: &Object<'_>) -> Result<RowLink> {
+    Ok(RowLink { holds: row(&required(link, "holds")?)?, waits_for: row(&required(link, "waitsFor")?)? })
 }

@@ -43,9 +43,6 @@ pub enum Hold {
     BlockedPutter(u32),
 }
 
-/// In the place of a kind: a notification is awaited, and the amount is the number of the wait kind.
-pub const AWAITS_NOTIFICATION: u32 = 7;
-
 /// How many kinds there is room for.
 const KINDS: u64 = 16;
 

@@ -3,16 +3,16 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use super::rows::Stack;
 use super::sentences::{cycle_sentence, link_rows};
-use super::snapshot::{Entries, write_link};
+use super::snapshot::Entries;
 use super::survey::{Entry, JUST_BEGUN, What, entry};
 use crate::clock::{Timestamp, now};
 use crate::held::{Held, Known, NONE, Process};
 use crate::json;
 use crate::lock::wait_for_graph::{CycleLink, Obstacle};
 
-/// Describes a cycle as JSON, for `cycleOf` in `lib/holding/snapshot-entries.js`: its text, and of each link the hold,
-/// whether that is only a place ahead in the line, and the wait.
+/// Describes a cycle as JSON, for `cycleOf` in `lib/holding/snapshot-entries.js`: its text, and its links.
 pub fn described(process: &Process, links: &[CycleLink]) -> String {
     let is_linked = |agent: &Known| links.iter().any(|link| Arc::ptr_eq(&link.blocked.thread, &agent.blocked_thread));
     let (known, held) =
@@ -48,13 +48,13 @@ pub fn described(process: &Process, links: &[CycleLink]) -> String {
 }
 
 fn written(all: &[Entries<'_>], links: &[Entries<'_>], now: Timestamp) -> Option<String> {
-    let rows = all.iter().map(|&link| (link_rows(now, link), link.1));
+    let rows = all.iter().map(|&link| (link_rows(now, link, Stack::shown), link.1));
     let sentence = cycle_sentence(&rows.collect::<Vec<_>>());
     json::text(|text| {
         text.write_str("{\"text\":")?;
         json::string(text, sentence.encode_utf16())?;
         text.write_str(",\"links\":")?;
-        json::array(text, links, |text, &link| write_link(text, link, now))?;
+        json::array(text, links, |text, &link| link_rows(now, link, Stack::number).write(text, None))?;
         text.write_char('}')
     })
 }

@@ -31,7 +31,7 @@ impl<'a> DistinctFrames<'a> {
 
 /// Returns the stack of a row's call.
 fn stack_of(row: &Row) -> Option<&str> {
-    row.taken.as_deref().or(row.called.as_deref())
+    row.taken.text().or(row.called.text())
 }
 
 /// Counts the innermost frames that two stacks have in common.
@@ -41,11 +41,12 @@ fn in_common(one: &str, other: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rows::Stack;
     use super::*;
 
     fn frames(stacks: &[&str]) -> Vec<String> {
         let frames = DistinctFrames(stacks.to_vec());
-        let row = |stack: &&str| Row { called: Some((*stack).to_owned()), ..Row::default() };
+        let row = |stack: &&str| Row { called: Stack::Text((*stack).into()), ..Row::default() };
         stacks.iter().map(|stack| frames.of("", &row(stack))).collect()
     }
 

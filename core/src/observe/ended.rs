@@ -2,14 +2,12 @@
 //!
 //! A memory remembers the last ones that had locks in it (`core/src/lock/tracked_buffers.rs`).
 
-use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use super::rows::EndedRow;
 use super::survey::{Entry, What};
 use crate::clock::Timestamp;
 use crate::held::Process;
-use crate::json;
 use crate::lock::Request;
 use crate::lock::tracked_buffers::Ended;
 
@@ -57,13 +55,4 @@ fn manner_of(ended: &Ended) -> (Option<&'static str>, &'static str) {
 /// Returns the words for how a thread ended. Others than ours are as if that were unknown.
 pub(super) fn words_of(how: Option<&str>) -> &'static str {
     MANNERS.iter().find(|(key, _)| *key == how).unwrap_or(&MANNERS[0]).1
-}
-
-/// Writes one for `endedOf` in `lib/holding/snapshot-entries.js`.
-pub(super) fn write_ended(text: &mut json::Text, ended: &Ended, now: Timestamp) -> fmt::Result {
-    write!(text, "[{},{},", ended.thread_id, now.duration_since(ended.at).as_micros())?;
-    json::string_or_null(text, ended.thread_name.as_deref())?;
-    text.write_char(',')?;
-    json::string_or_null(text, manner_of(ended).0)?;
-    text.write_char(']')
 }

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::sentences::{cycle_rows, cycle_text, is_for_message, may_be_pause};
-use super::snapshot::{Snapshot, write_link};
+use super::rows::{Stack, write_cycle};
+use super::sentences::{cycle_rows, cycle_text, is_for_message, may_be_pause, row};
+use super::snapshot::Snapshot;
 use super::stories::{Keepers, Reported, Stories, Story, hash, of_cycle};
 use super::survey::Entry;
 use super::wait_report::WaitReport;
@@ -201,7 +202,7 @@ impl Reports {
 
     fn add_cycle(&mut self, due: &Due, index: usize) {
         let snapshot = &self.snapshot;
-        let text = cycle_text(&cycle_rows(snapshot, &snapshot.cycles[index])).trim_end().to_owned();
+        let text = cycle_text(&cycle_rows(snapshot, &snapshot.cycles[index], Stack::shown)).trim_end().to_owned();
         let (wait, entry, holders) = (due.number, due.entry, self.holders_of(due.entry));
         self.all.push(Report { wait, text, entry, more: Some(0), holders, cycle: Some(index) });
     }
@@ -348,15 +349,17 @@ impl Reports {
         let Snapshot { held, waiting, cycles, now } = &self.snapshot;
         if let Some(cycle) = report.cycle.filter(|_| has_entries) {
             text.write_str(",\"cycle\":")?;
-            json::array(text, &cycles[cycle], |text, link| write_link(text, self.snapshot.entries(link), *now))?;
+            write_cycle(text, &cycle_rows(&self.snapshot, &cycles[cycle], Stack::number))?;
         } else if report.cycle.is_some() {
             text.write_str(",\"cycle\":[]")?;
         }
         if let Some(more) = report.more.filter(|_| has_entries) {
             write!(text, ",\"more\":{more},\"entry\":")?;
-            waiting[report.entry].write(text, *now)?;
+            row(*now, &waiting[report.entry], false, Stack::number).write(text)?;
             text.write_str(",\"holders\":")?;
-            json::array(text, &report.holders, |text, &holder| held[holder].write(text, *now))?;
+            json::array(text, &report.holders, |text, &holder| {
+                row(*now, &held[holder], true, Stack::number).write(text)
+            })?;
         }
         text.write_char('}')
     }

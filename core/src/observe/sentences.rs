@@ -6,26 +6,25 @@ use std::fmt::Write;
 
 use super::distinct_frames::DistinctFrames;
 use super::ended::{ended_rows, words_of};
-use super::rows::{EndedRow, Orphan, Row, RowLink};
+use super::rows::{EndedRow, Orphan, Row, RowLink, Stack};
 use super::snapshot::{self, Entries, Snapshot};
 use super::survey::{Entry, What};
 use crate::clock::Timestamp;
-use crate::held::WAIT_KIND_BITS;
-use crate::held::stacks;
+use crate::held::{StackId, WAIT_KIND_BITS};
 use crate::json;
 use crate::lock::cycles::Link;
 use crate::lock::{Hold, Mode};
 
-/// What users read of each wait kind, the kind and the mode: `NOTIFIED` in `lib/waiting/kinds.js`.
-const NOTIFIED: &[(&str, Option<&str>)] = &[
-    ("wait", None),
-    ("Condition", None),
-    ("Barrier", None),
-    ("Latch", None),
-    ("Queue", Some("put")),
-    ("Queue", Some("take")),
-    ("Queue", Some("use")),
-    ("Queue", Some("idle")),
+/// What users read of each wait kind, the kind, the mode, and what is awaited: `NOTIFIED` in `lib/waiting/kinds.js`.
+const NOTIFIED: &[(&str, Option<&str>, &str)] = &[
+    ("wait", None, ""),
+    ("Condition", None, ""),
+    ("Barrier", None, "the other parties of "),
+    ("Latch", None, ""),
+    ("Queue", Some("put"), "room in "),
+    ("Queue", Some("take"), "a message of "),
+    ("Queue", Some("use"), "a message of "),
+    ("Queue", Some("idle"), "the end of all work of "),
 ];
 
 const _: () = assert!(NOTIFIED.len() <= 1 << WAIT_KIND_BITS, "WAIT_KIND_BITS has no room for another kind of wait");
@@ -37,7 +36,10 @@ const UNKNOWN: (&str, Option<&str>) = ("unknown", None);
 fn words(what: What) -> (&'static str, Option<&'static str>) {
     let mode = |mode| Some(if mode == Mode::Exclusive { "exclusive" } else { "shared" });
     let hold = match what {
-        What::Awaits(kind) => return *NOTIFIED.get((kind % (1 << WAIT_KIND_BITS)) as usize).unwrap_or(&UNKNOWN),
+        What::Awaits(kind) => {
+            let row = NOTIFIED.get((kind % (1 << WAIT_KIND_BITS)) as usize);
+            return row.map_or(UNKNOWN, |&(kind, mode, _)| (kind, mode));
+        }
         What::Requests(request) => request.hold(),
         What::Holds(hold) => hold,
     };
@@ -64,23 +66,27 @@ pub fn is_for_message(wait: &Entry) -> bool {
 }
 
 pub fn held_row(now: Timestamp, entry: &Entry) -> Row {
-    Row { taken: call_of(entry), ..row(now, entry) }
+    row(now, entry, true, Stack::shown)
 }
 
 pub fn waiting_row(now: Timestamp, entry: &Entry) -> Row {
-    Row { called: call_of(entry), ..row(now, entry) }
+    row(now, entry, false, Stack::shown)
 }
 
-pub fn link_rows(now: Timestamp, (has, is_ahead, waits_for): Entries<'_>) -> RowLink {
-    let has_row = if is_ahead { waiting_row } else { held_row };
-    RowLink { holds: has_row(now, has), waits_for: waiting_row(now, waits_for) }
+pub fn link_rows(now: Timestamp, (has, is_ahead, waits_for): Entries<'_>, stack: fn(StackId) -> Stack) -> RowLink {
+    RowLink { holds: row(now, has, !is_ahead, stack), waits_for: row(now, waits_for, false, stack) }
 }
 
-pub fn cycle_rows(snapshot: &Snapshot, cycle: &[Link]) -> Vec<RowLink> {
-    cycle.iter().map(|link| link_rows(snapshot.now, snapshot.entries(link))).collect()
+pub fn cycle_rows(snapshot: &Snapshot, cycle: &[Link], stack: fn(StackId) -> Stack) -> Vec<RowLink> {
+    cycle.iter().map(|link| link_rows(snapshot.now, snapshot.entries(link), stack)).collect()
 }
 
-fn row(now: Timestamp, entry: &Entry) -> Row {
+/// Makes the row of an entry. `is_hold`: whether its call took it, or waits.
+pub fn row(now: Timestamp, entry: &Entry, is_hold: bool, stack: fn(StackId) -> Stack) -> Row {
+    // Whole microseconds of both, so that their sum is the same in every snapshot.
+    let micros = |moment: Timestamp| moment.as_nanos() / 1000;
+    let (call, unknown) = (stack(entry.call), Stack::Unknown);
+    let (taken, called) = if is_hold { (call, unknown) } else { (unknown, call) };
     let (kind, mode) = words(entry.what);
     let amount = match entry.what.hold() {
         Some(Hold::Permits(amount) | Hold::Limited(amount)) => Some(f64::from(amount)),
@@ -95,17 +101,13 @@ fn row(now: Timestamp, entry: &Entry) -> Row {
         thread_id: entry.thread_id.into(),
         thread_name: entry.thread_name.as_deref().map(str::to_owned),
         blocked: entry.blocked,
-        milliseconds: entry.since.map(|since| now.duration_since(since).as_secs_f64() * 1e3),
-        taken: None,
-        called: None,
+        milliseconds: entry.since.map(|since| micros(now).saturating_sub(micros(since)) as f64 / 1e3),
+        taken,
+        called,
         collected: entry.is_orphaned.then_some(true),
         awaits: entry.keeper.as_deref().map(str::to_owned),
         ended: ended_rows(now, &entry.ended),
     }
-}
-
-fn call_of(entry: &Entry) -> Option<String> {
-    stacks::shown(entry.call).map(|stack| stack.to_string())
 }
 
 /// Writes a cycle, a line a link.
@@ -138,7 +140,7 @@ pub fn cycle_sentence(cycle: &[(RowLink, bool)]) -> String {
 /// Whether a cycle's thread is an obstacle by its wait: then it is ahead in the line, though it may hold the word, too.
 fn is_same(has: &Row, waits_for: &Row) -> bool {
     let key = |row: &Row| (row.id.to_bits(), row.mode.clone(), row.milliseconds.map(f64::to_bits));
-    has.taken.is_none() && key(has) == key(waits_for)
+    has.taken.text().is_none() && key(has) == key(waits_for)
 }
 
 /// Chooses the sentence for a cycle. Where a thread only awaits, another task of it may go on.
@@ -239,21 +241,14 @@ pub fn noun_of(row: &Row) -> String {
         ("wait", _) => "a notification".to_owned(),
         ("AsyncLock", _) => one("an"),
         ("RwLock", mode) => format!("{} ({})", one("an"), mode.unwrap_or_default()),
-        (kind, mode) => part_of(kind, mode).unwrap_or_default().to_owned() + &one("a"),
+        ("Semaphore", _) => "permits of ".to_owned() + &one("a"),
+        (kind, mode) => part_of(kind, mode).to_owned() + &one("a"),
     }
 }
 
-/// Returns the words for the part of a thing that is awaited. `None` for a thing that is not known here.
-fn part_of(kind: &str, mode: Option<&str>) -> Option<&'static str> {
-    match (kind, mode) {
-        ("Semaphore", _) => Some("permits of "),
-        ("Queue", Some("put")) => Some("room in "),
-        ("Queue", Some("idle")) => Some("the end of all work of "),
-        ("Queue", Some("take" | "use")) => Some("a message of "),
-        ("Barrier", _) => Some("the other parties of "),
-        ("AsyncLock" | "RwLock" | "named" | "wait" | "Condition" | "Latch", _) => Some(""),
-        _ => None,
-    }
+fn part_of(kind: &str, mode: Option<&str>) -> &'static str {
+    let row = NOTIFIED.iter().find(|(of_kind, of_mode, _)| (*of_kind, *of_mode) == (kind, mode));
+    row.map_or("", |(.., part)| part)
 }
 
 fn shortened(name: &[u16]) -> &[u16] {
@@ -307,7 +302,7 @@ pub fn hold_duration(space: &str, row: &Row) -> String {
 
 /// Chooses the words before a hold's time. Where the call is known that took it, so is the moment.
 pub fn hold_prefix(row: &Row) -> &'static str {
-    if row.taken.is_some() { "for " } else { "for at least " }
+    if row.taken.text().is_some() { "for " } else { "for at least " }
 }
 
 pub fn duration(prefix: &str, milliseconds: Option<f64>) -> String {
@@ -324,19 +319,4 @@ pub fn duration(prefix: &str, milliseconds: Option<f64>) -> String {
         format!("{:.0} h {:.0} min", (minutes / 60.0).floor(), minutes % 60.0)
     };
     prefix.to_owned() + &time
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_kind_and_mode_of_a_request_or_wait_has_its_noun() {
-        let requests = (0..16).map(|kind| words(What::Holds(Hold::from_packed(kind))));
-        let all: Vec<_> = requests.filter(|words| *words != UNKNOWN).chain(NOTIFIED.iter().copied()).collect();
-        assert!(all.len() > NOTIFIED.len());
-        let without: Vec<_> = all.into_iter().filter(|(kind, mode)| part_of(kind, *mode).is_none()).collect();
-        assert_eq!(without, []);
-        assert_eq!(part_of("Event", None), None, "the control");
-    }
 }

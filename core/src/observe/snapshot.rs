@@ -14,10 +14,11 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use super::ended::write_ended;
+use super::rows::Stack;
+use super::sentences::row;
 use super::survey::{Entry, JUST_BEGUN, What, read};
 use crate::clock::{Timestamp, now};
-use crate::held::{NONE, Process};
+use crate::held::Process;
 use crate::json;
 use crate::lock::Hold;
 use crate::lock::cycles::{Has, Link, SeenHold, SeenWait, confirmed, cycles};
@@ -28,10 +29,6 @@ pub fn id(location: Location) -> u64 {
     static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     // So that a JavaScript number holds it.
     (KEY.hash_one(location.address()) >> 11).max(1)
-}
-
-const fn micros(moment: Timestamp) -> u64 {
-    moment.as_nanos() / 1000
 }
 
 impl Entry {
@@ -68,36 +65,6 @@ impl Entry {
         let name = self.name.as_ref().filter(|_| matches!(self.what.hold(), Some(Hold::Named(..))));
         let keeper = name.and_then(|name| process.elsewhere.keeper_of(self.thread_id, name));
         Self { keeper, ..self }
-    }
-
-    /// Writes the entry for `entryOf` in `lib/holding/snapshot-entries.js`. That has the words for its numbers.
-    pub fn write(&self, text: &mut json::Text, now: Timestamp) -> fmt::Result {
-        let Self { what, name, thread_id, thread_name, blocked, since, call, .. } = self;
-        let Self { is_orphaned, keeper, ended, .. } = self;
-        write!(text, "[{},", what.packed())?;
-        match name {
-            Some(name) => json::string(text, name.iter().copied())?,
-            None => text.write_str("null")?,
-        }
-        write!(text, ",{},{thread_id},{blocked},", id(self.place()))?;
-        match since {
-            // Whole microseconds of both, so that their sum is the same in every snapshot.
-            Some(since) => write!(text, "{}", micros(now).saturating_sub(micros(*since)))?,
-            None => text.write_str("null")?,
-        }
-        let optional = [thread_name.is_some(), *call != NONE, *is_orphaned, keeper.is_some(), !ended.is_empty()];
-        let length = optional.iter().rposition(|&is_there| is_there).map_or(0, |last| last + 1);
-        for index in 0..length {
-            text.write_char(',')?;
-            match index {
-                0 => json::string_or_null(text, thread_name.as_deref())?,
-                1 => write!(text, "{call}")?,
-                2 => write!(text, "{}", u8::from(*is_orphaned))?,
-                3 => json::string_or_null(text, keeper.as_deref())?,
-                _ => json::array(text, ended, |text, ended| write_ended(text, ended, now))?,
-            }
-        }
-        text.write_char(']')
     }
 }
 
@@ -184,37 +151,33 @@ impl Snapshot {
 
     /// Writes it for `snapshot` in `lib/observe/snapshot.js`. `None` if JavaScript's strings cannot hold it.
     pub fn json(&self) -> Option<String> {
+        let row = |text: &mut json::Text, entry, is_hold| row(self.now, entry, is_hold, Stack::number).write(text);
         json::text(|text| {
             text.write_str("{\"held\":")?;
-            json::array(text, &self.held, |text, entry| entry.write(text, self.now))?;
+            json::array(text, &self.held, |text, entry| row(text, entry, true))?;
             text.write_str(",\"waiting\":")?;
-            json::array(text, &self.waiting, |text, entry| entry.write(text, self.now))?;
+            json::array(text, &self.waiting, |text, entry| row(text, entry, false))?;
             text.write_str(",\"cycles\":")?;
-            json::array(text, &self.cycles, |text, cycle| json::array(text, cycle, write_indices))?;
+            json::array(text, &self.cycles, |text, cycle| {
+                let certain = cycle.iter().all(|link| self.waiting[link.waits_for].blocked);
+                json::array(text, cycle, |text, link| self.write_link(text, link, certain))
+            })?;
             text.write_char('}')
         })
+    }
+
+    /// Writes a link with two indices: of the thread's hold, in the list of holds, or, below 0, `!index` in the other;
+    /// and of the wait that it waits for.
+    fn write_link(&self, text: &mut json::Text, &Link { has, waits_for }: &Link, certain: bool) -> fmt::Result {
+        let Entry { thread_id, blocked, .. } = self.waiting[waits_for];
+        let holds = match has {
+            Has::Held(index) => index.cast_signed(),
+            Has::Awaited(index) => !index.cast_signed(),
+        };
+        write!(text, "{{\"threadId\":{thread_id},\"holds\":{holds},\"waitsFor\":{waits_for}")?;
+        write!(text, ",\"blocked\":{blocked},\"certain\":{certain}}}")
     }
 }
 
 /// A link of a cycle: the thread's hold, whether that is only a place ahead in the line, and its wait.
 pub type Entries<'a> = (&'a Entry, bool, &'a Entry);
-
-/// Writes a link of a cycle for `linkOf` in `lib/holding/snapshot-entries.js`: the thread's hold, its wait, and whether
-/// it has only a place ahead in the line.
-pub fn write_link(text: &mut json::Text, link: Entries<'_>, now: Timestamp) -> fmt::Result {
-    let (has, is_ahead, waits_for) = link;
-    text.write_char('[')?;
-    has.write(text, now)?;
-    text.write_char(',')?;
-    waits_for.write(text, now)?;
-    write!(text, ",{is_ahead}]")
-}
-
-/// Writes two indices: of the thread's hold, in the list of holds, or, below 0, `!index` in the other; and of the wait
-/// that it waits for.
-fn write_indices(text: &mut json::Text, &Link { has, waits_for }: &Link) -> fmt::Result {
-    match has {
-        Has::Held(index) => write!(text, "[{index},{waits_for}]"),
-        Has::Awaited(index) => write!(text, "[{},{waits_for}]", !index.cast_signed()),
-    }
-}

@@ -18,7 +18,6 @@ use crate::clock::Timestamp;
 use crate::held::Taken;
 use crate::held::{Held, Incoming, Known, Noted, PLAIN, Process, Undelivered, WAIT_KIND_BITS, Within};
 use crate::held::{NONE, StackId};
-use crate::lock::hold::{AWAITS_NOTIFICATION, pack};
 use crate::lock::names::Text;
 use crate::lock::tracked_buffers::Ended;
 use crate::lock::{Hold, Mode, Request, Waiter};
@@ -48,15 +47,6 @@ impl What {
     /// Returns the kind of a wait for a notification.
     pub fn wait_kind(self) -> Option<u32> {
         if let Self::Awaits(kind) = self { Some(kind) } else { None }
-    }
-
-    /// Returns its number in `lib/holding/request.js`.
-    pub fn packed(self) -> u64 {
-        match self {
-            Self::Awaits(wait_kind) => pack(AWAITS_NOTIFICATION, wait_kind),
-            Self::Holds(hold) => hold.packed(),
-            Self::Requests(request) => request.hold().packed(),
-        }
     }
 }
 

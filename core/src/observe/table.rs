@@ -21,7 +21,7 @@ use std::fmt::Write;
 
 use rustc_hash::FxHashMap;
 
-use super::rows::{Row, Rows};
+use super::rows::{Row, Rows, Stack};
 use super::sentences::{
     MOST_PLACES, cycle_rows, cycle_text, duration, ended_text, held_row, hold_prefix, keeper_text, lock_of, mode_of,
     orphan_text, thread_called, thread_of, waiting_row,
@@ -43,7 +43,7 @@ pub fn rows_of(snapshot: &Snapshot) -> Rows {
     Rows {
         held: snapshot.held.iter().map(|entry| held_row(snapshot.now, entry)).collect(),
         waiting: snapshot.waiting.iter().map(|entry| waiting_row(snapshot.now, entry)).collect(),
-        cycles: snapshot.cycles.iter().map(|cycle| cycle_rows(snapshot, cycle)).collect(),
+        cycles: snapshot.cycles.iter().map(|cycle| cycle_rows(snapshot, cycle, Stack::shown)).collect(),
     }
 }
 
@@ -162,7 +162,7 @@ impl<'a> TableLine<'a> {
     }
 
     fn stack(&self) -> &'a str {
-        self.row.taken.as_ref().or(self.row.called.as_ref()).map_or("", |stack| stack)
+        self.row.taken.text().or(self.row.called.text()).unwrap_or_default()
     }
 
     fn add(&mut self, row: &Row) {
