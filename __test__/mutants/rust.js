@@ -27,7 +27,6 @@ const waiter = 'core/src/queue/waiter.rs'
 const pace = 'src/agent/pace.rs'
 const profile = 'src/observe/profile.rs'
 const reports = 'core/src/observe/reports.rs'
-const stories = 'core/src/observe/stories.rs'
 const signals = 'src/process/signals/mod.rs'
 
 module.exports = [
@@ -727,14 +726,16 @@ module.exports = [
   ...of(reports, { test: 'locks/observe/stall-cycles' }, [
     ['a cycle counts before all of it is old', 'if ages[cycle] < self.period {', 'if false {']
   ]),
-  ...of(stories, { cargo: ['lib', 'a_cycle_is_reported_once'] }, [
-    ['each thread of a cycle reports it', 'let is_first = !reported.contains_key(&cycle);', 'let is_first = true;'],
-    ['a cycle that has gone counts as reported', 'all.contains(cycle) || *reported_at >= looked_at', 'true'],
-    ['a thread that had looked before the cycle was there forgets it', ' || *reported_at >= looked_at', '']
+  ...of('core/src/observe/already_reported.rs', { cargo: ['lib', 'a_report_is_remembered'] }, [
+    ['each thread of a cycle reports it', 'self.get(hash) != key', 'true'],
+    ['what has gone counts as reported', 'all.contains(hash) || *noted >= looked_at', 'true'],
+    ['a thread that had looked before it was there forgets it', ' || *noted >= looked_at', '']
   ]),
-  ...of(stories, { cargo: ['lib', 'a_wait_is_reported_again'] }, [
-    ['a wait is reported again because holders come and go', '_ => self.has_old && ', '_ => '],
-    ['that a cycle has gone is no news', 'story if story % 2 == 1 => true,', 'story if story % 2 == 1 => false,']
+  ...of(reports, { test: 'locks/observe/stalls' }, [
+    ['a wait is reported again because holders come and go', 'holder.is_old && ', '']
+  ]),
+  ...of(reports, { test: 'locks/observe/holder-stacks' }, [
+    ['that a token was collected is no news', 'hold.serial, hold.is_orphaned)', 'hold.serial)']
   ]),
   ...of('src/observe/dump.rs', { test: 'locks/observe/dumps' }, [
     ['nothing is rehearsed', '        write(0, &Snapshot::take(&PROCESS), None, |_| {});\n', '']
@@ -747,7 +748,7 @@ module.exports = [
   ]),
   ...of(reports, { test: 'locks/observe/stalls' }, [
     ['all stalls are reported by one look', 'if n >= MOST {', 'if n == usize::MAX {'],
-    ['each thread that blocks at a place reports it', '                    covered.note(key, story);\n', '']
+    ['each thread that blocks at a place reports it', 'keys.note(hash, holder.key));', 'keys.get(hash) == 0);']
   ]),
 
   // ——— locks of several processes ———

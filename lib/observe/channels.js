@@ -106,7 +106,7 @@ exports.publishStall = function publishStall (message) {
   agent().door.open()
 }
 
-/** Makes the message of a report, and completes native code's entries for that. */
+/** Makes the message of a report. It completes native code's entries. */
 function messageOf (entry, more, holders, cycle) {
   const stackText = stackTexts(agent().native.binding)
   completeEntry(entry, stackText)

@@ -29,7 +29,7 @@ const NEW_FILE = { __proto__: null, encoding: 'utf8', flag: 'wx', mode: 0o666 }
 
 /** Some readers take 0 for none. */
 const START = 1000000
-/** Native code's number of all stacks that did not fit into its table. */
+/** Native code's number of all stacks without room in its table. */
 const OTHER_STACKS = 0xffffffff
 
 // ——— The text ———
@@ -59,7 +59,7 @@ class Node {
 }
 bare(Node)
 
-/** Makes a frame of a line of a stack, as V8 writes it. */
+/** Reads a frame as V8 writes it into a stack. */
 function frameOf (line) {
   const parts = FRAME.exec(line)
   const place = parts[2] || parts[4] || ''

@@ -29,8 +29,8 @@ const MOST = 0.01
 const LEAST = 0.0025
 
 /**
- * For how many a recorded wait stands, and how many are passed over next; since the last adaptation, how many stacks
- * were taken, from when on, and the milliseconds for them.
+ * For how many a recorded wait stands; how many come before the next. Since the last adaptation: how many stacks were
+ * taken, from when on, and the milliseconds for them.
  */
 const sampling = { factor: 1, skips: 0, count: 0, began: now(), spent: 0 }
 

@@ -2,9 +2,9 @@
 
 /**
  * Reports waits that last longer than `ATOMICS_WAITASYNC_STALL` milliseconds: those for locks, shares, permits, names
- * and room in a queue once, and again if their story has changed; others for a notification, which may be pauses of the
- * program's, once. core/src/observe/reports.rs decides which reports there are, and writes their texts;
- * core/src/observe/stories.rs says what a story is.
+ * and room in a queue once, and again, when they have lasted twice as long, if their cycle or longest holder is another
+ * one; others for a notification, which may be pauses of the program's, once. core/src/observe/reports.rs decides which
+ * reports there are, and writes their texts.
  *
  * The report of a promise is a warning of its thread, and a message on the channel `atomics-waitasync:stall`. Native
  * code makes it aside, while this thread goes on. A blocked thread can do neither before its wait is over, and the main
@@ -29,7 +29,7 @@ const BATCH = 64
 /** After how many periods a possible pause is a stall. `PATIENCE` in core/src/observe/reports.rs is the same. */
 const PATIENCE = 10
 /** How many numbers of a wait native code is given. */
-const NUMBERS = 4
+const NUMBERS = 3
 
 /** A promise that waits. Its hold has a slot while it is enqueued. */
 class Wait {
@@ -39,10 +39,8 @@ class Wait {
     this.mayBePause = mayBePause
     this.began = now()
     this.isOver = false
-    // What was reported last, as native code's number, and the age then; when to ask whether that has changed.
-    this.story = 0
-    // No small integer, since V8 would give each wait another form once one has another number.
-    this.toldAt = NaN
+    // Native code's key of the last report, 0 before; and when to ask whether there is another one.
+    this.key = 0
     this.dueAt = this.began + agent().native.stallAfter
     this.previous = last
     this.next = undefined
@@ -184,11 +182,10 @@ function ask (found, moment) {
   }
   const asked = new Float64Array(NUMBERS * due.length)
   for (let n = 0; n < due.length; n++) {
-    const { began, hold, story, toldAt } = due[n]
+    const { began, hold, key } = due[n]
     asked[NUMBERS * n] = hold.slot
     asked[NUMBERS * n + 1] = moment - began
-    asked[NUMBERS * n + 2] = story
-    asked[NUMBERS * n + 3] = toldAt
+    asked[NUMBERS * n + 2] = key
   }
   const { binding } = agent().native
   const number = binding.askAboutStalls(asked)
@@ -207,22 +204,17 @@ function ask (found, moment) {
 }
 
 /** Publishes the reports, and watches on. A wait is reported again at the earliest when it has lasted twice as long. */
-function report (due, moment, { later, more, reports, stories }) {
+function report (due, moment, { keys, later, more, reports }) {
   const after = agent().native.stallAfter
   const next = moment + (later === undefined ? after : min(later, after))
   let areAllThere = true
   for (let n = 0; n < reports.length; n++) areAllThere = areAllThere && !due[reports[n].wait].isOver
-  for (let n = 0; n < stories.length; n += 2) {
-    const wait = due[stories[n]]
-    // Otherwise the report that has this wait, too, may be the one that is not given.
-    if (!areAllThere) continue
-    wait.story = stories[n + 1]
-    wait.toldAt = moment - wait.began
-  }
+  // Otherwise the report that has a wait, too, may be the one that is not given.
+  for (let n = 0; areAllThere && n < keys.length; n += 2) due[keys[n]].key = keys[n + 1]
   for (let n = 0; n < due.length; n++) {
     const wait = due[n]
     // One that may be a pause is reported once.
-    wait.dueAt = wait.story === 0 ? next : wait.mayBePause ? Infinity : wait.began + 2 * (moment - wait.began)
+    wait.dueAt = wait.key === 0 ? next : wait.mayBePause ? Infinity : wait.began + 2 * (moment - wait.began)
   }
   for (let n = 0; n < reports.length; n++) {
     const wait = due[reports[n].wait]

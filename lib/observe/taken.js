@@ -17,7 +17,7 @@
 const { setInterval } = require('timers')
 const { agent } = require('../agent/agent')
 const { CALL } = require('../agent/registers')
-const { createArray, createMap, createWeakRef, load, max, now } = require('../util/intrinsics')
+const { createMap, createWeakRef, load, max, now } = require('../util/intrinsics')
 const { placeHere } = require('./places')
 const Holds = require('./hold-durations')
 const { INNER, LOCK, UNAVAILABLE, UNLOCKED, after, isVisible } = require('../holding/request')
@@ -99,11 +99,12 @@ class TakenHolds extends Holds {
   }
 
   lookAtTokens () {
-    const words = this.lookAtSome(theList())
-    try {
-      if (words.length > 0) require('./orphans')(words)
-    } catch (_) {
-      // There are too many holds and waits for a snapshot.
+    const list = theList()
+    const { length } = list
+    const end = now() + TURN
+    for (let n = 0; n < length && now() < end; n++) {
+      if (this.next >= length) this.next = 0
+      this.look(list, this.next++)
     }
   }
 
@@ -137,32 +138,19 @@ class TakenHolds extends Holds {
     this.forget(list.serials[index])
   }
 
-  /** Looks at an entry's token; returns whether it was newly collected. */
+  /** Looks at an entry's token: it may have been collected. */
   look ({ serials }, index) {
     const serial = serials[index]
     const token = this.tokens.get(serial)
     if (token !== undefined) {
       this.refs.set(serial, createWeakRef(token))
       this.tokens.delete(serial)
-      return false
+      return
     }
     const ref = this.refs.get(serial)
-    if (ref === undefined || ref.deref() !== undefined) return false
+    if (ref === undefined || ref.deref() !== undefined) return
     this.refs.delete(serial)
     this.binding.holdIsOrphaned(serial)
-    return true
-  }
-
-  lookAtSome (list) {
-    const found = createArray(0)
-    const { length } = list
-    const end = now() + TURN
-    for (let n = 0; n < length && now() < end; n++) {
-      if (this.next >= length) this.next = 0
-      if (this.look(list, this.next)) found[found.length] = list.held[this.next]
-      this.next++
-    }
-    return found
   }
 }
 

@@ -4,8 +4,8 @@ use napi::bindgen_prelude::{FromNapiValue, Object, Utf16String};
 use napi::{Error, Result, Status};
 use napi_derive::napi;
 
-use waitasync_core::observe::rows::{EndedRow, Orphan, Row, RowLink, Rows, Stack};
-use waitasync_core::observe::{sentences, table};
+use waitasync_core::observe::rows::{EndedRow, Row, RowLink, Rows, Stack};
+use waitasync_core::observe::table;
 
 /// Returns the text of a result of `snapshot()`.
 #[napi(catch_unwind)]
@@ -15,14 +15,6 @@ pub fn format_snapshot(snapshot: Object<'_>) -> Result<String> {
     let (held, waiting) = (rows(&snapshot, "held")?, rows(&snapshot, "waiting")?);
     let cycles = required::<Vec<Vec<Object<'_>>>>(&snapshot, "cycles")?.into_iter().map(links);
     Ok(table::text_of_rows(&Rows { held, waiting, cycles: cycles.collect::<Result<_>>()? }))
-}
-
-/// Reports an awaited hold whose token has been collected.
-#[napi(catch_unwind)]
-#[allow(clippy::needless_pass_by_value, reason = "Node-API gives an object of its own")]
-pub fn report_orphan(report: Object<'_>) -> Result<String> {
-    let [orphan, wait] = ["orphan", "wait"].map(|key| row(&required(&report, key)?));
-    Ok(sentences::orphan_report(&Orphan { orphan: orphan?, wait: wait?, more: required(&report, "more")? }))
 }
 
 fn required<T: FromNapiValue>(object: &Object<'_>, key: &str) -> Result<T> {

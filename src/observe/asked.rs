@@ -10,11 +10,11 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use crate::observe::aside::Aside;
 use crate::process::PROCESS;
+use waitasync_core::observe::already_reported::AlreadyReported;
 use waitasync_core::observe::reports::Reports;
-use waitasync_core::observe::stories::Stories;
 use waitasync_core::sync::lock;
 
-static STORIES: LazyLock<Stories> = LazyLock::new(Stories::default);
+static REPORTED: LazyLock<AlreadyReported> = LazyLock::new(AlreadyReported::default);
 
 /// The main thread's `threadId`.
 pub(super) const MAIN: u32 = 0;
@@ -37,7 +37,7 @@ static LOOKER: Aside = Aside::new("atomics-stalls", || while answer_next() {});
 /// Answers a question. False: none is left.
 fn answer_next() -> bool {
     let Some((number, thread_id, waits)) = next() else { return false };
-    answer(number, &Reports::new(&PROCESS, &STORIES, thread_id, &waits).json());
+    answer(number, &Reports::new(&PROCESS, &REPORTED, thread_id, &waits).json());
     true
 }
 
@@ -110,7 +110,7 @@ fn report_to_main(report: &str) {
 
 /// Reports a blocked thread's wait as JSON, also to the main thread. `wait`: as of [`Reports::new`].
 pub(crate) fn report_blocked(thread_id: u32, wait: &[f64]) -> String {
-    let reports = Reports::new(&PROCESS, &STORIES, thread_id, wait);
+    let reports = Reports::new(&PROCESS, &REPORTED, thread_id, wait);
     let json = reports.json();
     if thread_id != MAIN && !reports.is_empty() {
         report_to_main(&json);

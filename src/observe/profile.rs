@@ -197,8 +197,9 @@ pub fn profile_fails(ends: bool) -> bool {
     !IS_TOLD.swap(true, Ordering::Relaxed)
 }
 
-/// Returns the waits so far as JSON, if this thread is to write the file: the main thread is, or any thread if that has
-/// not loaded the package. Undefined without news.
+/// Returns the waits so far as JSON. Undefined without news, or if another thread is to write the file.
+///
+/// The main thread is, or any thread if that has not loaded the package.
 ///
 /// `lines`: the number of the stack, microseconds and the noun of each; the heaviest first.
 #[napi(catch_unwind)]

@@ -1,5 +1,6 @@
-//! A snapshot as JSON, one object a line: `ATOMICS_WAITASYNC_DUMP_FORMAT=json`.
+//! A snapshot as JSON: for JavaScript, and, one object a line, for `ATOMICS_WAITASYNC_DUMP_FORMAT=json`.
 //!
+//! Of lines:
 //! The first line has the numbers of all lists. Each further one is an element of one of them, as `snapshot()` has it,
 //! and says of which: `held`, `waiting`, `cycles`; or `threads`, if it was asked where they are. All have the process,
 //! and the number of the dump in it.
@@ -7,11 +8,14 @@
 use std::fmt::{self, Write};
 use std::process;
 
-use super::rows::{Rows, write_cycle, write_string};
+use super::rows::{Rows, Stack, write_cycle, write_string};
+use super::sentences::row;
 use super::snapshot::Snapshot;
+use super::survey::Entry;
 use super::table::rows_of;
 use super::whereabouts::{Threads, Whereabouts};
 use crate::json::{self, Text};
+use crate::lock::cycles::{Has, Link};
 
 /// Writes a snapshot, a line at a time. `dump`: its number.
 pub fn write(dump: u32, snapshot: &Snapshot, threads: Option<&Threads>, mut line: impl FnMut(&str)) {
@@ -51,5 +55,36 @@ pub fn write(dump: u32, snapshot: &Snapshot, threads: Option<&Threads>, mut line
             write_string(text, "threadName", name.as_deref())?;
             write_string(text, "now", Some(&activity.lines().join("\n")))
         });
+    }
+}
+
+impl Snapshot {
+    /// Writes it for `snapshot` in `lib/observe/snapshot.js`. `None` if JavaScript's strings cannot hold it.
+    pub fn json(&self) -> Option<String> {
+        let row = |text: &mut Text, entry, is_hold| row(self.now, entry, is_hold, Stack::number).write(text);
+        json::text(|text| {
+            text.write_str("{\"held\":")?;
+            json::array(text, &self.held, |text, entry| row(text, entry, true))?;
+            text.write_str(",\"waiting\":")?;
+            json::array(text, &self.waiting, |text, entry| row(text, entry, false))?;
+            text.write_str(",\"cycles\":")?;
+            json::array(text, &self.cycles, |text, cycle| {
+                let certain = cycle.iter().all(|link| self.waiting[link.waits_for].blocked);
+                json::array(text, cycle, |text, link| self.write_link(text, link, certain))
+            })?;
+            text.write_char('}')
+        })
+    }
+
+    /// Writes a link with two indices: of the thread's hold, in the list of holds, or, below 0, `!index` in the other;
+    /// and of the wait that it waits for.
+    fn write_link(&self, text: &mut Text, &Link { has, waits_for }: &Link, certain: bool) -> fmt::Result {
+        let Entry { thread_id, blocked, .. } = self.waiting[waits_for];
+        let holds = match has {
+            Has::Held(index) => index.cast_signed(),
+            Has::Awaited(index) => !index.cast_signed(),
+        };
+        write!(text, "{{\"threadId\":{thread_id},\"holds\":{holds},\"waitsFor\":{waits_for}")?;
+        write!(text, ",\"blocked\":{blocked},\"certain\":{certain}}}")
     }
 }

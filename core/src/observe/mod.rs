@@ -2,6 +2,7 @@
 //!
 //! Snapshots, deadlocks, reports of stalls, dumps and profiles are made of these.
 
+pub mod already_reported;
 pub mod cycle;
 mod distinct_frames;
 mod ended;
@@ -10,7 +11,6 @@ pub mod reports;
 pub mod rows;
 pub mod sentences;
 pub mod snapshot;
-pub mod stories;
 pub mod survey;
 pub mod table;
 mod wait_report;

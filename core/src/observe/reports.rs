@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::already_reported::{AlreadyReported, Key, hash, key_of};
 use super::rows::{Stack, write_cycle};
 use super::sentences::{cycle_rows, cycle_text, is_for_message, may_be_pause, row};
 use super::snapshot::Snapshot;
-use super::stories::{Keepers, Reported, Stories, Story, hash, of_cycle};
 use super::survey::Entry;
 use super::wait_report::WaitReport;
 use crate::clock::{Timestamp, now};
@@ -31,7 +31,7 @@ const MOST: usize = 10;
 const PATIENCE: f64 = 10.0;
 
 /// How many numbers JavaScript passes of each wait.
-pub const NUMBERS: usize = 4;
+pub const NUMBERS: usize = 3;
 
 /// A wait that is due, as JavaScript knows it.
 #[derive(Clone, Copy)]
@@ -39,7 +39,8 @@ struct Due {
     /// Which of those that were asked about.
     number: usize,
     milliseconds: f64,
-    reported: Reported,
+    /// What it was reported with last.
+    reported: Key,
     /// The index of its entry.
     entry: usize,
 }
@@ -51,7 +52,14 @@ struct Crowd {
     members: Vec<usize>,
     /// How many more waits there are.
     more: usize,
-    story: Story,
+    key: Key,
+}
+
+/// Who keeps a wait waiting; and whether for longer than the period.
+#[derive(Clone, Copy)]
+struct Holder {
+    key: Key,
+    is_old: bool,
 }
 
 /// A report, by indices into a snapshot's lists.
@@ -73,8 +81,8 @@ pub struct Reports {
     /// The holds by the first words of their things.
     holds: FxHashMap<Location, Vec<usize>>,
     all: Vec<Report>,
-    /// The new stories of waits that were asked about.
-    stories: Vec<(usize, Story)>,
+    /// The new keys of waits that were asked about.
+    keys: Vec<(usize, Key)>,
     /// How many waits are to be reported later, since there are so many.
     more: usize,
     /// When the next cycle is old enough.
@@ -83,8 +91,8 @@ pub struct Reports {
 
 impl Reports {
     /// Makes the reports of a thread's waits. `waits`: of each [`NUMBERS`] numbers: the slot, or below 0 if the thread
-    /// blocks; its milliseconds; the last story, and the milliseconds then.
-    pub fn new(process: &Process, stories: &Stories, thread_id: u32, waits: &[f64]) -> Self {
+    /// blocks; its milliseconds; and its last key.
+    pub fn new(process: &Process, reported: &AlreadyReported, thread_id: u32, waits: &[f64]) -> Self {
         let mut reports = Self::look(process);
         let slots: FxHashMap<_, _> = reports.of_thread(thread_id).map(|(index, entry)| (entry.slot, index)).collect();
         let due: Vec<_> = waits
@@ -92,15 +100,14 @@ impl Reports {
             .enumerate()
             .filter_map(|(number, wait)| {
                 let slot = (wait[0] >= 0.0).then_some(wait[0] as u32);
-                let reported = Reported { story: wait[2] as u32, at: wait[3] };
                 // Otherwise it is over.
-                slots.get(&slot).map(|&entry| Due { number, milliseconds: wait[1], reported, entry })
+                slots.get(&slot).map(|&entry| Due { number, milliseconds: wait[1], reported: wait[2] as u32, entry })
             })
             .filter(|due| reports.is_stall(due))
             .collect();
-        let alone = reports.add_cycles(stories, thread_id, &due);
+        let alone = reports.add_cycles(reported, thread_id, &due);
         let crowds = match alone.as_slice() {
-            [due] if reports.entry(due).blocked => reports.crowd_of_blocked(stories, *due).into_iter().collect(),
+            [due] if reports.entry(due).blocked => reports.crowd_of_blocked(reported, *due).into_iter().collect(),
             _ => reports.crowds(&alone),
         };
         reports.add_crowds(crowds);
@@ -114,8 +121,8 @@ impl Reports {
         for (index, hold) in snapshot.held.iter().enumerate() {
             holds.entry(hold.place()).or_default().push(index);
         }
-        let (all, stories, more, later) = Default::default();
-        Self { snapshot, looked_at, period: process.stall_after.unwrap_or_default(), holds, all, stories, more, later }
+        let (all, keys, more, later) = Default::default();
+        Self { snapshot, looked_at, period: process.stall_after.unwrap_or_default(), holds, all, keys, more, later }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -131,8 +138,8 @@ impl Reports {
     }
 
     /// Whether a wait on no cycle is to be reported. One that may be a pause is reported once.
-    fn is_news(&self, due: &Due, keepers: Keepers, reported: Reported) -> bool {
-        if may_be_pause(self.entry(due)) { reported.story == 0 } else { keepers.are_news(reported, due.milliseconds) }
+    fn is_news(&self, due: &Due, holder: Holder, reported: Key) -> bool {
+        reported == 0 || (!may_be_pause(self.entry(due)) && holder.is_old && holder.key != reported)
     }
 
     fn entry(&self, due: &Due) -> &Entry {
@@ -146,10 +153,10 @@ impl Reports {
     // ——— Cycles ———
 
     /// Adds the cycles that count. Returns the waits that are on none, but for those that wait for their cycle.
-    fn add_cycles(&mut self, stories: &Stories, thread_id: u32, due: &[Due]) -> Vec<Due> {
+    fn add_cycles(&mut self, already: &AlreadyReported, thread_id: u32, due: &[Due]) -> Vec<Due> {
         let cycles = self.cycles_of(thread_id);
         let numbers: Vec<_> = self.snapshot.cycles.iter().map(|cycle| self.number_of(cycle)).collect();
-        let all = numbers.iter().copied().collect();
+        let all = self.all_hashes();
         let ages: Vec<_> = self.snapshot.cycles.iter().map(|cycle| self.snapshot.age_of(cycle)).collect();
         let mut reported = FxHashMap::default();
         let mut alone = Vec::new();
@@ -158,10 +165,10 @@ impl Reports {
                 alone.push(*due);
                 continue;
             };
-            let story = of_cycle(numbers[cycle]);
+            let key = key_of(numbers[cycle]);
             if ages[cycle] < self.period {
                 // Otherwise it would wait for others than those of the cycle, for which there was time.
-                if due.reported.story != 0 || due.milliseconds < 2e3 * self.period.as_secs_f64() {
+                if due.reported != 0 || due.milliseconds < 2e3 * self.period.as_secs_f64() {
                     let left = self.period.saturating_sub(ages[cycle]);
                     self.later = Some(self.later.map_or(left, |later| later.min(left)));
                 } else {
@@ -172,19 +179,25 @@ impl Reports {
             if let Some(&report) = reported.get(&cycle) {
                 let report: &mut Report = &mut self.all[report];
                 report.more = report.more.map(|more| more + 1);
-            } else if due.reported.story != story {
+            } else if due.reported != key {
                 if self.all.len() >= MOST {
                     self.more += 1;
                     continue;
                 }
-                if stories.is_first(numbers[cycle], &all, self.looked_at) {
+                if already.update(&all, self.looked_at, |keys| keys.note(numbers[cycle], key)) {
                     reported.insert(cycle, self.all.len());
                     self.add_cycle(due, cycle);
                 }
             }
-            self.stories.push((due.number, story));
+            self.keys.push((due.number, key));
         }
         alone
+    }
+
+    /// Returns the hashes of all that may have been reported: cycles, and the waits of blocked threads.
+    fn all_hashes(&self) -> FxHashSet<u64> {
+        let blocked = self.snapshot.waiting.iter().filter(|wait| wait.blocked).map(|wait| hash(wait.key()));
+        self.snapshot.cycles.iter().map(|cycle| self.number_of(cycle)).chain(blocked).collect()
     }
 
     /// Returns a number for a cycle: the same in each look as long as its waits last.
@@ -209,19 +222,19 @@ impl Reports {
 
     // ——— Waits on no cycle ———
 
-    /// Groups the waits whose stories have changed by lock and place.
+    /// Groups the waits that are to be reported by lock and place.
     fn crowds(&self, alone: &[Due]) -> Vec<Crowd> {
-        let mut keepers: FxHashMap<Aim, Keepers> = FxHashMap::default();
+        let mut holders: FxHashMap<Aim, Holder> = FxHashMap::default();
         let mut crowds: Vec<Crowd> = Vec::new();
         let mut known: FxHashMap<_, usize> = FxHashMap::default();
         for due in alone {
             let entry = self.entry(due);
-            let keepers = *keepers.entry(aim(entry)).or_insert_with(|| self.keepers(due.entry));
-            if !self.is_news(due, keepers, due.reported) {
+            let holder = *holders.entry(aim(entry)).or_insert_with(|| self.longest_holder(due.entry));
+            if !self.is_news(due, holder, due.reported) {
                 continue;
             }
             let crowd = *known.entry(place_of(entry)).or_insert_with(|| {
-                crowds.push(Crowd { first: *due, members: Vec::new(), more: 0, story: keepers.story() });
+                crowds.push(Crowd { first: *due, members: Vec::new(), more: 0, key: holder.key });
                 crowds.len() - 1
             });
             crowds[crowd].members.push(due.number);
@@ -235,31 +248,22 @@ impl Reports {
     /// Makes the crowd of the threads that block where this one does.
     ///
     /// None if this thread was reported.
-    fn crowd_of_blocked(&self, stories: &Stories, due: Due) -> Option<Crowd> {
+    fn crowd_of_blocked(&self, already: &AlreadyReported, due: Due) -> Option<Crowd> {
         let entry = self.entry(&due);
-        let keepers = self.keepers(due.entry);
+        let holder = self.longest_holder(due.entry);
         let on_cycles: FxHashSet<_> = self.snapshot.cycles.iter().flatten().map(|link| link.waits_for).collect();
         let blocked = self.snapshot.waiting.iter().enumerate().filter(|(_, wait)| wait.blocked);
-        let keys: FxHashMap<_, _> = blocked.map(|(index, wait)| (index, hash(wait.key()))).collect();
-        let all = keys.values().copied().collect();
-        stories.covered(&all, self.looked_at, |covered| {
-            let own = keys[&due.entry];
-            if !self.is_news(&due, keepers, covered.reported(own, entry.since?)) {
+        let hashes: FxHashMap<_, _> = blocked.map(|(index, wait)| (index, hash(wait.key()))).collect();
+        already.update(&self.all_hashes(), self.looked_at, |keys| {
+            let own = hashes[&due.entry];
+            if !self.is_news(&due, holder, keys.get(own)) {
                 return None;
             }
-            let story = keepers.story();
-            covered.note(own, story);
+            keys.note(own, holder.key);
             let is_there = |index: &usize| place_of(&self.snapshot.waiting[*index]) == place_of(entry);
-            let others = keys.keys().filter(|index| is_there(index) && !on_cycles.contains(index));
-            let more = others.filter(|index| **index != due.entry).map(|index| keys[index]).filter(|&key| {
-                let reported = covered.reported(key, entry.since.unwrap_or_default());
-                let is_new = reported.story != story;
-                if is_new {
-                    covered.note(key, story);
-                }
-                is_new
-            });
-            Some(Crowd { first: due, members: vec![due.number], more: more.count(), story })
+            let others = hashes.iter().filter(|(index, _)| is_there(index) && !on_cycles.contains(index));
+            let new = others.filter(|&(_, &hash)| keys.note(hash, holder.key));
+            Some(Crowd { first: due, members: vec![due.number], more: new.count(), key: holder.key })
         })
     }
 
@@ -282,7 +286,7 @@ impl Reports {
                 self.more += crowd.members.len();
                 continue;
             }
-            let Crowd { first, members, more, story } = crowd;
+            let Crowd { first, members, more, key } = crowd;
             let holders = self.holders_of(first.entry);
             let text = WaitReport(&self.snapshot).wait_text(first.entry, first.milliseconds, more, &holders);
             let place = self.entry(&first).place();
@@ -294,18 +298,17 @@ impl Reports {
             messages.entry(place).or_insert(self.all.len());
             let more = message.is_none().then_some(more);
             self.all.push(Report { wait: first.number, text, entry: first.entry, more, holders, cycle: None });
-            self.stories.extend(members.into_iter().map(|member| (member, story)));
+            self.keys.extend(members.into_iter().map(|member| (member, key)));
         }
     }
 
-    fn keepers(&self, index: usize) -> Keepers {
-        let mut keepers = Keepers::default();
-        for holder in self.all_holders_of(index) {
-            let entry = &self.snapshot.held[holder];
-            let key = hash((entry.location, entry.thread_id, entry.serial));
-            keepers.add(key, self.snapshot.age(entry) >= self.period);
-        }
-        keepers
+    /// Returns the one that has kept a wait waiting for longest. Without any it is the same.
+    fn longest_holder(&self, index: usize) -> Holder {
+        let holders = self.all_holders_of(index).map(|holder| &self.snapshot.held[holder]);
+        let longest = holders.max_by_key(|holder| self.snapshot.age(holder));
+        let id = longest.map(|hold| (hold.location, hold.thread_id, hold.serial, hold.is_orphaned));
+        let is_old = longest.is_some_and(|hold| self.snapshot.age(hold) >= self.period);
+        Holder { key: key_of(hash(id)), is_old }
     }
 
     fn all_holders_of(&self, index: usize) -> impl Iterator<Item = usize> {
@@ -333,8 +336,8 @@ impl Reports {
     }
 
     fn write(&self, text: &mut json::Text, has_entries: bool) -> fmt::Result {
-        write!(text, "{{\"more\":{},\"stories\":", self.more)?;
-        json::array(text, &self.stories, |text, (wait, story)| write!(text, "{wait},{story}"))?;
+        write!(text, "{{\"more\":{},\"keys\":", self.more)?;
+        json::array(text, &self.keys, |text, (wait, key)| write!(text, "{wait},{key}"))?;
         if let Some(later) = self.later {
             write!(text, ",\"later\":{}", later.as_secs_f64() * 1e3)?;
         }

@@ -94,16 +94,6 @@ pub struct Rows {
     pub cycles: Vec<Vec<RowLink>>,
 }
 
-/// A hold whose token was collected, and a wait for it. Also the number of further waits.
-pub struct Orphan {
-    /// The hold.
-    pub orphan: Row,
-    /// The wait.
-    pub wait: Row,
-    /// How many more wait.
-    pub more: u32,
-}
-
 impl Row {
     /// Writes it as an object of JSON.
     pub fn write(&self, text: &mut Text) -> fmt::Result {

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use super::distinct_frames::DistinctFrames;
 use super::ended::{ended_rows, words_of};
-use super::rows::{EndedRow, Orphan, Row, RowLink, Stack};
+use super::rows::{EndedRow, Row, RowLink, Stack};
 use super::snapshot::{self, Entries, Snapshot};
 use super::survey::{Entry, What};
 use crate::clock::Timestamp;
@@ -15,7 +15,7 @@ use crate::json;
 use crate::lock::cycles::Link;
 use crate::lock::{Hold, Mode};
 
-/// What users read of each wait kind, the kind, the mode, and what is awaited: `NOTIFIED` in `lib/waiting/kinds.js`.
+/// What users read of each wait kind, the kind, the mode and the awaited part: `NOTIFIED` in `lib/waiting/kinds.js`.
 const NOTIFIED: &[(&str, Option<&str>, &str)] = &[
     ("wait", None, ""),
     ("Condition", None, ""),
@@ -163,45 +163,29 @@ pub fn keeper_text(row: &Row) -> Option<String> {
     row.awaits.as_ref().map(|keeper| format!("it waits for {keeper}, which has the lock"))
 }
 
-/// Says who holds it, since when, and where taken; and whether its token is gone.
+/// Says who holds it, since when, and where taken.
+///
+/// And whether its token is gone. For example: `held for 5.2 s by thread 2 "billing0", taken at charge (billing.js:27:18)`.
 pub fn holder_text(row: &Row, frames: &DistinctFrames<'_>) -> String {
-    let orphan = orphan_text(row).map_or_else(String::new, |text| format!(", {text}"));
-    hold_text(row, frames) + &orphan
-}
-
-/// Says, for example: `held for 5.2 s by thread 2 "billing0", taken at charge (billing.js:27:18)`.
-fn hold_text(row: &Row, frames: &DistinctFrames<'_>) -> String {
     let what = match row.mode.as_deref() {
         Some("use") => "a message in use".to_owned(),
         Some("permits") => mode_of(row) + " held",
         Some("shared") => "held (shared)".to_owned(),
         _ => "held".to_owned(),
     };
-    let (duration, place) = (hold_duration(" ", row), frames.of(", taken ", row));
-    format!("{what}{duration} by {}{place}", thread_of(row))
+    let (duration, place) = (duration(&format!(" {}", hold_prefix(row)), row.milliseconds), frames.of(", taken ", row));
+    let orphan = orphan_text(row).map_or_else(String::new, |text| format!(", {text}"));
+    format!("{what}{duration} by {}{place}{orphan}", thread_of(row))
 }
 
 /// Says that no token can release this hold any more, if so.
 pub fn orphan_text(row: &Row) -> Option<String> {
-    (row.collected == Some(true)).then(|| format!("its token has been collected: {}", release_text(row)))
-}
-
-/// Says how a hold with a collected token can still be released.
-fn release_text(row: &Row) -> &'static str {
-    match &*row.kind {
-        "AsyncLock" => "only lock.unlock() in that thread releases it",
-        "named" => "only the end of that thread or a steal releases it",
-        _ => "only the end of that thread releases it",
-    }
-}
-
-/// Reports an awaited hold whose token has been collected.
-pub fn orphan_report(report: &Orphan) -> String {
-    let Orphan { orphan, wait, more } = report;
-    let (noun, hold, release) = (noun_of(orphan), hold_text(orphan, &DistinctFrames::default()), release_text(orphan));
-    let who = thread_of(wait) + &if *more > 0 { format!(" and {more} more wait") } else { " waits".to_owned() };
-    let duration = duration("For ", wait.milliseconds);
-    format!("The token of {noun}, {hold}, has been collected: {release}. {duration} {who} for it.")
+    let release = match &*row.kind {
+        "AsyncLock" => "only lock.unlock() in that thread",
+        "named" => "only the end of that thread or a steal",
+        _ => "only the end of that thread",
+    };
+    (row.collected == Some(true)).then(|| format!("its token has been collected: {release} releases it"))
 }
 
 /// Says, for example: `thread 4 "builder3", which used this memory, was terminated 5.4 s ago`.
@@ -293,11 +277,6 @@ pub fn mode_of(row: &Row) -> String {
         (Some(amount), _) => format!("{amount} permits"),
         (None, mode) => mode.unwrap_or_default().to_owned(),
     }
-}
-
-/// Says for how long something is held.
-pub fn hold_duration(space: &str, row: &Row) -> String {
-    duration(&(space.to_owned() + hold_prefix(row)), row.milliseconds)
 }
 
 /// Chooses the words before a hold's time. Where the call is known that took it, so is the moment.

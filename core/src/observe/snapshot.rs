@@ -6,7 +6,6 @@
 //! A cycle in which a thread only awaits may be one by chance: another task of that thread goes on. If stalls are
 //! reported, it counts only once all of its holds and waits are older than their period.
 
-use std::fmt::{self, Write};
 use std::hash::{BuildHasher, RandomState};
 use std::mem;
 use std::sync::LazyLock;
@@ -14,12 +13,9 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use super::rows::Stack;
-use super::sentences::row;
 use super::survey::{Entry, JUST_BEGUN, What, read};
 use crate::clock::{Timestamp, now};
 use crate::held::Process;
-use crate::json;
 use crate::lock::Hold;
 use crate::lock::cycles::{Has, Link, SeenHold, SeenWait, confirmed, cycles};
 use crate::queue::Location;
@@ -147,35 +143,6 @@ impl Snapshot {
             Has::Awaited(index) => (&self.waiting[index], true),
         };
         (has, is_ahead, &self.waiting[waits_for])
-    }
-
-    /// Writes it for `snapshot` in `lib/observe/snapshot.js`. `None` if JavaScript's strings cannot hold it.
-    pub fn json(&self) -> Option<String> {
-        let row = |text: &mut json::Text, entry, is_hold| row(self.now, entry, is_hold, Stack::number).write(text);
-        json::text(|text| {
-            text.write_str("{\"held\":")?;
-            json::array(text, &self.held, |text, entry| row(text, entry, true))?;
-            text.write_str(",\"waiting\":")?;
-            json::array(text, &self.waiting, |text, entry| row(text, entry, false))?;
-            text.write_str(",\"cycles\":")?;
-            json::array(text, &self.cycles, |text, cycle| {
-                let certain = cycle.iter().all(|link| self.waiting[link.waits_for].blocked);
-                json::array(text, cycle, |text, link| self.write_link(text, link, certain))
-            })?;
-            text.write_char('}')
-        })
-    }
-
-    /// Writes a link with two indices: of the thread's hold, in the list of holds, or, below 0, `!index` in the other;
-    /// and of the wait that it waits for.
-    fn write_link(&self, text: &mut json::Text, &Link { has, waits_for }: &Link, certain: bool) -> fmt::Result {
-        let Entry { thread_id, blocked, .. } = self.waiting[waits_for];
-        let holds = match has {
-            Has::Held(index) => index.cast_signed(),
-            Has::Awaited(index) => !index.cast_signed(),
-        };
-        write!(text, "{{\"threadId\":{thread_id},\"holds\":{holds},\"waitsFor\":{waits_for}")?;
-        write!(text, ",\"blocked\":{blocked},\"certain\":{certain}}}")
     }
 }
 
