@@ -41,8 +41,9 @@ const native = {
   settle: undefined,
   /** Called when a named lock was stolen from this thread. */
   onSteal: undefined,
-  /** Called when this thread is to publish reports of stalls. */
+  /** Called when there are reports of stalls; and who asked for them, by the number of the question. */
   onReports: undefined,
+  answers: undefined,
   /** Called when there are answers about locks of files; and who awaits them (lib/processes/engines/files.js). */
   onFiles: undefined,
   fileWaits: undefined,

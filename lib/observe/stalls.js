@@ -14,15 +14,13 @@
 
 const { setImmediate, setTimeout } = require('timers')
 const { agent } = require('../agent/agent')
-const { Float64Array, bare, createArray, max, min, now, parse } = require('../util/intrinsics')
+const { Float64Array, bare, createArray, createMap, max, min, now, parse } = require('../util/intrinsics')
 const { STALL } = require('../util/variables')
 const { captureCall, stackOf } = require('./call-stacks')
 const { placeHere } = require('./places')
 const { stalled } = require('./channels')
 const theList = require('../holding/the-list')
 
-/** Milliseconds between two looks whether native code has made the reports. */
-const PAUSE = 20
 /** Milliseconds of a look in one turn; and after how many waits it reads the clock. */
 const TURN = 5
 const BATCH = 64
@@ -187,20 +185,9 @@ function ask (found, moment) {
     asked[NUMBERS * n + 1] = moment - began
     asked[NUMBERS * n + 2] = key
   }
-  const { binding } = agent().native
-  const number = binding.askAboutStalls(asked)
-  const fetch = () => {
-    try {
-      const json = binding.answerAboutStalls(number)
-      if (typeof json === 'string') report(due, moment, parse(json))
-      else callLater(fetch, PAUSE)
-    } catch (_) {
-      // As above.
-      isWatched = false
-    }
-  }
+  const { answers, binding } = agent().native
   isWatched = true
-  fetch()
+  answers.set(binding.askAboutStalls(asked), (answer) => report(due, moment, answer))
 }
 
 /** Publishes the reports, and watches on. A wait is reported again at the earliest when it has lasted twice as long. */
@@ -278,17 +265,25 @@ function textWhileBlocked ({ cycle, text }) {
   return '(node:' + process.pid + ') [' + STALL + '] Warning: ' + text + '\n' + stack
 }
 
-/** Lets this thread publish the reports of blocked threads. Native code calls only the main thread for that. */
+/** Lets this thread take answers, and the main thread publish the reports of blocked threads. */
 function listen (native) {
   // That of another copy would keep the realm of that copy.
   if (native.onReports !== undefined) return
+  const answers = native.answers = createMap()
+  const next = () => native.binding.nextReports()
   native.onReports = () => {
-    for (let json = native.binding.nextReport(); typeof json === 'string'; json = native.binding.nextReport()) {
-      const { reports } = parse(json)
-      for (let n = 0; n < reports.length; n++) stalled(reports[n])
+    for (let json = next(); typeof json === 'string'; json = next()) {
+      const answer = parse(json)
+      const take = answers.get(answer[0]) || publishAll
+      answers.delete(answer[0])
+      take(answer[1])
     }
     agent().door.open()
   }
+}
+
+function publishAll ({ reports }) {
+  for (let n = 0; n < reports.length; n++) stalled(reports[n])
 }
 
 module.exports = { callOf, detailOf, listen, waitBegins, waitEnds, whileBlocked }

@@ -190,12 +190,6 @@ pub fn ask_about_stalls(env: Env, waits: Float64ArraySlice<'_>) -> Result<u32> {
     Ok(asked::ask(Agent::of(env.raw())?.thread_id, &waits))
 }
 
-/// Returns the answer to a question as JSON, once it is there.
-#[napi(catch_unwind)]
-pub fn answer_about_stalls(number: u32) -> Option<String> {
-    asked::fetch(number)
-}
-
 /// Reports the wait for which this thread blocks, as JSON. `milliseconds`: since it began.
 #[napi(catch_unwind)]
 pub fn report_blocked(env: Env, milliseconds: f64) -> Result<String> {
@@ -209,10 +203,11 @@ pub fn leave_report(text: String) {
     standard_error::leave(&text);
 }
 
-/// Returns a blocked thread's next reports, which the main thread publishes. As JSON; null if there are none.
+/// Returns this thread's next reports as JSON: the number of its question, or 0 for those of a blocked thread, which it
+/// is to publish; and the reports. Undefined if there are none.
 #[napi(catch_unwind)]
-pub fn next_report() -> Option<String> {
-    asked::next_report()
+pub fn next_reports(env: Env) -> Result<Option<String>> {
+    Ok(asked::next(Agent::of(env.raw())?.thread_id))
 }
 
 /// Returns the number that users see for the word at an address.

@@ -1,8 +1,8 @@
 //! Questions of threads about their long waits, and the answers: the reports.
 //!
 //! To make reports, all holds and waits of the process are read, which takes seconds if there are very many. So a thread
-//! of its own does that for threads that go on: JavaScript asks, and fetches the answer in a later turn. A blocked thread
-//! makes its report itself. It can call no listener: its reports are kept for the main thread, which is rung.
+//! of its own does that for threads that go on: JavaScript asks, and its agent is rung when the answer is there. A blocked
+//! thread makes its report itself. It can call no listener: the main thread gets its reports, too.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -19,45 +19,31 @@ static REPORTED: LazyLock<AlreadyReported> = LazyLock::new(AlreadyReported::defa
 /// The main thread's `threadId`.
 pub(super) const MAIN: u32 = 0;
 
-// ——— Threads that go on ———
+// ——— Questions ———
 
-/// A thread's question, by its number; once the reports are made, the answer.
+/// A thread's question, by its number.
 struct Question {
     number: u32,
     thread_id: u32,
     waits: Vec<f64>,
-    answer: Option<String>,
 }
 
-/// Those to which no thread has fetched the answer.
-static QUESTIONS: Mutex<Vec<Question>> = Mutex::new(Vec::new());
+static QUESTIONS: Mutex<VecDeque<Question>> = Mutex::new(VecDeque::new());
 
 static LOOKER: Aside = Aside::new("atomics-stalls", || while answer_next() {});
 
 /// Answers a question. False: none is left.
 fn answer_next() -> bool {
-    let Some((number, thread_id, waits)) = next() else { return false };
-    answer(number, &Reports::new(&PROCESS, &REPORTED, thread_id, &waits).json());
+    let Some(Question { number, thread_id, waits }) = lock(&QUESTIONS).pop_front() else { return false };
+    send(thread_id, number, &Reports::new(&PROCESS, &REPORTED, thread_id, &waits).json());
     true
-}
-
-fn next() -> Option<(u32, u32, Vec<f64>)> {
-    let mut questions = lock(&QUESTIONS);
-    let next = questions.iter_mut().find(|question| question.answer.is_none() && !question.waits.is_empty())?;
-    Some((next.number, next.thread_id, std::mem::take(&mut next.waits)))
-}
-
-fn answer(number: u32, text: &str) {
-    if let Some(question) = lock(&QUESTIONS).iter_mut().find(|question| question.number == number) {
-        question.answer = Some(text.to_owned());
-    }
 }
 
 /// Asks for reports of a thread's waits; returns the number of the question. `waits`: as of [`Reports::new`].
 pub(crate) fn ask(thread_id: u32, waits: &[f64]) -> u32 {
     static NUMBERS: AtomicU32 = AtomicU32::new(1);
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-    lock(&QUESTIONS).push(Question { number, thread_id, waits: waits.to_vec(), answer: None });
+    lock(&QUESTIONS).push_back(Question { number, thread_id, waits: waits.to_vec() });
     // The system may give no thread.
     if !LOOKER.ask() {
         answer_next();
@@ -65,62 +51,60 @@ pub(crate) fn ask(thread_id: u32, waits: &[f64]) -> u32 {
     number
 }
 
-/// Returns the answer to a question, once it is there. It is then forgotten.
-pub(crate) fn fetch(number: u32) -> Option<String> {
-    let mut questions = lock(&QUESTIONS);
-    let index = questions.iter().position(|question| question.number == number && question.answer.is_some())?;
-    questions.swap_remove(index).answer
-}
-
-/// Forgets the questions of a thread that ends.
-pub(crate) fn forget(thread_id: u32) {
-    lock(&QUESTIONS).retain(|question| question.thread_id != thread_id);
-}
-
-// ——— Threads that block ———
-
-/// Reports of blocked threads that the main thread has still to publish.
-static FOR_MAIN: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
-
-/// Whether there are any: kept here so that reading it takes no lock.
-static ARE_FOR_MAIN: AtomicBool = AtomicBool::new(false);
-
-/// As many are kept while the main thread is busy.
-const MOST_FOR_MAIN: usize = 100;
-
-/// Whether this thread publishes the reports of others, and there are such.
-pub(crate) fn are_for(thread_id: u32) -> bool {
-    thread_id == MAIN && ARE_FOR_MAIN.load(Ordering::Relaxed)
-}
-
-fn report_to_main(report: &str) {
-    let Some(outbox) =
-        PROCESS.registry.find(|agent| agent.known.thread_id == MAIN, |agent| Arc::clone(&agent.known.outbox))
-    else {
-        return;
-    };
-    let mut reports = lock(&FOR_MAIN);
-    if reports.len() < MOST_FOR_MAIN {
-        reports.push_back(report.to_owned());
-        ARE_FOR_MAIN.store(true, Ordering::Relaxed);
-    }
-    drop(reports);
-    outbox.ring();
-}
-
 /// Reports a blocked thread's wait as JSON, also to the main thread. `wait`: as of [`Reports::new`].
 pub(crate) fn report_blocked(thread_id: u32, wait: &[f64]) -> String {
     let reports = Reports::new(&PROCESS, &REPORTED, thread_id, wait);
     let json = reports.json();
     if thread_id != MAIN && !reports.is_empty() {
-        report_to_main(&json);
+        send(MAIN, UNASKED, &json);
     }
     json
 }
 
-pub(crate) fn next_report() -> Option<String> {
-    let mut reports = lock(&FOR_MAIN);
-    let next = reports.pop_front();
-    ARE_FOR_MAIN.store(!reports.is_empty(), Ordering::Relaxed);
-    next
+// ——— Answers ———
+
+/// In the place of a question's number: a blocked thread's reports.
+const UNASKED: u32 = 0;
+
+/// The answers that no thread has taken yet, each with its thread.
+static ANSWERS: Mutex<VecDeque<(u32, String)>> = Mutex::new(VecDeque::new());
+
+/// Whether there are any: kept here so that reading it takes no lock.
+static ARE_THERE: AtomicBool = AtomicBool::new(false);
+
+/// So many answers are kept for the main thread while it is busy.
+const MOST_FOR_MAIN: usize = 100;
+
+/// Leaves an answer for a thread, and rings it.
+fn send(thread_id: u32, number: u32, json: &str) {
+    let outbox_of =
+        |id| PROCESS.registry.find(|agent| agent.known.thread_id == id, |agent| Arc::clone(&agent.known.outbox));
+    let Some(outbox) = outbox_of(thread_id) else { return };
+    let mut answers = lock(&ANSWERS);
+    if number != UNASKED || answers.iter().filter(|(id, _)| *id == MAIN).count() < MOST_FOR_MAIN {
+        answers.push_back((thread_id, format!("[{number},{json}]")));
+        ARE_THERE.store(true, Ordering::Relaxed);
+    }
+    drop(answers);
+    outbox.ring();
+}
+
+/// Whether there is an answer for this thread.
+pub(crate) fn are_for(thread_id: u32) -> bool {
+    ARE_THERE.load(Ordering::Relaxed) && lock(&ANSWERS).iter().any(|(id, _)| *id == thread_id)
+}
+
+/// Returns a thread's next answer as JSON: the number of its question, or 0, and the reports.
+pub(crate) fn next(thread_id: u32) -> Option<String> {
+    let mut answers = lock(&ANSWERS);
+    let index = answers.iter().position(|(id, _)| *id == thread_id)?;
+    let (_, next) = answers.remove(index)?;
+    ARE_THERE.store(!answers.is_empty(), Ordering::Relaxed);
+    Some(next)
+}
+
+/// Forgets the questions and answers of a thread that ends.
+pub(crate) fn forget(thread_id: u32) {
+    lock(&QUESTIONS).retain(|question| question.thread_id != thread_id);
+    lock(&ANSWERS).retain(|(id, _)| *id != thread_id);
 }
