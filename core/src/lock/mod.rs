@@ -62,7 +62,6 @@ mod claims;
 pub mod cycles;
 pub mod fairness;
 mod graph;
-mod graph_builder;
 pub mod hold;
 mod holding;
 pub mod inspection;

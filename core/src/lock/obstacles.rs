@@ -12,28 +12,13 @@
 
 use super::{Hold, Mode, Request};
 
-/// Returns how much a hold has, as this request counts it; `None`: nothing.
-pub(super) const fn weight(held: Hold, request: Request) -> Option<u64> {
-    match (request, held) {
-        (Request::Limited { .. }, Hold::Limited(amount)) => Some(amount as u64),
-        (Request::Limited { .. }, _) => None,
-        _ if request.mode().is_none() => None,
-        _ => Some(if held.is_exclusive() { 2 } else { 1 }),
-    }
-}
-
-/// Returns the least weight that keeps this request waiting.
-pub(super) const fn least_weight(request: Request) -> u64 {
-    match request {
-        Request::Limited { amount, limit } => (limit as u64 + 1).saturating_sub(amount as u64),
-        _ if request.is_exclusive() => 1,
-        _ => 2,
-    }
-}
-
 /// Whether this hold keeps a claim with this request waiting. Users see the hold.
 pub const fn is_kept_by(request: Request, held: Hold) -> bool {
-    matches!(weight(held, request), Some(weight) if weight >= least_weight(request))
+    match (request, held) {
+        (Request::Limited { amount, limit }, Hold::Limited(held)) => amount as u64 + held as u64 > limit as u64,
+        (Request::Limited { .. }, _) => false,
+        _ => request.mode().is_some() && (request.is_exclusive() || held.is_exclusive()),
+    }
 }
 
 /// Whether a claim with this request waits for one ahead.
