@@ -7,7 +7,7 @@
 //
 // `--from`: tests the two tarballs in that folder instead of making them; `--node`: on these instead of those of the
 // list; `--npm`: installed by each of these; `--no-build`: without the build from source; `--few`: that, too, with the
-// tree's library, on the oldest and the newest of the list, as `npm test` does.
+// tree's library, on the oldest and the newest of the list, as `.ci/run` does.
 
 const assert = require('assert')
 const fs = require('fs')
@@ -146,8 +146,7 @@ const OPTIONS = {
 
 function readArguments () {
   const { from, node, npm, few, ...rest } = argumentsOf(__filename, OPTIONS)
-  const installers = few ? [INSTALLERS[0], INSTALLERS.at(-1)]
-    : node ? node.map(installerOf) : INSTALLERS
+  const installers = node ? node.map(installerOf) : few ? [INSTALLERS[0], INSTALLERS.at(-1)] : INSTALLERS
   const each = npm === undefined ? installers : installers.flatMap(({ node }) => npm.map(npm => ({ node, npm })))
   return { from, few, installers: each, build: !few && !rest['no-build'] }
 }

@@ -7,7 +7,7 @@
 //
 // `--only`: the checks in whose names, as they are printed, this is found (a regular expression); `--node`: the Nodes
 // that run the processes, one after the other; `--kills`: how many processes are killed while they come and go;
-// `--few`: without servers, on the oldest Node and the newest, as `npm test` does; `--install`: gets the servers that
+// `--few`: without servers, on the oldest Node and the newest, as `.ci/run` does; `--install`: gets the servers that
 // are missing, as packages of Debian.
 //
 // The servers run on loopback with their data in a scratch folder. POSTGRESQL_URL, REDIS_URL and ETCD_URL name others.
