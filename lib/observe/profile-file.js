@@ -92,7 +92,7 @@ class Tree {
     const lines = text.split('\n')
     let node = this.root
     for (let n = lines.length - 1; n >= 0; n--) {
-      const key = node.id + lines[n]
+      const key = node.id + ' ' + lines[n]
       if (!this.found.has(key)) this.found.set(key, this.add(frameOf(lines[n]), node))
       node = this.found.get(key)
     }
