@@ -48,7 +48,7 @@ module.exports = [
   { files: ['**/*.mjs', '**/next-app/pages/**'], languageOptions: { sourceType: 'module', ...NEW } },
   {
     files: [
-      '*.config.js', '{scripts,benchmark}/**/*.js', '__test__/{engines,mutants,platforms,spec}/**/*.js',
+      '*.config.js', '{bin,scripts,benchmark}/**/*.js', '__test__/{engines,mutants,platforms,spec}/**/*.js',
       '__test__/{soak,conformance}/*.js'
     ],
     languageOptions: NEW

@@ -106,8 +106,7 @@ function noteThread () {
 /** Starts this thread's agent now: a program that hangs may not have used it. */
 function start () {
   try {
-    const { native } = require('./agent/agent').agent()
-    require('./install/workers/dump-helper')(native.binding)
+    require('./agent/agent').agent()
   } catch (error) {
     process.emitWarning(error.message)
   }

@@ -51,6 +51,7 @@ const USES = [
     reason: 'no entry changes nothing on this Node'
   },
   { name: 'a lock between main and workers', args: ['lock.js'] },
+  { name: 'the command', args: ['command.js'], nodes: { range: '>=18' }, reason: 'the command needs Node 18' },
   {
     name: 'a lock where external buffers are refused, as by Electron',
     args: ['-r', './no-external-buffers.js', 'lock.js'],

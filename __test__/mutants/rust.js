@@ -744,7 +744,7 @@ module.exports = [
     ['that a token was collected is no news', 'hold.serial, hold.is_orphaned)', 'hold.serial)']
   ]),
   ...of('src/observe/dump.rs', { test: 'locks/observe/dumps' }, [
-    ['nothing is rehearsed', '        write(0, &Snapshot::take(&PROCESS), None, |_| {});\n', '']
+    ['nothing is rehearsed', '        write(0, &Snapshot::take(&PROCESS), *IS_JSON, |_| {});\n', '']
   ]),
   ...of(reports, { test: 'locks/observe/ended' }, [
     ['a possible pause is a stall', 'let entry = self.entry(due);\n        let time', 'return true;\n        let time']

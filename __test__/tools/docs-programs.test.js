@@ -8,8 +8,8 @@
 // - A block whose first line is a comment that holds nothing but a file name (`// pool.js`) is that file, beside all
 //   programs of its page.
 // - A ```console block has commands, `$ NAME=value node program.js`, that are run with the page's files, and what they
-//   print. A last command `$ kill -QUIT 4711` sends the one before it that signal, and the output is what follows. What
-//   does not end is killed.
+//   print. A last command `$ kill -QUIT 4711` sends the one before it that signal, and `$ npx --no-install
+//   atomics-waitasync dump 4711` asks it: the output is what follows. What does not end is killed.
 
 const assert = require('assert')
 const { AsyncLocalStorage } = require('async_hooks')
@@ -19,6 +19,7 @@ const path = require('path')
 const querystring = require('querystring')
 const { isDeepStrictEqual } = require('util')
 const { test } = require('../harness')
+const freePort = require('../fixtures/free-port')
 const { folderWithPackage } = require('../fixtures/entries/folders')
 const { runNode } = require('../fixtures/run-node')
 
@@ -82,16 +83,29 @@ for (const page of ['README.md', ...pages.map(name => `docs/${name}`)]) {
 
 // ——— Commands ———
 
-/** Runs a command in a folder until it ends or prints all. With a signal: what it prints from then on. */
-function runCommand (t, folder, command, signal, isComplete) {
+const COMMAND = path.join(root, 'bin', 'atomics-waitasync.js')
+
+/** Runs a command in a folder until it ends or prints all. `asks`: a command that is run then, again and again. */
+async function runCommand (t, folder, command, asks, isComplete) {
   const [variables, args] = command.split(/(?:^| )node /)
   const env = Object.assign({}, process.env, querystring.parse(variables, ' '))
   const options = { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] }
-  const child = spawn(process.execPath, [...process.execArgv, ...args.split(' ')], options)
-  // The program has its locks by then, or gets the signal again.
-  const timer = setInterval(() => child.kill(signal), 1000)
+  // Other programs run at the same time, in which each has the same port.
+  const flags = [...process.execArgv, `--inspect-port=${await freePort()}`]
+  const child = spawn(process.execPath, [...flags, ...args.split(' ')], options)
+  let isOver = false
+  const ask = async () => {
+    // The program has its locks by then, or is asked again.
+    await new Promise(resolve => setTimeout(resolve, 1000))
+    if (isOver) return
+    const [, signal] = /^kill -(\w+)/.exec(asks) || []
+    if (signal !== undefined) child.kill(`SIG${signal}`)
+    else child.stdout.emit('data', (await runNode(t, [COMMAND, 'dump', String(child.pid)])).stdout)
+    await ask()
+  }
+  if (asks !== undefined) ask()
   t.after(() => {
-    clearInterval(timer)
+    isOver = true
     child.kill('SIGKILL')
   })
   return new Promise((resolve, reject) => {
@@ -119,23 +133,21 @@ const SKIP = process.platform === 'win32' ? 'it has no such signals' : MAJOR < 1
 const PAGE = 'docs/debugging.md'
 for (const { code } of blocksOf(PAGE).filter(({ language }) => language === 'console')) {
   const commands = code.match(/^\$ .*$/gm).map(line => line.slice(2))
-  const skip = SKIP || (MAJOR < 18 && code.includes('_DUMP_NOW=1') && 'the helper of dumps needs Node 18')
+  const skip = SKIP || (MAJOR < 18 && code.includes('$ npx ') && 'the command needs Node 18')
   test(`${PAGE}: ${commands.join('; ')} prints what it says`, { skip, timeout: 60000 }, async t => {
     const folder = projectOf(t, blocksOf(PAGE).filter(isFile))
-    const [, signal] = /^kill -(\w+)/.exec(commands[commands.length - 1]) || []
+    const asks = /^(?:kill|npx) /.test(commands[commands.length - 1]) ? commands.pop() : undefined
     const wanted = comparable(code.replace(/^\$ .*\n/gm, ''), folder)
     // In any order: of two locks that were awaited at the same time either may come first.
     const found = text => {
       const lines = comparable(text, folder)
-      // A thread that is short of processor time is asked where it is once more.
       const start = lines.lastIndexOf(wanted[0])
       return start < 0 ? [] : lines.slice(start, start + wanted.length).sort()
     }
     // Until the whole of it is there: a ring takes a moment to close.
     const isComplete = text => isDeepStrictEqual(found(text), wanted.slice().sort())
     let printed = ''
-    for (const command of commands.slice(0, signal ? -1 : undefined))
-      printed = await runCommand(t, folder, command, signal ? `SIG${signal}` : 0, isComplete)
+    for (const command of commands) printed = await runCommand(t, folder, command, asks, isComplete)
     assert.deepStrictEqual(found(printed), wanted.slice().sort(), printed)
   })
 }

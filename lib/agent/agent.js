@@ -32,7 +32,6 @@ function agent () {
     beforeUse.call(binding.agent)
     current = binding.agent
     startingWorkers.report(binding)
-    if (current.native.dumpSignal !== undefined) binding.noteCopy(require('../util/own-folder'))
   }
   return current
 }

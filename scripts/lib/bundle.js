@@ -65,9 +65,7 @@ const LINKED = ['util/compiled.js', 'entry-point.js']
 /**
  * Loaded by their path: by scripts/build.js, and by workers. They have no state, so other files may contain them, too.
  */
-const BY_PATH = [
-  'agent/target.js', 'install/workers/by-message/start.js', 'install/workers/dump-helper-thread.js'
-]
+const BY_PATH = ['agent/target.js', 'install/workers/by-message/start.js']
 
 const HEADER = `'use strict'
 

@@ -109,19 +109,6 @@ unsafe fn create_bell(
     Ok(bell)
 }
 
-/// Makes a bell for an environment that is no agent's. It does not hold the event loop.
-///
-/// # Safety
-/// On the thread of `env`, in a call from JavaScript; `function` is one.
-pub(crate) unsafe fn bell_for(
-    env: sys::napi_env,
-    function: sys::napi_value,
-    on_ring: sys::napi_threadsafe_function_call_js,
-) -> Result<Bell> {
-    // SAFETY: as the caller promises.
-    unsafe { create_bell(env, function, on_ring) }.map(Bell)
-}
-
 /// Handles of an environment. Used on its thread until it ends.
 #[derive(Clone, Copy)]
 pub(crate) struct Environment {

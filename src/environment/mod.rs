@@ -3,4 +3,4 @@
 mod environment;
 pub(crate) mod event_loop;
 
-pub(crate) use environment::{Argument, Bell, Environment, bell_for, pin_buffer};
+pub(crate) use environment::{Argument, Bell, Environment, pin_buffer};

@@ -14,7 +14,7 @@ pub fn format_snapshot(snapshot: Object<'_>) -> Result<String> {
     let links = |cycle: Vec<Object<'_>>| cycle.iter().map(link).collect();
     let (held, waiting) = (rows(&snapshot, "held")?, rows(&snapshot, "waiting")?);
     let cycles = required::<Vec<Vec<Object<'_>>>>(&snapshot, "cycles")?.into_iter().map(links);
-    Ok(table::text_of_rows(&Rows { held, waiting, cycles: cycles.collect::<Result<_>>()? }))
+    Ok(table::text_of(&Rows { held, waiting, cycles: cycles.collect::<Result<_>>()? }))
 }
 
 fn required<T: FromNapiValue>(object: &Object<'_>, key: &str) -> Result<T> {

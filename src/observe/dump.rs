@@ -4,8 +4,15 @@
 //! signal, too: `process/signals/` calls Node's handler. When Node installs or removes that, JavaScript arms dumps
 //! again.
 
-use napi::Result;
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use napi::{Env, Result};
 use napi_derive::napi;
+
+use crate::agent::Agent;
+use crate::process::PROCESS;
+use waitasync_core::observe::{Snapshot, lines, table};
 
 /// Lets the signal of `ATOMICS_WAITASYNC_DUMP` write a snapshot from now on.
 ///
@@ -13,6 +20,40 @@ use napi_derive::napi;
 #[napi(catch_unwind)]
 pub fn arm_dumps() -> Result<Option<&'static str>> {
     signals::arm()
+}
+
+/// Returns a dump, as lines of JSON or as a text. For `bin/atomics-waitasync.js`.
+#[napi(catch_unwind)]
+pub fn dump_text(env: Env, is_json: bool) -> Result<String> {
+    Agent::of(env.raw())?.finish_release();
+    let mut text = Vec::new();
+    write(next_number(), &Snapshot::take(&PROCESS), is_json, |piece| text.extend_from_slice(piece));
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// So many bytes of JSON are written at a time.
+const PIECE: usize = 1 << 16;
+
+fn next_number() -> u32 {
+    static NUMBER: AtomicU32 = AtomicU32::new(1);
+    NUMBER.fetch_add(1, Ordering::Relaxed)
+}
+
+fn write(number: u32, snapshot: &Snapshot, is_json: bool, mut write: impl FnMut(&[u8])) {
+    if !is_json {
+        let text = table::text_of(&table::rows_of(snapshot));
+        write(format!("(node:{}) [ATOMICS_WAITASYNC_DUMP] {text}", process::id()).as_bytes());
+        return;
+    }
+    let mut text = String::new();
+    lines::write(number, snapshot, |line| {
+        text.push_str(line);
+        if text.len() >= PIECE {
+            write(text.as_bytes());
+            text.clear();
+        }
+    });
+    write(text.as_bytes());
 }
 
 /// Makes the error that says why the signal cannot be had.
@@ -24,21 +65,16 @@ fn refused(reason: &str) -> napi::Error {
 mod signals {
     use std::env;
     use std::ffi::c_int;
-    use std::process;
     use std::sync::LazyLock;
-    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    use std::sync::atomic::{AtomicBool, Ordering};
 
-    use super::refused;
-    use crate::observe::{standard_error, whereabouts};
+    use super::{next_number, refused, write};
+    use crate::observe::standard_error;
     use crate::process::{PROCESS, signals};
-    use waitasync_core::observe::whereabouts::Threads;
-    use waitasync_core::observe::{Snapshot, lines, table};
+    use waitasync_core::observe::Snapshot;
 
     /// A signal that programs may use, and its number.
     type Signal = (&'static str, c_int);
-
-    /// So many bytes of JSON are written at a time.
-    const PIECE: usize = 1 << 16;
 
     /// Node and V8 need the others themselves, or they end the process.
     const ALLOWED: [Signal; 6] = [
@@ -76,42 +112,19 @@ mod signals {
             Err(reason) => Err(reason.clone()),
         };
         match armed {
-            Ok(name) => {
-                whereabouts::ARE_WRITTEN.store(true, Ordering::Relaxed);
-                Ok(Some(name))
-            }
+            Ok(name) => Ok(Some(name)),
             Err(reason) if !IS_TOLD.swap(true, Ordering::Relaxed) => Err(refused(&reason)),
             Err(_) => Ok(None),
         }
     }
 
     fn dump() {
-        static NUMBER: AtomicU32 = AtomicU32::new(1);
-        let snapshot = Snapshot::take(&PROCESS);
-        let threads = whereabouts::ask();
-        write(NUMBER.fetch_add(1, Ordering::Relaxed), &snapshot, threads.as_ref(), standard_error::write);
+        write(next_number(), &Snapshot::take(&PROCESS), *IS_JSON, standard_error::write);
     }
 
     /// Makes a dump for nobody when its thread begins. A later one then needs little more memory.
     fn rehearse() {
-        write(0, &Snapshot::take(&PROCESS), None, |_| {});
-    }
-
-    fn write(number: u32, snapshot: &Snapshot, threads: Option<&Threads>, mut write: impl FnMut(&[u8])) {
-        if !*IS_JSON {
-            let text = table::text_of(snapshot, threads);
-            write(format!("(node:{}) [ATOMICS_WAITASYNC_DUMP] {text}", process::id()).as_bytes());
-            return;
-        }
-        let mut text = String::new();
-        lines::write(number, snapshot, threads, |line| {
-            text.push_str(line);
-            if text.len() >= PIECE {
-                write(text.as_bytes());
-                text.clear();
-            }
-        });
-        write(text.as_bytes());
+        write(0, &Snapshot::take(&PROCESS), *IS_JSON, |_| {});
     }
 }
 

@@ -7,4 +7,3 @@ pub(crate) mod asked;
 pub mod dump;
 pub mod profile;
 pub(crate) mod standard_error;
-pub mod whereabouts;

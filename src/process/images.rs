@@ -22,11 +22,6 @@ pub fn other_first_image() -> Option<String> {
     (marker != marker::own()).then(|| file.to_string_lossy().into_owned())
 }
 
-/// Returns the file of the first image, which all copies use.
-pub(crate) fn first_image() -> Option<String> {
-    marker::first().map(|(_, file)| file.to_string_lossy().into_owned())
-}
-
 /// Where images are ELF files, the marker is a note: those of all images are in memory, as they were loaded. To look a
 /// symbol up, the loader would open the file by its path, where there may be another file by now, or none.
 #[cfg(all(unix, not(target_vendor = "apple")))]

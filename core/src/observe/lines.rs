@@ -2,8 +2,7 @@
 //!
 //! Of lines:
 //! The first line has the numbers of all lists. Each further one is an element of one of them, as `snapshot()` has it,
-//! and says of which: `held`, `waiting`, `cycles`; or `threads`, if it was asked where they are. All have the process,
-//! and the number of the dump in it.
+//! and says of which: `held`, `waiting`, `cycles`. All have the process, and the number of the dump in it.
 
 use std::fmt::{self, Write};
 use std::process;
@@ -13,12 +12,11 @@ use super::sentences::row;
 use super::snapshot::Snapshot;
 use super::survey::Entry;
 use super::table::rows_of;
-use super::whereabouts::{Threads, Whereabouts};
 use crate::json::{self, Text};
 use crate::lock::cycles::{Has, Link};
 
 /// Writes a snapshot, a line at a time. `dump`: its number.
-pub fn write(dump: u32, snapshot: &Snapshot, threads: Option<&Threads>, mut line: impl FnMut(&str)) {
+pub fn write(dump: u32, snapshot: &Snapshot, mut line: impl FnMut(&str)) {
     let Rows { held, waiting, cycles } = rows_of(snapshot);
     let mut line = |write: &dyn Fn(&mut Text) -> fmt::Result| {
         let text = json::text(|text| {
@@ -32,8 +30,7 @@ pub fn write(dump: u32, snapshot: &Snapshot, threads: Option<&Threads>, mut line
         }
     };
     line(&|text| {
-        write!(text, ",\"held\":{},\"waiting\":{},\"cycles\":{}", held.len(), waiting.len(), cycles.len())?;
-        threads.map_or(Ok(()), |threads| write!(text, ",\"threads\":{}", threads.len()))
+        write!(text, ",\"held\":{},\"waiting\":{},\"cycles\":{}", held.len(), waiting.len(), cycles.len())
     });
     for cycle in &cycles {
         line(&|text| {
@@ -48,13 +45,6 @@ pub fn write(dump: u32, snapshot: &Snapshot, threads: Option<&Threads>, mut line
                 row.write_fields(text)
             });
         }
-    }
-    for (id, Whereabouts { name, activity }) in threads.into_iter().flatten() {
-        line(&|text| {
-            write!(text, ",\"list\":\"threads\",\"threadId\":{id}")?;
-            write_string(text, "threadName", name.as_deref())?;
-            write_string(text, "now", Some(&activity.lines().join("\n")))
-        });
     }
 }
 

@@ -14,6 +14,5 @@ pub mod snapshot;
 pub mod survey;
 pub mod table;
 mod wait_report;
-pub mod whereabouts;
 
 pub use snapshot::Snapshot;

@@ -10,8 +10,7 @@
 //! ```
 //!
 //! Locks that somebody waits for come first, the longest wait before all others. If stalls are reported, the first
-//! frames of the call that took something, or that waits, follow its line; in a dump that asks where the threads are
-//! now, so does the frame in which a holder is, and a last section has the frames of all threads.
+//! frames of the call that took something, or that waits, follow its line.
 //!
 //! A program may have 100 000 waiters. So lines of a lock that differ only by their times are one line with a count,
 //! and of more than [`MOST_ALIKE`] locks with the same lines the first is shown.
@@ -24,19 +23,21 @@ use rustc_hash::FxHashMap;
 use super::rows::{Row, Rows, Stack};
 use super::sentences::{
     MOST_PLACES, cycle_rows, cycle_text, duration, ended_text, held_row, hold_prefix, keeper_text, lock_of, mode_of,
-    orphan_text, thread_called, thread_of, waiting_row,
+    orphan_text, thread_of, waiting_row,
 };
 use super::snapshot::Snapshot;
-use super::whereabouts::{Activity, Threads};
 
 /// Returns the text of a result of `snapshot()`.
-pub fn text_of_rows(snapshot: &Rows) -> String {
-    text_with(snapshot, None)
-}
-
-/// Returns the text of a snapshot of this process; and where its threads are, if that was asked for.
-pub fn text_of(snapshot: &Snapshot, threads: Option<&Threads>) -> String {
-    text_with(&rows_of(snapshot), threads)
+pub fn text_of(Rows { held, waiting, cycles }: &Rows) -> String {
+    let mut text = format!("{} held, {} awaited\n", held.len(), waiting.len());
+    for cycle in cycles {
+        text.push('\n');
+        text.push_str(&cycle_text(cycle));
+    }
+    for (section, others) in without_alike(sections(held, waiting)) {
+        push_section(&mut text, &section, &others);
+    }
+    text
 }
 
 pub fn rows_of(snapshot: &Snapshot) -> Rows {
@@ -45,21 +46,6 @@ pub fn rows_of(snapshot: &Snapshot) -> Rows {
         waiting: snapshot.waiting.iter().map(|entry| waiting_row(snapshot.now, entry)).collect(),
         cycles: snapshot.cycles.iter().map(|cycle| cycle_rows(snapshot, cycle, Stack::shown)).collect(),
     }
-}
-
-fn text_with(Rows { held, waiting, cycles }: &Rows, threads: Option<&Threads>) -> String {
-    let mut text = format!("{} held, {} awaited\n", held.len(), waiting.len());
-    for cycle in cycles {
-        text.push('\n');
-        text.push_str(&cycle_text(cycle));
-    }
-    for (section, others) in without_alike(sections(held, waiting)) {
-        push_section(&mut text, &section, &others, threads);
-    }
-    if let Some(threads) = threads {
-        push_threads(&mut text, threads);
-    }
-    text
 }
 
 /// Up to so many locks whose lines differ only by their times are shown one by one.
@@ -187,7 +173,7 @@ impl<'a> TableLine<'a> {
     }
 }
 
-fn push_section(text: &mut String, section: &TableSection<'_>, others: &[&Row], threads: Option<&Threads>) {
+fn push_section(text: &mut String, section: &TableSection<'_>, others: &[&Row]) {
     let lines = section.lines.iter().map(|line| (line, line.thread(), mode_of(line.row)));
     let lines: Vec<_> = lines.collect();
     let Some((first, ..)) = lines.first() else { return };
@@ -208,10 +194,6 @@ fn push_section(text: &mut String, section: &TableSection<'_>, others: &[&Row], 
         for more in orphan_text(line.row).into_iter().chain(keeper_text(line.row)) {
             _ = writeln!(text, "      {more}");
         }
-        if let Some(threads) = threads.filter(|_| line.verb == HELD_BY) {
-            let activity = threads.get(&(line.row.thread_id as u32)).map(|thread| &thread.activity);
-            _ = writeln!(text, "      now {}", activity.map_or_else(|| Activity::Unknown.line(), Activity::line));
-        }
     }
     // All waits are at one memory.
     for ended in lines.iter().find_map(|(line, ..)| line.row.ended.as_ref()).into_iter().flatten() {
@@ -230,26 +212,4 @@ fn push_others(text: &mut String, others: &[&Row]) {
     let more = if names.len() > listed { ", …" } else { "" };
     let colon = if names.is_empty() { "" } else { ": " };
     _ = writeln!(text, "  and {} more like it{colon}{}{more}", others.len(), names[..listed].join(", "));
-}
-
-/// Writes where the threads are: those together that are at the same place.
-fn push_threads(text: &mut String, threads: &Threads) {
-    let mut groups: Vec<(&Activity, Vec<String>)> = Vec::new();
-    let mut index = FxHashMap::<_, _>::default();
-    for (&id, thread) in threads {
-        let at = *index.entry(&thread.activity).or_insert_with(|| {
-            groups.push((&thread.activity, Vec::new()));
-            groups.len() - 1
-        });
-        groups[at].1.push(thread_called(thread.name.as_deref(), id.into()));
-    }
-    text.push_str("\nNow:\n");
-    for (activity, names) in groups {
-        let listed = names.len().min(MOST_LISTED);
-        let more = if names.len() > listed { format!(" and {} more", names.len() - listed) } else { String::new() };
-        _ = writeln!(text, "  {}{more}", names[..listed].join(", "));
-        for line in activity.lines() {
-            _ = writeln!(text, "      {line}");
-        }
-    }
 }

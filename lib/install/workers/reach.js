@@ -31,16 +31,14 @@ const ENTRY_OF = {
  * - `Atomics`, `navigator`: the installs that have not been undone, from the number of each to the entry that
  *   Workers load; the latest last
  * - `latest`: the number of the latest install
- * - `isPaused`: whether a Worker is being started that no install reaches
  * - `leave`: undoes the replacement
  */
 const state = shared('reach', () => {
-  return { Atomics: new Map(), navigator: new Map(), latest: 0, isPaused: false, leave: undefined }
+  return { Atomics: new Map(), navigator: new Map(), latest: 0, leave: undefined }
 })
 
 /** Lists the entries for a starting worker: Atomics' latest, and navigator's. Undefined if there is none. */
 function currentEntries () {
-  if (state.isPaused) return undefined
   const entries = lastOf(state.Atomics).concat(lastOf(state.navigator))
   return entries.length === 0 ? undefined : entries
 }
@@ -75,17 +73,6 @@ exports.reach = function reach (engine, isAtLoad) {
   return () => {
     entries.delete(number)
     leave()
-  }
-}
-
-/** Starts a Worker of the package's own, which no install reaches. */
-exports.startUnreached = function startUnreached (file, options) {
-  const Worker = hostWorker() || threads.Worker
-  state.isPaused = true
-  try {
-    return new Worker(file, options)
-  } finally {
-    state.isPaused = false
   }
 }
 
