@@ -4,7 +4,6 @@
 
 const { describe } = require('../util/values')
 const { DUMP, STALL } = require('../util/variables')
-const { isMainThread } = require('../util/worker-threads')
 
 /** Reads `ATOMICS_WAITASYNC_STALL`. An invalid value counts as 0, and one thread of the process warns of it. */
 function stallAfter (binding) {
@@ -20,14 +19,8 @@ function stallAfter (binding) {
  */
 function armDumps (binding) {
   try {
-    const signal = binding.armDumps()
-    if (typeof signal !== 'string') return undefined
-    if (!isMainThread) return signal
-    // Node takes a signal over when it gets its first listener, and gives it up with the last one.
-    const armAgain = (name) => { if (name === signal) binding.armDumps() }
-    process.on('newListener', armAgain)
-    process.on('removeListener', armAgain)
-    return signal
+    const signal = binding.armDumps(process.versions.bun === undefined && process.versions.deno === undefined)
+    return typeof signal === 'string' ? signal : undefined
   } catch (error) {
     process.emitWarning(error.message, { code: DUMP })
     return undefined

@@ -1,8 +1,7 @@
 //! `ATOMICS_WAITASYNC_DUMP`: at a signal, a thread of its own writes a snapshot's text to the standard error.
 //!
 //! No other thread has to go on for it: all of JavaScript may be blocked or busy. Listeners of the program hear the
-//! signal, too: `process/signals/` calls Node's handler. When Node installs or removes that, JavaScript arms dumps
-//! again.
+//! signal, too: see `process/signals.rs`.
 
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,9 +16,10 @@ use waitasync_core::observe::{Snapshot, lines, table};
 /// Lets the signal of `ATOMICS_WAITASYNC_DUMP` write a snapshot from now on.
 ///
 /// Returns the signal's name; undefined without one. Throws, in the process's first call, why there is no dump.
+/// `is_node`: otherwise functions with libuv's names may do something else, or end the process.
 #[napi(catch_unwind)]
-pub fn arm_dumps() -> Result<Option<&'static str>> {
-    signals::arm()
+pub fn arm_dumps(is_node: bool) -> Result<Option<&'static str>> {
+    signals::arm(is_node)
 }
 
 /// Returns a dump, as lines of JSON or as a text. For `bin/atomics-waitasync.js`.
@@ -102,10 +102,11 @@ mod signals {
         format.to_string_lossy().trim().eq_ignore_ascii_case("json")
     });
 
-    pub(super) fn arm() -> napi::Result<Option<&'static str>> {
+    pub(super) fn arm(is_node: bool) -> napi::Result<Option<&'static str>> {
         static IS_TOLD: AtomicBool = AtomicBool::new(false);
         let armed = match &*SIGNAL {
             Ok(None) => return Ok(None),
+            Ok(Some(_)) if !is_node => Err("has no effect: it needs the event loop of Node".to_owned()),
             Ok(Some((name, number))) => signals::listen(*number, rehearse, dump)
                 .map(|()| *name)
                 .map_err(|error| format!("cannot use {name}: {error}")),
@@ -135,7 +136,7 @@ mod signals {
 
     use super::refused;
 
-    pub(super) fn arm() -> napi::Result<Option<&'static str>> {
+    pub(super) fn arm(_: bool) -> napi::Result<Option<&'static str>> {
         static IS_TOLD: AtomicBool = AtomicBool::new(false);
         let is_set = env::var_os("ATOMICS_WAITASYNC_DUMP").is_some_and(|name| !name.is_empty());
         if is_set && !IS_TOLD.swap(true, Ordering::Relaxed) {

@@ -29,9 +29,7 @@ pub fn write(dump: u32, snapshot: &Snapshot, mut line: impl FnMut(&str)) {
             line(&text);
         }
     };
-    line(&|text| {
-        write!(text, ",\"held\":{},\"waiting\":{},\"cycles\":{}", held.len(), waiting.len(), cycles.len())
-    });
+    line(&|text| write!(text, ",\"held\":{},\"waiting\":{},\"cycles\":{}", held.len(), waiting.len(), cycles.len()));
     for cycle in &cycles {
         line(&|text| {
             text.write_str(",\"list\":\"cycles\",\"links\":")?;
