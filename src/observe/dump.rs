@@ -31,6 +31,10 @@ pub fn dump_text(env: Env, is_json: bool) -> Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
+/// What a text ends with where nothing is known of the program's lines. To note these costs each call.
+const HINT: &str =
+    "\nATOMICS_WAITASYNC_STALL=<milliseconds> in the environment adds where these were taken and awaited.\n";
+
 /// So many bytes of JSON are written at a time.
 const PIECE: usize = 1 << 16;
 
@@ -42,7 +46,9 @@ fn next_number() -> u32 {
 fn write(number: u32, snapshot: &Snapshot, is_json: bool, mut write: impl FnMut(&[u8])) {
     if !is_json {
         let text = table::text_of(&table::rows_of(snapshot));
-        write(format!("(node:{}) [ATOMICS_WAITASYNC_DUMP] {text}", process::id()).as_bytes());
+        let is_empty = snapshot.held.is_empty() && snapshot.waiting.is_empty();
+        let hint = if is_empty || PROCESS.stall_after.is_some() { "" } else { HINT };
+        write(format!("(node:{}) [ATOMICS_WAITASYNC_DUMP] {text}{hint}", process::id()).as_bytes());
         return;
     }
     let mut text = String::new();

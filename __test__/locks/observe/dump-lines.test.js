@@ -118,7 +118,7 @@ for (const count of [10000, 100000]) {
     for (const locks of [1, 10000]) {
       const data = [count, locks]
       // Its last line is one that is shown of all that are alike.
-      const isWhole = stderr => /\n {2}awaited by .*\n$/.test(stderr)
+      const isWhole = stderr => /\n {2}awaited by .*\n\nATOMICS_WAITASYNC_STALL=.*\n$/.test(stderr)
       const { stderr } = await dumpOf(t, { format: 'text', data, isWhole }, waitingFor)
       assert.ok(stderr.includes(`] ${locks} held, ${count} awaited\n`), stderr.slice(0, 200))
       const others = locks === 1 ? `(${count} times)` : `and ${locks - 1} more like it`

@@ -66,6 +66,8 @@ AsyncLock "accounts", id N
 AsyncLock "orders", id N
   held by     thread 1 (blocked)  exclusive  for at least T
   awaited by  the main thread     exclusive  for T
+
+ATOMICS_WAITASYNC_STALL=<milliseconds> in the environment adds where these were taken and awaited.
 `], stderr)
 })
 
