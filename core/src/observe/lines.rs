@@ -7,7 +7,7 @@
 use std::fmt::{self, Write};
 use std::process;
 
-use super::rows::{Rows, Stack, write_cycle, write_string};
+use super::rows::{Rows, Stack, write_cycle};
 use super::sentences::row;
 use super::snapshot::Snapshot;
 use super::survey::Entry;
