@@ -6,8 +6,8 @@
  * Node emits no 'exit' in a thread that is terminated. So that is how it ends unless a listener has been called before.
  */
 
-const { setImmediate } = require('timers')
 const { HIDES_EXCEPTIONS } = require('../util/quirks')
+const { setImmediate } = require('../util/timers')
 
 /** `MANNERS` in core/src/observe/ended.rs has the same numbers. */
 const MANNERS = { UNKNOWN: 0, TERMINATE: 1, END: 2, EXIT: 3, EXCEPTION: 4 }

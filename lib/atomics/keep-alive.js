@@ -19,9 +19,8 @@
  * with a timer exactly while it holds the loop.
  */
 
-const { clearInterval, setInterval } = require('timers')
 const { mark } = require('../util/host')
-const { LONGEST_TIMER } = require('../util/timers')
+const { LONGEST_TIMER, clearInterval, setInterval } = require('../util/timers')
 const { isWebAssemblyMemory, viewedArrayBuffer } = require('../util/typed-arrays')
 
 /** The entries whose `waitAsync` takes a signal. */

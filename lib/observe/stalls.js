@@ -12,7 +12,7 @@
  * between two slices of its sleep, and the main thread publishes the message when it has a turn.
  */
 
-const { setImmediate, setTimeout } = require('timers')
+const { setImmediate, setTimeout } = require('../util/timers')
 const { agent } = require('../agent/agent')
 const { Float64Array, bare, createArray, createMap, max, min, now, parse } = require('../util/intrinsics')
 const { STALL } = require('../util/variables')

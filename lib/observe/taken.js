@@ -14,7 +14,7 @@
  * the job of a worker may be a loop without an end.
  */
 
-const { setInterval } = require('timers')
+const { setInterval } = require('../util/timers')
 const { agent } = require('../agent/agent')
 const { CALL } = require('../agent/registers')
 const { createMap, createWeakRef, load, max, now } = require('../util/intrinsics')

@@ -4,7 +4,7 @@
 
 const { AsyncResource } = require('async_hooks')
 const { now } = require('../util/intrinsics')
-const { LONGEST_TIMER } = require('../util/timers')
+const { LONGEST_TIMER, clearTimeout, setTimeout } = require('../util/timers')
 const { abortReason } = require('../waiting/errors')
 const observer = require('../waiting/observer')
 

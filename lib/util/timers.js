@@ -1,4 +1,18 @@
 'use strict'
 
-/** The longest time that a timer of Node has, in milliseconds: 24 days. A longer one fires at once. */
-exports.LONGEST_TIMER = 2 ** 31 - 1
+/** Timers and the clock as they were at load: a test may replace them, and what it waits for would never come. */
+
+const { clearInterval, clearTimeout, setImmediate, setInterval, setTimeout } = require('timers')
+const { now: wallClock } = Date
+
+module.exports = {
+  /** The longest time that a timer of Node has, in milliseconds: 24 days. A longer one fires at once. */
+  LONGEST_TIMER: 2 ** 31 - 1,
+  clearInterval,
+  clearTimeout,
+  setImmediate,
+  setInterval,
+  setTimeout,
+  /** Returns the milliseconds since 1970. The clock may be set. */
+  wallClock
+}

@@ -2,6 +2,7 @@
 
 /** Waits that end by a signal. Node 16 lacks what newer ones have for that. */
 
+const { clearTimeout, setTimeout } = require('../../util/timers')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
 
 /** Calls back at the abort. Returns a function that ends this. */
@@ -37,4 +38,4 @@ function within (milliseconds, promise, createError) {
   })
 }
 
-module.exports = { onAbort, sleep, throwIfAborted, within }
+module.exports = { onAbort, sleep, within }

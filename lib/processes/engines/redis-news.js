@@ -6,6 +6,7 @@
  * They only save questions. News may be lost, and a server may give none, so who waits asks now and then all the same.
  */
 
+const { clearTimeout, setTimeout } = require('../../util/timers')
 const { onAbort, within } = require('./aborts')
 const { Connection } = require('./redis-connection')
 const { readReason, throwIfAborted } = require('../../waiting/errors')

@@ -8,15 +8,15 @@
  * while a machine sleeps, and the other one may be set back.
  */
 
-const { performance } = require('perf_hooks')
-const { LONGEST_TIMER } = require('../../util/timers')
+const { now: steadyClock } = require('../../util/intrinsics')
+const { LONGEST_TIMER, clearTimeout, setTimeout, wallClock } = require('../../util/timers')
 const { describe } = require('../../util/values')
 
 /** Returns this moment by both clocks. */
-const now = () => ({ steady: performance.now(), wall: Date.now() })
+const now = () => ({ steady: steadyClock(), wall: wallClock() })
 
 /** Returns the milliseconds since a moment: by the clock that has counted more. */
-const since = moment => Math.max(performance.now() - moment.steady, Date.now() - moment.wall)
+const since = moment => Math.max(steadyClock() - moment.steady, wallClock() - moment.wall)
 
 /** A lease, renewed three times as often as it needs to be. */
 class Lease {
