@@ -95,6 +95,8 @@ export interface Info {
   readonly since?: number
   /** Whether it is of this process. */
   readonly isOurs?: boolean
+  /** Only of the `holder` of a `TimeoutError`: nobody holds the lock, and this is another process, the first in line. */
+  readonly isWaiting?: boolean
 }
 
 export interface ProcessLocks {

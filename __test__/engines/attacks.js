@@ -3,6 +3,7 @@
 // The checks of single servers: what was found to break locks on them.
 
 const assert = require('assert')
+const { createHash } = require('crypto')
 const fs = require('fs')
 const path = require('path')
 const { setTimeout: sleep } = require('timers/promises')
@@ -75,6 +76,44 @@ const ofPostgres = {
     await query(`DROP TABLE ${TABLE}`)
     await member.request(name).fails('ERR_LOCK_UNAVAILABLE')
     await member.passes(name, { after: token })
+  },
+  async 'any label is granted, whatever encoding, style of dates, or readers of values there are' (place) {
+    const { team, name, argsWith, query } = place
+    // It may be there, of another engine's check.
+    const create = "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+    await query(create).catch(() => {})
+    await query('ALTER DATABASE latin SET DateStyle = German')
+    const args = argsWith(url => { url.pathname = '/latin' })
+    for (const [n, label] of ['a\0b', '\u20ac \u2026', '\ud800', "it's\\"].entries()) {
+      const [holder, next] = await team.processes(2, args, { readsText: true })
+      const held = await holder.holds(`${name} \u20ac ${n}`, { label })
+      const waiter = await next.waits(`${name} \u20ac ${n}`, { label })
+      let infos = await next.result('query', {})
+      while (infos.pending.length === 0) infos = await next.result('query', {})
+      const [{ label: told, name: toldName }] = infos.held
+      assert.deepStrictEqual([told, toldName], [label, `${name} \u20ac ${n}`])
+      const [{ since, pid, isOurs }] = infos.pending
+      assert.ok(Math.abs(since - Date.now()) < 60000 && pid === next.child.pid && isOurs, JSON.stringify(infos))
+      await held.ends()
+      await waiter.passes({ ownerDied: false })
+    }
+  },
+  async 'rows that others have written: entries without a process; tokens grow' ({ team, name, query }) {
+    const member = await team.process()
+    const held = await member.holds(name)
+    const odd = JSON.stringify({ name: {}, host: { toString: 1 }, pid: '1', threadId: [], label: 5, since: {} })
+    for (const [row, holder] of [['{', odd], ['null', 'x'.repeat(1e6)], ['5', ''], ['"another"', '[]']]) {
+      await query(`UPDATE ${TABLE} SET name = '${row}', holder = '${holder}' WHERE held`)
+      for (const asked of [name, undefined]) {
+        const { held: [info] } = await member.result('query', { name: asked })
+        assert.ok(asked === undefined ? /^-?\d+$/.test(info.name) : info.name === name, JSON.stringify(info))
+        assert.deepStrictEqual([info.pid, info.isOurs], [member.child.pid, true])
+      }
+    }
+    await held.ends()
+    await query(`UPDATE ${TABLE} SET token = 9223372036854775807`)
+    const { token } = await member.passes(name, { after: held.token })
+    assert.ok(Number.isSafeInteger(token))
   },
   async 'no connection is left: ERR_LOCK_UNAVAILABLE names the limits, and one that is free is used again' (place) {
     const { team, name, argsWith, query } = place
@@ -184,6 +223,39 @@ const ofRedis = {
     deliver()
     await late.passes(name, { ownerDied: false })
     assert.strictEqual(await inside(), 0)
+  },
+  async 'clients of both kinds with one prefix of keys exclude one another; one with another prefix is apart' (place) {
+    const { team, name, args: [url, options] } = place
+    const start = (keyPrefix, module) => team.process([url, { ...options, keyPrefix }], { module })
+    const [one, other] = await Promise.all(['redis', 'node-redis'].map(module => start('app:', module)))
+    const apart = await Promise.all(['redis', 'node-redis'].map(module => start('another:', module)))
+    for (const [holder, next] of [[one, other], [other, one]]) {
+      const held = await holder.holds(name)
+      await next.request(name, { ifAvailable: true }).next('not available')
+      const infos = await next.result('query', {})
+      assert.deepStrictEqual(infos.held.map(each => [each.name, each.pid]), [[name, holder.child.pid]])
+      for (const each of apart) await each.passes(name, { ownerDied: false })
+      await handsOver(held, await next.waits(name))
+    }
+  },
+  async 'keys that others have written are no entries, or such without a process; tokens grow' (place) {
+    const { team, name, command } = place
+    const member = await team.process()
+    const key = `locks:{${createHash('sha256').update(Buffer.from(name, 'utf16le')).digest('hex')}}`
+    const { token } = await member.passes(name)
+    for (const odd of ['nan', 'text', '1e300', '-1']) {
+      await command('HSET', `${key}:state`, 'token', odd)
+      await member.passes(name, { after: token })
+    }
+    await command('SET', `locks:{${'z'.repeat(64)}}:lock`, 'x')
+    await command('HSET', `locks:{${'0'.repeat(64)}}:lock`, 'a', 'b')
+    await command('SET', `${key}:lock`, JSON.stringify({ name, pid: {}, host: { toString: 1 } }).padEnd(1e7))
+    for (const asked of [{ name }, {}]) {
+      const infos = await member.result('query', asked)
+      assert.deepStrictEqual(infos.held.map(({ pid, isOurs }) => [pid, isOurs]), [[undefined, false]])
+    }
+    await member.request(name, { timeout: NOBODY }).fails('ERR_TIMEOUT')
+    await command('DEL', `${key}:lock`, `locks:{${'z'.repeat(64)}}:lock`, `locks:{${'0'.repeat(64)}}:lock`)
   },
   'an answer that is lost with its connection leaves no lock, and nobody has died': lostAnswer,
   async 'control: a TAKE that does not give its owner the same lock again is found out' (place) {

@@ -5,12 +5,12 @@
 /** Those with clients. Each gets the `require` of a place that has the package and the clients. */
 const makers = {
   postgresql: (load, ...args) => load('atomics-waitasync/processes').postgresql(load('pg'), ...args),
-  redis: (load, url, { isForgetful, ...options }) => {
-    const client = new (load('ioredis').Redis)(url, { lazyConnect: true })
+  redis: (load, url, { isForgetful, keyPrefix, ...options }) => {
+    const client = new (load('ioredis').Redis)(url, { lazyConnect: true, keyPrefix })
     return load('atomics-waitasync/processes').redis(isForgetful ? forgetful(client) : client, options)
   },
-  'node-redis': (load, url, { isForgetful, ...options }) => {
-    const client = load('redis').createClient({ url })
+  'node-redis': (load, url, { isForgetful, keyPrefix, ...options }) => {
+    const client = load('redis').createClient({ url, keyPrefix })
     return load('atomics-waitasync/processes').redis(isForgetful ? forgetful(client) : client, options)
   }
 }
@@ -61,6 +61,12 @@ function refusing (pg, settings) {
   return { Client }
 }
 
+/** A program that reads all values as text. */
+function reading (pg) {
+  for (const type of Object.values(pg.types.builtins)) pg.types.setTypeParser(type, text => text)
+  return pg
+}
+
 /** A client of Redis whose connections let nobody take a lock again that is their own. */
 function forgetful (client) {
   const { duplicate } = client
@@ -85,10 +91,11 @@ function changed (engine, changes) {
 
 /**
  * @param {Function} load
- * @param {{ module: string, args: any[], lacks?: string, refuses?: string[] }} description
+ * @param {{ module: string, args: any[], lacks?: string, refuses?: string[], readsText?: boolean }} description
  */
-exports.engineOf = function engineOf (load, { module, args, lacks, refuses }) {
-  const from = refuses ? name => name === 'pg' ? refusing(load(name), refuses) : load(name) : load
+exports.engineOf = function engineOf (load, { module, args, lacks, refuses, readsText }) {
+  const change = refuses ? pg => refusing(pg, refuses) : readsText ? reading : pg => pg
+  const from = name => name === 'pg' ? change(load(name)) : load(name)
   const engine = makers[module] ? makers[module](from, ...args) : load('atomics-waitasync/processes')[module](...args)
   return lacks === undefined ? engine : changed(engine, faults[lacks](engine))
 }

@@ -783,8 +783,22 @@ module.exports = [
   ]),
   ...of('lib/processes/engines/server-lease.js', { test: 'processes/lease' }, [
     ['a lease counts by a clock that stands still while the machine sleeps',
-      'Math.max(performance.now() - moment.steady, Date.now() - moment.wall)', 'performance.now() - moment.steady'],
+      'Math.max(steadyClock() - moment.steady, wallClock() - moment.wall)', 'steadyClock() - moment.steady'],
     ['a renewal counts from its answer', 'if (isOurs) this.extend(sent)', 'if (isOurs) this.extend(now())']
+  ]),
+  ...of('lib/processes/engines/files-query.js', { test: 'processes/files-query' }, [
+    ['a lock on another drive counts', 'if (where !== device) continue', 'if (where === undefined) continue'],
+    ['whoever has the gate of a lock is not in line', '[...early, ...waiters, ...behind]', '[...waiters, ...behind]'],
+    ['a state is believed that says whose it is', 'state.isMarked && info.isOurs === isOurs', 'state.isMarked'],
+    ['the loop waits for all of a folder', 'if (now() - began < SLICE) continue', 'continue']
+  ]),
+  ...of('lib/processes/engines/holder.js', { test: 'processes/files-query' }, [
+    ['a field has whatever type it has', '[key, read(found[key])]', '[key, found[key]]'],
+    ['a state of another name is shown', 'return isCut || hash(name) === key ? name : key', 'return name']
+  ]),
+  ...of('lib/util/timers.js', { test: 'processes/fake-timers' }, [
+    ['a clock that a test has put in place counts',
+      'const { now: wallClock } = Date', 'const wallClock = () => Date.now()']
   ]),
   ...of('lib/processes/engines/etcd-cluster.js', { test: 'processes/servers' }, [
     ['a silent member of etcd is asked again', 'this.current = (index + 1) % this.endpoints.length', 'this.current = 0']

@@ -224,6 +224,50 @@ testLocks('a wait whose time is over names the holder; an engine that does not s
   gate.resolve()
 })
 
+testLocks('an engine whose holders or errors are anything: a request rejects, and nothing else does', async engine => {
+  const locks = processLocks(engine)
+  const outside = []
+  const hear = error => outside.push(error)
+  process.on('unhandledRejection', hear)
+  const odd = { toString: 1 }
+  const gate = engine.pause()
+  for (const holders of [
+    [{ name: odd, mode: odd, pid: odd, host: odd, threadId: odd, label: odd, since: odd }], [null], [undefined], [1],
+    {}, null
+  ]) {
+    engine.holders = holders
+    assert.strictEqual(await code(locks.request('a', { timeout: 5 }, () => {})), 'ERR_TIMEOUT')
+  }
+  engine.query = async () => undefined
+  assert.strictEqual(await code(locks.request('a', { timeout: 5 }, () => {})), 'ERR_TIMEOUT')
+  gate.resolve()
+  const bare = Object.create(null)
+  for (const error of [bare, undefined, null, Symbol('odd'), { message: odd }]) {
+    engine.acquire = engine.attempt = async () => { throw error }
+    for (const options of [{}, { ifAvailable: true }]) {
+      const { code, cause } = await locks.request('a', options, () => {}).catch(each => each)
+      assert.deepStrictEqual([code, cause], ['ERR_LOCK_UNAVAILABLE', error])
+    }
+  }
+  await turn()
+  process.removeListener('unhandledRejection', hear)
+  assert.deepStrictEqual(outside, [])
+})
+
+testLocks('a lock that nobody holds: a timeout names the first in line, unless that is this process', async engine => {
+  const locks = processLocks(engine)
+  const gate = engine.pause()
+  const waits = { name: 'a', mode: 'exclusive', pid: 12, host: 'abc' }
+  engine.query = async () => ({ held: [], pending: [waits, { ...waits, pid: 13 }] })
+  const error = await locks.request('a', { timeout: 5 }, () => {}).catch(each => each)
+  assert.ok(/waiting for "a", behind process 12 on abc$/.test(error.message), error.message)
+  assert.deepStrictEqual([error.holder.pid, error.holder.isWaiting], [12, true])
+  engine.query = async () => ({ held: [], pending: [{ name: 'a', mode: 'exclusive', pid: process.pid }, waits] })
+  const other = await locks.request('a', { timeout: 5 }, () => {}).catch(each => each)
+  assert.deepStrictEqual([other.message, other.holder], ['Timed out after 5 ms waiting for "a"', null])
+  gate.resolve()
+})
+
 testLocks('an engine is told of label and thread, of the locks or of the request', async engine => {
   const locks = processLocks(engine, { label: 'all' })
   await locks.request('a', () => {})

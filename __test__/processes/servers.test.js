@@ -36,19 +36,41 @@ test('wrong arguments of an engine are a TypeError or a RangeError, and nothing 
 test('an id names the server and what tells locks apart', () => {
   assert.strictEqual(postgresql({ default: { Client } }, { database: 'b' }).id, 'postgresql localhost:5432/b public')
   assert.strictEqual(redis(client, { prefix: 'mine' }).id, 'redis cache:6379/2 mine')
+  // The prefix of a client counts, also one of node-redis, which has no `defineCommand`.
+  const options = { ...client.options, keyPrefix: 'app:' }
+  for (const each of [{ ...client, options }, { duplicate () {}, options }]) {
+    assert.strictEqual(redis(each).id, 'redis cache:6379/2 app:locks')
+  }
   assert.strictEqual(etcd(['http://b:2379', 'http://a:2379']).id, 'etcd a:2379,b:2379 locks')
 })
 
 test('a holder describes itself, also with a long or odd name; what somebody else has written has no fields', () => {
   const long = 'x'.repeat(1e6)
   const text = describeHolder(long, { label: 'l"', threadId: 3 })
-  const { name, pid, host, threadId, label, since, isOurs, mode } = infoOf(text, 'exclusive')
+  const keyOfName = name => keyOf(name).toString('hex')
+  const { name, pid, host, threadId, label, since, isOurs, mode } = infoOf(text, 'exclusive', keyOfName(long))
   assert.strictEqual(name.length, 256)
   assert.deepStrictEqual([pid, threadId, label, isOurs, mode], [process.pid, 3, 'l"', true, 'exclusive'])
   assert.ok(host.length > 0 && Math.abs(since - Date.now()) < 60000)
   assert.notStrictEqual(text, describeHolder(long, { label: 'l"', threadId: 3 }))
-  assert.strictEqual(infoOf(describeHolder('\ud800\0'), 'exclusive').name, '\ud800\0')
-  for (const odd of ['', 'null', '1', '{', '[]']) assert.strictEqual(infoOf(odd, 'shared').isOurs, false)
+  const oddName = '\ud800\0é…'
+  const described = describeHolder(oddName, { label: '\0€'.repeat(1e5), threadId: 3 })
+  assert.ok(/^[ -~]+$/.test(described) && described.length <= 4096, 'it takes more than ASCII')
+  assert.strictEqual(infoOf(described, 'exclusive', keyOfName(oddName)).name, oddName)
+  assert.strictEqual(infoOf(described, 'exclusive', keyOfName('another')).name, keyOfName('another'))
+  for (const odd of ['', 'null', '1', '{', '[]', text.padEnd(5000)]) {
+    const known = JSON.parse(JSON.stringify(infoOf(odd, 'shared', 'key')))
+    assert.deepStrictEqual(known, { mode: 'shared', isOurs: false, name: 'key' }, odd)
+  }
+})
+
+test('another process with this number and this name of its host is not this one', () => {
+  const key = keyOf('a').toString('hex')
+  const text = describeHolder('a')
+  assert.strictEqual(infoOf(text, 'exclusive', key).isOurs, true)
+  for (const birth of ['another', {}, undefined]) {
+    assert.strictEqual(infoOf(JSON.stringify({ ...JSON.parse(text), birth }), 'exclusive', key).isOurs, false)
+  }
 })
 
 test('different names have different keys, also such as are no Unicode', () => {
@@ -133,6 +155,49 @@ test('of a stream the first message that is meant counts; its end, or a silent m
   const isOpen = ({ events }) => events !== undefined
   assert.deepStrictEqual(await cluster.call('watch', {}, { isOpen }), { events: [{}], isRepeated: false })
   assert.deepStrictEqual(await cluster.call('silent', {}, { isOpen }), { isRepeated: false })
+})
+
+test('an answer without end is not read without end; what a line of keys has may be anything', async t => {
+  let sent = 0
+  const server = http.createServer((request, response) => {
+    let isOver = false
+    response.on('close', () => { isOver = true })
+    const more = () => {
+      if (isOver) return
+      sent += 2 ** 20
+      response.write('x'.repeat(2 ** 20), () => setImmediate(more))
+    }
+    request.resume()
+    more()
+  })
+  await new Promise(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => server.close())
+  const cluster = clusterOf(t, [{ url: new URL(`http://127.0.0.1:${server.address().port}`) }], { milliseconds: 20000 })
+  await assert.rejects(cluster.call('kv/range', {}), /more than 16777216 characters/)
+  assert.ok(sent < 2 ** 26, `${sent} bytes`)
+
+  const base64 = text => Buffer.from(text).toString('base64')
+  const line = name => `locks/line/${keyOf(name).toString('hex')}/`
+  const kvs = [
+    { key: base64('locks/line/stranger') }, { key: base64(line('empty') + '1'), create_revision: '5' },
+    { key: base64(line('a') + '9'), create_revision: '7', value: base64('{"name":"a","pid":{},"host":{"a":1}}') },
+    { key: base64(line('a') + 'b'), create_revision: '3', value: base64(describeHolder('a', { label: 'first' })) }
+  ]
+  const asked = []
+  const member = await startMember(t, (path, { key, limit }) => {
+    asked.push(String(Buffer.from(key, 'base64')))
+    return [200, asked.length === 1 ? { kvs: kvs.slice(0, 2), more: true } : { kvs: kvs.slice(2) }]
+  })
+  const engine = etcd(String(member.url))
+  t.after(() => engine.close())
+  const { held, pending } = await engine.query()
+  assert.deepStrictEqual(asked, ['locks/line/', line('empty') + '1\0'])
+  assert.deepStrictEqual(held.map(({ name, label }) => [name, label]), [
+    ['a', 'first'], [keyOf('empty').toString('hex'), undefined]
+  ])
+  assert.deepStrictEqual(pending.map(({ name, pid, host, isOurs }) => [name, pid, host, isOurs]), [
+    ['a', undefined, undefined, false]
+  ])
 })
 
 test('two answers of a silent connection are late: one other connection takes its place', async () => {

@@ -3,7 +3,7 @@
 /** The errors of process locks. */
 
 const { Error, define } = require('../util/intrinsics')
-const { quote } = require('../util/values')
+const { describe, quote } = require('../util/values')
 const { createException } = require('../named/dom-exception')
 
 /** Quotes a name for messages; of a long one, its beginning. */
@@ -36,10 +36,24 @@ function describeHolder ({ pid, host, threadId, label, isOurs }) {
   return parts.join(', ').replace(HIDDEN, '')
 }
 
-/** @param {object} [holder] who holds the lock, if the engine knows it */
+/**
+ * Returns who keeps others from a lock, by the answer to a query: the first holder. If there is none, the first in line
+ * does so, which may stand still; but not one of this process, which is as far as the asker.
+ */
+function obstacleIn ({ held, pending = [] }) {
+  if (held.length > 0) return held[0]
+  const [first] = pending
+  return first === undefined || first.isOurs ? undefined : { ...first, isWaiting: true }
+}
+
+/** Says who keeps others from a lock. */
+const relationOf = (holder, who) => (holder !== undefined && holder.isWaiting ? 'behind ' : 'held by ') + who
+
+/** @param {object} [holder] as `obstacleIn` returns it */
 function timeoutError (name, timeout, holder) {
   const who = holder === undefined ? '' : describeHolder(holder)
-  const message = 'Timed out after ' + timeout + ' ms waiting for ' + show(name) + (who && ', held by ' + who)
+  const why = who && ', ' + relationOf(holder, who)
+  const message = 'Timed out after ' + timeout + ' ms waiting for ' + show(name) + why
   const error = createError('ERR_TIMEOUT', 'TimeoutError', message)
   define(error, 'holder', holder === undefined ? null : holder, true, true)
   return error
@@ -51,8 +65,8 @@ function lostError (name, cause) {
 }
 
 function unavailableError (name, cause) {
-  const why = (cause && (cause.message || cause.code)) || String(cause)
-  const message = 'No lock for ' + show(name) + ': ' + why
+  const why = (cause && (cause.message || cause.code)) || cause
+  const message = 'No lock for ' + show(name) + ': ' + (typeof why === 'string' ? why : describe(why))
   return withCause(createError('ERR_LOCK_UNAVAILABLE', 'LockUnavailableError', message), cause)
 }
 
@@ -60,4 +74,6 @@ const closedError = () => createException('AbortError', 'The locks have been clo
 
 const unsupportedError = (message) => createException('NotSupportedError', message)
 
-module.exports = { closedError, describeHolder, lostError, show, timeoutError, unavailableError, unsupportedError }
+module.exports = {
+  closedError, describeHolder, lostError, obstacleIn, relationOf, show, timeoutError, unavailableError, unsupportedError
+}

@@ -12,12 +12,13 @@
 const { threadId } = require('worker_threads')
 const { agent } = require('../agent/agent')
 const { now } = require('../util/intrinsics')
+const { clearTimeout, setTimeout } = require('../util/timers')
 const { STALL } = require('../util/variables')
 const { captureCall, stackOf } = require('../observe/call-stacks')
 const { publishStall } = require('../observe/channels')
 const { snapshot } = require('../observe/snapshot')
 const { detailOf } = require('../observe/stalls')
-const { describeHolder, show } = require('./errors')
+const { describeHolder, obstacleIn, relationOf, show } = require('./errors')
 
 /** Milliseconds after which a wait is noted, if stalls are not reported; and the most between two questions. */
 const FIRST = 1000
@@ -65,7 +66,7 @@ class LongWait {
     const promise = 'A promise of ' + thread + ' has been pending'
     const subject = isBlocked ? 'Thread ' + threadId + ' has been blocked' : promise
     const time = age < 1000 ? Math.round(age) + ' ms' : (age / 1000).toFixed(1) + ' s'
-    return subject + ' for ' + time + ' waiting for ' + this.#phrase + ':\n  held by ' + who
+    return subject + ' for ' + time + ' waiting for ' + this.#phrase + ':\n  ' + relationOf(holder, who)
   }
 
   /** Makes the message of a report. Undefined if another request has stolen the name in front. */
@@ -116,16 +117,25 @@ function report (text, claim, message) {
   else claim.call(publishStall, message)
 }
 
+/** Asks an engine who has a lock; undefined if it does not say. */
+function holderOf (engine, name) {
+  try {
+    return obstacleIn(engine.querySync(name))
+  } catch (_) {
+    return undefined
+  }
+}
+
 /** Watches a blocking wait: the thread calls `look` now and then, and `end`. */
 function watchBlocked (engine, name) {
   const wait = new LongWait(engine, name)
   const look = () => {
     if (wait.left > 0) return
-    const text = wait.note(wait.isEnabled ? engine.querySync(name).held[0] : undefined, true)
+    const text = wait.note(wait.isEnabled ? holderOf(engine, name) : undefined, true)
     if (text !== undefined) agent().native.binding.leaveReport(
       '(node:' + process.pid + ') [' + STALL + '] Warning: ' + text + '\n' + stackOf(captureCall()) + '\n')
   }
   return { look, end: () => wait.end() }
 }
 
-module.exports = { frontOf, watch, watchBlocked }
+module.exports = { frontOf, holderOf, watch, watchBlocked }

@@ -14,14 +14,14 @@
  */
 
 const { AsyncResource } = require('async_hooks')
-const { hostname } = require('os')
 const { threadId } = require('worker_threads')
 const { load } = require('../lazy')
+const { clearTimeout, setImmediate, setTimeout } = require('../util/timers')
 const { assertFunction } = require('../waiting/wait-options')
 const { throwIfAborted } = require('../waiting/errors')
 const { Batch } = require('./batch')
 const { Claim, Line } = require('./engine-claim')
-const { closedError, timeoutError, unavailableError } = require('./errors')
+const { closedError, obstacleIn, timeoutError, unavailableError } = require('./errors')
 const { HeldLock } = require('./held-lock')
 const { frontOf, watch } = require('./long-wait')
 const { assertEngine, readLocksOptions, readOptions } = require('./arguments')
@@ -261,7 +261,7 @@ class ProcessLocks {
     const late = new Promise((resolve) => { timer = setTimeout(resolve, QUERY_MILLISECONDS) })
     try {
       const answer = await Promise.race([late, this.#query(name)])
-      return answer === undefined ? undefined : answer.held[0]
+      return answer === undefined ? undefined : obstacleIn(answer)
     } catch (_) {
       return undefined
     } finally {
@@ -271,11 +271,12 @@ class ProcessLocks {
 
   async #query (name) {
     if (typeof this.#engine.query !== 'function') return { held: [] }
-    const answer = await this.#scope.runInAsyncScope(() => this.#engine.query(name))
-    const host = hostname()
-    const complete = (info) => ({ ...info, isOurs: info.pid === process.pid && [undefined, host].includes(info.host) })
-    const list = (infos) => infos.map((info) => info.isOurs === undefined ? complete(info) : info)
-    const { held, pending } = answer
+    const { held, pending } = await this.#scope.runInAsyncScope(() => this.#engine.query(name))
+    const { HOST, checked, shorten } = require('./engines/holder')
+    const named = name === undefined ? {} : { name: shorten(name) }
+    const isOurs = ({ pid, host }) => pid === process.pid && [undefined, HOST].includes(host)
+    // Those of an engine of somebody else may have anything in their fields.
+    const list = (infos) => infos.map((info) => ({ isOurs: isOurs(info), ...info, ...checked(info), ...named }))
     return pending === undefined ? { held: list(held) } : { held: list(held), pending: list(pending) }
   }
 }

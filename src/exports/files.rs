@@ -10,7 +10,7 @@ use napi::{Error, Result};
 use napi_derive::napi;
 
 use crate::agent::Agent;
-use crate::processes::{Granted, Name, Outcome};
+use crate::processes::{Granted, Look, Mode, Name, Outcome, look};
 
 /// Makes an error of JavaScript: its message begins with the number of the system's error, or 0.
 fn failed(error: &io::Error) -> Error {
@@ -120,8 +120,30 @@ pub fn files_release_later(env: Env, grant: u32, died: bool) -> Result<Option<u3
     Ok(agent.files.release_later(&agent.outbox, grant, died))
 }
 
-/// Whether nobody has the exclusive lock of a name.
+/// What there is to see at the path of a lock.
+#[napi(object, object_from_js = false)]
+pub struct FileLook {
+    /// The number of the file, as `/proc/locks` has it.
+    pub inode: String,
+    /// The mode in which it is held.
+    pub mode: Option<String>,
+    /// Since when, in milliseconds since 1970; undefined if the state is damaged, as the rest of it.
+    pub since: Option<f64>,
+    /// Whether its holder has not given it back.
+    pub is_marked: Option<bool>,
+    /// What its holder says of itself.
+    pub description: Option<String>,
+}
+
+/// Looks at the file of a lock; null if there is none.
 #[napi(catch_unwind)]
-pub fn files_abandoned(env: Env, folder: u32, key: String) -> Result<bool> {
-    name_of(&*Agent::of(env.raw())?, folder, &key, true)?.is_abandoned().map_err(|error| failed(&error))
+pub fn files_look(path: String) -> Result<Option<FileLook>> {
+    let Some(Look { inode, held, state }) = look(path.as_ref()).map_err(|error| failed(&error))? else {
+        return Ok(None);
+    };
+    let mode = held.map(|mode| if mode == Mode::Shared { "shared" } else { "exclusive" }.to_owned());
+    let (since, is_marked, description) = state.map_or((None, None, None), |(since, is_marked, description)| {
+        (Some(since as f64), Some(is_marked), Some(description))
+    });
+    Ok(Some(FileLook { inode: inode.to_string(), mode, since, is_marked, description }))
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::look::announce;
 use super::state::{self, LARGEST, State};
 use super::system::{self, Identity, Mode, Opened, downgrade, leads_to, try_lock, unlock, wait_for_lock};
 
@@ -186,16 +187,8 @@ impl Name {
             // For `query`. Readers that do so at the same time write the same.
             write_at_start(&grant.locked.file, &state::unmarked(description))?;
         }
+        announce(&grant.locked.file, self.mode);
         Ok(grant.is_held()?.then_some(grant))
-    }
-
-    /// Whether no holder of an exclusive lock is alive.
-    pub(crate) fn is_abandoned(&self) -> Result<bool> {
-        match system::open(&self.lock_path()) {
-            Ok(file) => Ok(Locked::try_new(file, Mode::Shared)?.is_some()),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
-            Err(error) => Err(error),
-        }
     }
 }
 

@@ -8,7 +8,7 @@
 //! gate. Whoever has it may be suspended: so a lock that stays free is taken all the same, by those who wait and by attempts.
 //!
 //! # Invariants
-//! 1. The state is read and written with the lock only.
+//! 1. The state is written with the lock only. A look (`look.rs`) reads it without, and relies on its checksum.
 //! 2. A lock counts only if the path still leads to the locked file, after the lock and again after the write.
 //! 3. A lock is released before its descriptor is closed: a child process may have inherited the descriptor.
 //! 4. A request is answered once: by its mailbox, or, if that was closed or the request aborted, what came is given back.
@@ -16,6 +16,7 @@
 
 mod files;
 mod lock_file;
+mod look;
 mod mailbox;
 mod state;
 mod system;
@@ -23,3 +24,5 @@ mod waiting;
 
 pub(crate) use files::{Files, Granted, Outcome};
 pub(crate) use lock_file::Name;
+pub(crate) use look::{Look, look};
+pub(crate) use system::Mode;

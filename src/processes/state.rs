@@ -16,6 +16,8 @@
 const MAGIC: [u8; 4] = *b"AWPL";
 const VERSION: u32 = 1;
 const HEADER: usize = 40;
+/// What JavaScript counts to without a gap.
+const LARGEST_TOKEN: u64 = (1 << 53) - 1;
 /// As many bytes as a state has at most.
 pub(super) const LARGEST: usize = 4096;
 
@@ -35,19 +37,27 @@ pub(super) fn read(bytes: &[u8]) -> Result<State, OtherVersion> {
     if bytes.is_empty() {
         return Ok(State::default());
     }
+    if bytes.len() >= HEADER && bytes[..4] == MAGIC && u32_at(bytes, 4) != VERSION {
+        return Err(OtherVersion(u32_at(bytes, 4)));
+    }
     let damaged = State { token: 0, is_marked: true };
-    if bytes.len() < HEADER || bytes[..4] != MAGIC {
-        return Ok(damaged);
+    Ok(whole(bytes).map_or(damaged, |all| State { token: u64_at(all, 8), is_marked: u32_at(all, 24) == 1 }))
+}
+
+/// Returns since when a name is held, whether it has the mark, and the description. None of a state that is damaged.
+pub(super) fn described(bytes: &[u8]) -> Option<(u64, bool, String)> {
+    let all = whole(bytes)?;
+    let description = String::from_utf8(all[HEADER..].to_vec()).ok()?;
+    Some((u64_at(all, 16), u32_at(all, 24) == 1, description))
+}
+
+/// Returns the bytes of a state, unless it is damaged. A token that is no number of JavaScript is damage, too.
+fn whole(bytes: &[u8]) -> Option<&[u8]> {
+    if bytes.len() < HEADER || bytes[..4] != MAGIC || u32_at(bytes, 4) != VERSION {
+        return None;
     }
-    let version = u32_at(bytes, 4);
-    if version != VERSION {
-        return Err(OtherVersion(version));
-    }
-    let Some(all) = bytes.get(..HEADER + u32_at(bytes, 28) as usize) else { return Ok(damaged) };
-    if u64_at(all, 32) != checksum(all) {
-        return Ok(damaged);
-    }
-    Ok(State { token: u64_at(all, 8), is_marked: u32_at(all, 24) == 1 })
+    let all = bytes.get(..HEADER + u32_at(bytes, 28) as usize)?;
+    (u64_at(all, 32) == checksum(all) && u64_at(all, 8) < LARGEST_TOKEN).then_some(all)
 }
 
 /// Makes the bytes of a marked state. What does not fit of the description is left out.
@@ -101,7 +111,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{LARGEST, OtherVersion, State, marked, read, unmark, unmarked};
+    use super::{HEADER, LARGEST, LARGEST_TOKEN, OtherVersion, State, described, marked, read, unmark, unmarked};
 
     #[test]
     fn what_is_written_is_read() {
@@ -130,6 +140,26 @@ mod tests {
             assert_eq!(read(&bytes), damaged, "byte {index}");
         }
         assert_eq!(read(&[0; LARGEST]), damaged);
+    }
+
+    #[test]
+    fn a_token_that_javascript_cannot_count_on_is_damage() {
+        let token = LARGEST_TOKEN - 1;
+        assert_eq!(read(&marked(token, 0, "{}")), Ok(State { token, is_marked: true }));
+        for token in [LARGEST_TOKEN, u64::MAX] {
+            assert_eq!(read(&marked(token, 0, "{}")), Ok(State { token: 0, is_marked: true }));
+        }
+    }
+
+    #[test]
+    fn the_description_of_a_damaged_state_is_not_shown() {
+        let mut bytes = marked(123, 456, "{}");
+        assert_eq!(described(&bytes), Some((456, true, "{}".to_owned())));
+        unmark(&mut bytes);
+        assert_eq!(described(&bytes), Some((456, false, "{}".to_owned())));
+        bytes[HEADER] = b'[';
+        assert_eq!(described(&bytes), None);
+        assert_eq!(described(&[]), None);
     }
 
     #[test]

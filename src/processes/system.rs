@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The mode of a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Mode {
+pub(crate) enum Mode {
     Exclusive,
     Shared,
 }

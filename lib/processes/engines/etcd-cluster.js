@@ -9,8 +9,10 @@
 
 const http = require('http')
 const https = require('https')
+const { clearTimeout, setTimeout } = require('../../util/timers')
 const { onAbort } = require('./aborts')
 
+const LARGEST = 2 ** 24 // characters of an answer, which others may have filled
 // Codes of gRPC.
 const DEADLINE = 4
 const UNAVAILABLE = 14
@@ -123,6 +125,10 @@ class Cluster {
         response.on('error', error => fail(ofMember(error)))
         response.on('data', chunk => {
           rest += chunk
+          if (rest.length > LARGEST) {
+            fail(new Error(`${what}: the answer has more than ${LARGEST} characters`))
+            return request.destroy()
+          }
           if (isOpen === undefined) return
           const lines = rest.split('\n')
           rest = lines.pop()

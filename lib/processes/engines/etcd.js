@@ -20,8 +20,10 @@ const { Lease, assertLease, now } = require('./server-lease')
 const AGAIN = 100 // milliseconds after a failure while waiting
 const LEAST_ANSWER = 1000 // milliseconds
 const EXISTS = 'etcdserver: lease already exists'
+const PAGE = 500 // keys of an answer
 
 const base64 = text => Buffer.from(text).toString('base64')
+const decoded = text => String(Buffer.from(text, 'base64'))
 /** The end of a range of keys. They begin with a text that ends with a slash. */
 const endOf = text => base64(text.slice(0, -1) + '0')
 
@@ -202,17 +204,28 @@ module.exports = function etcd (urls, options) {
 
   async function query (name) {
     const line = name === undefined ? `${prefix}/line/` : `${prefix}/line/${keyOf(name).toString('hex')}/`
-    const range = { key: base64(line), range_end: endOf(line), sort_target: 'CREATE', sort_order: 'ASCEND' }
     const [held, pending] = [[], []]
     const seen = new Set()
-    for (const { key, value } of (await call('kv/range', range)).kvs || []) {
-      const path = String(Buffer.from(key, 'base64'))
-      const of = path.slice(0, path.lastIndexOf('/'))
-      const list = seen.has(of) ? pending : held
-      seen.add(of)
-      list.push(infoOf(String(Buffer.from(value, 'base64')), 'exclusive'))
+    for (const { key, value = '' } of await created({ key: base64(line), range_end: endOf(line) })) {
+      const [hash] = decoded(key).slice(prefix.length + '/line/'.length).split('/')
+      if (!/^[0-9a-f]{64}$/.test(hash)) continue
+      const list = seen.has(hash) ? pending : held
+      seen.add(hash)
+      list.push(infoOf(decoded(value), 'exclusive', hash))
     }
     return { held, pending }
+  }
+
+  /** Returns the keys of a range, in the order of their creation. */
+  async function created (range) {
+    const all = []
+    for (let next = range.key; next !== undefined;) {
+      const { kvs = [], more } = await call('kv/range', { ...range, key: next, limit: PAGE })
+      all.push(...kvs)
+      // The next key is the last one with a 0 behind it.
+      next = more ? base64(Buffer.concat([Buffer.from(kvs[kvs.length - 1].key, 'base64'), Buffer.alloc(1)])) : undefined
+    }
+    return all.sort((one, other) => one.create_revision - other.create_revision)
   }
 
   return {

@@ -1,95 +1,157 @@
 'use strict'
 
 /**
- * Who holds the locks of files, and who waits: by their states, and on Linux by /proc/locks, which has the waiters.
+ * Who holds the locks of files, and who waits: by the files (src/processes/look.rs), and on Linux by /proc/locks.
  *
- * The kernel shows locks of the processes that this one can see. Of others, such as those of another container, the
- * state says whether the lock was released, and an attempt whether its holder is alive.
+ * The kernel shows locks of the processes that this one can see, with those that wait. Of others, such as those of
+ * another container, the file says whether the lock is held, and, of an exclusive one, by whom.
+ *
+ * Others can write to the folder: what is there may be no lock, or say anything. Locks that are this process's own are
+ * told by the kernel where it shows any.
  */
 
 const fs = require('fs')
 const path = require('path')
-const { infoOf } = require('./holder')
+const { now } = require('../../util/intrinsics')
+const { setImmediate } = require('../../util/timers')
+const { infoOf, keyOf } = require('./holder')
 
-// As in src/processes/state.rs.
-const HEADER = 40
-const SINCE = 16
-const MARK = 24
-const LENGTH = 28
+const SLICE = 5 // milliseconds, after which the event loop has its turn
+/** The system's answers where it has no such file, or does not show it. */
+const ABSENT = ['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM']
 
 /**
- * @param {string | undefined} key of one name; undefined: all
- * @param {(key: string) => boolean} isAbandoned whether nobody has the exclusive lock of a key
+ * @param {string | undefined} name undefined: all
+ * @param {(file: string) => object | undefined} look at a file
  */
-module.exports = function query (folder, key, isAbandoned) {
-  const keys = key === undefined ? keysIn(folder) : [key]
-  const kernel = lockedInodes()
-  const held = []
-  const pending = []
-  for (const each of keys) {
-    const file = path.join(folder, each + '.lock')
-    const state = readState(file)
-    if (state === undefined) continue
-    const { info, since, isMarked, inode } = state
-    const { name } = info
-    const locks = kernel === undefined ? [] : kernel.get(inode) || []
-    const holders = locks.filter(({ isWaiting }) => !isWaiting)
-    const isExclusive = holders.length === 0 ? isMarked && !isAbandoned(each) : holders[0].mode === 'exclusive'
-    if (isMarked && isExclusive) held.push({ ...info, since })
-    else for (const { pid, mode } of holders) held.push(infoOfPid(name, mode, pid))
-    const gate = kernel === undefined ? [] : kernel.get(inodeOf(path.join(folder, each + '.gate'))) || []
-    for (const { pid, mode } of [...locks, ...gate].filter(({ isWaiting }) => isWaiting)) {
-      pending.push(infoOfPid(name, mode, pid))
-    }
+async function query (folder, name, look) {
+  const answer = {}
+  let began = now()
+  for (const _ of eachLook(folder, name, look, answer)) {
+    if (now() - began < SLICE) continue
+    await new Promise(resolve => setImmediate(resolve))
+    began = now()
   }
-  return kernel === undefined ? { held } : { held, pending }
+  return answer
 }
 
-const infoOfPid = (name, mode, pid) => ({ name, mode, pid, isOurs: pid === process.pid })
+function querySync (folder, name, look) {
+  const answer = {}
+  for (const _ of eachLook(folder, name, look, answer)) continue
+  return answer
+}
 
-function keysIn (folder) {
-  const names = fs.readdirSync(folder)
-  return names.filter((name) => /^[0-9a-f]{64}\.lock$/.test(name)).map((name) => name.slice(0, 64))
+/** Looks at one file after the other. A folder may have many. */
+function * eachLook (folder, name, look, answer) {
+  answer.held = []
+  if (!fs.existsSync(folder)) {
+    if (process.platform === 'linux') answer.pending = []
+    return
+  }
+  const kernel = locksOn(folder)
+  if (kernel !== undefined) answer.pending = []
+  if (name !== undefined) return lookAt(folder, keyOf(name).toString('hex'), look, kernel, answer)
+  for (const file of filesIn(folder)) {
+    const [, key] = /^([0-9a-f]{64})\.lock$/.exec(file) || []
+    try {
+      if (key !== undefined) lookAt(folder, key, look, kernel, answer)
+    } catch (error) {
+      // One that this process may not open is none of its locks.
+      if (!ABSENT.includes(error.code)) throw error
+    }
+    yield
+  }
+}
+
+function * filesIn (folder) {
+  const directory = fs.opendirSync(folder, { bufferSize: 256 })
+  try {
+    for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) yield entry.name
+  } finally {
+    directory.closeSync()
+  }
+}
+
+/** Adds those that hold and await the lock of a key. */
+function lookAt (folder, key, look, kernel, { held, pending }) {
+  const state = look(path.join(folder, key + '.lock'))
+  if (state === undefined) return
+  const locks = (kernel && kernel.of(state.inode)) || []
+  const gate = kernel === undefined ? [] : kernel.of(inodeOf(path.join(folder, key + '.gate')))
+  const [holders, waiters] = parted(locks)
+  const [first, behind] = parted(gate)
+  const mode = holders.length > 0 ? holders[0].mode : state.mode
+  if (mode === undefined && first.length + behind.length + waiters.length === 0) return
+
+  const info = infoOf(state.description || '', 'exclusive', key)
+  const entryOf = ({ mode, pid }) => ({ name: info.name, mode, pid, isOurs: pid === process.pid })
+  const isOurs = kernel === undefined ? info.isOurs : holders.some(({ pid }) => pid === process.pid)
+  // A state without the mark is that of a lock that is being taken or given back.
+  const isKnown = state.isMarked && info.isOurs === isOurs
+  if (mode === 'exclusive' && isKnown) held.push({ ...info, since: state.since })
+  else if (holders.length > 0) held.push(...holders.map(entryOf))
+  else if (mode === 'shared' || (mode === 'exclusive' && state.isMarked !== false)) {
+    held.push({ name: info.name, mode, isOurs })
+  }
+  if (pending === undefined) return
+  // Whoever has the gate is the first in line. It may not wait for the lock yet, or any more.
+  const early = first.filter(({ pid, mode }) => !waiters.some(each => each.pid === pid && each.mode === mode))
+  pending.push(...[...early, ...waiters, ...behind].map(entryOf))
+}
+
+const parted = locks => [locks.filter(({ isWaiting }) => !isWaiting), locks.filter(({ isWaiting }) => isWaiting)]
+
+/** Returns what a function does; undefined where there is no such file. */
+function found (fn) {
+  try {
+    return fn()
+  } catch (error) {
+    if (ABSENT.includes(error.code)) return undefined
+    throw error
+  }
 }
 
 function inodeOf (file) {
-  const found = fs.statSync(file, { throwIfNoEntry: false, bigint: true })
-  return found && String(found.ino)
+  const stat = fs.lstatSync(file, { throwIfNoEntry: false, bigint: true })
+  return stat && String(stat.ino)
 }
 
-/** Reads the state of a file; undefined if there is none. */
-function readState (file) {
-  let bytes
-  try {
-    bytes = fs.readFileSync(file)
-  } catch ({ code }) {
-    return undefined
-  }
-  const inode = inodeOf(file)
-  if (bytes.length < HEADER) return { info: infoOf('{}', 'exclusive'), since: undefined, isMarked: false, inode }
-  const text = bytes.toString('utf8', HEADER, HEADER + bytes.readUInt32LE(LENGTH))
-  const since = Number(bytes.readBigUInt64LE(SINCE))
-  return { info: infoOf(text, 'exclusive'), since, isMarked: bytes.readUInt32LE(MARK) === 1, inode }
-}
-
-/** Returns the locks of files that the kernel shows, by inode; undefined where it shows none. */
-function lockedInodes () {
-  let text
-  try {
-    text = fs.readFileSync('/proc/locks', 'utf8')
-  } catch (_) {
-    return undefined
-  }
+/** Returns the locks of a folder's files that the kernel shows, by inode; undefined where it shows none. */
+function locksOn (folder) {
+  const device = found(() => deviceOf(folder))
+  const text = device && found(() => fs.readFileSync('/proc/locks', 'latin1'))
+  if (text === undefined) return undefined
+  // Processes have the numbers that they have where /proc is from.
+  const self = Number(fs.readlinkSync('/proc/self'))
   const locks = new Map()
   for (const line of text.split('\n')) {
     // 1:  -> FLOCK  ADVISORY  WRITE 1234 fd:00:5678 0 EOF
-    const found = /^\d+:( +->)? +FLOCK +\S+ +(READ|WRITE) +(\d+) [\da-f]+:[\da-f]+:(\d+) /.exec(line)
-    if (found === null) continue
-    const [, isWaiting, mode, pid, inode] = found
+    const [, waits, mode, pid, where, inode] =
+      /^\d+:( +->)? +FLOCK +\S+ +(READ|WRITE) +(\d+) ([\da-f]+:[\da-f]+):(\d+) /.exec(line) || []
+    if (where !== device) continue
     if (!locks.has(inode)) locks.set(inode, [])
     locks.get(inode).push({
-      isWaiting: isWaiting !== undefined, mode: mode === 'READ' ? 'shared' : 'exclusive', pid: Number(pid)
+      isWaiting: waits !== undefined,
+      mode: mode === 'READ' ? 'shared' : 'exclusive',
+      pid: Number(pid) === self ? process.pid : Number(pid)
     })
   }
-  return locks
+  return { of: inode => locks.get(inode) || [] }
 }
+
+/** Returns the device of a folder's drive as /proc/locks has it: `stat` has another one on Btrfs and overlays. */
+function deviceOf (folder) {
+  if (process.platform !== 'linux') return undefined
+  const descriptor = fs.openSync(folder, 'r')
+  try {
+    const [, mount] = /^mnt_id:\s*(\d+)$/m.exec(fs.readFileSync('/proc/self/fdinfo/' + descriptor, 'latin1')) || []
+    const mounts = fs.readFileSync('/proc/self/mountinfo', 'latin1')
+    const [, ...numbers] = new RegExp(`^${mount} \\d+ (\\d+):(\\d+) `, 'm').exec(mounts) || []
+    const [major, minor] = numbers.map(each => Number(each).toString(16).padStart(2, '0'))
+    return major && major + ':' + minor
+  } finally {
+    fs.closeSync(descriptor)
+  }
+}
+
+module.exports = { query, querySync }

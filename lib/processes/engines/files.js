@@ -12,13 +12,14 @@ const { mkdirSync } = require('fs')
 const path = require('path')
 const { getSystemErrorName } = require('util')
 const { agent } = require('../../agent/agent')
-const { TypeError } = require('../../util/intrinsics')
+const { TypeError, now } = require('../../util/intrinsics')
 const { assertOptions, flag } = require('../../util/options')
-const { LONGEST_TIMER } = require('../../util/timers')
+const { LONGEST_TIMER, clearInterval, setInterval } = require('../../util/timers')
 const { describe } = require('../../util/values')
 const { throwIfAborted } = require('../../waiting/errors')
-const { HOST, keyOf, shorten } = require('./holder')
+const { sleep } = require('./aborts')
 const { assertTested } = require('./files-platform')
+const { describeHolder, describeName, keyOf } = require('./holder')
 
 /** How many milliseconds a blocking thread stays in native code. Between, the engine may end it. */
 const SLICE = 20
@@ -75,7 +76,7 @@ class Files {
     if (taken !== undefined) return taken
     let number = this.#enqueue(wanted)
     while (number === NONE) {
-      await later(POLL, signal)
+      await sleep(POLL, signal)
       const grant = this.#take(wanted, true)
       if (grant !== undefined) return grant
       number = this.#enqueue(wanted)
@@ -96,10 +97,10 @@ class Files {
     if (milliseconds === 0) return this.#ask(wanted, true)
     const taken = this.#take(wanted, false)
     if (taken !== undefined) return taken
-    const until = performance.now() + milliseconds
+    const until = now() + milliseconds
     let number = this.#enqueue(wanted)
     try {
-      for (let left = milliseconds; left > 0; left = until - performance.now()) {
+      for (let left = milliseconds; left > 0; left = until - now()) {
         // The engine may end this thread where a function is called.
         const text = native('filesWait', number, Math.ceil(Math.min(left, SLICE)))
         if (text !== null) return this.#grantOf(text.split(' '))
@@ -116,16 +117,8 @@ class Files {
     }
   }
 
-  async query (name) {
-    return this.querySync(name)
-  }
-
-  querySync (name) {
-    const folder = this.#open()
-    const isAbandoned = (key) => native('filesAbandoned', folder, key)
-    const key = name === undefined ? undefined : keyOf(name).toString('hex')
-    return require('./files-query')(this.#path, key, isAbandoned)
-  }
+  query (name) { return require('./files-query').query(this.#path, name, look) }
+  querySync (name) { return require('./files-query').querySync(this.#path, name, look) }
 
   async close () {}
 
@@ -142,13 +135,11 @@ class Files {
   }
 
   /** Returns the operands of a request: folder, key, whether it is shared, and a description. */
-  #wanted (name, mode, { label, threadId } = {}) {
-    const { pid } = process
-    const shortLabel = label && shorten(label)
-    const who = { name: shorten(name), pid, host: HOST, threadId, label: shortLabel, namespace: namespace() }
+  #wanted (name, mode, who) {
     const isShared = mode === 'shared'
     // The state does not have those that share a lock.
-    return [this.#open(), keyOf(name).toString('hex'), isShared, JSON.stringify(isShared ? { name: who.name } : who)]
+    const description = isShared ? describeName(name) : describeHolder(name, who)
+    return [this.#open(), keyOf(name).toString('hex'), isShared, description]
   }
 
   /** Puts a request into the line. Returns its number; `NONE` if the system gives no thread. */
@@ -245,20 +236,6 @@ function answer (number, signal) {
   })
 }
 
-function later (milliseconds, signal) {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', abort)
-      resolve()
-    }, milliseconds)
-    const abort = () => {
-      clearTimeout(timer)
-      reject(new Error('The wait was given up'))
-    }
-    signal.addEventListener('abort', abort, { once: true })
-  })
-}
-
 /** Calls a function of the library; its errors have codes. */
 function native (name, ...operands) {
   try {
@@ -285,19 +262,8 @@ function systemError (text, otherwise) {
   return Object.assign(new Error(code === undefined ? message : code + ': ' + message), { code })
 }
 
-let ownNamespace
-
-/** Returns the process's namespace of process ids: another one has other numbers. Empty where there are none. */
-function namespace () {
-  if (ownNamespace === undefined) {
-    try {
-      ownNamespace = require('fs').readlinkSync('/proc/self/ns/pid')
-    } catch (_) {
-      ownNamespace = ''
-    }
-  }
-  return ownNamespace
-}
+/** Looks at the file of a lock. Undefined if there is none. */
+const look = (file) => native('filesLook', file) || undefined
 
 /** Makes the engine of a folder. */
 function files (folder, options) {

@@ -3,9 +3,14 @@
 /** Holders and waiters, described for `query`; and the keys of names. */
 
 const { createHash, randomUUID } = require('crypto')
+const fs = require('fs')
 const os = require('os')
+const { wallClock } = require('../../util/timers')
 
-const LONGEST = 256 // characters of a name that a server keeps for people; the key has all of it
+const LONGEST = 256 // characters of a text that a server keeps for people; the key has all of a name
+/** As many characters as a description has at most. One that is longer is not read. */
+const MOST = 4096
+const LATEST = 8.64e15 // milliseconds of a `Date`
 
 /** Makes a key of 32 bytes for any name: also for a long one, or invalid Unicode. */
 const keyOf = name => createHash('sha256').update(Buffer.from(name, 'utf16le')).digest()
@@ -13,31 +18,92 @@ const keyOf = name => createHash('sha256').update(Buffer.from(name, 'utf16le')).
 const HOST = os.hostname()
 
 /**
- * Returns a description as JSON, which no other one equals. JSON escapes what is no Unicode.
+ * Tells this process from any other one with its number and its host's name: in another container, on another machine,
+ * or before a restart. Empty where the system does not say.
+ */
+const BIRTH = (() => {
+  try {
+    const machine = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'latin1')
+    const stat = fs.readFileSync('/proc/self/stat', 'latin1')
+    // The time of its start. The second field, its program, may have spaces.
+    const start = stat.slice(stat.lastIndexOf(')')).split(' ')[20]
+    const all = [machine, fs.readlinkSync('/proc/self/ns/pid'), start].join()
+    return createHash('sha256').update(all).digest('base64url').slice(0, 8)
+  } catch (_) {
+    return ''
+  }
+})()
+
+/** Makes JSON of ASCII only, which a database of any encoding can keep. JSON escapes what is no Unicode anyway. */
+const ascii = value =>
+  JSON.stringify(value).replace(/[\x7f-\uffff]/g, unit => '\\u' + unit.charCodeAt(0).toString(16).padStart(4, '0'))
+
+/**
+ * Returns a description as JSON, which no other one equals.
  * @param {{ label?: string, threadId?: number }} who
  */
 function describeHolder (name, { label, threadId } = {}) {
-  return JSON.stringify({
-    id: randomUUID(), name: shorten(name), pid: process.pid, host: HOST, threadId, label, since: Date.now()
+  return ascii({
+    id: randomUUID(), name: shorten(name), pid: process.pid, host: HOST, threadId, label: label && shorten(label),
+    since: wallClock(), birth: BIRTH
   })
 }
 
-/** Returns the entry of `query` for a description. It is empty if no engine of ours has written that. */
-function infoOf (text, mode) {
-  const { name, pid, host, threadId, label, since } = parsed(text)
-  return { name, mode, pid, host, threadId, label, since, isOurs: isOurs(pid, host) }
+/** Describes a name of which no holder is known. */
+const describeName = name => ascii({ name: shorten(name) })
+
+const text = value => typeof value === 'string' ? shorten(value) : undefined
+const number = (least, most) => value => Number.isSafeInteger(value) && value >= least && value <= most
+  ? value
+  : undefined
+
+/** What an entry of `query` has. Others may have written it, so each field is undefined unless it has its type. */
+const FIELDS = {
+  name: text, pid: number(1, 2 ** 32), host: text, threadId: number(0, 2 ** 32), label: text, since: number(0, LATEST)
 }
 
-function parsed (text) {
+/** Returns the fields of an entry that have their types. */
+function checked (found) {
+  return Object.fromEntries(Object.entries(FIELDS).map(([key, read]) => [key, read(found[key])]))
+}
+
+/** Makes an entry of `query` of what somebody says of itself. */
+function entry (found, mode) {
+  const info = checked(found)
+  return { ...info, mode, isOurs: isOurs(info, found.birth) }
+}
+
+/**
+ * Returns the entry for a description: if no engine of ours has written that, it has a name only.
+ * @param {string} [key] of the lock, in hexadecimal
+ */
+function infoOf (description, mode, key) {
+  const info = entry(Object(parsed(description)), mode)
+  return { ...info, name: nameFor(info.name, key, name => keyOf(name).toString('hex')) }
+}
+
+/** Reads JSON; undefined if it is none, or longer than ours. */
+function parsed (json) {
   try {
-    return Object(JSON.parse(text))
+    return json.length > MOST ? undefined : JSON.parse(json)
   } catch (_) {
-    return {}
+    return undefined
   }
 }
 
-const isOurs = (pid, host) => pid === process.pid && host === HOST
+/** Returns the name that a lock is said to have; or its key, if that is of another name. One that was cut may be. */
+function nameFor (name, key, hash) {
+  if (typeof name !== 'string') return key
+  const isCut = name.length === LONGEST && name.endsWith('…')
+  return isCut || hash(name) === key ? name : key
+}
+
+function isOurs ({ pid, host }, born) {
+  return pid === process.pid && born === BIRTH && (born !== '' || host === shorten(HOST))
+}
 
 const shorten = name => name.length > LONGEST ? name.slice(0, LONGEST - 1) + '…' : name
 
-module.exports = { HOST, describeHolder, infoOf, isOurs, keyOf, shorten }
+module.exports = {
+  BIRTH, HOST, MOST, ascii, checked, describeHolder, describeName, entry, infoOf, keyOf, nameFor, parsed, shorten
+}

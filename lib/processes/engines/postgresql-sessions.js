@@ -7,6 +7,7 @@
  * that it has. Only one that runs a statement, or has a lock with a lease, keeps the process alive.
  */
 
+const { setTimeout } = require('../../util/timers')
 const { within } = require('./aborts')
 const { begin } = require('./postgresql-statements')
 
@@ -14,6 +15,8 @@ const ANSWER = 10000 // milliseconds, for statements that never wait: one that t
 const MOST_FREE = 4
 const AGAIN = 10 // milliseconds
 const TOO_MANY = '53300'
+/** Leaves values as the server writes them: a program may have changed how `pg` reads them. */
+const TEXT = { getTypeParser: () => text => text }
 
 class Session {
   constructor (client) {
@@ -36,7 +39,9 @@ class Session {
       const results = await this.ask(begin(lease))
       const [{ pid, is_standby: isStandby, most }] = results[results.length - 1].rows
       // A standby grants shared locks, of which its primary knows nothing.
-      if (isStandby) throw new Error('The server is a standby (pg_is_in_recovery() is true): locks need the primary')
+      if (isStandby !== 'f') {
+        throw new Error('The server is a standby (pg_is_in_recovery() is true): locks need the primary')
+      }
       Object.assign(this, { pid, most })
       return this
     } catch (error) {
@@ -47,7 +52,7 @@ class Session {
 
   /** Runs a statement after those before it. */
   ask (text, values, milliseconds = ANSWER) {
-    const run = () => this.run({ text, values, query_timeout: milliseconds })
+    const run = () => this.run({ text, values, types: TEXT, query_timeout: milliseconds })
     const result = this.last.then(run, run)
     this.last = result
     return result

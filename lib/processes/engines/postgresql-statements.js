@@ -2,6 +2,8 @@
 
 /** The SQL of the locks. Tokens are bigint: on JavaScript's side they stay below 2 ** 53 until the year 2255. */
 
+const { MOST } = require('./holder')
+
 const quoted = name => `"${name.replace(/"/g, '""')}"`
 const literal = text => `'${text.replace(/'/g, "''")}'`
 
@@ -65,7 +67,8 @@ function statementsOf (schema) {
       INSERT INTO ${table} AS mine
         VALUES ($1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, true, $2, $3)
         ON CONFLICT (key) DO UPDATE
-          SET token = greatest(mine.token + 1, excluded.token), held = true, name = excluded.name,
+          SET token = greatest(CASE WHEN mine.token < ${Number.MAX_SAFE_INTEGER} THEN mine.token + 1 END,
+            excluded.token), held = true, name = excluded.name,
             holder = excluded.holder
       RETURNING token, coalesce((SELECT held FROM before), false) AS held`,
     look: `SELECT token, held FROM ${table} WHERE key = $1`,
@@ -77,8 +80,10 @@ function statementsOf (schema) {
     },
     /** $1: a key, or null for all. Locks by a key of 64 bits have 1 for `objsubid`. */
     query: `
-      SELECT locks.granted, locks.mode, locks.waitstart, activity.application_name, known.name,
-        CASE WHEN known.held AND locks.granted AND locks.mode = 'ExclusiveLock' THEN known.holder END AS holder
+      SELECT locks.granted, locks.mode, known.key, left(known.name, ${MOST}) AS name, activity.application_name,
+        floor(extract(epoch FROM locks.waitstart) * 1000) AS waitstart,
+        CASE WHEN known.held AND locks.granted AND locks.mode = 'ExclusiveLock'
+          THEN left(known.holder, ${MOST}) END AS holder
       FROM pg_locks AS locks
         JOIN ${table} AS known ON known.key = (locks.classid::bigint << 32) | locks.objid::bigint
         LEFT JOIN pg_stat_activity AS activity USING (pid)

@@ -11,10 +11,13 @@ const { assertOptions, option } = require('../../util/options')
 const { LONGEST_TIMER } = require('../../util/timers')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
 const { onAbort } = require('./aborts')
-const { HOST, describeHolder, infoOf, isOurs, keyOf, shorten } = require('./holder')
+const { BIRTH, HOST, ascii, describeHolder, entry, infoOf, keyOf, nameFor, parsed, shorten } = require('./holder')
 const { Lease, assertLease, now } = require('./server-lease')
 const { Sessions } = require('./postgresql-sessions')
 const { attempt: attemptOf, statementsOf, wait: waitOf } = require('./postgresql-statements')
+
+/** How the server writes a boolean. */
+const [TRUE, FALSE] = ['t', 'f']
 
 const MODES = { AccessShareLock: 'shared', ShareLock: 'shared', ExclusiveLock: 'exclusive' }
 
@@ -45,7 +48,7 @@ module.exports = function postgresql (pg, config, options) {
       const { session, isNew } = await sessions.get()
       try {
         const { rows: [{ granted }] } = await session.ask(attemptOf(mode), [key, nameOf(who)])
-        return { session, granted }
+        return { session, granted: granted === TRUE }
       } catch (error) {
         if (isNew) throw error
         sessions.drop() // they are as old
@@ -98,7 +101,7 @@ module.exports = function postgresql (pg, config, options) {
 
   /** Makes the grant of an advisory lock. */
   async function take (session, key, name, mode, who) {
-    const label = JSON.stringify(shorten(name))
+    const label = ascii(shorten(name))
     const sent = now()
     const holder = describeHolder(name, who)
     if (mode === 'exclusive') {
@@ -107,7 +110,7 @@ module.exports = function postgresql (pg, config, options) {
     }
     const { rows: [state] } = await session.ask(statements.look, [key])
     if (state === undefined) await session.ask(statements.know, [key, label])
-    return grantOf(session, key, mode, state || { token: 0, held: false }, sent)
+    return grantOf(session, key, mode, state || { token: 0 }, sent)
   }
 
   function grantOf (session, key, mode, state, sent) {
@@ -126,7 +129,7 @@ module.exports = function postgresql (pg, config, options) {
     if (session.lost.aborted) lose()
     return {
       token,
-      ownerDied: state.held,
+      ownerDied: state.held === TRUE,
       lost: kept === undefined ? loser.signal : kept.lost,
       remaining () {
         if (session.lost.aborted) return 0
@@ -141,7 +144,7 @@ module.exports = function postgresql (pg, config, options) {
           const { was_ours: wasOurs } = results[results.length - 1].rows[0]
           ignore()
           sessions.keep(session)
-          return wasOurs
+          return wasOurs === TRUE
         } finally {
           ignore()
           if (kept !== undefined) kept.stop()
@@ -154,8 +157,8 @@ module.exports = function postgresql (pg, config, options) {
     const { session } = await sessions.get()
     const { rows } = await session.ask(statements.query, [name === undefined ? null : sqlKeyOf(schema, name)])
     sessions.keep(session)
-    const entries = isGranted => rows.filter(({ granted }) => granted === isGranted).map(entryOf)
-    return { held: entries(true), pending: entries(false) }
+    const entries = isGranted => rows.filter(({ granted }) => granted === isGranted).map(row => entryOf(schema, row))
+    return { held: entries(TRUE), pending: entries(FALSE) }
   }
 
   return {
@@ -179,18 +182,21 @@ function clientOf (pg) {
 const sqlKeyOf = (schema, name) =>
   String(keyOf(JSON.stringify(['atomics-waitasync', schema, name])).readBigInt64BE())
 
-/** The name of a session's application. PostgreSQL keeps 63 bytes of ASCII of it. */
+/**
+ * The name of a session's application. PostgreSQL keeps 63 bytes of ASCII of it, and refuses a NUL, and characters that
+ * the encoding of the database lacks.
+ */
 const nameOf = ({ label = '', threadId = 0 } = {}) =>
-  `atomics-waitasync ${process.pid}/${threadId} ${HOST} ${label}`.trim()
-const NAME = /^atomics-waitasync (\d+)\/(\d+) (\S+)(?: (.+))?$/
+  `atomics-waitasync ${process.pid}/${threadId}/${BIRTH} ${HOST} ${label}`.replace(/[^ -~]/g, '?').trim()
+const NAME = /^atomics-waitasync (\d+)\/(\d+)\/(\S*) (\S+)(?: (.+))?$/
 
 /** Returns an entry of `query`: by the holder's description, or the name of the session's application. */
-function entryOf ({ mode, waitstart, holder, name, application_name: application }) {
-  const info = { ...infoOf(holder, MODES[mode]), name: JSON.parse(name) }
-  if (holder !== null) return info
-  const [, pid, threadId, host, label] = NAME.exec(application || '') || []
-  if (pid === undefined) return info
-  const since = waitstart === null ? undefined : waitstart.getTime()
-  const ofSession = { pid: Number(pid), threadId: Number(threadId), host, label, since }
-  return { ...info, ...ofSession, isOurs: isOurs(ofSession.pid, host) }
+function entryOf (schema, { key, name: row, mode: kind, waitstart, holder, application_name: application }) {
+  const mode = MODES[kind]
+  const name = nameFor(parsed(row), key, found => sqlKeyOf(schema, found))
+  const info = infoOf(holder || '', mode)
+  if (info.pid !== undefined) return { ...info, name }
+  const [, pid, threadId, birth, host, label] = NAME.exec(application || '') || []
+  const since = waitstart === null ? undefined : Number(waitstart)
+  return { ...entry({ pid: Number(pid), threadId: Number(threadId), host, label, since, birth }, mode), name }
 }

@@ -7,6 +7,7 @@
  * alive only while a command is under way.
  */
 
+const { setTimeout } = require('../../util/timers')
 const { within } = require('./aborts')
 
 /** Duplicates a client of ioredis. It must not queue, retry or send again what may have been done. */
@@ -169,4 +170,4 @@ class Link {
   }
 }
 
-module.exports = { Connection, Link, isIoredis }
+module.exports = { Connection, Link }

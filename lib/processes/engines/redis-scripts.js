@@ -21,8 +21,9 @@ const TAKE = `
   local rest = tonumber(ARGV[2]) - (age - 1) * 1000
   if rest > 0 then return rest end
   local time = redis.call('TIME')
-  local token = math.max(tonumber(redis.call('HGET', KEYS[2], 'token') or 0) + 1, time[1] * 1000000 + time[2])
-  token = string.format('%.0f', token)
+  local last = tonumber(redis.call('HGET', KEYS[2], 'token') or 0)
+  if not (last and last < ${Number.MAX_SAFE_INTEGER}) then last = 0 end
+  local token = string.format('%.0f', math.max(last + 1, time[1] * 1000000 + time[2]))
   local mark = redis.call('HGET', KEYS[2], 'held')
   local died = mark and '1' or '0'
   if mark == ARGV[1] then died = redis.call('HGET', KEYS[2], 'died') end

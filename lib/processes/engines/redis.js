@@ -2,13 +2,15 @@
 
 /** Exclusive locks by a lease on one Redis server. It takes Redis 6.2 or newer. */
 
+const { now: clock } = require('../../util/intrinsics')
 const { assertOptions, option } = require('../../util/options')
+const { setTimeout } = require('../../util/timers')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
 const { sleep } = require('./aborts')
-const { describeHolder, infoOf, keyOf } = require('./holder')
+const { MOST, describeHolder, infoOf, keyOf } = require('./holder')
 const { Lease, assertLease, now } = require('./server-lease')
 const { News } = require('./redis-news')
-const { Link, isIoredis } = require('./redis-connection')
+const { Link } = require('./redis-connection')
 const { FORGET, HELD, RELEASE, RENEW, TAKE } = require('./redis-scripts')
 
 // Milliseconds between two questions: with news of releases, and without; and until news are tried again.
@@ -16,13 +18,16 @@ const WITH_NEWS = 1000
 const WITHOUT = 10
 const AGAIN = 1000
 
+const LOCK = /:\{([0-9a-f]{64})\}:lock$/
+
 /** @param {object} client of ioredis or node-redis; it is duplicated */
 module.exports = function redis (client, options) {
   assertOptions(options, ['lease', 'prefix'], 'redis')
   assertClient(client)
   const lease = option(options, 'lease', 10000)
   assertLease(lease, 'redis', 100)
-  const prefix = ((isIoredis(client) && client.options.keyPrefix) || '') + option(options, 'prefix', 'locks')
+  const { keyPrefix } = client.options || {}
+  const prefix = (keyPrefix || '') + option(options, 'prefix', 'locks')
   // What comes later is undone, and that before the lock's lease is over.
   const link = new Link(client, lease / 2)
   const news = new News(client, lease / 2)
@@ -107,8 +112,8 @@ module.exports = function redis (client, options) {
         if (listener !== undefined && listener.isOpen) {
           // Once its lease is over, it is free without news.
           await listener.next(Math.min(taken < 0 ? WITH_NEWS : taken + 10 * Math.random(), WITH_NEWS), signal)
-        } else if (performance.now() >= again) {
-          again = performance.now() + AGAIN
+        } else if (clock() >= again) {
+          again = clock() + AGAIN
           listener = await news.listen(keys[0])
         } else {
           await sleep(WITHOUT * (0.5 + Math.random()), signal)
@@ -126,16 +131,19 @@ module.exports = function redis (client, options) {
 
   async function query (name) {
     const keys = name === undefined ? await allLocks() : keysOf(name).slice(0, 1)
-    const values = await Promise.all(keys.map(key => link.ask(['GET', key])))
-    return { held: values.filter(value => value !== null).map(value => infoOf(String(value), 'exclusive')) }
+    const values = await Promise.all(keys.map(key => link.ask(['GETRANGE', key, 0, MOST])))
+    const infos = values.map((value, n) => value && infoOf(String(value), 'exclusive', LOCK.exec(keys[n])[1]))
+    return { held: infos.filter(Boolean) }
   }
 
   async function allLocks () {
     const found = new Set()
+    // Others may have keys of any length.
+    const pattern = `${escaped(prefix)}:{${'?'.repeat(64)}}:lock`
     let cursor = '0'
     do {
-      const [next, keys] = await link.ask(['SCAN', cursor, 'MATCH', `${escaped(prefix)}:{*}:lock`, 'COUNT', 1000])
-      for (const key of keys) found.add(String(key))
+      const [next, keys] = await link.ask(['SCAN', cursor, 'MATCH', pattern, 'COUNT', 1000, 'TYPE', 'string'])
+      for (const key of keys.map(String)) if (LOCK.test(key)) found.add(key)
       cursor = String(next)
     } while (cursor !== '0')
     return Array.from(found)

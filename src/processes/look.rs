@@ -1,0 +1,134 @@
+//! A look at the lock of a name, for `query`. On Linux it changes nothing.
+//!
+//! No call tells whether a file is locked by `flock`, and an attempt would keep others out for a moment. So on Linux each
+//! holder announces itself besides: by a lock of one byte far behind the state, which belongs to its descriptor and ends
+//! with it. These locks are all shared, so none of them fails; the byte says the mode. The system tells of them without
+//! an attempt, also of holders in other containers, which `/proc/locks` does not show.
+//!
+//! Elsewhere it makes an attempt for a shared lock, and sees exclusive holders only.
+
+use std::fs::{Metadata, OpenOptions};
+use std::io::{Error, ErrorKind, Read, Result};
+use std::path::Path;
+
+use super::state::{self, LARGEST};
+use super::system::Mode;
+
+/// What there is to see at the path of a lock.
+pub(crate) struct Look {
+    /// The number of the file, as `/proc/locks` has it; 0 on Windows.
+    pub(crate) inode: u64,
+    pub(crate) held: Option<Mode>,
+    /// The state: since when, whether it is marked, and the description. None if that is missing or damaged.
+    pub(crate) state: Option<(u64, bool, String)>,
+}
+
+/// Looks at a file. None if it is not there, or cannot be that of a lock.
+pub(crate) fn look(path: &Path) -> Result<Option<Look>> {
+    let file = match options().open(path) {
+        Err(error) if is_absence(&error) => return Ok(None),
+        opened => opened?,
+    };
+    let data = file.metadata()?;
+    if !data.is_file() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    (&file).take(LARGEST as u64).read_to_end(&mut bytes)?;
+    Ok(Some(Look { inode: inode(&data), held: announced(&file)?, state: state::described(&bytes) }))
+}
+
+/// What is there may be a symbolic link or a FIFO: the first is not followed, and the second does not block.
+fn options() -> OpenOptions {
+    #[cfg(windows)]
+    use std::os::windows::fs::OpenOptionsExt;
+    #[cfg(unix)]
+    use {
+        libc::{O_NOFOLLOW, O_NONBLOCK},
+        std::os::unix::fs::OpenOptionsExt,
+    };
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    options.read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK);
+    // `FILE_FLAG_OPEN_REPARSE_POINT`.
+    #[cfg(windows)]
+    options.read(true).custom_flags(0x0020_0000);
+    options
+}
+
+/// Whether a path leads nowhere, or to a symbolic link or a socket.
+fn is_absence(error: &Error) -> bool {
+    #[cfg(unix)]
+    if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENXIO)) {
+        return true;
+    }
+    error.kind() == ErrorKind::NotFound
+}
+
+#[cfg(unix)]
+fn inode(data: &Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(data)
+}
+
+#[cfg(windows)]
+fn inode(_: &Metadata) -> u64 {
+    0
+}
+
+pub(super) use platform::announce;
+use platform::announced;
+
+// The types for the locks of a descriptor have 64 bits, which 32-bit systems name otherwise.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod platform {
+    use std::fs::File;
+    use std::io::{Error, Result};
+    use std::os::fd::AsRawFd;
+
+    use super::Mode;
+
+    /// The byte of shared holders. That of exclusive ones comes next.
+    const FAR: libc::off_t = 0x4000_0000;
+
+    fn bytes(kind: i32, start: libc::off_t, length: libc::off_t) -> libc::flock {
+        libc::flock { l_type: kind as _, l_whence: libc::SEEK_SET as _, l_start: start, l_len: length, l_pid: 0 }
+    }
+
+    /// Tells processes that look that this descriptor has the lock. It may fail where the drive has no such locks.
+    pub(crate) fn announce(file: &File, mode: Mode) {
+        let byte = bytes(libc::F_RDLCK, FAR + libc::off_t::from(mode == Mode::Exclusive), 1);
+        // SAFETY: the descriptor is open during the call, which reads a live local of the type that it takes.
+        unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const byte) };
+    }
+
+    /// Returns the mode of a holder that has announced itself.
+    pub(crate) fn announced(file: &File) -> Result<Option<Mode>> {
+        let mut found = bytes(libc::F_WRLCK, FAR, 2);
+        // SAFETY: as in `announce`; the call writes to the local, too.
+        if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut found) } != 0 {
+            return Err(Error::last_os_error());
+        }
+        let mode = if found.l_start > FAR { Mode::Exclusive } else { Mode::Shared };
+        Ok((i32::from(found.l_type) != libc::F_UNLCK).then_some(mode))
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+mod platform {
+    use std::fs::File;
+    use std::io::Result;
+
+    use super::Mode;
+    use crate::processes::system::{Waiting, lock, unlock};
+
+    pub(crate) fn announce(_: &File, _: Mode) {}
+
+    /// Tries to have the lock for a moment.
+    pub(crate) fn announced(file: &File) -> Result<Option<Mode>> {
+        if !lock(file, Mode::Shared, Waiting::No)? {
+            return Ok(Some(Mode::Exclusive));
+        }
+        unlock(file);
+        Ok(None)
+    }
+}
