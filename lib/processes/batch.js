@@ -51,6 +51,12 @@ class Batch {
     return this.loser.signal
   }
 
+  /** Whether the lock is lost, also by the clock unless its use `isOver`: no timer may have run since. */
+  looksLost (isOver) {
+    if (!this.isLost && !isOver && this.grant.remaining() <= 0) this.lose(new Error('The lease is over'))
+    return this.isLost
+  }
+
   lose (cause) {
     if (this.isLost) return
     this.error = lostError(this.line.name, cause)
@@ -150,26 +156,21 @@ class Batch {
 
 /** The argument of a callback. */
 class ProcessLock {
-  #batch
+  #holding
   #isOver = false
 
-  constructor (batch) {
-    this.#batch = batch
-    this.ownerDied = batch.ownerDied
+  /** @param {object} holding a Batch, or what has its `line`, `grant`, `ownerDied`, `signal` and `looksLost` */
+  constructor (holding) {
+    this.#holding = holding
+    this.ownerDied = holding.ownerDied
     this.isAbandoned = false
   }
 
-  get name () { return this.#batch.line.name }
-  get mode () { return this.#batch.line.mode }
-  get token () { return this.#batch.grant.token }
-  get signal () { return this.#batch.signal }
-
-  /** Whether the lock is lost, also by the clock: no timer may have run since. */
-  get isLost () {
-    const batch = this.#batch
-    if (!batch.isLost && !this.#isOver && batch.grant.remaining() <= 0) batch.lose(new Error('The lease is over'))
-    return batch.isLost
-  }
+  get name () { return this.#holding.line.name }
+  get mode () { return this.#holding.line.mode }
+  get token () { return this.#holding.grant.token }
+  get signal () { return this.#holding.signal }
+  get isLost () { return this.#holding.looksLost(this.#isOver) }
 
   /** Lets the next holder see `ownerDied`, once the callback ends. False if it has ended. */
   abandon () {
@@ -185,4 +186,4 @@ class ProcessLock {
   }
 }
 
-module.exports = { Batch }
+module.exports = { Batch, ProcessLock }

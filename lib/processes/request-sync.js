@@ -9,41 +9,11 @@ const { runWith } = require('../holding/run-sync')
 const { newGrant } = require('../named/names')
 const { assertNoPromise } = require('../waiting/wait-options')
 const { types: { isPromise } } = require('util')
-const { frontOf, watchBlocked } = require('./long-wait')
+const { ProcessLock } = require('./batch')
+const { frontOf, holderOf, watchBlocked } = require('./long-wait')
 const { lostError, timeoutError, unavailableError, unsupportedError } = require('./errors')
 
 const CALLER = 'requestSync'
-
-/** The argument of a callback. */
-class SyncLock {
-  #grant
-  #isOver = false
-  #isAbandoned = false
-
-  constructor (name, mode, grant) {
-    this.name = name
-    this.mode = mode
-    this.token = grant.token
-    this.ownerDied = grant.ownerDied
-    this.#grant = grant
-  }
-
-  get signal () { return this.#grant.lost }
-
-  get isLost () { return !this.#isOver && !this.#grant.heldSync() }
-
-  abandon () {
-    if (this.#isOver || this.mode === 'shared') return false
-    this.#isAbandoned = true
-    return true
-  }
-
-  /** Ends its use. Returns whether it was abandoned. */
-  end () {
-    this.#isOver = true
-    return this.#isAbandoned
-  }
-}
 
 /** @param {object} options as `readOptions` returns them */
 function requestSync (engine, options, callback) {
@@ -85,7 +55,14 @@ function acquireOuter (engine, { name, mode, label }, left) {
 }
 
 function runOuter ({ name, mode, repair }, grant, callback) {
-  const lock = new SyncLock(name, mode, grant)
+  const { ownerDied } = grant
+  const lock = new ProcessLock({
+    line: { name, mode },
+    grant,
+    ownerDied,
+    get signal () { return grant.lost },
+    looksLost: (isOver) => !isOver && !grant.heldSync()
+  })
   let isSound = false
   let result
   try {
@@ -98,7 +75,7 @@ function runOuter ({ name, mode, repair }, grant, callback) {
   } finally {
     const isAbandoned = lock.end()
     // Without a repair, an error leaves the mark as it was.
-    const died = isAbandoned || (!isSound && (repair !== undefined || grant.ownerDied))
+    const died = isAbandoned || (!isSound && (repair !== undefined || ownerDied))
     if (!giveBack(grant, mode === 'exclusive' && died) && isSound) isSound = undefined
   }
   if (isSound === undefined) throw lostError(name)
@@ -117,14 +94,6 @@ function callNull (callback) {
   const result = callback(null)
   assertNoPromise(result, CALLER + ': callback', 'request()')
   return result
-}
-
-function holderOf (engine, name) {
-  try {
-    return engine.querySync(name).held[0]
-  } catch (_) {
-    return undefined
-  }
 }
 
 module.exports = { requestSync }
