@@ -1405,8 +1405,15 @@ export interface Queue<T = any> extends ViewOf<'Queue'>, AsyncIterableIfAny<T> {
 /** The interface that `for await` requires, if the library has it. */
 type AsyncIterableIfAny<T> = { [key in AsyncIteratorIfAny]: () => MessagesAsync<T> }
 
-/** The messages of a queue, one after the other. */
-export type MessagesAsync<T> = { next(): Promise<IteratorResult<T, undefined>> } & AsyncIterableIfAny<T>
+/**
+ * The messages of a queue, one after the other. `return` and `throw` end the iteration: promises of `next` that are
+ * pending resolve as at the end of the queue, and take no message.
+ */
+export type MessagesAsync<T> = {
+  next(): Promise<IteratorResult<T, undefined>>
+  return(value?: unknown): Promise<IteratorResult<T, any>>
+  throw(error?: unknown): Promise<never>
+} & AsyncIterableIfAny<T>
 
 /** The error of a thread that cannot read a message of a {@link Queue}, which has been removed. */
 export interface UnreadableError extends Error {

@@ -333,6 +333,29 @@ program('in one thread, each takes what the other has put, and knows what the ot
     main()\`, { eval: true, workerData: [first, second] }).on('message', say)`
 ).gives([1, [2], ...Array(6).fill('ERR_DEADLOCK'), true, true])
 
+program('in one thread, the puts of both keep their order, and tryPut overtakes none of them')(`
+  const options = { capacity: 1, messageSize: 8, format: 'json' }
+  const memory = new SharedArrayBuffer(1024)
+  const [one, other] = [first, second].map(folder => new (from(folder, 'pure').Queue)(memory, options))
+  const main = async () => {
+    const said = []
+    for (const [a, b] of [[one, other], [other, one]]) {
+      a.tryPut(0)
+      const puts = [a.putAsync(1), b.putAsync(2), a.putAsync(3, { timeout: 1 }).catch(({ name }) => name)]
+      said.push(await puts[2], a.tryTake(), a.tryPut(9), b.tryPut(9))
+      puts.push(b.putAsync(4), a.putAsync(5))
+      for (let n = 0; n < 4; n++) said.push(await a.takeAsync())
+      await Promise.all(puts)
+      said.push(b.tryPut(6), a.tryTake(), a.waiters)
+    }
+    one.tryPut(0)
+    const puts = [one, other, one].map((queue, n) => queue.putAsync(n).catch(({ code }) => code))
+    other.close()
+    say([...said, ...await Promise.all(puts)])
+  }
+  main()`).gives([].concat(...Array(2).fill(['TimeoutError', 0, false, false, 1, 2, 4, 5, true, 6, 0]),
+  Array(3).fill('ERR_QUEUE_CLOSED')))
+
 program('in one thread, each undoes the step of the other that a time limit has interrupted')(`
   const { runInThisContext } = require('vm')
   const options = { capacity: 2, messageSize: 8, format: 'json' }

@@ -33,6 +33,7 @@ const { add, compareExchange, load, store, sub } = require('../util/intrinsics')
 const observer = require('../waiting/observer')
 const { INDEX, NOT_HELD, SERIAL, owe } = require('./entry')
 const EntryIndex = require('./entry-index')
+const QueueUse = require('./queue-use')
 const register = require('./tracked-buffers')
 const {
   EXCLUSIVE, INNER, LEASE, LOCK, LOCKED, PUTTER, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, comingBack, kindOf
@@ -55,9 +56,7 @@ class RobustList extends EntryIndex {
     this.holds = holds
     // How many messages of all queues this thread has in use. After a time limit of `vm` it may be too high.
     this.leases = 0
-    // The step of a queue that this thread is in: its memory, the serial number of the notification that it owes.
-    // `putter` and `entry`: of this thread's entry as a putter, if `putter` is not 0.
-    this.begun = { __proto__: null, memory: undefined, owed: 0, putter: 0, entry: 0 }
+    this.queues = new QueueUse()
     // The word of a claim that native code may grant; undefined if there is none.
     this.expected = undefined
     this.register = register
@@ -266,13 +265,13 @@ class RobustList extends EntryIndex {
   /**
    * Adds the entry of an owed notification, a lease or a putter; returns its serial number. No other thread sets the
    * word of a lease.
-   * @param {number} [place] of the call that makes the lease
+   * @param {number | null} [place] of the call that makes the lease; null: its duration is not published
    */
   addEntry (thing, request, place) {
     const index = words[HELD]
     if (index >= this.room) this.resize()
     const serial = this.nextSerial()
-    if (channel.hasSubscribers) holds.begin(serial, request, undefined, place)
+    if (channel.hasSubscribers && place !== null) holds.begin(serial, request, undefined, place)
     this.entries[2 * index] = thing.address
     this.entries[2 * index + 1] = request
     this.held[index] = thing

@@ -7,6 +7,7 @@ const { RangeError, TypeError } = require('../util/intrinsics')
 const { assertOptions, flag, option } = require('../util/options')
 const { describe } = require('../util/values')
 const { waitLimits } = require('../waiting/wait-options')
+const { wordOf } = require('../holding/view-word')
 const { assertWithin } = require('../view')
 const { FORMATS, write } = require('./format')
 
@@ -14,6 +15,13 @@ const { MAX_SAFE_INTEGER } = Number
 const DISCARD = ['discard']
 const LAST = ['last']
 const OF_USES = ['timeout', 'retry', 'signal']
+
+/** @throws {TypeError} it is no queue */
+function memoryOf (queue) {
+  const memory = wordOf(queue).queue
+  if (memory === undefined) throw new TypeError('this method must be called on a Queue, not on ' + describe(queue))
+  return memory
+}
 
 /** Validates the options of `use`: as `waitOptions`, and whether a message whose callback fails is put back last. */
 function useOptions (options, caller, signals = true) {
@@ -61,4 +69,4 @@ function formatOf (name, caller) {
   return format
 }
 
-module.exports = { assertMax, batchOf, discardOf, formatOf, isLast, messageOf, useOptions }
+module.exports = { assertMax, batchOf, discardOf, formatOf, isLast, memoryOf, messageOf, useOptions }

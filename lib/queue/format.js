@@ -30,7 +30,7 @@ const FORMATS = { __proto__: null, clone: CLONE, json: TEXT }
 /** The names of the formats that reading may fail in. */
 const NAMES = ['clone', 'json']
 
-/** The last place that Buffer's methods take on Node 14 to 18. */
+/** The last place that Buffer's methods take. */
 const MOST_PLACES = 2 ** 31 - 1
 
 const { byteLength } = Buffer
@@ -38,7 +38,8 @@ const { DefaultSerializer = class {}, deserialize, serialize: serializeSimply } 
 const { releaseBuffer, writeHeader, writeValue } = DefaultSerializer.prototype
 /** Bun has no serializers. */
 const HAS_SERIALIZERS = writeValue !== undefined
-const { toString: decodeText, write: encodeText } = Buffer.prototype
+// `toString` and `write` would call these of Buffer's prototype, which a program may have replaced: within a step.
+const { utf8Slice: decodeText, utf8Write: encodeText } = Buffer.prototype
 const { Uint8Array } = require('../util/global')
 const { set } = Uint8Array.prototype
 
@@ -151,7 +152,7 @@ function serialize (value, caller) {
 const asBuffer = (array) => setPrototypeOf(array, Buffer.prototype) && array
 
 function encode (text, array) {
-  apply(encodeText, asBuffer(array), [text, 0, TypedArrayLength(array), 'utf8'])
+  apply(encodeText, asBuffer(array), [text, 0, TypedArrayLength(array)])
 }
 
 /** The bytes of a queue. */
@@ -166,15 +167,15 @@ class Bytes {
   put (at, written) {
     const { format, size, text } = written
     if (format !== TEXT) written.copyTo(this.part(at, size))
-    else if (at + size <= MOST_PLACES) apply(encodeText, this.bytes, [text, at, size, 'utf8'])
+    else if (at + size <= MOST_PLACES) apply(encodeText, this.bytes, [text, at, size])
     else encode(text, this.part(at, size))
   }
 
   /** Copies a message out of them: its text, or its bytes in new memory. */
   take (at, size, format) {
-    if (format === TEXT && at + size <= MOST_PLACES) return apply(decodeText, this.bytes, ['utf8', at, at + size])
+    if (format === TEXT && at + size <= MOST_PLACES) return apply(decodeText, this.bytes, [at, at + size])
     const part = this.part(at, size)
-    if (format === TEXT) return apply(decodeText, asBuffer(part), ['utf8', 0, size])
+    if (format === TEXT) return apply(decodeText, asBuffer(part), [0, size])
     const copy = new Uint8Array(size)
     apply(set, copy, [part])
     return copy

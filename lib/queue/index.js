@@ -7,31 +7,29 @@
  * the message is delivered again. memory.js has the steps, and why a thread may die at any of them.
  */
 
-const { agent, assertStack } = require('../agent/agent')
-const { TypeError, bare } = require('../util/intrinsics')
+const { assertStack } = require('../agent/agent')
+const { bare } = require('../util/intrinsics')
 const { option } = require('../util/options')
-const { describe } = require('../util/values')
 const { isMainThread } = require('../util/worker-threads')
-const { LATE, hideFrames, queueClosed, throwIfAborted } = require('../waiting/errors')
+const { queueClosed } = require('../waiting/errors')
 const observer = require('../waiting/observer')
 const {
   UNLIMITED, assertFunction, assertNoPromise, assertSynchronous, assertWorker, signalOption, waitOptions
 } = require('../waiting/wait-options')
-const Steps = require('../waiting/wait-steps')
-const { wordOf } = require('../holding/view-word')
 const { assertWithin, initView, defineView, newMemory } = require('../view')
-const { assertMax, batchOf, discardOf, formatOf, isLast, messageOf, useOptions } = require('./arguments')
+const { assertMax, batchOf, discardOf, formatOf, isLast, memoryOf, messageOf, useOptions } = require('./arguments')
+const { blocking, calling, isInVain } = require('./blocking')
 const { write } = require('./format')
-const { Messages, MessagesAsync, resultOf } = require('./iterators')
+const { Messages, MessagesAsync } = require('./iterators')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./layout')
-const { BUSY, ENDED, IDLE, NOTHING, PUT, TAKE, USE, QueueMemory } = require('./memory')
+const { BUSY, ENDED, IDLE, PUT, TAKE, USE, QueueMemory } = require('./memory')
+const { owing, owingOn } = require('./owing')
+const promised = require('./promised')
 const {
   ended, forever, readBatchInTurn, takeBatch, valueInTurn, valueInUse, valueOf
 } = require('./reading')
-const {
-  blocking, calling, clear, close, defer, endUse, idle, lateError, owing, owingOn, put, putBack, recover, take, takeMany
-} = require('./steps')
-const { isPutting, later } = require('./waits')
+const { clear, close, defer, endUse, idle, put, putBack, recover, take, takeMany } = require('./steps')
+const { isPutting } = require('./waits')
 
 const SHAPE = {
   __proto__: null,
@@ -97,8 +95,7 @@ class Queue {
   }
 
   putAsync (value, options) {
-    const steps = newSteps()
-    return steps.of(awaitPut(this, value, options, steps))
+    return promised(PUT_ASYNC, this, value, options)
   }
 
   take (options) {
@@ -115,13 +112,12 @@ class Queue {
     const memory = memoryOf(this)
     const isDeep = assertStack()
     const found = isDeep ? owingOn(memory, takeBatch, ONE) : owingOn(memory, take)
-    if (found === NOTHING || found === BUSY || found === ENDED) return undefined
+    if (isInVain(found) || found === ENDED) return undefined
     return isDeep ? found.given('tryTake')[0] : valueOf(found, 'tryTake')
   }
 
   takeAsync (options) {
-    const steps = newSteps()
-    return steps.of(awaitTake(this, options, steps))
+    return promised(TAKE_ASYNC, this, undefined, options)
   }
 
   takeMany (max, options) {
@@ -135,17 +131,15 @@ class Queue {
   tryTakeMany (max) {
     const memory = memoryOf(this)
     const found = owingOn(memory, takeBatch, batchOf(max, 'tryTakeMany'))
-    return found === NOTHING || found === BUSY || found === ENDED ? [] : found.given('tryTakeMany')
+    return isInVain(found) || found === ENDED ? [] : found.given('tryTakeMany')
   }
 
   takeManyAsync (max, options) {
-    const steps = newSteps()
-    return steps.of(awaitTakeMany(this, max, options, steps))
+    return promised(TAKE_MANY_ASYNC, this, max, options)
   }
 
   use (callback, options) {
-    const steps = newSteps()
-    return steps.of(awaitUse(this, callback, options, steps))
+    return promised(USE_ASYNC, this, callback, options)
   }
 
   useSync (callback, options) {
@@ -180,8 +174,7 @@ class Queue {
   }
 
   onIdle (options) {
-    const steps = newSteps()
-    return steps.of(awaitIdle(this, options, steps))
+    return promised(ON_IDLE, this, undefined, options)
   }
 
   clear () {
@@ -190,7 +183,7 @@ class Queue {
   }
 
   clearAsync () {
-    return awaitClear(this)
+    return promised(CLEAR_ASYNC, this)
   }
 
   close (options) {
@@ -201,7 +194,7 @@ class Queue {
   [Symbol.iterator] () {
     assertWorker('iterating', 'for await')
     memoryOf(this)
-    return new Messages(() => resultOf(this.take()))
+    return new Messages(() => this.take())
   }
 
   [Symbol.asyncIterator] () {
@@ -209,9 +202,7 @@ class Queue {
   }
 
   messages (options) {
-    memoryOf(this)
-    const signal = signalOption(options, 'messages')
-    return new MessagesAsync(async () => resultOf(await this.takeAsync({ __proto__: null, signal })))
+    return new MessagesAsync(this, memoryOf(this), signalOption(options, 'messages'))
   }
 }
 
@@ -232,80 +223,65 @@ class Delivery {
 }
 bare(Delivery)
 
-function newSteps () {
-  const steps = new Steps()
-  steps.call = observer.callOf()
-  steps.context = observer.contextOfWait()
-  return steps
-}
+// ——— Forms that await: see promised.js ———
 
-// ——— Promises ———
-
-async function awaitPut (queue, value, options, steps) {
-  const memory = memoryOf(queue)
-  const wait = putting(memory, value, waitOptions(options, 'putAsync'), 'putAsync')
-  let found = tryOnce(memory, wait)
-  const isAtOnce = found !== NOTHING
-  if (!isAtOnce) {
-    wait.argument.keep()
-    found = inTime(await later(memory, wait, steps), memory, wait, awaitPut)
-  }
-  if (!settlesNow(memory, isAtOnce)) await agent().turn(memory)
-  if (found === ENDED) throw queueClosed('putAsync')
-}
-
-async function awaitTake (queue, options, steps) {
-  const memory = memoryOf(queue)
-  const wait = taking(TAKE, waitOptions(options, 'takeAsync'), 'takeAsync')
-  let lease = tryOnce(memory, wait)
-  const isAtOnce = lease !== NOTHING
-  if (!isAtOnce) lease = inTime(await later(memory, wait, steps), memory, wait, awaitTake)
-  if (!settlesNow(memory, isAtOnce)) await agent().turn(memory)
-  if (lease === ENDED) return undefined
-  try {
-    return lease.value
-  } catch (_) {
-    // The call may have come from the depth of the stack.
-    await undefined
-    return valueOf(lease, 'takeAsync')
+const PUT_ASYNC = {
+  call: (memory, value, options) => putting(memory, value, waitOptions(options, 'putAsync'), 'putAsync'),
+  finish (found) {
+    if (found === ENDED) throw queueClosed('putAsync')
   }
 }
 
-async function awaitTakeMany (queue, max, options, steps) {
-  const memory = memoryOf(queue)
-  const limits = waitOptions(options, 'takeManyAsync')
-  assertMax(max, 'takeManyAsync')
-  const wait = calling(TAKE, takeMany, max, limits, 'takeManyAsync')
-  let leases = tryOnce(memory, wait)
-  const isAtOnce = leases !== NOTHING
-  if (!isAtOnce) leases = inTime(await later(memory, wait, steps), memory, wait, awaitTakeMany)
-  if (!settlesNow(memory, isAtOnce)) await agent().turn(memory)
-  return leases === ENDED ? [] : readBatchInTurn(memory, leases, 'takeManyAsync')
+const TAKE_ASYNC = {
+  call: (memory, _, options) => taking(TAKE, waitOptions(options, 'takeAsync'), 'takeAsync'),
+  finish (lease) {
+    if (lease === ENDED) return undefined
+    try {
+      return lease.value
+    } catch (_) {
+      // The call may have come from the depth of the stack.
+      return valueInTurn(lease, 'takeAsync')
+    }
+  }
 }
 
-async function awaitClear (queue) {
-  const memory = memoryOf(queue)
-  const found = owing(memory, clear)
-  return found === BUSY ? later(memory, calling(USE, clear, undefined, UNLIMITED)) : found
+const TAKE_MANY_ASYNC = {
+  isAsync: true,
+  call (memory, max, options) {
+    const limits = waitOptions(options, 'takeManyAsync')
+    assertMax(max, 'takeManyAsync')
+    return calling(TAKE, takeMany, max, limits, 'takeManyAsync')
+  },
+  finish: (leases, memory) => leases === ENDED ? [] : readBatchInTurn(memory, leases, 'takeManyAsync')
 }
 
-async function awaitUse (queue, callback, options, steps) {
-  const memory = memoryOf(queue)
-  assertFunction(callback, 'use')
-  const limits = useOptions(options, 'use')
-  const wait = taking(USE, limits, 'use', steps.call === undefined ? 0 : steps.call.place)
-  let lease = tryOnce(memory, wait)
-  const isAtOnce = lease !== NOTHING
-  if (!isAtOnce) lease = inTime(await later(memory, wait, steps), memory, wait, awaitUse)
-  if (!settlesNow(memory, isAtOnce)) await agent().turn(memory)
-  if (lease === ENDED) return false
+const USE_ASYNC = {
+  isAsync: true,
+  call (memory, callback, options, { call }) {
+    assertFunction(callback, 'use')
+    return taking(USE, useOptions(options, 'use'), 'use', call === undefined ? 0 : call.place)
+  },
+  finish: (lease, memory, callback, { limits }) => lease !== ENDED && useInTurn(memory, lease, callback, limits)
+}
+
+const ON_IDLE = {
+  call: (memory, _, options) => calling(IDLE, idle, undefined, waitOptions(options, 'onIdle'), 'onIdle'),
+  finish: () => undefined
+}
+
+const CLEAR_ASYNC = {
+  call: () => calling(USE, clear, undefined, UNLIMITED),
+  finish: (count) => count
+}
+
+/** Uses a message in use, and ends that. The first part runs at once. */
+async function useInTurn (memory, lease, callback, limits) {
   let value
   try {
     value = lease.value
   } catch (_) {
-    // The call may have come from the depth of the stack.
-    await undefined
-    value = await valueInTurn(memory, lease)
+    // As in `takeAsync`.
+    value = await valueInTurn(lease, 'use', memory)
   }
   const delivery = new Delivery(memory, lease, limits)
   try {
@@ -319,30 +295,6 @@ async function awaitUse (queue, callback, options, steps) {
   return true
 }
 
-async function awaitIdle (queue, options, steps) {
-  const memory = memoryOf(queue)
-  const wait = calling(IDLE, idle, undefined, waitOptions(options, 'onIdle'), 'onIdle')
-  const isAtOnce = tryOnce(memory, wait) !== NOTHING
-  if (!isAtOnce) inTime(await later(memory, wait, steps), memory, wait, awaitIdle)
-  if (!settlesNow(memory, isAtOnce)) await agent().turn(memory)
-}
-
-/** Tries a step without waiting. NOTHING also if another thread, or an earlier promise of this one, comes first. */
-function tryOnce (memory, { mode, step, argument, signal }) {
-  throwIfAborted(signal)
-  const found = mode === PUT && isPutting(memory) ? BUSY : owing(memory, step, argument)
-  return found === BUSY ? NOTHING : found
-}
-
-/** Whether a promise settles now. It overtakes no promise of the queue that awaits a turn. */
-const settlesNow = (memory, isAtOnce) => isAtOnce ? agent().settlesAtOnce() : memory.awaitingTurn === 0
-
-/** Returns a step's answer, unless it is LATE. The TimeoutError has the frames of `caller`'s caller. */
-function inTime (found, memory, wait, caller) {
-  if (found === LATE) throw hideFrames(lateError(memory, wait), caller)
-  return found
-}
-
 const putting = (memory, value, wait, caller) => calling(PUT, put, messageOf(memory, value, caller), wait, caller)
 /** @param {number} [place] of the call, if the message is to be used, and not taken for good */
 const taking = (mode, wait, caller, place) => calling(mode, take, place, wait, caller)
@@ -351,13 +303,6 @@ const taking = (mode, wait, caller, place) => calling(mode, take, place, wait, c
 const stepOf = (last) => last ? defer : putBack
 
 // ——— Arguments ———
-
-/** @throws {TypeError} it is no queue */
-function memoryOf (queue) {
-  const memory = wordOf(queue).queue
-  if (memory === undefined) throw new TypeError('this method must be called on a Queue, not on ' + describe(queue))
-  return memory
-}
 
 /** Frees slots that are lost, or to be discarded; returns the memory. */
 function repaired (memory) {

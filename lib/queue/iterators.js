@@ -1,14 +1,38 @@
 'use strict'
 
-/** Iterators over the messages of a queue. */
+/**
+ * Iterators over the messages of a queue.
+ *
+ * A message that the asynchronous one takes is in use until its promise resolves. So if `return` or `throw` ends the
+ * iteration before, the message comes back. The calls of `next` that are pending resolve as at the end of the queue.
+ */
 
-const { shield } = require('../util/intrinsics')
+const { createMap, shield } = require('../util/intrinsics')
+const Steps = require('../waiting/wait-steps')
+const { calling, isInVain } = require('./blocking')
+const { ENDED, TAKE } = require('./memory')
+const { owingOn } = require('./owing')
+const promised = require('./promised')
+const { ended, valueInTurn } = require('./reading')
+const { putBack, take } = require('./steps')
+
+const CALLER = 'messages'
 
 const resultOf = (value) => ({ done: value === undefined, value })
 
+/** Blocks for each message. */
 class Messages {
-  constructor (next) {
-    this.next = next
+  constructor (take) {
+    let isOver = false
+    this.next = () => resultOf(isOver ? undefined : take())
+    this.return = (value) => {
+      isOver = true
+      return { done: true, value }
+    }
+    this.throw = (error) => {
+      isOver = true
+      throw error
+    }
   }
 
   [Symbol.iterator] () {
@@ -16,9 +40,96 @@ class Messages {
   }
 }
 
+/** A call of `next`. It is one of the `pending` ones until it has a result. */
+class Next extends Steps {
+  constructor (pending) {
+    super()
+    this.pending = pending
+    this.lease = undefined
+    this.isOver = false
+  }
+
+  end () {
+    super.end()
+    if (this.lease === undefined) this.pending.delete(this)
+  }
+
+  /** Ends it without a message: one that it has comes back. */
+  withdraw (memory) {
+    this.isOver = true
+    this.pending.delete(this)
+    if (this.lease !== undefined) owingOn(memory, putBack, this.lease)
+    else if (this.waiter !== undefined) this.waiter.withdraw()
+  }
+
+  /** Returns the result. The message has been removed, unless it was put back. */
+  given (value) {
+    this.pending.delete(this)
+    return resultOf(this.isOver ? undefined : value)
+  }
+}
+
+function takeNext (memory, next) {
+  if (next.isOver) return ENDED
+  next.pending.set(next, true)
+  const found = take(memory, null)
+  if (!isInVain(found) && found !== ENDED) next.lease = found
+  return found
+}
+
+const NEXT = {
+  call: (memory, next, signal) => calling(TAKE, takeNext, next, { timeout: Infinity, signal }, CALLER),
+  finish (lease, memory, next) {
+    if (lease === ENDED || next.isOver) return next.given(undefined)
+    let value
+    try {
+      value = lease.value
+    } catch (_) {
+      // The call may have come from the depth of the stack.
+      return resultInTurn(memory, next, valueInTurn(lease, CALLER, memory))
+    }
+    const end = ended(memory, lease)
+    return end === undefined ? next.given(value) : resultInTurn(memory, next, value, end)
+  }
+}
+
+/** @param {unknown} value of the message, or its promise */
+async function resultInTurn (memory, next, value, end) {
+  try {
+    const message = await value
+    await (end || ended(memory, next.lease))
+    return next.given(message)
+  } catch (error) {
+    if (next.isOver) return resultOf(undefined)
+    next.pending.delete(next)
+    throw error
+  }
+}
+
+const over = async () => resultOf(undefined)
+
+/** Waits for each message by a promise. */
 class MessagesAsync {
-  constructor (next) {
-    this.next = next
+  constructor (queue, memory, signal) {
+    const pending = createMap()
+    let isOver = false
+    const end = () => {
+      isOver = true
+      pending.forEach((_, next) => next.withdraw(memory))
+    }
+    this.next = () => {
+      if (isOver) return over()
+      const next = new Next(pending)
+      return promised(NEXT, queue, next, signal, next)
+    }
+    this.return = async (value) => {
+      end()
+      return { done: true, value: await value }
+    }
+    this.throw = async (error) => {
+      end()
+      throw error
+    }
   }
 
   [Symbol.asyncIterator] () {
@@ -26,6 +137,6 @@ class MessagesAsync {
   }
 }
 
-for (const Class of [Messages, MessagesAsync]) shield(Class, ['next'])
+for (const Class of [Messages, MessagesAsync]) shield(Class, ['next', 'return', 'throw'])
 
-module.exports = { Messages, MessagesAsync, resultOf }
+module.exports = { Messages, MessagesAsync }

@@ -20,7 +20,18 @@
  * | end of use: MARK | a message that has come back | a taker |
  * | end of use: LEASE, the ring, FREED | a lost slot | whoever has the take lock next |
  *
- * deferred.js has those of messages that are put back behind all that wait.
+ * positions.js has those of messages that are put back behind all that wait.
+ *
+ * # What a taker finds
+ * It looks in this order, and writes these words:
+ *
+ * | kind | the message is | to use it | to take it for good |
+ * |---|---|---|---|
+ * | RETURNED | the oldest that came back | LEASE | MARK 0; the ring, FREED |
+ * | DEFERRED | the first deferred one, and due | LEASE; DEFERRED; DUE | DEFERRED; DUE; MARK 0; the ring, FREED |
+ * | READY | at HEAD | LEASE; MARK; HEAD | MARK 0, if a thread died; HEAD; the ring, FREED |
+ *
+ * It finds NOTHING if its lease is that of a thread that is just ending, or if there is none; or the queue has ENDED.
  *
  * # Why no waiter sleeps while it could go on
  * Before a thread waits, it reads the event and looks once more for room or a message; it waits only while the event
@@ -38,28 +49,34 @@ const { waitKinds } = require('../waiting/kinds')
 const { LEASE: LEASE_KIND, PUTTER, amountOf, kindOf, requestOf } = require('../holding/request')
 const theList = require('../holding/the-list')
 const { wordAt } = require('../view')
-const Deferred = require('./deferred')
 const format = require('./format')
 const Events = require('./events')
 const InnerLock = require('./inner-lock')
 const Lease = require('./lease')
 const {
   RETURNS, FILLED, IDLE_RETURNS, IDLED, CAPACITY, MESSAGE_SIZE, PUT_LOCK, TAIL, ROOM, PUTTERS, PUT_RETURNS, EMPTIED,
-  TAKE_LOCK, HEAD, FREED, READY, LOOKED, DISCARD, AWAITED, RING, LEASE, MARK, ATTEMPT, SIZE, DEATHS, BYTES, bytesOf
+  TAKE_LOCK, HEAD, FREED, READY: TAIL_READ, LOOKED, DISCARD, AWAITED, RING, LEASE, MARK, ATTEMPT, SIZE, DEATHS, BYTES,
+  bytesOf
 } = require('./layout')
+const Positions = require('./positions')
 
 // The answers of a step that finds nothing to do: nothing now; another thread is inside such a step; the queue is
-// closed, and for takers there is nothing left.
-const NOTHING = Symbol('nothing')
-const BUSY = Symbol('busy')
-const ENDED = Symbol('ended')
+// closed, and for takers there is nothing left. Two copies of the package let each other's promises put.
+const NOTHING = Symbol.for('atomics-waitasync.nothing')
+const BUSY = Symbol.for('atomics-waitasync.busy')
+const ENDED = Symbol.for('atomics-waitasync.ended')
+
+// What a taker finds next, in the order in which it looks. The table is in the head.
+const RETURNED = 'returned'
+const DEFERRED = 'deferred'
+const READY = 'ready'
 
 const { PUT, TAKE, USE, IDLE } = waitKinds
 
 /** The request of a thread that waits to put. */
 const PUTTING = requestOf(PUTTER, PUTTERS)
 
-class QueueMemory extends Deferred {
+class QueueMemory extends Positions {
   /** @throws {RangeError} another thread has made it with other numbers */
   constructor (first, memory) {
     super(memory)
@@ -74,8 +91,6 @@ class QueueMemory extends Deferred {
     this.idled = new Events(word(IDLE_RETURNS), word(IDLED))
     // The word that `removePutter` of robust-list.js counts down.
     this.putting = { __proto__: null, array: this.words, index: PUTTERS, address: word(PUTTERS).address }
-    // The last lease of the step in which this thread is: see `backOut` in steps.js.
-    this.lease = undefined
     // Whether the last step of this thread has left room for another message, or a message for another taker.
     this.hasMore = false
     // How many promises of this thread await a turn of the event loop: see agent/turns.js.
@@ -177,8 +192,8 @@ class QueueMemory extends Deferred {
 
   /**
    * Takes a message, if there is one: a Lease, NOTHING or ENDED.
-   * @param {number} [place] of the call that uses the message, which stays until the end of that; undefined: it is
-   *   taken for good
+   * @param {number | null} [place] of the call that uses the message, which stays until the end of that; null: that
+   *   is not published; undefined: it is taken for good
    * @param {boolean} copies whether the lease gets the bytes; otherwise it is one of a batch
    */
   takeNow (place, copies = true) {
@@ -189,16 +204,12 @@ class QueueMemory extends Deferred {
       return this.isEnded ? ENDED : NOTHING
     }
     const head = words[HEAD]
-    // Only a message whose slot is not given back may have come back.
+    // Only a message whose slot is not given back may have come back, or be deferred.
     const mayReturn = head !== words[FREED]
     let slot = mayReturn ? this.returned() : NOTHING
-    // Whether its position is behind it.
-    let isOld = slot !== NOTHING
-    const isDeferred = !isOld && mayReturn && this.isDeferredDue(head)
-    if (isDeferred) {
-      isOld = true
-      slot = this.firstDeferred
-    } else if (!isOld) {
+    const kind = slot !== NOTHING ? RETURNED : mayReturn && this.isDeferredDue(head) ? DEFERRED : READY
+    if (kind === DEFERRED) slot = this.firstDeferred
+    if (kind === READY) {
       if (!this.hasMessageAt(head)) return this.isEnded ? ENDED : NOTHING
       slot = this.slotOf(head)
     }
@@ -210,17 +221,24 @@ class QueueMemory extends Deferred {
     lease.format = words[at + SIZE] % format.FORMATS_ROOM
     lease.size = (words[at + SIZE] - lease.format) / format.FORMATS_ROOM
     if (copies) this.copyOut(lease)
-    if (toUse) {
-      this.addLease(lease, place)
-      if (!isOld) store(words, at + MARK, head + 1)
-    }
-    if (isDeferred) this.undeferFirst()
-    if (!toUse && words[at + MARK] !== 0) store(words, at + MARK, 0)
-    const next = isOld ? head : this.after(head, 1)
-    if (!isOld) store(words, HEAD, next)
+    if (toUse) this.addLease(lease, place)
+    const next = this.pass(kind, slot, head, toUse)
     if (!toUse) this.free(slot)
     this.hasMore = this.hasMessageAt(next) || this.hasDeferred || (mayReturn && load(words, RETURNS) !== words[LOOKED])
     return lease
+  }
+
+  /** Removes the message in a slot from where it was found. Returns the position of the next one that is ready. */
+  pass (kind, slot, head, toUse) {
+    const { words } = this
+    const mark = this.slotAt(slot) + MARK
+    if (kind === READY && toUse) store(words, mark, head + 1)
+    if (kind === DEFERRED) this.undeferFirst()
+    if (!toUse && words[mark] !== 0) store(words, mark, 0)
+    if (kind !== READY) return head
+    const next = this.after(head, 1)
+    store(words, HEAD, next)
+    return next
   }
 
   /** Copies the bytes of a message that nobody else can change. */
@@ -230,12 +248,12 @@ class QueueMemory extends Deferred {
 
   /** Takes up to `max` messages, to read them: an array of leases without bytes, NOTHING or ENDED. */
   takeManyNow (max) {
-    const first = this.takeNow(0, false)
+    const first = this.takeNow(null, false)
     if (first === NOTHING || first === ENDED) return first
     const leases = createArray(0)
     leases[0] = first
     while (leases.length < max && this.hasMore) {
-      const lease = this.takeNow(0, false)
+      const lease = this.takeNow(null, false)
       if (lease === NOTHING) break
       leases[leases.length] = lease
     }
@@ -251,7 +269,7 @@ class QueueMemory extends Deferred {
     let count = 0
     const mayReturn = returns !== words[LOOKED]
     // Before HEAD, behind which it must not be.
-    words[READY] = tail
+    words[TAIL_READ] = tail
     for (let slot = 0; mayReturn && slot < this.capacity; slot++) {
       if (!this.isReturned(slot, head)) continue
       store(words, this.slotAt(slot) + MARK, 0)
@@ -283,15 +301,16 @@ class QueueMemory extends Deferred {
 
   hasMessageAt (position) {
     const { words } = this
-    if (words[READY] !== position) return true
-    words[READY] = this.tail
-    return words[READY] !== position
+    if (words[TAIL_READ] !== position) return true
+    words[TAIL_READ] = this.tail
+    return words[TAIL_READ] !== position
   }
 
   addLease (lease, place) {
     const list = theList()
-    lease.next = this.lease
-    this.lease = lease
+    const { begun } = list.queues
+    lease.next = begun.lease
+    begun.lease = lease
     list.leases++
     lease.entry = list.length
     lease.serial = list.addEntry(lease, requestOf(LEASE_KIND, lease.index), place)

@@ -11,8 +11,10 @@
 const { bare, createArray, setPrototypeOf } = require('../util/intrinsics')
 const { queueUnreadable } = require('../waiting/errors')
 const { UNLIMITED } = require('../waiting/wait-options')
-const { BUSY, ENDED, NOTHING, USE } = require('./memory')
-const { calling, endBatch, endUse, owingOn, putBack, takeMany } = require('./steps')
+const { calling, isInVain } = require('./blocking')
+const { BUSY, ENDED, USE } = require('./memory')
+const { outside, owingOn } = require('./owing')
+const { endBatch, endUse, putBack, takeMany } = require('./steps')
 const { later } = require('./waits')
 
 const ArrayPrototype = Array.prototype
@@ -42,13 +44,14 @@ function valueInUse (memory, lease, isDeep) {
   }
 }
 
-/** Reads a message in use; if this thread cannot, the message is removed. */
-async function valueInTurn (memory, lease) {
+/** Reads a message in a turn of its own. If this thread cannot, and it is in use, the message is removed. */
+async function valueInTurn (lease, caller, memory) {
+  await undefined
   try {
     return lease.value
   } catch (error) {
-    await ended(memory, lease)
-    throw queueUnreadable('use', error, lease)
+    if (memory !== undefined) await ended(memory, lease)
+    throw queueUnreadable(caller, error, lease)
   }
 }
 
@@ -71,7 +74,7 @@ class Values {
     this.isLeft = false
   }
 
-  /** Reads on. Returns whether it has read all. */
+  /** Reads on. Returns whether it has read all. May run a program's code, if that has replaced functions of v8's. */
   read (memory) {
     const { array, leases } = this
     try {
@@ -112,9 +115,9 @@ const endOf = (leases, count) => ({ __proto__: null, leases, count })
  */
 function takeBatch (memory, { max, isDeep }, left) {
   const leases = takeMany(memory, max, left)
-  if (leases === NOTHING || leases === BUSY || leases === ENDED) return leases
+  if (isInVain(leases) || leases === ENDED) return leases
   const values = new Values(leases)
-  values.read(memory)
+  outside(() => values.read(memory))
   values.isLeft = isDeep && values.count === 0
   if (endBatch(memory, endOf(leases, values.removed), left && forever) !== BUSY) return values
   endBatch(memory, endOf(leases, 0))

@@ -1,84 +1,10 @@
 'use strict'
 
-/** The steps of a queue, which owe notifications, and the blocking forms. memory.js says to whom. */
+/** The steps of a queue, and whom they notify. memory.js says what they do. They are carried out by owing.js. */
 
-const { agent } = require('../agent/agent')
 const { add } = require('../util/intrinsics')
-const { LATE, deadlock, deadlockOfPutters, timeoutError } = require('../waiting/errors')
-const { NOTIFIED, WAIT_KINDS } = require('../waiting/kinds')
-const observer = require('../waiting/observer')
-const { blockFor, countdown } = require('../waiting/wait-until')
-const { OWED, requestOf } = require('../holding/request')
 const theList = require('../holding/the-list')
-const { PUT_RETURNS } = require('./layout')
-const { BUSY, ENDED, IDLE, NOTHING, PUT, PUTTING, TAKE, USE } = require('./memory')
-const ReportedWait = require('./reported-wait')
-
-/** A notification that is owed to all who wait for a queue. */
-const OWED_TO_ALL = requestOf(OWED, PUT_RETURNS)
-
-/**
- * Carries out a step; until its end this thread owes all events. Then it opens the door.
- * @param {() => number} [left] how long it may block, in milliseconds; without it, it does not
- */
-function owing (memory, step, argument, left) {
-  agent().assertStack()
-  return owingOn(memory, step, argument, left)
-}
-
-/**
- * Carries out a step as `owing`, without asking for stack. It is for the end of a use, a call that has asked before,
- * and has changed something since.
- */
-function owingOn (memory, step, argument, left) {
-  try {
-    return owingQuietly(memory, step, argument, left)
-  } finally {
-    agent().door.open()
-  }
-}
-
-/** Carries out a step as `owingOn`. The caller opens the door. */
-function owingQuietly (memory, step, argument, left) {
-  const list = theList()
-  const { begun } = list
-  if (begun.memory !== undefined) backOut(list)
-  // Where the entry is, unless others move.
-  const entry = list.length
-  begun.memory = memory
-  const owed = begun.owed = list.addEntry(memory.filled, OWED_TO_ALL)
-  try {
-    return step(memory, argument, left)
-  } finally {
-    list.removeEntry(owed, entry)
-    memory.lease = undefined
-    begun.memory = undefined
-  }
-}
-
-/**
- * Undoes this thread's last step, which a time limit of `vm` interrupted. So the thread's death would have done.
- */
-function backOut (list) {
-  const { begun } = list
-  const { memory, owed, putter } = begun
-  if (putter !== 0) list.removePutter(putter, 0, memory.putting)
-  for (let lease = memory.lease; lease !== undefined; lease = lease.next) memory.removeLease(lease)
-  if (memory.takeLock.isHeld) {
-    memory.repair()
-    memory.takeLock.unlock()
-  }
-  memory.putLock.unlock()
-  for (let n = 0; n < 3; n++) {
-    const events = n === 0 ? memory.filled : n === 1 ? memory.emptied : memory.idled
-    add(events.word.array, 0, 1)
-    events.raise(Infinity)
-  }
-  list.removeEntry(owed, 0)
-  memory.lease = undefined
-  begun.memory = undefined
-  begun.putter = 0
-}
+const { BUSY, ENDED, NOTHING } = require('./memory')
 
 /** Puts a message: true, NOTHING, BUSY or ENDED. */
 function put (memory, written, left) {
@@ -179,7 +105,7 @@ const takeManyNow = (memory, max) => memory.takeManyNow(max)
 function endBatch (memory, batch, left) {
   const { leases, count } = batch
   const { length } = leases
-  memory.lease = leases[length - 1]
+  theList().queues.begun.lease = leases[length - 1]
   if (count > 0) {
     if (withLock(memory, memory.takeLock, endBatchNow, batch, left) === BUSY) return BUSY
     freed(memory, count)
@@ -204,22 +130,23 @@ function clear (memory, _, left) {
 
 const clearNow = (memory) => memory.clearNow()
 
-/** Ends the use of a message: true, or BUSY. */
+/** Ends the use of a message, unless it has been put back: true, or BUSY. */
 function endUse (memory, lease, left) {
+  if (lease.serial === 0) return true
   const found = withLock(memory, memory.takeLock, endUseNow, lease, left)
   if (found !== BUSY) freed(memory, 1)
   return found
 }
 
 function endUseNow (memory, lease) {
-  memory.lease = lease
+  theList().queues.begun.lease = lease
   memory.remove(lease)
   return true
 }
 
 /** Puts back a message that is in use: it is delivered again. */
 function putBack (memory, lease) {
-  memory.lease = lease
+  theList().queues.begun.lease = lease
   memory.endInOrder(lease)
   memory.removeLease(lease)
   haveComeBack(memory, 1)
@@ -235,7 +162,7 @@ function defer (memory, lease, left) {
 }
 
 function deferNow (memory, lease) {
-  memory.lease = lease
+  theList().queues.begun.lease = lease
   memory.endInOrder(lease)
   memory.deferNow(lease.slot)
   memory.removeLease(lease)
@@ -264,115 +191,7 @@ function close (memory, discards) {
   discarded(memory)
 }
 
-// ——— Forms that block ———
-
-/** What a thread does that waits in vain, by mode: see `isStuck`. */
-const STUCK = []
-STUCK[PUT] = STUCK[TAKE] = STUCK[USE] = 'has all messages in use of'
-STUCK[IDLE] = 'has a message in use of'
-
-/** Blocks until a step succeeds or the queue has ended. Returns its answer, or LATE. `wait`: see queue.js. */
-function stepBlocking (memory, wait) {
-  const list = theList()
-  const { begun } = list
-  try {
-    return blockForStep(memory, wait)
-  } finally {
-    if (begun.putter !== 0) {
-      list.removePutter(begun.putter, begun.entry, memory.putting)
-      begun.putter = 0
-      idled(memory)
-    }
-  }
-}
-
-function blockForStep (memory, wait) {
-  const { mode, step, argument, timeout, caller } = wait
-  const left = countdown(timeout)
-  const { events, eventsAt } = memory.sideOf(mode)
-  let isLate = timeout === 0
-  let count
-  for (;;) {
-    const found = step(memory, argument, left)
-    if (found === BUSY) {
-      // It may have been notified.
-      events.wake(1)
-      return LATE
-    }
-    if (found !== NOTHING) return found
-    if (isLate) return LATE
-    const before = count
-    count = events.count
-    // It waits for messages that come after this look.
-    if (count !== before) continue
-    if (memory.isStuck(mode)) throw deadlock(caller, memory.first, NOTIFIED[mode], STUCK[mode])
-    if (wait.reported === undefined) {
-      wait.place = observer.callHere()
-      // The value is written at the call.
-      if (mode === PUT) {
-        argument.keep()
-        beginToPut(memory)
-      }
-      wait.reported = new ReportedWait(memory.first, mode)
-    }
-    const isMarked = mode === PUT && timeout === Infinity && memory.leases > 0
-    if (isMarked) refuseCycle(memory, caller)
-    // Threads wait at the second word of the events.
-    const waitKind = mode + WAIT_KINDS * (eventsAt + 1)
-    isLate = blockFor(events.second.address, count, left(), waitKind, wait.reported.onSlice, wait.place) === 'timed-out'
-    if (isMarked) resume()
-  }
-}
-
-function beginToPut (memory) {
-  const list = theList()
-  const { begun } = list
-  begun.entry = list.length
-  begun.putter = list.addEntry(memory.putting, PUTTING)
-}
-
-/** Throws if all users of the queue would block in `put`; otherwise notes that this one does. */
-function refuseCycle (memory, caller) {
-  const { native: { binding } } = agent()
-  const list = theList()
-  const index = list.indexOf(list.begun.putter, list.begun.entry)
-  const threads = binding.blockPutter(index, memory.first.address, memory.capacity)
-  if (threads !== null) throw deadlockOfPutters(caller, memory.first, threads)
-}
-
-/** Notes that this thread, which blocked to put, goes on. */
-function resume () {
-  const list = theList()
-  list.resumePutter(list.begun.putter, list.begun.entry, PUTTING)
-}
-
-/** Returns the outcome of a wait, as diagnostics name it. */
-const outcomeOf = (found) => found === LATE ? 'timed-out' : found === ENDED ? 'ended' : 'acquired'
-
-/**
- * Carries out a step as `stepBlocking`, and publishes its wait. The caller has asked for stack. Throws a TimeoutError.
- */
-function blocking (memory, wait) {
-  let found
-  try {
-    found = owingQuietly(memory, stepBlocking, wait)
-    if (wait.reported !== undefined) wait.reported.ends(outcomeOf(found))
-  } finally {
-    agent().door.open()
-  }
-  if (found === LATE) throw lateError(memory, wait)
-  return found
-}
-
-const lateError = ({ first }, { mode, timeout }) => timeoutError(first, NOTIFIED[mode], timeout)
-
-/** Describes a call: its step, how long it waits for that, and its ReportedWait, if it waits. */
-const calling = (mode, step, argument, { timeout, signal }, caller) => (
-  { mode, step, argument, timeout, signal, caller, reported: undefined, place: 0 })
-
 module.exports = {
-  blocking,
-  calling,
   clear,
   close,
   defer,
@@ -380,11 +199,6 @@ module.exports = {
   endUse,
   idle,
   idled,
-  lateError,
-  outcomeOf,
-  owing,
-  owingOn,
-  owingQuietly,
   put,
   putBack,
   recover,

@@ -8,21 +8,45 @@
  * step, the promise waits for that step's lock to be free; as it has used a notification then, this thread owes one
  * to the others meanwhile.
  *
- * The promises of a thread that put stand in one line, so that they keep their order. Each waits for itself; whichever
- * is notified lets the first of the line try.
+ * # States
+ * | state | the promise | next | if it gives up, others get |
+ * |---|---|---|---|
+ * | TRIES | carries out its step | AT_EVENTS, AT_LOCK, OVER | nothing |
+ * | AT_EVENTS | is enqueued at its events | NOTIFIED, OVER; TRIES, without a notification | nothing |
+ * | NOTIFIED | carries out its step | TRIES, if it finds nothing; AT_LOCK, OVER | its notification |
+ * | AT_LOCK | is enqueued at its step's lock | HAD_LOCK, OVER | one of the lock, and the owed one |
+ * | HAD_LOCK | carries out its step | as NOTIFIED | the same |
+ * | OVER | is settled | – | a notification that comes yet |
+ *
+ * A program's code may run when it joins or leaves its signal, and when it settles: afterwards its state is looked at.
+ *
+ * # Lines
+ * The promises of a thread that put stand in one line, so that they keep their order, whichever copies of the package
+ * made them. Each waits for itself; whichever is notified lets the first of the line try.
  */
 
 const { agent } = require('../agent/agent')
-const { Promise, createMap } = require('../util/intrinsics')
+const { Promise } = require('../util/intrinsics')
 const { LATE, throwIfAborted } = require('../waiting/errors')
-const { NOTIFIED, WAIT_KINDS, nounOf } = require('../waiting/kinds')
+const { NOTIFIED: WORDINGS, WAIT_KINDS, nounOf } = require('../waiting/kinds')
+const observer = require('../waiting/observer')
 const Waiter = require('../waiting/waiter')
 const { countdown } = require('../waiting/wait-until')
 const { OWED, LOCKED } = require('../holding/request')
 const theList = require('../holding/the-list')
-const { BUSY, NOTHING, PUT, PUTTING } = require('./memory')
-const { idled, outcomeOf, owingQuietly } = require('./steps')
-const ReportedWait = require('./reported-wait')
+const { isInVain, publishWait } = require('./blocking')
+const { BUSY, ENDED, NOTHING, PUT, PUTTING } = require('./memory')
+const { owingQuietly } = require('./owing')
+const { idled } = require('./steps')
+
+const TRIES = 'tries'
+const AT_EVENTS = 'at events'
+const NOTIFIED = 'notified'
+const AT_LOCK = 'at lock'
+const HAD_LOCK = 'had lock'
+const OVER = 'over'
+
+const isTrying = (state) => state === TRIES || state === NOTIFIED || state === HAD_LOCK
 
 /** A promise that waits for one side of a queue: for its events, or for the lock of its steps. */
 class QueueWaiter extends Waiter {
@@ -37,22 +61,22 @@ class QueueWaiter extends Waiter {
     this.step = step
     this.argument = argument
     this.left = countdown(timeout)
+    this.state = TRIES
     // The values of the two event words before the last attempt; undefined: it has tried once at most.
     this.first = undefined
     this.second = undefined
-    this.waitsForLock = false
-    // Whether it has been notified, and has not looked since.
-    this.isNotified = false
-    // While this waits for the lock: the serial number of the notification that this thread owes, and the index of its
-    // entry; 0: it owes none.
+    // The serial number of the notification that this thread owes, and the index of its entry; 0: it owes none.
     this.owed = 0
     this.entry = 0
-    this.isLate = timeout === 0
-    this.isOver = false
-    // The result of a wait that did not begin.
-    this.answer = undefined
-    // A ReportedWait, once it has had to wait. The end of a use, which waits for a step of another thread, has none.
-    this.reported = undefined
+    // As of the observer's `waits` and `waitBegins`, once it has had to wait. The end of a use, which waits for a step
+    // of another thread, is not reported.
+    this.isReported = false
+    this.since = undefined
+    this.stall = undefined
+  }
+
+  become (state) {
+    this.state = state
   }
 
   /** True: an unused notification goes to another waiter. */
@@ -60,57 +84,61 @@ class QueueWaiter extends Waiter {
     return true
   }
 
+  get isForLock () {
+    return this.word === this.side.lock.word
+  }
+
   get waitKind () {
     const { side } = this
-    return this.mode + WAIT_KINDS * (this.waitsForLock ? side.lockAt : side.eventsAt)
+    return this.mode + WAIT_KINDS * (this.isForLock ? side.lockAt : side.eventsAt)
   }
 
   get waitsFor () {
-    return nounOf({ ...NOTIFIED[this.mode], name: this.memory.first.name })
+    return nounOf({ ...WORDINGS[this.mode], name: this.memory.first.name })
+  }
+
+  /** Carries out its step. None of the program's code runs. */
+  carryOut () {
+    agent().assertStack()
+    return owingQuietly(this.memory, this.step, this.argument)
   }
 
   attempt () {
-    agent().assertStack()
-    return owingQuietly(this.memory, this.step, this.argument)
+    return this.carryOut()
   }
 
   /** Tries until it succeeds or has to wait. */
   go () {
     const { reject } = this
     try {
-      while (this.tryOnce()) this.isLate = this.answer === 'timed-out'
+      while (isTrying(this.state)) this.tryOnce()
     } catch (error) {
-      this.giveWay()
+      this.giveWay('aborted')
       reject(error)
-      this.note('aborted')
     }
     agent().door.open()
   }
 
-  /** Tries, and otherwise waits. Returns whether it is to try again. */
+  /** Tries; otherwise waits, unless there is news. */
   tryOnce () {
     throwIfAborted(this.signal)
-    // If the signal's code, or a hook within the attempt, has put, that has let the whole line put.
-    const found = this.isOver ? NOTHING : this.attempt()
-    if (this.isOver) return false
-    if (found !== BUSY) this.isNotified = false
-    if (found !== NOTHING && found !== BUSY) {
-      this.leave()
-      this.resolve(found)
-      this.note(outcomeOf(found))
-      return false
+    if (this.state === OVER) return
+    const found = this.attempt()
+    if (this.state === OVER) return
+    if (!isInVain(found)) {
+      this.succeed(found)
+      return
     }
-    if (this.isLate) {
-      this.giveWay()
+    if (found === NOTHING) {
+      this.oweNothing()
+      this.become(TRIES)
+    }
+    if (this.left() === 0) {
+      this.giveWay('timed-out')
       this.resolve(LATE)
-      this.note(outcomeOf(LATE))
-      return false
+    } else if (found === BUSY || !this.hasNews()) {
+      this.wait(found === BUSY)
     }
-    this.answer = undefined
-    if (found === NOTHING && this.hasNews()) return true
-    this.waitFor(found === BUSY)
-    this.begin()
-    return this.answer !== undefined
   }
 
   /** Whether the events have gone on since this looked last. */
@@ -121,17 +149,16 @@ class QueueWaiter extends Waiter {
     return this.first !== first || this.second !== second
   }
 
-  waitFor (lock) {
+  wait (isForLock) {
     const { events, lock: { word } } = this.side
-    this.waitsForLock = lock
-    this.word = lock ? word : events.word
-    if (!lock) {
-      this.oweNothing()
-    } else if (this.owed === 0) {
+    this.word = isForLock ? word : events.word
+    if (isForLock && this.owed === 0) {
       const list = theList()
       this.entry = list.length
       this.owed = list.addEntry(events, OWED)
     }
+    this.become(isForLock ? AT_LOCK : AT_EVENTS)
+    this.begin()
   }
 
   oweNothing () {
@@ -141,94 +168,114 @@ class QueueWaiter extends Waiter {
   }
 
   leave () {
-    this.isOver = true
+    this.become(OVER)
     this.oweNothing()
     if (this.steps !== undefined) this.steps.end()
   }
 
-  /** Ends its waiting without success. A notification that it has not used, or in vain, goes to another waiter. */
-  giveWay () {
-    if (this.isOver) return
+  /** Settles with its step's answer. If another one of its line has carried that out, it may be enqueued. */
+  succeed (found) {
     this.leave()
-    if (this.isNotified || this.waitsForLock) this.forwardNotify()
+    this.dequeue()
+    this.resolve(found)
+    this.note(found === ENDED ? 'ended' : 'acquired')
+  }
+
+  /** Ends its waiting without success. A notification that it has not used goes to another waiter. */
+  giveWay (outcome) {
+    const { state } = this
+    if (state === OVER) return
+    this.leave()
+    if (state !== TRIES && state !== AT_EVENTS) this.forwardNotify()
+    this.note(outcome)
   }
 
   forwardNotify () {
     const { events, lock: { word } } = this.side
-    if (this.waitsForLock) agent().notifyWaiting(word.address, 1)
+    if (this.isForLock) agent().notifyWaiting(word.address, 1)
     events.wake(1)
   }
 
   /** Notes its outcome. */
   note (outcome) {
-    if (this.reported !== undefined) this.reported.ends(outcome)
+    if (this.stall !== undefined) observer.waitEnds(this.stall)
+    publishWait(this.since, this.memory, this.mode, outcome)
   }
 
   prepare () {
-    const { memory, mode, steps } = this
-    if (this.reported === undefined && steps !== undefined) this.reported = new ReportedWait(memory.first, mode, steps)
+    const { mode, steps } = this
+    if (this.isReported || steps === undefined) return
+    this.isReported = true
+    this.since = observer.waits(steps.context)
+    const stall = observer.waitBegins(this, steps.call, mode !== PUT)
+    // A hook may have let it put.
+    if (this.state !== OVER) this.stall = stall
+    else if (stall !== undefined) observer.waitEnds(stall)
   }
 
   enqueue () {
     const { address } = this.word
-    if (this.waitsForLock) return agent().waitClaim(address, false, LOCKED, this.left(), this)
+    if (this.state === OVER) return 'over'
+    if (this.isForLock) return agent().waitClaim(address, false, LOCKED, this.left(), this)
     return agent().waitPair(address, this.first, this.second, this.left(), this)
   }
 
-  finish (answer) {
-    this.answer = answer
+  finish (result) {
+    if (this.state === OVER) return
+    this.become(this.state === AT_LOCK ? HAD_LOCK : result === 'ok' ? NOTIFIED : TRIES)
   }
 
   settle (result) {
     this.end()
-    this.isNotified = result === 'ok'
-    if (this.isOver) {
-      if (this.isNotified) this.forwardNotify()
-      return
-    }
-    this.isLate = result === 'timed-out'
+    if (this.state === OVER && result === 'ok') this.forwardNotify()
+    this.finish(result)
     this.go()
   }
 
   giveUp (reason) {
     // If it is too late, it has been notified, and ends by that.
     if (this.slot >= 0 && !this.dequeue()) return
-    this.giveWay()
+    this.giveWay('aborted')
     this.reject(reason)
-    this.note('aborted')
     agent().door.open()
+  }
+
+  /** Ends it: its promise resolves as at the end of the queue. */
+  withdraw () {
+    this.dequeue()
+    this.giveWay('aborted')
+    this.resolve(ENDED)
   }
 }
 
 /**
- * The lines of this thread's putting promises: `{ first, last, serial, entry }`, by queue address. The address is that
- * of the queue's first word. Empty lines are not kept. `serial` and `entry`: of the robust list's entry by which the
- * queue counts this thread among those that wait to put.
+ * The line of this thread's putting promises, if there is any: `{ first, last, serial, entry }`. `serial` and `entry`:
+ * of the robust list's entry by which the queue counts this thread among those that wait to put.
  */
-const lines = createMap()
+const lineOf = ({ first: { address } }) => theList().queues.lines.get(address)
 
 /** A promise that puts a message. */
 class Putter extends QueueWaiter {
   constructor (memory, wait, steps, resolve, reject) {
     super(memory, wait, steps, resolve, reject)
+    // The value is written at the call.
+    this.argument.keep()
     // Its neighbours in the line.
     this.before = undefined
     this.behind = undefined
     this.join()
   }
 
-  get line () {
-    return lines.get(this.memory.first.address)
-  }
-
   join () {
-    const { line } = this
+    const line = lineOf(this.memory)
     if (line === undefined) {
       const { first: { address }, putting } = this.memory
       const list = theList()
       const entry = list.length
       // If the map fails, it counts for as long as this thread lives.
-      lines.set(address, { __proto__: null, first: this, last: this, serial: list.addEntry(putting, PUTTING), entry })
+      const serial = list.addEntry(putting, PUTTING)
+      list.queues.lineCount++
+      list.queues.lines.set(address, { __proto__: null, first: this, last: this, serial, entry })
       return
     }
     this.before = line.last
@@ -237,7 +284,8 @@ class Putter extends QueueWaiter {
   }
 
   leave () {
-    const { before, behind, line } = this
+    const { before, behind } = this
+    const line = lineOf(this.memory)
     super.leave()
     if (before === undefined) line.first = behind
     else before.behind = behind
@@ -250,7 +298,7 @@ class Putter extends QueueWaiter {
   endLine ({ serial, entry }) {
     const { first: { address }, idled: events, putting } = this.memory
     const list = theList()
-    lines.delete(address)
+    if (list.queues.lines.delete(address)) list.queues.lineCount--
     const owedEntry = list.length
     const owed = list.addEntry(events, OWED)
     list.removePutter(serial, entry, putting)
@@ -260,30 +308,24 @@ class Putter extends QueueWaiter {
 
   /** Lets the promises of the line put, from its first to this. */
   attempt () {
-    const { line, memory } = this
-    let found = NOTHING
-    while (!this.isOver) {
-      const { first } = line
-      agent().assertStack()
-      found = owingQuietly(memory, first.step, first.argument)
-      if (first === this || found === NOTHING || found === BUSY) break
-      first.leave()
-      // If it is too late, it has been notified, and passes that on.
-      first.dequeue()
-      first.resolve(found)
-      first.note(outcomeOf(found))
+    for (;;) {
+      const { first } = lineOf(this.memory)
+      const found = first.carryOut()
+      if (first === this || isInVain(found)) return found
+      first.succeed(found)
+      // If a hook within that has put, it has let the whole line put.
+      if (this.state === OVER) return NOTHING
     }
-    return found
   }
 }
 
 /** Whether promises of this thread put into the queue. */
-const isPutting = (memory) => lines.has(memory.first.address)
+const isPutting = (memory) => theList().queues.lineCount !== 0 && lineOf(memory) !== undefined
 
-/** Carries out a step by a promise. Resolves with its answer, or LATE. `wait`: see queue.js. */
+/** Carries out a step by a promise. Resolves with its answer, or LATE. `wait`: see `calling` in blocking.js. */
 const later = (memory, wait, steps) => new Promise((resolve, reject) => {
   const Kind = wait.mode === PUT ? Putter : QueueWaiter
   new Kind(memory, wait, steps, resolve, reject).go()
 })
 
-module.exports = { isPutting, later }
+module.exports = { QueueWaiter, isPutting, later }

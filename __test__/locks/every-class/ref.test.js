@@ -36,6 +36,15 @@ for (const [name, before] of [...NAMES.map(name => [name, 0]), ...NAMES.map(name
   })
 }
 
+test('the table has each method that awaits, but clearAsync, which has no options', () => {
+  const classes = ['AsyncLock', 'RwLock', 'Semaphore', 'Condition', 'Barrier', 'Latch', 'Queue']
+  const objects = [...classes.map(name => [name, api[name].prototype]), ['locks', Object.getPrototypeOf(api.locks)]]
+  const awaits = /Async$|^(use|execute(Locked|Shared)|request|onIdle)$/
+  const methods = [].concat(...objects.map(([name, object]) => (
+    Object.getOwnPropertyNames(object).filter(key => awaits.test(key)).map(key => `${name} ${key}`))))
+  assert.deepStrictEqual(methods.filter(method => !NAMES.includes(method)), ['Queue clearAsync'])
+})
+
 /** What says 'ends' beside a thread that does not hold the loop: without one, nothing would hold it. */
 const programs = {
   "a process ends although all forms are pending, if they are unref'd": [

@@ -1,0 +1,238 @@
+'use strict'
+
+// Iterators over the messages of a Queue, and how they end: no message is lost, and nothing goes on waiting.
+
+const assert = require('assert')
+const stream = require('stream')
+const { test } = require('../harness')
+const { api } = require('../subject')
+const { MAJOR, startWorker, until } = require('../fixtures/queue-toolbox')
+const { TinyController, rejection } = require('../fixtures/lock-toolbox')
+const { needsChannels, subscribe } = require('../fixtures/channels')
+const { queueWith, waiting } = require('../fixtures/queue-messages')
+
+const { Readable } = stream
+const NO_RETURN = MAJOR < 16 && 'streams of this Node do not end an iterator of which a message is awaited'
+
+const make = (options, ...messages) => queueWith(Object.assign({ capacity: 4, messageSize: 64 }, options), ...messages)
+
+const DONE = { done: true, value: undefined }
+const FAILURE = new Error('on purpose')
+
+/** The ways in which a program ends an iteration. */
+const ENDINGS = {
+  return: async messages => { assert.deepStrictEqual(await messages.return('x'), { done: true, value: 'x' }) },
+  throw: async messages => { assert.strictEqual(await rejection(messages.throw(FAILURE)), FAILURE) }
+}
+
+for (const how of Object.keys(ENDINGS)) {
+  const end = ENDINGS[how]
+
+  test(`${how}: calls of next that are pending are done, and wait no more; later ones are, too`, async () => {
+    const queue = make()
+    const messages = queue.messages()
+    const pending = [messages.next(), messages.next(), messages.next()]
+    const other = queue.takeAsync()
+    assert.strictEqual(queue.waiters, 4)
+    const ended = end(messages)
+    assert.strictEqual(queue.waiters, 1)
+    queue.tryPut('m')
+    assert.strictEqual(await other, 'm')
+    await ended
+    assert.deepStrictEqual(await Promise.all(pending), [DONE, DONE, DONE])
+    queue.tryPut('n')
+    assert.deepStrictEqual(await messages.next(), DONE)
+    await end(messages)
+    assert.strictEqual(queue.tryTake(), 'n')
+  })
+
+  test(`${how}: a notification that next has not looked at goes to the next consumer`, async () => {
+    const queue = make()
+    const messages = queue.messages()
+    const pending = messages.next()
+    const other = queue.takeAsync()
+    queue.tryPut('m')
+    await end(messages)
+    assert.strictEqual(await other, 'm')
+    assert.deepStrictEqual(await pending, DONE)
+    assert.strictEqual(queue.waiters, 0)
+  })
+
+  test(`${how}: messages that next has taken, but not delivered, come back, in order`, async () => {
+    const COUNT = 200
+    const queue = make({ capacity: COUNT }, ...Array.from({ length: COUNT }, (_, n) => n))
+    const messages = queue.messages()
+    const pending = Array.from({ length: COUNT }, () => messages.next())
+    // The event loop has to turn for the others.
+    assert.ok(queue.inUse > 0)
+    const ended = end(messages)
+    assert.strictEqual(queue.inUse, 0)
+    const left = queue.length
+    await ended
+    const results = await Promise.all(pending)
+    const got = results.filter(({ done }) => !done).map(({ value }) => value)
+    assert.ok(left > 0 && left + got.length === COUNT, `${left} and ${got.length}`)
+    while (queue.length > 0) got.push(queue.tryTake())
+    assert.deepStrictEqual(got, Array.from({ length: COUNT }, (_, n) => n))
+    queue.close()
+    assert.ok(queue.ended)
+  })
+}
+
+test('what came back from an iterator counts as no delivery, and as no death', async () => {
+  const COUNT = 100
+  const queue = make({ capacity: COUNT }, ...Array.from({ length: COUNT }, (_, n) => n))
+  const messages = queue.messages()
+  for (let n = 0; n < COUNT; n++) messages.next()
+  assert.ok(queue.inUse > 0)
+  messages.return()
+  const seen = []
+  await queue.use((_, { attempt, deaths }) => { seen.push([attempt, deaths]) })
+  assert.deepStrictEqual(seen, [[1, 0]])
+})
+
+test('a loop that is left leaves the messages to others, whether they wait or come', async () => {
+  const queue = make({}, 1, 2, 3)
+  for await (const message of queue) {
+    assert.strictEqual(message, 1)
+    break
+  }
+  assert.deepStrictEqual([queue.tryTake(), queue.tryTake(), queue.inUse], [2, 3, 0])
+  const messages = queue.messages()
+  const other = queue.takeAsync()
+  const loop = async () => {
+    for await (const message of messages) if (message === 'last') break
+  }
+  const loops = [loop(), loop()]
+  await waiting(queue, 3)
+  for (const message of ['a', 'last']) await queue.putAsync(message)
+  if (await other !== 'last') await Promise.all(loops)
+  await messages.return()
+  await Promise.all(loops)
+  queue.tryPut('kept')
+  assert.strictEqual(queue.tryTake(), 'kept')
+})
+
+test('what ends an iteration within a call of next ends that call, too', async () => {
+  const queue = make()
+  for (const at of ['aborted', 'addEventListener']) {
+    const signal = {
+      get aborted () {
+        if (at === 'aborted') this.end()
+        return false
+      },
+      addEventListener () { if (at === 'addEventListener') this.end() },
+      removeEventListener () {},
+      end () {}
+    }
+    const messages = queue.messages({ signal })
+    signal.end = () => messages.return()
+    assert.deepStrictEqual(await messages.next(), DONE, at)
+    assert.strictEqual(queue.waiters, 0)
+  }
+  queue.tryPut('kept')
+  assert.strictEqual(queue.tryTake(), 'kept')
+})
+
+test('an abort rejects the calls of next, and a message that comes then stays', async () => {
+  const queue = make()
+  const controller = new TinyController({ reason: 'stop' })
+  const messages = queue.messages({ signal: controller.signal })
+  const pending = [messages.next(), messages.next()]
+  controller.abort()
+  assert.deepStrictEqual(await Promise.all(pending.map(rejection)), ['stop', 'stop'])
+  assert.strictEqual(controller.listeners.size, 0)
+  queue.tryPut('kept')
+  assert.strictEqual(await rejection(messages.next()), 'stop')
+  await messages.return()
+  assert.deepStrictEqual([await messages.next(), queue.tryTake()], [DONE, 'kept'])
+})
+
+test('a generator that delegates to an iterator passes on the error that it is given', async () => {
+  const queue = make({}, 1)
+  const generate = async function * () { yield * queue.messages() }
+  const generator = generate()
+  assert.deepStrictEqual(await generator.next(), { done: false, value: 1 })
+  assert.strictEqual(await rejection(generator.throw(FAILURE)), FAILURE)
+  assert.deepStrictEqual([await generator.next(), queue.waiters], [DONE, 0])
+})
+
+for (const [how, sourceOf] of [
+  ['the queue', queue => queue],
+  ['its messages', queue => queue.messages()],
+  ['its messages, with a signal', queue => queue.messages({ signal: new TinyController().signal })]
+]) {
+  test(`a stream of ${how} that is destroyed while it waits takes no message`, { skip: NO_RETURN }, async () => {
+    for (const error of [undefined, FAILURE]) {
+      const queue = make()
+      const readable = Readable.from(sourceOf(queue))
+      readable.on('data', () => {}).on('error', () => {})
+      await waiting(queue, 1)
+      readable.destroy(error)
+      await waiting(queue, 0)
+      const next = queue.takeAsync()
+      queue.tryPut('m')
+      assert.strictEqual(await next, 'm')
+    }
+  })
+}
+
+test('a pipeline that fails while its source waits takes no message', { skip: NO_RETURN }, async () => {
+  const queue = make()
+  const sink = new stream.Writable({ objectMode: true, write (_, encoding, done) { done() } })
+  const failed = new Promise(resolve => stream.pipeline(Readable.from(queue), sink, resolve))
+  await waiting(queue, 1)
+  sink.destroy(FAILURE)
+  assert.strictEqual(await failed, FAILURE)
+  await waiting(queue, 0)
+  queue.tryPut('m')
+  assert.strictEqual(await queue.takeAsync(), 'm')
+})
+
+test('the iterator of a thread ends with its loop', async t => {
+  const queue = make({}, 1, 2, 3, 4)
+  const worker = startWorker(t, queue, ({ api, data }) => {
+    const queue = new api.Queue(data)
+    const messages = queue[Symbol.iterator]()
+    const said = []
+    for (const message of messages) {
+      said.push(message)
+      break
+    }
+    said.push(messages.next().done, messages.return('x'))
+    const [second] = queue
+    const other = queue[Symbol.iterator]()
+    try {
+      other.throw('thrown')
+    } catch (error) {
+      said.push(error)
+    }
+    said.push(second, other.next().done, queue.take(), queue.length)
+    return said
+  })
+  assert.deepStrictEqual(await worker.done(), [1, true, { done: true, value: 'x' }, 'thrown', 2, true, 3, 1])
+})
+
+test('ref and unref know each promise of next, and forget it', async () => {
+  const queue = make()
+  const messages = queue.messages()
+  const pending = [messages.next(), messages.next()]
+  for (const promise of pending) assert.deepStrictEqual([api.unref(promise), api.ref(promise)], [true, true])
+  queue.tryPut('m')
+  assert.deepStrictEqual(await pending[0], { done: false, value: 'm' })
+  assert.deepStrictEqual(pending.map(promise => api.unref(promise)), [false, true])
+  await messages.return()
+  assert.strictEqual(api.unref(pending[1]), false)
+})
+
+test('whoever takes messages publishes no hold of them, whoever uses one does', needsChannels, async t => {
+  const queue = make({}, 1, 2, 3, 4)
+  const { messages } = subscribe(t, 'hold')
+  assert.deepStrictEqual(queue.tryTakeMany(1), [1])
+  assert.deepStrictEqual(await queue.takeManyAsync(1), [2])
+  assert.deepStrictEqual(await queue.messages().next(), { done: false, value: 3 })
+  assert.strictEqual(messages.length, 0)
+  await queue.use(() => {})
+  await until(() => messages.length > 0, 'a hold was published')
+  assert.deepStrictEqual(messages.map(({ kind, mode }) => [kind, mode]), [['Queue', 'use']])
+})
