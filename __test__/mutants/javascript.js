@@ -31,7 +31,9 @@ const waitSignals = 'lib/atomics/signals.js'
 const queueSteps = 'lib/queue/steps.js'
 const queueMemory = 'lib/queue/memory.js'
 const queuePositions = 'lib/queue/positions.js'
-const queueReportedWait = 'lib/queue/reported-wait.js'
+const queueBlocking = 'lib/queue/blocking.js'
+const queueOwing = 'lib/queue/owing.js'
+const queuePromised = 'lib/queue/promised.js'
 const queueWaits = 'lib/queue/waits.js'
 const condition = 'lib/locks/condition.js'
 const barrier = 'lib/locks/barrier.js'
@@ -395,8 +397,8 @@ module.exports = [
     ['promises seem to await a turn for ever', '    queue.awaitingTurn--\n', ''],
     ['a turn settles all promises', 'while (first !== undefined && goesOn())', 'while (first !== undefined)']
   ]),
-  ...of('lib/queue/index.js', { test: 'locks/tasks-in-turns' }, [
-    ['a promise that had to wait overtakes one that awaits a turn', 'memory.awaitingTurn === 0', 'true']
+  ...of(queuePromised, { test: 'locks/tasks-in-turns' }, [
+    ['a promise that had to wait overtakes one that awaits a turn', 'memory.awaitingTurn !== 0', 'false']
   ]),
   ...of(waiter, { test: 'locks/every-class/signals' }, [
     ['a settled waiter still listens to its signal', '    abortSignals.leave(this)\n', '']
@@ -535,26 +537,48 @@ module.exports = [
   ]),
 
   // ——— Queue ———
-  ...of(queueSteps, { test: 'ends/queue-deaths' }, [
+  ...of(queueOwing, { test: 'ends/queue-deaths' }, [
     ['a thread in a step of a queue owes nothing', 'begun.owed = list.addEntry(memory.filled, OWED_TO_ALL)', '0'],
     ['a thread in a step of a queue owes putters nothing', 'requestOf(OWED, PUT_RETURNS)', 'OWED'],
-    ['the end of a queue is told to one taker',
-      'if (found === ENDED) filled.raise(Infinity)',
-      'if (found === ENDED) filled.raise(0)'],
     ['a step of a queue that a time limit has interrupted stays so',
-      'if (begun.memory !== undefined) backOut(list)',
+      'if (queues.begun.state !== IDLE && isNested(list)) return owingWithin(queues, memory, step, argument, left)',
       ''],
     ['a message whose use was interrupted as it began stays in use',
       'lease = lease.next) memory.removeLease(lease)',
       'lease = lease.next);']
   ]),
+  ...of(queueOwing, { test: 'locks/queue-states' }, [
+    ['a step within another one undoes that',
+      'if (queues.begun.state === OUTSIDE && depth() < queues.begun.depth) return true',
+      ''],
+    ['a step that was interrupted within a program\'s code stays so', ' && depth() < queues.begun.depth', ''],
+    ['a step within a step that goes on stays interrupted', '    while (list.queues.begun !== begun) undo(list)\n', '']
+  ]),
+  ...of('lib/queue/iterators.js', { test: 'locks/queue-iterators' }, [
+    ['a message that was taken, and not delivered, is lost with its iterator',
+      'if (this.lease !== undefined) owingOn(memory, putBack, this.lease)\n    else if (',
+      'if (this.lease === undefined && '],
+    ['a call of next goes on waiting once the iteration is over',
+      '    else if (this.waiter !== undefined) this.waiter.withdraw()\n', '']
+  ]),
+  ...of(queueWaits, { test: 'locks/queue-iterators' }, [
+    ['what ends an iteration keeps a notification',
+      "if (this.state === OVER && result === 'ok') this.forwardNotify()", ''],
+    ['a promise that its signal has ended is enqueued', "    if (this.state === OVER) return 'over'\n", '']
+  ]),
+  ...of(queueMemory, { test: 'install/two-copies' }, [
+    ['each copy of the package has answers of its own', "Symbol.for('atomics-waitasync.nothing')", "Symbol('nothing')"]
+  ]),
   ...of(queueSteps, { test: 'ends/queue-deaths' }, [
+    ['the end of a queue is told to one taker',
+      'if (found === ENDED) filled.raise(Infinity)',
+      'if (found === ENDED) filled.raise(0)'],
     ['a closed queue is told to one putter',
       'if (found === ENDED) emptied.raise(Infinity)',
       'if (found === ENDED) emptied.raise(0)']
   ]),
-  ...of(queueSteps, { test: 'locks/queue-values' }, [
-    ['a value is written once there is room', '        argument.keep()\n', '']
+  ...of(queueBlocking, { test: 'locks/queue-values' }, [
+    ['a value is written once there is room', '      if (mode === PUT) argument.keep()\n', '']
   ]),
   ...of('lib/queue/index.js', { test: 'locks/queue-values' }, [
     ['a call from the depth of the stack takes what it cannot read',
@@ -562,12 +586,12 @@ module.exports = [
       'const found = isDeep ? owingOn(memory, takeBatch, { ...ONE, isDeep: false }) : owingOn(memory, take)']
   ]),
   ...of(queueMemory, { test: 'locks/queue-batches' }, [
-    ['a queue that was cleared has a message that is gone', '    words[READY] = tail\n', ''],
+    ['a queue that was cleared has a message that is gone', '    words[TAIL_READ] = tail\n', ''],
     ['what comes back to a queue that discards is delivered',
       'if (words[DISCARD] !== 0 && this.isClosed) {',
       'if (words[DISCARD] === 2) {']
   ]),
-  ...of(queueSteps, { test: 'ends/queue-deaths' }, [
+  ...of(queueOwing, { test: 'ends/queue-deaths' }, [
     ['the last message of a batch that was interrupted comes back alone',
       'lease !== undefined; lease = lease.next',
       'lease !== undefined; lease = undefined']
@@ -579,10 +603,10 @@ module.exports = [
   ]),
   ...of(queueWaits, { test: 'locks/queue-waits' }, [
     ['a promise that is aborted keeps its notification',
-      'if (this.isNotified || this.waitsForLock) this.forwardNotify()',
-      'if (this.waitsForLock) this.forwardNotify()'],
+      'if (state !== TRIES && state !== AT_EVENTS) this.forwardNotify()',
+      'if (this.isForLock) this.forwardNotify()'],
     ['a promise that is aborted keeps the notification of a lock',
-      'if (this.waitsForLock) agent().notifyWaiting(word.address, 1)',
+      'if (this.isForLock) agent().notifyWaiting(word.address, 1)',
       '']
   ]),
   ...of(queueMemory, { test: 'ends/queue-deaths' }, [
@@ -591,7 +615,7 @@ module.exports = [
       '']
   ]),
   ...of(queueMemory, { test: 'locks/queue' }, [
-    ['a message is passed before it is marked', 'if (!isOld) store(words, at + MARK, head + 1)', ''],
+    ['a message is passed before it is marked', 'if (kind === READY && toUse) store(words, mark, head + 1)', ''],
     ['what has come back waits for its turn',
       'if (returns === words[LOOKED]) return NOTHING',
       'if (load(words, HEAD) !== this.tail) return NOTHING'],
@@ -599,7 +623,7 @@ module.exports = [
       'return this.distance(words[ROOM], position) < capacity',
       'return this.distance(words[ROOM], position) <= capacity'],
     ['a putter does not look again for room', 'words[ROOM] = load(words, FREED)', ''],
-    ['a taker does not look again for messages', 'words[READY] = this.tail', ''],
+    ['a taker does not look again for messages', 'words[TAIL_READ] = this.tail', ''],
     ['a taker does not look for what has come back',
       'const mayReturn = head !== words[FREED]',
       'const mayReturn = false']
@@ -612,8 +636,10 @@ module.exports = [
     ['who finds the queue idle tells no other', '  memory.idled.wake(Infinity)\n', ''],
     ['who waits until it is idle leaves what is to be discarded',
       '  clear(memory)\n  memory.idled.raise(Infinity)\n',
-      ''],
-    ['a thread that blocks to put is not counted', '        beginToPut(memory)\n', ''],
+      '']
+  ]),
+  ...of(queueBlocking, { test: 'locks/queue-idle' }, [
+    ['a thread that blocks to put is not counted', 'mode === PUT ? waitToPut : waitAndStep', 'waitAndStep'],
     ['a thread that waits for itself until it is idle blocks',
       'if (memory.isStuck(mode)) throw',
       'if (mode !== 7 && memory.isStuck(mode)) throw'],
@@ -627,7 +653,7 @@ module.exports = [
     ['promises that wait to put are counted for ever', 'list.removePutter(serial, entry, putting)', ''],
     ['the last promise that gives up to put tells nobody', '    idled(this.memory)\n', '']
   ]),
-  ...of('lib/queue/deferred.js', { test: 'locks/queue-retry' }, [
+  ...of(queuePositions, { test: 'locks/queue-retry' }, [
     ['a message that is put back last comes at once',
       'store(words, at + DUE, this.tail + 1)',
       'store(words, at + DUE, words[HEAD] + 1)'],
@@ -635,7 +661,7 @@ module.exports = [
       'return before === 0 || before > this.capacity',
       'return false']
   ]),
-  ...of('lib/queue/deferred.js', { test: 'ends/queue-deaths' }, [
+  ...of(queuePositions, { test: 'ends/queue-deaths' }, [
     ['a message that was about to be put back last is lost',
       'if (isDeferred[slot] === 0 && words[due] !== 0) store(words, due, 0)',
       '']
@@ -651,8 +677,8 @@ module.exports = [
   ...of(queuePositions, { test: 'locks/queue-retry' }, [
     ['what was put back last counts as in use', ' + this.distance(first, end)', '']
   ]),
-  ...of(queueReportedWait, { test: 'locks/observe/stalls' }, [
-    ['a wait for room counts as a pause', 'const mayBePause = mode !== PUT', 'const mayBePause = true']
+  ...of(queueBlocking, { test: 'locks/observe/stalls' }, [
+    ['a wait for room counts as a pause', 'observer.whileBlocked(mode !== PUT)', 'observer.whileBlocked(true)']
   ]),
   ...of('lib/agent/ends.js', { test: 'locks/observe/ended' }, [
     ['an exit without its listener counts as terminated',
@@ -660,8 +686,8 @@ module.exports = [
   ]),
   ...of(queueWaits, { test: 'locks/queue' }, [
     ['a promise that puts overtakes those before it',
-      'found = owingQuietly(memory, first.step, first.argument)',
-      'found = owingQuietly(memory, this.step, this.argument)']
+      'const found = first.carryOut()',
+      'const found = this.carryOut()']
   ]),
 
   // ——— Condition, Barrier, Latch ———
