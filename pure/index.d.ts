@@ -1412,7 +1412,7 @@ type AsyncIterableIfAny<T> = { [key in AsyncIteratorIfAny]: () => MessagesAsync<
 export type MessagesAsync<T> = {
   next(): Promise<IteratorResult<T, undefined>>
   return(value?: unknown): Promise<IteratorResult<T, any>>
-  throw(error?: unknown): Promise<never>
+  throw(error?: unknown): Promise<IteratorResult<T, any>>
 } & AsyncIterableIfAny<T>
 
 /** The error of a thread that cannot read a message of a {@link Queue}, which has been removed. */

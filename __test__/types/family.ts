@@ -75,6 +75,7 @@ const batching: Promise<Job[]> = jobs.takeManyAsync(8, { timeout: 10 })
 const cleared: number = jobs.clear()
 const clearing: Promise<number> = jobs.clearAsync()
 const next: Promise<IteratorResult<Job, undefined>> = jobs.messages({ signal: undefined }).next()
+const left: Promise<IteratorResult<Job, string>> = jobs.messages().return('x')
 const used: Promise<boolean> = jobs.use(async ({ path }, { attempt, putBack }) => { if (attempt > 3) putBack() })
 const usedSync: boolean = jobs.useSync((value: Job, delivery: Delivery) => { value.path + delivery.attempt })
 const again: Promise<boolean> = jobs.use(({ path }, { deaths, putBack }) => {
