@@ -9,11 +9,12 @@
  */
 
 const { LEAVES_EXCEPTIONS } = require('../util/quirks')
-const { BigInt64Array, Float64Array, Int32Array } = require('../util/intrinsics')
+const { BigInt64Array, Float64Array, Int32Array, define, keys } = require('../util/intrinsics')
 const { inRootContext } = require('./binding')
 const { createCounters } = require('./counters')
-const shielded = require('./operations')
-const { ADDRESS, AMOUNT, EXPECTED, FLOATS, KIND, LIMIT, NEWS, TIMEOUT, WIDE } = require('./registers')
+const {
+  ADDRESS, AMOUNT, ANSWER, EXPECTED, FLOATS, INTERRUPTED, KIND, LIMIT, NEWS, TIMEOUT, WIDE
+} = require('./registers')
 const { stallAfter } = require('./settings')
 const { started } = require('./start-agent')
 
@@ -21,6 +22,9 @@ const { binding, buffer } = started
 const floats = new Float64Array(buffer, 0, FLOATS)
 const words = new Int32Array(buffer)
 const expected = BigInt64Array !== undefined ? new BigInt64Array(buffer, 4 * EXPECTED, 1) : null
+
+/** A number that is no operation's answer. */
+const UNANSWERED = -1
 
 const native = {
   binding,
@@ -84,6 +88,24 @@ function writeRequest (word, kind, amount, timeout) {
   words[KIND] = kind
   words[AMOUNT] = amount
   words[LIMIT] = word.limit
+}
+
+/** Wraps the operations so that they throw only if they failed: this Node may leave an exception behind. */
+function shielded (operations, words) {
+  const shields = {}
+  const names = keys(operations)
+  for (let n = 0; n < names.length; n++) {
+    const operation = operations[names[n]]
+    define(shields, names[n], (first, second) => {
+      words[ANSWER] = UNANSWERED
+      try {
+        operation(first, second)
+      } catch (error) {
+        if (words[ANSWER] === UNANSWERED || words[ANSWER] === INTERRUPTED) throw error
+      }
+    })
+  }
+  return shields
 }
 
 started.deliver = deliver

@@ -15,7 +15,8 @@
 const { assertStack } = require('../agent/agent')
 const { bare, max, now } = require('../util/intrinsics')
 const { UNLIMITED, callbackOptions, assertNoPromise } = require('../waiting/wait-options')
-const callWithin = require('./call-within')
+const { SERIAL } = require('./entry')
+const theList = require('./the-list')
 
 /** The key of an instance's own repair, if it has one. */
 const REPAIR = Symbol('atomics-waitasync.repair')
@@ -113,4 +114,13 @@ class Repairing {
 }
 bare(Repairing)
 
-module.exports = { REPAIR, Repairing, optionsOf }
+/**
+ * Calls a callback of the user's that has a hold: in a task of its own, if stalls are reported or re-entry is detected.
+ * @param {Word} [word] of the hold; a name has none
+ */
+function callWithin (token, callback, given, word) {
+  const { tasks } = theList()
+  return tasks === undefined ? callback(given) : tasks.call(token[SERIAL], callback, given, word)
+}
+
+module.exports = { REPAIR, Repairing, callWithin, optionsOf }
