@@ -791,6 +791,17 @@ module.exports = [
   ...of('lib/named/lock.js', { test: 'install/spies' }, [
     ['a granted Lock has another prototype than its class', '  GrantedLock.prototype = prototype\n', '']
   ]),
+  ...of('lib/holding/entry-memory.js', { test: 'locks/numbers' }, [
+    ['numbers that come again may be in use', '    while (isUsed[block])\n', '    while (false)\n'],
+    ['the number of a waiting token may come again', '    this.stepsOf.forEach(note)\n', '']
+  ]),
+  ...of('lib/agent/binding.js', { test: 'install/emptied-registry' }, [
+    ['each copy in a thread loads the library', "shared('library-1', () => ({ binding: undefined }))",
+      '{ binding: undefined }']
+  ]),
+  ...of('lib/create-entry.js', { test: 'install/loaded-workers' }, [
+    ['a Worker counts from its first use', '  else if (isWorker()) noteThread()\n', '']
+  ]),
   ...of('lib/agent/runs-dry.js', { test: 'install/entry-points' }, [
     ['an unused entry makes a tick at the end', 'findsWork() || !someWaiter(isAny)', 'findsWork()']
   ]),
