@@ -1,74 +1,80 @@
 'use strict'
 
-// The serial numbers of holds start again after a billion. Then no number that is in use comes a second time.
+// The numbers that classes take: the error of a wrong one says which are allowed, and nothing changes.
 
 const assert = require('assert')
 const { test } = require('../harness')
 const { api } = require('../subject')
-const theList = require('../../lib/holding/the-list')
+const { startMember, waiters } = require('../fixtures/family-toolbox')
+const { memory, rejection } = require('../fixtures/lock-toolbox')
 
-const { AsyncLock, Condition } = api
+const { Barrier, Latch, Semaphore } = api
+const MOST = 0x7fffffff
 
-/** Takes and releases a lock with the last numbers, and with the first ones that come again. */
-function startAgain () {
-  const list = theList()
-  const lock = AsyncLock.create()
-  list.serial = list.lastFree - 2
-  for (let n = 0; n < 4; n++) lock.tryLock().unlock()
-}
+/** Methods of a semaphore. */
+const callsOf = (semaphore, names, ...rest) =>
+  names.map(name => [`${name}: n`, n => semaphore[name](n, () => assert.fail('it ran')), 1, ...rest])
 
-const take = () => {
-  const lock = AsyncLock.create()
-  return { lock, token: lock.tryLock() }
-}
-
-function assertReleasesOwn ({ lock, token }) {
-  assert.deepStrictEqual([lock.locked, token.locked], [true, true])
-  assert.deepStrictEqual([token.unlock(), lock.locked, token.unlock()], [true, false, false])
-}
-
-test('each token releases its own lock, of long holds and of new ones', () => {
-  for (const count of [1, 3, 300]) {
-    const long = Array.from({ length: count }, take)
-    // Some leave, so that those that stay are scattered.
-    for (const each of long.splice(0, count >> 1)) each.token.unlock()
-    for (let round = 0; round < 3; round++) {
-      startAgain()
-      const others = Array.from({ length: 2 * count }, take)
-      // Each other one is released, and taken anew, in the order that was not that of its numbers.
-      for (let n = others.length - 1; n >= 0; n -= 2) {
-        assertReleasesOwn(others[n])
-        others[n] = take()
-      }
-      long.concat(others.splice(0, count)).reverse().forEach(assertReleasesOwn)
-      others.forEach(assertReleasesOwn)
-      for (let n = 0; n < long.length; n++) long[n] = take()
-    }
-    long.forEach(assertReleasesOwn)
+/** Calls with a number: its name, the call, the least and the most that is allowed, what the error says of that. */
+const CALLS = {
+  constructors (sab) {
+    return [
+      ['Barrier: parties', parties => new Barrier(sab, { parties }), 1, 0xffff],
+      ['Latch: count', count => new Latch(sab, { count }), 0, MOST],
+      ['Semaphore: permits', permits => new Semaphore(sab, { permits }), 1, MOST],
+      ['Semaphore: permits', permits => Semaphore.create({ permits }), 1, MOST]
+    ]
+  },
+  'a Latch' (sab) {
+    const latch = new Latch(sab, { count: 3 })
+    return [['countDown: n', n => latch.countDown(n), 1, MOST]]
+  },
+  'a Semaphore' (sab, member) {
+    const semaphore = new Semaphore(sab)
+    const on = member.on('Semaphore')
+    semaphore.release(5)
+    return callsOf(semaphore, ['tryAcquire', 'release', 'acquireAsync', 'tryHold', 'holdAsync', 'use'], MOST)
+      .concat(['acquire', 'hold', 'useSync'].map(name => [`${name}: n`, n => on(name, n), 1, MOST]))
+  },
+  'a Semaphore with permits' (sab, member) {
+    const permits = 3
+    const limit = new Semaphore(sab, { permits })
+    const on = member.on('Semaphore', 0, { permits })
+    const more = ', the limit of this semaphore'
+    return callsOf(limit, ['tryHold', 'holdAsync', 'use'], permits, more)
+      .concat(['hold', 'useSync'].map(name => [`${name}: n`, n => on(name, n), 1, permits, more]))
   }
-})
+}
 
-test('an attempt that fails where they start again', () => {
-  const list = theList()
-  const taken = take()
-  const last = list.serial = list.lastFree
-  assert.strictEqual(taken.lock.tryLock(), null)
-  assert.notStrictEqual(list.serial, last)
-  const next = take()
-  assert.strictEqual(taken.lock.tryLock(), null)
-  assertReleasesOwn(taken)
-  assertReleasesOwn(next)
-})
+const FRACTIONS = [1.5, NaN, Infinity].map(n => [n, `the number ${n}`])
+const NO_INTEGERS = [[null, 'null'], ['1', 'the string "1"'], ...FRACTIONS]
 
-test('the number of a token with which a Condition waits', async () => {
-  startAgain()
-  const { lock, token } = take()
-  const condition = Condition.create()
-  const wait = condition.waitAsync(token)
-  startAgain()
-  const others = Array.from({ length: 100 }, take)
-  assert.strictEqual(condition.notify(), 1)
-  assert.strictEqual(await wait, true)
-  assertReleasesOwn({ lock, token })
-  others.forEach(assertReleasesOwn)
+for (const of of Object.keys(CALLS)) {
+  test(`${of}: a wrong number is an error that says which are allowed, and changes nothing`, async t => {
+    const sab = memory(4)
+    const calls = CALLS[of](sab, await startMember(t, sab))
+    const [before] = new Int32Array(sab)
+    for (const [number, call, least, most, more = ''] of calls) {
+      const refuses = async (given, name, problem) => {
+        const error = await rejection((async () => call(given))())
+        assert.deepStrictEqual([error.name, error.message], [name, `${number} must be ${problem}`])
+        assert.deepStrictEqual([new Int32Array(sab)[0], waiters(sab)], [before, 0], number)
+      }
+      for (const [given, what] of NO_INTEGERS) await refuses(given, 'TypeError', `an integer, not ${what}`)
+      for (const n of [least - 1, most + 1, 2 ** 40].concat(least > 0 ? [-1, -0] : [])) {
+        await refuses(n, 'RangeError', `from ${least} to ${most}${more}, not the number ${Object.is(n, -0) ? '-0' : n}`)
+      }
+    }
+  })
+}
+
+test('a Barrier and a Latch need their number; a Semaphore without permits has no limit', () => {
+  const sab = memory(4)
+  for (const [Class, number] of [[Barrier, 'parties'], [Latch, 'count']]) {
+    const error = { name: 'TypeError', message: `${Class.name}: ${number} must be an integer, not undefined` }
+    for (const options of [undefined, {}, { [number]: undefined }]) assert.throws(() => new Class(sab, options), error)
+  }
+  assert.strictEqual(new Barrier(sab, { parties: 0xffff }).parties, 0xffff)
+  assert.strictEqual(new Latch(sab, { count: MOST }).count, MOST)
+  for (const options of [{}, { permits: undefined }]) assert.strictEqual(new Semaphore(sab, options).permits, undefined)
 })

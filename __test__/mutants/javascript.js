@@ -791,7 +791,7 @@ module.exports = [
   ...of('lib/named/lock.js', { test: 'install/spies' }, [
     ['a granted Lock has another prototype than its class', '  GrantedLock.prototype = prototype\n', '']
   ]),
-  ...of('lib/holding/entry-memory.js', { test: 'locks/numbers' }, [
+  ...of('lib/holding/entry-memory.js', { test: 'locks/serial-numbers' }, [
     ['numbers that come again may be in use', '    while (isUsed[block])\n', '    while (false)\n'],
     ['the number of a waiting token may come again', '    this.stepsOf.forEach(note)\n', '']
   ]),
