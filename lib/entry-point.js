@@ -4,8 +4,8 @@
  * Loads the files of `lib/`, by a registry of their own.
  *
  * A program may empty Node's registry at any time, and a test runner that of a test file. Code that is loaded at its
- * first use has to meet the state of what was loaded before. In the published package, a file that does the same for
- * few files takes this one's place (scripts/lib/bundle.js).
+ * first use has to meet the state of the code before it. In the published package, a file that does the same for few
+ * files takes this one's place (scripts/lib/bundle.js).
  */
 
 const fs = require('fs')

@@ -85,7 +85,7 @@ class EntryMemory {
     return ++this.serial
   }
 
-  /** Goes on with a block of serial numbers that are not in use: one of as many blocks, and one more. */
+  /** Finds serial numbers that are not in use: of one block more than there are in use, one is free. */
   freeSerials () {
     const used = createArray(0)
     const note = (_, serial) => { used[used.length] = serial }

@@ -307,7 +307,7 @@ pub fn end_first(env: Env) -> Result<()> {
     Agent::of(env.raw())?.end_first()
 }
 
-/// Counts this thread, which has loaded the package, among those that may notify.
+/// Counts this thread among those that may notify: it has loaded the package.
 #[napi(catch_unwind)]
 pub fn thread_loads(env: Env) -> Result<()> {
     note_loaded(env.raw())

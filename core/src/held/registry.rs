@@ -94,7 +94,7 @@ impl Registry {
         self.several_threads.load(Ordering::Acquire)
     }
 
-    /// Counts a thread that has loaded the package, and has no agent, among those that may notify; or uncounts it.
+    /// Counts a thread without an agent among those that may notify; or uncounts it.
     pub fn count_loaded(&self, counts: bool) {
         self.change(|_| {
             if counts {
