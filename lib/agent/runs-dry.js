@@ -30,7 +30,7 @@ module.exports = function watchLoop () {
  */
 function beforeExit () {
   if (findsWork() || !someWaiter(isAny)) return
-  // The other listeners run first, and what they await: one of them may settle a pending promise, or hold the loop.
+  // Later listeners run first, and the code that they await: it may settle a pending promise, or hold the loop.
   nextTick(async () => {
     await undefined
     nextTick(warnPending)
