@@ -132,7 +132,7 @@ impl Agent {
     }
 
     /// Holds an event loop that has run dry: for waits that have been notified by now, and for a claim that could have
-    /// its lock by now. Returns whether it is held, also by what a program has begun since.
+    /// its lock by now. Returns whether it is held, perhaps by the program.
     pub(crate) fn runs_dry(&self) -> bool {
         PROCESS.store.check_words(word_at);
         self.update_hold();
