@@ -12,6 +12,8 @@ const fs = require('fs')
 const path = require('path')
 const vm = require('vm')
 
+const { apply } = Reflect
+const { slice } = String.prototype
 const nodeModule = module
 const evaluated = {}
 
@@ -20,16 +22,27 @@ function requireFile (file) {
   let module = evaluated[file]
   if (module === undefined) {
     const folder = path.dirname(file)
-    const requireFrom = (request) => (
-      request[0] === '.' ? requireFile(fileOf(path.join(folder, request))) : require(request))
+    const requireFrom = (request) => request[0] === '.' ? requireFile(fileOf(folder, request)) : require(request)
     module = { exports: {}, constructor: nodeModule.constructor }
-    compile(file)(module, module.exports, requireFrom, folder)
+    compile(path.normalize(file))(module, module.exports, requireFrom, path.normalize(folder))
     evaluated[file] = module
   }
   return module.exports
 }
 
-const fileOf = (name) => fs.existsSync(name + '.js') ? name + '.js' : path.join(name, 'index.js')
+/** Resolves `./name` or `../name`. It calls nothing that uses an array, whose methods a program may have replaced. */
+function fileOf (folder, request) {
+  let from = 0
+  while (request[from] === '.') {
+    if (request[from + 1] === '.') {
+      folder = path.dirname(folder)
+      from++
+    }
+    from += 2
+  }
+  const name = folder + '/' + apply(slice, request, [from])
+  return fs.existsSync(name + '.js') ? name + '.js' : name + '/index.js'
+}
 
 /** Compiles a file in this realm. A script of `vm` belongs to the main one. */
 function compile (file) {
@@ -39,4 +52,4 @@ function compile (file) {
   return isMain ? vm.runInThisContext(text, { filename: file }) : (0, eval)(text + '\n//# sourceURL=' + file)
 }
 
-module.exports = requireFile(path.join(__dirname, 'create-entry.js'))
+module.exports = requireFile(__dirname.replace(/\\/g, '/') + '/create-entry.js')
