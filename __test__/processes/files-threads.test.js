@@ -236,10 +236,10 @@ test('a platform without tests of these locks: the first use warns, once', async
     const warnings = []
     process.on('warning', ({ code, message }) => warnings.push([code, message]))
     const { processLocks } = require(${JSON.stringify(ENTRY)})
-    const load = name => require(${JSON.stringify(path.join(path.dirname(ENTRY), 'lib', 'agent') + path.sep)} + name)
-    // The library, whose name has the platform's.
-    load('agent').agent()
-    load('target').target = () => 'plan9-mips'
+    // It loads the library, whose name has the platform's.
+    require(${JSON.stringify(path.join(path.dirname(ENTRY), 'pure'))}).AsyncLock.create()
+    Object.defineProperty(process, 'platform', { value: 'plan9' })
+    Object.defineProperty(process, 'arch', { value: 'mips' })
     const locks = processLocks(${JSON.stringify(folder)})
     const told = [warnings.length]
     locks.request('a', () => {}).then(() => locks.request('b', () => {})).then(() => setImmediate(() => {
