@@ -788,7 +788,7 @@ module.exports = [
       '(token + 1).max(since_1970.as_micros() as u64)',
       'since_1970.as_micros() as u64']
   ]),
-  ...of('src/processes/system.rs', { test: 'processes/files' }, [
+  ...of('src/processes/system/unix.rs', { test: 'processes/files' }, [
     ['the umask says who may write to a file',
       'if data.permissions().mode() & 0o777 != mode {', 'if false {'],
     ['a symbolic link is followed', 'libc::O_NOFOLLOW | libc::O_NONBLOCK', 'libc::O_NONBLOCK']

@@ -19,7 +19,7 @@ const SIGNALS = exports.SIGNALS = 4
 /** A lock by its name; native code puts the number of the request in the place of the amount. */
 const NAMED_SHARED = exports.NAMED_SHARED = 5
 const NAMED_EXCLUSIVE = exports.NAMED_EXCLUSIVE = 6
-/** In a snapshot: a notification, with its wait kind in the place of the amount. */
+/** For observers, not for native code: a notification, with its wait kind in the place of the amount. */
 const NOTIFICATION = exports.NOTIFICATION = 7
 /** The lock of a step of a queue, held for a moment. No snapshot shows it. */
 const INNER = exports.INNER = 8

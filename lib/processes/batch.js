@@ -51,7 +51,7 @@ class Batch {
     return this.loser.signal
   }
 
-  /** Whether the lock is lost, also by the clock unless its use `isOver`: no timer may have run since. */
+  /** Whether the lock is lost. Unless its use `isOver`, the clock counts, too: no timer may have run since. */
   looksLost (isOver) {
     if (!this.isLost && !isOver && this.grant.remaining() <= 0) this.lose(new Error('The lease is over'))
     return this.isLost

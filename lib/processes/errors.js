@@ -37,7 +37,7 @@ function describeHolder ({ pid, host, threadId, label, isOurs }) {
 }
 
 /**
- * Returns who keeps others from a lock, by the answer to a query: the first holder. If there is none, the first in line
+ * Returns who keeps others from a lock. By the answer to a query: the first holder. If there is none, the first in line
  * does so, which may stand still; but not one of this process, which is as far as the asker.
  */
 function obstacleIn ({ held, pending = [] }) {

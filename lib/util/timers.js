@@ -1,6 +1,6 @@
 'use strict'
 
-/** Timers and the clock as they were at load: a test may replace them, and what it waits for would never come. */
+/** Timers and the clock as they were at load: a test that replaces them would wait for ever. */
 
 const { clearInterval, clearTimeout, setImmediate, setInterval, setTimeout } = require('timers')
 const { now: wallClock } = Date

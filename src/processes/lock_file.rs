@@ -117,7 +117,7 @@ impl Name {
         if shared.is_some() { Ok(shared) } else { self.take_free(description, |_| true) }
     }
 
-    /// Takes the lock if nobody at all has it and it has this token, whoever has the gate.
+    /// Takes the lock if nobody has it, whoever has the gate. Its token has to be as wanted.
     pub(super) fn take_free(&self, description: &str, is_token: impl Fn(u64) -> bool) -> Result<Option<Grant>> {
         for _ in 0..MOST_TRIES {
             let Some(locked) = self.lock_free()? else { return Ok(None) };
@@ -151,7 +151,7 @@ impl Name {
         }
     }
 
-    /// Opens the file of the gate or the lock, to wait for it.
+    /// Opens the file of the gate or the lock.
     pub(super) fn open_to_wait(&self, which: Which) -> Result<Opened> {
         match which {
             Which::Lock => self.open(),
@@ -159,8 +159,8 @@ impl Name {
         }
     }
 
-    /// Blocks until the gate is locked, alone in either mode, or the lock, which counts only once `grant` has looked at
-    /// it. Fails with `Interrupted` if the thread was interrupted.
+    /// Blocks until the gate or the lock is locked. The gate is locked alone in either mode; the lock counts only once
+    /// `grant` has looked at it. Fails with `Interrupted` if the thread was interrupted.
     pub(super) fn wait(&self, which: Which, (file, _): &Opened) -> Result<()> {
         wait_for_lock(file, if which == Which::Gate { Mode::Exclusive } else { self.mode })
     }

@@ -56,7 +56,7 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Whether a path leads nowhere, or to a symbolic link or a socket.
+/// Whether a path leads nowhere, or to no file.
 fn is_absence(error: &Error) -> bool {
     #[cfg(unix)]
     if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENXIO)) {

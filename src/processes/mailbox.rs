@@ -31,7 +31,7 @@ impl Answer {
     }
 }
 
-/// What becomes of a request, from its beginning until its answer is delivered.
+/// The state of a request until its answer is delivered.
 enum Request {
     /// In the line of this name.
     Waits(Name),
@@ -77,7 +77,7 @@ impl Mailbox {
         lock(&self.contents).requests.insert(request, name.map_or(Request::Runs, Request::Waits));
     }
 
-    /// Whether a number is that of a request, also of one whose answer has not been delivered.
+    /// Whether a request has this number. It has it until its answer is delivered.
     pub(super) fn knows(&self, request: u32) -> bool {
         lock(&self.contents).requests.contains_key(&request)
     }

@@ -44,7 +44,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<State, OtherVersion> {
     Ok(whole(bytes).map_or(damaged, |all| State { token: u64_at(all, 8), is_marked: u32_at(all, 24) == 1 }))
 }
 
-/// Returns since when a name is held, whether it has the mark, and the description. None of a state that is damaged.
+/// Returns since when a name is held, the mark, and the description. None of a state that is damaged.
 pub(super) fn described(bytes: &[u8]) -> Option<(u64, bool, String)> {
     let all = whole(bytes)?;
     let description = String::from_utf8(all[HEADER..].to_vec()).ok()?;

@@ -1,4 +1,4 @@
-//! The requests that wait for names, and the threads that wait for them.
+//! Requests that wait for names, and the threads that serve them.
 //!
 //! The requests for a name in a mode are a line. One thread at a time serves it, blocked in the call of the operating
 //! system: so it needs no processor, and the system wakes it at once. It waits for the gate, then for the lock.
@@ -196,7 +196,7 @@ fn wait(name: &Name) -> Result<std::result::Result<Locked, Reason>> {
     }
 }
 
-/// Blocks for the lock of a file, or until its thread is interrupted.
+/// Blocks until a file is locked, or its thread is interrupted.
 fn block(name: &Name, which: Which) -> Result<std::result::Result<Locked, Reason>> {
     let opened = name.open_to_wait(which)?;
     let (sleeper, file) = (Sleeper::current(), opened.1);

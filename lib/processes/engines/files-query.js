@@ -17,7 +17,7 @@ const { setImmediate } = require('../../util/timers')
 const { infoOf, keyOf } = require('./holder')
 
 const SLICE = 5 // milliseconds, after which the event loop has its turn
-/** The system's answers where it has no such file, or does not show it. */
+/** The system's answers where it shows no such file. */
 const ABSENT = ['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM']
 
 /**
@@ -116,7 +116,7 @@ function inodeOf (file) {
   return stat && String(stat.ino)
 }
 
-/** Returns the locks of a folder's files that the kernel shows, by inode; undefined where it shows none. */
+/** Returns the locks of a folder's files, by inode. Undefined where the kernel shows none. */
 function locksOn (folder) {
   const device = found(() => deviceOf(folder))
   const text = device && found(() => fs.readFileSync('/proc/locks', 'latin1'))

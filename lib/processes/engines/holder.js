@@ -18,8 +18,8 @@ const keyOf = name => createHash('sha256').update(Buffer.from(name, 'utf16le')).
 const HOST = os.hostname()
 
 /**
- * Tells this process from any other one with its number and its host's name: in another container, on another machine,
- * or before a restart. Empty where the system does not say.
+ * Tells this process from others of the same number and host: in another container, on another machine, or before a
+ * restart. Empty where the system does not say.
  */
 const BIRTH = (() => {
   try {
@@ -34,7 +34,7 @@ const BIRTH = (() => {
   }
 })()
 
-/** Makes JSON of ASCII only, which a database of any encoding can keep. JSON escapes what is no Unicode anyway. */
+/** Makes JSON of ASCII only: a database of any encoding can keep it. JSON escapes what is no Unicode anyway. */
 const ascii = value =>
   JSON.stringify(value).replace(/[\x7f-\uffff]/g, unit => '\\u' + unit.charCodeAt(0).toString(16).padStart(4, '0'))
 

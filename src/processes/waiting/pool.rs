@@ -1,4 +1,4 @@
-//! The threads that serve lines, and do the jobs of those that must not wait for a disk.
+//! The threads that serve lines and do jobs. Jobs wait for a disk.
 //!
 //! No line takes a thread from a job, so what releases locks goes on while all lines wait. Lines have half of the
 //! descriptors at most: each that is awaited needs two.
@@ -78,7 +78,7 @@ impl Pool {
         self.threads > 0
     }
 
-    /// Sees to it that what can be begun has threads, as far as the system gives them.
+    /// Wakes or starts threads for the work that can begin.
     pub(super) fn provide(&mut self) {
         let wanted = self.jobs_to_begin() + self.lines_to_begin();
         for _ in self.idle..wanted {
@@ -102,7 +102,7 @@ impl Pool {
         if self.is_short { 0 } else { self.queue.len().min(room) }
     }
 
-    /// How many turns are to end now, so that each line soon has one. A turn lasts for `SHARE` rounds at least.
+    /// Counts the turns that are to end. So each line soon has one. A turn lasts for `SHARE` rounds at least.
     pub(super) fn turns_to_end(&self) -> usize {
         let will_be_served = self.idle > 0 && self.lines_to_begin() > 0;
         let most = (self.lines_at_work / SHARE).max(1);

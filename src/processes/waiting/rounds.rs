@@ -113,7 +113,7 @@ impl Table {
     }
 }
 
-/// Looks at the files of threads that have been blocked for a while.
+/// Looks at the files of threads that have been blocked for long.
 fn look_at_files() {
     let mut blocked: Vec<(Name, Which, Identity)> = with_table(|table| {
         let one = |(name, line): (&Name, &Line)| {
@@ -147,7 +147,7 @@ fn interrupt_at(name: &Name, file: Identity, reason: Reason) {
     });
 }
 
-/// Takes a lock for the first request of a line, past the gate, if it still has this token and nobody has it.
+/// Takes a free lock for the first in line, past the gate. It has to have this token still.
 fn pass(name: &Name, token: u64) {
     let first = with_line(name, |line| line.requests.front().map(|first| (first.number, first.description.clone())));
     let Some((number, description)) = first.flatten() else { return };
