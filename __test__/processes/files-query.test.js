@@ -230,6 +230,21 @@ for (const mode of ['exclusive', 'shared']) {
   })
 }
 
+test('the modes of waiters are told, wherever they are in the line', { skip: LINUX }, async t => {
+  const folder = scratchFolder(t)
+  const [holder, ...waiters] = await startMembers(t, folder, 5)
+  await holder.hold('a')
+  const modes = ['shared', 'exclusive', 'shared', 'exclusive']
+  for (const [n, waiter] of waiters.entries()) {
+    waiter.pass('a', { mode: modes[n] })
+    await waiter.waits('a')
+  }
+  const { pending } = await holder.run(({ locks }) => locks.query('a'))
+  const told = pending.map(({ pid, mode }) => [pid, mode])
+  assert.deepStrictEqual(told, waiters.map(({ pid }, n) => [pid, modes[n]]))
+  await holder.release('a')
+})
+
 test('a first waiter that is suspended with the line is pending, first of all', { skip: LINUX }, async t => {
   const folder = scratchFolder(t)
   const [holder, first, asker] = await startMembers(t, folder, 3)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::look::announce;
+use super::look::{announce, announce_reader};
 use super::state::{self, LARGEST, State};
 use super::system::{self, Identity, Mode, Opened, downgrade, leads_to, try_lock, unlock, wait_for_lock};
 
@@ -162,7 +162,13 @@ impl Name {
     /// Blocks until the gate or the lock is locked. The gate is locked alone in either mode; the lock counts only once
     /// `grant` has looked at it. Fails with `Interrupted` if the thread was interrupted.
     pub(super) fn wait(&self, which: Which, (file, _): &Opened) -> Result<()> {
-        wait_for_lock(file, if which == Which::Gate { Mode::Exclusive } else { self.mode })
+        if which == Which::Lock {
+            return wait_for_lock(file, self.mode);
+        }
+        if self.mode == Mode::Shared {
+            announce_reader(file);
+        }
+        wait_for_lock(file, Mode::Exclusive)
     }
 
     fn open(&self) -> Result<Opened> {

@@ -3,7 +3,8 @@
 //! No call tells whether a file is locked by `flock`, and an attempt would keep others out for a moment. So on Linux each
 //! holder announces itself besides: by a lock of one byte far behind the state, which belongs to its descriptor and ends
 //! with it. These locks are all shared, so none of them fails; the byte says the mode. The system tells of them without
-//! an attempt, also of holders in other containers, which `/proc/locks` does not show.
+//! an attempt, also of holders in other containers, which `/proc/locks` does not show. Readers wait at the gate alone, as
+//! writers do: the byte of their process's number, in the gate, tells them apart.
 //!
 //! Elsewhere it makes an attempt for a shared lock, and sees exclusive holders only.
 
@@ -75,8 +76,8 @@ fn inode(_: &Metadata) -> u64 {
     0
 }
 
-pub(super) use platform::announce;
 use platform::announced;
+pub(super) use platform::{announce, announce_reader};
 
 // The types for the locks of a descriptor have 64 bits, which 32-bit systems name otherwise.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
@@ -96,7 +97,17 @@ mod platform {
 
     /// Tells processes that look that this descriptor has the lock. It may fail where the drive has no such locks.
     pub(crate) fn announce(file: &File, mode: Mode) {
-        let byte = bytes(libc::F_RDLCK, FAR + libc::off_t::from(mode == Mode::Exclusive), 1);
+        announce_at(file, libc::off_t::from(mode == Mode::Exclusive));
+    }
+
+    /// Tells them that this process waits at the gate with a shared request.
+    pub(crate) fn announce_reader(gate: &File) {
+        // The first two bytes are those of holders.
+        announce_at(gate, 2 + libc::off_t::from(std::process::id()));
+    }
+
+    fn announce_at(file: &File, offset: libc::off_t) {
+        let byte = bytes(libc::F_RDLCK, FAR + offset, 1);
         // SAFETY: the descriptor is open during the call, which reads a live local of the type that it takes.
         unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const byte) };
     }
@@ -119,13 +130,15 @@ mod platform {
     use std::io::Result;
 
     use super::Mode;
-    use crate::processes::system::{Waiting, lock, unlock};
+    use crate::processes::system::{try_lock, unlock};
 
     pub(crate) fn announce(_: &File, _: Mode) {}
 
+    pub(crate) fn announce_reader(_: &File) {}
+
     /// Tries to have the lock for a moment.
     pub(crate) fn announced(file: &File) -> Result<Option<Mode>> {
-        if !lock(file, Mode::Shared, Waiting::No)? {
+        if !try_lock(file, Mode::Shared)? {
             return Ok(Some(Mode::Exclusive));
         }
         unlock(file);

@@ -17,6 +17,8 @@ const { setImmediate } = require('../../util/timers')
 const { infoOf, keyOf } = require('./holder')
 
 const SLICE = 5 // milliseconds, after which the event loop has its turn
+/** The byte of a gate whose lock tells that process 0 waits with a shared request, as in src/processes/look.rs. */
+const READERS = 0x40000002
 /** The system's answers where it shows no such file. */
 const ABSENT = ['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM']
 
@@ -95,7 +97,7 @@ function lookAt (folder, key, look, kernel, { held, pending }) {
   }
   if (pending === undefined) return
   // Whoever has the gate is the first in line. It may not wait for the lock yet, or any more.
-  const early = first.filter(({ pid, mode }) => !waiters.some(each => each.pid === pid && each.mode === mode))
+  const early = first.filter(({ pid }) => !waiters.some(each => each.pid === pid))
   pending.push(...[...early, ...waiters, ...behind].map(entryOf))
 }
 
@@ -124,19 +126,23 @@ function locksOn (folder) {
   // Processes have the numbers that they have where /proc is from.
   const self = Number(fs.readlinkSync('/proc/self'))
   const locks = new Map()
+  const readers = new Map()
+  const add = (map, inode, value) => map.has(inode) ? map.get(inode).push(value) : map.set(inode, [value])
   for (const line of text.split('\n')) {
     // 1:  -> FLOCK  ADVISORY  WRITE 1234 fd:00:5678 0 EOF
-    const [, waits, mode, pid, where, inode] =
-      /^\d+:( +->)? +FLOCK +\S+ +(READ|WRITE) +(\d+) ([\da-f]+:[\da-f]+):(\d+) /.exec(line) || []
+    const [, waits, type, mode, pid, where, inode, start] =
+      /^\d+:( +->)? +(FLOCK|OFDLCK) +\S+ +(READ|WRITE) +(-?\d+) ([\da-f]+:[\da-f]+):(\d+) (\d+) /.exec(line) || []
     if (where !== device) continue
-    if (!locks.has(inode)) locks.set(inode, [])
-    locks.get(inode).push({
-      isWaiting: waits !== undefined,
-      mode: mode === 'READ' ? 'shared' : 'exclusive',
-      pid: Number(pid) === self ? process.pid : Number(pid)
-    })
+    if (type === 'OFDLCK') add(readers, inode, Number(start) - READERS)
+    else add(locks, inode, { isWaiting: waits !== undefined, isShared: mode === 'READ', pid: Number(pid) })
   }
-  return { of: inode => locks.get(inode) || [] }
+  const isReader = (pid, inode) => readers.has(inode) && readers.get(inode).includes(pid)
+  const of = inode => (locks.get(inode) || []).map(({ isWaiting, isShared, pid }) => ({
+    isWaiting,
+    mode: isShared || isReader(pid, inode) ? 'shared' : 'exclusive',
+    pid: pid === self ? process.pid : pid
+  }))
+  return { of }
 }
 
 /** Returns the device of a folder's drive as /proc/locks has it: `stat` has another one on Btrfs and overlays. */
