@@ -14,4 +14,5 @@ const args = ['dump', process.pid, '--port', process.debugPort].map(String)
 execFile(command, args, { shell: process.platform === 'win32' }, (error, stdout) => {
   assert.ok(/AsyncLock "accounts"[^]*Now:\n {2}the main thread\n/.test(stdout), error || stdout)
   token.unlock()
+  console.log('passed')
 })
