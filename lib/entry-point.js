@@ -53,3 +53,5 @@ function compile (file) {
 }
 
 module.exports = requireFile(__dirname.replace(/\\/g, '/') + '/create-entry.js')
+// For tests of what the entries use.
+module.exports.requireFile = requireFile

@@ -16,11 +16,13 @@ const { TinyController } = require('../fixtures/lock-toolbox')
 const { needsChannels } = require('../fixtures/channels')
 const { queueWith, waiting } = require('../fixtures/queue-messages')
 const slowness = require('../fixtures/slowness')
-const QueueUse = require('../../lib/holding/queue-use')
-const theList = require('../../lib/holding/the-list')
-const { PUTTERS, PUT_LOCK, TAKE_LOCK } = require('../../lib/queue/layout')
-const { QueueMemory } = require('../../lib/queue/memory')
-const { QueueWaiter } = require('../../lib/queue/waits')
+const inside = require('../fixtures/inside')
+
+const QueueUse = inside('holding/queue-use')
+const theList = inside('holding/the-list')
+const { PUTTERS, PUT_LOCK, TAKE_LOCK } = inside('queue/layout')
+const { QueueMemory } = inside('queue/memory')
+const { QueueWaiter } = inside('queue/waits')
 
 const make = (options, ...messages) => queueWith(Object.assign({ capacity: 4, messageSize: 64 }, options), ...messages)
 
