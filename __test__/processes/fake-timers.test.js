@@ -11,7 +11,7 @@ const { runNode } = require('../fixtures/run-node')
 
 const ENTRY = path.join(__dirname, '..', '..', 'processes')
 const FAKE_ENGINE = path.join(__dirname, '..', 'fixtures', 'fake-engine.js')
-const LEASE = path.join(__dirname, '..', '..', 'lib', 'processes', 'engines', 'server-lease.js')
+const INSIDE = path.join(__dirname, '..', 'fixtures', 'inside.js')
 
 /** Replaces timers, clocks and queues of jobs with such as never call and stand still; or, later, far ahead. */
 function replaceTime (time) {
@@ -89,12 +89,12 @@ const acts = {
 const results = ['ERR_TIMEOUT', 'AbortError', '1,2,3,true,0', 'done', '0', 'ERR_TIMEOUT', 'ended', 'AbortError']
 
 /** Runs in a process of its own. */
-async function run (entry, fakeEngine, serverLease, folder, act) {
+async function run (entry, fakeEngine, inside, folder, act) {
   const api = require(entry)
   const { FakeEngine, never } = require(fakeEngine)
   const time = { now: 0 }
   replaceTime(time)
-  const { Lease, now } = require(serverLease)
+  const { Lease, now } = require(inside)('processes/engines/server-lease')
   const locks = api.processLocks(folder)
   const result = await act({ api, folder, FakeEngine, never, Lease, now, locks, time })
   require('fs').writeSync(1, String(result))
@@ -103,7 +103,7 @@ async function run (entry, fakeEngine, serverLease, folder, act) {
 
 for (const [n, [what, act]] of Object.entries(acts).entries()) {
   test(`${what}: in real time, whatever of time is replaced`, async t => {
-    const args = [ENTRY, FAKE_ENGINE, LEASE, scratchFolder(t)].map(each => JSON.stringify(each))
+    const args = [ENTRY, FAKE_ENGINE, INSIDE, scratchFolder(t)].map(each => JSON.stringify(each))
     const program = `${replaceTime}\n(${run})(${args}, ${act})`
     const { stdout, stderr } = await runNode(t, ['-e', program])
     assert.strictEqual(stdout, results[n], stderr)
