@@ -247,12 +247,17 @@ test('a thread that holds much and gets no memory for more says so, and keeps wh
   )
 })
 
-test('without threads, requests of /processes try again and again, whichever way they wait', {
-  skip: skip || (Number(process.versions.node.split('.')[0]) < 16 && 'it needs Node 16')
-}, async t => {
-  const program = path.join(__dirname, '..', 'fixtures', 'without-threads.js')
-  const result = await runForJSON(t, [program, 'main', scratchFolder(t)], { env: env({ FAULT_THREADS: '1' }) })
+const needs16 = { skip: skip || (Number(process.versions.node.split('.')[0]) < 16 && 'it needs Node 16') }
+const withoutThreads = path.join(__dirname, '..', 'fixtures', 'without-threads.js')
+
+test('without threads, requests of /processes try again and again, whichever way they wait', needs16, async t => {
+  const result = await runForJSON(t, [withoutThreads, 'main', scratchFolder(t)], { env: env({ FAULT_THREADS: '1' }) })
   const granted = 'granted'
   const late = 'ERR_TIMEOUT'
   assert.deepStrictEqual(result, { late, request: granted, shared: granted, requestSync: [late, granted] })
+})
+
+test('what a lock that waits for the disk needs is done although the only thread is blocked', needs16, async t => {
+  const result = await runForJSON(t, [withoutThreads, 'blocked', scratchFolder(t)], { env: env() })
+  assert.deepStrictEqual(result, ['granted', 'granted'])
 })

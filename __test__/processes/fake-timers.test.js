@@ -29,14 +29,14 @@ function replaceTime (time) {
 
 /** What a program does while time stands still: each gives a text. */
 const acts = {
-  'a timeout behind a holder': async ({ locks }) => {
-    const held = await locks.hold('a')
+  'a timeout behind a holder': async ({ locks, others }) => {
+    const held = await others.hold('a')
     const { code } = await locks.request('a', { timeout: 20 }, () => {}).catch(error => error)
     await held.unlock()
     return code
   },
-  'an abort': async ({ locks }) => {
-    const held = await locks.hold('a')
+  'an abort': async ({ locks, others }) => {
+    const held = await others.hold('a')
     const controller = new AbortController()
     const waiting = locks.request('a', { signal: controller.signal }, () => {}).catch(error => error)
     controller.abort()
@@ -77,8 +77,8 @@ const acts = {
     if (!lease.lost.aborted) await new Promise(resolve => lease.lost.addEventListener('abort', resolve))
     return before ? 'ended early' : 'ended'
   },
-  'close()': async ({ locks }) => {
-    const held = await locks.hold('a')
+  'close()': async ({ locks, others }) => {
+    const held = await others.hold('a')
     const waiting = locks.request('a', () => {}).catch(error => error.name)
     const closed = locks.close()
     await held.unlock()
@@ -96,7 +96,11 @@ async function run (entry, fakeEngine, inside, folder, act) {
   replaceTime(time)
   const { Lease, now } = require(inside)('processes/engines/server-lease')
   const locks = api.processLocks(folder)
-  const result = await act({ api, folder, FakeEngine, never, Lease, now, locks, time })
+  // By another path, they have no named lock in common with the first ones: those wait for the file.
+  require('fs').symlinkSync(folder, folder + '-link')
+  const others = api.processLocks(folder + '-link')
+  const result = await act({ api, folder, FakeEngine, never, Lease, now, locks, others, time })
+  require('fs').unlinkSync(folder + '-link')
   require('fs').writeSync(1, String(result))
   process.exit()
 }

@@ -97,12 +97,16 @@ test('a request that gave up leaves no thread, no descriptor and no place in the
       await locks.close()
       await waiting
     },
-    requestSync: ({ require, folder }, name, entry) => new Promise(resolve => {
+    requestSync: ({ require, folder }, name, entry) => new Promise((resolve, reject) => {
       const { Worker } = require('worker_threads')
-      const worker = new Worker(`const { workerData: [entry, folder, name] } = require('worker_threads')
-        require(entry).processLocks(folder).requestSync(name, { timeout: 20 }, () => {})`,
-      { eval: true, workerData: [entry, folder, name] })
-      worker.on('error', () => {}).on('exit', resolve)
+      const worker = new Worker(`const { parentPort, workerData: [entry, folder, name] } = require('worker_threads')
+        try {
+          require(entry).processLocks(folder).requestSync(name, { timeout: 20 }, () => {})
+        } catch ({ code }) {
+          parentPort.postMessage(code)
+        }`, { eval: true, workerData: [entry, folder, name] })
+      worker.once('message', code => { if (code !== 'ERR_TIMEOUT') reject(new Error(code)) })
+      worker.on('error', reject).on('exit', resolve)
     })
   }
   for (const [how, fn] of Object.entries(giveUp)) {

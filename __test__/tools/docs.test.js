@@ -155,9 +155,10 @@ const CONSTANTS = [
   ['processes', /up to ([\d ]+) threads/, 'processes/waiting/pool.rs', 'MOST_LINES'],
   ['processes', /locks have ([\d ]+) further threads/, 'processes/waiting/pool.rs', 'MOST_JOBS'],
   ['processes', /a request tries every (\d+) ms/, 'engines/files.js', 'POLL'],
+  ['processes', /and later every (\d+) ms, instead/, 'engines/files.js', 'LONGEST_POLL'],
   ['processes', /Up to (\d+) connections that are free/, 'postgresql-sessions.js', 'MOST_FREE'],
   ['processes', /goes on with the new file within (\d+) s\b/, 'processes/waiting/rounds.rs', 'LOOK LOOK', 1000],
-  ['processes', /requests behind it pass it within (\d+) s\b/, 'processes/waiting/rounds.rs', 'LOOK LOOK', 1000],
+  ['processes', /each request behind it within about (\d+) s\b/, 'processes/waiting/rounds.rs', 'LOOK LOOK', 1000],
   ['processes', /no channels, it asks every (\d+) ms/, 'redis.js', 'WITHOUT'],
   ['processes', /at most (\d+) characters of/, 'holder.js', 'LONGEST']
 ]

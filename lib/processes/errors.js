@@ -64,9 +64,18 @@ function lostError (name, cause) {
   return withCause(createError('ERR_LOCK_LOST', 'LockLostError', message), cause)
 }
 
+/** Returns why an engine failed. What it throws may be anything. */
+function reasonOf (cause) {
+  try {
+    const why = (cause && (cause.message || cause.code)) || cause
+    return typeof why === 'string' ? why : describe(why)
+  } catch (_) {
+    return 'its engine failed'
+  }
+}
+
 function unavailableError (name, cause) {
-  const why = (cause && (cause.message || cause.code)) || cause
-  const message = 'No lock for ' + show(name) + ': ' + (typeof why === 'string' ? why : describe(why))
+  const message = 'No lock for ' + show(name) + ': ' + reasonOf(cause)
   return withCause(createError('ERR_LOCK_UNAVAILABLE', 'LockUnavailableError', message), cause)
 }
 

@@ -3,10 +3,11 @@
 //! No call tells whether a file is locked by `flock`, and an attempt would keep others out for a moment. So on Linux each
 //! holder announces itself besides: by a lock of one byte far behind the state, which belongs to its descriptor and ends
 //! with it. These locks are all shared, so none of them fails; the byte says the mode. The system tells of them without
-//! an attempt, also of holders in other containers, which `/proc/locks` does not show. Readers wait at the gate alone, as
+//! an attempt, also of holders in other containers, of whose processes `/proc/locks` knows nothing. Readers wait at the gate alone, as
 //! writers do: the byte of their process's number, in the gate, tells them apart.
 //!
-//! Elsewhere it makes an attempt for a shared lock, and sees exclusive holders only.
+//! Elsewhere, and with 32 bits, it makes an attempt for a shared lock if the state is marked, and sees exclusive holders
+//! only.
 
 use std::fs::{Metadata, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result};
@@ -36,7 +37,10 @@ pub(crate) fn look(path: &Path) -> Result<Option<Look>> {
     }
     let mut bytes = Vec::new();
     (&file).take(LARGEST as u64).read_to_end(&mut bytes)?;
-    Ok(Some(Look { inode: inode(&data), held: announced(&file)?, state: state::described(&bytes) }))
+    let state = state::described(&bytes);
+    let may_be_held = LOOKS_WITHOUT_ATTEMPT || state.as_ref().map_or(!bytes.is_empty(), |(_, is_marked, _)| *is_marked);
+    let held = if may_be_held { announced(&file)? } else { None };
+    Ok(Some(Look { inode: inode(&data), held, state }))
 }
 
 /// What is there may be a symbolic link or a FIFO: the first is not followed, and the second does not block.
@@ -57,8 +61,12 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Whether a path leads nowhere, or to no file.
+/// Whether a path leads nowhere, or to no file. Windows refuses folders, and files that are being removed.
 fn is_absence(error: &Error) -> bool {
+    #[cfg(windows)]
+    if error.kind() == ErrorKind::PermissionDenied {
+        return true;
+    }
     #[cfg(unix)]
     if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENXIO)) {
         return true;
@@ -76,7 +84,7 @@ fn inode(_: &Metadata) -> u64 {
     0
 }
 
-use platform::announced;
+use platform::{LOOKS_WITHOUT_ATTEMPT, announced};
 pub(super) use platform::{announce, announce_reader};
 
 // The types for the locks of a descriptor have 64 bits, which 32-bit systems name otherwise.
@@ -87,6 +95,8 @@ mod platform {
     use std::os::fd::AsRawFd;
 
     use super::Mode;
+
+    pub(crate) const LOOKS_WITHOUT_ATTEMPT: bool = true;
 
     /// The byte of shared holders. That of exclusive ones comes next.
     const FAR: libc::off_t = 0x4000_0000;
@@ -117,7 +127,10 @@ mod platform {
         let mut found = bytes(libc::F_WRLCK, FAR, 2);
         // SAFETY: as in `announce`; the call writes to the local, too.
         if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut found) } != 0 {
-            return Err(Error::last_os_error());
+            let error = Error::last_os_error();
+            // Old kernels, and some drives, have no such locks: then nobody has announced anything.
+            let is_missing = matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOLCK | libc::ENOTSUP));
+            return if is_missing { Ok(None) } else { Err(error) };
         }
         let mode = if found.l_start > FAR { Mode::Exclusive } else { Mode::Shared };
         Ok((i32::from(found.l_type) != libc::F_UNLCK).then_some(mode))
@@ -131,6 +144,8 @@ mod platform {
 
     use super::Mode;
     use crate::processes::system::{try_lock, unlock};
+
+    pub(crate) const LOOKS_WITHOUT_ATTEMPT: bool = false;
 
     pub(crate) fn announce(_: &File, _: Mode) {}
 

@@ -67,8 +67,10 @@ enum Stage {
 struct Line {
     requests: VecDeque<Request>,
     stage: Stage,
-    /// Since when it has a thread.
-    served_since: Instant,
+    /// How many turns in a row have ended without a grant.
+    turns_in_vain: u32,
+    /// When its turn may end, if others wait for one.
+    turn_ends: Instant,
 }
 
 impl Line {
@@ -111,10 +113,11 @@ pub(super) fn enqueue(name: &Name, request: Request) -> Result<()> {
             return Ok(());
         }
         table.attend()?;
-        if !table.pool.push_line(name.clone()) {
+        if !table.pool.push_new(name.clone()) {
             return Err(no_thread());
         }
-        let line = Line { requests: VecDeque::from([request]), stage: Stage::Queued, served_since: Instant::now() };
+        let (requests, turn_ends) = (VecDeque::from([request]), Instant::now());
+        let line = Line { requests, stage: Stage::Queued, turns_in_vain: 0, turn_ends };
         table.lines.insert(name.clone(), line);
         Ok(())
     })
@@ -140,39 +143,56 @@ pub(super) fn dequeue(name: &Name, number: u32, mailbox: &Arc<Mailbox>) {
 
 /// Waits for a name as long as there are requests for it.
 fn serve(name: &Name) {
-    with_line(name, |line| line.served_since = Instant::now());
+    with_line(name, |line| line.turn_ends = Instant::now() + rounds::turn(line.turns_in_vain));
     while has_requests(name) {
-        let is_over = match wait(name) {
+        let end = match wait(name) {
             Ok(Ok(locked)) => match pop(name) {
                 Some(request) => grant(name, request, locked),
-                None => continue,
+                None => None,
             },
-            Ok(Err(reason)) => reason == Reason::TurnOver,
-            Err(error) if is_passing(&error) => {
-                with_table(|table| table.pool.is_short = true);
-                true
-            }
+            Ok(Err(Reason::TurnOver)) => Some(End::TurnOver),
+            Ok(Err(_)) => None,
+            Err(error) if is_passing(&error) => Some(End::Shortage),
             Err(error) => {
                 fail(name, &error);
-                false
+                None
             }
         };
-        if is_over {
-            return queue(name);
+        if let Some(end) = end {
+            return queue(name, end);
         }
     }
 }
 
+/// Why a thread leaves a line that has requests.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    TurnOver,
+    /// Descriptors or memory are lacking: the line waits for a later round.
+    Shortage,
+}
+
 /// Puts a line behind those that have no thread.
-fn queue(name: &Name) {
+fn queue(name: &Name, end: End) {
     with_table(|table| {
         if let Some(line) = table.lines.get_mut(name) {
             line.stage = Stage::Queued;
-            // There is a thread: this one.
-            table.pool.push_line(name.clone());
+            line.turns_in_vain += u32::from(end == End::TurnOver);
+            table.pool.is_short |= end == End::Shortage;
+            table.pool.push_back(name.clone());
         }
     });
-    rounds::hurry();
+    if end == End::TurnOver {
+        rounds::hurry();
+    }
+}
+
+/// Fails the requests of a line whose thread has panicked, in the midst of a stage.
+fn fail_all(name: &Name) {
+    let line = with_table(|table| table.lines.remove(name));
+    for request in line.into_iter().flat_map(|line| line.requests) {
+        request.mailbox.answer(request.number, Answer::Failed(Error::other("the thread that waited has panicked")));
+    }
 }
 
 /// Whether a line has requests, and is served further. Otherwise it is removed.
@@ -211,7 +231,7 @@ fn block(name: &Name, which: Which) -> Result<std::result::Result<Locked, Reason
     }
     loop {
         match name.wait(which, &opened) {
-            // The signal of somebody else: the file keeps its place in the line.
+            // The signal of somebody else: it waits again, behind those that wait for the same.
             Err(error) if error.kind() == ErrorKind::Interrupted => match with_line(name, |line| match line.stage {
                 Stage::Interrupted(_, reason) => Some(reason),
                 _ => None,
@@ -231,24 +251,28 @@ fn pop(name: &Name) -> Option<Request> {
     with_line(name, |line| line.requests.pop_front()).flatten()
 }
 
-/// Grants a locked file to a request. One that was replaced is no lock: the request waits again, in its place. Returns
-/// whether the system lacks something.
-fn grant(name: &Name, request: Request, locked: Locked) -> bool {
-    let (answer, lacks) = match name.grant(locked, &request.description) {
-        Ok(Some(grant)) => (Answer::Granted(grant), false),
-        Ok(None) => return put_back(name, request, false),
-        Err(error) if is_passing(&error) => return put_back(name, request, true),
-        Err(error) => (Answer::Failed(error), false),
+/// Grants a locked file to a request. One that was replaced is no lock: the request waits again, in its place.
+fn grant(name: &Name, request: Request, locked: Locked) -> Option<End> {
+    let end = match name.grant(locked, &request.description) {
+        Ok(Some(grant)) => {
+            with_line(name, |line| line.turns_in_vain = 0);
+            request.mailbox.answer(request.number, Answer::Granted(grant));
+            return None;
+        }
+        Ok(None) => None,
+        Err(error) if is_passing(&error) => Some(End::Shortage),
+        Err(error) => {
+            request.mailbox.answer(request.number, Answer::Failed(error));
+            return None;
+        }
     };
-    request.mailbox.answer(request.number, answer);
-    lacks
-}
-
-fn put_back(name: &Name, request: Request, lacks: bool) -> bool {
-    if request.mailbox.expects(request.number) {
-        with_line(name, |line| line.requests.push_front(request));
-    }
-    lacks
+    // It may be aborted at the same time: then `dequeue` finds it here, or it is not expected any more.
+    with_line(name, |line| {
+        if request.mailbox.expects(request.number) {
+            line.requests.push_front(request);
+        }
+    });
+    end
 }
 
 /// Fails the first request of a line.

@@ -113,12 +113,13 @@ test('tasks of one thread that wait for one another are one report each', needsC
 
 /**
  * Two threads that each run many tasks, of which each takes one of two locks: no deadlock is possible. Tells how many
- * snapshots had a cycle while a wait was older than the period.
+ * snapshots had a cycle while a wait was older than the period. Holds of one length would fall into step: then one
+ * thread has both locks nearly always.
  */
 const oneLockEach = async ({ api, newLock, startWorker, tell, data: form }) => {
   const memory = [newLock('a').buffer, newLock('b').buffer]
   startWorker([memory, form], ({ api, data: [memory, form] }) => {
-    const work = () => new Promise(resolve => setTimeout(resolve, 3))
+    const work = () => new Promise(resolve => setTimeout(resolve, 1 + 4 * Math.random()))
     const forms = {
       callbacks: lock => lock.executeLocked(work),
       tokens: lock => lock.lockAsync().then(token => work().then(() => token.unlock()))
@@ -130,7 +131,7 @@ const oneLockEach = async ({ api, newLock, startWorker, tell, data: form }) => {
     }
     return new Promise(() => {})
   })
-  const work = () => new Promise(resolve => setTimeout(resolve, 3))
+  const work = () => new Promise(resolve => setTimeout(resolve, 1 + 4 * Math.random()))
   for (const buffer of memory) {
     const lock = new api.AsyncLock(buffer)
     const token = () => lock.lockAsync().then(token => work().then(() => token.unlock()))

@@ -17,6 +17,9 @@ const { setImmediate } = require('../../util/timers')
 const { infoOf, keyOf } = require('./holder')
 
 const SLICE = 5 // milliseconds, after which the event loop has its turn
+/** How often /proc/locks is read once more for a lock that is missing there or comes twice, and for a query in all. */
+const READS = 3
+const MOST_READS = 20
 /** The byte of a gate whose lock tells that process 0 waits with a shared request, as in src/processes/look.rs. */
 const READERS = 0x40000002
 /** The system's answers where it shows no such file. */
@@ -78,10 +81,19 @@ function * filesIn (folder) {
 function lookAt (folder, key, look, kernel, { held, pending }) {
   const state = look(path.join(folder, key + '.lock'))
   if (state === undefined) return
-  const locks = (kernel && kernel.of(state.inode)) || []
-  const gate = kernel === undefined ? [] : kernel.of(inodeOf(path.join(folder, key + '.gate')))
-  const [holders, waiters] = parted(locks)
-  const [first, behind] = parted(gate)
+  const locksOf = inode => kernel === undefined ? [] : kernel.of(inode)
+  let [holders, waiters] = parted(locksOf(state.inode))
+  // The kernel shows a page at a time: a lock may be missing, or come twice, if others change meanwhile.
+  const isMissing = () => holders.length === 0 && state.mode !== undefined
+  const isTwice = () => new Set(holders.map(({ pid }) => pid)).size < holders.length
+  for (let n = 0; n < READS && kernel !== undefined && kernel.readsLeft > 0 && (isMissing() || isTwice()); n++) {
+    kernel.readsLeft--
+    kernel.of = (locksOn(folder) || kernel).of;
+    [holders, waiters] = parted(locksOf(state.inode))
+  }
+  const [passing, behind] = parted(locksOf(inodeOf(path.join(folder, key + '.gate'))))
+  // Those that pass the gate without a wait share it.
+  const first = passing.filter(({ isWrite }) => isWrite)
   const mode = holders.length > 0 ? holders[0].mode : state.mode
   if (mode === undefined && first.length + behind.length + waiters.length === 0) return
 
@@ -101,7 +113,13 @@ function lookAt (folder, key, look, kernel, { held, pending }) {
   pending.push(...[...early, ...waiters, ...behind].map(entryOf))
 }
 
-const parted = locks => [locks.filter(({ isWaiting }) => !isWaiting), locks.filter(({ isWaiting }) => isWaiting)]
+/** Parts locks into those that are held and those that wait. The kernel may show one twice. */
+function parted (locks) {
+  const isFirst = (each, n, all) => all.findIndex(({ pid, mode }) => pid === each.pid && mode === each.mode) === n
+  const held = locks.filter(({ isWaiting }) => !isWaiting)
+  const waiting = locks.filter(({ isWaiting }) => isWaiting)
+  return [held.some(({ mode }) => mode === 'exclusive') ? held.filter(isFirst) : held, waiting.filter(isFirst)]
+}
 
 /** Returns what a function does; undefined where there is no such file. */
 function found (fn) {
@@ -134,15 +152,16 @@ function locksOn (folder) {
       /^\d+:( +->)? +(FLOCK|OFDLCK) +\S+ +(READ|WRITE) +(-?\d+) ([\da-f]+:[\da-f]+):(\d+) (\d+) /.exec(line) || []
     if (where !== device) continue
     if (type === 'OFDLCK') add(readers, inode, Number(start) - READERS)
-    else add(locks, inode, { isWaiting: waits !== undefined, isShared: mode === 'READ', pid: Number(pid) })
+    else add(locks, inode, { isWaiting: waits !== undefined, isWrite: mode === 'WRITE', pid: Number(pid) })
   }
   const isReader = (pid, inode) => readers.has(inode) && readers.get(inode).includes(pid)
-  const of = inode => (locks.get(inode) || []).map(({ isWaiting, isShared, pid }) => ({
+  const of = inode => (locks.get(inode) || []).map(({ isWaiting, isWrite, pid }) => ({
     isWaiting,
-    mode: isShared || isReader(pid, inode) ? 'shared' : 'exclusive',
+    isWrite,
+    mode: !isWrite || isReader(pid, inode) ? 'shared' : 'exclusive',
     pid: pid === self ? process.pid : pid
   }))
-  return { of }
+  return { of, readsLeft: MOST_READS }
 }
 
 /** Returns the device of a folder's drive as /proc/locks has it: `stat` has another one on Btrfs and overlays. */

@@ -23,8 +23,9 @@ const { describeHolder, describeName, keyOf } = require('./holder')
 
 /** How many milliseconds a blocking thread stays in native code. Between, the engine may end it. */
 const SLICE = 20
-/** Milliseconds between two attempts where no thread can be started. */
+/** Milliseconds between two attempts where no thread can be started, at first and at last. */
 const POLL = 20
+const LONGEST_POLL = 100
 /** Stands for a request that has no thread. */
 const NONE = 0
 
@@ -75,8 +76,8 @@ class Files {
     const taken = this.#options.durable ? undefined : this.#take(wanted, false)
     if (taken !== undefined) return taken
     let number = this.#enqueue(wanted)
-    while (number === NONE) {
-      await sleep(POLL, signal)
+    for (let pause = POLL; number === NONE; pause = Math.min(2 * pause, LONGEST_POLL)) {
+      await sleep(pause, signal)
       const grant = this.#take(wanted, true)
       if (grant !== undefined) return grant
       number = this.#enqueue(wanted)

@@ -133,14 +133,14 @@ fn signal() -> Option<c_int> {
 }
 
 #[cfg(target_os = "linux")]
-fn candidates() -> std::ops::RangeInclusive<c_int> {
+fn candidates() -> impl DoubleEndedIterator<Item = c_int> {
     libc::SIGRTMIN()..=libc::SIGRTMAX()
 }
 
-/// By default, this one does nothing.
+/// By default, these do nothing.
 #[cfg(not(target_os = "linux"))]
-fn candidates() -> std::ops::RangeInclusive<c_int> {
-    libc::SIGURG..=libc::SIGURG
+fn candidates() -> impl DoubleEndedIterator<Item = c_int> {
+    [libc::SIGIO, libc::SIGURG].into_iter()
 }
 
 /// Returns how many descriptors the process may have.

@@ -8,7 +8,7 @@ use std::sync::{Condvar, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
-use super::{TABLE, serve, with_table};
+use super::{TABLE, fail_all, serve, with_table};
 use crate::processes::lock_file::Name;
 use crate::processes::system::most_descriptors;
 use waitasync_core::panics::contained;
@@ -42,19 +42,19 @@ pub(super) struct Pool {
     idle: usize,
     lines_at_work: usize,
     jobs_at_work: usize,
-    /// Lines without a thread, in the order of their turns.
+    /// Lines without a thread, the next one first.
     pub(super) queue: VecDeque<Name>,
     jobs: VecDeque<Job>,
     /// Whether descriptors or memory were lacking: then lines wait for the next round.
     pub(super) is_short: bool,
 }
 
-/// Runs a job in another thread: in this one if none can be started.
+/// Runs a job in another thread: in this one if none has time for it. All may be blocked, even by what the job releases.
 pub(in crate::processes) fn run(job: impl FnOnce() + Send + 'static) {
     let here = with_table(|table| {
         let pool = &mut table.pool;
         pool.push_job(job);
-        if pool.threads == 0 { pool.jobs.pop_back() } else { None }
+        if pool.has_nobody_for_jobs() { pool.jobs.pop_back() } else { None }
     });
     if let Some(job) = here {
         job();
@@ -68,14 +68,20 @@ impl Pool {
         self.provide();
     }
 
-    /// Puts a line into the queue. False if there is no thread at all.
-    pub(super) fn push_line(&mut self, name: Name) -> bool {
-        self.queue.push_back(name);
+    /// Puts a new line into the queue, before those that have had a turn. False if there is no thread at all.
+    pub(super) fn push_new(&mut self, name: Name) -> bool {
+        self.queue.push_front(name);
         self.provide();
         if self.threads == 0 {
-            self.queue.pop_back();
+            self.queue.pop_front();
         }
         self.threads > 0
+    }
+
+    /// Puts a line behind all others.
+    pub(super) fn push_back(&mut self, name: Name) {
+        self.queue.push_back(name);
+        self.provide();
     }
 
     /// Wakes or starts threads for the work that can begin.
@@ -93,6 +99,10 @@ impl Pool {
         }
     }
 
+    fn has_nobody_for_jobs(&self) -> bool {
+        self.idle == 0 && self.jobs_at_work == 0
+    }
+
     fn jobs_to_begin(&self) -> usize {
         self.jobs.len().min(MOST_JOBS - self.jobs_at_work)
     }
@@ -104,9 +114,12 @@ impl Pool {
 
     /// Counts the turns that are to end. So each line soon has one. A turn lasts for `SHARE` rounds at least.
     pub(super) fn turns_to_end(&self) -> usize {
-        let will_be_served = self.idle > 0 && self.lines_to_begin() > 0;
+        if self.idle > 0 && self.lines_to_begin() > 0 {
+            return 0;
+        }
+        let for_job = usize::from(!self.jobs.is_empty() && self.has_nobody_for_jobs());
         let most = (self.lines_at_work / SHARE).max(1);
-        if will_be_served { 0 } else { self.queue.len().div_ceil(SHARE).min(most) }
+        self.queue.len().div_ceil(SHARE).min(most).max(for_job)
     }
 
     fn begin(&mut self) -> Option<Work> {
@@ -128,10 +141,13 @@ impl Pool {
 fn work() {
     while let Some(work) = next() {
         let is_job = matches!(work, Work::Job(_));
-        contained(|| match work {
-            Work::Line(name) => serve(&name),
-            Work::Job(job) => job(),
-        });
+        match work {
+            Work::Line(name) if !contained(|| serve(&name)) => fail_all(&name),
+            Work::Line(_) => {}
+            Work::Job(job) => {
+                contained(job);
+            }
+        }
         with_table(|table| {
             let pool = &mut table.pool;
             *(if is_job { &mut pool.jobs_at_work } else { &mut pool.lines_at_work }) -= 1;

@@ -1,6 +1,6 @@
 //! The rounds of the service: turns, interruptions that were lost, and looks at the files.
 //!
-//! There may be more lines than threads or descriptors. Then threads go round: those that have served a line for longest
+//! There may be more lines than threads or descriptors. Then threads go round: those whose turn has lasted long enough
 //! are interrupted, and take lines that have none. So each is in the system's line for its share of the time.
 //!
 //! A thread does not learn that somebody removes or replaces the file for whose lock it waits. Nor can it know that the
@@ -20,8 +20,12 @@ use waitasync_core::panics::contained;
 use waitasync_core::service::Notify;
 
 const ROUND: Duration = Duration::from_millis(50);
-/// The most between two rounds while descriptors or memory are lacking.
-const LONGEST_ROUND: Duration = Duration::from_secs(1);
+/// How long a turn lasts. Each of the first that end in vain doubles the next: the system's line may last longer.
+#[cfg(not(test))]
+const TURN: Duration = Duration::from_secs(1);
+#[cfg(test)]
+const TURN: Duration = Duration::from_millis(1);
+const MOST_DOUBLED: u32 = 2;
 /// How often files are looked at: those of threads that have been blocked for so long.
 #[cfg(not(test))]
 const LOOK: Duration = Duration::from_secs(1);
@@ -37,14 +41,17 @@ pub(super) fn hurry() {
     BELL.notify_one();
 }
 
+/// Returns how long the next turn of a line lasts.
+pub(super) fn turn(turns_in_vain: u32) -> Duration {
+    TURN * (1 << turns_in_vain.min(MOST_DOUBLED))
+}
+
 /// What the service remembers between rounds.
 #[derive(Default)]
 pub(super) struct Rounds {
     is_running: bool,
     is_looking: bool,
     looked: Option<Instant>,
-    /// How long descriptors or memory have been lacking, roughly.
-    shortage: Duration,
 }
 
 impl Table {
@@ -59,7 +66,7 @@ impl Table {
 
     /// Returns the time until the next round; `None` if there are no lines any more.
     fn go_round(&mut self) -> Option<Duration> {
-        let Self { lines, pool, rounds } = self;
+        let Self { lines, pool, .. } = self;
         pool.queue.retain(|name| {
             let is_wanted = lines.get(name).is_some_and(|line| !line.requests.is_empty());
             if !is_wanted {
@@ -74,24 +81,24 @@ impl Table {
                 is_answer_missing = true;
             }
         }
-        rounds.shortage =
-            if pool.is_short { (rounds.shortage * 2).clamp(ROUND, LONGEST_ROUND) } else { Duration::ZERO };
+        let was_short = std::mem::take(&mut pool.is_short);
         let turns = pool.turns_to_end();
-        pool.is_short = false;
         pool.provide();
         self.end_turns(turns);
         self.look();
         self.rounds.is_running = !self.lines.is_empty();
-        let is_soon = is_answer_missing || !self.pool.queue.is_empty();
-        let pause = if is_soon { ROUND.max(self.rounds.shortage) } else { LOOK };
+        let is_soon = is_answer_missing || (!was_short && !self.pool.queue.is_empty());
+        let pause = if is_soon { ROUND } else { LOOK };
         self.rounds.is_running.then_some(pause)
     }
 
-    /// Interrupts the threads whose turns have lasted longest.
+    /// Interrupts the threads whose turns ended first.
     fn end_turns(&mut self, count: usize) {
-        let mut blocked: Vec<&mut Line> = self.lines.values_mut().filter(|line| line.blocked().is_some()).collect();
+        let now = Instant::now();
+        let is_over = |line: &&mut Line| line.turn_ends <= now && line.blocked().is_some();
+        let mut blocked: Vec<&mut Line> = self.lines.values_mut().filter(is_over).collect();
         if (1..blocked.len()).contains(&count) {
-            blocked.select_nth_unstable_by_key(count - 1, |line| line.served_since);
+            blocked.select_nth_unstable_by_key(count - 1, |line| line.turn_ends);
         }
         for line in blocked.into_iter().take(count) {
             line.interrupt(Reason::TurnOver);

@@ -221,7 +221,7 @@ fn an_interruption_that_came_too_early_is_repeated() {
 }
 
 #[test]
-fn a_signal_of_somebody_else_costs_no_place() {
+fn a_signal_of_somebody_else_ends_no_wait() {
     let scratch = Scratch::new("stray");
     let (writer, reader) = (scratch.name("a", Mode::Exclusive), scratch.name("a", Mode::Shared));
     let held = writer.take("{}").unwrap().unwrap();
