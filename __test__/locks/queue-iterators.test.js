@@ -5,11 +5,18 @@
 const assert = require('assert')
 const stream = require('stream')
 const { test } = require('../harness')
-const { api } = require('../subject')
+const { Atomics, api } = require('../subject')
 const { MAJOR, startWorker, until } = require('../fixtures/queue-toolbox')
 const { TinyController, rejection } = require('../fixtures/lock-toolbox')
 const { needsChannels, subscribe } = require('../fixtures/channels')
-const { queueWith, waiting } = require('../fixtures/queue-messages')
+const { CLONE, putAs, queueWith, waiting } = require('../fixtures/queue-messages')
+const inside = require('../fixtures/inside')
+
+const { memoryOf } = inside('queue/arguments')
+const { DEATHS, TAKE_LOCK, slotWords, slotsBegin } = inside('queue/layout')
+const { QueueMemory } = inside('queue/memory')
+const { owingOn } = inside('queue/owing')
+const { endUse, putBack, take } = inside('queue/steps')
 
 const { Readable } = stream
 const NO_RETURN = MAJOR < 16 && 'streams of this Node do not end an iterator of which a message is awaited'
@@ -78,6 +85,60 @@ for (const how of Object.keys(ENDINGS)) {
     assert.ok(queue.ended)
   })
 }
+
+/** Calls back after so many microtasks. */
+async function afterMicrotasks (count, callback) {
+  for (; count > 0; count--) await undefined
+  callback()
+}
+
+for (const [what, put, outcome] of [
+  ['a message', queue => { queue.tryPut('m') }, { done: false, value: 'm' }],
+  ['a message that no thread can read', queue => { putAs(queue, CLONE, [1, 2, 3]) }, 'ERR_QUEUE_UNREADABLE']
+]) {
+  test(`return soon after ${what} was removed, for which next awaited another thread: next has it`, async t => {
+    const { remove } = QueueMemory.prototype
+    t.after(() => { QueueMemory.prototype.remove = remove })
+    for (let microtasks = 1; microtasks < 12; microtasks++) {
+      const queue = make()
+      const words = new Int32Array(queue.buffer)
+      const messages = queue.messages()
+      let next
+      // Until one has taken its message, and not removed it yet.
+      do {
+        put(queue)
+        next = messages.next().catch(({ code }) => code)
+      } while (queue.inUse === 0)
+      // As if another thread were inside a step.
+      Atomics.store(words, TAKE_LOCK, 1)
+      await until(() => api.waiterCount(words, TAKE_LOCK) === 1, 'the end of its use waits')
+      let ended
+      QueueMemory.prototype.remove = function (lease) {
+        remove.call(this, lease)
+        ended = afterMicrotasks(microtasks, () => messages.return())
+      }
+      Atomics.store(words, TAKE_LOCK, 0)
+      api.notify(words, TAKE_LOCK, 1)
+      assert.deepStrictEqual(await next, outcome, `${microtasks}`)
+      QueueMemory.prototype.remove = remove
+      await ended
+      assert.deepStrictEqual([queue.length, queue.inUse], [0, 0])
+    }
+  })
+}
+
+test('to put back a message that has been removed changes nothing', () => {
+  const queue = make({ capacity: 1 }, 'm')
+  const words = new Int32Array(queue.buffer)
+  const memory = memoryOf(queue)
+  const lease = owingOn(memory, take, null)
+  owingOn(memory, endUse, lease)
+  queue.tryPut('next')
+  words[slotsBegin(1) + slotWords(64) * lease.slot + DEATHS] = 7
+  const before = words.slice()
+  owingOn(memory, putBack, lease)
+  assert.deepStrictEqual(words, before)
+})
 
 test('what came back from an iterator counts as no delivery, and as no death', async () => {
   const COUNT = 100

@@ -559,7 +559,9 @@ module.exports = [
       'if (this.lease !== undefined) owingOn(memory, putBack, this.lease)\n    else if (',
       'if (this.lease === undefined && '],
     ['a call of next goes on waiting once the iteration is over',
-      '    else if (this.waiter !== undefined) this.waiter.withdraw()\n', '']
+      '    else if (this.waiter !== undefined) this.waiter.withdraw()\n', ''],
+    ['the end of an iteration takes back a message that has been removed',
+      '    if (this.lease !== undefined && this.lease.serial === 0) return\n', '']
   ]),
   ...of(queueWaits, { test: 'locks/queue-iterators' }, [
     ['what ends an iteration keeps a notification',

@@ -54,10 +54,11 @@ class Next extends Steps {
     if (this.lease === undefined) this.pending.delete(this)
   }
 
-  /** Ends it without a message: one that it has comes back. */
+  /** Ends it without a message: one that it has comes back. If that has been removed, it is the result. */
   withdraw (memory) {
-    this.isOver = true
     this.pending.delete(this)
+    if (this.lease !== undefined && this.lease.serial === 0) return
+    this.isOver = true
     if (this.lease !== undefined) owingOn(memory, putBack, this.lease)
     else if (this.waiter !== undefined) this.waiter.withdraw()
   }

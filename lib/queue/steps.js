@@ -144,8 +144,9 @@ function endUseNow (memory, lease) {
   return true
 }
 
-/** Puts back a message that is in use: it is delivered again. */
+/** Puts back a message, if it is in use: it is delivered again. */
 function putBack (memory, lease) {
+  if (lease.serial === 0) return
   theList().queues.begun.lease = lease
   memory.endInOrder(lease)
   memory.removeLease(lease)
