@@ -3,6 +3,7 @@
 // Iterators over the messages of a Queue, and how they end: no message is lost, and nothing goes on waiting.
 
 const assert = require('assert')
+const { createHook } = require('async_hooks')
 const stream = require('stream')
 const { test } = require('../harness')
 const { Atomics, api } = require('../subject')
@@ -175,11 +176,11 @@ test('a loop that is left leaves the messages to others, whether they wait or co
 })
 
 test('what ends an iteration within a call of next ends that call, too', async () => {
-  const queue = make()
-  for (const at of ['aborted', 'addEventListener']) {
+  for (const at of ['aborted', 'addEventListener', 'aborted, while a message waits']) {
+    const queue = make()
     const signal = {
       get aborted () {
-        if (at === 'aborted') this.end()
+        if (at !== 'addEventListener') this.end()
         return false
       },
       addEventListener () { if (at === 'addEventListener') this.end() },
@@ -187,12 +188,24 @@ test('what ends an iteration within a call of next ends that call, too', async (
       end () {}
     }
     const messages = queue.messages({ signal })
+    if (at.includes('while')) queue.tryPut('kept')
     signal.end = () => messages.return()
     assert.deepStrictEqual(await messages.next(), DONE, at)
     assert.strictEqual(queue.waiters, 0)
+    if (!at.includes('while')) queue.tryPut('kept')
+    assert.strictEqual(queue.tryTake(), 'kept', at)
   }
-  queue.tryPut('kept')
-  assert.strictEqual(queue.tryTake(), 'kept')
+})
+
+test('the same by a hook of async_hooks, while a message waits', async () => {
+  const queue = make({}, 'kept')
+  const messages = queue.messages()
+  let calls = 0
+  const hook = createHook({ init () { if (calls++ === 0) messages.return() } }).enable()
+  const next = messages.next()
+  hook.disable()
+  assert.ok(calls > 0)
+  assert.deepStrictEqual([await next, queue.tryTake()], [DONE, 'kept'])
 })
 
 test('an abort rejects the calls of next, and a message that comes then stays', async () => {

@@ -561,7 +561,9 @@ module.exports = [
     ['a call of next goes on waiting once the iteration is over',
       '    else if (this.waiter !== undefined) this.waiter.withdraw()\n', ''],
     ['the end of an iteration takes back a message that has been removed',
-      '    if (this.lease !== undefined && this.lease.serial === 0) return\n', '']
+      '    if (this.lease !== undefined && this.lease.serial === 0) return\n', ''],
+    ['a call of next misses that the iteration has ended within it', 'if (next.iteration.isOver) return ENDED',
+      'if (next.isOver) return ENDED']
   ]),
   ...of(queueWaits, { test: 'locks/queue-iterators' }, [
     ['what ends an iteration keeps a notification',

@@ -42,9 +42,10 @@ class Messages {
 
 /** A call of `next`. It is one of the `pending` ones until it has a result. */
 class Next extends Steps {
-  constructor (pending) {
+  constructor (iteration) {
     super()
-    this.pending = pending
+    this.iteration = iteration
+    this.pending = iteration.pending
     this.lease = undefined
     this.isOver = false
   }
@@ -71,7 +72,8 @@ class Next extends Steps {
 }
 
 function takeNext (memory, next) {
-  if (next.isOver) return ENDED
+  // Not only of this call: it may be over before this call is one of the pending ones.
+  if (next.iteration.isOver) return ENDED
   next.pending.set(next, true)
   const found = take(memory, null)
   if (!isInVain(found) && found !== ENDED) next.lease = found
@@ -107,28 +109,23 @@ async function resultInTurn (memory, next, value, end) {
   }
 }
 
-const over = async () => resultOf(undefined)
-
 /** Waits for each message by a promise. */
 class MessagesAsync {
   constructor (queue, memory, signal) {
-    const pending = createMap()
-    let isOver = false
-    const end = () => {
-      isOver = true
-      pending.forEach((_, next) => next.withdraw(memory))
-    }
-    this.next = () => {
-      if (isOver) return over()
-      const next = new Next(pending)
-      return promised(NEXT, queue, next, signal, next)
-    }
-    this.return = async (value) => {
-      end()
+    const iteration = { __proto__: null, pending: createMap(), isOver: false }
+    const end = async (value) => {
+      iteration.isOver = true
+      iteration.pending.forEach((_, next) => next.withdraw(memory))
       return { done: true, value: await value }
     }
+    this.next = () => {
+      if (iteration.isOver) return end()
+      const next = new Next(iteration)
+      return promised(NEXT, queue, next, signal, next)
+    }
+    this.return = end
     this.throw = async (error) => {
-      end()
+      await end()
       throw error
     }
   }
