@@ -53,5 +53,5 @@ function compile (file) {
 }
 
 module.exports = requireFile(__dirname.replace(/\\/g, '/') + '/create-entry.js')
-// For tests of what the entries use.
+// For tests.
 module.exports.requireFile = requireFile

@@ -769,8 +769,8 @@ module.exports = [
   ...of('src/processes/lock_file.rs', { cargo: ['addon', 'processes'] }, [
     ['a newcomer passes the gate', 'map_or(Gate::Shut, |gate|', 'map_or(Gate::Open(None), |gate|'],
     ['readers wait at the gate together',
-      'if which == Which::Gate { Mode::Exclusive }',
-      'if false { Mode::Exclusive }'],
+      'wait_for_lock(file, Mode::Exclusive)',
+      'wait_for_lock(file, self.mode)'],
     ['a suspended first in line stops an attempt', 'self.take_free(description, |_| true)', 'Ok(None)']
   ]),
   ...of('src/processes/mailbox.rs', { cargo: ['addon', 'processes'] }, [

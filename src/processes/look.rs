@@ -110,7 +110,7 @@ mod platform {
         announce_at(file, libc::off_t::from(mode == Mode::Exclusive));
     }
 
-    /// Tells them that this process waits at the gate with a shared request.
+    /// Tells them that this process waits for a share.
     pub(crate) fn announce_reader(gate: &File) {
         // The first two bytes are those of holders.
         announce_at(gate, 2 + libc::off_t::from(std::process::id()));

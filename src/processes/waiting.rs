@@ -187,7 +187,7 @@ fn queue(name: &Name, end: End) {
     }
 }
 
-/// Fails the requests of a line whose thread has panicked, in the midst of a stage.
+/// Fails the requests of a line whose thread has panicked.
 fn fail_all(name: &Name) {
     let line = with_table(|table| table.lines.remove(name));
     for request in line.into_iter().flat_map(|line| line.requests) {

@@ -17,10 +17,10 @@ const { setImmediate } = require('../../util/timers')
 const { infoOf, keyOf } = require('./holder')
 
 const SLICE = 5 // milliseconds, after which the event loop has its turn
-/** How often /proc/locks is read once more for a lock that is missing there or comes twice, and for a query in all. */
+/** How often /proc/locks is read again. For a lock that is missing there or comes twice, and for a query in all. */
 const READS = 3
 const MOST_READS = 20
-/** The byte of a gate whose lock tells that process 0 waits with a shared request, as in src/processes/look.rs. */
+/** The byte of a gate that stands for process 0. Its lock tells of a shared request: see src/processes/look.rs. */
 const READERS = 0x40000002
 /** The system's answers where it shows no such file. */
 const ABSENT = ['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM']

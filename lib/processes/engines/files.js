@@ -23,7 +23,7 @@ const { describeHolder, describeName, keyOf } = require('./holder')
 
 /** How many milliseconds a blocking thread stays in native code. Between, the engine may end it. */
 const SLICE = 20
-/** Milliseconds between two attempts where no thread can be started, at first and at last. */
+/** Milliseconds between two attempts without a thread, at first and at last. */
 const POLL = 20
 const LONGEST_POLL = 100
 /** Stands for a request that has no thread. */

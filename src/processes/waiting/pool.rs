@@ -49,7 +49,7 @@ pub(super) struct Pool {
     pub(super) is_short: bool,
 }
 
-/// Runs a job in another thread: in this one if none has time for it. All may be blocked, even by what the job releases.
+/// Runs a job in another thread: in this one if none has time for it. All may be blocked, even for the lock that it releases.
 pub(in crate::processes) fn run(job: impl FnOnce() + Send + 'static) {
     let here = with_table(|table| {
         let pool = &mut table.pool;
@@ -68,7 +68,7 @@ impl Pool {
         self.provide();
     }
 
-    /// Puts a new line into the queue, before those that have had a turn. False if there is no thread at all.
+    /// Puts a new line before those that have had a turn. False if there is no thread at all.
     pub(super) fn push_new(&mut self, name: Name) -> bool {
         self.queue.push_front(name);
         self.provide();
