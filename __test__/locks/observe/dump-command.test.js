@@ -5,6 +5,7 @@
 
 const assert = require('assert')
 const { spawn } = require('child_process')
+const { readdirSync } = require('fs')
 const { createServer } = require('http')
 const { connect } = require('net')
 const { test } = require('../../harness')
@@ -163,32 +164,145 @@ test('a process whose Workers alone use the package, and one without it', needed
   }
 })
 
-test('a command that is killed midway leaves no port open; other signals do not end it', needed, async t => {
-  for (const signal of ['SIGKILL', 'SIGINT']) {
-    const program = await started(t, {}, ({ api, require, say, startWorker }) => {
-      const { setTimeout } = global
-      // The command asks for a timer first.
-      global.setTimeout = (fn) => {
-        require('fs').writeSync(1, 'asked\n')
-        return setTimeout(fn, 2000)
-      }
-      startWorker(({ require }) => { require('child_process').execFileSync('sleep', ['3']) })
-      const timer = setInterval(() => {}, 10)
-      process.once('SIGTERM', () => clearInterval(timer))
-      api.AsyncLock.create().tryLock()
-      say('ready')
-    })
-    const command = spawn(process.execPath, [COMMAND, 'dump', String(program.pid)])
-    t.after(() => { command.kill('SIGKILL') })
-    let output = ''
-    command.stdout.on('data', text => { output += text })
+/** Says `asked` once the command asks for its timer, which gets 2 s; has a Worker that does not answer meanwhile. */
+const saysWhenAsked = ({ api, require, say, startWorker }) => {
+  const timers = require('timers')
+  const { setTimeout } = timers
+  timers.setTimeout = global.setTimeout = (fn) => {
+    require('fs').writeSync(1, 'asked\n')
+    return setTimeout(fn, 2000)
+  }
+  startWorker(({ require }) => { require('child_process').execFileSync('sleep', ['3']) })
+  const timer = setInterval(() => {}, 10)
+  process.once('SIGTERM', () => clearInterval(timer))
+  api.AsyncLock.create().tryLock()
+  say('ready')
+}
+
+/** Starts the command. Gives its process, and the promise of its end. */
+function commandFor (t, { pid }) {
+  const child = spawn(process.execPath, [COMMAND, 'dump', String(pid)])
+  t.after(() => { child.kill('SIGKILL') })
+  const seen = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr']) child[name].on('data', text => { seen[name] += text })
+  const ended = new Promise(resolve => child.once('close', (code, signal) => {
+    resolve(Object.assign(seen, { code, signal }))
+  }))
+  return { child, ended }
+}
+
+test('a command that is killed midway leaves no port open; other signals close it, and end the command', needed, async t => {
+  for (const name of ['SIGKILL', 'SIGINT', 'SIGTERM']) {
+    const program = await started(t, {}, saysWhenAsked)
+    const command = commandFor(t, program)
     await until(() => program.lines.includes('asked'))
-    command.kill(signal)
-    const ended = await new Promise(resolve => command.once('close', (code, name) => resolve(name || code)))
-    assert.deepStrictEqual([ended, output.includes('1 held')], signal === 'SIGKILL' ? ['SIGKILL', false] : [0, true])
+    command.child.kill(name)
+    const { code, signal, stdout, stderr } = await command.ended
+    assert.deepStrictEqual([code, signal, stdout], name === 'SIGKILL' ? [null, name, ''] : [1, null, ''])
+    if (code === 1) assert.ok(stderr.includes(`got ${name}`) && !await isOpen(program.port), stderr)
     await closed(program.port)
     await endsByItself(program)
   }
+})
+
+test('a process that ends meanwhile is an error, not one that does not use the package', needed, async t => {
+  const program = await started(t, {}, saysWhenAsked)
+  const command = commandFor(t, program)
+  await until(() => program.lines.includes('asked'))
+  program.child.kill('SIGKILL')
+  const { code, stdout, stderr } = await command.ended
+  assert.deepStrictEqual([code, stdout], [1, ''])
+  assert.ok(/its inspector has closed, the process ends/.test(stderr), stderr)
+})
+
+test('Workers that come and go do not keep the command, nor the exit of the process', needed, async t => {
+  for (const ends of [false, true]) {
+    const program = await started(t, { data: ends }, ({ api, data, require, say }) => {
+      const { Worker } = require('worker_threads')
+      const next = () => { new Worker('1', { eval: true }).on('exit', next) }
+      for (let n = 0; n < 3; n++) next()
+      const timers = require('timers')
+      const { setTimeout } = timers
+      timers.setTimeout = global.setTimeout = (...args) => {
+        if (data) setTimeout(() => process.exit(), 20)
+        return setTimeout(...args)
+      }
+      process.once('SIGTERM', () => process.exit())
+      api.AsyncLock.create().tryLock()
+      say('ready')
+    })
+    const start = Date.now()
+    const { code, stdout, stderr } = await dump(t, program.pid)
+    // The process may be quicker than the command.
+    if (!ends || code === 0) assert.ok(code === 0 && stdout.includes('1 held'), stderr)
+    if (!ends) program.child.kill('SIGTERM')
+    assert.strictEqual((await program.ended).code, 0)
+    assert.ok(Date.now() - start < 15000, `${Date.now() - start} ms`)
+  }
+})
+
+test('Workers in native code do not hide those that use the package', needed, async t => {
+  const index = JSON.stringify(require.resolve('../../../index.js'))
+  const port = await freePort()
+  const child = spawn(process.execPath, [`--inspect-port=${port}`, '-e', `
+    const { Worker } = require('worker_threads')
+    const native = "require('child_process').execFileSync('sleep', ['30'])"
+    const uses = ${JSON.stringify(`require(${index}).AsyncLock.create().tryLock(); setInterval(() => {}, 1e6)
+      require('worker_threads').parentPort.postMessage(0)`)}
+    const start = source => new Worker(source, { eval: true })
+    for (let n = 0; n < 4; n++) start(native)
+    start(uses).on('message', () => console.log('ready'))
+    for (let n = 0; n < 4; n++) start(native)`])
+  t.after(() => { child.kill('SIGKILL') })
+  await new Promise(resolve => child.stdout.once('data', resolve))
+  const { code, stdout, stderr } = await dump(t, child.pid)
+  assert.ok(code === 0 && stdout.includes('1 held, 0 awaited'), stderr || stdout)
+  assert.strictEqual(Object.keys(placesIn(stdout)).length, 10)
+})
+
+test('an inspector that the signal has opened is closed, also if its pid is another one, or timers fail', needed, async t => {
+  const another = await started(t, {}, ({ say }) => {
+    const timer = setInterval(() => {}, 10)
+    process.once('SIGTERM', () => clearInterval(timer))
+    Object.defineProperty(process, 'pid', { value: 1 })
+    say('ready')
+  })
+  await refused(t, another.pid, /process 1 has the inspector on its port/)
+  await closed(another.port)
+  await endsByItself(another)
+  const faked = await started(t, {}, ({ api, say }) => {
+    const timer = setInterval(() => {}, 10)
+    process.once('SIGTERM', () => clearInterval(timer))
+    global.setTimeout = global.clearTimeout = () => { throw new Error('a fake') }
+    api.AsyncLock.create().tryLock()
+    say('ready')
+  })
+  const { stdout } = await dump(t, faked.pid)
+  assert.ok(stdout.includes('1 held'), stdout)
+  await closed(faked.port)
+  await endsByItself(faked)
+})
+
+test('a file of another machine, a name of control characters, and an output that is closed', needed, async t => {
+  const program = await started(t, {}, ({ api, require, say }) => {
+    api.AsyncLock.create().tryLock()
+    say('ready')
+    const filename = 'file://machine/\u{E0001}.js'
+    require('vm').runInThisContext('(function spins () { for (;;); }())', { filename })
+  })
+  let lines
+  do {
+    const { code, stdout, stderr } = await dump(t, program.pid, '--json')
+    assert.strictEqual(code, 0, stderr)
+    assert.ok(!stdout.includes('\u{E0001}'))
+    lines = stdout.trim().split('\n').map(line => JSON.parse(line)).filter(({ list }) => list === 'threads')
+    await closed(program.port)
+  } while (!lines[0].now[0].startsWith('at spins (file://machine/\u{E0001}.js:1:'))
+  const command = commandFor(t, program)
+  command.child.stdout.destroy()
+  const { code, stderr } = await command.ended
+  assert.deepStrictEqual([code, stderr], [0, ''])
+  program.child.kill('SIGKILL')
 })
 
 test('an inspector that was open stays open, unless --close', needed, async t => {
@@ -216,6 +330,13 @@ test('a port that is taken: by something else, or by another process', needed, a
   const program = await started(t, { port }, goesOn)
   await refused(t, program.pid, /port \d+ is taken by something else than an inspector/)
   await endsByItself(program)
+  const mute = createServer(() => {})
+  await new Promise(resolve => mute.listen(0, '127.0.0.1', resolve))
+  t.after(() => mute.close())
+  const unasked = await started(t, { port: mute.address().port }, goesOn)
+  await refused(t, unasked.pid, /port \d+ is taken by .*, or does not answer/)
+  await endsByItself(unasked)
+  assert.ok(!/Debugger listening|Starting inspector/.test(unasked.stderr), unasked.stderr)
   const other = await started(t, {}, goesOn)
   const debugged = await started(t, { port: other.port, execArgv: [`--inspect=${other.port}`] }, goesOn)
   await refused(t, other.pid, new RegExp(`process ${debugged.pid} has the inspector on its port`))
@@ -262,6 +383,27 @@ test('no such process, and what is no process id', needed, async t => {
     const { code, stderr } = await runNode(t, [COMMAND, ...args])
     assert.ok(code === 1 && /usage: |Unknown option/.test(stderr), stderr)
   }
+})
+
+/** Runs the command in a process that can neither signal nor ask: of no pid here shall ever one be sent a signal. */
+const withoutSending = (t, pid) => runNode(t, ['-e', `
+  process._debugProcess = process.kill = require('http').get = () => { throw new Error('sent') }
+  require(${JSON.stringify(COMMAND)})`, 'dump', String(pid)])
+
+test('a pid that the system would cut to another one is refused before anything is sent', needed, async t => {
+  for (const pid of ['4294967297', '4294967295', '2147483648', '9'.repeat(400)]) {
+    const { code, stdout, stderr } = await withoutSending(t, pid)
+    assert.deepStrictEqual([code, stdout], [1, ''])
+    assert.ok(stderr.includes(`${pid} is no process: a pid is an integer from 1 to 2147483647`), stderr)
+  }
+})
+
+test('the id of a thread is refused before anything is sent', needsLinux, async t => {
+  const ids = readdirSync('/proc/self/task').filter(id => Number(id) !== process.pid)
+  const { code, stderr } = await withoutSending(t, ids[0])
+  assert.strictEqual(code, 1)
+  assert.ok(stderr.includes(`${ids[0]} is a thread of process ${process.pid}`), stderr)
+  assert.ok(/sent/.test((await withoutSending(t, process.pid)).stderr))
 })
 
 test('a process that the signal would end, or that forbids it, gets none', needsLinux, async t => {
