@@ -191,7 +191,7 @@ function commandFor (t, { pid }) {
   return { child, ended }
 }
 
-test('a command that is killed midway leaves no port open; other signals close it, and end the command', needed, async t => {
+test('a command that is killed midway leaves no port open; other signals end it and close that', needed, async t => {
   for (const name of ['SIGKILL', 'SIGINT', 'SIGTERM']) {
     const program = await started(t, {}, saysWhenAsked)
     const command = commandFor(t, program)
@@ -260,7 +260,7 @@ test('Workers in native code do not hide those that use the package', needed, as
   assert.strictEqual(Object.keys(placesIn(stdout)).length, 10)
 })
 
-test('an inspector that the signal has opened is closed, also if its pid is another one, or timers fail', needed, async t => {
+test('what the signal has opened is closed, also if its pid is another one, or timers are fakes', needed, async t => {
   const another = await started(t, {}, ({ say }) => {
     const timer = setInterval(() => {}, 10)
     process.once('SIGTERM', () => clearInterval(timer))
