@@ -82,6 +82,7 @@ class Channel {
   constructor (post, limit) {
     Object.assign(this, { post, limit, answers: [], onEvent: () => {} })
     this.closed = new Promise(resolve => { this.onclose = () => resolve() })
+    this.closed.then(() => { this.isClosed = true })
   }
 
   send (method, params) {
@@ -111,7 +112,7 @@ async function connect (address, condition) {
   if (!await within(LIMIT, main.closed, opened)) throw new Error(CLOSED)
   const timer = `${TIMERS}.setTimeout(() => { process._debugEnd() }, ${GUARD}).unref()`
   const { result } = await main.evaluate(`${condition} ? ${timer} : undefined`) || {}
-  if (result === undefined) throw new Error(SILENT)
+  if (result === undefined) throw new Error(main.isClosed ? CLOSED : SILENT)
   return { main, socket, objectId: result.objectId }
 }
 
