@@ -5,7 +5,8 @@
  *
  * An entry's own `wait`, `notify` and `waitAsync` are chosen once, at load. The plain entry, where it changes nothing,
  * chooses them at its first use (index.js). On a Node that has a `waitAsync`, neither that entry nor `/keep-alive`
- * loads the native library before it is needed. So modules that only some calls need are required in those calls.
+ * loads the native library on the main thread before it is needed; in a Worker it is loaded, so that the thread counts.
+ * Modules that only some calls need are required in those calls.
  */
 
 const beforeUse = require('./agent/before-use')
