@@ -753,8 +753,8 @@ module.exports = [
   // ——— locks of several processes ———
   ...of('src/processes/waiting.rs', { cargo: ['addon', 'processes'] }, [
     ['a wait that is withdrawn goes on',
-      'line.interrupt(Reason::NoRequest);\n        }\n    });\n    rounds::hurry();',
-      '}\n    });\n    rounds::hurry();'],
+      'line.requests.is_empty() && line.interrupt(Reason::NoRequest)',
+      'false'],
     ['a signal of somebody else ends a wait', 'Some(None) => {}', 'Some(None) => return Ok(Err(Reason::NoRequest)),']
   ]),
   ...of('src/processes/waiting/pool.rs', { cargo: ['addon', 'processes'] }, [

@@ -78,12 +78,12 @@ impl Line {
         if let Stage::Blocked(blocked) = &self.stage { Some(blocked) } else { None }
     }
 
-    /// Interrupts its thread, if that is blocked.
-    fn interrupt(&mut self, reason: Reason) {
-        if let Some(Blocked { sleeper, .. }) = self.blocked() {
-            sleeper.interrupt();
-            self.stage = Stage::Interrupted(sleeper.clone(), reason);
-        }
+    /// Interrupts its thread, if that is blocked. Returns whether it was.
+    fn interrupt(&mut self, reason: Reason) -> bool {
+        let Some(Blocked { sleeper, .. }) = self.blocked() else { return false };
+        sleeper.interrupt();
+        self.stage = Stage::Interrupted(sleeper.clone(), reason);
+        true
     }
 }
 
@@ -132,13 +132,14 @@ fn no_thread() -> Error {
 
 /// Removes a request. Nothing is left of the last one in a line, except a place in the queue, until its turn.
 pub(super) fn dequeue(name: &Name, number: u32, mailbox: &Arc<Mailbox>) {
-    with_line(name, |line| {
+    let is_interrupted = with_line(name, |line| {
         line.requests.retain(|request| request.number != number || !Arc::ptr_eq(&request.mailbox, mailbox));
-        if line.requests.is_empty() {
-            line.interrupt(Reason::NoRequest);
-        }
+        line.requests.is_empty() && line.interrupt(Reason::NoRequest)
     });
-    rounds::hurry();
+    // The signal may have come too early.
+    if is_interrupted == Some(true) {
+        rounds::hurry();
+    }
 }
 
 /// Waits for a name as long as there are requests for it.

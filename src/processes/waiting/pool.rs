@@ -49,7 +49,8 @@ pub(super) struct Pool {
     pub(super) is_short: bool,
 }
 
-/// Runs a job in another thread: in this one if none has time for it. All may be blocked, even for the lock that it releases.
+/// Runs a job in another thread: in this one if none has time for it. All may be blocked, even for the lock that it
+/// releases.
 pub(in crate::processes) fn run(job: impl FnOnce() + Send + 'static) {
     let here = with_table(|table| {
         let pool = &mut table.pool;
@@ -112,7 +113,7 @@ impl Pool {
         if self.is_short { 0 } else { self.queue.len().min(room) }
     }
 
-    /// Counts the turns that are to end. So each line soon has one. A turn lasts for `SHARE` rounds at least.
+    /// Counts the turns that are to end. So each line soon has one.
     pub(super) fn turns_to_end(&self) -> usize {
         if self.idle > 0 && self.lines_to_begin() > 0 {
             return 0;
