@@ -11,13 +11,14 @@ const npm = require('../../scripts/lib/npm')
 const { alone, must, withDependencies } = require('./debian')
 const { quoted, system } = require('./toolchain')
 
-/** Returns the words of a command with files over a folder; `rules` are those of binfmt_misc. */
-function within (files, rules = [], over = '/usr/lib') {
+/** Returns the words of a command with files over a folder; `rules` are those of binfmt_misc, `more` go first. */
+function within (files, rules = [], over = '/usr/lib', more = []) {
   const script = [
     'set -eu',
     `mount -t overlay overlay -o lowerdir=${quoted(files)}:${over} ${over}`,
     ...(rules.length > 0 ? ['mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc'] : []),
     ...rules.map(rule => `printf %s ${quoted(rule)} > /proc/sys/fs/binfmt_misc/register`),
+    ...more,
     'exec "$@"'
   ].join('\n')
   return ['unshare', '--user', '--map-root-user', '--mount', 'bash', '-c', script, 'bash']
@@ -64,8 +65,12 @@ const LOADER = '/usr/lib/x86_64-linux-gnu/wine/wine'
 /** Makes Wine, with Debian's files over /usr and a drive C: in the cache. */
 async function wine () {
   const files = path.join(await withDependencies('wine', ['wine64']), 'usr')
+  // Wine's server wants a folder of the user's there, if there are any: here the user is root, who may have none.
+  const users = cache.folder('platforms', 'wine-users')
+  fs.mkdirSync(path.join(users, '0'), { recursive: true, mode: 0o700 })
+  const own = `if [ -d /run/user ]; then mount --bind ${quoted(users)} /run/user; fi`
   const words = drive => [
-    ...within(files, [], '/usr'), 'env', 'WINEDEBUG=-all', 'XDG_RUNTIME_DIR=/tmp', `WINEPREFIX=${drive}`
+    ...within(files, [], '/usr', [own]), 'env', 'WINEDEBUG=-all', 'XDG_RUNTIME_DIR=/tmp', `WINEPREFIX=${drive}`
   ]
   const drive = await cache.fill(cache.folder('platforms', 'wine-drive'), async scratch => {
     const fresh = path.join(scratch, 'drive')
