@@ -463,7 +463,8 @@ test('executeLocked may be called within its callback', async () => {
 test('main is not starved by workers that lock in a loop', async t => {
   const lock = newLock()
   const lockers = await Promise.all([0, 1].map(() => startLocker(t, lock.sab)))
-  const counts = lockers.map(locker => locker.call('lockInALoop', 0, 1, 0))
+  const counts = lockers.map(locker => locker.call('lockAndCount', 0, 1, 2))
+  await until(() => lockers.every(({ flags }) => Atomics.load(flags, 2) > 0), 'they lock')
   let longest = 0
   for (let n = 0; n < 100; n++) {
     const start = now()

@@ -16,9 +16,9 @@ const size = require('../fixtures/size')
 const { files, processLocks } = require('../../processes')
 
 const NO_STRACE = spawnSync('strace', ['-V']).status !== 0 && 'there is no strace'
-/** musl's library has some older calls; strace passes over those that a system does not have. */
+/** musl's library has some other calls; strace passes over those that a system does not have. */
 const CALLS = [
-  'openat,?open', 'flock', 'statx,newfstatat,fstat,?stat,?lstat', 'pread64', 'pwrite64', 'fdatasync,fsync',
+  'openat,?open', 'flock', 'statx,newfstatat,fstat,?stat,?lstat', 'pread64', 'pwrite64,?pwritev2', 'fdatasync,fsync',
   'fcntl,?fcntl64', 'close'
 ]
 const FILE = createHash('sha256').update(Buffer.from('a', 'utf16le')).digest('hex') + '.lock'
