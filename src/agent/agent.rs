@@ -13,7 +13,7 @@ use napi::{Error, Result, check_status, sys};
 
 use crate::agent::blocking::Blocking;
 use crate::agent::buffers::Buffers;
-use crate::agent::mail::{Caller, Delivery};
+use crate::agent::delivery::{Caller, Delivery};
 use crate::agent::observer::Observer;
 use crate::agent::pace::Pace;
 use crate::agent::pending::Pending;
@@ -218,7 +218,7 @@ impl Agent {
     fn deliver(&self) {
         self.pace.is_rung.set(false);
         // Another ring will follow.
-        if self.pace.awaits_turn.get() {
+        if self.pace.awaits_turn() {
             return;
         }
         self.abandon();

@@ -1,32 +1,100 @@
-//! Delivery: how the settlements in an agent's outbox reach JavaScript, in batches, and which of them another waiter
-//! gets of them if the environment ends before JavaScript has got them.
+//! Delivery: how the settlements in an agent's outbox reach JavaScript, in batches.
+//!
+//! # Phases of a delivery
+//! | phase | a delivery begins | the one under way ends with all delivered | it ends otherwise, also by a panic |
+//! |---|---|---|---|
+//! | idle | under way | – | – |
+//! | interrupted | under way | – | – |
+//! | under way | to be continued; none begins | idle | interrupted |
+//! | to be continued | the same | interrupted | interrupted |
 
+use std::cell::{Cell, RefCell, RefMut};
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 use napi::Result;
 
 use crate::agent::agent::Agent;
-use crate::agent::mail::{Caller, Progress};
-use crate::process::{PROCESS, Unused, gave_up, word_at};
+use crate::agent::progress::Progress;
+use crate::process::{PROCESS, gave_up, word_at};
 use waitasync_core::held::Noted;
 use waitasync_core::held::registers::{NEWS, NOT_ADOPTED};
 use waitasync_core::lock::{Mail, UNLOCKED};
 use waitasync_core::panics::contained;
-use waitasync_core::queue::{Location, Ring, Settlement, WaitResult};
+use waitasync_core::queue::{Ring, Settlement, WaitResult};
 
-/// Returns a settled wait's gift, if no entry stands for it.
-fn given_beside(wait: Noted, result: WaitResult) -> Option<Unused> {
-    match (wait.request, wait.relay) {
-        _ if result == WaitResult::TimedOut => None,
-        (Some(request), _) if !request.is_owned() => Some(Unused::Acquired(wait.location, request.hold())),
-        (None, Some(relay)) => Some(Unused::Notification(relay)),
-        _ => None,
+/// From where settlements are handed over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// A job of their own, without JavaScript below it on the stack.
+    EventLoop,
+    /// An operation that JavaScript has called. A call that fails is repeated by the event loop, so it is not reported.
+    Job,
+}
+
+/// How far a delivery is: see the head.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum Phase {
+    #[default]
+    Idle,
+    Interrupted,
+    UnderWay,
+    ToBeContinued,
+}
+
+/// A delivery that is under way, until this is dropped.
+struct UnderWay<'a> {
+    delivery: &'a Delivery,
+    progress: RefMut<'a, Progress>,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        let again = self.delivery.is_interrupted() || !self.progress.is_empty();
+        self.delivery.phase.set(if again { Phase::Interrupted } else { Phase::Idle });
     }
 }
 
-/// Returns where a claim's thread was notified before, if it acquired.
-fn owed_by(wait: Noted, result: WaitResult) -> Option<Location> {
-    wait.relay.filter(|_| wait.request.is_some() && result.is_acquired())
+/// The settlements of an agent that are on their way to JavaScript.
+#[derive(Default)]
+pub(crate) struct Delivery {
+    phase: Cell<Phase>,
+    /// Borrowed while a delivery is under way.
+    progress: RefCell<Progress>,
+    /// The requests for named locks that were stolen, of whose grants JavaScript knows.
+    losses: RefCell<VecDeque<u32>>,
+}
+
+impl Delivery {
+    /// Begins a delivery. `None` if one is under way: that one will be continued.
+    fn begin(&self) -> Option<UnderWay<'_>> {
+        if matches!(self.phase.get(), Phase::UnderWay | Phase::ToBeContinued) {
+            self.phase.set(Phase::ToBeContinued);
+            return None;
+        }
+        self.phase.set(Phase::UnderWay);
+        Some(UnderWay { delivery: self, progress: self.progress.borrow_mut() })
+    }
+
+    /// Whether it is to be continued.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        matches!(self.phase.get(), Phase::Interrupted | Phase::ToBeContinued)
+    }
+
+    /// Whether no delivery is under way or interrupted.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.phase.get() == Phase::Idle
+    }
+
+    /// Returns the request of the next stolen name, for JavaScript.
+    pub(crate) fn next_loss(&self) -> Option<u32> {
+        let next = self.losses.borrow_mut().pop_front();
+        if next.is_none() {
+            // Gives back the memory: there may have been many.
+            self.losses.take();
+        }
+        next
+    }
 }
 
 impl Agent {
@@ -55,7 +123,7 @@ impl Agent {
         self.delivery.losses.borrow_mut().extend(&progress.mail.losses);
         progress.clear();
         if !self.delivery.losses.borrow().is_empty() && !self.deliver_news(caller) {
-            under_way.continue_later();
+            self.delivery.phase.set(Phase::ToBeContinued);
         }
         true
     }
@@ -67,21 +135,19 @@ impl Agent {
 
     /// Lets claims that have been woken try, and gathers the gifts. After a panic, it does the rest.
     fn collect(&self, progress: &mut Progress, caller: Caller) {
-        let Progress { mail, given, owed, gathered, .. } = progress;
-        for slot in std::mem::take(&mut mail.retries) {
-            if !contained(|| self.retry(slot, mail, caller)) {
+        for slot in std::mem::take(&mut progress.mail.retries) {
+            if !contained(|| self.retry(slot, &mut progress.mail, caller)) {
                 // It tries again in another job.
                 self.retry_later(slot);
             }
         }
         // This is the job in which the timeouts of this agent's promises are decided.
-        PROCESS.store.decide(&self.outbox, &mut mail.settlements, |slot| self.pending.ticket(slot));
-        while let Some(&Settlement { slot, result }) = mail.settlements.get(*gathered) {
-            let index = *gathered;
-            *gathered += 1;
+        PROCESS.store.decide(&self.outbox, &mut progress.mail.settlements, |slot| self.pending.ticket(slot));
+        // Until it is delivered, no other wait has its slot.
+        for index in progress.delivered..progress.mail.settlements.len() {
+            let Settlement { slot, result } = progress.mail.settlements[index];
             let Some(wait) = self.pending.remove(slot) else { continue };
-            given.extend(given_beside(wait, result).map(|thing| (index, thing)));
-            owed.extend(owed_by(wait, result).map(|location| (index, location)));
+            progress.gather(index, wait, result);
             if result == WaitResult::TimedOut {
                 contained(|| gave_up(wait.request));
             }
@@ -114,10 +180,9 @@ impl Agent {
         }
     }
 
-    /// Delivers the next batch. Even if the call fails, `progress` says how much JavaScript has got.
+    /// Delivers the next batch. Even if the call fails, `progress` says how far JavaScript has come.
     fn deliver_batch(&self, progress: &mut Progress, caller: Caller) -> Result<()> {
-        let (registers, batch) = (self.registers, progress.next_batch());
-        let adopts = progress.adopted <= progress.delivered;
+        let (registers, (batch, adopts)) = (self.registers, progress.next_batch());
         let held = self.robust_list.len();
         if adopts {
             self.add_acquired(progress, batch.end);
@@ -127,15 +192,9 @@ impl Agent {
         registers.settled.set(if adopts { NOT_ADOPTED } else { 0 });
         let result = self.environment.settle(batch.len(), caller == Caller::EventLoop);
         match registers.settled.get() {
-            NOT_ADOPTED if result.is_err() => self.remove_acquired(progress, batch.end, held),
-            settled => {
-                if adopts {
-                    progress.acquired += progress.acquired_before(batch.end).count();
-                    progress.adopted = batch.end;
-                }
-                progress.delivered =
-                    if result.is_ok() { batch.end } else { (batch.start + settled as usize).min(batch.end) };
-            }
+            _ if result.is_ok() => progress.advance(&batch, batch.len()),
+            NOT_ADOPTED => self.remove_acquired(progress, batch.end, held),
+            settled => progress.advance(&batch, settled as usize),
         }
         result
     }
@@ -161,19 +220,47 @@ impl Agent {
         self.robust_list.truncate(held);
     }
 
-    /// Passes on all that JavaScript has not got: the environment ends. The robust list has the adopted ones.
+    /// Passes on all that JavaScript has not got: the environment ends. The robust list has the adopted grants.
     pub(crate) fn end_delivery(&self) {
-        let Some(progress) = self.delivery.end() else { return };
-        for (_, location, request) in progress.acquired_before(progress.mail.settlements.len()) {
-            if request.is_owned() {
-                contained(|| Unused::Acquired(location, request.hold()).pass_on());
-            }
+        // Otherwise a delivery is under way.
+        let Ok(mut progress) = self.delivery.progress.try_borrow_mut() else { return };
+        for left in std::mem::take(&mut *progress).left() {
+            contained(|| left.pass_on());
         }
-        let given =
-            progress.given.into_iter().filter(|&(index, _)| index >= progress.delivered).map(|(_, given)| given);
-        let owed = progress.owed.into_iter().filter(|&(index, _)| index >= progress.adopted);
-        for given in given.chain(owed.map(|(_, location)| Unused::Notification(location))) {
-            contained(|| given.pass_on());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use Phase::{Idle, Interrupted, ToBeContinued, UnderWay};
+    use waitasync_core::queue::WaitResult;
+
+    use super::*;
+
+    #[test]
+    fn a_delivery_goes_through_all_its_phases() {
+        // From each: the next one as a delivery begins; then, as that is dropped, with its mail delivered or not.
+        for (from, begun, [delivered, otherwise]) in [
+            (Idle, UnderWay, [Idle, Interrupted]),
+            (Interrupted, UnderWay, [Idle, Interrupted]),
+            (UnderWay, ToBeContinued, [Interrupted, Interrupted]),
+            (ToBeContinued, ToBeContinued, [Interrupted, Interrupted]),
+        ] {
+            for (is_delivered, after) in [(true, delivered), (false, otherwise)] {
+                let delivery = Delivery::default();
+                let ended = contained(|| {
+                    let outer = matches!(from, UnderWay | ToBeContinued).then(|| delivery.begin().unwrap());
+                    delivery.phase.set(from);
+                    let inner = delivery.begin();
+                    assert_eq!((delivery.phase.get(), inner.is_some()), (begun, outer.is_none()));
+                    let mut under_way = outer.or(inner).unwrap();
+                    if !is_delivered {
+                        under_way.progress.mail.settle(7, WaitResult::Ok, None);
+                        panic!("on purpose");
+                    }
+                });
+                assert_eq!((ended, delivery.phase.get()), (is_delivered, after), "{from:?}");
+            }
         }
     }
 }

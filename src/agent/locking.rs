@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::agent::agent::Agent;
 use crate::agent::blocking::BlockingWait;
-use crate::agent::mail::Caller;
+use crate::agent::delivery::Caller;
 use crate::environment::{Argument, Bell};
 use crate::process::{PROCESS, claim_has_joined, pass_on_notification, return_unused, word_at};
 use waitasync_core::clock::{Timestamp, now};
@@ -175,23 +175,29 @@ impl Agent {
 
     /// Releases the entry at the index of the robust list. Returns false if it is a named lock that was stolen before.
     pub(crate) fn give_back(&self) -> bool {
-        if let Some((location, hold)) = self.robust_list.remove() {
-            if let Some(id) = hold.id() {
-                self.robust_list.retract();
-                return PROCESS.names.release(&PROCESS.store, id);
-            }
-            let released = PROCESS.store.release(location, hold, word_at(location));
-            self.robust_list.retract();
-            self.make_room(released);
-        }
-        true
+        self.release_entry(false, || self.outbox.ring())
     }
 
-    fn make_room(&self, released: Released) {
-        // The main thread must not sleep.
-        if released == Released::MakeRoom && self.thread_id != 0 {
+    /// Releases the entry at the index; calls `serve` if there is mail of this agent's then. `hands_over`: its promises
+    /// count as ready.
+    fn release_entry(&self, hands_over: bool, serve: impl FnOnce()) -> bool {
+        let Some((location, hold)) = self.robust_list.remove() else { return true };
+        let (was_held, released, has_mail) = if let Some(id) = hold.id() {
+            let has_mail = PROCESS.names.release_unrung(&PROCESS.store, id, &self.outbox);
+            (has_mail.is_some(), Released::GoOn, has_mail.unwrap_or_default())
+        } else {
+            let (store, word) = (&PROCESS.store, word_at(location));
+            let (released, has_mail) = store.release_unrung(location, hold, word, &self.outbox, hands_over);
+            (true, released, has_mail)
+        };
+        self.robust_list.retract();
+        if has_mail {
+            serve();
+        } else if released == Released::MakeRoom && self.thread_id != 0 {
+            // The main thread must not sleep.
             std::thread::sleep(ROOM);
         }
+        was_held
     }
 
     /// Gives back at a callback's end, in a job of its own: grants to this thread's promises come at once.
@@ -218,24 +224,13 @@ impl Agent {
     fn give_back_at_pace(&self, hands_over: bool, serve: impl FnOnce()) -> bool {
         // Only with promises is there a pace to be kept. Asked before, since a clock might fail.
         let is_in_time = self.pending.has_notes() && self.pace.allows(now(), || self.ring_for_turn());
-        let Some((location, hold)) = self.robust_list.remove() else { return true };
-        let (was_held, released, has_mail) = if let Some(id) = hold.id() {
-            let has_mail = PROCESS.names.release_unrung(&PROCESS.store, id, &self.outbox);
-            (has_mail.is_some(), Released::GoOn, has_mail.unwrap_or_default())
-        } else {
-            let hands_over = hands_over && is_in_time;
-            let (released, has_mail) =
-                PROCESS.store.release_unrung(location, hold, word_at(location), &self.outbox, hands_over);
-            (true, released, has_mail)
-        };
-        self.robust_list.retract();
-        match (has_mail, is_in_time) {
-            (true, true) => serve(),
-            (true, false) if self.await_turn() => {}
-            (true, false) => self.outbox.ring(),
-            (false, _) => self.make_room(released),
-        }
-        was_held
+        self.release_entry(hands_over && is_in_time, || {
+            if is_in_time {
+                serve();
+            } else if !self.await_turn() {
+                self.outbox.ring();
+            }
+        })
     }
 
     /// Lets the agent be rung once its event loop has turned.
@@ -263,10 +258,14 @@ impl Agent {
     fn deliver_in_job(&self) {
         if self.outbox.has_only_grants() && self.delivery.is_idle() {
             self.pace.go_on();
-            self.deliver_mail(Caller::Job);
+            self.deliver_now();
         } else {
             self.outbox.ring();
         }
+    }
+
+    fn deliver_now(&self) {
+        self.deliver_mail(Caller::Job);
         if self.delivery.is_interrupted() {
             self.outbox.ring();
         }
@@ -274,12 +273,9 @@ impl Agent {
 
     /// Lets this thread's promises try that it woke in this job. The agent has been rung for the rest.
     pub(crate) fn serve_promises(&self) {
-        let is_ready = !self.pace.awaits_turn.get() && self.delivery.is_idle();
+        let is_ready = !self.pace.awaits_turn() && self.delivery.is_idle();
         if is_ready && self.outbox.has_mail() && self.outbox.has_only_successes() {
-            self.deliver_mail(Caller::Job);
-            if self.delivery.is_interrupted() {
-                self.outbox.ring();
-            }
+            self.deliver_now();
         }
     }
 

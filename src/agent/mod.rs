@@ -10,14 +10,14 @@ mod delivery;
 mod ending;
 #[forbid(unsafe_code)]
 mod locking;
-#[forbid(unsafe_code)]
-mod mail;
 pub mod naming;
 #[forbid(unsafe_code)]
 mod observer;
 #[forbid(unsafe_code)]
 mod pace;
 mod pending;
+#[forbid(unsafe_code)]
+mod progress;
 mod robust_list;
 #[forbid(unsafe_code)]
 mod sleeping;

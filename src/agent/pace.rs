@@ -4,6 +4,14 @@
 //! a message or room: so a chain of them would keep timers and other events waiting. Node serves up to 1 000 calls of
 //! one threadsafe function in one turn. So the loop is known to have turned once *another* threadsafe function, rung
 //! when the pace was used up, has been served, and the agent's own is rung only then.
+//!
+//! | turn | the time is over | a turn is awaited | the loop has turned |
+//! |---|---|---|---|
+//! | not asked for | asked for: one more may settle | awaited | not asked for |
+//! | asked for | none may settle | awaited | not asked for |
+//! | awaited | none may settle | awaited | not asked for; the agent is rung |
+//!
+//! Where no turn can be asked for, it stays so, and none may settle.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -15,32 +23,38 @@ const MOST: u32 = 64;
 /// For how long there are any, from the first one on.
 const LONGEST: Duration = Duration::from_millis(1);
 
+/// Whether the other threadsafe function has been rung, and the event loop has not served that.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum Turn {
+    #[default]
+    NotAskedFor,
+    AskedFor,
+    /// The event loop is to turn before anything is delivered: the agent is rung then.
+    Awaited,
+}
+
 /// What an agent has settled since its event loop turned; and whether it awaits a turn.
 #[derive(Default)]
 pub(crate) struct Pace {
     made: Cell<u32>,
     since: Cell<Timestamp>,
-    /// Whether the other threadsafe function has been rung, and the event loop has not served that.
-    asks: Cell<bool>,
-    /// Whether the event loop is to turn before anything is delivered: the agent is rung then.
-    pub(crate) awaits_turn: Cell<bool>,
-    /// Whether JavaScript is to hear of that turn: promises await it.
+    turn: Cell<Turn>,
+    /// Whether JavaScript is to hear of a turn: promises await it, or awaited it.
     pub(crate) owes_news: Cell<bool>,
     /// Whether the agent has been rung by itself, and the event loop has not served that.
     pub(crate) is_rung: Cell<bool>,
 }
 
 impl Pace {
-    /// Whether there may be a hand-over, or a settlement, at `now`.
-    ///
-    /// When the time is over, the loop may have turned unnoticed. So there may be one more, and `ring` rings the other
-    /// threadsafe function; it returns whether it has.
+    /// Whether there may be a hand-over, or a settlement, at `now`. `ring` rings the other threadsafe function, and
+    /// returns whether it has: when the time is over, the loop may have turned unnoticed.
     pub(crate) fn allows(&self, now: Timestamp, ring: impl FnOnce() -> bool) -> bool {
         let made = self.made.get();
         if made == 0 {
             self.since.set(now);
         }
-        made < MOST && (now.duration_since(self.since.get()) < LONGEST || (!self.asks.get() && self.ask_for_turn(ring)))
+        let is_early = now.duration_since(self.since.get()) < LONGEST;
+        made < MOST && (is_early || (self.turn.get() == Turn::NotAskedFor && self.ask_for_turn(Turn::AskedFor, ring)))
     }
 
     /// Notes a hand-over, or a promise that settles at once.
@@ -50,58 +64,81 @@ impl Pace {
 
     /// Lets the agent be rung once its event loop has turned. Returns false if that fails.
     pub(crate) fn await_turn(&self, ring: impl FnOnce() -> bool) -> bool {
-        let asks = self.ask_for_turn(ring);
-        self.awaits_turn.set(asks);
+        self.ask_for_turn(Turn::Awaited, ring)
+    }
+
+    fn ask_for_turn(&self, turn: Turn, ring: impl FnOnce() -> bool) -> bool {
+        let asks = self.turn.get() != Turn::NotAskedFor || ring();
+        if asks {
+            self.turn.set(turn);
+        }
         asks
     }
 
-    fn ask_for_turn(&self, ring: impl FnOnce() -> bool) -> bool {
-        let asks = self.asks.get() || ring();
-        self.asks.set(asks);
-        asks
+    pub(crate) fn awaits_turn(&self) -> bool {
+        self.turn.get() == Turn::Awaited
     }
 
     /// Whether anything awaits a turn, and holds the event loop.
     pub(crate) fn holds_loop(&self) -> bool {
-        self.awaits_turn.get() || self.owes_news.get()
+        self.awaits_turn() || self.owes_news.get()
     }
 
     /// Notes that the event loop has turned, or is about to. Returns whether the agent is to be rung.
     pub(crate) fn turned(&self) -> bool {
         self.made.set(0);
-        self.asks.set(false);
-        self.awaits_turn.replace(false)
+        self.turn.replace(Turn::NotAskedFor) == Turn::Awaited
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use Turn::{AskedFor, Awaited, NotAskedFor};
     use waitasync_core::clock::now;
 
+    use super::*;
+
     #[test]
-    fn so_many_hand_overs_then_a_turn() {
-        let (pace, now) = (Pace::default(), now());
-        for _ in 0..MOST {
-            assert!(pace.allows(now, || unreachable!()));
-            pace.go_on();
+    fn a_turn_goes_through_all_its_states() {
+        // From each: once the time is over and one more is asked for; once a turn is awaited; and once it has come.
+        // With what each returns, and whether it rings.
+        for (from, late, awaited, turned) in [
+            (NotAskedFor, (AskedFor, true, true), (Awaited, true, true), false),
+            (AskedFor, (AskedFor, false, false), (Awaited, true, false), false),
+            (Awaited, (Awaited, false, false), (Awaited, true, false), true),
+        ] {
+            for can_ring in [true, false] {
+                let (start, is_rung) = (now(), Cell::new(false));
+                let ring = || is_rung.replace(can_ring) | can_ring;
+                let pace =
+                    || Pace { turn: Cell::new(from), made: Cell::new(1), since: Cell::new(start), ..Pace::default() };
+                let or_not =
+                    |outcome: (Turn, bool, bool)| if outcome.2 && !can_ring { (from, false, false) } else { outcome };
+
+                let pace_of_late = pace();
+                let allows = pace_of_late.allows(start.after(LONGEST), ring);
+                assert_eq!((pace_of_late.turn.get(), allows, is_rung.take()), or_not(late));
+
+                let pace_that_awaits = pace();
+                let awaits = pace_that_awaits.await_turn(ring);
+                assert_eq!((pace_that_awaits.turn.get(), awaits, is_rung.take()), or_not(awaited));
+
+                let pace = pace();
+                assert_eq!((pace.turned(), pace.turn.get()), (turned, NotAskedFor));
+            }
         }
-        assert!(!pace.allows(now, || unreachable!()), "they are used up");
-        assert!(pace.await_turn(|| true) && pace.turned(), "that is awaited");
-        assert!(pace.allows(now, || unreachable!()));
     }
 
     #[test]
-    fn hand_overs_for_so_long_and_one_more_then_a_turn() {
-        let (pace, now) = (Pace::default(), now());
-        assert!(pace.allows(now, || unreachable!()), "the first one begins");
-        pace.go_on();
-        let end = now.after(LONGEST);
-        assert!(!pace.allows(end, || false), "it is long ago, and no turn can be asked for");
-        assert!(pace.allows(end, || true), "the loop may have turned");
-        pace.go_on();
-        assert!(!pace.allows(end, || unreachable!()), "it has not");
-        assert!(!pace.turned(), "nothing awaits the turn");
-        assert!(pace.allows(end, || unreachable!()), "a new first one");
+    fn so_many_hand_overs_for_so_long_from_the_first_one_on_until_a_turn() {
+        let (pace, start) = (Pace::default(), now());
+        for since in [start, start.after(LONGEST)] {
+            for _ in 0..MOST {
+                assert!(pace.allows(since, || unreachable!()));
+                pace.go_on();
+            }
+            assert!(!pace.allows(since, || unreachable!()), "they are used up");
+            assert!(!pace.turned());
+        }
     }
 }

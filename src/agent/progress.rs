@@ -1,0 +1,196 @@
+//! The settlements that an agent has taken from its outbox, and how far they are. Others get what JavaScript has not
+//! got if the environment ends.
+//!
+//! # Stages of a settlement
+//! Settlements reach them in their order, also if a call fails or JavaScript is interrupted.
+//!
+//! | stage | reached when | if the environment ends, others get |
+//! |---|---|---|
+//! | taken | it has left the outbox | its grant, or the notification that it is or that led to its claim |
+//! | adopted | its grant is in the robust list, with a token | a grant or notification for which no entry stands |
+//! | delivered | JavaScript has settled its promise | nothing from here |
+
+use std::ops::Range;
+
+use crate::process::Unused;
+use waitasync_core::held::Noted;
+use waitasync_core::held::registers::BATCH;
+use waitasync_core::lock::{Mail, Request};
+use waitasync_core::queue::{Location, WaitResult};
+
+/// The most settlements of a batch; few in a test.
+const MOST: usize = if cfg!(test) { 2 } else { BATCH };
+
+/// How far a settlement is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Stage {
+    Taken,
+    Adopted,
+    Delivered,
+}
+
+/// Mail taken from the outbox, and how far it is.
+#[derive(Default)]
+pub(super) struct Progress {
+    pub(super) mail: Mail,
+    /// What else settlements bring than grants: of each its index in the mail, and the stage from which on JavaScript
+    /// or an entry of the robust list has it.
+    gifts: Vec<(usize, Stage, Unused)>,
+    /// How many settlements have been delivered, and adopted: those that have been delivered, at least.
+    pub(super) delivered: usize,
+    pub(super) adopted: usize,
+    /// How many of `mail.grants` belong to the adopted settlements.
+    acquired: usize,
+}
+
+impl Progress {
+    pub(super) fn clear(&mut self) {
+        self.mail.clear();
+        self.gifts.clear();
+        (self.delivered, self.adopted, self.acquired) = (0, 0, 0);
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.delivered == self.mail.settlements.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        let Mail { settlements, retries, losses, .. } = &self.mail;
+        settlements.is_empty() && retries.is_empty() && losses.is_empty()
+    }
+
+    fn stage(&self, index: usize) -> Stage {
+        match index {
+            _ if index < self.delivered => Stage::Delivered,
+            _ if index < self.adopted => Stage::Adopted,
+            _ => Stage::Taken,
+        }
+    }
+
+    /// Notes what a settled wait brings, if no grant of the mail stands for it.
+    pub(super) fn gather(&mut self, index: usize, wait: Noted, result: WaitResult) {
+        let gift = match (wait.request, wait.relay) {
+            _ if result == WaitResult::TimedOut => return,
+            (Some(request), _) if !request.is_owned() => {
+                (index, Stage::Delivered, Unused::Acquired(wait.location, request.hold()))
+            }
+            (None, Some(relay)) => (index, Stage::Delivered, Unused::Notification(relay)),
+            // The thread was notified there before. Once the claim is adopted, its hold owes the notification.
+            (Some(_), Some(relay)) => (index, Stage::Adopted, Unused::Notification(relay)),
+            _ => return,
+        };
+        self.gifts.push(gift);
+    }
+
+    /// Returns the next batch, and whether it is to be adopted. Those that have been adopted come in one of their own.
+    pub(super) fn next_batch(&self) -> (Range<usize>, bool) {
+        let adopts = self.adopted <= self.delivered;
+        let end = if adopts { self.mail.settlements.len() } else { self.adopted };
+        (self.delivered..end.min(self.delivered + MOST), adopts)
+    }
+
+    /// Lists the grants of settlements from `adopted` to `end`, by slot.
+    pub(super) fn acquired_before(&self, end: usize) -> impl Iterator<Item = (u32, Location, Request)> {
+        let settlements = self.mail.settlements[self.adopted..end].iter();
+        let slots = settlements.filter(|settlement| settlement.result.is_acquired()).map(|settlement| settlement.slot);
+        let acquired = self.mail.grants.iter().flatten().skip(self.acquired);
+        slots.zip(acquired).map(|(slot, &(location, request))| (slot, location, request))
+    }
+
+    /// Notes that JavaScript has adopted a batch, and settled so many of it.
+    pub(super) fn advance(&mut self, batch: &Range<usize>, settled: usize) {
+        if self.adopted < batch.end {
+            self.acquired += self.acquired_before(batch.end).count();
+            self.adopted = batch.end;
+        }
+        self.delivered = (batch.start + settled).min(batch.end);
+    }
+
+    /// Returns what others get: the environment ends.
+    pub(super) fn left(self) -> Vec<Unused> {
+        let acquired = self.acquired_before(self.mail.settlements.len());
+        let owned = acquired.filter(|(.., request)| request.is_owned());
+        let grants = owned.map(|(_, location, request)| Unused::Acquired(location, request.hold()));
+        let gifts = self.gifts.iter().filter(|&&(index, until, _)| self.stage(index) < until);
+        grants.chain(gifts.map(|&(.., gift)| gift)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use waitasync_core::clock::now;
+    use waitasync_core::held::PLAIN;
+
+    use super::*;
+
+    /// A settlement's request, and whether its wait has a relay; and up to which stages others get the two.
+    type Kind = (Option<Request>, bool, [Stage; 2]);
+
+    const KINDS: [Kind; 5] = [
+        (None, false, [Stage::Taken, Stage::Taken]),
+        (None, true, [Stage::Taken, Stage::Delivered]),
+        (Some(Request::Lock), false, [Stage::Adopted, Stage::Taken]),
+        (Some(Request::Lock), true, [Stage::Adopted, Stage::Adopted]),
+        (Some(Request::Signals(1)), false, [Stage::Delivered, Stage::Taken]),
+    ];
+
+    fn taken(kinds: &[Kind]) -> Progress {
+        let mut progress = Progress::default();
+        for (n, &(request, relays, _)) in (0..).zip(kinds) {
+            let location = Location::from_address(8 * n as usize);
+            let result = if request.is_some() { WaitResult::Acquired } else { WaitResult::Ok };
+            progress.mail.settle(n, result, request.map(|request| (location, request)));
+            let relay = relays.then_some(location);
+            progress.gather(
+                n as usize,
+                Noted { location, request, relay, wait_kind: PLAIN, call: 0, since: now() },
+                result,
+            );
+        }
+        progress
+    }
+
+    #[test]
+    fn whenever_the_environment_ends_others_get_what_javascript_has_not_got() {
+        const LENGTH: u32 = 3;
+        const CALLS: u32 = 4;
+        let digits = |number: u32, base: u32, length| (0..length).map(move |n| number / base.pow(n) % base);
+        let mut reached = [false; 3];
+        for mail in 0..5_u32.pow(LENGTH) {
+            let kinds: Vec<_> = digits(mail, 5, LENGTH).map(|kind| KINDS[kind as usize]).collect();
+            // Each call adopts nothing, or settles so many.
+            for outcomes in 0..4_u32.pow(CALLS) {
+                let (mut progress, mut adopted) = (taken(&kinds), 0);
+                for outcome in digits(outcomes, 4, CALLS) {
+                    let (batch, adopts) = progress.next_batch();
+                    if outcome > 0 || !adopts {
+                        adopted += if adopts { progress.acquired_before(batch.end).count() } else { 0 };
+                        let before = progress.delivered;
+                        progress.advance(&batch, outcome as usize);
+                        assert!(before <= progress.delivered && progress.delivered <= progress.adopted);
+                    }
+                }
+                let owed = |index: usize, until| progress.stage(index) < until;
+                let mut expected = Vec::new();
+                for (index, &(request, _, [grant, notification])) in kinds.iter().enumerate() {
+                    reached[progress.stage(index) as usize] = true;
+                    adopted -= usize::from(request.is_some() && index < progress.adopted);
+                    expected.extend(owed(index, grant).then_some((8 * index, true)));
+                    expected.extend(owed(index, notification).then_some((8 * index, false)));
+                }
+                let mut left: Vec<_> = progress
+                    .left()
+                    .into_iter()
+                    .map(|left| match left {
+                        Unused::Acquired(location, _) => (location.address(), true),
+                        Unused::Notification(location) => (location.address(), false),
+                    })
+                    .collect();
+                left.sort_unstable();
+                expected.sort_unstable();
+                assert_eq!((left, adopted), (expected, 0), "{kinds:?}, {outcomes}");
+            }
+        }
+        assert_eq!(reached, [true; 3]);
+    }
+}
