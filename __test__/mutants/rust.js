@@ -400,9 +400,12 @@ module.exports = [
   ...of(pace, { cargo: ['addon', 'pace'] }, [
     ['hand-overs do not end', 'made < MOST && ', ''],
     ['hand-overs go on for any time',
-      'now.duration_since(self.since.get()) < LONGEST || ',
-      'now.duration_since(self.since.get()) >= Duration::ZERO || '],
-    ['hand-overs go on for any time once a turn is asked for', '!self.asks.get() && self.ask', 'self.ask']
+      'now.duration_since(self.since.get()) < LONGEST;',
+      'now.duration_since(self.since.get()) >= Duration::ZERO;'],
+    ['hand-overs go on for any time once a turn is asked for',
+      'self.turn.get() == Turn::NotAskedFor && self.ask',
+      'self.ask'],
+    ['a turn that is awaited rings no agent', ' == Turn::Awaited\n    }\n}\n', ' == Turn::AskedFor\n    }\n}\n']
   ]),
   ...of(signals, { test: 'locks/observe/dumps' }, [
     ['nothing begins before the first signal', '    _ = contained(begin);\n', ''],
@@ -534,11 +537,11 @@ module.exports = [
     ['what is being released in line has no holder', 'index < len || self.number(index) != 0', 'index < len']
   ]),
 
-  ...of('core/src/held/robust_table.rs', { cargo: ['lib', 'of_several_holds'] }, [
+  ...of('core/src/held/robust_table.rs', { cargo: ['lib', 'after_each_write'] }, [
     ['of a word that is being released no hold is read',
-      '(Some(index) != left_out).then', '(Some(location) != leaving).then'],
+      '(Some(index) != left_out).then', '(Some(location) != look.leaving).then'],
     ['what changes places is read twice, or half',
-      '(0..len).find(|&index| self.number(index) == behind).or(last)',
+      '(0..len).find(|&index| self.number(index) == number).or(last)',
       'last']
   ]),
 
@@ -562,8 +565,11 @@ module.exports = [
       'contained(|| Unused::Notification(location).pass_on());',
       'let _ = location;']
   ]),
-  ...of('src/agent/delivery.rs', { test: 'ends/condition-deaths' }, [
-    ['what a hold owes is passed on twice', 'index >= progress.adopted', 'index >= progress.delivered']
+  ...of('src/agent/progress.rs', { cargo: ['addon', 'whenever_the_environment_ends'] }, [
+    ['what a hold owes is passed on twice',
+      '(Some(_), Some(relay)) => (index, Stage::Adopted,',
+      '(Some(_), Some(relay)) => (index, Stage::Delivered,'],
+    ['grants that have been adopted are adopted again', 'let adopts = self.adopted <= self.delivered;', 'let adopts = true;']
   ]),
   ...of('src/agent/waiting.rs', { test: 'locks/condition' }, [
     ['a claim that gives up keeps its notification', '            pass_on_notification(claim.relay);\n', '']

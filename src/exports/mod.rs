@@ -2,5 +2,6 @@
 
 pub mod agents;
 pub mod files;
+pub mod observing;
 mod operations;
-pub mod texts;
+pub mod words;

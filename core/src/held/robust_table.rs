@@ -2,6 +2,19 @@
 //!
 //! Only the list's own thread writes, and JavaScript does so by plain writes. A reader gets a right answer all the
 //! same, since the entry of a lock stays where it is unless entries move, and a register tells that they do.
+//!
+//! # What a reader may find between two writes
+//! `lib/holding/robust-list.js` says why it writes in this order. *Behind* is the serial number behind the last entry.
+//!
+//! | state | moves | behind | leaving | the holds are |
+//! |---|---|---|---|---|
+//! | quiet | even | 0 | – | all entries |
+//! | announced: about to be taken, or being released in line | even | set | – | all entries |
+//! | moving: one changes places with the last, to be released | odd | its number | – | all others: it still has the
+//! number, or is the last |
+//! | moving: before its number is behind, or no longer | odd | 0 | – | all entries |
+//! | freeing: the last entry's word | even | 0 | its word | all others |
+//! | left: the word is free, and the entry gone | even | its number | its word, or – | all entries |
 
 #![allow(unsafe_code, reason = "memory that JavaScript owns")]
 
@@ -62,7 +75,7 @@ pub struct Holds {
     capacity: usize,
 }
 
-/// What tells whether an entry is leaving a robust list.
+/// What tells whether an entry is leaving a robust list: see the head.
 struct Look {
     moves: u32,
     leaving: Option<Location>,
@@ -71,10 +84,32 @@ struct Look {
     behind: u32,
 }
 
+/// The states of the head.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum State {
+    Quiet,
+    Announced,
+    Moving(u32),
+    MovingUnnumbered,
+    Freeing(Location),
+    Left,
+}
+
 impl Look {
+    fn state(&self) -> State {
+        match (self.moves.is_multiple_of(2), self.behind, self.leaving) {
+            (true, 0, None) => State::Quiet,
+            (true, _, None) => State::Announced,
+            (true, 0, Some(word)) => State::Freeing(word),
+            (true, _, Some(_)) => State::Left,
+            (false, 0, _) => State::MovingUnnumbered,
+            (false, number, _) => State::Moving(number),
+        }
+    }
+
     /// Whether a reading after the look `before` is right. Entries that were read must be where they were.
     fn confirms(&self, before: &Self) -> bool {
-        let is_quiet = self.moves.is_multiple_of(2) && self.leaving.is_none();
+        let is_quiet = matches!(self.state(), State::Quiet | State::Announced);
         let stays = self.moves == before.moves && self.leaving == before.leaving;
         stays && (is_quiet || (self.len == before.len && self.behind == before.behind))
     }
@@ -195,20 +230,13 @@ impl Holds {
         !self.held(|held| held == location).is_empty()
     }
 
-    /// Reads the entries, without the one being released: that leaves from the end of the list.
-    ///
-    /// Before, it changes places with the last entry, and its number is behind that. While an entry before the last one
-    /// has the number, the last entry has not been written over; afterwards, it is complete in its new place.
+    /// Reads the entries, without the one being released.
     fn read(&self, look: &Look, concerns: impl Fn(Location) -> bool) -> Vec<Held> {
-        let &Look { moves, leaving, len, behind } = look;
-        let (entries, last) = (self.entries(), len.checked_sub(1));
-        let left_out = match (moves.is_multiple_of(2), behind) {
-            (false, 1..) => (0..len).find(|&index| self.number(index) == behind).or(last),
-            // With a number behind it, it has left.
-            (true, 0) => {
-                last.filter(|&last| leaving.is_some() && entries.get(last).and_then(Entry::location) == leaving)
-            }
-            _ => None,
+        let (len, entries, last) = (look.len, self.entries(), look.len.checked_sub(1));
+        let left_out = match look.state() {
+            State::Moving(number) => (0..len).find(|&index| self.number(index) == number).or(last),
+            State::Freeing(word) => last.filter(|&last| entries.get(last).and_then(Entry::location) == Some(word)),
+            State::Quiet | State::Announced | State::MovingUnnumbered | State::Left => None,
         };
         let held = entries.iter().take(len).enumerate().filter_map(|(index, entry)| {
             let location = entry.location().filter(|&location| concerns(location))?;

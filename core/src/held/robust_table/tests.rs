@@ -1,5 +1,7 @@
 //! Tests of the robust list, read while its thread changes it.
 
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -31,25 +33,32 @@ impl Player {
         self.table.serial(index).unwrap()
     }
 
+    fn index_of(&self, location: Location) -> usize {
+        self.table.position(self.table.count(), location).unwrap()
+    }
+
     fn set_len(&self, len: usize) {
         self.table.registers.held.store(u32::try_from(len).unwrap(), Ordering::SeqCst);
     }
 
-    /// Announces the lock, has `change` lock its word, and adds the entry.
-    fn take(&mut self, location: Location, change: impl FnOnce()) {
-        self.take_hold(location, Hold::Lock, change);
+    fn set_behind(&self, number: u32) {
+        self.serial(self.table.count()).store(number, Ordering::SeqCst);
     }
 
-    fn take_hold(&mut self, location: Location, hold: Hold, change: impl FnOnce()) {
+    /// Announces the hold, has `change` take it from its word, and adds the entry. After each write others look.
+    fn take(&mut self, location: Location, hold: Hold, change: impl FnOnce(), looks: &dyn Fn()) {
         let len = self.table.count();
         self.serial += 1;
         self.table.entries()[len].set(location, hold);
-        self.serial(len).store(self.serial, Ordering::SeqCst);
+        looks();
+        self.set_behind(self.serial);
+        looks();
         change();
         self.set_len(len + 1);
+        looks();
     }
 
-    /// Moves an entry to the end, as `toEnd` does. After each write others look.
+    /// Moves an entry to the end, as `toEnd` does.
     fn to_end(&self, index: usize, looks: &dyn Fn()) {
         let (moves, entries, last) = (&self.table.registers.moves, self.table.entries(), self.table.count() - 1);
         if index == last {
@@ -58,50 +67,49 @@ impl Player {
         let fields = |entry: &Entry| [&entry.address, &entry.hold].map(|field| field.load(Ordering::SeqCst));
         let [serial, last_serial] = [index, last].map(|index| self.serial(index).load(Ordering::SeqCst));
         let (ours, others) = (fields(&entries[index]), fields(&entries[last]));
-        let steps: [&dyn Fn(); 10] = [
+        let steps: [&dyn Fn(); 11] = [
+            &|| moves.store(moves.load(Ordering::SeqCst) + 1, Ordering::SeqCst),
             &|| entries[last + 1].address.store(ours[0], Ordering::SeqCst),
-            &|| self.serial(last + 1).store(serial, Ordering::SeqCst),
+            &|| self.set_behind(serial),
             &|| entries[index].address.store(others[0], Ordering::SeqCst),
             &|| entries[index].hold.store(others[1], Ordering::SeqCst),
             &|| self.serial(index).store(last_serial, Ordering::SeqCst),
             &|| entries[last].address.store(ours[0], Ordering::SeqCst),
             &|| entries[last].hold.store(ours[1], Ordering::SeqCst),
             &|| self.serial(last).store(serial, Ordering::SeqCst),
-            &|| self.serial(last + 1).store(0, Ordering::SeqCst),
+            &|| self.set_behind(0),
             &|| moves.store(moves.load(Ordering::SeqCst) + 1, Ordering::SeqCst),
         ];
-        moves.fetch_add(1, Ordering::SeqCst);
         for step in steps {
-            looks();
             step();
+            looks();
         }
     }
 
-    /// Releases a lock in whose line others are, which `change` does: the entry is an announcement meanwhile.
-    fn release_in_line(&self, location: Location, change: impl FnOnce()) {
-        self.to_end(self.table.position(self.table.count(), location).unwrap(), &|| ());
-        self.set_len(self.table.count() - 1);
-        change();
-        self.serial(self.table.count()).store(0, Ordering::SeqCst);
-    }
-
-    fn set_releasing(&self, number: f64) {
-        self.table.registers.set_releasing(number);
-    }
-
-    /// Releases a share or permits, as `release` does; after each write others look.
-    fn release_part(&self, index: usize, looks: &dyn Fn()) {
+    /// Releases a hold without a call, as `release` does; `change` frees the word.
+    fn release(&self, index: usize, change: &dyn Fn(), looks: &dyn Fn()) {
         self.to_end(index, looks);
         let last = self.table.count() - 1;
         let location = to_number(self.table.entries()[last].location().unwrap());
-        let steps: [&dyn Fn(); 5] = [
-            &|| self.set_releasing(location),
+        let steps: [&dyn Fn(); 6] = [
+            &|| self.table.registers.set_releasing(location),
+            change,
             &|| self.set_len(last),
-            &|| self.set_releasing(-location),
-            &|| self.serial(last).store(0, Ordering::SeqCst),
-            &|| self.set_releasing(0.0),
+            &|| self.table.registers.set_releasing(-location),
+            &|| self.set_behind(0),
+            &|| self.table.registers.set_releasing(0.0),
         ];
         for step in steps {
+            step();
+            looks();
+        }
+    }
+
+    /// Releases a hold in whose line others are, which `change` does: the entry is an announcement meanwhile.
+    fn release_in_line(&self, index: usize, change: &dyn Fn(), looks: &dyn Fn()) {
+        self.to_end(index, looks);
+        let last = self.table.count() - 1;
+        for step in [&|| self.set_len(last), change, &|| self.set_behind(0)] as [&dyn Fn(); 3] {
             step();
             looks();
         }
@@ -128,32 +136,48 @@ fn an_entry_says_what_its_hold_owes() {
 }
 
 #[test]
-fn of_several_holds_of_a_word_only_the_one_that_is_released_is_left_out() {
+fn after_each_write_others_see_the_holds_before_or_after_and_know_who_has_the_word() {
     const MOST: u32 = 4;
-    let word = Location::from_address(8);
-    // Each has a different amount. The entry of another word is the last, or not.
-    for (releases, has_other) in (1..=MOST).flat_map(|amount| [(amount, false), (amount, true)]) {
-        let mut player = Player::new();
-        (1..=MOST).for_each(|amount| player.take_hold(word, Hold::Permits(amount), || ()));
-        if has_other {
-            player.take(Location::from_address(16), || ());
+    let [word, other] = [8, 16].map(Location::from_address);
+    let reached = RefCell::new(HashSet::new());
+    // Each hold has a different amount. The entry of another word is the last, or not.
+    for (amount, has_other) in (1..=MOST).flat_map(|amount| [(amount, false), (amount, true)]) {
+        for in_line in [false, true] {
+            let (mut player, is_held) = (Player::new(), Cell::new(0));
+            let table = player.table;
+            let seen = || {
+                let mut seen: Vec<_> = table.held(|_| true).iter().map(|held| held.hold).collect();
+                seen.sort_by_key(|hold| hold.packed());
+                seen
+            };
+            let step = RefCell::new((seen(), seen()));
+            let looks = || {
+                reached.borrow_mut().insert(std::mem::discriminant(&table.look().state()));
+                let (before, after) = &*step.borrow();
+                assert!([before, after].contains(&&seen()), "{:?} from {before:?} to {after:?}", seen());
+                assert!(is_held.get() == 0 || table.mentions(word), "{:?}", table.look().state());
+            };
+            let expect = |holds: &[Hold]| {
+                let next = std::mem::replace(&mut step.borrow_mut().1, holds.to_vec());
+                step.borrow_mut().0 = next;
+            };
+            let mut holds = Vec::new();
+            let others = has_other.then_some((other, Hold::Lock));
+            for (location, hold) in (1..=MOST).map(|amount| (word, Hold::Permits(amount))).chain(others) {
+                holds.push(hold);
+                holds.sort_by_key(|hold| hold.packed());
+                expect(&holds);
+                player.take(location, hold, || is_held.set(is_held.get() + 1), &looks);
+                assert_eq!(seen(), holds);
+            }
+            holds.retain(|&hold| hold != Hold::Permits(amount));
+            expect(&holds);
+            let release = if in_line { Player::release_in_line } else { Player::release };
+            release(&player, amount as usize - 1, &|| is_held.set(is_held.get() - 1), &looks);
+            assert_eq!(seen(), holds);
         }
-        let table = player.table;
-        let seen = || {
-            let mut seen: Vec<_> = table.held(|_| true).iter().map(|held| (held.location, held.hold)).collect();
-            seen.sort_by_key(|(location, hold)| (location.address(), hold.packed()));
-            seen
-        };
-        let before = seen();
-        let after: Vec<_> = before.iter().copied().filter(|&(_, hold)| hold != Hold::Permits(releases)).collect();
-        assert_eq!(before.len(), after.len() + 1);
-        let looks = || {
-            let now = seen();
-            assert!(now == before || now == after, "{now:?} while {releases} of {before:?} are released");
-        };
-        player.release_part(releases as usize - 1, &looks);
-        assert_eq!(seen(), after);
     }
+    assert_eq!(reached.into_inner().len(), 6, "all states of the head");
 }
 
 #[test]
@@ -164,22 +188,23 @@ fn holder_lookup_races_with_list_changes() {
     let mut player = Player::new();
     let table = player.table;
     // The other lock's entry is the first, and that of `lock` the last: they change places when either is released.
-    player.take(other, || ());
+    player.take(other, Hold::Lock, || (), &|| ());
     for n in 3..CAPACITY - 4 {
-        player.take(Location::from_address(8 * n), || ());
+        player.take(Location::from_address(8 * n), Hold::Lock, || (), &|| ());
     }
     let (mut looks, mut announced, end) = (0, 0, Instant::now() + Duration::from_millis(500));
     std::thread::scope(|scope| {
         let (bucket, is_locked, is_over) = (&bucket, &is_locked, &is_over);
         scope.spawn(move || {
             while !is_over.load(Ordering::SeqCst) {
-                player.take(lock, || is_locked.store(true, Ordering::SeqCst));
-                player.release_in_line(other, || ());
-                player.take(other, || ());
-                player.release_in_line(lock, || {
+                player.take(lock, Hold::Lock, || is_locked.store(true, Ordering::SeqCst), &|| ());
+                player.release_in_line(player.index_of(other), &|| (), &|| ());
+                player.take(other, Hold::Lock, || (), &|| ());
+                let free = || {
                     let _section = bucket.lock().unwrap();
                     is_locked.store(false, Ordering::SeqCst);
-                });
+                };
+                player.release_in_line(player.index_of(lock), &free, &|| ());
             }
         });
         // A busy machine seldom lets the threads meet while the lock is announced only.

@@ -1,0 +1,186 @@
+//! What people are told of holds and waits: snapshots, stacks, samples, reports.
+
+use napi::bindgen_prelude::{Env, Float64ArraySlice, FromNapiValue, Object, Utf16String};
+use napi::{Error, JsString, Result, Status};
+use napi_derive::napi;
+
+use crate::agent::Agent;
+use crate::observe::{asked, profile, standard_error};
+use crate::process::PROCESS;
+use waitasync_core::held::stacks;
+use waitasync_core::observe::rows::{EndedRow, Row, RowLink, Rows, Stack};
+use waitasync_core::observe::{Snapshot, table};
+
+/// Returns the process's holds and waits as JSON; null if a string of JavaScript cannot hold the text.
+#[napi(catch_unwind)]
+pub fn snapshot(env: Env) -> Result<Option<String>> {
+    Agent::of(env.raw())?.finish_release();
+    Ok(Snapshot::take(&PROCESS).json())
+}
+
+/// Returns the cycle that refused this thread's last claim, as JSON.
+#[napi(catch_unwind)]
+pub fn cycle(env: Env) -> Result<Option<String>> {
+    Ok(Agent::of(env.raw())?.blocking.cycle.take())
+}
+
+/// Returns the `threadId` of the lock's holder, if that is an agent.
+#[napi(catch_unwind)]
+pub fn holder(env: Env) -> Result<Option<u32>> {
+    let agent = Agent::of(env.raw())?;
+    agent.finish_release();
+    Ok(agent.holder())
+}
+
+/// Records a promise's wait, for `factor` waits. Returns its number.
+#[napi(catch_unwind)]
+pub fn wait_begins(env: Env, stack: u32, factor: u32, leaf: String) -> Result<u32> {
+    Ok(profile::begin(Agent::of(env.raw())?.id(), stack, leaf.into(), factor))
+}
+
+/// Records the wait for which this thread blocks, or has blocked. `milliseconds`: since it began.
+#[napi(catch_unwind)]
+pub fn blocks(env: Env, stack: u32, factor: u32, leaf: String, milliseconds: f64) -> Result<()> {
+    let agent = Agent::of(env.raw())?;
+    profile::begin_block(agent.id(), stack, leaf.into(), factor, milliseconds);
+    // Otherwise it ends with the sleep, also if the engine interrupts that.
+    if !agent.sleeps() {
+        profile::end_block(agent.id());
+    }
+    Ok(())
+}
+
+/// Notes that a promise's wait is over.
+#[napi(catch_unwind)]
+pub fn wait_ends(env: Env, number: u32) -> Result<()> {
+    Agent::of(env.raw()).map(|agent| profile::end(agent.id(), number))
+}
+
+/// Notes a hold of this thread that begins, or is about to: the number of its entry, and the stack of the call.
+#[napi(catch_unwind)]
+pub fn hold_begins(env: Env, serial: u32, call: u32) -> Result<()> {
+    Agent::of(env.raw()).map(|agent| agent.robust_list.taken.begin(serial, call))
+}
+
+/// Notes that a hold is about to end, or has not begun.
+#[napi(catch_unwind)]
+pub fn hold_ends(env: Env, serial: u32) -> Result<()> {
+    Agent::of(env.raw()).map(|agent| agent.robust_list.taken.end(serial))
+}
+
+/// Notes that a callback begins with a hold of this thread. From then on the hold waits only for claims made
+/// within that.
+#[napi(catch_unwind)]
+pub fn task_begins(env: Env, serial: u32) -> Result<()> {
+    Agent::of(env.raw()).map(|agent| agent.robust_list.taken.begin_task(serial))
+}
+
+/// Notes that the callback is over.
+#[napi(catch_unwind)]
+pub fn task_ends(env: Env, serial: u32) -> Result<()> {
+    Agent::of(env.raw()).map(|agent| agent.robust_list.taken.end_task(serial))
+}
+
+/// Notes that the token of this thread's hold has been collected.
+#[napi(catch_unwind)]
+pub fn hold_is_orphaned(env: Env, serial: u32) -> Result<()> {
+    Agent::of(env.raw()).map(|agent| agent.robust_list.taken.orphan(serial))
+}
+
+/// Returns how many holds of this thread are known.
+#[napi(catch_unwind)]
+pub fn hold_count(env: Env) -> Result<u32> {
+    Ok(Agent::of(env.raw())?.robust_list.taken.count() as u32)
+}
+
+/// Returns the stack with this number, for people; undefined if there is none.
+#[napi(catch_unwind)]
+pub fn stack_text(env: &Env, number: u32) -> Result<Option<JsString<'_>>> {
+    stacks::shown(number).map(|text| env.create_string(&*text)).transpose()
+}
+
+/// Asks for reports of this thread's long waits: returns the number of the question. `waits`: of each the slot, the
+/// milliseconds since it began, and the key of its last report (0: none).
+#[napi(catch_unwind)]
+pub fn ask_about_stalls(env: Env, waits: Float64ArraySlice<'_>) -> Result<u32> {
+    Ok(asked::ask(Agent::of(env.raw())?.thread_id, &waits))
+}
+
+/// Reports the wait for which this thread blocks, as JSON. `milliseconds`: since it began.
+#[napi(catch_unwind)]
+pub fn report_blocked(env: Env, milliseconds: f64) -> Result<String> {
+    Ok(asked::report_blocked(Agent::of(env.raw())?.thread_id, &[-1.0, milliseconds, 0.0]))
+}
+
+/// Has a native thread write a text to the standard error.
+#[napi(catch_unwind)]
+#[allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
+pub fn leave_report(text: String) {
+    standard_error::leave(&text);
+}
+
+/// Returns this thread's next reports as JSON: the number of its question, or 0 for those of a blocked thread, which it
+/// is to publish; and the reports. Undefined if there are none.
+#[napi(catch_unwind)]
+pub fn next_reports(env: Env) -> Result<Option<String>> {
+    Ok(asked::next(Agent::of(env.raw())?.thread_id))
+}
+
+/// Notes who has the lock for which this thread waits; or that the wait is over. `name`: of the lock in front.
+#[napi(catch_unwind)]
+#[allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
+pub fn waits_elsewhere(env: Env, name: Utf16String, keeper: Option<String>) -> Result<()> {
+    Agent::of(env.raw()).map(|agent| PROCESS.elsewhere.note(agent.thread_id, &name, keeper))
+}
+
+/// Returns the text of a result of `snapshot()`.
+#[napi(catch_unwind)]
+#[allow(clippy::needless_pass_by_value, reason = "Node-API gives an object of its own")]
+pub fn format_snapshot(snapshot: Object<'_>) -> Result<String> {
+    let links = |cycle: Vec<Object<'_>>| cycle.iter().map(link).collect();
+    let (held, waiting) = (rows(&snapshot, "held")?, rows(&snapshot, "waiting")?);
+    let cycles = required::<Vec<Vec<Object<'_>>>>(&snapshot, "cycles")?.into_iter().map(links);
+    Ok(table::text_of(&Rows { held, waiting, cycles: cycles.collect::<Result<_>>()? }))
+}
+
+fn required<T: FromNapiValue>(object: &Object<'_>, key: &str) -> Result<T> {
+    object.get(key)?.ok_or_else(|| Error::new(Status::InvalidArg, format!("Missing field `{key}`")))
+}
+
+fn rows(snapshot: &Object<'_>, key: &str) -> Result<Vec<Row>> {
+    required::<Vec<Object<'_>>>(snapshot, key)?.iter().map(row).collect()
+}
+
+fn row(entry: &Object<'_>) -> Result<Row> {
+    let stack = |key| Ok::<_, Error>(entry.get::<String>(key)?.map_or(Stack::Unknown, |text| Stack::Text(text.into())));
+    let ended = entry.get::<Vec<Object<'_>>>("ended")?;
+    Ok(Row {
+        kind: required(entry, "kind")?,
+        mode: entry.get("mode")?,
+        name: entry.get::<Utf16String>("name")?.map(|name| name.to_vec()),
+        amount: entry.get("amount")?,
+        id: required(entry, "id")?,
+        thread_id: required(entry, "threadId")?,
+        thread_name: entry.get("threadName")?,
+        blocked: required(entry, "blocked")?,
+        milliseconds: entry.get("milliseconds")?,
+        taken: stack("taken")?,
+        called: stack("called")?,
+        collected: entry.get("collected")?,
+        awaits: entry.get("awaits")?,
+        ended: ended.map(|all| all.iter().map(ended_row).collect::<Result<_>>()).transpose()?,
+    })
+}
+
+fn ended_row(thread: &Object<'_>) -> Result<EndedRow> {
+    Ok(EndedRow {
+        thread_id: required(thread, "threadId")?,
+        thread_name: thread.get("threadName")?,
+        how: thread.get("how")?,
+        milliseconds: thread.get("milliseconds")?,
+    })
+}
+
+fn link(link: &Object<'_>) -> Result<RowLink> {
+    Ok(RowLink { holds: row(&required(link, "holds")?)?, waits_for: row(&required(link, "waitsFor")?)? })
+}
