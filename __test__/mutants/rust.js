@@ -530,14 +530,14 @@ module.exports = [
   ]),
 
   // ——— who holds a lock ———
-  ...of('core/src/held/robust_table.rs', { cargo: ['lib', 'holder_lookup'] }, [
+  ...of('core/src/held/robust_table.rs', { cargo: ['robust_list', 'holder_lookup'] }, [
     ['a robust list that changes while it is read has no hold',
       'if moves.is_multiple_of(2) && self.moves() == moves {\n                return false;',
       'if true {\n                return false;'],
     ['what is being released in line has no holder', 'index < len || self.number(index) != 0', 'index < len']
   ]),
 
-  ...of('core/src/held/robust_table.rs', { cargo: ['lib', 'after_each_write'] }, [
+  ...of('core/src/held/robust_table.rs', { cargo: ['robust_list', 'after_each_write'] }, [
     ['of a word that is being released no hold is read',
       '(Some(index) != left_out).then', '(Some(location) != look.leaving).then'],
     ['what changes places is read twice, or half',

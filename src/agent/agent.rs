@@ -11,13 +11,12 @@ use std::sync::Arc;
 use napi::bindgen_prelude::retain_current_module_for_unload_safety;
 use napi::{Error, Result, check_status, sys};
 
-use crate::agent::blocking::Blocking;
 use crate::agent::buffers::Buffers;
 use crate::agent::delivery::{Caller, Delivery};
-use crate::agent::observer::Observer;
 use crate::agent::pace::Pace;
 use crate::agent::pending::Pending;
 use crate::agent::robust_list::RobustList;
+use crate::agent::sleeping::Blocking;
 use crate::environment::event_loop::EventLoop;
 use crate::environment::{Bell, Environment, pin_buffer};
 use crate::process::PROCESS;
@@ -25,9 +24,22 @@ use crate::processes::Files;
 use waitasync_core::held::registers::RegistersRef;
 use waitasync_core::held::{Known, Registered, next_number};
 use waitasync_core::lock::tracked_buffers::AgentId;
+use waitasync_core::lock::wait_for_graph::CycleLink;
 use waitasync_core::lock::{Outbox, Waiter};
 use waitasync_core::panics::contained;
 use waitasync_core::service::watch::EndSignal;
+
+/// What is reported to those who observe the agents of a process.
+pub(crate) struct Observer {
+    /// Describes a cycle, which a thread is about to close, for that thread's error.
+    pub(crate) describe: fn(&[CycleLink]) -> String,
+    /// Called when a thread has slept.
+    pub(crate) slept: fn(AgentId),
+    /// Whether the thread with this `threadId` has something to publish.
+    pub(crate) has_news: fn(u32) -> bool,
+    /// Called in turn when an agent ends, with its `threadId`, too: it holds and awaits nothing any more.
+    pub(crate) ended: &'static [fn(AgentId, u32)],
+}
 
 pub(crate) struct Agent {
     pub(crate) environment: Environment,
@@ -38,7 +50,6 @@ pub(crate) struct Agent {
     /// Its `worker_threads.threadName`, if a program has given it one.
     pub(crate) thread_name: Option<Arc<str>>,
     pub(crate) outbox: Arc<Outbox>,
-    /// How often its event loop has served a ring.
     pub(crate) blocking: Blocking,
     pub(crate) pending: Pending,
     pub(crate) robust_list: RobustList,

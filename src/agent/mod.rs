@@ -1,28 +1,21 @@
 //! An environment that has loaded the package, its thread, and its waits.
 
+#![deny(unsafe_code)]
+
+#[allow(unsafe_code, reason = "Node-API")]
 mod agent;
-mod blocking;
-#[forbid(unsafe_code)]
 mod buffers;
-#[forbid(unsafe_code)]
 mod delivery;
-#[forbid(unsafe_code)]
 mod ending;
-#[forbid(unsafe_code)]
 mod locking;
+#[allow(unsafe_code, reason = "the code that napi's macro makes")]
 pub mod naming;
-#[forbid(unsafe_code)]
-mod observer;
-#[forbid(unsafe_code)]
 mod pace;
 mod pending;
-#[forbid(unsafe_code)]
 mod progress;
+#[allow(unsafe_code, reason = "memory that JavaScript owns")]
 mod robust_list;
-#[forbid(unsafe_code)]
 mod sleeping;
-#[forbid(unsafe_code)]
 mod waiting;
 
-pub(crate) use agent::{Agent, note_loaded};
-pub(crate) use observer::Observer;
+pub(crate) use agent::{Agent, Observer, note_loaded};

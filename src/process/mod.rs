@@ -1,12 +1,122 @@
-//! The globals of a process: its state, images, memory, signals, settings.
+//! The globals of a process: queue, service, memories, names; and access to a word. Its images, signals, settings.
 
-mod globals;
 pub mod images;
 mod memory_probe;
 #[cfg(unix)]
 pub(crate) mod signals;
 pub mod stalls;
 
-pub(crate) use globals::{
-    PROCESS, Unused, claim_has_joined, gave_up, pass_on_notification, raise, return_unused, service, word_at,
-};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+
+use memory_probe::find_freed;
+use stalls::period;
+use waitasync_core::held::Process;
+use waitasync_core::lock::{Hold, Request};
+use waitasync_core::queue::{Location, WaitResult};
+use waitasync_core::service::Service;
+use waitasync_core::sync::lock;
+
+pub(crate) static PROCESS: LazyLock<Process> = LazyLock::new(|| Process::new(find_freed, period()));
+
+/// Returns the service. `None` if the system gives no thread for it; each call tries to start it.
+pub(crate) fn service() -> Option<&'static Arc<Service>> {
+    static SERVICE: OnceLock<Arc<Service>> = OnceLock::new();
+    static STARTING: Mutex<()> = Mutex::new(());
+    SERVICE.get().or_else(|| {
+        let _starting = lock(&STARTING);
+        if SERVICE.get().is_none() {
+            SERVICE.set(Service::start(&PROCESS.store, || PROCESS.store.check_words(word_at))?).ok()?;
+        }
+        SERVICE.get()
+    })
+}
+
+/// Lets the service look at a claim's word, but not a name's.
+pub(crate) fn claim_has_joined(location: Location) {
+    if !location.is_of_process()
+        && let Some(service) = service()
+    {
+        service.look_at_words();
+    }
+}
+
+/// Returns the word of a lock.
+///
+/// JavaScript keeps its memory (invariant 8), for this is called with these locations only:
+///
+/// | the location comes from | the memory is kept by |
+/// |---|---|
+/// | the registers, during an operation | the lock, whose method JavaScript is in |
+/// | a claim that is pending, or settled and not yet delivered | the slot's entry in `lib/agent/` |
+/// | a claim for which a thread blocks, or its grant | `expected` in `lib/holding/robust-list.js` |
+/// | the robust list | the list's own array of words, and `expected` |
+/// | a line, in a critical section of its bucket | one of the above: its claims cannot leave meanwhile |
+/// | any of these, of a named lock | the names, which has the request until its claim has left the line |
+///
+/// At an agent's end these still hold: the clean-up hook runs before the heap goes, and before Node 14
+/// `lib/holding/tracked-buffers.js` keeps the memory. The registers' `relay` and `releasing` are not among them: nothing
+/// may keep the memory there, so they only serve as keys.
+pub(crate) fn word_at(location: Location) -> &'static AtomicI32 {
+    // SAFETY: the location is that of an aligned word which is there as long as it is used, see above.
+    unsafe { location.word() }
+}
+
+/// A waiter's gift of which its thread has made no use.
+#[derive(Clone, Copy)]
+pub(crate) enum Unused {
+    /// A notification of a waiter at this location.
+    Notification(Location),
+    /// Its hold of this word.
+    Acquired(Location, Hold),
+}
+
+impl Unused {
+    /// Passes on a grant of a thread that ended or was interrupted. The next waiter sees it if a holder died.
+    pub(crate) fn pass_on(self) {
+        match self {
+            Self::Notification(location) => {
+                PROCESS.store.notify(location, 1, None);
+            }
+            Self::Acquired(location, hold) => {
+                return_unused(location, hold, WaitResult::AcquiredFromDead);
+            }
+        }
+    }
+}
+
+pub(crate) fn pass_on_notification(location: Option<Location>) {
+    if let Some(location) = location {
+        Unused::Notification(location).pass_on();
+    }
+}
+
+/// Raises a pair of a queue's events, which a dead thread owes. Each of the two words has waiters of its own.
+///
+/// A waiter reads its word before it looks further. So either it finds it changed, or it is enqueued here.
+pub(crate) fn raise(events: Location) {
+    let both = [events, events.words_after(1)];
+    for location in both {
+        word_at(location).fetch_add(1, Ordering::SeqCst);
+    }
+    for location in both {
+        PROCESS.store.wake_first(location);
+    }
+}
+
+/// Returns a grant, with `result`, to a waiter that has given up: the next in line gets that instead, and sees it if a
+/// holder died. Returns false if it had been stolen.
+pub(crate) fn return_unused(location: Location, hold: Hold, result: WaitResult) -> bool {
+    if let Some(id) = hold.id() {
+        return PROCESS.names.end_grant(&PROCESS.store, id, result);
+    }
+    PROCESS.store.return_unused(location, hold, result, word_at(location));
+    true
+}
+
+/// Forgets a claim that has left its line with nothing.
+pub(crate) fn gave_up(request: Option<Request>) {
+    if let Some(id) = request.and_then(Request::id) {
+        PROCESS.names.forget(&PROCESS.store, id);
+    }
+}

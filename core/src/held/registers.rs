@@ -235,7 +235,7 @@ impl Registers {
         from_number(f64::from_bits(self.releasing.load(Ordering::Acquire)))
     }
 
-    #[cfg(test)]
+    /// Writes as JavaScript does: for tests.
     pub fn set_releasing(&self, number: f64) {
         self.releasing.store(number.to_bits(), Ordering::SeqCst);
     }

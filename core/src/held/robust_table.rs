@@ -86,7 +86,7 @@ struct Look {
 
 /// The states of the head.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum State {
+pub enum State {
     Quiet,
     Announced,
     Moving(u32),
@@ -202,6 +202,11 @@ impl Holds {
         held
     }
 
+    /// Returns which state of the head the list is in.
+    pub fn state(&self) -> State {
+        self.look().state()
+    }
+
     fn look(&self) -> Look {
         let (moves, leaving, len) = (self.moves(), self.registers.leaving(), self.count());
         Look { moves, leaving, len, behind: self.number(len) }
@@ -282,6 +287,3 @@ impl Holds {
         true
     }
 }
-
-#[cfg(test)]
-mod tests;

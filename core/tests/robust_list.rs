@@ -1,18 +1,27 @@
-//! Tests of the robust list, read while its thread changes it.
+//! The robust list, read while its thread changes it.
+
+#![cfg(not(feature = "model"))]
+#![allow(unsafe_code, reason = "memory that a thread of a test writes")]
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
+use std::ptr::NonNull;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::*;
+use waitasync_core::held::Holds;
+use waitasync_core::held::registers::RegistersRef;
+use waitasync_core::lock::Hold;
+use waitasync_core::queue::Location;
 
 const CAPACITY: usize = 100;
 
-/// The list of a thread that plays JavaScript: it changes the list as `lib/` and [`RobustList`] do.
+/// The list of a thread that plays JavaScript: it writes as `lib/holding/robust-list.js` does, and native code.
 struct Player {
     table: Holds,
+    /// The entries, two numbers each, and behind them the serial numbers.
+    memory: &'static [AtomicU64],
     serial: u32,
 }
 
@@ -21,12 +30,16 @@ unsafe impl Send for Player {}
 
 impl Player {
     fn new() -> Self {
-        const BYTES: usize = CAPACITY * (size_of::<Entry>() + size_of::<u32>());
+        const BYTES: usize = 20 * CAPACITY;
         // Of numbers, so that it is aligned. It is never freed.
-        let memory = (0..BYTES / 8).map(|_| AtomicU64::new(0)).collect::<Vec<_>>().leak();
-        let table =
-            Holds { registers: RegistersRef::of_test(), start: NonNull::from(memory).cast(), capacity: CAPACITY };
-        Self { table, serial: 0 }
+        let memory: &[_] = (0..BYTES / 8).map(|_| AtomicU64::new(0)).collect::<Vec<_>>().leak();
+        // SAFETY: the memory has so many bytes, and all write there by atomic operations.
+        let table = unsafe { Holds::empty(RegistersRef::of_test()).moved_to(NonNull::from(memory).cast(), BYTES) };
+        Self { table, memory, serial: 0 }
+    }
+
+    fn numbers(&self, index: usize) -> [&AtomicU64; 2] {
+        [&self.memory[2 * index], &self.memory[2 * index + 1]]
     }
 
     fn serial(&self, index: usize) -> &AtomicU32 {
@@ -60,22 +73,22 @@ impl Player {
 
     /// Moves an entry to the end, as `toEnd` does.
     fn to_end(&self, index: usize, looks: &dyn Fn()) {
-        let (moves, entries, last) = (&self.table.registers.moves, self.table.entries(), self.table.count() - 1);
+        let (moves, last) = (&self.table.registers.moves, self.table.count() - 1);
         if index == last {
             return;
         }
-        let fields = |entry: &Entry| [&entry.address, &entry.hold].map(|field| field.load(Ordering::SeqCst));
+        let [from, to, behind] = [index, last, last + 1].map(|index| self.numbers(index));
+        let [ours, others] = [from, to].map(|fields| fields.map(|field| field.load(Ordering::SeqCst)));
         let [serial, last_serial] = [index, last].map(|index| self.serial(index).load(Ordering::SeqCst));
-        let (ours, others) = (fields(&entries[index]), fields(&entries[last]));
         let steps: [&dyn Fn(); 11] = [
             &|| moves.store(moves.load(Ordering::SeqCst) + 1, Ordering::SeqCst),
-            &|| entries[last + 1].address.store(ours[0], Ordering::SeqCst),
+            &|| behind[0].store(ours[0], Ordering::SeqCst),
             &|| self.set_behind(serial),
-            &|| entries[index].address.store(others[0], Ordering::SeqCst),
-            &|| entries[index].hold.store(others[1], Ordering::SeqCst),
+            &|| from[0].store(others[0], Ordering::SeqCst),
+            &|| from[1].store(others[1], Ordering::SeqCst),
             &|| self.serial(index).store(last_serial, Ordering::SeqCst),
-            &|| entries[last].address.store(ours[0], Ordering::SeqCst),
-            &|| entries[last].hold.store(ours[1], Ordering::SeqCst),
+            &|| to[0].store(ours[0], Ordering::SeqCst),
+            &|| to[1].store(ours[1], Ordering::SeqCst),
             &|| self.serial(last).store(serial, Ordering::SeqCst),
             &|| self.set_behind(0),
             &|| moves.store(moves.load(Ordering::SeqCst) + 1, Ordering::SeqCst),
@@ -90,7 +103,7 @@ impl Player {
     fn release(&self, index: usize, change: &dyn Fn(), looks: &dyn Fn()) {
         self.to_end(index, looks);
         let last = self.table.count() - 1;
-        let location = to_number(self.table.entries()[last].location().unwrap());
+        let location = f64::from_bits(self.numbers(last)[0].load(Ordering::SeqCst));
         let steps: [&dyn Fn(); 6] = [
             &|| self.table.registers.set_releasing(location),
             change,
@@ -120,15 +133,16 @@ impl Player {
 fn an_entry_says_what_its_hold_owes() {
     // As far away as user space goes.
     let [lock, condition] = [8, (usize::MAX >> 16) & !3].map(Location::from_address);
-    let [entry, other] = [(); 2].map(|()| Entry { address: AtomicU64::new(0), hold: AtomicU64::new(0) });
+    let player = Player::new();
+    let [entry, other] = [0, 1].map(|index| &player.table.entries()[index]);
     for hold in [Hold::Lock, Hold::Exclusive] {
         entry.set(lock, hold);
         assert_eq!((entry.get(), entry.owed()), (Some((lock, hold)), None));
         // As `lib/holding/entry.js` writes it.
         let number = -(hold.packed() as f64 + 4.0 * condition.address() as f64);
-        entry.hold.store(number.to_bits(), Ordering::Relaxed);
+        player.numbers(0)[1].store(number.to_bits(), Ordering::Relaxed);
         assert_eq!((entry.get(), entry.owed()), (Some((lock, hold)), Some(condition)));
-        other.copy(&entry);
+        other.copy(entry);
         assert_eq!((other.get(), other.owed()), (Some((lock, hold)), Some(condition)));
     }
     entry.set(lock, Hold::Permits(u32::MAX));
@@ -152,10 +166,10 @@ fn after_each_write_others_see_the_holds_before_or_after_and_know_who_has_the_wo
             };
             let step = RefCell::new((seen(), seen()));
             let looks = || {
-                reached.borrow_mut().insert(std::mem::discriminant(&table.look().state()));
+                reached.borrow_mut().insert(std::mem::discriminant(&table.state()));
                 let (before, after) = &*step.borrow();
                 assert!([before, after].contains(&&seen()), "{:?} from {before:?} to {after:?}", seen());
-                assert!(is_held.get() == 0 || table.mentions(word), "{:?}", table.look().state());
+                assert!(is_held.get() == 0 || table.mentions(word), "{:?}", table.state());
             };
             let expect = |holds: &[Hold]| {
                 let next = std::mem::replace(&mut step.borrow_mut().1, holds.to_vec());
