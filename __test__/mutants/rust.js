@@ -131,9 +131,7 @@ module.exports = [
   ...of('core/src/spinner.rs', { cargo: ['lib', 'become_rare'] }, [
     ['a thread that spins in vain tries again as soon as before',
       '(2 * self.next_pause.get()).min(self.longest_pause)',
-      'Self::PAUSE']
-  ]),
-  ...of('core/src/spinner.rs', { cargo: ['lib', 'makes_the_pauses_short'] }, [
+      'Self::PAUSE'],
     ['a spin that pays leaves the pauses long', 'self.next_pause.set(Self::PAUSE);', '']
   ]),
   ...of('src/exports/operations.rs', { test: 'ends/faults' }, [

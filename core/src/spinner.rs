@@ -180,66 +180,35 @@ mod tests {
     }
 
     #[test]
-    fn spinning_that_finds_nothing_stops_but_for_tries_that_become_rare() {
+    fn tries_in_vain_become_rare_until_one_finds_something() {
         let spinner = Spinner::new(2000, 1024);
-        let tries: Vec<u32> = (0..5000).filter(|_| looks(&spinner)).collect();
-        let pauses: Vec<u32> = tries.windows(2).map(|pair| pair[1] - pair[0] - 1).collect();
-        assert_eq!(pauses, [32, 64, 128, 256, 512, 1024, 1024, 1024]);
-    }
-
-    #[test]
-    fn a_try_that_finds_something_makes_the_pauses_short_again() {
-        let spinner = Spinner::new(2000, 1024);
-        for _ in 0..500 {
-            looks(&spinner);
-        }
-        while spinner.spin(|| Some(())).is_none() {}
-        for _ in 0..Spinner::CREDIT {
-            assert!(looks(&spinner));
-        }
-        assert_eq!((0..1000).take_while(|_| !looks(&spinner)).count(), Spinner::PAUSE as usize);
-    }
-
-    #[test]
-    fn spinning_that_pays_goes_on() {
-        let spinner = Spinner::new(2000, 1024);
-        for _ in 0..10 {
-            assert_eq!(spinner.spin(|| Some(7)), Some(7));
+        for _ in 0..2 {
+            let tries: Vec<u32> = (0..5000).filter(|_| looks(&spinner)).collect();
+            let pauses: Vec<u32> = tries.windows(2).map(|pair| pair[1] - pair[0] - 1).collect();
+            assert_eq!(pauses, [32, 64, 128, 256, 512, 1024, 1024, 1024]);
+            while spinner.spin(|| Some(())).is_none() {}
+            // As long as it pays, each wait spins; and one more than as many as find nothing then.
+            assert!((0..10).all(|_| spinner.spin(|| Some(())).is_some()));
+            assert!((1..Spinner::CREDIT).all(|_| looks(&spinner)));
         }
     }
 
     #[test]
-    fn a_thread_without_budget_sleeps_outside_the_queue_and_then_gives_up() {
-        let budgeted = BudgetedSpinner::new(2000);
-        budgeted.spin_unbudgeted(|| Some(()));
-        // This takes seconds to earn again.
-        budgeted.budget.set(-1_000_000_000);
-        let looks = Cell::new(0);
-        let begin = now();
-        let found = budgeted.spin(Timestamp::NEVER, in_vain(&looks));
-        assert_eq!((found, looks.get()), (None, BudgetedSpinner::SLEEPS));
-        assert!(now().duration_since(begin) >= BudgetedSpinner::SLEEP * BudgetedSpinner::SLEEPS);
-        assert_eq!(budgeted.spin(Timestamp::NEVER, || Some(7)), Some(7));
-    }
-
-    #[test]
-    fn an_event_loop_without_budget_does_not_spin() {
-        let budgeted = BudgetedSpinner::new(2000);
-        assert_eq!(budgeted.spin_without_sleep(|| Some(7)), Some(7));
-        budgeted.budget.set(-1_000_000_000);
-        assert_eq!(budgeted.spin_without_sleep(|| Some(7)), None);
-    }
-
-    #[test]
-    fn spinning_that_never_pays_does_not_lead_to_sleeping_outside_the_queue() {
-        let budgeted = BudgetedSpinner::new(2000);
-        let looks = Cell::new(0);
-        // The occasional try.
-        budgeted.spin(Timestamp::NEVER, in_vain(&looks));
-        assert!(looks.replace(0) > 0);
-        budgeted.budget.set(-1_000_000_000);
-        budgeted.spin(Timestamp::NEVER, in_vain(&looks));
-        assert_eq!(looks.get(), 0);
+    fn without_budget_a_thread_sleeps_outside_the_queue_if_spinning_has_paid_and_an_event_loop_does_nothing() {
+        for (has_paid, sleeps) in [(true, BudgetedSpinner::SLEEPS), (false, 0)] {
+            let budgeted = BudgetedSpinner::new(2000);
+            let looks = Cell::new(0);
+            assert_eq!(budgeted.spin_without_sleep(|| has_paid.then_some(7)), has_paid.then_some(7));
+            // This takes seconds to earn again.
+            budgeted.budget.set(-1_000_000_000);
+            let begin = now();
+            assert_eq!(budgeted.spin(Timestamp::NEVER, in_vain(&looks)), None);
+            assert_eq!(looks.get(), sleeps);
+            assert!(now().duration_since(begin) >= BudgetedSpinner::SLEEP * sleeps);
+            assert_eq!(budgeted.spin_without_sleep(in_vain(&looks)), None);
+            assert_eq!(looks.get(), sleeps);
+            assert_eq!(budgeted.spin(Timestamp::NEVER, || Some(7)), has_paid.then_some(7));
+        }
     }
 
     #[test]

@@ -285,29 +285,20 @@ mod tests {
 
     #[test]
     fn javascript_has_the_same_layout() {
-        let float = size_of::<f64>();
-        let word = size_of::<i32>();
-        let mut ours = [
-            ("ADDRESS", offset_of!(Registers, address) / float),
-            ("TIMEOUT", offset_of!(Registers, timeout) / float),
-            ("COUNT", offset_of!(Registers, count) / float),
-            ("RELEASING", offset_of!(Registers, releasing) / float),
-            ("RELAY", offset_of!(Registers, relay) / float),
-            ("GIVEN", offset_of!(Registers, given) / float),
-            ("FLOATS", offset_of!(Registers, given) / float + 1),
-            ("EXPECTED", offset_of!(Registers, expected) / word),
-            ("SLOT", offset_of!(Registers, slot) / word),
-            ("WIDE", offset_of!(Registers, wide) / word),
-            ("HELD", offset_of!(Registers, held) / word),
-            ("ENTRY", offset_of!(Registers, index) / word),
-            ("KIND", offset_of!(Registers, kind) / word),
-            ("AMOUNT", offset_of!(Registers, amount) / word),
-            ("ANSWER", offset_of!(Registers, answer) / word),
-            ("SETTLED", offset_of!(Registers, settled) / word),
-            ("MOVES", offset_of!(Registers, moves) / word),
-            ("LIMIT", offset_of!(Registers, limit) / word),
-            ("CALL", offset_of!(Registers, call) / word),
-            ("WORDS", size_of::<Registers>() / word),
+        macro_rules! offsets {
+            ($unit:ty: $($name:ident $field:ident),+) => {
+                [$((stringify!($name), offset_of!(Registers, $field) / size_of::<$unit>())),+]
+            };
+        }
+        let floats =
+            offsets!(f64: ADDRESS address, TIMEOUT timeout, COUNT count, RELEASING releasing, RELAY relay, GIVEN given);
+        let words = offsets!(
+            u32: EXPECTED expected, SLOT slot, WIDE wide, HELD held, ENTRY index, KIND kind, AMOUNT amount, ANSWER answer,
+            SETTLED settled, MOVES moves, LIMIT limit, CALL call
+        );
+        let numbers = [
+            ("FLOATS", offset_of!(Registers, given) / size_of::<f64>() + 1),
+            ("WORDS", size_of::<Registers>() / size_of::<u32>()),
             ("PENDING", u32::from(Answer::Pending) as usize),
             ("NO_TIMER", u32::from(Answer::NoTimer) as usize),
             ("INTERRUPTED", u32::from(Answer::Interrupted) as usize),
@@ -321,11 +312,12 @@ mod tests {
             ("AWAITED_HERE", AWAITED_HERE as usize),
             ("NEWS", NEWS),
             ("BATCH", BATCH),
-        ]
-        .map(|(name, number)| (name.to_owned(), number));
+        ];
+        let ours = floats.into_iter().chain(words).chain(numbers);
+        let mut ours: Vec<_> = ours.map(|(name, number)| (name.to_owned(), number)).collect();
         let mut theirs = constants();
         ours.sort();
         theirs.sort();
-        assert_eq!(ours.as_slice(), theirs);
+        assert_eq!(ours, theirs);
     }
 }

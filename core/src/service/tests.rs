@@ -1,6 +1,6 @@
 //! The service, run for real.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::thread;
@@ -14,40 +14,27 @@ use crate::queue::{Location, WaitResult};
 
 const HERE: Location = Location::from_address(0x1000);
 
-#[test]
-fn looks_at_words_stop_when_there_are_no_lines_and_begin_again_for_the_next() {
-    static LOOKS: AtomicU32 = AtomicU32::new(0);
-    let store = Box::leak(Box::new(WaiterListStore::new(1, now)));
-    let look = || {
-        LOOKS.fetch_add(1, Ordering::Relaxed);
-        None
-    };
-    let service = Service::start(store, look).unwrap();
-    let looks_meanwhile = || {
-        let looks = LOOKS.load(Ordering::Relaxed);
-        thread::sleep(Duration::from_millis(300));
-        LOOKS.load(Ordering::Relaxed) - looks
-    };
-    until(&|| looks_meanwhile() == 0);
-    for _ in 0..2 {
-        let looks = LOOKS.load(Ordering::Relaxed);
-        service.look_at_words();
-        until(&|| LOOKS.load(Ordering::Relaxed) > looks);
-        until(&|| looks_meanwhile() == 0);
-    }
-}
-
 /// The clock is tokio's, which goes on only while all sleep.
 #[tokio::test(start_paused = true)]
-async fn looks_become_rare_but_a_claim_that_joins_is_looked_at_soon() {
+async fn looks_become_rare_and_stop_without_lines_but_a_claim_that_joins_is_looked_at_soon() {
     // To which tokio rounds up.
     const TICK: Duration = Duration::from_millis(1);
-    let (looks, begin, moments) = (WordPoller::default(), tokio::time::Instant::now(), RefCell::new(Vec::new()));
+    let (looks, begin, moments) =
+        (WordPoller::default(), Cell::new(tokio::time::Instant::now()), RefCell::new(Vec::new()));
+    let has_lines = Cell::new(false);
     let look = || {
         moments.borrow_mut().push(tokio::time::Instant::now());
-        Some(false)
+        has_lines.get().then_some(false)
     };
     let claims = async {
+        for nth in 1..=2 {
+            looks.claim_has_joined();
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            assert_eq!(moments.borrow().len(), 1 + nth, "one look at the beginning, one for each claim");
+        }
+        has_lines.set(true);
+        moments.borrow_mut().clear();
+        begin.set(tokio::time::Instant::now());
         looks.claim_has_joined();
         tokio::time::sleep(Duration::from_secs(60)).await;
         let count = moments.borrow().len();
@@ -64,7 +51,7 @@ async fn looks_become_rare_but_a_claim_that_joins_is_looked_at_soon() {
         never = looks.run(look) => match never {},
     };
     let moments = moments.into_inner();
-    for (waited, delay) in moments.windows(2).map(|two| (two[0] - begin, two[1] - two[0])) {
+    for (waited, delay) in moments.windows(2).map(|two| (two[0] - begin.get(), two[1] - two[0])) {
         assert!(delay <= SHORTEST.max(waited / 8).min(LONGEST) + TICK, "{delay:?} after {waited:?}");
     }
     assert!(count < 100, "{count} looks in a minute");
