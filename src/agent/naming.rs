@@ -9,7 +9,7 @@ use crate::agent::agent::Agent;
 use crate::environment::Argument;
 use crate::process::PROCESS;
 use waitasync_core::clock::now;
-use waitasync_core::held::registers::{AWAITED_HERE, Answer, HELD_HERE};
+use waitasync_core::held::registers::Answer;
 use waitasync_core::held::{Noted, PLAIN};
 use waitasync_core::json;
 use waitasync_core::lock::Claimed;
@@ -68,18 +68,18 @@ impl Agent {
         }
     }
 
-    /// Takes the name, or blocks. Answers [`HELD_HERE`] or [`AWAITED_HERE`] if the thread would wait for itself.
-    pub(crate) fn claim_name(&self, text: &[u16], on_slice: Argument) -> u32 {
+    /// Takes the name, or blocks.
+    pub(crate) fn claim_name(&self, text: &[u16], on_slice: Argument) -> Answer {
         if self.sleeps() {
-            return Answer::Interrupted.into();
+            return Answer::Interrupted;
         }
         let deadline = self.registers.deadline();
         let (location, request, claimed) = self.request_name(text, Waits::As(self.thread(), deadline));
         let answer = match claimed {
-            Ok(claimed) => self.block_in_line(claimed, location, request, deadline, on_slice).into(),
-            Err(Refusal::HeldHere) => HELD_HERE,
-            Err(Refusal::AwaitedHere) => AWAITED_HERE,
-            Err(Refusal::NotAvailable) => Answer::Settled(WaitResult::NotEqual).into(),
+            Ok(claimed) => self.block_in_line(claimed, location, request, deadline, on_slice),
+            Err(Refusal::HeldHere) => Answer::HeldHere,
+            Err(Refusal::AwaitedHere) => Answer::AwaitedHere,
+            Err(Refusal::NotAvailable) => Answer::Settled(WaitResult::NotEqual),
         };
         // Between slices of the sleep, a program's code may have used other locks.
         self.registers.set_location(location);

@@ -18,7 +18,7 @@ pub(crate) struct Wait {
 
 const _: () = assert!(size_of::<Option<Wait>>() == 8);
 
-/// Tables up to this length keep their memory.
+/// A table up to this length keeps its memory.
 const RETAINED: usize = 4096;
 
 #[derive(Default)]
@@ -107,7 +107,7 @@ impl Pending {
         self.timed.get() > 0 || (self.untimed.get() > 0 && other_threads())
     }
 
-    /// Frees the spare memory of long tables. Called when waits have been removed.
+    /// Frees the spare memory of a long table. Called when waits have been removed.
     pub(crate) fn shrink(&self) {
         // Then only unref'd waits are pending.
         if self.timed.get() + self.untimed.get() == 0 {
@@ -118,7 +118,6 @@ impl Pending {
                 waits.truncate(len);
                 waits.shrink_to_fit();
             }
-            self.notes.shrink(RETAINED);
         }
     }
 

@@ -121,7 +121,7 @@ operations! {
 
     c"takeName" finishes Everything: |agent, name| agent.try_take_name(&name.text()).into();
     c"claimNameAsync" finishes Everything: |agent, name| agent.claim_name_async(&name.text()).into();
-    c"claimName" finishes Everything: |agent, name, on_slice| agent.claim_name(&name.text(), on_slice);
+    c"claimName" finishes Everything: |agent, name, on_slice| agent.claim_name(&name.text(), on_slice).into();
     c"stealName" finishes Everything: |agent, name| agent.steal_name(&name.text()).into();
 }
 

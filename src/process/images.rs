@@ -38,6 +38,10 @@ mod marker {
     const PT_LOAD: u32 = 1;
     const PT_NOTE: u32 = 4;
 
+    /// Longer notes than those of any library are not searched: Node's own file may have a program in one, and that
+    /// program this library.
+    const LONGEST: usize = 4096;
+
     #[repr(C)]
     struct Note {
         name_size: u32,
@@ -63,23 +67,6 @@ mod marker {
         loaded.any(|header| header.p_vaddr <= segment.p_vaddr && end(segment).is_some() && end(segment) <= end(header))
     }
 
-    /// Returns where the marker is among `notes`. The name and the description of a note are each filled up to a
-    /// multiple of `align` bytes. A description may have megabytes, as that of a program in Node's own file.
-    fn marker_in(notes: &[u8], align: usize) -> Option<usize> {
-        let mut note = 0;
-        loop {
-            let bytes = notes.get(note..)?;
-            let size = |at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
-            let (name_size, description_size) = (size(0)?, size(4)?);
-            let name = note + 12;
-            if bytes.get(12..)?.starts_with(super::MARKER) {
-                return Some(name);
-            }
-            let description = name.checked_add(name_size)?.checked_next_multiple_of(align)?;
-            note = description.checked_add(description_size)?.checked_next_multiple_of(align)?;
-        }
-    }
-
     /// Returns the marker and the file of the first image with one.
     pub(super) fn first() -> Option<(usize, OsString)> {
         unsafe extern "C" fn look(image: *mut libc::dl_phdr_info, _: usize, first: *mut c_void) -> c_int {
@@ -90,11 +77,12 @@ mod marker {
             }
             // SAFETY: the image is not unloaded during this call; it has so many headers.
             let headers = unsafe { slice::from_raw_parts(image.dlpi_phdr, image.dlpi_phnum.into()) };
-            for segment in headers.iter().filter(|segment| segment.p_type == PT_NOTE && is_loaded(segment, headers)) {
+            let is_note = |segment: &&Header| segment.p_type == PT_NOTE && segment.p_memsz as usize <= LONGEST;
+            for segment in headers.iter().filter(is_note).filter(|segment| is_loaded(segment, headers)) {
                 let start = image.dlpi_addr as usize + segment.p_vaddr as usize;
                 // SAFETY: the segment is loaded, and nothing writes to notes.
                 let notes = unsafe { slice::from_raw_parts(start as *const u8, segment.p_memsz as usize) };
-                if let Some(offset) = marker_in(notes, segment.p_align.max(4) as usize) {
+                if let Some(offset) = notes.windows(super::MARKER.len()).position(|bytes| bytes == super::MARKER) {
                     // SAFETY: a C string that lives as long as the image.
                     let file = unsafe { CStr::from_ptr(image.dlpi_name) };
                     *first = Some((start + offset, OsString::from_vec(file.to_bytes().to_vec())));
@@ -112,43 +100,9 @@ mod marker {
 
     #[cfg(test)]
     mod tests {
-        use super::{marker_in, own};
-
-        fn note(name: &[u8], description: &[u8], align: usize) -> Vec<u8> {
-            let mut bytes = Vec::new();
-            for size in [name.len(), description.len(), 1] {
-                bytes.extend(u32::try_from(size).unwrap().to_ne_bytes());
-            }
-            for part in [name, description] {
-                bytes.extend(part);
-                bytes.resize(bytes.len().next_multiple_of(align), 0);
-            }
-            bytes
-        }
-
-        #[test]
-        fn the_marker_is_found_behind_other_notes() {
-            for align in [4, 8] {
-                let others = [note(b"GNU\0", b"12345", align), note(b"", &vec![1; 1 << 20], align)].concat();
-                let marker = note(super::super::MARKER, b"", align);
-                assert_eq!(marker_in(&[&*others, &*marker].concat(), align), Some(others.len() + 12));
-                assert_eq!(marker_in(&others, align), None);
-                assert_eq!(marker_in(&[&*others, &marker[..40]].concat(), align), None);
-            }
-        }
-
-        #[test]
-        fn wrong_sizes_end_the_search() {
-            for sizes in [[u32::MAX, 0], [0, u32::MAX], [u32::MAX, u32::MAX], [u32::MAX - 11, 0], [1 << 31, 1 << 31]] {
-                let mut bytes = sizes.map(u32::to_ne_bytes).concat();
-                bytes.resize(64, 0xff);
-                assert_eq!(marker_in(&bytes, 4), None);
-            }
-        }
-
         #[test]
         fn the_own_image_is_the_first() {
-            assert_eq!(super::first().map(|(marker, _)| marker), Some(own()));
+            assert_eq!(super::first().map(|(marker, _)| marker), Some(super::own()));
         }
     }
 }

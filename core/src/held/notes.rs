@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::stacks::StackId;
 use crate::clock::{Timestamp, now};
-use crate::lock::Request;
+use crate::lock::{Request, shrink};
 use crate::queue::Location;
 use crate::sync::lock;
 
@@ -72,23 +72,15 @@ impl SharedNotes {
     pub fn remove(&self, slot: u32) -> (Option<Noted>, usize) {
         let all = &mut *lock(&self.0);
         all.within.remove(&slot);
-        (all.by_slot.remove(&slot), all.by_slot.len())
+        let noted = all.by_slot.remove(&slot);
+        shrink(&mut all.within);
+        shrink(&mut all.by_slot);
+        (noted, all.by_slot.len())
     }
 
     /// Returns the note on the wait in a slot.
     pub fn of_slot(&self, slot: u32) -> Option<Noted> {
         lock(&self.0).by_slot.get(&slot).copied()
-    }
-
-    /// Frees the spare memory of tables longer than that.
-    pub fn shrink(&self, retained: usize) {
-        let all = &mut *lock(&self.0);
-        if all.by_slot.capacity() > retained {
-            all.by_slot.shrink_to_fit();
-        }
-        if all.within.capacity() > retained {
-            all.within.shrink_to_fit();
-        }
     }
 
     /// Returns the note on a slot's wait at the location. Also the holds around it.

@@ -77,10 +77,6 @@ pub const HELD_ELSEWHERE: u32 = 2;
 /// The count with which `settle` is called if JavaScript has to ask for the news.
 pub const NEWS: usize = 0;
 
-// Further answers of `claimName`.
-pub const HELD_HERE: u32 = 10;
-pub const AWAITED_HERE: u32 = 11;
-
 /// The answer of a wait or a claim to JavaScript.
 #[must_use]
 #[derive(Clone, Copy)]
@@ -94,6 +90,9 @@ pub enum Answer {
     Interrupted,
     /// The thread would wait for ever, so it does not wait.
     Deadlock,
+    /// The same, for a name that it holds itself, or awaits by a promise.
+    HeldHere,
+    AwaitedHere,
 }
 
 /// The operation panicked.
@@ -107,6 +106,8 @@ impl From<Answer> for u32 {
             Answer::NoTimer => 6,
             Answer::Interrupted => 8,
             Answer::Deadlock => 9,
+            Answer::HeldHere => 10,
+            Answer::AwaitedHere => 11,
         }
     }
 }
@@ -308,8 +309,8 @@ mod tests {
             ("FREED", FREED as usize),
             ("NOT_LOCKED", NOT_LOCKED as usize),
             ("HELD_ELSEWHERE", HELD_ELSEWHERE as usize),
-            ("HELD_HERE", HELD_HERE as usize),
-            ("AWAITED_HERE", AWAITED_HERE as usize),
+            ("HELD_HERE", u32::from(Answer::HeldHere) as usize),
+            ("AWAITED_HERE", u32::from(Answer::AwaitedHere) as usize),
             ("NEWS", NEWS),
             ("BATCH", BATCH),
         ];

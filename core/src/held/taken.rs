@@ -9,14 +9,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::stacks::StackId;
 use crate::clock::{Timestamp, now};
+use crate::lock::shrink;
 use crate::sync::lock;
-
-/// A table that is empty keeps its memory up to this length.
-const RETAINED: usize = 4096;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Taken {
@@ -32,7 +30,7 @@ pub struct Taken {
 struct Holds {
     taken: FxHashMap<u32, Taken>,
     /// Those whose callbacks run. A wait of a `Condition` ends a hold, but not its callback.
-    tasks: FxHashSet<u32>,
+    tasks: FxHashMap<u32, ()>,
 }
 
 /// The holds of a thread, by their serial numbers. Any thread may read it.
@@ -47,7 +45,7 @@ impl SharedTaken {
     pub fn get(&self, serial: u32) -> Option<Taken> {
         let holds = lock(&self.0);
         let taken = *holds.taken.get(&serial)?;
-        Some(Taken { in_task: holds.tasks.contains(&serial), ..taken })
+        Some(Taken { in_task: holds.tasks.contains_key(&serial), ..taken })
     }
 
     pub fn begin(&self, serial: u32, call: StackId) {
@@ -57,9 +55,7 @@ impl SharedTaken {
     pub fn end(&self, serial: u32) {
         let holds = &mut lock(&self.0).taken;
         holds.remove(&serial);
-        if holds.is_empty() && holds.capacity() > RETAINED {
-            holds.shrink_to_fit();
-        }
+        shrink(holds);
     }
 
     pub fn orphan(&self, serial: u32) {
@@ -70,15 +66,13 @@ impl SharedTaken {
 
     /// Notes that a callback begins to run with the hold.
     pub fn begin_task(&self, serial: u32) {
-        lock(&self.0).tasks.insert(serial);
+        lock(&self.0).tasks.insert(serial, ());
     }
 
     pub fn end_task(&self, serial: u32) {
         let tasks = &mut lock(&self.0).tasks;
         tasks.remove(&serial);
-        if tasks.is_empty() && tasks.capacity() > RETAINED {
-            tasks.shrink_to_fit();
-        }
+        shrink(tasks);
     }
 }
 
@@ -100,7 +94,7 @@ mod tests {
             taken.orphan(serial);
         }
         assert_eq!(known(5), None);
-        assert!(lock(&taken.0).taken.capacity() <= RETAINED);
+        assert!(lock(&taken.0).taken.capacity() < 100);
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub(super) type Section<'a> = CriticalSection<'a, Lines>;
 const RETAINED: usize = 64;
 
 /// Gives memory back if the table was much larger: seldom, so that it costs little.
-pub(super) fn shrink<K: Eq + Hash, V, S: BuildHasher>(table: &mut HashMap<K, V, S>) {
+pub(crate) fn shrink<K: Eq + Hash, V, S: BuildHasher>(table: &mut HashMap<K, V, S>) {
     if table.capacity() > RETAINED && table.len() < table.capacity() / 8 {
         table.shrink_to(2 * table.len());
     }
