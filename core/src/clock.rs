@@ -16,7 +16,6 @@ impl Timestamp {
         Self(nanos)
     }
 
-    /// Its number of nanoseconds.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
@@ -46,7 +45,6 @@ fn epoch() -> Instant {
     *EPOCH.get_or_init(Instant::now)
 }
 
-/// Returns the present moment.
 pub fn now() -> Timestamp {
     Timestamp(epoch().elapsed().as_nanos() as u64)
 }

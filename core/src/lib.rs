@@ -31,16 +31,15 @@
 //!    heap goes.
 //! 9. Shared memory is only accessed atomically, `SeqCst`.
 
+#![allow(missing_docs, reason = "what needs words has them")]
+
 pub mod clock;
 #[cfg(not(feature = "model"))]
-#[allow(missing_docs, reason = "as in the addon, what needs words has them")]
 pub mod held;
 #[cfg(not(feature = "model"))]
-#[allow(missing_docs, reason = "as in the addon, what needs words has them")]
 pub mod json;
 pub mod lock;
 #[cfg(not(feature = "model"))]
-#[allow(missing_docs, reason = "as in the addon, what needs words has them")]
 #[forbid(unsafe_code)]
 pub mod observe;
 pub mod panics;

@@ -21,7 +21,6 @@ use waitasync_core::queue::{Location, WaitResult};
 /// The most settlements of a batch; few in a test.
 const MOST: usize = if cfg!(test) { 2 } else { BATCH };
 
-/// How far a settlement is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Stage {
     Taken,

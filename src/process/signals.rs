@@ -19,7 +19,6 @@ const UV_RUN_ONCE: c_int = 1;
 
 type Handle = *mut c_void;
 
-/// Whether the signal has come.
 static HAS_COME: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn on_signal(_: Handle, _: c_int) {

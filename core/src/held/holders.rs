@@ -21,7 +21,6 @@ type HoldKey = (u64, u32, Location);
 
 const MOST_DEAD: usize = 256;
 
-/// The memory of holders.
 #[derive(Default)]
 pub struct Holders {
     /// Since when the holds of the last snapshot have been seen by snapshots.

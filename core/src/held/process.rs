@@ -14,17 +14,12 @@ use crate::lock::wait_for_graph::WaitForGraph;
 
 /// The state that the threads of a process share.
 pub struct Process {
-    /// The queue.
     pub store: WaiterListStore,
-    /// The memories that have locks.
     pub tracked_buffers: TrackedBuffers,
-    /// The named locks.
     pub names: Names,
-    /// The agents.
     pub registry: Registry,
     /// The holders that sleep without a timeout.
     pub graph: WaitForGraph,
-    /// The memory of holders.
     pub holders: Holders,
     /// The waits for locks of other processes.
     pub elsewhere: Elsewhere,

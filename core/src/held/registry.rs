@@ -63,7 +63,6 @@ impl Known {
     }
 }
 
-/// The agents of all threads.
 #[derive(Default)]
 pub struct Registry {
     agents: Mutex<Vec<Registered>>,

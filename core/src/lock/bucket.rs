@@ -17,10 +17,8 @@ pub type Waiter = waiter::Waiter<Request>;
 pub type Outbox = outbox::Outbox<Request>;
 /// The contents of an agent's outbox.
 pub type Mail = outbox::Mail<Request>;
-/// The queue with locks.
 pub type WaiterListStore = store::WaiterListStore<Lines>;
 
-/// The lines of a bucket.
 #[derive(Debug, Default)]
 pub struct Lines {
     by_location: FxHashMap<Location, Line>,

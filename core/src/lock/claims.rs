@@ -8,13 +8,10 @@ use crate::queue::counters::Counted;
 use crate::queue::{BlockedThread, Listed, Location, Policy, Ticket, WaitResult};
 use crate::sync::Arc;
 
-/// The outcome of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Claimed {
-    /// It has its request.
     Now(WaitResult),
-    /// It is in the line.
     Pending(Ticket),
 }
 

@@ -24,11 +24,9 @@ const MOST: usize = 256;
 /// A thread's hold of a word.
 #[derive(Clone, Copy, Debug)]
 pub struct SeenHold {
-    /// Of which word.
     pub location: Location,
     /// By its number.
     pub thread: u32,
-    /// What it has.
     pub hold: Hold,
     /// Whether a callback holds this of which it is known what it claims.
     pub in_task: bool,
@@ -37,7 +35,6 @@ pub struct SeenHold {
 /// A thread's wait for a word.
 #[derive(Clone, Copy, Debug)]
 pub struct SeenWait {
-    /// For which word.
     pub location: Location,
     /// By its number.
     pub thread: u32,
@@ -56,7 +53,6 @@ pub enum Has {
     Awaited(usize),
 }
 
-/// A thread of a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
     /// The hold or place that the link before waits for; of the first one, the last.

@@ -10,20 +10,17 @@ use super::word::{UNLOCKED, Word, change};
 pub enum Mode {
     /// Together with others that want it so.
     Shared,
-    /// Alone.
     Exclusive,
 }
 
 /// What a thread has of a word.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Hold {
-    /// The lock.
     Lock,
     /// A reader's share of a read-write lock.
     Shared,
     /// A writer's access to a read-write lock.
     Exclusive,
-    /// So many permits.
     Permits(u32),
     /// So many permits of a semaphore that has a limit: its word counts those that are taken.
     Limited(u32),

@@ -22,7 +22,6 @@ pub struct Name {
 }
 
 impl Name {
-    /// Returns where the word is.
     pub fn location(&self) -> Location {
         Location::of_process((&raw const self.word).expose_provenance())
     }
@@ -38,7 +37,6 @@ impl Name {
 pub struct Requester {
     /// Tells it from other agents.
     pub outbox: Arc<Outbox>,
-    /// Its `worker_threads.threadId`.
     pub thread_id: u32,
 }
 

@@ -30,10 +30,8 @@ use crate::sync::{Arc, Mutex, lock};
 /// thread.
 pub type Requested = (Location, Request, Result<Claimed, Refusal>);
 
-/// How a request waits.
 #[derive(Clone, Debug)]
 pub enum Waits {
-    /// It does not wait.
     Never,
     /// It waits as this waiter, until the deadline. A blocked thread must be the calling one.
     As(Waiter, Timestamp),
@@ -44,13 +42,10 @@ pub enum Waits {
 pub struct RequestInfo {
     /// The UTF-16 code units of the name.
     pub name: Text,
-    /// The number of the request.
     pub id: u32,
-    /// How the name is wanted.
     pub mode: Mode,
     /// The thread that made the request.
     pub thread_id: u32,
-    /// Whether it has been granted.
     pub held: bool,
 }
 

@@ -8,7 +8,6 @@ use super::word::{LOCKED, UNLOCKED, WRITING, Word, change};
 // So it is passed in two registers.
 #[repr(align(8))]
 pub enum Request {
-    /// To lock a lock.
     Lock,
     /// To read under a read-write lock.
     Shared,
@@ -18,7 +17,6 @@ pub enum Request {
     Permits(u32),
     /// So many permits of a semaphore that has a limit; they return when their holder dies.
     Limited {
-        /// How many permits.
         amount: u32,
         /// How many may be taken together.
         limit: u32,

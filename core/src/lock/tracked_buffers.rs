@@ -90,13 +90,11 @@ struct Memory {
 /// A thread that has ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// Its number.
     pub thread_id: u32,
     /// Its name, if it is known.
     pub thread_name: Option<Arc<str>>,
     /// How it ended, by a number of the caller's.
     pub manner: u32,
-    /// When.
     pub at: Timestamp,
 }
 

@@ -36,13 +36,9 @@ use crate::sync::{Arc, Mutex, lock};
 /// A thread that blocks for a claim without a timeout.
 #[derive(Clone, Debug)]
 pub struct Blocked {
-    /// The thread.
     pub thread: Arc<BlockedThread>,
-    /// The ticket of its claim.
     pub ticket: Ticket,
-    /// Where it waits.
     pub location: Location,
-    /// Its request.
     pub request: Request,
 }
 
@@ -55,10 +51,8 @@ pub enum Obstacle {
     IsAhead(Request),
 }
 
-/// A thread of a cycle.
 #[derive(Debug)]
 pub struct CycleLink {
-    /// Its wait.
     pub blocked: Blocked,
     /// Its hold or place that the thread before it in the cycle waits for; of the first one, the last.
     pub obstacle: Obstacle,
@@ -67,9 +61,7 @@ pub struct CycleLink {
 /// A thread that keeps another waiting.
 #[derive(Debug)]
 pub struct Keeper {
-    /// The thread.
     pub thread: Arc<BlockedThread>,
-    /// Its hold or place.
     pub obstacle: Obstacle,
     /// Whether it holds anything, here or elsewhere.
     pub holds: bool,

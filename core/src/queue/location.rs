@@ -2,7 +2,6 @@
 
 #![allow(unsafe_code, reason = "accessing memory that JavaScript owns")]
 
-/// Bytes of a cache line.
 pub(crate) const CACHE_LINE: usize = 64;
 
 /// The address of a word of shared memory: the key of waiter lists (the specification's pair of a data block and a byte

@@ -14,7 +14,6 @@ use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 pub struct Settlement {
     /// The slot of the wait in its agent's table.
     pub slot: u32,
-    /// How it ended.
     pub result: WaitResult,
 }
 
@@ -24,7 +23,6 @@ pub(crate) type Grant<C> = (Location, C);
 /// The contents of an outbox. `C`: the request of a claim.
 #[derive(Debug)]
 pub struct Mail<C> {
-    /// Waits that have ended.
     pub settlements: Vec<Settlement>,
     /// The slots of claims that are to retry. The agent looks at them first.
     pub retries: Vec<u32>,
@@ -103,7 +101,6 @@ fn is_recallable(result: WaitResult) -> bool {
 /// How far a reader has read the grants in an outbox.
 #[derive(Debug, Default)]
 pub struct Reading {
-    /// The number of the mail.
     mail: u64,
     settlements: usize,
     grants: usize,

@@ -24,9 +24,7 @@ pub struct BlockedThread {
 /// Why a blocked thread woke up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Woken {
-    /// Its wait has ended.
     Settled(WaitResult),
-    /// Its claim is to retry.
     Retry,
     /// It has slept as long as it may.
     TimeOver,
@@ -81,7 +79,6 @@ impl BlockedThread {
         self.blocked.store(false, Ordering::Relaxed);
     }
 
-    /// Whether the thread is blocked.
     pub fn is_blocked(&self) -> bool {
         self.blocked.load(Ordering::Relaxed)
     }

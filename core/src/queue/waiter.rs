@@ -6,10 +6,8 @@ use super::BlockedThread;
 use super::outbox::Outbox;
 use crate::sync::Arc;
 
-/// A waiter.
 #[derive(Clone, Debug)]
 pub enum Waiter<C> {
-    /// A thread that blocks.
     Thread(Arc<BlockedThread>),
     /// A promise: the outbox of its agent, and its slot there.
     Agent(Arc<Outbox<C>>, u32),
@@ -46,10 +44,8 @@ impl<C> Waiter<C> {
     }
 }
 
-/// A waiter in a list.
 #[derive(Clone, Debug)]
 pub struct Listed<C> {
-    /// The waiter.
     pub waiter: Waiter<C>,
     /// Its request, if it wants more than a notification.
     pub claim: Option<C>,

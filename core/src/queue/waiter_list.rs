@@ -42,9 +42,7 @@ pub(crate) struct Record<C> {
     next: WaiterKey,
     /// [`Timestamp::NEVER`] if it has none, [`OVERDUE`] once the deadline has come.
     pub(super) deadline: Timestamp,
-    /// Where it waits.
     pub location: Location,
-    /// The waiter.
     pub listed: Listed<C>,
 }
 
@@ -207,7 +205,6 @@ impl<C> WaiterLists<C> {
         (deadline <= now).then(|| (key, self.waiters[key as usize].location))
     }
 
-    /// Returns the earliest deadline.
     pub(crate) fn earliest_deadline(&self) -> Timestamp {
         self.deadlines.first().map_or(Timestamp::NEVER, |&(deadline, _)| deadline)
     }
