@@ -10,12 +10,13 @@
 
 const { LEAVES_EXCEPTIONS } = require('../util/quirks')
 const { BigInt64Array, Float64Array, Int32Array, define, keys } = require('../util/intrinsics')
+const { describe } = require('../util/values')
+const { STALL } = require('../util/variables')
 const { inRootContext } = require('./binding')
 const { createCounters } = require('./counters')
 const {
   ADDRESS, AMOUNT, ANSWER, EXPECTED, FLOATS, INTERRUPTED, KIND, LIMIT, NEWS, TIMEOUT, WIDE
 } = require('./registers')
-const { stallAfter } = require('./settings')
 const { started } = require('./start-agent')
 
 const { binding, buffer } = started
@@ -34,7 +35,7 @@ const native = {
   words,
   inRootContext,
   /** After how many milliseconds a wait is reported; 0: never. */
-  stallAfter: stallAfter(binding),
+  stallAfter: stallAfter(),
   /** The signal that writes snapshots, if there is one. */
   dumpSignal: undefined,
   /** Whether waits are recorded; undefined before that is decided. */
@@ -88,6 +89,15 @@ function writeRequest (word, kind, amount, timeout) {
   words[KIND] = kind
   words[AMOUNT] = amount
   words[LIMIT] = word.limit
+}
+
+/** Reads `ATOMICS_WAITASYNC_STALL`. An invalid value counts as 0, and one thread of the process warns of it. */
+function stallAfter () {
+  const milliseconds = binding.stallAfter()
+  if (typeof milliseconds === 'number') return milliseconds
+  const problem = ' must be a whole number of milliseconds from 0 to 2147483647, not '
+  process.emitWarning(STALL + problem + describe(process.env[STALL]), { code: STALL })
+  return 0
 }
 
 /** Wraps the operations so that they throw only if they failed: this Node may leave an exception behind. */

@@ -7,13 +7,13 @@
 
 const { createMap } = require('../util/intrinsics')
 const { assertKilobytes, stackKilobytes } = require('../util/stack')
+const { DUMP } = require('../util/variables')
 const { isMainThread } = require('../util/worker-threads')
 const blocking = require('./blocking')
 const door = require('./door')
 const native = require('./native')
 const { ADDRESS, ANSWER, COUNT } = require('./registers')
 const watchLoop = require('./runs-dry')
-const { armDumps } = require('./settings')
 const slots = require('./slots')
 const turns = require('./turns')
 
@@ -100,6 +100,17 @@ function setRefed (promise, refed) {
   return steps !== undefined ? steps.setRefed(refed) : slots.setPromiseRefed(promise, refed)
 }
 
+/** Arms the signal that the variable names, and returns it. If it cannot be had, one thread of the process warns. */
+function armDumps () {
+  try {
+    const signal = binding.armDumps(process.versions.bun === undefined && process.versions.deno === undefined)
+    return typeof signal === 'string' ? signal : undefined
+  } catch (error) {
+    process.emitWarning(error.message, { code: DUMP })
+    return undefined
+  }
+}
+
 /**
  * The longest delay of a settlement in Deno, in milliseconds. Its event loop may lose a wake-up. Seen in 2.9, with
  * calls of threadsafe functions: the loop looks for calls, then says that it wants to be woken, and a call between the
@@ -108,7 +119,7 @@ function setRefed (promise, refed) {
 const DENO_TURN = 20
 
 if (process.versions.deno !== undefined) setInterval(() => {}, DENO_TURN).unref()
-native.dumpSignal = armDumps(binding)
+native.dumpSignal = armDumps()
 watchLoop()
 if (!isMainThread && (native.stallAfter !== 0 || native.dumpSignal !== undefined)) require('./ends')(binding)
 assertStack()

@@ -79,34 +79,26 @@ const messageOf = (error) => isObject(error) ? String(error.message) : describe(
 
 const notLocked = (message) => createError(message, 'ERR_NOT_LOCKED')
 
-/**
- * Makes the error of a thread that would wait for itself. `does` is 'holds' or 'awaits'; the other arguments
- * are as for `timeoutError`.
- */
-function deadlock (caller, word, { kind, mode }, does) {
+/** Makes the error of a wait that would never end: `why` follows the noun. */
+function endless (caller, word, { kind, mode }, why) {
   const noun = nounOf({ kind, mode, name: word.name })
-  const message = caller + ': would wait for ' + noun + ', which this thread itself already ' + does
-  return about(createError(message, 'ERR_DEADLOCK'), word, kind)
+  return about(createError(caller + ': would wait for ' + noun + ', ' + why, 'ERR_DEADLOCK'), word, kind)
 }
 
-/** Makes the error of a task that would wait for itself: a callback around the call holds what it requests. */
-function reentry (caller, word, { kind, mode }) {
-  const noun = nounOf({ kind, mode, name: word.name })
-  const message = caller + ': would wait for ' + noun + ', which the callback around this call already holds'
-  return about(createError(message, 'ERR_DEADLOCK'), word, kind)
-}
+/** A thread would wait for itself. `does` is 'holds' or 'awaits'; the other arguments are as for `timeoutError`. */
+const deadlock = (caller, word, what, does) => (
+  endless(caller, word, what, 'which this thread itself already ' + does))
 
-/**
- * Makes the error of a thread that would put for ever.
- * @param {number[]} threads those that have all messages in use and block so, this one first
- */
+/** A task would wait for itself: a callback around the call holds what it requests. */
+const reentry = (caller, word, what) => (
+  endless(caller, word, what, 'which the callback around this call already holds'))
+
+/** A thread would put for ever. `threads`: those that have all messages in use and block so, this one first. */
 function deadlockOfPutters (caller, word, threads) {
-  const what = { kind: 'Queue', mode: 'put', name: word.name }
   let others = ''
   for (let n = 1; n < threads.length; n++) others += (n === 1 ? '' : ', ') + threads[n]
-  const message = caller + ': would wait for ' + nounOf(what) + ', of which this thread and ' +
-    (threads.length === 2 ? 'thread ' : 'threads ') + others + ', blocked in put, have all messages in use'
-  return about(createError(message, 'ERR_DEADLOCK'), word, what.kind)
+  return endless(caller, word, { kind: 'Queue', mode: 'put' }, 'of which this thread and ' +
+    (threads.length === 2 ? 'thread ' : 'threads ') + others + ', blocked in put, have all messages in use')
 }
 
 /**

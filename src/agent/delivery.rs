@@ -1,101 +1,17 @@
 //! Delivery: how the settlements in an agent's outbox reach JavaScript, in batches.
-//!
-//! # Phases of a delivery
-//! | phase | a delivery begins | the one under way ends with all delivered | it ends otherwise, also by a panic |
-//! |---|---|---|---|
-//! | idle | under way | – | – |
-//! | interrupted | under way | – | – |
-//! | under way | to be continued; none begins | idle | interrupted |
-//! | to be continued | the same | interrupted | interrupted |
 
-use std::cell::{Cell, RefCell, RefMut};
-use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 use napi::Result;
 
 use crate::agent::agent::Agent;
-use crate::agent::progress::Progress;
+use crate::agent::progress::{Caller, Progress};
 use crate::process::{PROCESS, gave_up, word_at};
 use waitasync_core::held::Noted;
 use waitasync_core::held::registers::{NEWS, NOT_ADOPTED};
 use waitasync_core::lock::{Mail, UNLOCKED};
 use waitasync_core::panics::contained;
 use waitasync_core::queue::{Ring, Settlement, WaitResult};
-
-/// From where settlements are handed over.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Caller {
-    /// A job of their own, without JavaScript below it on the stack.
-    EventLoop,
-    /// An operation that JavaScript has called. A call that fails is repeated by the event loop, so it is not reported.
-    Job,
-}
-
-/// How far a delivery is: see the head.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-enum Phase {
-    #[default]
-    Idle,
-    Interrupted,
-    UnderWay,
-    ToBeContinued,
-}
-
-/// A delivery that is under way, until this is dropped.
-struct UnderWay<'a> {
-    delivery: &'a Delivery,
-    progress: RefMut<'a, Progress>,
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        let again = self.delivery.is_interrupted() || !self.progress.is_empty();
-        self.delivery.phase.set(if again { Phase::Interrupted } else { Phase::Idle });
-    }
-}
-
-/// The settlements of an agent that are on their way to JavaScript.
-#[derive(Default)]
-pub(crate) struct Delivery {
-    phase: Cell<Phase>,
-    /// Borrowed while a delivery is under way.
-    progress: RefCell<Progress>,
-    /// The requests for named locks that were stolen, of whose grants JavaScript knows.
-    losses: RefCell<VecDeque<u32>>,
-}
-
-impl Delivery {
-    /// Begins a delivery. `None` if one is under way: that one will be continued.
-    fn begin(&self) -> Option<UnderWay<'_>> {
-        if matches!(self.phase.get(), Phase::UnderWay | Phase::ToBeContinued) {
-            self.phase.set(Phase::ToBeContinued);
-            return None;
-        }
-        self.phase.set(Phase::UnderWay);
-        Some(UnderWay { delivery: self, progress: self.progress.borrow_mut() })
-    }
-
-    /// Whether it is to be continued.
-    pub(crate) fn is_interrupted(&self) -> bool {
-        matches!(self.phase.get(), Phase::Interrupted | Phase::ToBeContinued)
-    }
-
-    /// Whether no delivery is under way or interrupted.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.phase.get() == Phase::Idle
-    }
-
-    /// Returns the request of the next stolen name, for JavaScript.
-    pub(crate) fn next_loss(&self) -> Option<u32> {
-        let next = self.losses.borrow_mut().pop_front();
-        if next.is_none() {
-            // Gives back the memory: there may have been many.
-            self.losses.take();
-        }
-        next
-    }
-}
 
 impl Agent {
     /// Hands the settlements in the outbox over to `lib/agent/`, in batches.
@@ -123,7 +39,7 @@ impl Agent {
         self.delivery.losses.borrow_mut().extend(&progress.mail.losses);
         progress.clear();
         if !self.delivery.losses.borrow().is_empty() && !self.deliver_news(caller) {
-            self.delivery.phase.set(Phase::ToBeContinued);
+            self.delivery.continue_later();
         }
         true
     }
@@ -222,45 +138,8 @@ impl Agent {
 
     /// Passes on all that JavaScript has not got: the environment ends. The robust list has the adopted grants.
     pub(crate) fn end_delivery(&self) {
-        // Otherwise a delivery is under way.
-        let Ok(mut progress) = self.delivery.progress.try_borrow_mut() else { return };
-        for left in std::mem::take(&mut *progress).left() {
+        for left in self.delivery.end() {
             contained(|| left.pass_on());
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use Phase::{Idle, Interrupted, ToBeContinued, UnderWay};
-    use waitasync_core::queue::WaitResult;
-
-    use super::*;
-
-    #[test]
-    fn a_delivery_goes_through_all_its_phases() {
-        // From each: the next one as a delivery begins; then, as that is dropped, with its mail delivered or not.
-        for (from, begun, [delivered, otherwise]) in [
-            (Idle, UnderWay, [Idle, Interrupted]),
-            (Interrupted, UnderWay, [Idle, Interrupted]),
-            (UnderWay, ToBeContinued, [Interrupted, Interrupted]),
-            (ToBeContinued, ToBeContinued, [Interrupted, Interrupted]),
-        ] {
-            for (is_delivered, after) in [(true, delivered), (false, otherwise)] {
-                let delivery = Delivery::default();
-                let ended = contained(|| {
-                    let outer = matches!(from, UnderWay | ToBeContinued).then(|| delivery.begin().unwrap());
-                    delivery.phase.set(from);
-                    let inner = delivery.begin();
-                    assert_eq!((delivery.phase.get(), inner.is_some()), (begun, outer.is_none()));
-                    let mut under_way = outer.or(inner).unwrap();
-                    if !is_delivered {
-                        under_way.progress.mail.settle(7, WaitResult::Ok, None);
-                        panic!("on purpose");
-                    }
-                });
-                assert_eq!((ended, delivery.phase.get()), (is_delivered, after), "{from:?}");
-            }
         }
     }
 }

@@ -10,9 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::agent::agent::Agent;
-use crate::agent::delivery::Caller;
-use crate::agent::sleeping::BlockingWait;
+use crate::agent::agent::{Agent, BlockingWait};
+use crate::agent::progress::Caller;
 use crate::environment::{Argument, Bell};
 use crate::process::{PROCESS, claim_has_joined, pass_on_notification, return_unused, word_at};
 use waitasync_core::clock::{Timestamp, now};

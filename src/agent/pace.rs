@@ -23,7 +23,7 @@ const MOST: u32 = 64;
 /// For how long there are any, from the first one on.
 const LONGEST: Duration = Duration::from_millis(1);
 
-/// Whether the other threadsafe function has been rung, and the event loop has not served that.
+/// Whether the other threadsafe function is rung and unserved.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 enum Turn {
     #[default]

@@ -1,5 +1,4 @@
-//! The settlements that an agent has taken from its outbox, and how far they are. Others get what JavaScript has not
-//! got if the environment ends.
+//! How far the settlements are that an agent has taken.
 //!
 //! # Stages of a settlement
 //! Settlements reach them in their order, also if a call fails or JavaScript is interrupted.
@@ -9,7 +8,17 @@
 //! | taken | it has left the outbox | its grant, or the notification that it is or that led to its claim |
 //! | adopted | its grant is in the robust list, with a token | a grant or notification for which no entry stands |
 //! | delivered | JavaScript has settled its promise | nothing from here |
+//!
+//! # Phases of a delivery
+//! | phase | a delivery begins | the one under way ends with all delivered | it ends otherwise, also by a panic |
+//! |---|---|---|---|
+//! | idle | under way | – | – |
+//! | interrupted | under way | – | – |
+//! | under way | to be continued; none begins | idle | interrupted |
+//! | to be continued | the same | interrupted | interrupted |
 
+use std::cell::{Cell, RefCell, RefMut};
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::process::Unused;
@@ -21,6 +30,16 @@ use waitasync_core::queue::{Location, WaitResult};
 /// The most settlements of a batch; few in a test.
 const MOST: usize = if cfg!(test) { 2 } else { BATCH };
 
+/// From where settlements are handed over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// A job of their own, without JavaScript below it on the stack.
+    EventLoop,
+    /// An operation that JavaScript has called. A call that fails is repeated by the event loop, so it is not reported.
+    Job,
+}
+
+/// How far a settlement is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Stage {
     Taken,
@@ -66,7 +85,7 @@ impl Progress {
         }
     }
 
-    /// Notes what a settled wait brings, if no grant of the mail stands for it.
+    /// Notes what a settled wait brings beside a grant.
     pub(super) fn gather(&mut self, index: usize, wait: Noted, result: WaitResult) {
         let gift = match (wait.request, wait.relay) {
             _ if result == WaitResult::TimedOut => return,
@@ -96,7 +115,7 @@ impl Progress {
         slots.zip(acquired).map(|(slot, &(location, request))| (slot, location, request))
     }
 
-    /// Notes that JavaScript has adopted a batch, and settled so many of it.
+    /// Notes that JavaScript has adopted a batch, and how many it settled.
     pub(super) fn advance(&mut self, batch: &Range<usize>, settled: usize) {
         if self.adopted < batch.end {
             self.acquired += self.acquired_before(batch.end).count();
@@ -115,10 +134,87 @@ impl Progress {
     }
 }
 
+/// How far a delivery is: see the head.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum Phase {
+    #[default]
+    Idle,
+    Interrupted,
+    UnderWay,
+    ToBeContinued,
+}
+
+/// A delivery that is under way, until this is dropped.
+pub(super) struct UnderWay<'a> {
+    delivery: &'a Delivery,
+    pub(super) progress: RefMut<'a, Progress>,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        let again = self.delivery.is_interrupted() || !self.progress.is_empty();
+        self.delivery.phase.set(if again { Phase::Interrupted } else { Phase::Idle });
+    }
+}
+
+/// The settlements of an agent that are on their way to JavaScript.
+#[derive(Default)]
+pub(crate) struct Delivery {
+    phase: Cell<Phase>,
+    /// Borrowed while a delivery is under way.
+    progress: RefCell<Progress>,
+    /// The requests for named locks that were stolen, of whose grants JavaScript knows.
+    pub(super) losses: RefCell<VecDeque<u32>>,
+}
+
+impl Delivery {
+    /// Begins a delivery. `None` if one is under way: that one will be continued.
+    pub(super) fn begin(&self) -> Option<UnderWay<'_>> {
+        if matches!(self.phase.get(), Phase::UnderWay | Phase::ToBeContinued) {
+            self.continue_later();
+            return None;
+        }
+        self.phase.set(Phase::UnderWay);
+        Some(UnderWay { delivery: self, progress: self.progress.borrow_mut() })
+    }
+
+    /// Lets the delivery under way be continued once it is over.
+    pub(super) fn continue_later(&self) {
+        self.phase.set(Phase::ToBeContinued);
+    }
+
+    /// Returns what others get as the environment ends. Nothing if a delivery is under way.
+    pub(super) fn end(&self) -> Vec<Unused> {
+        self.progress.try_borrow_mut().map_or_else(|_| Vec::new(), |mut progress| std::mem::take(&mut *progress).left())
+    }
+
+    /// Whether it is to be continued.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        matches!(self.phase.get(), Phase::Interrupted | Phase::ToBeContinued)
+    }
+
+    /// Whether no delivery is under way or interrupted.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.phase.get() == Phase::Idle
+    }
+
+    /// Returns the request of the next stolen name, for JavaScript.
+    pub(crate) fn next_loss(&self) -> Option<u32> {
+        let next = self.losses.borrow_mut().pop_front();
+        if next.is_none() {
+            // Gives back the memory: there may have been many.
+            self.losses.take();
+        }
+        next
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use Phase::{Idle, Interrupted, ToBeContinued, UnderWay};
     use waitasync_core::clock::now;
     use waitasync_core::held::PLAIN;
+    use waitasync_core::panics::contained;
 
     use super::*;
 
@@ -191,5 +287,32 @@ mod tests {
             }
         }
         assert_eq!(reached, [true; 3]);
+    }
+
+    #[test]
+    fn a_delivery_goes_through_all_its_phases() {
+        // From each: the next one as a delivery begins; then, as that is dropped, with its mail delivered or not.
+        for (from, begun, [delivered, otherwise]) in [
+            (Idle, UnderWay, [Idle, Interrupted]),
+            (Interrupted, UnderWay, [Idle, Interrupted]),
+            (UnderWay, ToBeContinued, [Interrupted, Interrupted]),
+            (ToBeContinued, ToBeContinued, [Interrupted, Interrupted]),
+        ] {
+            for (is_delivered, after) in [(true, delivered), (false, otherwise)] {
+                let delivery = Delivery::default();
+                let ended = contained(|| {
+                    let outer = matches!(from, UnderWay | ToBeContinued).then(|| delivery.begin().unwrap());
+                    delivery.phase.set(from);
+                    let inner = delivery.begin();
+                    assert_eq!((delivery.phase.get(), inner.is_some()), (begun, outer.is_none()));
+                    let mut under_way = outer.or(inner).unwrap();
+                    if !is_delivered {
+                        under_way.progress.mail.settle(7, WaitResult::Ok, None);
+                        panic!("on purpose");
+                    }
+                });
+                assert_eq!((ended, delivery.phase.get()), (is_delivered, after), "{from:?}");
+            }
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! The operations of `Atomics.wait`, `waitAsync` and `notify`. Operands are in the registers.
 
-use crate::agent::agent::Agent;
-use crate::agent::sleeping::BlockingWait;
+use crate::agent::agent::{Agent, BlockingWait};
 use crate::environment::Argument;
 use crate::process::{PROCESS, gave_up, pass_on_notification, return_unused, service, word_at};
 use waitasync_core::clock::Timestamp;
