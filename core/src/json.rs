@@ -39,14 +39,6 @@ pub fn string(text: &mut Text, units: impl IntoIterator<Item = u16>) -> fmt::Res
     text.write_char('"')
 }
 
-/// Writes a string, or null.
-pub fn string_or_null(text: &mut Text, value: Option<&str>) -> fmt::Result {
-    match value {
-        Some(value) => string(text, value.encode_utf16()),
-        None => text.write_str("null"),
-    }
-}
-
 /// Replaces what a terminal obeys in a text of several lines.
 pub fn shown(text: &str) -> Cow<'_, str> {
     let is_hidden = |character| character != '\n' && is_hidden(character);

@@ -297,3 +297,26 @@ fn locks_that_were_abandoned_and_are_locked_again_leave_no_memory_behind() {
     let left = LIVE.get() - before;
     assert!(left < needed / 100, "of {needed} bytes {left} are left");
 }
+
+#[test]
+fn waits_lines_and_grants_that_are_over_leave_no_memory_behind() {
+    let (store, word, outbox) = (WaiterListStore::new(1, now), AtomicI32::new(LOCKED), agent());
+    let locks = || (0..10_000).map(|nth| (nth, Location::from_address(0x10_0000 + 64 * nth as usize)));
+    let before = LIVE.get();
+    locks().for_each(|(slot, _)| _ = wait(&store, promise(&outbox, slot), NEVER));
+    let claim = |(slot, location)| store.claim(location, promise(&outbox, slot), Request::Lock, NEVER, &word);
+    let claims: Vec<_> = locks().map(|lock| (lock, claim(lock))).collect();
+    let needed = LIVE.get() - before;
+    assert!(needed > 1 << 20, "{needed}");
+    for &((slot, location), claimed) in &claims {
+        let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?} of a lock that is held") };
+        let _ = store.release(location, Hold::Lock, &word);
+        assert!(store.retry(ticket, &promise(&outbox, slot), &word).is_some());
+    }
+    locks().for_each(|(slot, location)| store.delivered(location, &promise(&outbox, slot)));
+    store.notify(HERE, usize::MAX, None);
+    outbox.take(&mut Mail::default());
+    drop(claims);
+    let left = LIVE.get() - before;
+    assert!(left < needed / 50, "of {needed} bytes {left} are left");
+}

@@ -202,7 +202,7 @@ impl Agent {
         let turn_bell = environment.new_bell(Some(on_turn)).ok();
         if Self::of(env).is_ok() {
             turn_bell.map_or(Ok(()), Bell::close)?;
-            environment.close()?;
+            environment.bell().close()?;
             return Ok(false);
         }
         let event_loop = EventLoop::new(env, end_signal);
@@ -255,7 +255,7 @@ impl Agent {
         self.environment.remove_end_hook(on_end)?;
         // SAFETY: as Node calls it, on the environment's thread.
         unsafe { on_end(self.environment.env.cast()) };
-        self.environment.close()
+        self.environment.bell().close()
     }
 
     /// Lets this agent's end begin before all hooks added so far.

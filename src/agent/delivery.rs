@@ -77,7 +77,7 @@ impl Agent {
     /// over later.
     fn retry(&self, slot: u32, mail: &mut Mail, caller: Caller) {
         let (Some(ticket), Some(Noted { location, request: Some(request), .. })) =
-            (self.pending.ticket(slot), self.pending.noted(slot))
+            (self.pending.ticket(slot), self.pending.notes.of_slot(slot))
         else {
             return;
         };

@@ -2,8 +2,8 @@
 //!
 //! JavaScript makes room in the robust list before it asks for anything.
 //!
-//! Between the moment at which a waiter is enqueued and that at which its agent has noted it (`Agent::prepare`,
-//! `Pending::insert`) nothing is called that can panic, block or fail: otherwise nobody would know of the waiter, and a
+//! Between the moment at which a waiter is enqueued and that at which its agent has noted it (in `Blocking`
+//! or `Pending`) nothing is called that can panic, block or fail: otherwise nobody would know of the waiter, and a
 //! grant to it would be lost.
 
 use std::sync::Arc;
@@ -89,7 +89,7 @@ impl Agent {
         };
         self.robust_list.retract();
         let wait = BlockingWait { ticket, location, deadline, request: Some(request), relayed: false };
-        self.prepare(wait);
+        self.blocking.wait.set(Some(wait));
         claim_has_joined(location);
         self.block(wait, on_slice)
     }
@@ -166,7 +166,7 @@ impl Agent {
         let Some(ticket) = PROCESS.store.enqueue(location, self.thread(), deadline, || true) else {
             return Answer::Settled(WaitResult::NotEqual);
         };
-        self.prepare(BlockingWait { ticket, location, deadline, request: None, relayed: true });
+        self.blocking.wait.set(Some(BlockingWait { ticket, location, deadline, request: None, relayed: true }));
         // A condition's lock has no name, so it cannot have been stolen.
         self.give_back();
         self.resume(on_released, on_slice)

@@ -88,10 +88,6 @@ impl Pending {
         Some(self.waits.borrow().get(slot as usize)?.as_ref()?.ticket)
     }
 
-    pub(crate) fn noted(&self, slot: u32) -> Option<Noted> {
-        self.notes.of_slot(slot)
-    }
-
     /// Sets whether the wait in this slot keeps the event loop alive.
     pub(crate) fn set_refed(&self, slot: u32, refed: bool) {
         if let Some(Some(wait)) = self.waits.borrow_mut().get_mut(slot as usize)

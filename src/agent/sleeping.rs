@@ -71,11 +71,6 @@ impl Agent {
         Waiter::Thread(Arc::clone(&self.blocking.thread))
     }
 
-    /// Notes the wait for which the thread, enqueued, is about to block.
-    pub(crate) fn prepare(&self, wait: BlockingWait) {
-        self.blocking.wait.set(Some(wait));
-    }
-
     /// Blocks for the wait that was prepared, after a tick: a debugger may run code there that abandons it.
     pub(crate) fn resume(&self, before: Argument, on_slice: Argument) -> Answer {
         if self.environment.tick(before)
@@ -90,7 +85,7 @@ impl Agent {
     }
 
     pub(crate) fn block(&self, wait: BlockingWait, on_slice: Argument) -> Answer {
-        self.prepare(wait);
+        self.blocking.wait.set(Some(wait));
         // For an AsyncLock the thread has spun already. A grant of a strict line comes like a notification.
         let spins = !wait.request.is_some_and(Request::is_for_lock);
         match spins.then(|| self.blocking.wait_spinner.spin(|| self.blocking.thread.result())).flatten() {
@@ -114,7 +109,7 @@ impl Agent {
 
     /// Blocks as [`Self::block`] does, for a thread that has spun before.
     pub(crate) fn block_at_once(&self, wait: BlockingWait, on_slice: Argument) -> Answer {
-        self.prepare(wait);
+        self.blocking.wait.set(Some(wait));
         self.sleep_through(wait, on_slice)
     }
 

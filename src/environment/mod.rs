@@ -167,11 +167,6 @@ impl Environment {
         check_status!(unsafe { sys::napi_remove_env_cleanup_hook(self.env, Some(hook), self.env.cast()) })
     }
 
-    /// Gives the threadsafe function back. Nothing rings any more.
-    pub(crate) fn close(self) -> Result<()> {
-        self.bell().close()
-    }
-
     /// Releases a reference of `pin_buffer`; null is nothing.
     pub(crate) fn unpin(self, reference: sys::napi_ref) -> Result<()> {
         if reference.is_null() {

@@ -247,25 +247,3 @@ impl Section<'_> {
         self.was_taken(location);
     }
 }
-
-#[cfg(all(test, not(feature = "model")))]
-mod tests {
-    use super::*;
-    use crate::sync::Arc;
-
-    #[test]
-    fn memory_is_given_back_when_the_last_line_and_the_last_grant_are_gone() {
-        let mut lines = Lines::default();
-        let outbox = Arc::new(Outbox::new(Box::new(|| {})));
-        let locations: Vec<_> = (1..10_000).map(|n| Location::from_address(4 * n)).collect();
-        for &location in &locations {
-            lines.appended(location, 0, Some(Request::Lock), false);
-            lines.granted.insert(location, Waiter::Agent(Arc::clone(&outbox), 0));
-        }
-        for &location in &locations {
-            let _ = lines.removed(location, 0, Some(Request::Lock), false);
-            lines.end_grant(location);
-        }
-        assert!(lines.by_location.capacity() <= RETAINED && lines.granted.capacity() <= RETAINED);
-    }
-}

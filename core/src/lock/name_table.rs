@@ -89,11 +89,6 @@ impl WaiterListStore {
     pub fn holds(&self, location: Location, id: u32) -> bool {
         self.critical_section_at(location, |section| section.lists.policy.named.contains_key(&(location, id)))
     }
-
-    /// Whether `is_it` for any of the requests that hold the name.
-    pub(super) fn any_holder(&self, location: Location, is_it: impl Fn(u32) -> bool) -> bool {
-        self.critical_section_at(location, |section| section.holders_of(location).any(is_it))
-    }
 }
 
 impl NameTable {
@@ -184,7 +179,7 @@ impl NameTable {
         // One holder, unless they share it.
         let is_own =
             |id| self.requests.get(&id).is_some_and(|live| Arc::ptr_eq(&live.requester.outbox, &requester.outbox));
-        if store.any_holder(name.location(), is_own) {
+        if store.critical_section_at(name.location(), |section| section.holders_of(name.location()).any(is_own)) {
             Err(Refusal::HeldHere)
         } else if deadline == Timestamp::NEVER {
             Err(Refusal::AwaitedHere)

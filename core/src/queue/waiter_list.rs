@@ -219,25 +219,3 @@ impl<C> WaiterLists<C> {
         self.lists.iter().map(|list| self.waiters[list.head as usize].location).collect()
     }
 }
-
-#[cfg(all(test, not(feature = "model")))]
-mod tests {
-    use super::*;
-    use crate::queue::outbox::Outbox;
-    use crate::queue::waiter::Waiter;
-    use crate::sync::Arc;
-
-    #[test]
-    fn memory_is_given_back_when_the_last_waiter_leaves() {
-        let mut lists = WaiterLists::<()>::default();
-        let outbox = Arc::new(Outbox::new(Box::new(|| {})));
-        let append = |slot| {
-            let listed = Listed { waiter: Waiter::Agent(Arc::clone(&outbox), slot), claim: None };
-            lists.push_back(Location::from_address(0x1000), Timestamp::from_nanos(slot.into()), listed)
-        };
-        for key in (0..10_000).map(append).collect::<Vec<_>>() {
-            lists.remove(key);
-        }
-        assert_eq!((lists.waiters.len(), lists.waiters.capacity()), (0, 0));
-    }
-}
