@@ -27,7 +27,7 @@ impl EventLoop {
     /// Makes the watch over it. Only on Linux it has a descriptor: see [`Watch`].
     pub(crate) fn watch(self, thread: &Arc<BlockedThread>) -> Arc<Watch> {
         let descriptor = if cfg!(linux) { self.ask(b"uv_backend_fd\0").filter(|&fd| fd >= 0) } else { None };
-        // SAFETY: libuv closes the descriptor after the environment's clean-up, which closes the watch.
+        // SAFETY: libuv closes the descriptor after the environment's clean-up.
         unsafe { Watch::new(descriptor, thread, self.end_signal) }
     }
 

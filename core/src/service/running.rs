@@ -1,4 +1,4 @@
-//! The thread: three duties that take turns. Each sleeps until its own bell rings or its next moment has come.
+//! The thread: its duties take turns. Each sleeps until its own bell rings or its next moment has come.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use super::alarm::Alarm;
 use super::timer::sleep_until;
-use super::watch::{Signals, Watch};
+use super::watch::Watch;
 use super::word_poller::WordPoller;
 use crate::clock::{Timestamp, now};
 use crate::queue::Policy;
@@ -34,7 +34,6 @@ pub struct Service {
     /// Wakes the service because of a deadline.
     bell: Notify,
     word_poller: WordPoller,
-    signals: Arc<Signals>,
 }
 
 /// Runs a duty, and again after each panic of it.
@@ -63,15 +62,11 @@ impl Service {
         P::Claim: Send,
     {
         let runtime = Builder::new_current_thread().enable_all().build().ok()?;
-        let (alarm, bell, word_poller, signals) = Default::default();
-        let service = Arc::new(Self { runtime, alarm, bell, word_poller, signals });
+        let (alarm, bell, word_poller) = Default::default();
+        let service = Arc::new(Self { runtime, alarm, bell, word_poller });
         let served = Arc::clone(&service);
         let run = async move |service: &Self| {
-            tokio::join!(
-                perform(|| service.expire(store)),
-                perform(|| service.word_poller.run(&look)),
-                perform(|| service.signals.deliver()),
-            )
+            tokio::join!(perform(|| service.expire(store)), perform(|| service.word_poller.run(&look)))
         };
         let thread = std::thread::Builder::new().name("atomics-service".into());
         thread.spawn(move || served.runtime.block_on(run(&served))).ok()?;
@@ -115,6 +110,6 @@ impl Service {
 
     /// Watches the event loop of the calling thread, noted as blocked. Returns whether it does.
     pub fn watch(&self, watch: &Arc<Watch>) -> bool {
-        watch.begin(&self.signals, self.runtime.handle())
+        watch.begin(self.runtime.handle())
     }
 }
