@@ -17,8 +17,6 @@ pub mod alarm;
 pub mod idle_flag;
 #[cfg(not(feature = "model"))]
 mod running;
-#[cfg(all(test, not(feature = "model")))]
-mod tests;
 #[cfg(not(feature = "model"))]
 mod timer;
 #[cfg(not(feature = "model"))]

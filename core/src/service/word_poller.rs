@@ -74,3 +74,53 @@ impl WordPoller {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use super::*;
+
+    /// The clock is tokio's, which goes on only while all sleep.
+    #[tokio::test(start_paused = true)]
+    async fn looks_become_rare_and_stop_without_lines_but_a_claim_that_joins_is_looked_at_soon() {
+        // To which tokio rounds up.
+        const TICK: Duration = Duration::from_millis(1);
+        let (looks, begin, moments) = (WordPoller::default(), Cell::new(Instant::now()), RefCell::new(Vec::new()));
+        let has_lines = Cell::new(false);
+        let look = || {
+            moments.borrow_mut().push(Instant::now());
+            has_lines.get().then_some(false)
+        };
+        let claims = async {
+            for nth in 1..=2 {
+                looks.claim_has_joined();
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                assert_eq!(moments.borrow().len(), 1 + nth, "one look at the beginning, one for each claim");
+            }
+            has_lines.set(true);
+            moments.borrow_mut().clear();
+            begin.set(Instant::now());
+            looks.claim_has_joined();
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            let count = moments.borrow().len();
+            while moments.borrow().len() == count {
+                tokio::time::sleep(TICK).await;
+            }
+            // It is a second until the next one.
+            looks.claim_has_joined();
+            tokio::time::sleep(SHORTEST + TICK).await;
+            count
+        };
+        let count = tokio::select! {
+            count = claims => count,
+            never = looks.run(look) => match never {},
+        };
+        let moments = moments.into_inner();
+        for (waited, delay) in moments.windows(2).map(|two| (two[0] - begin.get(), two[1] - two[0])) {
+            assert!(delay <= SHORTEST.max(waited / 8).min(LONGEST) + TICK, "{delay:?} after {waited:?}");
+        }
+        assert!(count < 100, "{count} looks in a minute");
+        assert_eq!(moments.len(), count + 2, "the claim that has joined last is not looked at");
+    }
+}
