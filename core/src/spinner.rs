@@ -187,7 +187,7 @@ mod tests {
             let pauses: Vec<u32> = tries.windows(2).map(|pair| pair[1] - pair[0] - 1).collect();
             assert_eq!(pauses, [32, 64, 128, 256, 512, 1024, 1024, 1024]);
             while spinner.spin(|| Some(())).is_none() {}
-            // As long as it pays, each wait spins; and one more than as many as find nothing then.
+            // Spinning that pays goes on, also after a few spins in vain; and the pauses are short again.
             assert!((0..10).all(|_| spinner.spin(|| Some(())).is_some()));
             assert!((1..Spinner::CREDIT).all(|_| looks(&spinner)));
         }

@@ -120,7 +120,7 @@ mod watched {
             Some(())
         }
 
-        /// Interrupts the thread at each signal, and ends at one that finds it not blocked. The first event does not count
+        /// Interrupts the blocked thread at each signal. Ends at one that finds it not blocked. The first event does not count
         /// if the loop `was_signalled` before.
         async fn run(self: Arc<Self>, event_loop: AsyncFd<OwnedFd>, mut was_signalled: bool) {
             while let Ok(mut ready) = event_loop.readable().await {

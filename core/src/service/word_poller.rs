@@ -7,7 +7,7 @@
 //!
 //! The first claim that joins after a look rings the service, and no other one before the next look. ([`super::idle_flag`]
 //! says why none is overlooked: the service begins to rest when it looks, and a claim that joins ends that.) Without
-//! lines there is no next look.
+//! lines the next look comes when a claim joins.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -22,6 +22,9 @@ pub(super) const SHORTEST: Duration = Duration::from_millis(50);
 
 /// The longest time between two looks.
 pub(super) const LONGEST: Duration = Duration::from_secs(1);
+
+/// The time between two looks where there are no lines: nothing needs the later one.
+const REST: Duration = Duration::from_secs(86_400);
 
 /// Returns the time until the next look, after so long without news.
 fn pause(quiet: Duration) -> Duration {
@@ -55,22 +58,11 @@ impl WordPoller {
             if found == Some(true) {
                 news = now;
             }
-            let next = found.map(|_| now + pause(now - news));
-            if self.is_rung_before(next).await {
+            let next = now + found.map_or(REST, |_| pause(now - news));
+            if timeout_at(next, self.bell.notified()).await.is_ok() {
                 news = Instant::now();
-                let soon = news + SHORTEST;
-                sleep_until(next.map_or(soon, |next| next.min(soon))).await;
+                sleep_until(next.min(news + SHORTEST)).await;
             }
-        }
-    }
-
-    async fn is_rung_before(&self, moment: Option<Instant>) -> bool {
-        let rung = self.bell.notified();
-        if let Some(moment) = moment {
-            timeout_at(moment, rung).await.is_ok()
-        } else {
-            rung.await;
-            true
         }
     }
 }
