@@ -333,9 +333,9 @@ module.exports = [
   ]),
   ...of(line, { cargo: ['queue', ''] }, [
     ['a claim that is awake is woken again',
-      'self.awake.of(blocks).replace(key) != Some(key)',
-      '{ self.awake.of(blocks).replace(key); true }'],
-    ['a claim that has retried in vain is not remembered', '            *self.tried.of(blocks) = Some(key);\n', '']
+      'self.awake[usize::from(blocks)].replace(key) != Some(key)',
+      '{ self.awake[usize::from(blocks)].replace(key); true }'],
+    ['a claim that has retried in vain is not remembered', '            self.tried[usize::from(blocks)] = Some(key);\n', '']
   ]),
   ...of(section, { cargo: ['queue', ''] }, [
     ['one notification wakes several claims',

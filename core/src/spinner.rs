@@ -81,7 +81,8 @@ impl Spinner {
 /// without interference. A thread that does so in vain joins the line.
 #[derive(Debug)]
 pub struct BudgetedSpinner {
-    spinner: Spinner,
+    /// Spins whatever the budget: for a thread that has just been woken to retry.
+    pub spinner: Spinner,
     /// Nanoseconds that may be spent. Negative after a spin that took longer.
     budget: Cell<i64>,
     /// When the budget was computed.
@@ -152,11 +153,6 @@ impl BudgetedSpinner {
         let found = self.spinner.spin(look);
         self.spend();
         found
-    }
-
-    /// Spins whatever the budget: for a thread that has just been woken to retry.
-    pub fn spin_unbudgeted<T>(&self, look: impl Fn() -> Option<T>) -> Option<T> {
-        self.spinner.spin(look)
     }
 }
 

@@ -214,14 +214,14 @@ impl World {
                 self.names.end_grant(&self.store, id, WaitResult::AcquiredFromDead);
                 self.line(name).left_behind |= mode == Mode::Exclusive;
             }
-            None => assert!(self.names.release(&self.store, id)),
+            None => assert!(self.names.end_grant(&self.store, id, WaitResult::Acquired)),
             Some((slot, ticket)) => {
                 assert_eq!(self.store.withdraw_agent(ticket, &self.outboxes[agent], slot), Withdrawal::Done);
                 self.names.forget(&self.store, id);
             }
         }
         // An ended request is not given back again.
-        assert!(!self.names.release(&self.store, id));
+        assert!(!self.names.end_grant(&self.store, id, WaitResult::Acquired));
         self.grant(name);
         self.take_mail();
     }
@@ -336,7 +336,7 @@ fn nothing_is_left_when_threads_request_release_and_steal_at_once() {
                     };
                     if is_held {
                         let id = request.id().unwrap();
-                        let held = world.names.release(&world.store, id);
+                        let held = world.names.end_grant(&world.store, id, WaitResult::Acquired);
                         // It may only be gone if it was stolen.
                         assert_eq!(held, !mail(&world.outboxes[agent]).losses.contains(&id));
                     }
@@ -359,12 +359,12 @@ fn the_news_of_a_steal_never_comes_before_that_of_the_grant() {
     let answer = world.ask(0, Mode::Shared, 1, awaits(&agent, 7));
     let (_, request, Ok(Claimed::Pending(_))) = answer else { panic!("it is held") };
     let holder = names.requests(store)[0].id;
-    assert!(names.release(store, holder));
+    assert!(names.end_grant(store, holder, WaitResult::Acquired));
     let _thief = names.steal(store, &text(0), world.requester(2));
     let mail = mail(&agent);
     assert_eq!(results(&mail.settlements), [(7, WaitResult::Acquired)]);
     assert_eq!(mail.losses, [request.id().unwrap()]);
-    assert!(!names.release(store, request.id().unwrap()));
+    assert!(!names.end_grant(store, request.id().unwrap(), WaitResult::Acquired));
 }
 
 /// The agents that hear their bells look at the names.
@@ -389,13 +389,13 @@ fn no_agent_is_rung_while_the_names_are_locked() {
         request.id().unwrap()
     });
     // Each of these rings the agent.
-    assert!(names.release(&store, first));
+    assert!(names.end_grant(&store, first, WaitResult::Acquired));
     assert_eq!(settled(&outbox).len(), 1);
     assert!(names.end_grant(&store, second, WaitResult::AcquiredFromDead));
     assert_eq!(settled(&outbox).len(), 1);
     let (_, thief, ..) = names.steal(&store, &text(0), requester());
     assert_eq!(mail(&outbox).losses, [third]);
-    assert!(names.release(&store, thief.id().unwrap()));
+    assert!(names.end_grant(&store, thief.id().unwrap(), WaitResult::Acquired));
     assert_eq!(rung.load(Ordering::SeqCst), 3);
 }
 
@@ -413,7 +413,7 @@ fn the_deaths_of_holders_of_so_many_names_are_remembered_the_latest_ones() {
     assert_eq!(world.names.count(), MOST_LEFT);
     let tells = |name| {
         let (id, result) = world.take(name);
-        assert!(world.names.release(&world.store, id));
+        assert!(world.names.end_grant(&world.store, id, WaitResult::Acquired));
         result == WaitResult::AcquiredFromDead
     };
     assert!((ALL - MOST_LEFT / 2..ALL).all(tells));

@@ -21,7 +21,7 @@ use waitasync_core::lock::names::{Mode, Names, Refusal, Requester, Waits};
 use waitasync_core::lock::tracked_buffers::{Left, TrackedBuffers};
 use waitasync_core::lock::{Claimed, Hold, LOCKED, Mail, Outbox, Request, Waiter, WaiterListStore};
 use waitasync_core::observe::Snapshot;
-use waitasync_core::queue::{Location, Reading};
+use waitasync_core::queue::{Location, Reading, WaitResult};
 
 /// `times(many)` is no more than twenty times `times(few)`.
 fn assert_does_not_grow(few: usize, many: usize, times: impl Fn(usize) -> Duration) {
@@ -117,7 +117,7 @@ fn blocking_for_a_name_costs_the_same_however_many_requests_for_names_there_are(
                 let blocks = Waits::As(Waiter::Thread(this_thread()), NEVER);
                 let answer = names.request(&store, &other, Mode::Exclusive, requester(1), blocks);
                 let (_, request, Ok(Claimed::Now(_))) = answer else { panic!("nobody holds the name") };
-                assert!(names.release(&store, request.id().expect("it is a named lock's")));
+                assert!(names.end_grant(&store, request.id().expect("it is a named lock's"), WaitResult::Acquired));
                 // Those that the agent has requested itself, and many others or one.
                 for (agent, name) in [(0, &one), (1, &third)] {
                     let blocks = Waits::As(Waiter::Thread(this_thread()), NEVER);
@@ -193,7 +193,7 @@ fn stealing_a_name_costs_the_same_however_many_are_held() {
         timed(|| {
             for text in &texts[..100] {
                 let (_, thief, ..) = names.steal(&store, text, requester());
-                assert!(names.release(&store, thief.id().expect("it is a named lock's")));
+                assert!(names.end_grant(&store, thief.id().expect("it is a named lock's"), WaitResult::Acquired));
             }
         })
     });

@@ -242,7 +242,7 @@ impl Agent {
                     }
                     self.robust_list.retract();
                     // The next release hands the lock over, and it may come soon.
-                    self.blocking.lock_spinner.spin_unbudgeted(|| self.blocking.thread.result());
+                    self.blocking.lock_spinner.spinner.spin(|| self.blocking.thread.result());
                 }
                 Woken::Interrupted => return Slept::Interrupted,
                 Woken::TimeOver => return Slept::SliceOver,

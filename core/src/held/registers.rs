@@ -294,8 +294,8 @@ mod tests {
         let floats =
             offsets!(f64: ADDRESS address, TIMEOUT timeout, COUNT count, RELEASING releasing, RELAY relay, GIVEN given);
         let words = offsets!(
-            u32: EXPECTED expected, SLOT slot, WIDE wide, HELD held, ENTRY index, KIND kind, AMOUNT amount, ANSWER answer,
-            SETTLED settled, MOVES moves, LIMIT limit, CALL call
+            u32: EXPECTED expected, SLOT slot, WIDE wide, HELD held, ENTRY index, KIND kind, AMOUNT amount,
+            ANSWER answer, SETTLED settled, MOVES moves, LIMIT limit, CALL call
         );
         let numbers = [
             ("FLOATS", offset_of!(Registers, given) / size_of::<f64>() + 1),

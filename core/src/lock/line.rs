@@ -6,23 +6,15 @@ use super::fairness::Overtaken;
 use crate::clock::Timestamp;
 use crate::queue::{Successor, WaiterKey};
 
-/// At most one claim of a promise and one of a thread.
-#[derive(Debug, Default)]
-struct OneOfEach {
-    promise: Option<WaiterKey>,
-    thread: Option<WaiterKey>,
-}
+/// At most one claim of a promise, and one of a thread.
+type OneOfEach = [Option<WaiterKey>; 2];
 
-impl OneOfEach {
-    fn of(&mut self, blocks: bool) -> &mut Option<WaiterKey> {
-        if blocks { &mut self.thread } else { &mut self.promise }
-    }
+/// The index of a promise's.
+const PROMISE: usize = 0;
 
-    /// Returns whether it was one of the two.
-    fn remove(&mut self, key: WaiterKey) -> bool {
-        self.promise.take_if(|promise| *promise == key).is_some()
-            || self.thread.take_if(|thread| *thread == key).is_some()
-    }
+/// Returns whether it was one of the two.
+fn remove(each: &mut OneOfEach, key: WaiterKey) -> bool {
+    each.iter_mut().any(|claim| claim.take_if(|claim| *claim == key).is_some())
 }
 
 /// A line that has claims. `blocks`: whether a claim is a blocked thread's.
@@ -69,7 +61,7 @@ impl Line {
             self.promises -= 1;
         }
         self.overtaken.remove(key);
-        let (was_awake, has_tried) = (self.awake.remove(key), self.tried.remove(key));
+        let (was_awake, has_tried) = (remove(&mut self.awake, key), remove(&mut self.tried, key));
         if was_awake || has_tried { Successor::ToBeWoken } else { Successor::Unconcerned }
     }
 
@@ -89,31 +81,31 @@ impl Line {
     /// Notes that the claim is being woken. Returns false if it is awake already.
     #[must_use]
     pub(super) fn begins_to_wake(&mut self, key: WaiterKey, blocks: bool) -> bool {
-        self.awake.of(blocks).replace(key) != Some(key)
+        self.awake[usize::from(blocks)].replace(key) != Some(key)
     }
 
     /// Notes that the claim is about to retry. Returns false if it has not been woken to do so.
     #[must_use]
     pub(super) fn retries(&mut self, key: WaiterKey, blocks: bool) -> bool {
-        let was_woken = self.awake.remove(key);
+        let was_woken = remove(&mut self.awake, key);
         if was_woken {
             // If it succeeds, it leaves.
-            *self.tried.of(blocks) = Some(key);
+            self.tried[usize::from(blocks)] = Some(key);
         }
         was_woken
     }
 
     /// Whether the first claim is a promise's, woken and without a retry.
     pub(super) fn awaits_promise(&self) -> bool {
-        self.awake.promise.is_some()
+        self.awake[PROMISE].is_some()
     }
 
     pub(super) fn head_start(&self, thread: WaiterKey) -> Option<Timestamp> {
-        let is_awake = |promise| self.awake.thread == Some(thread) && self.awake.promise == Some(promise);
+        let is_awake = |promise| self.awake == [Some(promise), Some(thread)];
         self.overtaken.head_start_of(is_awake)
     }
 
     pub(super) fn has_tried(&self, key: WaiterKey) -> bool {
-        self.tried.promise == Some(key) || self.tried.thread == Some(key)
+        self.tried.contains(&Some(key))
     }
 }

@@ -166,11 +166,6 @@ impl Names {
         taken
     }
 
-    /// Releases a grant. Returns false if it had been stolen.
-    pub fn release(&self, store: &WaiterListStore, id: u32) -> bool {
-        self.end_grant(store, id, WaitResult::Acquired)
-    }
-
     /// Ends a grant that its holder cannot use; a holder that died, or saw a death, is `AcquiredFromDead`.
     pub fn end_grant(&self, store: &WaiterListStore, id: u32, holder: WaitResult) -> bool {
         self.end_grant_and_wakes(store, id, holder).is_some()

@@ -16,8 +16,8 @@
 //! signalled while it does not block, the service has woken up for nothing, and ends the watch. ([`super::idle_flag`] says
 //! why that leaves no blocked thread unwatched. The thread's note is that it blocks.)
 //!
-//! libuv closes its descriptor after the environment's clean-up. The watch has a duplicate, which lasts until its task has
-//! ended; the clean-up aborts that.
+//! libuv closes its descriptor after the environment's clean-up. The watch has a duplicate, which lasts until its task
+//! has ended; the clean-up aborts that.
 //!
 //! Linux and libuv only: elsewhere slices are shorter. Bun has libuv's names, and one of them ends the process.
 
@@ -120,8 +120,8 @@ mod watched {
             Some(())
         }
 
-        /// Interrupts the blocked thread at each signal. Ends at one that finds it not blocked. The first event does not count
-        /// if the loop `was_signalled` before.
+        /// Interrupts the blocked thread at each signal. Ends at one that finds it not blocked. The first event does not
+        /// count if the loop `was_signalled` before.
         async fn run(self: Arc<Self>, event_loop: AsyncFd<OwnedFd>, mut was_signalled: bool) {
             while let Ok(mut ready) = event_loop.readable().await {
                 ready.clear_ready();
