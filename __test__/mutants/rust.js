@@ -382,8 +382,8 @@ module.exports = [
   ]),
   ...of(section, { cargo: ['line', 'in_job'] }, [
     ['a lock is handed to the promise of any agent',
-      'claim.is_some() == claims && Arc::ptr_eq(its, runner)',
-      'claim.is_some() == claims && (claims || Arc::ptr_eq(its, runner))']
+      'listed.claim.is_some() == claims && listed.waiter.is_of(runner)',
+      'listed.claim.is_some() == claims && (claims || listed.waiter.is_of(runner))']
   ]),
   ...of(waiter, { cargo: ['line', 'in_job'] }, [
     ['the agent that releases a lock is rung nevertheless',

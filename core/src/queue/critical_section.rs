@@ -269,12 +269,9 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
 
     /// Whether the waiter is the runner's promise, with or without a claim.
     pub(crate) fn is_of_runner(&self, key: WaiterKey, claims: bool) -> bool {
-        match (self.runs, self.listed(key)) {
-            (Some(runner), Some(Listed { waiter: Waiter::Agent(its, _), claim })) => {
-                claim.is_some() == claims && Arc::ptr_eq(its, runner)
-            }
-            _ => false,
-        }
+        let is_its =
+            |(runner, listed): (_, &Listed<_>)| listed.claim.is_some() == claims && listed.waiter.is_of(runner);
+        self.runs.zip(self.listed(key)).is_some_and(is_its)
     }
 
     /// Expires a waiter whose deadline has come. A claim times out; a promise stays until its agent decides.

@@ -75,7 +75,7 @@ impl<C> Wakes<C> {
     /// Leaves the ring to the agent with this outbox, which is running. Returns whether it would have been rung.
     pub(crate) fn withhold(&mut self, outbox: &Arc<Outbox<C>>) -> bool {
         let before = self.0.len();
-        self.0.retain(|waiter| !matches!(waiter, Waiter::Agent(its, _) if Arc::ptr_eq(its, outbox)));
+        self.0.retain(|waiter| !waiter.is_of(outbox));
         self.0.len() < before
     }
 }
