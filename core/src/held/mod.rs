@@ -19,7 +19,7 @@ pub use holders::Holders;
 pub use notes::{CONDITION, Noted, PLAIN, SharedNotes, WAIT_KIND_BITS, Within};
 pub use process::Process;
 pub use registry::{Known, Registered, Registry, next_number};
-pub use robust_table::{Entry, Held, Holds, State};
+pub use robust_table::{Entry, Held, Holds, ListState};
 pub use stacks::{NONE, StackId};
 pub use taken::{SharedTaken, Taken};
 pub use undelivered::{Incoming, Undelivered};

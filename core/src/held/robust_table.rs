@@ -86,7 +86,7 @@ struct Look {
 
 /// The states of the head.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum State {
+pub enum ListState {
     Quiet,
     Announced,
     Moving(u32),
@@ -96,20 +96,20 @@ pub enum State {
 }
 
 impl Look {
-    fn state(&self) -> State {
+    fn state(&self) -> ListState {
         match (self.moves.is_multiple_of(2), self.behind, self.leaving) {
-            (true, 0, None) => State::Quiet,
-            (true, _, None) => State::Announced,
-            (true, 0, Some(word)) => State::Freeing(word),
-            (true, _, Some(_)) => State::Left,
-            (false, 0, _) => State::MovingUnnumbered,
-            (false, number, _) => State::Moving(number),
+            (true, 0, None) => ListState::Quiet,
+            (true, _, None) => ListState::Announced,
+            (true, 0, Some(word)) => ListState::Freeing(word),
+            (true, _, Some(_)) => ListState::Left,
+            (false, 0, _) => ListState::MovingUnnumbered,
+            (false, number, _) => ListState::Moving(number),
         }
     }
 
     /// Whether a reading after the look `before` is right. Entries that were read must be where they were.
     fn confirms(&self, before: &Self) -> bool {
-        let is_quiet = matches!(self.state(), State::Quiet | State::Announced);
+        let is_quiet = matches!(self.state(), ListState::Quiet | ListState::Announced);
         let stays = self.moves == before.moves && self.leaving == before.leaving;
         stays && (is_quiet || (self.len == before.len && self.behind == before.behind))
     }
@@ -203,7 +203,7 @@ impl Holds {
     }
 
     /// Returns which state of the head the list is in.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> ListState {
         self.look().state()
     }
 
@@ -239,9 +239,9 @@ impl Holds {
     fn read(&self, look: &Look, concerns: impl Fn(Location) -> bool) -> Vec<Held> {
         let (len, entries, last) = (look.len, self.entries(), look.len.checked_sub(1));
         let left_out = match look.state() {
-            State::Moving(number) => (0..len).find(|&index| self.number(index) == number).or(last),
-            State::Freeing(word) => last.filter(|&last| entries.get(last).and_then(Entry::location) == Some(word)),
-            State::Quiet | State::Announced | State::MovingUnnumbered | State::Left => None,
+            ListState::Moving(number) => (0..len).find(|&index| self.number(index) == number).or(last),
+            ListState::Freeing(word) => last.filter(|&last| entries.get(last).and_then(Entry::location) == Some(word)),
+            ListState::Quiet | ListState::Announced | ListState::MovingUnnumbered | ListState::Left => None,
         };
         let held = entries.iter().take(len).enumerate().filter_map(|(index, entry)| {
             let location = entry.location().filter(|&location| concerns(location))?;
