@@ -9,6 +9,7 @@ const path = require('path')
 const { setTimeout: sleep } = require('timers/promises')
 const { succeed } = require('../../scripts/lib/child')
 const { outputOf, page } = require('../../scripts/lib/embedded')
+const nodes = require('../../scripts/nodes')
 const replicas = require('./replicas')
 
 const NOBODY = 500 // milliseconds
@@ -206,8 +207,10 @@ async function lostAnswer ({ team, name, relay, behind }) {
 }
 
 const ofRedis = {
-  async 'the program of the page shows that a write is refused' ({ node, home, server }) {
-    const printed = await succeed(node, ['--no-warnings', path.join(home, 'fencing.mts')], {
+  async 'the program of the page shows that a write is refused' ({ home, server }) {
+    // Old ones lack types.
+    const { path: newest } = await nodes.get(nodes.versions.at(-1))
+    const printed = await succeed(newest, ['--no-warnings', path.join(home, 'fencing.mts')], {
       env: { ...process.env, REDIS_URL: server.url },
       timeout: 60000
     })
@@ -273,6 +276,22 @@ const ofRedis = {
     for (const request of held) await request.ends()
     for (const request of waiting) await request.passes({ ownerDied: false })
     return `${commands} commands`
+  },
+  async 'ten free locks send no text of a script, and do not ask for the server\'s age' ({ team, name, command }) {
+    const member = await team.process()
+    const sent = async () => {
+      const stats = await command('INFO', 'commandstats')
+      return ['eval', 'info'].map(each => Number((new RegExp(`cmdstat_${each}:calls=(\\d+)`).exec(stats) || [0, 0])[1]))
+    }
+    await member.passes(name)
+    const [texts, ages] = await sent()
+    for (let n = 0; n < 10; n++) await member.passes(name)
+    const [textsLater, agesLater] = await sent()
+    assert.strictEqual(textsLater, texts)
+    assert.ok(agesLater - ages < 5, `${agesLater - ages} questions`) // this check asks, too
+    await command('SCRIPT', 'FLUSH')
+    await member.passes(name)
+    assert.ok((await sent())[0] > texts, 'a server that has forgotten the scripts')
   },
   async 'a user who may use no channels waits all the same' ({ team, name, argsWith, command }) {
     await command('ACL', 'SETUSER', 'mute', 'on', 'nopass', '~*', '+@all', 'resetchannels')

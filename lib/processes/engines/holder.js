@@ -12,8 +12,20 @@ const LONGEST = 256 // characters of a text that a server keeps for people; the 
 const MOST = 4096
 const LATEST = 8.64e15 // milliseconds of a `Date`
 
+const MOST_KEYS = 256
+/** The keys of names that were asked for lately. */
+const keys = new Map()
+
 /** Makes a key of 32 bytes for any name: also for a long one, or invalid Unicode. */
-const keyOf = name => createHash('sha256').update(Buffer.from(name, 'utf16le')).digest()
+function keyOf (name) {
+  let key = keys.get(name)
+  if (key === undefined) {
+    key = createHash('sha256').update(Buffer.from(name, 'utf16le')).digest()
+    if (keys.size === MOST_KEYS) keys.clear()
+    if (name.length <= LONGEST) keys.set(name, key)
+  }
+  return key
+}
 
 const HOST = os.hostname()
 
@@ -38,15 +50,17 @@ const BIRTH = (() => {
 const ascii = value =>
   JSON.stringify(value).replace(/[\x7f-\uffff]/g, unit => '\\u' + unit.charCodeAt(0).toString(16).padStart(4, '0'))
 
+/** Begins the descriptions of this thread, each of which has a number. */
+const OURS = ascii({ pid: process.pid, host: HOST, birth: BIRTH, id: randomUUID() }).slice(0, -2)
+let described = 0
+
 /**
  * Returns a description as JSON, which no other one equals.
  * @param {{ label?: string, threadId?: number }} who
  */
 function describeHolder (name, { label, threadId } = {}) {
-  return ascii({
-    id: randomUUID(), name: shorten(name), pid: process.pid, host: HOST, threadId, label: label && shorten(label),
-    since: wallClock(), birth: BIRTH
-  })
+  const more = ascii({ name: shorten(name), threadId, label: label && shorten(label), since: wallClock() })
+  return `${OURS} ${++described}",${more.slice(1)}`
 }
 
 /** Describes a name of which no holder is known. */

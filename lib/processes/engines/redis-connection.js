@@ -7,6 +7,7 @@
  * alive only while a command is under way.
  */
 
+const { now } = require('../../util/intrinsics')
 const { setTimeout } = require('../../util/timers')
 const { within } = require('./aborts')
 
@@ -54,21 +55,37 @@ class Connection {
     Object.assign(this, isIoredis(client) ? ofIoredis(client) : ofNodeRedis(client))
     this.hasEnded = false
     this.isOpen = false
+    this.isLeft = false
     this.pending = 0
     this.error = undefined
+    // When its server had certainly begun to run: another one would have another connection.
+    this.began = Infinity
+    /** Those that hear of releases, by channel. A name is awaited once, by the named lock in front. */
+    this.listeners = new Map()
     // Without a listener for errors, they would end the process.
-    this.copy.on('error', error => { this.error = error })
-    this.copy.on('end', () => { this.hasEnded = true })
+    this.copy.on('error', error => {
+      this.error = error
+      this.tellAll()
+    })
+    this.copy.on('end', () => {
+      this.hasEnded = true
+      this.tellAll()
+    })
+    this.onMessage(channel => this.listeners.get(channel)?.hear())
   }
 
   /** node-redis says nothing of the end where it does not connect again. */
   get isEnded () { return this.hasEnded || (this.isOpen && !this.isReady()) }
 
-  onEnd (callback) { this.copy.on('end', callback).on('error', callback) }
+  /** Returns for how many milliseconds its server has run, at least. */
+  get age () { return now() - this.began }
+
+  /** Tells those that hear that no news come any more. */
+  tellAll () { for (const listener of this.listeners.values()) listener.close() }
 
   async opened (milliseconds) {
     try {
-      await within(milliseconds, this.open(), () => new Error(`Redis has not answered for ${milliseconds} ms`))
+      await within(milliseconds, this.open().then(() => this.learnAge()), () => lateError(milliseconds))
       this.isOpen = true
       if (this.pending === 0) this.keepAlive(false)
       return this
@@ -89,6 +106,24 @@ class Connection {
     }
   }
 
+  /** Runs a script. Not with its text, unless the server lacks that. */
+  async run ({ text, hash }, keys, ...more) {
+    const args = [keys.length, ...keys, ...more]
+    try {
+      return await this.ask(['EVALSHA', hash, ...args])
+    } catch (error) {
+      // What was asked for may have been undone, behind it, if somebody has ceased to wait for it.
+      if (this.isLeft || !error.message.startsWith('NOSCRIPT')) throw error
+      return this.ask(['EVAL', text, ...args])
+    }
+  }
+
+  /** Asks for the age of its server, in whole seconds. */
+  async learnAge () {
+    const seconds = Number(/uptime_in_seconds:(\d+)/.exec(await this.ask(['INFO', 'server']))[1])
+    this.began = now() - (seconds - 1) * 1000
+  }
+
   close () {
     this.hasEnded = true
     this.end()
@@ -97,77 +132,72 @@ class Connection {
 
 const isIoredis = client => typeof client.defineCommand === 'function'
 
+const lateError = milliseconds => new Error(`Redis has not answered for ${milliseconds} ms`)
+
 /** The current connection. */
 class Link {
   /** @param {number} milliseconds a command whose answer is later has failed */
   constructor (client, milliseconds) {
     Object.assign(this, { client, milliseconds })
-    this.current = undefined
+    this.connection = undefined
+    this.opening = undefined
     this.isClosed = false
   }
 
-  /** Returns the current connection, or opens one. `isNew`: it was opened for this. */
+  /** Returns the current connection, or opens one: also for those that come meanwhile. */
   async get () {
-    const { current } = this
-    if (current !== undefined) {
-      const connection = await current
-      if (!connection.isEnded) return { connection, isNew: false }
-      this.forget(connection)
-      return this.get()
-    }
     if (this.isClosed) throw new Error('The locks have been closed')
-    const connection = new Connection(this.client)
-    this.current = connection.opening = connection.opened(this.milliseconds)
-    try {
-      return { connection: await connection.opening, isNew: true }
-    } catch (error) {
-      this.forget(connection)
-      throw error
+    if (this.usable !== undefined) return this.usable
+    if (this.opening === undefined) {
+      const ended = () => { this.opening = undefined }
+      this.opening = new Connection(this.client).opened(this.milliseconds)
+      this.opening.then(ended, ended)
     }
+    this.connection = await this.opening
+    return this.connection
   }
 
+  get usable () { return this.connection === undefined || this.connection.isEnded ? undefined : this.connection }
+
   /**
-   * Sends a command, which has to be idempotent: it is sent again where the connection had been there before, and ends.
+   * Has a command sent, which has to be idempotent: it is sent again where the connection had been there before, and
+   * ends.
+   * @param {(connection: Connection) => Promise} send
    */
-  async ask (args, milliseconds = this.milliseconds) {
-    const { connection, isNew } = await this.get()
+  async ask (send) {
+    const { usable } = this
     try {
-      return await this.answered(connection, args, milliseconds)
+      return await this.answered(usable || await this.get(), send)
     } catch (error) {
-      if (isNew || !connection.isEnded || this.isClosed) throw error
-      const { connection: next } = await this.get()
-      return this.answered(next, args, milliseconds)
+      if (usable === undefined || !usable.isEnded || this.isClosed) throw error
+      return this.answered(await this.get(), send)
     }
   }
 
   /** Sends it by a connection; if the answer is late, the next commands take another one. */
-  async answered (connection, args, milliseconds) {
+  async answered (connection, send) {
     const late = () => {
       this.leave(connection)
-      return Object.assign(new Error(`Redis has not answered for ${milliseconds} ms`), { late: connection })
+      return Object.assign(lateError(this.milliseconds), { late: connection })
     }
-    return within(milliseconds, connection.ask(args), late)
+    return within(this.milliseconds, send(connection), late)
   }
 
   /** Leaves a silent connection. It ends when the milliseconds are over again. */
   leave (connection) {
-    this.forget(connection)
+    if (this.connection === connection) this.connection = undefined
+    connection.isLeft = true
     connection.keepAlive(false)
     setTimeout(() => connection.close(), this.milliseconds).unref()
   }
 
-  forget ({ opening }) {
-    if (this.current === opening) this.current = undefined
-  }
-
   async close () {
     this.isClosed = true
-    const { current } = this
-    this.current = undefined
     try {
-      (await current)?.close()
+      this.connection?.close();
+      (await this.opening)?.close()
     } catch (_) {}
   }
 }
 
-module.exports = { Connection, Link }
+module.exports = { Link }

@@ -8,16 +8,43 @@
 
 const { clearTimeout, setTimeout } = require('../../util/timers')
 const { onAbort, within } = require('./aborts')
-const { Connection } = require('./redis-connection')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
 
 /** One that listens to a channel. */
 class Listener {
-  constructor (end) {
-    this.end = end
-    this.isOpen = true
+  constructor (channel) {
+    this.channel = channel
+    this.connection = undefined
     this.isNews = false
     this.hear = () => { this.isNews = true }
+  }
+
+  get isOpen () { return this.connection !== undefined }
+
+  /** Listens from now on, if that is possible. @param {import('./redis-connection').Link} link that of the news */
+  async open (link) {
+    const { channel } = this
+    try {
+      const connection = this.connection = await link.get()
+      connection.listeners.set(channel, this)
+      await within(link.milliseconds, connection.subscribe(channel), () => new Error('Redis has not answered'))
+    } catch (_) {
+      this.end()
+    }
+  }
+
+  /** Notes that no news come any more. */
+  close () {
+    this.connection = undefined
+    this.hear()
+  }
+
+  end () {
+    const { channel, connection } = this
+    this.connection = undefined
+    if (connection === undefined) return
+    connection.listeners.delete(channel)
+    connection.unsubscribe(channel).catch(() => {})
   }
 
   /** Waits for news, also those since the last time, or some milliseconds; or rejects with the signal's reason. */
@@ -40,68 +67,4 @@ class Listener {
   }
 }
 
-class News {
-  /** @param {number} milliseconds a command whose answer is later has failed */
-  constructor (client, milliseconds) {
-    Object.assign(this, { client, milliseconds })
-    this.current = undefined
-    /** By channel. A name is awaited once, by the named lock in front. */
-    this.listeners = new Map()
-  }
-
-  /** Listens to a channel. Undefined if that is not possible. */
-  async listen (channel) {
-    const listener = new Listener(() => {
-      if (this.listeners.get(channel) !== listener) return
-      this.listeners.delete(channel)
-      if (listener.isOpen) connection.unsubscribe(channel).catch(() => {})
-    })
-    this.listeners.set(channel, listener)
-    let connection
-    try {
-      connection = await this.connection()
-      await within(this.milliseconds, connection.subscribe(channel), () => new Error('Redis has not answered'))
-      return listener
-    } catch (_) {
-      listener.isOpen = false
-      listener.end()
-      return undefined
-    }
-  }
-
-  /** Returns the connection, or opens one. It keeps no process alive. */
-  async connection () {
-    const opening = this.current || (this.current = this.open())
-    let connection
-    try {
-      connection = await opening
-      if (!connection.isEnded) return connection
-    } finally {
-      if ((connection === undefined || connection.isEnded) && this.current === opening) this.current = undefined
-    }
-    return this.connection()
-  }
-
-  open () {
-    const connection = new Connection(this.client)
-    connection.onMessage(channel => {
-      const listener = this.listeners.get(channel)
-      if (listener !== undefined) listener.hear()
-    })
-    connection.onEnd(() => {
-      for (const listener of this.listeners.values()) {
-        listener.isOpen = false
-        listener.hear()
-      }
-    })
-    return connection.opened(this.milliseconds)
-  }
-
-  async close () {
-    try {
-      (await this.current)?.close()
-    } catch (_) {}
-  }
-}
-
-module.exports = { News }
+module.exports = { Listener }

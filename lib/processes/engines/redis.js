@@ -6,10 +6,9 @@ const { now: clock } = require('../../util/intrinsics')
 const { assertOptions, option } = require('../../util/options')
 const { setTimeout } = require('../../util/timers')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
-const { sleep } = require('./aborts')
 const { MOST, describeHolder, infoOf, keyOf } = require('./holder')
 const { Lease, assertLease, now } = require('./server-lease')
-const { News } = require('./redis-news')
+const { Listener } = require('./redis-news')
 const { Link } = require('./redis-connection')
 const { FORGET, HELD, RELEASE, RENEW, TAKE } = require('./redis-scripts')
 
@@ -30,7 +29,7 @@ module.exports = function redis (client, options) {
   const prefix = (keyPrefix || '') + option(options, 'prefix', 'locks')
   // What comes later is undone, and that before the lock's lease is over.
   const link = new Link(client, lease / 2)
-  const news = new News(client, lease / 2)
+  const news = new Link(client, lease / 2)
   /** The locks that are being undone. */
   const undoing = new Set()
 
@@ -38,43 +37,31 @@ module.exports = function redis (client, options) {
     const key = `${prefix}:{${keyOf(name).toString('hex')}}`
     return [`${key}:lock`, `${key}:state`]
   }
-  const command = (script, keys, ...args) => ['EVAL', script, 2, ...keys, ...args]
 
   /** Takes a lock; or gives the milliseconds after which to ask again, if somebody else has it. */
   async function take (keys, holder, signal) {
     const sent = now()
     let answer
     try {
-      answer = await link.ask(command(TAKE, keys, holder, lease))
+      answer = await link.ask(async server => {
+        // A server that has just started may have forgotten locks: it gives none until their leases are over.
+        const rest = Math.ceil(lease - server.age)
+        return rest > 0 ? rest : server.run(TAKE, keys, holder, lease)
+      })
     } catch (error) {
       track(undo(keys, holder, error.late))
       throw error
     }
     if (!Array.isArray(answer)) return Number(answer)
-    const grant = grantOf(keys, holder, answer, sent)
+    const [token, died] = answer
+    const ask = async (script, ...more) =>
+      Number(await link.ask(server => server.run(script, keys, holder, ...more))) === 1
+    const grant = new Lease(lease, sent, () => ask(RENEW, lease)).grant({
+      token, ownerDied: String(died) === '1', held: () => ask(HELD), release: died => ask(RELEASE, Number(died))
+    })
     if (!signal.aborted) return grant
     await grant.release(grant.ownerDied)
     throw readReason(signal)
-  }
-
-  function grantOf (keys, holder, [token, died], sent) {
-    const ask = async (script, ...more) => Number(await link.ask(command(script, keys, holder, ...more))) === 1
-    const kept = new Lease(lease, sent, () => ask(RENEW, lease))
-    return {
-      token: Number(token),
-      ownerDied: String(died) === '1',
-      lost: kept.lost,
-      remaining: () => kept.remaining(),
-      held: () => ask(HELD),
-      async release (died) {
-        kept.rest()
-        try {
-          return await ask(RELEASE, Number(died))
-        } finally {
-          kept.stop()
-        }
-      }
-    }
   }
 
   /**
@@ -82,13 +69,13 @@ module.exports = function redis (client, options) {
    * otherwise by another one, until the lease would be over.
    */
   async function undo (keys, holder, late) {
-    const args = command(FORGET, keys, holder)
+    const forget = server => server.run(FORGET, keys, holder)
     try {
-      if (late !== undefined) return await late.ask(args)
+      if (late !== undefined) return await forget(late)
     } catch (_) {}
     for (let tries = 0; tries < 10 && !link.isClosed; tries++) {
       try {
-        return await link.ask(args)
+        return await link.ask(forget)
       } catch (_) {}
       await new Promise(resolve => setTimeout(resolve, lease / 10).unref())
     }
@@ -102,25 +89,24 @@ module.exports = function redis (client, options) {
   async function acquire (name, mode, signal, who) {
     const keys = keysOf(name)
     const holder = describeHolder(name, who)
-    let listener
-    let again = 0
+    const listener = new Listener(keys[0])
     try {
-      for (;;) {
+      for (let again = 0;;) {
         throwIfAborted(signal)
         const taken = await take(keys, holder, signal)
         if (typeof taken !== 'number') return taken
-        if (listener !== undefined && listener.isOpen) {
+        if (listener.isOpen) {
           // Once its lease is over, it is free without news.
           await listener.next(Math.min(taken < 0 ? WITH_NEWS : taken + 10 * Math.random(), WITH_NEWS), signal)
         } else if (clock() >= again) {
           again = clock() + AGAIN
-          listener = await news.listen(keys[0])
+          await listener.open(news)
         } else {
-          await sleep(WITHOUT * (0.5 + Math.random()), signal)
+          await listener.next(WITHOUT * (0.5 + Math.random()), signal)
         }
       }
     } finally {
-      if (listener !== undefined) listener.end()
+      listener.end()
     }
   }
 
@@ -131,7 +117,7 @@ module.exports = function redis (client, options) {
 
   async function query (name) {
     const keys = name === undefined ? await allLocks() : keysOf(name).slice(0, 1)
-    const values = await Promise.all(keys.map(key => link.ask(['GETRANGE', key, 0, MOST])))
+    const values = await Promise.all(keys.map(key => link.ask(server => server.ask(['GETRANGE', key, 0, MOST]))))
     const infos = values.map((value, n) => value && infoOf(String(value), 'exclusive', LOCK.exec(keys[n])[1]))
     return { held: infos.filter(Boolean) }
   }
@@ -142,7 +128,8 @@ module.exports = function redis (client, options) {
     const pattern = `${escaped(prefix)}:{${'?'.repeat(64)}}:lock`
     let cursor = '0'
     do {
-      const [next, keys] = await link.ask(['SCAN', cursor, 'MATCH', pattern, 'COUNT', 1000, 'TYPE', 'string'])
+      const scan = ['SCAN', cursor, 'MATCH', pattern, 'COUNT', 1000, 'TYPE', 'string']
+      const [next, keys] = await link.ask(server => server.ask(scan))
       for (const key of keys.map(String)) if (LOCK.test(key)) found.add(key)
       cursor = String(next)
     } while (cursor !== '0')

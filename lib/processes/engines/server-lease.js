@@ -41,6 +41,28 @@ class Lease {
   /** Returns the milliseconds until it may be over. It looks at the clock: after a standstill no timer has run. */
   remaining () { return this.lost.aborted ? 0 : Math.max(0, this.milliseconds - since(this.sent)) }
 
+  /**
+   * Makes the grant of a lock that has this lease.
+   * @param {object} how `token` and `ownerDied`; `held` and `release` ask the server
+   */
+  grant ({ token, ownerDied, held, release }) {
+    return {
+      token: Number(token),
+      ownerDied,
+      lost: this.lost,
+      remaining: () => this.remaining(),
+      held,
+      release: async died => {
+        this.rest()
+        try {
+          return await release(died)
+        } finally {
+          this.stop()
+        }
+      }
+    }
+  }
+
   /** Renews it no more, since it is being given back. It can still be over meanwhile. */
   rest () {
     this.isResting = true
