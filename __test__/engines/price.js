@@ -33,10 +33,10 @@ const byHand = {
     return {
       async take () {
         await client.query('SELECT pg_advisory_lock($1)', [7])
-        const { rows: [{ held }] } = await client.query('SELECT held FROM by_hand WHERE key = $1', [7])
-          .then(found => found.rows.length === 0 ? { rows: [{ held: false }] } : found)
-        const { rows: [{ token }] } = await client.query(`INSERT INTO by_hand VALUES ($1, 1, true)
-          ON CONFLICT (key) DO UPDATE SET token = by_hand.token + 1, held = true RETURNING token`, [7])
+        const { rows: [{ token, held }] } = await client.query(`WITH before AS (SELECT held FROM by_hand WHERE key = $1)
+          INSERT INTO by_hand VALUES ($1, 1, true)
+          ON CONFLICT (key) DO UPDATE SET token = by_hand.token + 1, held = true
+          RETURNING token, (SELECT held FROM before) AS held`, [7])
         return async () => {
           await client.query('UPDATE by_hand SET held = false WHERE key = $1 AND token = $2', [7, token])
           await client.query('SELECT pg_advisory_unlock($1)', [7])

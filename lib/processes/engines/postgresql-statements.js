@@ -73,9 +73,13 @@ function statementsOf (schema) {
       RETURNING token, coalesce((SELECT held FROM before), false) AS held`,
     look: `SELECT token, held FROM ${table} WHERE key = $1`,
     know: `INSERT INTO ${table} VALUES ($1, 0, false, $2) ON CONFLICT DO NOTHING`,
-    /** One message, but not one transaction: all have to see the cleared mark before another session has the lock. */
+    /**
+     * One message, but not one transaction: all have to see the cleared mark before another session has the lock. It is
+     * not flushed: if the server crashes just then, the next holder learns of a death.
+     */
     release (key, mode, token) {
-      const clear = `BEGIN; UPDATE ${table} SET held = false WHERE key = ${key} AND token = ${token}; COMMIT;`
+      const clear = `BEGIN; SET LOCAL synchronous_commit = off;
+        UPDATE ${table} SET held = false WHERE key = ${key} AND token = ${token}; COMMIT;`
       return `${token === undefined ? '' : clear} SELECT pg_advisory_unlock${suffix(mode)}(${key}) AS was_ours`
     },
     /** $1: a key, or null for all. Locks by a key of 64 bits have 1 for `objsubid`. */

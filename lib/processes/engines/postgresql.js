@@ -114,43 +114,21 @@ module.exports = function postgresql (pg, config, options) {
   }
 
   function grantOf (session, key, mode, state, sent) {
-    const token = Number(state.token)
     // As long as there is the session, there is its lock; a pooler may give us another one.
     const held = async () => (await session.ask('SELECT pg_backend_pid() AS pid')).rows[0].pid === session.pid
-    const kept = lease > 0 ? new Lease(lease, sent, held) : undefined
-    // Not the session's own signal: the session may be ended once the lock has been given back.
-    const loser = new AbortController()
-    const lose = () => {
-      const reason = readReason(session.lost)
-      if (kept === undefined) loser.abort(reason)
-      else kept.lose(reason)
-    }
+    // Its signal is not the session's own, which may be ended once the lock has been given back.
+    const kept = new Lease(lease || Infinity, sent, held)
+    const lose = () => kept.lose(readReason(session.lost))
     const ignore = onAbort(session.lost, lose)
     if (session.lost.aborted) lose()
-    return {
-      token,
-      ownerDied: state.held === TRUE,
-      lost: kept === undefined ? loser.signal : kept.lost,
-      remaining () {
-        if (session.lost.aborted) return 0
-        return kept === undefined ? Infinity : kept.remaining()
-      },
-      held,
-      async release (died) {
-        if (kept !== undefined) kept.rest()
-        try {
-          const mark = mode === 'exclusive' && !died ? token : undefined
-          const results = [].concat(await session.ask(statements.release(key, mode, mark)))
-          const { was_ours: wasOurs } = results[results.length - 1].rows[0]
-          ignore()
-          sessions.keep(session)
-          return wasOurs === TRUE
-        } finally {
-          ignore()
-          if (kept !== undefined) kept.stop()
-        }
-      }
+    const release = async died => {
+      const mark = mode === 'exclusive' && !died ? Number(state.token) : undefined
+      const asked = session.ask(statements.release(key, mode, mark))
+      const results = [].concat(await asked.finally(ignore))
+      sessions.keep(session)
+      return results[results.length - 1].rows[0].was_ours === TRUE
     }
+    return kept.grant({ token: state.token, ownerDied: state.held === TRUE, held, release })
   }
 
   async function query (name) {

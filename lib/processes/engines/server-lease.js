@@ -21,6 +21,7 @@ const since = moment => Math.max(steadyClock() - moment.steady, wallClock() - mo
 /** A lease, renewed three times as often as it needs to be. */
 class Lease {
   /**
+   * @param {number} milliseconds Infinity: it is over only if somebody says so
    * @param {{ steady: number, wall: number }} sent when the first request was sent
    * @param {() => Promise<boolean>} renew gives false if the lease is over
    */
@@ -32,6 +33,7 @@ class Lease {
     this.isResting = false
     this.end = undefined
     this.beat = undefined
+    if (milliseconds === Infinity) return
     this.extend(sent)
     this.wait()
   }
