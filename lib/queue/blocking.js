@@ -64,13 +64,13 @@ function waitToPut (memory, wait, left) {
 /** Blocks for a step. Returns its answer; NOTHING or BUSY if the time is over. */
 function waitAndStep (memory, wait, left) {
   const { mode, step, argument, timeout, caller } = wait
-  const { events } = memory.sideOf(mode)
+  const side = memory.sideOf(mode)
   for (;;) {
     // It waits for messages that come after the look that follows.
-    const { count } = events
+    const { count } = side
     const found = step(memory, argument, left)
     // It may have been notified.
-    if (found === BUSY) events.wake(1)
+    if (found === BUSY) side.wake(1)
     if (found !== NOTHING || left() === 0) return found
     if (memory.isStuck(mode)) throw deadlock(caller, memory.first, NOTIFIED[mode], STUCK[mode])
     const isMarked = mode === PUT && timeout === Infinity && memory.leases > 0
@@ -83,9 +83,9 @@ function waitAndStep (memory, wait, left) {
 /** Sleeps until the events are raised that a call waits for. */
 function sleep (memory, { mode, onSlice, place }, count, timeout) {
   const { native: { words }, waitFor } = agent()
-  const { events: { second: { address } }, eventsAt } = memory.sideOf(mode)
+  const { second: { address }, at } = memory.sideOf(mode)
   // Threads wait at the second word of the events.
-  const waitKind = mode + WAIT_KINDS * (eventsAt + 1)
+  const waitKind = mode + WAIT_KINDS * (at + 1)
   const observe = observer.blockBegins(nounOfWait, { address, waitKind }, onSlice)
   words[CALL] = place
   try {

@@ -14,7 +14,7 @@ const { isMainThread } = require('../util/worker-threads')
 const { queueClosed } = require('../waiting/errors')
 const observer = require('../waiting/observer')
 const {
-  UNLIMITED, assertFunction, assertNoPromise, assertSynchronous, assertWorker, signalOption, waitOptions
+  assertFunction, assertNoPromise, assertSynchronous, assertWorker, signalOption, waitOptions
 } = require('../waiting/wait-options')
 const { assertWithin, initView, defineView, newMemory } = require('../view')
 const { assertMax, batchOf, discardOf, formatOf, isLast, memoryOf, messageOf, useOptions } = require('./arguments')
@@ -24,12 +24,9 @@ const { Messages, MessagesAsync } = require('./iterators')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./layout')
 const { BUSY, ENDED, IDLE, PUT, TAKE, USE, QueueMemory } = require('./memory')
 const { owing, owingOn } = require('./owing')
-const promised = require('./promised')
-const {
-  ended, forever, readBatchInTurn, takeBatch, valueInTurn, valueInUse, valueOf
-} = require('./reading')
+const { ended, forever, readBatchInTurn, takeBatch, valueInTurn, valueInUse, valueOf } = require('./reading')
 const { clear, close, defer, endUse, idle, put, putBack, recover, take, takeMany } = require('./steps')
-const { isPutting } = require('./waits')
+const { isPutting, promised } = require('./waits')
 
 const SHAPE = {
   __proto__: null,
@@ -77,12 +74,7 @@ class Queue {
   }
 
   put (value, options) {
-    assertWorker('put', 'putAsync()')
-    const memory = memoryOf(this)
-    const wait = putting(memory, value, waitOptions(options, 'put', false), 'put')
-    assertStack()
-    const found = blocking(memory, wait)
-    if (found === ENDED) throw queueClosed('put')
+    if (block(this, 'put', 'putAsync()', putting, value, options) === ENDED) throw queueClosed('put')
   }
 
   tryPut (value) {
@@ -99,21 +91,14 @@ class Queue {
   }
 
   take (options) {
-    assertWorker('take', 'takeAsync()')
-    const memory = memoryOf(this)
-    const wait = waitOptions(options, 'take', false)
-    const isDeep = assertStack()
-    const found = blocking(memory, isDeep ? calling(TAKE, takeBatch, ONE, wait, 'take') : taking(TAKE, wait, 'take'))
-    if (found === ENDED) return undefined
-    return isDeep ? found.given('take')[0] : valueOf(found, 'take')
+    const found = block(this, 'take', 'takeAsync()', takingOne, undefined, options)
+    return found === ENDED ? undefined : valueOf(found, 'take')
   }
 
   tryTake () {
     const memory = memoryOf(this)
-    const isDeep = assertStack()
-    const found = isDeep ? owingOn(memory, takeBatch, ONE) : owingOn(memory, take)
-    if (isInVain(found) || found === ENDED) return undefined
-    return isDeep ? found.given('tryTake')[0] : valueOf(found, 'tryTake')
+    const found = assertStack() ? owingOn(memory, takeBatch, ONE) : owingOn(memory, take)
+    return isInVain(found) || found === ENDED ? undefined : valueOf(found, 'tryTake')
   }
 
   takeAsync (options) {
@@ -121,10 +106,7 @@ class Queue {
   }
 
   takeMany (max, options) {
-    assertWorker('takeMany', 'takeManyAsync()')
-    const memory = memoryOf(this)
-    const wait = waitOptions(options, 'takeMany', false)
-    const found = blocking(memory, calling(TAKE, takeBatch, batchOf(max, 'takeMany'), wait, 'takeMany'))
+    const found = block(this, 'takeMany', 'takeManyAsync()', takingBatch, max, options)
     return found === ENDED ? [] : found.given('takeMany')
   }
 
@@ -147,7 +129,7 @@ class Queue {
     const memory = memoryOf(this)
     assertSynchronous(callback, 'useSync', 'use()')
     const limits = useOptions(options, 'useSync', false)
-    const wait = taking(USE, limits, 'useSync', observer.callHere())
+    const wait = calling(USE, take, observer.callHere(), limits, 'useSync')
     const isDeep = assertStack()
     const lease = blocking(memory, wait)
     if (lease === ENDED) return false
@@ -166,11 +148,7 @@ class Queue {
   }
 
   idle (options) {
-    assertWorker('idle', 'onIdle()')
-    const memory = memoryOf(this)
-    const wait = calling(IDLE, idle, undefined, waitOptions(options, 'idle', false), 'idle')
-    assertStack()
-    blocking(memory, wait)
+    block(this, 'idle', 'onIdle()', awaitingIdle, undefined, options)
   }
 
   onIdle (options) {
@@ -223,17 +201,37 @@ class Delivery {
 }
 bare(Delivery)
 
-// ——— Forms that await: see promised.js ———
+// ——— What a method waits for: the arguments are its memory, its own argument, its options and its name ———
+
+const putting = (memory, value, limits, caller) => calling(PUT, put, messageOf(memory, value, caller), limits, caller)
+const taking = (_, none, limits, caller) => calling(TAKE, take, none, limits, caller)
+const awaitingIdle = (_, none, limits, caller) => calling(IDLE, idle, none, limits, caller)
+const takingBatch = (_, max, limits, caller) => calling(TAKE, takeBatch, batchOf(max, caller), limits, caller)
+const takingOne = (memory, none, limits, caller) => (
+  assertStack() ? calling(TAKE, takeBatch, ONE, limits, caller) : taking(memory, none, limits, caller))
+
+/** Blocks for a method's step, and returns its answer. */
+function block (queue, caller, twin, describe, argument, options) {
+  assertWorker(caller, twin)
+  const memory = memoryOf(queue)
+  const wait = describe(memory, argument, waitOptions(options, caller, false), caller)
+  assertStack()
+  return blocking(memory, wait)
+}
+
+// ——— Forms that await: see `promised` of waits.js ———
 
 const PUT_ASYNC = {
-  call: (memory, value, options) => putting(memory, value, waitOptions(options, 'putAsync'), 'putAsync'),
+  caller: 'putAsync',
+  describe: putting,
   finish (found) {
     if (found === ENDED) throw queueClosed('putAsync')
   }
 }
 
 const TAKE_ASYNC = {
-  call: (memory, _, options) => taking(TAKE, waitOptions(options, 'takeAsync'), 'takeAsync'),
+  caller: 'takeAsync',
+  describe: taking,
   finish (lease) {
     if (lease === ENDED) return undefined
     try {
@@ -246,31 +244,31 @@ const TAKE_ASYNC = {
 }
 
 const TAKE_MANY_ASYNC = {
+  caller: 'takeManyAsync',
   isAsync: true,
-  call (memory, max, options) {
-    const limits = waitOptions(options, 'takeManyAsync')
-    assertMax(max, 'takeManyAsync')
-    return calling(TAKE, takeMany, max, limits, 'takeManyAsync')
+  describe (_, max, limits, caller) {
+    assertMax(max, caller)
+    return calling(TAKE, takeMany, max, limits, caller)
   },
   finish: (leases, memory) => leases === ENDED ? [] : readBatchInTurn(memory, leases, 'takeManyAsync')
 }
 
 const USE_ASYNC = {
+  caller: 'use',
   isAsync: true,
-  call (memory, callback, options, { call }) {
-    assertFunction(callback, 'use')
-    return taking(USE, useOptions(options, 'use'), 'use', call === undefined ? 0 : call.place)
+  optionsOf: useOptions,
+  describe (_, callback, limits, caller, { call }) {
+    assertFunction(callback, caller)
+    return calling(USE, take, call === undefined ? 0 : call.place, limits, caller)
   },
   finish: (lease, memory, callback, { limits }) => lease !== ENDED && useInTurn(memory, lease, callback, limits)
 }
 
-const ON_IDLE = {
-  call: (memory, _, options) => calling(IDLE, idle, undefined, waitOptions(options, 'onIdle'), 'onIdle'),
-  finish: () => undefined
-}
+const ON_IDLE = { caller: 'onIdle', describe: awaitingIdle, finish: () => undefined }
 
 const CLEAR_ASYNC = {
-  call: () => calling(USE, clear, undefined, UNLIMITED),
+  caller: 'clearAsync',
+  describe: (_, none, limits, caller) => calling(USE, clear, none, limits, caller),
   finish: (count) => count
 }
 
@@ -288,16 +286,12 @@ async function useInTurn (memory, lease, callback, limits) {
     await callback(value, delivery.given)
   } catch (error) {
     delivery.fails()
-    await ended(memory, lease, delivery.end)
     throw error
+  } finally {
+    await ended(memory, lease, delivery.end)
   }
-  await ended(memory, lease, delivery.end)
   return true
 }
-
-const putting = (memory, value, wait, caller) => calling(PUT, put, messageOf(memory, value, caller), wait, caller)
-/** @param {number} [place] of the call, if the message is to be used, and not taken for good */
-const taking = (mode, wait, caller, place) => calling(mode, take, place, wait, caller)
 
 /** Returns the step that puts a message back. */
 const stepOf = (last) => last ? defer : putBack

@@ -12,9 +12,9 @@ const Steps = require('../waiting/wait-steps')
 const { calling, isInVain } = require('./blocking')
 const { ENDED, TAKE } = require('./memory')
 const { owingOn } = require('./owing')
-const promised = require('./promised')
 const { ended, valueInTurn } = require('./reading')
 const { putBack, take } = require('./steps')
+const { promised } = require('./waits')
 
 const CALLER = 'messages'
 
@@ -81,7 +81,9 @@ function takeNext (memory, next) {
 }
 
 const NEXT = {
-  call: (memory, next, signal) => calling(TAKE, takeNext, next, { timeout: Infinity, signal }, CALLER),
+  caller: CALLER,
+  optionsOf: (signal) => ({ timeout: Infinity, signal }),
+  describe: (_, next, limits, caller) => calling(TAKE, takeNext, next, limits, caller),
   finish (lease, memory, next) {
     if (lease === ENDED || next.isOver) return next.given(undefined)
     let value

@@ -50,15 +50,13 @@ const { LEASE: LEASE_KIND, PUTTER, amountOf, kindOf, requestOf } = require('../h
 const theList = require('../holding/the-list')
 const { wordAt } = require('../view')
 const format = require('./format')
-const Events = require('./events')
-const InnerLock = require('./inner-lock')
-const Lease = require('./lease')
 const {
   RETURNS, FILLED, IDLE_RETURNS, IDLED, CAPACITY, MESSAGE_SIZE, PUT_LOCK, TAIL, ROOM, PUTTERS, PUT_RETURNS, EMPTIED,
   TAKE_LOCK, HEAD, FREED, READY: TAIL_READ, LOOKED, DISCARD, AWAITED, RING, LEASE, MARK, ATTEMPT, SIZE, DEATHS, BYTES,
   bytesOf
 } = require('./layout')
-const Positions = require('./positions')
+const { Lease, Positions } = require('./positions')
+const { InnerLock, Side } = require('./side')
 
 // The answers of a step that finds nothing to do: nothing now; another thread is inside such a step; the queue is
 // closed, and for takers there is nothing left. Two copies of the package let each other's promises put.
@@ -86,22 +84,17 @@ class QueueMemory extends Positions {
     this.agree(MESSAGE_SIZE, messageSize, 1, 'messageSize')
     const word = (index) => wordAt(new Int32Array(buffer, byteOffset + 4 * index, 1))
     this.first = first
-    this.filled = new Events(this.first, word(FILLED))
-    this.emptied = new Events(word(PUT_RETURNS), word(EMPTIED))
-    this.idled = new Events(word(IDLE_RETURNS), word(IDLED))
+    this.putLock = new InnerLock(word(PUT_LOCK))
+    this.takeLock = new InnerLock(word(TAKE_LOCK))
+    this.filled = new Side(first, word(FILLED), RETURNS, this.takeLock, TAKE_LOCK)
+    this.emptied = new Side(word(PUT_RETURNS), word(EMPTIED), PUT_RETURNS, this.putLock, PUT_LOCK)
+    this.idled = new Side(word(IDLE_RETURNS), word(IDLED), IDLE_RETURNS, this.takeLock, TAKE_LOCK)
     // The word that `removePutter` of robust-list.js counts down.
     this.putting = { __proto__: null, array: this.words, index: PUTTERS, address: word(PUTTERS).address }
     // Whether the last step of this thread has left room for another message, or a message for another taker.
     this.hasMore = false
     // How many promises of this thread await a turn of the event loop: see agent/turns.js.
     this.awaitingTurn = 0
-    this.putLock = new InnerLock(word(PUT_LOCK))
-    this.takeLock = new InnerLock(word(TAKE_LOCK))
-    // The waits of promises, and the words of the queue at which they are.
-    this.takers = { __proto__: null, events: this.filled, eventsAt: RETURNS, lock: this.takeLock, lockAt: TAKE_LOCK }
-    const { emptied, idled, putLock, takeLock: lock } = this
-    this.putters = { __proto__: null, events: emptied, eventsAt: PUT_RETURNS, lock: putLock, lockAt: PUT_LOCK }
-    this.idlers = { __proto__: null, events: idled, eventsAt: IDLE_RETURNS, lock, lockAt: TAKE_LOCK }
   }
 
   /** Keeps a number in the memory; throws if another thread gave another. */
@@ -136,7 +129,7 @@ class QueueMemory extends Positions {
   }
 
   sideOf (mode) {
-    return mode === PUT ? this.putters : mode === IDLE ? this.idlers : this.takers
+    return mode === PUT ? this.emptied : mode === IDLE ? this.idled : this.filled
   }
 
   /** Says that somebody waits until the queue is idle. Before it looks. */
@@ -248,16 +241,13 @@ class QueueMemory extends Positions {
 
   /** Takes up to `max` messages, to read them: an array of leases without bytes, NOTHING or ENDED. */
   takeManyNow (max) {
-    const first = this.takeNow(null, false)
-    if (first === NOTHING || first === ENDED) return first
+    let lease = this.takeNow(null, false)
+    if (lease === ENDED) return ENDED
     const leases = createArray(0)
-    leases[0] = first
-    while (leases.length < max && this.hasMore) {
-      const lease = this.takeNow(null, false)
-      if (lease === NOTHING) break
+    for (; lease !== NOTHING; lease = leases.length < max && this.hasMore ? this.takeNow(null, false) : NOTHING) {
       leases[leases.length] = lease
     }
-    return leases
+    return leases.length === 0 ? NOTHING : leases
   }
 
   /** Removes all messages that wait, and have waited when it begins. Returns how many. */
@@ -267,36 +257,23 @@ class QueueMemory extends Positions {
     const tail = this.tail
     let head = words[HEAD]
     let count = 0
-    const mayReturn = returns !== words[LOOKED]
     // Before HEAD, behind which it must not be.
     words[TAIL_READ] = tail
-    for (let slot = 0; mayReturn && slot < this.capacity; slot++) {
-      if (!this.isReturned(slot, head)) continue
-      store(words, this.slotAt(slot) + MARK, 0)
-      this.free(slot)
-      count++
+    for (let slot = 0; returns !== words[LOOKED] && slot < this.capacity; slot++) {
+      if (this.isReturned(slot, head) && this.drop(RETURNED, slot, head)) count++
     }
     words[LOOKED] = returns
-    for (; this.hasDeferred; count++) {
-      const slot = this.firstDeferred
-      const at = this.slotAt(slot)
-      // See `takeNow`.
-      if (load(words, at + LEASE) !== 0) break
-      this.undeferFirst()
-      store(words, at + MARK, 0)
-      this.free(slot)
-    }
-    for (; head !== tail; count++) {
-      const slot = this.slotOf(head)
-      const at = this.slotAt(slot)
-      // See `takeNow`.
-      if (load(words, at + LEASE) !== 0) break
-      if (words[at + MARK] !== 0) store(words, at + MARK, 0)
-      head = this.after(head, 1)
-      store(words, HEAD, head)
-      this.free(slot)
-    }
+    for (; this.hasDeferred && this.drop(DEFERRED, this.firstDeferred, head); count++);
+    for (; head !== tail && this.drop(READY, this.slotOf(head), head); count++) head = words[HEAD]
     return count
+  }
+
+  /** Removes a message that waits. False if its lease is still that of a dead thread, as in `takeNow`. */
+  drop (kind, slot, head) {
+    if (load(this.words, this.slotAt(slot) + LEASE) !== 0) return false
+    this.pass(kind, slot, head, false)
+    this.free(slot)
+    return true
   }
 
   hasMessageAt (position) {

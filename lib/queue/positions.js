@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Positions, slots and deferred messages of a queue. layout.js has the words.
+ * Positions, slots, leases of them, and deferred messages of a queue. layout.js has the words.
  *
  * A message is deferred if it is put back behind all that wait. All of that is done with the take lock:
  *
@@ -14,9 +14,10 @@
  */
 
 const { Int32Array, bare, load, store } = require('../util/intrinsics')
+const format = require('./format')
 const {
-  TAIL, HEAD, FREED, RETURNS, LOOKED, DISCARD, PUTTERS, DEFERRED, DEFERRED_END, RING, LEASE, MARK, DUE, MOST_POSITIONS,
-  bytesOf, slotWords, slotsBegin
+  TAIL, HEAD, FREED, RETURNS, LOOKED, DISCARD, PUTTERS, DEFERRED, DEFERRED_END, RING, LEASE, MARK, ATTEMPT, DUE, DEATHS,
+  MOST_POSITIONS, bytesOf, slotWords, slotsBegin
 } = require('./layout')
 
 const { floor } = Math
@@ -187,4 +188,35 @@ class Positions {
 }
 bare(Positions)
 
-module.exports = Positions
+/** A message taken by this thread. `array` and `index`: the word that `removeEntry` of robust-list.js sets to 0. */
+class Lease {
+  constructor (memory, slot) {
+    const at = memory.slotAt(slot)
+    this.slot = slot
+    this.attempt = memory.words[at + ATTEMPT] + 1
+    this.deaths = memory.words[at + DEATHS]
+    this.array = memory.words
+    this.index = at + LEASE
+    this.address = memory.first.address + 4 * this.index
+    // Of the entry in the robust list; 0: there is none.
+    this.serial = 0
+    this.entry = 0
+    // That which this thread entered before in the same step.
+    this.next = undefined
+    this.size = 0
+    this.copy = undefined
+    this.format = 0
+  }
+
+  get value () {
+    return format.read(this.copy, this.format)
+  }
+
+  /** Its bytes and the name of its format, unread. */
+  get unread () {
+    return format.unread(this.copy, this.format)
+  }
+}
+bare(Lease)
+
+module.exports = { Lease, Positions }

@@ -21,12 +21,13 @@ const ArrayPrototype = Array.prototype
 
 const forever = () => Infinity
 
-/** Reads a message that has been taken. */
-function valueOf (lease, caller) {
+/** Reads a message that has been taken. Deep in the stack its `taken` are the Values of a batch. */
+function valueOf (taken, caller) {
+  if (taken.leases !== undefined) return taken.given(caller)[0]
   try {
-    return lease.value
+    return taken.value
   } catch (error) {
-    throw queueUnreadable(caller, error, lease)
+    throw queueUnreadable(caller, error, taken)
   }
 }
 
@@ -55,9 +56,9 @@ async function valueInTurn (lease, caller, memory) {
   }
 }
 
-/** Ends the use of a message, by that step or another one. Undefined if that needs no waiting. */
-function ended (memory, lease, step = endUse) {
-  return owingOn(memory, step, lease) === BUSY ? later(memory, calling(USE, step, lease, UNLIMITED)) : undefined
+/** Ends a use of messages, by a step. Undefined if that needs no waiting. */
+function ended (memory, used, step = endUse) {
+  return owingOn(memory, step, used) === BUSY ? later(memory, calling(USE, step, used, UNLIMITED)) : undefined
 }
 
 // ——— Several messages ———
@@ -131,8 +132,7 @@ async function readBatchInTurn (memory, leases, caller) {
     await undefined
     values.read(memory)
   }
-  const end = endOf(leases, values.removed)
-  if (owingOn(memory, endBatch, end) === BUSY) await later(memory, calling(USE, endBatch, end, UNLIMITED))
+  await ended(memory, endOf(leases, values.removed), endBatch)
   return values.given(caller)
 }
 

@@ -27,16 +27,19 @@
 
 const { agent } = require('../agent/agent')
 const { Promise } = require('../util/intrinsics')
-const { LATE, throwIfAborted } = require('../waiting/errors')
+const { LATE, hideFrames, throwIfAborted } = require('../waiting/errors')
 const { NOTIFIED: WORDINGS, WAIT_KINDS, nounOf } = require('../waiting/kinds')
 const observer = require('../waiting/observer')
+const { waitOptions } = require('../waiting/wait-options')
+const Steps = require('../waiting/wait-steps')
 const Waiter = require('../waiting/waiter')
 const { countdown } = require('../waiting/wait-until')
 const { OWED, LOCKED } = require('../holding/request')
 const theList = require('../holding/the-list')
-const { isInVain, publishWait } = require('./blocking')
+const { memoryOf } = require('./arguments')
+const { isInVain, lateError, publishWait } = require('./blocking')
 const { BUSY, ENDED, NOTHING, PUT, PUTTING } = require('./memory')
-const { owingQuietly } = require('./owing')
+const { owing, owingQuietly } = require('./owing')
 const { idled } = require('./steps')
 
 const TRIES = 'tries'
@@ -52,7 +55,7 @@ const isTrying = (state) => state === TRIES || state === NOTIFIED || state === H
 class QueueWaiter extends Waiter {
   constructor (memory, { mode, step, argument, timeout, signal }, steps, resolve, reject) {
     const side = memory.sideOf(mode)
-    super(side.events.word, signal, steps)
+    super(side.word, signal, steps)
     this.resolve = resolve
     this.reject = reject
     this.memory = memory
@@ -90,7 +93,7 @@ class QueueWaiter extends Waiter {
 
   get waitKind () {
     const { side } = this
-    return this.mode + WAIT_KINDS * (this.isForLock ? side.lockAt : side.eventsAt)
+    return this.mode + WAIT_KINDS * (this.isForLock ? side.lockAt : side.at)
   }
 
   get waitsFor () {
@@ -143,19 +146,19 @@ class QueueWaiter extends Waiter {
 
   /** Whether the events have gone on since this looked last. */
   hasNews () {
-    const { first, second, side: { events } } = this
-    this.first = events.returns
-    this.second = events.count
+    const { first, second, side } = this
+    this.first = side.returns
+    this.second = side.count
     return this.first !== first || this.second !== second
   }
 
   wait (isForLock) {
-    const { events, lock: { word } } = this.side
-    this.word = isForLock ? word : events.word
+    const { side } = this
+    this.word = isForLock ? side.lock.word : side.word
     if (isForLock && this.owed === 0) {
       const list = theList()
       this.entry = list.length
-      this.owed = list.addEntry(events, OWED)
+      this.owed = list.addEntry(side, OWED)
     }
     this.become(isForLock ? AT_LOCK : AT_EVENTS)
     this.begin()
@@ -191,9 +194,9 @@ class QueueWaiter extends Waiter {
   }
 
   forwardNotify () {
-    const { events, lock: { word } } = this.side
-    if (this.isForLock) agent().notifyWaiting(word.address, 1)
-    events.wake(1)
+    const { side } = this
+    if (this.isForLock) agent().notifyWaiting(side.lock.word.address, 1)
+    side.wake(1)
   }
 
   /** Notes its outcome. */
@@ -328,4 +331,33 @@ const later = (memory, wait, steps) => new Promise((resolve, reject) => {
   new Kind(memory, wait, steps, resolve, reject).go()
 })
 
-module.exports = { QueueWaiter, isPutting, later }
+/**
+ * Carries out a step at once, or when it is its turn. Returns a promise that `ref` and `unref` know.
+ * @param {object} form what the method does. What these throw, the promise rejects with:
+ *   - `describe(memory, argument, limits, caller, steps)` describes the step, by `calling` of blocking.js
+ *   - `optionsOf(options, caller)` validates the options
+ *   - `finish(found, memory, argument, wait)` makes the method's result of the step's answer
+ *   - `isAsync`: whether that is mostly a promise, which is awaited sooner than returned
+ */
+function promised (form, queue, argument, options, steps = new Steps()) {
+  steps.call = observer.callOf()
+  steps.context = observer.contextOfWait()
+  return steps.of(carriedOut(form, queue, argument, options, steps))
+}
+
+async function carriedOut (form, queue, argument, options, steps) {
+  const { caller, describe, finish, isAsync, optionsOf = waitOptions } = form
+  const memory = memoryOf(queue)
+  const wait = describe(memory, argument, optionsOf(options, caller), caller, steps)
+  throwIfAborted(wait.signal)
+  // Another thread, or an earlier promise of this one, may come first.
+  let found = wait.mode === PUT && isPutting(memory) ? BUSY : owing(memory, wait.step, wait.argument)
+  const isAtOnce = !isInVain(found)
+  if (!isAtOnce) found = await later(memory, wait, steps)
+  if (found === LATE) throw hideFrames(lateError(memory, wait), carriedOut)
+  // It overtakes no promise of the queue that awaits a turn.
+  if (isAtOnce ? !agent().settlesAtOnce() : memory.awaitingTurn !== 0) await agent().turn(memory)
+  return isAsync ? await finish(found, memory, argument, wait) : finish(found, memory, argument, wait)
+}
+
+module.exports = { QueueWaiter, isPutting, later, promised }

@@ -7,7 +7,7 @@
 
 const { createHash } = require('crypto')
 
-/** A script, with the hash by which a server that has it knows it. */
+/** Makes a script: its text, and the hash by which servers know it. */
 const script = text => ({ text, hash: createHash('sha1').update(text).digest('hex') })
 
 /**
