@@ -13,17 +13,18 @@
 const { agent, assertStack } = require('../agent/agent')
 const { Promise, TypeError, append, bare } = require('../util/intrinsics')
 const { REJECTS_OVERFLOWS } = require('../util/quirks')
-const { LATE, throwIfAborted, unlessLate } = require('../waiting/errors')
+const { LATE, hideFrames, throwIfAborted, unlessLate } = require('../waiting/errors')
 const { assertSynchronous, assertWorker } = require('../waiting/wait-options')
-const { abortReason, assertNoTimeout, assertRequestable, checkAsync, read, reasonOf } = require('./arguments')
-const { blockOrThrow, lateError, rejected, take } = require('../holding/acquire')
+const { abortReason, assertNoTimeout, assertRequestable, checkAsync, read, readOfHold, reasonOf } = require('./arguments')
+const { blockOrThrow, claimed, lateError, rejected, resolved, take } = require('../holding/acquire')
 const { Repairing, callWithin } = require('../holding/repair')
 const { parseList } = require('../holding/snapshot-entries')
 const { granted } = require('../holding/run')
 const { runWith } = require('../holding/run-sync')
-const { hold, holdAsync, tryHold } = require('./hold-forms')
+const { newHold } = require('../holding/token')
 const { asInterface, lockOf } = require('./lock')
-const { newGrant, stolenError } = require('./names')
+const { newGrant, newNamedWord, stolenError } = require('./names')
+const NamedToken = require('./named-token')
 const locks = require('./manager')
 
 const { pid } = process
@@ -69,13 +70,17 @@ class LockManager {
 
   hold (name) {
     assertThis(this, 'hold')
-    return hold(arguments)
+    const call = readHold(arguments, 'hold')
+    assertRequestable(call, 'hold')
+    assertWorker('hold', 'holdAsync()')
+    const held = newNamedHold(call)
+    return take(held) ? held.token : blockOrThrow(held, call.timeout, 'hold')
   }
 
   holdAsync (name) {
     try {
       assertThis(this, 'holdAsync')
-      return holdAsync(arguments)
+      return claim(readHold(arguments, 'holdAsync'))
     } catch (error) {
       return rejected(error)
     }
@@ -83,7 +88,10 @@ class LockManager {
 
   tryHold (name) {
     assertThis(this, 'tryHold')
-    return tryHold(arguments)
+    const call = readHold(arguments, 'tryHold')
+    assertRequestable(call, 'tryHold')
+    const held = newNamedHold(call)
+    return take(held) ? held.token : null
   }
 
   async query () {
@@ -100,7 +108,7 @@ class LockManager {
   }
 }
 
-/** A call of `request` or `requestSync`: its arguments, its promise, and its last grant and claim. */
+/** A call: its arguments, and of `request` and `requestSync` its promise, and its last grant and claim. */
 class Call {
   constructor () {
     this.name = ''
@@ -124,7 +132,44 @@ function assertThis (value, caller) {
   throw new TypeError(caller + ': illegal invocation; this must be the LockManager of the thread, locks')
 }
 
-// ——— Holding ———
+// ——— Forms that give a token. All that may throw is made before the name is taken ———
+
+function readHold (given, caller) {
+  const call = new Call()
+  readOfHold(call, given, caller)
+  return call
+}
+
+function newNamedHold ({ name, shared }) {
+  const word = newNamedWord(name, shared)
+  return newHold(word, word.request, new NamedToken(word))
+}
+
+/** Claims a name, for `holdAsync`. */
+function claim (call) {
+  checkAsync(call, 'holdAsync')
+  const { steal, timeout } = call
+  const held = newNamedHold(call)
+  const promise = resolved(held.token)
+  if (steal ? held.word.steal(held.token) : take(held)) return promise
+  if (timeout === 0) throw lateError(held, 0)
+  return claimed(held, call, held.token, (granted) => kept(granted, held, call))
+}
+
+/** Settles as the claim does; a name that has been stolen meanwhile is not given. */
+async function kept (granted, hold, { signal, timeout }) {
+  let outcome
+  try {
+    outcome = await granted
+  } catch (reason) {
+    throw abortReason(signal, reason)
+  }
+  if (outcome === LATE) throw hideFrames(lateError(hold, timeout), kept)
+  if (hold.word.isStolen) throw stolenError(hold.word.name)
+  return outcome
+}
+
+// ——— Forms with a callback ———
 
 /** Takes a name at once, or puts the request into its line. */
 function begin (call) {
