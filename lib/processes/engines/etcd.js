@@ -24,8 +24,13 @@ const PAGE = 500 // keys of an answer
 
 const base64 = text => Buffer.from(text).toString('base64')
 const decoded = text => String(Buffer.from(text, 'base64'))
-/** The end of a range of keys. They begin with a text that ends with a slash. */
-const endOf = text => base64(text.slice(0, -1) + '0')
+/** A range of keys. They begin with a text that ends with a slash. */
+const rangeOf = text => ({ key: base64(text), range_end: base64(text.slice(0, -1) + '0') })
+/** The revision before another one. */
+const before = revision => String(BigInt(revision) - 1n)
+/** What is compared in a transaction: whether a key is there. */
+const isThere = key => ({ key, target: 'CREATE', result: 'GREATER', create_revision: '0' })
+const deletion = key => ({ request_delete_range: { key } })
 
 /** @param {string | string[]} urls of the members */
 module.exports = function etcd (urls, options) {
@@ -40,47 +45,67 @@ module.exports = function etcd (urls, options) {
     // So that a silent member leaves time for another one.
     milliseconds: Math.max(LEAST_ANSWER, lease / (endpoints.length === 1 ? 1 : endpoints.length + 1))
   })
-  const ending = new Set()
-  const call = (path, body, more) => cluster.call(path, body, more)
+  const locks = { cluster, prefix, ending: new Set(), TTL: Math.ceil(lease / 1000) }
+  return {
+    id: `etcd ${endpoints.map(({ host }) => host).sort().join()} ${prefix}`,
+    modes: ['exclusive'],
+    acquire: (name, mode, signal, who) => new Place(locks, name, who).enter(signal, false),
+    attempt: (name, mode, signal, who) => new Place(locks, name, who).enter(signal, true),
+    query: name => query(locks, name),
+    async close () {
+      await Promise.all(locks.ending)
+      cluster.close()
+    }
+  }
+}
 
-  /** Joins the line of a name. An attempt stays out of one that is not empty. */
-  async function enter (name, signal, who, isAttempt) {
+/** A place in the line of a name: a key with a lease. */
+class Place {
+  constructor ({ cluster, prefix, ending, TTL }, name, who) {
+    const hash = keyOf(name).toString('hex')
+    const line = `${prefix}/line/${hash}/`
+    this.cluster = cluster
+    this.ending = ending
+    this.TTL = TTL
+    this.ID = String(randomBytes(8).readBigUInt64BE() >> 1n || 1n)
+    this.line = rangeOf(line)
+    this.key = base64(line + this.ID)
+    this.mark = base64(`${prefix}/held/${hash}`)
+    this.value = base64(describeHolder(name, who))
+    this.kept = undefined
+  }
+
+  call (path, body, more) { return this.cluster.call(path, body, more) }
+
+  txn (compare, success, failure = []) { return this.call('kv/txn', { compare: [compare], success, failure }) }
+
+  /** Joins the line. An attempt stays out of one that is not empty. */
+  async enter (signal, isAttempt) {
     throwIfAborted(signal)
-    const place = placeOf(name, who)
     const sent = now()
-    const TTL = await grantLease(place.ID)
-    const kept = new Lease(TTL * 1000, sent, () => renew(place.ID))
+    const TTL = await this.grantLease()
+    this.kept = new Lease(TTL * 1000, sent, () => this.renew())
     try {
-      const state = await takePlace(place, isAttempt)
+      const state = await this.take(isAttempt)
       if (state.isBehind && isAttempt) {
-        end(kept, place.ID)
+        this.end()
         return undefined
       }
-      if (state.isBehind) await wait(place, state.revision, signal, kept.lost)
-      const grant = grantOf(place, state.granted || await take(place), kept)
+      if (state.isBehind) await this.wait(state.revision, signal)
+      const grant = this.grantOf(state.granted || await this.takeAsFirst())
       if (!signal.aborted) return grant
       await grant.release(grant.ownerDied)
     } catch (error) {
-      end(kept, place.ID, undo(place))
+      this.end(this.undo())
       throw signal.aborted ? readReason(signal) : error
     }
     throw readReason(signal)
   }
 
-  function placeOf (name, who) {
-    const ID = String(randomBytes(8).readBigUInt64BE() >> 1n || 1n)
-    const hash = keyOf(name).toString('hex')
-    const line = `${prefix}/line/${hash}/`
-    return {
-      ID, line: base64(line), end: endOf(line), key: base64(line + ID), mark: base64(`${prefix}/held/${hash}`),
-      value: base64(describeHolder(name, who))
-    }
-  }
-
-  async function grantLease (ID) {
-    const TTL = Math.ceil(lease / 1000)
+  async grantLease () {
+    const { ID, TTL } = this
     try {
-      return Number((await call('lease/grant', { TTL, ID })).TTL)
+      return Number((await this.call('lease/grant', { TTL, ID })).TTL)
     } catch (error) {
       // A member that did not answer had done it.
       if (error.message.endsWith(EXISTS)) return TTL
@@ -88,71 +113,73 @@ module.exports = function etcd (urls, options) {
     }
   }
 
-  const renew = async ID => Number((await call('lease/keepalive', { ID })).TTL || 0) > 0
+  async renew () { return Number((await this.call('lease/keepalive', { ID: this.ID })).TTL || 0) > 0 }
 
-  /** Ends a lease, and its key with it, after what comes before: or that ends by itself. */
-  function end (kept, ID, before = Promise.resolve()) {
-    kept.stop()
-    const revoke = () => call('lease/revoke', { ID })
-    const done = before.then(revoke, revoke).catch(() => {}).then(() => ending.delete(done))
-    ending.add(done)
+  /** Ends the lease, and its key with it, after what comes before: or that ends by itself. */
+  end (earlier = Promise.resolve()) {
+    this.kept.stop()
+    const revoke = () => this.call('lease/revoke', { ID: this.ID })
+    const done = earlier.then(revoke, revoke).catch(() => {}).then(() => this.ending.delete(done))
+    this.ending.add(done)
   }
 
   /** Removes a mark of whose answer nobody has heard. Meanwhile the key keeps others out. */
-  async function undo ({ ID, mark }) {
-    const { kvs: [found] = [] } = await call('kv/range', { key: mark })
-    const value = base64(ID)
-    if (found === undefined || found.value !== value || await wasThere(mark, found)) return
-    await txn({ key: mark, target: 'VALUE', result: 'EQUAL', value }, [{ request_delete_range: { key: mark } }])
+  async undo () {
+    const { mark: key } = this
+    const { kvs: [found] = [] } = await this.call('kv/range', { key })
+    const value = base64(this.ID)
+    if (found === undefined || found.value !== value || await this.wasThere(found)) return
+    await this.txn({ key, target: 'VALUE', result: 'EQUAL', value }, [deletion(key)])
   }
 
-  const isThere = key => ({ key, target: 'CREATE', result: 'GREATER', create_revision: '0' })
-  const txn = (compare, success, failure = []) => call('kv/txn', { compare: [compare], success, failure })
+  get putMark () { return { request_put: { key: this.mark, value: base64(this.ID), prev_kv: true } } }
 
   /** One transaction for a free lock: the key, and the mark. */
-  async function takePlace ({ ID, line, end: lineEnd, key, mark, value }, isAttempt) {
-    const isEmpty = { key: line, range_end: lineEnd, target: 'CREATE', result: 'EQUAL', create_revision: '0' }
+  async take (isAttempt) {
+    const { ID, line, key, value, putMark } = this
+    const isEmpty = { ...line, target: 'CREATE', result: 'EQUAL', create_revision: '0' }
     const put = { request_put: { key, value, lease: ID } }
     const own = { request_range: { key } }
-    const inOrder = { sort_target: 'CREATE', sort_order: 'ASCEND' }
-    const first = { request_range: { key: line, range_end: lineEnd, ...inOrder, limit: 1 } }
-    const { succeeded, header, responses } = await txn(
-      isEmpty, [put, putMark(mark, ID)], [...(isAttempt ? [] : [put]), own, first]
+    const first = { request_range: { ...line, sort_target: 'CREATE', sort_order: 'ASCEND', limit: 1 } }
+    const { succeeded, header, responses } = await this.txn(
+      isEmpty, [put, putMark], [...(isAttempt ? [] : [put]), own, first]
     )
-    if (succeeded) return { isBehind: false, granted: { token: header.revision, ownerDied: hadMark(responses[1]) } }
+    if (succeeded) {
+      const ownerDied = responses[1].response_put.prev_kv !== undefined
+      return { isBehind: false, granted: { token: header.revision, ownerDied } }
+    }
     const [{ kvs: [mine] = [] }, { kvs: [head] = [] }] = responses.slice(-2).map(({ response_range: range }) => range)
     // It is the first if a member that did not answer had done it, or the others have left meanwhile.
     return { isBehind: !(mine && head && head.key === mine.key), revision: mine && mine.create_revision }
   }
 
-  const putMark = (mark, ID) => ({ request_put: { key: mark, value: base64(ID), prev_kv: true } })
-  const hadMark = ({ response_put: { prev_kv: before } }) => before !== undefined
-
   /** Takes the lock as the first in line. */
-  async function take ({ ID, key, mark }) {
-    const { succeeded, header, responses } = await txn(isThere(key), [putMark(mark, ID)])
+  async takeAsFirst () {
+    const { succeeded, header, responses } = await this.txn(isThere(this.key), [this.putMark])
     if (!succeeded) throw new Error('The lease ended before the lock was given')
-    const { prev_kv: before } = responses[0].response_put
-    const isOurs = before !== undefined && before.value === base64(ID)
-    return { token: header.revision, ownerDied: isOurs ? await wasThere(mark, before) : before !== undefined }
+    const { prev_kv: earlier } = responses[0].response_put
+    const isOurs = earlier !== undefined && earlier.value === base64(this.ID)
+    return { token: header.revision, ownerDied: isOurs ? await this.wasThere(earlier) : earlier !== undefined }
   }
 
-  /** Whether a key was there before a call that was not answered. */
-  async function wasThere (key, { mod_revision: revision }) {
+  /** Whether there was a mark before a call that was not answered. */
+  async wasThere ({ mod_revision: revision }) {
     try {
-      return (await call('kv/range', { key, revision: String(BigInt(revision) - 1n), count_only: true })).count > 0
+      const range = { key: this.mark, revision: before(revision), count_only: true }
+      return (await this.call('kv/range', range)).count > 0
     } catch (_) {
       return true // it has been compacted
     }
   }
 
   /** Waits until those before it have left the line. Failures may pass while the lease lasts. */
-  async function wait ({ line, end: lineEnd, key }, revision, signal, lost) {
+  async wait (revision, signal) {
+    const { lost } = this.kept
     const stop = new AbortController()
     const ignore = [signal, lost].map(each => onAbort(each, () => stop.abort()))
-    const before = {
-      key: line, range_end: lineEnd, max_create_revision: String(BigInt(revision) - 1n), sort_target: 'CREATE',
-      sort_order: 'DESCEND', limit: 1, keys_only: true
+    const last = {
+      ...this.line, max_create_revision: before(revision), sort_target: 'CREATE', sort_order: 'DESCEND', limit: 1,
+      keys_only: true
     }
     let failure
     try {
@@ -160,9 +187,9 @@ module.exports = function etcd (urls, options) {
         throwIfAborted(signal)
         if (lost.aborted) throw Object.assign(new Error('The lease ended while it waited in line'), { cause: failure })
         try {
-          const { kvs: [next] = [], header } = await call('kv/range', before, stop)
+          const { kvs: [next] = [], header } = await this.call('kv/range', last, stop)
           if (next === undefined) return
-          await gone(next.key, header.revision, stop.signal)
+          await this.gone(next.key, header.revision, stop.signal)
         } catch (error) {
           if (!error.isOfMember && !stop.signal.aborted) throw error
           failure = error
@@ -175,70 +202,53 @@ module.exports = function etcd (urls, options) {
   }
 
   /** Waits until a key is deleted, or for some time: a member may have fallen silent. */
-  function gone (key, revision, signal) {
+  gone (key, revision, signal) {
     const start = String(BigInt(revision) + 1n)
     const isOpen = ({ events, canceled }) => Boolean(canceled) || (events !== undefined && events.length > 0)
-    return call('watch', { create_request: { key, start_revision: start, filters: ['NOPUT'] } }, { signal, isOpen })
+    const create = { key, start_revision: start, filters: ['NOPUT'] }
+    return this.call('watch', { create_request: create }, { signal, isOpen })
   }
 
-  function grantOf ({ ID, key, mark }, { token, ownerDied }, kept) {
-    return {
-      token: Number(token),
-      ownerDied,
-      lost: kept.lost,
-      remaining: () => kept.remaining(),
-      held: async () => (await txn(isThere(key), [])).succeeded === true,
-      async release (died) {
-        kept.rest()
-        try {
-          const keys = died ? [key] : [mark, key]
-          const answer = await txn(isThere(key), keys.map(each => ({ request_delete_range: { key: each } })))
-          // If the lease is there, only a call that was not answered can have deleted the key.
-          return answer.succeeded === true || (answer.isRepeated && await renew(ID))
-        } finally {
-          end(kept, ID)
-        }
+  grantOf ({ token, ownerDied }) {
+    const { key, mark } = this
+    const held = async () => (await this.txn(isThere(key), [])).succeeded === true
+    const release = async died => {
+      try {
+        const answer = await this.txn(isThere(key), (died ? [key] : [mark, key]).map(deletion))
+        // If the lease is there, only a call that was not answered can have deleted the key.
+        return answer.succeeded === true || (answer.isRepeated && await this.renew())
+      } finally {
+        this.end()
       }
     }
+    return this.kept.grant({ token, ownerDied, held, release })
   }
+}
 
-  async function query (name) {
-    const line = name === undefined ? `${prefix}/line/` : `${prefix}/line/${keyOf(name).toString('hex')}/`
-    const [held, pending] = [[], []]
-    const seen = new Set()
-    for (const { key, value = '' } of await created({ key: base64(line), range_end: endOf(line) })) {
-      const [hash] = decoded(key).slice(prefix.length + '/line/'.length).split('/')
-      if (!/^[0-9a-f]{64}$/.test(hash)) continue
-      const list = seen.has(hash) ? pending : held
-      seen.add(hash)
-      list.push(infoOf(decoded(value), 'exclusive', hash))
-    }
-    return { held, pending }
+async function query ({ cluster, prefix }, name) {
+  const line = name === undefined ? `${prefix}/line/` : `${prefix}/line/${keyOf(name).toString('hex')}/`
+  const [held, pending] = [[], []]
+  const seen = new Set()
+  for (const { key, value = '' } of await created(cluster, rangeOf(line))) {
+    const [hash] = decoded(key).slice(prefix.length + '/line/'.length).split('/')
+    if (!/^[0-9a-f]{64}$/.test(hash)) continue
+    const list = seen.has(hash) ? pending : held
+    seen.add(hash)
+    list.push(infoOf(decoded(value), 'exclusive', hash))
   }
+  return { held, pending }
+}
 
-  /** Returns the keys of a range, in the order of their creation. */
-  async function created (range) {
-    const all = []
-    for (let next = range.key; next !== undefined;) {
-      const { kvs = [], more } = await call('kv/range', { ...range, key: next, limit: PAGE })
-      all.push(...kvs)
-      // The next key is the last one with a 0 behind it.
-      next = more ? base64(Buffer.concat([Buffer.from(kvs[kvs.length - 1].key, 'base64'), Buffer.alloc(1)])) : undefined
-    }
-    return all.sort((one, other) => one.create_revision - other.create_revision)
+/** Returns the keys of a range, in the order of their creation. */
+async function created (cluster, range) {
+  const all = []
+  for (let key = range.key; key !== undefined;) {
+    const { kvs = [], more } = await cluster.call('kv/range', { ...range, key, limit: PAGE })
+    all.push(...kvs)
+    // The next key is the last one with a 0 behind it.
+    key = more ? base64(Buffer.concat([Buffer.from(kvs[kvs.length - 1].key, 'base64'), Buffer.alloc(1)])) : undefined
   }
-
-  return {
-    id: `etcd ${endpoints.map(({ host }) => host).sort().join()} ${prefix}`,
-    modes: ['exclusive'],
-    acquire: (name, mode, signal, who) => enter(name, signal, who, false),
-    attempt: (name, mode, signal, who) => enter(name, signal, who, true),
-    query,
-    async close () {
-      await Promise.all(ending)
-      cluster.close()
-    }
-  }
+  return all.sort((one, other) => one.create_revision - other.create_revision)
 }
 
 /** @throws {TypeError} there is none, or one has another protocol than HTTP and HTTPS */

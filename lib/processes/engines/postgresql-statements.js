@@ -48,7 +48,7 @@ const begin = lease => `
  * - `create`: under a lock, for two that create a table at the same time disturb each other. If the table is there, no
  *   right to create one is needed.
  * - `take` and `look` give the token, and whether the name has the mark of a holder: $1 is the key, $2 the name, $3 the
- *   holder. `know` makes the row of a name that has none.
+ *   holder. `look` gives none, and makes the row, if the name has none.
  */
 function statementsOf (schema) {
   const table = `${quoted(schema)}.atomics_waitasync_locks`
@@ -71,8 +71,10 @@ function statementsOf (schema) {
             excluded.token), held = true, name = excluded.name,
             holder = excluded.holder
       RETURNING token, coalesce((SELECT held FROM before), false) AS held`,
-    look: `SELECT token, held FROM ${table} WHERE key = $1`,
-    know: `INSERT INTO ${table} VALUES ($1, 0, false, $2) ON CONFLICT DO NOTHING`,
+    look: `
+      WITH known AS (SELECT token, held FROM ${table} WHERE key = $1),
+        made AS (INSERT INTO ${table} SELECT $1, 0, false, $2 WHERE NOT EXISTS (TABLE known) ON CONFLICT DO NOTHING)
+      TABLE known`,
     /**
      * One message, but not one transaction: all have to see the cleared mark before another session has the lock. It is
      * not flushed: if the server crashes just then, the next holder learns of a death.

@@ -108,9 +108,8 @@ module.exports = function postgresql (pg, config, options) {
       const { rows: [state] } = await session.ask(statements.take, [key, label, holder])
       return grantOf(session, key, mode, state, sent)
     }
-    const { rows: [state] } = await session.ask(statements.look, [key])
-    if (state === undefined) await session.ask(statements.know, [key, label])
-    return grantOf(session, key, mode, state || { token: 0 }, sent)
+    const { rows: [state = { token: 0 }] } = await session.ask(statements.look, [key, label])
+    return grantOf(session, key, mode, state, sent)
   }
 
   function grantOf (session, key, mode, state, sent) {
