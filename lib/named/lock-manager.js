@@ -15,7 +15,9 @@ const { Promise, TypeError, append, bare } = require('../util/intrinsics')
 const { REJECTS_OVERFLOWS } = require('../util/quirks')
 const { LATE, hideFrames, throwIfAborted, unlessLate } = require('../waiting/errors')
 const { assertSynchronous, assertWorker } = require('../waiting/wait-options')
-const { abortReason, assertNoTimeout, assertRequestable, checkAsync, read, readOfHold, reasonOf } = require('./arguments')
+const {
+  abortReason, assertNoTimeout, assertRequestable, checkAsync, read, readOfHold, reasonOf
+} = require('./arguments')
 const { blockOrThrow, claimed, lateError, rejected, resolved, take } = require('../holding/acquire')
 const { Repairing, callWithin } = require('../holding/repair')
 const { parseList } = require('../holding/snapshot-entries')

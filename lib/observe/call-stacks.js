@@ -2,14 +2,12 @@
 
 /** The stacks of the program's calls of the package. */
 
-const path = require('path')
 const { Error } = require('../util/intrinsics')
+const OWN = require('../util/own-folder')
 const shared = require('../util/shared')
 
 /** How many frames: the package's own, and as many as errors usually have. */
 const FRAMES = 20
-/** The folder of this copy's code. */
-const OWN = path.join(__dirname, '..') + path.sep
 /** Where the package's code is: the folders of all copies in this thread. */
 const FOLDERS = shared('folders', () => [])
 if (!FOLDERS.includes(OWN)) FOLDERS[FOLDERS.length] = OWN

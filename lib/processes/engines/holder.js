@@ -12,19 +12,13 @@ const LONGEST = 256 // characters of a text that a server keeps for people; the 
 const MOST = 4096
 const LATEST = 8.64e15 // milliseconds of a `Date`
 
-const MOST_KEYS = 256
-/** The keys of names that were asked for lately. */
-const keys = new Map()
+/** The name that was asked for last, and its key. */
+let last = { name: undefined, key: undefined }
 
 /** Makes a key of 32 bytes for any name: also for a long one, or invalid Unicode. */
 function keyOf (name) {
-  let key = keys.get(name)
-  if (key === undefined) {
-    key = createHash('sha256').update(Buffer.from(name, 'utf16le')).digest()
-    if (keys.size === MOST_KEYS) keys.clear()
-    if (name.length <= LONGEST) keys.set(name, key)
-  }
-  return key
+  if (last.name !== name) last = { name, key: createHash('sha256').update(Buffer.from(name, 'utf16le')).digest() }
+  return last.key
 }
 
 const HOST = os.hostname()

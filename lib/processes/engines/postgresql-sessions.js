@@ -157,15 +157,11 @@ class Sessions {
         await new Promise(resolve => setTimeout(resolve, AGAIN))
       }
     } finally {
-      if (--mine.users === 0) this.endCanceller(mine)
+      if (--mine.users === 0) {
+        this.canceller = undefined
+        mine.getting.then(({ session }) => this.keep(session), () => {})
+      }
     }
-  }
-
-  async endCanceller (canceller) {
-    this.canceller = undefined
-    try {
-      this.keep((await canceller.getting).session)
-    } catch (_) {}
   }
 
   close () {

@@ -71,13 +71,7 @@ module.exports = function postgresql (pg, config, options) {
   async function wait (session, key, mode, signal) {
     let isOver = false
     let cancelled
-    const abort = async () => {
-      try {
-        await sessions.cancel(session, () => isOver)
-      } catch (_) {
-        session.end()
-      }
-    }
+    const abort = () => sessions.cancel(session, () => isOver).catch(() => session.end())
     const ignore = onAbort(signal, () => { cancelled = abort() })
     try {
       await session.ask(waitOf(mode), [key], LONGEST_TIMER)

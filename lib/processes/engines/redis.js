@@ -91,7 +91,7 @@ module.exports = function redis (client, options) {
     const holder = describeHolder(name, who)
     const listener = new Listener(keys[0])
     try {
-      for (let again = 0;;) {
+      for (let again = 0; ;) {
         throwIfAborted(signal)
         const taken = await take(keys, holder, signal)
         if (typeof taken !== 'number') return taken
