@@ -11,8 +11,9 @@ const FRAMES = 20
 /** Where the package's code is: the folders of all copies in this thread. */
 const FOLDERS = shared('folders', () => [])
 if (!FOLDERS.includes(OWN)) FOLDERS[FOLDERS.length] = OWN
-/** Frames of functions by which the package calls back: built-in ones, and Node's. */
-const CALLS_BACK = /\(<anonymous>\)|\bnode:|\(internal\/|\(async_hooks\.js:/
+/** Frames of Node's modules, which have no prefix before Node 16; and of built-in functions. */
+const NODE = /[( ](?:node:|internal\/|(?:_\w+|async_hooks|domain|events|fs|net|timers|vm)\.js:\d)/
+const BUILT_IN = /\(<anonymous>\)/
 
 /** Captures this call's stack, as an error. It has at least so many frames, and becomes a text when it is read. */
 function captureCall (frames = FRAMES) {
@@ -27,18 +28,17 @@ function captureCall (frames = FRAMES) {
   return call
 }
 
-/**
- * Returns the frames of a call's stack without the package's own. Functions of Node's that these have called are left
- * out, too. All frames if nothing is left; '' if there is no stack.
- */
+/** Returns the program's frames of a call's stack: not the package's own, nor Node's. '' if there is no stack. */
 function stackOf (call) {
   const lines = textOf(call).split('\n').slice(1)
   let isCalled = false
   const others = lines.reverse().filter((line) => {
-    isCalled = isOwn(line) || (isCalled && CALLS_BACK.test(line))
+    if (NODE.test(line)) return false
+    // Built-in functions that the package has called.
+    isCalled = isOwn(line) || (isCalled && BUILT_IN.test(line))
     return !isCalled
   })
-  return (others.length > 0 ? others : lines).reverse().join('\n')
+  return lines.length > 0 && others.length === 0 ? '    at no line of the program' : others.reverse().join('\n')
 }
 
 /**

@@ -34,42 +34,133 @@ test('a stack has no frames of the package, nor of what it has called, wherever 
   assert.strictEqual(stacks.length, 5)
   for (const stack of stacks) {
     for (const folder of folders) assert.ok(!stack.includes(path.join(folder, 'lib')), stack)
-    // Node 15 has a function without a name in between, by which its others are not known.
-    if (MAJOR === 15) continue
-    assert.ok(!/AsyncLocalStorage|AsyncResource|async_hooks|async_local_storage/.test(stack), stack)
+    assert.ok(!/AsyncLocalStorage|AsyncResource|async_hooks|async_local_storage|node:|internal/.test(stack), stack)
   }
   // Of a stack so many frames are taken that one has a callback and its caller. The program's own promise stays.
   const nested = /^ *at \S*within4 .*\n *at \S*fourth .*\n *at new Promise \(<anonymous>\)/
   if (MAJOR !== 15) assert.ok(stacks.some(stack => nested.test(stack)), stacks.join('\n\n'))
 })
 
-test('where all locks are taken in one helper, a cycle shows who called it', needsContexts, async t => {
-  const { code, stderr } = await run(t, { after: 200 }, async ({ newLock, until }) => {
+/** What the lines of a report, or of a dump, must not have as places. */
+const NO_PLACE = /\b(?:at|called at) (?:async |node:|\S+ \((?:node:|internal\/))|\(<anonymous>\)/
+
+/** The functions that a line of a report names, each with its part of the sentence. */
+const placesIn = line =>
+  line.match(/(?:(?:taken|called) )?at [\w.]+(?= [([])/g).map(place => place.replace(/ \w+\./, ' '))
+
+/** Runs two tasks that wait for one another; gives the links of the report, sorted. */
+async function linksOf (t, fn) {
+  const { code, stderr } = await run(t, { after: 200, data: String(fn) }, async ({ data, newLock, until }) => {
     const [a, b] = [newLock('a'), newLock('b')]
-    const withLock = (lock, body) => lock.executeLocked(body)
     const turn = () => new Promise(setImmediate)
-    async function transfer () {
-      await withLock(a, async () => {
-        await turn()
-        await (function debit () { return withLock(b, () => {}) })()
-      })
-    }
-    async function refund () {
-      await withLock(b, async () => {
-        await turn()
-        await (function credit () { return withLock(a, () => {}) })()
-      })
-    }
     let isReported = false
     process.on('warning', () => { isReported = true })
-    transfer()
-    refund()
+    const begin = eval(`(${data})`) // eslint-disable-line no-eval
+    begin(a, b, turn)
     await until(() => isReported, 'a report')
     process.exit()
   })
-  const links = stderr.split('\n').filter(line => /^ {2}the main thread has awaited/.test(line))
-  const places = links.map(line => line.match(/\bat \w+/g).sort()).sort()
-  assert.deepStrictEqual([code, places], [0, [['at credit', 'at transfer'], ['at debit', 'at refund']]], stderr)
+  const links = stderr.split('\n').filter(line => /^ {2}the main thread has awaited/.test(line)).sort()
+  assert.deepStrictEqual([code, links.length], [0, 2], stderr)
+  assert.ok(!links.some(line => NO_PLACE.test(line)), stderr)
+  return links.map(placesIn)
+}
+
+test('of one function that is called twice, a cycle shows its lines and who called it', needsContexts, async t => {
+  const links = await linksOf(t, (a, b, turn) => {
+    async function transfer (from, to) {
+      await from.executeLocked(async function moved () {
+        await turn()
+        await to.executeLocked(() => {})
+      })
+    }
+    const morning = async () => { await transfer(a, b) }
+    const evening = async () => { await transfer(b, a) }
+    // Their callers are the same, and Node's.
+    setImmediate(morning)
+    setImmediate(evening)
+  })
+  const taken = caller => ['at moved', 'taken at transfer', `called at ${caller}`]
+  assert.deepStrictEqual(links, [taken('morning'), taken('evening')])
+})
+
+test('where all locks are taken in one helper, a cycle shows that and who called it', needsContexts, async t => {
+  const links = await linksOf(t, function program (a, b, turn) {
+    const withLock = (lock, body) => lock.executeLocked(body)
+    withLock(a, async function transfer () {
+      await turn()
+      await (function debit () { return withLock(b, () => {}) })()
+    })
+    ;(function refund () {
+      withLock(b, async () => {
+        await turn()
+        await (function credit () { return withLock(a, () => {}) })()
+      })
+    })()
+  })
+  const all = links.map(places => places.filter(place => !place.endsWith(' withLock')))
+  const callers = [['called at credit', 'called at program'], ['called at debit', 'called at refund']]
+  assert.deepStrictEqual([all, links.map(({ length }) => length)], [callers, [4, 4]])
+})
+
+test('a deadlock of blocked threads in one function shows who called it', async t => {
+  const [message] = await toldBy(t, async ({ newLock, startWorker, tell }) => {
+    const locks = [newLock('a'), newLock('b')].map(({ buffer }) => buffer)
+    const both = new SharedArrayBuffer(4)
+    const errors = [0, 1].map(turn => new Promise(resolve => {
+      startWorker({ locks, both, turn }, ({ api, Atomics, data: { locks, both, turn }, post }) => {
+        const [a, b] = locks.map((buffer, n) => new api.AsyncLock(buffer, { name: 'ab'[n] }))
+        const words = new Int32Array(both)
+        function transfer (from, to) {
+          from.executeLockedSync(() => {
+            Atomics.add(words, 0, 1)
+            while (Atomics.load(words, 0) < 2);
+            to.executeLockedSync(() => {})
+          })
+        }
+        const morning = () => transfer(a, b)
+        const evening = () => transfer(b, a)
+        try {
+          ;(turn ? evening : morning)()
+        } catch ({ message }) {
+          post(message)
+        }
+      }).next().then(resolve)
+    }))
+    tell(await Promise.race(errors))
+  })
+  assert.deepStrictEqual(placesIn(message).sort(), [
+    'called at evening', 'called at morning', 'taken at transfer', 'taken at transfer'
+  ], message)
+})
+
+test('no dump has frames of Node or of functions that await', async t => {
+  const [table, taken] = await toldBy(t, async ({ api, newLock, require, sleep, tell }) => {
+    const [lock, other] = [newLock('a'), newLock('b')]
+    const { EventEmitter } = require('events')
+    const events = new EventEmitter().on('event', function listener () { [lock].map(each => each.tryLock()) })
+    setTimeout(async function outer () {
+      await sleep(1)
+      await (async function inner () {
+        await sleep(1)
+        events.emit('event')
+        lock.lockAsync()
+      })()
+    }, 1)
+    while (lock.waiters === 0) await sleep(1)
+    // Without a caller.
+    Promise.resolve(undefined).then(other.lockAsync.bind(other))
+    await sleep(1)
+    tell(api.formatSnapshot(api.snapshot()))
+    tell(api.snapshot().held.map(({ taken }) => taken).join('\n'))
+    process.exit()
+  })
+  const frames = table.split('\n').filter(line => line.startsWith('      ')).map(line => line.trim())
+  assert.ok(frames.length >= 4, table)
+  assert.ok(!frames.some(frame => NO_PLACE.test(frame)), table)
+  assert.ok(frames.some(frame => /^at (?:EventEmitter\.)?listener /.test(frame)), table)
+  assert.ok(frames.includes('at no line of the program'), table)
+  assert.ok(!/node:|internal\/|events\.js/.test(taken) && /listener /.test(taken), taken)
 })
 
 test('a function\'s name reaches no terminal as it is', async t => {

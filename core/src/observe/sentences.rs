@@ -166,7 +166,7 @@ pub fn keeper_text(row: &Row) -> Option<String> {
 /// Says who holds it, since when, and where taken.
 ///
 /// And whether its token is gone. For example: `held for 5.2 s by thread 2 "billing0", taken at charge (billing.js:27:18)`.
-pub fn holder_text(row: &Row, frames: &DistinctFrames<'_>) -> String {
+pub fn holder_text(row: &Row, frames: &DistinctFrames) -> String {
     let what = match row.mode.as_deref() {
         Some("use") => "a message in use".to_owned(),
         Some("permits") => mode_of(row) + " held",
@@ -196,13 +196,13 @@ pub fn ended_text(row: &EndedRow) -> String {
 }
 
 /// Says who is ahead in a line.
-pub fn ahead_text(row: &Row, frames: &DistinctFrames<'_>) -> String {
+pub fn ahead_text(row: &Row, frames: &DistinctFrames) -> String {
     let mode = row.mode.as_deref().unwrap_or_default();
     format!("behind {}, which requests it ({mode}){}", thread_of(row), frames.of(" ", row))
 }
 
 /// Says who waits, for how long, where, and for which thing.
-pub fn wait_text(subject: &str, row: &Row, frames: &DistinctFrames<'_>) -> String {
+pub fn wait_text(subject: &str, row: &Row, frames: &DistinctFrames) -> String {
     let (noun, place) = (noun_of(row), frames.of(" ", row));
     let duration = duration(" for ", row.milliseconds);
     if row.blocked {

@@ -20,6 +20,7 @@ use std::fmt::Write;
 
 use rustc_hash::FxHashMap;
 
+use super::distinct_frames::{frames_of, stack_of};
 use super::rows::{Row, Rows, Stack};
 use super::sentences::{
     MOST_PLACES, cycle_rows, cycle_text, duration, ended_text, held_row, hold_prefix, keeper_text, lock_of, mode_of,
@@ -143,12 +144,8 @@ impl<'a> TableLine<'a> {
             mode.as_deref(),
             amount.map(f64::to_bits),
             *collected == Some(true),
-            self.stack(),
+            stack_of(self.row),
         )
-    }
-
-    fn stack(&self) -> &'a str {
-        self.row.taken.text().or(self.row.called.text()).unwrap_or_default()
     }
 
     fn add(&mut self, row: &Row) {
@@ -188,8 +185,8 @@ fn push_section(text: &mut String, section: &TableSection<'_>, others: &[&Row]) 
     for (line, thread, mode) in &lines {
         let written = format!("  {:verbs$}  {thread:all$}  {mode:modes$}  {}", line.verb, line.duration());
         _ = writeln!(text, "{}", written.trim_end());
-        for place in line.stack().lines().take(MOST_PLACES) {
-            _ = writeln!(text, "      {}", place.trim());
+        for place in frames_of(stack_of(line.row)).iter().take(MOST_PLACES) {
+            _ = writeln!(text, "      {place}");
         }
         for more in orphan_text(line.row).into_iter().chain(keeper_text(line.row)) {
             _ = writeln!(text, "      {more}");

@@ -60,19 +60,19 @@ impl WaitReport<'_> {
         text
     }
 
-    fn holder_line(&self, wait: &Entry, holder: &Row, frames: &DistinctFrames<'_>) -> String {
+    fn holder_line(&self, wait: &Entry, holder: &Row, frames: &DistinctFrames) -> String {
         let doing = keeper_text(holder).unwrap_or_else(|| self.doing_of(wait, holder.thread_id as u32, frames));
         holder_text(holder, frames) + "; " + &doing
     }
 
-    fn writer_line(&self, wait: &Entry, writer: usize, frames: &DistinctFrames<'_>) -> String {
+    fn writer_line(&self, wait: &Entry, writer: usize, frames: &DistinctFrames) -> String {
         let writer = &self.0.waiting[writer];
         let doing = self.doing_of(wait, writer.thread_id, frames);
         ahead_text(&waiting_row(self.0.now, writer), frames) + "; " + &doing
     }
 
     /// Says in which way a thread keeps another one waiting.
-    fn doing_of(&self, wait: &Entry, thread_id: u32, frames: &DistinctFrames<'_>) -> String {
+    fn doing_of(&self, wait: &Entry, thread_id: u32, frames: &DistinctFrames) -> String {
         if thread_id == wait.thread_id {
             return "it is the same thread".to_owned();
         }
