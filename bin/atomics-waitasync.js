@@ -124,10 +124,9 @@ async function placesOf (channel) {
   channel.uses = thrown.exception.value
   const { callFrames } = thrown.stackTrace || { callFrames: [] }
   const all = callFrames.slice(1).map(placeOf)
-  const shown = all.filter(place => !place.includes(OWN))
-  // Node's frames around the program say nothing.
-  while (shown.length > 1 && shown[shown.length - 1].includes('node:internal/')) shown.pop()
-  return shown.length > 0 ? shown.slice(0, 10) : ['idle, in its event loop']
+  const shown = all.filter(place => !place.includes(OWN) && !/[( ]node:/.test(place))
+  if (shown.length === 0) return [all.length > 0 ? 'in code of Node' : 'idle, in its event loop']
+  return shown.slice(0, 10)
 }
 
 function placeOf ({ columnNumber, functionName, lineNumber, url }) {
