@@ -3,7 +3,8 @@
 /** Watches for an event loop that runs dry while promises are pending. */
 
 const { createArray, nextTick } = require('../util/intrinsics')
-const { operations, words } = require('./native')
+const { STALL } = require('../util/variables')
+const { binding, operations, stallAfter, words } = require('./native')
 const { ANSWER } = require('./registers')
 const { someWaiter } = require('./slots')
 
@@ -11,7 +12,9 @@ const PENDING = 'ATOMICS_WAITASYNC_PENDING'
 /** How many locks get a warning of their own. */
 const MOST_WARNINGS = 10
 
-const warn = (text) => process.emitWarning(text, { code: PENDING })
+const warn = (text, detail) => process.emitWarning(text, { code: PENDING, ...detail })
+/** Says how to learn more, of the first warning. */
+const HINT = { detail: STALL + '=<milliseconds> in the environment adds the lines that wait and that hold.' }
 
 /** Settles promises before this thread ends, and warns of the rest. */
 module.exports = function watchLoop () {
@@ -51,16 +54,22 @@ function findsWork () {
 function warnPending () {
   if (findsWork()) return
   const notes = createArray(0)
+  const slots = createArray(0)
   someWaiter((waiter) => {
     const note = waiter.refed ? waiter.pendingNote : undefined
-    if (note !== undefined) notes[notes.length] = note
+    if (note === undefined) return false
+    if (notes.length < MOST_WARNINGS) slots[notes.length] = waiter.slot
+    notes[notes.length] = note
     return false
   })
+  // Also of what has not lasted for long.
+  const reports = stallAfter === 0 ? createArray(0) : binding.reportAll(slots)
   const end = ' pending, and the event loop of this thread has nothing left to do that could settle '
   for (let n = 0; n < notes.length && n < MOST_WARNINGS; n++) {
     const { waitsFor, isHolder } = notes[n]
     const hint = isHolder ? ' This thread holds it itself.' : ''
-    warn('A promise that waits for ' + waitsFor + ' is' + end + 'it.' + hint)
+    const report = reports[n] ? '\n' + reports[n] : ''
+    warn('A promise that waits for ' + waitsFor + ' is' + end + 'it.' + hint + report, n === 0 && stallAfter === 0 && HINT)
   }
   const more = notes.length - MOST_WARNINGS
   if (more > 0) warn(more + ' more promises that wait for other locks are' + end + 'them.')

@@ -8,6 +8,7 @@ use crate::agent::Agent;
 use crate::observe::{asked, profile, standard_error};
 use crate::process::PROCESS;
 use waitasync_core::held::stacks;
+use waitasync_core::observe::reports::Reports;
 use waitasync_core::observe::rows::{EndedRow, Row, RowLink, Rows, Stack};
 use waitasync_core::observe::{Snapshot, table};
 
@@ -110,6 +111,13 @@ pub fn ask_about_stalls(env: Env, waits: Float64ArraySlice<'_>) -> Result<u32> {
 #[napi(catch_unwind)]
 pub fn report_blocked(env: Env, milliseconds: f64) -> Result<String> {
     Ok(asked::report_blocked(Agent::of(env.raw())?.thread_id, &[-1.0, milliseconds, 0.0]))
+}
+
+/// Returns a report for each of this thread's waits, by their slots: '' where another one has it.
+#[napi(catch_unwind)]
+#[allow(clippy::needless_pass_by_value, reason = "napi gives lists by value only")]
+pub fn report_all(env: Env, slots: Vec<u32>) -> Result<Vec<String>> {
+    Ok(Reports::of_all(&PROCESS, Agent::of(env.raw())?.thread_id, &slots))
 }
 
 /// Has a native thread write a text to the standard error.

@@ -4,6 +4,7 @@
 
 const assert = require('assert')
 const { test } = require('../../harness')
+const { needsContexts } = require('../../fixtures/contexts')
 const { run } = require('../../fixtures/programs')
 const { runNode } = require('../../fixtures/run-node')
 
@@ -74,6 +75,51 @@ a message of a Queue
 room in a Queue`.split('\n')
   const warningOf = ([noun, itself]) => PENDING + noun + DRY + (itself ? ITSELF : '')
   assert.deepStrictEqual(lines, nouns.map(noun => warningOf(noun.split(', '))))
+})
+
+const NESTED = `({ nested, newLock }) => {
+  const [a, b] = ['a', 'b'].map(newLock)
+  nested(a, b)
+  nested(b, a)
+}`
+
+/** Gives the warnings of a program whose event loop runs dry, as Node writes them, without times and positions. */
+async function warningsOf (t, after, fn) {
+  const { code, stderr } = await run(t, { after }, fn)
+  assert.strictEqual(code, 0, stderr)
+  const plain = stderr.replace(/\d+(\.\d+)? (ms|s)\b/g, 'T').replace(/\(?[^ (]*\.js:\d+:\d+\)?/g, 'P')
+  return plain.split(/^\(node:\d+\) /m).slice(1).map(text => text.replace(/\n\(Use `node.*`*/, '').trim())
+}
+
+const warned = (name, more = '') =>
+  `[ATOMICS_WAITASYNC_PENDING] Warning: A promise that waits for AsyncLock "${name}"${DRY}${ITSELF}${more}`
+
+test('with reports of stalls the warning has the lines and the cycle, however short the wait', needsContexts, async t => {
+  const [first, second, ...others] = await warningsOf(t, 1e6, NESTED)
+  const places = first.split('\n').slice(2)
+  assert.ok(first.startsWith(warned('b', '\nThese tasks of one thread probably wait for one another:\n')), first)
+  assert.deepStrictEqual(places.length, 2, first)
+  for (const line of places) {
+    assert.ok(/^ {2}the main thread has awaited AsyncLock "[ab]" for T at P, held for T by the main thread, taken at /.test(line), line)
+  }
+  assert.deepStrictEqual([second, others], [warned('a'), []])
+})
+
+test('with reports of stalls, the warning of a wait on no cycle has its holder and both lines', async t => {
+  const [warning, ...others] = await warningsOf(t, 1e6, ({ newLock }) => {
+    const lock = newLock('a')
+    ;(function takes () { lock.tryLock() })()
+    ;(function waits () { lock.lockAsync() })()
+  })
+  const expected = ['A promise of the main thread has been pending for T waiting for AsyncLock "a":',
+    '  held for T by the main thread, taken at takes P; it is the same thread', '    at waits P']
+  assert.deepStrictEqual(warning.split('\n').slice(0, 4), [warned('a'), ...expected])
+  assert.deepStrictEqual(others, [])
+})
+
+test('without reports of stalls, the first warning says how to get the lines', async t => {
+  const hint = '\nATOMICS_WAITASYNC_STALL=<milliseconds> in the environment adds the lines that wait and that hold.'
+  assert.deepStrictEqual(await warningsOf(t, undefined, NESTED), [warned('b', hint), warned('a')])
 })
 
 test('the warning has the names', async t => {

@@ -20,8 +20,7 @@ test('a thread hears of the waits of its promises, with the holders, in their co
     const storage = new AsyncLocalStorage()
     const heard = []
     subscribe('stall', ({ entry: { kind, name, milliseconds }, holders: [holder], cycle, threadId }, channel) => {
-      // The limit counts from the call, `milliseconds` from the claim, a stack later.
-      const isLate = milliseconds >= 100
+      const isLate = milliseconds >= 200
       heard.push([channel, threadId, kind, name, isLate, holder.threadId, cycle === undefined, storage.getStore()])
     })
     const lock = heldLock('accounts')
@@ -71,7 +70,8 @@ test('the main thread publishes for a blocked thread, which writes its report, t
     await until(() => heard.some(isLater))
     const linkOf = ({ threadId, holds, waitsFor, blocked }) => [threadId, holds.threadId, waitsFor.threadId, blocked]
     for (const { entry, holders, cycle = [], threadId } of heard.filter(message => !isLater(message))) {
-      tell([threadId === entry.threadId, entry.threadId, entry.blocked, holders.length, cycle.map(linkOf)])
+      const isLate = entry.milliseconds >= 200
+      tell([threadId === entry.threadId && isLate, entry.threadId, entry.blocked, holders.length, cycle.map(linkOf)])
     }
   })
   const [single, [isOwn, threadId, ...cycle], ...more] = told()

@@ -8,6 +8,10 @@ const { needsChannels } = require('../../fixtures/channels')
 const { CODE, NEVER, run, toldBy } = require('../../fixtures/programs')
 
 /** The first frame is the caller's, not the package's. */
+/** A report's line with T for each time, and P for each position. */
+const plainPlaces = line => line.replace(/ "\w*"/, '').replace(/\d+(\.\d+)? (ms|s)\b/g, 'T')
+  .replace(/\(?function-of-the-test\.js:\d+:\d+\)?/g, 'P')
+
 const FIRST_FRAME = /\] Warning: .*\n( {2}\S.*\n)* {4}at .*function-of-the-test\.js/
 
 const promiseFor = (what) => `A promise of the main thread has been pending for T waiting for ${what}`
@@ -134,7 +138,7 @@ test('waits for room in a Queue are reported, with the users of messages; those 
     process.exit()
   })
   const use = 'a message in use for T by'
-  const cause = `room in Queue "jobs":\n  ${use} thread 1; it has been blocked for T waiting for a notification`
+  const cause = `room in Queue "jobs":\n  ${use} thread 1; it has been blocked for T in Atomics.wait`
   const forRoom = reports.filter(report => !report.includes('waiting for a message of '))
   assert.deepStrictEqual(forRoom.sort(), [
     promiseFor(cause),
@@ -143,6 +147,47 @@ test('waits for room in a Queue are reported, with the users of messages; those 
   ], stderr)
   assert.ok(!/ for (?:\d+ ms|[12]\.\d s) waiting for a message of /.test(stderr), stderr)
   assert.ok(FIRST_FRAME.test(stderr), stderr)
+})
+
+/** Reports of the main thread's wait behind a request of a thread that then sleeps in `wait`, as a pool's idle worker. */
+const behindIdleWorker = (t, kind, wait) => run(t, { after: 200, data: [kind, wait] }, async scope => {
+  const { api, data: [kind, wait], require, say, sleep, startWorker, until } = scope
+  const lock = api[kind].create({ name: 'report' })
+  const token = lock.tryLock()
+  startWorker({ lock, kind, wait }, ({ Atomics, api, data: { lock, kind, wait }, require, words }) => {
+    const host = require('vm').runInNewContext('Atomics')
+    function task () { new api[kind](lock).executeLocked(() => {}) }
+    task()
+    ;(wait === 'host' ? host : api).wait(words(1), 0, 0)
+  })
+  process.on('warning', ({ code, message }) => {
+    if (code === undefined) return
+    say(message)
+    process.exit()
+  })
+  await until(() => lock.waiters === 1)
+  // It sleeps.
+  await sleep(100)
+  const promise = lock.lockAsync()
+  token.unlock()
+  await promise
+})
+
+test('a wait behind a request of a thread that sleeps says where that requested it', async t => {
+  const sleep = { host: "it is busy, or blocked, for example in Node's Atomics.wait", own: 'it has been blocked for T in Atomics.wait at P' }
+  for (const wait of ['host', 'own']) {
+    const { lines } = await behindIdleWorker(t, 'AsyncLock', wait)
+    const expected = `  behind thread 1, which requests it (exclusive) at task P; ${sleep[wait]}`
+    assert.strictEqual(plainPlaces(lines[1]), expected, lines.join('\n'))
+  }
+})
+
+test('a lock that has been given to a thread that sleeps is held since then, by its request', async t => {
+  const { lines } = await behindIdleWorker(t, 'RwLock', 'host')
+  const [, time] = /held for (\d+) ms/.exec(lines[1])
+  assert.ok(time >= 100, lines.join('\n'))
+  const expected = "  held for T by thread 1, taken at task P; it is busy, or blocked, for example in Node's Atomics.wait"
+  assert.strictEqual(plainPlaces(lines[1]), expected)
 })
 
 test('a request without a caller on its stack is reported without a frame of the package', async t => {

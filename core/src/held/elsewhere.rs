@@ -32,6 +32,13 @@ impl Elsewhere {
         if keepers.is_empty() { None } else { keepers.get(&(thread_id, name.into())).cloned() }
     }
 
+    /// Returns who has a lock for which a thread waits, and the name in front of it.
+    pub fn awaited_by(&self, waiting: u32) -> Option<(Box<[u16]>, Arc<str>)> {
+        let keepers = lock(&self.0);
+        let its = keepers.iter().find(|((thread_id, _), _)| *thread_id == waiting);
+        its.map(|((_, name), keeper)| (name.clone(), Arc::clone(keeper)))
+    }
+
     /// Forgets the waits of a thread that has ended.
     pub fn end_thread(&self, ended: u32) {
         lock(&self.0).retain(|&(thread_id, _), _| thread_id != ended);

@@ -12,13 +12,13 @@ use std::time::Duration;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::already_reported::{AlreadyReported, Key, hash, key_of};
-use super::rows::{Stack, write_cycle};
+use super::rows::{Row, Stack, write_cycle};
 use super::sentences::{cycle_rows, cycle_text, is_for_message, may_be_pause, row};
 use super::snapshot::Snapshot;
 use super::survey::Entry;
 use super::wait_report::WaitReport;
 use crate::clock::{Timestamp, now};
-use crate::held::{Process, StackId};
+use crate::held::{Process, StackId, stacks};
 use crate::json;
 use crate::lock::Mode;
 use crate::lock::cycles::Link;
@@ -66,6 +66,7 @@ struct Holder {
 struct Report {
     /// Which of the waits that were asked about it is.
     wait: usize,
+    milliseconds: f64,
     text: String,
     entry: usize,
     /// How many waits are in its message beside this one. `None`: the waits for the lock have a message already.
@@ -74,7 +75,8 @@ struct Report {
     cycle: Option<usize>,
 }
 
-pub struct Reports {
+pub struct Reports<'a> {
+    process: &'a Process,
     snapshot: Snapshot,
     looked_at: Timestamp,
     period: Duration,
@@ -89,11 +91,34 @@ pub struct Reports {
     later: Option<Duration>,
 }
 
-impl Reports {
+impl<'a> Reports<'a> {
     /// Makes the reports of a thread's waits. `waits`: of each [`NUMBERS`] numbers: the slot, or below 0 if the thread
     /// blocks; its milliseconds; and its last key.
-    pub fn new(process: &Process, reported: &AlreadyReported, thread_id: u32, waits: &[f64]) -> Self {
-        let mut reports = Self::look(process);
+    pub fn new(process: &'a Process, reported: &AlreadyReported, thread_id: u32, waits: &[f64]) -> Self {
+        Self::of_waits(process, process.stall_after.unwrap_or_default(), reported, thread_id, waits)
+    }
+
+    /// Returns a text for each of a thread's waits, however long they have lasted: '' where another one's text has it.
+    pub fn of_all(process: &Process, thread_id: u32, slots: &[u32]) -> Vec<String> {
+        let waits: Vec<_> = slots.iter().flat_map(|&slot| [f64::from(slot), 0.0, 0.0]).collect();
+        let reports = Reports::of_waits(process, Duration::ZERO, &AlreadyReported::default(), thread_id, &waits);
+        let mut texts = vec![String::new(); slots.len()];
+        for Report { wait, text, entry, cycle, .. } in reports.all {
+            let call = reports.snapshot.waiting[entry].call;
+            let stack = stacks::shown(call).filter(|_| cycle.is_none());
+            texts[wait] = stack.map_or_else(|| text.clone(), |stack| format!("{text}\n{stack}"));
+        }
+        texts
+    }
+
+    fn of_waits(
+        process: &'a Process,
+        period: Duration,
+        reported: &AlreadyReported,
+        thread_id: u32,
+        waits: &[f64],
+    ) -> Self {
+        let mut reports = Self::look(process, period);
         let slots: FxHashMap<_, _> = reports.of_thread(thread_id).map(|(index, entry)| (entry.slot, index)).collect();
         let due: Vec<_> = waits
             .chunks_exact(NUMBERS)
@@ -101,7 +126,11 @@ impl Reports {
             .filter_map(|(number, wait)| {
                 let slot = (wait[0] >= 0.0).then_some(wait[0] as u32);
                 // Otherwise it is over.
-                slots.get(&slot).map(|&entry| Due { number, milliseconds: wait[1], reported: wait[2] as u32, entry })
+                slots.get(&slot).map(|&entry| {
+                    // JavaScript has looked earlier; but it knows of the steps before the one that waits.
+                    let age = 1e3 * reports.snapshot.age(&reports.snapshot.waiting[entry]).as_secs_f64();
+                    Due { number, milliseconds: wait[1].max(age), reported: wait[2] as u32, entry }
+                })
             })
             .filter(|due| reports.is_stall(due))
             .collect();
@@ -114,7 +143,7 @@ impl Reports {
         reports
     }
 
-    fn look(process: &Process) -> Self {
+    fn look(process: &'a Process, period: Duration) -> Self {
         let looked_at = now();
         let snapshot = Snapshot::with_all_cycles(process);
         let mut holds: FxHashMap<_, Vec<_>> = FxHashMap::default();
@@ -122,7 +151,7 @@ impl Reports {
             holds.entry(hold.place()).or_default().push(index);
         }
         let (all, keys, more, later) = Default::default();
-        Self { snapshot, looked_at, period: process.stall_after.unwrap_or_default(), holds, all, keys, more, later }
+        Self { process, snapshot, looked_at, period, holds, all, keys, more, later }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -216,8 +245,9 @@ impl Reports {
     fn add_cycle(&mut self, due: &Due, index: usize) {
         let snapshot = &self.snapshot;
         let text = cycle_text(&cycle_rows(snapshot, &snapshot.cycles[index], Stack::shown)).trim_end().to_owned();
-        let (wait, entry, holders) = (due.number, due.entry, self.holders_of(due.entry));
-        self.all.push(Report { wait, text, entry, more: Some(0), holders, cycle: Some(index) });
+        let Due { number: wait, milliseconds, entry, .. } = *due;
+        let holders = self.holders_of(entry);
+        self.all.push(Report { wait, milliseconds, text, entry, more: Some(0), holders, cycle: Some(index) });
     }
 
     // ——— Waits on no cycle ———
@@ -288,7 +318,9 @@ impl Reports {
             }
             let Crowd { first, members, more, key } = crowd;
             let holders = self.holders_of(first.entry);
-            let text = WaitReport(&self.snapshot).wait_text(first.entry, first.milliseconds, more, &holders);
+            let Due { number: wait, milliseconds, entry, .. } = first;
+            let report = WaitReport { snapshot: &self.snapshot, process: self.process };
+            let text = report.wait_text(entry, milliseconds, more, &holders);
             let place = self.entry(&first).place();
             let message = messages.get(&place).copied();
             if let Some(report) = message {
@@ -297,7 +329,7 @@ impl Reports {
             }
             messages.entry(place).or_insert(self.all.len());
             let more = message.is_none().then_some(more);
-            self.all.push(Report { wait: first.number, text, entry: first.entry, more, holders, cycle: None });
+            self.all.push(Report { wait, milliseconds, text, entry, more, holders, cycle: None });
             self.keys.extend(members.into_iter().map(|member| (member, key)));
         }
     }
@@ -358,7 +390,8 @@ impl Reports {
         }
         if let Some(more) = report.more.filter(|_| has_entries) {
             write!(text, ",\"more\":{more},\"entry\":")?;
-            row(*now, &waiting[report.entry], false, Stack::number).write(text)?;
+            let milliseconds = Some(report.milliseconds);
+            Row { milliseconds, ..row(*now, &waiting[report.entry], false, Stack::number) }.write(text)?;
             text.write_str(",\"holders\":")?;
             json::array(text, &report.holders, |text, &holder| {
                 row(*now, &held[holder], true, Stack::number).write(text)

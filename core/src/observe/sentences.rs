@@ -205,7 +205,9 @@ pub fn ahead_text(row: &Row, frames: &DistinctFrames) -> String {
 pub fn wait_text(subject: &str, row: &Row, frames: &DistinctFrames) -> String {
     let (noun, place) = (noun_of(row), frames.of(" ", row));
     let duration = duration(" for ", row.milliseconds);
-    if row.blocked {
+    if row.blocked && row.kind == "wait" {
+        format!("{subject} has been blocked{duration} in Atomics.wait{place}")
+    } else if row.blocked {
         format!("{subject} has been blocked{duration}{place} waiting for {noun}")
     } else if duration.is_empty() {
         format!("{subject} awaits {noun}{place}")
@@ -267,7 +269,7 @@ pub fn lock_of(row: &Row) -> String {
     }
 }
 
-fn quoted(name: &[u16]) -> String {
+pub fn quoted(name: &[u16]) -> String {
     json::text(|text| json::string(text, name.iter().copied())).unwrap_or_default()
 }
 

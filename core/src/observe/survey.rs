@@ -188,7 +188,9 @@ impl<'a> Survey<'a> {
             }));
             self.held.extend(given.into_iter().map(|(agent, given)| {
                 let agent = &self.known[agent];
-                Entry { call: given.call(agent), ..entry(agent, given.location, What::Holds(given.hold), JUST_BEGUN) }
+                // Its thread may be blocked for long.
+                let since = since(given.location).or(JUST_BEGUN);
+                Entry { call: given.call(agent), ..entry(agent, given.location, What::Holds(given.hold), since) }
             }));
             self.add_granted(first, granted);
             // A thread's holds of a word are neighbours.

@@ -5,31 +5,46 @@ use std::fmt::Write;
 use super::distinct_frames::DistinctFrames;
 use super::rows::Row;
 use super::sentences::{
-    ahead_text, duration, ended_text, held_row, holder_text, keeper_text, noun_of, thread_of, wait_text, waiting_row,
+    ahead_text, duration, ended_text, held_row, holder_text, keeper_text, noun_of, quoted, thread_of, wait_text,
+    waiting_row,
 };
 use super::snapshot::Snapshot;
 use super::survey::Entry;
+use crate::held::{Process, Registered};
 use crate::lock::Mode;
 
 /// How many holders a report describes.
 const MOST_HOLDERS: usize = 3;
 
 /// Texts about the entries of a snapshot.
-pub(super) struct WaitReport<'a>(pub(super) &'a Snapshot);
+pub(super) struct WaitReport<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) process: &'a Process,
+}
 
 impl WaitReport<'_> {
-    /// Returns the entry of the writer ahead of a share's claim.
-    fn writer_ahead(&self, index: usize) -> Option<usize> {
-        let wait = &self.0.waiting[index];
-        if wait.mode() != Some(Mode::Shared) {
-            return None;
-        }
-        let is_writer = |entry: &Entry| entry.location == wait.location && entry.mode() == Some(Mode::Exclusive);
-        self.0.waiting[..index].iter().rposition(is_writer)
+    /// Returns the claim that keeps one without holders waiting: for a share a writer's; or the first in line, if its
+    /// thread does not take what is free.
+    fn claim_ahead(&self, index: usize) -> Option<usize> {
+        let Snapshot { waiting, .. } = self.snapshot;
+        let mode = waiting[index].mode()?;
+        let is_ahead = |entry: &Entry| entry.location == waiting[index].location && entry.mode().is_some();
+        let is_writer = |entry: &Entry| is_ahead(entry) && entry.mode() == Some(Mode::Exclusive);
+        let writer = waiting[..index].iter().rposition(is_writer).filter(|_| mode == Mode::Shared);
+        let is_stuck = |index: &usize| self.is_stuck(waiting[*index].thread_id);
+        writer.or_else(|| waiting[..index].iter().position(is_ahead).filter(is_stuck))
+    }
+
+    /// Whether a thread does not turn its event loop, though there is something to do.
+    fn is_stuck(&self, thread_id: u32) -> bool {
+        let blocks = self.snapshot.waiting.iter().any(|wait| wait.thread_id == thread_id && wait.blocked);
+        let of_thread = |id| move |agent: &Registered| agent.known.thread_id == id;
+        let has_mail = |agent: &Registered| agent.known.outbox.has_mail();
+        blocks || self.process.registry.find(of_thread(thread_id), has_mail).unwrap_or_default()
     }
 
     pub(super) fn wait_text(&self, index: usize, milliseconds: f64, more: usize, holders: &[usize]) -> String {
-        let snapshot = self.0;
+        let snapshot = self.snapshot;
         let entry = &snapshot.waiting[index];
         let row = waiting_row(snapshot.now, entry);
         let (thread, noun, time) = (thread_of(&row), noun_of(&row), duration("for ", Some(milliseconds)));
@@ -49,7 +64,7 @@ impl WaitReport<'_> {
             keepers.push(format!("{} more", holders.len() - MOST_HOLDERS));
         }
         if keepers.is_empty() {
-            keepers.extend(self.writer_ahead(index).map(|writer| self.writer_line(entry, writer, &frames)));
+            keepers.extend(self.claim_ahead(index).map(|claim| self.claim_line(entry, claim, &frames)));
         }
         keepers.extend(row.ended.iter().flatten().map(ended_text));
         match keepers.as_slice() {
@@ -65,10 +80,10 @@ impl WaitReport<'_> {
         holder_text(holder, frames) + "; " + &doing
     }
 
-    fn writer_line(&self, wait: &Entry, writer: usize, frames: &DistinctFrames) -> String {
-        let writer = &self.0.waiting[writer];
-        let doing = self.doing_of(wait, writer.thread_id, frames);
-        ahead_text(&waiting_row(self.0.now, writer), frames) + "; " + &doing
+    fn claim_line(&self, wait: &Entry, claim: usize, frames: &DistinctFrames) -> String {
+        let claim = &self.snapshot.waiting[claim];
+        let doing = self.doing_of(wait, claim.thread_id, frames);
+        ahead_text(&waiting_row(self.snapshot.now, claim), frames) + "; " + &doing
     }
 
     /// Says in which way a thread keeps another one waiting.
@@ -76,14 +91,23 @@ impl WaitReport<'_> {
         if thread_id == wait.thread_id {
             return "it is the same thread".to_owned();
         }
-        let waits = self.0.waiting.iter().enumerate().filter(|(_, wait)| wait.thread_id == thread_id);
+        let waits = self.snapshot.waiting.iter().filter(|entry| entry.thread_id == thread_id);
         let waits: Vec<_> = waits.collect();
+        let text = |entry| wait_text("it", &waiting_row(self.snapshot.now, entry), frames);
         // A blocked thread waits for that alone.
-        let Some(&(_, entry)) = waits.iter().find(|(_, entry)| entry.blocked).or(waits.first()) else {
-            return "it waits for no lock of this package".to_owned();
-        };
-        let text = wait_text("it", &waiting_row(self.0.now, entry), frames);
-        if entry.blocked || waits.len() == 1 { text } else { format!("{text}, and {} more", waits.len() - 1) }
+        if let Some(blocked) = waits.iter().find(|entry| entry.blocked) {
+            return text(blocked);
+        }
+        if self.is_stuck(thread_id) {
+            return "it is busy, or blocked, for example in Node's Atomics.wait".to_owned();
+        }
+        let elsewhere = self.process.elsewhere.awaited_by(thread_id);
+        match (waits.as_slice(), elsewhere) {
+            (_, Some((name, keeper))) => format!("it waits for {keeper}, which has the lock {}", quoted(&name)),
+            ([], None) => "it waits for no lock of this package".to_owned(),
+            ([only], None) => text(only),
+            ([first, ..], None) => format!("{}, and {} more", text(first), waits.len() - 1),
+        }
     }
 }
 
