@@ -62,14 +62,13 @@ function warnPending () {
     notes[notes.length] = note
     return false
   })
-  // Also of what has not lasted for long.
+  // Also of waits that have just begun.
   const reports = stallAfter === 0 ? createArray(0) : binding.reportAll(slots)
   const end = ' pending, and the event loop of this thread has nothing left to do that could settle '
   for (let n = 0; n < notes.length && n < MOST_WARNINGS; n++) {
     const { waitsFor, isHolder } = notes[n]
-    const hint = isHolder ? ' This thread holds it itself.' : ''
-    const report = reports[n] ? '\n' + reports[n] : ''
-    warn('A promise that waits for ' + waitsFor + ' is' + end + 'it.' + hint + report, n === 0 && stallAfter === 0 && HINT)
+    const more = (isHolder ? ' This thread holds it itself.' : '') + (reports[n] ? '\n' + reports[n] : '')
+    warn('A promise that waits for ' + waitsFor + ' is' + end + 'it.' + more, n === 0 && stallAfter === 0 && HINT)
   }
   const more = notes.length - MOST_WARNINGS
   if (more > 0) warn(more + ' more promises that wait for other locks are' + end + 'them.')

@@ -149,9 +149,9 @@ test('waits for room in a Queue are reported, with the users of messages; those 
   assert.ok(FIRST_FRAME.test(stderr), stderr)
 })
 
-/** Reports of the main thread's wait behind a request of a thread that then sleeps in `wait`, as a pool's idle worker. */
+/** Reports main's wait behind a request of a thread that then sleeps in a `wait`, as an idle worker of a pool. */
 const behindIdleWorker = (t, kind, wait) => run(t, { after: 200, data: [kind, wait] }, async scope => {
-  const { api, data: [kind, wait], require, say, sleep, startWorker, until } = scope
+  const { api, data: [kind, wait], say, sleep, startWorker, until } = scope
   const lock = api[kind].create({ name: 'report' })
   const token = lock.tryLock()
   startWorker({ lock, kind, wait }, ({ Atomics, api, data: { lock, kind, wait }, require, words }) => {
@@ -173,8 +173,10 @@ const behindIdleWorker = (t, kind, wait) => run(t, { after: 200, data: [kind, wa
   await promise
 })
 
+const BUSY = 'it is busy, or blocked, for example in Node\'s Atomics.wait'
+
 test('a wait behind a request of a thread that sleeps says where that requested it', async t => {
-  const sleep = { host: "it is busy, or blocked, for example in Node's Atomics.wait", own: 'it has been blocked for T in Atomics.wait at P' }
+  const sleep = { host: BUSY, own: 'it has been blocked for T in Atomics.wait at P' }
   for (const wait of ['host', 'own']) {
     const { lines } = await behindIdleWorker(t, 'AsyncLock', wait)
     const expected = `  behind thread 1, which requests it (exclusive) at task P; ${sleep[wait]}`
@@ -186,8 +188,7 @@ test('a lock that has been given to a thread that sleeps is held since then, by 
   const { lines } = await behindIdleWorker(t, 'RwLock', 'host')
   const [, time] = /held for (\d+) ms/.exec(lines[1])
   assert.ok(time >= 100, lines.join('\n'))
-  const expected = "  held for T by thread 1, taken at task P; it is busy, or blocked, for example in Node's Atomics.wait"
-  assert.strictEqual(plainPlaces(lines[1]), expected)
+  assert.strictEqual(plainPlaces(lines[1]), `  held for T by thread 1, taken at task P; ${BUSY}`)
 })
 
 test('a request without a caller on its stack is reported without a frame of the package', async t => {
