@@ -47,10 +47,12 @@ class Tasks {
     if (!this.notesAll && (word === undefined || !word.detectsReentry)) return callback(given)
     const outer = apply(getStore, this.storage, [])
     const scope = new Scope(serial, outer === undefined || outer.isOver ? undefined : outer)
-    this.scopes.set(serial, scope)
+    // A callback of the package's may call the program's, each in its context, with the hold that it has itself.
+    const isPart = this.scopes.has(serial)
+    if (!isPart) this.scopes.set(serial, scope)
     let isPending = false
     try {
-      this.binding.taskBegins(serial)
+      if (!isPart) this.binding.taskBegins(serial)
       const result = apply(run, this.storage, [scope, () => callback(given)])
       isPending = typeof result === 'object' || typeof result === 'function'
       return isPending ? this.settled(scope, result) : result
@@ -68,10 +70,11 @@ class Tasks {
   }
 
   end (scope) {
-    this.scopes.delete(scope.serial)
-    this.binding.taskEnds(scope.serial)
     scope.outer = undefined
     scope.isOver = true
+    if (this.scopes.get(scope.serial) !== scope) return
+    this.scopes.delete(scope.serial)
+    this.binding.taskEnds(scope.serial)
   }
 
   rename (from, to) {

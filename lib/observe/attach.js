@@ -13,11 +13,14 @@ function observeLocks ({ binding, stallAfter }) {
 }
 
 function reportStalls (native) {
-  const { placeHere: callHere } = require('./places')
-  const { callOf, listen, waitBegins, waitEnds, whileBlocked } = require('./stalls')
-  assign(observer, { callHere, callOf, waitBegins, waitEnds, whileBlocked }, require('./taken'))
-  listen(native)
+  const { callFor, placeHere: callHere } = require('./places')
+  const stalls = require('./stalls')
+  const { callOf, keepsHold, partHere, waitBegins, waitEnds, whileBlocked } = stalls
+  const waits = { callFor, callHere, callOf, keepsHold, partHere, waitBegins, waitEnds, whileBlocked }
+  assign(observer, waits, require('./taken'))
+  stalls.listen(native)
 }
+
 /** Records waits if there is a file for that. It is found once in a thread: another copy may have done so. */
 function recordWaits (native) {
   if (native.profiles === undefined) {

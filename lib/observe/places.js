@@ -126,11 +126,28 @@ function placeOfCall (frames, consequence, code) {
 /** When a stack was begun to be taken; -Infinity once it has been. */
 let takingSince = -Infinity
 
+/** The program's call for which the package makes others. It is not on their stacks. */
+let origin
+
+/** Makes calls for a call of the program, of `callOf`; undefined: it was not noted. */
+function callFor (call, fn) {
+  const outer = origin
+  origin = call
+  try {
+    return fn()
+  } finally {
+    origin = outer
+  }
+}
+
+const originOf = () => origin
+
 /**
  * Returns native code's number of this call's stack; 0: none. One warning in the process says why a stack is missing.
  * Never throws.
  */
 function placeHere () {
+  if (origin !== undefined) return origin.place
   // Code that makes a text of a stack takes a lock. A time limit of `vm` may have interrupted an earlier one.
   const time = now()
   if (time - takingSince < LONGEST) return 0
@@ -145,4 +162,4 @@ function placeHere () {
   }
 }
 
-module.exports = { placeHere, placeOfCall }
+module.exports = { callFor, originOf, placeHere, placeOfCall }

@@ -17,7 +17,7 @@ const { agent } = require('../agent/agent')
 const { Float64Array, bare, createArray, createMap, max, min, now, parse } = require('../util/intrinsics')
 const { STALL } = require('../util/variables')
 const { captureCall, stackOf } = require('./call-stacks')
-const { placeHere } = require('./places')
+const { originOf, placeHere } = require('./places')
 const { stalled } = require('./channels')
 const theList = require('../holding/the-list')
 
@@ -61,8 +61,22 @@ let endedAt = -Infinity
  * - `within`: the serial numbers of the holds in whose callbacks it is, if that can be known
  */
 function callOf () {
+  const origin = originOf()
+  if (origin !== undefined) return origin
   const { tasks } = theList()
   return { __proto__: null, place: placeHere(), within: tasks === undefined ? undefined : tasks.within() }
+}
+
+/** Returns a function that calls one within the callback around this call. */
+function partHere () {
+  const { tasks } = theList()
+  const serial = tasks === undefined ? undefined : tasks.within()[0]
+  return serial === undefined ? undefined : (fn, argument) => tasks.call(serial, fn, argument)
+}
+
+function keepsHold () {
+  const { native: { binding }, tasks } = theList()
+  if (tasks !== undefined) binding.taskEnds(tasks.within()[0])
 }
 
 /**
@@ -286,4 +300,4 @@ function publishAll ({ reports }) {
   for (let n = 0; n < reports.length; n++) stalled(reports[n])
 }
 
-module.exports = { callOf, detailOf, listen, waitBegins, waitEnds, whileBlocked }
+module.exports = { callOf, detailOf, keepsHold, listen, partHere, waitBegins, waitEnds, whileBlocked }

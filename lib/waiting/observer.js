@@ -20,10 +20,17 @@ class Observer {
     this.callHere = () => 0
     /** Returns this call; undefined: it is not noted. */
     this.callOf = nothing
+    /** Calls a function for a call of `callOf`: that is where it takes something, and waits. */
+    this.callFor = (call, fn) => fn()
     /** Notes this call for the hold that it is about to claim. Or notes another one. */
     this.claims = nothing
     /** Returns the asynchronous context for subscribers; undefined: there are none. */
     this.contextOfWait = nothing
+
+    /** Returns a function that calls one within the callback around this call. */
+    this.partHere = nothing
+    /** Notes that this call's callback leaves its hold to other code. */
+    this.keepsHold = nothing
 
     // ——— Waits by promises: each `…Begins` returns the argument of its `…Ends`, or undefined ———
     this.promiseBegins = nothing
