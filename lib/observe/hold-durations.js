@@ -33,7 +33,7 @@ class Holds {
   }
 
   /** Returns the place, as `placeOf`, where there may be waiters. */
-  placeInLine (request) {
+  placeInLine (word, request) {
     return 0
   }
 

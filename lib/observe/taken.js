@@ -50,6 +50,22 @@ function claims (hold, call) {
 /** When the present WINDOW began; and how many holds were looked at. */
 const window = { began: 0, count: 0 }
 
+/** The last places of the names that were taken in this window. */
+let names = createMap()
+
+/** Returns this call's place; or the last one that is known of the word, if enough were looked at. */
+function somePlace (word) {
+  const time = now()
+  if (!(time - window.began < WINDOW)) {
+    window.began = time
+    window.count = 0
+    names = createMap()
+  }
+  if (window.count >= MOST && word.place !== undefined) return word.place | PROBABLY
+  window.count++
+  return (word.place = placeHere())
+}
+
 /** Notes each hold, which the robust list reports. */
 class TakenHolds extends Holds {
   constructor ({ binding }) {
@@ -69,21 +85,17 @@ class TakenHolds extends Holds {
   placeOf (word, request) {
     if (request === INNER) return 0
     if (!this.isWatched) this.watch()
-    if (!mayTake(word, request)) return UNAVAILABLE
-    const time = now()
-    if (!(time - window.began < WINDOW)) {
-      window.began = time
-      window.count = 0
-    }
-    if (window.count >= MOST && word.place !== undefined) return word.place | PROBABLY
-    window.count++
-    return (word.place = placeHere())
+    return mayTake(word, request) ? somePlace(word) : UNAVAILABLE
   }
 
-  placeInLine (request) {
+  placeInLine (word, request) {
     if (request === INNER) return 0
     if (!this.isWatched) this.watch()
-    return placeHere()
+    const { lineName } = word
+    if (lineName === undefined) return somePlace(word)
+    // Each request for a name has a word of its own.
+    if (!names.has(lineName)) names.set(lineName, { __proto__: null, place: undefined })
+    return somePlace(names.get(lineName))
   }
 
   /** Sets the timer that looks at the tokens. */
