@@ -234,13 +234,12 @@ module.exports = [
       'if (takingSince > 0) return 0']
   ]),
   ...of(taken, { test: 'locks/observe/places' }, [
-    ['a place that is probable is certain', 'return word.place | PROBABLY', 'return word.place']
+    ['a place that is probable is certain', '(word.place = placeHere()) : word.place | PROBABLY', '(word.place = placeHere()) : word.place']
   ]),
   ...of(stalls, { test: 'locks/observe/stalls' }, [
     ['a wait that is over is still watched',
       '  if (previous === undefined) first = next\n  else previous.next = next\n',
       ''],
-    ['what was reported of a wait is forgotten', 'due[keys[n]].key = keys[n + 1]', 'void 0'],
     ['a busy thread reports what it has been granted', 'setImmediate(() => { setImmediate(check) })', 'check()'],
     ['a stall keeps the process alive', 'setTimeout(fn, milliseconds).unref()', 'setTimeout(fn, milliseconds)']
   ]),

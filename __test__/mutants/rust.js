@@ -727,15 +727,16 @@ module.exports = [
 
   // ——— reports ———
   ...of(reports, { test: 'locks/observe/stall-cycles' }, [
-    ['a cycle counts before all of it is old', 'if ages[cycle] < self.period {', 'if false {']
+    ['a cycle counts before all of it is old', 'if age < self.period {', 'if false {'],
+    ['each thread of a cycle reports it', '} else if keys.get(number).is_none() {', '} else {']
   ]),
   ...of('core/src/observe/already_reported.rs', { cargo: ['lib', 'a_report_is_remembered'] }, [
-    ['each thread of a cycle reports it', 'self.get(hash) != key', 'true'],
     ['what has gone counts as reported', 'all.contains(hash) || *noted >= looked_at', 'true'],
     ['a thread that had looked before it was there forgets it', ' || *noted >= looked_at', '']
   ]),
   ...of(reports, { test: 'locks/observe/stalls' }, [
-    ['a wait is reported again because holders come and go', 'holder.is_old && ', '']
+    ['a wait is reported again because holders come and go', 'is_due && holder.is_old && ', 'is_due && '],
+    ['what was reported of a wait is forgotten', 'keys.note(self.hash_of(entry), key);', '']
   ]),
   ...of(reports, { test: 'locks/observe/holder-stacks' }, [
     ['that a token was collected is no news', 'hold.serial, hold.is_orphaned)', 'hold.serial)']
@@ -751,7 +752,7 @@ module.exports = [
   ]),
   ...of(reports, { test: 'locks/observe/stalls' }, [
     ['all stalls are reported by one look', 'if n >= MOST {', 'if n == usize::MAX {'],
-    ['each thread that blocks at a place reports it', 'keys.note(hash, holder.key));', 'keys.get(hash) == 0);']
+    ['each thread that blocks at a place reports it', 'for &entry in &entries {', 'for &entry in &entries[..1] {']
   ]),
 
   // ——— locks of several processes ———

@@ -148,7 +148,6 @@ const CONSTANTS = [
   ['debugging', /up to (\d+) cycles and/, 'reports.rs', 'MOST'],
   ['debugging', /up to ([\d.]+) s after the time has come/, 'sleeping.rs', 'SIGNALLED_SLICE_MILLISECONDS', 1000],
   ['debugging', /not more often than every (\d+) ms/, 'taken.js', 'PERIOD'],
-  ['debugging', /in turns of (\d+) ms/, 'stalls.js', 'TURN'],
   ['debugging', /the stacks of (\d+) in \d+ ms/, 'taken.js', 'MOST'],
   ['debugging', /the stacks of \d+ in (\d+) ms/, 'taken.js', 'WINDOW'],
   ['debugging', /up to (\d+) such messages/, 'asked.rs', 'MOST_FOR_MAIN'],

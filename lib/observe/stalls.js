@@ -21,13 +21,10 @@ const { originOf, placeHere } = require('./places')
 const { stalled } = require('./channels')
 const theList = require('../holding/the-list')
 
-/** Milliseconds of a look in one turn; and after how many waits it reads the clock. */
-const TURN = 5
-const BATCH = 64
 /** After how many periods a possible pause is a stall. `PATIENCE` in core/src/observe/reports.rs is the same. */
 const PATIENCE = 10
 /** How many numbers of a wait native code is given. */
-const NUMBERS = 3
+const NUMBERS = 2
 
 /** A promise that waits. Its hold has a slot while it is enqueued. */
 class Wait {
@@ -37,8 +34,7 @@ class Wait {
     this.mayBePause = mayBePause
     this.began = now()
     this.isOver = false
-    // Native code's key of the last report, 0 before; and when to ask whether there is another one.
-    this.key = 0
+    // When to ask whether there is a report, or another one.
     this.dueAt = this.began + agent().native.stallAfter
     this.previous = last
     this.next = undefined
@@ -46,13 +42,10 @@ class Wait {
 }
 bare(Wait)
 
-/** The pending waits: a list, the oldest first. And the one at which a look goes on. */
+/** The pending waits: a list, the oldest first. */
 let first
 let last
-let cursor
 let isWatched = false
-/** When a thread ended last, as this look knows it. */
-let endedAt = -Infinity
 
 /**
  * Notes this call.
@@ -125,14 +118,6 @@ function watch (milliseconds) {
   }
 }
 
-/** Asks about the waits that are due. */
-function check () {
-  isWatched = true
-  cursor = first
-  endedAt = lastEnd()
-  look(createArray(0), now(), Infinity)
-}
-
 /** Returns when a thread ended last that had used shared memory. */
 function lastEnd () {
   const milliseconds = agent().native.binding.sinceLastEnd()
@@ -140,104 +125,62 @@ function lastEnd () {
 }
 
 /** Whether a wait may be a stall, but for its age. One that may be a pause is none as long as no thread has ended. */
-const mayStall = (began, age) => endedAt > began || age >= PATIENCE * agent().native.stallAfter
+const mayStall = (began, age, endedAt) => endedAt > began || age >= PATIENCE * agent().native.stallAfter
 
-/** Looks for due waits until this turn has taken long enough. Goes on in a later one. */
-function look (due, moment, next) {
-  const { stallAfter } = agent().native
-  const list = theList()
-  const end = now() + TURN
-  for (let n = 1; cursor !== undefined; n++) {
-    const wait = cursor
-    cursor = wait.next
-    if (wait.dueAt > moment || wait.hold.slot < 0) {
-      // Otherwise it is not enqueued just now.
-      next = min(next, wait.dueAt)
-      // The others are younger.
-      if (wait.began + stallAfter > moment) break
-    } else if (wait.mayBePause && !mayStall(wait.began, moment - wait.began)) {
-      wait.dueAt = min(moment + stallAfter, wait.began + PATIENCE * stallAfter)
-      next = min(next, wait.dueAt)
-    } else {
-      lookAtToken(list, wait.hold.word.address)
-      due[due.length] = wait
-    }
-    if (n % BATCH === 0 && now() > end) {
-      goOn(() => look(due, moment, next))
-      return
-    }
-  }
-  cursor = undefined
-  isWatched = false
-  if (due.length > 0) ask(due, moment)
-  else if (next < Infinity) watch(max(1, next - moment))
-}
-
-/** Goes on in a later turn. */
-function goOn (fn) {
-  try {
-    callLater(fn, 1)
-  } catch (_) {
-    // As above.
-    cursor = undefined
-    isWatched = false
-  }
-}
-
-/** @param {Wait[]} found some may have ended meanwhile, or be between two steps */
-function ask (found, moment) {
+/** Asks about the waits that are due. Some may be between two steps, and not enqueued. */
+function check () {
+  const { answers, binding, stallAfter } = agent().native
+  const moment = now()
+  const endedAt = lastEnd()
   const due = createArray(0)
-  for (let n = 0; n < found.length; n++) if (found[n].hold.slot >= 0) due[due.length] = found[n]
+  let next = moment + stallAfter
+  let wait = first
+  for (; wait !== undefined && wait.began + stallAfter <= moment; wait = wait.next) {
+    const isDue = wait.dueAt <= moment && wait.hold.slot >= 0
+    const mayBeDue = isDue && wait.mayBePause && !mayStall(wait.began, moment - wait.began, endedAt)
+    if (mayBeDue) wait.dueAt = min(moment + stallAfter, wait.began + PATIENCE * stallAfter)
+    if (isDue && !mayBeDue) due[due.length] = wait
+    else next = min(next, wait.dueAt)
+  }
   if (due.length === 0) {
-    if (first !== undefined) watch(1)
+    isWatched = false
+    // The others are younger.
+    if (first !== undefined) watch(max(1, (wait === undefined ? next : min(next, wait.dueAt)) - moment))
     return
   }
   const asked = new Float64Array(NUMBERS * due.length)
   for (let n = 0; n < due.length; n++) {
-    const { began, hold, key } = due[n]
-    asked[NUMBERS * n] = hold.slot
-    asked[NUMBERS * n + 1] = moment - began
-    asked[NUMBERS * n + 2] = key
+    asked[NUMBERS * n] = due[n].hold.slot
+    asked[NUMBERS * n + 1] = moment - due[n].began
   }
-  const { answers, binding } = agent().native
-  isWatched = true
   answers.set(binding.askAboutStalls(asked), (answer) => report(due, moment, answer))
 }
 
 /** Publishes the reports, and watches on. A wait is reported again at the earliest when it has lasted twice as long. */
-function report (due, moment, { keys, later, more, reports }) {
+function report (due, moment, { later, more, reports }) {
   const after = agent().native.stallAfter
-  const next = moment + (later === undefined ? after : min(later, after))
-  let areAllThere = true
-  for (let n = 0; n < reports.length; n++) areAllThere = areAllThere && !due[reports[n].wait].isOver
-  // Otherwise the report that has a wait, too, may be the one that is not given.
-  for (let n = 0; areAllThere && n < keys.length; n += 2) due[keys[n]].key = keys[n + 1]
   for (let n = 0; n < due.length; n++) {
-    const wait = due[n]
-    // One that may be a pause is reported once.
-    wait.dueAt = wait.key === 0 ? next : wait.mayBePause ? Infinity : wait.began + 2 * (moment - wait.began)
+    const age = moment - due[n].began
+    const mayBeNone = due[n].mayBePause && age < PATIENCE * after
+    due[n].dueAt = moment + (later !== undefined ? min(later, after) : mayBeNone ? after : age)
   }
   for (let n = 0; n < reports.length; n++) {
-    const wait = due[reports[n].wait]
-    if (!wait.isOver) warn(reports[n], wait)
+    const { waits } = reports[n]
+    let k = 0
+    while (k < waits.length && due[waits[k]].isOver) k++
+    if (k < waits.length) warn(reports[n], due[waits[k]])
   }
   if (more > 0) {
     noteWarning(more + ' more promises of this thread have been pending for over ' + after +
       ' ms: reports of them follow.')
   }
   isWatched = false
-  if (first !== undefined) watch(max(1, next - now()))
+  if (first !== undefined) watch(max(1, moment + (later === undefined ? after : min(later, after)) - now()))
   agent().door.open()
 }
 
 function noteWarning (text, detail) {
   agent().door.note(() => process.emitWarning(text, { code: STALL, ...detail }))
-}
-
-/** Looks at this thread's token for a word: it may be collected. */
-function lookAtToken (list, address) {
-  const index = list.find(address)
-  if (index >= 0) list.holds.look(list, index)
 }
 
 /** Makes the property of a warning that says where a call was. */
@@ -264,9 +207,8 @@ function whileBlocked (mayBePause = false) {
     const age = now() - began
     if (age < dueAt) return
     if (mayBePause) {
-      endedAt = lastEnd()
       dueAt = age < PATIENCE * stallAfter ? min(age + stallAfter, PATIENCE * stallAfter) : Infinity
-      if (!mayStall(began, age)) return
+      if (!mayStall(began, age, lastEnd())) return
     }
     const { later, reports } = parse(binding.reportBlocked(age))
     if (!mayBePause) dueAt = later === undefined ? 2 * age : age + later

@@ -53,17 +53,15 @@ const window = { began: 0, count: 0 }
 /** The last places of the names that were taken in this window. */
 let names = createMap()
 
-/** Returns this call's place; or the last one that is known of the word, if enough were looked at. */
-function somePlace (word) {
+/** Whether this call is looked at: otherwise it has the last place that is known of the word. */
+function isLookedAt (word) {
   const time = now()
   if (!(time - window.began < WINDOW)) {
     window.began = time
     window.count = 0
     names = createMap()
   }
-  if (window.count >= MOST && word.place !== undefined) return word.place | PROBABLY
-  window.count++
-  return (word.place = placeHere())
+  return window.count++ < MOST || word.place === undefined
 }
 
 /** Notes each hold, which the robust list reports. */
@@ -85,17 +83,18 @@ class TakenHolds extends Holds {
   placeOf (word, request) {
     if (request === INNER) return 0
     if (!this.isWatched) this.watch()
-    return mayTake(word, request) ? somePlace(word) : UNAVAILABLE
+    if (!mayTake(word, request)) return UNAVAILABLE
+    return isLookedAt(word) ? (word.place = placeHere()) : word.place | PROBABLY
   }
 
   placeInLine (word, request) {
     if (request === INNER) return 0
     if (!this.isWatched) this.watch()
     const { lineName } = word
-    if (lineName === undefined) return somePlace(word)
     // Each request for a name has a word of its own.
-    if (!names.has(lineName)) names.set(lineName, { __proto__: null, place: undefined })
-    return somePlace(names.get(lineName))
+    if (lineName !== undefined && !names.has(lineName)) names.set(lineName, { __proto__: null, place: undefined })
+    const known = lineName === undefined ? word : names.get(lineName)
+    return isLookedAt(known) ? (known.place = placeHere()) : known.place | PROBABLY
   }
 
   /** Sets the timer that looks at the tokens. */

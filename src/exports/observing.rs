@@ -101,7 +101,7 @@ pub fn stack_text(env: &Env, number: u32) -> Result<Option<JsString<'_>>> {
 }
 
 /// Asks for reports of this thread's long waits: returns the number of the question. `waits`: of each the slot, the
-/// milliseconds since it began, and the key of its last report (0: none).
+/// milliseconds since it began.
 #[napi(catch_unwind)]
 pub fn ask_about_stalls(env: Env, waits: Float64ArraySlice<'_>) -> Result<u32> {
     Ok(asked::ask(Agent::of(env.raw())?.thread_id, &waits))
@@ -110,7 +110,7 @@ pub fn ask_about_stalls(env: Env, waits: Float64ArraySlice<'_>) -> Result<u32> {
 /// Reports the wait for which this thread blocks, as JSON. `milliseconds`: since it began.
 #[napi(catch_unwind)]
 pub fn report_blocked(env: Env, milliseconds: f64) -> Result<String> {
-    Ok(asked::report_blocked(Agent::of(env.raw())?.thread_id, &[-1.0, milliseconds, 0.0]))
+    Ok(asked::report_blocked(Agent::of(env.raw())?.thread_id, &[-1.0, milliseconds]))
 }
 
 /// Returns a report for each of this thread's waits, by their slots: '' where another one has it.

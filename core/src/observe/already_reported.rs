@@ -3,10 +3,9 @@
 //! A wait is asked about when it is due, and then whenever it has lasted twice as long. So holders that come and go make
 //! few reports; and none unless the longest holder is older than the period.
 //!
-//! JavaScript has the keys of promises. Here are the cycles, and the waits of blocked threads that were reported, or
-//! counted in another thread's report: **one cycle, one report**, whichever of its threads finds it first; and **one
-//! report for the threads that block at one place for one lock**. A thread looks at all holds and waits, and then, in
-//! one critical section, enters its own, and forgets the reports made before it looked whose subjects were gone.
+//! **One cycle, one report**, whichever of its threads finds it first; and **one report for the threads that block at
+//! one place for one lock**. A thread looks at all holds and waits, and then, in one critical section, enters its own,
+//! and forgets the reports made before it looked whose subjects were gone.
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{LazyLock, Mutex};
@@ -16,20 +15,15 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::clock::{Timestamp, now};
 use crate::sync::lock;
 
-/// What a wait was reported with; 0: it was not. It has 30 bits, which V8 keeps without a box.
-pub type Key = u32;
+/// What a wait was reported with: its cycle, or its longest holder.
+pub type Key = u64;
 
 pub fn hash(value: impl Hash) -> u64 {
     static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     KEY.hash_one(value)
 }
 
-/// Returns the key for a cycle or a holder, by its hash.
-pub const fn key_of(hash: u64) -> Key {
-    hash as u32 >> 2 | 1
-}
-
-/// The cycles and blocked waits that were reported, in the whole process.
+/// The cycles and waits that were reported, in the whole process.
 #[derive(Default)]
 pub struct AlreadyReported(Mutex<Keys>);
 
@@ -47,15 +41,13 @@ impl AlreadyReported {
 }
 
 impl Keys {
-    pub fn get(&self, hash: u64) -> Key {
-        self.0.get(&hash).map_or(0, |&(key, _)| key)
+    /// Returns the key of the last report, and when that was made.
+    pub fn get(&self, hash: u64) -> Option<(Key, Timestamp)> {
+        self.0.get(&hash).copied()
     }
 
-    /// Notes what is reported. Returns whether that is new.
-    pub fn note(&mut self, hash: u64, key: Key) -> bool {
-        let is_new = self.get(hash) != key;
+    pub fn note(&mut self, hash: u64, key: Key) {
         self.0.insert(hash, (key, now()));
-        is_new
     }
 }
 
@@ -67,14 +59,13 @@ mod tests {
     fn a_report_is_remembered_until_a_later_look_finds_its_subject_gone() {
         let (reported, subject, other) = (AlreadyReported::default(), 1, 2);
         let here = FxHashSet::from_iter([subject, other]);
+        let only_other = FxHashSet::from_iter([other]);
         let before = now();
-        assert!(reported.update(&here, before, |keys| keys.note(subject, 7)));
-        assert!(!reported.update(&here, now(), |keys| keys.note(subject, 7)));
-        assert!(reported.update(&here, now(), |keys| keys.note(subject, 9)));
+        reported.update(&here, before, |keys| keys.note(subject, 7));
+        let key = |all, looked_at| reported.update(all, looked_at, |keys| keys.get(subject).map(|(key, _)| key));
+        assert_eq!(key(&here, now()), Some(7));
         // A thread that had looked before the subject was there forgets nothing.
-        assert!(reported.update(&FxHashSet::from_iter([other]), before, |keys| keys.note(other, 7)));
-        assert_eq!(reported.update(&here, now(), |keys| [keys.get(subject), keys.get(other)]), [9, 7]);
-        assert_eq!(reported.update(&FxHashSet::from_iter([other]), now(), |keys| keys.get(subject)), 0);
-        assert!(reported.update(&here, now(), |keys| keys.note(subject, 9)));
+        assert_eq!(key(&only_other, before), Some(7));
+        assert_eq!(key(&only_other, now()), None);
     }
 }

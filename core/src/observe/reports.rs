@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::already_reported::{AlreadyReported, Key, hash, key_of};
+use super::already_reported::{AlreadyReported, Key, Keys, hash};
 use super::rows::{Row, Stack, write_cycle};
 use super::sentences::{cycle_rows, cycle_text, is_for_message, may_be_pause, row};
 use super::snapshot::Snapshot;
@@ -31,7 +31,7 @@ const MOST: usize = 10;
 const PATIENCE: f64 = 10.0;
 
 /// How many numbers JavaScript passes of each wait.
-pub const NUMBERS: usize = 3;
+pub const NUMBERS: usize = 2;
 
 /// A wait that is due, as JavaScript knows it.
 #[derive(Clone, Copy)]
@@ -39,8 +39,6 @@ struct Due {
     /// Which of those that were asked about.
     number: usize,
     milliseconds: f64,
-    /// What it was reported with last.
-    reported: Key,
     /// The index of its entry.
     entry: usize,
 }
@@ -48,10 +46,9 @@ struct Due {
 /// Waits at one place for one lock.
 struct Crowd {
     first: Due,
-    /// Which of those that were asked about are in it, the first included.
-    members: Vec<usize>,
-    /// How many more waits there are.
-    more: usize,
+    /// Which of those that were asked about are in it; and all entries of it. The first comes first.
+    numbers: Vec<usize>,
+    entries: Vec<usize>,
     key: Key,
 }
 
@@ -64,8 +61,8 @@ struct Holder {
 
 /// A report, by indices into a snapshot's lists.
 struct Report {
-    /// Which of the waits that were asked about it is.
-    wait: usize,
+    /// Which of the waits that were asked about are in it.
+    waits: Vec<usize>,
     milliseconds: f64,
     text: String,
     entry: usize,
@@ -78,80 +75,66 @@ struct Report {
 pub struct Reports<'a> {
     process: &'a Process,
     snapshot: Snapshot,
-    looked_at: Timestamp,
     period: Duration,
     /// The holds by the first words of their things.
     holds: FxHashMap<Location, Vec<usize>>,
     all: Vec<Report>,
-    /// The new keys of waits that were asked about.
-    keys: Vec<(usize, Key)>,
     /// How many waits are to be reported later, since there are so many.
     more: usize,
-    /// When the next cycle is old enough.
+    /// When there is more to report: that, or the next cycle that is old enough.
     later: Option<Duration>,
 }
 
 impl<'a> Reports<'a> {
     /// Makes the reports of a thread's waits. `waits`: of each [`NUMBERS`] numbers: the slot, or below 0 if the thread
-    /// blocks; its milliseconds; and its last key.
-    pub fn new(process: &'a Process, reported: &AlreadyReported, thread_id: u32, waits: &[f64]) -> Self {
-        Self::of_waits(process, process.stall_after.unwrap_or_default(), reported, thread_id, waits)
+    /// blocks; and its milliseconds.
+    pub fn new(process: &'a Process, already: &AlreadyReported, thread_id: u32, waits: &[f64]) -> Self {
+        let looked_at = now();
+        let mut reports = Self::look(process, process.stall_after.unwrap_or_default());
+        reports.add(already, looked_at, thread_id, waits);
+        reports
     }
 
     /// Returns a text for each of a thread's waits, however long they have lasted: '' where another one's text has it.
     pub fn of_all(process: &Process, thread_id: u32, slots: &[u32]) -> Vec<String> {
-        let waits: Vec<_> = slots.iter().flat_map(|&slot| [f64::from(slot), 0.0, 0.0]).collect();
-        let reports = Reports::of_waits(process, Duration::ZERO, &AlreadyReported::default(), thread_id, &waits);
+        let waits: Vec<_> = slots.iter().flat_map(|&slot| [f64::from(slot), 0.0]).collect();
+        let mut reports = Reports::look(process, Duration::ZERO);
+        reports.add(&AlreadyReported::default(), Timestamp::NEVER, thread_id, &waits);
         let mut texts = vec![String::new(); slots.len()];
-        for Report { wait, text, entry, cycle, .. } in reports.all {
-            let call = reports.snapshot.waiting[entry].call;
-            let stack = stacks::shown(call).filter(|_| cycle.is_none());
-            texts[wait] = stack.map_or_else(|| text.clone(), |stack| format!("{text}\n{stack}"));
+        for Report { waits, text, entry, cycle, .. } in reports.all {
+            let stack = stacks::shown(reports.snapshot.waiting[entry].call).filter(|_| cycle.is_none());
+            texts[waits[0]] = stack.map_or_else(|| text.clone(), |stack| format!("{text}\n{stack}"));
         }
         texts
     }
 
-    fn of_waits(
-        process: &'a Process,
-        period: Duration,
-        reported: &AlreadyReported,
-        thread_id: u32,
-        waits: &[f64],
-    ) -> Self {
-        let mut reports = Self::look(process, period);
-        let slots: FxHashMap<_, _> = reports.of_thread(thread_id).map(|(index, entry)| (entry.slot, index)).collect();
-        let due: Vec<_> = waits
-            .chunks_exact(NUMBERS)
-            .enumerate()
-            .filter_map(|(number, wait)| {
-                let slot = (wait[0] >= 0.0).then_some(wait[0] as u32);
-                // Otherwise it is over.
-                slots.get(&slot).map(|&entry| {
-                    // JavaScript has looked earlier; but it knows of the steps before the one that waits.
-                    let age = 1e3 * reports.snapshot.age(&reports.snapshot.waiting[entry]).as_secs_f64();
-                    Due { number, milliseconds: wait[1].max(age), reported: wait[2] as u32, entry }
-                })
-            })
-            .filter(|due| reports.is_stall(due))
-            .collect();
-        let alone = reports.add_cycles(reported, thread_id, &due);
-        let crowds = match alone.as_slice() {
-            [due] if reports.entry(due).blocked => reports.crowd_of_blocked(reported, *due).into_iter().collect(),
-            _ => reports.crowds(&alone),
-        };
-        reports.add_crowds(crowds);
-        reports
+    fn add(&mut self, already: &AlreadyReported, looked_at: Timestamp, thread_id: u32, waits: &[f64]) {
+        let waiting = self.snapshot.waiting.iter().enumerate();
+        let its = waiting.filter(|(_, entry)| entry.thread_id == thread_id);
+        let slots: FxHashMap<_, _> = its.map(|(index, entry)| (entry.slot, index)).collect();
+        let due = waits.chunks_exact(NUMBERS).enumerate().filter_map(|(number, wait)| {
+            let slot = (wait[0] >= 0.0).then_some(wait[0] as u32);
+            // Otherwise it is over.
+            let &entry = slots.get(&slot)?;
+            // JavaScript has looked earlier; but it knows of the steps before the one that waits.
+            let age = 1e3 * self.snapshot.age(&self.snapshot.waiting[entry]).as_secs_f64();
+            Some(Due { number, milliseconds: wait[1].max(age), entry })
+        });
+        let due: Vec<_> = due.filter(|due| self.is_stall(due)).collect();
+        already.update(&self.all_hashes(), looked_at, |keys| {
+            let alone = self.add_cycles(keys, thread_id, &due);
+            let crowds = self.crowds(keys, &alone);
+            self.add_crowds(keys, crowds);
+        });
     }
 
     fn look(process: &'a Process, period: Duration) -> Self {
-        let looked_at = now();
         let snapshot = Snapshot::with_all_cycles(process);
         let mut holds: FxHashMap<_, Vec<_>> = FxHashMap::default();
         for (index, hold) in snapshot.held.iter().enumerate() {
             holds.entry(hold.place()).or_default().push(index);
         }
-        let (all, keys, more, later) = Default::default();
-        Self { process, snapshot, looked_at, period, holds, all, keys, more, later }
+        Self { process, snapshot, period, holds, all: Vec::new(), more: 0, later: None }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -166,27 +149,37 @@ impl<'a> Reports<'a> {
         !may_be_pause(entry) || due.milliseconds >= time || entry.has_lost_one()
     }
 
-    /// Whether a wait on no cycle is to be reported. One that may be a pause is reported once.
-    fn is_news(&self, due: &Due, holder: Holder, reported: Key) -> bool {
-        reported == 0 || (!may_be_pause(self.entry(due)) && holder.is_old && holder.key != reported)
+    /// Whether a wait on no cycle is to be reported. One that may be a pause is reported once; another one again, once
+    /// it has lasted twice as long.
+    fn is_news(&self, entry: usize, holder: Holder, keys: &Keys) -> bool {
+        let wait = &self.snapshot.waiting[entry];
+        keys.get(self.hash_of(entry)).is_none_or(|(reported, noted)| {
+            let age = self.snapshot.age(wait);
+            let is_due = wait.since.is_none_or(|since| age >= 2 * noted.duration_since(since));
+            !may_be_pause(wait) && is_due && holder.is_old && holder.key != reported
+        })
+    }
+
+    /// Sees to it that there is another look after this time.
+    fn look_again(&mut self, after: Duration) {
+        self.later = Some(self.later.map_or(after, |later| later.min(after)));
+    }
+
+    fn hash_of(&self, wait: usize) -> u64 {
+        hash(self.snapshot.waiting[wait].key())
     }
 
     fn entry(&self, due: &Due) -> &Entry {
         &self.snapshot.waiting[due.entry]
     }
 
-    fn of_thread(&self, thread_id: u32) -> impl Iterator<Item = (usize, &Entry)> {
-        self.snapshot.waiting.iter().enumerate().filter(move |(_, entry)| entry.thread_id == thread_id)
-    }
-
     // ——— Cycles ———
 
     /// Adds the cycles that count. Returns the waits that are on none, but for those that wait for their cycle.
-    fn add_cycles(&mut self, already: &AlreadyReported, thread_id: u32, due: &[Due]) -> Vec<Due> {
+    fn add_cycles(&mut self, keys: &mut Keys, thread_id: u32, due: &[Due]) -> Vec<Due> {
         let cycles = self.cycles_of(thread_id);
-        let numbers: Vec<_> = self.snapshot.cycles.iter().map(|cycle| self.number_of(cycle)).collect();
-        let all = self.all_hashes();
-        let ages: Vec<_> = self.snapshot.cycles.iter().map(|cycle| self.snapshot.age_of(cycle)).collect();
+        let all = self.snapshot.cycles.iter();
+        let all: Vec<_> = all.map(|links| (self.number_of(links), self.snapshot.age_of(links))).collect();
         let mut reported = FxHashMap::default();
         let mut alone = Vec::new();
         for due in due {
@@ -194,12 +187,11 @@ impl<'a> Reports<'a> {
                 alone.push(*due);
                 continue;
             };
-            let key = key_of(numbers[cycle]);
-            if ages[cycle] < self.period {
+            let (wait, (number, age)) = (self.hash_of(due.entry), all[cycle]);
+            if age < self.period {
                 // Otherwise it would wait for others than those of the cycle, for which there was time.
-                if due.reported != 0 || due.milliseconds < 2e3 * self.period.as_secs_f64() {
-                    let left = self.period.saturating_sub(ages[cycle]);
-                    self.later = Some(self.later.map_or(left, |later| later.min(left)));
+                if keys.get(wait).is_some() || due.milliseconds < 2e3 * self.period.as_secs_f64() {
+                    self.look_again(self.period.saturating_sub(age));
                 } else {
                     alone.push(*due);
                 }
@@ -208,97 +200,87 @@ impl<'a> Reports<'a> {
             if let Some(&report) = reported.get(&cycle) {
                 let report: &mut Report = &mut self.all[report];
                 report.more = report.more.map(|more| more + 1);
-            } else if due.reported != key {
+                report.waits.push(due.number);
+            } else if keys.get(number).is_none() {
                 if self.all.len() >= MOST {
                     self.more += 1;
+                    self.look_again(self.period);
                     continue;
                 }
-                if already.update(&all, self.looked_at, |keys| keys.note(numbers[cycle], key)) {
-                    reported.insert(cycle, self.all.len());
-                    self.add_cycle(due, cycle);
-                }
+                keys.note(number, number);
+                reported.insert(cycle, self.all.len());
+                self.add_cycle(due, cycle);
             }
-            self.keys.push((due.number, key));
+            keys.note(wait, number);
         }
         alone
     }
 
-    /// Returns the hashes of all that may have been reported: cycles, and the waits of blocked threads.
+    /// Returns the hashes of all that may have been reported: cycles, and waits.
     fn all_hashes(&self) -> FxHashSet<u64> {
-        let blocked = self.snapshot.waiting.iter().filter(|wait| wait.blocked).map(|wait| hash(wait.key()));
-        self.snapshot.cycles.iter().map(|cycle| self.number_of(cycle)).chain(blocked).collect()
+        let waits = (0..self.snapshot.waiting.len()).map(|wait| self.hash_of(wait));
+        self.snapshot.cycles.iter().map(|cycle| self.number_of(cycle)).chain(waits).collect()
     }
 
     /// Returns a number for a cycle: the same in each look as long as its waits last.
     fn number_of(&self, cycle: &[Link]) -> u64 {
-        let waits = cycle.iter().map(|link| hash(self.snapshot.waiting[link.waits_for].key()));
-        waits.fold(0, u64::wrapping_add)
+        cycle.iter().map(|link| self.hash_of(link.waits_for)).fold(0, u64::wrapping_add)
     }
 
     fn cycles_of(&self, thread_id: u32) -> FxHashMap<Aim, usize> {
         let cycles = self.snapshot.cycles.iter().enumerate();
-        let links = cycles.flat_map(|(index, cycle)| cycle.iter().map(move |link| (index, link)));
-        let entries = links.map(|(index, link)| (&self.snapshot.waiting[link.waits_for], index));
-        entries.filter(|(entry, _)| entry.thread_id == thread_id).map(|(entry, index)| (aim(entry), index)).collect()
+        let links = cycles.flat_map(|(index, cycle)| cycle.iter().map(move |link| (link.waits_for, index)));
+        let waits = links.map(|(wait, index)| (&self.snapshot.waiting[wait], index));
+        waits.filter(|(wait, _)| wait.thread_id == thread_id).map(|(wait, index)| (aim(wait), index)).collect()
     }
 
     fn add_cycle(&mut self, due: &Due, index: usize) {
         let snapshot = &self.snapshot;
         let text = cycle_text(&cycle_rows(snapshot, &snapshot.cycles[index], Stack::shown)).trim_end().to_owned();
-        let Due { number: wait, milliseconds, entry, .. } = *due;
-        let holders = self.holders_of(entry);
-        self.all.push(Report { wait, milliseconds, text, entry, more: Some(0), holders, cycle: Some(index) });
+        let Due { number, milliseconds, entry } = *due;
+        let (waits, holders) = (vec![number], self.holders_of(entry));
+        self.all.push(Report { waits, milliseconds, text, entry, more: Some(0), holders, cycle: Some(index) });
     }
 
     // ——— Waits on no cycle ———
 
-    /// Groups the waits that are to be reported by lock and place.
-    fn crowds(&self, alone: &[Due]) -> Vec<Crowd> {
+    /// Groups the waits that are to be reported by lock and place: those of promises, or all that block there.
+    fn crowds(&self, keys: &Keys, alone: &[Due]) -> Vec<Crowd> {
         let mut holders: FxHashMap<Aim, Holder> = FxHashMap::default();
         let mut crowds: Vec<Crowd> = Vec::new();
         let mut known: FxHashMap<_, usize> = FxHashMap::default();
         for due in alone {
             let entry = self.entry(due);
             let holder = *holders.entry(aim(entry)).or_insert_with(|| self.longest_holder(due.entry));
-            if !self.is_news(due, holder, due.reported) {
+            if !self.is_news(due.entry, holder, keys) {
                 continue;
             }
             let crowd = *known.entry(place_of(entry)).or_insert_with(|| {
-                crowds.push(Crowd { first: *due, members: Vec::new(), more: 0, key: holder.key });
+                let (numbers, entries) = Default::default();
+                crowds.push(Crowd { first: *due, numbers, entries, key: holder.key });
                 crowds.len() - 1
             });
-            crowds[crowd].members.push(due.number);
+            crowds[crowd].numbers.push(due.number);
+            crowds[crowd].entries.push(due.entry);
         }
-        for crowd in &mut crowds {
-            crowd.more = crowd.members.len() - 1;
+        for crowd in crowds.iter_mut().filter(|crowd| self.entry(&crowd.first).blocked) {
+            crowd.entries.extend(self.others_blocked(&crowd.first, crowd.key, keys));
         }
         crowds
     }
 
-    /// Makes the crowd of the threads that block where this one does.
-    ///
-    /// None if this thread was reported.
-    fn crowd_of_blocked(&self, already: &AlreadyReported, due: Due) -> Option<Crowd> {
-        let entry = self.entry(&due);
-        let holder = self.longest_holder(due.entry);
+    /// Lists the waits of other threads that block where this one does, and are not counted yet.
+    fn others_blocked(&self, due: &Due, key: Key, keys: &Keys) -> Vec<usize> {
         let on_cycles: FxHashSet<_> = self.snapshot.cycles.iter().flatten().map(|link| link.waits_for).collect();
-        let blocked = self.snapshot.waiting.iter().enumerate().filter(|(_, wait)| wait.blocked);
-        let hashes: FxHashMap<_, _> = blocked.map(|(index, wait)| (index, hash(wait.key()))).collect();
-        already.update(&self.all_hashes(), self.looked_at, |keys| {
-            let own = hashes[&due.entry];
-            if !self.is_news(&due, holder, keys.get(own)) {
-                return None;
-            }
-            keys.note(own, holder.key);
-            let is_there = |index: &usize| place_of(&self.snapshot.waiting[*index]) == place_of(entry);
-            let others = hashes.iter().filter(|(index, _)| is_there(index) && !on_cycles.contains(index));
-            let new = others.filter(|&(_, &hash)| keys.note(hash, holder.key));
-            Some(Crowd { first: due, members: vec![due.number], more: new.count(), key: holder.key })
-        })
+        let place = place_of(self.entry(due));
+        let waits = self.snapshot.waiting.iter().enumerate();
+        let there = waits.filter(|(index, wait)| wait.blocked && *index != due.entry && place_of(wait) == place);
+        let others = there.map(|(index, _)| index).filter(|index| !on_cycles.contains(index));
+        others.filter(|&index| keys.get(self.hash_of(index)).is_none_or(|(reported, _)| reported != key)).collect()
     }
 
     /// Adds the reports: first one for each place, then the others in their order.
-    fn add_crowds(&mut self, crowds: Vec<Crowd>) {
+    fn add_crowds(&mut self, keys: &mut Keys, crowds: Vec<Crowd>) {
         let mut at_place: FxHashMap<StackId, usize> = FxHashMap::default();
         let mut ranked: Vec<_> = crowds
             .into_iter()
@@ -311,14 +293,17 @@ impl<'a> Reports<'a> {
         ranked.sort_by_key(|&(rank, _)| rank);
         // By lock, the report that has its message.
         let mut messages: FxHashMap<Location, usize> = FxHashMap::default();
-        for (n, (_, crowd)) in ranked.into_iter().enumerate() {
+        for (n, (_, Crowd { first, numbers: waits, entries, key })) in ranked.into_iter().enumerate() {
             if n >= MOST {
-                self.more += crowd.members.len();
+                self.more += waits.len();
+                self.look_again(self.period);
                 continue;
             }
-            let Crowd { first, members, more, key } = crowd;
-            let holders = self.holders_of(first.entry);
-            let Due { number: wait, milliseconds, entry, .. } = first;
+            for &entry in &entries {
+                keys.note(self.hash_of(entry), key);
+            }
+            let Due { milliseconds, entry, .. } = first;
+            let (more, holders) = (entries.len() - 1, self.holders_of(entry));
             let report = WaitReport { snapshot: &self.snapshot, process: self.process };
             let text = report.wait_text(entry, milliseconds, more, &holders);
             let place = self.entry(&first).place();
@@ -329,8 +314,7 @@ impl<'a> Reports<'a> {
             }
             messages.entry(place).or_insert(self.all.len());
             let more = message.is_none().then_some(more);
-            self.all.push(Report { wait, milliseconds, text, entry, more, holders, cycle: None });
-            self.keys.extend(members.into_iter().map(|member| (member, key)));
+            self.all.push(Report { waits, milliseconds, text, entry, more, holders, cycle: None });
         }
     }
 
@@ -340,7 +324,7 @@ impl<'a> Reports<'a> {
         let longest = holders.max_by_key(|holder| self.snapshot.age(holder));
         let id = longest.map(|hold| (hold.location, hold.thread_id, hold.serial, hold.is_orphaned));
         let is_old = longest.is_some_and(|hold| self.snapshot.age(hold) >= self.period);
-        Holder { key: key_of(hash(id)), is_old }
+        Holder { key: hash(id), is_old }
     }
 
     fn all_holders_of(&self, index: usize) -> impl Iterator<Item = usize> {
@@ -368,8 +352,7 @@ impl<'a> Reports<'a> {
     }
 
     fn write(&self, text: &mut json::Text, has_entries: bool) -> fmt::Result {
-        write!(text, "{{\"more\":{},\"keys\":", self.more)?;
-        json::array(text, &self.keys, |text, (wait, key)| write!(text, "{wait},{key}"))?;
+        write!(text, "{{\"more\":{}", self.more)?;
         if let Some(later) = self.later {
             write!(text, ",\"later\":{}", later.as_secs_f64() * 1e3)?;
         }
@@ -379,7 +362,9 @@ impl<'a> Reports<'a> {
     }
 
     fn write_report(&self, text: &mut json::Text, report: &Report, has_entries: bool) -> fmt::Result {
-        write!(text, "{{\"wait\":{},\"text\":", report.wait)?;
+        text.write_str("{\"waits\":")?;
+        json::array(text, &report.waits, |text, wait| write!(text, "{wait}"))?;
+        text.write_str(",\"text\":")?;
         json::string(text, report.text.encode_utf16())?;
         let Snapshot { held, waiting, cycles, now } = &self.snapshot;
         if let Some(cycle) = report.cycle.filter(|_| has_entries) {
