@@ -222,19 +222,15 @@ module.exports = [
       'createWeakRef(token))'],
     ['a token that is collected is told to nobody', 'this.binding.holdIsOrphaned(serial)', 'void 0']
   ]),
-  ...of('lib/observe/places.js', { test: 'locks/observe/places' }, [
-    ['functions at one position are one', ' ^ numberOfName(site.getFunctionName()) << 16', ''],
-    ['what cannot be recognized is one place', 'if (key === 0) return number', ''],
-    ['what the program had in the place of identify is lost',
-      'if (prepareStackTrace !== identify) outer = prepareStackTrace',
-      ''],
-    ['an interrupt leaves the program without stacks', 'if (error !== asked.call) return textOf(error, sites)', ''],
+  ...of('lib/observe/call-stacks.js', { test: 'locks/observe/places' }, [
     ['after an interrupt no stack is taken',
       'if (time - takingSince < LONGEST) return 0',
       'if (takingSince > 0) return 0']
   ]),
   ...of(taken, { test: 'locks/observe/places' }, [
-    ['a place that is probable is certain', '(word.place = placeHere()) : word.place | PROBABLY', '(word.place = placeHere()) : word.place']
+    ['a place that is probable is certain',
+      '(word.place = placeHere()) : word.place | PROBABLY',
+      '(word.place = placeHere()) : word.place']
   ]),
   ...of(stalls, { test: 'locks/observe/stalls' }, [
     ['a wait that is over is still watched',

@@ -13,7 +13,7 @@ function observeLocks ({ binding, stallAfter }) {
 }
 
 function reportStalls (native) {
-  const { callFor, placeHere: callHere } = require('./places')
+  const { callFor, placeHere: callHere } = require('./call-stacks')
   const stalls = require('./stalls')
   const { callOf, keepsHold, partHere, waitBegins, waitEnds, whileBlocked } = stalls
   const waits = { callFor, callHere, callOf, keepsHold, partHere, waitBegins, waitEnds, whileBlocked }

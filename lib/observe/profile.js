@@ -13,8 +13,7 @@
 const { agent } = require('../agent/agent')
 const { now } = require('../util/intrinsics')
 const { PROFILE } = require('../util/variables')
-const { FRAMES } = require('./call-stacks')
-const { placeOfCall } = require('./places')
+const { FRAMES, placeOfCall } = require('./call-stacks')
 
 const { floor, random } = Math
 

@@ -297,7 +297,6 @@ const FRAMES = [
   ['    at /app/ä.js:1:2', '', 'file:///app/%C3%A4.js', 0, 1],
   ['    at async /app/a.js:1:2', 'async', 'file:///app/a.js', 0, 1],
   ['    at new Foo [as bar] (webpack:///./a.js:5:6)', 'new Foo [as bar]', 'webpack:///./a.js', 4, 5],
-  ['    at node:internal/main/run:22:47', '', 'node:internal/main/run', 21, 46],
   ['    at Array.forEach (<anonymous>)', 'Array.forEach', '<anonymous>', -1, -1],
   ['    at async Promise.all (index 0)', 'async Promise.all', 'index 0', -1, -1],
   ['no frame', 'no frame', '', -1, -1]

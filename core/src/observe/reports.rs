@@ -95,7 +95,7 @@ impl<'a> Reports<'a> {
         reports
     }
 
-    /// Returns a text for each of a thread's waits, however long they have lasted: '' where another one's text has it.
+    /// Returns a text for each of a thread's waits: '' where another one's has it. They may have just begun.
     pub fn of_all(process: &Process, thread_id: u32, slots: &[u32]) -> Vec<String> {
         let waits: Vec<_> = slots.iter().flat_map(|&slot| [f64::from(slot), 0.0]).collect();
         let mut reports = Reports::look(process, Duration::ZERO);
@@ -269,7 +269,7 @@ impl<'a> Reports<'a> {
         crowds
     }
 
-    /// Lists the waits of other threads that block where this one does, and are not counted yet.
+    /// Lists other threads' waits that block here, and were not counted.
     fn others_blocked(&self, due: &Due, key: Key, keys: &Keys) -> Vec<usize> {
         let on_cycles: FxHashSet<_> = self.snapshot.cycles.iter().flatten().map(|link| link.waits_for).collect();
         let place = place_of(self.entry(due));

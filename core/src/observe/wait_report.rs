@@ -35,7 +35,7 @@ impl WaitReport<'_> {
         writer.or_else(|| waiting[..index].iter().position(is_ahead).filter(is_stuck))
     }
 
-    /// Whether a thread does not turn its event loop, though there is something to do.
+    /// Whether a thread leaves its mail, or is blocked.
     fn is_stuck(&self, thread_id: u32) -> bool {
         let blocks = self.snapshot.waiting.iter().any(|wait| wait.thread_id == thread_id && wait.blocked);
         let of_thread = |id| move |agent: &Registered| agent.known.thread_id == id;
