@@ -18,7 +18,7 @@ const { renameSync, statSync, unlinkSync, writeFileSync, writeSync } = require('
 const { isAbsolute } = require('path')
 const { setTimeout } = require('timers')
 const { pathToFileURL } = require('url')
-const { Error, bare, createArray, createMap, max, now, parse, stringify } = require('../util/intrinsics')
+const { Error, createArray, createMap, max, now, parse, stringify } = require('../util/intrinsics')
 const { PROFILE } = require('../util/variables')
 const { threadId } = require('../util/worker-threads')
 
@@ -38,26 +38,9 @@ const OTHER_STACKS = 0xffffffff
 const FRAME = /^\s*(?:at )?(?:(.*?) \((.*)\)|(?:(async) )?(.*:\d+:\d+)|(.*))$/
 const PLACE = /^(.*):(\d+):(\d+)$/
 
-class Frame {
-  constructor (functionName, url = '', lineNumber = -1, columnNumber = -1) {
-    this.functionName = functionName
-    this.scriptId = '0'
-    this.url = url
-    this.lineNumber = lineNumber
-    this.columnNumber = columnNumber
-  }
-}
-bare(Frame)
-
-class Node {
-  constructor (id, callFrame) {
-    this.id = id
-    this.callFrame = callFrame
-    this.hitCount = 0
-    this.children = undefined
-  }
-}
-bare(Node)
+/** Makes the place of a node, in the format of V8. */
+const newFrame = (functionName, url = '', lineNumber = -1, columnNumber = -1) =>
+  ({ __proto__: null, functionName, scriptId: '0', url, lineNumber, columnNumber })
 
 /** Reads a frame as V8 writes it into a stack. */
 function frameOf (line) {
@@ -65,7 +48,7 @@ function frameOf (line) {
   const place = parts[2] || parts[4] || ''
   const at = PLACE.exec(place) || [place, place, 0, 0]
   const url = isAbsolute(at[1]) ? pathToFileURL(at[1]).href : at[1]
-  return new Frame(parts[1] || parts[3] || parts[5] || '', url, at[2] - 1, at[3] - 1)
+  return newFrame(parts[1] || parts[3] || parts[5] || '', url, at[2] - 1, at[3] - 1)
 }
 
 /** The tree of the stacks. */
@@ -74,11 +57,11 @@ class Tree {
     this.nodes = createArray(0)
     // By the number of the parent, and the line.
     this.found = createMap()
-    this.root = this.add(new Frame('(root)'))
+    this.root = this.add(newFrame('(root)'))
   }
 
-  add (frame, parent) {
-    const node = new Node(this.nodes.length + 1, frame)
+  add (callFrame, parent) {
+    const node = { __proto__: null, id: this.nodes.length + 1, callFrame, hitCount: 0, children: undefined }
     this.nodes[this.nodes.length] = node
     if (parent !== undefined) {
       if (parent.children === undefined) parent.children = createArray(0)
@@ -117,7 +100,7 @@ function textOf ({ lines, waits, recorded, otherStacks }, stackText) {
     if (!stacks.has(number)) {
       stacks.set(number, tree.stack(number === OTHER_STACKS ? '(other stacks)' : stackText(number) || '(no stack)'))
     }
-    const leaf = tree.add(new Frame(lines[n][2]), stacks.get(number))
+    const leaf = tree.add(newFrame(lines[n][2]), stacks.get(number))
     leaf.hitCount = microseconds
     endTime += microseconds
     samples[n] = leaf.id

@@ -25,14 +25,8 @@ exports.snapshot = function snapshot () {
   return { held, waiting, cycles }
 }
 
-/** Whether native code has refused a value because of its type. The codes are those of Node-API. */
-function isMismatch (error) {
-  switch (isObject(error) && error.code) {
-    case 'ArrayExpected': case 'BooleanExpected': case 'InvalidArg':
-    case 'NumberExpected': case 'ObjectExpected': case 'StringExpected': return true
-    default: return false
-  }
-}
+/** The codes with which Node-API refuses a value because of its type. */
+const MISMATCH = /Expected$|^InvalidArg$/
 
 exports.formatSnapshot = function formatSnapshot (snapshot) {
   let reason = ''
@@ -40,7 +34,7 @@ exports.formatSnapshot = function formatSnapshot (snapshot) {
     try {
       return agent().native.binding.formatSnapshot(snapshot)
     } catch (error) {
-      if (!isMismatch(error)) throw error
+      if (!isObject(error) || !MISMATCH.test(error.code)) throw error
       reason = ': ' + error.message
     }
   }

@@ -49,32 +49,27 @@ impl Aside {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
 
     #[test]
     fn work_that_hangs_costs_one_thread_and_a_panic_ends_one_request() {
+        static GATE: Mutex<()> = Mutex::new(());
         static BEGUN: AtomicU32 = AtomicU32::new(0);
-        static GOES_ON: AtomicBool = AtomicBool::new(false);
         static WORK: Aside = Aside::new("test", || {
             BEGUN.fetch_add(1, Ordering::SeqCst);
-            while !GOES_ON.load(Ordering::SeqCst) {
-                thread::yield_now();
-            }
+            drop(lock(&GATE));
             panic!("each time");
         });
-        let until_begun = |n| {
-            while BEGUN.load(Ordering::SeqCst) < n {
-                thread::yield_now();
-            }
-        };
+        let until_begun = |n| while BEGUN.load(Ordering::SeqCst) < n {};
+        let gate = lock(&GATE);
         assert!(WORK.ask());
         until_begun(1);
+        // The hundred are one.
         assert!((0..100).all(|_| WORK.ask()));
         assert_eq!(BEGUN.load(Ordering::SeqCst), 1);
-        GOES_ON.store(true, Ordering::SeqCst);
-        // The hundred are one.
+        drop(gate);
         until_begun(2);
         assert!(WORK.ask());
         until_begun(3);

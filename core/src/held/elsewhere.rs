@@ -32,7 +32,7 @@ impl Elsewhere {
         if keepers.is_empty() { None } else { keepers.get(&(thread_id, name.into())).cloned() }
     }
 
-    /// Returns the name for which a thread waits, and who has that lock.
+    /// Returns the name for which a thread waits, and who has it.
     pub fn awaited_by(&self, waiting: u32) -> Option<(Box<[u16]>, Arc<str>)> {
         let keepers = lock(&self.0);
         let its = keepers.iter().find(|((thread_id, _), _)| *thread_id == waiting);
