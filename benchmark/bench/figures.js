@@ -89,6 +89,14 @@ const figures = [
     ['execute-force', '`executeLocked` on the main thread, uncontended, in force', 'ns', [host(1.1)]],
     ['execute-pure', '… not in force', 'ns', [host(1.1), most(0.08, 'web-locks')], { peers: LOCKS }]
   ]),
+  ...of({ group: 'free' }, [
+    ['free-lock', 'a free lock, alone in its process: `lock()` and `unlock()`', 'ns', [host(1.05)]],
+    ['free-token', '… `lock()` and `unlock()` of its token', 'ns', [host(1.4)]],
+    ['free-try', '… `tryLock()` and `unlock()` on the main thread', 'ns', [host(1.2)]],
+    ['free-await', '… `await lockAsync()` and `unlock()`', 'ns', [host(1.2)]],
+    ['free-execute', '… `executeLocked`', 'ns', [host(0.95)], { peers: LOCKS }],
+    ['free-lock-force', '… `lock()` and `unlock()`, polyfill in force', 'ns', [host(0.9)]]
+  ]),
   ...of({ group: 'tasks', peers: ['async-mutex'] }, [
     ['tasks-lock', '10 000 tasks of one thread at once, each in `executeLocked`', 'ns', [most(0.5, 'async-mutex')]],
     ['tasks-names', '… in `request` of one name', 'ns', [most(1, 'async-mutex')]]
@@ -192,6 +200,7 @@ const figures = [
 const ALONE = {
   'lock-unlock-pure': 'lock and unlock, blocking, uncontended',
   'execute-pure': 'run a callback under the lock on the main thread, uncontended',
+  'free-execute': 'run a callback under a free lock, alone in its process',
   'lock-workers-cpu': '2 workers in lock loops: processor time of each',
   'lock-main-p99': 'the same while main calls `executeLocked` every ms: main\'s wait, p99',
   'lock-main-max': 'main\'s wait, maximum',
