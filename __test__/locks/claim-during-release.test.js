@@ -15,35 +15,57 @@ const skip = require('../fixtures/without-counters')
 
 const entry = (name) => JSON.stringify(path.join(__dirname, '..', '..', name))
 
+/** Has `inject` called before a function of Atomics that changes the word. The package keeps those that it finds. */
+const IN_ATOMICS = `
+  for (const name of ['store', 'sub', 'add']) {
+    const original = Atomics[name]
+    Atomics[name] = (...args) => {
+      inject()
+      return original(...args)
+    }
+  }`
+/** The same before the plain write of the short way: in its text, when that is loaded. */
+const IN_TEXT = `
+  const fs = require('fs')
+  const { readFileSync } = fs
+  global.inject = inject
+  fs.readFileSync = (file, ...rest) => {
+    const text = readFileSync(file, ...rest)
+    return /short-way\\.js$/.test(file) ? text.replace('if (isShared) array[0] = UNLOCKED', 'inject(); $&') : text
+  }`
+
 const releases = {
+  'an AsyncLock by the short way': {
+    take: 'lock.tryLock()',
+    claim: 'lock.lock().unlock()',
+    make: 'new api.AsyncLock(sab)',
+    from: 'pure',
+    prepare: IN_TEXT
+  },
   'an AsyncLock': { take: 'lock.tryLock()', claim: 'lock.lock().unlock()', make: 'new api.AsyncLock(sab)' },
   'a writer': { take: 'lock.tryLock()', claim: 'lock.lock().unlock()', make: 'new api.RwLock(sab)' },
   'a reader': { take: 'lock.tryLockShared()', claim: 'lock.lock().unlock()', make: 'new api.RwLock(sab)' }
 }
 
 for (const name of Object.keys(releases)) {
-  const { take, claim, make } = releases[name]
+  const { take, claim, make, from = 'force', prepare = IN_ATOMICS } = releases[name]
   const measure = t => runForJSON(t, ['-e', `
       const { Worker } = require('worker_threads')
-      // The package keeps the functions that it finds when it is loaded.
       let before
-      for (const name of ['store', 'sub', 'add']) {
-        const original = Atomics[name]
-        Atomics[name] = (...args) => {
-          const inject = before
-          before = undefined
-          if (inject !== undefined) inject()
-          return original(...args)
-        }
+      const inject = () => {
+        const act = before
+        before = undefined
+        if (act !== undefined) act()
       }
-      const api = require(${entry('force')})
+      ${prepare}
+      const api = require(${entry(from)})
       const sab = new SharedArrayBuffer(4)
       const word = new Int32Array(sab)
       const flags = new Int32Array(new SharedArrayBuffer(8))
       const lock = ${make}
       const worker = new Worker(\`
         const { workerData: { sab, flags } } = require('worker_threads')
-        const api = require(${entry('force').replace(/\\/g, '\\\\')})
+        const api = require(${entry(from).replace(/\\/g, '\\\\')})
         const lock = ${make}
         for (let n = 1; n <= 20; n++) {
           Atomics.wait(flags, 0, n - 1)

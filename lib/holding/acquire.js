@@ -10,12 +10,12 @@ const observer = require('../waiting/observer')
 const { waitOptions } = require('../waiting/wait-options')
 const { PromisedClaim, isAwaited } = require('./claim')
 const { permitsOf } = require('./hold')
-const { NOT_HELD } = require('./entry')
+const { INDEX, NOT_HELD } = require('./entry')
 const { assertNoReentry } = require('./reentry')
-const { EXCLUSIVE, LIMITED, amountOf, described, isOwned, kindOf, nounOfHold } = require('./request')
+const { EXCLUSIVE, LIMITED, amountOf, described, isBare, isOwned, kindOf, nounOfHold } = require('./request')
 const { cycleOf } = require('./snapshot-entries')
 const theList = require('./the-list')
-const { newHold, newToken, takeAgain } = require('./token')
+const { UnlockToken, newHold, newToken } = require('./token')
 const { wordOf } = require('./view-word')
 
 /**
@@ -27,14 +27,18 @@ function acquire (hold, timeout, caller) {
   return take(hold) || block(hold, timeout, caller)
 }
 
-/** Takes a hold, if that needs no waiting. */
-function take (hold) {
-  return hold.serial === NOT_HELD ? hold.word.take(hold.request, hold.token) : takeAgain(hold)
-}
-
-/** Takes a hold as `take`, for a promise. */
-function takeForPromise (hold) {
-  return hold.serial === NOT_HELD ? hold.word.takeForPromise(hold.request, hold.token) : takeAgain(hold, true)
+/** Takes a hold, if that needs no waiting; perhaps again, after it was released. `promises`: for a promise. */
+function take (hold, promises = false) {
+  const { word, request, token, serial } = hold
+  const isNew = serial === NOT_HELD
+  const taken = isNew ? token : newToken(request)
+  if (!(promises ? word.takeForPromise(request, taken, !isNew) : word.take(request, taken, !isNew))) return false
+  if (isNew) return true
+  const list = theList()
+  list.assign(hold, taken[INDEX], taken.ownerDied)
+  list.markDelivered(hold, taken.ownerDied)
+  list.door.open()
+  return true
 }
 
 function block (hold, timeout, caller) {
@@ -103,11 +107,17 @@ const lateError = ({ word, request }, timeout) => timeoutError(word, described(r
 function acquireAsync (instance, request, options, caller) {
   try {
     const word = wordOf(instance)
+    if (isBare(request) && options === undefined && word.isFree) {
+      const token = new UnlockToken()
+      // Before the token is live: afterwards there might be no stack for a call.
+      const promise = resolved(token)
+      if (word.list.takeFree(word, token)) return promise
+    }
     const wanted = typeof request === 'number' ? request : request(word)
     const wait = waitOptions(options, caller)
     const token = newToken(wanted)
     const value = token === null ? undefined : token
-    // Before the token is live: afterwards there might be no stack for a call.
+    // Before the token is live, as above.
     const promise = resolved(value)
     if (takeOrThrow(word, wanted, token, wait)) return promise
     assertNoReentry(word, wanted, wait, caller)
@@ -151,11 +161,11 @@ function takeOrThrow (word, request, token, { timeout, signal }) {
 /** Acquires a released hold again, as a step of a promise. */
 function reacquire (hold, resolve, reject, steps) {
   if (steps.call !== undefined) observer.claims(hold, steps.call)
-  if (takeForPromise(hold)) resolve()
+  if (take(hold, true)) resolve()
   else new PromisedClaim(hold, waitOptions(), resolve, reject, steps).begin()
 }
 
 module.exports = {
   acquire, acquireAsync, acquireOrThrow, blockOrThrow, claimed, lateError, reacquire, rejected, resolved, take,
-  takeForPromise, takeOrThrow
+  takeOrThrow
 }

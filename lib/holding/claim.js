@@ -9,7 +9,7 @@ const { LATE } = require('../waiting/errors')
 const observer = require('../waiting/observer')
 const Waiter = require('../waiting/waiter')
 const { indexOfHold, release } = require('./hold')
-const { LOCK, amountOf, isOwned, kindOf, nounOfHold } = require('./request')
+const { amountOf, isBare, isOwned, kindOf, nounOfHold } = require('./request')
 const theList = require('./the-list')
 
 /** A promise that waits for a hold, and later serves as one. When its time is over it is resolved with LATE. */
@@ -52,7 +52,7 @@ class Claim extends Waiter {
     list.expect(word)
     const relay = notifiedAt === undefined ? 0 : notifiedAt.address
     // Native code does not spin for a lock that this thread itself holds.
-    const amount = request === LOCK && list.mayHold(word.address) ? 1 : amountOf(request)
+    const amount = isBare(request) && list.mayHold(word.address) ? 1 : amountOf(request)
     const ownerDied = agent().claimAsync(word, kindOf(request), amount, this.timeout, this, relay)
     // Before anything else can run, which might change the list.
     if (this.owned && ownerDied !== undefined) list.adoptLast(this, ownerDied)

@@ -16,7 +16,7 @@ const { agent } = require('../agent/agent')
 const { HELD } = require('../agent/registers')
 const { createMap, max, min } = require('../util/intrinsics')
 const { NAMED_EXCLUSIVE, NAMED_SHARED, requestOf } = require('./request')
-const EntryMemory = require('./entry-memory')
+const { EntryMemory } = require('./entry-memory')
 
 const { words } = agent().native
 

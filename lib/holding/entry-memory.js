@@ -5,15 +5,17 @@
 const { agent } = require('../agent/agent')
 const { HELD } = require('../agent/registers')
 const {
-  ArrayBuffer, Float64Array, Int32Array, bare, createArray, createMap, max, trunc
+  ArrayBuffer, Float64Array, Int32Array, apply, bare, createArray, createMap, fill, max, trunc
 } = require('../util/intrinsics')
 const createTasks = require('./tasks')
 
 const { native } = agent()
 const { binding, words } = native
 
-/** How many entries an empty list keeps room for. */
-const RETAINED = 4096
+/** How many entries the first memory has. While the list is there, the short way is open: see robust-list.js. */
+const FEW = 64
+/** After how many holds an empty list moves back. To move takes as long as some holds. */
+const PATIENCE = 4096
 /**
  * The last serial number, after which they start again. Every engine keeps 31 bits in a property without a box. So a
  * number comes again after a billion entries, unless it is in use. A token that released its entry itself has forgotten
@@ -21,19 +23,50 @@ const RETAINED = 4096
  */
 const LAST_SERIAL = 0x3fffffff
 
+/**
+ * Makes memory for a list. By index: an address and a request; the serial numbers, behind them in the same buffer; and
+ * the words.
+ */
+function newMemory (capacity) {
+  const buffer = new ArrayBuffer(20 * capacity)
+  return {
+    __proto__: null,
+    buffer,
+    entries: new Float64Array(buffer, 0, 2 * capacity),
+    serials: new Int32Array(buffer, 16 * capacity, capacity),
+    held: createArray(capacity)
+  }
+}
+
+/** The memory of few entries. It is made once: so V8 has its arrays as constants. */
+const first = newMemory(FEW)
+
+/**
+ * Empties the first memory when the list has left it: the short way finds nothing there, and words can be collected.
+ * Numbers go without a loop, in which a time limit of `vm` might be over.
+ */
+function clearFirst () {
+  apply(fill, first.entries, [0])
+  apply(fill, first.serials, [0])
+  for (let index = 0; index < FEW; index++) first.held[index] = undefined
+}
+
 class EntryMemory {
   constructor () {
-    // By index: an address and a request; the serial numbers, behind them in the same memory; and the words.
-    this.entries = new Float64Array(0)
-    this.serials = new Int32Array(0)
-    this.held = createArray(0)
+    this.entries = first.entries
+    this.serials = first.serials
+    this.held = first.held
     // How many entries fit into the memory; of these, how many there may be, and how many are reserved for promises.
     this.capacity = 0
     this.room = 0
     this.reserved = 0
+    // The room if the memory is the first one; otherwise 0: the short way is closed.
+    this.shortRoom = 0
     // The latest serial number, and the last one of those that follow it and are not in use.
     this.serial = 0
     this.lastFree = LAST_SERIAL
+    // The latest serial number when the list grew.
+    this.grewAt = 0
     // Undefined if no stall is reported, and no view of this thread detects re-entry (reentry.js).
     this.tasks = createTasks(native)
     // The Steps of a Condition's pending promise, by the serial number of the token that it waits with.
@@ -44,28 +77,31 @@ class EntryMemory {
     return words[HELD]
   }
 
+  /** Makes room for an entry. An empty list gives back memory that many holds needed. */
   makeRoom () {
-    if (words[HELD] >= this.room) this.resize()
+    const isIdle = words[HELD] === 0 && this.reserved === 0
+    if (words[HELD] >= this.room) this.resize(max(FEW, 2 * this.capacity))
+    else if (isIdle && this.capacity > FEW && this.serial - this.grewAt > PATIENCE) this.resize(FEW)
   }
 
-  resize (capacity = max(16, 2 * this.capacity)) {
-    const memory = new ArrayBuffer(20 * capacity)
-    const entries = new Float64Array(memory, 0, 2 * capacity)
-    const serials = new Int32Array(memory, 16 * capacity, capacity)
-    const held = createArray(capacity)
+  resize (capacity) {
+    const { buffer, entries, serials, held } = capacity === FEW ? first : newMemory(capacity)
     for (let index = 0; index < words[HELD]; index++) {
       entries[2 * index] = this.entries[2 * index]
       entries[2 * index + 1] = this.entries[2 * index + 1]
       serials[index] = this.serials[index]
       held[index] = this.held[index]
     }
-    binding.setRobustList(memory)
+    binding.setRobustList(buffer)
     this.entries = entries
     this.serials = serials
     this.held = held
     this.capacity = capacity
     // An entry that is being taken or moved is written behind the last one.
     this.room = capacity - 1 - this.reserved
+    this.shortRoom = capacity === FEW ? this.room : 0
+    this.grewAt = this.serial
+    if (capacity !== FEW) clearFirst()
   }
 
   /** Reserves an entry for a promise's claim, before it is enqueued. */
@@ -73,11 +109,13 @@ class EntryMemory {
     this.makeRoom()
     this.reserved++
     this.room--
+    if (this.capacity === FEW) this.shortRoom--
   }
 
   unreserve () {
     this.reserved--
     this.room++
+    if (this.capacity === FEW) this.shortRoom++
   }
 
   nextSerial () {
@@ -103,12 +141,7 @@ class EntryMemory {
     this.serial = length * block
     this.lastFree = this.serial + length
   }
-
-  /** Gives back memory that many holds needed. Called before a name is acquired: after it nothing may fail. */
-  tidy () {
-    if (this.capacity > RETAINED && words[HELD] === 0 && this.reserved === 0) this.resize(RETAINED)
-  }
 }
 bare(EntryMemory)
 
-module.exports = EntryMemory
+module.exports = { EntryMemory, first }

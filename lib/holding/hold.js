@@ -7,7 +7,7 @@ const { ANSWER, ENTRY } = require('../agent/registers')
 const { bare, createWeakMap } = require('../util/intrinsics')
 const { notLocked } = require('../waiting/errors')
 const { INDEX, NOT_HELD, SERIAL, owes, requestIn } = require('./entry')
-const { EXCLUSIVE, LOCK, SHARED, amountOf } = require('./request')
+const { SHARED, amountOf, isBare } = require('./request')
 const theList = require('./the-list')
 
 /** The reader's token of each writer that has become a reader. */
@@ -112,13 +112,18 @@ function giveBack (token, reportsOwnerDied = false, inJob = false, failed = fals
   const index = indexOf(token)
   if (index < 0) return rejectWait(token)
   release(index, reportsOwnerDied, inJob, failed)
+  forget(token)
+  theList().door.open()
+  return true
+}
+
+/** Lets a token forget the number of its entry, which has gone: it may come again. */
+function forget (token) {
   try {
     token[SERIAL] = NOT_HELD
   } catch (_) {
     // The token is frozen.
   }
-  theList().door.open()
-  return true
 }
 
 /** Whether the holder with this token saw a death. The token may be a proxy. */
@@ -153,11 +158,9 @@ function release (index, reportsOwnerDied, inJob = false, failed = false) {
   const request = requestIn(number)
   if (!reportsOwnerDied && !(failed && owes(number))) return word.release(index, request, inJob)
   const wasHeld = list.releaseInLine(index, reportsOwnerDied, inJob, failed)
-  if (request === LOCK) word.notifyHost()
+  if (isBare(request)) word.notifyHost()
   return wasHeld
 }
-
-const isExclusive = ({ request }) => request === LOCK || request === EXCLUSIVE
 
 /**
  * Rejects the pending `waitAsync` of a token that is unlocked. A Condition's `waitAsync` would take the lock again, and
@@ -172,17 +175,6 @@ function rejectWait (token) {
 }
 
 module.exports = {
-  Hold,
-  giveBack,
-  giveBackAfter,
-  holdOf,
-  indexOf,
-  indexOfHold,
-  isExclusive,
-  permitsOf,
-  readingTokens,
-  rejectWait,
-  release,
-  onEntry,
-  sawOwnerDied
+  Hold, forget, giveBack, giveBackAfter, holdOf, indexOf, indexOfHold, onEntry, permitsOf, readingTokens, rejectWait,
+  release, sawOwnerDied
 }

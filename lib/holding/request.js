@@ -65,6 +65,12 @@ exports.isVisible = (request) => {
   const kind = kindOf(request)
   return kind !== INNER && kind !== OWED && kind !== PUTTER
 }
+/** Whether code may share the bare word: its waiters may be in the host's queue. */
+exports.isBare = (request) => request === LOCK
+/** Whether newcomers overtake nobody. Of native code, `is_strict` in core/src/lock/request.rs says it. */
+exports.isStrict = (request) => request !== LOCK && request !== INNER
+/** Whether it is for a lock as users know it. */
+exports.isExclusive = (request) => request === LOCK || request === EXCLUSIVE
 /** Whether a request has a holder. */
 exports.isOwned = (request) => kindOf(request) !== SIGNALS
 /** Whether a request is for a named lock. */
@@ -93,15 +99,14 @@ exports.nounOfHold = function nounOfHold ({ word, request }) {
 }
 
 /**
- * Returns a word's value after a grant; UNAVAILABLE: not now. `current` is the value before; the
- * request is another than LOCK.
+ * Returns a word's value after a grant; UNAVAILABLE: not now. `current` is the value before.
  * @param {number} limit how many permits may be taken together; NO_LIMIT if the word does not count those
  */
 exports.after = function after (request, current, limit) {
   const kind = kindOf(request)
   if (kind === SHARED) return current >= 0 && current < MOST ? current + 1 : UNAVAILABLE
   if (kind === EXCLUSIVE) return current === UNLOCKED ? WRITING : UNAVAILABLE
-  if (kind === INNER || kind === LEASE) return current === UNLOCKED ? LOCKED : UNAVAILABLE
+  if (kind === LOCK || kind === INNER || kind === LEASE) return current === UNLOCKED ? LOCKED : UNAVAILABLE
   const amount = amountOf(request)
   if (kind !== LIMITED) return current >= amount ? current - amount : UNAVAILABLE
   // A negative word, which only a program can have written, counts as 0.

@@ -30,29 +30,25 @@ const {
   ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, ENTRY, HELD, MOVES, RELEASING
 } = require('../agent/registers')
 const { add, compareExchange, load, store, sub } = require('../util/intrinsics')
-const observer = require('../waiting/observer')
 const { INDEX, NOT_HELD, SERIAL, owe } = require('./entry')
-const EntryIndex = require('./entry-index')
 const QueueUse = require('./queue-use')
+const { ShortWay, channel, holds } = require('./short-way')
 const register = require('./tracked-buffers')
 const {
-  EXCLUSIVE, INNER, LEASE, LOCK, LOCKED, PUTTER, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, comingBack, kindOf
+  INNER, LEASE, LOCKED, PUTTER, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, comingBack, isExclusive, kindOf
 } = require('./request')
 
-// Captured, as in each module below `theList` that needs them: V8 makes constants of them, and as properties they would
-// make an uncontended lock a sixth dearer.
+// Captured for the reason given in short-way.js.
 const { door, native } = agent()
 const { floats, operations, words } = native
-const { holds, channel } = observer.holdsOf(native)
 
 /** In the stead of a place: the hold is not reported. */
 const UNREPORTED = -1
 
-class RobustList extends EntryIndex {
+class RobustList extends ShortWay {
   constructor () {
     super()
     this.native = native
-    this.door = door
     this.holds = holds
     // How many messages of all queues this thread has in use. After a time limit of `vm` it may be too high.
     this.leases = 0
@@ -92,25 +88,22 @@ class RobustList extends EntryIndex {
     // First: it may run a program's code.
     if (channel.hasSubscribers && token !== null && (place = holds.placeOf(word, request)) === UNAVAILABLE) return false
     const index = words[HELD]
-    if (index >= this.room) this.resize()
+    if (index >= this.room || this.shortRoom === 0) this.makeRoom()
     const { entries, held, serials } = this
     const serial = this.nextSerial()
     if (place !== UNREPORTED) holds.begin(serial, request, token, place)
     entries[2 * index] = word.address
     entries[2 * index + 1] = request
-    // A lock that is not free is not announced, and read plainly: that is cheaper than a failing exchange.
-    let current = request === LOCK ? word.array[0] : load(word.array, 0)
+    let current = load(word.array, 0)
     for (;;) {
-      // Not a case of `after`: V8 inlines only so much, and a lock is to be part of it.
-      const next = request !== LOCK ? after(request, current, word.limit)
-        : current === UNLOCKED ? LOCKED : UNAVAILABLE
+      const next = after(request, current, word.limit)
       if (next === UNAVAILABLE) {
         serials[index] = 0
         this.serial--
         if (holds.count !== 0) holds.forget(serial)
         return false
       }
-      if (request === LOCK) serials[index] = serial
+      if (token !== null) serials[index] = serial
       const found = compareExchange(word.array, 0, current, next)
       if (found === current) break
       current = found
@@ -118,7 +111,6 @@ class RobustList extends EntryIndex {
     if (token === null) return true
     words[HELD] = index + 1
     held[index] = word
-    if (request !== LOCK) serials[index] = serial
     token[INDEX] = index
     token[SERIAL] = serial
     return true
@@ -195,21 +187,19 @@ class RobustList extends EntryIndex {
 
   /**
    * Releases an entry's request. The caller then serves the line and clears the register.
-   *
    * @param {number} request that of the entry
-   * @param {boolean} plainly a lock is freed by a plain write: the caller passes a fence before it looks for waiters
    */
-  release (word, index, request, plainly) {
+  release (word, index, request) {
+    const frees = isExclusive(request) || request === INNER
     const last = this.toEnd(index)
     if (holds.count !== 0) holds.end(this, last)
     floats[RELEASING] = word.address
-    if (plainly) word.array[0] = UNLOCKED
-    else if (request === LOCK || request === INNER || request === EXCLUSIVE) store(word.array, 0, UNLOCKED)
+    if (frees) store(word.array, 0, UNLOCKED)
     else if (request === SHARED) sub(word.array, 0, 1)
     else add(word.array, 0, comingBack(request))
     words[HELD] = last
     // Of shares and permits the thread may have more. Before the number goes: until then that tells that one has left.
-    if (request !== LOCK) floats[RELEASING] = -word.address
+    floats[RELEASING] = -word.address
     this.serials[last] = 0
     this.held[last] = undefined
   }
@@ -269,7 +259,7 @@ class RobustList extends EntryIndex {
    */
   addEntry (thing, request, place) {
     const index = words[HELD]
-    if (index >= this.room) this.resize()
+    this.makeRoom()
     const serial = this.nextSerial()
     if (channel.hasSubscribers && place !== null) holds.begin(serial, request, undefined, place)
     this.entries[2 * index] = thing.address
@@ -292,33 +282,33 @@ class RobustList extends EntryIndex {
     return serial
   }
 
-  /** Removes an owed notification's or a lease's entry, last known at `hint`. The word of a lease is set to 0. */
-  removeEntry (serial, hint, lease) {
+  /**
+   * Removes the entry of an owed notification, a lease or a putter. It was last known at `hint`. The word of a lease is
+   * set to 0, that of the `putter` counts one less.
+   */
+  removeEntry (serial, hint, lease, putter) {
     const index = this.indexOf(serial, hint)
     if (index < 0) return
     const last = this.toEnd(index)
     if (holds.count !== 0) holds.end(this, last)
-    if (lease !== undefined) store(lease.array, lease.index, UNLOCKED)
+    if (lease !== undefined) {
+      store(lease.array, lease.index, UNLOCKED)
+    } else if (putter !== undefined) {
+      // See `addEntry`.
+      let current = load(putter.array, putter.index)
+      for (;;) {
+        const found = compareExchange(putter.array, putter.index, current, current - 1)
+        if (found === current) break
+        current = found
+      }
+    }
     words[HELD] = last
     this.serials[last] = 0
     this.held[last] = undefined
   }
 
-  /** Removes a putter's entry, last known at `hint`: the word of `thing` counts one less. */
   removePutter (serial, hint, thing) {
-    const index = this.indexOf(serial, hint)
-    if (index < 0) return
-    const last = this.toEnd(index)
-    // See `addEntry`.
-    let current = load(thing.array, thing.index)
-    for (;;) {
-      const found = compareExchange(thing.array, thing.index, current, current - 1)
-      if (found === current) break
-      current = found
-    }
-    words[HELD] = last
-    this.serials[last] = 0
-    this.held[last] = undefined
+    this.removeEntry(serial, hint, undefined, thing)
   }
 
   /** Says that a putter goes on that blocked. */

@@ -6,14 +6,15 @@ const { agent, assertStack } = require('../agent/agent')
 const { Promise, bare } = require('../util/intrinsics')
 const { LATE, hideFrames, throwIfAborted } = require('../waiting/errors')
 const { assertFunction, waitOptions } = require('../waiting/wait-options')
-const { lateError, takeForPromise, takeOrThrow } = require('./acquire')
+const { lateError, take, takeOrThrow } = require('./acquire')
 const { Claim } = require('./claim')
+const { NOT_HELD, SERIAL } = require('./entry')
 const { giveBackAfter } = require('./hold')
-const { Repairing, callWithin, optionsOf } = require('./repair')
+const { REPAIR, Repairing, callWithin, optionsOf } = require('./repair')
 const { assertNoReentry } = require('./reentry')
 const { EXCLUSIVE, SHARED } = require('./request')
-const { newHold, newToken } = require('./token')
-const { wordOf } = require('./view-word')
+const { UnlockToken, newHold, newToken } = require('./token')
+const { fieldOf, wordOf } = require('./view-word')
 
 /** The claim of an async callback form. Its promise never rejects: that would take a second function. */
 class Task extends Claim {
@@ -46,6 +47,57 @@ function runHolding (instance, request, callback, options, caller) {
   const { claim } = call
   if (claim !== undefined && claim.slot >= 0) agent().remember(promise, claim)
   return promise
+}
+
+/** Runs a callback under a lock that is free. Undefined: it is not, and nothing was done. */
+function runShortly (instance, callback) {
+  const word = fieldOf(instance)
+  if (word === undefined || !word.isFree || typeof callback !== 'function') return undefined
+  const promise = runFree(instance, word, callback)
+  const { list } = word
+  if (!list.missed) return promise
+  list.missed = false
+  return undefined
+}
+
+/**
+ * Runs a callback as `run` does, by the short way. What it seldom calls is a function of this file: as a constant it
+ * might throw because it is not defined yet, and V8 would keep the state of `await` for that.
+ */
+async function runFree (instance, word, callback) {
+  const token = new UnlockToken()
+  const { list } = word
+  if (instance[REPAIR] !== undefined || list.tasks !== undefined || !list.takeFree(word, token)) {
+    list.missed = true
+    return undefined
+  }
+  let result
+  let failed = true
+  let inJob = false
+  try {
+    result = callback(token)
+    if (typeof result === 'object' || typeof result === 'function') {
+      inJob = true
+      result = await result
+    }
+    failed = false
+    if (list.releaseToken(token)) token[SERIAL] = NOT_HELD
+    else end(token, false, inJob)
+  } catch (error) {
+    try {
+      end(token, failed, inJob)
+    } catch (_) {
+      // As in `run`.
+      await undefined
+      end(token, failed, false)
+    }
+    if (failed) throw error
+  }
+  return result
+}
+
+function end (token, failed, inJob) {
+  giveBackAfter(token, failed, inJob)
 }
 
 async function run (call, instance, request, callback, options, caller) {
@@ -121,11 +173,11 @@ function repairingOf (call, word, wait, caller) {
 async function acquireAgain (call, hold, timeout, wait, caller) {
   const { signal } = wait
   throwIfAborted(signal)
-  if (takeForPromise(hold)) return hold
+  if (take(hold, true)) return hold
   assertNoReentry(hold.word, hold.request, wait, caller)
   const outcome = await granted(hold, { timeout, signal }, call)
   if (outcome !== undefined) throw failure(outcome, hold, wait.timeout, acquireAgain)
   return hold
 }
 
-module.exports = { granted, runHolding }
+module.exports = { granted, runHolding, runShortly }

@@ -12,9 +12,9 @@ const { TypeError, define, shield } = require('../util/intrinsics')
 const showState = require('../util/inspect')
 const { notLocked } = require('../waiting/errors')
 const observer = require('../waiting/observer')
-const { Hold, giveBack, holdOf, indexOf, isExclusive, readingTokens, rejectWait, sawOwnerDied } = require('./hold')
+const { Hold, forget, giveBack, holdOf, indexOf, readingTokens, rejectWait, sawOwnerDied } = require('./hold')
 const { INDEX, NOT_HELD, SERIAL, requestIn } = require('./entry')
-const { EXCLUSIVE, SHARED, isOwned } = require('./request')
+const { EXCLUSIVE, SHARED, isExclusive, isOwned } = require('./request')
 const theList = require('./the-list')
 
 class UnlockToken {
@@ -30,13 +30,15 @@ class UnlockToken {
 
   /** Unlocks. False if the token is not live: it was released, or a Condition's `waitAsync` is pending and rejects. */
   unlock () {
-    return giveBack(this)
+    if (!theList().releaseToken(this)) return giveBack(this)
+    forget(this)
+    return true
   }
 
   abandon () {
     const index = indexOf(this)
     if (index < 0) return rejectWait(this)
-    if (!isExclusive({ request: requestIn(theList().entries[2 * index + 1]) })) {
+    if (!isExclusive(requestIn(theList().entries[2 * index + 1]))) {
       throw new TypeError('abandon: the token must be that of a lock that is held exclusively, not of a share or of ' +
         'permits: use unlock()')
     }
@@ -97,19 +99,7 @@ function takeToken (word, request) {
   return word.take(request, token) ? token : null
 }
 
-/** Takes a released hold again, if that needs no waiting. `promises`: for a promise. */
-function takeAgain (hold, promises = false) {
-  const { request, word } = hold
-  const taken = newToken(request)
-  if (!(promises ? word.takeForPromise(request, taken, true) : word.take(request, taken, true))) return false
-  const list = theList()
-  list.assign(hold, taken[INDEX], taken.ownerDied)
-  list.markDelivered(hold, taken.ownerDied)
-  list.door.open()
-  return true
-}
-
 /** Whether a value is a token, of any copy of the package. */
 const isToken = (value) => typeof value === 'object' && value !== null && typeof value[SERIAL] === 'number'
 
-module.exports = { UnlockToken, isToken, newHold, newToken, takeAgain, takeToken }
+module.exports = { UnlockToken, isToken, newHold, newToken, takeToken }

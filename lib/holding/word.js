@@ -18,7 +18,7 @@ const { compareExchange, load } = require('../util/intrinsics')
 const { byteOffset, isWebAssemblyMemory, viewedArrayBuffer } = require('../util/typed-arrays')
 const observer = require('../waiting/observer')
 const { Location, takeInLine } = require('./location')
-const { INNER, LOCK, MOST, NO_LIMIT, UNLOCKED, amountOf, kindOf } = require('./request')
+const { INNER, MOST, NO_LIMIT, UNLOCKED, amountOf, isBare, isStrict, kindOf } = require('./request')
 const theList = require('./the-list')
 
 // Captured for the reason given in robust-list.js.
@@ -51,11 +51,11 @@ class Word extends Location {
    * Takes a request, if that needs no waiting. `token`: as of the list's `take`. `isQuiet`: the caller opens the door.
    */
   take (request, token, isQuiet) {
-    const isStrict = request !== LOCK && request !== INNER
-    if (isStrict && counters.read(this.counter) !== 0) return takeInLine(this, request, token, isQuiet)
+    if (isBare(request) && !isQuiet && list.takeFree(this, token)) return true
+    if (isStrict(request) && counters.read(this.counter) !== 0) return takeInLine(this, request, token, isQuiet)
     if (!list.take(this, request, token)) return false
     try {
-      if (token !== null && counters.peek(this.abandoned) !== 0) this.takeNoteOfDeath(request, token, isQuiet)
+      if (token !== null && counts[this.abandoned] !== 0) this.takeNoteOfDeath(request, token, isQuiet)
     } catch (_) {
       // No stack is left. It is held all the same; not knowing of a death is better than losing the token.
     }
@@ -64,9 +64,14 @@ class Word extends Location {
 
   /** Takes a request for a promise. That overtakes no promise of this thread that is first in line for a lock. */
   takeForPromise (request, token, isQuiet) {
-    const isInLine = request === LOCK && list.reserved !== 0 && this.array[0] === UNLOCKED &&
-      counters.peek(this.counter) !== 0
+    const isInLine = !isStrict(request) && list.reserved !== 0 && this.array[0] === UNLOCKED &&
+      counts[this.counter] !== 0
     return isInLine ? takeInLine(this, request, token, isQuiet) : this.take(request, token, isQuiet)
+  }
+
+  /** Whether nobody has or awaits it: a lock could be taken at once for a promise. */
+  get isFree () {
+    return this.array[0] === UNLOCKED && counts[this.counter] === 0
   }
 
   /** Tells the token if a dead holder had abandoned the lock. */
@@ -90,14 +95,13 @@ class Word extends Location {
 
   /** Releases the request of the entry at `index`. `inJob`, and the result: see `releaseInLine`. */
   release (index, request, inJob = false) {
-    const notify = request === LOCK ? hostNotify(this) : undefined
-    if (counters.peek(this.counter) !== 0) {
+    const notify = isBare(request) ? hostNotify(this) : undefined
+    if (counts[this.counter] !== 0) {
       list.releaseInLine(index, false, inJob)
       if (notify !== undefined) notify(this.array, 0, 1)
       return true
     }
-    // The host's `notify` passes a fence.
-    list.release(this, index, request, FENCED && notify !== undefined)
+    list.release(this, index, request)
     try {
       if (notify !== undefined) notify(this.array, 0, 1)
     } finally {
@@ -166,6 +170,9 @@ class Word extends Location {
     binding.setLabel(this.address, name)
   }
 }
+
+/** For the short way: its callers have no list before their first word. */
+Word.prototype.list = list
 
 /**
  * Returns the host's `notify`, if its queue may have plain waiters. It may where no install replaced `notify`, where

@@ -9,15 +9,14 @@
 
 const { assertStack } = require('../agent/agent')
 const { define, load } = require('../util/intrinsics')
-const { threadId } = require('../util/worker-threads')
+const { isMainThread, threadId } = require('../util/worker-threads')
 const { notLocked } = require('../waiting/errors')
 const { assertWorker, milliseconds, waitOptions } = require('../waiting/wait-options')
-const { acquire, acquireAsync, blockOrThrow } = require('../holding/acquire')
-const { runHolding } = require('../holding/run')
+const { acquire, acquireAsync, acquireOrThrow } = require('../holding/acquire')
+const { runHolding, runShortly } = require('../holding/run')
 const { REPAIR } = require('../holding/repair')
 const { LOCK, LOCKED, UNLOCKED } = require('../holding/request')
 const { runHoldingSync } = require('../holding/run-sync')
-const theList = require('../holding/the-list')
 const { UnlockToken, newHold } = require('../holding/token')
 const { wordOf } = require('../holding/view-word')
 const { initRepairable, defineView, expose, newMemory } = require('../view')
@@ -41,12 +40,11 @@ class AsyncLock {
   }
 
   lock (options) {
-    assertWorker('lock', 'lockAsync() or executeLocked()')
     const word = wordOf(this)
-    // Not by acquireOrThrow: its calls would add a tenth to the cost of a free lock.
-    const timeout = options === undefined ? Infinity : waitOptions(options, 'lock', false).timeout
     const token = new UnlockToken()
-    return word.take(LOCK, token) ? token : blockOrThrow(newHold(word, LOCK, token), timeout, 'lock')
+    // The rest is apart: V8 inlines only so much, and this and `unlock` are to be part of a loop around them.
+    return options === undefined && !isMainThread && word.list.takeFree(word, token) ? token
+      : lock(word, token, options)
   }
 
   lockIfAvailable (timeout) {
@@ -59,7 +57,7 @@ class AsyncLock {
   tryLock () {
     const word = wordOf(this)
     const token = new UnlockToken()
-    return word.take(LOCK, token) ? token : null
+    return word.list.takeFree(word, token) || word.take(LOCK, token) ? token : null
   }
 
   lockAsync (options) {
@@ -67,7 +65,8 @@ class AsyncLock {
   }
 
   executeLocked (callback, options) {
-    return runHolding(this, LOCK, callback, options, 'executeLocked')
+    const short = options === undefined ? runShortly(this, callback) : undefined
+    return short === undefined ? runHolding(this, LOCK, callback, options, 'executeLocked') : short
   }
 
   executeLockedSync (callback, options) {
@@ -77,19 +76,28 @@ class AsyncLock {
 
   unlock () {
     const word = wordOf(this)
-    const index = word.find()
-    if (index >= 0) {
-      word.release(index, LOCK)
-      theList().door.open()
-      return
-    }
-    assertStack()
-    // If code that uses the bare word has locked it, its holder is unknown.
-    const holder = word.unlockUnheld()
-    if (holder === undefined) throw notLocked('unlock: the lock is not held')
-    if (holder !== null) throw notLocked('unlock: the lock is held by ' + nameOf(holder))
-    word.notifyHost()
+    if (!word.list.releaseLast(word)) unlock(word)
   }
+}
+
+function lock (word, token, options) {
+  assertWorker('lock', 'lockAsync() or executeLocked()')
+  return acquireOrThrow(newHold(word, LOCK, token), options, 'lock')
+}
+
+function unlock (word) {
+  const index = word.find()
+  if (index >= 0) {
+    word.release(index, LOCK)
+    word.list.door.open()
+    return
+  }
+  assertStack()
+  // If code that uses the bare word has locked it, its holder is unknown.
+  const holder = word.unlockUnheld()
+  if (holder === undefined) throw notLocked('unlock: the lock is not held')
+  if (holder !== null) throw notLocked('unlock: the lock is held by ' + nameOf(holder))
+  word.notifyHost()
 }
 
 function timeoutOf (given) {

@@ -39,9 +39,9 @@ const {
 const Steps = require('../waiting/wait-steps')
 const { countdown, notify, nounOfWait } = require('../waiting/wait-until')
 const { acquire, reacquire } = require('../holding/acquire')
-const { described } = require('../holding/request')
+const { described, isExclusive } = require('../holding/request')
 const { isAwaited } = require('../holding/claim')
-const { holdOf, indexOfHold, isExclusive, release, sawOwnerDied } = require('../holding/hold')
+const { holdOf, indexOfHold, release, sawOwnerDied } = require('../holding/hold')
 const theList = require('../holding/the-list')
 const { isToken } = require('../holding/token')
 const { wordOf } = require('../holding/view-word')
@@ -249,7 +249,7 @@ function assertHeld (token, caller) {
   if (!isToken(token)) throw noLock(caller, describe(token))
   const held = holdOf(token)
   if (held === undefined) throw notHeld(caller)
-  if (!isExclusive(held)) throw noLock(caller, 'of a share, of permits or of a name')
+  if (!isExclusive(held.request)) throw noLock(caller, 'of a share, of permits or of a name')
   return held
 }
 

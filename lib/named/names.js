@@ -203,7 +203,7 @@ class Grant extends NamedWord {
 }
 
 function newWord (Class, name, shared) {
-  theList().tidy()
+  theList().makeRoom()
   return new Class(name, shared ? NAMED_SHARED : NAMED_EXCLUSIVE)
 }
 

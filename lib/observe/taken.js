@@ -20,7 +20,7 @@ const { CALL } = require('../agent/registers')
 const { createMap, createWeakRef, load, max, now } = require('../util/intrinsics')
 const { placeHere } = require('./call-stacks')
 const Holds = require('./hold-durations')
-const { INNER, LOCK, UNAVAILABLE, UNLOCKED, after, isVisible } = require('../holding/request')
+const { INNER, UNAVAILABLE, after, isVisible } = require('../holding/request')
 const theList = require('../holding/the-list')
 
 /**
@@ -36,9 +36,7 @@ const TURN = 2
 
 // ——— Calls ———
 
-function mayTake ({ array, limit }, request) {
-  return request === LOCK ? array[0] === UNLOCKED : after(request, load(array, 0), limit) !== UNAVAILABLE
-}
+const mayTake = ({ array, limit }, request) => after(request, load(array, 0), limit) !== UNAVAILABLE
 
 /** Notes the call that is about to claim a hold. It is by default this one. Native code notes it with the wait. */
 function claims (hold, call) {

@@ -131,6 +131,7 @@ module.exports = {
   // Of typed arrays and their buffers.
   bufferOf: reader(TypedArrayPrototype, 'buffer'),
   byteOffsetOf: reader(TypedArrayPrototype, 'byteOffset'),
+  fill: TypedArrayPrototype.fill,
   growableOf: reader(SharedArrayBuffer.prototype, 'growable'),
   lengthOf: reader(TypedArrayPrototype, 'length'),
   maxByteLengthOf: reader(SharedArrayBuffer.prototype, 'maxByteLength'),
