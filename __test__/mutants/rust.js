@@ -335,7 +335,9 @@ module.exports = [
     ['a claim that is awake is woken again',
       'self.awake[usize::from(blocks)].replace(key) != Some(key)',
       '{ self.awake[usize::from(blocks)].replace(key); true }'],
-    ['a claim that has retried in vain is not remembered', '            self.tried[usize::from(blocks)] = Some(key);\n', '']
+    ['a claim that has retried in vain is not remembered',
+      '            self.tried[usize::from(blocks)] = Some(key);\n',
+      '']
   ]),
   ...of(section, { cargo: ['queue', ''] }, [
     ['one notification wakes several claims',
@@ -567,7 +569,9 @@ module.exports = [
     ['what a hold owes is passed on twice',
       '(Some(_), Some(relay)) => (index, Stage::Adopted,',
       '(Some(_), Some(relay)) => (index, Stage::Delivered,'],
-    ['grants that have been adopted are adopted again', 'let adopts = self.adopted <= self.delivered;', 'let adopts = true;']
+    ['grants that have been adopted are adopted again',
+      'let adopts = self.adopted <= self.delivered;',
+      'let adopts = true;']
   ]),
   ...of('src/agent/waiting.rs', { test: 'locks/condition' }, [
     ['a claim that gives up keeps its notification', '            pass_on_notification(claim.relay);\n', '']
