@@ -294,8 +294,8 @@ module.exports = [
   ]),
   ...of('core/src/service/word_poller.rs', { cargo: ['lib', 'looks_become_rare'] }, [
     ['a claim that joins is looked at no sooner than the others',
-      'next.map_or(soon, |next| next.min(soon))',
-      'next.unwrap_or(soon)']
+      'next.min(news + SHORTEST)',
+      'next']
   ]),
   ...of(section, { model: 'claim_rest' }, [
     ['a bucket with claims is not said to have any', 'self.bucket.has_claims.store(true, Ordering::Relaxed);', '']
@@ -389,8 +389,8 @@ module.exports = [
   ]),
   ...of(waiter, { cargo: ['line', 'in_job'] }, [
     ['the agent that releases a lock is rung nevertheless',
-      'self.0.retain(|waiter| !matches!',
-      'self.0.retain(|waiter| !outbox.has_only_grants() || !matches!']
+      'self.0.retain(|waiter| !waiter.is_of(outbox))',
+      'self.0.retain(|waiter| !outbox.has_only_grants() || !waiter.is_of(outbox))']
   ]),
   ...of(outbox, { cargo: ['line', 'in_job'] }, [
     ['a timeout is decided in the job that releases a lock',
