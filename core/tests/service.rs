@@ -77,8 +77,8 @@ fn lateness(store: &WaiterListStore, service: &Service) -> Duration {
     let mut lateness = Vec::new();
     for nth in 1..=60_u32 {
         let rung = Arc::new(Mutex::new(None));
-        let ring = Arc::clone(&rung);
-        let outbox = Arc::new(Outbox::new(Box::new(move || *ring.lock().unwrap() = Some(now()))));
+        let noted = Arc::clone(&rung);
+        let outbox = Arc::new(Outbox::new(Box::new(move || *noted.lock().unwrap() = Some(now()))));
         let deadline = now().after(nth * Duration::from_micros(170));
         store.enqueue(HERE, Waiter::Agent(outbox, nth), deadline, || true).unwrap();
         service.time_out(deadline);

@@ -9,12 +9,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::stacks::StackId;
 use crate::clock::{Timestamp, now};
 use crate::lock::shrink;
 use crate::sync::lock;
+
+/// A set that is empty keeps its memory up to this length.
+const RETAINED: usize = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Taken {
@@ -30,7 +33,7 @@ pub struct Taken {
 struct Holds {
     taken: FxHashMap<u32, Taken>,
     /// Those whose callbacks run. A wait of a `Condition` ends a hold, but not its callback.
-    tasks: FxHashMap<u32, ()>,
+    tasks: FxHashSet<u32>,
 }
 
 /// The holds of a thread, by their serial numbers. Any thread may read it.
@@ -45,7 +48,7 @@ impl SharedTaken {
     pub fn get(&self, serial: u32) -> Option<Taken> {
         let holds = lock(&self.0);
         let taken = *holds.taken.get(&serial)?;
-        Some(Taken { in_task: holds.tasks.contains_key(&serial), ..taken })
+        Some(Taken { in_task: holds.tasks.contains(&serial), ..taken })
     }
 
     pub fn begin(&self, serial: u32, call: StackId) {
@@ -66,13 +69,15 @@ impl SharedTaken {
 
     /// Notes that a callback begins to run with the hold.
     pub fn begin_task(&self, serial: u32) {
-        lock(&self.0).tasks.insert(serial, ());
+        lock(&self.0).tasks.insert(serial);
     }
 
     pub fn end_task(&self, serial: u32) {
         let tasks = &mut lock(&self.0).tasks;
         tasks.remove(&serial);
-        shrink(tasks);
+        if tasks.is_empty() {
+            tasks.shrink_to(RETAINED);
+        }
     }
 }
 
