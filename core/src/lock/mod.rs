@@ -74,6 +74,7 @@ pub mod tracked_buffers;
 pub mod wait_for_graph;
 mod word;
 
+#[cfg(not(feature = "model"))]
 pub(crate) use bucket::shrink;
 pub use bucket::{Grant, Lines, Mail, Outbox, Waiter, WaiterListStore};
 pub use claims::{Claimed, Freed};
