@@ -14,7 +14,7 @@
 
 const { setImmediate, setTimeout } = require('../util/timers')
 const { agent } = require('../agent/agent')
-const { Float64Array, bare, createArray, createMap, max, min, now, parse } = require('../util/intrinsics')
+const { Float64Array, createArray, createMap, max, min, now, parse } = require('../util/intrinsics')
 const { STALL } = require('../util/variables')
 const { captureCall, originOf, placeHere, stackOf } = require('./call-stacks')
 const { stalled } = require('./channels')
@@ -24,22 +24,6 @@ const theList = require('../holding/the-list')
 const PATIENCE = 10
 /** How many numbers of a wait native code is given. */
 const NUMBERS = 2
-
-/** A promise that waits. Its hold has a slot while it is enqueued. */
-class Wait {
-  constructor (hold, call, mayBePause) {
-    this.hold = hold
-    this.call = call
-    this.mayBePause = mayBePause
-    this.began = now()
-    this.isOver = false
-    // When to ask whether there is a report, or another one.
-    this.dueAt = this.began + agent().native.stallAfter
-    this.previous = last
-    this.next = undefined
-  }
-}
-bare(Wait)
 
 /** The pending waits: a list, the oldest first. */
 let first
@@ -78,8 +62,12 @@ function keepsHold () {
  * @param {boolean} [mayBePause] whether it may last for as long as the program likes
  */
 function waitBegins (hold, call = callOf(), mayBePause = false) {
-  watch(agent().native.stallAfter)
-  const wait = new Wait(hold, call, mayBePause)
+  const { stallAfter } = agent().native
+  watch(stallAfter)
+  const began = now()
+  // `dueAt`: when to ask whether there is a report, or another one.
+  const dueAt = began + stallAfter
+  const wait = { __proto__: null, hold, call, mayBePause, began, dueAt, isOver: false, previous: last, next: undefined }
   if (last === undefined) first = wait
   else last.next = wait
   last = wait

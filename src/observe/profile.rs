@@ -66,28 +66,23 @@ impl Waited {
 /// The number of the wait for which a thread blocks: there is one at a time. Promises have others.
 const BLOCKED: u32 = 0;
 
-/// How many waits were recorded; and how many these stand for.
-#[derive(Clone, Copy, Default)]
-struct Counts {
-    recorded: u64,
-    all: u64,
-}
-
 #[derive(Default)]
 struct Profile {
     totals: Totals,
     /// By thread, and by their numbers.
     waits: HashMap<usize, HashMap<u32, Waited>>,
     last_promise: u32,
-    counts: Counts,
+    /// How many waits were recorded; and how many these stand for.
+    recorded: u64,
+    all: u64,
     /// Whether a wait has ended since the file was written; or it never was.
     is_news: bool,
 }
 
 impl Profile {
     fn begin(&mut self, thread: usize, number: u32, wait: Waited) {
-        self.counts.recorded += 1;
-        self.counts.all += u64::from(wait.factor);
+        self.recorded += 1;
+        self.all += u64::from(wait.factor);
         if let Some(former) = self.waits.entry(thread).or_default().insert(number, wait) {
             self.add(&former);
         }
@@ -116,8 +111,8 @@ impl Profile {
         self.totals.add(wait.stack, &wait.leaf, wait.nanos(now()));
     }
 
-    /// Returns the waits so far, if changed since the last call.
-    fn news(&mut self) -> Option<(Totals, Counts)> {
+    /// Returns the waits so far, if changed since the last call; and the two numbers.
+    fn news(&mut self) -> Option<(Totals, u64, u64)> {
         let is_news = std::mem::take(&mut self.is_news);
         let mut totals = self.totals.clone();
         let now = now();
@@ -128,7 +123,7 @@ impl Profile {
         for wait in pending {
             totals.add(wait.stack, &wait.leaf, wait.nanos(now));
         }
-        Some((totals, self.counts))
+        Some((totals, self.recorded, self.all))
     }
 }
 
@@ -208,10 +203,10 @@ pub fn profile_news(env: Env) -> Result<Option<String>> {
     let writes = is_main(Agent::of(env.raw())?.thread_id)
         || PROCESS.registry.find(|agent| is_main(agent.known.thread_id), |_| ()).is_none();
     let news = if writes && is_on() { lock(&PROFILE).news() } else { None };
-    Ok(news.and_then(|(totals, counts)| json_of(totals, counts)))
+    Ok(news.and_then(|(totals, recorded, all)| json_of(totals, recorded, all)))
 }
 
-fn json_of(totals: Totals, Counts { recorded, all }: Counts) -> Option<String> {
+fn json_of(totals: Totals, recorded: u64, all: u64) -> Option<String> {
     let lines_of = |(stack, leaves): (StackId, Leaves)| {
         leaves.into_iter().map(move |(leaf, nanos)| (stack, leaf, (nanos + 500) / 1000))
     };
@@ -285,11 +280,11 @@ mod tests {
         profile.begin(8, BLOCKED, wait(2));
         profile.begin(8, BLOCKED, wait(1));
         for _ in 0..2 {
-            let (totals, counts) = profile.news().unwrap();
-            let all = nanos(&totals);
-            assert_eq!(all.len(), 3);
-            assert_eq!(4 * all[0].2, all[2].2);
-            assert_eq!((counts.recorded, counts.all), (3, 7));
+            let (totals, recorded, all) = profile.news().unwrap();
+            let times = nanos(&totals);
+            assert_eq!(times.len(), 3);
+            assert_eq!(4 * times[0].2, times[2].2);
+            assert_eq!((recorded, all), (3, 7));
         }
         profile.end(7, number);
         profile.end(7, number);

@@ -29,40 +29,30 @@ static WRITER: Aside = Aside::new("atomics-stderr", || {
     }
 });
 
+/// Removes the next text. Behind all of them comes the number of those that were dropped.
 fn next() -> Option<String> {
-    lock(&TEXTS).next()
-}
-
-impl Texts {
-    /// Whether there is room for the text; otherwise it is counted.
-    fn push(&mut self, text: String) -> bool {
-        let has_room = self.waiting.len() < MOST;
-        if has_room {
-            self.waiting.push_back(text);
-        } else {
-            self.dropped += 1;
-        }
-        has_room
-    }
-
-    /// Removes the next text. Behind all of them comes the number of those that were dropped.
-    fn next(&mut self) -> Option<String> {
-        self.waiting.pop_front().or_else(|| {
-            let dropped = std::mem::take(&mut self.dropped);
-            (dropped > 0).then(|| {
-                format!(
-                    "(node:{}) [{VARIABLE}] Warning: {dropped} reports of blocked threads were dropped, \
-                     since nobody read the standard error.\n",
-                    process::id()
-                )
-            })
+    let texts = &mut *lock(&TEXTS);
+    texts.waiting.pop_front().or_else(|| {
+        let dropped = std::mem::take(&mut texts.dropped);
+        (dropped > 0).then(|| {
+            format!(
+                "(node:{}) [{VARIABLE}] Warning: {dropped} reports of blocked threads were dropped, since nobody read \
+                 the standard error.\n",
+                process::id()
+            )
         })
-    }
+    })
 }
 
 /// Leaves a text to be written. Does not wait. Functions in it may have any names.
 pub(crate) fn leave(text: &str) {
-    lock(&TEXTS).push(json::shown(text).into_owned());
+    let mut texts = lock(&TEXTS);
+    if texts.waiting.len() < MOST {
+        texts.waiting.push_back(json::shown(text).into_owned());
+    } else {
+        texts.dropped += 1;
+    }
+    drop(texts);
     // Without a thread, the next text has another try.
     let _ = WRITER.ask();
 }
@@ -105,21 +95,4 @@ fn write_some(bytes: &[u8]) -> io::Result<usize> {
 #[cfg(not(unix))]
 fn wait_for_room() {
     std::thread::yield_now();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_beyond_a_number_are_dropped_and_counted() {
-        let mut texts = Texts { waiting: VecDeque::new(), dropped: 0 };
-        for n in 0..MOST + 3 {
-            assert_eq!(texts.push(n.to_string()), n < MOST);
-        }
-        assert!((0..MOST).all(|n| texts.next() == Some(n.to_string())));
-        assert!(texts.next().is_some_and(|text| text.contains(" 3 reports ")));
-        assert_eq!(texts.next(), None);
-        assert!(texts.push("next".to_owned()));
-    }
 }

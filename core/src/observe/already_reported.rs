@@ -46,8 +46,11 @@ impl Keys {
         self.0.get(&hash).copied()
     }
 
+    /// Notes what is reported. The same again is as old as before.
     pub fn note(&mut self, hash: u64, key: Key) {
-        self.0.insert(hash, (key, now()));
+        if self.get(hash).is_none_or(|(known, _)| known != key) {
+            self.0.insert(hash, (key, now()));
+        }
     }
 }
 

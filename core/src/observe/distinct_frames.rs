@@ -63,12 +63,7 @@ mod tests {
         assert_eq!(places(["at h\nat a", "at h\nat a"]), ["at h", "at h"]);
         assert_eq!(places(["at h", "at h\nat a"]), ["at h", "at h, called at a"]);
         assert_eq!(places(["", "at a"]), ["", "at a"]);
-    }
-
-    #[test]
-    fn built_in_functions_and_those_that_await_are_no_place() {
         assert_eq!(places(["at Array.map (<anonymous>)\n at a\nat async b", "at a\nat async c"]), ["at a", "at a"]);
-        assert_eq!(places(["at Object.<anonymous> (x.js:1:1)"]), ["at Object.<anonymous> (x.js:1:1)"]);
         assert_eq!(places(["at async b\nat async c", "at async (x.js:1:1)"]), ["at b", "at async (x.js:1:1)"]);
     }
 }

@@ -155,7 +155,8 @@ impl<'a> Reports<'a> {
         let wait = &self.snapshot.waiting[entry];
         keys.get(self.hash_of(entry)).is_none_or(|(reported, noted)| {
             let age = self.snapshot.age(wait);
-            let is_due = wait.since.is_none_or(|since| age >= 2 * noted.duration_since(since));
+            // JavaScript asks then, as it knows the times; and earlier for others.
+            let is_due = wait.since.is_none_or(|since| 2 * age >= 3 * noted.duration_since(since));
             !may_be_pause(wait) && is_due && holder.is_old && holder.key != reported
         })
     }

@@ -65,12 +65,9 @@ pub fn is_for_message(wait: &Entry) -> bool {
     wait.what.wait_kind().is_some() && matches!(words(wait.what).1, Some("take" | "use"))
 }
 
-pub fn held_row(now: Timestamp, entry: &Entry) -> Row {
-    row(now, entry, true, Stack::shown)
-}
-
-pub fn waiting_row(now: Timestamp, entry: &Entry) -> Row {
-    row(now, entry, false, Stack::shown)
+/// Makes the row of an entry for people. `is_hold`: as of [`row`].
+pub fn shown_row(now: Timestamp, entry: &Entry, is_hold: bool) -> Row {
+    row(now, entry, is_hold, Stack::shown)
 }
 
 pub fn link_rows(now: Timestamp, (has, is_ahead, waits_for): Entries<'_>, stack: fn(StackId) -> Stack) -> RowLink {

@@ -286,17 +286,13 @@ fn is_of_lock(entry: &Entry) -> bool {
 }
 
 pub fn entry(agent: &Known, location: Location, what: What, since: Option<Timestamp>) -> Entry {
-    entry_of(agent, location, what, since, agent.notes.sleep().is_some())
-}
-
-fn entry_of(agent: &Known, location: Location, what: What, since: Option<Timestamp>, blocked: bool) -> Entry {
     Entry {
         location,
         what,
         name: None,
         thread_id: agent.thread_id,
         thread_name: agent.thread_name.clone(),
-        blocked,
+        blocked: agent.notes.sleep().is_some(),
         since,
         serial: 0,
         within: Within::default(),
@@ -323,7 +319,7 @@ fn awaited_by(agent: &Known, location: Location, waiter: &Waiter, request: Optio
     let what = request.map_or(What::Awaits(wait_kind), What::Requests);
     let call = noted.map_or(NONE, |noted| noted.call);
     let within = within.unwrap_or_default();
-    Entry { within, slot, call, ..entry_of(agent, location, what, since, blocked) }
+    Entry { blocked, within, slot, call, ..entry(agent, location, what, since) }
 }
 
 fn noted_of(agent: &Known, waiter: &Waiter, location: Location) -> Option<(Noted, Within)> {

@@ -23,8 +23,8 @@ use rustc_hash::FxHashMap;
 use super::distinct_frames::{frames_of, stack_of};
 use super::rows::{Row, Rows, Stack};
 use super::sentences::{
-    MOST_PLACES, cycle_rows, cycle_text, duration, ended_text, held_row, hold_prefix, keeper_text, lock_of, mode_of,
-    orphan_text, thread_of, waiting_row,
+    MOST_PLACES, cycle_rows, cycle_text, duration, ended_text, hold_prefix, keeper_text, lock_of, mode_of, orphan_text,
+    shown_row, thread_of,
 };
 use super::snapshot::Snapshot;
 
@@ -43,8 +43,8 @@ pub fn text_of(Rows { held, waiting, cycles }: &Rows) -> String {
 
 pub fn rows_of(snapshot: &Snapshot) -> Rows {
     Rows {
-        held: snapshot.held.iter().map(|entry| held_row(snapshot.now, entry)).collect(),
-        waiting: snapshot.waiting.iter().map(|entry| waiting_row(snapshot.now, entry)).collect(),
+        held: snapshot.held.iter().map(|entry| shown_row(snapshot.now, entry, true)).collect(),
+        waiting: snapshot.waiting.iter().map(|entry| shown_row(snapshot.now, entry, false)).collect(),
         cycles: snapshot.cycles.iter().map(|cycle| cycle_rows(snapshot, cycle, Stack::shown)).collect(),
     }
 }

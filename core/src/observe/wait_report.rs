@@ -5,8 +5,7 @@ use std::fmt::Write;
 use super::distinct_frames::DistinctFrames;
 use super::rows::Row;
 use super::sentences::{
-    ahead_text, duration, ended_text, held_row, holder_text, keeper_text, noun_of, quoted, thread_of, wait_text,
-    waiting_row,
+    ahead_text, duration, ended_text, holder_text, keeper_text, noun_of, quoted, shown_row, thread_of, wait_text,
 };
 use super::snapshot::Snapshot;
 use super::survey::Entry;
@@ -46,7 +45,7 @@ impl WaitReport<'_> {
     pub(super) fn wait_text(&self, index: usize, milliseconds: f64, more: usize, holders: &[usize]) -> String {
         let snapshot = self.snapshot;
         let entry = &snapshot.waiting[index];
-        let row = waiting_row(snapshot.now, entry);
+        let row = shown_row(snapshot.now, entry, false);
         let (thread, noun, time) = (thread_of(&row), noun_of(&row), duration("for ", Some(milliseconds)));
         let mut text = if entry.blocked {
             format!("{} has been blocked {time} waiting for {noun}", capitalized(&thread))
@@ -57,7 +56,7 @@ impl WaitReport<'_> {
             _ = write!(text, ", and {more} more");
         }
         let reported: Vec<_> = holders.iter().take(MOST_HOLDERS).map(|&holder| &snapshot.held[holder]).collect();
-        let rows: Vec<_> = reported.iter().map(|holder| held_row(snapshot.now, holder)).collect();
+        let rows: Vec<_> = reported.iter().map(|holder| shown_row(snapshot.now, holder, true)).collect();
         let frames = DistinctFrames::of_rows(rows.iter().chain([&row]));
         let mut keepers: Vec<_> = rows.iter().map(|row| self.holder_line(entry, row, &frames)).collect();
         if holders.len() > MOST_HOLDERS {
@@ -83,7 +82,7 @@ impl WaitReport<'_> {
     fn claim_line(&self, wait: &Entry, claim: usize, frames: &DistinctFrames) -> String {
         let claim = &self.snapshot.waiting[claim];
         let doing = self.doing_of(wait, claim.thread_id, frames);
-        ahead_text(&waiting_row(self.snapshot.now, claim), frames) + "; " + &doing
+        ahead_text(&shown_row(self.snapshot.now, claim, false), frames) + "; " + &doing
     }
 
     /// Says in which way a thread keeps another one waiting.
@@ -93,7 +92,7 @@ impl WaitReport<'_> {
         }
         let waits = self.snapshot.waiting.iter().filter(|entry| entry.thread_id == thread_id);
         let waits: Vec<_> = waits.collect();
-        let text = |entry| wait_text("it", &waiting_row(self.snapshot.now, entry), frames);
+        let text = |entry| wait_text("it", &shown_row(self.snapshot.now, entry, false), frames);
         // A blocked thread waits for that alone.
         if let Some(blocked) = waits.iter().find(|entry| entry.blocked) {
             return text(blocked);
