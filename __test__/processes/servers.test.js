@@ -117,6 +117,18 @@ test('members are asked in turn, from the one that has answered last; one that i
   assert.deepStrictEqual([silent, leaderless, sound].map(({ calls }) => calls), [1, 1, 2])
 })
 
+test('a used connection is cut after the call: it is sent again, and its answer says so', async t => {
+  const member = await startMember(t, () => [200, {}])
+  const cluster = clusterOf(t, [member])
+  assert.strictEqual((await cluster.call('kv/txn', {})).isRepeated, false)
+  member.server.prependOnceListener('request', (request, response) => {
+    request.on('end', () => request.socket.destroy())
+    response.writeHead = () => ({ end () {} })
+  })
+  assert.strictEqual((await cluster.call('kv/txn', {})).isRepeated, true)
+  assert.strictEqual(member.calls, 3)
+})
+
 test('all members fail: the error is that of the last; an error that is not a member\'s ends the call', async t => {
   const full = await startMember(t, () => [503, { message: 'etcdserver: request timed out', code: 14 }])
   const strict = await startMember(t, () => [400, { error: 'etcdserver: requested lease not found', code: 5 }])

@@ -43,7 +43,7 @@ class Cluster {
       const index = this.current
       try {
         const answer = await this.authorized(this.endpoints[index], path, body, { signal, isOpen })
-        return Object.assign(answer, { isRepeated: tries > 0 })
+        return Object.assign(answer, { isRepeated: tries > 0 || answer.isRepeated === true })
       } catch (error) {
         if (!error.isOfMember || (signal !== undefined && signal.aborted)) throw error
         failure = error
@@ -79,8 +79,8 @@ class Cluster {
     try {
       return await this.send(endpoint, path, body, options)
     } catch (error) {
-      // The server has closed a connection that was idle.
-      if (error.isReused) return this.send(endpoint, path, body, options)
+      // The server has closed a connection that was idle. Or it has done what was asked before.
+      if (error.isReused) return Object.assign(await this.send(endpoint, path, body, options), { isRepeated: true })
       throw error
     }
   }
