@@ -211,9 +211,12 @@ class Place {
 
   grantOf ({ token, ownerDied }) {
     const { key, mark } = this
-    const held = async () => (await this.txn(isThere(key), [])).succeeded === true
+    let asked
+    const held = async () => (await (asked = this.txn(isThere(key), []))).succeeded === true
     const release = async died => {
       try {
+        // By another connection it could come before that question.
+        await Promise.allSettled([asked])
         const answer = await this.txn(isThere(key), (died ? [key] : [mark, key]).map(deletion))
         // If the lease is there, only a call that was not answered can have deleted the key.
         return answer.succeeded === true || (answer.isRepeated && await this.renew())
