@@ -20,6 +20,7 @@ const { assertStackToLoad } = require('./util/stack')
 const { describe } = require('./util/values')
 const { REQUIRE_MAKES_PROMISES } = require('./util/quirks')
 const { isEnabled } = require('./util/variables')
+const { isMainThread } = require('./util/worker-threads')
 
 // Not while a lock's code is being loaded, of which a hook could use only half.
 if (REQUIRE_MAKES_PROMISES) requireBuiltins()
@@ -85,14 +86,8 @@ function createEntry (name, ofProcess) {
   }
   for (const name of Object.keys(lazy)) defineProperty(entry, name, loadedWhenRead(name))
   if (isEnabled()) start()
-  else if (isWorker()) noteThread()
+  else if (!isMainThread) noteThread()
   return entry
-}
-
-/** Whether this thread is a Worker. Those of Node cannot change the folder; a main thread loads no `worker_threads`. */
-function isWorker () {
-  if (process.versions.bun || process.versions.deno) return !require('./util/worker-threads').isMainThread
-  return typeof process.chdir !== 'function' || process.chdir.disabled === true
 }
 
 /** Counts this thread among those that may settle the waits of others: its first use may be to notify. */
@@ -138,10 +133,12 @@ function requireBuiltins () {
   require('util')
   require('v8')
   require('vm')
-  try {
-    require('diagnostics_channel')
-  } catch (_) {
-    // This Node has none.
+  for (const name of ['diagnostics_channel', 'worker_threads']) {
+    try {
+      require(name)
+    } catch (_) {
+      // This Node has none.
+    }
   }
 }
 

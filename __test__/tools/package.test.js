@@ -9,6 +9,7 @@ const assert = require('assert')
 const { execFileSync } = require('child_process')
 const fs = require('fs')
 const path = require('path')
+const vm = require('vm')
 const { test } = require('../harness')
 const { scratchFolder } = require('../fixtures/entries/folders')
 const { runForJSON } = require('../fixtures/run-node')
@@ -21,12 +22,12 @@ const { targets } = require('../../scripts/lib/targets')
 const { inOrder } = require('../../scripts/publish')
 
 const root = path.join(__dirname, '..', '..')
-const NAMES = PARTS.map(({ name }) => name)
+const [FIRST, ...NAMES] = PARTS.map(({ name }) => name)
 const CLASSES = LATE.concat('UnlockToken')
 
 /**
- * Loaded first, it notes the package's files that are scripts of `vm`, each with whether what its parent has compiled
- * was refused.
+ * Loaded first, it notes the package's files that are scripts of `vm`, each with whether compiled code was refused: null
+ * if there was none.
  */
 const NOTE = `
   const vm = require('vm')
@@ -63,11 +64,11 @@ function evaluate (t, folder, code, env = {}) {
 test('every file that is required is there, once; entries begin without locks, and a lock without names', t => {
   const lib = path.join(bundled(t), 'lib')
   const textOf = name => fs.readFileSync(path.join(lib, name), 'utf8')
-  const text = ['entry-point.js', ...NAMES].map(textOf).join('')
+  const text = [FIRST, ...NAMES].map(textOf).join('')
   const defined = found(text, /^files\['([^']+)'\] = /gm)
   assert.deepStrictEqual(defined, [...new Set(defined)])
   const missing = found(text, /\brequireFile\("([^"]+)"/g).filter(name => !defined.includes(name))
-  assert.deepStrictEqual([...new Set(missing)], ['util/compiled.js'])
+  assert.deepStrictEqual([...new Set(missing)], ['util/keep-code.js'])
   // The rest is required by Node: its own modules, and files. An entry lies beside lib/, which is all that is bundled.
   const required = found(text + textOf('traced.js'), /\brequire\(['"](\.[^'"]+)['"]\)/g)
   const isThere = name => [lib, path.join(root, 'lib')].some(folder => fs.existsSync(path.join(folder, name)))
@@ -119,7 +120,68 @@ test('what an install leaves in a thread reads no file later', async t => {
   }
 })
 
-test('a Worker takes what its parent has compiled, and works with it', async t => {
+/** Returns what Workers of a process send, one after the other: `use` is their code, in which `folder` is known. */
+function inWorkers (t, folder, count, use, env) {
+  const note = path.join(folder, 'note.js')
+  const code = `const folder = ${JSON.stringify(folder)}; const { AsyncLock } = require(folder + '/pure'); ${use}`
+  const program = `
+    const { Worker } = require('worker_threads')
+    const messages = []
+    const next = () => {
+      if (messages.length === ${count}) return console.log(JSON.stringify(messages))
+      const worker = new Worker(${JSON.stringify(code)}, { eval: true, execArgv: ['-r', ${JSON.stringify(note)}] })
+      worker.on('message', (message) => messages.push(message))
+      worker.on('exit', next)
+    }
+    next()`
+  return evaluate(t, folder, program, env)
+}
+
+const LOCK = 'AsyncLock.create().tryLock().unlock();'
+const REPORT = 'require("worker_threads").parentPort.postMessage(scripts)'
+/** The parts of a first lock in a thread. */
+const OF_LOCK = ['main.js', 'lock.js', 'agent.js']
+const all = isRefused => OF_LOCK.map(name => [name, isRefused])
+
+test('a first lock in a thread loads these parts, and what an earlier thread has compiled', async t => {
+  assert.deepStrictEqual(
+    await inWorkers(t, bundled(t), 3, LOCK + REPORT),
+    [all(null), all(false), all(false)]
+  )
+})
+
+test('compiled code has the functions of a first lock: the next thread compiles none of them', async t => {
+  const sizes = `
+    const sizes = []
+    const { Script } = require('vm')
+    const { createCachedData } = Script.prototype
+    Script.prototype.createCachedData = function () {
+      const data = createCachedData.call(this)
+      require('worker_threads').parentPort.postMessage(data.length)
+      return data
+    }`
+  const folder = bundled(t)
+  fs.appendFileSync(path.join(folder, 'note.js'), sizes)
+  const [main, lock, agent] = await inWorkers(t, folder, 3, LOCK)
+  const before = name => new vm.Script(fs.readFileSync(path.join(folder, 'lib', name))).createCachedData().length
+  for (const [size, name] of [[main, 'main.js'], [lock, 'lock.js'], [agent, 'agent.js']])
+    assert.ok(size > 1.2 * before(name), `${name}: ${size} bytes, ${before(name)} before it runs`)
+})
+
+test('compiled code that V8 refuses is compiled anew, and replaced', async t => {
+  const folder = bundled(t)
+  // It looks at the length of the source: from the second Worker on, that of one part is another.
+  fs.appendFileSync(path.join(folder, 'note.js'), `
+    const fs = require('fs')
+    const { threadId } = require('worker_threads')
+    const { readFileSync } = fs
+    fs.readFileSync = (file, encoding) => (
+      readFileSync(file, encoding) + (threadId > 1 && path.basename(file) === 'lock.js' ? ' ' : ''))`)
+  const refused = OF_LOCK.map(name => [name, name === 'lock.js'])
+  assert.deepStrictEqual(await inWorkers(t, folder, 3, LOCK + REPORT), [all(null), refused, all(false)])
+})
+
+test('a Worker that an install reaches takes what its parent has compiled, and works with it', async t => {
   const program = `
     const { Worker } = require('worker_threads')
     const { AsyncLock } = require(folder + '/force')

@@ -18,7 +18,7 @@ const {
 } = require('../util/intrinsics')
 const { RELEASES_EARLY } = require('../util/quirks')
 const { maxByteLength } = require('../util/typed-arrays')
-const { threads } = require('../util/worker-threads')
+const workerThreads = require('../util/worker-threads')
 
 const { binding } = agent().native
 
@@ -56,7 +56,7 @@ let scheduledBy
  */
 function keep (buffer) {
   if (kept.has(buffer)) return
-  const { port1 } = new threads.MessageChannel()
+  const { port1 } = new workerThreads.threads.MessageChannel()
   port1.postMessage(buffer)
   port1.close()
   binding.endFirst()
@@ -65,7 +65,7 @@ function keep (buffer) {
 
 /** Registers the buffer of a new lock; its memory is at `base`. */
 function register (buffer, base) {
-  if (RELEASES_EARLY && threads !== undefined) keep(buffer)
+  if (RELEASES_EARLY && workerThreads.threads !== undefined) keep(buffer)
   if (createWeakRef !== undefined) {
     registerCollectable(buffer, base)
   } else if (!earlier.has(buffer)) {

@@ -9,13 +9,14 @@
 
 const globalObject = require('../util/global')
 const { Error, define } = require('../util/intrinsics')
-const { threads } = require('../util/worker-threads')
+const workerThreads = require('../util/worker-threads')
 
 /** The class; null where there is none. Undefined until it is needed. */
 let DOMException
 
 function find () {
   if (typeof globalObject.DOMException === 'function') return globalObject.DOMException
+  const { threads } = workerThreads
   if (threads === undefined) return null
   const { port1 } = new threads.MessageChannel()
   try {

@@ -9,7 +9,7 @@
  * another process.
  */
 
-const { threadId } = require('worker_threads')
+const { threadId } = require('../util/worker-threads')
 const { agent } = require('../agent/agent')
 const { now } = require('../util/intrinsics')
 const { clearTimeout, setTimeout } = require('../util/timers')

@@ -14,7 +14,7 @@
  */
 
 const { AsyncResource } = require('async_hooks')
-const { threadId } = require('worker_threads')
+const { threadId } = require('../util/worker-threads')
 const { load } = require('../lazy')
 const { clearTimeout, setImmediate, setTimeout } = require('../util/timers')
 const { assertFunction } = require('../waiting/wait-options')

@@ -2,7 +2,7 @@
 
 /** Requests that block this thread: of engines that can be asked without a promise. */
 
-const { isMainThread, threadId } = require('worker_threads')
+const { isMainThread, threadId } = require('../util/worker-threads')
 const { TypeError, now } = require('../util/intrinsics')
 const { acquire, take } = require('../holding/acquire')
 const { runWith } = require('../holding/run-sync')

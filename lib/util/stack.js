@@ -8,6 +8,7 @@
  */
 
 const { Array } = require('./global')
+const workerThreads = require('./worker-threads')
 
 const { apply } = Reflect
 const { execArgv } = process
@@ -26,9 +27,7 @@ const assertStackToLoad = () => assertKilobytes(128)
  * otherwise those of V8's flag, or by default. Another thread's flag may say less; nothing says more.
  */
 function stackKilobytes () {
-  // Every entry loads this file, also one that changes nothing.
-  const { isMainThread, threads } = require('./worker-threads')
-  const limits = isMainThread ? undefined : threads.resourceLimits
+  const limits = workerThreads.isMainThread ? undefined : workerThreads.threads.resourceLimits
   if (limits !== undefined) return 1024 * (limits.stackSizeMb || 4) - 192
   for (let n = 0; n < execArgv.length; n++) {
     const flag = /^--stack[-_]size=(\d+)$/.exec(execArgv[n])

@@ -1,24 +1,42 @@
 'use strict'
 
+/**
+ * Which thread this is. Node's main thread is known without `worker_threads`, whose streams take 2 ms of the first lock:
+ * elsewhere these functions are disabled.
+ */
+
+const { abort, chdir, versions } = process
+
+const isDisabled = (fn) => typeof fn !== 'function' || fn.disabled === true
+const isNodesMain = !versions.bun && !versions.deno && !isDisabled(abort) && !isDisabled(chdir)
+
 /** Node's `worker_threads`; undefined on Node 10 without --experimental-worker. Then there is one thread. */
 let threads
-try {
-  threads = require('worker_threads')
-} catch (_) {
-  threads = undefined
+let isLoaded = false
+
+function load () {
+  if (!isLoaded) {
+    isLoaded = true
+    try {
+      threads = require('worker_threads')
+    } catch (_) {
+      threads = undefined
+    }
+  }
+  return threads
 }
 
-const { isMainThread, threadId } = threads || { isMainThread: true, threadId: 0 }
+const { isMainThread, threadId } = (!isNodesMain && load()) || { isMainThread: true, threadId: 0 }
 
-/** The name of this thread; undefined if none is known. Node tells it, or an install. */
-const threadName = nameOf(threads)
-
-function nameOf (threads) {
-  const name = threads && threads.threadName
-  // See install/workers/by-message/start.js.
-  if (name === undefined) return require('events')[Symbol.for('atomics-waitasync.thread-name')]
+/** Returns the name that Node tells, or an install (install/workers/by-message/start.js); undefined if none is known. */
+function nameOf ({ threadName: name = require('events')[Symbol.for('atomics-waitasync.thread-name')] }) {
   // The second is Node's name for a Worker without one.
   return name === '' || name === 'WorkerThread' ? undefined : name
 }
 
-module.exports = { isMainThread, threadId, threadName, threads }
+module.exports = {
+  isMainThread,
+  threadId,
+  threadName: isMainThread ? undefined : nameOf(threads),
+  get threads () { return load() }
+}

@@ -4,10 +4,11 @@
 // some 20 µs for each kilobyte, even if it only scans it. So there is a file for each use of the package (PARTS).
 // `entry-point.js` links them. Files that are loaded by their path stay files.
 //
-// Compiling is a third of the cost of loading in a Worker. So a thread that starts Workers hands them what it has
-// compiled, as environment data (lib/install/workers/by-message/share-code.js), under the hash of its text. For that
-// the files are scripts of `vm`. They are required where that is not possible: in the realm of a test runner, by a
-// bundler, in Bun and Deno, on Node before 15.12; and with NODE_COMPILE_CACHE, which works for required files.
+// Compiling is most of what a first lock costs. So the files are scripts of `vm`, whose compiled code threads hand on:
+// a thread that has compiled one leaves that to the native library, and those that start later take it from there
+// (src/exports/code.rs). Main, which is first, only leaves its own when it starts a Worker that an install reaches. The
+// files are required where that is not possible: in the realm of a test runner, by a bundler, in Bun and Deno; and with
+// Node's compile cache, which works for required files.
 //
 // esbuild removes the comments and writes the syntax of the oldest Node. It does not join the files: it would rename
 // functions that have the same name in two files, which stack traces show, and V8 would parse its wrappers twice.
@@ -30,6 +31,8 @@ const SERVERS = Object.keys(processes).filter(name => name !== 'files' && name !
  * them.
  */
 const PARTS = [
+  /** With the linker. In a Worker it comes before the others' compiled code, which the native library has. */
+  { name: 'entry-point.js', modules: ['agent/binding.js', 'util/worker-threads.js'], all: true },
   /** Of every entry point. */
   { name: 'main.js', modules: ['create-entry.js', 'atomics/keep-alive.js'], all: true },
   { name: 'agent.js', modules: ['agent/agent.js', 'agent/this-agent.js', 'observe/attach.js'], all: true },
@@ -61,7 +64,7 @@ const PARTS = [
   { name: 'later.js', all: false }
 ]
 /** The linker takes their places. */
-const LINKED = ['util/compiled.js', 'entry-point.js']
+const LINKED = ['util/keep-code.js', 'entry-point.js']
 /**
  * Loaded by their path: by scripts/build.js, and by workers. They have no state, so other files may contain them, too.
  */
@@ -86,14 +89,28 @@ const fs = require('fs')
 const path = require('path')
 const vm = require('vm')
 
-const files = {}
 /** The functions that define the files of each part. */
 const parts = {
-${PARTS.map(({ name }) => `  '${name}': () => run('${name}') || require('./${name}')`).join(',\n')}
+${PARTS.slice(1).map(({ name }) => `  '${name}': () => run('${name}') || require('./${name}')`).join(',\n')}
 }
-/** Compiled by this thread: for its Workers. */
+/** The scripts of this thread, by the keys of their code; whether it has compiled one since it kept them. */
 const scripts = []
-const evaluated = { '${LINKED[0]}': { exports: scripts } }
+let hasNew = false
+
+/** Leaves the code of all, with the functions that have been compiled by now, to the threads that start later. */
+function keepCode () {
+  if (!hasNew) return
+  hasNew = false
+  try {
+    const library = requireFile('agent/binding.js').load()
+    for (let n = 0; n < scripts.length; n++) library.keepCode(scripts[n].key, scripts[n].script.createCachedData())
+  } catch (_) {
+    // There is no library, or other code has replaced one of these functions.
+  }
+}
+
+const nodeModule = module
+const evaluated = { '${LINKED[0]}': { exports: keepCode } }
 
 const requireFile = (function requireFile (name, part) {
   let module = evaluated[name]
@@ -105,24 +122,47 @@ const requireFile = (function requireFile (name, part) {
   }
   return module.exports
 })
-const nodeModule = module
+
+const { isMainThread } = requireFile('util/worker-threads.js')
+
+/** Whether the files are scripts of vm: these run in the main realm. Node's compile cache is for required files. */
+const isScripts = (function isScripts () {
+  try {
+    const { constructor: { getCompileCacheDir } } = nodeModule
+    return !process.versions.bun && !process.versions.deno && process.env.NODE_COMPILE_CACHE === undefined &&
+      !(getCompileCacheDir && getCompileCacheDir()) && Object.getPrototypeOf(vm.runInThisContext) === Function.prototype
+  } catch (_) {
+    return false
+  }
+})()
+
+/** Returns what an earlier thread has compiled; undefined if there is none. */
+const keptCode = (function keptCode (key) {
+  try {
+    const code = isMainThread ? null : requireFile('agent/binding.js').load().keptCode(key)
+    return code === null ? undefined : new Uint8Array(code)
+  } catch (_) {
+    // There is no library.
+    return undefined
+  }
+})
 
 const run = (function run (name) {
+  if (!isScripts) return undefined
   try {
-    const { getEnvironmentData } = threads
-    if (getEnvironmentData === undefined || process.versions.bun || process.versions.deno) return undefined
-    if (process.env.NODE_COMPILE_CACHE !== undefined) return undefined
-    // A script of vm runs in the main realm.
-    if (Object.getPrototypeOf(vm.runInThisContext) !== Function.prototype) return undefined
     const filename = path.join(__dirname, name)
-    const text = fs.readFileSync(filename, 'utf8')
-    const key = 'atomics-waitasync ' + HASHES[name]
-    const compiled = getEnvironmentData(key)
-    const cachedData = compiled && new Uint8Array(compiled)
+    const text = fs.readFileSync(filename, 'latin1')
+    const key = filename + ' ' + VERSION
+    const cachedData = keptCode(key)
     const script = new vm.Script('(function (module, require) {' + text + '\\n})', { filename, cachedData })
-    if (cachedData === undefined || script.cachedDataRejected) scripts.push({ key, script })
     const module = { exports: undefined }
     script.runInThisContext()(module, require)
+    scripts.push({ key, script })
+    if (script.cachedDataRejected !== false) {
+      // In a turn to come, a first lock's functions have been compiled. Main does so if it starts a Worker.
+      if (!hasNew && !isMainThread) setImmediate(keepCode)
+      hasNew = true
+    }
     return module.exports
   } catch (_) {
     // The file is not there, or other code has replaced one of these functions.
@@ -137,12 +177,6 @@ const run = (function run (name) {
 function traced (platform) {
   return [path.join(__dirname, 'traced.js'), path.join(__dirname, '..', '..', 'atomics-waitasync-' + platform)]
 }
-
-/** The same on a Node 10 without worker_threads. */
-let threads = {}
-try {
-  threads = require('worker_threads')
-} catch (_) {}
 `
 
 /**
@@ -182,7 +216,9 @@ function readFiles () {
     if (source.includes('requireFile')) throw new Error(`lib/${name} uses a name that the bundle needs: requireFile`)
     // The bundle's header says this.
     const transformed = transformSync(source, { target: targetOf(name), sourcefile: name }).code
-    const code = transformed.replace(/^"use strict";\n/, '')
+    const code = transformed.replace(/^"use strict";\n/, '').replace(/^ *\/\/ \u2014.*\n/gm, '')
+    // Scripts are read as Latin-1. In another encoding, V8 would take twice as much memory for them.
+    if (/[^\0-\x7f]/.test(code)) throw new Error(`lib/${name} has characters that are not ASCII in its code`)
     return [name, { code, requires: Array.from(code.matchAll(TOP_LEVEL), ([, request]) => resolve(name, request)) }]
   }))
 }
@@ -226,33 +262,32 @@ function link (files, partOf, name) {
   })
 }
 
-/** Returns the text of a part. V8 compiles a function in parentheses at once. */
-function textOf ({ name: part, all }, files, partOf) {
+/** Returns the files of a part. V8 compiles a function in parentheses at once. */
+function definitionsOf ({ name: part, all }, files, partOf) {
   const definitions = [...partOf.keys()].filter(file => partOf.get(file) === part).map(file => {
     const fn = `function (module, exports, __dirname) {\n${link(files, partOf, file)}}`
     return `\n// lib/${file}\nfiles['${file}'] = ${all ? `(${fn})` : fn}\n`
   })
-  return `${HEADER}\nmodule.exports = (function (files, requireFile) {${definitions.join('')}})\n`
+  return definitions.join('')
 }
 
 /** Writes the published files of `lib/` into a folder that it makes. */
 function bundle (folder) {
   const files = readFiles()
   const partOf = divide(files)
-  const parts = Object.fromEntries(PARTS.map(part => [part.name, textOf(part, files, partOf)]))
-  const hashes = Object.entries(parts).map(
-    ([name, text]) => `  '${name}': '${createHash('sha256').update(text).digest('base64')}'`
-  )
-  const texts = {
-    'entry-point.js': [
-      HEADER,
-      `const HASHES = {\n${hashes.join(',\n')}\n}`,
-      LINKER,
-      'module.exports = requireFile(\'create-entry.js\', \'main.js\')\n'
-    ].join('\n'),
-    'traced.js': `${HEADER}${TRACED}`,
-    ...parts
-  }
+  const [first, ...others] = PARTS.map(part => [part.name, definitionsOf(part, files, partOf)])
+  const texts = Object.fromEntries(others.map(([name, definitions]) => (
+    [name, `${HEADER}\nmodule.exports = (function (files, requireFile) {${definitions}})\n`])))
+  const version = createHash('sha256').update(JSON.stringify(texts)).digest('base64')
+  texts['entry-point.js'] = [
+    HEADER,
+    'const files = {}',
+    first[1],
+    `const VERSION = '${version}'`,
+    LINKER,
+    'module.exports = requireFile(\'create-entry.js\', \'main.js\')\n'
+  ].join('\n')
+  texts['traced.js'] = `${HEADER}${TRACED}`
   // An ES module stays one.
   texts['lazy-exports.mjs'] = fs.readFileSync(path.join(LIB, 'lazy-exports.mjs'), 'utf8')
   for (const name of BY_PATH) texts[name] = `${HEADER}${files.get(name).code}`

@@ -1,6 +1,8 @@
 //! The functions that JavaScript calls.
 
 pub mod agents;
+pub mod code;
+pub mod digest;
 pub mod files;
 pub mod observing;
 mod operations;

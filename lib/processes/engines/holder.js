@@ -2,9 +2,9 @@
 
 /** Holders and waiters, described for `query`; and the keys of names. */
 
-const { createHash, randomUUID } = require('crypto')
 const fs = require('fs')
 const os = require('os')
+const { load } = require('../../agent/binding')
 const { wallClock } = require('../../util/timers')
 
 const LONGEST = 256 // characters of a text that a server keeps for people; the key has all of a name
@@ -17,35 +17,44 @@ let last = { name: undefined, key: undefined }
 
 /** Makes a key of 32 bytes for any name: also for a long one, or invalid Unicode. */
 function keyOf (name) {
-  if (last.name !== name) last = { name, key: createHash('sha256').update(Buffer.from(name, 'utf16le')).digest() }
+  if (last.name !== name) last = { name, key: sha256(Buffer.from(name, 'utf16le')) }
   return last.key
 }
 
+const sha256 = bytes => Buffer.from(load().sha256(bytes), 'hex')
+
 const HOST = os.hostname()
+
+let known
 
 /**
  * Tells this process from others of the same number and host: in another container, on another machine, or before a
  * restart. Empty where the system does not say.
  */
-const BIRTH = (() => {
+function birth () {
+  if (known === undefined) known = ofSystem()
+  return known
+}
+
+function ofSystem () {
   try {
     const machine = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'latin1')
     const stat = fs.readFileSync('/proc/self/stat', 'latin1')
     // The time of its start. The second field, its program, may have spaces.
     const start = stat.slice(stat.lastIndexOf(')')).split(' ')[20]
     const all = [machine, fs.readlinkSync('/proc/self/ns/pid'), start].join()
-    return createHash('sha256').update(all).digest('base64url').slice(0, 8)
+    return sha256(Buffer.from(all)).toString('base64url').slice(0, 8)
   } catch (_) {
     return ''
   }
-})()
+}
 
 /** Makes JSON of ASCII only: a database of any encoding can keep it. JSON escapes what is no Unicode anyway. */
 const ascii = value =>
   JSON.stringify(value).replace(/[\x7f-\uffff]/g, unit => '\\u' + unit.charCodeAt(0).toString(16).padStart(4, '0'))
 
 /** Begins the descriptions of this thread, each of which has a number. */
-const OURS = ascii({ pid: process.pid, host: HOST, birth: BIRTH, id: randomUUID() }).slice(0, -2)
+let ours
 let described = 0
 
 /**
@@ -53,8 +62,12 @@ let described = 0
  * @param {{ label?: string, threadId?: number }} who
  */
 function describeHolder (name, { label, threadId } = {}) {
+  if (ours === undefined) {
+    const id = require('crypto').randomUUID()
+    ours = ascii({ pid: process.pid, host: HOST, birth: birth(), id }).slice(0, -2)
+  }
   const more = ascii({ name: shorten(name), threadId, label: label && shorten(label), since: wallClock() })
-  return `${OURS} ${++described}",${more.slice(1)}`
+  return `${ours} ${++described}",${more.slice(1)}`
 }
 
 /** Describes a name of which no holder is known. */
@@ -107,11 +120,11 @@ function nameFor (name, key, hash) {
 }
 
 function isOurs ({ pid, host }, born) {
-  return pid === process.pid && born === BIRTH && (born !== '' || host === shorten(HOST))
+  return pid === process.pid && born === birth() && (born !== '' || host === shorten(HOST))
 }
 
 const shorten = name => name.length > LONGEST ? name.slice(0, LONGEST - 1) + '…' : name
 
 module.exports = {
-  BIRTH, HOST, MOST, ascii, checked, describeHolder, describeName, entry, infoOf, keyOf, nameFor, parsed, shorten
+  HOST, MOST, ascii, birth, checked, describeHolder, describeName, entry, infoOf, keyOf, nameFor, parsed, shorten
 }

@@ -18,7 +18,7 @@ const startingWorkers = require('../../../agent/starting-workers')
 const { defineProperty, nextTick } = require('../../../util/intrinsics')
 const { threads } = require('../../../util/worker-threads')
 const name = require('./name')
-const shareCode = require('./share-code')
+const keepCode = require('../../../util/keep-code')
 // Not in the call: an install in a test file outlives that file's `require`.
 const letStart = require('./source')
 
@@ -38,7 +38,7 @@ exports.intercept = (currentEntries) => function (target, args, newTarget) {
   const worker = construct(target, args, newTarget)
   const entries = currentEntries()
   if (entries !== undefined) {
-    shareCode()
+    keepCode()
     name.expect()
     expectMessage(worker, entries)
   }
