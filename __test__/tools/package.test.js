@@ -123,7 +123,7 @@ test('what an install leaves in a thread reads no file later', async t => {
 /** Returns what Workers of a process send, one after the other: `use` is their code, in which `folder` is known. */
 function inWorkers (t, folder, count, use, env) {
   const note = path.join(folder, 'note.js')
-  const code = `const folder = ${JSON.stringify(folder)}; const { AsyncLock } = require(folder + '/pure'); ${use}`
+  const code = `const folder = ${JSON.stringify(folder)}; const { AsyncLock } = require(folder); ${use}`
   const program = `
     const { Worker } = require('worker_threads')
     const messages = []
@@ -152,8 +152,6 @@ test('a first lock in a thread loads these parts, and what an earlier thread has
 
 test('compiled code has the functions of a first lock: the next thread compiles none of them', async t => {
   const sizes = `
-    const sizes = []
-    const { Script } = require('vm')
     const { createCachedData } = Script.prototype
     Script.prototype.createCachedData = function () {
       const data = createCachedData.call(this)
