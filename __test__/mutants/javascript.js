@@ -838,7 +838,7 @@ module.exports = [
       '{ binding: undefined }']
   ]),
   ...of('lib/create-entry.js', { test: 'install/loaded-workers' }, [
-    ['a Worker counts from its first use', '  else if (isWorker()) noteThread()\n', '']
+    ['a Worker counts from its first use', '  else if (!isMainThread) noteThread()\n', '']
   ]),
   ...of('lib/agent/runs-dry.js', { test: 'install/entry-points' }, [
     ['an unused entry makes a tick at the end', 'findsWork() || !someWaiter(isAny)', 'findsWork()']

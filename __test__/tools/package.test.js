@@ -26,8 +26,7 @@ const [FIRST, ...NAMES] = PARTS.map(({ name }) => name)
 const CLASSES = LATE.concat('UnlockToken')
 
 /**
- * Loaded first, it notes the package's files that are scripts of `vm`, each with whether compiled code was refused: null
- * if there was none.
+ * Loaded first, it notes the package's files that are scripts of `vm`, each with whether compiled code was refused.
  */
 const NOTE = `
   const vm = require('vm')

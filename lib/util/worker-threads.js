@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Which thread this is. Node's main thread is known without `worker_threads`, whose streams take 2 ms of the first lock:
- * elsewhere these functions are disabled.
+ * Which thread this is. Node's main thread is known without `worker_threads`, whose streams take 2 ms of a first lock:
+ * in Workers these functions are disabled.
  */
 
 const { abort, chdir, versions } = process
@@ -28,7 +28,7 @@ function load () {
 
 const { isMainThread, threadId } = (!isNodesMain && load()) || { isMainThread: true, threadId: 0 }
 
-/** Returns the name that Node tells, or an install (install/workers/by-message/start.js); undefined if none is known. */
+/** Returns the name that Node or an install (install/workers/by-message/start.js) tells; undefined if none is known. */
 function nameOf ({ threadName: name = require('events')[Symbol.for('atomics-waitasync.thread-name')] }) {
   // The second is Node's name for a Worker without one.
   return name === '' || name === 'WorkerThread' ? undefined : name

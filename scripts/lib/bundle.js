@@ -4,7 +4,7 @@
 // some 20 µs for each kilobyte, even if it only scans it. So there is a file for each use of the package (PARTS).
 // `entry-point.js` links them. Files that are loaded by their path stay files.
 //
-// Compiling is most of what a first lock costs. So the files are scripts of `vm`, whose compiled code threads hand on:
+// Half of the time of a first lock is for compiling. So the files are scripts of `vm`, whose compiled code threads hand on:
 // a thread that has compiled one leaves that to the native library, and those that start later take it from there
 // (src/exports/code.rs). Main, which is first, only leaves its own when it starts a Worker that an install reaches. The
 // files are required where that is not possible: in the realm of a test runner, by a bundler, in Bun and Deno; and with
@@ -97,7 +97,7 @@ ${PARTS.slice(1).map(({ name }) => `  '${name}': () => run('${name}') || require
 const scripts = []
 let hasNew = false
 
-/** Leaves the code of all, with the functions that have been compiled by now, to the threads that start later. */
+/** Leaves the scripts, with the functions that have been compiled by now, to the threads that start later. */
 function keepCode () {
   if (!hasNew) return
   hasNew = false
