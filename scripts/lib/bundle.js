@@ -4,11 +4,11 @@
 // some 20 µs for each kilobyte, even if it only scans it. So there is a file for each use of the package (PARTS).
 // `entry-point.js` links them. Files that are loaded by their path stay files.
 //
-// Half of the time of a first lock is for compiling. So the files are scripts of `vm`, whose compiled code threads hand on:
-// a thread that has compiled one leaves that to the native library, and those that start later take it from there
-// (src/exports/code.rs). Main, which is first, only leaves its own when it starts a Worker that an install reaches. The
-// files are required where that is not possible: in the realm of a test runner, by a bundler, in Bun and Deno; and with
-// Node's compile cache, which works for required files.
+// Half of the time of a first lock is for compiling. So the files are scripts of `vm`, whose compiled code threads hand
+// on: a thread that has compiled one leaves that to the native library, and later threads take it from there
+// (src/exports/code.rs). Main, which is first, leaves its own when it starts a Worker that an install reaches. The
+// files are required where that is not possible: in the realm of a test runner, by a bundler, in Bun and Deno; and
+// with Node's compile cache, which works for required files.
 //
 // esbuild removes the comments and writes the syntax of the oldest Node. It does not join the files: it would rename
 // functions that have the same name in two files, which stack traces show, and V8 would parse its wrappers twice.
