@@ -11,7 +11,7 @@ const { assertOptions, option } = require('../../util/options')
 const { LONGEST_TIMER } = require('../../util/timers')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
 const { onAbort } = require('./aborts')
-const { BIRTH, HOST, ascii, describeHolder, entry, infoOf, keyOf, nameFor, parsed, shorten } = require('./holder')
+const { HOST, ascii, birth, describeHolder, entry, infoOf, keyOf, nameFor, parsed, shorten } = require('./holder')
 const { Lease, assertLease, now } = require('./server-lease')
 const { Sessions } = require('./postgresql-sessions')
 const { attempt: attemptOf, statementsOf, wait: waitOf } = require('./postgresql-statements')
@@ -158,7 +158,7 @@ const sqlKeyOf = (schema, name) =>
  * the encoding of the database lacks.
  */
 const nameOf = ({ label = '', threadId = 0 } = {}) =>
-  `atomics-waitasync ${process.pid}/${threadId}/${BIRTH} ${HOST} ${label}`.replace(/[^ -~]/g, '?').trim()
+  `atomics-waitasync ${process.pid}/${threadId}/${birth()} ${HOST} ${label}`.replace(/[^ -~]/g, '?').trim()
 const NAME = /^atomics-waitasync (\d+)\/(\d+)\/(\S*) (\S+)(?: (.+))?$/
 
 /** Returns an entry of `query`: by the holder's description, or the name of the session's application. */
