@@ -9,33 +9,44 @@
 
 const { lostError } = require('./errors')
 const { now } = require('../util/intrinsics')
+const { callWithin } = require('../holding/repair')
+const { abortReason } = require('../waiting/errors')
+const { LocalGrant } = require('./local-engine')
 
 class Batch {
   /**
    * @param {import('./engine-claim').Line} line
-   * @param {object} grant
+   * @param {object} front the hold of the named lock in front
    * @param {{ most: number, milliseconds: number }} limits how many callbacks there are, and how late the last begins
    */
-  constructor (line, grant, { most, milliseconds }) {
+  constructor (line, front, grant, { most, milliseconds }) {
     this.line = line
+    this.isExclusive = line.mode === 'exclusive'
+    this.front = front
     this.grant = grant
+    this.isLocal = grant instanceof LocalGrant
     this.most = most
     this.late = now() + milliseconds
     /** Made once somebody asks for the signal: that takes longer than a free lock of files. */
     this.loser = undefined
     /** The error of a lock that was lost. Signals of Node before 16.14 have no reason. */
     this.error = undefined
-    this.lost = new Promise((resolve, reject) => { this.rejectLost = reject })
-    this.lost.catch(() => {})
-    this.running = new Set()
+    /** Rejects once the lock is lost. A local lock is lost only by an answer, for which the callbacks do not wait. */
+    this.lost = this.rejectLost = this.heed = undefined
+    this.running = this.isExclusive ? undefined : new Set()
     this.ownerDied = grant.ownerDied
     this.begun = 0
     this.isOver = false
     this.isAsking = false
     // Each settles the promise of a callback that has ended, once it is known whether the lock was held.
     this.unconfirmed = []
-    this.heed = undefined
-    if (grant.isSilent) return
+    if (!this.isLocal) this.heedLoss()
+  }
+
+  heedLoss () {
+    const { grant } = this
+    this.lost = new Promise((resolve, reject) => { this.rejectLost = reject })
+    this.lost.catch(() => {})
     this.heed = () => this.lose(grant.lost.reason)
     grant.lost.addEventListener('abort', this.heed)
     if (grant.lost.aborted) this.heed()
@@ -60,25 +71,32 @@ class Batch {
   lose (cause) {
     if (this.isLost) return
     this.error = lostError(this.line.name, cause)
-    this.rejectLost(this.error)
+    if (this.rejectLost !== undefined) this.rejectLost(this.error)
     if (this.loser !== undefined) this.loser.abort(this.error)
+  }
+
+  /** Settles as the promise does, or rejects once the lock is lost. */
+  unlessLost (promise) {
+    return this.lost === undefined ? promise : Promise.race([this.lost, promise])
   }
 
   /** Runs the callbacks, and gives the lock back. Never rejects. The last results wait for `settle`. */
   async run () {
-    if (this.line.mode === 'exclusive') await this.runInTurn()
-    else for (const each of this.running) await each // also those that join meanwhile
-    this.isOver = true
-    await this.look(() => this.grant.release(this.ownerDied || this.isLost))
-    if (this.heed !== undefined) this.grant.lost.removeEventListener('abort', this.heed)
-    if (this.isLost) this.settle()
-  }
-
-  async runInTurn () {
-    for (let claim = this.next(); claim !== undefined; claim = this.next()) {
-      this.ask()
-      await this.runOne(claim)
+    if (this.isExclusive) {
+      for (let claim = this.next(); claim !== undefined; claim = this.next()) {
+        await this.runOne(claim)
+        if (this.hasNext) this.ask()
+      }
+    } else {
+      for (const each of this.running) await each // also those that join meanwhile
     }
+    this.isOver = true
+    const died = this.ownerDied || this.isLost
+    const { grant, isLocal } = this
+    const asked = this.isHeld(() => isLocal ? grant.releaseNow(died) : grant.release(died))
+    if (asked !== undefined) await asked
+    if (this.heed !== undefined) grant.lost.removeEventListener('abort', this.heed)
+    if (this.isLost) this.settle()
   }
 
   /** Begins the requests that wait for a shared lock. */
@@ -92,40 +110,44 @@ class Batch {
     }
   }
 
+  get hasNext () {
+    return !this.isOver && !this.isLost && this.line.claims.size > 0 && this.begun < this.most &&
+      (this.begun === 0 || now() <= this.late)
+  }
+
   next () {
-    if (this.isOver || this.isLost || this.begun >= this.most || (this.begun > 0 && now() > this.late)) return undefined
-    const claim = this.line.shift()
-    if (claim !== undefined) this.begun++
-    return claim
+    if (!this.hasNext) return undefined
+    this.begun++
+    return this.line.shift()
   }
 
   async runOne (claim) {
-    const isExclusive = this.line.mode === 'exclusive'
+    await undefined // its request has to return first
+    const { callback, options: { repair, signal }, scope } = claim
+    if (scope === undefined && signal !== undefined && signal.aborted) return claim.reject(abortReason(signal))
+    const { isExclusive } = this
     const lock = new ProcessLock(this)
     let leavesMark
     try {
-      const value = await Promise.race([this.lost, this.call(claim, lock)])
+      if (repair !== undefined && this.ownerDied) await this.repair(claim, lock)
+      let value = isExclusive ? claim.call(callWithin, this.front.token, callback, lock) : claim.call(callback, lock)
+      if (typeof value === 'object' || typeof value === 'function') value = await this.unlessLost(value)
       // One that saw the death and ended well has repaired the protected state.
       leavesMark = isExclusive ? false : this.ownerDied
       this.unconfirmed.push(() => this.isLost ? claim.reject(this.error) : claim.resolve(value))
     } catch (error) {
-      leavesMark = this.ownerDied || (isExclusive && claim.options.repair !== undefined)
+      leavesMark = this.ownerDied || (isExclusive && repair !== undefined)
       this.unconfirmed.push(() => claim.reject(error))
     }
     this.ownerDied = leavesMark || (isExclusive && lock.end())
   }
 
-  async call (claim, lock) {
-    await null // its request has to return first
-    const { repair } = claim.options
-    if (repair !== undefined && this.ownerDied) {
-      await claim.call(repair, lock)
-      if (this.isLost) throw this.error
-      if (lock.isAbandoned) throw new Error('The repair of ' + this.line.name + ' has abandoned its lock')
-      this.ownerDied = false
-      lock.ownerDied = false
-    }
-    return claim.call(claim.callback, lock)
+  async repair (claim, lock) {
+    await this.unlessLost(claim.call(claim.options.repair, lock))
+    if (this.isLost) throw this.error
+    if (lock.isAbandoned) throw new Error('The repair of ' + this.line.name + ' has abandoned its lock')
+    this.ownerDied = false
+    lock.ownerDied = false
   }
 
   /** Asks for the results that are there; for further ones, once that is answered. The last wait for the release. */
@@ -133,16 +155,29 @@ class Batch {
     if (this.isAsking || this.isOver || this.unconfirmed.length === 0) return
     this.isAsking = true
     const results = this.unconfirmed.splice(0)
-    await this.look(() => this.grant.held())
+    const { grant, isLocal } = this
+    const asked = this.isHeld(() => isLocal ? grant.heldNow() : grant.held())
+    if (asked !== undefined) await asked
     this.settle(results)
     this.isAsking = false
     await this.ask()
   }
 
-  /** Finds out whether the lock is held. */
-  async look (isHeld) {
+  /** Loses the lock unless the engine says that it is held. Returns a promise if the answer comes later. */
+  isHeld (question) {
     try {
-      if (!await Promise.race([this.lost, isHeld()])) this.lose()
+      const answer = question()
+      if (typeof answer !== 'boolean') return this.isHeldLater(answer)
+      if (!answer) this.lose()
+    } catch (error) {
+      this.lose(error)
+    }
+    return undefined
+  }
+
+  async isHeldLater (answer) {
+    try {
+      if (!await this.unlessLost(answer)) this.lose()
     } catch (error) {
       this.lose(error)
     }

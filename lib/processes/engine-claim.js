@@ -1,6 +1,6 @@
 'use strict'
 
-/** Claims: requests that wait for a lock of the engine, and the lines in which they do. */
+/** Claims: requests for a lock of the engine, and the lines in which they wait. */
 
 const { AsyncResource } = require('async_hooks')
 const { now } = require('../util/intrinsics')
@@ -8,7 +8,7 @@ const { LONGEST_TIMER, clearTimeout, setTimeout } = require('../util/timers')
 const { abortReason } = require('../waiting/errors')
 const observer = require('../waiting/observer')
 
-/** A request that waits: it begins once, or gives up once. */
+/** A request: it begins once, or gives up once. */
 class Claim {
   /** @param {object} options as `readOptions` returns them */
   constructor (options, callback, resolve, reject) {
@@ -18,13 +18,9 @@ class Claim {
     this.reject = reject
     this.isOver = false
     this.hasGivenUp = false
-    /** The caller's asynchronous context. */
-    this.scope = new AsyncResource('atomics-waitasync.ProcessLock')
-    /** The call of the request, if stalls are reported. */
-    this.origin = observer.callOf()
-    this.timer = undefined
-    this.onAbort = undefined
-    this.onOver = undefined
+    // Of one that waits: the caller's asynchronous context, and its call, if stalls are reported.
+    this.scope = this.origin = undefined
+    this.timer = this.onAbort = this.onOver = undefined
   }
 
   /**
@@ -34,6 +30,8 @@ class Claim {
    */
   wait (giveUp, late, onOver) {
     const { signal, timeout } = this.options
+    this.scope = new AsyncResource('atomics-waitasync.ProcessLock')
+    this.origin = observer.callOf()
     this.onOver = onOver
     if (timeout > 0 && timeout < Infinity) this.waitUntil(now() + timeout, late, timeout)
     if (signal === undefined) return
@@ -60,7 +58,7 @@ class Claim {
   /** Ends the wait, before the callback begins or the promise rejects. */
   end () {
     this.isOver = true
-    clearTimeout(this.timer)
+    if (this.timer !== undefined) clearTimeout(this.timer)
     const { signal } = this.options
     if (this.onAbort !== undefined && typeof signal.removeEventListener === 'function') {
       signal.removeEventListener('abort', this.onAbort)
@@ -68,35 +66,84 @@ class Claim {
     if (this.onOver !== undefined) this.onOver()
   }
 
-  /** Calls a function of the program in its asynchronous context. */
-  call (fn, argument) {
-    return this.scope.runInAsyncScope(fn, undefined, argument)
+  /** Calls a function in the caller's asynchronous context. One that has not waited is in it. */
+  call (fn, ...args) {
+    return this.scope === undefined ? fn(...args) : this.scope.runInAsyncScope(fn, undefined, ...args)
+  }
+}
+
+/** A question for a lock, which may be withdrawn. A signal is made for those who listen to one. */
+class Question {
+  constructor () {
+    this.isOver = false
+    /** Why it has failed, if it has not been withdrawn. */
+    this.error = undefined
+    this.onOver = undefined
+    this.controller = undefined
+  }
+
+  get isWithdrawn () { return this.isOver && this.error === undefined }
+
+  get signal () {
+    if (this.controller === undefined) this.controller = new AbortController()
+    return this.controller.signal
+  }
+
+  withdraw () {
+    this.isOver = true
+    if (this.controller !== undefined) this.controller.abort()
+    if (this.onOver !== undefined) this.onOver()
+  }
+
+  fail (error) {
+    this.error = error
+    this.withdraw()
   }
 }
 
 /** The claims of one thread to a name in a mode. */
 class Line {
-  constructor (name, mode) {
+  /**
+   * @param {string} front the named lock in front
+   * @param {object} [place] of a local engine
+   */
+  constructor (name, mode, front, place) {
     this.name = name
     this.mode = mode
+    this.front = front
+    this.place = place
     this.claims = new Set()
     this.order = this.claims.values()
-    /** Aborts the question to the engine, if there is one. */
+    /** The Question to the engine, if there is one that lasts. */
     this.asking = undefined
     this.batch = undefined
   }
 
+  get isIdle () {
+    return this.asking === undefined && this.batch === undefined && this.claims.size === 0
+  }
+
+  /** Makes a line of its own, for one attempt. */
+  forAttempt () {
+    return new Line(this.name, this.mode, this.front, this.place)
+  }
+
   /** Takes the first claim. One iterator for all: a new one would pass by all that have left. */
   shift () {
+    if (this.claims.size === 0) return undefined
     let { value: first } = this.order.next()
     if (first === undefined) {
       this.order = this.claims.values()
       first = this.order.next().value
     }
-    if (first === undefined) return undefined
     this.claims.delete(first)
     first.end()
     return first
+  }
+
+  /** Rejects all that wait. */
+  reject (error) {
+    for (let claim = this.shift(); claim !== undefined; claim = this.shift()) claim.reject(error)
   }
 
   get first () {
@@ -111,4 +158,4 @@ class Line {
   }
 }
 
-module.exports = { Claim, Line }
+module.exports = { Claim, Line, Question }

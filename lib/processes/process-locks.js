@@ -11,18 +11,24 @@
  * - It rejects as soon as the loss of the lock is noticed, and no other callback begins under that lock. The one that
  *   runs, runs on: its writes have to carry the token. The next holder has `ownerDied`.
  * - Every error is a rejection of the promise that `request` returned.
+ *
+ * A request goes one way: `#begin`, `#ask`, `Batch.run`. What is free is taken in the call of `request`, if the engine
+ * can answer at once (local-engine.js). Timers, listeners and contexts are for requests that wait.
  */
 
 const { AsyncResource } = require('async_hooks')
 const { threadId } = require('../util/worker-threads')
-const { load } = require('../lazy')
 const { clearTimeout, setImmediate, setTimeout } = require('../util/timers')
 const { assertFunction } = require('../waiting/wait-options')
 const { throwIfAborted } = require('../waiting/errors')
+const { take } = require('../holding/acquire')
+const { granted } = require('../holding/run')
+const { newGrant, stolenError } = require('../named/names')
 const { Batch } = require('./batch')
-const { Claim, Line } = require('./engine-claim')
+const { Claim, Line, Question } = require('./engine-claim')
 const { closedError, obstacleIn, timeoutError, unavailableError } = require('./errors')
 const { HeldLock } = require('./held-lock')
+const { LocalEngine } = require('./local-engine')
 const { frontOf, watch } = require('./long-wait')
 const { assertEngine, readLocksOptions, readOptions } = require('./arguments')
 const { requestSync } = require('./request-sync')
@@ -31,15 +37,23 @@ const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 /** How long the error of a timeout waits for its holder. */
 const QUERY_MILLISECONDS = 1000
+/** How many lines are kept that nobody uses. */
+const MOST_IDLE = 256
+const ONE = { most: 1, milliseconds: 0 }
 
 class ProcessLocks {
   #engine
+  /** The engine, if it is a local one. */
+  #local
   #limits
   #label
-  #lines = new Map()
+  #lines = { exclusive: new Map(), shared: new Map() }
+  #mostLines = MOST_IDLE
   /** What makes the claims that wait give up. */
   #leave = new Set()
-  #asked = new Set()
+  /** How many questions and rejections are under way; and what `close` awaits until there are none. */
+  #busy = 0
+  #onIdle = []
   #closed
   /** The engine works in no request's asynchronous context. */
   #scope = new AsyncResource('atomics-waitasync.ProcessLocks')
@@ -48,6 +62,7 @@ class ProcessLocks {
     assertEngine(engine)
     const { batch, batchTime, label } = readLocksOptions(options)
     this.#engine = engine
+    this.#local = engine instanceof LocalEngine ? engine : undefined
     this.#limits = { most: batch, milliseconds: batchTime }
     this.#label = label
   }
@@ -55,10 +70,11 @@ class ProcessLocks {
   /** Calls `callback(lock)` with the lock of a name. `request(name, [options], callback)`. */
   request (name, options, callback) {
     return new Promise((resolve, reject) => {
-      const given = arguments.length < 3 && typeof options === 'function' ? [undefined, options] : [options, callback]
-      const read = readOptions(name, given[0], 'request', this.#engine, this.#label)
-      assertFunction(given[1], 'request')
-      this.#begin(read, given[1], resolve, reject)
+      const isShort = arguments.length < 3 && typeof options === 'function'
+      const read = readOptions(name, isShort ? undefined : options, 'request', this.#engine, this.#label)
+      const fn = isShort ? options : callback
+      assertFunction(fn, 'request')
+      this.#begin(new Claim(read, fn, resolve, reject))
     })
   }
 
@@ -71,7 +87,7 @@ class ProcessLocks {
           if (lock === null) return resolve(null)
           return new Promise((release) => resolve(new HeldLock(lock, release, done)))
         }
-        this.#begin(read, callback, fulfil, fail)
+        this.#begin(new Claim(read, callback, fulfil, fail))
       })
       done.catch(reject)
     })
@@ -83,7 +99,7 @@ class ProcessLocks {
     const read = readOptions(name, given[0], 'requestSync', this.#engine, this.#label)
     assertFunction(given[1], 'requestSync')
     if (this.#closed !== undefined) throw this.#closed
-    return requestSync(this.#engine, read, given[1])
+    return requestSync(this.#engine, this.#lineOf(read.name, read.mode), read, given[1])
   }
 
   /** Lists who holds locks and who waits: of one name, or of all. */
@@ -97,155 +113,163 @@ class ProcessLocks {
   async close () {
     if (this.#closed === undefined) this.#closed = closedError()
     for (const giveUp of this.#leave) giveUp(this.#closed)
-    while (this.#asked.size > 0) await Promise.all(this.#asked)
+    if (this.#busy > 0) await new Promise((resolve) => this.#onIdle.push(resolve))
     await this.#engine.close()
   }
 
-  /**
-   * Begins a request, whose promise will be settled; or throws. If it gives up, its promise rejects in a later turn:
-   * once the named lock in front is free, so that a request that follows finds it so.
-   */
-  #begin (options, callback, resolve, reject) {
-    const { name, mode, signal, timeout, ifAvailable } = options
+  /** Begins a request, whose promise will be settled; or throws. What is free is taken at once. */
+  #begin (claim) {
+    const { name, mode, signal, timeout, ifAvailable } = claim.options
     if (this.#closed !== undefined) throw this.#closed
     throwIfAborted(signal)
-    const claim = new Claim(options, callback, resolve, reject)
     const isAttempt = ifAvailable || timeout === 0
-    const line = isAttempt ? new Line(name, mode) : this.#lineOf(name, mode)
-    const leave = () => {
+    const line = isAttempt ? this.#lineOf(name, mode).forAttempt() : this.#lineOf(name, mode)
+    line.claims.add(claim)
+    if (isAttempt) this.#ask(line, true)
+    else this.#serve(line)
+    if (!claim.isOver) this.#wait(line, claim, isAttempt)
+  }
+
+  /**
+   * Lets a claim wait. If it gives up, its promise rejects in a later turn: once the named lock in front is free, so that
+   * a request that follows finds it so.
+   */
+  #wait (line, claim, isAttempt) {
+    const leave = async (rejectNow) => {
       claim.giveUp()
       line.claims.delete(claim)
       if (line.claims.size === 0) this.#stopAsking(line, isAttempt)
+      this.#busy++
+      await turn()
+      await rejectNow()
+      this.#end()
     }
-    const giveUp = (reason) => {
-      leave()
-      this.#track(turn().then(() => reject(reason)))
-    }
-    const late = () => {
-      leave()
-      this.#track(turn().then(() => this.#rejectLate(claim)))
-    }
-    claim.wait(giveUp, late, () => this.#leave.delete(giveUp))
+    const giveUp = (reason) => leave(() => claim.reject(reason))
     this.#leave.add(giveUp)
-    line.claims.add(claim)
-    this.#scope.runInAsyncScope(() => {
-      if (isAttempt) this.#track(this.#attempt(line, claim))
-      else this.#serve(line)
-    })
+    claim.wait(giveUp, () => leave(() => this.#rejectLate(claim)), () => this.#leave.delete(giveUp))
   }
 
-  #track (promise) {
-    const done = promise.finally(() => this.#asked.delete(done))
-    this.#asked.add(done)
+  #end () {
+    if (--this.#busy === 0) for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
   #lineOf (name, mode) {
-    const key = mode + ' ' + name
-    let line = this.#lines.get(key)
-    if (line === undefined) this.#lines.set(key, line = new Line(name, mode))
+    const lines = this.#lines[mode]
+    let line = lines.get(name)
+    if (line === undefined) {
+      if (lines.size >= this.#mostLines) this.#tidy(lines)
+      line = new Line(name, mode, frontOf(this.#engine, name), this.#local && this.#local.placeOf(name, mode))
+      lines.set(name, line)
+    }
     return line
+  }
+
+  /** Forgets lines that nobody uses. */
+  #tidy (lines) {
+    for (const [name, line] of lines) if (line.isIdle) lines.delete(name)
+    this.#mostLines = Math.max(MOST_IDLE, 2 * lines.size)
   }
 
   /** Sees to it that a lock is asked for if claims wait. */
   #serve (line) {
-    if (line.mode === 'shared' && line.batch !== undefined) line.batch.join()
-    if (line.asking !== undefined || (line.mode === 'exclusive' && line.batch !== undefined)) return
-    if (line.claims.size === 0) return this.#forget(line)
-    line.asking = new AbortController()
-    this.#track(this.#ask(line, line.asking))
-  }
-
-  #forget (line) {
-    const key = line.mode + ' ' + line.name
-    if (line.batch === undefined && this.#lines.get(key) === line) this.#lines.delete(key)
+    const { batch, first } = line
+    if (batch !== undefined) {
+      if (line.mode === 'exclusive') return
+      batch.join()
+    }
+    if (line.asking === undefined && line.claims.size > 0) first.call(() => this.#ask(line, false))
   }
 
   #stopAsking (line, isAttempt) {
     const { asking } = line
     if (asking === undefined) return
     line.asking = undefined
-    asking.abort()
+    asking.withdraw()
     if (!isAttempt) this.#serve(line)
   }
 
-  #front ({ name, mode }, options, callback) {
-    return load('locks').request(frontOf(this.#engine, name), { mode, ...options }, callback)
-  }
-
-  /** Gets the lock and runs a batch. Never rejects. */
-  async #ask (line, asking) {
-    const { name } = line
-    const { signal } = asking
+  /** Gets the lock, and runs the claims of a line under it. Never rejects. */
+  async #ask (line, isAttempt) {
+    this.#busy++
+    const front = newGrant(line.front, line.mode === 'shared')
+    const question = new Question()
+    let batch
+    let failure
     try {
-      const batch = await this.#front(line, { signal }, async () => {
-        const grant = await this.#acquire(line, signal)
-        if (!signal.aborted) return this.#run(line, grant)
-        await grant.release(grant.ownerDied)
-      })
-      // Once the named lock in front is free, too: an attempt that follows must find both.
-      if (batch !== undefined) batch.settle()
+      const isFirst = take(front)
+      let grant = isFirst ? this.#takeNow(line, isAttempt) : undefined
+      if (grant === undefined && !(isAttempt && this.#isAnswered(isFirst))) {
+        line.asking = question
+        grant = await (isAttempt ? this.#attempt(line, question) : this.#acquire(line, front, isFirst, question))
+        if (!question.isOver) line.asking = undefined
+        else if (grant !== undefined) await grant.release(grant.ownerDied)
+      }
+      if (grant !== undefined && !question.isOver) {
+        batch = line.batch = new Batch(line, front, grant, isAttempt ? ONE : this.#limits)
+        this.#serve(line)
+        await batch.run()
+        if (line.batch === batch) line.batch = undefined
+      }
     } catch (error) {
-      if (signal.aborted) return
-      line.asking = undefined
-      const unavailable = unavailableError(name, error)
-      for (let claim = line.shift(); claim !== undefined; claim = line.shift()) claim.reject(unavailable)
+      failure = unavailableError(line.name, question.error || error)
+      if (line.asking === question) line.asking = undefined
     }
-    this.#serve(line)
+    front.end(false, true)
+    // Once the named lock in front is free, too: an attempt that follows must find both.
+    if (batch !== undefined) batch.settle()
+    if (!question.isWithdrawn) {
+      if (failure !== undefined) line.reject(failure)
+      else if (isAttempt) await this.#decline(line.shift())
+      else this.#serve(line)
+    }
+    this.#end()
   }
 
-  async #acquire (line, signal) {
-    const { name, mode, label } = line
+  /** Takes a lock, of an engine that can do so at once. */
+  #takeNow (line, isAttempt) {
+    return this.#local && this.#local.takeNow(line.place, line.label, isAttempt)
+  }
+
+  /** Whether an attempt that has got nothing at once is over: others of this process are first, or the engine was asked. */
+  #isAnswered (isFirst) {
+    return !isFirst || (this.#local !== undefined && !this.#local.isSlow)
+  }
+
+  #attempt ({ name, mode, label }, question) {
+    const ask = () => this.#engine.attempt(name, mode, question.signal, { label, threadId })
+    return this.#scope.runInAsyncScope(ask)
+  }
+
+  /** Waits for the lock: behind others of this process, then of all. */
+  async #acquire (line, front, isFirst, question) {
+    const { name, mode } = line
+    if (!isFirst) {
+      const refused = await granted(front, { timeout: Infinity, signal: question.signal }, {})
+      if (refused !== undefined) throw refused.reason
+      const grant = this.#takeNow(line, false)
+      if (grant !== undefined) return grant
+    }
+    front.onStolen = () => question.fail(stolenError(line.front))
+    const { label, place } = line
     const end = watch(this.#engine, name, line.first, () => this.#holderOf(name))
     try {
-      return await this.#engine.acquire(name, mode, signal, { label, threadId })
+      if (this.#local !== undefined) return await this.#local.wait(place, label, question)
+      const ask = () => this.#engine.acquire(name, mode, question.signal, { label, threadId })
+      return await this.#scope.runInAsyncScope(ask)
     } finally {
       end()
     }
   }
 
-  /** Runs a batch under a lock, and gives the lock back. Never rejects. */
-  async #run (line, grant) {
-    const batch = new Batch(line, grant, this.#limits)
-    line.batch = batch
-    line.asking = undefined
-    this.#serve(line)
-    await batch.run()
-    if (line.batch === batch) line.batch = undefined
-    return batch
-  }
-
-  /** Makes one attempt, for a line of one claim. Never rejects. */
-  async #attempt (line, claim) {
-    const { name, mode } = line
-    const { signal } = line.asking = new AbortController()
+  /** Settles a request whose attempt was in vain. Never rejects. */
+  async #decline (claim) {
+    if (claim === undefined) return
+    await undefined // its request has to return first
+    if (!claim.options.ifAvailable) return this.#rejectLate(claim)
     try {
-      const ended = await this.#front(line, { ifAvailable: true }, async (front) => {
-        if (front === null) return
-        const info = { label: claim.options.label, threadId }
-        const grant = await this.#engine.attempt(name, mode, signal, info)
-        line.asking = undefined
-        if (grant === undefined) return
-        if (claim.isOver) {
-          await grant.release(grant.ownerDied)
-          return
-        }
-        const batch = new Batch(line, grant, { most: 1, milliseconds: 0 })
-        if (mode === 'shared') batch.join()
-        await batch.run()
-        return batch
-      })
-      if (ended !== undefined) ended.settle()
-      line.asking = undefined
-      if (claim.isOver) return
-      // It may have been lost before it was given.
-      line.shift()
-      if (claim.options.ifAvailable) claim.resolve(await claim.call(claim.callback, null))
-      else await this.#rejectLate(claim)
+      claim.resolve(await claim.call(claim.callback, null))
     } catch (error) {
-      if (claim.hasGivenUp) return
-      const hasBegun = claim.isOver
-      claim.end()
-      claim.reject(hasBegun ? error : unavailableError(name, error))
+      claim.reject(error)
     }
   }
 

@@ -1,8 +1,8 @@
 'use strict'
 
-/** Requests that block this thread: of engines that can be asked without a promise. */
+/** Requests that block this thread: of local engines. */
 
-const { isMainThread, threadId } = require('../util/worker-threads')
+const { isMainThread } = require('../util/worker-threads')
 const { TypeError, now } = require('../util/intrinsics')
 const { acquire, take } = require('../holding/acquire')
 const { runWith } = require('../holding/run-sync')
@@ -10,22 +10,26 @@ const { newGrant } = require('../named/names')
 const { assertNoPromise } = require('../waiting/wait-options')
 const { types: { isPromise } } = require('util')
 const { ProcessLock } = require('./batch')
-const { frontOf, holderOf, watchBlocked } = require('./long-wait')
+const { LocalEngine } = require('./local-engine')
+const { holderOf, watchBlocked } = require('./long-wait')
 const { lostError, timeoutError, unavailableError, unsupportedError } = require('./errors')
 
 const CALLER = 'requestSync'
 
-/** @param {object} options as `readOptions` returns them */
-function requestSync (engine, options, callback) {
+/**
+ * @param {import('./engine-claim').Line} line of the name and mode
+ * @param {object} options as `readOptions` returns them
+ */
+function requestSync (engine, line, options, callback) {
   const { name, mode, timeout, ifAvailable } = options
-  if (typeof engine.acquireSync !== 'function') {
+  if (!(engine instanceof LocalEngine)) {
     throw unsupportedError(CALLER + ': ' + engine.id + ' cannot be asked by a thread that blocks: use request()')
   }
   if (isMainThread && !ifAvailable) {
     throw new TypeError(CALLER + ' would block the main thread: use request(), or ifAvailable')
   }
   const since = now()
-  const front = newGrant(frontOf(engine, name), mode === 'shared')
+  const front = newGrant(line.front, mode === 'shared')
   const late = () => timeoutError(name, timeout, holderOf(engine, name))
   if (ifAvailable ? !take(front) : !acquire(front, timeout, CALLER)) {
     if (ifAvailable) return callNull(callback)
@@ -34,7 +38,7 @@ function requestSync (engine, options, callback) {
   let isGranted = true
   const result = runWith(front, () => {
     const left = ifAvailable ? 0 : Math.max(0, timeout - (now() - since))
-    const grant = acquireOuter(engine, options, left)
+    const grant = acquireOuter(engine, line.place, options, left)
     isGranted = grant !== undefined
     if (isGranted) return runOuter(options, grant, callback)
   }, undefined, CALLER, 'request()')
@@ -43,10 +47,10 @@ function requestSync (engine, options, callback) {
   throw late()
 }
 
-function acquireOuter (engine, { name, mode, label }, left) {
+function acquireOuter (engine, place, { name, label }, left) {
   const { look, end } = watchBlocked(engine, name)
   try {
-    return engine.acquireSync(name, mode, left, { label, threadId }, look)
+    return engine.block(place, label, left, look)
   } catch (error) {
     throw unavailableError(name, error)
   } finally {
@@ -61,7 +65,7 @@ function runOuter ({ name, mode, repair }, grant, callback) {
     grant,
     ownerDied,
     get signal () { return grant.lost },
-    looksLost: (isOver) => !isOver && !grant.heldSync()
+    looksLost: (isOver) => !isOver && !grant.heldNow()
   })
   let isSound = false
   let result
@@ -84,7 +88,7 @@ function runOuter ({ name, mode, repair }, grant, callback) {
 
 function giveBack (grant, died) {
   try {
-    return grant.releaseSync(died)
+    return grant.releaseNow(died, true)
   } catch (_) {
     return false
   }

@@ -273,7 +273,8 @@ impl Agent {
         let hold = self.pending.holds_loop(|| PROCESS.registry.has_several_threads())
             || self.outbox.has_mail()
             || self.delivery.is_interrupted()
-            || self.pace.holds_loop();
+            || self.pace.holds_loop()
+            || self.files.awaits_answers();
         if hold != self.is_held.get() && self.environment.set_held(hold) {
             self.is_held.set(hold);
         }

@@ -2,7 +2,6 @@
 
 #![allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
 
-use std::fmt::Write;
 use std::io;
 
 use napi::bindgen_prelude::Env;
@@ -25,19 +24,30 @@ fn numbers((number, token, owner_died): Granted) -> Vec<f64> {
     vec![number.into(), token as f64, f64::from(u8::from(owner_died))]
 }
 
-/// Writes what an answer says, for JavaScript: words with spaces between them.
-fn text(outcome: &Outcome) -> String {
-    let mut text = String::new();
-    // Writing to a string does not fail.
-    let _ = match outcome {
-        Outcome::Granted((number, token, owner_died)) => {
-            write!(text, "granted {number} {token} {}", u8::from(*owner_died))
+/// The answer to a request. It has nothing else if an attempt was in vain.
+#[napi(object, object_from_js = false)]
+#[derive(Default)]
+pub struct FileAnswer {
+    /// The number of the request.
+    pub request: u32,
+    /// As `filesTake` gives it.
+    pub granted: Option<Vec<f64>>,
+    /// Whether a lock was held until it was given back.
+    pub released: Option<bool>,
+    /// The number of the system's error, and its words.
+    pub failure: Option<String>,
+}
+
+impl FileAnswer {
+    fn new(request: u32, outcome: Outcome) -> Self {
+        let none = Self { request, ..Self::default() };
+        match outcome {
+            Outcome::Granted(granted) => Self { granted: Some(numbers(granted)), ..none },
+            Outcome::Taken => none,
+            Outcome::Released(was_held) => Self { released: Some(was_held), ..none },
+            Outcome::Failed(error) => Self { failure: Some(said(&error)), ..none },
         }
-        Outcome::Taken => write!(text, "taken"),
-        Outcome::Released(was_held) => write!(text, "released {}", u8::from(*was_held)),
-        Outcome::Failed(error) => write!(text, "failed {}", said(error)),
-    };
-    text
+    }
 }
 
 fn name_of(agent: &Agent, folder: u32, key: &str, shared: bool) -> Result<Name> {
@@ -78,27 +88,35 @@ pub fn files_request(
 ) -> Result<u32> {
     let agent = Agent::of(env.raw())?;
     let name = name_of(&agent, folder, &key, shared)?;
-    agent.files.request(&agent.outbox, name, description, attempt).map_err(|error| failed(&error))
+    let request = agent.files.request(&agent.outbox, name, description, attempt).map_err(|error| failed(&error));
+    agent.update_hold();
+    request
 }
 
 /// Withdraws a request.
 #[napi(catch_unwind)]
 pub fn files_abort(env: Env, request: u32) -> Result<()> {
-    Agent::of(env.raw()).map(|agent| agent.files.abort(request))
-}
-
-/// Returns the next answer: the number of its request, and then its words; null if there is none.
-#[napi(catch_unwind)]
-pub fn files_next(env: Env) -> Result<Option<String>> {
-    let next = Agent::of(env.raw())?.files.next();
-    Ok(next.map(|(number, outcome)| format!("{number} {}", text(&outcome))))
-}
-
-/// Blocks until a request is answered, or so many milliseconds. Returns the words of the answer.
-#[napi(catch_unwind)]
-pub fn files_wait(env: Env, request: u32, milliseconds: u32) -> Result<Option<String>> {
     let agent = Agent::of(env.raw())?;
-    Ok(agent.files.wait(&agent.outbox, request, milliseconds).as_ref().map(text))
+    agent.files.abort(request);
+    agent.update_hold();
+    Ok(())
+}
+
+/// Returns the next answer; null if there is none.
+#[napi(catch_unwind)]
+pub fn files_next(env: Env) -> Result<Option<FileAnswer>> {
+    let agent = Agent::of(env.raw())?;
+    let next = agent.files.next().map(|(request, outcome)| FileAnswer::new(request, outcome));
+    agent.update_hold();
+    Ok(next)
+}
+
+/// Blocks until a request is answered, or so many milliseconds. Returns the answer.
+#[napi(catch_unwind)]
+pub fn files_wait(env: Env, request: u32, milliseconds: u32) -> Result<Option<FileAnswer>> {
+    let agent = Agent::of(env.raw())?;
+    let outcome = agent.files.wait(&agent.outbox, request, milliseconds);
+    Ok(outcome.map(|outcome| FileAnswer::new(request, outcome)))
 }
 
 /// Whether a lock is still that of its name.
@@ -113,11 +131,13 @@ pub fn files_release(env: Env, grant: u32, died: bool) -> Result<bool> {
     Agent::of(env.raw())?.files.release(grant, died).map_err(|error| failed(&error))
 }
 
-/// Gives a lock back in another thread; undefined if there is nothing to flush.
+/// Gives a lock back in another thread; null if there is nothing to flush.
 #[napi(catch_unwind)]
 pub fn files_release_later(env: Env, grant: u32, died: bool) -> Result<Option<u32>> {
     let agent = Agent::of(env.raw())?;
-    Ok(agent.files.release_later(&agent.outbox, grant, died))
+    let request = agent.files.release_later(&agent.outbox, grant, died);
+    agent.update_hold();
+    Ok(request)
 }
 
 /// What there is to see at the path of a lock.

@@ -56,6 +56,11 @@ impl Files {
         self.mailbox.get().is_some_and(|mailbox| mailbox.has_answers())
     }
 
+    /// Whether requests are under way: they hold the event loop.
+    pub(crate) fn awaits_answers(&self) -> bool {
+        self.mailbox.get().is_some_and(|mailbox| mailbox.has_requests())
+    }
+
     /// Returns the number of a folder; fails if it is on a drive whose locks cannot be relied on.
     pub(crate) fn open(&self, path: PathBuf, is_durable: bool, any_drive: bool) -> Result<u32> {
         if !any_drive && !system::is_local(&path)? {

@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::look::{announce, announce_reader};
+use super::kept;
+use super::look::{announce, announce_reader, withdraw_announcement};
 use super::state::{self, LARGEST, State};
-use super::system::{self, Identity, Mode, Opened, downgrade, leads_to, try_lock, unlock, wait_for_lock};
+use super::system::{
+    self, Identity, Mode, Opened, downgrade, identity_of, is_passing, leads_to, try_lock, unlock, wait_for_lock,
+};
 
 /// How often a file is opened that somebody removes or replaces meanwhile.
 const MOST_TRIES: u32 = 1000;
@@ -39,15 +42,31 @@ pub(crate) struct Name {
 
 /// A locked file, which is unlocked before it is closed (invariant 3).
 #[derive(Debug)]
-pub(super) struct Locked {
-    file: File,
-    identity: Identity,
-}
+pub(super) struct Locked(
+    /// `None` once it is unlocked.
+    Option<Opened>,
+);
 
 impl Locked {
     /// Takes a file over that is locked.
-    pub(super) fn new((file, identity): Opened) -> Self {
-        Self { file, identity }
+    pub(super) fn new(opened: Opened) -> Self {
+        Self(Some(opened))
+    }
+
+    fn opened(&self) -> &Opened {
+        self.0.as_ref().expect("it is locked")
+    }
+
+    fn file(&self) -> &File {
+        &self.opened().0
+    }
+
+    /// Unlocks it, and keeps its descriptor for the next take.
+    fn unlock_and_keep(mut self, name: &Name, which: Which) {
+        if let Some(opened) = self.0.take() {
+            unlock(&opened.0);
+            kept::keep(name, which, opened);
+        }
     }
 
     fn try_new(opened: Opened, mode: Mode) -> Result<Option<Self>> {
@@ -55,20 +74,22 @@ impl Locked {
     }
 
     fn is_at(&self, path: &Path) -> Result<bool> {
-        leads_to(path, self.identity)
+        leads_to(path, self.opened().1)
     }
 }
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        unlock(&self.file);
+        if let Some((file, _)) = &self.0 {
+            unlock(file);
+        }
     }
 }
 
 /// The gate of a name, as a newcomer finds it.
 enum Gate {
     /// Until this is dropped nobody waits there; newcomers may pass together.
-    Open(#[allow(dead_code, reason = "it is dropped")] Option<Locked>),
+    Open(Option<Locked>),
     Shut,
 }
 
@@ -101,10 +122,14 @@ impl Name {
     /// Takes the lock if nobody has it, or awaits it in line.
     pub(super) fn take(&self, description: &str) -> Result<Option<Grant>> {
         for _ in 0..MOST_TRIES {
-            let Gate::Open(_gate) = self.pass_gate()? else { return Ok(None) };
-            let Some(locked) = Locked::try_new(self.open()?, self.mode)? else { return Ok(None) };
-            if let Some(grant) = self.grant(locked, description)? {
-                return Ok(Some(grant));
+            let Gate::Open(gate) = self.pass_gate()? else { return Ok(None) };
+            let Some(locked) = Locked::try_new(self.open_now()?, self.mode)? else { return Ok(None) };
+            let grant = self.grant(locked, description)?;
+            if let Some(gate) = gate {
+                gate.unlock_and_keep(self, Which::Gate);
+            }
+            if grant.is_some() {
+                return Ok(grant);
             }
         }
         Err(replaced())
@@ -121,10 +146,10 @@ impl Name {
     pub(super) fn take_free(&self, description: &str, is_token: impl Fn(u64) -> bool) -> Result<Option<Grant>> {
         for _ in 0..MOST_TRIES {
             let Some(locked) = self.lock_free()? else { return Ok(None) };
-            if !is_token(read_state(&locked.file)?.0.token) {
+            if !is_token(read_state(locked.file())?.0.token) {
                 return Ok(None);
             }
-            if self.mode == Mode::Shared && !downgrade(&locked.file)? {
+            if self.mode == Mode::Shared && !downgrade(locked.file())? {
                 return Ok(None);
             }
             if let Some(grant) = self.grant(locked, description)? {
@@ -140,22 +165,30 @@ impl Name {
 
     /// Returns the token of a lock that nobody has. It has the lock for a moment.
     pub(super) fn token_if_free(&self) -> Result<Option<u64>> {
-        self.lock_free()?.map(|locked| Ok(read_state(&locked.file)?.0.token)).transpose()
+        self.lock_free()?.map(|locked| Ok(read_state(locked.file())?.0.token)).transpose()
     }
 
     fn pass_gate(&self) -> Result<Gate> {
-        match system::open(&self.path(Which::Gate)) {
+        let path = self.path(Which::Gate);
+        let Some(identity) = identity_of(&path)? else { return Ok(Gate::Open(None)) };
+        let kept = kept::take(self, Which::Gate).filter(|(_, known)| *known == identity);
+        match kept.map_or_else(|| spared(|| system::open(&path)), Ok) {
             Ok(gate) => Ok(Locked::try_new(gate, Mode::Shared)?.map_or(Gate::Shut, |gate| Gate::Open(Some(gate)))),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Gate::Open(None)),
             Err(error) => Err(error),
         }
     }
 
+    /// Returns the file of the lock, whose descriptor this process may have kept.
+    fn open_now(&self) -> Result<Opened> {
+        kept::take(self, Which::Lock).map_or_else(|| self.open(), Ok)
+    }
+
     /// Opens the file of the gate or the lock.
     pub(super) fn open_to_wait(&self, which: Which) -> Result<Opened> {
         match which {
             Which::Lock => self.open(),
-            Which::Gate => Ok(open_or_create(&self.path(which))?.0),
+            Which::Gate => Ok(spared(|| open_or_create(&self.path(which)))?.0),
         }
     }
 
@@ -172,7 +205,7 @@ impl Name {
     }
 
     fn open(&self) -> Result<Opened> {
-        let (opened, is_new) = open_or_create(&self.lock_path())?;
+        let (opened, is_new) = spared(|| open_or_create(&self.lock_path()))?;
         if is_new && self.folder.is_durable {
             #[cfg(unix)]
             File::open(&self.folder.path)?.sync_all()?;
@@ -182,7 +215,7 @@ impl Name {
 
     /// Makes a grant of a locked file; none if the path does not lead there any more (invariant 2).
     pub(super) fn grant(&self, locked: Locked, description: &str) -> Result<Option<Grant>> {
-        let (State { token, is_marked }, is_new) = read_state(&locked.file)?;
+        let (State { token, is_marked }, is_new) = read_state(locked.file())?;
         let mut grant = Grant { name: self.clone(), locked, token, owner_died: is_marked, bytes: Vec::new() };
         if self.mode == Mode::Exclusive {
             let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -191,9 +224,9 @@ impl Name {
             grant.write()?;
         } else if is_new {
             // For `query`. Readers that do so at the same time write the same.
-            write_at_start(&grant.locked.file, &state::unmarked(description))?;
+            write_at_start(grant.locked.file(), &state::unmarked(description))?;
         }
-        announce(&grant.locked.file, self.mode);
+        announce(grant.locked.file(), self.mode);
         Ok(grant.is_held()?.then_some(grant))
     }
 }
@@ -210,7 +243,12 @@ impl Grant {
             state::unmark(&mut self.bytes);
             self.write()?;
         }
-        self.is_held()
+        let is_held = self.is_held()?;
+        if is_held {
+            withdraw_announcement(self.locked.file());
+            self.locked.unlock_and_keep(&self.name, Which::Lock);
+        }
+        Ok(is_held)
     }
 
     /// Gives a lock back of which nobody knows.
@@ -225,10 +263,15 @@ impl Grant {
     }
 
     fn write(&self) -> Result<()> {
-        let file = &self.locked.file;
+        let file = self.locked.file();
         write_at_start(file, &self.bytes)?;
         if self.name.folder.is_durable { file.sync_data() } else { Ok(()) }
     }
+}
+
+/// Opens a file; once more without the kept descriptors, if one is lacking.
+fn spared<T>(open: impl Fn() -> Result<T>) -> Result<T> {
+    open().or_else(|error| if is_passing(&error) && kept::clear() { open() } else { Err(error) })
 }
 
 fn replaced() -> Error {

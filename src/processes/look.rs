@@ -85,7 +85,7 @@ fn inode(_: &Metadata) -> u64 {
 }
 
 use platform::{LOOKS_WITHOUT_ATTEMPT, announced};
-pub(super) use platform::{announce, announce_reader};
+pub(super) use platform::{announce, announce_reader, withdraw_announcement};
 
 // The types for the locks of a descriptor have 64 bits, which 32-bit systems name otherwise.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
@@ -116,8 +116,16 @@ mod platform {
         announce_at(gate, 2 + libc::off_t::from(std::process::id()));
     }
 
+    /// Takes back what a descriptor has announced of a lock, before it is unlocked.
+    pub(crate) fn withdraw_announcement(file: &File) {
+        set(file, bytes(libc::F_UNLCK, FAR, 2));
+    }
+
     fn announce_at(file: &File, offset: libc::off_t) {
-        let byte = bytes(libc::F_RDLCK, FAR + offset, 1);
+        set(file, bytes(libc::F_RDLCK, FAR + offset, 1));
+    }
+
+    fn set(file: &File, byte: libc::flock) {
         // SAFETY: the descriptor is open during the call, which reads a live local of the type that it takes.
         unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const byte) };
     }
@@ -150,6 +158,8 @@ mod platform {
     pub(crate) fn announce(_: &File, _: Mode) {}
 
     pub(crate) fn announce_reader(_: &File) {}
+
+    pub(crate) fn withdraw_announcement(_: &File) {}
 
     /// Tries to have the lock for a moment.
     pub(crate) fn announced(file: &File) -> Result<Option<Mode>> {

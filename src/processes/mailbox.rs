@@ -82,6 +82,10 @@ impl Mailbox {
         lock(&self.contents).requests.contains_key(&request)
     }
 
+    pub(super) fn has_requests(&self) -> bool {
+        !lock(&self.contents).requests.is_empty()
+    }
+
     /// Whether a request needs an answer.
     pub(super) fn expects(&self, request: u32) -> bool {
         matches!(lock(&self.contents).requests.get(&request), Some(Request::Waits(_) | Request::Runs))

@@ -19,7 +19,7 @@ pub(crate) enum Mode {
 }
 
 pub(super) use platform::{
-    Sleeper, create, downgrade, is_local, most_descriptors, open, try_lock, unlock, wait_for_lock,
+    Sleeper, create, downgrade, identity_of, is_local, most_descriptors, open, try_lock, unlock, wait_for_lock,
 };
 
 /// A file's identity: the numbers of its device and of the file there.
@@ -30,7 +30,7 @@ pub(super) type Opened = (File, Identity);
 
 /// Whether the path leads to the file with this identity.
 pub(super) fn leads_to(path: &Path, identity: Identity) -> Result<bool> {
-    Ok(platform::identity_of(path)? == Some(identity))
+    Ok(identity_of(path)? == Some(identity))
 }
 
 /// Whether the system may have what is missing in a moment: descriptors, or memory.

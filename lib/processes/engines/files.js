@@ -10,16 +10,16 @@
 
 const { mkdirSync } = require('fs')
 const path = require('path')
+const { threadId } = require('worker_threads')
 const { getSystemErrorName } = require('util')
 const { agent } = require('../../agent/agent')
 const { TypeError, now } = require('../../util/intrinsics')
 const { assertOptions, flag } = require('../../util/options')
-const { LONGEST_TIMER, clearInterval, setInterval } = require('../../util/timers')
 const { describe } = require('../../util/values')
-const { throwIfAborted } = require('../../waiting/errors')
+const { LocalEngine, LocalGrant } = require('../local-engine')
 const { sleep } = require('./aborts')
 const { assertTested } = require('./files-platform')
-const { describeHolder, describeName, keyOf } = require('./holder')
+const { BIRTH, HOST, ascii, describeName, keyOf, shorten } = require('./holder')
 
 /** How many milliseconds a blocking thread stays in native code. Between, the engine may end it. */
 const SLICE = 20
@@ -29,17 +29,6 @@ const LONGEST_POLL = 100
 /** Stands for a request that has no thread. */
 const NONE = 0
 
-/** Keeps the event loop alive as long as something is pending. */
-const pending = { count: 0, timer: undefined }
-
-function begin () {
-  if (pending.count++ === 0) pending.timer = setInterval(() => {}, LONGEST_TIMER)
-}
-
-function end () {
-  if (--pending.count === 0) clearInterval(pending.timer)
-}
-
 /** Returns the functions that await answers, by the numbers of their requests: of all copies of the package. */
 function waits () {
   const { native } = agent()
@@ -47,68 +36,90 @@ function waits () {
     const { binding } = native
     native.fileWaits = new Map()
     native.onFiles = () => {
-      for (let text = binding.filesNext(); text !== null; text = binding.filesNext()) {
-        const [number, ...words] = text.split(' ')
-        const settle = native.fileWaits.get(Number(number))
-        native.fileWaits.delete(Number(number))
-        if (settle !== undefined) settle(words)
+      for (let answer = binding.filesNext(); answer !== null; answer = binding.filesNext()) {
+        const settle = native.fileWaits.get(answer.request)
+        native.fileWaits.delete(answer.request)
+        if (settle !== undefined) settle(answer)
       }
     }
   }
   return native.fileWaits
 }
 
-class Files {
+/** What requests for a name have in common. */
+class Place {
+  constructor (name, mode) {
+    this.name = name
+    this.key = keyOf(name).toString('hex')
+    this.isShared = mode === 'shared'
+    this.label = undefined
+    this.description = undefined
+  }
+
+  /** Describes a holder: without a moment, which the state has. A shared lock has many, whom the state does not have. */
+  describe (label) {
+    if (this.description === undefined || this.label !== label) {
+      this.label = label
+      this.description = this.isShared ? describeName(this.name) : ascii({
+        name: shorten(this.name), pid: process.pid, host: HOST, threadId, label: label && shorten(label), birth: BIRTH
+      })
+    }
+    return this.description
+  }
+}
+
+class Files extends LocalEngine {
   #path
   #options
   #folder
 
   constructor (folder, options) {
+    super()
     this.#path = path.resolve(folder)
     this.#options = options
     this.id = 'files ' + this.#path
     this.modes = ['exclusive', 'shared']
   }
 
-  async acquire (name, mode, signal, asker) {
-    throwIfAborted(signal)
-    const wanted = this.#wanted(name, mode, asker)
-    const taken = this.#options.durable ? undefined : this.#take(wanted, false)
-    if (taken !== undefined) return taken
-    let number = this.#enqueue(wanted)
+  get isSlow () { return this.#options.durable }
+
+  placeOf (name, mode) { return new Place(name, mode) }
+
+  takeNow (place, label, isAttempt) {
+    if (this.isSlow) return undefined
+    return isAttempt ? this.#ask(place, label, true) : this.#take(place, label, false)
+  }
+
+  async wait (place, label, question) {
+    let number = this.#enqueue(place, label)
     for (let pause = POLL; number === NONE; pause = Math.min(2 * pause, LONGEST_POLL)) {
-      await sleep(pause, signal)
-      const grant = this.#take(wanted, true)
+      await sleep(pause, question.signal)
+      const grant = this.#take(place, label, true)
       if (grant !== undefined) return grant
-      number = this.#enqueue(wanted)
+      number = this.#enqueue(place, label)
     }
-    return this.#grantOf(await answer(number, signal))
+    return this.#grantOf(await answer(number, question))
   }
 
-  async attempt (name, mode, signal, asker) {
-    throwIfAborted(signal)
-    const wanted = this.#wanted(name, mode, asker)
-    if (!this.#options.durable) return this.#ask(wanted, true)
-    return this.#grantOf(await answer(native('filesRequest', ...wanted, true), signal))
+  async attemptSlowly (place, label, question) {
+    return this.#grantOf(await answer(native('filesRequest', ...this.#wanted(place, label), true), question))
   }
 
-  /** Blocks for so many milliseconds at most, and calls `look` meanwhile. Undefined if the time is over. */
-  acquireSync (name, mode, milliseconds, asker, look) {
-    const wanted = this.#wanted(name, mode, asker)
-    if (milliseconds === 0) return this.#ask(wanted, true)
-    const taken = this.#take(wanted, false)
+  block (place, label, milliseconds, look) {
+    if (milliseconds === 0) return this.#ask(place, label, true)
+    const taken = this.#take(place, label, false)
     if (taken !== undefined) return taken
     const until = now() + milliseconds
-    let number = this.#enqueue(wanted)
+    let number = this.#enqueue(place, label)
     try {
       for (let left = milliseconds; left > 0; left = until - now()) {
         // The engine may end this thread where a function is called.
-        const text = native('filesWait', number, Math.ceil(Math.min(left, SLICE)))
-        if (text !== null) return this.#grantOf(text.split(' '))
+        const answer = native('filesWait', number, Math.ceil(Math.min(left, SLICE)))
+        if (answer !== null) return this.#grantOf(answer)
         if (number === NONE) {
-          const grant = this.#take(wanted, true)
+          const grant = this.#take(place, label, true)
           if (grant !== undefined) return grant
-          number = this.#enqueue(wanted)
+          number = this.#enqueue(place, label)
         }
         look()
       }
@@ -136,17 +147,14 @@ class Files {
   }
 
   /** Returns the operands of a request: folder, key, whether it is shared, and a description. */
-  #wanted (name, mode, who) {
-    const isShared = mode === 'shared'
-    // The state does not have those that share a lock.
-    const description = isShared ? describeName(name) : describeHolder(name, who)
-    return [this.#open(), keyOf(name).toString('hex'), isShared, description]
+  #wanted (place, label) {
+    return [this.#open(), place.key, place.isShared, place.describe(label)]
   }
 
   /** Puts a request into the line. Returns its number; `NONE` if the system gives no thread. */
-  #enqueue (wanted) {
+  #enqueue (place, label) {
     try {
-      return native('filesRequest', ...wanted, false)
+      return native('filesRequest', ...this.#wanted(place, label), false)
     } catch (error) {
       if (NO_THREAD.includes(error.code)) return NONE
       throw error
@@ -154,15 +162,15 @@ class Files {
   }
 
   /** Makes one attempt: one on the way into the line passes nobody, others pass a line that stands still. */
-  #ask (wanted, passesLine) {
-    const granted = native('filesTake', ...wanted, passesLine)
-    return granted === null ? undefined : new Grant(...granted)
+  #ask (place, label, passesLine) {
+    const granted = native('filesTake', ...this.#wanted(place, label), passesLine)
+    return granted === null ? undefined : this.#granted(granted)
   }
 
   /** Takes a free lock, on the way into the line. */
-  #take (wanted, passesLine) {
+  #take (place, label, passesLine) {
     try {
-      return this.#ask(wanted, passesLine)
+      return this.#ask(place, label, passesLine)
     } catch (error) {
       // Descriptors or memory may be there again in a moment: the thread waits for that.
       if (PASSING.includes(error.code)) return undefined
@@ -170,12 +178,13 @@ class Files {
     }
   }
 
-  #grantOf ([kind, ...words]) {
-    switch (kind) {
-      case 'granted': return new Grant(...words.map(Number))
-      case 'taken': return undefined
-      default: throw systemError(words.join(' '))
-    }
+  #granted ([number, token, ownerDied]) {
+    return new Grant(number, token, ownerDied !== 0, this.isSlow)
+  }
+
+  #grantOf ({ granted, failure }) {
+    if (failure !== undefined) throw systemError(failure)
+    return granted === undefined ? undefined : this.#granted(granted)
   }
 }
 
@@ -185,55 +194,45 @@ const NO_THREAD = ['EAGAIN', 'ENOMEM']
 const PASSING = ['EMFILE', 'ENFILE', 'ENOMEM', 'ENOLCK']
 
 /** A lock. It is lost only if somebody removes or replaces its file. */
-class Grant {
+class Grant extends LocalGrant {
   #number
-  #lost
+  #isSlow
 
-  constructor (number, token, ownerDied) {
+  constructor (number, token, ownerDied, isSlow) {
+    super()
     this.#number = number
+    this.#isSlow = isSlow
     this.token = token
-    this.ownerDied = Boolean(ownerDied)
-    /** Its signal never aborts. */
-    this.isSilent = true
+    this.ownerDied = ownerDied
   }
 
-  get lost () {
-    if (this.#lost === undefined) this.#lost = new AbortController().signal
-    return this.#lost
-  }
+  heldNow () { return native('filesHeld', this.#number) }
 
-  remaining () { return Infinity }
-  heldSync () { return native('filesHeld', this.#number) }
-  releaseSync (died) { return native('filesRelease', this.#number, died) }
-  async held () { return this.heldSync() }
-
-  async release (died) {
-    const number = native('filesReleaseLater', this.#number, died)
-    if (number === null || number === undefined) return this.releaseSync(died)
-    const [kind, ...words] = await answer(number)
-    if (kind === 'released') return words[0] === '1'
-    throw systemError(words.join(' '))
+  releaseNow (died, blocks) {
+    const later = this.#isSlow && !blocks ? native('filesReleaseLater', this.#number, died) : null
+    return later === null ? native('filesRelease', this.#number, died) : wasHeld(later)
   }
 }
 
-/** Awaits the words of an answer. */
-function answer (number, signal) {
+async function wasHeld (number) {
+  const { released, failure } = await answer(number)
+  if (failure !== undefined) throw systemError(failure)
+  return released
+}
+
+/**
+ * Awaits an answer.
+ * @param {import('../engine-claim').Question} [question] the wait is given up once that is withdrawn
+ */
+function answer (number, question) {
   return new Promise((resolve, reject) => {
     const wait = waits()
-    const settle = (words) => {
-      end()
-      if (signal !== undefined) signal.removeEventListener('abort', abort)
-      resolve(words)
-    }
-    const abort = () => {
+    wait.set(number, resolve)
+    if (question !== undefined) question.onOver = () => {
       if (!wait.delete(number)) return
-      end()
       native('filesAbort', number)
       reject(new Error('The wait was given up'))
     }
-    begin()
-    wait.set(number, settle)
-    if (signal !== undefined) signal.addEventListener('abort', abort, { once: true })
   })
 }
 
