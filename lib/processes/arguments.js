@@ -5,7 +5,7 @@
 const { RangeError, TypeError } = require('../util/intrinsics')
 const { assertOptions, flag, option } = require('../util/options')
 const { describe } = require('../util/values')
-const { assertFunction, waitOptions } = require('../waiting/wait-options')
+const { assertFunction, waitLimits } = require('../waiting/wait-options')
 const { unsupportedError } = require('./errors')
 
 const OF_LOCKS = ['batch', 'batchTime', 'label']
@@ -52,8 +52,7 @@ function readOptions (name, options, caller, engine, label) {
     throw new TypeError(caller + ': mode must be \'exclusive\' or \'shared\', not ' + describe(mode))
   }
   const ifAvailable = flag(options, 'ifAvailable', caller)
-  const given = { timeout: option(options, 'timeout'), signal: option(options, 'signal') }
-  const { timeout, signal } = waitOptions(given, caller, caller !== 'requestSync')
+  const { timeout, signal } = waitLimits(options, caller, caller !== 'requestSync')
   const repair = option(options, 'repair')
   if (repair !== undefined) {
     assertFunction(repair, caller, 'repair')

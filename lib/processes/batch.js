@@ -18,15 +18,17 @@ class Batch {
    * @param {import('./engine-claim').Line} line
    * @param {object} front the hold of the named lock in front
    * @param {{ most: number, milliseconds: number }} limits how many callbacks there are, and how late the last begins
+   * @param {import('./engine-claim').Claim} [first] one that has not waited in the line
    */
-  constructor (line, front, grant, { most, milliseconds }) {
+  constructor (line, front, grant, limits, first) {
     this.line = line
     this.isExclusive = line.mode === 'exclusive'
     this.front = front
     this.grant = grant
     this.isLocal = grant instanceof LocalGrant
-    this.most = most
-    this.late = now() + milliseconds
+    this.limits = limits
+    this.since = now()
+    this.first = first
     /** Made once somebody asks for the signal: that takes longer than a free lock of files. */
     this.loser = undefined
     /** The error of a lock that was lost. Signals of Node before 16.14 have no reason. */
@@ -39,7 +41,7 @@ class Batch {
     this.isOver = false
     this.isAsking = false
     // Each settles the promise of a callback that has ended, once it is known whether the lock was held.
-    this.unconfirmed = []
+    this.unconfirmed = undefined
     if (!this.isLocal) this.heedLoss()
   }
 
@@ -80,29 +82,24 @@ class Batch {
     return this.lost === undefined ? promise : Promise.race([this.lost, promise])
   }
 
-  /** Runs the callbacks, and gives the lock back. Never rejects. The last results wait for `settle`. */
-  async run () {
-    if (this.isExclusive) {
-      for (let claim = this.next(); claim !== undefined; claim = this.next()) {
-        await this.runOne(claim)
-        if (this.hasNext) this.ask()
-      }
-    } else {
-      for (const each of this.running) await each // also those that join meanwhile
+  /**
+   * Begins the next callback, or goes on with those that share the lock. Returns a promise of its end, which never
+   * rejects; undefined if the batch is over.
+   */
+  next () {
+    if (!this.isExclusive) {
+      for (const each of this.running) return each // also those that join meanwhile
+      return undefined
     }
-    this.isOver = true
-    const died = this.ownerDied || this.isLost
-    const { grant, isLocal } = this
-    const asked = this.isHeld(() => isLocal ? grant.releaseNow(died) : grant.release(died))
-    if (asked !== undefined) await asked
-    if (this.heed !== undefined) grant.lost.removeEventListener('abort', this.heed)
-    if (this.isLost) this.settle()
+    if (this.begun > 0 && this.hasNext) this.ask()
+    const claim = this.shift()
+    return claim && this.run(claim)
   }
 
   /** Begins the requests that wait for a shared lock. */
   join () {
-    for (let claim = this.next(); claim !== undefined; claim = this.next()) {
-      const done = this.runOne(claim).then(() => {
+    for (let claim = this.shift(); claim !== undefined; claim = this.shift()) {
+      const done = this.run(claim).then(() => {
         this.running.delete(done)
         if (this.running.size > 0) this.ask()
       })
@@ -111,17 +108,32 @@ class Batch {
   }
 
   get hasNext () {
-    return !this.isOver && !this.isLost && this.line.claims.size > 0 && this.begun < this.most &&
-      (this.begun === 0 || now() <= this.late)
+    const { begun, first, limits, line } = this
+    if (this.isOver || this.isLost || (first === undefined && line.claims.size === 0)) return false
+    return begun < limits.most && (begun === 0 || now() <= this.since + limits.milliseconds)
   }
 
-  next () {
+  shift () {
     if (!this.hasNext) return undefined
     this.begun++
-    return this.line.shift()
+    const { first } = this
+    this.first = undefined
+    return first === undefined ? this.line.shift() : first
   }
 
-  async runOne (claim) {
+  /** Gives the lock back. The last results wait for `settle`. Returns a promise if that takes time; it never rejects. */
+  release () {
+    this.isOver = true
+    const held = this.look()
+    return held === undefined ? this.end() : held.then(() => this.end())
+  }
+
+  end () {
+    if (this.heed !== undefined) this.grant.lost.removeEventListener('abort', this.heed)
+    if (this.isLost) this.settle()
+  }
+
+  async run (claim) {
     await undefined // its request has to return first
     const { callback, options: { repair, signal }, scope } = claim
     if (scope === undefined && signal !== undefined && signal.aborted) return claim.reject(abortReason(signal))
@@ -134,10 +146,10 @@ class Batch {
       if (typeof value === 'object' || typeof value === 'function') value = await this.unlessLost(value)
       // One that saw the death and ended well has repaired the protected state.
       leavesMark = isExclusive ? false : this.ownerDied
-      this.unconfirmed.push(() => this.isLost ? claim.reject(this.error) : claim.resolve(value))
+      this.note(() => this.isLost ? claim.reject(this.error) : claim.resolve(value))
     } catch (error) {
       leavesMark = this.ownerDied || (isExclusive && repair !== undefined)
-      this.unconfirmed.push(() => claim.reject(error))
+      this.note(() => claim.reject(error))
     }
     this.ownerDied = leavesMark || (isExclusive && lock.end())
   }
@@ -152,22 +164,26 @@ class Batch {
 
   /** Asks for the results that are there; for further ones, once that is answered. The last wait for the release. */
   async ask () {
-    if (this.isAsking || this.isOver || this.unconfirmed.length === 0) return
+    if (this.isAsking || this.isOver || this.unconfirmed === undefined) return
     this.isAsking = true
-    const results = this.unconfirmed.splice(0)
-    const { grant, isLocal } = this
-    const asked = this.isHeld(() => isLocal ? grant.heldNow() : grant.held())
-    if (asked !== undefined) await asked
+    const results = this.unconfirmed
+    this.unconfirmed = undefined
+    const held = this.look()
+    if (held !== undefined) await held
     this.settle(results)
     this.isAsking = false
     await this.ask()
   }
 
-  /** Loses the lock unless the engine says that it is held. Returns a promise if the answer comes later. */
-  isHeld (question) {
+  /** Asks whether the lock is held; at the end, by giving it back. Returns a promise if the answer comes later. */
+  look () {
+    const { grant, isLocal, isOver } = this
+    const died = this.ownerDied || this.isLost
     try {
-      const answer = question()
-      if (typeof answer !== 'boolean') return this.isHeldLater(answer)
+      const answer = isLocal
+        ? isOver ? grant.releaseNow(died) : grant.heldNow()
+        : isOver ? grant.release(died) : grant.held()
+      if (typeof answer !== 'boolean') return this.hear(answer)
       if (!answer) this.lose()
     } catch (error) {
       this.lose(error)
@@ -175,7 +191,7 @@ class Batch {
     return undefined
   }
 
-  async isHeldLater (answer) {
+  async hear (answer) {
     try {
       if (!await this.unlessLost(answer)) this.lose()
     } catch (error) {
@@ -183,9 +199,15 @@ class Batch {
     }
   }
 
+  note (settle) {
+    if (this.unconfirmed === undefined) this.unconfirmed = [settle]
+    else this.unconfirmed.push(settle)
+  }
+
   /** Settles the promises of callbacks that have ended. */
-  settle (results = this.unconfirmed.splice(0)) {
-    for (const settle of results) settle()
+  settle (results = this.unconfirmed) {
+    if (results === this.unconfirmed) this.unconfirmed = undefined
+    if (results !== undefined) for (const settle of results) settle()
   }
 }
 

@@ -141,8 +141,9 @@ class Line {
     return first
   }
 
-  /** Rejects all that wait. */
-  reject (error) {
+  /** Rejects a claim, and all that wait. */
+  reject (error, claim) {
+    if (claim !== undefined) claim.reject(error)
     for (let claim = this.shift(); claim !== undefined; claim = this.shift()) claim.reject(error)
   }
 

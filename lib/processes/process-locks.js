@@ -122,19 +122,19 @@ class ProcessLocks {
     const { name, mode, signal, timeout, ifAvailable } = claim.options
     if (this.#closed !== undefined) throw this.#closed
     throwIfAborted(signal)
-    const isAttempt = ifAvailable || timeout === 0
-    const line = isAttempt ? this.#lineOf(name, mode).forAttempt() : this.#lineOf(name, mode)
-    line.claims.add(claim)
-    if (isAttempt) this.#ask(line, true)
-    else this.#serve(line)
-    if (!claim.isOver) this.#wait(line, claim, isAttempt)
+    const line = this.#lineOf(name, mode)
+    if (ifAvailable || timeout === 0) return this.#ask(line.forAttempt(), true, claim)
+    if (line.isIdle) return this.#ask(line, false, claim)
+    this.#wait(line, false, claim)
+    this.#serve(line)
   }
 
   /**
-   * Lets a claim wait. If it gives up, its promise rejects in a later turn: once the named lock in front is free, so that
+   * Puts a claim into a line. If it gives up, its promise rejects in a later turn: once the named lock in front is free, so that
    * a request that follows finds it so.
    */
-  #wait (line, claim, isAttempt) {
+  #wait (line, isAttempt, claim) {
+    line.claims.add(claim)
     const leave = async (rejectNow) => {
       claim.giveUp()
       line.claims.delete(claim)
@@ -150,7 +150,7 @@ class ProcessLocks {
   }
 
   #end () {
-    if (--this.#busy === 0) for (const resolve of this.#onIdle.splice(0)) resolve()
+    if (--this.#busy === 0 && this.#onIdle.length > 0) for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
   #lineOf (name, mode) {
@@ -172,12 +172,12 @@ class ProcessLocks {
 
   /** Sees to it that a lock is asked for if claims wait. */
   #serve (line) {
-    const { batch, first } = line
+    const { batch } = line
     if (batch !== undefined) {
       if (line.mode === 'exclusive') return
       batch.join()
     }
-    if (line.asking === undefined && line.claims.size > 0) first.call(() => this.#ask(line, false))
+    if (line.asking === undefined && line.claims.size > 0) line.first.call(() => this.#ask(line, false))
   }
 
   #stopAsking (line, isAttempt) {
@@ -188,46 +188,48 @@ class ProcessLocks {
     if (!isAttempt) this.#serve(line)
   }
 
-  /** Gets the lock, and runs the claims of a line under it. Never rejects. */
-  async #ask (line, isAttempt) {
+  /**
+   * Gets the lock, and runs the claims of a line under it. Never rejects.
+   * @param {Claim} [claim] the first, if it does not wait yet
+   */
+  async #ask (line, isAttempt, claim) {
     this.#busy++
     const front = newGrant(line.front, line.mode === 'shared')
-    const question = new Question()
-    let batch
-    let failure
+    let question, batch, failure
     try {
       const isFirst = take(front)
-      let grant = isFirst ? this.#takeNow(line, isAttempt) : undefined
-      if (grant === undefined && !(isAttempt && this.#isAnswered(isFirst))) {
-        line.asking = question
+      const label = claim === undefined ? line.label : claim.options.label
+      let grant = isFirst && this.#local && this.#local.takeNow(line.place, label, isAttempt)
+      if (!grant && !(isAttempt && this.#isAnswered(isFirst))) {
+        if (claim !== undefined) this.#wait(line, isAttempt, claim)
+        claim = undefined
+        question = line.asking = new Question()
         grant = await (isAttempt ? this.#attempt(line, question) : this.#acquire(line, front, isFirst, question))
         if (!question.isOver) line.asking = undefined
-        else if (grant !== undefined) await grant.release(grant.ownerDied)
+        else if (grant !== undefined) grant = void await grant.release(grant.ownerDied)
       }
-      if (grant !== undefined && !question.isOver) {
-        batch = line.batch = new Batch(line, front, grant, isAttempt ? ONE : this.#limits)
+      if (grant) {
+        batch = line.batch = new Batch(line, front, grant, isAttempt ? ONE : this.#limits, claim)
+        claim = undefined
         this.#serve(line)
-        await batch.run()
+        for (let step = batch.next(); step !== undefined; step = batch.next()) await step
+        const released = batch.release()
+        if (released !== undefined) await released
         if (line.batch === batch) line.batch = undefined
       }
     } catch (error) {
-      failure = unavailableError(line.name, question.error || error)
+      failure = unavailableError(line.name, (question && question.error) || error)
       if (line.asking === question) line.asking = undefined
     }
     front.end(false, true)
     // Once the named lock in front is free, too: an attempt that follows must find both.
     if (batch !== undefined) batch.settle()
-    if (!question.isWithdrawn) {
-      if (failure !== undefined) line.reject(failure)
-      else if (isAttempt) await this.#decline(line.shift())
+    if (question === undefined || !question.isWithdrawn) {
+      if (failure !== undefined) line.reject(failure, claim)
+      else if (isAttempt) await this.#decline(claim || line.shift())
       else this.#serve(line)
     }
     this.#end()
-  }
-
-  /** Takes a lock, of an engine that can do so at once. */
-  #takeNow (line, isAttempt) {
-    return this.#local && this.#local.takeNow(line.place, line.label, isAttempt)
   }
 
   /** Whether an attempt that has got nothing at once is over: others of this process are first, or the engine was asked. */
@@ -246,7 +248,7 @@ class ProcessLocks {
     if (!isFirst) {
       const refused = await granted(front, { timeout: Infinity, signal: question.signal }, {})
       if (refused !== undefined) throw refused.reason
-      const grant = this.#takeNow(line, false)
+      const grant = this.#local && this.#local.takeNow(line.place, line.label, false)
       if (grant !== undefined) return grant
     }
     front.onStolen = () => question.fail(stolenError(line.front))

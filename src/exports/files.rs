@@ -4,7 +4,7 @@
 
 use std::io;
 
-use napi::bindgen_prelude::Env;
+use napi::bindgen_prelude::{Env, External};
 use napi::{Error, Result};
 use napi_derive::napi;
 
@@ -50,44 +50,43 @@ impl FileAnswer {
     }
 }
 
-fn name_of(agent: &Agent, folder: u32, key: &str, shared: bool) -> Result<Name> {
-    agent.files.name(folder, key, shared).map_err(|error| failed(&error))
-}
-
 /// Returns the number of a folder for locks.
 #[napi(catch_unwind)]
 pub fn files_open(env: Env, path: String, durable: bool, any_drive: bool) -> Result<u32> {
     Agent::of(env.raw())?.files.open(path.into(), durable, any_drive).map_err(|error| failed(&error))
 }
 
-/// Takes the lock of a name, if it is free: its number, its token, and whether the last holder died.
+/// A name in a mode, and what its requester says of itself.
+pub struct FilePlace {
+    name: Name,
+    description: String,
+}
+
+/// Makes what the requests for a name have in common.
 #[napi(catch_unwind)]
-pub fn files_take(
+pub fn files_place(
     env: Env,
     folder: u32,
     key: String,
     shared: bool,
     description: String,
-    attempt: bool,
-) -> Result<Option<Vec<f64>>> {
-    let agent = Agent::of(env.raw())?;
-    let name = name_of(&agent, folder, &key, shared)?;
-    let granted = agent.files.take(&name, &description, attempt).map_err(|error| failed(&error))?;
-    Ok(granted.map(numbers))
+) -> Result<External<FilePlace>> {
+    let name = Agent::of(env.raw())?.files.name(folder, &key, shared).map_err(|error| failed(&error))?;
+    Ok(External::new(FilePlace { name, description }))
+}
+
+/// Takes the lock of a name, if it is free: its number, its token, and whether the last holder died.
+#[napi(catch_unwind)]
+pub fn files_take(env: Env, place: &External<FilePlace>, attempt: bool) -> Result<Option<Vec<f64>>> {
+    let granted = Agent::of(env.raw())?.files.take(&place.name, &place.description, attempt);
+    granted.map(|granted| granted.map(numbers)).map_err(|error| failed(&error))
 }
 
 /// Lets another thread take the lock of a name, or try once. Returns the number of the request.
 #[napi(catch_unwind)]
-pub fn files_request(
-    env: Env,
-    folder: u32,
-    key: String,
-    shared: bool,
-    description: String,
-    attempt: bool,
-) -> Result<u32> {
+pub fn files_request(env: Env, place: &External<FilePlace>, attempt: bool) -> Result<u32> {
     let agent = Agent::of(env.raw())?;
-    let name = name_of(&agent, folder, &key, shared)?;
+    let (name, description) = (place.name.clone(), place.description.clone());
     let request = agent.files.request(&agent.outbox, name, description, attempt).map_err(|error| failed(&error));
     agent.update_hold();
     request

@@ -78,7 +78,7 @@ impl Files {
     pub(crate) fn name(&self, folder: u32, key: &str, is_shared: bool) -> Result<Name> {
         let folder = self.folders.borrow().get(folder as usize).cloned();
         let folder = folder.ok_or_else(|| Error::other("no such folder"))?;
-        Ok(Name { folder, key: key.into(), mode: if is_shared { Mode::Shared } else { Mode::Exclusive } })
+        Ok(Name::new(folder, key, if is_shared { Mode::Shared } else { Mode::Exclusive }))
     }
 
     /// Tries on this thread: as `attempt` of a user, or on the way into the line.

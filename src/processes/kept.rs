@@ -10,14 +10,14 @@ pub(super) use self::platform::{clear, keep, take};
 #[cfg(unix)]
 mod platform {
     use std::mem;
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
     use std::time::{Duration, Instant};
 
     use waitasync_core::service::Notify;
     use waitasync_core::sync::lock;
 
     use crate::process::service;
-    use crate::processes::lock_file::{Name, Which};
+    use crate::processes::lock_file::{Name, Place, Which};
     use crate::processes::system::{Opened, most_descriptors};
 
     const MOST: usize = 64;
@@ -27,7 +27,7 @@ mod platform {
     const TIME: Duration = Duration::from_secs(1);
 
     struct Kept {
-        name: Name,
+        place: Arc<Place>,
         which: Which,
         opened: Opened,
         since: Instant,
@@ -44,8 +44,7 @@ mod platform {
     /// Takes the descriptor of a file out.
     pub(crate) fn take(name: &Name, which: Which) -> Option<Opened> {
         let kept = &mut lock(&SHELF).kept;
-        let is_it = |each: &Kept| each.which == which && each.name.key == name.key && each.name.folder == name.folder;
-        let index = kept.iter().rposition(is_it)?;
+        let index = kept.iter().rposition(|each| each.which == which && each.place == name.place)?;
         Some(kept.remove(index).opened)
     }
 
@@ -59,7 +58,7 @@ mod platform {
         }
         let is_full = |kept: usize| kept >= FEW && kept >= MOST.min(most_descriptors() / SHARE);
         let oldest = if is_full(shelf.kept.len()) { Some(shelf.kept.remove(0)) } else { None };
-        shelf.kept.push(Kept { name: name.clone(), which, opened, since: Instant::now() });
+        shelf.kept.push(Kept { place: Arc::clone(&name.place), which, opened, since: Instant::now() });
         drop(shelf);
         drop(oldest);
     }

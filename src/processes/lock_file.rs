@@ -31,12 +31,18 @@ pub(super) enum Which {
     Gate,
 }
 
+/// The files of a name.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub(super) struct Place {
+    folder: Arc<Folder>,
+    lock: PathBuf,
+    gate: PathBuf,
+}
+
 /// A name of a folder in a mode: what requests wait for together.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Name {
-    pub(super) folder: Arc<Folder>,
-    /// The name as its files have it.
-    pub(super) key: Arc<str>,
+    pub(super) place: Arc<Place>,
     pub(super) mode: Mode,
 }
 
@@ -72,10 +78,6 @@ impl Locked {
     fn try_new(opened: Opened, mode: Mode) -> Result<Option<Self>> {
         Ok(try_lock(&opened.0, mode)?.then(|| Self::new(opened)))
     }
-
-    fn is_at(&self, path: &Path) -> Result<bool> {
-        leads_to(path, self.opened().1)
-    }
 }
 
 impl Drop for Locked {
@@ -105,18 +107,19 @@ pub(super) struct Grant {
 }
 
 impl Name {
-    fn path(&self, which: Which) -> PathBuf {
-        let ending = if which == Which::Lock { "lock" } else { "gate" };
-        self.folder.path.join(format!("{}.{ending}", self.key))
+    /// `key`: the name as its files have it.
+    pub(super) fn new(folder: Arc<Folder>, key: &str, mode: Mode) -> Self {
+        let [lock, gate] = ["lock", "gate"].map(|ending| folder.path.join(format!("{key}.{ending}")));
+        Self { place: Arc::new(Place { folder, lock, gate }), mode }
     }
 
-    fn lock_path(&self) -> PathBuf {
-        self.path(Which::Lock)
+    fn path(&self, which: Which) -> &Path {
+        if which == Which::Lock { &self.place.lock } else { &self.place.gate }
     }
 
     /// Whether the path of a file still leads there.
     pub(super) fn leads_to(&self, which: Which, identity: Identity) -> Result<bool> {
-        leads_to(&self.path(which), identity)
+        leads_to(self.path(which), identity)
     }
 
     /// Takes the lock if nobody has it, or awaits it in line.
@@ -170,9 +173,9 @@ impl Name {
 
     fn pass_gate(&self) -> Result<Gate> {
         let path = self.path(Which::Gate);
-        let Some(identity) = identity_of(&path)? else { return Ok(Gate::Open(None)) };
+        let Some(identity) = identity_of(path)? else { return Ok(Gate::Open(None)) };
         let kept = kept::take(self, Which::Gate).filter(|(_, known)| *known == identity);
-        match kept.map_or_else(|| spared(|| system::open(&path)), Ok) {
+        match kept.map_or_else(|| spared(|| system::open(path)), Ok) {
             Ok(gate) => Ok(Locked::try_new(gate, Mode::Shared)?.map_or(Gate::Shut, |gate| Gate::Open(Some(gate)))),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Gate::Open(None)),
             Err(error) => Err(error),
@@ -188,7 +191,7 @@ impl Name {
     pub(super) fn open_to_wait(&self, which: Which) -> Result<Opened> {
         match which {
             Which::Lock => self.open(),
-            Which::Gate => Ok(spared(|| open_or_create(&self.path(which)))?.0),
+            Which::Gate => Ok(spared(|| open_or_create(self.path(which)))?.0),
         }
     }
 
@@ -205,10 +208,10 @@ impl Name {
     }
 
     fn open(&self) -> Result<Opened> {
-        let (opened, is_new) = spared(|| open_or_create(&self.lock_path()))?;
-        if is_new && self.folder.is_durable {
+        let (opened, is_new) = spared(|| open_or_create(&self.place.lock))?;
+        if is_new && self.place.folder.is_durable {
             #[cfg(unix)]
-            File::open(&self.folder.path)?.sync_all()?;
+            File::open(&self.place.folder.path)?.sync_all()?;
         }
         Ok(opened)
     }
@@ -234,7 +237,7 @@ impl Name {
 impl Grant {
     /// Whether the path still leads to the locked file.
     pub(super) fn is_held(&self) -> Result<bool> {
-        self.locked.is_at(&self.name.lock_path())
+        self.name.leads_to(Which::Lock, self.locked.opened().1)
     }
 
     /// Gives the lock back, and returns whether it was ours until then. The mark is left if the holder `died`.
@@ -259,13 +262,13 @@ impl Grant {
     }
 
     pub(super) fn is_durable(&self) -> bool {
-        self.name.folder.is_durable && !self.bytes.is_empty()
+        self.name.place.folder.is_durable && !self.bytes.is_empty()
     }
 
     fn write(&self) -> Result<()> {
         let file = self.locked.file();
         write_at_start(file, &self.bytes)?;
-        if self.name.folder.is_durable { file.sync_data() } else { Ok(()) }
+        if self.name.place.folder.is_durable { file.sync_data() } else { Ok(()) }
     }
 }
 

@@ -46,25 +46,21 @@ function waits () {
   return native.fileWaits
 }
 
-/** What requests for a name have in common. */
+/** What requests for a name have in common; in native code, those with a label. */
 class Place {
   constructor (name, mode) {
     this.name = name
     this.key = keyOf(name).toString('hex')
     this.isShared = mode === 'shared'
     this.label = undefined
-    this.description = undefined
+    this.native = undefined
   }
 
   /** Describes a holder: without a moment, which the state has. A shared lock has many, whom the state does not have. */
   describe (label) {
-    if (this.description === undefined || this.label !== label) {
-      this.label = label
-      this.description = this.isShared ? describeName(this.name) : ascii({
-        name: shorten(this.name), pid: process.pid, host: HOST, threadId, label: label && shorten(label), birth: BIRTH
-      })
-    }
-    return this.description
+    return this.isShared ? describeName(this.name) : ascii({
+      name: shorten(this.name), pid: process.pid, host: HOST, threadId, label: label && shorten(label), birth: BIRTH
+    })
   }
 }
 
@@ -102,7 +98,7 @@ class Files extends LocalEngine {
   }
 
   async attemptSlowly (place, label, question) {
-    return this.#grantOf(await answer(native('filesRequest', ...this.#wanted(place, label), true), question))
+    return this.#grantOf(await answer(native('filesRequest', this.#nativeOf(place, label), true), question))
   }
 
   block (place, label, milliseconds, look) {
@@ -146,15 +142,18 @@ class Files extends LocalEngine {
     return this.#folder
   }
 
-  /** Returns the operands of a request: folder, key, whether it is shared, and a description. */
-  #wanted (place, label) {
-    return [this.#open(), place.key, place.isShared, place.describe(label)]
+  #nativeOf (place, label) {
+    if (place.native === undefined || place.label !== label) {
+      place.native = native('filesPlace', this.#open(), place.key, place.isShared, place.describe(label))
+      place.label = label
+    }
+    return place.native
   }
 
   /** Puts a request into the line. Returns its number; `NONE` if the system gives no thread. */
   #enqueue (place, label) {
     try {
-      return native('filesRequest', ...this.#wanted(place, label), false)
+      return native('filesRequest', this.#nativeOf(place, label), false)
     } catch (error) {
       if (NO_THREAD.includes(error.code)) return NONE
       throw error
@@ -163,7 +162,7 @@ class Files extends LocalEngine {
 
   /** Makes one attempt: one on the way into the line passes nobody, others pass a line that stands still. */
   #ask (place, label, passesLine) {
-    const granted = native('filesTake', ...this.#wanted(place, label), passesLine)
+    const granted = native('filesTake', this.#nativeOf(place, label), passesLine)
     return granted === null ? undefined : this.#granted(granted)
   }
 
@@ -237,9 +236,9 @@ function answer (number, question) {
 }
 
 /** Calls a function of the library; its errors have codes. */
-function native (name, ...operands) {
+function native (name, first, second, third, fourth) {
   try {
-    return agent().native.binding[name](...operands)
+    return agent().native.binding[name](first, second, third, fourth)
   } catch (error) {
     throw systemError(error.message, error)
   }
