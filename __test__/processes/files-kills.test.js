@@ -23,16 +23,21 @@ const CALLS = [
 ]
 const FILE = createHash('sha256').update(Buffer.from('a', 'utf16le')).digest('hex') + '.lock'
 
-/** Runs in the process: takes a lock and gives it back. Its room has the token while it is inside. */
+/**
+ * Runs in the process: takes a lock and gives it back, and again, by the descriptor that it has kept. Its room has the
+ * token while it is inside.
+ */
 function visit (entry, folder, isDurable, room) {
   const fs = require('fs')
   fs.writeFileSync(room + '.pid', String(process.pid))
   const api = require(entry)
-  api.processLocks(api.files(folder, { durable: isDurable })).request('a', async ({ token }) => {
+  const locks = api.processLocks(api.files(folder, { durable: isDurable }))
+  const once = () => locks.request('a', async ({ token }) => {
     fs.writeFileSync(room, String(token))
     await new Promise(resolve => setTimeout(resolve, 1))
     fs.writeFileSync(room, '')
   })
+  once().then(once)
 }
 
 /** Returns the arguments of strace for a visitor that gets a signal at the `place`th of these calls for its file. */

@@ -457,10 +457,13 @@ test('a wait outlasts a moment without descriptors', { skip: LINUX }, async t =>
     } catch ({ code }) {
       if (code !== 'EMFILE') return code
     }
+    // By the descriptor that the process has kept.
+    const held = await locks.hold('c')
     const waiting = locks.request('a', () => 'granted')
     const now = await locks.request('b', { ifAvailable: true }, () => {}).catch(({ code }) => code)
     await sleep(100)
     for (const descriptor of taken) fs.closeSync(descriptor)
+    await held.unlock()
     return [await waiting, now]
   }).catch(error => error)
   assert.deepStrictEqual(result, ['granted', 'ERR_LOCK_UNAVAILABLE'])
