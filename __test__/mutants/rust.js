@@ -797,6 +797,14 @@ module.exports = [
       '(token + 1).max(since_1970.as_micros() as u64)',
       'since_1970.as_micros() as u64']
   ]),
+  ...of('src/processes/lock_file.rs', { test: 'processes/files-kept' }, [
+    ['a kept descriptor announces a lock', '            withdraw_announcement(self.locked.file());\n', ''],
+    ['a lock is not free while its descriptor is kept', '            unlock(&opened.0);\n', ''],
+    ['no kept descriptor is closed where one is lacking', 'is_passing(&error) && kept::clear()', 'false']
+  ]),
+  ...of('src/processes/kept.rs', { test: 'processes/files-kept' }, [
+    ['all descriptors are kept', 'kept >= FEW && kept >= MOST.min(most_descriptors() / SHARE)', 'kept > usize::MAX - 1']
+  ]),
   ...of('src/processes/system/unix.rs', { test: 'processes/files' }, [
     ['the umask says who may write to a file',
       'if data.permissions().mode() & 0o777 != mode {', 'if false {'],

@@ -101,6 +101,36 @@ test('a wait whose name in front has been stolen fails, and leaves nothing behin
   assert.strictEqual((await waiter.pass('a')).ownerDied, false)
 })
 
+test('a cycle of an AsyncLock and a lock of processes: found, with the lines of the program', async t => {
+  const folder = scratchFolder(t)
+  const member = await startMember(t, folder, {}, { ATOMICS_WAITASYNC_STALL: '100' })
+  const { cycles, taken } = await member.run(async ({ locks, require, sleep }, main, entry, place) => {
+    const { Worker } = require('worker_threads')
+    const { AsyncLock, snapshot } = require(main)
+    const lock = AsyncLock.create()
+    const worker = new Worker(`
+      const { parentPort, workerData } = require('worker_threads')
+      const { AsyncLock } = require(${JSON.stringify(main)})
+      require(${JSON.stringify(entry)}).processLocks(${JSON.stringify(place)}).request('a', async () => {
+        parentPort.postMessage('has it')
+        await new AsyncLock(workerData).executeLocked(() => {})
+      })
+    `, { eval: true, workerData: lock.buffer })
+    lock.executeLocked(async () => {
+      await new Promise(resolve => worker.once('message', resolve))
+      await locks.request('a', () => {})
+    })
+    for (;;) {
+      await sleep(5)
+      const { cycles, held } = snapshot()
+      if (cycles.length === 0) continue
+      return { cycles: cycles.map(links => links.length), taken: held.map(entry => [entry.kind, entry.taken]) }
+    }
+  }, PACKAGE, ENTRY, folder)
+  assert.deepStrictEqual(cycles, [2])
+  for (const [kind, stack] of taken) assert.ok(!stack.split('\n')[0].includes(path.join(PACKAGE, 'lib')), kind + stack)
+})
+
 test('without a variable that asks for it, a snapshot says after a second that it is another process', async t => {
   const { holder, waiter } = await startPair(t, { ATOMICS_WAITASYNC_STALL: '', ATOMICS_WAITASYNC_DUMP: '' })
   await waiter.run(beginWait)

@@ -184,6 +184,11 @@ const figures = [
   ]),
   ...of({ group: 'processes' }, [
     ['process-free', 'a free lock: take it and give it back', 'µs', [most(25), most(0.01, 'proper-lockfile')]],
+    ['process-cpu', '… processor time', 'µs', [most(20), most(0.3, 'wait-for-lock'), most(0.03, 'proper-lockfile')]],
+    ['process-cpu-32', '… 32 at once, each', 'µs', [most(10)]],
+    ['process-cpu-paced', '… one a millisecond', 'µs', [most(0.8, 'wait-for-lock')]],
+    ['process-cpu-options', '… with the most expensive option, or by `hold`, against the plain one', '×', [most(1.5)]],
+    ['process-heap', '… memory of the heap', 'bytes', [most(2048)]],
     ['process-hand-over', 'from a release to the grant in another process', 'µs', [most(1.5, 'wait-for-lock')]],
     ['process-killed', 'from `kill -9` of the holder to the next', 'ms'],
     ['process-wakes-1', 'wake-ups of a process that waits for one name', '/s', [most(1)]],

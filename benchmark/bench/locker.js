@@ -36,6 +36,50 @@ const takers = {
   }
 }
 
+/** Each gives a function that takes a free lock and gives it back. Some take the options of a request. */
+const passes = {
+  ours () {
+    const locks = require('../../processes').processLocks(folder)
+    const { signal } = new AbortController()
+    const options = {
+      timeout: { timeout: 1e6 }, signal: { signal }, shared: { mode: 'shared' }, label: { label: 'a label' },
+      repair: { repair () {} }
+    }
+    const nothing = () => {}
+    return (name, option) => option === 'hold' ? hold(locks, name) : locks.request(name, options[option], nothing)
+  },
+  'wait-for-lock' () {
+    const { unlock, waitForLock } = require('fs-native-extensions')
+    return async name => {
+      const file = fs.openSync(path.join(folder, `${name}.wait`), 'a+')
+      await waitForLock(file)
+      unlock(file)
+      fs.closeSync(file)
+    }
+  },
+  'proper-lockfile': () => async name => (await takers['proper-lockfile']()(name))()
+}
+
+async function hold (locks, name) {
+  await (await locks.hold(name)).unlock()
+}
+
+/** Microseconds of processor time of a pass, the least of some rounds. `atOnce`: so many; `pause`: after milliseconds. */
+async function processorTime (pass, { count, rounds, atOnce = 1, pause, option }) {
+  let least = Infinity
+  for (let round = 0; round < rounds; round++) {
+    const before = process.cpuUsage()
+    for (let n = 0; n < count; n += atOnce) {
+      if (pause !== undefined) await sleep(pause)
+      if (atOnce === 1) await pass('free', option)
+      else await Promise.all(Array.from({ length: atOnce }, () => pass('free', option)))
+    }
+    const { user, system } = process.cpuUsage(before)
+    least = Math.min(least, (user + system) / count)
+  }
+  return least
+}
+
 const take = takers[variant]()
 const now = () => Number(process.hrtime.bigint()) / 1e6
 const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
@@ -51,6 +95,25 @@ const tasks = {
       times.push((now() - began) * 1000)
     }
     return times.sort((a, b) => a - b)[count >> 1]
+  },
+  async processor ({ pause, ...options }) {
+    const pass = passes[variant]()
+    const whole = await processorTime(pass, { pause, ...options })
+    // Without the timers.
+    return pause === undefined ? whole : whole - await processorTime(async () => {}, { pause, ...options })
+  },
+  /** Bytes of the heap that a pass takes, before they are collected. */
+  async heap ({ count }) {
+    const pass = passes[variant]()
+    let least = Infinity
+    for (let round = 0; round < 10; round++) {
+      global.gc()
+      const before = process.memoryUsage().heapUsed
+      for (let n = 0; n < count; n++) await pass('free')
+      const bytes = (process.memoryUsage().heapUsed - before) / count
+      if (round > 2) least = Math.min(least, bytes)
+    }
+    return least
   },
   async loop ({ milliseconds }) {
     const end = now() + milliseconds

@@ -49,9 +49,8 @@ const native = {
   /** Called when there are reports of stalls; and who asked for them, by the number of the question. */
   onReports: undefined,
   answers: undefined,
-  /** Called when there are answers about locks of files; and who awaits them (lib/processes/engines/files.js). */
-  onFiles: undefined,
-  fileWaits: undefined,
+  /** Delivers answers about locks of files, once there are requests (lib/processes/engines/files.js). */
+  files: undefined,
   /** Called when the event loop has turned for promises that awaited it: see `turns.js`. */
   onTurn: undefined,
   writeRequest,
@@ -70,7 +69,7 @@ function deliver (count) {
   if (native.onTurn !== undefined) native.onTurn()
   if (native.onSteal !== undefined) native.onSteal()
   if (native.onReports !== undefined) native.onReports()
-  if (native.onFiles !== undefined) native.onFiles()
+  if (native.files !== undefined) native.files.deliver()
 }
 
 /** Writes the operands of a wait. The expected value has 64 bits if it is `wide`. */

@@ -17,7 +17,6 @@ class Claim {
     this.resolve = resolve
     this.reject = reject
     this.isOver = false
-    this.hasGivenUp = false
     // Of one that waits: the caller's asynchronous context, and its call, if stalls are reported.
     this.scope = this.origin = undefined
     this.timer = this.onAbort = this.onOver = undefined
@@ -47,12 +46,6 @@ class Claim {
       if (more > 0) this.waitUntil(deadline, late, more)
       else late()
     }, Math.min(Math.ceil(left), LONGEST_TIMER))
-  }
-
-  /** Ends the wait in vain. */
-  giveUp () {
-    this.hasGivenUp = true
-    this.end()
   }
 
   /** Ends the wait, before the callback begins or the promise rejects. */

@@ -125,20 +125,24 @@ class ProcessLocks {
     const line = this.#lineOf(name, mode)
     if (ifAvailable || timeout === 0) return this.#ask(line.forAttempt(), true, claim)
     if (line.isIdle) return this.#ask(line, false, claim)
-    this.#wait(line, false, claim)
+    this.#wait(line, claim)
     this.#serve(line)
   }
 
   /**
-   * Puts a claim into a line. If it gives up, its promise rejects in a later turn: once the named lock in front is free, so that
-   * a request that follows finds it so.
+   * Puts a claim into a line. If it gives up, its promise rejects in a later turn: once the named lock in front is free,
+   * so that a request that follows finds it so.
    */
-  #wait (line, isAttempt, claim) {
+  #wait (line, claim) {
     line.claims.add(claim)
     const leave = async (rejectNow) => {
-      claim.giveUp()
+      claim.end()
       line.claims.delete(claim)
-      if (line.claims.size === 0) this.#stopAsking(line, isAttempt)
+      const { asking } = line
+      if (line.claims.size === 0 && asking !== undefined) {
+        line.asking = undefined
+        asking.withdraw()
+      }
       this.#busy++
       await turn()
       await rejectNow()
@@ -180,14 +184,6 @@ class ProcessLocks {
     if (line.asking === undefined && line.claims.size > 0) line.first.call(() => this.#ask(line, false))
   }
 
-  #stopAsking (line, isAttempt) {
-    const { asking } = line
-    if (asking === undefined) return
-    line.asking = undefined
-    asking.withdraw()
-    if (!isAttempt) this.#serve(line)
-  }
-
   /**
    * Gets the lock, and runs the claims of a line under it. Never rejects.
    * @param {Claim} [claim] the first, if it does not wait yet
@@ -200,15 +196,19 @@ class ProcessLocks {
       const isFirst = take(front)
       const label = claim === undefined ? line.label : claim.options.label
       let grant = isFirst && this.#local && this.#local.takeNow(line.place, label, isAttempt)
-      if (!grant && !(isAttempt && this.#isAnswered(isFirst))) {
-        if (claim !== undefined) this.#wait(line, isAttempt, claim)
+      // An attempt is over if others of this process are first, or the engine has answered.
+      const isOver = isAttempt && (!isFirst || (this.#local && !this.#local.isSlow))
+      if (!grant && !isOver) {
+        if (claim !== undefined) this.#wait(line, claim)
         claim = undefined
         question = line.asking = new Question()
-        grant = await (isAttempt ? this.#attempt(line, question) : this.#acquire(line, front, isFirst, question))
+        grant = isAttempt
+          ? await this.#askEngine('attempt', line, question)
+          : await this.#acquire(line, front, isFirst, question)
         if (!question.isOver) line.asking = undefined
-        else if (grant !== undefined) grant = void await grant.release(grant.ownerDied)
+        else if (grant !== undefined) await grant.release(grant.ownerDied)
       }
-      if (grant) {
+      if (grant && (question === undefined || !question.isOver)) {
         batch = line.batch = new Batch(line, front, grant, isAttempt ? ONE : this.#limits, claim)
         claim = undefined
         this.#serve(line)
@@ -232,19 +232,13 @@ class ProcessLocks {
     this.#end()
   }
 
-  /** Whether an attempt that has got nothing at once is over: others of this process are first, or the engine was asked. */
-  #isAnswered (isFirst) {
-    return !isFirst || (this.#local !== undefined && !this.#local.isSlow)
-  }
-
-  #attempt ({ name, mode, label }, question) {
-    const ask = () => this.#engine.attempt(name, mode, question.signal, { label, threadId })
-    return this.#scope.runInAsyncScope(ask)
+  /** Asks the engine by one of its functions. */
+  #askEngine (ask, { name, mode, label }, { signal }) {
+    return this.#scope.runInAsyncScope(() => this.#engine[ask](name, mode, signal, { label, threadId }))
   }
 
   /** Waits for the lock: behind others of this process, then of all. */
   async #acquire (line, front, isFirst, question) {
-    const { name, mode } = line
     if (!isFirst) {
       const refused = await granted(front, { timeout: Infinity, signal: question.signal }, {})
       if (refused !== undefined) throw refused.reason
@@ -252,12 +246,11 @@ class ProcessLocks {
       if (grant !== undefined) return grant
     }
     front.onStolen = () => question.fail(stolenError(line.front))
-    const { label, place } = line
-    const end = watch(this.#engine, name, line.first, () => this.#holderOf(name))
+    const { first, label, name, place } = line
+    const end = watch(this.#engine, name, first, () => this.#holderOf(name))
     try {
-      if (this.#local !== undefined) return await this.#local.wait(place, label, question)
-      const ask = () => this.#engine.acquire(name, mode, question.signal, { label, threadId })
-      return await this.#scope.runInAsyncScope(ask)
+      const asked = this.#local && this.#local.wait(place, label, question)
+      return await (asked || this.#askEngine('acquire', line, question))
     } finally {
       end()
     }

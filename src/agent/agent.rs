@@ -2,7 +2,7 @@
 //!
 //! It is used on its own thread only; others know its outbox, its `BlockedThread` and its robust list.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::c_void;
 use std::ptr;
 use std::rc::Rc;
@@ -115,7 +115,8 @@ pub(crate) struct Agent {
     /// Whether the event loop is held.
     pub(crate) is_held: Cell<bool>,
     pub(crate) buffers: Buffers,
-    pub(crate) files: Files,
+    /// Locks of files, once there are any.
+    files: OnceCell<Box<Files>>,
     pub(crate) observer: &'static Observer,
     /// How its thread ends, if it ends now: see `ended.rs` of `core/`.
     pub(crate) ends: Cell<u32>,
@@ -221,7 +222,7 @@ impl Agent {
             turn_bell,
             is_held: Cell::new(false),
             buffers: Buffers::default(),
-            files: Files::default(),
+            files: OnceCell::new(),
             observer,
             ends: Cell::default(),
         });
@@ -264,6 +265,17 @@ impl Agent {
         self.environment.add_end_hook(on_end)
     }
 
+    pub(crate) fn files(&self) -> &Files {
+        self.files.get_or_init(Box::default)
+    }
+
+    /// Ends the locks of files, before the named locks in front of these go to other threads.
+    pub(super) fn end_files(&self) {
+        if let Some(files) = self.files.get() {
+            files.end();
+        }
+    }
+
     pub(crate) fn waiter(&self, slot: u32) -> Waiter {
         Waiter::Agent(Arc::clone(&self.outbox), slot)
     }
@@ -274,7 +286,7 @@ impl Agent {
             || self.outbox.has_mail()
             || self.delivery.is_interrupted()
             || self.pace.holds_loop()
-            || self.files.awaits_answers();
+            || self.files.get().is_some_and(|files| files.awaits_answers());
         if hold != self.is_held.get() && self.environment.set_held(hold) {
             self.is_held.set(hold);
         }
@@ -298,9 +310,10 @@ impl Agent {
             return;
         }
         self.update_hold();
-        let has_news = || (self.observer.has_news)(self.thread_id) || self.files.has_answers();
+        let has_answers = || self.files.get().is_some_and(|files| files.has_answers());
+        let has_news = || (self.observer.has_news)(self.thread_id) || has_answers();
         let is_delivered = self.delivery.is_interrupted() || !has_news() || self.deliver_news(Caller::EventLoop);
-        if self.delivery.is_interrupted() || (!is_delivered && self.files.has_answers()) {
+        if self.delivery.is_interrupted() || (!is_delivered && has_answers()) {
             self.outbox.ring();
         }
     }

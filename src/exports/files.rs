@@ -53,7 +53,7 @@ impl FileAnswer {
 /// Returns the number of a folder for locks.
 #[napi(catch_unwind)]
 pub fn files_open(env: Env, path: String, durable: bool, any_drive: bool) -> Result<u32> {
-    Agent::of(env.raw())?.files.open(path.into(), durable, any_drive).map_err(|error| failed(&error))
+    Agent::of(env.raw())?.files().open(path.into(), durable, any_drive).map_err(|error| failed(&error))
 }
 
 /// A name in a mode, and what its requester says of itself.
@@ -71,14 +71,14 @@ pub fn files_place(
     shared: bool,
     description: String,
 ) -> Result<External<FilePlace>> {
-    let name = Agent::of(env.raw())?.files.name(folder, &key, shared).map_err(|error| failed(&error))?;
+    let name = Agent::of(env.raw())?.files().name(folder, &key, shared).map_err(|error| failed(&error))?;
     Ok(External::new(FilePlace { name, description }))
 }
 
 /// Takes the lock of a name, if it is free: its number, its token, and whether the last holder died.
 #[napi(catch_unwind)]
 pub fn files_take(env: Env, place: &External<FilePlace>, attempt: bool) -> Result<Option<Vec<f64>>> {
-    let granted = Agent::of(env.raw())?.files.take(&place.name, &place.description, attempt);
+    let granted = Agent::of(env.raw())?.files().take(&place.name, &place.description, attempt);
     granted.map(|granted| granted.map(numbers)).map_err(|error| failed(&error))
 }
 
@@ -87,7 +87,7 @@ pub fn files_take(env: Env, place: &External<FilePlace>, attempt: bool) -> Resul
 pub fn files_request(env: Env, place: &External<FilePlace>, attempt: bool) -> Result<u32> {
     let agent = Agent::of(env.raw())?;
     let (name, description) = (place.name.clone(), place.description.clone());
-    let request = agent.files.request(&agent.outbox, name, description, attempt).map_err(|error| failed(&error));
+    let request = agent.files().request(&agent.outbox, name, description, attempt).map_err(|error| failed(&error));
     agent.update_hold();
     request
 }
@@ -96,7 +96,7 @@ pub fn files_request(env: Env, place: &External<FilePlace>, attempt: bool) -> Re
 #[napi(catch_unwind)]
 pub fn files_abort(env: Env, request: u32) -> Result<()> {
     let agent = Agent::of(env.raw())?;
-    agent.files.abort(request);
+    agent.files().abort(request);
     agent.update_hold();
     Ok(())
 }
@@ -105,7 +105,7 @@ pub fn files_abort(env: Env, request: u32) -> Result<()> {
 #[napi(catch_unwind)]
 pub fn files_next(env: Env) -> Result<Option<FileAnswer>> {
     let agent = Agent::of(env.raw())?;
-    let next = agent.files.next().map(|(request, outcome)| FileAnswer::new(request, outcome));
+    let next = agent.files().next().map(|(request, outcome)| FileAnswer::new(request, outcome));
     agent.update_hold();
     Ok(next)
 }
@@ -114,27 +114,27 @@ pub fn files_next(env: Env) -> Result<Option<FileAnswer>> {
 #[napi(catch_unwind)]
 pub fn files_wait(env: Env, request: u32, milliseconds: u32) -> Result<Option<FileAnswer>> {
     let agent = Agent::of(env.raw())?;
-    let outcome = agent.files.wait(&agent.outbox, request, milliseconds);
+    let outcome = agent.files().wait(&agent.outbox, request, milliseconds);
     Ok(outcome.map(|outcome| FileAnswer::new(request, outcome)))
 }
 
 /// Whether a lock is still that of its name.
 #[napi(catch_unwind)]
 pub fn files_held(env: Env, grant: u32) -> Result<bool> {
-    Agent::of(env.raw())?.files.is_held(grant).map_err(|error| failed(&error))
+    Agent::of(env.raw())?.files().is_held(grant).map_err(|error| failed(&error))
 }
 
 /// Gives a lock back. Returns whether it was held until then.
 #[napi(catch_unwind)]
 pub fn files_release(env: Env, grant: u32, died: bool) -> Result<bool> {
-    Agent::of(env.raw())?.files.release(grant, died).map_err(|error| failed(&error))
+    Agent::of(env.raw())?.files().release(grant, died).map_err(|error| failed(&error))
 }
 
 /// Gives a lock back in another thread; null if there is nothing to flush.
 #[napi(catch_unwind)]
 pub fn files_release_later(env: Env, grant: u32, died: bool) -> Result<Option<u32>> {
     let agent = Agent::of(env.raw())?;
-    let request = agent.files.release_later(&agent.outbox, grant, died);
+    let request = agent.files().release_later(&agent.outbox, grant, died);
     agent.update_hold();
     Ok(request)
 }

@@ -95,6 +95,10 @@ impl Mailbox {
         self.has_answers.load(Ordering::Acquire)
     }
 
+    pub(super) fn ring(&self) {
+        self.outbox.ring();
+    }
+
     /// Puts an answer in. If nobody expects it any more, what it has is given back.
     pub(super) fn answer(&self, request: u32, answer: Answer) {
         let mut contents = lock(&self.contents);
@@ -107,7 +111,7 @@ impl Mailbox {
         self.has_answers.store(true, Ordering::Release);
         drop(contents);
         self.answered.notify_all();
-        self.outbox.ring();
+        self.ring();
     }
 
     pub(super) fn next(&self) -> Option<(u32, Answer)> {

@@ -254,6 +254,8 @@ fn pop(name: &Name) -> Option<Request> {
 
 /// Grants a locked file to a request. One that was replaced is no lock: the request waits again, in its place.
 fn grant(name: &Name, request: Request, locked: Locked) -> Option<End> {
+    // The requester's loop wakes while the state is written.
+    request.mailbox.ring();
     let end = match name.grant(locked, &request.description) {
         Ok(Some(grant)) => {
             with_line(name, |line| line.turns_in_vain = 0);

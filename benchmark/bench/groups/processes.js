@@ -10,6 +10,7 @@ const { median, takeTurns } = require('../sampling')
 
 const LOCKER = path.join(__dirname, '..', 'locker.js')
 const MAJOR = parseInt(process.versions.node)
+const OPTIONS = ['timeout', 'signal', 'shared', 'label', 'repair', 'hold']
 const SETTLE = 100 // milliseconds, until a process that has asked is in line
 const now = () => Number(process.hrtime.bigint()) / 1e6
 const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
@@ -19,7 +20,9 @@ class Locker {
   static async start (variant, folder) {
     const locker = new Locker()
     locker.waiting = new Map()
-    locker.child = fork(LOCKER, [JSON.stringify({ variant, folder, task: 'ready' })], { execArgv: [] })
+    locker.child = fork(LOCKER, [JSON.stringify({ variant, folder, task: 'ready' })], {
+      execArgv: ['--expose-gc']
+    })
     locker.child.on('message', ({ id, result }) => locker.waiting.get(id)(result))
     locker.ended = new Promise(resolve => locker.child.once('exit', resolve))
     locker.id = 0
@@ -65,6 +68,7 @@ async function sample (variant, quick) {
   try {
     return {
       'process-free': await (await start()).do('free', { count: quick ? 10 : isSlow ? 50 : 2000 }),
+      ...await processor(start, variant, quick),
       'process-hand-over': await handOver(await start(), await start(), quick ? 2 : 15),
       'process-killed': await untilNext(start, quick || isSlow ? 1 : 5),
       'process-wakes-1': await wakes(await start(), await start(), 1, quick),
@@ -75,6 +79,23 @@ async function sample (variant, quick) {
     await Promise.all(lockers.map(locker => locker.end()))
     fs.rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** What a free lock costs: each figure in a process of its own. */
+async function processor (start, variant, quick) {
+  const count = quick ? 32 : variant === 'proper-lockfile' ? 64 : 3200
+  const measure = async (options) => (await start()).do('processor', { count, rounds: quick ? 1 : 8, ...options })
+  const plain = await measure()
+  const results = {
+    'process-cpu': plain,
+    'process-cpu-32': variant === 'proper-lockfile' ? undefined : await measure({ atOnce: 32 }),
+    'process-cpu-paced': await measure({ count: quick ? 10 : 300, rounds: quick ? 1 : 3, pause: 1 }),
+    'process-heap': await (await start()).do('heap', { count: quick ? 10 : 50 })
+  }
+  if (variant !== 'ours') return results
+  const times = []
+  for (const option of OPTIONS) times.push(await measure({ option }))
+  return { ...results, 'process-cpu-options': Math.max(...times) / plain }
 }
 
 /** Microseconds from the release of one process to the grant of the other: the median. */

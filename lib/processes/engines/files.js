@@ -32,18 +32,23 @@ const NONE = 0
 /** Returns the functions that await answers, by the numbers of their requests: of all copies of the package. */
 function waits () {
   const { native } = agent()
-  if (native.fileWaits === undefined) {
-    const { binding } = native
-    native.fileWaits = new Map()
-    native.onFiles = () => {
-      for (let answer = binding.filesNext(); answer !== null; answer = binding.filesNext()) {
-        const settle = native.fileWaits.get(answer.request)
-        native.fileWaits.delete(answer.request)
-        if (settle !== undefined) settle(answer)
-      }
+  if (native.files === undefined) native.files = new Deliveries(native.binding)
+  return native.files.waits
+}
+
+class Deliveries {
+  constructor (binding) {
+    this.binding = binding
+    this.waits = new Map()
+  }
+
+  deliver () {
+    for (let answer = this.binding.filesNext(); answer !== null; answer = this.binding.filesNext()) {
+      const settle = this.waits.get(answer.request)
+      this.waits.delete(answer.request)
+      if (settle !== undefined) settle(answer)
     }
   }
-  return native.fileWaits
 }
 
 /** What requests for a name have in common; in native code, those with a label. */
