@@ -65,35 +65,6 @@ class Claim {
   }
 }
 
-/** A question for a lock, which may be withdrawn. A signal is made for those who listen to one. */
-class Question {
-  constructor () {
-    this.isOver = false
-    /** Why it has failed, if it has not been withdrawn. */
-    this.error = undefined
-    this.onOver = undefined
-    this.controller = undefined
-  }
-
-  get isWithdrawn () { return this.isOver && this.error === undefined }
-
-  get signal () {
-    if (this.controller === undefined) this.controller = new AbortController()
-    return this.controller.signal
-  }
-
-  withdraw () {
-    this.isOver = true
-    if (this.controller !== undefined) this.controller.abort()
-    if (this.onOver !== undefined) this.onOver()
-  }
-
-  fail (error) {
-    this.error = error
-    this.withdraw()
-  }
-}
-
 /** The claims of one thread to a name in a mode. */
 class Line {
   /**
@@ -107,7 +78,7 @@ class Line {
     this.place = place
     this.claims = new Set()
     this.order = this.claims.values()
-    /** The Question to the engine, if there is one that lasts. */
+    /** Aborts the question to the engine, if there is one that lasts. */
     this.asking = undefined
     this.batch = undefined
   }
@@ -152,4 +123,4 @@ class Line {
   }
 }
 
-module.exports = { Claim, Line, Question }
+module.exports = { Claim, Line }

@@ -8,14 +8,13 @@
  */
 
 const { throwIfAborted } = require('../waiting/errors')
-const { Question } = require('./engine-claim')
 
 /**
  * A subclass has
  * - `placeOf(name, mode)`,
  * - `takeNow(place, label, isAttempt)`: a LocalGrant; undefined if it is taken, or if `isSlow`,
- * - `wait(place, label, question)`: a promise of a LocalGrant; it rejects once the question is withdrawn,
- * - `attemptSlowly(place, label, question)`: as `takeNow`, of an engine that is slow,
+ * - `wait(place, label, signal)`: a promise of a LocalGrant,
+ * - `attemptSlowly(place, label, signal)`: as `takeNow`, of an engine that is slow,
  * - `block(place, label, milliseconds, look)`: a LocalGrant; undefined once the time is over,
  * - `querySync(name)`.
  */
@@ -26,27 +25,13 @@ class LocalEngine {
   async acquire (name, mode, signal, { label } = {}) {
     throwIfAborted(signal)
     const place = this.placeOf(name, mode)
-    const grant = this.takeNow(place, label, false)
-    return grant === undefined ? withSignal(signal, (question) => this.wait(place, label, question)) : grant
+    return this.takeNow(place, label, false) || this.wait(place, label, signal)
   }
 
   async attempt (name, mode, signal, { label } = {}) {
     throwIfAborted(signal)
     const place = this.placeOf(name, mode)
-    if (!this.isSlow) return this.takeNow(place, label, true)
-    return withSignal(signal, (question) => this.attemptSlowly(place, label, question))
-  }
-}
-
-/** Asks a question that a signal withdraws. */
-async function withSignal (signal, ask) {
-  const question = new Question()
-  const withdraw = () => question.withdraw()
-  signal.addEventListener('abort', withdraw)
-  try {
-    return await ask(question)
-  } finally {
-    signal.removeEventListener('abort', withdraw)
+    return this.isSlow ? this.attemptSlowly(place, label, signal) : this.takeNow(place, label, true)
   }
 }
 

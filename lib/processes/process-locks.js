@@ -25,7 +25,7 @@ const { take } = require('../holding/acquire')
 const { granted } = require('../holding/run')
 const { newGrant, stolenError } = require('../named/names')
 const { Batch } = require('./batch')
-const { Claim, Line, Question } = require('./engine-claim')
+const { Claim, Line } = require('./engine-claim')
 const { closedError, obstacleIn, timeoutError, unavailableError } = require('./errors')
 const { HeldLock } = require('./held-lock')
 const { LocalEngine } = require('./local-engine')
@@ -141,7 +141,7 @@ class ProcessLocks {
       const { asking } = line
       if (line.claims.size === 0 && asking !== undefined) {
         line.asking = undefined
-        asking.withdraw()
+        asking.abort()
       }
       this.#busy++
       await turn()
@@ -191,7 +191,7 @@ class ProcessLocks {
   async #ask (line, isAttempt, claim) {
     this.#busy++
     const front = newGrant(line.front, line.mode === 'shared')
-    let question, batch, failure
+    let asking, batch, failure
     try {
       const isFirst = take(front)
       const label = claim === undefined ? line.label : claim.options.label
@@ -201,14 +201,16 @@ class ProcessLocks {
       if (!grant && !isOver) {
         if (claim !== undefined) this.#wait(line, claim)
         claim = undefined
-        question = line.asking = new Question()
+        asking = line.asking = new AbortController()
+        const { signal } = asking
         grant = isAttempt
-          ? await this.#askEngine('attempt', line, question)
-          : await this.#acquire(line, front, isFirst, question)
-        if (!question.isOver) line.asking = undefined
-        else if (grant !== undefined) await grant.release(grant.ownerDied)
+          ? await this.#askEngine('attempt', line, signal)
+          : await this.#acquire(line, front, isFirst, signal)
+        if (signal.aborted && grant !== undefined) await grant.release(grant.ownerDied)
+        if (front.isStolen) throw stolenError(line.front)
       }
-      if (grant && (question === undefined || !question.isOver)) {
+      if (grant && line.asking === asking) {
+        line.asking = asking = undefined
         batch = line.batch = new Batch(line, front, grant, isAttempt ? ONE : this.#limits, claim)
         claim = undefined
         this.#serve(line)
@@ -218,13 +220,15 @@ class ProcessLocks {
         if (line.batch === batch) line.batch = undefined
       }
     } catch (error) {
-      failure = unavailableError(line.name, (question && question.error) || error)
-      if (line.asking === question) line.asking = undefined
+      failure = unavailableError(line.name, front.isStolen ? stolenError(line.front) : error)
     }
+    // Unless all that wait have given up.
+    const isWanted = line.asking === asking
+    if (isWanted) line.asking = undefined
     front.end(false, true)
     // Once the named lock in front is free, too: an attempt that follows must find both.
     if (batch !== undefined) batch.settle()
-    if (question === undefined || !question.isWithdrawn) {
+    if (isWanted) {
       if (failure !== undefined) line.reject(failure, claim)
       else if (isAttempt) await this.#decline(claim || line.shift())
       else this.#serve(line)
@@ -233,24 +237,24 @@ class ProcessLocks {
   }
 
   /** Asks the engine by one of its functions. */
-  #askEngine (ask, { name, mode, label }, { signal }) {
+  #askEngine (ask, { name, mode, label }, signal) {
     return this.#scope.runInAsyncScope(() => this.#engine[ask](name, mode, signal, { label, threadId }))
   }
 
   /** Waits for the lock: behind others of this process, then of all. */
-  async #acquire (line, front, isFirst, question) {
+  async #acquire (line, front, isFirst, signal) {
     if (!isFirst) {
-      const refused = await granted(front, { timeout: Infinity, signal: question.signal }, {})
+      const refused = await granted(front, { timeout: Infinity, signal }, {})
       if (refused !== undefined) throw refused.reason
       const grant = this.#local && this.#local.takeNow(line.place, line.label, false)
       if (grant !== undefined) return grant
     }
-    front.onStolen = () => question.fail(stolenError(line.front))
+    const { asking } = line
+    front.onStolen = () => asking.abort()
     const { first, label, name, place } = line
     const end = watch(this.#engine, name, first, () => this.#holderOf(name))
     try {
-      const asked = this.#local && this.#local.wait(place, label, question)
-      return await (asked || this.#askEngine('acquire', line, question))
+      return await (this.#local ? this.#local.wait(place, label, signal) : this.#askEngine('acquire', line, signal))
     } finally {
       end()
     }

@@ -21,7 +21,7 @@ fn said(error: &io::Error) -> String {
 }
 
 fn numbers((number, token, owner_died): Granted) -> Vec<f64> {
-    vec![number.into(), token as f64, f64::from(u8::from(owner_died))]
+    vec![number as f64, token as f64, f64::from(u8::from(owner_died))]
 }
 
 /// The answer to a request. It has nothing else if an attempt was in vain.
@@ -29,7 +29,7 @@ fn numbers((number, token, owner_died): Granted) -> Vec<f64> {
 #[derive(Default)]
 pub struct FileAnswer {
     /// The number of the request.
-    pub request: u32,
+    pub request: i64,
     /// As `filesTake` gives it.
     pub granted: Option<Vec<f64>>,
     /// Whether a lock was held until it was given back.
@@ -39,7 +39,7 @@ pub struct FileAnswer {
 }
 
 impl FileAnswer {
-    fn new(request: u32, outcome: Outcome) -> Self {
+    fn new(request: i64, outcome: Outcome) -> Self {
         let none = Self { request, ..Self::default() };
         match outcome {
             Outcome::Granted(granted) => Self { granted: Some(numbers(granted)), ..none },
@@ -84,7 +84,7 @@ pub fn files_take(env: Env, place: &External<FilePlace>, attempt: bool) -> Resul
 
 /// Lets another thread take the lock of a name, or try once. Returns the number of the request.
 #[napi(catch_unwind)]
-pub fn files_request(env: Env, place: &External<FilePlace>, attempt: bool) -> Result<u32> {
+pub fn files_request(env: Env, place: &External<FilePlace>, attempt: bool) -> Result<i64> {
     let agent = Agent::of(env.raw())?;
     let (name, description) = (place.name.clone(), place.description.clone());
     let request = agent.files().request(&agent.outbox, name, description, attempt).map_err(|error| failed(&error));
@@ -94,7 +94,7 @@ pub fn files_request(env: Env, place: &External<FilePlace>, attempt: bool) -> Re
 
 /// Withdraws a request.
 #[napi(catch_unwind)]
-pub fn files_abort(env: Env, request: u32) -> Result<()> {
+pub fn files_abort(env: Env, request: i64) -> Result<()> {
     let agent = Agent::of(env.raw())?;
     agent.files().abort(request);
     agent.update_hold();
@@ -112,7 +112,7 @@ pub fn files_next(env: Env) -> Result<Option<FileAnswer>> {
 
 /// Blocks until a request is answered, or so many milliseconds. Returns the answer.
 #[napi(catch_unwind)]
-pub fn files_wait(env: Env, request: u32, milliseconds: u32) -> Result<Option<FileAnswer>> {
+pub fn files_wait(env: Env, request: i64, milliseconds: u32) -> Result<Option<FileAnswer>> {
     let agent = Agent::of(env.raw())?;
     let outcome = agent.files().wait(&agent.outbox, request, milliseconds);
     Ok(outcome.map(|outcome| FileAnswer::new(request, outcome)))
@@ -120,19 +120,19 @@ pub fn files_wait(env: Env, request: u32, milliseconds: u32) -> Result<Option<Fi
 
 /// Whether a lock is still that of its name.
 #[napi(catch_unwind)]
-pub fn files_held(env: Env, grant: u32) -> Result<bool> {
+pub fn files_held(env: Env, grant: i64) -> Result<bool> {
     Agent::of(env.raw())?.files().is_held(grant).map_err(|error| failed(&error))
 }
 
 /// Gives a lock back. Returns whether it was held until then.
 #[napi(catch_unwind)]
-pub fn files_release(env: Env, grant: u32, died: bool) -> Result<bool> {
+pub fn files_release(env: Env, grant: i64, died: bool) -> Result<bool> {
     Agent::of(env.raw())?.files().release(grant, died).map_err(|error| failed(&error))
 }
 
 /// Gives a lock back in another thread; null if there is nothing to flush.
 #[napi(catch_unwind)]
-pub fn files_release_later(env: Env, grant: u32, died: bool) -> Result<Option<u32>> {
+pub fn files_release_later(env: Env, grant: i64, died: bool) -> Result<Option<i64>> {
     let agent = Agent::of(env.raw())?;
     let request = agent.files().release_later(&agent.outbox, grant, died);
     agent.update_hold();

@@ -15,7 +15,7 @@ use super::waiting::{self, Request};
 use waitasync_core::lock::Outbox;
 
 /// What JavaScript gets of a grant: its number, its token, and whether the last holder died.
-pub(crate) type Granted = (u32, u64, bool);
+pub(crate) type Granted = (i64, u64, bool);
 
 /// What JavaScript gets of an answer.
 pub(crate) enum Outcome {
@@ -29,8 +29,8 @@ pub(crate) enum Outcome {
 #[derive(Default)]
 pub(crate) struct Files {
     folders: RefCell<Vec<Arc<Folder>>>,
-    grants: RefCell<FxHashMap<u32, Grant>>,
-    last: Cell<u32>,
+    grants: RefCell<FxHashMap<i64, Grant>>,
+    last: Cell<i64>,
     mailbox: OnceCell<Arc<Mailbox>>,
 }
 
@@ -39,16 +39,10 @@ impl Files {
         Arc::clone(self.mailbox.get_or_init(|| Arc::new(Mailbox::new(Arc::clone(outbox)))))
     }
 
-    /// Returns a new number for a grant or a request: not 0. Numbers come round, and those in use are skipped.
-    fn next_number(&self) -> u32 {
-        loop {
-            self.last.update(|last| last.wrapping_add(1));
-            let number = self.last.get();
-            let is_request = || self.mailbox.get().is_some_and(|mailbox| mailbox.knows(number));
-            if number != 0 && !self.grants.borrow().contains_key(&number) && !is_request() {
-                return number;
-            }
-        }
+    /// Returns a new number for a grant or a request: not 0. JavaScript counts further than any program does.
+    fn next_number(&self) -> i64 {
+        self.last.update(|last| last + 1);
+        self.last.get()
     }
 
     /// Whether JavaScript is to ask for answers.
@@ -101,7 +95,7 @@ impl Files {
         name: Name,
         description: String,
         is_attempt: bool,
-    ) -> Result<u32> {
+    ) -> Result<i64> {
         let (number, mailbox) = (self.next_number(), self.mailbox(outbox));
         mailbox.expect(number, (!is_attempt).then(|| name.clone()));
         if is_attempt {
@@ -122,7 +116,7 @@ impl Files {
     }
 
     /// Withdraws a request. What it has been granted is given back.
-    pub(crate) fn abort(&self, number: u32) {
+    pub(crate) fn abort(&self, number: i64) {
         if let Some(mailbox) = self.mailbox.get()
             && let Some(name) = mailbox.forget(number)
         {
@@ -130,13 +124,13 @@ impl Files {
         }
     }
 
-    pub(crate) fn next(&self) -> Option<(u32, Outcome)> {
+    pub(crate) fn next(&self) -> Option<(i64, Outcome)> {
         let (number, answer) = self.mailbox.get()?.next()?;
         Some((number, self.outcome(answer)))
     }
 
     /// Blocks for so many milliseconds, or until the request is answered: for all of them, if there is no such request.
-    pub(crate) fn wait(&self, outbox: &Arc<Outbox>, number: u32, milliseconds: u32) -> Option<Outcome> {
+    pub(crate) fn wait(&self, outbox: &Arc<Outbox>, number: i64, milliseconds: u32) -> Option<Outcome> {
         let time = Duration::from_millis(milliseconds.into());
         self.mailbox(outbox).wait(number, time).map(|answer| self.outcome(answer))
     }
@@ -150,19 +144,19 @@ impl Files {
         }
     }
 
-    pub(crate) fn is_held(&self, number: u32) -> Result<bool> {
+    pub(crate) fn is_held(&self, number: i64) -> Result<bool> {
         self.grants.borrow().get(&number).map_or(Ok(false), Grant::is_held)
     }
 
     /// Gives a lock back on this thread.
-    pub(crate) fn release(&self, number: u32, died: bool) -> Result<bool> {
+    pub(crate) fn release(&self, number: i64, died: bool) -> Result<bool> {
         let grant = self.grants.borrow_mut().remove(&number);
         grant.map_or(Ok(false), |grant| grant.release(died))
     }
 
     /// Gives a lock back in another thread. Returns the number of the request; `None` if there is nothing to flush, and
     /// `release` is as good.
-    pub(crate) fn release_later(&self, outbox: &Arc<Outbox>, number: u32, died: bool) -> Option<u32> {
+    pub(crate) fn release_later(&self, outbox: &Arc<Outbox>, number: i64, died: bool) -> Option<i64> {
         let mut grants = self.grants.borrow_mut();
         if died || !grants.get(&number)?.is_durable() {
             return None;

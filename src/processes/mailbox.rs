@@ -42,16 +42,16 @@ enum Request {
 
 #[derive(Default)]
 struct Contents {
-    requests: FxHashMap<u32, Request>,
-    answers: VecDeque<(u32, Answer)>,
+    requests: FxHashMap<i64, Request>,
+    answers: VecDeque<(i64, Answer)>,
 }
 
 impl Contents {
-    fn is_answered(&self, request: u32) -> bool {
+    fn is_answered(&self, request: i64) -> bool {
         matches!(self.requests.get(&request), Some(Request::Answered))
     }
 
-    fn take_answer(&mut self, request: u32) -> Option<Answer> {
+    fn take_answer(&mut self, request: i64) -> Option<Answer> {
         let index = self.answers.iter().position(|(id, _)| *id == request)?;
         self.answers.remove(index).map(|(_, answer)| answer)
     }
@@ -73,13 +73,8 @@ impl Mailbox {
     }
 
     /// Begins a request: one that waits in the line of a name, or one that a job does.
-    pub(super) fn expect(&self, request: u32, name: Option<Name>) {
+    pub(super) fn expect(&self, request: i64, name: Option<Name>) {
         lock(&self.contents).requests.insert(request, name.map_or(Request::Runs, Request::Waits));
-    }
-
-    /// Whether a request has this number. It has it until its answer is delivered.
-    pub(super) fn knows(&self, request: u32) -> bool {
-        lock(&self.contents).requests.contains_key(&request)
     }
 
     pub(super) fn has_requests(&self) -> bool {
@@ -87,7 +82,7 @@ impl Mailbox {
     }
 
     /// Whether a request needs an answer.
-    pub(super) fn expects(&self, request: u32) -> bool {
+    pub(super) fn expects(&self, request: i64) -> bool {
         matches!(lock(&self.contents).requests.get(&request), Some(Request::Waits(_) | Request::Runs))
     }
 
@@ -100,7 +95,7 @@ impl Mailbox {
     }
 
     /// Puts an answer in. If nobody expects it any more, what it has is given back.
-    pub(super) fn answer(&self, request: u32, answer: Answer) {
+    pub(super) fn answer(&self, request: i64, answer: Answer) {
         let mut contents = lock(&self.contents);
         let Some(waits @ (Request::Waits(_) | Request::Runs)) = contents.requests.get_mut(&request) else {
             drop(contents);
@@ -114,7 +109,7 @@ impl Mailbox {
         self.ring();
     }
 
-    pub(super) fn next(&self) -> Option<(u32, Answer)> {
+    pub(super) fn next(&self) -> Option<(i64, Answer)> {
         let mut contents = lock(&self.contents);
         let next = contents.answers.pop_front();
         if let Some((request, _)) = &next {
@@ -125,7 +120,7 @@ impl Mailbox {
     }
 
     /// Blocks for a while until a request is answered: for all of it, if there is no such request.
-    pub(super) fn wait(&self, request: u32, time: Duration) -> Option<Answer> {
+    pub(super) fn wait(&self, request: i64, time: Duration) -> Option<Answer> {
         let contents = lock(&self.contents);
         let (mut contents, _) = self
             .answered
@@ -138,7 +133,7 @@ impl Mailbox {
     }
 
     /// Forgets a request. Returns the name in whose line it is, if it has no answer.
-    pub(super) fn forget(&self, request: u32) -> Option<Name> {
+    pub(super) fn forget(&self, request: i64) -> Option<Name> {
         let mut contents = lock(&self.contents);
         let answer = match contents.requests.remove(&request)? {
             Request::Waits(name) => return Some(name),
@@ -153,7 +148,7 @@ impl Mailbox {
     }
 
     /// Ends all requests: returns those that wait, and gives back what nobody will get.
-    pub(super) fn close(&self) -> Vec<(u32, Name)> {
+    pub(super) fn close(&self) -> Vec<(i64, Name)> {
         let Contents { requests, answers } = std::mem::take(&mut *lock(&self.contents));
         for (_, answer) in answers {
             answer.return_unused();

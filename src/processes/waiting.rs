@@ -34,7 +34,7 @@ use waitasync_core::sync::lock;
 
 /// A request in the line of a name.
 pub(super) struct Request {
-    pub(super) number: u32,
+    pub(super) number: i64,
     pub(super) mailbox: Arc<Mailbox>,
     /// Of the requester, for the state.
     pub(super) description: String,
@@ -131,7 +131,7 @@ fn no_thread() -> Error {
 }
 
 /// Removes a request. Nothing is left of the last one in a line, except a place in the queue, until its turn.
-pub(super) fn dequeue(name: &Name, number: u32, mailbox: &Arc<Mailbox>) {
+pub(super) fn dequeue(name: &Name, number: i64, mailbox: &Arc<Mailbox>) {
     let is_interrupted = with_line(name, |line| {
         line.requests.retain(|request| request.number != number || !Arc::ptr_eq(&request.mailbox, mailbox));
         line.requests.is_empty() && line.interrupt(Reason::NoRequest)

@@ -17,7 +17,7 @@ const { TypeError, now } = require('../../util/intrinsics')
 const { assertOptions, flag } = require('../../util/options')
 const { describe } = require('../../util/values')
 const { LocalEngine, LocalGrant } = require('../local-engine')
-const { sleep } = require('./aborts')
+const { onAbort, sleep } = require('./aborts')
 const { assertTested } = require('./files-platform')
 const { BIRTH, HOST, ascii, describeName, keyOf, shorten } = require('./holder')
 
@@ -91,19 +91,19 @@ class Files extends LocalEngine {
     return isAttempt ? this.#ask(place, label, true) : this.#take(place, label, false)
   }
 
-  async wait (place, label, question) {
+  async wait (place, label, signal) {
     let number = this.#enqueue(place, label)
     for (let pause = POLL; number === NONE; pause = Math.min(2 * pause, LONGEST_POLL)) {
-      await sleep(pause, question.signal)
+      await sleep(pause, signal)
       const grant = this.#take(place, label, true)
       if (grant !== undefined) return grant
       number = this.#enqueue(place, label)
     }
-    return this.#grantOf(await answer(number, question))
+    return this.#grantOf(await answer(number, signal))
   }
 
-  async attemptSlowly (place, label, question) {
-    return this.#grantOf(await answer(native('filesRequest', this.#nativeOf(place, label), true), question))
+  async attemptSlowly (place, label, signal) {
+    return this.#grantOf(await answer(native('filesRequest', this.#nativeOf(place, label), true), signal))
   }
 
   block (place, label, milliseconds, look) {
@@ -224,19 +224,20 @@ async function wasHeld (number) {
   return released
 }
 
-/**
- * Awaits an answer.
- * @param {import('../engine-claim').Question} [question] the wait is given up once that is withdrawn
- */
-function answer (number, question) {
+/** Awaits an answer; gives up at the signal's abort. */
+function answer (number, signal) {
   return new Promise((resolve, reject) => {
     const wait = waits()
-    wait.set(number, resolve)
-    if (question !== undefined) question.onOver = () => {
+    wait.set(number, (answer) => {
+      ignore()
+      resolve(answer)
+    })
+    const ignore = signal === undefined ? () => {} : onAbort(signal, () => {
+      ignore()
       if (!wait.delete(number)) return
       native('filesAbort', number)
       reject(new Error('The wait was given up'))
-    }
+    })
   })
 }
 

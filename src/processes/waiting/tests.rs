@@ -42,12 +42,12 @@ fn mailbox() -> Arc<Mailbox> {
     Arc::new(Mailbox::new(Arc::new(Outbox::new(Box::new(|| {})))))
 }
 
-fn ask(name: &Name, number: u32, mailbox: &Arc<Mailbox>) {
+fn ask(name: &Name, number: i64, mailbox: &Arc<Mailbox>) {
     mailbox.expect(number, Some(name.clone()));
     enqueue(name, Request { number, mailbox: Arc::clone(mailbox), description: "{}".into() }).unwrap();
 }
 
-fn granted(mailbox: &Mailbox, number: u32) -> Grant {
+fn granted(mailbox: &Mailbox, number: i64) -> Grant {
     match mailbox.wait(number, Duration::from_secs(20)) {
         Some(Answer::Granted(grant)) => grant,
         _ => panic!("no grant for {number}"),
