@@ -64,7 +64,7 @@ async function hold (locks, name) {
   await (await locks.hold(name)).unlock()
 }
 
-/** Microseconds of processor time of a pass, the least of some rounds. `atOnce`: so many; `pause`: after milliseconds. */
+/** Microseconds of processor time of a pass, the least of some rounds: so many `atOnce`, or each after a `pause`. */
 async function processorTime (pass, { count, rounds, atOnce = 1, pause, option }) {
   let least = Infinity
   for (let round = 0; round < rounds; round++) {

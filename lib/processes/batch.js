@@ -13,6 +13,8 @@ const { callWithin } = require('../holding/repair')
 const { abortReason } = require('../waiting/errors')
 const { LocalGrant } = require('./local-engine')
 
+const NONE = new Set()
+
 class Batch {
   /**
    * @param {import('./engine-claim').Line} line
@@ -35,7 +37,7 @@ class Batch {
     this.error = undefined
     /** Rejects once the lock is lost. A local lock is lost only by an answer, for which the callbacks do not wait. */
     this.lost = this.rejectLost = this.heed = undefined
-    this.running = this.isExclusive ? undefined : new Set()
+    this.running = this.isExclusive ? NONE : new Set()
     this.ownerDied = grant.ownerDied
     this.begun = 0
     this.isOver = false
@@ -83,17 +85,18 @@ class Batch {
   }
 
   /**
-   * Begins the next callback, or goes on with those that share the lock. Returns a promise of its end, which never
-   * rejects; undefined if the batch is over.
+   * Takes the next step: runs a callback, or goes on with those that share the lock; at last, gives the lock back.
+   * Returns a promise of the step's end, which never rejects; undefined once the batch is over. The last results wait
+   * for `settle`.
    */
   next () {
-    if (!this.isExclusive) {
-      for (const each of this.running) return each // also those that join meanwhile
-      return undefined
-    }
-    if (this.begun > 0 && this.hasNext) this.ask()
-    const claim = this.shift()
-    return claim && this.run(claim)
+    if (this.isOver) return undefined
+    if (this.begun > 0 && this.isExclusive && this.hasNext) this.ask()
+    const claim = this.isExclusive ? this.shift() : undefined
+    if (claim !== undefined) return this.run(claim)
+    for (const each of this.running) return each // also those that join meanwhile
+    this.isOver = true
+    return this.look()
   }
 
   /** Begins the requests that wait for a shared lock. */
@@ -119,18 +122,6 @@ class Batch {
     const { first } = this
     this.first = undefined
     return first === undefined ? this.line.shift() : first
-  }
-
-  /** Gives the lock back. The last results wait for `settle`. Returns a promise if that takes time; it never rejects. */
-  release () {
-    this.isOver = true
-    const held = this.look()
-    return held === undefined ? this.end() : held.then(() => this.end())
-  }
-
-  end () {
-    if (this.heed !== undefined) this.grant.lost.removeEventListener('abort', this.heed)
-    if (this.isLost) this.settle()
   }
 
   async run (claim) {
@@ -206,6 +197,7 @@ class Batch {
 
   /** Settles the promises of callbacks that have ended. */
   settle (results = this.unconfirmed) {
+    if (this.isOver && this.heed !== undefined) this.grant.lost.removeEventListener('abort', this.heed)
     if (results === this.unconfirmed) this.unconfirmed = undefined
     if (results !== undefined) for (const settle of results) settle()
   }

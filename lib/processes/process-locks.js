@@ -130,8 +130,8 @@ class ProcessLocks {
   }
 
   /**
-   * Puts a claim into a line. If it gives up, its promise rejects in a later turn: once the named lock in front is free,
-   * so that a request that follows finds it so.
+   * Puts a claim into a line. If it gives up, its promise rejects in a later turn: once the named lock in front is
+   * free, so that a request that follows finds it so.
    */
   #wait (line, claim) {
     line.claims.add(claim)
@@ -215,8 +215,6 @@ class ProcessLocks {
         claim = undefined
         this.#serve(line)
         for (let step = batch.next(); step !== undefined; step = batch.next()) await step
-        const released = batch.release()
-        if (released !== undefined) await released
         if (line.batch === batch) line.batch = undefined
       }
     } catch (error) {

@@ -116,7 +116,7 @@ pub(crate) struct Agent {
     pub(crate) is_held: Cell<bool>,
     pub(crate) buffers: Buffers,
     /// Locks of files, once there are any.
-    files: OnceCell<Box<Files>>,
+    pub(super) files: OnceCell<Box<Files>>,
     pub(crate) observer: &'static Observer,
     /// How its thread ends, if it ends now: see `ended.rs` of `core/`.
     pub(crate) ends: Cell<u32>,
@@ -267,13 +267,6 @@ impl Agent {
 
     pub(crate) fn files(&self) -> &Files {
         self.files.get_or_init(Box::default)
-    }
-
-    /// Ends the locks of files, before the named locks in front of these go to other threads.
-    pub(super) fn end_files(&self) {
-        if let Some(files) = self.files.get() {
-            files.end();
-        }
     }
 
     pub(crate) fn waiter(&self, slot: u32) -> Waiter {

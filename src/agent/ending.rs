@@ -78,7 +78,8 @@ impl Agent {
         |agent, ending| ending.given.extend(agent.registers.take_relay().map(Unused::Notification)),
         |agent, _| agent.take_given().into_iter().for_each(Unused::pass_on),
         |agent, _| agent.blocking.watch.close(),
-        |agent, _| agent.end_files(),
+        // Before the named locks in front of these go to other threads.
+        |agent, _| agent.files.get().into_iter().for_each(|files| files.end()),
         |agent, ending| match agent.end_wait() {
             Some(Unused::Notification(location)) => ending.given.push(Unused::Notification(location)),
             Some(acquired) => acquired.pass_on(),

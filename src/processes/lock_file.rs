@@ -35,8 +35,8 @@ pub(super) enum Which {
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub(super) struct Place {
     folder: Arc<Folder>,
-    lock: PathBuf,
-    gate: PathBuf,
+    lock: Arc<Path>,
+    gate: Arc<Path>,
 }
 
 /// A name of a folder in a mode: what requests wait for together.
@@ -68,10 +68,10 @@ impl Locked {
     }
 
     /// Unlocks it, and keeps its descriptor for the next take.
-    fn unlock_and_keep(mut self, name: &Name, which: Which) {
+    fn unlock_and_keep(mut self, path: &Arc<Path>) {
         if let Some(opened) = self.0.take() {
             unlock(&opened.0);
-            kept::keep(name, which, opened);
+            kept::keep(path, opened);
         }
     }
 
@@ -109,11 +109,11 @@ pub(super) struct Grant {
 impl Name {
     /// `key`: the name as its files have it.
     pub(super) fn new(folder: Arc<Folder>, key: &str, mode: Mode) -> Self {
-        let [lock, gate] = ["lock", "gate"].map(|ending| folder.path.join(format!("{key}.{ending}")));
+        let [lock, gate] = ["lock", "gate"].map(|ending| folder.path.join(format!("{key}.{ending}")).into());
         Self { place: Arc::new(Place { folder, lock, gate }), mode }
     }
 
-    fn path(&self, which: Which) -> &Path {
+    fn path(&self, which: Which) -> &Arc<Path> {
         if which == Which::Lock { &self.place.lock } else { &self.place.gate }
     }
 
@@ -129,7 +129,7 @@ impl Name {
             let Some(locked) = Locked::try_new(self.open_now()?, self.mode)? else { return Ok(None) };
             let grant = self.grant(locked, description)?;
             if let Some(gate) = gate {
-                gate.unlock_and_keep(self, Which::Gate);
+                gate.unlock_and_keep(&self.place.gate);
             }
             if grant.is_some() {
                 return Ok(grant);
@@ -172,9 +172,9 @@ impl Name {
     }
 
     fn pass_gate(&self) -> Result<Gate> {
-        let path = self.path(Which::Gate);
+        let path = &self.place.gate;
         let Some(identity) = identity_of(path)? else { return Ok(Gate::Open(None)) };
-        let kept = kept::take(self, Which::Gate).filter(|(_, known)| *known == identity);
+        let kept = kept::take(path).filter(|(_, known)| *known == identity);
         match kept.map_or_else(|| spared(|| system::open(path)), Ok) {
             Ok(gate) => Ok(Locked::try_new(gate, Mode::Shared)?.map_or(Gate::Shut, |gate| Gate::Open(Some(gate)))),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Gate::Open(None)),
@@ -182,9 +182,9 @@ impl Name {
         }
     }
 
-    /// Returns the file of the lock, whose descriptor this process may have kept.
+    /// Opens the file of the lock, unless this process has kept it.
     fn open_now(&self) -> Result<Opened> {
-        kept::take(self, Which::Lock).map_or_else(|| self.open(), Ok)
+        kept::take(&self.place.lock).map_or_else(|| self.open(), Ok)
     }
 
     /// Opens the file of the gate or the lock.
@@ -249,7 +249,7 @@ impl Grant {
         let is_held = self.is_held()?;
         if is_held {
             withdraw_announcement(self.locked.file());
-            self.locked.unlock_and_keep(&self.name, Which::Lock);
+            self.locked.unlock_and_keep(&self.name.place.lock);
         }
         Ok(is_held)
     }

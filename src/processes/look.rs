@@ -116,7 +116,7 @@ mod platform {
         announce_at(gate, 2 + libc::off_t::from(std::process::id()));
     }
 
-    /// Takes back what a descriptor has announced of a lock, before it is unlocked.
+    /// Takes back what a descriptor has announced of its lock.
     pub(crate) fn withdraw_announcement(file: &File) {
         set(file, bytes(libc::F_UNLCK, FAR, 2));
     }

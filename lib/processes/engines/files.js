@@ -61,7 +61,7 @@ class Place {
     this.native = undefined
   }
 
-  /** Describes a holder: without a moment, which the state has. A shared lock has many, whom the state does not have. */
+  /** Describes a holder, but not since when, which the state has. Those that share a lock are not in the state. */
   describe (label) {
     return this.isShared ? describeName(this.name) : ascii({
       name: shorten(this.name), pid: process.pid, host: HOST, threadId, label: label && shorten(label), birth: BIRTH

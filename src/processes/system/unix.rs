@@ -1,10 +1,11 @@
 //! Files of unix: locks by `flock`, and a signal for threads that wait for one.
 
-use std::ffi::c_int;
+use std::ffi::{CString, c_int};
 use std::fs::{File, Metadata, OpenOptions, metadata, symlink_metadata};
 use std::io::{Error, ErrorKind, Result};
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::ptr::{null, null_mut};
@@ -24,10 +25,8 @@ fn options() -> OpenOptions {
 /// Opens a file that is there.
 pub(crate) fn open(path: &Path) -> Result<Opened> {
     let file = options().open(path)?;
-    match looked_up(&file)? {
-        (true, identity) => Ok((file, identity)),
-        (false, _) => Err(Error::other("it is no regular file")),
-    }
+    let data = file.metadata()?;
+    if data.is_file() { Ok((file, identity(&data))) } else { Err(Error::other("it is no regular file")) }
 }
 
 /// Creates a file that is not there: those who may write to the folder may write to it.
@@ -157,77 +156,44 @@ fn identity(data: &Metadata) -> Identity {
     (data.dev(), data.ino())
 }
 
-/// Returns whether it is a regular file, and its identity.
-fn looked_up(file: &File) -> Result<(bool, Identity)> {
-    #[cfg(target_os = "linux")]
-    if let Ok(found) = statx::of(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH) {
-        return Ok(found);
-    }
-    file.metadata().map(|data| (data.is_file(), identity(&data)))
-}
-
 /// Returns the identity of the file at a path.
 pub(crate) fn identity_of(path: &Path) -> Result<Option<Identity>> {
-    let result = at(path);
-    match result {
+    match inode_at(path) {
+        Ok(identity) => Ok(Some(identity)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        result => result.map(Some),
+        // An old kernel, or a filter that does not know the call.
+        Err(_) => symlink_metadata(path).map(|data| Some(identity(&data))),
     }
 }
 
-fn at(path: &Path) -> Result<Identity> {
-    #[cfg(target_os = "linux")]
-    {
-        use std::os::unix::ffi::OsStrExt;
-        let name = std::ffi::CString::new(path.as_os_str().as_bytes())?;
-        match statx::of(libc::AT_FDCWD, &name, libc::AT_SYMLINK_NOFOLLOW) {
-            Ok((_, identity)) => return Ok(identity),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(error),
-            // An old kernel, or a filter of system calls that does not know this one.
-            Err(_) => {}
-        }
-    }
+#[cfg(not(target_os = "linux"))]
+fn inode_at(path: &Path) -> Result<Identity> {
     symlink_metadata(path).map(|data| identity(&data))
 }
 
-/// The call that can ask for the inode alone: one that asks for times makes the next write more expensive.
+/// Asks for nothing but the inode: after a look at the times, the next write would have to note new ones.
 #[cfg(target_os = "linux")]
-mod statx {
-    use std::ffi::{CStr, c_int};
-    use std::io::{Error, Result};
-
-    use crate::processes::system::Identity;
-
-    /// `STATX_TYPE` and `STATX_INO`.
-    const WANTED: u32 = 0x101;
-    /// What the call writes, in words of 32 bits; and where the mode, the inode and the device are in it.
-    const WORDS: usize = 64;
-    const MODE: usize = 7;
+fn inode_at(path: &Path) -> Result<Identity> {
+    /// `STATX_INO`; and where the inode and the device are in the answer, in words of 32 bits.
+    const WANTED: u32 = 0x100;
     const INODE: usize = 8;
     const DEVICE: usize = 34;
-
-    pub(super) fn of(folder: c_int, path: &CStr, flags: c_int) -> Result<(bool, Identity)> {
-        let mut found = [0_u32; WORDS];
-        // SAFETY: a C string, and an out-parameter that is a live local of the size that the call writes, 256 bytes. The
-        // C library may be too old to have the function.
-        let answer =
-            unsafe { libc::syscall(libc::SYS_statx, folder, path.as_ptr(), flags, WANTED, found.as_mut_ptr()) };
-        if answer != 0 {
-            return Err(Error::last_os_error());
-        }
-        let mode = u16::from_ne_bytes(found[MODE].to_ne_bytes()[..2].try_into().expect("two bytes"));
-        let mut inode = [0; 8];
-        inode[..4].copy_from_slice(&found[INODE].to_ne_bytes());
-        inode[4..].copy_from_slice(&found[INODE + 1].to_ne_bytes());
-        // As `stat` has it.
-        let device = libc::makedev(found[DEVICE], found[DEVICE + 1]);
-        Ok((u32::from(mode) & libc::S_IFMT == libc::S_IFREG, (device, u64::from_ne_bytes(inode))))
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let flags = libc::AT_SYMLINK_NOFOLLOW;
+    let mut found = [0_u32; 64];
+    // SAFETY: a C string, and an out-parameter that is a live local of 256 bytes, as the call writes them. The C library
+    // may be older than the call.
+    let answer =
+        unsafe { libc::syscall(libc::SYS_statx, libc::AT_FDCWD, path.as_ptr(), flags, WANTED, found.as_mut_ptr()) };
+    if answer != 0 {
+        return Err(Error::last_os_error());
     }
+    let [first, second] = [found[INODE], found[INODE + 1]].map(u64::from);
+    let inode = if cfg!(target_endian = "little") { second << 32 | first } else { first << 32 | second };
+    Ok((libc::makedev(found[DEVICE], found[DEVICE + 1]), inode))
 }
 
 fn file_system(folder: &Path) -> Result<libc::statfs> {
-    use std::ffi::CString;
-    use std::os::unix::ffi::OsStrExt;
     let path = CString::new(folder.as_os_str().as_bytes())?;
     let mut found = MaybeUninit::<libc::statfs>::uninit();
     // SAFETY: a C string, and an out-parameter that is a live local.

@@ -28,7 +28,7 @@ impl Scratch {
     }
 
     fn name(&self, key: &str, mode: Mode) -> Name {
-        Name { folder: Arc::clone(&self.0), key: key.into(), mode }
+        Name::new(Arc::clone(&self.0), key, mode)
     }
 }
 
