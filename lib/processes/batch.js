@@ -9,11 +9,8 @@
 
 const { lostError } = require('./errors')
 const { now } = require('../util/intrinsics')
-const { callWithin } = require('../holding/repair')
 const { abortReason } = require('../waiting/errors')
 const { LocalGrant } = require('./local-engine')
-
-const NONE = new Set()
 
 class Batch {
   /**
@@ -37,12 +34,12 @@ class Batch {
     this.error = undefined
     /** Rejects once the lock is lost. A local lock is lost only by an answer, for which the callbacks do not wait. */
     this.lost = this.rejectLost = this.heed = undefined
-    this.running = this.isExclusive ? NONE : new Set()
+    this.running = this.isExclusive ? undefined : new Set()
     this.ownerDied = grant.ownerDied
     this.begun = 0
     this.isOver = false
     this.isAsking = false
-    // Each settles the promise of a callback that has ended, once it is known whether the lock was held.
+    // Claims whose callbacks have ended. They are settled once it is known whether the lock was held.
     this.unconfirmed = undefined
     if (!this.isLocal) this.heedLoss()
   }
@@ -91,10 +88,13 @@ class Batch {
    */
   next () {
     if (this.isOver) return undefined
-    if (this.begun > 0 && this.isExclusive && this.hasNext) this.ask()
-    const claim = this.isExclusive ? this.shift() : undefined
-    if (claim !== undefined) return this.run(claim)
-    for (const each of this.running) return each // also those that join meanwhile
+    if (this.isExclusive) {
+      if (this.begun > 0 && this.hasNext) this.ask()
+      const claim = this.shift()
+      if (claim !== undefined) return this.run(claim)
+    } else {
+      for (const each of this.running) return each // also those that join meanwhile
+    }
     this.isOver = true
     return this.look()
   }
@@ -133,15 +133,18 @@ class Batch {
     let leavesMark
     try {
       if (repair !== undefined && this.ownerDied) await this.repair(claim, lock)
-      let value = isExclusive ? claim.call(callWithin, this.front.token, callback, lock) : claim.call(callback, lock)
+      let value = isExclusive ? claim.callWithin(this.front.token, lock) : claim.call(callback, lock)
       if (typeof value === 'object' || typeof value === 'function') value = await this.unlessLost(value)
       // One that saw the death and ended well has repaired the protected state.
       leavesMark = isExclusive ? false : this.ownerDied
-      this.note(() => this.isLost ? claim.reject(this.error) : claim.resolve(value))
+      claim.result = value
     } catch (error) {
       leavesMark = this.ownerDied || (isExclusive && repair !== undefined)
-      this.note(() => claim.reject(error))
+      claim.hasFailed = true
+      claim.result = error
     }
+    if (this.unconfirmed === undefined) this.unconfirmed = [claim]
+    else this.unconfirmed.push(claim)
     this.ownerDied = leavesMark || (isExclusive && lock.end())
   }
 
@@ -157,11 +160,11 @@ class Batch {
   async ask () {
     if (this.isAsking || this.isOver || this.unconfirmed === undefined) return
     this.isAsking = true
-    const results = this.unconfirmed
+    const ended = this.unconfirmed
     this.unconfirmed = undefined
     const held = this.look()
     if (held !== undefined) await held
-    this.settle(results)
+    this.settle(ended)
     this.isAsking = false
     await this.ask()
   }
@@ -190,16 +193,17 @@ class Batch {
     }
   }
 
-  note (settle) {
-    if (this.unconfirmed === undefined) this.unconfirmed = [settle]
-    else this.unconfirmed.push(settle)
-  }
-
   /** Settles the promises of callbacks that have ended. */
-  settle (results = this.unconfirmed) {
+  settle (ended = this.unconfirmed) {
     if (this.isOver && this.heed !== undefined) this.grant.lost.removeEventListener('abort', this.heed)
-    if (results === this.unconfirmed) this.unconfirmed = undefined
-    if (results !== undefined) for (const settle of results) settle()
+    if (ended === this.unconfirmed) this.unconfirmed = undefined
+    if (ended === undefined) return
+    for (let n = 0; n < ended.length; n++) {
+      const { hasFailed, reject, resolve, result } = ended[n]
+      if (hasFailed) reject(result)
+      else if (this.isLost) reject(this.error)
+      else resolve(result)
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 const { AsyncResource } = require('async_hooks')
 const { now } = require('../util/intrinsics')
 const { LONGEST_TIMER, clearTimeout, setTimeout } = require('../util/timers')
+const { callWithin } = require('../holding/repair')
 const { abortReason } = require('../waiting/errors')
 const observer = require('../waiting/observer')
 
@@ -17,6 +18,9 @@ class Claim {
     this.resolve = resolve
     this.reject = reject
     this.isOver = false
+    /** What the callback has given, or has thrown. */
+    this.result = undefined
+    this.hasFailed = false
     // Of one that waits: the caller's asynchronous context, and its call, if stalls are reported.
     this.scope = this.origin = undefined
     this.timer = this.onAbort = this.onOver = undefined
@@ -60,8 +64,15 @@ class Claim {
   }
 
   /** Calls a function in the caller's asynchronous context. One that has not waited is in it. */
-  call (fn, ...args) {
-    return this.scope === undefined ? fn(...args) : this.scope.runInAsyncScope(fn, undefined, ...args)
+  call (fn, argument) {
+    return this.scope === undefined ? fn(argument) : this.scope.runInAsyncScope(fn, undefined, argument)
+  }
+
+  /** Calls the callback in a task of the hold with this token. */
+  callWithin (token, lock) {
+    const { callback, scope } = this
+    if (scope === undefined) return callWithin(token, callback, lock)
+    return scope.runInAsyncScope(callWithin, undefined, token, callback, lock)
   }
 }
 
