@@ -122,6 +122,13 @@ test('a request that gave up leaves no thread, no descriptor and no place in the
   assert.strictEqual((await holder.run(({ locks }) => locks.query())).held.length, NAMES)
 })
 
+/** Whether all threads of a process are suspended. */
+function isSuspended (pid) {
+  const threads = `/proc/${pid}/task`
+  const statusOf = thread => fs.readFileSync(`${threads}/${thread}/status`, 'utf8')
+  return fs.readdirSync(threads).every(thread => /^State:\s+T/m.test(statusOf(thread)))
+}
+
 test('a lock that is free is taken although the first in line is suspended', { skip: LINUX }, async t => {
   const folder = scratchFolder(t)
   const [holder, first, next, last] = await startMembers(t, folder, 4)
@@ -132,6 +139,8 @@ test('a lock that is free is taken although the first in line is suspended', { s
     const behind = next.hold('a')
     await next.waits('a')
     first.child.kill('SIGSTOP')
+    // On a busy machine its threads go on for a moment.
+    await until(() => isSuspended(first.pid))
     // It passes nobody as long as the lock is held.
     assert.strictEqual(await last.pass('a', { ...options, ifAvailable: true }), null)
     await holder.release('a')
