@@ -9,9 +9,11 @@ const path = require('path')
 const { test } = require('../harness')
 const { scratchFolder, startMember, startMembers } = require('../fixtures/lock-processes')
 const size = require('../fixtures/size')
+const { files, processLocks } = require('../../processes')
 
 const LINUX = process.platform !== 'linux' && 'only Linux shows who waits'
 const SIGNALS = process.platform === 'win32' && 'Windows has no such signals'
+const bound = (engine, key) => typeof engine[key] === 'function' ? engine[key].bind(engine) : engine[key]
 const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
 
 /** Returns the only file with this ending. */
@@ -318,6 +320,22 @@ test('query() names holder and waiters, with label and thread', { skip: LINUX },
   await holder.kill()
   await waiting
   assert.deepStrictEqual((await waiter.run(({ locks }) => locks.query())).held, [])
+})
+
+test('an engine that a program has wrapped or changed is asked by its public functions', async t => {
+  const folder = scratchFolder(t)
+  for (const wrap of [
+    (engine, changes) => new Proxy(engine, { get: (_, key) => changes[key] || bound(engine, key) }),
+    Object.assign
+  ]) {
+    const engine = files(folder)
+    const { acquire } = engine
+    let asked = 0
+    const wrapped = wrap(engine, { acquire (...args) { asked++; return acquire.apply(engine, args) } })
+    assert.strictEqual(await processLocks(wrapped).request('a', ({ name }) => name), 'a')
+    assert.strictEqual(asked, 1)
+    assert.strictEqual(processLocks(wrapped).requestSync('a', { ifAvailable: true }, ({ name }) => name), 'a')
+  }
 })
 
 // ——— Other people's hands ———

@@ -10,7 +10,6 @@
 const { lostError } = require('./errors')
 const { now } = require('../util/intrinsics')
 const { abortReason } = require('../waiting/errors')
-const { LocalGrant } = require('./local-engine')
 
 class Batch {
   /**
@@ -24,7 +23,7 @@ class Batch {
     this.isExclusive = line.mode === 'exclusive'
     this.front = front
     this.grant = grant
-    this.isLocal = grant instanceof LocalGrant
+    this.isLocal = line.place !== undefined
     this.limits = limits
     this.since = now()
     this.first = first

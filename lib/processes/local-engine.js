@@ -9,6 +9,13 @@
 
 const { throwIfAborted } = require('../waiting/errors')
 
+/** Not those that a program has wrapped. */
+const genuine = new WeakSet()
+
+/** Whether an engine is a local one, unchanged by the program: its locks are taken at once. */
+const isLocal = (engine) => genuine.has(engine) && engine.acquire === LocalEngine.prototype.acquire &&
+  engine.attempt === LocalEngine.prototype.attempt
+
 /**
  * A subclass has
  * - `placeOf(name, mode)`,
@@ -19,6 +26,10 @@ const { throwIfAborted } = require('../waiting/errors')
  * - `querySync(name)`.
  */
 class LocalEngine {
+  constructor () {
+    genuine.add(this)
+  }
+
   /** Whether each lock waits for a disk. Then another thread takes it and gives it back. */
   get isSlow () { return false }
 
@@ -50,4 +61,4 @@ class LocalGrant {
   async release (died) { return this.releaseNow(died) }
 }
 
-module.exports = { LocalEngine, LocalGrant }
+module.exports = { LocalEngine, LocalGrant, isLocal }

@@ -28,7 +28,7 @@ const { Batch } = require('./batch')
 const { Claim, Line } = require('./engine-claim')
 const { closedError, obstacleIn, timeoutError, unavailableError } = require('./errors')
 const { HeldLock } = require('./held-lock')
-const { LocalEngine } = require('./local-engine')
+const { isLocal } = require('./local-engine')
 const { frontOf, watch } = require('./long-wait')
 const { assertEngine, readLocksOptions, readOptions } = require('./arguments')
 const { requestSync } = require('./request-sync')
@@ -62,7 +62,7 @@ class ProcessLocks {
     assertEngine(engine)
     const { batch, batchTime, label } = readLocksOptions(options)
     this.#engine = engine
-    this.#local = engine instanceof LocalEngine ? engine : undefined
+    this.#local = isLocal(engine) ? engine : undefined
     this.#limits = { most: batch, milliseconds: batchTime }
     this.#label = label
   }

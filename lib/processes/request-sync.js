@@ -38,7 +38,7 @@ function requestSync (engine, line, options, callback) {
   let isGranted = true
   const result = runWith(front, () => {
     const left = ifAvailable ? 0 : Math.max(0, timeout - (now() - since))
-    const grant = acquireOuter(engine, line.place, options, left)
+    const grant = acquireOuter(engine, line.place || engine.placeOf(name, mode), options, left)
     isGranted = grant !== undefined
     if (isGranted) return runOuter(options, grant, callback)
   }, undefined, CALLER, 'request()')
