@@ -61,7 +61,7 @@ test('a report of a stall names process and label of the holder; so does that of
     const text = await kept.behind
     return [kept.warnings.filter(({ code }) => code === 'ATOMICS_WAITASYNC_STALL'), kept.messages, text]
   })
-  const plain = text => text.replace(/\d+(\.\d+)? (ms|s)\b/g, 'T').replace(/, taken at [^;]*/, '')
+  const plain = text => text.replace(/\d+(\.\d+)? (ms|s)\b/g, 'T').replace(/, taken at eval [^;]*/, '')
   const pending = 'has been pending for T waiting for the lock'
   assert.deepStrictEqual(warnings.map(({ message }) => plain(message)), [
     `A promise of the main thread ${pending} "a" of files ${folder}:\n  held by ${who}`
@@ -80,6 +80,84 @@ test('a report of a stall names process and label of the holder; so does that of
   await waiter.run(({ kept }) => kept.wait)
   assert.strictEqual(await waiter.run(heldInFront, PACKAGE), undefined)
 })
+
+test('a wait for a thread that waits for another process says so, however early', async t => {
+  const { folder, holder, waiter, who } = await startPair(t, { ATOMICS_WAITASYNC_STALL: '300' })
+  const doing = await waiter.run(async ({ api, kept, locks, require }, main) => {
+    const { AsyncLock } = require(main)
+    const { Worker } = require('worker_threads')
+    const lock = new AsyncLock()
+    const token = lock.tryLock()
+    const worker = new Worker(`
+      process.on('warning', ({ message }) => require('worker_threads').parentPort.postMessage(message))
+      new (require(${JSON.stringify(main)}).AsyncLock)(require('worker_threads').workerData).lockAsync()
+      setInterval(() => {}, 1e6)
+    `, { eval: true, workerData: lock.buffer })
+    while (lock.waiters === 0) await new Promise(setImmediate)
+    kept.wait = locks.request('a', () => {})
+    const text = await new Promise(resolve => worker.once('message', resolve))
+    token.unlock()
+    await worker.terminate()
+    return text
+  }, PACKAGE)
+  const [, told] = /; it waits for (.*)$/.exec(doing)
+  const awaited = `which has the lock ${JSON.stringify(`files ${folder}: a`)}`
+  assert.ok([`another process, ${awaited}`, `${who}, ${awaited}`].includes(told), doing)
+  await holder.release('a')
+})
+
+/** A thread's part of a cycle of a lock and one of processes: each takes one, and then the other. */
+const PARTS = {
+  async withCallback ({ both, lock, locks }) {
+    await locks.request('a', async function withReport () {
+      await both()
+      await (function thenOrders () { return lock.executeLocked(() => {}) })()
+    })
+  },
+  async withToken ({ both, lock, locks }) {
+    await (function withReport () { return locks.hold('a') })()
+    await both()
+    await (function thenOrders () { return lock.executeLocked(() => {}) })()
+  },
+  async other ({ both, lock, locks }) {
+    await lock.executeLocked(async function withOrders () {
+      await both()
+      await (function thenReport () { return locks.request('a', () => {}) })()
+    })
+  }
+}
+
+for (const first of ['withCallback', 'withToken']) {
+  test(`a cycle of a lock and one of processes is one report of the program's lines: ${first}`, async t => {
+    const folder = scratchFolder(t)
+    const member = await startMember(t, folder, {}, { ATOMICS_WAITASYNC_STALL: '300' })
+    const source = part => `
+      const { AsyncLock } = require(${JSON.stringify(PACKAGE)})
+      const { parentPort, workerData: memory } = require('worker_threads')
+      process.on('warning', ({ code, message }) => { if (/STALL/.test(code)) parentPort.postMessage(message) })
+      const words = new Int32Array(memory)
+      const both = async () => {
+        Atomics.add(words, 1, 1)
+        while (Atomics.load(words, 1) < 2) await new Promise(resolve => setTimeout(resolve, 5))
+      }
+      const locks = require(${JSON.stringify(ENTRY)}).processLocks(${JSON.stringify(folder)})
+      const { ${part.name} } = { ${part} }
+      ${part.name}({ both, lock: new AsyncLock(memory, { name: 'orders' }), locks })
+      setInterval(() => {}, 1e6)`
+    const text = await member.run(async ({ require }, sources) => {
+      const { Worker } = require('worker_threads')
+      const workerData = new SharedArrayBuffer(8)
+      const workers = sources.map(source => new Worker(source, { eval: true, workerData }))
+      const told = await Promise.race(workers.map(worker => new Promise(resolve => worker.once('message', resolve))))
+      await Promise.all(workers.map(worker => worker.terminate()))
+      return told
+    }, [PARTS[first], PARTS.other].map(source))
+    assert.match(text, /^These threads probably wait for one another:\n/)
+    const lines = text.split('\n').slice(1).map(line => line.match(/(?<=at )\w+(?= \()/g)).sort()
+    const taken = first === 'withToken' ? 'withReport' : 'withCallback'
+    assert.deepStrictEqual(lines, [['thenOrders', 'other'], ['thenReport', taken]], text)
+  })
+}
 
 test('a wait whose name in front has been stolen fails, and leaves nothing behind', async t => {
   const { folder, holder, waiter } = await startPair(t, { ATOMICS_WAITASYNC_STALL: '300' })

@@ -47,7 +47,7 @@ class Tasks {
     if (!this.notesAll && (word === undefined || !word.detectsReentry)) return callback(given)
     const outer = apply(getStore, this.storage, [])
     const scope = new Scope(serial, outer === undefined || outer.isOver ? undefined : outer)
-    // A callback of the package's may call the program's, each in its context, with the hold that it has itself.
+    // Callbacks of processes' locks may share the hold of the name in front.
     const isPart = this.scopes.has(serial)
     if (!isPart) this.scopes.set(serial, scope)
     let isPending = false

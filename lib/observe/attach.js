@@ -15,8 +15,8 @@ function observeLocks ({ binding, stallAfter }) {
 function reportStalls (native) {
   const { callFor, placeHere: callHere } = require('./call-stacks')
   const stalls = require('./stalls')
-  const { callOf, keepsHold, partHere, waitBegins, waitEnds, whileBlocked } = stalls
-  const waits = { callFor, callHere, callOf, keepsHold, partHere, waitBegins, waitEnds, whileBlocked }
+  const { callOf, keepsHold, waitBegins, waitEnds, whileBlocked } = stalls
+  const waits = { callFor, callHere, callOf, keepsHold, waitBegins, waitEnds, whileBlocked }
   assign(observer, waits, require('./taken'))
   stalls.listen(native)
 }

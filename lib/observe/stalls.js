@@ -43,13 +43,6 @@ function callOf () {
   return { __proto__: null, place: placeHere(), within: tasks === undefined ? undefined : tasks.within() }
 }
 
-/** Returns a function that calls one within the callback around this call. */
-function partHere () {
-  const { tasks } = theList()
-  const serial = tasks === undefined ? undefined : tasks.within()[0]
-  return serial === undefined ? undefined : (fn, argument) => tasks.call(serial, fn, argument)
-}
-
 function keepsHold () {
   const { native: { binding }, tasks } = theList()
   if (tasks !== undefined) binding.taskEnds(tasks.within()[0])
@@ -229,4 +222,4 @@ function publishAll ({ reports }) {
   for (let n = 0; n < reports.length; n++) stalled(reports[n])
 }
 
-module.exports = { callOf, detailOf, keepsHold, listen, partHere, waitBegins, waitEnds, whileBlocked }
+module.exports = { callOf, detailOf, keepsHold, listen, waitBegins, waitEnds, whileBlocked }

@@ -132,7 +132,7 @@ class Batch {
     let leavesMark
     try {
       if (repair !== undefined && this.ownerDied) await this.repair(claim, lock)
-      let value = isExclusive ? claim.callWithin(this.front.token, lock) : claim.call(callback, lock)
+      let value = claim.callWithin(this.front.token, callback, lock)
       if (typeof value === 'object' || typeof value === 'function') value = await this.unlessLost(value)
       // One that saw the death and ended well has repaired the protected state.
       leavesMark = isExclusive ? false : this.ownerDied
@@ -148,7 +148,7 @@ class Batch {
   }
 
   async repair (claim, lock) {
-    await this.unlessLost(claim.call(claim.options.repair, lock))
+    await this.unlessLost(claim.callWithin(this.front.token, claim.options.repair, lock))
     if (this.isLost) throw this.error
     if (lock.isAbandoned) throw new Error('The repair of ' + this.line.name + ' has abandoned its lock')
     this.ownerDied = false

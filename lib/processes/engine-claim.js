@@ -68,11 +68,11 @@ class Claim {
     return this.scope === undefined ? fn(argument) : this.scope.runInAsyncScope(fn, undefined, argument)
   }
 
-  /** Calls the callback in a task of the hold with this token. */
-  callWithin (token, lock) {
-    const { callback, scope } = this
-    if (scope === undefined) return callWithin(token, callback, lock)
-    return scope.runInAsyncScope(callWithin, undefined, token, callback, lock)
+  /** Calls a function of the program in a task of the hold with this token. */
+  callWithin (token, fn, lock) {
+    const { scope } = this
+    if (scope === undefined) return callWithin(token, fn, lock)
+    return scope.runInAsyncScope(callWithin, undefined, token, fn, lock)
   }
 }
 

@@ -22,6 +22,8 @@ const { describeHolder, obstacleIn, relationOf, show } = require('./errors')
 
 /** Milliseconds after which a wait is noted, if stalls are not reported; and the most between two questions. */
 const FIRST = 1000
+/** If they are, waits for this thread may be reported earlier. */
+const SOON = 50
 const LONGEST = 60000
 
 /** Names the lock in front, which a thread has while it waits. */
@@ -42,7 +44,7 @@ class LongWait {
     this.#front = frontOf(engine, name)
     this.#phrase = 'the lock ' + show(name) + ' of ' + engine.id
     this.#isReported = stallAfter !== 0
-    this.#after = stallAfter === 0 ? FIRST : stallAfter
+    this.#after = stallAfter === 0 ? FIRST : Math.min(SOON, stallAfter)
     this.isEnabled = stallAfter !== 0 || dumpSignal !== undefined
   }
 
@@ -59,8 +61,9 @@ class LongWait {
     this.#isNoted = true
     agent().native.binding.waitsElsewhere(this.#front, who)
     const age = now() - this.#began
-    this.#after = this.isEnabled ? age + Math.min(age, LONGEST) : Infinity
-    if (!this.#isReported) return undefined
+    const { stallAfter } = agent().native
+    this.#after = age < stallAfter ? stallAfter : this.isEnabled ? age + Math.min(age, LONGEST) : Infinity
+    if (!this.#isReported || age < stallAfter) return undefined
     this.#isReported = false
     const thread = threadId === 0 ? 'the main thread' : 'thread ' + threadId
     const promise = 'A promise of ' + thread + ' has been pending'

@@ -21,6 +21,7 @@ const { threadId } = require('../util/worker-threads')
 const { clearTimeout, setImmediate, setTimeout } = require('../util/timers')
 const { assertFunction } = require('../waiting/wait-options')
 const { throwIfAborted } = require('../waiting/errors')
+const observer = require('../waiting/observer')
 const { take } = require('../holding/acquire')
 const { granted } = require('../holding/run')
 const { newGrant, stolenError } = require('../named/names')
@@ -85,6 +86,7 @@ class ProcessLocks {
       const done = new Promise((fulfil, fail) => {
         const callback = (lock) => {
           if (lock === null) return resolve(null)
+          observer.keepsHold()
           return new Promise((release) => resolve(new HeldLock(lock, release, done)))
         }
         this.#begin(new Claim(read, callback, fulfil, fail))
@@ -181,7 +183,10 @@ class ProcessLocks {
       if (line.mode === 'exclusive') return
       batch.join()
     }
-    if (line.asking === undefined && line.claims.size > 0) line.first.call(() => this.#ask(line, false))
+    if (line.asking !== undefined || line.claims.size === 0) return
+    const { first } = line
+    // That request's call waits for the name in front.
+    first.call(() => observer.callFor(first.origin, () => this.#ask(line, false)))
   }
 
   /**

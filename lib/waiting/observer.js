@@ -26,9 +26,6 @@ class Observer {
     this.claims = nothing
     /** Returns the asynchronous context for subscribers; undefined: there are none. */
     this.contextOfWait = nothing
-
-    /** Returns a function that calls one within the callback around this call. */
-    this.partHere = nothing
     /** Notes that this call's callback leaves its hold to other code. */
     this.keepsHold = nothing
 
