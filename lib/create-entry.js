@@ -93,7 +93,7 @@ function createEntry (name, ofProcess) {
 /** Counts this thread among those that may settle the waits of others: its first use may be to notify. */
 function noteThread () {
   try {
-    require('./agent/binding').load().threadLoads()
+    require('./agent/load-binding').load().threadLoads()
   } catch (_) {
     // There is no library, so it cannot.
   }
@@ -102,7 +102,7 @@ function noteThread () {
 /** Starts this thread's agent now: a program that hangs may not have used it. */
 function start () {
   try {
-    require('./agent/agent').agent()
+    require('./agent/find-agent').agent()
   } catch (error) {
     process.emitWarning(error.message)
   }
@@ -147,7 +147,7 @@ function setRefed (promise, refed, caller) {
   if (!require('util').types.isPromise(promise) && !(promise instanceof own.Promise)) {
     throw new TypeError(caller + ': promise must be a Promise, not ' + describe(promise))
   }
-  const ours = require('./agent/agent')
+  const ours = require('./agent/find-agent')
   if (ours.setRefed(promise, refed) || require('./atomics/keep-alive').setRefed(promise, refed)) return true
   // Functions of another copy may have made the promise, and this copy may not have used the thread's agent yet.
   const known = markOf(globalObject.Atomics.waitAsync)

@@ -2,7 +2,7 @@
 
 /** Views: instances that show a word in a SharedArrayBuffer. They are those of the classes of locks and queues. */
 
-const { agent } = require('./agent/agent')
+const { agent } = require('./agent/find-agent')
 const {
   Int32Array, RangeError, SharedArrayBuffer, TypeError, createArray, define, defineProperty, getOwnPropertyDescriptor,
   isInteger, shield

@@ -5,9 +5,9 @@
 //! | [`exports`] | the functions that JavaScript calls |
 //! | [`observe`] | snapshots, deadlocks, stalls, dumps and profiles |
 //! | [`agent`] | an environment that has loaded the package, its thread, and its waits |
-//! | [`processes`] | locks of several processes, by files |
+//! | [`file_locks`] | locks of several processes, by files |
 //! | `environment` | calls into a Node environment, its buffers, its event loop |
-//! | [`process`] | a process: its state, images, memory, signals, settings |
+//! | [`globals`] | the globals of a process: state, images, memory, signals, settings |
 //!
 //! A folder uses those below it.
 //!
@@ -18,6 +18,6 @@
 pub mod agent;
 mod environment;
 pub mod exports;
+pub mod file_locks;
+pub mod globals;
 pub mod observe;
-pub mod process;
-pub mod processes;

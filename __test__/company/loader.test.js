@@ -31,7 +31,7 @@ test(
 
 program('an agent whose start JavaScript did not survive is replaced by the next one')(
   `
-  const binding = require(${JSON.stringify(require.resolve('../../lib/agent/binding'))}).load()
+  const binding = require(${JSON.stringify(require.resolve('../../lib/agent/load-binding'))}).load()
   const { WORDS } = require(${JSON.stringify(require.resolve('../../lib/agent/registers'))})
   // As the package does, which has then been interrupted, by a time limit of vm.
   binding.start(new ArrayBuffer(4 * (WORDS + 4096)), () => {}, () => {}, 0)

@@ -11,7 +11,7 @@
 const assert = require('assert')
 const { test } = require('../harness')
 const { api } = require('../subject')
-const { load } = require('../../lib/agent/binding')
+const { load } = require('../../lib/agent/load-binding')
 const { until } = require('../fixtures/queue-toolbox')
 const { atEachPoint, startVictim, survivorsOf, withEachKind } = require('../fixtures/victims')
 

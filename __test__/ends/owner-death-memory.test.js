@@ -16,7 +16,7 @@ const NEVER_AGAIN = 'no address has come again'
 async function run (t, program) {
   const { code, lines, stderr } = await runChild(t, `async (scope) => {
     const { api: { AsyncLock }, require, sleep, startWorker } = scope
-    const binding = ${JSON.stringify(require.resolve('../../lib/agent/binding'))}
+    const binding = ${JSON.stringify(require.resolve('../../lib/agent/load-binding'))}
     const addressOf = (buffer) => require(binding).load().addressOf(new Uint8Array(buffer))
     // A thread that takes a lock on each of the buffers, and ends.
     const dieHolding = (buffers, kind = 'AsyncLock') => startWorker([buffers, kind], ({ api, data }) => {

@@ -284,7 +284,7 @@ test('in a worker a promise form detects it as well, and a blocking form as ever
 })
 
 test('100 000 tasks that detect it leave nothing behind, and other locks are not noted', needsContexts, async () => {
-  const { agent } = require('../../lib/agent/agent')
+  const { agent } = require('../../lib/agent/find-agent')
   const [lock, plain] = [newLock(), new AsyncLock()]
   const { tasks } = agent().robustList
   await plain.executeLocked(async () => {

@@ -22,7 +22,7 @@ async function linesOf (t, fn, execArgv) {
 test('a claimant that throws as it is settled keeps no other from that, and its error is uncaught', async t => {
   const lines = await linesOf(t, ({ Atomics, api, say, words, require }) => {
     process.on('uncaughtException', error => say(`uncaught: ${error.message}`))
-    const { agent } = require('../../lib/agent/agent')
+    const { agent } = require('../../lib/agent/find-agent')
     const semaphore = new api.Semaphore(new SharedArrayBuffer(4))
     const array = words(1)
     const address = agent().addressOf(new Uint8Array(array.buffer))
@@ -133,7 +133,7 @@ test('a batch that fails before any of its promises is settled comes again', asy
 test('a batch that fails halfway goes on with the promises that have not been settled', async t => {
   const lines = await linesOf(t, async ({ Atomics, api, say, words, require }) => {
     process.on('uncaughtException', () => {})
-    const { agent } = require('../../lib/agent/agent')
+    const { agent } = require('../../lib/agent/find-agent')
     const locks = Array.from({ length: 8 }, () => new api.AsyncLock(new SharedArrayBuffer(4)))
     const semaphore = new api.Semaphore(new SharedArrayBuffer(4))
     const tokens = locks.map(lock => lock.tryLock())

@@ -41,7 +41,7 @@ const barrier = 'lib/locks/barrier.js'
 const latch = 'lib/locks/latch.js'
 const counters = 'lib/agent/counters.js'
 const stalls = 'lib/observe/stalls.js'
-const taken = 'lib/observe/taken.js'
+const taken = 'lib/observe/hold-calls.js'
 const tasks = 'lib/holding/tasks.js'
 const names = 'lib/named/names.js'
 const repair = 'lib/holding/repair.js'
@@ -121,7 +121,7 @@ module.exports = [
       '? -amountOf(request) : amountOf(request)',
       '? amountOf(request) : amountOf(request)']
   ]),
-  ...of('lib/agent/native.js', { test: 'locks/semaphore-permits' }, [
+  ...of('lib/agent/registers-view.js', { test: 'locks/semaphore-permits' }, [
     ['native code does not get the limit of what is claimed or taken in line', '  words[LIMIT] = word.limit\n', '']
   ]),
   ...of('lib/locks/semaphore.js', { test: 'locks/semaphore-permits' }, [
@@ -243,7 +243,7 @@ module.exports = [
     ['a busy thread reports what it has been granted', 'setImmediate(() => { setImmediate(check) })', 'check()'],
     ['a stall keeps the process alive', 'setTimeout(fn, milliseconds).unref()', 'setTimeout(fn, milliseconds)']
   ]),
-  ...of('lib/agent/native.js', { test: 'locks/observe/stall-channel' }, [
+  ...of('lib/agent/registers-view.js', { test: 'locks/observe/stall-channel' }, [
     ['what blocked threads report is not published', '  if (native.onReports !== undefined) native.onReports()\n', '']
   ]),
 
@@ -319,9 +319,9 @@ module.exports = [
   ]),
   ...of(hold, { test: 'locks/async-lock' }, [
     ['a token is live for ever',
-      'function giveBack (token, reportsOwnerDied = false, inJob = false, failed = false) {\n' +
+      'function releaseHold (token, reportsOwnerDied = false, inJob = false, failed = false) {\n' +
       '  const index = indexOf(token)\n  if (index < 0) return rejectWait(token)\n',
-      'function giveBack (token, reportsOwnerDied = false, inJob = false, failed = false) {\n' +
+      'function releaseHold (token, reportsOwnerDied = false, inJob = false, failed = false) {\n' +
       '  const index = indexOf(token)\n  if (index < 0) return true\n']
   ]),
   ...of(hold, { test: 'locks/condition' }, [
@@ -347,7 +347,7 @@ module.exports = [
       'failed && (hasRepair || sawOwnerDied(token))',
       'failed && hasRepair'],
     ['a reader that executeLocked acquired as a writer stays',
-      'if (reading !== undefined) giveBack(reading, false, inJob)',
+      'if (reading !== undefined) releaseHold(reading, false, inJob)',
       'if (reading !== undefined) {}']
   ]),
   ...of('lib/named/lock-manager.js', { test: 'named/threads' }, [
@@ -401,7 +401,7 @@ module.exports = [
   ]),
   ...of(run, { test: 'locks/holds' }, [
     ['executeLocked does not unlock',
-      '      giveBackAfter(token, failed, inJob, repairing !== undefined)\n    } catch (_) {',
+      '      releaseAfter(token, failed, inJob, repairing !== undefined)\n    } catch (_) {',
       '    } catch (_) {']
   ]),
   ...of(acquire, { equivalent: 'native code does not enqueue a claim with a timeout of 0 either' }, [
@@ -833,7 +833,7 @@ module.exports = [
     ['numbers that come again may be in use', '    while (isUsed[block])\n', '    while (false)\n'],
     ['the number of a waiting token may come again', '    this.stepsOf.forEach(note)\n', '']
   ]),
-  ...of('lib/agent/binding.js', { test: 'install/emptied-registry' }, [
+  ...of('lib/agent/load-binding.js', { test: 'install/emptied-registry' }, [
     ['each copy in a thread loads the library', "shared('library-1', () => ({ binding: undefined }))",
       '{ binding: undefined }']
   ]),

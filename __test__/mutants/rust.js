@@ -26,7 +26,7 @@ const waiter = 'core/src/queue/waiter.rs'
 const pace = 'src/agent/pace.rs'
 const profile = 'src/observe/profile.rs'
 const reports = 'core/src/observe/reports.rs'
-const signals = 'src/process/signals.rs'
+const signals = 'src/globals/signals.rs'
 
 module.exports = [
   // ——— fences and orderings ———
@@ -233,8 +233,8 @@ module.exports = [
       'taken = section.take(location, request, word);\n            }',
       'let _ = &mut taken;\n            }'],
     ['a release wakes nobody',
-      '        hold.give_back(word);\n        self.word_changed(location, word);\n        released',
-      '        hold.give_back(word);\n        released']
+      '        hold.release(word);\n        self.word_changed(location, word);\n        released',
+      '        hold.release(word);\n        released']
   ]),
   ...of(lockStore, { cargo: ['queue', ''] }, [
     ['a claim overtakes a strict line',
@@ -424,7 +424,7 @@ module.exports = [
       'if false {\n            self.note_death(location);'],
     ['a lock is freed before its death is noted',
       '        if hold.is_exclusive() {\n            self.note_death(location);',
-      '        hold.give_back(word);\n        if hold.is_exclusive() {\n            self.note_death(location);'],
+      '        hold.release(word);\n        if hold.is_exclusive() {\n            self.note_death(location);'],
     ['two holders see one death',
       'let was_abandoned = self.lists.policy.abandoned.remove(&location);',
       'let was_abandoned = self.lists.policy.abandoned.contains(&location);']
@@ -515,7 +515,7 @@ module.exports = [
     ['a thread that has lost its objects has not used the memory', ' || memory.lost_by.contains(&agent) {', ' {'],
     ['a memory has the users of one that it overlapped', 'length: 0, ended: Vec::new(), ', 'length: 0, ']
   ]),
-  ...of('src/process/memory_probe.rs', { cargo: ['addon', 'memory_probe'] }, [
+  ...of('src/globals/memory_probe.rs', { cargo: ['addon', 'memory_probe'] }, [
     ['memory that exists counts as freed', 'filter(|(_, memory)| memory.end > start)', 'filter(|_| true)'],
     ['one free piece hides another of its length',
       'const MISSES_OF_LONG: usize = 4;',
@@ -530,14 +530,14 @@ module.exports = [
   ]),
 
   // ——— who holds a lock ———
-  ...of('core/src/held/robust_table.rs', { cargo: ['robust_list', 'holder_lookup'] }, [
+  ...of('core/src/held/robust_list.rs', { cargo: ['robust_list', 'holder_lookup'] }, [
     ['a robust list that changes while it is read has no hold',
       'if moves.is_multiple_of(2) && self.moves() == moves {\n                return false;',
       'if true {\n                return false;'],
     ['what is being released in line has no holder', 'index < len || self.number(index) != 0', 'index < len']
   ]),
 
-  ...of('core/src/held/robust_table.rs', { cargo: ['robust_list', 'after_each_write'] }, [
+  ...of('core/src/held/robust_list.rs', { cargo: ['robust_list', 'after_each_write'] }, [
     ['of a word that is being released no hold is read',
       '(Some(index) != left_out).then', '(Some(location) != look.leaving).then'],
     ['what changes places is read twice, or half',
@@ -558,7 +558,7 @@ module.exports = [
     ['a thread that died in a step of a queue owes takers nothing',
       '            self.owe_takers(events);\n            self.events',
       '            self.events'],
-    ['a putter that has died is counted', 'Hold::Putter(words).give_back(word_at(putters));', '']
+    ['a putter that has died is counted', 'Hold::Putter(words).release(word_at(putters));', '']
   ]),
   ...of('src/agent/ending.rs', { test: 'ends/condition-deaths' }, [
     ['a dead thread keeps the notifications of its holds',
@@ -668,7 +668,7 @@ module.exports = [
       'agent.notes.get(slot, self.location).map_or(NONE, |(noted, _)| noted.call)',
       'NONE']
   ]),
-  ...of('core/src/held/process.rs', { test: 'locks/observe/holder-stacks' }, [
+  ...of('core/src/held/state.rs', { test: 'locks/observe/holder-stacks' }, [
     ['a hold is known since it was seen, and not since it was taken',
       'return Some(taken.since);',
       'let _ = taken.since;']
@@ -684,7 +684,7 @@ module.exports = [
       'section.before(key).take_while(|_| !blocked.request.is_exclusive())',
       'section.before(key).take(1).take_while(|_| !blocked.request.is_exclusive())'],
     ['a writer ahead that holds something stands for those ahead of it',
-      'is_over |= !keeper.holds && matches!',
+      'is_over |= !blocker.holds && matches!',
       'is_over |= matches!'],
     ['a writer ahead that holds something is known before it is published',
       'if holds { self.published.get(&key(&thread)).cloned() } else { claim }',
@@ -760,32 +760,32 @@ module.exports = [
   ]),
 
   // ——— locks of several processes ———
-  ...of('src/processes/waiting.rs', { cargo: ['addon', 'processes'] }, [
+  ...of('src/file_locks/waiting.rs', { cargo: ['addon', 'processes'] }, [
     ['a wait that is withdrawn goes on',
       'line.requests.is_empty() && line.interrupt(Reason::NoRequest)',
       'false'],
     ['a signal of somebody else ends a wait', 'Some(None) => {}', 'Some(None) => return Ok(Err(Reason::NoRequest)),']
   ]),
-  ...of('src/processes/waiting/pool.rs', { cargo: ['addon', 'processes'] }, [
+  ...of('src/file_locks/waiting/pool.rs', { cargo: ['addon', 'processes'] }, [
     ['each job has a thread', 'self.jobs.len().min(MOST_JOBS - self.jobs_at_work)', 'self.jobs.len()'],
     ['no turn ends', 'self.queue.len().div_ceil(SHARE).min(most)', '0']
   ]),
-  ...of('src/processes/waiting/rounds.rs', { cargo: ['addon', 'processes'] }, [
+  ...of('src/file_locks/waiting/rounds.rs', { cargo: ['addon', 'processes'] }, [
     ['a signal that was lost is not repeated', '                sleeper.interrupt();\n', ''],
     ['a wait for a removed file waits for its holder', 'Ok(false));', 'Ok(false)) && false;'],
     ['a suspended first in line keeps a free lock', 'contained(|| pass(&name, token));', 'let _ = (token, name);']
   ]),
-  ...of('src/processes/lock_file.rs', { cargo: ['addon', 'processes'] }, [
+  ...of('src/file_locks/lock_file.rs', { cargo: ['addon', 'processes'] }, [
     ['a newcomer passes the gate', 'map_or(Gate::Shut, |gate|', 'map_or(Gate::Open(None), |gate|'],
     ['readers wait at the gate together',
       'wait_for_lock(file, Mode::Exclusive)',
       'wait_for_lock(file, self.mode)'],
     ['a suspended first in line stops an attempt', 'self.take_free(description, |_| true)', 'Ok(None)']
   ]),
-  ...of('src/processes/mailbox.rs', { cargo: ['addon', 'processes'] }, [
+  ...of('src/file_locks/mailbox.rs', { cargo: ['addon', 'processes'] }, [
     ['a grant that nobody expects is kept', 'return answer.return_unused();', 'return drop(answer);']
   ]),
-  ...of('src/processes/lock_file.rs', { test: 'processes/files' }, [
+  ...of('src/file_locks/lock_file.rs', { test: 'processes/files' }, [
     ['a file counts although the path leads to another one',
       'Ok(grant.is_held()?.then_some(grant))',
       'Ok(Some(grant))'],
@@ -797,26 +797,26 @@ module.exports = [
       '(token + 1).max(since_1970.as_micros() as u64)',
       'since_1970.as_micros() as u64']
   ]),
-  ...of('src/processes/lock_file.rs', { test: 'processes/files-kept' }, [
+  ...of('src/file_locks/lock_file.rs', { test: 'processes/files-kept' }, [
     ['a kept descriptor announces a lock', '            withdraw_announcement(self.locked.file());\n', ''],
     ['a lock is not free while its descriptor is kept', '            unlock(&opened.0);\n', ''],
     ['no kept descriptor is closed where one is lacking', 'is_passing(&error) && kept::clear()', 'false']
   ]),
-  ...of('src/processes/kept.rs', { test: 'processes/files-kept' }, [
+  ...of('src/file_locks/kept.rs', { test: 'processes/files-kept' }, [
     ['all descriptors are kept', 'shelf.kept.len() >= MOST.min(most_descriptors() / SHARE)', 'false']
   ]),
-  ...of('src/processes/system/unix.rs', { test: 'processes/files' }, [
+  ...of('src/file_locks/system/unix.rs', { test: 'processes/files' }, [
     ['the umask says who may write to a file',
       'if data.permissions().mode() & 0o777 != mode {', 'if false {'],
     ['a symbolic link is followed', 'libc::O_NOFOLLOW | libc::O_NONBLOCK', 'libc::O_NONBLOCK']
   ]),
-  ...of('src/processes/look.rs', { test: 'processes/files-query' }, [
+  ...of('src/file_locks/look.rs', { test: 'processes/files-query' }, [
     ['a look follows a symbolic link', 'O_NOFOLLOW | O_NONBLOCK);', 'O_NONBLOCK);'],
     ['a look waits for somebody who writes to a FIFO', 'O_NOFOLLOW | O_NONBLOCK);', 'O_NOFOLLOW);'],
     ['a look reads all of a file', '(&file).take(LARGEST as u64).read_to_end', '(&file).read_to_end'],
     ['a holder does not announce itself', 'F_OFD_SETLK, &raw const byte', 'F_OFD_GETLK, &raw const byte']
   ]),
-  ...of('src/processes/files.rs', { test: 'processes/files-threads' }, [
+  ...of('src/file_locks/files.rs', { test: 'processes/files-threads' }, [
     ['a thread that ends keeps its locks',
       '        self.grants.take();',
       '        std::mem::forget(self.grants.take());']

@@ -6,7 +6,7 @@
 
 const assert = require('assert')
 const util = require('util')
-const { load } = require('../../lib/agent/binding')
+const { load } = require('../../lib/agent/load-binding')
 const { TinyController, rejection } = require('../fixtures/lock-toolbox')
 const { hold: request, testLocks } = require('../fixtures/named-locks')
 const { converted } = require('../fixtures/odd-calls')

@@ -7,7 +7,7 @@
 const assert = require('assert')
 const util = require('util')
 const vm = require('vm')
-const { load } = require('../../lib/agent/binding')
+const { load } = require('../../lib/agent/load-binding')
 const { test } = require('../harness')
 const { api } = require('../subject')
 const { TinyController, rejection } = require('../fixtures/lock-toolbox')

@@ -3,7 +3,7 @@
 // `locks` among threads: exclusion, order, steal, giving up, and the remains of a thread that ends.
 
 const assert = require('assert')
-const { agent } = require('../../lib/agent/agent')
+const { agent } = require('../../lib/agent/find-agent')
 const { HELD } = require('../../lib/agent/registers')
 const { test } = require('../harness')
 const { TinyController, rejection } = require('../fixtures/lock-toolbox')

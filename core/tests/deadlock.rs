@@ -20,7 +20,7 @@ use waitasync_core::clock::Timestamp;
 use waitasync_core::lock::Hold;
 use waitasync_core::lock::Request::{self, Exclusive, Lock, Permits, Shared};
 use waitasync_core::lock::obstacles::{beside_own, is_kept_by};
-use waitasync_core::lock::wait_for_graph::{Blocked, CycleLink, Keeper, Obstacle, WaitForGraph};
+use waitasync_core::lock::wait_for_graph::{Blocked, Blocker, CycleLink, Obstacle, WaitForGraph};
 use waitasync_core::lock::{Claimed, Waiter, WaiterListStore, Word};
 use waitasync_core::queue::{BlockedThread, Location, Ticket, WaitResult, Woken};
 
@@ -134,7 +134,7 @@ impl World {
 
     /// What keeps a thread waiting, by what each thread has written down. Of holders, only those that have one of the
     /// `waits`.
-    fn keepers(&self, waits: &[Arc<BlockedThread>], blocked: &Blocked) -> Vec<Keeper> {
+    fn blockers(&self, waits: &[Arc<BlockedThread>], blocked: &Blocked) -> Vec<Blocker> {
         let threads = self.threads.borrow();
         let waiting = threads.iter().filter(|thread| waits.iter().any(|record| thread.is(record)));
         let held = |thread: &Thread| {
@@ -143,7 +143,7 @@ impl World {
         };
         let held: Vec<_> = waiting.flat_map(held).collect();
         let holds = |record: &Arc<BlockedThread>| threads.iter().any(|each| each.is(record) && !each.holds.is_empty());
-        self.store.keepers(blocked, &held, |_| None, holds)
+        self.store.blockers(blocked, &held, |_| None, holds)
     }
 
     /// No thread of the cycle can go on, as far as the threads themselves know.
@@ -242,7 +242,7 @@ impl World {
                     let world = &*self;
                     world.graph.block(&blocked, |waits| {
                         let waits: Vec<_> = waits.iter().map(|wait| Arc::clone(&wait.thread)).collect();
-                        move |other: &Blocked| world.keepers(&waits, other)
+                        move |other: &Blocked| world.blockers(&waits, other)
                     })
                 } else {
                     None

@@ -25,7 +25,7 @@ use loom::sync::{Arc, Notify};
 use loom::thread::{JoinHandle, spawn};
 use waitasync_core::clock::Timestamp;
 use waitasync_core::lock::tracked_buffers::{Left, TrackedBuffers};
-use waitasync_core::lock::wait_for_graph::{Blocked, Keeper, WaitForGraph};
+use waitasync_core::lock::wait_for_graph::{Blocked, Blocker, WaitForGraph};
 use waitasync_core::lock::{
     Claimed, FAIRNESS, Freed, Hold, LOCKED, Outbox, Request, UNLOCKED, WRITING, Waiter, WaiterListStore, Word,
 };
@@ -1323,11 +1323,11 @@ impl TwoLocks {
         let _ = self.store.release(Self::PLACES[lock], Hold::Lock, &self.words[lock]);
     }
 
-    fn keepers(&self, blocked: &Blocked) -> Vec<Keeper> {
+    fn blockers(&self, blocked: &Blocked) -> Vec<Blocker> {
         let lock = usize::from(blocked.location != HERE);
         let holder = self.holders.lock().unwrap()[lock].clone();
         let held: Vec<_> = holder.into_iter().map(|thread| (thread, Hold::Lock)).collect();
-        self.store.keepers(blocked, &held, |_| None, |_| true)
+        self.store.blockers(blocked, &held, |_| None, |_| true)
     }
 
     /// Takes `first`, blocks for `second`, and releases what it has. Whether it would have closed a cycle.
@@ -1343,7 +1343,7 @@ impl TwoLocks {
             self.store.claim(location, waiter.clone(), Request::Lock, NEVER, &self.words[second])
         {
             let blocked = Blocked { thread: thread.clone(), ticket, location, request: Request::Lock };
-            let cycle = self.graph.block(&blocked, |_| |blocked: &Blocked| self.keepers(blocked));
+            let cycle = self.graph.block(&blocked, |_| |blocked: &Blocked| self.blockers(blocked));
             finds = cycle.is_some();
             if let Some(cycle) = cycle {
                 assert_eq!(cycle.len(), 2);

@@ -7,7 +7,7 @@
  * and then a thread that was woken would not know it.
  */
 
-const native = require('./native')
+const native = require('./registers-view')
 const {
   ADDRESS, AMOUNT, ANSWER, DEADLOCK, ENTRY, GIVEN, NO_TIMER, RESULTS, TIMEOUT, operationError
 } = require('./registers')

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Tells native code how this thread ends: it is part of the story of waits that stand still.
+ * Tells native code how this thread ends: reports of waits name it.
  *
  * Node emits no 'exit' in a thread that is terminated. So that is how it ends unless a listener has been called before.
  */

@@ -48,7 +48,7 @@ exports.SETTLED = 19
 exports.MOVES = 23
 /** The semaphore's limit, for a kind of request that has one. */
 exports.LIMIT = 24
-/** The number of the claiming call's stack, if stalls are reported. See observe/taken.js. */
+/** The number of the claiming call's stack, if stalls are reported. See observe/hold-calls.js. */
 exports.CALL = 25
 
 // Answers: the numbers of `WaitResult`. The first three are results of a wait; a claim that is granted has none.

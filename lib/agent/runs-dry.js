@@ -4,7 +4,7 @@
 
 const { createArray, nextTick } = require('../util/intrinsics')
 const { STALL } = require('../util/variables')
-const { binding, operations, stallAfter, words } = require('./native')
+const { binding, operations, stallAfter, words } = require('./registers-view')
 const { ANSWER } = require('./registers')
 const { someWaiter } = require('./slots')
 

@@ -12,7 +12,7 @@
  */
 
 const { createArray, createMap, nextTick } = require('../util/intrinsics')
-const native = require('./native')
+const native = require('./registers-view')
 const {
   ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, CALL, ENTRY, EXPECTED, NO_TIMER, PENDING, RELAY, RESULTS,
   SETTLED, SLOT, WIDE, WORDS, operationError

@@ -19,7 +19,7 @@ const { BATCH, WORDS } = require('./registers')
 const [UNKNOWN, SHARED, OWN] = [0, 1, 2]
 const endSignal = process.versions.bun !== undefined ? UNKNOWN : SHARES_END_SIGNAL ? SHARED : OWN
 
-/** What has been started; and the function that settles, once `native.js` has put it here. */
+/** What has been started; and the function that settles, once `registers-view.js` has put it here. */
 class Started {
   constructor () {
     this.binding = undefined

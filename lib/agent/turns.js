@@ -7,7 +7,7 @@
  */
 
 const { Promise } = require('../util/intrinsics')
-const native = require('./native')
+const native = require('./registers-view')
 const { ANSWER } = require('./registers')
 
 const { operations, words } = native

@@ -8,7 +8,7 @@
  * a memory are in the package's own queue, so `notify` has two queues to look at, as everywhere.
  */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { CALL } = require('../agent/registers')
 const { mark } = require('../util/host')
 const { Int32Array, SharedArrayBuffer, max } = require('../util/intrinsics')

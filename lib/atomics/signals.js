@@ -7,7 +7,7 @@
  * notification came first, the promise is fulfilled. Only the package's own queue can do that.
  */
 
-const { agent, assertStack } = require('../agent/agent')
+const { agent, assertStack } = require('../agent/find-agent')
 const { Promise, TypeError } = require('../util/intrinsics')
 const { readReason } = require('../waiting/errors')
 const { waitKinds: { WAIT } } = require('../waiting/kinds')

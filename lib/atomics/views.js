@@ -7,7 +7,7 @@
  * the array's length is read anew each time.
  */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { Int32Array, bare, createFinalizationRegistry, createWeakMap } = require('../util/intrinsics')
 const {
   IsSharedArrayBuffer, TypedArrayLength, byteOffset, isGrowable, isWebAssemblyMemory, viewedArrayBuffer

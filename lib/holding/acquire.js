@@ -2,7 +2,7 @@
 
 /** Acquires a hold: blocking, or by a promise that can be aborted. */
 
-const { agent, assertStack } = require('../agent/agent')
+const { agent, assertStack } = require('../agent/find-agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, AWAITED_HERE, DEADLOCK, HELD_HERE } = require('../agent/registers')
 const { Promise } = require('../util/intrinsics')
 const { LATE, deadlock, deadlockCycle, throwIfAborted, timeoutError, unlessLate } = require('../waiting/errors')

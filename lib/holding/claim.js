@@ -2,7 +2,7 @@
 
 /** Claims: promises that wait for a hold. */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { CALL } = require('../agent/registers')
 const { shield } = require('../util/intrinsics')
 const { LATE } = require('../waiting/errors')
@@ -129,7 +129,7 @@ class Claim extends Waiter {
 }
 
 // Few claims have these: where this thread was notified, as of a Hold; since when it waits, for diagnostics; its Wait
-// in stalls.js; the number of its call (observe/taken.js).
+// in stalls.js; the number of its call (observe/hold-calls.js).
 shield(Claim, ['notifiedAt', 'since', 'wait', 'place'])
 
 class PromisedClaim extends Claim {

@@ -12,7 +12,7 @@
  *   between two changes. So an address that is not there has none.
  */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { HELD } = require('../agent/registers')
 const { createMap, max, min } = require('../util/intrinsics')
 const { NAMED_EXCLUSIVE, NAMED_SHARED, requestOf } = require('./request')

@@ -2,7 +2,7 @@
 
 /** The memory of the robust list, and the numbers of its entries. robust-list.js explains entries. */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { HELD } = require('../agent/registers')
 const {
   ArrayBuffer, Float64Array, Int32Array, apply, bare, createArray, createMap, fill, max, trunc

@@ -2,7 +2,7 @@
 
 /** This thread's holds, by their tokens: finds, releases and repairs them. */
 
-const { assertStack } = require('../agent/agent')
+const { assertStack } = require('../agent/find-agent')
 const { ANSWER, ENTRY } = require('../agent/registers')
 const { bare, createWeakMap } = require('../util/intrinsics')
 const { notLocked } = require('../waiting/errors')
@@ -24,7 +24,7 @@ class Hold {
     this.index = index
     // If it is taken again after a notification: the word of the Condition, whose notification it then owes.
     this.notifiedAt = undefined
-    // If stalls are reported it gets a property `place`: the number of the call that claims or takes it (taken.js).
+    // If stalls are reported it gets a property `place`: the number of the call that claims or takes it (hold-calls).
   }
 
   // ——— For callback forms: a Grant, of named/names.js, has the same ———
@@ -38,7 +38,7 @@ class Hold {
   }
 
   end (failed, inJob, hasRepair) {
-    giveBackAfter(this.token, failed, inJob, hasRepair)
+    releaseAfter(this.token, failed, inJob, hasRepair)
   }
 
   /** Begins a repair. Until it has ended well, the death is noted as if nobody had seen it. */
@@ -108,7 +108,7 @@ const indexOfHold = ({ token, serial, index }) => (
  * Releases the hold of a token, for `unlock`, `abandon` or a callback. `reportsOwnerDied`: whether to report a death,
  * as `abandon` does; `inJob`: whether the job of a callback is about to end with it; `failed`: whether by an error.
  */
-function giveBack (token, reportsOwnerDied = false, inJob = false, failed = false) {
+function releaseHold (token, reportsOwnerDied = false, inJob = false, failed = false) {
   const index = indexOf(token)
   if (index < 0) return rejectWait(token)
   release(index, reportsOwnerDied, inJob, failed)
@@ -140,10 +140,10 @@ function sawOwnerDied (token) {
  * state repaired after a death: so the next holder sees the death, too, and also if the form has a repair. Nor has a
  * callback that failed used a notification.
  */
-function giveBackAfter (token, failed, inJob = false, hasRepair = false) {
-  if (giveBack(token, failed && (hasRepair || sawOwnerDied(token)), inJob, failed)) return
+function releaseAfter (token, failed, inJob = false, hasRepair = false) {
+  if (releaseHold(token, failed && (hasRepair || sawOwnerDied(token)), inJob, failed)) return
   const reading = readingTokens.get(token)
-  if (reading !== undefined) giveBack(reading, false, inJob)
+  if (reading !== undefined) releaseHold(reading, false, inJob)
 }
 
 /**
@@ -175,6 +175,6 @@ function rejectWait (token) {
 }
 
 module.exports = {
-  Hold, forget, giveBack, giveBackAfter, holdOf, indexOf, indexOfHold, onEntry, permitsOf, readingTokens, rejectWait,
+  Hold, forget, releaseHold, releaseAfter, holdOf, indexOf, indexOfHold, onEntry, permitsOf, readingTokens, rejectWait,
   release, sawOwnerDied
 }

@@ -2,7 +2,7 @@
 
 /** A word by its `address`: one in memory (word.js), or a name's (named/names.js). */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { bare } = require('../util/intrinsics')
 const observer = require('../waiting/observer')
 const theList = require('./the-list')

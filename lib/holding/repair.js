@@ -12,7 +12,7 @@
  *   of them repairs, and then they read together.
  */
 
-const { assertStack } = require('../agent/agent')
+const { assertStack } = require('../agent/find-agent')
 const { bare, max, now } = require('../util/intrinsics')
 const { UNLIMITED, callbackOptions, assertNoPromise } = require('../waiting/wait-options')
 const { SERIAL } = require('./entry')

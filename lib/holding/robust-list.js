@@ -25,7 +25,7 @@
  *   fields of a token are only compared with the list.
  */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const {
   ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, ENTRY, HELD, MOVES, RELEASING
 } = require('../agent/registers')
@@ -214,12 +214,12 @@ class RobustList extends ShortWay {
    */
   releaseInLine (index, reportsOwnerDied = false, inJob = false, failed = false) {
     const operation = reportsOwnerDied ? operations.releaseOwnerDied : failed ? operations.releaseAndForwardNotify
-      : inJob ? operations.giveBackInJob : operations.giveBack
+      : inJob ? operations.releaseInJob : operations.release
     const last = words[ENTRY] = this.toEnd(index)
     if (holds.count !== 0) holds.end(this, last)
     operation()
     const wasHeld = words[ANSWER] !== 0
-    const wakes = operation === operations.giveBack && words[AMOUNT] !== 0
+    const wakes = operation === operations.release && words[AMOUNT] !== 0
     if (words[HELD] <= last) {
       this.serials[last] = 0
       this.held[last] = undefined

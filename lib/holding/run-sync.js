@@ -3,7 +3,7 @@
 /** Runs a callback with a hold for which this thread blocks. The hold is released, however the callback ends. */
 
 const { types: { isPromise } } = require('util')
-const { assertStack } = require('../agent/agent')
+const { assertStack } = require('../agent/find-agent')
 const { assertNoPromise, assertSynchronous, waitOptions } = require('../waiting/wait-options')
 const { blockOrThrow, take } = require('./acquire')
 const { SERIAL } = require('./entry')

@@ -2,14 +2,14 @@
 
 /** Runs a callback with a hold, which is released however it ends. */
 
-const { agent, assertStack } = require('../agent/agent')
+const { agent, assertStack } = require('../agent/find-agent')
 const { Promise, bare } = require('../util/intrinsics')
 const { LATE, hideFrames, throwIfAborted } = require('../waiting/errors')
 const { assertFunction, waitOptions } = require('../waiting/wait-options')
 const { lateError, take, takeOrThrow } = require('./acquire')
 const { Claim } = require('./claim')
 const { NOT_HELD, SERIAL } = require('./entry')
-const { giveBackAfter } = require('./hold')
+const { releaseAfter } = require('./hold')
 const { REPAIR, Repairing, callWithin, optionsOf } = require('./repair')
 const { assertNoReentry } = require('./reentry')
 const { EXCLUSIVE, SHARED } = require('./request')
@@ -97,7 +97,7 @@ async function runFree (instance, word, callback) {
 }
 
 function end (token, failed, inJob) {
-  giveBackAfter(token, failed, inJob)
+  releaseAfter(token, failed, inJob)
 }
 
 async function run (call, instance, request, callback, options, caller) {
@@ -133,11 +133,11 @@ async function run (call, instance, request, callback, options, caller) {
     return result
   } finally {
     try {
-      giveBackAfter(token, failed, inJob, repairing !== undefined)
+      releaseAfter(token, failed, inJob, repairing !== undefined)
     } catch (_) {
       // No stack is left for it. In a turn of its own there is.
       await undefined
-      giveBackAfter(token, failed, false, repairing !== undefined)
+      releaseAfter(token, failed, false, repairing !== undefined)
     }
   }
 }

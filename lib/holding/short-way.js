@@ -15,7 +15,7 @@
  * loop around them: an additional condition has to be worth that (__test__/locks/short-way.test.js).
  */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { FENCED } = require('../agent/counters')
 const { ADDRESS, HELD, RELEASING } = require('../agent/registers')
 const { compareExchange, store } = require('../util/intrinsics')

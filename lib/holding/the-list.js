@@ -2,7 +2,7 @@
 
 /** This thread's robust list, which its first use of a lock makes. */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { assertStackToLoad } = require('../util/stack')
 const observer = require('../waiting/observer')
 

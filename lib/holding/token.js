@@ -7,12 +7,12 @@
  * the list: so a token stands for an entry of the list or for nothing, even if other code writes into it.
  */
 
-const { assertStack } = require('../agent/agent')
+const { assertStack } = require('../agent/find-agent')
 const { TypeError, define, shield } = require('../util/intrinsics')
 const showState = require('../util/inspect')
 const { notLocked } = require('../waiting/errors')
 const observer = require('../waiting/observer')
-const { Hold, forget, giveBack, holdOf, indexOf, readingTokens, rejectWait, sawOwnerDied } = require('./hold')
+const { Hold, forget, releaseHold, holdOf, indexOf, readingTokens, rejectWait, sawOwnerDied } = require('./hold')
 const { INDEX, NOT_HELD, SERIAL, requestIn } = require('./entry')
 const { EXCLUSIVE, SHARED, isExclusive, isOwned } = require('./request')
 const theList = require('./the-list')
@@ -30,7 +30,7 @@ class UnlockToken {
 
   /** Unlocks. False if the token is not live: it was released, or a Condition's `waitAsync` is pending and rejects. */
   unlock () {
-    if (!theList().releaseToken(this)) return giveBack(this)
+    if (!theList().releaseToken(this)) return releaseHold(this)
     forget(this)
     return true
   }
@@ -43,7 +43,7 @@ class UnlockToken {
         'permits: use unlock()')
     }
     assertStack()
-    return giveBack(this, true)
+    return releaseHold(this, true)
   }
 }
 

@@ -12,7 +12,7 @@
  */
 
 const timers = require('timers')
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const {
   createArray, createFinalizationRegistry, createMap, createWeakRef, createWeakSet, now
 } = require('../util/intrinsics')

@@ -8,7 +8,7 @@
  * release need not ask for stack.
  */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { FENCED } = require('../agent/counters')
 const {
   ADDRESS, AMOUNT, ANSWER, FREED, HELD_ELSEWHERE, KIND, NOT_LOCKED, RELEASING, operationError

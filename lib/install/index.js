@@ -60,7 +60,7 @@ function once (load) {
   }
 }
 const later = {
-  agent: once(() => require('../agent/agent')),
+  agent: once(() => require('../agent/find-agent')),
   functions: once(() => require('../atomics/functions')),
   keepAlive: once(() => require('../atomics/keep-alive'))
 }

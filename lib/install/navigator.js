@@ -8,7 +8,7 @@
  */
 
 const os = require('os')
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { lazy: { Lock, LockManager, locks } } = require('../lazy')
 const globalObject = require('../util/global')
 const { defineProperty } = require('../util/intrinsics')

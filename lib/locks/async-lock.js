@@ -7,7 +7,7 @@
  * notify can share it. An uncontended lock is taken and released in JavaScript.
  */
 
-const { assertStack } = require('../agent/agent')
+const { assertStack } = require('../agent/find-agent')
 const { define, load } = require('../util/intrinsics')
 const { isMainThread, threadId } = require('../util/worker-threads')
 const { notLocked } = require('../waiting/errors')

@@ -8,7 +8,7 @@
  * stays counted: its generation is completed, and the next one lacks a party; so give the others a timeout.
  */
 
-const { assertStack } = require('../agent/agent')
+const { assertStack } = require('../agent/find-agent')
 const { bare, compareExchange, load } = require('../util/intrinsics')
 const abortSignals = require('../waiting/abort-signals')
 const { abortReason, throwIfAborted } = require('../waiting/errors')

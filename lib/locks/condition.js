@@ -25,7 +25,7 @@
  * when it waits next, or ends.
  */
 
-const { agent, assertStack } = require('../agent/agent')
+const { agent, assertStack } = require('../agent/find-agent')
 const { CALL } = require('../agent/registers')
 const { Promise, TypeError, isInteger, load } = require('../util/intrinsics')
 const { describe } = require('../util/values')

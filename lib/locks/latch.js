@@ -6,7 +6,7 @@
  * The word holds how often it has happened. A thread's counts stay when it dies.
  */
 
-const { assertStack } = require('../agent/agent')
+const { assertStack } = require('../agent/find-agent')
 const { compareExchange, load, max, min } = require('../util/intrinsics')
 const { throwIfAborted } = require('../waiting/errors')
 const { waitKinds: { LATCH } } = require('../waiting/kinds')

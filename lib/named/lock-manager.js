@@ -10,7 +10,7 @@
  *   then is the promise of `request` settled. A grant that was stolen rejects it at once.
  */
 
-const { agent, assertStack } = require('../agent/agent')
+const { agent, assertStack } = require('../agent/find-agent')
 const { Promise, TypeError, append, bare } = require('../util/intrinsics')
 const { REJECTS_OVERFLOWS } = require('../util/quirks')
 const { LATE, hideFrames, throwIfAborted, unlessLate } = require('../waiting/errors')

@@ -2,7 +2,7 @@
 
 /** `NamedToken`: the token of a name that is held without a callback. */
 
-const { assertStack } = require('../agent/agent')
+const { assertStack } = require('../agent/find-agent')
 const { TypeError, shield } = require('../util/intrinsics')
 const showState = require('../util/inspect')
 const createSecrets = require('../util/secrets')
@@ -46,7 +46,7 @@ class NamedToken extends UnlockToken {
 
   unlock () {
     const word = wordOf(this)
-    return giveBack(this, word, entryOf(this, word), false)
+    return releaseHold(this, word, entryOf(this, word), false)
   }
 
   abandon () {
@@ -57,7 +57,7 @@ class NamedToken extends UnlockToken {
       throw new TypeError('abandon: the name must be held exclusively, not shared: use unlock()')
     }
     assertStack()
-    return giveBack(this, word, index, true)
+    return releaseHold(this, word, index, true)
   }
 }
 shield(NamedToken, [KEY])
@@ -78,9 +78,9 @@ function entryOf (token, word) {
 }
 
 /** Gives the name back. False if it is not held any more. */
-function giveBack (token, word, index, reportsOwnerDied) {
+function releaseHold (token, word, index, reportsOwnerDied) {
   if (index < 0) return false
-  const wasHeld = word.giveBack(index, reportsOwnerDied)
+  const wasHeld = word.releaseEntry(index, reportsOwnerDied)
   try {
     token[SERIAL] = NOT_HELD
   } catch (_) {

@@ -5,7 +5,7 @@
  * (core/src/lock/names.rs); held ones are in this thread's robust list, as every lock is.
  */
 
-const { agent, assertStack } = require('../agent/agent')
+const { agent, assertStack } = require('../agent/find-agent')
 const { ANSWER } = require('../agent/registers')
 const globalObject = require('../util/global')
 const { TypeError, nextTick } = require('../util/intrinsics')
@@ -60,7 +60,7 @@ class NamedWord extends Location {
    * Gives the name back. False if it was stolen before. The caller opens the door.
    * @param {boolean} reportsOwnerDied whether the next exclusive holder sees a death
    */
-  giveBack (index, reportsOwnerDied, inJob) {
+  releaseEntry (index, reportsOwnerDied, inJob) {
     const wasHeld = release(index, reportsOwnerDied, inJob)
     this.isStolen = !wasHeld
     if (!wasHeld) this.noteLoss()
@@ -164,7 +164,7 @@ class Grant extends NamedWord {
   end (failed, inJob = false, hasRepair = false) {
     const { entry: index, token } = this
     if (index < 0) return false
-    const wasHeld = this.giveBack(index, this.isAbandoned || (failed && (hasRepair || token.ownerDied)), inJob)
+    const wasHeld = this.releaseEntry(index, this.isAbandoned || (failed && (hasRepair || token.ownerDied)), inJob)
     token[SERIAL] = NOT_HELD
     theList().door.open()
     return wasHeld

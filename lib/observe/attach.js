@@ -17,7 +17,7 @@ function reportStalls (native) {
   const stalls = require('./stalls')
   const { callOf, keepsHold, waitBegins, waitEnds, whileBlocked } = stalls
   const waits = { callFor, callHere, callOf, keepsHold, waitBegins, waitEnds, whileBlocked }
-  assign(observer, waits, require('./taken'))
+  assign(observer, waits, require('./hold-calls'))
   stalls.listen(native)
 }
 

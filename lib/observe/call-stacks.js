@@ -8,7 +8,7 @@
  * takes as long again.
  */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { Error, createMap, now } = require('../util/intrinsics')
 const OWN = require('../util/own-folder')
 const shared = require('../util/shared')

@@ -6,7 +6,7 @@
  */
 
 const { AsyncResource } = require('async_hooks')
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { nextTick, now } = require('../util/intrinsics')
 const { described } = require('../holding/request')
 const { completeCycle, completeEntry, stackTexts } = require('../holding/snapshot-entries')

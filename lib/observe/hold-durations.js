@@ -8,7 +8,7 @@
  * same while entries move. An entry goes in the midst of a release, so the message leaves by the door.
  */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { bare, createMap, now } = require('../util/intrinsics')
 const { holdChannel } = require('./channels')
 const { requestIn } = require('../holding/entry')

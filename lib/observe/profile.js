@@ -10,7 +10,7 @@
  * once: so a thread that waits for ever is recorded, too. Of a promise, only the call that makes it knows the stack.
  */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { now } = require('../util/intrinsics')
 const { PROFILE } = require('../util/variables')
 const { FRAMES, placeOfCall } = require('./call-stacks')

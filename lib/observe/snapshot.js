@@ -2,7 +2,7 @@
 
 /** `snapshot()`: the holds, waits and cycles of this process. */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { TypeError } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
 const { completeEntry, parseList, stackTexts } = require('../holding/snapshot-entries')

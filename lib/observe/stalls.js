@@ -13,7 +13,7 @@
  */
 
 const { setImmediate, setTimeout } = require('../util/timers')
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { Float64Array, createArray, createMap, max, min, now, parse } = require('../util/intrinsics')
 const { STALL } = require('../util/variables')
 const { captureCall, originOf, placeHere, stackOf } = require('./call-stacks')

@@ -68,7 +68,7 @@ class Claim {
     return this.scope === undefined ? fn(argument) : this.scope.runInAsyncScope(fn, undefined, argument)
   }
 
-  /** Calls a function of the program in a task of the hold with this token. */
+  /** Calls a function of the program in a task of a hold. */
   callWithin (token, fn, lock) {
     const { scope } = this
     if (scope === undefined) return callWithin(token, fn, lock)

@@ -10,7 +10,7 @@
  */
 
 const { threadId } = require('../util/worker-threads')
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { now } = require('../util/intrinsics')
 const { clearTimeout, setTimeout } = require('../util/timers')
 const { STALL } = require('../util/variables')

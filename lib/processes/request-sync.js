@@ -80,13 +80,13 @@ function runOuter ({ name, mode, repair }, grant, callback) {
     const isAbandoned = lock.end()
     // Without a repair, an error leaves the mark as it was.
     const died = isAbandoned || (!isSound && (repair !== undefined || ownerDied))
-    if (!giveBack(grant, mode === 'exclusive' && died) && isSound) isSound = undefined
+    if (!releaseGrant(grant, mode === 'exclusive' && died) && isSound) isSound = undefined
   }
   if (isSound === undefined) throw lostError(name)
   return result
 }
 
-function giveBack (grant, died) {
+function releaseGrant (grant, died) {
   try {
     return grant.releaseNow(died, true)
   } catch (_) {

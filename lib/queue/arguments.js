@@ -2,7 +2,7 @@
 
 /** The arguments of a queue's methods: each is read once, and validated. */
 
-const { assertStack } = require('../agent/agent')
+const { assertStack } = require('../agent/find-agent')
 const { RangeError, TypeError } = require('../util/intrinsics')
 const { assertOptions, flag, option } = require('../util/options')
 const { describe } = require('../util/values')

@@ -2,7 +2,7 @@
 
 /** Blocks for a step of a queue; and describes calls, also those that await. */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { CALL } = require('../agent/registers')
 const { deadlock, deadlockOfPutters, timeoutError } = require('../waiting/errors')
 const { NOTIFIED, WAIT_KINDS } = require('../waiting/kinds')

@@ -7,7 +7,7 @@
  * the message is delivered again. memory.js has the steps, and why a thread may die at any of them.
  */
 
-const { assertStack } = require('../agent/agent')
+const { assertStack } = require('../agent/find-agent')
 const { bare } = require('../util/intrinsics')
 const { option } = require('../util/options')
 const { isMainThread } = require('../util/worker-threads')

@@ -19,7 +19,7 @@
  * `owingQuietly` makes it INSIDE and IDLE again, `outside` OUTSIDE and INSIDE again, and `undo` IDLE.
  */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { ADDRESS } = require('../agent/registers')
 const { add } = require('../util/intrinsics')
 const { OWED, requestOf } = require('../holding/request')

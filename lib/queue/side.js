@@ -2,7 +2,7 @@
 
 /** The sides of a queue: each has events, for which threads and promises wait, and a lock, with which its steps run. */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, DEADLOCK, operationError } = require('../agent/registers')
 const { add, bare, load } = require('../util/intrinsics')
 const { INNER } = require('../holding/request')

@@ -25,7 +25,7 @@
  * made them. Each waits for itself; whichever is notified lets the first of the line try.
  */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { Promise } = require('../util/intrinsics')
 const { LATE, hideFrames, throwIfAborted } = require('../waiting/errors')
 const { NOTIFIED: WORDINGS, WAIT_KINDS, nounOf } = require('../waiting/kinds')

@@ -9,7 +9,7 @@
  */
 
 const { addAbortListener } = require('events')
-const { assertStack } = require('../agent/agent')
+const { assertStack } = require('../agent/find-agent')
 const { apply, bare, createMap, createWeakMap, getOwnPropertyDescriptor, nextTick } = require('../util/intrinsics')
 const { AbortSignal } = require('../util/global')
 

@@ -2,7 +2,7 @@
 
 /** Promises that wait for a notification at a word. */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { Promise, shield } = require('../util/intrinsics')
 const { throwIfAborted } = require('./errors')
 const { NOTIFIED, nounOf } = require('./kinds')

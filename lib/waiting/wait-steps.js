@@ -5,7 +5,7 @@
  * the lock again. `ref` and `unref` of the promise apply to each of these steps.
  */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { bare } = require('../util/intrinsics')
 
 class Steps {

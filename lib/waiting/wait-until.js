@@ -2,7 +2,7 @@
 
 /** Waits until a word says so, blocking or by a promise: the basis of Barrier and Latch. */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { CALL } = require('../agent/registers')
 const { load, max, now } = require('../util/intrinsics')
 const { hideFrames, timeoutError } = require('./errors')

@@ -13,7 +13,7 @@
  * - `waitsFor`: a noun phrase for warnings
  */
 
-const { agent } = require('../agent/agent')
+const { agent } = require('../agent/find-agent')
 const { bare, createMap, shield } = require('../util/intrinsics')
 const abortSignals = require('./abort-signals')
 const { abortReason } = require('./errors')

@@ -32,10 +32,10 @@ const SERVERS = Object.keys(processes).filter(name => name !== 'files' && name !
  */
 const PARTS = [
   /** With the linker. In a Worker it comes before the others' compiled code, which the native library has. */
-  { name: 'entry-point.js', modules: ['agent/binding.js', 'util/worker-threads.js'], all: true },
+  { name: 'entry-point.js', modules: ['agent/load-binding.js', 'util/worker-threads.js'], all: true },
   /** Of every entry point. */
   { name: 'main.js', modules: ['create-entry.js', 'atomics/keep-alive.js'], all: true },
-  { name: 'agent.js', modules: ['agent/agent.js', 'agent/this-agent.js', 'observe/attach.js'], all: true },
+  { name: 'agent.js', modules: ['agent/find-agent.js', 'agent/agent.js', 'observe/attach.js'], all: true },
   {
     name: 'install.js',
     modules: [
@@ -102,7 +102,7 @@ function keepCode () {
   if (!hasNew) return
   hasNew = false
   try {
-    const library = requireFile('agent/binding.js').load()
+    const library = requireFile('agent/load-binding.js').load()
     for (let n = 0; n < scripts.length; n++) library.keepCode(scripts[n].key, scripts[n].script.createCachedData())
   } catch (_) {
     // There is no library, or other code has replaced one of these functions.
@@ -139,7 +139,7 @@ const isScripts = (function isScripts () {
 /** Returns what an earlier thread has compiled; undefined if there is none. */
 const keptCode = (function keptCode (key) {
   try {
-    const code = isMainThread ? null : requireFile('agent/binding.js').load().keptCode(key)
+    const code = isMainThread ? null : requireFile('agent/load-binding.js').load().keptCode(key)
     return code === null ? undefined : new Uint8Array(code)
   } catch (_) {
     // There is no library.

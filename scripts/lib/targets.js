@@ -40,7 +40,7 @@ function manifestOf (name, main) {
     engines,
     os: [os],
     cpu: [cpu],
-    // Versions of npm that do not know it install both; lib/agent/binding.js finds out.
+    // Versions of npm that do not know it install both; lib/agent/load-binding.js finds out.
     ...(libc && { libc: [libc] }),
     main: libraryFile(name),
     files: [libraryFile(name), 'THIRD-PARTY-LICENSES'],

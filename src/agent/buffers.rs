@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
-use crate::process::PROCESS;
+use crate::globals::PROCESS;
 use waitasync_core::lock::tracked_buffers::{AgentId, Ended, Left};
 use waitasync_core::panics::contained;
 

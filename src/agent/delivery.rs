@@ -6,7 +6,7 @@ use napi::Result;
 
 use crate::agent::agent::Agent;
 use crate::agent::progress::{Caller, Progress};
-use crate::process::{PROCESS, gave_up, word_at};
+use crate::globals::{PROCESS, gave_up, word_at};
 use waitasync_core::held::Noted;
 use waitasync_core::held::registers::{NEWS, NOT_ADOPTED};
 use waitasync_core::lock::{Mail, UNLOCKED};
@@ -49,7 +49,7 @@ impl Agent {
         self.environment.settle(NEWS, caller == Caller::EventLoop).is_ok()
     }
 
-    /// Lets claims that have been woken try, and gathers the gifts. After a panic, it does the rest.
+    /// Lets claims that have been woken try, and gathers what is unused. After a panic, it does the rest.
     fn collect(&self, progress: &mut Progress, caller: Caller) {
         for slot in std::mem::take(&mut progress.mail.retries) {
             if !contained(|| self.retry(slot, &mut progress.mail, caller)) {

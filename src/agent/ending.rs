@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::agent::agent::Agent;
-use crate::process::{PROCESS, Unused, raise, word_at};
+use crate::globals::{PROCESS, Unused, raise, word_at};
 use waitasync_core::clock::now;
 use waitasync_core::lock::tracked_buffers::Ended;
 use waitasync_core::lock::{Hold, Mail, UNLOCKED};
@@ -33,7 +33,7 @@ impl Ending {
 
     /// Leaves the count of those that wait to put into a queue. Its events are so many words before the count.
     pub(crate) fn uncount(&mut self, putters: Location, words: u32) {
-        Hold::Putter(words).give_back(word_at(putters));
+        Hold::Putter(words).release(word_at(putters));
         self.owe_takers(putters.words_before(words));
     }
 

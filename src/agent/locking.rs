@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::agent::agent::{Agent, BlockingWait};
 use crate::agent::progress::Caller;
 use crate::environment::{Argument, Bell};
-use crate::process::{PROCESS, claim_has_joined, pass_on_notification, return_unused, word_at};
+use crate::globals::{PROCESS, claim_has_joined, pass_on_notification, return_unused, word_at};
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::held::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
 use waitasync_core::held::{CONDITION, Noted, PLAIN, Registered};
@@ -168,12 +168,12 @@ impl Agent {
         };
         self.blocking.wait.set(Some(BlockingWait { ticket, location, deadline, request: None, relayed: true }));
         // A condition's lock has no name, so it cannot have been stolen.
-        self.give_back();
+        self.release();
         self.resume(on_released, on_slice)
     }
 
     /// Releases the entry at the index of the robust list. Returns false if it is a named lock that was stolen before.
-    pub(crate) fn give_back(&self) -> bool {
+    pub(crate) fn release(&self) -> bool {
         self.release_entry(false, || self.outbox.ring())
     }
 
@@ -200,16 +200,16 @@ impl Agent {
     }
 
     /// Gives back at a callback's end, in a job of its own: grants to this thread's promises come at once.
-    pub(crate) fn give_back_in_job(&self) -> bool {
-        self.give_back_at_pace(true, || self.deliver_in_job())
+    pub(crate) fn release_in_job(&self) -> bool {
+        self.release_at_pace(true, || self.deliver_in_job())
     }
 
     /// Gives back where JavaScript goes on, as `unlock()` does. The word is freed, so that this job can take it by a
     /// blocking or `try` form. If it wakes a promise of this thread, AMOUNT tells JavaScript to call
     /// [`Self::serve_promises`] in the next microtask.
-    pub(crate) fn give_back_midway(&self) -> bool {
+    pub(crate) fn release_midway(&self) -> bool {
         self.registers.amount.set(0);
-        self.give_back_at_pace(false, || {
+        self.release_at_pace(false, || {
             self.pace.go_on();
             // Whatever becomes of the microtask. One ring is enough for all releases until it is served.
             if !self.pace.is_rung.replace(true) {
@@ -220,7 +220,7 @@ impl Agent {
     }
 
     /// Releases the entry at the index. For mail of this agent's, `serve` is called, or its event loop turns first.
-    fn give_back_at_pace(&self, hands_over: bool, serve: impl FnOnce()) -> bool {
+    fn release_at_pace(&self, hands_over: bool, serve: impl FnOnce()) -> bool {
         // Only with promises is there a pace to be kept. Asked before, since a clock might fail.
         let is_in_time = self.pending.has_notes() && self.pace.allows(now(), || self.ring_for_turn());
         self.release_entry(hands_over && is_in_time, || {
@@ -281,7 +281,7 @@ impl Agent {
     /// Gives back after a failure: a notification that the hold owes goes to another waiter.
     pub(crate) fn release_and_forward_notify(&self) -> bool {
         let owed = self.robust_list.owed();
-        let was_held = self.give_back();
+        let was_held = self.release();
         pass_on_notification(owed);
         was_held
     }

@@ -7,7 +7,7 @@ use napi_derive::napi;
 
 use crate::agent::agent::Agent;
 use crate::environment::Argument;
-use crate::process::PROCESS;
+use crate::globals::PROCESS;
 use waitasync_core::clock::now;
 use waitasync_core::held::registers::Answer;
 use waitasync_core::held::{Noted, PLAIN};

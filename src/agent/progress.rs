@@ -21,7 +21,7 @@ use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::process::Unused;
+use crate::globals::Unused;
 use waitasync_core::held::Noted;
 use waitasync_core::held::registers::BATCH;
 use waitasync_core::lock::{Mail, Request};
@@ -53,7 +53,7 @@ pub(super) struct Progress {
     pub(super) mail: Mail,
     /// What else settlements bring than grants: of each its index in the mail, and the stage from which on JavaScript
     /// or an entry of the robust list has it.
-    gifts: Vec<(usize, Stage, Unused)>,
+    unused: Vec<(usize, Stage, Unused)>,
     /// How many settlements have been delivered, and adopted: those that have been delivered, at least.
     pub(super) delivered: usize,
     pub(super) adopted: usize,
@@ -64,7 +64,7 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn clear(&mut self) {
         self.mail.clear();
-        self.gifts.clear();
+        self.unused.clear();
         (self.delivered, self.adopted, self.acquired) = (0, 0, 0);
     }
 
@@ -87,7 +87,7 @@ impl Progress {
 
     /// Notes what a settled wait brings beside a grant.
     pub(super) fn gather(&mut self, index: usize, wait: Noted, result: WaitResult) {
-        let gift = match (wait.request, wait.relay) {
+        let given = match (wait.request, wait.relay) {
             _ if result == WaitResult::TimedOut => return,
             (Some(request), _) if !request.is_owned() => {
                 (index, Stage::Delivered, Unused::Acquired(wait.location, request.hold()))
@@ -97,7 +97,7 @@ impl Progress {
             (Some(_), Some(relay)) => (index, Stage::Adopted, Unused::Notification(relay)),
             _ => return,
         };
-        self.gifts.push(gift);
+        self.unused.push(given);
     }
 
     /// Returns the next batch, and whether it is to be adopted. Those that have been adopted come in one of their own.
@@ -129,8 +129,8 @@ impl Progress {
         let acquired = self.acquired_before(self.mail.settlements.len());
         let owned = acquired.filter(|(.., request)| request.is_owned());
         let grants = owned.map(|(_, location, request)| Unused::Acquired(location, request.hold()));
-        let gifts = self.gifts.iter().filter(|&&(index, until, _)| self.stage(index) < until);
-        grants.chain(gifts.map(|&(.., gift)| gift)).collect()
+        let unused = self.unused.iter().filter(|&&(index, until, _)| self.stage(index) < until);
+        grants.chain(unused.map(|&(.., given)| given)).collect()
     }
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use crate::agent::agent::{Agent, BlockingWait};
 use crate::environment::Argument;
-use crate::process::stalls::stalls_are_reported;
-use crate::process::{PROCESS, Unused, gave_up, pass_on_notification, return_unused, service, word_at};
+use crate::globals::stalls::stalls_are_reported;
+use crate::globals::{PROCESS, Unused, gave_up, pass_on_notification, return_unused, service, word_at};
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::held::registers::Answer;
 use waitasync_core::held::{Noted, PLAIN};

@@ -2,7 +2,7 @@
 
 use crate::agent::agent::{Agent, BlockingWait};
 use crate::environment::Argument;
-use crate::process::{PROCESS, gave_up, pass_on_notification, return_unused, service, word_at};
+use crate::globals::{PROCESS, gave_up, pass_on_notification, return_unused, service, word_at};
 use waitasync_core::clock::Timestamp;
 use waitasync_core::held::NONE;
 use waitasync_core::held::registers::Answer;

@@ -10,8 +10,8 @@ use napi_derive::napi;
 
 use crate::agent::{Agent, Observer, note_loaded};
 use crate::exports::operations;
-use crate::observe::{asked, profile};
-use crate::process::PROCESS;
+use crate::globals::PROCESS;
+use crate::observe::{profile, stall_questions};
 use waitasync_core::observe::cycle;
 use waitasync_core::queue::Location;
 use waitasync_core::service::watch::EndSignal;
@@ -19,11 +19,11 @@ use waitasync_core::service::watch::EndSignal;
 static OBSERVER: Observer = Observer {
     describe: |links| cycle::described(&PROCESS, links),
     slept: profile::end_block,
-    has_news: asked::are_for,
+    has_news: stall_questions::are_for,
     ended: &[
         |id, _| profile::end_thread(id),
         |_, thread_id| PROCESS.elsewhere.end_thread(thread_id),
-        |_, thread_id| asked::forget(thread_id),
+        |_, thread_id| stall_questions::forget(thread_id),
     ],
 };
 

@@ -9,7 +9,7 @@ use napi::{Error, Result};
 use napi_derive::napi;
 
 use crate::agent::Agent;
-use crate::processes::{Granted, Look, Mode, Name, Outcome, look};
+use crate::file_locks::{Granted, Look, Mode, Name, Outcome, look};
 
 /// Makes an error of JavaScript: its message begins with the number of the system's error, or 0.
 fn failed(error: &io::Error) -> Error {

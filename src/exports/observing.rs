@@ -5,8 +5,8 @@ use napi::{Error, JsString, Result, Status};
 use napi_derive::napi;
 
 use crate::agent::Agent;
-use crate::observe::{asked, profile, standard_error};
-use crate::process::PROCESS;
+use crate::globals::PROCESS;
+use crate::observe::{profile, stall_questions, standard_error};
 use waitasync_core::held::stacks;
 use waitasync_core::observe::reports::Reports;
 use waitasync_core::observe::rows::{EndedRow, Row, RowLink, Rows, Stack};
@@ -104,13 +104,13 @@ pub fn stack_text(env: &Env, number: u32) -> Result<Option<JsString<'_>>> {
 /// milliseconds since it began.
 #[napi(catch_unwind)]
 pub fn ask_about_stalls(env: Env, waits: Float64ArraySlice<'_>) -> Result<u32> {
-    Ok(asked::ask(Agent::of(env.raw())?.thread_id, &waits))
+    Ok(stall_questions::ask(Agent::of(env.raw())?.thread_id, &waits))
 }
 
 /// Reports the wait for which this thread blocks, as JSON. `milliseconds`: since it began.
 #[napi(catch_unwind)]
 pub fn report_blocked(env: Env, milliseconds: f64) -> Result<String> {
-    Ok(asked::report_blocked(Agent::of(env.raw())?.thread_id, &[-1.0, milliseconds]))
+    Ok(stall_questions::report_blocked(Agent::of(env.raw())?.thread_id, &[-1.0, milliseconds]))
 }
 
 /// Returns a report for each of this thread's waits, by their slots: '' where another one has it.
@@ -131,14 +131,14 @@ pub fn leave_report(text: String) {
 /// is to publish; and the reports. Undefined if there are none.
 #[napi(catch_unwind)]
 pub fn next_reports(env: Env) -> Result<Option<String>> {
-    Ok(asked::next(Agent::of(env.raw())?.thread_id))
+    Ok(stall_questions::next(Agent::of(env.raw())?.thread_id))
 }
 
 /// Notes who has the lock for which this thread waits; or that the wait is over. `name`: of the lock in front.
 #[napi(catch_unwind)]
 #[allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
-pub fn waits_elsewhere(env: Env, name: Utf16String, keeper: Option<String>) -> Result<()> {
-    Agent::of(env.raw()).map(|agent| PROCESS.elsewhere.note(agent.thread_id, &name, keeper))
+pub fn waits_elsewhere(env: Env, name: Utf16String, holder: Option<String>) -> Result<()> {
+    Agent::of(env.raw()).map(|agent| PROCESS.elsewhere.note(agent.thread_id, &name, holder))
 }
 
 /// Returns the text of a result of `snapshot()`.

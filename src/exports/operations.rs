@@ -12,7 +12,7 @@ use napi::{Result, check_status, sys};
 
 use crate::agent::Agent;
 use crate::environment::Argument;
-use crate::process::PROCESS;
+use crate::globals::PROCESS;
 use waitasync_core::held::registers::FAILED;
 use waitasync_core::panics::contained;
 
@@ -95,8 +95,8 @@ operations! {
     c"take" finishes Everything: |agent| agent.try_take().into();
     c"waitGivingBack" finishes Everything: |agent, on_released, on_slice|
         agent.wait_giving_back(on_released, on_slice).into();
-    c"giveBack" finishes Everything: |agent| agent.give_back_midway().into();
-    c"giveBackInJob" finishes Everything: |agent| agent.give_back_in_job().into();
+    c"release" finishes Everything: |agent| agent.release_midway().into();
+    c"releaseInJob" finishes Everything: |agent| agent.release_in_job().into();
     c"servePromises" finishes Everything: |agent| { agent.serve_promises(); 0 };
     c"settlesAtOnce" finishes Everything: |agent| agent.settles_at_once().into();
     c"releaseAndForwardNotify" finishes Everything: |agent| agent.release_and_forward_notify().into();

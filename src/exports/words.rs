@@ -5,7 +5,7 @@ use napi::{JsString, Result};
 use napi_derive::napi;
 
 use crate::agent::Agent;
-use crate::process::PROCESS;
+use crate::globals::PROCESS;
 use waitasync_core::clock::now;
 use waitasync_core::observe::snapshot;
 use waitasync_core::queue::Location;

@@ -1,7 +1,7 @@
 //! `ATOMICS_WAITASYNC_DUMP`: at a signal, a thread of its own writes a snapshot's text to the standard error.
 //!
 //! No other thread has to go on for it: all of JavaScript may be blocked or busy. Listeners of the program hear the
-//! signal, too: see `process/signals.rs`.
+//! signal, too: see `globals/signals.rs`.
 
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use napi::{Env, Result};
 use napi_derive::napi;
 
 use crate::agent::Agent;
-use crate::process::PROCESS;
+use crate::globals::PROCESS;
 use waitasync_core::observe::{Snapshot, lines, table};
 
 /// Lets the signal of `ATOMICS_WAITASYNC_DUMP` write a snapshot from now on.
@@ -75,8 +75,8 @@ mod signals {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::{next_number, refused, write};
+    use crate::globals::{PROCESS, signals};
     use crate::observe::standard_error;
-    use crate::process::{PROCESS, signals};
     use waitasync_core::observe::Snapshot;
 
     /// A signal that programs may use, and its number.

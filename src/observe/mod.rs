@@ -1,9 +1,9 @@
 //! Snapshots, deadlocks, stalls, dumps and profiles.
 
 #[forbid(unsafe_code)]
-mod aside;
-#[forbid(unsafe_code)]
-pub(crate) mod asked;
+mod background;
 pub mod dump;
 pub mod profile;
+#[forbid(unsafe_code)]
+pub(crate) mod stall_questions;
 pub(crate) mod standard_error;

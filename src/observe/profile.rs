@@ -16,8 +16,8 @@ use napi::{Env, Result};
 use napi_derive::napi;
 
 use crate::agent::Agent;
-use crate::observe::asked::MAIN;
-use crate::process::PROCESS;
+use crate::globals::PROCESS;
+use crate::observe::stall_questions::MAIN;
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::held::stacks::{self, StackId};
 use waitasync_core::json;

@@ -8,8 +8,8 @@ use std::io;
 use std::process;
 use std::sync::Mutex;
 
-use crate::observe::aside::Aside;
-use crate::process::stalls::VARIABLE;
+use crate::globals::stalls::VARIABLE;
+use crate::observe::background::Background;
 use waitasync_core::json;
 use waitasync_core::sync::lock;
 
@@ -23,7 +23,7 @@ struct Texts {
 
 static TEXTS: Mutex<Texts> = Mutex::new(Texts { waiting: VecDeque::new(), dropped: 0 });
 
-static WRITER: Aside = Aside::new("atomics-stderr", || {
+static WRITER: Background = Background::new("atomics-stderr", || {
     while let Some(text) = next() {
         write(text.as_bytes());
     }

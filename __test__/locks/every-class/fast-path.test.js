@@ -3,7 +3,7 @@
 // Without waiters, locks and permits take no native call: see lib/holding/word.js.
 
 const assert = require('assert')
-const { load } = require('../../../lib/agent/binding')
+const { load } = require('../../../lib/agent/load-binding')
 const { test } = require('../../harness')
 
 // Before anything else starts the native side, so that every call it will ever be asked for is counted here.

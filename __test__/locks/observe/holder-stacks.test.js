@@ -313,7 +313,7 @@ test('moves of entries, a downgrade, an abandon, a steal and a death leave each 
 })
 
 test('100 000 holds leave nothing behind', async t => {
-  const options = { after: NEVER, data: require.resolve('../../../lib/agent/binding'), execArgv: ['--expose-gc'] }
+  const options = { after: NEVER, data: require.resolve('../../../lib/agent/load-binding'), execArgv: ['--expose-gc'] }
   const [heap, resident] = await toldBy(t, options, async ({ api, data, require, tell }) => {
     const [lock, rw] = [new api.AsyncLock(), new api.RwLock()]
     const turn = count => {

@@ -2,9 +2,9 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::process::Process;
 use super::registry::{Known, Registered};
-use crate::lock::wait_for_graph::{Blocked, CycleLink, Keeper};
+use super::state::Process;
+use crate::lock::wait_for_graph::{Blocked, Blocker, CycleLink};
 use crate::lock::{Hold, Waiter};
 use crate::queue::{BlockedThread, Location};
 use crate::sync::Arc;
@@ -18,7 +18,7 @@ impl Process {
         }
         self.graph.block(blocked, |waits| {
             let holders = Holders::read(self, waits);
-            move |blocked: &Blocked| holders.keepers(self, blocked)
+            move |blocked: &Blocked| holders.blockers(self, blocked)
         })
     }
 
@@ -61,12 +61,12 @@ impl Holders {
     }
 
     /// Returns which threads keep a blocked one waiting.
-    fn keepers(&self, process: &Process, blocked: &Blocked) -> Vec<Keeper> {
+    fn blockers(&self, process: &Process, blocked: &Blocked) -> Vec<Blocker> {
         let held = self.held.get(&blocked.location).map_or(&[][..], Vec::as_slice);
         let thread_of = |waiter: &Waiter| {
             let agent = self.known.iter().find(|agent| agent.is(waiter))?;
             Some(Arc::clone(&agent.blocked_thread))
         };
-        process.store.keepers(blocked, held, thread_of, |thread| process.holds(thread))
+        process.store.blockers(blocked, held, thread_of, |thread| process.holds(thread))
     }
 }

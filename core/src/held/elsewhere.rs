@@ -9,34 +9,34 @@ use rustc_hash::FxHashMap;
 
 use crate::sync::lock;
 
-type Keepers = FxHashMap<(u32, Box<[u16]>), Arc<str>>;
+type Holders = FxHashMap<(u32, Box<[u16]>), Arc<str>>;
 
-/// Keepers, by the waiting thread and the name in front.
+/// Holders, by the waiting thread and the name in front.
 #[derive(Default)]
-pub struct Elsewhere(Mutex<Keepers>);
+pub struct Elsewhere(Mutex<Holders>);
 
 impl Elsewhere {
     /// Notes who has the lock for which a thread waits. `None`: the wait is over. `name`: of the lock in front.
-    pub fn note(&self, thread_id: u32, name: &[u16], keeper: Option<String>) {
+    pub fn note(&self, thread_id: u32, name: &[u16], holder: Option<String>) {
         let key = (thread_id, name.into());
-        let keepers = &mut *lock(&self.0);
-        match keeper {
-            Some(keeper) => _ = keepers.insert(key, keeper.into()),
-            None => _ = keepers.remove(&key),
+        let holders = &mut *lock(&self.0);
+        match holder {
+            Some(holder) => _ = holders.insert(key, holder.into()),
+            None => _ = holders.remove(&key),
         }
     }
 
     /// Returns who has the lock for which a thread waits.
-    pub fn keeper_of(&self, thread_id: u32, name: &[u16]) -> Option<Arc<str>> {
-        let keepers = lock(&self.0);
-        if keepers.is_empty() { None } else { keepers.get(&(thread_id, name.into())).cloned() }
+    pub fn holder_of(&self, thread_id: u32, name: &[u16]) -> Option<Arc<str>> {
+        let holders = lock(&self.0);
+        if holders.is_empty() { None } else { holders.get(&(thread_id, name.into())).cloned() }
     }
 
     /// Returns the name for which a thread waits, and who has it.
     pub fn awaited_by(&self, waiting: u32) -> Option<(Box<[u16]>, Arc<str>)> {
-        let keepers = lock(&self.0);
-        let its = keepers.iter().find(|((thread_id, _), _)| *thread_id == waiting);
-        its.map(|((_, name), keeper)| (name.clone(), Arc::clone(keeper)))
+        let holders = lock(&self.0);
+        let its = holders.iter().find(|((thread_id, _), _)| *thread_id == waiting);
+        its.map(|((_, name), holder)| (name.clone(), Arc::clone(holder)))
     }
 
     /// Forgets the waits of a thread that has ended.

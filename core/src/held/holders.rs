@@ -1,6 +1,6 @@
 //! Memory of holders: how long each has held at least, and who died holding a lock.
 //!
-//! An uncontended lock is taken in JavaScript, which notes no time, unless stalls are reported ([`super::taken`]). So a
+//! An uncontended lock is taken in JavaScript, which notes no time, unless stalls are reported ([`super::hold_calls`]). So a
 //! report of a hold has the time since when it has been *seen*: by a snapshot; or, while claims wait for it, by the
 //! queue.
 
@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use rustc_hash::FxHashMap;
 
 use super::registry::Known;
-use super::robust_table::Held;
+use super::robust_list::Held;
 use crate::clock::{Timestamp, now};
 use crate::lock::Hold;
 use crate::queue::Location;

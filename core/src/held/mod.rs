@@ -4,22 +4,22 @@
 
 mod deadlock;
 mod elsewhere;
+mod hold_calls;
 mod holders;
 mod notes;
-mod process;
 pub mod registers;
 mod registry;
-mod robust_table;
+mod robust_list;
 pub mod stacks;
-mod taken;
+mod state;
 mod undelivered;
 
 pub use elsewhere::Elsewhere;
+pub use hold_calls::{SharedTaken, Taken};
 pub use holders::Holders;
 pub use notes::{CONDITION, Noted, PLAIN, SharedNotes, WAIT_KIND_BITS, Within};
-pub use process::Process;
 pub use registry::{Known, Registered, Registry, next_number};
-pub use robust_table::{Entry, Held, Holds, ListState};
+pub use robust_list::{Entry, Held, Holds, ListState};
 pub use stacks::{NONE, StackId};
-pub use taken::{SharedTaken, Taken};
+pub use state::Process;
 pub use undelivered::{Incoming, Undelivered};

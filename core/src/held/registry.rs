@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
+use super::hold_calls::SharedTaken;
 use super::notes::SharedNotes;
-use super::robust_table::{Held, Holds};
-use super::taken::SharedTaken;
+use super::robust_list::{Held, Holds};
 use crate::lock::{Hold, Outbox, Waiter};
 use crate::queue::{BlockedThread, Location};
 use crate::sync::lock;

@@ -50,7 +50,7 @@ impl Section<'_> {
             self.note_death(location);
         }
         // After the count: a thread that takes the word from now on reads the counter.
-        hold.give_back(word);
+        hold.release(word);
         self.word_changed(location, word);
     }
 

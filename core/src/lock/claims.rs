@@ -43,7 +43,7 @@ impl Section<'_> {
         } else if self.was_stolen(location, hold) {
             return released;
         }
-        hold.give_back(word);
+        hold.release(word);
         self.word_changed(location, word);
         released
     }

@@ -146,7 +146,7 @@ impl Hold {
     }
 
     /// Gives this back to the word.
-    pub fn give_back(self, word: &impl Word) {
+    pub fn release(self, word: &impl Word) {
         change(word, |current| Some(self.given_back_to(current)));
     }
 }

@@ -60,7 +60,7 @@ pub struct CycleLink {
 
 /// A thread that keeps another waiting.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct Blocker {
     pub thread: Arc<BlockedThread>,
     pub obstacle: Obstacle,
     /// Whether it holds anything, here or elsewhere.
@@ -76,13 +76,13 @@ pub struct WaitForGraph {
     published: Mutex<FxHashMap<usize, Blocked>>,
 }
 
-/// Keeps the keepers ahead that a search needs, the nearest first. A writer that holds nothing waits for the same as
+/// Keeps the blockers ahead that a search needs, the nearest first. A writer that holds nothing waits for the same as
 /// all that are ahead of it, so it stands for them; and it stays, since it looks for no cycle.
-fn up_to_one_for_all(ahead: impl Iterator<Item = Keeper>) -> impl Iterator<Item = Keeper> {
+fn up_to_one_for_all(ahead: impl Iterator<Item = Blocker>) -> impl Iterator<Item = Blocker> {
     let mut is_over = false;
-    ahead.take_while(move |keeper| {
+    ahead.take_while(move |blocker| {
         let was_over = is_over;
-        is_over |= !keeper.holds && matches!(keeper.obstacle, Obstacle::IsAhead(request) if request.is_exclusive());
+        is_over |= !blocker.holds && matches!(blocker.obstacle, Obstacle::IsAhead(request) if request.is_exclusive());
         !was_over
     })
 }
@@ -99,7 +99,7 @@ impl WaitForGraph {
     /// returns a function that tells which threads keep a blocked one waiting; none if its claim has been settled. The
     /// search asks only about claims at the locations of those waits, and of threads that hold something it need only
     /// be told those that have one of these waits.
-    pub fn block<K: Fn(&Blocked) -> Vec<Keeper>>(
+    pub fn block<K: Fn(&Blocked) -> Vec<Blocker>>(
         &self,
         blocked: &Blocked,
         look: impl FnOnce(&[&Blocked]) -> K,
@@ -110,7 +110,7 @@ impl WaitForGraph {
         let mut search = Search {
             published: &published,
             start: blocked,
-            keepers: look(&waits),
+            blockers: look(&waits),
             seen: FxHashSet::default(),
             path: Vec::new(),
         };
@@ -134,16 +134,16 @@ impl WaitForGraph {
 struct Search<'a, K> {
     published: &'a FxHashMap<usize, Blocked>,
     start: &'a Blocked,
-    keepers: K,
+    blockers: K,
     seen: FxHashSet<usize>,
     /// Once a cycle has been found: its links but for the first one, in reverse.
     path: Vec<CycleLink>,
 }
 
-impl<K: Fn(&Blocked) -> Vec<Keeper>> Search<'_, K> {
+impl<K: Fn(&Blocked) -> Vec<Blocker>> Search<'_, K> {
     /// Finds the obstacle that closes a cycle through `blocked`. It is the first thread's.
     fn visit(&mut self, blocked: &Blocked) -> Option<Obstacle> {
-        for Keeper { thread, obstacle, holds, claim } in (self.keepers)(blocked) {
+        for Blocker { thread, obstacle, holds, claim } in (self.blockers)(blocked) {
             if Arc::ptr_eq(&thread, &self.start.thread) {
                 return Some(obstacle);
             }
@@ -166,18 +166,18 @@ impl WaiterListStore {
     /// Returns which threads keep a blocked one waiting; none if its claim has been settled. `held`: the holds of its
     /// word that count. `thread_of`: finds the thread of the waiter that the lock is on its way to. `holds`: whether a
     /// thread holds anything, here or elsewhere.
-    pub fn keepers(
+    pub fn blockers(
         &self,
         blocked: &Blocked,
         held: &[(Arc<BlockedThread>, Hold)],
         thread_of: impl FnOnce(&Waiter) -> Option<Arc<BlockedThread>>,
         holds: impl Fn(&Arc<BlockedThread>) -> bool,
-    ) -> Vec<Keeper> {
+    ) -> Vec<Blocker> {
         let is_own = |thread: &Arc<_>| Arc::ptr_eq(thread, &blocked.thread);
         let own = held.iter().filter(|(thread, _)| is_own(thread)).map(|&(_, own)| own);
         let beside_own = beside_own(blocked.request, own);
         let waiter = Waiter::Thread(Arc::clone(&blocked.thread));
-        let keepers = self.with_waiter(blocked.ticket, &waiter, |section, key, location| {
+        let blockers = self.with_waiter(blocked.ticket, &waiter, |section, key, location| {
             let policy = &section.lists.policy;
             let granted = policy.granted.get(&location).and_then(thread_of).map(|thread| (thread, Hold::Lock));
             // Not what has been stolen.
@@ -186,7 +186,7 @@ impl WaiterListStore {
                 let wanted = if is_own(thread) { blocked.request } else { beside_own };
                 let obstacle = Obstacle::Holds(*held);
                 let keeps = is_kept_by(wanted, *held) && is_left(*held);
-                keeps.then(|| Keeper { thread: Arc::clone(thread), obstacle, holds: true, claim: None })
+                keeps.then(|| Blocker { thread: Arc::clone(thread), obstacle, holds: true, claim: None })
             };
             let ahead = |other| match section.untimed(other) {
                 Some(Listed { waiter: Waiter::Thread(thread), claim: Some(request) })
@@ -194,13 +194,13 @@ impl WaiterListStore {
                 {
                     let (thread, request, ticket) = (Arc::clone(thread), *request, section.ticket(other));
                     let claim = Some(Blocked { thread: Arc::clone(&thread), ticket, location, request });
-                    Some(Keeper { holds: holds(&thread), thread, obstacle: Obstacle::IsAhead(request), claim })
+                    Some(Blocker { holds: holds(&thread), thread, obstacle: Obstacle::IsAhead(request), claim })
                 }
                 _ => None,
             };
             let line = section.before(key).take_while(|_| !blocked.request.is_exclusive());
             held.iter().chain(&granted).filter_map(holder).chain(up_to_one_for_all(line.filter_map(ahead))).collect()
         });
-        keepers.unwrap_or_default()
+        blockers.unwrap_or_default()
     }
 }

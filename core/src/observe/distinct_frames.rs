@@ -59,7 +59,10 @@ mod tests {
     #[test]
     fn a_place_is_the_innermost_frame_and_the_caller_that_differs_from_others_there() {
         assert_eq!(places(["at a\nat z", "at b\nat z"]), ["at a", "at b"]);
-        assert_eq!(places(["at h\nat a\nat z", "at h\nat b", "at c"]), ["at h, called at a", "at h, called at b", "at c"]);
+        assert_eq!(
+            places(["at h\nat a\nat z", "at h\nat b", "at c"]),
+            ["at h, called at a", "at h, called at b", "at c"]
+        );
         assert_eq!(places(["at h\nat a", "at h\nat a"]), ["at h", "at h"]);
         assert_eq!(places(["at h", "at h\nat a"]), ["at h", "at h, called at a"]);
         assert_eq!(places(["", "at a"]), ["", "at a"]);

@@ -44,7 +44,7 @@ struct Due {
 }
 
 /// Waits at one place for one lock.
-struct Crowd {
+struct SamePlace {
     first: Due,
     /// Which of those that were asked about are in it; and all entries of it. The first comes first.
     numbers: Vec<usize>,
@@ -123,8 +123,8 @@ impl<'a> Reports<'a> {
         let due: Vec<_> = due.filter(|due| self.is_stall(due)).collect();
         already.update(&self.all_hashes(), looked_at, |keys| {
             let alone = self.add_cycles(keys, thread_id, &due);
-            let crowds = self.crowds(keys, &alone);
-            self.add_crowds(keys, crowds);
+            let places = self.places(keys, &alone);
+            self.add_places(keys, places);
         });
     }
 
@@ -246,9 +246,9 @@ impl<'a> Reports<'a> {
     // ——— Waits on no cycle ———
 
     /// Groups the waits that are to be reported by lock and place: those of promises, or all that block there.
-    fn crowds(&self, keys: &Keys, alone: &[Due]) -> Vec<Crowd> {
+    fn places(&self, keys: &Keys, alone: &[Due]) -> Vec<SamePlace> {
         let mut holders: FxHashMap<Aim, Holder> = FxHashMap::default();
-        let mut crowds: Vec<Crowd> = Vec::new();
+        let mut places: Vec<SamePlace> = Vec::new();
         let mut known: FxHashMap<_, usize> = FxHashMap::default();
         for due in alone {
             let entry = self.entry(due);
@@ -256,18 +256,18 @@ impl<'a> Reports<'a> {
             if !self.is_news(due.entry, holder, keys) {
                 continue;
             }
-            let crowd = *known.entry(place_of(entry)).or_insert_with(|| {
+            let place = *known.entry(place_of(entry)).or_insert_with(|| {
                 let (numbers, entries) = Default::default();
-                crowds.push(Crowd { first: *due, numbers, entries, key: holder.key });
-                crowds.len() - 1
+                places.push(SamePlace { first: *due, numbers, entries, key: holder.key });
+                places.len() - 1
             });
-            crowds[crowd].numbers.push(due.number);
-            crowds[crowd].entries.push(due.entry);
+            places[place].numbers.push(due.number);
+            places[place].entries.push(due.entry);
         }
-        for crowd in crowds.iter_mut().filter(|crowd| self.entry(&crowd.first).blocked) {
-            crowd.entries.extend(self.others_blocked(&crowd.first, crowd.key, keys));
+        for place in places.iter_mut().filter(|place| self.entry(&place.first).blocked) {
+            place.entries.extend(self.others_blocked(&place.first, place.key, keys));
         }
-        crowds
+        places
     }
 
     /// Lists other threads' waits that block here, and were not counted.
@@ -281,20 +281,20 @@ impl<'a> Reports<'a> {
     }
 
     /// Adds the reports: first one for each place, then the others in their order.
-    fn add_crowds(&mut self, keys: &mut Keys, crowds: Vec<Crowd>) {
+    fn add_places(&mut self, keys: &mut Keys, places: Vec<SamePlace>) {
         let mut at_place: FxHashMap<StackId, usize> = FxHashMap::default();
-        let mut ranked: Vec<_> = crowds
+        let mut ranked: Vec<_> = places
             .into_iter()
-            .map(|crowd| {
-                let rank = at_place.entry(self.entry(&crowd.first).call).or_default();
+            .map(|place| {
+                let rank = at_place.entry(self.entry(&place.first).call).or_default();
                 *rank += 1;
-                (*rank, crowd)
+                (*rank, place)
             })
             .collect();
         ranked.sort_by_key(|&(rank, _)| rank);
         // By lock, the report that has its message.
         let mut messages: FxHashMap<Location, usize> = FxHashMap::default();
-        for (n, (_, Crowd { first, numbers: waits, entries, key })) in ranked.into_iter().enumerate() {
+        for (n, (_, SamePlace { first, numbers: waits, entries, key })) in ranked.into_iter().enumerate() {
             if n >= MOST {
                 self.more += waits.len();
                 self.look_again(self.period);

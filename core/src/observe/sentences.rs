@@ -102,7 +102,7 @@ pub fn row(now: Timestamp, entry: &Entry, is_hold: bool, stack: fn(StackId) -> S
         taken,
         called,
         collected: entry.is_orphaned.then_some(true),
-        awaits: entry.keeper.as_deref().map(str::to_owned),
+        awaits: entry.holder_elsewhere.as_deref().map(str::to_owned),
         ended: ended_rows(now, &entry.ended),
     }
 }
@@ -112,8 +112,8 @@ pub fn cycle_text(cycle: &[RowLink]) -> String {
     let (mut text, frames) = (headline(cycle).to_owned() + ":\n", DistinctFrames::of_cycle(cycle));
     for (n, RowLink { waits_for, .. }) in cycle.iter().enumerate() {
         let RowLink { holds: has, waits_for: next_waits_for } = &cycle[(n + 1) % cycle.len()];
-        let keeper = if is_same(has, next_waits_for) { ahead_text(has, &frames) } else { holder_text(has, &frames) };
-        _ = writeln!(text, "  {}, {keeper}", wait_text(&thread_of(waits_for), waits_for, &frames));
+        let ahead = if is_same(has, next_waits_for) { ahead_text(has, &frames) } else { holder_text(has, &frames) };
+        _ = writeln!(text, "  {}, {ahead}", wait_text(&thread_of(waits_for), waits_for, &frames));
     }
     text
 }
@@ -156,8 +156,8 @@ fn headline(cycle: &[RowLink]) -> &'static str {
 }
 
 /// Says for which process a holder of this name waits.
-pub fn keeper_text(row: &Row) -> Option<String> {
-    row.awaits.as_ref().map(|keeper| format!("it waits for {keeper}, which has the lock"))
+pub fn elsewhere_text(row: &Row) -> Option<String> {
+    row.awaits.as_ref().map(|holder| format!("it waits for {holder}, which has the lock"))
 }
 
 /// Says who holds it, since when, and where taken.

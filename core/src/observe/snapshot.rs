@@ -57,10 +57,10 @@ impl Entry {
     }
 
     /// Adds the process for which a holder of this name waits.
-    fn with_keeper(self, process: &Process) -> Self {
+    fn with_holder_elsewhere(self, process: &Process) -> Self {
         let name = self.name.as_ref().filter(|_| matches!(self.what.hold(), Some(Hold::Named(..))));
-        let keeper = name.and_then(|name| process.elsewhere.keeper_of(self.thread_id, name));
-        Self { keeper, ..self }
+        let holder_elsewhere = name.and_then(|name| process.elsewhere.holder_of(self.thread_id, name));
+        Self { holder_elsewhere, ..self }
     }
 }
 
@@ -104,7 +104,7 @@ impl Snapshot {
         let (held, waiting) = read(process);
         let [held, waiting] =
             [held, waiting].map(|entries| entries.into_iter().filter_map(|entry| entry.named(process)));
-        let held = held.map(|entry| entry.with_keeper(process)).collect();
+        let held = held.map(|entry| entry.with_holder_elsewhere(process)).collect();
         let waiting = waiting.map(|entry| entry.with_ended(process)).collect();
         let mut snapshot = Self { now: now(), held, waiting, cycles: Vec::new() };
         let held: Vec<_> = snapshot.held.iter().filter_map(Entry::seen_hold).collect();

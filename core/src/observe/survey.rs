@@ -72,7 +72,7 @@ pub struct Entry {
     /// Whether the hold's token has been collected, where that is known.
     pub is_orphaned: bool,
     /// Who has the lock behind this name: see [`crate::held::Elsewhere`].
-    pub keeper: Option<Arc<str>>,
+    pub holder_elsewhere: Option<Arc<str>>,
     /// Whether it is the hold of a callback of which it is known what it claims.
     pub in_task: bool,
     /// Who has used its memory, and ended: see [`Self::with_ended`].
@@ -109,7 +109,7 @@ impl Entry {
 /// A start in the future: its age is reported as 0 ms, in each of two looks at the same.
 pub const JUST_BEGUN: Option<Timestamp> = Some(Timestamp::NEVER);
 
-/// How often the robust lists are read for a bucket that has claims whose keepers are not found.
+/// How often the robust lists are read for a bucket that has claims whose blockers are not found.
 const MOST_READINGS: usize = 4;
 
 pub fn read(process: &Process) -> (Vec<Entry>, Vec<Entry>) {
@@ -299,7 +299,7 @@ pub fn entry(agent: &Known, location: Location, what: What, since: Option<Timest
         slot: None,
         call: NONE,
         is_orphaned: false,
-        keeper: None,
+        holder_elsewhere: None,
         in_task: false,
         ended: Vec::new(),
     }

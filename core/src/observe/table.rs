@@ -23,8 +23,8 @@ use rustc_hash::FxHashMap;
 use super::distinct_frames::{frames_of, stack_of};
 use super::rows::{Row, Rows, Stack};
 use super::sentences::{
-    MOST_PLACES, cycle_rows, cycle_text, duration, ended_text, hold_prefix, keeper_text, lock_of, mode_of, orphan_text,
-    shown_row, thread_of,
+    MOST_PLACES, cycle_rows, cycle_text, duration, elsewhere_text, ended_text, hold_prefix, lock_of, mode_of,
+    orphan_text, shown_row, thread_of,
 };
 use super::snapshot::Snapshot;
 
@@ -188,7 +188,7 @@ fn push_section(text: &mut String, section: &TableSection<'_>, others: &[&Row]) 
         for place in frames_of(stack_of(line.row)).iter().take(MOST_PLACES) {
             _ = writeln!(text, "      {place}");
         }
-        for more in orphan_text(line.row).into_iter().chain(keeper_text(line.row)) {
+        for more in orphan_text(line.row).into_iter().chain(elsewhere_text(line.row)) {
             _ = writeln!(text, "      {more}");
         }
     }

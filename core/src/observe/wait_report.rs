@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::distinct_frames::DistinctFrames;
 use super::rows::Row;
 use super::sentences::{
-    ahead_text, duration, ended_text, holder_text, keeper_text, noun_of, quoted, shown_row, thread_of, wait_text,
+    ahead_text, duration, elsewhere_text, ended_text, holder_text, noun_of, quoted, shown_row, thread_of, wait_text,
 };
 use super::snapshot::Snapshot;
 use super::survey::Entry;
@@ -58,24 +58,24 @@ impl WaitReport<'_> {
         let reported: Vec<_> = holders.iter().take(MOST_HOLDERS).map(|&holder| &snapshot.held[holder]).collect();
         let rows: Vec<_> = reported.iter().map(|holder| shown_row(snapshot.now, holder, true)).collect();
         let frames = DistinctFrames::of_rows(rows.iter().chain([&row]));
-        let mut keepers: Vec<_> = rows.iter().map(|row| self.holder_line(entry, row, &frames)).collect();
+        let mut blockers: Vec<_> = rows.iter().map(|row| self.holder_line(entry, row, &frames)).collect();
         if holders.len() > MOST_HOLDERS {
-            keepers.push(format!("{} more", holders.len() - MOST_HOLDERS));
+            blockers.push(format!("{} more", holders.len() - MOST_HOLDERS));
         }
-        if keepers.is_empty() {
-            keepers.extend(self.claim_ahead(index).map(|claim| self.claim_line(entry, claim, &frames)));
+        if blockers.is_empty() {
+            blockers.extend(self.claim_ahead(index).map(|claim| self.claim_line(entry, claim, &frames)));
         }
-        keepers.extend(row.ended.iter().flatten().map(ended_text));
-        match keepers.as_slice() {
+        blockers.extend(row.ended.iter().flatten().map(ended_text));
+        match blockers.as_slice() {
             [] if entry.mode().is_some() => text.push_str(", of which no holder is known."),
             [] => text.push('.'),
-            _ => _ = write!(text, ":\n  {}", keepers.join("\n  ")),
+            _ => _ = write!(text, ":\n  {}", blockers.join("\n  ")),
         }
         text
     }
 
     fn holder_line(&self, wait: &Entry, holder: &Row, frames: &DistinctFrames) -> String {
-        let doing = keeper_text(holder).unwrap_or_else(|| self.doing_of(wait, holder.thread_id as u32, frames));
+        let doing = elsewhere_text(holder).unwrap_or_else(|| self.doing_of(wait, holder.thread_id as u32, frames));
         holder_text(holder, frames) + "; " + &doing
     }
 
@@ -102,7 +102,7 @@ impl WaitReport<'_> {
         }
         let elsewhere = self.process.elsewhere.awaited_by(thread_id);
         match (waits.as_slice(), elsewhere) {
-            (_, Some((name, keeper))) => format!("it waits for {keeper}, which has the lock {}", quoted(&name)),
+            (_, Some((name, holder))) => format!("it waits for {holder}, which has the lock {}", quoted(&name)),
             ([], None) => "it waits for no lock of this package".to_owned(),
             ([only], None) => text(only),
             ([first, ..], None) => format!("{}, and {} more", text(first), waits.len() - 1),

@@ -2,7 +2,7 @@
 
 /**
  * Locks of the processes of one machine, by files. The native library takes them
- * (src/processes/), and has threads that wait.
+ * (src/file_locks/), and has threads that wait.
  *
  * A request asks for the lock on its own thread first, and waits by a thread only if the lock is taken. Where states
  * are flushed to the disk, another thread does all of it, unless the caller blocks anyway.
@@ -12,7 +12,7 @@ const { mkdirSync } = require('fs')
 const path = require('path')
 const { threadId } = require('worker_threads')
 const { getSystemErrorName } = require('util')
-const { agent } = require('../../agent/agent')
+const { agent } = require('../../agent/find-agent')
 const { TypeError, now } = require('../../util/intrinsics')
 const { assertOptions, flag } = require('../../util/options')
 const { describe } = require('../../util/values')

@@ -4,7 +4,7 @@
 
 const fs = require('fs')
 const os = require('os')
-const { load } = require('../../agent/binding')
+const { load } = require('../../agent/load-binding')
 const { wallClock } = require('../../util/timers')
 
 const LONGEST = 256 // characters of a text that a server keeps for people; the key has all of a name

@@ -8,7 +8,7 @@ const { setTimeout } = require('../../util/timers')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
 const { MOST, describeHolder, infoOf, keyOf } = require('./holder')
 const { Lease, assertLease, now } = require('./server-lease')
-const { Listener } = require('./redis-news')
+const { Listener } = require('./redis-releases')
 const { Link } = require('./redis-connection')
 const { FORGET, HELD, RELEASE, RENEW, TAKE } = require('./redis-scripts')
 

@@ -151,7 +151,7 @@ mod platform {
     use std::io::Result;
 
     use super::Mode;
-    use crate::processes::system::{try_lock, unlock};
+    use crate::file_locks::system::{try_lock, unlock};
 
     pub(crate) const LOOKS_WITHOUT_ATTEMPT: bool = false;
 

@@ -3,7 +3,7 @@
 /**
  * The native half of this thread's agent: the registers, the operations on them, and the functions that it calls.
  *
- * Only `this-agent.js` and the files that it requires may require this file: it is for the thread's agent, of which all
+ * Only `agent.js` and the files that it requires may require this file: it is for the thread's agent, of which all
  * copies of the package make one. So these modules have the registers as constants. To read them from an object would
  * cost a sixth of a lock.
  */
@@ -12,7 +12,7 @@ const { LEAVES_EXCEPTIONS } = require('../util/quirks')
 const { BigInt64Array, Float64Array, Int32Array, define, keys } = require('../util/intrinsics')
 const { describe } = require('../util/values')
 const { STALL } = require('../util/variables')
-const { inRootContext } = require('./binding')
+const { inRootContext } = require('./load-binding')
 const { createCounters } = require('./counters')
 const {
   ADDRESS, AMOUNT, ANSWER, EXPECTED, FLOATS, INTERRUPTED, KIND, LIMIT, NEWS, TIMEOUT, WIDE

@@ -4,7 +4,7 @@
  * Finds and loads the native library, once per thread, when first needed.
  *
  * All copies of the package in a process use the same file, the one loaded first: two files would be two queues (see
- * `src/process/images.rs`). Those in one thread share one `exports` object, also if `require` has forgotten it: loaded
+ * `src/globals/images.rs`). Those in one thread share one `exports` object, also if `require` has forgotten it: loaded
  * anew, the library would make a second agent.
  */
 
@@ -140,7 +140,7 @@ function libraryError (message) {
   return Object.assign(new Error(message), { code: 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY' })
 }
 
-// By the number of MARKER in src/process/images.rs: copies with another one have a library of their own.
+// By the number of MARKER in src/globals/images.rs: copies with another one have a library of their own.
 const state = shared('library-1', () => ({ binding: undefined }))
 
 /**

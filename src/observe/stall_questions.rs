@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
-use crate::observe::aside::Aside;
-use crate::process::PROCESS;
+use crate::globals::PROCESS;
+use crate::observe::background::Background;
 use waitasync_core::observe::already_reported::AlreadyReported;
 use waitasync_core::observe::reports::Reports;
 use waitasync_core::sync::lock;
@@ -30,7 +30,7 @@ struct Question {
 
 static QUESTIONS: Mutex<VecDeque<Question>> = Mutex::new(VecDeque::new());
 
-static LOOKER: Aside = Aside::new("atomics-stalls", || while answer_next() {});
+static LOOKER: Background = Background::new("atomics-stalls", || while answer_next() {});
 
 /// Answers a question. False: none is left.
 fn answer_next() -> bool {

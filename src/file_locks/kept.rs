@@ -13,7 +13,7 @@ use waitasync_core::service::Notify;
 use waitasync_core::sync::lock;
 
 use super::system::{Opened, most_descriptors};
-use crate::process::service;
+use crate::globals::service;
 
 /// Windows keeps a file that is removed as long as somebody has it open.
 const MOST: usize = if cfg!(windows) { 0 } else { 64 };

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::pool::{MOST_JOBS, MOST_LINES};
 use super::{Reason, Request, Stage, dequeue, enqueue, run, with_line, with_table};
-use crate::processes::lock_file::{Folder, Grant, Locked, Name, Which};
-use crate::processes::mailbox::{Answer, Mailbox};
-use crate::processes::system::Mode;
+use crate::file_locks::lock_file::{Folder, Grant, Locked, Name, Which};
+use crate::file_locks::mailbox::{Answer, Mailbox};
+use crate::file_locks::system::Mode;
 use waitasync_core::lock::Outbox;
 use waitasync_core::sync::lock;
 

@@ -3,7 +3,7 @@
 //! Two copies of the library file are two images in memory, each with statics of its own: a thread that waits in one
 //! would never hear a notification in the other. So all copies of the package use the image that was loaded first.
 //! Every image carries a marker, and the dynamic loader lists images in the order in which they were loaded.
-//! `lib/agent/binding.js` of each copy loads its own image, asks it for the file of the first image with the marker,
+//! `lib/agent/load-binding.js` of each copy loads its own image, asks it for the file of the first image with the marker,
 //! and uses that one. An image is pinned when its first agent starts, so the first image stays.
 
 use napi_derive::napi;

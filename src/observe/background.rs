@@ -8,7 +8,7 @@ use std::thread;
 use waitasync_core::panics::contained;
 use waitasync_core::sync::lock;
 
-pub(crate) struct Aside {
+pub(crate) struct Background {
     /// The thread's name.
     name: &'static str,
     work: fn(),
@@ -21,7 +21,7 @@ struct State {
     has_thread: bool,
 }
 
-impl Aside {
+impl Background {
     pub(crate) const fn new(name: &'static str, work: fn()) -> Self {
         Self { name, work, state: Mutex::new(State { is_asked: false, has_thread: false }) }
     }
@@ -57,7 +57,7 @@ mod tests {
     fn work_that_hangs_costs_one_thread_and_a_panic_ends_one_request() {
         static GATE: Mutex<()> = Mutex::new(());
         static BEGUN: AtomicU32 = AtomicU32::new(0);
-        static WORK: Aside = Aside::new("test", || {
+        static WORK: Background = Background::new("test", || {
             BEGUN.fetch_add(1, Ordering::SeqCst);
             drop(lock(&GATE));
             panic!("each time");

@@ -12,10 +12,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::{Line, Reason, Stage, Table, no_thread, with_line, with_table};
-use crate::process::service;
-use crate::processes::lock_file::{Name, Which};
-use crate::processes::mailbox::Answer;
-use crate::processes::system::Identity;
+use crate::file_locks::lock_file::{Name, Which};
+use crate::file_locks::mailbox::Answer;
+use crate::file_locks::system::Identity;
+use crate::globals::service;
 use waitasync_core::panics::contained;
 use waitasync_core::service::Notify;
 

@@ -9,8 +9,8 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use super::{TABLE, fail_all, serve, with_table};
-use crate::processes::lock_file::Name;
-use crate::processes::system::most_descriptors;
+use crate::file_locks::lock_file::Name;
+use crate::file_locks::system::most_descriptors;
 use waitasync_core::panics::contained;
 use waitasync_core::sync::lock;
 
@@ -51,7 +51,7 @@ pub(super) struct Pool {
 
 /// Runs a job in another thread: in this one if none has time for it. All may be blocked, even for the lock that it
 /// releases.
-pub(in crate::processes) fn run(job: impl FnOnce() + Send + 'static) {
+pub(in crate::file_locks) fn run(job: impl FnOnce() + Send + 'static) {
     let here = with_table(|table| {
         let pool = &mut table.pool;
         pool.push_job(job);

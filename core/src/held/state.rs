@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::elsewhere::Elsewhere;
 use super::holders::Holders;
 use super::registry::{Known, Registry};
-use super::robust_table::Held;
+use super::robust_list::Held;
 use crate::clock::{Timestamp, now};
 use crate::lock::WaiterListStore;
 use crate::lock::names::Names;

@@ -62,7 +62,7 @@ pub(crate) fn word_at(location: Location) -> &'static AtomicI32 {
     unsafe { location.word() }
 }
 
-/// A waiter's gift of which its thread has made no use.
+/// What a waiter got and its thread has not used.
 #[derive(Clone, Copy)]
 pub(crate) enum Unused {
     /// A notification of a waiter at this location.
