@@ -20,6 +20,9 @@ const VARIABLES = [
 // Taken now: a test may put fake ones in place.
 const { hrtime, nextTick } = process
 
+// As REQUIRE_MAKES_PROMISES of lib/util/quirks.js: a hook of async_hooks may be there at the first use.
+if (process.version.slice(0, 4) === 'v16.') require('./lib/util/require-builtins.js')()
+
 const load = () => require('./lib/entry-point.js')('index', { hrtime, nextTick })
 
 /**

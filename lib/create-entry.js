@@ -23,7 +23,7 @@ const { isEnabled } = require('./util/variables')
 const { isMainThread } = require('./util/worker-threads')
 
 // Not while a lock's code is being loaded, of which a hook could use only half.
-if (REQUIRE_MAKES_PROMISES) requireBuiltins()
+if (REQUIRE_MAKES_PROMISES) require('./util/require-builtins')()
 beforeUse.call = (agent) => require('./observe/attach')(agent)
 
 /**
@@ -122,23 +122,6 @@ function loadedWhenRead (name) {
     },
     enumerable: true,
     configurable: true
-  }
-}
-
-/** Requires the modules of Node's that our code requires late. */
-function requireBuiltins () {
-  require('async_hooks')
-  require('buffer')
-  require('timers')
-  require('util')
-  require('v8')
-  require('vm')
-  for (const name of ['diagnostics_channel', 'worker_threads']) {
-    try {
-      require(name)
-    } catch (_) {
-      // This Node has none.
-    }
   }
 }
 

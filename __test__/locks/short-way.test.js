@@ -6,6 +6,7 @@
 // ends/free-lock-deaths.test.js has threads that end there.
 
 const assert = require('assert')
+const { createHook } = require('async_hooks')
 const { spawnSync } = require('child_process')
 const fs = require('fs')
 const os = require('os')
@@ -27,6 +28,7 @@ const { AsyncLock, RwLock, Semaphore, waiterCount } = api
 /** The functions of both halves that are to be part of a loop around them. */
 const HALVES = ['lock', 'takeFree', 'unlock', 'releaseLast']
 const LOOP = require.resolve('../fixtures/free-lock-loop')
+const PURE = require.resolve('../../pure')
 /** Returns those that V8 makes part of the loop together. It tells a file: a pipe may lose some of that. */
 function inlined (t, flags) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'inlined-'))
@@ -112,6 +114,45 @@ test('a list that has moved to a larger memory finds nothing in the first one', 
   comeBack()
 })
 
+test('a list that moves where hardly any stack is left leaves no number behind', async t => {
+  // In a fresh process: there the code that moves the list has not been compiled.
+  const held = await runForJSON(t, ['-e', `
+    const { AsyncLock } = require(${JSON.stringify(PURE)})
+    const locks = Array.from({ length: 64 }, () => new AsyncLock(new SharedArrayBuffer(4)))
+    const tokens = locks.slice(0, 63).map(lock => lock.tryLock())
+    let last
+    const dive = () => {
+      try {
+        dive()
+      } catch (_) {
+        if (last === undefined) last = locks[63].tryLock()
+      }
+    }
+    dive()
+    last.unlock()
+    for (const lock of locks.slice(0, 63).reverse()) lock.unlock()
+    console.log(JSON.stringify([last, ...tokens].filter(token => token.locked).length))`])
+  assert.strictEqual(held, 0)
+})
+
+test('a hook that runs a callback while another form finds the short way closed takes nothing from it', async () => {
+  const [closed, open] = [new AsyncLock(memory(4), { repair () {} }), new AsyncLock()]
+  const [calls, promises] = [[], []]
+  let isArmed = true
+  const promiseResolve = () => {
+    if (!isArmed) return
+    isArmed = false
+    promises.push(open.executeLocked(() => { calls.push('inner') }))
+  }
+  open.tryLock().unlock()
+  const hook = createHook({ init () {}, promiseResolve }).enable()
+  const outer = closed.executeLocked(() => calls.push('outer') && 'value')
+  hook.disable()
+  assert.strictEqual(await outer, 'value')
+  await Promise.all(promises)
+  assert.deepStrictEqual(calls.sort(), ['inner', 'outer'])
+})
+
 test('words of locks that many holds had can be collected', () => {
   const { first } = inside('holding/entry-memory')
   const tokens = Array.from({ length: 100 }, () => new AsyncLock().tryLock())
@@ -181,7 +222,7 @@ test('a callback form whose lock another thread takes in its midst waits for tha
       isTaken = false
       return compareExchange(array, index, expected, value)
     }
-    const { AsyncLock, unref } = require(${JSON.stringify(require.resolve('../../pure'))})
+    const { AsyncLock, unref } = require(${JSON.stringify(PURE)})
     const lock = new AsyncLock()
     lock.tryLock().unlock()
     const calls = []

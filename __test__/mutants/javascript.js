@@ -290,7 +290,7 @@ module.exports = [
   ]),
   ...of(run, { test: 'locks/short-way' }, [
     ['a callback form whose lock was taken in its midst runs nothing',
-      'if (!list.missed) return promise',
+      'return token[INDEX] === MISSED ? undefined : promise',
       'return promise'],
     ['a callback form that has no stack left keeps its lock',
       '      // As in `run`.\n      await undefined\n      end(token, failed, false)\n',

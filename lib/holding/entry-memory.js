@@ -41,16 +41,6 @@ function newMemory (capacity) {
 /** The memory of few entries. It is made once: so V8 has its arrays as constants. */
 const first = newMemory(FEW)
 
-/**
- * Empties the first memory when the list has left it: the short way finds nothing there, and words can be collected.
- * Numbers go without a loop, in which a time limit of `vm` might be over.
- */
-function clearFirst () {
-  apply(fill, first.entries, [0])
-  apply(fill, first.serials, [0])
-  for (let index = 0; index < FEW; index++) first.held[index] = undefined
-}
-
 class EntryMemory {
   constructor () {
     this.entries = first.entries
@@ -101,7 +91,12 @@ class EntryMemory {
     this.room = capacity - 1 - this.reserved
     this.shortRoom = capacity === FEW ? this.room : 0
     this.grewAt = this.serial
-    if (capacity !== FEW) clearFirst()
+    if (capacity === FEW) return
+    // By built-ins, where the engine throws nothing: the short way finds nothing there, and no token its number.
+    apply(fill, first.entries, [0])
+    apply(fill, first.serials, [0])
+    // So words can be collected.
+    for (let index = 0; index < FEW; index++) first.held[index] = undefined
   }
 
   /** Reserves an entry for a promise's claim, before it is enqueued. */

@@ -20,7 +20,7 @@
  *   can be removed without finding its token. Past the end, all numbers are 0, but for a staged entry.
  * - `held[index]` is the word of the entry at `index`: a hold keeps its memory. Native code adds an entry before
  *   JavaScript can say so, and the engine may interrupt JavaScript in between: `expected` is the word until then.
- * - Only this file writes `words[HELD]`.
+ * - Only this file and short-way.js write `words[HELD]`.
  * - Code outside of the package reaches neither the list nor a word, which has an address (see util/intrinsics.js). The
  *   fields of a token are only compared with the list.
  */

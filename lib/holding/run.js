@@ -8,7 +8,7 @@ const { LATE, hideFrames, throwIfAborted } = require('../waiting/errors')
 const { assertFunction, waitOptions } = require('../waiting/wait-options')
 const { lateError, take, takeOrThrow } = require('./acquire')
 const { Claim } = require('./claim')
-const { NOT_HELD, SERIAL } = require('./entry')
+const { INDEX, NOT_HELD, SERIAL } = require('./entry')
 const { releaseAfter } = require('./hold')
 const { REPAIR, Repairing, callWithin, optionsOf } = require('./repair')
 const { assertNoReentry } = require('./reentry')
@@ -49,26 +49,26 @@ function runHolding (instance, request, callback, options, caller) {
   return promise
 }
 
+/** The index of a token for which the short way was closed. Not a mark elsewhere: a hook may run before it is read. */
+const MISSED = -1
+
 /** Runs a callback under a lock that is free. Undefined: it is not, and nothing was done. */
 function runShortly (instance, callback) {
   const word = fieldOf(instance)
   if (word === undefined || !word.isFree || typeof callback !== 'function') return undefined
-  const promise = runFree(instance, word, callback)
-  const { list } = word
-  if (!list.missed) return promise
-  list.missed = false
-  return undefined
+  const token = new UnlockToken()
+  const promise = runFree(instance, word, callback, token)
+  return token[INDEX] === MISSED ? undefined : promise
 }
 
 /**
  * Runs a callback as `run` does, by the short way. What it seldom calls is a function of this file: as a constant it
  * might throw because it is not defined yet, and V8 would keep the state of `await` for that.
  */
-async function runFree (instance, word, callback) {
-  const token = new UnlockToken()
+async function runFree (instance, word, callback, token) {
   const { list } = word
   if (instance[REPAIR] !== undefined || list.tasks !== undefined || !list.takeFree(word, token)) {
-    list.missed = true
+    token[INDEX] = MISSED
     return undefined
   }
   let result

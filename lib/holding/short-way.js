@@ -44,8 +44,6 @@ class ShortWay extends EntryIndex {
   constructor () {
     super()
     this.door = door
-    // Whether a callback form has found the short way closed: see holding/run.js.
-    this.missed = false
   }
 
   /** Takes a lock as `take`. False if it is not free, or the short way is not open. */

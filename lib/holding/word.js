@@ -21,7 +21,7 @@ const { Location, takeInLine } = require('./location')
 const { INNER, MOST, NO_LIMIT, UNLOCKED, amountOf, isBare, isStrict, kindOf } = require('./request')
 const theList = require('./the-list')
 
-// Captured for the reason given in robust-list.js.
+// Captured for the reason given in short-way.js.
 const list = theList()
 const { native } = agent()
 const { binding, counters, floats, operations, words } = native

@@ -11,6 +11,7 @@
 const { agent } = require('../agent/find-agent')
 const { Error, createMap, now } = require('../util/intrinsics')
 const OWN = require('../util/own-folder')
+const { FRAMES_LACK_PREFIX } = require('../util/quirks')
 const shared = require('../util/shared')
 const { STALL } = require('../util/variables')
 
@@ -26,8 +27,10 @@ const MISSING = 'The stack of a call is missing, so reports do not say where a l
 /** Where the package's code is: the folders of all copies in this thread. */
 const FOLDERS = shared('folders', () => [])
 if (!FOLDERS.includes(OWN)) FOLDERS[FOLDERS.length] = OWN
-/** Frames of Node's modules, which have no prefix before Node 16; and of built-in functions. */
-const NODE = /[( ](?:node:|internal\/|(?:_\w+|async_hooks|domain|events|fs|net|timers|vm)\.js:\d)/
+/** Frames of Node's modules; and of built-in functions. */
+const NODE = FRAMES_LACK_PREFIX
+  ? /^ *at (?:async )?(?:.* \()?(?:internal\/|(?:_\w+|async_hooks|domain|events|fs|net|timers|vm)\.js:\d)/
+  : /^ *at (?:async )?(?:.* \()?node:/
 const BUILT_IN = /\(<anonymous>\)/
 
 /** Captures this call's stack, as an error. It has at least so many frames, and becomes a text when it is read. */

@@ -15,7 +15,7 @@ const { completeCycle, completeEntry, stackTexts } = require('../holding/snapsho
 const waitChannel = open('atomics-waitasync:wait')
 const deathChannel = open('atomics-waitasync:owner-died')
 const stallChannel = open('atomics-waitasync:stall')
-/** See holds.js. */
+/** See hold-durations.js. */
 exports.holdChannel = open('atomics-waitasync:hold')
 
 function open (name) {

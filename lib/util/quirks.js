@@ -39,7 +39,9 @@ module.exports = {
   /** `util.inspect` without custom inspection aborts at a revoked proxy (since 12). */
   INSPECT_ABORTS: upTo(15),
   /** Requiring a module of Node's first makes a promise. */
-  REQUIRE_MAKES_PROMISES: upTo(15),
+  REQUIRE_MAKES_PROMISES: upTo(16),
+  /** Stacks show frames of Node's modules without the prefix `node:`. */
+  FRAMES_LACK_PREFIX: upTo(15),
   /** There is no `Atomics.waitAsync`, so one that is there is a polyfill. */
   NO_WAIT_ASYNC: upTo(15),
   /** A collected native getter may touch an environment that has ended (nodejs/node#38492). */

@@ -5,10 +5,12 @@
  * in Workers these functions are disabled.
  */
 
-const { abort, chdir, versions } = process
+const { abort, chdir, setuid, versions } = process
 
 const isDisabled = (fn) => typeof fn !== 'function' || fn.disabled === true
-const isNodesMain = !versions.bun && !versions.deno && !isDisabled(abort) && !isDisabled(chdir)
+// Windows has no `setuid`. A program may have replaced some of them.
+const isNodesMain = !versions.bun && !versions.deno && !isDisabled(abort) && !isDisabled(chdir) &&
+  (setuid === undefined || !isDisabled(setuid))
 
 /** Node's `worker_threads`; undefined on Node 10 without --experimental-worker. Then there is one thread. */
 let threads

@@ -66,9 +66,10 @@ const PARTS = [
 /** The linker takes their places. */
 const LINKED = ['util/keep-code.js', 'entry-point.js']
 /**
- * Loaded by their path: by scripts/build.js, and by workers. They have no state, so other files may contain them, too.
+ * Loaded by their path: by scripts/build.js, by workers, and by index.js. They have no state, so other files may
+ * contain them, too.
  */
-const BY_PATH = ['agent/target.js', 'install/workers/by-message/start.js']
+const BY_PATH = ['agent/target.js', 'install/workers/by-message/start.js', 'util/require-builtins.js']
 
 const HEADER = `'use strict'
 
@@ -88,6 +89,8 @@ if (typeof __dirname === 'undefined') {
 const fs = require('fs')
 const path = require('path')
 const vm = require('vm')
+// As it is now: a program may replace the global one.
+const { setImmediate } = require('timers')
 
 /** The functions that define the files of each part. */
 const parts = {
@@ -130,6 +133,7 @@ const isScripts = (function isScripts () {
   try {
     const { constructor: { getCompileCacheDir } } = nodeModule
     return !process.versions.bun && !process.versions.deno && process.env.NODE_COMPILE_CACHE === undefined &&
+      process.env.NODE_V8_COVERAGE === undefined &&
       !(getCompileCacheDir && getCompileCacheDir()) && Object.getPrototypeOf(vm.runInThisContext) === Function.prototype
   } catch (_) {
     return false
@@ -152,12 +156,14 @@ const run = (function run (name) {
   try {
     const filename = path.join(__dirname, name)
     const text = fs.readFileSync(filename, 'latin1')
+    // In a bundle, a file of this name is the program's own.
+    if (text.indexOf(${JSON.stringify(HEADER)}) !== 0) return undefined
     const key = filename + ' ' + VERSION
     const cachedData = keptCode(key)
     const script = new vm.Script('(function (module, require) {' + text + '\\n})', { filename, cachedData })
     const module = { exports: undefined }
     script.runInThisContext()(module, require)
-    scripts.push({ key, script })
+    scripts[scripts.length] = { key, script }
     if (script.cachedDataRejected !== false) {
       // In a turn to come, a first lock's functions have been compiled. Main does so if it starts a Worker.
       if (!hasNew && !isMainThread) setImmediate(keepCode)

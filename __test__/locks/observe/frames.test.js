@@ -41,6 +41,19 @@ test('a stack has no frames of the package, nor of what it has called, wherever 
   if (MAJOR !== 15) assert.ok(stacks.some(stack => nested.test(stack)), stacks.join('\n\n'))
 })
 
+test('frames of a program are its own, whatever its folders and files are called', async t => {
+  const stacks = await runForJSON(t, ['-e', `
+    const vm = require('vm')
+    const { AsyncLock, snapshot } = require(${JSON.stringify(path.join(root, 'pure'))})
+    const names = ['/srv/my internal/app.js', '/srv/a node:b/app.js', '/srv/timers.js']
+    const take = filename => vm.runInThisContext('(lock) => lock.tryLock()', { filename })(new AsyncLock())
+    const tokens = names.map(take)
+    console.log(JSON.stringify([names, snapshot().held.map(({ taken }) => taken)]))
+    process.exit()`], { env: { ATOMICS_WAITASYNC_STALL: '100000' } })
+  const [names, taken] = stacks
+  assert.deepStrictEqual(names.filter(name => !taken.some(stack => stack.split('\n')[0].includes(name))), [])
+})
+
 /** What the lines of a report, or of a dump, must not have as places. */
 const NO_PLACE = /\b(?:at|called at) (?:async |node:|\S+ \((?:node:|internal\/))|\(<anonymous>\)/
 
