@@ -424,6 +424,16 @@ testLocks('close() rejects what waits, lets what runs end, and then closes the e
   assert.strictEqual(engine.isClosed, true)
 })
 
+test('an engine that grants nothing is not asked for ever', async () => {
+  for (const nothing of [undefined, null]) {
+    const engine = new FakeEngine()
+    engine.acquire = async () => nothing
+    const locks = processLocks(engine)
+    assert.strictEqual(await code(locks.request('a', () => 1)), 'ERR_LOCK_UNAVAILABLE')
+    await locks.close()
+  }
+})
+
 test('many requests, and as many that give up, take a time that grows no faster than they do', async () => {
   const times = []
   for (const requests of [1000, 30_000]) {

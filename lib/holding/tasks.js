@@ -61,6 +61,18 @@ class Tasks {
     }
   }
 
+  /** Begins a hold whose callbacks are parts of it. */
+  begin (serial) {
+    if (!this.notesAll) return
+    this.scopes.set(serial, new Scope(serial))
+    this.binding.taskBegins(serial)
+  }
+
+  endOf (serial) {
+    const scope = this.scopes.get(serial)
+    if (scope !== undefined) this.end(scope)
+  }
+
   async settled (scope, result) {
     try {
       return await result

@@ -16,9 +16,10 @@ class Batch {
    * @param {import('./engine-claim').Line} line
    * @param {object} front the hold of the named lock in front
    * @param {{ most: number, milliseconds: number }} limits how many callbacks there are, and how late the last begins
+   * @param {import('async_hooks').AsyncResource} scope the engine's asynchronous context
    * @param {import('./engine-claim').Claim} [first] one that has not waited in the line
    */
-  constructor (line, front, grant, limits, first) {
+  constructor (line, front, grant, limits, scope, first) {
     this.line = line
     this.isExclusive = line.mode === 'exclusive'
     this.front = front
@@ -26,6 +27,7 @@ class Batch {
     this.isLocal = line.place !== undefined
     this.limits = limits
     this.since = now()
+    this.scope = scope
     this.first = first
     /** Made once somebody asks for the signal: that takes longer than a free lock of files. */
     this.loser = undefined
@@ -126,7 +128,12 @@ class Batch {
   async run (claim) {
     await undefined // its request has to return first
     const { callback, options: { repair, signal }, scope } = claim
-    if (scope === undefined && signal !== undefined && signal.aborted) return claim.reject(abortReason(signal))
+    // Settled with the others: a request that follows must find both locks free.
+    try {
+      if (scope === undefined && signal !== undefined && signal.aborted) throw abortReason(signal)
+    } catch (error) {
+      return this.note(claim, error, true)
+    }
     const { isExclusive } = this
     const lock = new ProcessLock(this)
     let leavesMark
@@ -142,9 +149,16 @@ class Batch {
       claim.hasFailed = true
       claim.result = error
     }
+    this.note(claim, claim.result, claim.hasFailed)
+    this.ownerDied = leavesMark || (isExclusive && lock.end())
+  }
+
+  /** Notes what a claim is to be settled with. */
+  note (claim, result, hasFailed) {
+    claim.result = result
+    claim.hasFailed = hasFailed
     if (this.unconfirmed === undefined) this.unconfirmed = [claim]
     else this.unconfirmed.push(claim)
-    this.ownerDied = leavesMark || (isExclusive && lock.end())
   }
 
   async repair (claim, lock) {
@@ -175,7 +189,7 @@ class Batch {
     try {
       const answer = isLocal
         ? isOver ? grant.releaseNow(died) : grant.heldNow()
-        : isOver ? grant.release(died) : grant.held()
+        : this.scope.runInAsyncScope(() => isOver ? grant.release(died) : grant.held())
       if (typeof answer !== 'boolean') return this.hear(answer)
       if (!answer) this.lose()
     } catch (error) {
@@ -190,6 +204,13 @@ class Batch {
     } catch (error) {
       this.lose(error)
     }
+  }
+
+  /** Gives the lock back after an error that no callback has thrown. Never rejects. */
+  async fail (error) {
+    this.lose(error)
+    this.isOver = true
+    await this.look()
   }
 
   /** Settles the promises of callbacks that have ended. */

@@ -34,6 +34,8 @@ class Claim {
   wait (giveUp, late, onOver) {
     const { signal, timeout } = this.options
     this.scope = new AsyncResource('atomics-waitasync.ProcessLock')
+    // By a hook that has made a request.
+    if (this.isOver) return
     this.origin = observer.callOf()
     this.onOver = onOver
     if (timeout > 0 && timeout < Infinity) this.waitUntil(now() + timeout, late, timeout)
@@ -92,10 +94,12 @@ class Line {
     /** Aborts the question to the engine, if there is one that lasts. */
     this.asking = undefined
     this.batch = undefined
+    /** Whether the lock is being asked for in this job. */
+    this.isBeginning = false
   }
 
   get isIdle () {
-    return this.asking === undefined && this.batch === undefined && this.claims.size === 0
+    return !this.isBeginning && this.asking === undefined && this.batch === undefined && this.claims.size === 0
   }
 
   /** Makes a line of its own, for one attempt. */

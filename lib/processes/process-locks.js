@@ -20,10 +20,13 @@ const { AsyncResource } = require('async_hooks')
 const { threadId } = require('../util/worker-threads')
 const { clearTimeout, setImmediate, setTimeout } = require('../util/timers')
 const { assertFunction } = require('../waiting/wait-options')
-const { throwIfAborted } = require('../waiting/errors')
+const { abortReason, throwIfAborted } = require('../waiting/errors')
 const observer = require('../waiting/observer')
+const { assertStack } = require('../agent/find-agent')
 const { take } = require('../holding/acquire')
+const { SERIAL } = require('../holding/entry')
 const { granted } = require('../holding/run')
+const theList = require('../holding/the-list')
 const { newGrant, stolenError } = require('../named/names')
 const { Batch } = require('./batch')
 const { Claim, Line } = require('./engine-claim')
@@ -42,9 +45,20 @@ const QUERY_MILLISECONDS = 1000
 const MOST_IDLE = 256
 const ONE = { most: 1, milliseconds: 0 }
 
+/** Makes the hold of the name in front a task: reports know that its thread awaits no other lock within it. */
+function beginTask ({ token }) {
+  const { tasks } = theList()
+  if (tasks !== undefined) tasks.begin(token[SERIAL])
+}
+
+function endTask ({ token }) {
+  const { tasks } = theList()
+  if (tasks !== undefined) tasks.endOf(token[SERIAL])
+}
+
 class ProcessLocks {
   #engine
-  /** The engine, if it is a local one. */
+  /** The engine, if it is a local one and unpatched by now. */
   #local
   #limits
   #label
@@ -124,6 +138,7 @@ class ProcessLocks {
     const { name, mode, signal, timeout, ifAvailable } = claim.options
     if (this.#closed !== undefined) throw this.#closed
     throwIfAborted(signal)
+    assertStack()
     const line = this.#lineOf(name, mode)
     if (ifAvailable || timeout === 0) return this.#ask(line.forAttempt(), true, claim)
     if (line.isIdle) return this.#ask(line, false, claim)
@@ -183,7 +198,7 @@ class ProcessLocks {
       if (line.mode === 'exclusive') return
       batch.join()
     }
-    if (line.asking !== undefined || line.claims.size === 0) return
+    if (line.isBeginning || line.asking !== undefined || line.claims.size === 0) return
     const { first } = line
     // That request's call waits for the name in front.
     first.call(() => observer.callFor(first.origin, () => this.#ask(line, false)))
@@ -195,40 +210,53 @@ class ProcessLocks {
    */
   async #ask (line, isAttempt, claim) {
     this.#busy++
-    const front = newGrant(line.front, line.mode === 'shared')
-    let asking, batch, failure
+    let front, asking, batch, failure
+    // Code that watches, such as a hook of async_hooks, may make requests meanwhile: those wait.
+    line.isBeginning = true
     try {
+      front = newGrant(line.front, line.mode === 'shared')
       const isFirst = take(front)
+      if (isFirst) beginTask(front)
       const label = claim === undefined ? line.label : claim.options.label
       let grant = isFirst && this.#local && this.#local.takeNow(line.place, label, isAttempt)
       // An attempt is over if others of this process are first, or the engine has answered.
       const isOver = isAttempt && (!isFirst || (this.#local && !this.#local.isSlow))
       if (!grant && !isOver) {
+        // Before the claim waits: a hook of async_hooks may make a request meanwhile.
+        asking = line.asking = new AbortController()
         if (claim !== undefined) this.#wait(line, claim)
         claim = undefined
-        asking = line.asking = new AbortController()
+        line.isBeginning = false
         const { signal } = asking
         grant = isAttempt
           ? await this.#askEngine('attempt', line, signal)
-          : await this.#acquire(line, front, isFirst, signal)
-        if (signal.aborted && grant !== undefined) await grant.release(grant.ownerDied)
+          : await this.#acquire(line, front, isFirst, asking)
+        if (signal.aborted && grant) await grant.release(grant.ownerDied)
         if (front.isStolen) throw stolenError(line.front)
+        if (!grant && !isAttempt) throw new TypeError('its engine gave no grant')
       }
       if (grant && line.asking === asking) {
         line.asking = asking = undefined
-        batch = line.batch = new Batch(line, front, grant, isAttempt ? ONE : this.#limits, claim)
+        batch = line.batch = new Batch(line, front, grant, isAttempt ? ONE : this.#limits, this.#scope, claim)
         claim = undefined
+        line.isBeginning = false
         this.#serve(line)
         for (let step = batch.next(); step !== undefined; step = batch.next()) await step
         if (line.batch === batch) line.batch = undefined
       }
     } catch (error) {
-      failure = unavailableError(line.name, front.isStolen ? stolenError(line.front) : error)
+      line.isBeginning = false
+      failure = unavailableError(line.name, front !== undefined && front.isStolen ? stolenError(line.front) : error)
+      if (batch !== undefined) await batch.fail(error)
+      if (line.batch === batch) line.batch = undefined
     }
     // Unless all that wait have given up.
     const isWanted = line.asking === asking
     if (isWanted) line.asking = undefined
-    front.end(false, true)
+    if (front !== undefined) {
+      endTask(front)
+      front.end(false, true)
+    }
     // Once the named lock in front is free, too: an attempt that follows must find both.
     if (batch !== undefined) batch.settle()
     if (isWanted) {
@@ -245,14 +273,16 @@ class ProcessLocks {
   }
 
   /** Waits for the lock: behind others of this process, then of all. */
-  async #acquire (line, front, isFirst, signal) {
+  async #acquire (line, front, isFirst, asking) {
+    const { signal } = asking
     if (!isFirst) {
       const refused = await granted(front, { timeout: Infinity, signal }, {})
       if (refused !== undefined) throw refused.reason
+      throwIfAborted(signal)
+      beginTask(front)
       const grant = this.#local && this.#local.takeNow(line.place, line.label, false)
       if (grant !== undefined) return grant
     }
-    const { asking } = line
     front.onStolen = () => asking.abort()
     const { first, label, name, place } = line
     const end = watch(this.#engine, name, first, () => this.#holderOf(name))
@@ -267,6 +297,9 @@ class ProcessLocks {
   async #decline (claim) {
     if (claim === undefined) return
     await undefined // its request has to return first
+    const { signal } = claim.options
+    if (claim.scope === undefined && signal !== undefined && signal.aborted) return claim.reject(abortReason(signal))
+    if (this.#closed !== undefined) return claim.reject(this.#closed)
     if (!claim.options.ifAvailable) return this.#rejectLate(claim)
     try {
       claim.resolve(await claim.call(claim.callback, null))

@@ -2,7 +2,7 @@
 //!
 //! To open and close a file costs as much as to lock it. A kept descriptor has no lock and announces nothing. Who takes
 //! it checks that the path leads to it, as after any lock (invariant 2). It is closed after 1 to 2 s without use, and
-//! all are once a descriptor is lacking: so a drive can be unmounted, and others can open files.
+//! all are once a descriptor is lacking: so a drive can be unmounted, and this library can open files.
 
 use std::mem;
 use std::path::Path;

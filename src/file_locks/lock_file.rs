@@ -10,7 +10,8 @@ use super::kept;
 use super::look::{announce, announce_reader, withdraw_announcement};
 use super::state::{self, LARGEST, State};
 use super::system::{
-    self, Identity, Mode, Opened, downgrade, identity_of, is_passing, leads_to, try_lock, unlock, wait_for_lock,
+    self, Identity, Mode, Opened, downgrade, identity_of, is_passing, leads_to, may_open, try_lock, unlock,
+    wait_for_lock,
 };
 
 /// How often a file is opened that somebody removes or replaces meanwhile.
@@ -182,9 +183,10 @@ impl Name {
         }
     }
 
-    /// Opens the file of the lock, unless this process has kept it.
+    /// Opens the file, unless it was kept, and may still be opened.
     fn open_now(&self) -> Result<Opened> {
-        kept::take(&self.place.lock).map_or_else(|| self.open(), Ok)
+        let kept = kept::take(&self.place.lock).filter(|_| may_open(&self.place.lock));
+        kept.map_or_else(|| self.open(), Ok)
     }
 
     /// Opens the file of the gate or the lock.
@@ -230,7 +232,12 @@ impl Name {
             write_at_start(grant.locked.file(), &state::unmarked(description))?;
         }
         announce(grant.locked.file(), self.mode);
-        Ok(grant.is_held()?.then_some(grant))
+        if grant.is_held()? {
+            return Ok(Some(grant));
+        }
+        // The file is elsewhere, where nobody has died.
+        grant.return_unused();
+        Ok(None)
     }
 }
 

@@ -19,7 +19,7 @@ const { describe } = require('../../util/values')
 const { LocalEngine, LocalGrant } = require('../local-engine')
 const { onAbort, sleep } = require('./aborts')
 const { assertTested } = require('./files-platform')
-const { BIRTH, HOST, ascii, describeName, keyOf, shorten } = require('./holder')
+const { HOST, ascii, birth, describeName, keyOf, shorten } = require('./holder')
 
 /** How many milliseconds a blocking thread stays in native code. Between, the engine may end it. */
 const SLICE = 20
@@ -64,7 +64,7 @@ class Place {
   /** Describes a holder, but not since when, which the state has. Those that share a lock are not in the state. */
   describe (label) {
     return this.isShared ? describeName(this.name) : ascii({
-      name: shorten(this.name), pid: process.pid, host: HOST, threadId, label: label && shorten(label), birth: BIRTH
+      name: shorten(this.name), pid: process.pid, host: HOST, threadId, label: label && shorten(label), birth: birth()
     })
   }
 }

@@ -1,0 +1,130 @@
+'use strict'
+// nodes: >=16 (older ones lack what the engines need)
+
+// Locks of files that are taken in the call of `request`: who comes in its midst, or gives up in the same job.
+
+const assert = require('assert')
+const { createHook } = require('async_hooks')
+const fs = require('fs')
+const os = require('os')
+const { test } = require('../harness')
+const { scratchFolder, startMember } = require('../fixtures/lock-processes')
+const { processLocks } = require('../../processes')
+
+const isFree = (locks, name, mode) => locks.request(name, { ifAvailable: true, mode }, lock => lock !== null)
+const outcome = promise => promise.then(value => value, error => error.name)
+
+test('query() describes a lock of this process, as its state says', async t => {
+  const locks = processLocks(scratchFolder(t), { label: 'ours' })
+  const before = Date.now()
+  const { held: [info, ...others] } = await locks.request('a', () => locks.query('a'))
+  assert.deepStrictEqual(others, [])
+  const { host, label, pid, since, threadId } = info
+  assert.deepStrictEqual([host, label, pid, threadId], [os.hostname(), 'ours', process.pid, 0])
+  assert.ok(since >= before - 1 && since <= Date.now(), String(since))
+})
+
+for (const mode of ['exclusive', 'shared']) {
+  test(`a request that is aborted in the job of its call leaves the name free: ${mode}`, async t => {
+    const locks = processLocks(scratchFolder(t))
+    for (const ask of ['request', 'hold']) {
+      const controller = new AbortController()
+      let calls = 0
+      const options = { mode, signal: controller.signal }
+      const promise = ask === 'hold' ? locks.hold('a', options) : locks.request('a', options, () => { calls++ })
+      controller.abort()
+      // In the first job that hears of it.
+      let free
+      await assert.rejects(promise.catch(error => {
+        free = isFree(locks, 'a', mode)
+        throw error
+      }), { name: 'AbortError' })
+      assert.deepStrictEqual([await free, calls], [true, 0])
+      assert.strictEqual(await locks.request('a', { timeout: 0 }, ({ ownerDied }) => ownerDied), false)
+    }
+  })
+}
+
+test('an attempt in vain that is aborted, or closed, in the job of its call says so', async t => {
+  const locks = processLocks(scratchFolder(t))
+  const held = await locks.hold('a')
+  for (const options of [{ ifAvailable: true }, { timeout: 0 }]) {
+    const controller = new AbortController()
+    const promise = locks.request('a', { ...options, signal: controller.signal }, lock => lock)
+    controller.abort()
+    assert.strictEqual(await outcome(promise), 'AbortError')
+  }
+  const attempt = locks.request('a', { ifAvailable: true }, lock => lock)
+  const closed = locks.close()
+  assert.strictEqual(await outcome(attempt), 'AbortError')
+  await held.unlock()
+  await closed
+})
+
+test('a hook that requests the name which is being asked for waits behind that', async t => {
+  const folder = scratchFolder(t)
+  const holder = await startMember(t, folder)
+  const locks = processLocks(folder)
+  await holder.hold('a')
+  const promises = []
+  const init = (id, type) => {
+    if (type !== 'atomics-waitasync.ProcessLock' || promises.length > 0) return
+    promises.push(undefined)
+    promises[0] = locks.request('a', () => 'of the hook')
+  }
+  const hook = createHook({ init }).enable()
+  promises.push(locks.request('a', () => 'of the program'))
+  hook.disable()
+  await holder.release('a')
+  assert.deepStrictEqual(await Promise.all(promises), ['of the hook', 'of the program'])
+  assert.strictEqual(await isFree(locks, 'a'), true)
+})
+
+test('requests where hardly any stack is left begin, or throw and leave nothing', async t => {
+  const locks = processLocks(scratchFolder(t))
+  await locks.request('a', () => {})
+  const promises = []
+  const dive = () => {
+    try {
+      dive()
+    } catch (error) {
+      const name = `n${promises.length}`
+      if (promises.length < 200) promises.push(outcome(locks.request(name, () => name)))
+      throw error
+    }
+  }
+  assert.throws(dive, RangeError)
+  const results = await Promise.all(promises)
+  for (const [n, result] of results.entries()) {
+    assert.ok([`n${n}`, 'RangeError'].includes(result), result)
+    assert.strictEqual(await isFree(locks, `n${n}`), true)
+  }
+  await locks.close()
+})
+
+test('a wait that is aborted as the name comes free in its process is over', async t => {
+  const folder = scratchFolder(t)
+  const holder = await startMember(t, folder)
+  await holder.hold('a')
+  const locks = [processLocks(folder), processLocks(folder)]
+  const controllers = [new AbortController(), new AbortController()]
+  const [first, second] = locks.map((each, n) => each.request('a', { signal: controllers[n].signal }, () => {}))
+  await new Promise(resolve => setTimeout(resolve, 50))
+  controllers[0].abort()
+  assert.strictEqual(await outcome(first), 'AbortError')
+  controllers[1].abort()
+  assert.strictEqual(await outcome(second), 'AbortError')
+  await Promise.all(locks.map(each => each.close()))
+  await holder.release('a')
+})
+
+test('a folder that is moved away while a descriptor is kept tells of no death', { skip: process.platform === 'win32' },
+  async t => {
+    const folder = `${scratchFolder(t)}/locks`
+    const locks = processLocks(folder)
+    await locks.request('a', () => {})
+    fs.renameSync(folder, `${folder}.aside`)
+    fs.mkdirSync(folder)
+    await locks.request('a', () => {})
+    assert.strictEqual(await processLocks(`${folder}.aside`).request('a', ({ ownerDied }) => ownerDied), false)
+  })
