@@ -10,7 +10,7 @@
 
 const { mkdirSync } = require('fs')
 const path = require('path')
-const { threadId } = require('worker_threads')
+const { threadId } = require('../../util/worker-threads')
 const { getSystemErrorName } = require('util')
 const { agent } = require('../../agent/find-agent')
 const { TypeError, now } = require('../../util/intrinsics')
