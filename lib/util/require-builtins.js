@@ -9,11 +9,13 @@
 const NAMES = [
   'fs', 'path', 'vm', 'events', 'async_hooks', 'buffer', 'timers', 'util', 'v8', 'diagnostics_channel', 'worker_threads'
 ]
+/** The main thread of Node 16 loads no `worker_threads` for a lock. */
+const SKIPPED = process.version.slice(0, 4) === 'v16.' && !process.chdir.disabled ? 'worker_threads' : undefined
 
 module.exports = function requireBuiltins () {
   for (const name of NAMES) {
     try {
-      require(name)
+      if (name !== SKIPPED) require(name)
     } catch (_) {
       // This Node has none.
     }
