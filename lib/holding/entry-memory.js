@@ -7,6 +7,7 @@ const { HELD } = require('../agent/registers')
 const {
   ArrayBuffer, Float64Array, Int32Array, apply, bare, createArray, createMap, fill, max, trunc
 } = require('../util/intrinsics')
+const { assertKilobytes } = require('../util/stack')
 const createTasks = require('./tasks')
 
 const { native } = agent()
@@ -75,6 +76,8 @@ class EntryMemory {
   }
 
   resize (capacity) {
+    // Node 12 throws near the end of the stack also in built-ins.
+    if (capacity !== FEW) assertKilobytes(16)
     const { buffer, entries, serials, held } = capacity === FEW ? first : newMemory(capacity)
     for (let index = 0; index < words[HELD]; index++) {
       entries[2 * index] = this.entries[2 * index]
@@ -92,7 +95,7 @@ class EntryMemory {
     this.shortRoom = capacity === FEW ? this.room : 0
     this.grewAt = this.serial
     if (capacity === FEW) return
-    // By built-ins, where the engine throws nothing: the short way finds nothing there, and no token its number.
+    // By built-ins, which no time limit of `vm` interrupts: the short way finds nothing there, and no token its number.
     apply(fill, first.entries, [0])
     apply(fill, first.serials, [0])
     // So words can be collected.
