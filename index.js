@@ -21,7 +21,7 @@ const VARIABLES = [
 const { hrtime, nextTick } = process
 
 // As REQUIRE_MAKES_PROMISES of lib/util/quirks.js: a hook of async_hooks may be there at the first use.
-if (process.version.slice(0, 4) === 'v16.') require('./lib/util/require-builtins.js')()
+if (/^v1[6-9]\./.test(process.version)) require('./lib/util/require-builtins.js')()
 
 const load = () => require('./lib/entry-point.js')('index', { hrtime, nextTick })
 

@@ -39,7 +39,7 @@ module.exports = {
   /** `util.inspect` without custom inspection aborts at a revoked proxy (since 12). */
   INSPECT_ABORTS: upTo(15),
   /** Requiring a module of Node's first makes a promise. */
-  REQUIRE_MAKES_PROMISES: upTo(16),
+  REQUIRE_MAKES_PROMISES: upTo(19),
   /** Stacks show frames of Node's modules without the prefix `node:`. */
   FRAMES_LACK_PREFIX: upTo(15),
   /** There is no `Atomics.waitAsync`, so one that is there is a polyfill. */
