@@ -48,11 +48,9 @@ class Tasks {
     const outer = apply(getStore, this.storage, [])
     const scope = new Scope(serial, outer === undefined || outer.isOver ? undefined : outer)
     // Callbacks of processes' locks may share the hold of the name in front.
-    const isPart = this.scopes.has(serial)
-    if (!isPart) this.scopes.set(serial, scope)
     let isPending = false
     try {
-      if (!isPart) this.binding.taskBegins(serial)
+      if (!this.scopes.has(serial)) this.note(scope)
       const result = apply(run, this.storage, [scope, () => callback(given)])
       isPending = typeof result === 'object' || typeof result === 'function'
       return isPending ? this.settled(scope, result) : result
@@ -63,9 +61,12 @@ class Tasks {
 
   /** Begins a hold whose callbacks are parts of it. */
   begin (serial) {
-    if (!this.notesAll) return
-    this.scopes.set(serial, new Scope(serial))
-    this.binding.taskBegins(serial)
+    if (this.notesAll) this.note(new Scope(serial))
+  }
+
+  note (scope) {
+    this.scopes.set(scope.serial, scope)
+    this.binding.taskBegins(scope.serial)
   }
 
   endOf (serial) {

@@ -9,7 +9,6 @@
 
 const { lostError } = require('./errors')
 const { now } = require('../util/intrinsics')
-const { abortReason } = require('../waiting/errors')
 
 class Batch {
   /**
@@ -127,29 +126,30 @@ class Batch {
 
   async run (claim) {
     await undefined // its request has to return first
-    const { callback, options: { repair, signal }, scope } = claim
+    const { callback, options: { repair } } = claim
     // Settled with the others: a request that follows must find both locks free.
     try {
-      if (scope === undefined && signal !== undefined && signal.aborted) throw abortReason(signal)
+      claim.assertWanted()
     } catch (error) {
       return this.note(claim, error, true)
     }
     const { isExclusive } = this
     const lock = new ProcessLock(this)
-    let leavesMark
+    let leavesMark, result
+    let hasFailed = false
     try {
       if (repair !== undefined && this.ownerDied) await this.repair(claim, lock)
       let value = claim.callWithin(this.front.token, callback, lock)
       if (typeof value === 'object' || typeof value === 'function') value = await this.unlessLost(value)
       // One that saw the death and ended well has repaired the protected state.
       leavesMark = isExclusive ? false : this.ownerDied
-      claim.result = value
+      result = value
     } catch (error) {
       leavesMark = this.ownerDied || (isExclusive && repair !== undefined)
-      claim.hasFailed = true
-      claim.result = error
+      hasFailed = true
+      result = error
     }
-    this.note(claim, claim.result, claim.hasFailed)
+    this.note(claim, result, hasFailed)
     this.ownerDied = leavesMark || (isExclusive && lock.end())
   }
 

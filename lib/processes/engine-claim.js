@@ -6,7 +6,7 @@ const { AsyncResource } = require('async_hooks')
 const { now } = require('../util/intrinsics')
 const { LONGEST_TIMER, clearTimeout, setTimeout } = require('../util/timers')
 const { callWithin } = require('../holding/repair')
-const { abortReason } = require('../waiting/errors')
+const { abortReason, throwIfAborted } = require('../waiting/errors')
 const observer = require('../waiting/observer')
 
 /** A request: it begins once, or gives up once. */
@@ -52,6 +52,11 @@ class Claim {
       if (more > 0) this.waitUntil(deadline, late, more)
       else late()
     }, Math.min(Math.ceil(left), LONGEST_TIMER))
+  }
+
+  /** Throws if its signal was aborted in the call's job. One that waits has a listener. */
+  assertWanted () {
+    if (this.scope === undefined) throwIfAborted(this.options.signal, abortReason)
   }
 
   /** Ends the wait, before the callback begins or the promise rejects. */

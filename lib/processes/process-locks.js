@@ -20,7 +20,7 @@ const { AsyncResource } = require('async_hooks')
 const { threadId } = require('../util/worker-threads')
 const { clearTimeout, setImmediate, setTimeout } = require('../util/timers')
 const { assertFunction } = require('../waiting/wait-options')
-const { abortReason, throwIfAborted } = require('../waiting/errors')
+const { throwIfAborted } = require('../waiting/errors')
 const observer = require('../waiting/observer')
 const { assertStack } = require('../agent/find-agent')
 const { take } = require('../holding/acquire')
@@ -297,11 +297,10 @@ class ProcessLocks {
   async #decline (claim) {
     if (claim === undefined) return
     await undefined // its request has to return first
-    const { signal } = claim.options
-    if (claim.scope === undefined && signal !== undefined && signal.aborted) return claim.reject(abortReason(signal))
-    if (this.#closed !== undefined) return claim.reject(this.#closed)
-    if (!claim.options.ifAvailable) return this.#rejectLate(claim)
     try {
+      claim.assertWanted()
+      if (this.#closed !== undefined) throw this.#closed
+      if (!claim.options.ifAvailable) return this.#rejectLate(claim)
       claim.resolve(await claim.call(claim.callback, null))
     } catch (error) {
       claim.reject(error)
