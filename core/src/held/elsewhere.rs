@@ -9,11 +9,11 @@ use rustc_hash::FxHashMap;
 
 use crate::sync::lock;
 
-type Holders = FxHashMap<(u32, Box<[u16]>), Arc<str>>;
+type ByWait = FxHashMap<(u32, Box<[u16]>), Arc<str>>;
 
 /// Holders, by the waiting thread and the name in front.
 #[derive(Default)]
-pub struct Elsewhere(Mutex<Holders>);
+pub struct Elsewhere(Mutex<ByWait>);
 
 impl Elsewhere {
     /// Notes who has the lock for which a thread waits. `None`: the wait is over. `name`: of the lock in front.
