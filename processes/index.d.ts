@@ -54,6 +54,18 @@ export interface HeldProcessLock extends ProcessLock, AsyncDisposableIfAny {
   unlock (): Promise<void>
 }
 
+/** `Symbol.dispose`, or `never` if the library has none. */
+type DisposeIfAny = Extract<SymbolConstructor[Extract<'dispose', keyof SymbolConstructor>], symbol>
+
+/** The interface that `using` requires, if the library has it. */
+type DisposableIfAny = { [key in DisposeIfAny]: () => void }
+
+/** A lock of `holdSync`. */
+export interface HeldSyncProcessLock extends ProcessLock, DisposableIfAny {
+  /** Gives the lock back. Throws `ERR_LOCK_LOST` if it was not held until then. */
+  unlock (): void
+}
+
 /** `signal` and `timeout` bound the wait. They have no effect on a callback that has begun. */
 export interface HoldOptions {
   mode?: Mode
@@ -75,11 +87,14 @@ export interface RequestOptions extends HoldOptions {
   repair? (lock: ProcessLock): unknown
 }
 
-export interface RequestSyncOptions {
+export interface HoldSyncOptions {
   mode?: Mode
   timeout?: number
   ifAvailable?: boolean
   label?: string
+}
+
+export interface RequestSyncOptions extends HoldSyncOptions {
   repair? (lock: ProcessLock): unknown
 }
 
@@ -120,7 +135,7 @@ export interface ProcessLocks {
   hold (name: string, options?: HoldOptions & { ifAvailable?: false }): Promise<HeldProcessLock>
   /**
    * As `request`, but blocks this thread. Engines that are asked by messages cannot do so: `files` can. On the main
-   * thread only with `ifAvailable`.
+   * thread only with `ifAvailable` or `timeout: 0`.
    */
   requestSync<T> (name: string, callback: (lock: ProcessLock) => T): T
   requestSync<T> (
@@ -129,6 +144,9 @@ export interface ProcessLocks {
   requestSync<T> (
     name: string, options: RequestSyncOptions & { ifAvailable?: false } | undefined, callback: (lock: ProcessLock) => T
   ): T
+  /** As `hold`, but blocks this thread. Where and how as `requestSync`. */
+  holdSync (name: string, options: HoldSyncOptions & { ifAvailable: true }): HeldSyncProcessLock | null
+  holdSync (name: string, options?: HoldSyncOptions & { ifAvailable?: false }): HeldSyncProcessLock
   /** Lists who holds locks, and who waits, if the engine knows that: of one name, or of all. */
   query (name?: string): Promise<{ held: Info[], pending?: Info[] }>
   /** Rejects the requests that wait, waits for the callbacks that run, and closes the engine. */
@@ -176,6 +194,14 @@ export interface Grant {
 export function processLocks (
   engine: Engine | string, options?: { batch?: number, batchTime?: number, label?: string }
 ): ProcessLocks
+
+/**
+ * Returns the name of a file for its lock, whichever way it is spelt: its path, absolute and without links. The file
+ * need not exist, but its folder has to.
+ *
+ * @param file a path, or a `file:` URL
+ */
+export function pathName (file: string | { readonly href: string }): string
 
 /**
  * Locks of the processes of one machine, by the locks of files in a folder, which is made if it is not there.

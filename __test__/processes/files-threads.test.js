@@ -156,12 +156,122 @@ test('requestSync: results, errors, timeouts, repairs and lost locks', async t =
   assert.ok(held.token > 0)
 })
 
-test('requestSync on the main thread only with ifAvailable', t => {
+test('requestSync and holdSync on the main thread: one attempt only', t => {
   const locks = processLocks(scratchFolder(t))
-  assert.throws(() => locks.requestSync('a', () => {}), /would block the main thread/)
-  assert.strictEqual(locks.requestSync('a', { ifAvailable: true }, ({ name }) => name), 'a')
-  assert.strictEqual(locks.requestSync('a', { ifAvailable: true }, () =>
-    locks.requestSync('a', { ifAvailable: true }, lock => lock)), null)
+  for (const options of [undefined, {}, { timeout: 1 }, { ifAvailable: false }]) {
+    assert.throws(() => locks.requestSync('a', options, () => {}), /requestSync would block the main thread/)
+    assert.throws(() => locks.holdSync('a', options), /holdSync would block the main thread/)
+  }
+  for (const options of [{ ifAvailable: true }, { timeout: 0 }, { timeout: -1 }]) {
+    assert.strictEqual(locks.requestSync('a', options, ({ name }) => name), 'a')
+    const lock = locks.holdSync('a', options)
+    assert.strictEqual(locks.requestSync('a', { ifAvailable: true }, none => none), null)
+    assert.strictEqual(locks.holdSync('a', { ifAvailable: true }), null)
+    assert.throws(() => locks.holdSync('a', { timeout: 0 }), ({ code, holder }) => {
+      return code === 'ERR_TIMEOUT' && holder.pid === process.pid
+    })
+    lock.unlock()
+  }
+})
+
+test('holdSync: what it gives is held until its unlock, which says whether it was lost', async t => {
+  const folder = scratchFolder(t)
+  const locks = processLocks(folder)
+  const member = await startMember(t, folder)
+  const hold = (name, options) => locks.holdSync(name, { timeout: 0, ...options })
+
+  const lock = hold('a', { label: 'report' })
+  assert.deepStrictEqual([lock.name, lock.mode, lock.ownerDied, lock.isLost, lock.signal.aborted],
+    ['a', 'exclusive', false, false, false])
+  const { held } = await locks.query('a')
+  assert.deepStrictEqual(held.map(({ pid, label }) => [pid, label]), [[process.pid, 'report']])
+  assert.strictEqual(await member.pass('a', { ifAvailable: true }), null)
+  let isGiven = false
+  const next = member.pass('a').then(given => { isGiven = true; return given })
+  // A request of this thread waits for its turn, and blocks nothing.
+  const ours = locks.request('a', ({ token }) => token)
+  await member.waits('a')
+  assert.strictEqual(isGiven, false)
+  assert.deepStrictEqual([lock.unlock(), lock.unlock()], [undefined, undefined])
+  const given = await next
+  assert.ok(given.token > lock.token && given.ownerDied === false && await ours > lock.token)
+
+  const [one, two] = [hold('a', { mode: 'shared' }), hold('a', { mode: 'shared' })]
+  assert.strictEqual((await member.pass('a', { mode: 'shared' })).ownerDied, false)
+  assert.strictEqual(one.abandon(), false)
+  one.unlock()
+  assert.strictEqual(await member.pass('a', { ifAvailable: true }), null)
+  two.unlock()
+
+  const left = hold('a')
+  assert.deepStrictEqual([left.abandon(), left.unlock(), left.abandon()], [true, undefined, false])
+  const told = hold('a')
+  assert.strictEqual(told.ownerDied, true)
+  told.unlock()
+  assert.strictEqual((await member.pass('a')).ownerDied, false)
+
+  if (Symbol.dispose !== undefined) {
+    hold('a')[Symbol.dispose]()
+    hold('a').unlock()
+  }
+  // Windows keeps a file that is removed until nobody has it open.
+  if (process.platform === 'win32') return
+  const lost = hold('b')
+  for (const name of fs.readdirSync(folder)) if (name.endsWith('.lock')) fs.unlinkSync(path.join(folder, name))
+  assert.strictEqual(lost.isLost, true)
+  for (let n = 0; n < 2; n++) assert.throws(() => lost.unlock(), { code: 'ERR_LOCK_LOST' })
+  hold('b').unlock()
+})
+
+test('holdSync: close() waits for it; its thread that ends is a death; one that waits leaves nothing', async t => {
+  const folder = scratchFolder(t)
+  const locks = processLocks(folder)
+  const lock = locks.holdSync('a', { timeout: 0 })
+  let isClosed = false
+  const closed = locks.close().then(() => { isClosed = true })
+  await sleep(20)
+  assert.strictEqual(isClosed, false)
+  assert.throws(() => locks.holdSync('b', { timeout: 0 }), { name: 'AbortError' })
+  lock.unlock()
+  await closed
+
+  const member = await startMember(t, folder)
+  await member.hold('c')
+  const worker = startWorker(t, folder, `({ locks, parentPort }) => {
+    const lock = locks.holdSync('a')
+    parentPort.postMessage(lock.token)
+    try {
+      locks.holdSync('a')
+    } catch ({ code }) {
+      parentPort.postMessage(code)
+    }
+    lock.unlock()
+    locks.holdSync('b')
+    locks.holdSync('c')
+  }`)
+  assert.ok(await messageOf(worker) > lock.token)
+  assert.strictEqual(await messageOf(worker), 'ERR_DEADLOCK')
+  await member.run(async ({ locks, sleep }) => {
+    while ((await locks.query('b')).held.length === 0) await sleep(2)
+  })
+  await sleep(50)
+  await worker.terminate()
+  await member.release('c')
+  assert.deepStrictEqual([(await member.pass('b')).ownerDied, (await member.pass('c')).ownerDied], [true, false])
+})
+
+test('holdSync: its arguments, and an engine that cannot block', t => {
+  const locks = processLocks(scratchFolder(t))
+  assert.throws(() => locks.holdSync(1), /^TypeError: holdSync: name must be a string, not the number 1$/)
+  assert.throws(() => locks.holdSync('a', { repair () {} }),
+    /^TypeError: holdSync: options may have mode, timeout, ifAvailable and label, not "repair"$/)
+  const { signal } = new AbortController()
+  assert.throws(() => locks.holdSync('a', { signal }), /holdSync blocks and takes no signal/)
+  assert.throws(() => locks.holdSync('a', { mode: 'both' }), /holdSync: mode must be/)
+  const engine = { id: 'mine', modes: ['exclusive'], acquire () {}, attempt () {}, close () {} }
+  assert.throws(() => processLocks(engine).holdSync('a', { timeout: 0 }), {
+    name: 'NotSupportedError', message: /mine cannot be asked by a thread that blocks: use hold\(\)/
+  })
 })
 
 test('callbacks run in the context of their requests, those that waited for another process, too', async t => {

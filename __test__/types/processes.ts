@@ -1,7 +1,8 @@
 // The entry /processes.
 
 import {
-  Engine, Grant, HeldProcessLock, Info, ProcessLock, ProcessLocks, etcd, files, postgresql, processLocks, redis
+  Engine, Grant, HeldProcessLock, HeldSyncProcessLock, Info, ProcessLock, ProcessLocks, etcd, files, pathName,
+  postgresql, processLocks, redis
 } from 'atomics-waitasync/processes'
 
 const locks: ProcessLocks = processLocks('/var/lib/app', { batch: 1, batchTime: 5, label: 'app' })
@@ -41,6 +42,16 @@ const three: number = locks.requestSync('name', { timeout: 5 }, lock => lock.tok
 // @ts-expect-error: a blocked thread hears no signal
 locks.requestSync('name', { signal: undefined }, () => {})
 
+const four: HeldSyncProcessLock = locks.holdSync(pathName('name'), { timeout: 5, label: 'x' })
+const five: void = four.unlock()
+// @ts-expect-error: the lock may be null
+locks.holdSync('name', { ifAvailable: true }).unlock()
+// @ts-expect-error: a blocked thread hears no signal
+locks.holdSync('name', { signal: undefined })
+pathName({ href: 'file:///a' })
+// @ts-expect-error: no bytes
+pathName(new Uint8Array(4))
+
 const answer: Promise<{ held: Info[], pending?: Info[] }> = locks.query('name')
 answer.then(({ held }) => held.map(info => [info.pid, info.host, info.threadId, info.label, info.since, info.isOurs]))
 const closed: Promise<void> = locks.close()
@@ -55,4 +66,4 @@ const engine: Engine = {
 }
 processLocks(engine)
 
-export { answer, closed, one, three, two }
+export { answer, closed, five, one, three, two }

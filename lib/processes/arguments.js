@@ -10,8 +10,13 @@ const { unsupportedError } = require('./errors')
 
 const OF_LOCKS = ['batch', 'batchTime', 'label']
 const OF_HOLDS = ['mode', 'signal', 'timeout', 'ifAvailable', 'label']
-const OF_REQUESTS = [...OF_HOLDS, 'repair']
-const OF_BLOCKING = ['mode', 'timeout', 'ifAvailable', 'repair', 'label', 'signal']
+/** The options of each function. A signal comes last where it is known, but refused. */
+const OPTIONS = {
+  hold: OF_HOLDS,
+  request: [...OF_HOLDS, 'repair'],
+  holdSync: ['mode', 'timeout', 'ifAvailable', 'label', 'signal'],
+  requestSync: ['mode', 'timeout', 'ifAvailable', 'repair', 'label', 'signal']
+}
 
 function assertString (value, caller, what) {
   if (typeof value !== 'string') throw new TypeError(caller + ': ' + what + ' must be a string, not ' + describe(value))
@@ -39,20 +44,21 @@ function readLocksOptions (options) {
 }
 
 /**
- * Reads the options of `request`, `hold` or `requestSync`.
+ * Reads the options of `request`, `hold` and others.
  *
  * @param {{ modes: string[], id: string }} engine
  */
 function readOptions (name, options, caller, engine, label) {
   assertString(name, caller, 'name')
-  const known = caller === 'hold' ? OF_HOLDS : caller === 'request' ? OF_REQUESTS : OF_BLOCKING
-  assertOptions(options, known, caller, caller === 'requestSync' ? known.length - 1 : known.length)
+  const known = OPTIONS[caller]
+  const hearsSignal = known[known.length - 1] !== 'signal'
+  assertOptions(options, known, caller, hearsSignal ? known.length : known.length - 1)
   const mode = option(options, 'mode', 'exclusive')
   if (mode !== 'exclusive' && mode !== 'shared') {
     throw new TypeError(caller + ': mode must be \'exclusive\' or \'shared\', not ' + describe(mode))
   }
   const ifAvailable = flag(options, 'ifAvailable', caller)
-  const { timeout, signal } = waitLimits(options, caller, caller !== 'requestSync')
+  const { timeout, signal } = waitLimits(options, caller, hearsSignal)
   const repair = option(options, 'repair')
   if (repair !== undefined) {
     assertFunction(repair, caller, 'repair')

@@ -1,23 +1,15 @@
 'use strict'
 
-/** A lock that is held until `unlock()`. */
+/** Locks that are held until `unlock()`. */
 
 const { define } = require('../util/intrinsics')
 
-class HeldLock {
+class Held {
   #lock
-  #release
-  #done
 
-  /**
-   * @param {object} lock the argument of the request's callback
-   * @param {() => void} release ends that callback
-   * @param {Promise<void>} done the request's
-   */
-  constructor (lock, release, done) {
+  /** @param {object} lock the argument of a callback */
+  constructor (lock) {
     this.#lock = lock
-    this.#release = release
-    this.#done = done
   }
 
   get name () { return this.#lock.name }
@@ -29,6 +21,22 @@ class HeldLock {
 
   /** Lets the next holder see `ownerDied`. False if it has been unlocked. */
   abandon () { return this.#lock.abandon() }
+}
+
+class HeldLock extends Held {
+  #release
+  #done
+
+  /**
+   * @param {object} lock the argument of the request's callback
+   * @param {() => void} release ends that callback
+   * @param {Promise<void>} done the request's
+   */
+  constructor (lock, release, done) {
+    super(lock)
+    this.#release = release
+    this.#done = done
+  }
 
   /** Gives the lock back. Rejects with ERR_LOCK_LOST if it was not held until then. */
   async unlock () {
@@ -37,8 +45,22 @@ class HeldLock {
   }
 }
 
-// Not on every Node.
-const { asyncDispose } = Symbol
-if (asyncDispose !== undefined) define(HeldLock.prototype, asyncDispose, HeldLock.prototype.unlock, false, true)
+class HeldSyncLock extends Held {
+  #release
 
-module.exports = { HeldLock }
+  /** @param {() => void} release gives the lock back, at the first call; throws each time if it was lost */
+  constructor (lock, release) {
+    super(lock)
+    this.#release = release
+  }
+
+  /** Gives the lock back. Throws ERR_LOCK_LOST if it was not held until then. */
+  unlock () { this.#release() }
+}
+
+// Not on every Node.
+const { asyncDispose, dispose } = Symbol
+if (asyncDispose !== undefined) define(HeldLock.prototype, asyncDispose, HeldLock.prototype.unlock, false, true)
+if (dispose !== undefined) define(HeldSyncLock.prototype, dispose, HeldSyncLock.prototype.unlock, false, true)
+
+module.exports = { HeldLock, HeldSyncLock }

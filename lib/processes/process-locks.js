@@ -35,7 +35,7 @@ const { HeldLock } = require('./held-lock')
 const { isLocal } = require('./local-engine')
 const { frontOf, watch } = require('./long-wait')
 const { assertEngine, readLocksOptions, readOptions } = require('./arguments')
-const { requestSync } = require('./request-sync')
+const { holdSync, requestSync } = require('./request-sync')
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
@@ -116,6 +116,15 @@ class ProcessLocks {
     assertFunction(given[1], 'requestSync')
     if (this.#closed !== undefined) throw this.#closed
     return requestSync(this.#engine, this.#lineOf(read.name, read.mode), read, given[1])
+  }
+
+  /** Blocks this thread, and holds the lock until its `unlock()`. Null if it is not available. */
+  holdSync (name, options) {
+    const read = readOptions(name, options, 'holdSync', this.#engine, this.#label)
+    if (this.#closed !== undefined) throw this.#closed
+    const lock = holdSync(this.#engine, this.#lineOf(read.name, read.mode), read, () => this.#end())
+    if (lock !== null) this.#busy++
+    return lock
   }
 
   /** Lists who holds locks and who waits: of one name, or of all. */

@@ -4,50 +4,80 @@
 
 const { isMainThread } = require('../util/worker-threads')
 const { TypeError, now } = require('../util/intrinsics')
+const { assertStack } = require('../agent/find-agent')
 const { acquire, take } = require('../holding/acquire')
 const { runWith } = require('../holding/run-sync')
 const { newGrant } = require('../named/names')
 const { assertNoPromise } = require('../waiting/wait-options')
 const { types: { isPromise } } = require('util')
 const { ProcessLock } = require('./batch')
+const { HeldSyncLock } = require('./held-lock')
 const { LocalEngine } = require('./local-engine')
 const { holderOf, watchBlocked } = require('./long-wait')
 const { lostError, timeoutError, unavailableError, unsupportedError } = require('./errors')
 
-const CALLER = 'requestSync'
-
 /**
+ * Runs a callback with a lock for which this thread blocks.
  * @param {import('./engine-claim').Line} line of the name and mode
  * @param {object} options as `readOptions` returns them
  */
 function requestSync (engine, line, options, callback) {
-  const { name, mode, timeout, ifAvailable } = options
-  if (!(engine instanceof LocalEngine)) {
-    throw unsupportedError(CALLER + ': ' + engine.id + ' cannot be asked by a thread that blocks: use request()')
+  const held = acquireLock(engine, line, options, 'requestSync', 'request()')
+  if (held !== null) {
+    return runWith(held.front, () => runOuter(options, held.grant, callback), undefined, 'requestSync', 'request()')
   }
-  if (isMainThread && !ifAvailable) {
-    throw new TypeError(CALLER + ' would block the main thread: use request(), or ifAvailable')
+  const result = callback(null)
+  assertNoPromise(result, 'requestSync: callback', 'request()')
+  return result
+}
+
+/**
+ * Blocks for a lock, and leaves it to the caller. Null if it is not available.
+ * @param {() => void} onEnd called once it is given back
+ */
+function holdSync (engine, line, options, onEnd) {
+  const held = acquireLock(engine, line, options, 'holdSync', 'hold()')
+  if (held === null) return null
+  const lock = lockOf(options, held.grant)
+  let isOver = false
+  let failure
+  return new HeldSyncLock(lock, () => {
+    if (!isOver) {
+      assertStack()
+      isOver = true
+      if (!releaseGrant(held.grant, lock.end())) failure = lostError(options.name)
+      held.front.end(false)
+      onEnd()
+    }
+    if (failure !== undefined) throw failure
+  })
+}
+
+/** Blocks for the named lock in front, and then for the engine's. Null if one is not available. */
+function acquireLock (engine, line, { name, mode, label, timeout, ifAvailable }, caller, twin) {
+  if (!(engine instanceof LocalEngine)) {
+    throw unsupportedError(caller + ': ' + engine.id + ' cannot be asked by a thread that blocks: use ' + twin)
+  }
+  if (isMainThread && !ifAvailable && timeout > 0) {
+    throw new TypeError(caller + ' would block the main thread: use ' + twin + ', or ifAvailable, or timeout: 0')
   }
   const since = now()
   const front = newGrant(line.front, mode === 'shared')
-  const late = () => timeoutError(name, timeout, holderOf(engine, name))
-  if (ifAvailable ? !take(front) : !acquire(front, timeout, CALLER)) {
-    if (ifAvailable) return callNull(callback)
-    throw late()
+  let grant
+  if (ifAvailable ? take(front) : acquire(front, timeout, caller)) {
+    try {
+      const left = ifAvailable ? 0 : Math.max(0, timeout - (now() - since))
+      grant = acquireOuter(engine, line.place || engine.placeOf(name, mode), name, label, left)
+    } finally {
+      if (grant === undefined) front.end(false)
+    }
   }
-  let isGranted = true
-  const result = runWith(front, () => {
-    const left = ifAvailable ? 0 : Math.max(0, timeout - (now() - since))
-    const grant = acquireOuter(engine, line.place || engine.placeOf(name, mode), options, left)
-    isGranted = grant !== undefined
-    if (isGranted) return runOuter(options, grant, callback)
-  }, undefined, CALLER, 'request()')
-  if (isGranted) return result
-  if (ifAvailable) return callNull(callback)
-  throw late()
+  if (grant !== undefined) return { front, grant }
+  if (ifAvailable) return null
+  throw timeoutError(name, timeout, holderOf(engine, name))
 }
 
-function acquireOuter (engine, place, { name, label }, left) {
+function acquireOuter (engine, place, name, label, left) {
   const { look, end } = watchBlocked(engine, name)
   try {
     return engine.block(place, label, left, look)
@@ -58,20 +88,25 @@ function acquireOuter (engine, place, { name, label }, left) {
   }
 }
 
-function runOuter ({ name, mode, repair }, grant, callback) {
-  const { ownerDied } = grant
-  const lock = new ProcessLock({
+/** Makes the argument of a callback. */
+function lockOf ({ name, mode }, grant) {
+  return new ProcessLock({
     line: { name, mode },
     grant,
-    ownerDied,
+    ownerDied: grant.ownerDied,
     get signal () { return grant.lost },
     looksLost: (isOver) => !isOver && !grant.heldNow()
   })
+}
+
+function runOuter ({ name, mode, repair }, grant, callback) {
+  const { ownerDied } = grant
+  const lock = lockOf({ name, mode }, grant)
   let isSound = false
   let result
   try {
     if (repair !== undefined && lock.ownerDied) {
-      assertNoPromise(repair(lock), CALLER + ': repair', 'request()')
+      assertNoPromise(repair(lock), 'requestSync: repair', 'request()')
       lock.ownerDied = false
     }
     result = callback(lock)
@@ -94,10 +129,4 @@ function releaseGrant (grant, died) {
   }
 }
 
-function callNull (callback) {
-  const result = callback(null)
-  assertNoPromise(result, CALLER + ': callback', 'request()')
-  return result
-}
-
-module.exports = { requestSync }
+module.exports = { holdSync, requestSync }
