@@ -29,15 +29,9 @@ export {}
 
 export type Mode = 'exclusive' | 'shared'
 
-/** The argument of a callback: the lock, and what is known of it. */
-export interface ProcessLock {
-  readonly name: string
+/** What the locks of one name and of several have. */
+interface Held {
   readonly mode: Mode
-  /**
-   * Grows with each exclusive grant of the engine for the name; requests of one batch share it. Protected data that
-   * keeps the token of its last writer refuses a holder that has lost the lock without noticing it.
-   */
-  readonly token: number
   /** Whether the last exclusive holder died or lost the lock: the protected state may be half changed. */
   readonly ownerDied: boolean
   /** Aborts when the loss of the lock is noticed; its reason is the error of the promise. */
@@ -46,6 +40,30 @@ export interface ProcessLock {
   readonly isLost: boolean
   /** Lets the next exclusive holder see `ownerDied`, once the callback ends. False if it has ended, or is shared. */
   abandon (): boolean
+}
+
+/** The argument of a callback: the lock, and what is known of it. */
+export interface ProcessLock extends Held {
+  readonly name: string
+  /**
+   * Grows with each exclusive grant of the engine for the name; requests of one batch share it. Protected data that
+   * keeps the token of its last writer refuses a holder that has lost the lock without noticing it.
+   */
+  readonly token: number
+}
+
+/** The locks of several names: `ownerDied` and `isLost` if one of them says so. */
+export interface ProcessLockOfAll extends Held {
+  /** Sorted by UTF-16 code units, without doubles. */
+  readonly names: readonly string[]
+  /** Those of the names, in their order. */
+  readonly tokens: readonly number[]
+}
+
+/** The locks of several names, which are held until they are unlocked. */
+export interface HeldProcessLockOfAll extends ProcessLockOfAll, AsyncDisposableIfAny {
+  /** Gives all back. Rejects with `ERR_LOCK_LOST` if one was not held until then. */
+  unlock (): Promise<void>
 }
 
 /** A lock that is held until it is unlocked. */
@@ -78,13 +96,13 @@ export interface HoldOptions {
   label?: string
 }
 
-export interface RequestOptions extends HoldOptions {
+export interface RequestOptions<Lock = ProcessLock> extends HoldOptions {
   /**
    * Called first, if the lock says `ownerDied`, and awaited. Then the callback's lock says nothing of the death. If it
    * fails, so does the request, and the next holder sees the death. Exclusive locks only. An error of the callback leaves the
    * mark, too, as `abandon()` does.
    */
-  repair? (lock: ProcessLock): unknown
+  repair? (lock: Lock): unknown
 }
 
 export interface HoldSyncOptions {
@@ -133,6 +151,22 @@ export interface ProcessLocks {
   /** Holds the lock of a name until its `unlock()`. */
   hold (name: string, options: HoldOptions & { ifAvailable: true }): Promise<HeldProcessLock | null>
   hold (name: string, options?: HoldOptions & { ifAvailable?: false }): Promise<HeldProcessLock>
+  /**
+   * Calls `callback(lock)` with the locks of all names, or of none. They are taken one after the other: one may be held
+   * while the next is awaited.
+   */
+  requestAll<T> (names: Iterable<string>, callback: (lock: ProcessLockOfAll) => Awaitable<T>): Promise<T>
+  requestAll<T> (
+    names: Iterable<string>, options: RequestOptions<ProcessLockOfAll> & { ifAvailable: true },
+    callback: (lock: ProcessLockOfAll | null) => Awaitable<T>
+  ): Promise<T>
+  requestAll<T> (
+    names: Iterable<string>, options: RequestOptions<ProcessLockOfAll> & { ifAvailable?: false } | undefined,
+    callback: (lock: ProcessLockOfAll) => Awaitable<T>
+  ): Promise<T>
+  /** Holds the locks of all names until `unlock()`. */
+  holdAll (names: Iterable<string>, options: HoldOptions & { ifAvailable: true }): Promise<HeldProcessLockOfAll | null>
+  holdAll (names: Iterable<string>, options?: HoldOptions & { ifAvailable?: false }): Promise<HeldProcessLockOfAll>
   /**
    * As `request`, but blocks this thread. Engines that are asked by messages cannot do so: `files` can. On the main
    * thread only with `ifAvailable` or `timeout: 0`.

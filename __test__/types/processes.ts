@@ -1,8 +1,8 @@
 // The entry /processes.
 
 import {
-  Engine, Grant, HeldProcessLock, HeldSyncProcessLock, Info, ProcessLock, ProcessLocks, etcd, files, pathName,
-  postgresql, processLocks, redis
+  Engine, Grant, HeldProcessLock, HeldProcessLockOfAll, HeldSyncProcessLock, Info, ProcessLock, ProcessLocks, etcd, files,
+  pathName, postgresql, processLocks, redis
 } from 'atomics-waitasync/processes'
 
 const locks: ProcessLocks = processLocks('/var/lib/app', { batch: 1, batchTime: 5, label: 'app' })
@@ -38,6 +38,16 @@ held.then(lock => lock.unlock())
 // @ts-expect-error: a hold has no callback before which a repair would run
 locks.hold('name', { repair () {} })
 
+const all: Promise<number> = locks.requestAll(new Set(['a', 'b']), { repair ({ tokens }) {} }, lock => lock.tokens[0])
+const heldAll: Promise<HeldProcessLockOfAll | null> = locks.holdAll(['a', 'b'], { ifAvailable: true })
+locks.holdAll(['a']).then(lock => lock.unlock().then(() => lock.names.concat(lock.mode)))
+// @ts-expect-error: the locks may be null
+locks.requestAll(['a'], { ifAvailable: true }, lock => lock.names)
+// @ts-expect-error: no single name
+locks.requestAll(['a'], lock => lock.name)
+// @ts-expect-error: names are strings
+locks.requestAll([1], () => {})
+
 const three: number = locks.requestSync('name', { timeout: 5 }, lock => lock.token)
 // @ts-expect-error: a blocked thread hears no signal
 locks.requestSync('name', { signal: undefined }, () => {})
@@ -66,4 +76,4 @@ const engine: Engine = {
 }
 processLocks(engine)
 
-export { answer, closed, five, one, three, two }
+export { all, answer, closed, five, heldAll, one, three, two }

@@ -10,10 +10,14 @@ const { unsupportedError } = require('./errors')
 
 const OF_LOCKS = ['batch', 'batchTime', 'label']
 const OF_HOLDS = ['mode', 'signal', 'timeout', 'ifAvailable', 'label']
+const OF_REQUESTS = [...OF_HOLDS, 'repair']
+
 /** The options of each function. A signal comes last where it is known, but refused. */
 const OPTIONS = {
   hold: OF_HOLDS,
-  request: [...OF_HOLDS, 'repair'],
+  holdAll: OF_HOLDS,
+  request: OF_REQUESTS,
+  requestAll: OF_REQUESTS,
   holdSync: ['mode', 'timeout', 'ifAvailable', 'label', 'signal'],
   requestSync: ['mode', 'timeout', 'ifAvailable', 'repair', 'label', 'signal']
 }
@@ -65,7 +69,9 @@ function readOptions (name, options, caller, engine, label) {
     if (mode === 'shared') throw new TypeError(caller + ': repair needs an exclusive lock, and mode is \'shared\'')
   }
   if (!engine.modes.includes(mode)) throw unsupportedError(engine.id + ' has no ' + mode + ' locks')
-  return { name, mode, timeout, signal, ifAvailable, repair, label: labelOf(options, caller, label) }
+  // For messages: one of several names has only what is left.
+  const wholeTimeout = timeout
+  return { name, mode, timeout, wholeTimeout, signal, ifAvailable, repair, label: labelOf(options, caller, label) }
 }
 
 /** @throws {TypeError} the value is no engine */

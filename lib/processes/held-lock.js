@@ -3,6 +3,9 @@
 /** Locks that are held until `unlock()`. */
 
 const { define } = require('../util/intrinsics')
+const observer = require('../waiting/observer')
+
+const FIXED = ['name', 'names', 'mode', 'token', 'tokens']
 
 class Held {
   #lock
@@ -10,11 +13,9 @@ class Held {
   /** @param {object} lock the argument of a callback */
   constructor (lock) {
     this.#lock = lock
+    for (const key of FIXED) if (lock[key] !== undefined) define(this, key, lock[key], true)
   }
 
-  get name () { return this.#lock.name }
-  get mode () { return this.#lock.mode }
-  get token () { return this.#lock.token }
   get ownerDied () { return this.#lock.ownerDied }
   get signal () { return this.#lock.signal }
   get isLost () { return this.#lock.isLost }
@@ -28,8 +29,7 @@ class HeldLock extends Held {
   #done
 
   /**
-   * @param {object} lock the argument of the request's callback
-   * @param {() => void} release ends that callback
+   * @param {() => void} release ends the callback
    * @param {Promise<void>} done the request's
    */
   constructor (lock, release, done) {
@@ -43,6 +43,28 @@ class HeldLock extends Held {
     this.#release()
     await this.#done
   }
+}
+
+/**
+ * Holds what a request gives to its callback, until `unlock()`. Resolves with null if that is null.
+ * @param {(callback: (lock: object | null) => unknown, resolve: Function, reject: Function) => void} begin
+ */
+function held (begin) {
+  let end, settle
+  // It begins in no executor: reports have few frames for the stack of a call.
+  const done = new Promise((resolve, reject) => { end = { resolve, reject } })
+  const promise = new Promise((resolve, reject) => { settle = { resolve, reject } })
+  done.catch(settle.reject)
+  try {
+    begin((lock) => {
+      if (lock === null) return settle.resolve(null)
+      observer.keepsHold()
+      return new Promise((resolve) => settle.resolve(new HeldLock(lock, resolve, done)))
+    }, end.resolve, end.reject)
+  } catch (error) {
+    end.reject(error)
+  }
+  return promise
 }
 
 class HeldSyncLock extends Held {
@@ -63,4 +85,4 @@ const { asyncDispose, dispose } = Symbol
 if (asyncDispose !== undefined) define(HeldLock.prototype, asyncDispose, HeldLock.prototype.unlock, false, true)
 if (dispose !== undefined) define(HeldSyncLock.prototype, dispose, HeldSyncLock.prototype.unlock, false, true)
 
-module.exports = { HeldLock, HeldSyncLock }
+module.exports = { HeldSyncLock, held }

@@ -28,10 +28,11 @@ const { SERIAL } = require('../holding/entry')
 const { granted } = require('../holding/run')
 const theList = require('../holding/the-list')
 const { newGrant, stolenError } = require('../named/names')
+const { readNames, requestAll } = require('./all-names')
 const { Batch } = require('./batch')
 const { Claim, Line } = require('./engine-claim')
 const { closedError, obstacleIn, timeoutError, unavailableError } = require('./errors')
-const { HeldLock } = require('./held-lock')
+const { held } = require('./held-lock')
 const { isLocal } = require('./local-engine')
 const { frontOf, watch } = require('./long-wait')
 const { assertEngine, readLocksOptions, readOptions } = require('./arguments')
@@ -93,20 +94,31 @@ class ProcessLocks {
     })
   }
 
+  /** Calls `callback(lock)` with the locks of all names. `requestAll(names, [options], callback)`. */
+  async requestAll (names, options, callback) {
+    const isShort = arguments.length < 3 && typeof options === 'function'
+    return this.#requestAll(names, isShort ? undefined : options, 'requestAll', isShort ? options : callback)
+  }
+
   /** Holds the lock of a name until its `unlock()`. Null if it is not available. */
   hold (name, options) {
-    return new Promise((resolve, reject) => {
+    return held((callback, resolve, reject) => {
       const read = readOptions(name, options, 'hold', this.#engine, this.#label)
-      const done = new Promise((fulfil, fail) => {
-        const callback = (lock) => {
-          if (lock === null) return resolve(null)
-          observer.keepsHold()
-          return new Promise((release) => resolve(new HeldLock(lock, release, done)))
-        }
-        this.#begin(new Claim(read, callback, fulfil, fail))
-      })
-      done.catch(reject)
+      this.#begin(new Claim(read, callback, resolve, reject))
     })
+  }
+
+  /** Holds the locks of all names until `unlock()`. Null if one is not available. */
+  holdAll (names, options) {
+    return held((callback, resolve) => resolve(this.#requestAll(names, options, 'holdAll', callback)))
+  }
+
+  async #requestAll (names, options, caller, callback) {
+    const all = readNames(names, caller)
+    const read = readOptions(all[0], options, caller, this.#engine, this.#label)
+    assertFunction(callback, caller)
+    const hold = (one) => held((each, resolve, reject) => this.#begin(new Claim(one, each, resolve, reject)))
+    return requestAll(all, read, hold, callback)
   }
 
   /** Blocks this thread. `requestSync(name, [options], callback)`. */
@@ -318,8 +330,8 @@ class ProcessLocks {
 
   /** Rejects a request whose time is over, with the holder. Never rejects itself. */
   async #rejectLate (claim) {
-    const { name, timeout } = claim.options
-    claim.reject(timeoutError(name, timeout, await this.#holderOf(name)))
+    const { name, wholeTimeout } = claim.options
+    claim.reject(timeoutError(name, wholeTimeout, await this.#holderOf(name)))
   }
 
   /** Returns the first holder; undefined if the engine does not tell it soon. */
