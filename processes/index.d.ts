@@ -96,6 +96,15 @@ export interface HoldOptions {
   label?: string
 }
 
+/** Limits a hold of one name. */
+interface Limit {
+  /**
+   * In milliseconds, from the grant: then the lock is lost, and the next holder has `ownerDied`. The callback runs on
+   * beside it: compare tokens. Exclusive locks only; not of an engine of one's own.
+   */
+  maxHold?: number
+}
+
 export interface RequestOptions<Lock = ProcessLock> extends HoldOptions {
   /**
    * Called first, if the lock says `ownerDied`, and awaited. Then the callback's lock says nothing of the death. If it
@@ -142,15 +151,16 @@ export interface ProcessLocks {
    */
   request<T> (name: string, callback: (lock: ProcessLock) => Awaitable<T>): Promise<T>
   request<T> (
-    name: string, options: RequestOptions & { ifAvailable: true }, callback: (lock: ProcessLock | null) => Awaitable<T>
+    name: string, options: RequestOptions & Limit & { ifAvailable: true },
+    callback: (lock: ProcessLock | null) => Awaitable<T>
   ): Promise<T>
   request<T> (
-    name: string, options: RequestOptions & { ifAvailable?: false } | undefined,
+    name: string, options: RequestOptions & Limit & { ifAvailable?: false } | undefined,
     callback: (lock: ProcessLock) => Awaitable<T>
   ): Promise<T>
   /** Holds the lock of a name until its `unlock()`. */
-  hold (name: string, options: HoldOptions & { ifAvailable: true }): Promise<HeldProcessLock | null>
-  hold (name: string, options?: HoldOptions & { ifAvailable?: false }): Promise<HeldProcessLock>
+  hold (name: string, options: HoldOptions & Limit & { ifAvailable: true }): Promise<HeldProcessLock | null>
+  hold (name: string, options?: HoldOptions & Limit & { ifAvailable?: false }): Promise<HeldProcessLock>
   /**
    * Calls `callback(lock)` with the locks of all names, or of none. They are taken one after the other: one may be held
    * while the next is awaited.

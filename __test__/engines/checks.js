@@ -203,6 +203,60 @@ const ofAll = {
   }
 }
 
+const LIMIT = 800 // milliseconds
+
+const ofLimits = {
+  async 'maxHold: a holder that is late loses the lock, and the next one learns of it; others do not' (place) {
+    const { team, name } = place
+    const [holder, next] = await team.processes(2)
+    const begin = Date.now()
+    const held = await holder.holds(name, { maxHold: LIMIT })
+    const waiter = await next.waits(name)
+    await held.fails('ERR_LOCK_LOST')
+    await held.next('lost')
+    await inherits(waiter, held)
+    assert.ok(Date.now() - begin >= LIMIT - 1, `lost after ${Date.now() - begin} ms`)
+    held.end('finish')
+    // In time. What is kept for the next name, such as a session, has no limit any more.
+    for (let n = 0; n < 2; n++) await holder.request(name, { maxHold: LIMIT }).passes({ ownerDied: false })
+    const unlimited = await holder.holds(name)
+    await sleep(LIMIT + NOBODY)
+    await handsOver(unlimited, await next.waits(name))
+  },
+  async 'maxHold: no limit counts while a request waits, nor for those behind it' ({ team, name }) {
+    const [holder, next] = await team.processes(2)
+    const held = await holder.holds(name)
+    const limited = await next.waits(name, { maxHold: LIMIT })
+    await sleep(LIMIT + NOBODY)
+    await held.ends()
+    const { token } = await limited.gets({ ownerDied: false })
+    const behind = next.request(name)
+    await limited.fails('ERR_LOCK_LOST')
+    await behind.gets({ ownerDied: true, after: token })
+    await sleep(LIMIT + NOBODY)
+    await behind.ends()
+  }
+}
+
+const ofStandstill = {
+  async 'maxHold: a holder that stands still loses the lock, too' ({ team, name, engine }) {
+    const [holder, next] = await team.processes(2)
+    const held = await holder.holds(name, { maxHold: LIMIT })
+    const waiter = await next.waits(name)
+    holder.kill('SIGSTOP')
+    const stopped = Date.now()
+    await waiter.gets({ ownerDied: true, after: held.token })
+    // A lease that has been renewed may last for a third of its time longer.
+    const most = LIMIT + engine.lease + 1000
+    assert.ok(Date.now() - stopped < most, `${Date.now() - stopped} ms`)
+    held.end('finish')
+    holder.kill('SIGCONT')
+    assert.ok((await held.next('ending')).isLost, 'isLost has not looked at the clock')
+    await held.fails('ERR_LOCK_LOST')
+    await handsOver(waiter, await holder.waits(name))
+  }
+}
+
 const ofShared = {
   async 'shared locks are held together, of one process and of several, and keep an exclusive one out' (place) {
     const { team, name } = place
@@ -400,6 +454,8 @@ const groups = [
   [place => !isShared(place), ofExclusive],
   [({ engine }) => engine.lease === 0 && notOnWindows('has no SIGSTOP'), withoutLease],
   [({ engine }) => engine.lease > 0, withLease],
+  [() => true, ofLimits],
+  [hasServer, ofStandstill],
   [hasServer, ofServers],
   [({ server }) => server !== undefined && (server.isOurs || 'not our server'), ofOurServers],
   [({ engine }) => engine.server === 'postgresql', ofPostgres],

@@ -102,9 +102,8 @@ test('arguments: a path, or a URL of any realm; all else is an error with a code
   const { href } = pathToFileURL(path.join(folder, 'a b'))
   assert.strictEqual(pathName(vm.runInNewContext('({ href })', { href })), path.join(folder, 'a b'))
   for (const file of [undefined, null, '', 1, {}, [], Buffer.from(folder), Symbol('a'), () => {}]) {
-    assert.throws(() => pathName(file), {
-      name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE', message: /^pathName: file must be a path or a URL of a file, not /
-    })
+    const message = /^pathName: file must be a path or a URL of a file, not /
+    assert.throws(() => pathName(file), { name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE', message })
   }
   assert.throws(() => pathName('a\0b'), { name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' })
   assert.throws(() => pathName(new URL('https://example.org/a')), { code: 'ERR_INVALID_URL_SCHEME' })

@@ -38,7 +38,11 @@ held.then(lock => lock.unlock())
 // @ts-expect-error: a hold has no callback before which a repair would run
 locks.hold('name', { repair () {} })
 
-const all: Promise<number> = locks.requestAll(new Set(['a', 'b']), { repair ({ tokens }) {} }, lock => lock.tokens[0])
+locks.request('name', { maxHold: 5, timeout: 5 }, lock => lock.token)
+locks.hold('name', { maxHold: 5 })
+// @ts-expect-error: several names have no limit
+locks.requestAll(['a'], { maxHold: 5 }, () => {})
+const all: Promise<number> = locks.requestAll(new Set(['a', 'b']), { repair ({ tokens }) {} }, lock => lock.tokens.length)
 const heldAll: Promise<HeldProcessLockOfAll | null> = locks.holdAll(['a', 'b'], { ifAvailable: true })
 locks.holdAll(['a']).then(lock => lock.unlock().then(() => lock.names.concat(lock.mode)))
 // @ts-expect-error: the locks may be null

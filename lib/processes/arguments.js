@@ -4,20 +4,22 @@
 
 const { RangeError, TypeError } = require('../util/intrinsics')
 const { assertOptions, flag, option } = require('../util/options')
+const { LONGEST_TIMER } = require('../util/timers')
 const { describe } = require('../util/values')
 const { assertFunction, waitLimits } = require('../waiting/wait-options')
+const { abilitiesOf } = require('./abilities')
 const { unsupportedError } = require('./errors')
 
 const OF_LOCKS = ['batch', 'batchTime', 'label']
-const OF_HOLDS = ['mode', 'signal', 'timeout', 'ifAvailable', 'label']
-const OF_REQUESTS = [...OF_HOLDS, 'repair']
+const OF_ALL = ['mode', 'signal', 'timeout', 'ifAvailable', 'label']
+const OF_ONE = [...OF_ALL, 'maxHold']
 
 /** The options of each function. A signal comes last where it is known, but refused. */
 const OPTIONS = {
-  hold: OF_HOLDS,
-  holdAll: OF_HOLDS,
-  request: OF_REQUESTS,
-  requestAll: OF_REQUESTS,
+  hold: OF_ONE,
+  holdAll: OF_ALL,
+  request: [...OF_ONE, 'repair'],
+  requestAll: [...OF_ALL, 'repair'],
   holdSync: ['mode', 'timeout', 'ifAvailable', 'label', 'signal'],
   requestSync: ['mode', 'timeout', 'ifAvailable', 'repair', 'label', 'signal']
 }
@@ -64,14 +66,31 @@ function readOptions (name, options, caller, engine, label) {
   const ifAvailable = flag(options, 'ifAvailable', caller)
   const { timeout, signal } = waitLimits(options, caller, hearsSignal)
   const repair = option(options, 'repair')
-  if (repair !== undefined) {
-    assertFunction(repair, caller, 'repair')
-    if (mode === 'shared') throw new TypeError(caller + ': repair needs an exclusive lock, and mode is \'shared\'')
+  if (repair !== undefined) assertFunction(repair, caller, 'repair')
+  const maxHold = maxHoldOf(options, caller, engine)
+  if (mode === 'shared' && (repair || maxHold) !== undefined) {
+    const what = repair === undefined ? 'maxHold' : 'repair'
+    throw new TypeError(caller + ': ' + what + ' needs an exclusive lock, and mode is \'shared\'')
   }
   if (!engine.modes.includes(mode)) throw unsupportedError(engine.id + ' has no ' + mode + ' locks')
   // For messages: one of several names has only what is left.
   const wholeTimeout = timeout
-  return { name, mode, timeout, wholeTimeout, signal, ifAvailable, repair, label: labelOf(options, caller, label) }
+  const limits = { timeout, wholeTimeout, signal, ifAvailable, maxHold }
+  return { name, mode, ...limits, repair, label: labelOf(options, caller, label) }
+}
+
+function maxHoldOf (options, caller, engine) {
+  const maxHold = option(options, 'maxHold')
+  if (maxHold === undefined) return undefined
+  if (typeof maxHold !== 'number') {
+    throw new TypeError(caller + ': maxHold must be a number of milliseconds, not ' + describe(maxHold))
+  }
+  if (!(maxHold >= 1 && maxHold <= LONGEST_TIMER)) {
+    const allowed = 'from 1 to ' + LONGEST_TIMER + ' milliseconds'
+    throw new RangeError(caller + ': maxHold must be ' + allowed + ', not ' + maxHold)
+  }
+  if (abilitiesOf(engine).maxHold) return maxHold
+  throw unsupportedError(caller + ': ' + engine.id + ' cannot limit a hold: maxHold needs an engine of this package')
 }
 
 /** @throws {TypeError} the value is no engine */

@@ -65,7 +65,7 @@ class Batch {
 
   /** Whether the lock is lost. Unless its use `isOver`, the clock counts, too: no timer may have run since. */
   looksLost (isOver) {
-    if (!this.isLost && !isOver && this.grant.remaining() <= 0) this.lose(new Error('The lease is over'))
+    if (!this.isLost && !isOver && this.grant.remaining() <= 0) this.lose(new Error('Its time is over'))
     return this.isLost
   }
 

@@ -87,13 +87,15 @@ class Claim {
 class Line {
   /**
    * @param {string} front the named lock in front
-   * @param {object} [place] of a local engine
+   * @param {object} [place] of a local engine, which gives the lock at once
+   * @param {boolean} [isAlone] whether it is that of one claim
    */
-  constructor (name, mode, front, place) {
+  constructor (name, mode, front, place, isAlone = false) {
     this.name = name
     this.mode = mode
     this.front = front
     this.place = place
+    this.isAlone = isAlone
     this.claims = new Set()
     this.order = this.claims.values()
     /** Aborts the question to the engine, if there is one that lasts. */
@@ -107,9 +109,9 @@ class Line {
     return !this.isBeginning && this.asking === undefined && this.batch === undefined && this.claims.size === 0
   }
 
-  /** Makes a line of its own, for one attempt. */
-  forAttempt () {
-    return new Line(this.name, this.mode, this.front, this.place)
+  /** Makes a line of its own for one claim: for an attempt, or for one whose lock nobody shares. */
+  alone ({ maxHold }) {
+    return new Line(this.name, this.mode, this.front, maxHold === undefined ? this.place : undefined, true)
   }
 
   /** Takes the first claim. One iterator for all: a new one would pass by all that have left. */
@@ -136,10 +138,12 @@ class Line {
     return undefined
   }
 
-  /** The label of the first claim, for other processes. */
-  get label () {
+  /** What an engine is to know of the first claim: its label, for other processes, and how it differs from others. */
+  get asker () {
     const { first } = this
-    return first && first.options.label
+    if (first === undefined) return {}
+    const { label, maxHold } = first.options
+    return maxHold === undefined ? { label } : { label, maxHold }
   }
 }
 

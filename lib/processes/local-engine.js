@@ -18,7 +18,7 @@ const isLocal = (engine) => genuine.has(engine) && engine.acquire === LocalEngin
 
 /**
  * A subclass has
- * - `placeOf(name, mode)`,
+ * - `placeOf(name, mode, asker)`,
  * - `takeNow(place, label, isAttempt)`: a LocalGrant; undefined if it is taken, or if `isSlow`,
  * - `wait(place, label, signal)`: a promise of a LocalGrant,
  * - `attemptSlowly(place, label, signal)`: as `takeNow`, of an engine that is slow,
@@ -33,17 +33,32 @@ class LocalEngine {
   /** Whether each lock waits for a disk. Then another thread takes it and gives it back. */
   get isSlow () { return false }
 
-  async acquire (name, mode, signal, { label } = {}) {
+  async acquire (name, mode, signal, asker = {}) {
     throwIfAborted(signal)
-    const place = this.placeOf(name, mode)
-    return this.takeNow(place, label, false) || this.wait(place, label, signal)
+    const { label } = asker
+    const place = this.placeOf(name, mode, asker)
+    return limited(this.takeNow(place, label, false) || await this.wait(place, label, signal), asker)
   }
 
-  async attempt (name, mode, signal, { label } = {}) {
+  async attempt (name, mode, signal, asker = {}) {
     throwIfAborted(signal)
-    const place = this.placeOf(name, mode)
-    return this.isSlow ? this.attemptSlowly(place, label, signal) : this.takeNow(place, label, true)
+    const { label } = asker
+    const place = this.placeOf(name, mode, asker)
+    const isLater = this.isSlow
+    const grant = isLater ? await this.attemptSlowly(place, label, signal) : this.takeNow(place, label, true)
+    return limited(grant, asker)
   }
+}
+
+/** Makes the grant of a lock whose hold is limited. Native code ends it; this tells of it. */
+function limited (grant, { maxHold }) {
+  if (maxHold === undefined || grant === undefined) return grant
+  const { Lease, now } = require('./engines/server-lease')
+  const lease = new Lease(Infinity, now())
+  const { ownerDied, token } = grant
+  return lease.grant({
+    token, ownerDied, maxHold: grant.remaining(), held: () => grant.held(), release: (died) => grant.release(died)
+  })
 }
 
 /** A lock of such an engine. A subclass has `heldNow()`, and `releaseNow(died)`, which may give a promise. */

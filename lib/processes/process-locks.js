@@ -156,12 +156,13 @@ class ProcessLocks {
 
   /** Begins a request, whose promise will be settled; or throws. What is free is taken at once. */
   #begin (claim) {
-    const { name, mode, signal, timeout, ifAvailable } = claim.options
+    const { name, mode, signal, timeout, ifAvailable, maxHold } = claim.options
     if (this.#closed !== undefined) throw this.#closed
     throwIfAborted(signal)
     assertStack()
     const line = this.#lineOf(name, mode)
-    if (ifAvailable || timeout === 0) return this.#ask(line.forAttempt(), true, claim)
+    const isAttempt = ifAvailable || timeout === 0
+    if (isAttempt || maxHold !== undefined) return this.#ask(line.alone(claim.options), isAttempt, claim)
     if (line.isIdle) return this.#ask(line, false, claim)
     this.#wait(line, claim)
     this.#serve(line)
@@ -238,10 +239,11 @@ class ProcessLocks {
       front = newGrant(line.front, line.mode === 'shared')
       const isFirst = take(front)
       if (isFirst) beginTask(front)
-      const label = claim === undefined ? line.label : claim.options.label
-      let grant = isFirst && this.#local && this.#local.takeNow(line.place, label, isAttempt)
+      const label = claim === undefined ? line.asker.label : claim.options.label
+      const local = line.place && this.#local
+      let grant = isFirst && local && local.takeNow(line.place, label, isAttempt)
       // An attempt is over if others of this process are first, or the engine has answered.
-      const isOver = isAttempt && (!isFirst || (this.#local && !this.#local.isSlow))
+      const isOver = isAttempt && (!isFirst || (local && !local.isSlow))
       if (!grant && !isOver) {
         // Before the claim waits: a hook of async_hooks may make a request meanwhile.
         asking = line.asking = new AbortController()
@@ -258,7 +260,7 @@ class ProcessLocks {
       }
       if (grant && line.asking === asking) {
         line.asking = asking = undefined
-        batch = line.batch = new Batch(line, front, grant, isAttempt ? ONE : this.#limits, this.#scope, claim)
+        batch = line.batch = new Batch(line, front, grant, line.isAlone ? ONE : this.#limits, this.#scope, claim)
         claim = undefined
         line.isBeginning = false
         this.#serve(line)
@@ -289,26 +291,28 @@ class ProcessLocks {
   }
 
   /** Asks the engine by one of its functions. */
-  #askEngine (ask, { name, mode, label }, signal) {
-    return this.#scope.runInAsyncScope(() => this.#engine[ask](name, mode, signal, { label, threadId }))
+  #askEngine (ask, { name, mode, asker }, signal) {
+    return this.#scope.runInAsyncScope(() => this.#engine[ask](name, mode, signal, { ...asker, threadId }))
   }
 
   /** Waits for the lock: behind others of this process, then of all. */
   async #acquire (line, front, isFirst, asking) {
     const { signal } = asking
+    const { name, place } = line
+    const local = place && this.#local
     if (!isFirst) {
       const refused = await granted(front, { timeout: Infinity, signal }, {})
       if (refused !== undefined) throw refused.reason
       throwIfAborted(signal)
       beginTask(front)
-      const grant = this.#local && this.#local.takeNow(line.place, line.label, false)
+      const grant = local && local.takeNow(place, line.asker.label, false)
       if (grant !== undefined) return grant
     }
     front.onStolen = () => asking.abort()
-    const { first, label, name, place } = line
+    const { asker, first } = line
     const end = watch(this.#engine, name, first, () => this.#holderOf(name))
     try {
-      return await (this.#local ? this.#local.wait(place, label, signal) : this.#askEngine('acquire', line, signal))
+      return await (local ? local.wait(place, asker.label, signal) : this.#askEngine('acquire', line, signal))
     } finally {
       end()
     }

@@ -3,13 +3,14 @@
 #![allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
 
 use std::io;
+use std::time::Duration;
 
 use napi::bindgen_prelude::{Env, External};
 use napi::{Error, Result};
 use napi_derive::napi;
 
 use crate::agent::Agent;
-use crate::file_locks::{Granted, Look, Mode, Name, Outcome, look};
+use crate::file_locks::{Asked, Granted, Look, Mode, Outcome, look};
 
 /// Makes an error of JavaScript: its message begins with the number of the system's error, or 0.
 fn failed(error: &io::Error) -> Error {
@@ -56,13 +57,10 @@ pub fn files_open(env: Env, path: String, durable: bool, any_drive: bool) -> Res
     Agent::of(env.raw())?.files().open(path.into(), durable, any_drive).map_err(|error| failed(&error))
 }
 
-/// A name in a mode, and what its requester says of itself.
-pub struct FilePlace {
-    name: Name,
-    description: String,
-}
+/// What requests for a name in a mode have in common.
+pub struct FilePlace(Asked);
 
-/// Makes what the requests for a name have in common.
+/// Makes it, perhaps with the milliseconds for which the lock may be held.
 #[napi(catch_unwind)]
 pub fn files_place(
     env: Env,
@@ -70,15 +68,17 @@ pub fn files_place(
     key: String,
     shared: bool,
     description: String,
+    max_hold: Option<f64>,
 ) -> Result<External<FilePlace>> {
     let name = Agent::of(env.raw())?.files().name(folder, &key, shared).map_err(|error| failed(&error))?;
-    Ok(External::new(FilePlace { name, description }))
+    let max_hold = max_hold.map(|milliseconds| Duration::from_secs_f64(milliseconds / 1e3));
+    Ok(External::new(FilePlace(Asked { name, description, max_hold })))
 }
 
 /// Takes the lock of a name, if it is free: its number, its token, and whether the last holder died.
 #[napi(catch_unwind)]
 pub fn files_take(env: Env, place: &External<FilePlace>, attempt: bool) -> Result<Option<Vec<f64>>> {
-    let granted = Agent::of(env.raw())?.files().take(&place.name, &place.description, attempt);
+    let granted = Agent::of(env.raw())?.files().take(&place.0, attempt);
     granted.map(|granted| granted.map(numbers)).map_err(|error| failed(&error))
 }
 
@@ -86,8 +86,7 @@ pub fn files_take(env: Env, place: &External<FilePlace>, attempt: bool) -> Resul
 #[napi(catch_unwind)]
 pub fn files_request(env: Env, place: &External<FilePlace>, attempt: bool) -> Result<i64> {
     let agent = Agent::of(env.raw())?;
-    let (name, description) = (place.name.clone(), place.description.clone());
-    let request = agent.files().request(&agent.outbox, name, description, attempt).map_err(|error| failed(&error));
+    let request = agent.files().request(&agent.outbox, &place.0, attempt).map_err(|error| failed(&error));
     agent.update_hold();
     request
 }
@@ -122,6 +121,12 @@ pub fn files_wait(env: Env, request: i64, milliseconds: u32) -> Result<Option<Fi
 #[napi(catch_unwind)]
 pub fn files_held(env: Env, grant: i64) -> Result<bool> {
     Agent::of(env.raw())?.files().is_held(grant).map_err(|error| failed(&error))
+}
+
+/// Returns how many milliseconds a lock may still be held: infinitely many if that is not bounded.
+#[napi(catch_unwind)]
+pub fn files_left(env: Env, grant: i64) -> Result<f64> {
+    Ok(Agent::of(env.raw())?.files().left(grant))
 }
 
 /// Gives a lock back. Returns whether it was held until then.

@@ -17,6 +17,16 @@ use waitasync_core::lock::Outbox;
 /// What JavaScript gets of a grant: its number, its token, and whether the last holder died.
 pub(crate) type Granted = (i64, u64, bool);
 
+/// What requests for a lock have in common.
+#[derive(Clone)]
+pub(crate) struct Asked {
+    pub(crate) name: Name,
+    /// What the requester says of itself.
+    pub(crate) description: String,
+    /// For how long it may have the lock.
+    pub(crate) max_hold: Option<Duration>,
+}
+
 /// What JavaScript gets of an answer.
 pub(crate) enum Outcome {
     Granted(Granted),
@@ -76,9 +86,10 @@ impl Files {
     }
 
     /// Tries on this thread: as `attempt` of a user, or on the way into the line.
-    pub(crate) fn take(&self, name: &Name, description: &str, is_attempt: bool) -> Result<Option<Granted>> {
+    pub(crate) fn take(&self, asked: &Asked, is_attempt: bool) -> Result<Option<Granted>> {
+        let Asked { name, description, max_hold } = asked;
         let grant = if is_attempt { name.attempt(description) } else { name.take(description) }?;
-        Ok(grant.map(|grant| self.keep(grant)))
+        grant.map(|grant| Ok(self.keep(grant.limited(*max_hold)?))).transpose()
     }
 
     fn keep(&self, grant: Grant) -> Granted {
@@ -89,20 +100,16 @@ impl Files {
     }
 
     /// Lets another thread wait for a name, or try once. Returns the number of the request.
-    pub(crate) fn request(
-        &self,
-        outbox: &Arc<Outbox>,
-        name: Name,
-        description: String,
-        is_attempt: bool,
-    ) -> Result<i64> {
+    pub(crate) fn request(&self, outbox: &Arc<Outbox>, asked: &Asked, is_attempt: bool) -> Result<i64> {
+        let Asked { name, description, max_hold } = asked.clone();
         let (number, mailbox) = (self.next_number(), self.mailbox(outbox));
         mailbox.expect(number, (!is_attempt).then(|| name.clone()));
         if is_attempt {
             waiting::run(move || {
                 mailbox.answer(
                     number,
-                    match name.attempt(&description) {
+                    match name.attempt(&description).and_then(|grant| grant.map(|it| it.limited(max_hold)).transpose())
+                    {
                         Ok(grant) => grant.map_or(Answer::Taken, Answer::Granted),
                         Err(error) => Answer::Failed(error),
                     },
@@ -110,7 +117,7 @@ impl Files {
             });
             return Ok(number);
         }
-        let request = Request { number, mailbox: Arc::clone(&mailbox), description };
+        let request = Request { number, mailbox: Arc::clone(&mailbox), description, max_hold };
         waiting::enqueue(&name, request).inspect_err(|_| drop(mailbox.forget(number)))?;
         Ok(number)
     }
@@ -146,6 +153,12 @@ impl Files {
 
     pub(crate) fn is_held(&self, number: i64) -> Result<bool> {
         self.grants.borrow().get(&number).map_or(Ok(false), Grant::is_held)
+    }
+
+    /// Returns how many milliseconds a lock may still be held: infinitely many if that is not bounded.
+    pub(crate) fn left(&self, number: i64) -> f64 {
+        let grants = self.grants.borrow();
+        grants.get(&number).map_or(0.0, |grant| grant.left().map_or(f64::INFINITY, |left| left.as_secs_f64() * 1e3))
     }
 
     /// Gives a lock back on this thread.

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::kept;
+use super::limits::{self, Limit};
 use super::look::{announce, announce_reader, withdraw_announcement};
 use super::state::{self, LARGEST, State};
 use super::system::{
@@ -105,6 +106,7 @@ pub(super) struct Grant {
     pub(super) owner_died: bool,
     /// The state in the file, of an exclusive lock.
     bytes: Vec<u8>,
+    limit: Option<Limit>,
 }
 
 impl Name {
@@ -221,7 +223,8 @@ impl Name {
     /// Makes a grant of a locked file; none if the path does not lead there any more (invariant 2).
     pub(super) fn grant(&self, locked: Locked, description: &str) -> Result<Option<Grant>> {
         let (State { token, is_marked }, is_new) = read_state(locked.file())?;
-        let mut grant = Grant { name: self.clone(), locked, token, owner_died: is_marked, bytes: Vec::new() };
+        let mut grant =
+            Grant { name: self.clone(), locked, token, owner_died: is_marked, bytes: Vec::new(), limit: None };
         if self.mode == Mode::Exclusive {
             let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             grant.token = (token + 1).max(since_1970.as_micros() as u64);
@@ -242,13 +245,38 @@ impl Name {
 }
 
 impl Grant {
+    /// Bounds the hold, if it is to be. Fails if the system gives no thread for it: then the lock is given back.
+    pub(super) fn limited(mut self, time: Option<Duration>) -> Result<Self> {
+        if let Some(time) = time {
+            match limits::begin(&self.locked.opened().0, time) {
+                Ok(limit) => self.limit = Some(limit),
+                Err(error) => {
+                    self.return_unused();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(self)
+    }
+
+    /// Returns for how long it may still be held, if that is bounded.
+    pub(super) fn left(&self) -> Option<Duration> {
+        self.limit.map(limits::left)
+    }
+
     /// Whether the path still leads to the locked file.
     pub(super) fn is_held(&self) -> Result<bool> {
+        if self.left() == Some(Duration::ZERO) {
+            return Ok(false);
+        }
         self.name.leads_to(Which::Lock, self.locked.opened().1)
     }
 
     /// Gives the lock back, and returns whether it was ours until then. The mark is left if the holder `died`.
     pub(super) fn release(mut self, died: bool) -> Result<bool> {
+        if self.limit.take().is_some_and(|limit| !limits::end(limit)) {
+            return Ok(false);
+        }
         if !self.bytes.is_empty() && !died {
             state::unmark(&mut self.bytes);
             self.write()?;

@@ -16,6 +16,7 @@
 
 mod files;
 mod kept;
+mod limits;
 mod lock_file;
 mod look;
 mod mailbox;
@@ -23,7 +24,6 @@ mod state;
 mod system;
 mod waiting;
 
-pub(crate) use files::{Files, Granted, Outcome};
-pub(crate) use lock_file::Name;
+pub(crate) use files::{Asked, Files, Granted, Outcome};
 pub(crate) use look::{Look, look};
 pub(crate) use system::Mode;

@@ -10,6 +10,7 @@ mod platform;
 use std::fs::File;
 use std::io::{Error, Result};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The mode of a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -26,8 +27,8 @@ pub(super) use platform::{
 /// A file's identity: the numbers of its device and of the file there.
 pub(super) type Identity = (u64, u64);
 
-/// A file that was opened, and its identity.
-pub(super) type Opened = (File, Identity);
+/// A file that was opened, and its identity. Only limits of holds share it.
+pub(super) type Opened = (Arc<File>, Identity);
 
 /// Whether the path leads to the file with this identity.
 pub(super) fn leads_to(path: &Path, identity: Identity) -> Result<bool> {

@@ -20,14 +20,14 @@ mod rounds;
 use std::collections::VecDeque;
 use std::io::{Error, ErrorKind, Result};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
 use self::pool::Pool;
 pub(super) use self::pool::run;
 use self::rounds::Rounds;
-use super::lock_file::{Locked, Name, Which};
+use super::lock_file::{Grant, Locked, Name, Which};
 use super::mailbox::{Answer, Mailbox};
 use super::system::{Identity, Sleeper, is_passing};
 use waitasync_core::sync::lock;
@@ -38,6 +38,14 @@ pub(super) struct Request {
     pub(super) mailbox: Arc<Mailbox>,
     /// Of the requester, for the state.
     pub(super) description: String,
+    pub(super) max_hold: Option<Duration>,
+}
+
+impl Request {
+    /// Answers it with a lock, whose time begins.
+    fn answer(self, grant: Grant) {
+        self.mailbox.answer(self.number, grant.limited(self.max_hold).map_or_else(Answer::Failed, Answer::Granted));
+    }
 }
 
 /// Where a thread waits.
@@ -123,7 +131,8 @@ pub(super) fn enqueue(name: &Name, request: Request) -> Result<()> {
     })
 }
 
-fn no_thread() -> Error {
+/// The error of a system that gives no thread.
+pub(super) fn no_thread() -> Error {
     #[cfg(unix)]
     return Error::from_raw_os_error(libc::EAGAIN);
     #[cfg(not(unix))]
@@ -259,7 +268,7 @@ fn grant(name: &Name, request: Request, locked: Locked) -> Option<End> {
     let end = match name.grant(locked, &request.description) {
         Ok(Some(grant)) => {
             with_line(name, |line| line.turns_in_vain = 0);
-            request.mailbox.answer(request.number, Answer::Granted(grant));
+            request.answer(grant);
             return None;
         }
         Ok(None) => None,

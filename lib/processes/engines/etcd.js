@@ -12,6 +12,7 @@
 const { randomBytes } = require('crypto')
 const { assertOptions, option } = require('../../util/options')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
+const { withAbilities } = require('../abilities')
 const { onAbort, sleep } = require('./aborts')
 const { Cluster } = require('./etcd-cluster')
 const { describeHolder, infoOf, keyOf } = require('./holder')
@@ -46,7 +47,7 @@ module.exports = function etcd (urls, options) {
     milliseconds: Math.max(LEAST_ANSWER, lease / (endpoints.length === 1 ? 1 : endpoints.length + 1))
   })
   const locks = { cluster, prefix, ending: new Set(), TTL: Math.ceil(lease / 1000) }
-  return {
+  return withAbilities({
     id: `etcd ${endpoints.map(({ host }) => host).sort().join()} ${prefix}`,
     modes: ['exclusive'],
     acquire: (name, mode, signal, who) => new Place(locks, name, who).enter(signal, false),
@@ -56,7 +57,7 @@ module.exports = function etcd (urls, options) {
       await Promise.all(locks.ending)
       cluster.close()
     }
-  }
+  }, { maxHold: true })
 }
 
 /** A place in the line of a name: a key with a lease. */
@@ -66,7 +67,9 @@ class Place {
     const line = `${prefix}/line/${hash}/`
     this.cluster = cluster
     this.ending = ending
-    this.TTL = TTL
+    const { maxHold = Infinity } = who
+    this.maxHold = maxHold
+    this.TTL = Math.min(TTL, Math.ceil(maxHold / 1000))
     this.ID = String(randomBytes(8).readBigUInt64BE() >> 1n || 1n)
     this.line = rangeOf(line)
     this.key = base64(line + this.ID)
@@ -224,7 +227,7 @@ class Place {
         this.end()
       }
     }
-    return this.kept.grant({ token, ownerDied, held, release })
+    return this.kept.grant({ token, ownerDied, held, release, maxHold: this.maxHold })
   }
 }
 

@@ -16,6 +16,7 @@ const { agent } = require('../../agent/find-agent')
 const { TypeError, now } = require('../../util/intrinsics')
 const { assertOptions, flag } = require('../../util/options')
 const { describe } = require('../../util/values')
+const { withAbilities } = require('../abilities')
 const { LocalEngine, LocalGrant } = require('../local-engine')
 const { onAbort, sleep } = require('./aborts')
 const { assertTested } = require('./files-platform')
@@ -53,10 +54,11 @@ class Deliveries {
 
 /** What requests for a name have in common; in native code, those with a label. */
 class Place {
-  constructor (name, mode) {
+  constructor (name, mode, maxHold) {
     this.name = name
     this.key = keyOf(name).toString('hex')
     this.isShared = mode === 'shared'
+    this.maxHold = maxHold
     this.label = undefined
     this.native = undefined
   }
@@ -78,13 +80,14 @@ class Files extends LocalEngine {
     super()
     this.#path = path.resolve(folder)
     this.#options = options
+    withAbilities(this, { maxHold: true })
     this.id = 'files ' + this.#path
     this.modes = ['exclusive', 'shared']
   }
 
   get isSlow () { return this.#options.durable }
 
-  placeOf (name, mode) { return new Place(name, mode) }
+  placeOf (name, mode, { maxHold } = {}) { return new Place(name, mode, maxHold) }
 
   takeNow (place, label, isAttempt) {
     if (this.isSlow) return undefined
@@ -149,7 +152,7 @@ class Files extends LocalEngine {
 
   #nativeOf (place, label) {
     if (place.native === undefined || place.label !== label) {
-      place.native = native('filesPlace', this.#open(), place.key, place.isShared, place.describe(label))
+      place.native = native('filesPlace', this.#open(), place.key, place.isShared, place.describe(label), place.maxHold)
       place.label = label
     }
     return place.native
@@ -210,6 +213,7 @@ class Grant extends LocalGrant {
     this.ownerDied = ownerDied
   }
 
+  remaining () { return native('filesLeft', this.#number) }
   heldNow () { return native('filesHeld', this.#number) }
 
   releaseNow (died, blocks) {
@@ -242,9 +246,9 @@ function answer (number, signal) {
 }
 
 /** Calls a function of the library; its errors have codes. */
-function native (name, first, second, third, fourth) {
+function native (name, first, second, third, fourth, fifth) {
   try {
-    return agent().native.binding[name](first, second, third, fourth)
+    return agent().native.binding[name](first, second, third, fourth, fifth)
   } catch (error) {
     throw systemError(error.message, error)
   }

@@ -17,12 +17,15 @@ const WATCHFUL = {
 
 const SETTINGS = Object.entries(WATCHFUL).map(([name, value]) => `('${name}', '${value}')`).join(', ')
 
+/** Has the server end a session that says nothing for so long; 0: it need not say anything. */
+const idle = milliseconds => `SET idle_session_timeout = ${Math.ceil(milliseconds)};`
+
 /**
- * Returns what a new session begins with. With a lease, the server ends a session that says nothing for so long. The
- * rest undoes settings of a role or a database that would end a wait, forget a token in a crash, or disturb a write.
+ * Returns what a new session begins with. It undoes settings of a role or a database that would end a wait, forget a
+ * token in a crash, or disturb a write.
  */
 const begin = lease => `
-  SET idle_session_timeout = ${Math.ceil(lease)};
+  ${idle(lease)}
   SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off;
   SET standard_conforming_strings = on;
   DO $$
@@ -106,4 +109,4 @@ const attempt = mode =>
   `SELECT set_config('application_name', $2, false), pg_try_advisory_lock${suffix(mode)}($1) AS granted`
 const wait = mode => `SELECT pg_advisory_lock${suffix(mode)}($1)`
 
-module.exports = { attempt, begin, statementsOf, wait }
+module.exports = { attempt, begin, idle, statementsOf, wait }

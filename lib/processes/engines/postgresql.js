@@ -10,11 +10,12 @@
 const { assertOptions, option } = require('../../util/options')
 const { LONGEST_TIMER } = require('../../util/timers')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
+const { withAbilities } = require('../abilities')
 const { onAbort } = require('./aborts')
 const { HOST, ascii, birth, describeHolder, entry, infoOf, keyOf, nameFor, parsed, shorten } = require('./holder')
 const { Lease, assertLease, now } = require('./server-lease')
 const { Sessions } = require('./postgresql-sessions')
-const { attempt: attemptOf, statementsOf, wait: waitOf } = require('./postgresql-statements')
+const { attempt: attemptOf, idle, statementsOf, wait: waitOf } = require('./postgresql-statements')
 
 /** How the server writes a boolean. */
 const [TRUE, FALSE] = ['t', 'f']
@@ -99,14 +100,16 @@ module.exports = function postgresql (pg, config, options) {
     const sent = now()
     const holder = describeHolder(name, who)
     if (mode === 'exclusive') {
+      const { maxHold } = who
+      if (maxHold !== undefined) await session.ask(idle(Math.min(lease || Infinity, maxHold)))
       const { rows: [state] } = await session.ask(statements.take, [key, label, holder])
-      return grantOf(session, key, mode, state, sent)
+      return grantOf(session, key, mode, state, sent, maxHold)
     }
     const { rows: [state = { token: 0 }] } = await session.ask(statements.look, [key, label])
     return grantOf(session, key, mode, state, sent)
   }
 
-  function grantOf (session, key, mode, state, sent) {
+  function grantOf (session, key, mode, state, sent, maxHold) {
     // As long as there is the session, there is its lock; a pooler may give us another one.
     const held = async () => (await session.ask('SELECT pg_backend_pid() AS pid')).rows[0].pid === session.pid
     // Its signal is not the session's own, which may be ended once the lock has been given back.
@@ -116,12 +119,12 @@ module.exports = function postgresql (pg, config, options) {
     if (session.lost.aborted) lose()
     const release = async died => {
       const mark = mode === 'exclusive' && !died ? Number(state.token) : undefined
-      const asked = session.ask(statements.release(key, mode, mark))
+      const asked = session.ask((maxHold === undefined ? '' : idle(lease)) + statements.release(key, mode, mark))
       const results = [].concat(await asked.finally(ignore))
       sessions.keep(session)
       return results[results.length - 1].rows[0].was_ours === TRUE
     }
-    return kept.grant({ token: state.token, ownerDied: state.held === TRUE, held, release })
+    return kept.grant({ token: state.token, ownerDied: state.held === TRUE, held, release, maxHold, from: sent })
   }
 
   async function query (name) {
@@ -132,14 +135,14 @@ module.exports = function postgresql (pg, config, options) {
     return { held: entries(TRUE), pending: entries(FALSE) }
   }
 
-  return {
+  return withAbilities({
     id: `postgresql ${host}:${port}/${database} ${schema}`,
     modes: ['exclusive', 'shared'],
     acquire,
     attempt,
     query,
     async close () { sessions.close() }
-  }
+  }, { maxHold: true })
 }
 
 /** @throws {TypeError} it is not the package `pg` */

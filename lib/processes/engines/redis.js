@@ -6,6 +6,7 @@ const { now: clock } = require('../../util/intrinsics')
 const { assertOptions, option } = require('../../util/options')
 const { setTimeout } = require('../../util/timers')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
+const { withAbilities } = require('../abilities')
 const { MOST, describeHolder, infoOf, keyOf } = require('./holder')
 const { Lease, assertLease, now } = require('./server-lease')
 const { Listener } = require('./redis-releases')
@@ -39,14 +40,14 @@ module.exports = function redis (client, options) {
   }
 
   /** Takes a lock; or gives the milliseconds after which to ask again, if somebody else has it. */
-  async function take (keys, holder, signal) {
+  async function take (keys, holder, signal, maxHold = Infinity) {
     const sent = now()
     let answer
     try {
       answer = await link.ask(async server => {
         // A server that has just started may have forgotten locks: it gives none until their leases are over.
         const rest = Math.ceil(lease - server.age)
-        return rest > 0 ? rest : server.run(TAKE, keys, holder, lease)
+        return rest > 0 ? rest : server.run(TAKE, keys, holder, Math.ceil(Math.min(lease, maxHold)))
       })
     } catch (error) {
       track(undo(keys, holder, error.late))
@@ -56,8 +57,13 @@ module.exports = function redis (client, options) {
     const [token, died] = answer
     const ask = async (script, ...more) =>
       Number(await link.ask(server => server.run(script, keys, holder, ...more))) === 1
-    const grant = new Lease(lease, sent, () => ask(RENEW, lease)).grant({
-      token, ownerDied: String(died) === '1', held: () => ask(HELD), release: died => ask(RELEASE, Number(died))
+    const grant = new Lease(lease, sent, left => ask(RENEW, Math.ceil(left))).grant({
+      token,
+      ownerDied: String(died) === '1',
+      held: () => ask(HELD),
+      release: died => ask(RELEASE, Number(died)),
+      maxHold,
+      from: sent
     })
     if (!signal.aborted) return grant
     await grant.release(grant.ownerDied)
@@ -93,7 +99,7 @@ module.exports = function redis (client, options) {
     try {
       for (let again = 0; ;) {
         throwIfAborted(signal)
-        const taken = await take(keys, holder, signal)
+        const taken = await take(keys, holder, signal, who.maxHold)
         if (typeof taken !== 'number') return taken
         if (listener.isOpen) {
           // Once its lease is over, it is free without news.
@@ -111,7 +117,7 @@ module.exports = function redis (client, options) {
   }
 
   async function attempt (name, mode, signal, who) {
-    const taken = await take(keysOf(name), describeHolder(name, who), signal)
+    const taken = await take(keysOf(name), describeHolder(name, who), signal, who.maxHold)
     return typeof taken === 'number' ? undefined : taken
   }
 
@@ -136,7 +142,7 @@ module.exports = function redis (client, options) {
     return Array.from(found)
   }
 
-  return {
+  return withAbilities({
     id: `redis ${addressOf(client)} ${prefix}`,
     modes: ['exclusive'],
     acquire,
@@ -147,7 +153,7 @@ module.exports = function redis (client, options) {
       await Promise.race([Promise.all(undoing), new Promise(resolve => setTimeout(resolve, 100).unref())])
       await Promise.all([link.close(), news.close()])
     }
-  }
+  }, { maxHold: true })
 }
 
 /** @throws {TypeError} it is no client of one server */

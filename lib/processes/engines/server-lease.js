@@ -4,8 +4,8 @@
  * Leases of servers: for how long a lock is certainly ours.
  *
  * Invariant: `lost` aborts when the server says that the lease is over, or when it may be, whichever comes first: its
- * milliseconds have passed since the last renewal that succeeded was sent. Two clocks count, for one stops
- * while a machine sleeps, and the other one may be set back.
+ * milliseconds have passed since the last renewal that succeeded was sent, or those of the whole hold since the grant.
+ * Two clocks count, for one stops while a machine sleeps, and the other one may be set back.
  */
 
 const { now: steadyClock } = require('../../util/intrinsics')
@@ -21,9 +21,9 @@ const since = moment => Math.max(steadyClock() - moment.steady, wallClock() - mo
 /** A lease, renewed three times as often as it needs to be. */
 class Lease {
   /**
-   * @param {number} milliseconds Infinity: it is over only if somebody says so
+   * @param {number} milliseconds Infinity: it is over only if somebody says so, or with the hold
    * @param {{ steady: number, wall: number }} sent when the first request was sent
-   * @param {() => Promise<boolean>} renew gives false if the lease is over
+   * @param {(milliseconds: number) => Promise<boolean>} renew gives false if the lease is over
    */
   constructor (milliseconds, sent, renew) {
     this.milliseconds = milliseconds
@@ -33,6 +33,9 @@ class Lease {
     this.isResting = false
     this.end = undefined
     this.beat = undefined
+    /** The milliseconds of the whole hold, and when they began. */
+    this.most = Infinity
+    this.granted = undefined
     if (milliseconds === Infinity) return
     this.extend(sent)
     this.wait()
@@ -41,13 +44,24 @@ class Lease {
   get lost () { return this.loser.signal }
 
   /** Returns the milliseconds until it may be over. It looks at the clock: after a standstill no timer has run. */
-  remaining () { return this.lost.aborted ? 0 : Math.max(0, this.milliseconds - since(this.sent)) }
+  remaining () {
+    return this.lost.aborted ? 0 : Math.max(0, Math.min(this.milliseconds - since(this.sent), this.left))
+  }
+
+  /** The milliseconds until the hold is over. */
+  get left () { return this.most === Infinity ? Infinity : this.most - since(this.granted) }
 
   /**
    * Makes the grant of a lock that has this lease.
-   * @param {object} how `token` and `ownerDied`; `held` and `release` ask the server
+   * @param {object} how `token` and `ownerDied`; `held` and `release` ask the server; `maxHold`: how many milliseconds
+   *   the hold may last, if that is limited, `from` a moment
    */
-  grant ({ token, ownerDied, held, release }) {
+  grant ({ token, ownerDied, held, release, maxHold = Infinity, from = now() }) {
+    if (maxHold < Infinity) {
+      this.most = maxHold
+      this.granted = from
+      this.extend(this.sent)
+    }
     return {
       token: Number(token),
       ownerDied,
@@ -77,7 +91,7 @@ class Lease {
     clearTimeout(this.end)
   }
 
-  lose (reason = new Error('The lease is over')) {
+  lose (reason = new Error(this.left > 0 ? 'The lease is over' : 'It was held for longer than its maxHold')) {
     this.stop()
     this.loser.abort(reason)
   }
@@ -86,6 +100,8 @@ class Lease {
     this.sent = sent
     clearTimeout(this.end)
     this.end = setTimeout(() => this.lose(), this.remaining())
+    // Without a lease, a lock keeps no process alive.
+    if (this.milliseconds === Infinity) this.end.unref()
   }
 
   wait () {
@@ -97,9 +113,11 @@ class Lease {
     const sent = now()
     // A process that stood still may be late.
     if (this.remaining() === 0) return this.lose()
+    // What there is lasts as long as the hold may.
+    if (this.left <= this.milliseconds - since(this.sent)) return
     let isOurs
     try {
-      isOurs = await this.renew()
+      isOurs = await this.renew(Math.min(this.milliseconds, this.left))
     } catch (_) {}
     if (this.isResting) return
     if (isOurs === false) return this.lose()

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::ptr::{null, null_mut};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::{Identity, Mode, Opened};
 
@@ -26,7 +26,7 @@ fn options() -> OpenOptions {
 pub(crate) fn open(path: &Path) -> Result<Opened> {
     let file = options().open(path)?;
     let data = file.metadata()?;
-    if data.is_file() { Ok((file, identity(&data))) } else { Err(Error::other("it is no regular file")) }
+    if data.is_file() { Ok((Arc::new(file), identity(&data))) } else { Err(Error::other("it is no regular file")) }
 }
 
 /// Whether the process may open a file. The kernel, or the C library, asks for the effective user.
@@ -46,7 +46,7 @@ pub(crate) fn create(path: &Path) -> Result<Opened> {
         // The umask has taken some away.
         file.set_permissions(PermissionsExt::from_mode(mode))?;
     }
-    Ok((file, identity(&data)))
+    Ok((Arc::new(file), identity(&data)))
 }
 
 fn flock(file: &File, mode: Mode, flags: c_int) -> Result<()> {

@@ -74,14 +74,14 @@ pub(crate) fn open(path: &Path) -> Result<Opened> {
         return Err(Error::other("it is no regular file"));
     }
     let identity = identity(&file)?;
-    Ok((file, identity))
+    Ok((Arc::new(file), identity))
 }
 
 /// Creates a file that is not there. It inherits the rights of the folder.
 pub(crate) fn create(path: &Path) -> Result<Opened> {
     let file = options().create_new(true).open(path)?;
     let identity = identity(&file)?;
-    Ok((file, identity))
+    Ok((Arc::new(file), identity))
 }
 
 fn lock(file: &File, mode: Mode, flags: u32) -> Result<()> {

@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use super::{Line, Reason, Stage, Table, no_thread, with_line, with_table};
 use crate::file_locks::lock_file::{Name, Which};
-use crate::file_locks::mailbox::Answer;
 use crate::file_locks::system::Identity;
 use crate::globals::service;
 use waitasync_core::panics::contained;
@@ -168,7 +167,7 @@ fn pass(name: &Name, token: u64) {
         request
     });
     match request.flatten() {
-        Some(request) => request.mailbox.answer(request.number, Answer::Granted(grant)),
+        Some(request) => request.answer(grant),
         None => grant.return_unused(),
     }
 }

@@ -44,7 +44,7 @@ fn mailbox() -> Arc<Mailbox> {
 
 fn ask(name: &Name, number: i64, mailbox: &Arc<Mailbox>) {
     mailbox.expect(number, Some(name.clone()));
-    enqueue(name, Request { number, mailbox: Arc::clone(mailbox), description: "{}".into() }).unwrap();
+    enqueue(name, Request { number, mailbox: Arc::clone(mailbox), description: "{}".into(), max_hold: None }).unwrap();
 }
 
 fn granted(mailbox: &Mailbox, number: i64) -> Grant {

@@ -1,0 +1,158 @@
+'use strict'
+// nodes: >=16 (older ones lack what the engines need)
+
+// Limits of holds: what a busy thread, a batch, a slow delivery, a repair and odd arguments make of them. The engines
+// of servers have checks of their own (__test__/engines/checks.js).
+
+const assert = require('assert')
+const { spawnSync } = require('child_process')
+const path = require('path')
+const { test } = require('../harness')
+const { FakeEngine } = require('../fixtures/fake-engine')
+const { ENTRY, scratchFolder, startMember } = require('../fixtures/lock-processes')
+const { runForJSON } = require('../fixtures/run-node')
+const { files, processLocks } = require('../../processes')
+
+const code = promise => promise.then(() => 'fulfilled', error => error.code || error.name)
+const never = () => new Promise(() => {})
+
+/** Keeps the process alive, which a lock of files does not. */
+function stayAlive (t) {
+  const timer = setInterval(() => {}, 1000)
+  t.after(() => clearInterval(timer))
+}
+
+/** Blocks this thread while another process takes the lock of a name. Gives what that one was told. */
+function takenMeanwhile (folder, name) {
+  const program = `const locks = require(${JSON.stringify(ENTRY)}).processLocks(${JSON.stringify(folder)})
+    locks.request(${JSON.stringify(name)}, { timeout: 20000 }, ({ token, ownerDied }) => {
+      console.log(JSON.stringify({ token, ownerDied }))
+    })`
+  return JSON.parse(spawnSync(process.execPath, ['-e', program], { encoding: 'utf8' }).stdout)
+}
+
+for (const durable of [false, true]) {
+  const which = durable ? 'a file that is flushed' : 'a file'
+  test(`a busy thread loses the lock of ${which} after maxHold, and learns of it`, async t => {
+    const folder = scratchFolder(t)
+    const locks = processLocks(files(folder, { durable }))
+    let lock
+    const lost = locks.request('a', { maxHold: 50 }, given => {
+      lock = given
+      assert.strictEqual(lock.isLost, false)
+      const next = takenMeanwhile(folder, 'a')
+      assert.ok(next.token > lock.token && next.ownerDied)
+      assert.strictEqual(lock.isLost, true)
+    })
+    const error = await lost.catch(reason => reason)
+    assert.strictEqual(error.code, 'ERR_LOCK_LOST')
+    assert.ok(/time is over/.test(error.cause.message), error.cause.message)
+    assert.deepStrictEqual([lock.signal.aborted, lock.isLost], [true, true])
+    // The next holder's mark is its own.
+    assert.strictEqual(await locks.request('a', ({ ownerDied }) => ownerDied), false)
+  })
+}
+
+test('maxHold counts from the grant, also while that has not been delivered to a busy thread', async t => {
+  stayAlive(t)
+  const folder = scratchFolder(t)
+  const locks = processLocks(folder)
+  const member = await startMember(t, folder)
+  await member.hold('a')
+  let lock
+  const lost = locks.request('a', { maxHold: 50 }, given => {
+    lock = given
+    return never()
+  })
+  await member.run(async ({ locks, sleep }) => {
+    while ((await locks.query('a')).pending.length === 0) await sleep(2)
+  })
+  const released = member.release('a')
+  assert.strictEqual(takenMeanwhile(folder, 'a').ownerDied, true)
+  await released
+  assert.strictEqual(await code(lost), 'ERR_LOCK_LOST')
+  assert.ok(lock === undefined || lock.signal.aborted)
+})
+
+test('hold with maxHold: unlock() says that it was lost; in time, nobody hears of a limit', async t => {
+  stayAlive(t)
+  const folder = scratchFolder(t)
+  const locks = processLocks(folder)
+  const member = await startMember(t, folder)
+  const lock = await locks.hold('a', { maxHold: 100 })
+  const next = await member.pass('a')
+  assert.ok(next.ownerDied && next.token > lock.token)
+  await new Promise(resolve => lock.signal.aborted ? resolve() : lock.signal.addEventListener('abort', resolve))
+  for (let n = 0; n < 2; n++) assert.strictEqual(await code(lock.unlock()), 'ERR_LOCK_LOST')
+  for (let n = 0; n < 3; n++) await (await locks.hold('a', { maxHold: 60000 })).unlock()
+  // One attempt has a limit, too.
+  assert.strictEqual(await code(locks.request('a', { maxHold: 20, timeout: 0 }, never)), 'ERR_LOCK_LOST')
+  assert.strictEqual(await locks.request('a', { maxHold: 20, ifAvailable: true }, ({ ownerDied }) => ownerDied), true)
+  assert.strictEqual((await member.pass('a')).ownerDied, false)
+})
+
+test('many limits end in their order, and a process with one ends by itself', async t => {
+  stayAlive(t)
+  const folder = scratchFolder(t)
+  const locks = processLocks(folder)
+  const ended = []
+  const times = [160, 40, 120, 80]
+  await Promise.all(times.map(maxHold => code(locks.request(String(maxHold), { maxHold }, never)).then(() => {
+    ended.push(maxHold)
+  })))
+  assert.deepStrictEqual(ended, [40, 80, 120, 160])
+  const program = `(async () => {
+    await require(${JSON.stringify(ENTRY)}).processLocks(${JSON.stringify(folder)}).hold("b", { maxHold: 1e6 })
+    console.log(1)
+  })()`
+  assert.strictEqual(await runForJSON(t, ['--no-warnings', '-e', program]), 1)
+})
+
+test('a request with maxHold has a lock of its own, before a batch, behind it and within', async t => {
+  const locks = processLocks(scratchFolder(t))
+  const tokenOf = options => locks.request('a', options, async ({ token }) => token)
+  const tokens = await Promise.all([
+    tokenOf({}), tokenOf({}), tokenOf({ maxHold: 5000 }), tokenOf({ maxHold: 5000 }), tokenOf({}), tokenOf({})
+  ])
+  const [first, second, ...others] = tokens
+  assert.strictEqual(first, second)
+  const own = others.slice(0, 2)
+  for (const token of own) assert.strictEqual(tokens.filter(each => each === token).length, 1)
+})
+
+test('a repair is part of the hold; a loss during it leaves the mark, and no callback runs', async t => {
+  stayAlive(t)
+  const locks = processLocks(scratchFolder(t))
+  await locks.request('a', lock => { lock.abandon() })
+  const request = locks.request('a', { maxHold: 40, repair: never }, () => assert.fail('it runs'))
+  assert.strictEqual(await code(request), 'ERR_LOCK_LOST')
+  assert.strictEqual(await locks.request('a', ({ ownerDied }) => ownerDied), true)
+})
+
+test('odd values of maxHold, and what cannot have it', async t => {
+  stayAlive(t)
+  const folder = scratchFolder(t)
+  const locks = processLocks(folder)
+  const rejects = (options, expected) => assert.rejects(locks.request('a', options, () => {}), expected)
+  for (const maxHold of [0, 0.5, -1, NaN, Infinity, 2 ** 31]) {
+    await rejects({ maxHold }, /^RangeError: request: maxHold must be from 1 to 2147483647 milliseconds, not /)
+  }
+  for (const maxHold of ['1', null, 1n, {}]) {
+    await rejects({ maxHold }, /^TypeError: request: maxHold must be a number of milliseconds, not /)
+  }
+  await rejects({ maxHold: 1, mode: 'shared' }, /maxHold needs an exclusive lock/)
+  await assert.rejects(locks.requestAll(['a'], { maxHold: 1 }, () => {}), /options may have/)
+  assert.throws(() => locks.requestSync('a', { maxHold: 1, ifAvailable: true }, () => {}), /options may have/)
+  const engine = new FakeEngine()
+  for (const form of ['request', 'hold']) {
+    await assert.rejects(processLocks(engine)[form]('a', { maxHold: 1 }, () => {}), {
+      name: 'NotSupportedError', message: `${form}: fake cannot limit a hold: maxHold needs an engine of this package`
+    })
+  }
+  assert.strictEqual(engine.acquired, 0)
+  // A proxy hands on what it is asked for.
+  const wrapped = new Proxy(files(path.join(folder, 'more')), {
+    get: (target, key) => typeof target[key] === 'function' ? target[key].bind(target) : target[key]
+  })
+  assert.strictEqual(await code(processLocks(wrapped).request('a', { maxHold: 20 }, never)), 'ERR_LOCK_LOST')
+})
