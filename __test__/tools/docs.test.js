@@ -150,7 +150,7 @@ const CONSTANTS = [
   ['debugging', /not more often than every (\d+) ms/, 'hold-calls.js', 'PERIOD'],
   ['debugging', /the stacks of (\d+) in \d+ ms/, 'hold-calls.js', 'MOST'],
   ['debugging', /the stacks of \d+ in (\d+) ms/, 'hold-calls.js', 'WINDOW'],
-  ['debugging', /up to (\d+) such messages/, 'stall_questions.rs', 'MOST_FOR_MAIN'],
+  ['channels', /up to (\d+) such messages/, 'stall_questions.rs', 'MOST_FOR_MAIN'],
   ['processes', /up to ([\d ]+) threads/, 'file_locks/waiting/pool.rs', 'MOST_LINES'],
   ['processes', /locks have ([\d ]+) further threads/, 'file_locks/waiting/pool.rs', 'MOST_JOBS'],
   ['processes', /a request tries every (\d+) ms/, 'engines/files.js', 'POLL'],
