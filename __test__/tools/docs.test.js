@@ -29,6 +29,20 @@ test('each class has a page that says when to use it, what happens when a thread
   }
 })
 
+test('each method of a class has a heading on its page', () => {
+  for (const [, page] of textOf('README.md').matchAll(/^\| \[`\w+`\]\(docs\/([\w-]+)\.md\)/gm)) {
+    const [, title] = /^# (\w+)$/m.exec(textOf(`docs/${page}.md`))
+    const Class = require('../..')[title]
+    const named = (object, prefix) => Object.getOwnPropertyNames(object)
+      .filter(key => typeof Object.getOwnPropertyDescriptor(object, key).value === 'function')
+      .map(key => key === 'constructor' ? `new ${title}` : `${prefix}${key}`)
+    const headings = found(textOf(`docs/${page}.md`), /^### (.+)$/gm)
+    const names = [...named(Class.prototype, ''), ...named(Class, `${title}.`)]
+    assert.ok(names.length > 3)
+    assertNone(names, name => name !== 'toJSON' && !headings.includes(name))
+  }
+})
+
 /** The links of a page into this repository: `{ page, target, anchor }`. */
 const links = pages.flatMap(page => {
   const prose = textOf(page).replace(/^```[^]*?^```/gm, '')
