@@ -103,7 +103,7 @@ export function notify(typedArray: Int32Array | BigInt64ArrayIfAny, index: numbe
  * @param index the index of the element to wait for
  * @param value the value that the element must have, otherwise there is no wait
  * @param timeout in milliseconds, by default `Infinity`
- * @param options.signal cancels the wait: an abort takes the waiter out of the line at once, so that it receives no
+ * @param options.signal cancels the wait: an abort takes the waiter out of the queue at once, so that it receives no
  *   later notification, and rejects the promise with the signal's reason. Not in the standard, so `Atomics.waitAsync`
  *   ignores it
  * @throws {TypeError} `typedArray` is not an `Int32Array` or `BigInt64Array`, or not on a `SharedArrayBuffer`; an
@@ -351,7 +351,7 @@ interface ViewOf<Kind extends string> extends View {
  * {@link AsyncLock.UNLOCKED}. Zero-filled memory is an unlocked lock. An instance is a view; make one in each thread.
  *
  * Workers may block for it, every thread can await it. Giving up loses no wake-up. If a thread ends while it holds the
- * lock, the next in line gets the lock. No waiter is overtaken for long.
+ * lock, the next waiter gets it. No waiter is overtaken for long.
  *
  * Not re-entrant.
  *
@@ -429,7 +429,7 @@ export class AsyncLock {
    *
    * Rejects with the signal's reason (if it has none, with an `Error` named `AbortError`); when the time is over with
    * an `Error` named `TimeoutError`, `code` `'ERR_TIMEOUT'`; and with a `TypeError` if an option has a wrong type.
-   * Giving up never loses the lock: if it was granted at the same moment, the next in line gets it.
+   * Giving up never loses the lock: if it was granted at the same moment, the next waiter gets it.
    */
   lockAsync(options?: AwaitOptions): Promise<UnlockToken>
 
@@ -559,7 +559,7 @@ export interface DeadlockLink {
 /**
  * Waiting, with a lock, until another holder has changed something. 4 bytes of shared memory, which are never written.
  *
- * A wait releases the lock and joins the line in one step with respect to {@link Condition.notify}. However it ends,
+ * A wait releases the lock and joins the queue in one step with respect to {@link Condition.notify}. However it ends,
  * the lock is held again and the same token is live.
  *
  * A notified waiter owes the notification to the others until the hold that it gets back has ended in order: by
@@ -1544,7 +1544,7 @@ export function snapshot(): Snapshot
 /** The result of {@link snapshot}. */
 export interface Snapshot {
   held: Entry[]
-  /** The waiters of one word are in the order of its line. */
+  /** The waiters of one word are in the order of its queue. */
   waiting: Entry[]
   cycles: CycleLink[][]
 }
