@@ -4,7 +4,7 @@ import { Semaphore } from 'atomics-waitasync'
 const room = Semaphore.create({ permits: 3 }) // one is served, two wait
 const limit = Semaphore.create({ permits: 1 })
 
-/** Runs the callback in its turn, or rejects at once if the line is full. */
+/** Runs the callback in its turn, or rejects at once if the queue is full. */
 async function admitted (callback) {
   const place = room.tryHold()
   if (place === null) throw Object.assign(new Error('busy'), { statusCode: 503 })

@@ -1,5 +1,5 @@
 // Three ways not to wait for ever: a timeout, an abort, and taking the lock only if it is free. A waiter that gives up
-// leaves the line and does not delay the waiters behind it.
+// leaves the queue and does not delay the waiters behind it.
 //
 //   node examples/timeout-and-abort/index.mjs
 
@@ -31,7 +31,7 @@ try {
   console.log(error.name)
 }
 
-// The two waiters above have left the line, so this one is the first.
+// The two waiters above have left the queue, so this one is the first.
 const next = lock.lockAsync({ timeout: 10000 })
 worker.postMessage('give it up')
 const token = await next
