@@ -66,7 +66,8 @@ const pages = fs.readdirSync(path.join(root, 'docs')).filter(name => name.endsWi
 for (const page of ['README.md', ...pages.map(name => `docs/${name}`)]) {
   const blocks = blocksOf(page)
   blocks.filter(isProgram).forEach(({ language, code }, number) => {
-    const { file, first } = KINDS[language]
+    const { file, first: firstOfKind } = KINDS[language]
+    const first = code.includes('atomics-waitasync/processes') ? Math.max(16, firstOfKind) : firstOfKind
     const lacks = AsyncLocalStorage === undefined && code.includes('detectReentry') && 'needs AsyncLocalStorage'
     const options = { skip: lacks || (MAJOR < first && `needs Node ${first}`), timeout: 60000 }
     test(`${page}: program ${number + 1} prints what it says`, options, async t => {
