@@ -130,8 +130,8 @@ test('two spellings of a file are one lock, of a file that is not there, too', a
 })
 
 /** Runs a program of the page for a file, `count` times at once, half of them by another spelling. */
-async function runAll (t, project, programs, file, other) {
-  const env = { LOCKS: path.join(project, 'locks') }
+async function runAll (t, project, programs, file, other, folder = path.join(project, 'locks')) {
+  const env = { LOCKS: folder }
   const args = programs.map((name, n) => [path.join(project, name), n % 2 === 0 ? file : other])
   const ends = await Promise.all(args.map(each => runNode(t, each, { env })))
   for (const { code, stderr } of ends) assert.deepStrictEqual([code, stderr], [0, ''])
@@ -145,12 +145,34 @@ test('the programs before, after and during the change count right, by two spell
   // The program after the change, with both locks.
   fs.writeFileSync(path.join(project, 'both.js'), after
     .replace(/^const locks = .*$/m, "const { withBoth } = require('./during.js')")
-    .replace('locks.request(pathName(file), { timeout: 60000 }, ', 'withBoth(file, '))
+    .replace('locks.request(name, { timeout: 60000 }, ', 'withBoth(name, '))
   for (const programs of [['before', 'before'], ['after', 'after'], ['before', 'both', 'both', 'before']]) {
     fs.writeFileSync(file, '{"total":0}')
     await runAll(t, project, programs.map(name => `${name}.js`), file, path.join(folder, 'link', 'data.json'))
     assert.strictEqual(JSON.parse(fs.readFileSync(file, 'utf8')).total, 20 * programs.length, programs.join())
   }
+})
+
+test('the program after the change is killed: no update of another is lost', { timeout: 120000 }, async t => {
+  const { file, folder } = await place(t)
+  const project = await moving.project(t)
+  fs.symlinkSync(folder, path.join(folder, 'link'), 'junction')
+  fs.writeFileSync(file, '{"total":0}')
+  const total = () => JSON.parse(fs.readFileSync(file, 'utf8')).total
+  const env = { ...process.env, LOCKS: path.join(folder, 'locks') }
+  let kills = 0
+  for (let n = 0; n < 10; n++) {
+    const before = total()
+    const victim = spawn(process.execPath, [path.join(project, 'after.js'), file], { env, stdio: 'inherit' })
+    const ended = new Promise(resolve => victim.on('exit', (code, signal) => { resolve(signal) }))
+    const others = runAll(t, project, ['after.js'], path.join(folder, 'link', 'data.json'), '', env.LOCKS)
+    while (total() < before + 1 + n) await sleep(1)
+    victim.kill('SIGKILL')
+    if (await ended === 'SIGKILL') kills++
+    await others
+    assert.ok(total() >= before + 20 && total() <= before + 40, `${before} → ${total()}`)
+  }
+  assert.ok(kills > 0)
 })
 
 /** Starts a process that takes the lock of a file by both packages; resolves once it has them. */
