@@ -63,6 +63,21 @@ test('redlock 4: a lock is taken, refused and given back', { skip, timeout: 6000
   assert.deepStrictEqual((await locks.query('a')).held, [])
 })
 
+test('several names: all or none', { skip, timeout: 60000 }, async t => {
+  const { theirs, ours, locks, once } = await place(t)
+  const pair = 'await redlock.lock([\'a\', \'b\'], 5000)'
+  const [their, our] = [await theirs(pair), await ours(pair)]
+  for (const name of ['a', 'b']) {
+    assert.strictEqual(await once.lock(name, 5000).catch(error => error.name), 'LockError')
+    assert.strictEqual(await locks.hold(name, { ifAvailable: true }), null)
+  }
+  await Promise.all([their.unlock(), our.unlock()])
+  for (const name of ['a', 'b']) {
+    await (await once.lock(name, 5000)).unlock()
+    await (await locks.hold(name, { timeout: 0 })).unlock()
+  }
+})
+
 test('redlock 5: acquire, release and using', { skip, timeout: 60000 }, async t => {
   const { theirs, ours, locks } = await place(t)
   const pair = 'await redlock5.acquire([\'a\'], 5000)'
