@@ -23,7 +23,8 @@ const { targets } = require('./targets')
 
 const LIB = path.join(__dirname, '..', '..', 'lib')
 /** The engines of /processes that need a server. */
-const SERVERS = Object.keys(processes).filter(name => name !== 'files' && name !== 'processLocks')
+const SERVERS = Object.keys(processes)
+  .filter(name => name !== 'files' && fs.existsSync(path.join(LIB, 'processes', 'engines', `${name}.js`)))
 
 /**
  * The parts, in order. Each has these modules and all that they require at the top level, except for those of an
