@@ -875,7 +875,7 @@ export class Barrier {
   constructor(
     clone: ViewClone & { readonly parties: number }, options?: ViewOptions & { parties?: number | undefined }
   )
-  /** Never right: a buffer does not say how many parties there are. */
+  /** Not allowed: a buffer does not say how many parties there are. */
   constructor(buffer: { readonly parties: 'must be given in the options' })
   /**
    * @param options.parties 1 to 65535; the same in every thread
@@ -927,7 +927,7 @@ export class Latch {
 
   /** Of an instance, or the clone that posting one makes. */
   constructor(clone: ViewClone & { readonly count: number }, options?: ViewOptions & { count?: number | undefined })
-  /** Never right: a buffer does not say the count. */
+  /** Not allowed: a buffer does not say the count. */
   constructor(buffer: { readonly count: 'must be given in the options' })
   /**
    * @param options.count 0 to 2**31 - 1; the same in every thread
@@ -1216,7 +1216,7 @@ export const locks: LockManager
  *
  * A message is a copy. {@link Queue.take} delivers it at most once. {@link Queue.use} delivers it at least once: if the
  * callback fails, or its thread ends, the message is delivered again, by default before all others. A thread may end at any
- * moment, in any way: a message that was put is delivered, no slot is lost, and whoever waits goes on.
+ * moment, in any way: a message that was put is delivered, no slot is lost, and waiting threads go on.
  *
  * @example
  * ```js
@@ -1250,7 +1250,7 @@ export class Queue<T = any> {
     clone: ViewClone & { readonly capacity: number, readonly messageSize: number },
     options?: ViewOptions & { [key in keyof QueueOptions]?: QueueOptions[key] | undefined }
   )
-  /** Never right: a buffer does not say the capacity. */
+  /** Not allowed: a buffer does not say the capacity. */
   constructor(buffer: { readonly capacity: 'must be given in the options' })
   /**
    * @param options.byteOffset a multiple of 8
@@ -1455,7 +1455,7 @@ export interface Delivery {
    */
   readonly deaths: number
   /**
-   * Lets the message go back once the callback has ended; `use` fulfils all the same. The last call counts.
+   * Lets the message go back once the callback has ended; `use` still fulfils. The last call counts.
    *
    * @param options.last whether it comes behind all messages that wait then, not before them. It needs no room, and may
    *   be the last of a closed queue
@@ -1550,7 +1550,7 @@ export interface Snapshot {
 }
 
 /**
- * A snapshot as a table for people: rings first, then each lock with its holders and waiters.
+ * A snapshot as a table for people: cycles first, then each lock with its holders and waiters.
  * `ATOMICS_WAITASYNC_DUMP=SIGQUIT` in the environment has that signal write the same text to the standard error.
  *
  * @throws {TypeError} if it is not of this shape; one that was sent as JSON is
@@ -1570,7 +1570,7 @@ export interface StallMessage {
   more: number
   /** Its holders. */
   holders: Entry[]
-  /** If it is on a ring: threads that wait for one another, since longer than that number. */
+  /** If it is on a cycle: threads that have waited for one another for longer than that number. */
   cycle?: CycleLink[]
   /** Of a wait for a lock of several processes: who has that, as `query()` tells it; null if the engine does not. */
   process?: object | null
@@ -1579,14 +1579,14 @@ export interface StallMessage {
 }
 
 /**
- * A thread or task of a ring: it waits for the hold of the next one, the last for that of the first.
+ * A thread or task of a cycle: it waits for the hold of the next one, the last for that of the first.
  */
 export interface CycleLink extends DeadlockLink {
   /** Whether the thread is blocked in this wait. If not, only a promise of it waits, and its other tasks may go on. */
   blocked: boolean
   /**
-   * The same for all links of a ring: whether all of its threads are blocked. A ring through promises is probable: also
-   * that of tasks of one thread, which is there if stalls are reported (`ATOMICS_WAITASYNC_STALL`).
+   * The same for all links of a cycle: whether all its threads are blocked. A cycle through promises is probable, also
+   * that of tasks of one thread, which is listed if stalls are reported (`ATOMICS_WAITASYNC_STALL`).
    */
   certain: boolean
 }
