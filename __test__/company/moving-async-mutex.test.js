@@ -7,12 +7,12 @@
 const assert = require('assert')
 const path = require('path')
 const { setTimeout: sleep } = require('timers/promises')
-const { test } = require('../harness')
 const { codeOf, load, movingFrom } = require('../fixtures/moving')
 const { runNode } = require('../fixtures/run-node')
 const { AsyncLock, Semaphore } = require('../..')
 
 const moving = movingFrom('async-mutex', ['async-mutex'])
+const { test } = moving
 
 /** Makes the locks of both; `theirs` and `ours` run a cell of a pair. */
 async function pairOfLocks () {

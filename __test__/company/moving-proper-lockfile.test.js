@@ -9,13 +9,13 @@ const { spawn } = require('child_process')
 const fs = require('fs')
 const path = require('path')
 const { setTimeout: sleep } = require('timers/promises')
-const { test } = require('../harness')
 const { scratchFolder } = require('../fixtures/entries/folders')
 const { codeOf, load, movingFrom } = require('../fixtures/moving')
 const { runNode } = require('../fixtures/run-node')
 const { pathName, processLocks } = require('../../processes')
 
 const moving = movingFrom('proper-lockfile', ['proper-lockfile'])
+const { test } = moving
 
 /** Makes a file and what its cells know. `theirs` and `ours` run a cell of a pair. */
 async function place (t) {

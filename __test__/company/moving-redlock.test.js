@@ -8,7 +8,6 @@ const assert = require('assert')
 const fs = require('fs')
 const path = require('path')
 const { setTimeout: sleep } = require('timers/promises')
-const { test } = require('../harness')
 const servers = require('../engines/servers')
 const { scratchFolder } = require('../fixtures/entries/folders')
 const { codeOf, load, movingFrom } = require('../fixtures/moving')
@@ -18,6 +17,7 @@ const { processLocks, redis } = require('../../processes')
 const LEASE = 1000 // milliseconds
 const skip = servers.missing('redis')
 const moving = movingFrom('redlock', ['redlock', 'redlock-5', 'redis-semaphore', 'ioredis'])
+const { test } = moving
 
 /** Starts a server, and makes locks of each package on it; `theirs` and `ours` run a cell of a pair. */
 async function place (t) {

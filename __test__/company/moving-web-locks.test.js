@@ -6,12 +6,12 @@
 const assert = require('assert')
 const fs = require('fs')
 const path = require('path')
-const { test } = require('../harness')
 const { codeOf, movingFrom } = require('../fixtures/moving')
 const { runNode } = require('../fixtures/run-node')
 const { locks } = require('../../pure')
 
 const moving = movingFrom('web-locks', [])
+const { test } = moving
 const sides = [['theirs', { navigator }], ['ours', { locks }]]
 const requestOf = options => `await navigator.locks.request('a', ${options}callback)`
 
