@@ -97,10 +97,13 @@ test('a holder that takes longer than the time to live: renewed, but for redlock
   async t => {
     const { redlock, once, locks } = await place(t)
     const [, lock] = [await redlock.lock('b', 500), await locks.hold('a')]
+    const limited = await locks.hold('c', { maxHold: 500 })
     await sleep(2 * LEASE)
     await (await once.lock('b', 500)).unlock()
     assert.strictEqual(await locks.hold('a', { ifAvailable: true }), null)
     await lock.unlock()
+    await (await locks.hold('c', { timeout: 0 })).unlock()
+    assert.strictEqual(await codeOf(limited.unlock()), 'ERR_LOCK_LOST')
   })
 
 test('redis-semaphore: acquire, tryAcquire, isAcquired and release', { skip, timeout: 60000 }, async t => {
