@@ -4,6 +4,8 @@
  * Node 16 or newer. It touches no global. All times are in milliseconds.
  */
 
+import { NoPromise, Synchronous } from '../pure'
+
 /** The result of a callback, or a promise of it. */
 type Awaitable<T> = T | PromiseLike<T>
 
@@ -80,7 +82,7 @@ export interface RequestSyncOptions {
   timeout?: number
   ifAvailable?: boolean
   label?: string
-  repair? (lock: ProcessLock): unknown
+  repair? (lock: ProcessLock): NoPromise
 }
 
 /** A holder or a waiter, as far as the engine knows it. */
@@ -98,6 +100,31 @@ export interface Info {
   /** Only of the `holder` of a `TimeoutError`: nobody holds the lock, and this is another process, the first in line. */
   readonly isWaiting?: boolean
 }
+
+/** The `timeout` of a request is over. */
+export interface TimeoutError extends Error {
+  name: 'TimeoutError'
+  code: 'ERR_TIMEOUT'
+  /** Who holds the lock, or is the first in line; null if the engine does not know it. */
+  holder: Info | null
+}
+
+/** The lock was lost before the end of its callback, or before its `unlock()`. */
+export interface LockLostError extends Error {
+  name: 'LockLostError'
+  code: 'ERR_LOCK_LOST'
+  cause?: any
+}
+
+/** The engine could not be asked; `cause` says why. */
+export interface LockUnavailableError extends Error {
+  name: 'LockUnavailableError'
+  code: 'ERR_LOCK_UNAVAILABLE'
+  cause?: any
+}
+
+/** Whether an error is that of a timeout of this package, by its `code`. Takes any value, and never throws. */
+export function isTimeoutError (error: unknown): error is TimeoutError
 
 export interface ProcessLocks {
   /**
@@ -122,12 +149,14 @@ export interface ProcessLocks {
    * As `request`, but blocks this thread. Engines that are asked by messages cannot do so: `files` can. On the main
    * thread only with `ifAvailable`.
    */
-  requestSync<T> (name: string, callback: (lock: ProcessLock) => T): T
+  requestSync<T> (name: string, callback: (lock: ProcessLock) => Synchronous<T>): T
   requestSync<T> (
-    name: string, options: RequestSyncOptions & { ifAvailable: true }, callback: (lock: ProcessLock | null) => T
+    name: string, options: RequestSyncOptions & { ifAvailable: true },
+    callback: (lock: ProcessLock | null) => Synchronous<T>
   ): T
   requestSync<T> (
-    name: string, options: RequestSyncOptions & { ifAvailable?: false } | undefined, callback: (lock: ProcessLock) => T
+    name: string, options: RequestSyncOptions & { ifAvailable?: false } | undefined,
+    callback: (lock: ProcessLock) => Synchronous<T>
   ): T
   /** Lists who holds locks, and who waits, if the engine knows that: of one name, or of all. */
   query (name?: string): Promise<{ held: Info[], pending?: Info[] }>

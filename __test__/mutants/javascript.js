@@ -351,7 +351,7 @@ module.exports = [
       'if (reading !== undefined) {}']
   ]),
   ...of('lib/named/lock-manager.js', { test: 'named/threads' }, [
-    ['a stolen grant begins its callback', '    if (grant !== null && grant.isStolen) throw stolenError(name)\n', '']
+    ['a stolen grant begins its callback', '    if (grant !== null && grant.isStolen) throw stolenError(grant.name)\n', '']
   ]),
   ...of(names, { test: 'named/threads' }, [['the entry of a stolen lock stays', '    this.release(index)\n', '']]),
   ...of(entryIndex, { test: 'named/threads' }, [

@@ -1,7 +1,8 @@
 // The entry /processes.
 
 import {
-  Engine, Grant, HeldProcessLock, Info, ProcessLock, ProcessLocks, etcd, files, postgresql, processLocks, redis
+  Engine, Grant, HeldProcessLock, Info, LockLostError, LockUnavailableError, ProcessLock, ProcessLocks, TimeoutError,
+  etcd, files, isTimeoutError, postgresql, processLocks, redis
 } from 'atomics-waitasync/processes'
 
 const locks: ProcessLocks = processLocks('/var/lib/app', { batch: 1, batchTime: 5, label: 'app' })
@@ -40,6 +41,31 @@ locks.hold('name', { repair () {} })
 const three: number = locks.requestSync('name', { timeout: 5 }, lock => lock.token)
 // @ts-expect-error: a blocked thread hears no signal
 locks.requestSync('name', { signal: undefined }, () => {})
+locks.requestSync('name', { mode: 'shared' }, () => {})
+const four: boolean = locks.requestSync('name', { ifAvailable: true }, lock => lock === null)
+// @ts-expect-error: a promise
+locks.requestSync('name', async () => {})
+// @ts-expect-error: a promise
+locks.requestSync('name', { timeout: 5 }, async () => 1)
+// @ts-expect-error: a promise
+locks.requestSync('name', { ifAvailable: true }, async lock => lock === null)
+// @ts-expect-error: a promise
+locks.requestSync('name', { repair: async () => {} }, () => {})
+
+export async function errors(): Promise<void> {
+  try {
+    await one
+  } catch (error) {
+    const unknown: unknown = error
+    if (isTimeoutError(unknown)) {
+      const late: TimeoutError = unknown
+      const holder: Info | null = unknown.holder
+      const who: Array<number | string | undefined> = holder === null ? [] : [holder.pid, holder.label, late.message]
+    }
+    const { code }: LockLostError | LockUnavailableError = error as LockLostError | LockUnavailableError
+    const codes: 'ERR_LOCK_LOST' | 'ERR_LOCK_UNAVAILABLE' = code
+  }
+}
 
 const answer: Promise<{ held: Info[], pending?: Info[] }> = locks.query('name')
 answer.then(({ held }) => held.map(info => [info.pid, info.host, info.threadId, info.label, info.since, info.isOurs]))
@@ -55,4 +81,4 @@ const engine: Engine = {
 }
 processLocks(engine)
 
-export { answer, closed, one, three, two }
+export { answer, closed, four, one, three, two }
