@@ -35,7 +35,7 @@ class Grants extends Grant {
     this.grants = createArray(names.length)
     /** The index of the next one to take. */
     this.next = 0
-    /** Whether all were taken, and none was given back. */
+    /** Whether code of the program's has all of them. */
     this.isWhole = false
     /** Whether they are left to a token: the end of the callback releases nothing. */
     this.isKept = false
@@ -53,23 +53,31 @@ class Grants extends Grant {
 
   // ——— Acquiring ———
 
-  /** Takes those that are free, up to the first that is not: `word` is that then, for errors. */
+  /** @param {boolean} isOnly whether no `claim` or `block` follows */
   attempt (isOnly) {
-    const { grants } = this
     try {
-      while (this.next < grants.length) {
-        this.word = grants[this.next]
-        if (!take(this.word)) {
-          if (isOnly) this.end(true)
-          return false
-        }
-        this.next++
-      }
+      if (this.takeFree()) return this.begin()
+      if (isOnly) this.end(true)
+      return false
     } catch (error) {
       this.end(true)
       throw error
     }
-    const { token } = this
+  }
+
+  /** Takes those that are free, up to the first that is not: `word` is that then, for errors. */
+  takeFree () {
+    while (this.next < this.grants.length) {
+      this.word = this.grants[this.next]
+      if (!take(this.word)) return false
+      this.next++
+    }
+    return true
+  }
+
+  /** Begins to hold them, for code of the program's. */
+  begin () {
+    const { grants, token } = this
     // For the task of the callback.
     token[SERIAL] = this.word.token[SERIAL]
     for (let n = 0; n < grants.length; n++) if (grants[n].token.ownerDied) token.ownerDied = true
@@ -82,22 +90,21 @@ class Grants extends Grant {
     const end = now() + timeout
     const here = observer.callOf()
     const claimNext = () => granted(this.word, { timeout: max(0, end - now()), signal }, call)
-    const attempt = () => this.attempt()
+    const takeFree = () => this.takeFree()
     this.call = call
     let outcome
     try {
       do {
         outcome = await observer.callFor(this.callWithin(here), claimNext)
         if (outcome === undefined) this.next++
-      } while (outcome === undefined && !this.isStolen && !observer.callFor(here, attempt))
-      if (outcome === undefined && this.learnWhetherStolen()) {
-        outcome = { __proto__: null, reason: stolenError(this.name) }
-      }
+      } while (outcome === undefined && !this.isStolen && !observer.callFor(here, takeFree))
+      if (outcome === undefined && this.learnWhetherStolen()) throw stolenError(this.name)
     } catch (error) {
       this.end(true)
       throw error
     }
-    if (outcome !== undefined) this.end(true)
+    if (outcome === undefined) this.begin()
+    else this.end(true)
     return outcome
   }
 
@@ -117,8 +124,9 @@ class Grants extends Grant {
       do {
         blockOrThrow(this.word, max(0, end - now()), caller, whole)
         this.next++
-      } while (!this.attempt())
+      } while (!this.takeFree())
       if (this.learnWhetherStolen()) throw stolenError(this.name)
+      this.begin()
     } catch (error) {
       this.end(true)
       throw error

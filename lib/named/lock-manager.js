@@ -308,8 +308,8 @@ function runSync (call, twin) {
     }
     return grant
   }
-  const repairing = repair === undefined ? undefined : new Repairing(call, 'requestSync', acquire)
-  const result = runWith(acquire(shared, timeout), callback, repairing, 'requestSync', 'request()')
+  const repairing = repair === undefined ? undefined : new Repairing(call, caller, acquire)
+  const result = runWith(acquire(shared, timeout), callback, repairing, caller, twin)
   if (call.grant.isStolen) throw stolenError(call.grant.name)
   return result
 }
