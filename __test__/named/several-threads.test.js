@@ -303,6 +303,28 @@ testLocks('the robbed thread hears of it by itself, and gives the others back', 
   assert.strictEqual(await toldOf('b'), true)
 })
 
+testLocks('one is stolen and the next is granted before their thread hears of either: no callback', async t => {
+  const flags = words(3)
+  const worker = startWorker(t, { flags }, async ({ api: { locks }, data: { flags } }) => {
+    const token = locks.hold('b')
+    Atomics.store(flags, 0, 1)
+    while (Atomics.load(flags, 1) === 0);
+    const thief = await locks.holdAsync('a', { steal: true })
+    token.unlock()
+    Atomics.store(flags, 2, 1)
+    return [thief.tookOver, thief.unlock()]
+  })
+  while (Atomics.load(flags, 0) === 0) await sleep(1)
+  let calls = 0
+  const other = locks.tryHold('c')
+  const request = locks.requestAll(['a', 'b', 'c'], () => { calls++ }).catch(({ message }) => message)
+  // This thread's event loop stands still until both have happened.
+  Atomics.store(flags, 1, 1)
+  while (Atomics.load(flags, 2) === 0);
+  assert.deepStrictEqual([await request, calls], ['The lock named "a" was stolen by another request', 0])
+  assert.deepStrictEqual([await worker.done(), await listed('pending'), other.unlock()], [[true, true], '', true])
+})
+
 testLocks('two requests for lists that overlap, of two threads: the later one is not told of a steal', async t => {
   const other = locks.tryHold('c')
   const worker = startWorker(t, ({ api: { locks } }) => (

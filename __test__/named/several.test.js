@@ -447,6 +447,17 @@ for (const mode of ['exclusive', 'shared']) {
   })
 }
 
+testLocks('after a repair, nobody learns of the death: neither a thief nor the next holder', async () => {
+  for (const name of ['b', 'c']) locks.tryHold(name).abandon()
+  let end
+  const robbed = locks.requestAll(['a', 'b', 'c'], { repair () {} }, () => new Promise(resolve => { end = resolve }))
+  await until(() => end !== undefined)
+  assert.strictEqual(await steal('c', ({ ownerDied }) => ownerDied), false)
+  assert.strictEqual((await rejection(robbed)).name, 'AbortError')
+  // The theft is another reason.
+  assert.deepStrictEqual([await toldOf('a'), await toldOf('b'), await toldOf('c')], [true, true, false])
+})
+
 testLocks('a repair that fails, or a callback that fails where there is one: the next holders see a death', async () => {
   const names = ['a', 'b']
   const fail = () => { throw new Error('on purpose') }

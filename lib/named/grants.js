@@ -47,8 +47,9 @@ class Grants extends Grant {
     }
   }
 
+  /** That of the first one: all are held, or none is, whenever code of the program's runs. */
   get entry () {
-    return this.isWhole ? this.grants[0].entry : -1
+    return this.grants[0].entry
   }
 
   // ——— Acquiring ———
@@ -97,8 +98,8 @@ class Grants extends Grant {
       do {
         outcome = await observer.callFor(this.callWithin(here), claimNext)
         if (outcome === undefined) this.next++
-      } while (outcome === undefined && !this.isStolen && !observer.callFor(here, takeFree))
-      if (outcome === undefined && this.learnWhetherStolen()) throw stolenError(this.name)
+        if (this.isStolen) throw stolenError(this.name)
+      } while (outcome === undefined && !observer.callFor(here, takeFree))
     } catch (error) {
       this.end(true)
       throw error
@@ -183,7 +184,7 @@ class Grants extends Grant {
       this.onStolen = this.call = undefined
       return true
     }
-    let wasHeld = this.isWhole
+    let wasHeld = true
     this.isWhole = false
     for (let n = this.grants.length - 1; n >= 0; n--) {
       wasHeld = this.grants[n].end(failed, inJob, hasRepair) && wasHeld
