@@ -1,5 +1,5 @@
 'use strict'
-// oldest: force
+// oldest: force (each class waits there by other code)
 
 // isTimeoutError: true for the errors of all waits whose time is over, of any copy and realm; it never throws.
 

@@ -82,6 +82,8 @@ testLocks('the forms that block: wrong arguments, and what a callback must not d
     fails('holdAll')
     return [told, snapshot().held.length]
   })
+  const promised = 'TypeError requestAllSync: callback must not return a promise, which a blocked thread cannot await: ' +
+    'use requestAll()'
   assert.deepStrictEqual(told, [[
     'TypeError requestAllSync: names must be an array, or another iterable, of names, not the string "ab"',
     'RangeError requestAllSync: names must have at least one name, and has none',
@@ -91,8 +93,8 @@ testLocks('the forms that block: wrong arguments, and what a callback must not d
     'no error',
     'TypeError requestAllSync blocks, and has no signal: use requestAll()',
     'TypeError requestAllSync: repair must not return a promise, which a blocked thread cannot await: use requestAll()',
-    'TypeError requestAllSync: callback must not return a promise, which a blocked thread cannot await: use requestAll()',
-    'TypeError requestAllSync: callback must not return a promise, which a blocked thread cannot await: use requestAll()',
+    promised,
+    promised,
     'Error on purpose',
     'TypeError holdAll: options may have ifAvailable, mode and timeout, not "repair"',
     'TypeError holdAll blocks, and has no signal: use holdAllAsync()',
@@ -229,15 +231,17 @@ testLocks('a thread that blocks for a name that it holds or awaits itself: ERR_D
 
 testLocks('a nested request closes a cycle of blocked threads: ERR_DEADLOCK, and the other goes on', async t => {
   const flag = words(1)
-  const one = startWorker(t, { flag }, ({ api: { locks }, data: { flag }, post }) => locks.requestAllSync(['b', 'c'], () => {
-    post('held')
-    while (Atomics.load(flag, 0) === 0);
-    try {
-      return locks.requestSync('a', () => 'granted')
-    } catch ({ code, cycle }) {
-      return [code, cycle.length]
-    }
-  }))
+  const one = startWorker(t, { flag }, ({ api: { locks }, data: { flag }, post }) => {
+    return locks.requestAllSync(['b', 'c'], () => {
+      post('held')
+      while (Atomics.load(flag, 0) === 0);
+      try {
+        return locks.requestSync('a', () => 'granted')
+      } catch ({ code, cycle }) {
+        return [code, cycle.length]
+      }
+    })
+  })
   await one.next()
   const two = inWorker(t, ({ api: { locks } }) => locks.requestAllSync(['a', 'c'], () => 'granted'))
   await untilPending('c')

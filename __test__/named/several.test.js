@@ -49,7 +49,8 @@ forEachForm('the names, each once, in the order of their code units; and what a 
     assert.deepStrictEqual([lock.names, lock.mode, lock.ownerDied, lock.stolen], [names, mode, false, false])
     assert.ok(Object.isFrozen(lock.names) && Array.isArray(lock.names))
     assert.strictEqual(lock.name, undefined)
-    if (HAS_SIGNALS) assert.deepStrictEqual([lock.signal.aborted, lock.signal === lock.signal], [false, true])
+    const { signal } = lock
+    if (HAS_SIGNALS) assert.deepStrictEqual([signal.aborted, signal === lock.signal], [false, true])
     assert.ok(lock instanceof (form === 'requestAll' ? Lock : UnlockToken))
     assert.deepStrictEqual(await held(), names)
     end()
@@ -357,7 +358,7 @@ testLocks('ref and unref: of the promise, whichever name it waits for', async ()
 
 // ——— stealing ———
 
-forEachForm('one is stolen while the next is awaited: an AbortError that names it, and all are given back', async take => {
+forEachForm('one is stolen while the next is awaited: an AbortError with its name, and all go back', async take => {
   const other = locks.tryHold('c')
   const waiting = take(['a', 'b', 'c'])
   await untilPending('c')
@@ -458,7 +459,7 @@ testLocks('after a repair, nobody learns of the death: neither a thief nor the n
   assert.deepStrictEqual([await toldOf('a'), await toldOf('b'), await toldOf('c')], [true, true, false])
 })
 
-testLocks('a repair that fails, or a callback that fails where there is one: the next holders see a death', async () => {
+testLocks('a repair that fails, or a callback that fails beside one: the next holders see a death', async () => {
   const names = ['a', 'b']
   const fail = () => { throw new Error('on purpose') }
   locks.tryHold('a').abandon()

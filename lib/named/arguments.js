@@ -80,7 +80,7 @@ function namesOf (value, caller) {
   return freeze(names)
 }
 
-/** Reads the members of a dictionary, if there is one, in the order of their names. */
+/** Reads the members of a dictionary in the order of their names. There may be none. */
 function readOptions (call, options, caller, hasIfAvailable, hasRepair) {
   if (options === undefined || options === null) return
   if (!isObject(options)) throw new TypeError(caller + ': options must be an object, not ' + describe(options))
@@ -130,7 +130,7 @@ function missing (message, { length }) {
   return new TypeError(message + ', but there ' + (length === 1 ? 'is 1 argument' : 'are 0 arguments'))
 }
 
-/** Checks the arguments of a form that gives a promise, in the specified order. */
+/** Checks the arguments of an asynchronous form, in the specified order. */
 function checkAsync (call, caller) {
   assertRequestable(call, caller)
   const { ifAvailable, shared, signal } = call

@@ -22,7 +22,7 @@ const observer = require('../waiting/observer')
 const { Grant, newGrant, newWord, stolenError } = require('./names')
 const NamedToken = require('./named-token')
 
-/** Within how many callbacks, one for each name, a callback seems to run: more do not count (holding/tasks.js). */
+/** How many names at most have a task around the callback. More do not count: see holding/tasks.js. */
 const MOST = 64
 
 /** Of each token for several names: those of the single ones. They are collected with it, and that is reported. */
@@ -137,7 +137,8 @@ class Grants extends Grant {
   // ——— Holding ———
 
   /**
-   * Runs a callback as if within a callback of each name, if stalls are reported. That of the last name is around this.
+   * Runs a callback in a task of each name. That of the last one is around this call; tasks are there for reports of
+   * stalls only.
    * @param {(token: UnlockToken, callback: Function, given: unknown) => unknown} call runs it with one of them
    */
   run (call, callback, given) {

@@ -202,7 +202,7 @@ function requestSync (manager, given, caller, twin, isOfAll, readArguments) {
   return runSync(call, twin)
 }
 
-/** Lets the callback and the repair of a call run with several names; a form without a callback gives their token. */
+/** Lets functions of a call run with several names. A form without a callback gives a token. */
 function callForAll (call, callWith) {
   const { callback, repair } = call
   const runs = (fn) => (given) => given === null ? fn(null) : call.grant.run(callWith, fn, given)

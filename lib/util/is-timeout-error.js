@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Whether a value is the error of a wait whose time was over. It may be of another copy of the package, or of another
- * realm: so its code tells. Never throws, whatever a getter or a proxy does.
+ * Whether a value is the error of a timeout. It may be of another copy of the package, or of another realm: so its code
+ * tells. Never throws, whatever a getter or a proxy does.
  */
 
 const { isObject } = require('./values')
