@@ -10,7 +10,7 @@ const NAMES = [
   'wait', 'notify', 'waitAsync', 'install', 'uninstall', 'engine', 'ref', 'unref', 'waiterCount',
   // Those of lib/lazy.js.
   'AsyncLock', 'Barrier', 'Condition', 'Latch', 'Lock', 'LockManager', 'Queue', 'RwLock', 'Semaphore', 'UnlockToken',
-  'locks', 'formatSnapshot', 'snapshot'
+  'locks', 'formatSnapshot', 'snapshot', 'isTimeoutError'
 ]
 /** Those of lib/util/variables.js. */
 const VARIABLES = [

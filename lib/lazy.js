@@ -6,6 +6,7 @@
  * their code at the first use. None of this code loads the native library before it needs it.
  */
 
+const isTimeoutError = require('./util/is-timeout-error')
 const { constructLazily, lazyClass, loadNow } = require('./util/lazy-class')
 const { assertStackToLoad } = require('./util/stack')
 const locks = require('./named/manager')
@@ -59,14 +60,15 @@ const lazy = {
   Semaphore,
   UnlockToken,
   locks,
-  ...ofSnapshots
+  ...ofSnapshots,
+  isTimeoutError
 }
 
 function load (name) {
   if (ofSnapshots[name] !== undefined) {
     assertStackToLoad()
     require('./observe/snapshot')
-  } else {
+  } else if (name !== 'isTimeoutError') {
     loadNow(name === 'locks' ? LockManager : lazy[name])
   }
   return lazy[name]

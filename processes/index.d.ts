@@ -4,6 +4,8 @@
  * Node 16 or newer. It touches no global. All times are in milliseconds.
  */
 
+import { NoPromise, Synchronous } from '../pure'
+
 /** The result of a callback, or a promise of it. */
 type Awaitable<T> = T | PromiseLike<T>
 
@@ -122,7 +124,7 @@ export interface HoldSyncOptions {
 }
 
 export interface RequestSyncOptions extends HoldSyncOptions {
-  repair? (lock: ProcessLock): unknown
+  repair? (lock: ProcessLock): NoPromise
 }
 
 /** A holder or a waiter, as far as the engine knows it. */
@@ -140,6 +142,31 @@ export interface Info {
   /** Only of the `holder` of a `TimeoutError`: nobody holds the lock, and this is another process, the first in line. */
   readonly isWaiting?: boolean
 }
+
+/** The `timeout` of a request is over. */
+export interface TimeoutError extends Error {
+  name: 'TimeoutError'
+  code: 'ERR_TIMEOUT'
+  /** Who holds the lock, or is the first in line; null if the engine does not know it. */
+  holder: Info | null
+}
+
+/** The lock was lost before the end of its callback, or before its `unlock()`. */
+export interface LockLostError extends Error {
+  name: 'LockLostError'
+  code: 'ERR_LOCK_LOST'
+  cause?: any
+}
+
+/** The engine could not be asked; `cause` says why. */
+export interface LockUnavailableError extends Error {
+  name: 'LockUnavailableError'
+  code: 'ERR_LOCK_UNAVAILABLE'
+  cause?: any
+}
+
+/** Whether an error is that of a timeout of this package, by its `code`. Takes any value, and never throws. */
+export function isTimeoutError (error: unknown): error is TimeoutError
 
 export interface ProcessLocks {
   /**
@@ -181,12 +208,14 @@ export interface ProcessLocks {
    * As `request`, but blocks this thread. Engines that are asked by messages cannot do so: `files` can. On the main
    * thread only with `ifAvailable` or `timeout: 0`.
    */
-  requestSync<T> (name: string, callback: (lock: ProcessLock) => T): T
+  requestSync<T> (name: string, callback: (lock: ProcessLock) => Synchronous<T>): T
   requestSync<T> (
-    name: string, options: RequestSyncOptions & { ifAvailable: true }, callback: (lock: ProcessLock | null) => T
+    name: string, options: RequestSyncOptions & { ifAvailable: true },
+    callback: (lock: ProcessLock | null) => Synchronous<T>
   ): T
   requestSync<T> (
-    name: string, options: RequestSyncOptions & { ifAvailable?: false } | undefined, callback: (lock: ProcessLock) => T
+    name: string, options: RequestSyncOptions & { ifAvailable?: false } | undefined,
+    callback: (lock: ProcessLock) => Synchronous<T>
   ): T
   /** As `hold`, but blocks this thread. Where and how as `requestSync`. */
   holdSync (name: string, options: HoldSyncOptions & { ifAvailable: true }): HeldSyncProcessLock | null

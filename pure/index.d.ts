@@ -536,6 +536,22 @@ export interface TimeoutError extends Error {
   holder: number | null
 }
 
+/**
+ * Whether an error is that of a timeout of this package: by its `code`, also if another copy or realm made it. Takes
+ * any value, and never throws.
+ *
+ * @example
+ * ```js
+ * try {
+ *   await lock.executeLocked(work, { timeout: 100 })
+ * } catch (error) {
+ *   if (!isTimeoutError(error)) throw error
+ *   console.log('busy')
+ * }
+ * ```
+ */
+export function isTimeoutError(error: unknown): error is TimeoutError
+
 /** A thread would wait for ever. */
 export interface DeadlockError extends Error {
   code: 'ERR_DEADLOCK'
@@ -1107,6 +1123,58 @@ export interface NamedToken extends UnlockToken, NotForConditions {
   readonly signal: AbortSignalIfAny
 }
 
+/** The names of a form for several. A string would be the list of its characters, and is a `TypeError`. */
+type Names = Iterable<string> & object
+
+/** The argument of the callback of {@link LockManager.requestAll}. */
+export interface MultiLock {
+  /** The names, each once, in the order of their UTF-16 code units. */
+  readonly names: readonly string[]
+  readonly mode: LockMode
+  /** Whether this is so of one of the names: see {@link Lock.ownerDied}. */
+  readonly ownerDied: boolean
+  /** Whether another request has stolen one of the names. Then the others were given back. */
+  readonly stolen: boolean
+  /** Aborts when another request steals one of the names; undefined on a Node without `AbortController`. */
+  readonly signal: AbortSignalIfAny
+  /** {@link Lock.abandon} for all of the names. */
+  abandon(): boolean
+}
+
+/** The right to release several names, all at once. */
+export interface MultiToken extends UnlockToken, NotForConditions, Omit<MultiLock, 'ownerDied' | 'abandon'> {}
+
+/** The options of {@link LockManager.holdAll}; `ifAvailable` and a timeout cannot be combined. */
+export interface MultiHoldSyncOptions extends BlockOptions {
+  /** By default `'exclusive'`: that of all names. */
+  mode?: LockMode | undefined
+  /** Do not wait: if one of the names is not available, there is null in place of the lock. */
+  ifAvailable?: boolean | undefined
+}
+
+interface WaitingMultiHoldOptions extends MultiHoldSyncOptions, AwaitOptions {
+  ifAvailable?: false | undefined
+}
+
+interface AvailableMultiHoldOptions extends MultiHoldSyncOptions {
+  signal?: undefined
+  timeout?: undefined
+}
+
+/** The options of {@link LockManager.holdAllAsync}; `ifAvailable` and a wait cannot be combined. */
+export type MultiHoldOptions = WaitingMultiHoldOptions | AvailableMultiHoldOptions
+
+/** The options of {@link LockManager.requestAll}. `repair` is called once, with all names held. */
+export type MultiLockOptions = MultiHoldOptions & RepairOption<MultiLock>
+
+/** The options of {@link LockManager.requestAllSync}. */
+export interface MultiLockSyncOptions extends MultiHoldSyncOptions, RepairOption<MultiLock, NoPromise> {}
+
+/** Options with which the lock is not null. */
+interface Waiting {
+  ifAvailable?: false | undefined
+}
+
 /** A request, as {@link LockManager.query} lists it. */
 export interface LockInfo {
   name: string
@@ -1196,6 +1264,47 @@ export class LockManager {
 
   /** Takes the name if that needs no waiting; otherwise returns null. */
   tryHold(name: string, options?: { mode?: LockMode | undefined } | null): NamedToken | null
+
+  /**
+   * Runs `callback` with all of the names held, or with none: {@link LockManager.request} for several.
+   *
+   * The names are taken one after the other, in an order that is the same for all requests: so no two of them wait for
+   * each other. One may be held while the next is awaited. A timeout (one for all), an abort or a steal gives back all.
+   * Rejects as `request`; with a `RangeError` if there are no names; with a `NotSupportedError` for `steal`.
+   *
+   * @param names an array or another iterable, in any order; a name may be in it twice
+   *
+   * @example
+   * ```js
+   * await locks.requestAll(['account 7', 'account 3'], lock => transfer()) // lock.names: ['account 3', 'account 7']
+   * ```
+   */
+  requestAll<T>(names: Names, callback: (lock: MultiLock) => T | PromiseLike<T>): Promise<T>
+  requestAll<T>(names: Names, options: MultiLockOptions & Waiting | null | undefined,
+    callback: (lock: MultiLock) => T | PromiseLike<T>): Promise<T>
+  requestAll<T>(names: Names, options: MultiLockOptions | null | undefined,
+    callback: (lock: MultiLock | null) => T | PromiseLike<T>): Promise<T>
+  /** For a callback that returns a promise or a value of another type. */
+  requestAll<T>(names: Names, callback: (lock: MultiLock) => T): Promise<Settled<T>>
+  requestAll<T>(names: Names, options: MultiLockOptions & Waiting | null | undefined,
+    callback: (lock: MultiLock) => T): Promise<Settled<T>>
+  requestAll<T>(names: Names, options: MultiLockOptions | null | undefined,
+    callback: (lock: MultiLock | null) => T): Promise<Settled<T>>
+
+  /** {@link LockManager.requestAll}, blocking. Workers only. Throws like {@link LockManager.requestSync}. */
+  requestAllSync<T>(names: Names, callback: (lock: MultiLock) => Synchronous<T>): T
+  requestAllSync<T>(names: Names, options: MultiLockSyncOptions & Waiting | null | undefined,
+    callback: (lock: MultiLock) => Synchronous<T>): T
+  requestAllSync<T>(names: Names, options: MultiLockSyncOptions | null | undefined,
+    callback: (lock: MultiLock | null) => Synchronous<T>): T
+
+  /** Blocks until this thread holds all of the names. Workers only. Throws like {@link LockManager.requestAllSync}. */
+  holdAll(names: Names, options?: MultiHoldSyncOptions & Waiting | null): MultiToken
+  holdAll(names: Names, options: MultiHoldSyncOptions | null): MultiToken | null
+
+  /** Waits without blocking until this thread holds all of the names. Rejects as {@link LockManager.requestAll}. */
+  holdAllAsync(names: Names, options?: MultiHoldOptions & Waiting | null): Promise<MultiToken>
+  holdAllAsync(names: Names, options: MultiHoldOptions | null): Promise<MultiToken | null>
 
   /** All holds and requests of the process. */
   query(): Promise<LockManagerSnapshot>

@@ -32,7 +32,7 @@ const USE = `
       api.locks === api.locks, api.AsyncLock === api.AsyncLock, typeof api.engine]
   }
 `
-const USED = [22, 0, true, 0, 0, 'object', true, true, 'string']
+const USED = [23, 0, true, 0, 0, 'object', true, true, 'string']
 
 const HOLDS = {
   freeze: 'Object.freeze(api)',

@@ -2,7 +2,8 @@
 
 import { Lock, LockInfo, LockManager, LockManagerSnapshot, LockMode, LockOptions, locks } from 'atomics-waitasync'
 import { Condition, HoldOptions, NamedToken, UnlockToken } from 'atomics-waitasync'
-import { CycleLink, DeadlockError, EndedThread, Entry, snapshot } from 'atomics-waitasync'
+import { CycleLink, DeadlockError, EndedThread, Entry, isTimeoutError, snapshot } from 'atomics-waitasync'
+import { MultiHoldOptions, MultiLock, MultiLockOptions, MultiToken, TimeoutError } from 'atomics-waitasync'
 import { locks as same } from 'atomics-waitasync/web-locks'
 
 const manager: LockManager = same
@@ -47,6 +48,23 @@ export async function accepted(): Promise<void> {
   const how: HoldOptions = { steal: flag }
   locks.hold('name', null)
 
+  const all: readonly string[] = await locks.requestAll(['b', 'a'], lock => lock.names)
+  const texts: string = await locks.requestAll(new Set(['a']), { timeout: 5 }, async (lock: MultiLock) => lock.mode)
+  const none: boolean = await locks.requestAll(all, { ifAvailable: true }, lock => lock === null)
+  const some: string | number = await locks.requestAll(['a'], async lock => lock.ownerDied ? '' : lock.names.length)
+  await locks.requestAll(['a'], { repair: lock => lock.names, signal: anything }, lock => lock.abandon())
+  const perhapsMulti: MultiLockOptions = { ifAvailable: flag }
+  await locks.requestAll(['a'], perhapsMulti, lock => lock && lock.stolen)
+  const blocked: number = locks.requestAllSync(['a'], { mode: 'shared', timeout: 5 }, lock => lock.names.length)
+  locks.requestAllSync(['a'], { ifAvailable: true, repair: ({ names }) => names.length }, lock => lock === null)
+  const several: MultiToken = await locks.holdAllAsync(['a', 'b'], { mode: 'shared', timeout: 5 })
+  const those: UnlockToken = locks.holdAll(['a', 'b'], { timeout: 5 })
+  const maybeAll: MultiToken | null = await locks.holdAllAsync(['a'], { ifAvailable: true })
+  const noneHeld: boolean = locks.holdAll(['a'], { ifAvailable: true }) === null
+  const left: boolean[] = [several.unlock(), several.locked, several.stolen, several.ownerDied, those.abandon()]
+  await locks.holdAsync(several.names.join(), { signal: several.signal })
+  const choice: MultiHoldOptions = { ifAvailable: flag }
+
   const entries: Entry[] = [...snapshot().held, ...snapshot().waiting]
   const cycles: CycleLink[][] = snapshot().cycles
   const ways: Array<'terminate' | 'exit' | 'exception' | 'end' | undefined> = []
@@ -75,6 +93,9 @@ export async function accepted(): Promise<void> {
     const { code, cycle } = error as DeadlockError
     const deadlocked: 'ERR_DEADLOCK' = code
     if (cycle !== undefined) cycle.map(({ threadId, holds, waitsFor }) => threadId + holds.id - waitsFor.id)
+    const unknown: unknown = error
+    const timedOut: TimeoutError | undefined = isTimeoutError(unknown) ? unknown : undefined
+    const holder: number | null | undefined = timedOut && timedOut.holder
   }
 }
 
@@ -131,6 +152,36 @@ export async function refused(): Promise<void> {
   locks.hold('name').stolen = false
   // @ts-expect-error the token of a name
   new Condition(anything).wait(locks.hold('name'))
+  // @ts-expect-error a string is no list
+  await locks.requestAll('a', () => {})
+  // @ts-expect-error names
+  await locks.requestAll([5], () => {})
+  // @ts-expect-error several names cannot be stolen
+  await locks.requestAll(['a'], { steal: true }, () => {})
+  // @ts-expect-error it may be null
+  await locks.requestAll(['a'], { ifAvailable: true }, lock => lock.names)
+  // @ts-expect-error options that cannot be combined
+  await locks.requestAll(['a'], { ifAvailable: true, timeout: 5 }, () => {})
+  // @ts-expect-error there are several
+  await locks.requestAll(['a'], lock => lock.name)
+  // @ts-expect-error fixed
+  await locks.requestAll(['a'], lock => lock.names.push('b'))
+  // @ts-expect-error a promise
+  locks.requestAllSync(['a'], async () => {})
+  // @ts-expect-error a promise
+  locks.requestAllSync(['a'], { timeout: 5 }, async () => {})
+  // @ts-expect-error a promise
+  locks.requestAllSync(['a'], { repair: async () => {} }, () => {})
+  // @ts-expect-error a form that blocks takes no signal
+  locks.requestAllSync(['a'], { signal: anything }, () => {})
+  // @ts-expect-error it may be null
+  locks.holdAll(['a'], { ifAvailable: true }).unlock()
+  // @ts-expect-error a form that blocks takes no signal
+  locks.holdAll(['a'], { signal: anything })
+  // @ts-expect-error a callback's option
+  await locks.holdAllAsync(['a'], { repair: () => {} })
+  // @ts-expect-error the token of several names
+  new Condition(anything).wait(locks.holdAll(['a']))
   // @ts-expect-error only the package makes them
   new LockManager()
   // @ts-expect-error only a request makes them

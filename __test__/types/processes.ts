@@ -1,8 +1,8 @@
 // The entry /processes.
 
 import {
-  Engine, Grant, HeldProcessLock, HeldProcessLockOfAll, HeldSyncProcessLock, Info, ProcessLock, ProcessLocks, etcd, files,
-  pathName, postgresql, processLocks, redis
+  Engine, Grant, HeldProcessLock, HeldProcessLockOfAll, HeldSyncProcessLock, Info, LockLostError, LockUnavailableError,
+  ProcessLock, ProcessLocks, TimeoutError, etcd, files, isTimeoutError, pathName, postgresql, processLocks, redis
 } from 'atomics-waitasync/processes'
 
 const locks: ProcessLocks = processLocks('/var/lib/app', { batch: 1, batchTime: 5, label: 'app' })
@@ -55,9 +55,34 @@ locks.requestAll([1], () => {})
 const three: number = locks.requestSync('name', { timeout: 5 }, lock => lock.token)
 // @ts-expect-error: a blocked thread hears no signal
 locks.requestSync('name', { signal: undefined }, () => {})
+locks.requestSync('name', { mode: 'shared' }, () => {})
+const four: boolean = locks.requestSync('name', { ifAvailable: true }, lock => lock === null)
+// @ts-expect-error: a promise
+locks.requestSync('name', async () => {})
+// @ts-expect-error: a promise
+locks.requestSync('name', { timeout: 5 }, async () => 1)
+// @ts-expect-error: a promise
+locks.requestSync('name', { ifAvailable: true }, async lock => lock === null)
+// @ts-expect-error: a promise
+locks.requestSync('name', { repair: async () => {} }, () => {})
 
-const four: HeldSyncProcessLock = locks.holdSync(pathName('name'), { timeout: 5, label: 'x' })
-const five: void = four.unlock()
+export async function errors(): Promise<void> {
+  try {
+    await one
+  } catch (error) {
+    const unknown: unknown = error
+    if (isTimeoutError(unknown)) {
+      const late: TimeoutError = unknown
+      const holder: Info | null = unknown.holder
+      const who: Array<number | string | undefined> = holder === null ? [] : [holder.pid, holder.label, late.message]
+    }
+    const { code }: LockLostError | LockUnavailableError = error as LockLostError | LockUnavailableError
+    const codes: 'ERR_LOCK_LOST' | 'ERR_LOCK_UNAVAILABLE' = code
+  }
+}
+
+const six: HeldSyncProcessLock = locks.holdSync(pathName('name'), { timeout: 5, label: 'x' })
+const five: void = six.unlock()
 // @ts-expect-error: the lock may be null
 locks.holdSync('name', { ifAvailable: true }).unlock()
 // @ts-expect-error: a blocked thread hears no signal
@@ -80,4 +105,4 @@ const engine: Engine = {
 }
 processLocks(engine)
 
-export { all, answer, closed, five, heldAll, one, three, two }
+export { all, answer, closed, five, four, heldAll, one, six, three, two }

@@ -71,4 +71,4 @@ function repairingOf (word, wait, caller) {
   })
 }
 
-module.exports = { runHoldingSync, runWith }
+module.exports = { callNow, runHoldingSync, runWith }

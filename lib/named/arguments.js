@@ -8,7 +8,7 @@
  * written for a standard of these.
  */
 
-const { TypeError } = require('../util/intrinsics')
+const { RangeError, TypeError, append, apply, createArray, freeze, sort } = require('../util/intrinsics')
 const { option, assertOptions } = require('../util/options')
 const { describe, isObject } = require('../util/values')
 const { throwIfAborted } = require('../waiting/errors')
@@ -18,71 +18,101 @@ const { createException } = require('./dom-exception')
 const EXCLUSIVE = 'exclusive'
 const SHARED = 'shared'
 
-/** Of the forms that refuse unknown options: the names of the options, how many of them it has, its twin. */
+const form = (known, offered, twin) => ({ __proto__: null, known, offered, twin })
+
+/**
+ * Of the forms that refuse unknown options: the names of the options, how many of them it has, its twin if it blocks.
+ * Forms for several names have an error of their own for `steal`.
+ */
 const STRICT = {
   __proto__: null,
-  requestSync: {
-    known: ['ifAvailable', 'mode', 'repair', 'timeout', 'signal', 'steal'], offered: 4, twin: 'request()'
-  },
-  hold: { known: ['mode', 'timeout', 'signal', 'steal'], offered: 2, twin: 'holdAsync()' },
-  holdAsync: { known: ['mode', 'signal', 'steal', 'timeout'], offered: 4, twin: undefined },
-  tryHold: { known: ['mode'], offered: 1, twin: undefined }
+  requestSync: form(['ifAvailable', 'mode', 'repair', 'timeout', 'signal', 'steal'], 4, 'request()'),
+  hold: form(['mode', 'timeout', 'signal', 'steal'], 2, 'holdAsync()'),
+  holdAsync: form(['mode', 'signal', 'steal', 'timeout'], 4),
+  tryHold: form(['mode'], 1),
+  requestAll: form(['ifAvailable', 'mode', 'repair', 'signal', 'timeout', 'steal'], 5),
+  requestAllSync: form(['ifAvailable', 'mode', 'repair', 'timeout', 'signal', 'steal'], 4, 'requestAll()'),
+  holdAll: form(['ifAvailable', 'mode', 'timeout', 'signal', 'steal'], 3, 'holdAllAsync()'),
+  holdAllAsync: form(['ifAvailable', 'mode', 'signal', 'timeout', 'steal'], 4)
 }
 
-/** Reads the arguments of a form with a callback: the name, the options, the callback. */
-function read (call, given, caller) {
-  if (given.length < 2) throw missing(caller + ': name and callback are required', given)
-  call.name = text(given[0])
+/** In the stead of `request`. */
+const NO_FORM = form()
+
+/** Reads the arguments of a form with a callback: the name or the names, the options, the callback. */
+function read (call, given, caller, isOfAll) {
+  if (given.length < 2) throw missing(caller + (isOfAll ? ': names' : ': name') + ' and callback are required', given)
+  readName(call, given[0], caller, isOfAll)
   const callback = given[given.length === 2 ? 1 : 2]
-  if (given.length > 2 && given[1] !== undefined && given[1] !== null) readOptions(call, given[1], caller)
+  if (given.length > 2) readOptions(call, given[1], caller, true, true)
   assertFunction(callback, caller)
   call.callback = callback
 }
 
-/** Reads the arguments of a form that gives a token: the name and the options. */
-function readOfHold (call, given, caller) {
-  if (given.length < 1) throw missing(caller + ': name is required', given)
-  call.name = text(given[0])
-  const options = given[1]
-  if (options === undefined || options === null) return
-  if (!isObject(options)) throw notObject(options, caller)
-  assertStrictly(options, caller)
-  call.shared = isShared(option(options, 'mode'), caller)
-  if (caller === 'tryHold') return
-  if (caller === 'holdAsync') readSignalAndSteal(call, options, caller)
-  call.timeout = milliseconds(option(options, 'timeout', Infinity), caller)
+/** Reads the arguments of a form that gives a token: the name or the names, and the options. */
+function readOfHold (call, given, caller, isOfAll) {
+  if (given.length < 1) throw missing(caller + (isOfAll ? ': names are' : ': name is') + ' required', given)
+  readName(call, given[0], caller, isOfAll)
+  readOptions(call, given[1], caller, isOfAll, false)
 }
 
-/** Reads the members of a dictionary in the order of their names. */
-function readOptions (call, options, caller) {
-  if (!isObject(options)) throw notObject(options, caller)
-  if (caller === 'requestSync') assertStrictly(options, caller)
-  call.ifAvailable = !!option(options, 'ifAvailable')
+function readName (call, value, caller, isOfAll) {
+  if (isOfAll) call.names = namesOf(value, caller)
+  else call.name = text(value)
+}
+
+/**
+ * Converts an iterable to the list of its names: each once, in the order of their code units. WebIDL would take a
+ * string, too, for the list of its characters.
+ */
+function namesOf (value, caller) {
+  const iterate = isObject(value) ? value[Symbol.iterator] : undefined
+  if (typeof iterate !== 'function') {
+    throw new TypeError(caller + ': names must be an array, or another iterable, of names, not ' + describe(value))
+  }
+  const all = createArray(0)
+  for (const name of { __proto__: null, [Symbol.iterator]: () => apply(iterate, value, []) }) {
+    all[all.length] = text(name)
+  }
+  apply(sort, all, [])
+  const names = []
+  for (let n = 0; n < all.length; n++) if (n === 0 || all[n] !== all[n - 1]) append(names, all[n])
+  return freeze(names)
+}
+
+/** Reads the members of a dictionary in the order of their names. There may be none. */
+function readOptions (call, options, caller, hasIfAvailable, hasRepair) {
+  if (options === undefined || options === null) return
+  if (!isObject(options)) throw new TypeError(caller + ': options must be an object, not ' + describe(options))
+  const strict = STRICT[caller]
+  // A function has options, too.
+  if (strict !== undefined && typeof options === 'object') assertOptions(options, strict.known, caller, strict.offered)
+  if (hasIfAvailable) call.ifAvailable = !!option(options, 'ifAvailable')
   call.shared = isShared(option(options, 'mode'), caller)
-  const repair = option(options, 'repair')
-  if (repair !== undefined) assertFunction(repair, caller, 'repair')
-  call.repair = repair
+  if (hasRepair) {
+    const repair = option(options, 'repair')
+    if (repair !== undefined) assertFunction(repair, caller, 'repair')
+    call.repair = repair
+  }
+  if (caller === 'tryHold') return
   readSignalAndSteal(call, options, caller)
   call.timeout = milliseconds(option(options, 'timeout', Infinity), caller)
 }
 
+/** Reads two options, which a blocking form cannot have. */
 function readSignalAndSteal (call, options, caller) {
+  const { twin } = STRICT[caller] || NO_FORM
   const signal = option(options, 'signal')
-  if (signal !== undefined) call.signal = waitOptions({ signal }, caller).signal
-  call.steal = !!option(options, 'steal')
+  if (signal !== undefined) {
+    if (twin !== undefined) throw notBlocking(caller, 'signal', twin)
+    call.signal = waitOptions({ signal }, caller).signal
+  }
+  const steal = option(options, 'steal')
+  if (steal !== undefined && twin !== undefined && call.names === undefined) throw notBlocking(caller, 'steal', twin)
+  call.steal = !!steal
 }
 
-/** Refuses unknown options, and those that a blocking form cannot have. */
-function assertStrictly (options, caller) {
-  const { known, offered, twin } = STRICT[caller]
-  // A function has options, too.
-  if (typeof options === 'object') assertOptions(options, known, caller, offered)
-  if (twin === undefined) return
-  for (let n = offered; n < known.length; n++) {
-    if (option(options, known[n]) === undefined) continue
-    throw new TypeError(caller + ' blocks, and has no ' + known[n] + ': use ' + twin)
-  }
-}
+const notBlocking = (caller, name, twin) => new TypeError(caller + ' blocks, and has no ' + name + ': use ' + twin)
 
 function isShared (mode, caller) {
   if (mode === undefined) return false
@@ -100,10 +130,7 @@ function missing (message, { length }) {
   return new TypeError(message + ', but there ' + (length === 1 ? 'is 1 argument' : 'are 0 arguments'))
 }
 
-const notObject = (options, caller) => (
-  new TypeError(caller + ': options must be an object, not ' + describe(options)))
-
-/** Checks the arguments of `request` or `holdAsync`, in the specified order. */
+/** Checks the arguments of an asynchronous form, in the specified order. */
 function checkAsync (call, caller) {
   assertRequestable(call, caller)
   const { ifAvailable, shared, signal } = call
@@ -114,7 +141,17 @@ function checkAsync (call, caller) {
   throwIfAborted(signal, reasonOf)
 }
 
-function assertRequestable ({ name }, caller) {
+function assertRequestable ({ name, names, steal }, caller) {
+  if (names === undefined) {
+    assertName(name, caller)
+    return
+  }
+  if (names.length === 0) throw new RangeError(caller + ': names must have at least one name, and has none')
+  for (let n = 0; n < names.length; n++) assertName(names[n], caller)
+  if (steal) throw notSupported(caller + ': several names cannot be stolen together: steal them one by one')
+}
+
+function assertName (name, caller) {
   if (name[0] === '-') throw notSupported(caller + ': name must not begin with "-", as ' + describe(name) + ' does')
 }
 

@@ -21,10 +21,10 @@ const {
 const { blockOrThrow, claimed, lateError, rejected, resolved, take } = require('../holding/acquire')
 const { Repairing, callWithin } = require('../holding/repair')
 const { parseList } = require('../holding/snapshot-entries')
-const { granted } = require('../holding/run')
-const { runWith } = require('../holding/run-sync')
+const { callNow, runWith } = require('../holding/run-sync')
 const { newHold } = require('../holding/token')
 const { asInterface, lockOf } = require('./lock')
+const { newGrants } = require('./grants')
 const { newGrant, newNamedWord, stolenError } = require('./names')
 const NamedToken = require('./named-token')
 const locks = require('./manager')
@@ -37,37 +37,27 @@ class LockManager {
   }
 
   request (name, options) {
-    const call = new Call()
-    const promise = new Promise((resolve, reject) => {
-      call.resolve = resolve
-      call.reject = reject
-    })
-    // The constructor turns a stack overflow in its executor into a rejection.
-    if (call.reject === undefined) return promise
-    call.promise = promise
-    try {
-      assertThis(this, 'request')
-      read(call, arguments, 'request')
-      checkAsync(call, 'request')
-      if (call.timeout !== Infinity) call.promise = unlessLate(promise, () => lateError(call.grant, call.timeout))
-      if (REJECTS_OVERFLOWS) assertStack()
-      begin(call)
-    } catch (error) {
-      call.reject(error)
-    }
-    return call.promise
+    return request(this, arguments, 'request', false, read)
+  }
+
+  requestAll (names, options) {
+    return request(this, arguments, 'requestAll', true, read)
+  }
+
+  holdAllAsync (names) {
+    return request(this, arguments, 'holdAllAsync', true, readOfHold)
   }
 
   requestSync (name, options) {
-    assertThis(this, 'requestSync')
-    const call = new Call()
-    read(call, arguments, 'requestSync')
-    assertRequestable(call, 'requestSync')
-    assertNoTimeout(call, 'requestSync')
-    assertWorker('requestSync', 'request()')
-    assertSynchronous(call.callback, 'requestSync', 'request()')
-    if (call.repair !== undefined) assertSynchronous(call.repair, 'requestSync', 'request()', 'repair')
-    return runSync(call)
+    return requestSync(this, arguments, 'requestSync', 'request()', false, read)
+  }
+
+  requestAllSync (names, options) {
+    return requestSync(this, arguments, 'requestAllSync', 'requestAll()', true, read)
+  }
+
+  holdAll (names) {
+    return requestSync(this, arguments, 'holdAll', 'holdAllAsync()', true, readOfHold)
   }
 
   hold (name) {
@@ -112,8 +102,11 @@ class LockManager {
 
 /** A call: its arguments, and of `request` and `requestSync` its promise, and its last grant and claim. */
 class Call {
-  constructor () {
+  constructor (caller) {
+    this.caller = caller
     this.name = ''
+    // Of a request for several names.
+    this.names = undefined
     this.shared = false
     this.callback = undefined
     this.ifAvailable = false
@@ -137,8 +130,8 @@ function assertThis (value, caller) {
 // ——— Forms that give a token. All that may throw is made before the name is taken ———
 
 function readHold (given, caller) {
-  const call = new Call()
-  readOfHold(call, given, caller)
+  const call = new Call(caller)
+  readOfHold(call, given, caller, false)
   return call
 }
 
@@ -171,15 +164,59 @@ async function kept (granted, hold, { signal, timeout }) {
   return outcome
 }
 
-// ——— Forms with a callback ———
+// ——— Forms with a callback, and the forms that give a token for several names: their callback makes it ———
+
+function request (manager, given, caller, isOfAll, readArguments) {
+  const call = new Call(caller)
+  const promise = new Promise((resolve, reject) => {
+    call.resolve = resolve
+    call.reject = reject
+  })
+  // The constructor turns a stack overflow in its executor into a rejection.
+  if (call.reject === undefined) return promise
+  call.promise = promise
+  try {
+    assertThis(manager, caller)
+    readArguments(call, given, caller, isOfAll)
+    checkAsync(call, caller)
+    if (isOfAll) callForAll(call, callWithin)
+    if (call.timeout !== Infinity) call.promise = unlessLate(promise, () => lateError(call.grant, call.timeout))
+    if (REJECTS_OVERFLOWS) assertStack()
+    begin(call)
+  } catch (error) {
+    call.reject(error)
+  }
+  return call.promise
+}
+
+function requestSync (manager, given, caller, twin, isOfAll, readArguments) {
+  assertThis(manager, caller)
+  const call = new Call(caller)
+  readArguments(call, given, caller, isOfAll)
+  assertRequestable(call, caller)
+  assertNoTimeout(call, caller)
+  assertWorker(caller, twin)
+  if (call.callback !== undefined) assertSynchronous(call.callback, caller, twin)
+  if (call.repair !== undefined) assertSynchronous(call.repair, caller, twin, 'repair')
+  if (isOfAll) callForAll(call, callNow)
+  return runSync(call, twin)
+}
+
+/** Lets functions of a call run with several names. A form without a callback gives a token. */
+function callForAll (call, callWith) {
+  const { callback, repair } = call
+  const runs = (fn) => (given) => given === null ? fn(null) : call.grant.run(callWith, fn, given)
+  call.callback = callback !== undefined ? runs(callback) : (given) => given === null ? null : call.grant.keep()
+  if (repair !== undefined) call.repair = runs(repair)
+}
 
 /** Takes a name at once, or puts the request into its line. */
 function begin (call) {
   const grant = nextGrant(call, call.shared)
   // Before the name is taken: afterwards there might be no stack for it.
   run(call)
-  const isTaken = call.steal ? grant.steal(grant.token) : take(grant)
-  call.taken = isTaken || call.ifAvailable ? isTaken : granted(grant, call, call)
+  const isTaken = call.steal ? grant.steal(grant.token) : grant.attempt(call.ifAvailable)
+  call.taken = isTaken || call.ifAvailable ? isTaken : grant.claim(call, call)
 }
 
 /**
@@ -190,7 +227,7 @@ function begin (call) {
 async function run (call) {
   // The caller of `request` returns first.
   await undefined
-  const { callback, name, repair, signal, taken } = call
+  const { callback, repair, signal, taken } = call
   // The request has failed.
   if (taken === undefined) return
   let grant = null
@@ -199,12 +236,12 @@ async function run (call) {
     if (typeof taken !== 'boolean') assertGranted(await taken, signal)
     if (taken !== false) grant = call.grant
     throwIfAborted(signal, reasonOf)
-    if (grant !== null && grant.isStolen) throw stolenError(name)
+    if (grant !== null && grant.isStolen) throw stolenError(grant.name)
     if (repair !== undefined && grant !== null) {
       if (grant.token.ownerDied) {
         rejectIfStolen(call, grant)
         const again = (isShared, timeout) => acquireAgain(call, isShared, timeout)
-        grant = await new Repairing(call, 'request', again).sound(grant)
+        grant = await new Repairing(call, call.caller, again).sound(grant)
       }
       hasRepair = true
     }
@@ -215,12 +252,12 @@ async function run (call) {
       result = await result
     }
     // In the callback's job.
-    if (grant !== null && !grant.end(false, true, hasRepair)) throw stolenError(name)
+    if (grant !== null && !grant.end(false, true, hasRepair)) throw stolenError(grant.name)
     call.resolve(result)
   } catch (error) {
     if (grant !== null) grant.end(true, true, hasRepair)
     if (error === LATE) call.resolve(LATE)
-    else call.reject(grant !== null && grant.isStolen ? stolenError(name) : error)
+    else call.reject(grant !== null && grant.isStolen ? stolenError(grant.name) : error)
   }
 }
 
@@ -236,9 +273,9 @@ async function acquireAgain (call, isShared, timeout) {
   const { signal } = call
   throwIfAborted(signal, reasonOf)
   const grant = nextGrant(call, isShared)
-  if (!take(grant)) {
+  if (!grant.attempt(call.ifAvailable)) {
     if (call.ifAvailable) return null
-    assertGranted(await granted(grant, { timeout, signal }, call), signal)
+    assertGranted(await grant.claim({ timeout, signal }, call), signal)
   }
   rejectIfStolen(call, grant)
   return grant
@@ -246,36 +283,40 @@ async function acquireAgain (call, isShared, timeout) {
 
 /** Makes the next grant of a call. The last one was given back. */
 function nextGrant (call, isShared) {
-  if (call.grant !== undefined && call.grant.isStolen) throw stolenError(call.name)
-  call.grant = newGrant(call.name, isShared)
+  const { grant, name, names } = call
+  if (grant !== undefined && grant.isStolen) throw stolenError(grant.name)
+  call.grant = names === undefined ? newGrant(name, isShared) : newGrants(names, isShared)
   return call.grant
 }
 
 /** Rejects the promise once this thread hears of a steal. It may have come while the callback began. */
 function rejectIfStolen (call, grant) {
-  const reject = () => call.reject(stolenError(call.name))
+  const reject = () => call.reject(stolenError(grant.name))
   if (grant.isStolen) reject()
   else grant.onStolen = reject
 }
 
-function runSync (call) {
-  const { name, shared, ifAvailable, timeout, callback, repair } = call
+function runSync (call, twin) {
+  const { caller, shared, ifAvailable, timeout, callback, repair } = call
   // A name that has been taken must be released.
   assertStack()
   const acquire = (isShared, left) => {
     const grant = nextGrant(call, isShared)
-    if (!take(grant)) {
+    if (!grant.attempt(ifAvailable)) {
       if (ifAvailable) return null
-      blockOrThrow(grant, left, 'requestSync', timeout)
+      grant.block(left, caller, timeout)
     }
     return grant
   }
-  const repairing = repair === undefined ? undefined : new Repairing(call, 'requestSync', acquire)
-  const result = runWith(acquire(shared, timeout), callback, repairing, 'requestSync', 'request()')
-  if (call.grant.isStolen) throw stolenError(name)
+  const repairing = repair === undefined ? undefined : new Repairing(call, caller, acquire)
+  const result = runWith(acquire(shared, timeout), callback, repairing, caller, twin)
+  if (call.grant.isStolen) throw stolenError(call.grant.name)
   return result
 }
 
-asInterface(LockManager, ['request', 'requestSync', 'hold', 'holdAsync', 'tryHold', 'query'])
+asInterface(LockManager, [
+  'request', 'requestSync', 'hold', 'holdAsync', 'tryHold', 'query', 'requestAll', 'requestAllSync', 'holdAll',
+  'holdAllAsync'
+])
 
 module.exports = { LockManager, lockOf }

@@ -13,7 +13,8 @@ class Lock {
     throw new TypeError('Lock: illegal constructor; locks.request passes a Lock to its callback')
   }
 
-  get name () { return grantOf(this).name }
+  get name () { return nameOf(grantOf(this)) }
+  get names () { return grantOf(this).names }
   get mode () { return grantOf(this).mode }
   get ownerDied () { return grantOf(this).token.ownerDied }
   get tookOver () { return grantOf(this).tookOver }
@@ -32,7 +33,11 @@ class Lock {
     return grantOf(this).abandon()
   }
 }
-showState(Lock, ({ name, mode, ownerDied }) => ({ name, mode, ownerDied }))
+showState(Lock, ({ name, names, mode, ownerDied }) => (
+  names === undefined ? { name, mode, ownerDied } : { names, mode, ownerDied }))
+
+/** Returns the name of a word; of Grants, which have `names`, undefined. */
+const nameOf = ({ name, names }) => names === undefined ? name : undefined
 
 function grantOf (lock) {
   const grant = reveal(lock)
@@ -56,6 +61,6 @@ function asInterface (Class, members) {
   for (const name of members) defineProperty(Class.prototype, name, { enumerable: true })
   defineProperty(Class.prototype, Symbol.toStringTag, { value: Class.name, configurable: true })
 }
-asInterface(Lock, ['name', 'mode', 'ownerDied', 'tookOver', 'stolen', 'signal', 'abandon'])
+asInterface(Lock, ['name', 'names', 'mode', 'ownerDied', 'tookOver', 'stolen', 'signal', 'abandon'])
 
-module.exports = { GrantedLock, asInterface, lockOf }
+module.exports = { GrantedLock, asInterface, lockOf, nameOf }

@@ -10,12 +10,13 @@ const { NOT_HELD, SERIAL } = require('../holding/entry')
 const { indexOf } = require('../holding/hold')
 const theList = require('../holding/the-list')
 const { UnlockToken } = require('../holding/token')
+const { nameOf } = require('./lock')
 
 const { KEY, hide, reveal } = createSecrets('atomics-waitasync.name')
 
 /**
- * The token of a name. It refers to the word of its request, which does not refer to it: so a token that nobody has any
- * more can be collected, and its hold is reported.
+ * The token of a name, or of several. It refers to the word of its request (Grants, if there are several), which does
+ * not refer to it: so a token that nobody has any more can be collected, and its hold is reported.
  */
 class NamedToken extends UnlockToken {
   constructor (word) {
@@ -23,7 +24,8 @@ class NamedToken extends UnlockToken {
     hide(this, word)
   }
 
-  get name () { return wordOf(this).name }
+  get name () { return nameOf(wordOf(this)) }
+  get names () { return wordOf(this).names }
   get mode () { return wordOf(this).mode }
   get tookOver () { return wordOf(this).tookOver }
 
@@ -61,7 +63,8 @@ class NamedToken extends UnlockToken {
   }
 }
 shield(NamedToken, [KEY])
-showState(NamedToken, ({ name, mode, locked, ownerDied }) => ({ name, mode, locked, ownerDied }))
+showState(NamedToken, ({ name, names, mode, locked, ownerDied }) => (
+  names === undefined ? { name, mode, locked, ownerDied } : { names, mode, locked, ownerDied }))
 
 function wordOf (token) {
   const word = reveal(token)
@@ -73,6 +76,7 @@ function wordOf (token) {
 function entryOf (token, word) {
   // To find that there is none would be to look through all holds.
   if (word.isStolen) return -1
+  if (word.names !== undefined) return word.entry
   const index = indexOf(token)
   return index >= 0 && theList().held[index] === word ? index : -1
 }

@@ -14,6 +14,8 @@ const { notLocked } = require('../waiting/errors')
 const { NAMED_EXCLUSIVE, NAMED_SHARED, NO_LIMIT } = require('../holding/request')
 const { NOT_HELD, SERIAL } = require('../holding/entry')
 const { indexOfHold, release, onEntry } = require('../holding/hold')
+const { blockOrThrow, take } = require('../holding/acquire')
+const { granted } = require('../holding/run')
 const { newToken } = require('../holding/token')
 const { Location, takeInLine } = require('../holding/location')
 const theList = require('../holding/the-list')
@@ -151,6 +153,23 @@ class Grant extends NamedWord {
     return this.isStolen ? -1 : indexOfHold(this)
   }
 
+  // ——— Acquiring: Grants have the same ———
+
+  /** Takes it, if that needs no waiting. */
+  attempt () {
+    return take(this)
+  }
+
+  claim (wait, call) {
+    return granted(this, wait, call)
+  }
+
+  block (timeout, caller, whole) {
+    blockOrThrow(this, timeout, caller, whole)
+  }
+
+  // ——— As of a Hold ———
+
   get given () {
     if (this.lock === undefined) this.lock = new GrantedLock(this)
     return this.lock
@@ -239,4 +258,4 @@ function reportSteals () {
   }
 }
 
-module.exports = { newGrant, newNamedWord, stolenError }
+module.exports = { Grant, newGrant, newNamedWord, newWord, stolenError }

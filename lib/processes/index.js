@@ -2,6 +2,7 @@
 
 /** The exports of `atomics-waitasync/processes`. An engine's code is loaded when it is made. */
 
+const isTimeoutError = require('../util/is-timeout-error')
 const { pathName } = require('./path-name')
 const { ProcessLocks } = require('./process-locks')
 
@@ -13,4 +14,4 @@ const etcd = (endpoints, options) => require('./engines/etcd')(endpoints, option
 /** Makes the locks of an engine, or of a folder. */
 const processLocks = (engine, options) => new ProcessLocks(typeof engine === 'string' ? files(engine) : engine, options)
 
-module.exports = { etcd, files, pathName, postgresql, processLocks, redis }
+module.exports = { etcd, files, isTimeoutError, pathName, postgresql, processLocks, redis }

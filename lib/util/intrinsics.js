@@ -39,6 +39,7 @@ const { parse, stringify } = JSON
 let { hrtime, nextTick } = process
 
 const TypedArrayPrototype = getPrototypeOf(Int32Array.prototype)
+const { sort } = Array.prototype
 const { charCodeAt } = String.prototype
 /** Makes a function that calls a property's built-in getter: no other property can shadow that. */
 function reader (prototype, key) {
@@ -123,6 +124,7 @@ module.exports = {
   or,
   parse,
   setPrototypeOf,
+  sort,
   store,
   stringify,
   sub,

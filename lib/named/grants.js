@@ -1,0 +1,244 @@
+'use strict'
+
+/**
+ * `Grants`: the right of a callback, or of a token, to several names. It is used as a Grant.
+ *
+ * The names are taken one after the other, in the same order by every request: so requests of this kind alone never
+ * close a cycle. One may be held while the next is awaited.
+ *
+ * Invariants:
+ * - All or none: `attempt`, `claim` and `block` give back what is held if they do not end with all of them.
+ * - If one is stolen, the others are given back as soon as this thread hears of that. If code had all of them, that may
+ *   be in the midst of a change: so the next exclusive holders of the others see a death.
+ */
+
+const { INDEX, SERIAL } = require('../holding/entry')
+const { blockOrThrow, take } = require('../holding/acquire')
+const { granted } = require('../holding/run')
+const theList = require('../holding/the-list')
+const { newToken } = require('../holding/token')
+const { createArray, createWeakMap, max, now } = require('../util/intrinsics')
+const observer = require('../waiting/observer')
+const { Grant, newGrant, newWord, stolenError } = require('./names')
+const NamedToken = require('./named-token')
+
+/** How many names at most have a task around the callback. More do not count: see holding/tasks.js. */
+const MOST = 64
+
+/** Of each token for several names: those of the single ones. They are collected with it, and that is reported. */
+const parts = createWeakMap()
+
+class Grants extends Grant {
+  constructor (names, request) {
+    super(undefined, request)
+    this.names = names
+    this.grants = createArray(names.length)
+    /** The index of the next one to take. */
+    this.next = 0
+    /** Whether code of the program's has all of them. */
+    this.isWhole = false
+    /** Whether they are left to a token: the end of the callback releases nothing. */
+    this.isKept = false
+    /** The call that awaits one of them. */
+    this.call = undefined
+    for (let n = 0; n < names.length; n++) {
+      const grant = this.grants[n] = newGrant(names[n], this.isShared)
+      grant.onStolen = () => this.loseAll(grant.name)
+    }
+  }
+
+  /** That of the first one: all are held, or none is, whenever code of the program's runs. */
+  get entry () {
+    return this.grants[0].entry
+  }
+
+  // ——— Acquiring ———
+
+  /** @param {boolean} isOnly whether no `claim` or `block` follows */
+  attempt (isOnly) {
+    try {
+      if (this.takeFree()) return this.begin()
+      if (isOnly) this.end(true)
+      return false
+    } catch (error) {
+      this.end(true)
+      throw error
+    }
+  }
+
+  /** Takes those that are free, up to the first that is not: `word` is that then, for errors. */
+  takeFree () {
+    while (this.next < this.grants.length) {
+      this.word = this.grants[this.next]
+      if (!take(this.word)) return false
+      this.next++
+    }
+    return true
+  }
+
+  /** Begins to hold them, for code of the program's. */
+  begin () {
+    const { grants, token } = this
+    // For the task of the callback.
+    token[SERIAL] = this.word.token[SERIAL]
+    for (let n = 0; n < grants.length; n++) if (grants[n].token.ownerDied) token.ownerDied = true
+    this.isWhole = true
+    return true
+  }
+
+  /** Awaits those that are not held yet, as `granted` does. */
+  async claim ({ timeout, signal }, call) {
+    const end = now() + timeout
+    const here = observer.callOf()
+    const claimNext = () => granted(this.word, { timeout: max(0, end - now()), signal }, call)
+    const takeFree = () => this.takeFree()
+    this.call = call
+    let outcome
+    try {
+      do {
+        outcome = await observer.callFor(this.callWithin(here), claimNext)
+        if (outcome === undefined) this.next++
+        if (this.isStolen) throw stolenError(this.name)
+      } while (outcome === undefined && !observer.callFor(here, takeFree))
+    } catch (error) {
+      this.end(true)
+      throw error
+    }
+    if (outcome === undefined) this.begin()
+    else this.end(true)
+    return outcome
+  }
+
+  /** Notes the call for the claim of the next one: those that are held already wait for that. */
+  callWithin (here) {
+    if (here === undefined || here.within === undefined) return here
+    const within = createArray(0)
+    for (let n = this.next - 1; n >= 0; n--) within[within.length] = this.grants[n].token[SERIAL]
+    for (let n = 0; n < here.within.length; n++) within[within.length] = here.within[n]
+    return { __proto__: null, place: here.place, within }
+  }
+
+  /** Blocks for those that are not held yet, as `blockOrThrow` does. */
+  block (timeout, caller, whole) {
+    const end = now() + timeout
+    try {
+      do {
+        blockOrThrow(this.word, max(0, end - now()), caller, whole)
+        this.next++
+      } while (!this.takeFree())
+      if (this.learnWhetherStolen()) throw stolenError(this.name)
+      this.begin()
+    } catch (error) {
+      this.end(true)
+      throw error
+    }
+  }
+
+  // ——— Holding ———
+
+  /**
+   * Runs a callback in a task of each name. That of the last one is around this call; tasks are there for reports of
+   * stalls only.
+   * @param {(token: UnlockToken, callback: Function, given: unknown) => unknown} call runs it with one of them
+   */
+  run (call, callback, given) {
+    const { grants } = this
+    let run = callback
+    if (theList().native.stallAfter !== 0) {
+      for (let n = max(0, grants.length - MOST); n < grants.length - 1; n++) {
+        const { token } = grants[n]
+        const inner = run
+        run = (given) => call(token, inner, given)
+      }
+    }
+    return run(given)
+  }
+
+  /** Leaves the names to a token, which this does not refer to: see NamedToken. */
+  keep () {
+    const tokens = createArray(0)
+    for (let n = 0; n < this.grants.length; n++) {
+      const { token } = this.grants[n]
+      tokens[n] = token
+      const same = this.grants[n].token = newToken(this.request)
+      same[INDEX] = token[INDEX]
+      same[SERIAL] = token[SERIAL]
+    }
+    this.isKept = true
+    const token = new NamedToken(this)
+    token.ownerDied = this.token.ownerDied
+    parts.set(token, tokens)
+    return token
+  }
+
+  repaired (caller) {
+    for (let n = 0; n < this.grants.length; n++) this.grants[n].repaired(caller)
+    this.token.ownerDied = false
+  }
+
+  // ——— Ending ———
+
+  /** Gives back those that are held. False if that were not all. */
+  end (failed, inJob, hasRepair) {
+    if (this.isKept) {
+      // They refer to the promise of the token.
+      this.onStolen = this.call = undefined
+      return true
+    }
+    let wasHeld = true
+    this.isWhole = false
+    for (let n = this.grants.length - 1; n >= 0; n--) {
+      wasHeld = this.grants[n].end(failed, inJob, hasRepair) && wasHeld
+    }
+    return wasHeld
+  }
+
+  /** Gives them back for their token. */
+  releaseEntry (index, reportsOwnerDied) {
+    this.isKept = false
+    if (reportsOwnerDied) this.markAbandoned()
+    return this.end(false)
+  }
+
+  markAbandoned () {
+    for (let n = 0; n < this.grants.length; n++) this.grants[n].isAbandoned = true
+  }
+
+  abandon () {
+    if (this.entry < 0 || this.learnWhetherStolen()) return false
+    let isHeld = true
+    for (let n = 0; n < this.grants.length; n++) isHeld = this.grants[n].abandon() && isHeld
+    return isHeld
+  }
+
+  // ——— Stealing ———
+
+  learnWhetherStolen () {
+    for (let n = 0; n < this.grants.length && !this.isStolen; n++) {
+      const grant = this.grants[n]
+      if (grant.learnWhetherStolen(grant.entry)) this.loseAll(grant.name)
+    }
+    return this.isStolen
+  }
+
+  /** Gives back all since the one with this name was stolen. */
+  loseAll (name) {
+    if (this.isStolen) return
+    this.isStolen = true
+    // That of the errors; the names are in `names`.
+    this.name = name
+    const { call } = this
+    if (this.isWhole && !this.isShared) this.markAbandoned()
+    this.isKept = false
+    this.end(true)
+    const claim = call === undefined ? undefined : call.claim
+    if (claim !== undefined && claim.slot >= 0) claim.giveUp(stolenError(name))
+    this.noteLoss()
+    theList().door.open()
+  }
+}
+
+/** Makes the right to the names of a list that has some. */
+const newGrants = (names, shared) => newWord(Grants, names, shared)
+
+module.exports = { newGrants }
