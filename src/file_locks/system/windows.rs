@@ -166,7 +166,7 @@ fn identity(file: &File) -> Result<Identity> {
 }
 
 /// Returns the identity of the file at a path. One that is being removed cannot be opened.
-pub(super) fn identity_of(path: &Path) -> Result<Option<Identity>> {
+pub(crate) fn identity_of(path: &Path) -> Result<Option<Identity>> {
     match OpenOptions::new().access_mode(0).custom_flags(OPEN_REPARSE_POINT).open(path) {
         Ok(file) => identity(&file).map(Some),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => Ok(None),
