@@ -9,7 +9,7 @@ use napi::{Error, Result};
 use napi_derive::napi;
 
 use crate::agent::Agent;
-use crate::file_locks::{Granted, Look, Mode, Name, Outcome, look};
+use crate::file_locks::{Granted, Look, Mode, Name, Outcome, look, number_of};
 
 /// Makes an error of JavaScript: its message begins with the number of the system's error, or 0.
 fn failed(error: &io::Error) -> Error {
@@ -17,7 +17,7 @@ fn failed(error: &io::Error) -> Error {
 }
 
 fn said(error: &io::Error) -> String {
-    format!("{} {error}", error.raw_os_error().unwrap_or(0))
+    format!("{} {error}", number_of(error))
 }
 
 fn numbers((number, token, owner_died): Granted) -> Vec<f64> {
