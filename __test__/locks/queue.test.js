@@ -4,6 +4,7 @@
 
 const assert = require('assert')
 const { test } = require('../harness')
+const slowness = require('../fixtures/slowness')
 const { api } = require('../subject')
 const layout = require('../../lib/queue/layout')
 const { MAJOR, startWorker, until } = require('../fixtures/queue-toolbox')
@@ -296,7 +297,8 @@ test('a promise that was aborted, or whose time is over, is remembered no more',
     if (method === 'putAsync') queue.tryPut('full')
     const wait = options => queue[method](...args, options)
     const controller = new TinyController()
-    const promises = [wait({ signal: controller.signal }), wait({ timeout: 1 })]
+    // Neither is over before both are known, however slow the machine is.
+    const promises = [wait({ signal: controller.signal }), wait({ timeout: 10 * slowness })]
     const known = () => promises.map(promise => api.ref(promise))
     assert.deepStrictEqual(known(), [true, true])
     controller.abort()

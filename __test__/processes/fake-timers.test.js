@@ -59,7 +59,8 @@ const acts = {
     await locks.request('a', () => {})
     const [file] = fs.readdirSync(folder)
     const copyOf = n => folder + '/' + String(n).padStart(64, '0') + '.lock'
-    for (let n = 0; n < 3000; n++) fs.copyFileSync(folder + '/' + file, copyOf(n))
+    const names = 3000 / (Number(process.env.TEST_SLOWNESS) || 1)
+    for (let n = 0; n < names; n++) fs.copyFileSync(folder + '/' + file, copyOf(n))
     return (await locks.query()).held.length
   },
   'an engine that does not say who holds': async ({ api, FakeEngine, never }) => {
@@ -96,11 +97,9 @@ async function run (entry, fakeEngine, inside, folder, act) {
   replaceTime(time)
   const { Lease, now } = require(inside)('processes/engines/server-lease')
   const locks = api.processLocks(folder)
-  // By another path, they have no named lock in common with the first ones: those wait for the file.
-  require('fs').symlinkSync(folder, folder + '-link')
-  const others = api.processLocks(folder + '-link')
+  // By another id, they have no named lock in common with the first ones: those wait for the file.
+  const others = api.processLocks(Object.assign(api.files(folder), { id: 'others' }))
   const result = await act({ api, folder, FakeEngine, never, Lease, now, locks, others, time })
-  require('fs').unlinkSync(folder + '-link')
   require('fs').writeSync(1, String(result))
   process.exit()
 }

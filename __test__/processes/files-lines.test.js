@@ -7,9 +7,9 @@ const assert = require('assert')
 const fs = require('fs')
 const path = require('path')
 const { test } = require('../harness')
-const { ENTRY, scratchFolder, startMember, startMembers } = require('../fixtures/lock-processes')
+const { ENTRY, NO_ORDER, scratchFolder, startMember, startMembers } = require('../fixtures/lock-processes')
 
-const LINUX = process.platform !== 'linux' && 'only Linux shows who waits'
+const PROC = process.platform !== 'linux' && 'only Linux lists threads and descriptors, and says who is suspended'
 const shared = { mode: 'shared' }
 
 /** Resolves once a condition holds. */
@@ -25,7 +25,7 @@ const holdAll = ({ locks, kept }, names) => Promise.all(Array.from({ length: nam
   kept[`name ${n}`] = await locks.hold(`name ${n}`)
 }))
 
-test('processes of both modes get the lock in the order in which they came', { skip: LINUX }, async t => {
+test('processes of both modes get the lock in the order in which they came', { skip: NO_ORDER }, async t => {
   const folder = scratchFolder(t)
   const modes = ['shared', 'shared', 'exclusive', 'shared', 'exclusive', 'shared', 'shared']
   const [holder, ...members] = await startMembers(t, folder, 1 + modes.length)
@@ -48,7 +48,7 @@ test('processes of both modes get the lock in the order in which they came', { s
   assert.deepStrictEqual(groups, [[0, 1], 2, 3, 4, [5, 6]])
 })
 
-test('a writer that gave up once is passed by no reader when it waits again', { skip: LINUX }, async t => {
+test('a writer that gave up once is passed by no reader when it waits again', async t => {
   const folder = scratchFolder(t)
   const [reader, writer, late] = await startMembers(t, folder, 3)
   await reader.hold('a', shared)
@@ -72,7 +72,7 @@ test('a writer that gave up once is passed by no reader when it waits again', { 
   }
 })
 
-test('a request that gave up leaves no thread, no descriptor and no place in the line', { skip: LINUX }, async t => {
+test('a request that gave up leaves no thread, no descriptor and no place in the line', { skip: PROC }, async t => {
   const folder = scratchFolder(t)
   const NAMES = 40
   const [holder, waiter] = await startMembers(t, folder, 2)
@@ -129,7 +129,7 @@ function isSuspended (pid) {
   return fs.readdirSync(threads).every(thread => /^State:\s+T/m.test(statusOf(thread)))
 }
 
-test('a lock that is free is taken although the first in line is suspended', { skip: LINUX }, async t => {
+test('a lock that is free is taken although the first in line is suspended', { skip: PROC }, async t => {
   const folder = scratchFolder(t)
   const [holder, first, next, last] = await startMembers(t, folder, 4)
   for (const options of [{}, shared]) {
@@ -155,7 +155,7 @@ test('a lock that is free is taken although the first in line is suspended', { s
 })
 
 test('more names are awaited than half of the descriptors allow: each has its turn, and the program its own', {
-  skip: LINUX
+  skip: PROC
 }, async t => {
   const folder = scratchFolder(t)
   const NAMES = 100

@@ -25,6 +25,8 @@ const { threadId } = require('../util/worker-threads')
 /** Milliseconds between two writes; or so many times as long as the last one took, if that is more. */
 const PERIOD = 10000
 const PAUSE = 100
+/** How often a file is renamed before that counts as failed. */
+const MOST_TRIES = 20
 const NEW_FILE = { __proto__: null, encoding: 'utf8', flag: 'wx', mode: 0o666 }
 
 /** Some readers take 0 for none. */
@@ -128,6 +130,17 @@ function refuseSpecial (file) {
   if ((there.mode & 0o222) === 0) throw new Error('there is a file that is read-only')
 }
 
+/** Renames a file. On Windows that fails while another thread does the same. */
+function rename (from, to) {
+  for (let tries = 1; ; tries++) {
+    try {
+      return renameSync(from, to)
+    } catch (error) {
+      if (tries === MOST_TRIES) throw error
+    }
+  }
+}
+
 function replace (file, text) {
   const beside = file + '.' + process.pid + '.' + threadId + '.tmp'
   const removeBeside = () => {
@@ -140,7 +153,7 @@ function replace (file, text) {
   removeBeside()
   try {
     writeFileSync(beside, text, NEW_FILE)
-    renameSync(beside, file)
+    rename(beside, file)
   } catch (error) {
     removeBeside()
     throw error

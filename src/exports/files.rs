@@ -10,7 +10,7 @@ use napi::{Error, Result};
 use napi_derive::napi;
 
 use crate::agent::Agent;
-use crate::file_locks::{Asked, Granted, Look, Mode, Outcome, look};
+use crate::file_locks::{Asked, Granted, Look, Mode, Outcome, look, number_of};
 
 /// Makes an error of JavaScript: its message begins with the number of the system's error, or 0.
 fn failed(error: &io::Error) -> Error {
@@ -18,7 +18,7 @@ fn failed(error: &io::Error) -> Error {
 }
 
 fn said(error: &io::Error) -> String {
-    format!("{} {error}", error.raw_os_error().unwrap_or(0))
+    format!("{} {error}", number_of(error))
 }
 
 fn numbers((number, token, owner_died): Granted) -> Vec<f64> {

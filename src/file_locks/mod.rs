@@ -26,4 +26,4 @@ mod waiting;
 
 pub(crate) use files::{Asked, Files, Granted, Outcome};
 pub(crate) use look::{Look, look};
-pub(crate) use system::Mode;
+pub(crate) use system::{Mode, number_of};

@@ -39,3 +39,8 @@ pub(super) fn leads_to(path: &Path, identity: Identity) -> Result<bool> {
 pub(super) fn is_passing(error: &Error) -> bool {
     platform::PASSING.iter().any(|&code| error.raw_os_error() == Some(code))
 }
+
+/// Returns libuv's number of a system's error, without its sign. 0: it has none.
+pub(crate) fn number_of(error: &Error) -> i32 {
+    error.raw_os_error().map_or(0, platform::number_of)
+}

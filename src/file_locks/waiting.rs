@@ -136,7 +136,7 @@ pub(super) fn no_thread() -> Error {
     #[cfg(unix)]
     return Error::from_raw_os_error(libc::EAGAIN);
     #[cfg(not(unix))]
-    return ErrorKind::OutOfMemory.into();
+    return Error::from_raw_os_error(8); // `ERROR_NOT_ENOUGH_MEMORY`
 }
 
 /// Removes a request. Nothing is left of the last one in a line, except a place in the queue, until its turn.

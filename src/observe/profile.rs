@@ -1,8 +1,8 @@
 //! The profile: how long was waited, by the stacks of the waiting calls (`ATOMICS_WAITASYNC_PROFILE`).
 //!
 //! JavaScript tells of each wait that it records when it begins, with its stack, and when it is over
-//! (`lib/observe/profile.js`), and writes the file (`lib/observe/profile-file.js`). A wait that is not over counts for its time so far, and the waits of a thread end with
-//! it: so the file shows those who wait for ever, too.
+//! (`lib/observe/profile.js`), and writes the file (`lib/observe/profile-file.js`). A wait that is not over counts for
+//! its time so far, and the waits of a thread end with it: so the file shows those who wait for ever, too.
 //!
 //! The tables have bounds: stacks (see [`stacks`]), and of each stack the first locks.
 

@@ -260,12 +260,12 @@ const REMEDIES = {
   ELOOP: 'There is a symbolic link in the place of a lock'
 }
 
-/** Makes the error of the system's number and words. */
+/** Makes the error of libuv's number, without its sign, and its words. */
 function systemError (text, otherwise) {
   const found = /^(\d+) ([^]*)$/.exec(text)
   if (found === null) return otherwise || new Error(text)
   const [, number, words] = found
-  const code = number === '0' || process.platform === 'win32' ? undefined : getSystemErrorName(-Number(number))
+  const code = number === '0' ? undefined : getSystemErrorName(-Number(number))
   const remedy = REMEDIES[code]
   const message = words.replace(/ \(os error \d+\)$/, '') + (remedy === undefined ? '' : '. ' + remedy)
   return Object.assign(new Error(code === undefined ? message : code + ': ' + message), { code })

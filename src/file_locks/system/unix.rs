@@ -15,6 +15,10 @@ use super::{Identity, Mode, Opened};
 
 pub(super) const PASSING: [i32; 4] = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOLCK];
 
+pub(super) fn number_of(code: i32) -> i32 {
+    code
+}
+
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     // A planted symbolic link is not followed. The standard library closes descriptors on exec.
@@ -129,15 +133,19 @@ fn handler_of(signal: c_int) -> libc::sighandler_t {
 /// Returns the signal of this module: one that the process does not use. `None`: it uses all.
 fn signal() -> Option<c_int> {
     static SIGNAL: OnceLock<Option<c_int>> = OnceLock::new();
-    *SIGNAL.get_or_init(|| {
-        let signal = candidates().rev().find(|&signal| handler_of(signal) == libc::SIG_DFL)?;
-        // SAFETY: zeros are a valid action: no flags, and an empty mask.
-        let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-        action.sa_sigaction = ignore as *const () as usize;
-        action.sa_flags = libc::SA_ONSTACK;
-        // SAFETY: the handler does nothing, so it may run at any moment.
-        (unsafe { libc::sigaction(signal, &raw const action, null_mut()) } == 0).then_some(signal)
-    })
+    *SIGNAL.get_or_init(|| candidates().rev().find(|&signal| handler_of(signal) == libc::SIG_DFL && takes(signal)))
+}
+
+/// Sets the handler of a signal. An emulator (qemu) says that it has set those that it cannot send, too.
+fn takes(signal: c_int) -> bool {
+    // SAFETY: zeros are a valid action: no flags, and an empty mask.
+    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+    action.sa_sigaction = ignore as *const () as usize;
+    action.sa_flags = libc::SA_ONSTACK;
+    // SAFETY: the handler does nothing, so it may run at any moment.
+    let is_set = unsafe { libc::sigaction(signal, &raw const action, null_mut()) } == 0;
+    // SAFETY: as above; this thread has not ended.
+    is_set && unsafe { libc::pthread_kill(libc::pthread_self(), signal) } == 0
 }
 
 #[cfg(target_os = "linux")]

@@ -22,6 +22,22 @@ const OPEN_REPARSE_POINT: u32 = 0x0020_0000;
 const DRIVE_REMOTE: u32 = 4;
 /// Too many open files, not enough memory, no system resources.
 pub(super) const PASSING: [i32; 3] = [4, 8, 1450];
+/// The codes of errors that may happen to files, and the number of each in libuv: there they have names.
+const NUMBERS: [(i32, i32); 13] = [
+    (2, 4058), // ENOENT
+    (3, 4058),
+    (4, 4066), // EMFILE
+    (5, 4048), // EPERM
+    (8, 4057), // ENOMEM
+    (14, 4057),
+    (19, 4047), // EROFS
+    (32, 4082), // EBUSY
+    (33, 4082),
+    (39, 4055), // ENOSPC
+    (112, 4055),
+    (206, 4064), // ENAMETOOLONG
+    (1450, 4057),
+];
 /// The locked byte lies far behind the state: these locks are mandatory, and all may read the state.
 const FAR: u32 = 0x4000_0000;
 
@@ -59,6 +75,10 @@ unsafe extern "system" {
 
 fn far() -> Overlapped {
     Overlapped { internal: 0, internal_high: 0, offset: 0, offset_high: FAR, event: std::ptr::null_mut() }
+}
+
+pub(super) fn number_of(code: i32) -> i32 {
+    NUMBERS.iter().find(|&&(known, _)| known == code).map_or(0, |&(_, number)| number)
 }
 
 fn options() -> OpenOptions {
@@ -166,7 +186,7 @@ fn identity(file: &File) -> Result<Identity> {
 }
 
 /// Returns the identity of the file at a path. One that is being removed cannot be opened.
-pub(super) fn identity_of(path: &Path) -> Result<Option<Identity>> {
+pub(crate) fn identity_of(path: &Path) -> Result<Option<Identity>> {
     match OpenOptions::new().access_mode(0).custom_flags(OPEN_REPARSE_POINT).open(path) {
         Ok(file) => identity(&file).map(Some),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => Ok(None),
