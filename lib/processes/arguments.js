@@ -12,7 +12,11 @@ const { unsupportedError } = require('./errors')
 
 const OF_LOCKS = ['batch', 'batchTime', 'label']
 const OF_ALL = ['mode', 'signal', 'timeout', 'ifAvailable', 'label']
-const OF_ONE = [...OF_ALL, 'maxHold']
+const OF_ONE = [...OF_ALL, 'maxHold', 'permits']
+
+/** Who waits for a permit of a file has a thread for each. */
+const MOST_PERMITS = 256
+const { isInteger } = Number
 
 /** The options of each function. A signal comes last where it is known, but refused. */
 const OPTIONS = {
@@ -67,30 +71,32 @@ function readOptions (name, options, caller, engine, label) {
   const { timeout, signal } = waitLimits(options, caller, hearsSignal)
   const repair = option(options, 'repair')
   if (repair !== undefined) assertFunction(repair, caller, 'repair')
-  const maxHold = maxHoldOf(options, caller, engine)
-  if (mode === 'shared' && (repair || maxHold) !== undefined) {
-    const what = repair === undefined ? 'maxHold' : 'repair'
+  const maxHold = numberOf(options, 'maxHold', caller, 'a number of milliseconds', LONGEST_TIMER, engine)
+  const permits = numberOf(options, 'permits', caller, 'an integer', MOST_PERMITS, engine)
+  const given = { repair, maxHold, permits }
+  const [what, other] = ['repair', 'maxHold', 'permits'].filter((each) => given[each] !== undefined)
+  if (what !== undefined && mode === 'shared') {
     throw new TypeError(caller + ': ' + what + ' needs an exclusive lock, and mode is \'shared\'')
+  }
+  if (permits !== undefined && other !== undefined) {
+    throw new TypeError(caller + ': permits cannot be combined with ' + what)
   }
   if (!engine.modes.includes(mode)) throw unsupportedError(engine.id + ' has no ' + mode + ' locks')
   // For messages: one of several names has only what is left.
   const wholeTimeout = timeout
-  const limits = { timeout, wholeTimeout, signal, ifAvailable, maxHold }
+  const limits = { timeout, wholeTimeout, signal, ifAvailable, maxHold, permits }
   return { name, mode, ...limits, repair, label: labelOf(options, caller, label) }
 }
 
-function maxHoldOf (options, caller, engine) {
-  const maxHold = option(options, 'maxHold')
-  if (maxHold === undefined) return undefined
-  if (typeof maxHold !== 'number') {
-    throw new TypeError(caller + ': maxHold must be a number of milliseconds, not ' + describe(maxHold))
-  }
-  if (!(maxHold >= 1 && maxHold <= LONGEST_TIMER)) {
-    const allowed = 'from 1 to ' + LONGEST_TIMER + ' milliseconds'
-    throw new RangeError(caller + ': maxHold must be ' + allowed + ', not ' + maxHold)
-  }
-  if (abilitiesOf(engine).maxHold) return maxHold
-  throw unsupportedError(caller + ': ' + engine.id + ' cannot limit a hold: maxHold needs an engine of this package')
+/** Reads an option that is a number from 1 on, and for which the engine needs an ability. */
+function numberOf (options, name, caller, kind, most, engine) {
+  const value = option(options, name)
+  if (value === undefined) return undefined
+  const message = caller + ': ' + name + ' must be ' + kind + ' from 1 to ' + most + ', not ' + describe(value)
+  if (typeof value !== 'number') throw new TypeError(message)
+  if (!(value >= 1 && value <= most && (name !== 'permits' || isInteger(value)))) throw new RangeError(message)
+  if (abilitiesOf(engine)[name]) return value
+  throw unsupportedError(caller + ': ' + engine.id + ' has no ' + name)
 }
 
 /** @throws {TypeError} the value is no engine */
