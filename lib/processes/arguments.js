@@ -14,7 +14,7 @@ const OF_LOCKS = ['batch', 'batchTime', 'label']
 const OF_ALL = ['mode', 'signal', 'timeout', 'ifAvailable', 'label']
 const OF_ONE = [...OF_ALL, 'maxHold', 'permits']
 
-/** Who waits for a permit of a file has a thread for each. */
+/** A thread waits for each permit. */
 const MOST_PERMITS = 256
 const { isInteger } = Number
 
@@ -88,7 +88,7 @@ function readOptions (name, options, caller, engine, label) {
   return { name, mode, ...limits, repair, label: labelOf(options, caller, label) }
 }
 
-/** Reads an option that is a number from 1 on, and for which the engine needs an ability. */
+/** Reads a number for which the engine needs an ability. */
 function numberOf (options, name, caller, kind, most, engine) {
   const value = option(options, name)
   if (value === undefined) return undefined

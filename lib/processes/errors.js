@@ -77,7 +77,7 @@ function reasonOf (cause) {
 /** Errors that are those of a request, and not of its engine. */
 const refusals = new WeakSet()
 
-/** Makes the error of a name that others use with another number of permits. Undefined: without permits. */
+/** Makes the error of a name with another number of permits. Undefined: without. */
 function permitsError (name, permits, others) {
   const [wanted, used] = [permits, others].map((each) => each ? 'with permits: ' + each : 'without permits')
   const error = new RangeError('The name ' + show(name) + ' is held or awaited ' + used + ', and not ' + wanted)

@@ -14,8 +14,7 @@ use waitasync_core::service::Notify;
 use waitasync_core::sync::lock;
 
 use super::look::withdraw_announcement;
-use super::system::unlock;
-use super::waiting::no_thread;
+use super::system::{no_thread, unlock};
 use crate::globals::service;
 
 /// When a hold ends, and a number that tells it from others.

@@ -39,3 +39,11 @@ pub(super) fn leads_to(path: &Path, identity: Identity) -> Result<bool> {
 pub(super) fn is_passing(error: &Error) -> bool {
     platform::PASSING.iter().any(|&code| error.raw_os_error() == Some(code))
 }
+
+/// The error of a system that gives no thread.
+pub(super) fn no_thread() -> Error {
+    #[cfg(unix)]
+    return Error::from_raw_os_error(libc::EAGAIN);
+    #[cfg(not(unix))]
+    return std::io::ErrorKind::OutOfMemory.into();
+}

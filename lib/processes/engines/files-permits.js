@@ -68,7 +68,7 @@ async function takePermit (engine, name, { label, permits }, signal, isAttempt) 
     await within(users, async () => returnUnused(await sure(engine.placeOf(name, 'exclusive'))))
   }
 
-  /** Takes a lock that is free unless others use the name without permits. */
+  /** Takes a lock that nobody with permits has alone. */
   async function sure (place) {
     const grant = await attempt(place, false)
     if (grant === undefined) throw permitsError(name, permits)
