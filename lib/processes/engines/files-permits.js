@@ -14,9 +14,11 @@
 
 const { throwIfAborted } = require('../../waiting/errors')
 const { permitsError } = require('../errors')
-const { onAbort } = require('./aborts')
+const { onAbort, sleep } = require('./aborts')
 
 const [DOOR, USERS, TURN, PERMIT] = [0, 1, 2, 3]
+const MOST_TRIES = 4
+const MOMENT = 5 // milliseconds
 
 /**
  * Takes a permit. Resolves with undefined if an attempt is in vain.
@@ -34,7 +36,8 @@ async function takePermit (engine, name, { label, permits }, signal, isAttempt) 
   try {
     await within(await wait(placeOf(DOOR)), async () => {
       await compare()
-      for (const place of [placeOf(USERS, 'shared'), engine.placeOf(name, 'shared')]) kept.push(await sure(place))
+      // Given back in this order: whoever finds no users finds the name free.
+      for (const place of [engine.placeOf(name, 'shared'), placeOf(USERS, 'shared')]) kept.push(await sure(place))
     })
     const places = Array.from({ length: permits }, (_, permit) => placeOf(PERMIT, 'exclusive', permit))
     // An attempt passes those in line, of whom the first may be suspended.
@@ -60,7 +63,7 @@ async function takePermit (engine, name, { label, permits }, signal, isAttempt) 
   async function compare () {
     const users = await attempt(placeOf(USERS))
     if (users === undefined) {
-      const others = engine.permitsOf(name)
+      const others = engine.permitsOf(name, true)
       if (others !== permits) throw permitsError(name, permits, others)
       return
     }
@@ -68,11 +71,14 @@ async function takePermit (engine, name, { label, permits }, signal, isAttempt) 
     await within(users, async () => returnUnused(await sure(engine.placeOf(name, 'exclusive'))))
   }
 
-  /** Takes a lock that nobody with permits has alone. */
+  /** Takes a lock that only requests without permits keep; and for a moment, processes that end. */
   async function sure (place) {
-    const grant = await attempt(place, false)
-    if (grant === undefined) throw permitsError(name, permits)
-    return grant
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      if (tries > 0) await sleep(MOMENT, signal)
+      const grant = await attempt(place, false)
+      if (grant !== undefined) return grant
+    }
+    throw permitsError(name, permits)
   }
 
   async function tryAll (places) {

@@ -168,10 +168,11 @@ class Files extends LocalEngine {
 
   takePermit (...args) { return require('./files-permits').takePermit(this, ...args) }
 
-  /** Returns with how many permits a name is held or awaited. */
-  permitsOf (name) {
+  /** Returns with how many permits a name is held or awaited. The caller may know that it is. */
+  permitsOf (name, isUsed = false) {
     const found = look(path.join(this.#path, keyOf(name, USERS).toString('hex') + '.lock'))
-    return found && found.mode === 'shared' ? Object(parsed(found.description || '')).permits : undefined
+    const hasUsers = found !== undefined && (isUsed || found.mode === 'shared')
+    return hasUsers ? Object(parsed(found.description || '')).permits : undefined
   }
 
   /** @throws {RangeError} the lock is taken because the name is used with permits */
