@@ -73,19 +73,25 @@ function readOptions (name, options, caller, engine, label) {
   if (repair !== undefined) assertFunction(repair, caller, 'repair')
   const maxHold = numberOf(options, 'maxHold', caller, 'a number of milliseconds', LONGEST_TIMER, engine)
   const permits = numberOf(options, 'permits', caller, 'an integer', MOST_PERMITS, engine)
-  const given = { repair, maxHold, permits }
-  const [what, other] = ['repair', 'maxHold', 'permits'].filter((each) => given[each] !== undefined)
-  if (what !== undefined && mode === 'shared') {
-    throw new TypeError(caller + ': ' + what + ' needs an exclusive lock, and mode is \'shared\'')
-  }
-  if (permits !== undefined && other !== undefined) {
-    throw new TypeError(caller + ': permits cannot be combined with ' + what)
+  if (repair !== undefined || maxHold !== undefined || permits !== undefined) {
+    assertCompatible({ repair, maxHold, permits }, mode, caller)
   }
   if (!engine.modes.includes(mode)) throw unsupportedError(engine.id + ' has no ' + mode + ' locks')
+  const own = labelOf(options, caller, label)
   // For messages: one of several names has only what is left.
   const wholeTimeout = timeout
-  const limits = { timeout, wholeTimeout, signal, ifAvailable, maxHold, permits }
-  return { name, mode, ...limits, repair, label: labelOf(options, caller, label) }
+  return { name, mode, timeout, wholeTimeout, signal, ifAvailable, maxHold, permits, repair, label: own }
+}
+
+/** @throws {TypeError} an option needs an exclusive lock, or cannot be combined with another one */
+function assertCompatible (options, mode, caller) {
+  const [what, other] = ['repair', 'maxHold', 'permits'].filter((each) => options[each] !== undefined)
+  if (mode === 'shared') {
+    throw new TypeError(caller + ': ' + what + ' needs an exclusive lock, and mode is \'shared\'')
+  }
+  if (options.permits !== undefined && other !== undefined) {
+    throw new TypeError(caller + ': permits cannot be combined with ' + what)
+  }
 }
 
 /** Reads a number for which the engine needs an ability. */
