@@ -177,7 +177,14 @@ class Files extends LocalEngine {
 
   /** @throws {RangeError} the lock is taken because the name is used with permits */
   #assertPlain ({ isShared, name, permits }) {
-    const others = isShared || permits !== undefined ? undefined : this.permitsOf(name)
+    if (isShared || permits !== undefined) return
+    let others
+    try {
+      others = this.permitsOf(name)
+    } catch (error) {
+      // It waits, as for its own descriptors.
+      if (!PASSING.includes(error.code)) throw error
+    }
     if (others !== undefined) throw permitsError(name, undefined, others)
   }
 
