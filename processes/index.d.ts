@@ -52,6 +52,8 @@ export interface ProcessLock extends Held {
    * keeps the token of its last writer refuses a holder that has lost the lock without noticing it.
    */
   readonly token: number
+  /** The number of the permit, from 0; undefined without `permits`. `token` and `ownerDied` are that permit's. */
+  readonly permit?: number
 }
 
 /** The locks of several names: `ownerDied` and `isLost` if one of them says so. */
@@ -98,13 +100,18 @@ export interface HoldOptions {
   label?: string
 }
 
-/** Limits a hold of one name. */
+/** Limits of the holds of one name. */
 interface Limit {
   /**
    * In milliseconds, from the grant: then the lock is lost, and the next holder has `ownerDied`. The callback runs on
    * beside it: compare tokens. Exclusive locks only; not of an engine of one's own.
    */
   maxHold?: number
+  /**
+   * So many may hold the name at once: 1 to 256. All requests for it have the same number while it is held or awaited,
+   * or fail with a `RangeError`. Engines: `files`. Exclusive locks only, and without `repair` and `maxHold`.
+   */
+  permits?: number
 }
 
 export interface RequestOptions<Lock = ProcessLock> extends HoldOptions {

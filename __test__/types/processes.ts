@@ -40,6 +40,7 @@ locks.hold('name', { repair () {} })
 
 locks.request('name', { maxHold: 5, timeout: 5 }, lock => lock.token)
 locks.hold('name', { maxHold: 5 })
+locks.request('name', { permits: 5 }, lock => lock.permit).then((permit: number | undefined) => permit)
 // @ts-expect-error: several names have no limit
 locks.requestAll(['a'], { maxHold: 5 }, () => {})
 const all: Promise<number> = locks.requestAll(new Set(['a', 'b']), { repair ({ tokens }) {} }, lock => lock.tokens.length)

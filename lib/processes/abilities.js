@@ -6,6 +6,7 @@
  * | ability | what the engine heeds of its asker |
  * |---|---|
  * | `maxHold` | `maxHold`: after so many milliseconds the grant is lost, and the next holder sees a death |
+ * | `permits` | `permits`: the grant is one of so many, and has its number as `permit` |
  *
  * Also through a proxy, which hands on what is asked for.
  */

@@ -12,7 +12,11 @@ const { unsupportedError } = require('./errors')
 
 const OF_LOCKS = ['batch', 'batchTime', 'label']
 const OF_ALL = ['mode', 'signal', 'timeout', 'ifAvailable', 'label']
-const OF_ONE = [...OF_ALL, 'maxHold']
+const OF_ONE = [...OF_ALL, 'maxHold', 'permits']
+
+/** A thread waits for each permit. */
+const MOST_PERMITS = 256
+const { isInteger } = Number
 
 /** The options of each function. A signal comes last where it is known, but refused. */
 const OPTIONS = {
@@ -67,30 +71,38 @@ function readOptions (name, options, caller, engine, label) {
   const { timeout, signal } = waitLimits(options, caller, hearsSignal)
   const repair = option(options, 'repair')
   if (repair !== undefined) assertFunction(repair, caller, 'repair')
-  const maxHold = maxHoldOf(options, caller, engine)
-  if (mode === 'shared' && (repair || maxHold) !== undefined) {
-    const what = repair === undefined ? 'maxHold' : 'repair'
-    throw new TypeError(caller + ': ' + what + ' needs an exclusive lock, and mode is \'shared\'')
+  const maxHold = numberOf(options, 'maxHold', caller, 'a number of milliseconds', LONGEST_TIMER, engine)
+  const permits = numberOf(options, 'permits', caller, 'an integer', MOST_PERMITS, engine)
+  if (repair !== undefined || maxHold !== undefined || permits !== undefined) {
+    assertCompatible({ repair, maxHold, permits }, mode, caller)
   }
   if (!engine.modes.includes(mode)) throw unsupportedError(engine.id + ' has no ' + mode + ' locks')
+  const own = labelOf(options, caller, label)
   // For messages: one of several names has only what is left.
   const wholeTimeout = timeout
-  const limits = { timeout, wholeTimeout, signal, ifAvailable, maxHold }
-  return { name, mode, ...limits, repair, label: labelOf(options, caller, label) }
+  return { name, mode, timeout, wholeTimeout, signal, ifAvailable, maxHold, permits, repair, label: own }
 }
 
-function maxHoldOf (options, caller, engine) {
-  const maxHold = option(options, 'maxHold')
-  if (maxHold === undefined) return undefined
-  if (typeof maxHold !== 'number') {
-    throw new TypeError(caller + ': maxHold must be a number of milliseconds, not ' + describe(maxHold))
+/** @throws {TypeError} an option needs an exclusive lock, or cannot be combined with another one */
+function assertCompatible (options, mode, caller) {
+  const [what, other] = ['repair', 'maxHold', 'permits'].filter((each) => options[each] !== undefined)
+  if (mode === 'shared') {
+    throw new TypeError(caller + ': ' + what + ' needs an exclusive lock, and mode is \'shared\'')
   }
-  if (!(maxHold >= 1 && maxHold <= LONGEST_TIMER)) {
-    const allowed = 'from 1 to ' + LONGEST_TIMER + ' milliseconds'
-    throw new RangeError(caller + ': maxHold must be ' + allowed + ', not ' + maxHold)
+  if (options.permits !== undefined && other !== undefined) {
+    throw new TypeError(caller + ': permits cannot be combined with ' + what)
   }
-  if (abilitiesOf(engine).maxHold) return maxHold
-  throw unsupportedError(caller + ': ' + engine.id + ' cannot limit a hold: maxHold needs an engine of this package')
+}
+
+/** Reads a number for which the engine needs an ability. */
+function numberOf (options, name, caller, kind, most, engine) {
+  const value = option(options, name)
+  if (value === undefined) return undefined
+  const message = caller + ': ' + name + ' must be ' + kind + ' from 1 to ' + most + ', not ' + describe(value)
+  if (typeof value !== 'number') throw new TypeError(message)
+  if (!(value >= 1 && value <= most && (name !== 'permits' || isInteger(value)))) throw new RangeError(message)
+  if (abilitiesOf(engine)[name]) return value
+  throw unsupportedError(caller + ': ' + engine.id + ' has no ' + name)
 }
 
 /** @throws {TypeError} the value is no engine */

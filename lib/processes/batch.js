@@ -242,6 +242,7 @@ class ProcessLock {
   get name () { return this.#holding.line.name }
   get mode () { return this.#holding.line.mode }
   get token () { return this.#holding.grant.token }
+  get permit () { return this.#holding.grant.permit }
   get signal () { return this.#holding.signal }
   get isLost () { return this.#holding.looksLost(this.#isOver) }
 

@@ -94,6 +94,7 @@ class Line {
     this.name = name
     this.mode = mode
     this.front = front
+    this.sharesFront = mode === 'shared'
     this.place = place
     this.isAlone = isAlone
     this.claims = new Set()
@@ -110,8 +111,13 @@ class Line {
   }
 
   /** Makes a line of its own for one claim: for an attempt, or for one whose lock nobody shares. */
-  alone ({ maxHold }) {
-    return new Line(this.name, this.mode, this.front, maxHold === undefined ? this.place : undefined, true)
+  alone ({ maxHold, permits }) {
+    // In front, those with permits stand in nobody's way.
+    const front = permits === undefined ? this.front : this.front + '\0permits'
+    const place = maxHold === undefined && permits === undefined ? this.place : undefined
+    const line = new Line(this.name, this.mode, front, place, true)
+    line.sharesFront ||= permits !== undefined
+    return line
   }
 
   /** Takes the first claim. One iterator for all: a new one would pass by all that have left. */
@@ -142,7 +148,8 @@ class Line {
   get asker () {
     const { first } = this
     if (first === undefined) return {}
-    const { label, maxHold } = first.options
+    const { label, maxHold, permits } = first.options
+    if (permits !== undefined) return { label, permits }
     return maxHold === undefined ? { label } : { label, maxHold }
   }
 }

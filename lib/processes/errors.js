@@ -2,7 +2,7 @@
 
 /** The errors of process locks. */
 
-const { Error, define } = require('../util/intrinsics')
+const { Error, RangeError, define } = require('../util/intrinsics')
 const { describe, quote } = require('../util/values')
 const { createException } = require('../named/dom-exception')
 
@@ -74,7 +74,19 @@ function reasonOf (cause) {
   }
 }
 
+/** Errors that are those of a request, and not of its engine. */
+const refusals = new WeakSet()
+
+/** Makes the error of a name with another number of permits. Undefined: without. */
+function permitsError (name, permits, others) {
+  const [wanted, used] = [permits, others].map((each) => each ? 'with permits: ' + each : 'without permits')
+  const error = new RangeError('The name ' + show(name) + ' is held or awaited ' + used + ', and not ' + wanted)
+  refusals.add(error)
+  return error
+}
+
 function unavailableError (name, cause) {
+  if (refusals.has(cause)) return cause
   const message = 'No lock for ' + show(name) + ': ' + reasonOf(cause)
   return withCause(createError('ERR_LOCK_UNAVAILABLE', 'LockUnavailableError', message), cause)
 }
@@ -84,5 +96,6 @@ const closedError = () => createException('AbortError', 'The locks have been clo
 const unsupportedError = (message) => createException('NotSupportedError', message)
 
 module.exports = {
-  closedError, describeHolder, lostError, obstacleIn, relationOf, show, timeoutError, unavailableError, unsupportedError
+  closedError, describeHolder, lostError, obstacleIn, permitsError, relationOf, show, timeoutError, unavailableError,
+  unsupportedError
 }

@@ -5,7 +5,7 @@
 const { define } = require('../util/intrinsics')
 const observer = require('../waiting/observer')
 
-const FIXED = ['name', 'names', 'mode', 'token', 'tokens']
+const FIXED = ['name', 'names', 'mode', 'token', 'tokens', 'permit']
 
 class Held {
   #lock

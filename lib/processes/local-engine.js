@@ -23,6 +23,7 @@ const isLocal = (engine) => genuine.has(engine) && engine.acquire === LocalEngin
  * - `wait(place, label, signal)`: a promise of a LocalGrant,
  * - `attemptSlowly(place, label, signal)`: as `takeNow`, of an engine that is slow,
  * - `block(place, label, milliseconds, look)`: a LocalGrant; undefined once the time is over,
+ * - `takePermit(name, asker, signal, isAttempt)`, if it has permits,
  * - `querySync(name)`.
  */
 class LocalEngine {
@@ -35,6 +36,7 @@ class LocalEngine {
 
   async acquire (name, mode, signal, asker = {}) {
     throwIfAborted(signal)
+    if (asker.permits !== undefined) return this.takePermit(name, asker, signal, false)
     const { label } = asker
     const place = this.placeOf(name, mode, asker)
     return limited(this.takeNow(place, label, false) || await this.wait(place, label, signal), asker)
@@ -42,6 +44,7 @@ class LocalEngine {
 
   async attempt (name, mode, signal, asker = {}) {
     throwIfAborted(signal)
+    if (asker.permits !== undefined) return this.takePermit(name, asker, signal, true)
     const { label } = asker
     const place = this.placeOf(name, mode, asker)
     const isLater = this.isSlow

@@ -156,13 +156,15 @@ class ProcessLocks {
 
   /** Begins a request, whose promise will be settled; or throws. What is free is taken at once. */
   #begin (claim) {
-    const { name, mode, signal, timeout, ifAvailable, maxHold } = claim.options
+    const { name, mode, signal, timeout, ifAvailable, maxHold, permits } = claim.options
     if (this.#closed !== undefined) throw this.#closed
     throwIfAborted(signal)
     assertStack()
     const line = this.#lineOf(name, mode)
     const isAttempt = ifAvailable || timeout === 0
-    if (isAttempt || maxHold !== undefined) return this.#ask(line.alone(claim.options), isAttempt, claim)
+    if (isAttempt || maxHold !== undefined || permits !== undefined) {
+      return this.#ask(line.alone(claim.options), isAttempt, claim)
+    }
     if (line.isIdle) return this.#ask(line, false, claim)
     this.#wait(line, claim)
     this.#serve(line)
@@ -236,7 +238,7 @@ class ProcessLocks {
     // Code that watches, such as a hook of async_hooks, may make requests meanwhile: those wait.
     line.isBeginning = true
     try {
-      front = newGrant(line.front, line.mode === 'shared')
+      front = newGrant(line.front, line.sharesFront)
       const isFirst = take(front)
       if (isFirst) beginTask(front)
       const label = claim === undefined ? line.asker.label : claim.options.label

@@ -60,7 +60,7 @@ pub fn files_open(env: Env, path: String, durable: bool, any_drive: bool) -> Res
 /// What requests for a name in a mode have in common.
 pub struct FilePlace(Asked);
 
-/// Makes it, perhaps with the milliseconds for which the lock may be held.
+/// Makes it. `max_hold`: for how many milliseconds the lock may be held.
 #[napi(catch_unwind)]
 pub fn files_place(
     env: Env,

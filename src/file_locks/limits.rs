@@ -14,8 +14,7 @@ use waitasync_core::service::Notify;
 use waitasync_core::sync::lock;
 
 use super::look::withdraw_announcement;
-use super::system::unlock;
-use super::waiting::no_thread;
+use super::system::{no_thread, unlock};
 use crate::globals::service;
 
 /// When a hold ends, and a number that tells it from others.
@@ -24,10 +23,11 @@ pub(super) type Limit = (Instant, u64);
 struct List {
     limits: BTreeMap<Limit, Weak<File>>,
     last: u64,
-    is_running: bool,
+    /// When the service comes next; `None`: it does not.
+    comes: Option<Instant>,
 }
 
-static LIST: Mutex<List> = Mutex::new(List { limits: BTreeMap::new(), last: 0, is_running: false });
+static LIST: Mutex<List> = Mutex::new(List { limits: BTreeMap::new(), last: 0, comes: None });
 static BELL: Notify = Notify::const_new();
 const SOON: Duration = Duration::from_millis(1);
 
@@ -38,11 +38,12 @@ pub(super) fn begin(file: &Arc<File>, time: Duration) -> Result<Limit> {
     list.last += 1;
     let limit = (Instant::now() + time, list.last);
     list.limits.insert(limit, Arc::downgrade(file));
-    if !mem::replace(&mut list.is_running, true) {
-        service.attend(&BELL, SOON, sweep);
-    } else if list.limits.keys().next() == Some(&limit) {
-        BELL.notify_one();
+    match list.comes {
+        None => service.attend(&BELL, SOON, sweep),
+        Some(comes) if limit.0 < comes => BELL.notify_one(),
+        Some(_) => return Ok(limit),
     }
+    list.comes = Some(limit.0);
     Ok(limit)
 }
 
@@ -66,8 +67,8 @@ fn sweep() -> Option<Duration> {
     let now = Instant::now();
     let later = list.limits.split_off(&(now, u64::MAX));
     let over = mem::replace(&mut list.limits, later);
-    let next = list.limits.keys().next().map(|(until, _)| until.saturating_duration_since(now));
-    list.is_running = next.is_some();
+    list.comes = list.limits.keys().next().map(|(until, _)| *until);
+    let next = list.comes.map(|comes| comes.saturating_duration_since(now));
     drop(list);
     for file in over.into_values().filter_map(|file| file.upgrade()) {
         withdraw_announcement(&file);

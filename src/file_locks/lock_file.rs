@@ -259,7 +259,7 @@ impl Grant {
         Ok(self)
     }
 
-    /// Returns for how long it may still be held, if that is bounded.
+    /// Returns the time that is left, if its hold is limited.
     pub(super) fn left(&self) -> Option<Duration> {
         self.limit.map(limits::left)
     }

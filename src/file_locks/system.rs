@@ -44,3 +44,11 @@ pub(super) fn is_passing(error: &Error) -> bool {
 pub(crate) fn number_of(error: &Error) -> i32 {
     error.raw_os_error().map_or(0, platform::number_of)
 }
+
+/// The error of a system that gives no thread.
+pub(super) fn no_thread() -> Error {
+    #[cfg(unix)]
+    return Error::from_raw_os_error(libc::EAGAIN);
+    #[cfg(not(unix))]
+    return Error::from_raw_os_error(8); // `ERROR_NOT_ENOUGH_MEMORY`
+}

@@ -29,7 +29,7 @@ pub(super) use self::pool::run;
 use self::rounds::Rounds;
 use super::lock_file::{Grant, Locked, Name, Which};
 use super::mailbox::{Answer, Mailbox};
-use super::system::{Identity, Sleeper, is_passing};
+use super::system::{Identity, Sleeper, is_passing, no_thread};
 use waitasync_core::sync::lock;
 
 /// A request in the line of a name.
@@ -129,14 +129,6 @@ pub(super) fn enqueue(name: &Name, request: Request) -> Result<()> {
         table.lines.insert(name.clone(), line);
         Ok(())
     })
-}
-
-/// The error of a system that gives no thread.
-pub(super) fn no_thread() -> Error {
-    #[cfg(unix)]
-    return Error::from_raw_os_error(libc::EAGAIN);
-    #[cfg(not(unix))]
-    return Error::from_raw_os_error(8); // `ERROR_NOT_ENOUGH_MEMORY`
 }
 
 /// Removes a request. Nothing is left of the last one in a line, except a place in the queue, until its turn.

@@ -14,7 +14,7 @@ const fs = require('fs')
 const path = require('path')
 const { now } = require('../../util/intrinsics')
 const { setImmediate } = require('../../util/timers')
-const { infoOf, keyOf } = require('./holder')
+const { infoOf, keyOf, parsed } = require('./holder')
 
 const SLICE = 5 // milliseconds, after which the event loop has its turn
 /** How often /proc/locks is read again. For a lock that is missing there or comes twice, and for a query in all. */
@@ -80,7 +80,8 @@ function * filesIn (folder) {
 /** Adds those that hold and await the lock of a key. */
 function lookAt (folder, key, look, kernel, { held, pending }) {
   const state = look(path.join(folder, key + '.lock'))
-  if (state === undefined) return
+  // Those that make the permits of a name are no names.
+  if (state === undefined || Object(parsed(state.description || '')).permits !== undefined) return
   const locksOf = inode => kernel === undefined ? [] : kernel.of(inode)
   let [holders, waiters] = parted(locksOf(state.inode))
   // The kernel shows a page at a time: a lock may be missing, or come twice, if others change meanwhile.

@@ -20,13 +20,16 @@ const { withAbilities } = require('../abilities')
 const { LocalEngine, LocalGrant } = require('../local-engine')
 const { onAbort, sleep } = require('./aborts')
 const { assertTested } = require('./files-platform')
-const { HOST, ascii, birth, describeName, keyOf, shorten } = require('./holder')
+const { permitsError } = require('../errors')
+const { HOST, ascii, birth, describeName, keyOf, parsed, shorten } = require('./holder')
 
 /** How many milliseconds a blocking thread stays in native code. Between, the engine may end it. */
 const SLICE = 20
 /** Milliseconds between two attempts without a thread, at first and at last. */
 const POLL = 20
 const LONGEST_POLL = 100
+/** The part of a name's permits that says how many there are. */
+const USERS = [1, 0]
 /** Stands for a request that has no thread. */
 const NONE = 0
 
@@ -54,20 +57,23 @@ class Deliveries {
 
 /** What requests for a name have in common; in native code, those with a label. */
 class Place {
-  constructor (name, mode, maxHold) {
+  /** @param {number[]} [part] which lock it is of those that make the permits of a name */
+  constructor (name, mode, { maxHold, part, permits } = {}) {
     this.name = name
-    this.key = keyOf(name).toString('hex')
+    this.key = keyOf(name, part).toString('hex')
     this.isShared = mode === 'shared'
     this.maxHold = maxHold
+    this.permits = part && permits
     this.label = undefined
     this.native = undefined
   }
 
   /** Describes a holder, but not since when, which the state has. Those that share a lock are not in the state. */
   describe (label) {
-    return this.isShared ? describeName(this.name) : ascii({
-      name: shorten(this.name), pid: process.pid, host: HOST, threadId, label: label && shorten(label), birth: birth()
-    })
+    const { name, permits } = this
+    if (this.isShared) return describeName(name, permits)
+    const who = { pid: process.pid, host: HOST, threadId, label: label && shorten(label), birth: birth() }
+    return ascii({ name: shorten(name), ...who, permits })
   }
 }
 
@@ -80,18 +86,18 @@ class Files extends LocalEngine {
     super()
     this.#path = path.resolve(folder)
     this.#options = options
-    withAbilities(this, { maxHold: true })
+    withAbilities(this, { maxHold: true, permits: true })
     this.id = 'files ' + this.#path
     this.modes = ['exclusive', 'shared']
   }
 
   get isSlow () { return this.#options.durable }
 
-  placeOf (name, mode, { maxHold } = {}) { return new Place(name, mode, maxHold) }
+  placeOf (name, mode, asker) { return new Place(name, mode, asker) }
 
   takeNow (place, label, isAttempt) {
     if (this.isSlow) return undefined
-    return isAttempt ? this.#ask(place, label, true) : this.#take(place, label, false)
+    return isAttempt ? this.ask(place, label, true) : this.#take(place, label, false)
   }
 
   async wait (place, label, signal) {
@@ -106,11 +112,13 @@ class Files extends LocalEngine {
   }
 
   async attemptSlowly (place, label, signal) {
-    return this.#grantOf(await answer(native('filesRequest', this.#nativeOf(place, label), true), signal))
+    const grant = this.#grantOf(await answer(native('filesRequest', this.#nativeOf(place, label), true), signal))
+    if (grant === undefined) this.#assertPlain(place)
+    return grant
   }
 
   block (place, label, milliseconds, look) {
-    if (milliseconds === 0) return this.#ask(place, label, true)
+    if (milliseconds === 0) return this.ask(place, label, true)
     const taken = this.#take(place, label, false)
     if (taken !== undefined) return taken
     const until = now() + milliseconds
@@ -158,8 +166,31 @@ class Files extends LocalEngine {
     return place.native
   }
 
+  takePermit (...args) { return require('./files-permits').takePermit(this, ...args) }
+
+  /** Returns with how many permits a name is held or awaited. The caller may know that it is. */
+  permitsOf (name, isUsed = false) {
+    const found = look(path.join(this.#path, keyOf(name, USERS).toString('hex') + '.lock'))
+    const hasUsers = found !== undefined && (isUsed || found.mode === 'shared')
+    return hasUsers ? Object(parsed(found.description || '')).permits : undefined
+  }
+
+  /** @throws {RangeError} the lock is taken because the name is used with permits */
+  #assertPlain ({ isShared, name, permits }) {
+    if (isShared || permits !== undefined) return
+    let others
+    try {
+      others = this.permitsOf(name)
+    } catch (error) {
+      // It waits, as for its own descriptors.
+      if (!PASSING.includes(error.code)) throw error
+    }
+    if (others !== undefined) throw permitsError(name, undefined, others)
+  }
+
   /** Puts a request into the line. Returns its number; `NONE` if the system gives no thread. */
   #enqueue (place, label) {
+    this.#assertPlain(place)
     try {
       return native('filesRequest', this.#nativeOf(place, label), false)
     } catch (error) {
@@ -169,15 +200,17 @@ class Files extends LocalEngine {
   }
 
   /** Makes one attempt: one on the way into the line passes nobody, others pass a line that stands still. */
-  #ask (place, label, passesLine) {
+  ask (place, label, passesLine) {
     const granted = native('filesTake', this.#nativeOf(place, label), passesLine)
-    return granted === null ? undefined : this.#granted(granted)
+    if (granted !== null) return this.#granted(granted)
+    if (passesLine) this.#assertPlain(place)
+    return undefined
   }
 
   /** Takes a free lock, on the way into the line. */
   #take (place, label, passesLine) {
     try {
-      return this.#ask(place, label, passesLine)
+      return this.ask(place, label, passesLine)
     } catch (error) {
       // Descriptors or memory may be there again in a moment: the thread waits for that.
       if (PASSING.includes(error.code)) return undefined

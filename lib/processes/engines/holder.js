@@ -16,7 +16,9 @@ const LATEST = 8.64e15 // milliseconds of a `Date`
 let last = { name: undefined, key: undefined }
 
 /** Makes a key of 32 bytes for any name: also for a long one, or invalid Unicode. */
-function keyOf (name) {
+function keyOf (name, part) {
+  // Names have an even number of bytes.
+  if (part !== undefined) return sha256(Buffer.concat([Buffer.from(name, 'utf16le'), Buffer.from([...part, 0])]))
   if (last.name !== name) last = { name, key: sha256(Buffer.from(name, 'utf16le')) }
   return last.key
 }
@@ -71,7 +73,7 @@ function describeHolder (name, { label, threadId } = {}) {
 }
 
 /** Describes a name of which no holder is known. */
-const describeName = name => ascii({ name: shorten(name) })
+const describeName = (name, permits) => ascii({ name: shorten(name), permits })
 
 const text = value => typeof value === 'string' ? shorten(value) : undefined
 const number = (least, most) => value => Number.isSafeInteger(value) && value >= least && value <= most

@@ -101,8 +101,9 @@ module.exports = function postgresql (pg, config, options) {
     const holder = describeHolder(name, who)
     if (mode === 'exclusive') {
       const { maxHold } = who
-      if (maxHold !== undefined) await session.ask(idle(Math.min(lease || Infinity, maxHold)))
       const { rows: [state] } = await session.ask(statements.take, [key, label, holder])
+      // Behind it: the server might end the session before.
+      if (maxHold !== undefined) await session.ask(idle(Math.min(lease || Infinity, maxHold)))
       return grantOf(session, key, mode, state, sent, maxHold)
     }
     const { rows: [state = { token: 0 }] } = await session.ask(statements.look, [key, label])

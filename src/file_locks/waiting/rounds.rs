@@ -11,9 +11,9 @@ use std::io::Result;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::{Line, Reason, Stage, Table, no_thread, with_line, with_table};
+use super::{Line, Reason, Stage, Table, with_line, with_table};
 use crate::file_locks::lock_file::{Name, Which};
-use crate::file_locks::system::Identity;
+use crate::file_locks::system::{Identity, no_thread};
 use crate::globals::service;
 use waitasync_core::panics::contained;
 use waitasync_core::service::Notify;

@@ -1,0 +1,189 @@
+'use strict'
+// nodes: >=16 (older ones lack what the engines need)
+
+// Permits: so many holders of a name among processes, and what deaths, aborts and other numbers make of them.
+
+const assert = require('assert')
+const fs = require('fs')
+const { test } = require('../harness')
+const { FakeEngine } = require('../fixtures/fake-engine')
+const { scratchFolder, startMember, startMembers } = require('../fixtures/lock-processes')
+const size = require('../fixtures/size')
+const { files, processLocks } = require('../../processes')
+
+const code = promise => promise.then(() => 'fulfilled', error => error.code || error.name)
+const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
+const fail = () => { throw new Error('on purpose') }
+
+/** Enters a folder, which has a file for each permit that is held; gives the most that were there at once. */
+const visit = async ({ fs, locks }, room, permits, rounds) => {
+  let most = 0
+  for (let n = 0; n < rounds; n++) {
+    await locks.request('g', { permits }, async ({ permit }) => {
+      const file = room + '/' + permit
+      fs.writeFileSync(file, '', { flag: 'wx' })
+      most = Math.max(most, fs.readdirSync(room).length)
+      await new Promise(resolve => setTimeout(resolve, 2))
+      fs.unlinkSync(file)
+    })
+  }
+  return most
+}
+
+for (const durable of [false, true]) {
+  const kind = durable ? ', flushed to the disk' : ''
+  test(`processes share so many permits, each of which one holder has${kind}`, { timeout: 120000 }, async t => {
+    const folder = scratchFolder(t)
+    const room = scratchFolder(t)
+    const members = await startMembers(t, folder, 3, { durable })
+    const rounds = size(20, 8)
+    const visits = members.flatMap(member => [1, 2].map(() => member.run(visit, room, 2, rounds)))
+    const most = await Promise.all(visits)
+    assert.strictEqual(Math.max(...most), 2)
+    assert.deepStrictEqual(fs.readdirSync(room), [])
+  })
+}
+
+test('kill -9: the permit of a dead holder goes to the first in line, who is told; others are not', async t => {
+  const folder = scratchFolder(t)
+  const locks = processLocks(folder)
+  const [one, two, next] = await startMembers(t, folder, 3)
+  await one.hold('g', { permits: 2 })
+  await two.hold('g', { permits: 2 })
+  const take = ({ locks }) => locks.request('g', { permits: 2 }, ({ permit, ownerDied }) => ({ permit, ownerDied }))
+  const waiting = next.run(take)
+  await next.waits('g', 0)
+  assert.strictEqual(await locks.request('g', { permits: 2, ifAvailable: true }, lock => lock), null)
+  await two.kill()
+  assert.deepStrictEqual(await waiting, { permit: 1, ownerDied: true })
+  assert.deepStrictEqual(await next.run(take), { permit: 1, ownerDied: false })
+  await one.kill()
+  assert.deepStrictEqual(await next.run(take), { permit: 0, ownerDied: true })
+  assert.deepStrictEqual(await next.run(take), { permit: 0, ownerDied: false })
+})
+
+test('those that wait get permits in their order, whichever permit is free first', async t => {
+  const locks = processLocks(scratchFolder(t))
+  const holds = await Promise.all([0, 1].map(() => locks.hold('g', { permits: 2 })))
+  const order = []
+  const waits = []
+  for (let n = 0; n < 4; n++) {
+    waits.push(locks.request('g', { permits: 2 }, async ({ permit }) => order.push(`${n} ${permit}`)))
+    await sleep(20)
+  }
+  await holds[1].unlock()
+  while (order.length < 4) await sleep(1)
+  assert.deepStrictEqual(order, ['0 1', '1 1', '2 1', '3 1'])
+  await Promise.all([...waits, holds[0].unlock()])
+})
+
+test('another number, or none: a RangeError with both, until all is given back', async t => {
+  const folder = scratchFolder(t)
+  const member = await startMember(t, folder)
+  const ours = processLocks(folder)
+  const elsewhere = {
+    request: (name, options) => member.run(({ locks }, ...args) => locks.request(...args, () => {}), name, options)
+  }
+  for (const locks of [ours, elsewhere]) {
+    const rejects = (options, words) => assert.rejects(locks.request('g', options, () => {}), {
+      name: 'RangeError', message: `The name "g" is held or awaited ${words}`
+    })
+    const held = await ours.hold('g', { permits: 2 })
+    await rejects({ permits: 3 }, 'with permits: 2, and not with permits: 3')
+    // On other systems nobody sees who shares a lock.
+    if (process.platform === 'linux') {
+      for (const options of [{}, { ifAvailable: true }, { timeout: 0 }, { maxHold: 50 }]) {
+        await rejects(options, 'with permits: 2, and not without permits')
+      }
+    }
+    await held.unlock()
+    const plain = await ours.hold('g')
+    for (const options of [{ permits: 2 }, { permits: 2, timeout: 0 }]) {
+      await rejects(options, 'without permits, and not with permits: 2')
+    }
+    await plain.unlock()
+    assert.strictEqual(await code(locks.request('g', { permits: 3 }, () => {})), 'fulfilled')
+    assert.strictEqual(await code(locks.request('g', {}, () => {})), 'fulfilled')
+  }
+  if (process.platform === 'linux') {
+    const held = await ours.hold('g', { permits: 1 })
+    assert.throws(() => ours.requestSync('g', { ifAvailable: true }, () => {}), /with permits: 1, and not without/)
+    await held.unlock()
+  }
+})
+
+test('the mark of a death without permits outlives the use with them', async t => {
+  const locks = processLocks(scratchFolder(t))
+  await locks.request('g', lock => { lock.abandon() })
+  assert.strictEqual(await locks.request('g', { permits: 2 }, ({ ownerDied }) => ownerDied), false)
+  assert.strictEqual(await locks.request('g', ({ ownerDied }) => ownerDied), true)
+})
+
+test('requests of one number begin at the same time in many processes: none is refused', async t => {
+  const folder = scratchFolder(t)
+  const members = await startMembers(t, folder, 3)
+  for (let round = 0; round < 10; round++) {
+    await Promise.all(members.map(member => member.run(({ locks }, name) => Promise.all([1, 2, 3].map(() =>
+      locks.request(name, { permits: 4 }, () => {}))), 'g' + round)))
+  }
+})
+
+test('aborts and timeouts at any moment leave nothing held, and no marks', { timeout: 120000 }, async t => {
+  const folder = scratchFolder(t)
+  const locks = processLocks(folder)
+  const member = await startMember(t, folder)
+  const holds = [await locks.hold('g', { permits: 2 })]
+  await member.hold('g', { permits: 2 })
+  for (let n = 0; n < size(60, 20); n++) {
+    const controller = new AbortController()
+    const asked = [{ signal: controller.signal }, { timeout: Math.random() * 4 }, { timeout: 0 }].map(options =>
+      code(locks.request('g', { permits: 2, ...options }, fail)))
+    await sleep(Math.random() * 4)
+    controller.abort()
+    const [aborted, ...late] = await Promise.all(asked)
+    assert.ok([20, 'ABORT_ERR', 'AbortError'].includes(aborted), String(aborted))
+    assert.deepStrictEqual(late, ['ERR_TIMEOUT', 'ERR_TIMEOUT'])
+  }
+  const next = locks.request('g', { permits: 2 }, ({ ownerDied, permit }) => [ownerDied, permit])
+  await member.release('g')
+  assert.deepStrictEqual(await next, [false, 1])
+  await holds[0].unlock()
+  assert.strictEqual(await locks.request('g', { timeout: 5000 }, ({ ownerDied }) => ownerDied), false)
+  assert.deepStrictEqual(await locks.query(), { held: [], ...(process.platform === 'linux' && { pending: [] }) })
+})
+
+test('hold: token and ownerDied are those of the permit; query() has no other names; close() waits', async t => {
+  const folder = scratchFolder(t)
+  const locks = processLocks(folder)
+  const [one, two] = [await locks.hold('g', { permits: 2 }), await locks.hold('g', { permits: 2 })]
+  assert.deepStrictEqual([one.permit, two.permit, one.mode], [0, 1, 'exclusive'])
+  const { held } = await locks.query()
+  assert.ok(held.every(({ name }) => name === 'g'), JSON.stringify(held))
+  assert.strictEqual(one.abandon(), true)
+  await one.unlock()
+  const again = await locks.hold('g', { permits: 2 })
+  assert.deepStrictEqual([again.permit, again.ownerDied, again.token > one.token], [0, true, true])
+  let isClosed = false
+  const closed = locks.close().then(() => { isClosed = true })
+  await sleep(20)
+  assert.strictEqual(isClosed, false)
+  await Promise.all([two.unlock(), again.unlock()])
+  await closed
+  assert.strictEqual((await processLocks(folder).hold('g')).permit, undefined)
+})
+
+test('odd values of permits, and what cannot have them', async t => {
+  const locks = processLocks(files(scratchFolder(t)))
+  const rejects = (options, expected) => assert.rejects(locks.request('g', options, () => {}), expected)
+  for (const permits of [0, -1, 1.5, NaN, Infinity, 257]) {
+    await rejects({ permits }, /^RangeError: request: permits must be an integer from 1 to 256, not /)
+  }
+  for (const permits of ['1', null, 1n]) await rejects({ permits }, /^TypeError: request: permits must be an integer /)
+  await rejects({ permits: 1, mode: 'shared' }, /permits needs an exclusive lock/)
+  await rejects({ permits: 1, repair () {} }, /^TypeError: request: permits cannot be combined with repair$/)
+  await rejects({ permits: 1, maxHold: 5 }, /^TypeError: request: permits cannot be combined with maxHold$/)
+  await assert.rejects(locks.requestAll(['g'], { permits: 1 }, () => {}), /options may have/)
+  await assert.rejects(processLocks(new FakeEngine()).request('g', { permits: 1 }, () => {}), {
+    name: 'NotSupportedError', message: 'request: fake has no permits'
+  })
+})

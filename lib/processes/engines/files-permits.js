@@ -1,0 +1,124 @@
+'use strict'
+
+/**
+ * Permits of a name: locks of files, of which each holder has one. The system gives back those of a process that ends.
+ *
+ * | lock | who has it |
+ * |---|---|
+ * | door | who compares the number of permits with that of the others, for a moment |
+ * | users | who holds or awaits a permit, shared; alone, for a moment, the first of them, who writes the number |
+ * | that of the name | the same, shared: so requests without permits stay out |
+ * | turn | the first in line, who waits for all permits at once, each by a thread, and keeps the first that it gets |
+ * | permits | each its holder |
+ */
+
+const { throwIfAborted } = require('../../waiting/errors')
+const { permitsError } = require('../errors')
+const { onAbort, sleep } = require('./aborts')
+
+const [DOOR, USERS, TURN, PERMIT] = [0, 1, 2, 3]
+const MOST_TRIES = 4
+const MOMENT = 5 // milliseconds
+
+/**
+ * Takes a permit. Resolves with undefined if an attempt is in vain.
+ * @param {import('./files').Files} engine
+ */
+async function takePermit (engine, name, { label, permits }, signal, isAttempt) {
+  const placeOf = (part, mode, index = 0) => engine.placeOf(name, mode, { permits, part: [part, index] })
+  const attempt = (place, passesLine = true) => {
+    throwIfAborted(signal)
+    return engine.isSlow ? engine.attemptSlowly(place, label, signal) : engine.ask(place, label, passesLine)
+  }
+  const wait = async (place) => await attempt(place, false) || engine.wait(place, label, signal)
+  const kept = []
+  let found
+  try {
+    await within(await wait(placeOf(DOOR)), async () => {
+      await compare()
+      // Given back in this order: whoever finds no users finds the name free.
+      for (const place of [engine.placeOf(name, 'shared'), placeOf(USERS, 'shared')]) kept.push(await sure(place))
+    })
+    const places = Array.from({ length: permits }, (_, permit) => placeOf(PERMIT, 'exclusive', permit))
+    // An attempt passes those in line, of whom the first may be suspended.
+    found = isAttempt
+      ? await tryAll(places)
+      : await within(await wait(placeOf(TURN)), async () => await tryAll(places) || firstOf(places))
+  } finally {
+    if (found === undefined) await giveBack()
+  }
+  if (found === undefined) return undefined
+  const { grant, permit } = found
+  const { ownerDied, token } = grant
+  const release = async (died) => {
+    try {
+      return await grant.release(died)
+    } finally {
+      await giveBack()
+    }
+  }
+  return { token, ownerDied, permit, lost: grant.lost, remaining: () => Infinity, held: () => grant.held(), release }
+
+  /** @throws {RangeError} others use the name with another number, or without permits */
+  async function compare () {
+    const users = await attempt(placeOf(USERS))
+    if (users === undefined) {
+      const others = engine.permitsOf(name, true)
+      if (others !== permits) throw permitsError(name, permits, others)
+      return
+    }
+    // Its description has the number.
+    await within(users, async () => returnUnused(await sure(engine.placeOf(name, 'exclusive'))))
+  }
+
+  /** Takes a lock that only requests without permits keep; and for a moment, processes that end. */
+  async function sure (place) {
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      if (tries > 0) await sleep(MOMENT, signal)
+      const grant = await attempt(place, false)
+      if (grant !== undefined) return grant
+    }
+    throw permitsError(name, permits)
+  }
+
+  async function tryAll (places) {
+    for (let permit = 0; permit < places.length; permit++) {
+      const grant = await attempt(places[permit])
+      if (grant !== undefined) return { grant, permit }
+    }
+    return undefined
+  }
+
+  async function firstOf (places) {
+    const stop = new AbortController()
+    const ignore = onAbort(signal, () => stop.abort())
+    let first
+    const waits = places.map(async (place, permit) => {
+      const grant = await engine.wait(place, label, stop.signal)
+      if (first !== undefined) return returnUnused(grant)
+      first = { grant, permit }
+      stop.abort()
+    })
+    const ends = await Promise.allSettled(waits)
+    ignore()
+    if (first === undefined) throw ends[0].reason
+    return first
+  }
+
+  async function giveBack () {
+    for (const grant of kept.splice(0)) await grant.release(false)
+  }
+}
+
+const returnUnused = (grant) => grant.release(grant.ownerDied)
+
+/** Does something with a lock that is then given back. */
+async function within (grant, body) {
+  try {
+    return await body()
+  } finally {
+    await grant.release(false)
+  }
+}
+
+module.exports = { takePermit }
