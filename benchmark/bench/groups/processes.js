@@ -40,7 +40,7 @@ class Locker {
     const queue = queues.get(name)
     if (free !== undefined) queue.shift()
     else queue.push(this)
-    if (queue.length > 0 && (free !== undefined || queue.length === 1)) queue[0].child.send({ granted: name })
+    if (free !== undefined || queue.length === 1) Locker.grant(name)
   }
 
   answer (id) {
@@ -69,8 +69,13 @@ class Locker {
     for (const [name, queue] of queues) {
       const [holder] = queue
       queues.set(name, queue.filter(locker => locker !== this))
-      if (holder === this && queue.length > 1) queues.get(name)[0].child.send({ granted: name })
+      if (holder === this) Locker.grant(name)
     }
+  }
+
+  static grant (name) {
+    const [next] = queues.get(name)
+    if (next !== undefined && next.child.connected) next.child.send({ granted: name })
   }
 }
 
