@@ -6,6 +6,7 @@
 //! | [`observe`] | snapshots, deadlocks, stalls, dumps and profiles |
 //! | [`agent`] | an environment that has loaded the package, its thread, and its waits |
 //! | [`file_locks`] | locks of several processes, by files |
+//! | `mapped` | memory that several processes share: files that each of them maps once |
 //! | `environment` | calls into a Node environment, its buffers, its event loop |
 //! | [`globals`] | the globals of a process: state, images, memory, signals, settings |
 //!
@@ -20,4 +21,6 @@ mod environment;
 pub mod exports;
 pub mod file_locks;
 pub mod globals;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub mod mapped;
 pub mod observe;

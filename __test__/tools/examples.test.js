@@ -11,6 +11,7 @@ const { pathToFileURL } = require('url')
 const { test } = require('../harness')
 const { scratchFolder } = require('../fixtures/entries/folders')
 const { runForJSON, runNode } = require('../fixtures/run-node')
+const { unavailable } = require('../fixtures/shared-memory')
 const { copyExample } = require('../../scripts/lib/example')
 
 const EXAMPLES = path.join(__dirname, '..', '..', 'examples')
@@ -62,6 +63,12 @@ balances in the end: 120, 90, 90
   },
   'named-cache': {
     prints: /^4 workers needed 5 versions; each was computed once: 5 times in all\nheld now: 0, awaited: 0\n$/
+  },
+  'cluster-cache': {
+    goesOn: true,
+    elsewhere: unavailable,
+    prints: new RegExp('^\\d+ requests were served by processes of which \\d+ were killed\n\\d+ entries, 0 damaged; ' +
+      '3 of 3 permits are there\na cached value takes [\\d.]+ µs(, of Redis [\\d.]+ µs)?\n$')
   },
   'worker-pool': {
     prints: `primes below 100000: 9592

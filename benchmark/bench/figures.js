@@ -194,7 +194,8 @@ const figures = [
     ['process-wakes-1', 'wake-ups of a process that waits for one name', '/s', [most(1)]],
     ['process-wakes-20', '… for 20 names', '/s', [most(1)]],
     ['process-share', 'five processes in loops, 1 ms inside: least share of the greatest', '×', [least(0.7)], MORE],
-    ['process-longest', '… the longest wait', 'ms']
+    ['process-longest', '… the longest wait', 'ms'],
+    ['process-rate', 'four processes with ten tasks each, nothing inside', 'k/s']
   ]),
   ...of({ group: 'size' }, [
     ['size', 'size of the binary', 'kB', [most(600)]]
@@ -223,6 +224,10 @@ const VARIANTS = {
   multithreading: 'multithreading',
   'worker-mutex': 'worker-mutex',
   'web-locks': 'Web Locks',
+  memory: '`memory(folder)`',
+  shared: '`AsyncLock` in shared memory',
+  redis: 'Redis, by hand',
+  'process.send': 'a server by `process.send`',
   'wait-for-lock': 'fs-native-extensions',
   'proper-lockfile': 'proper-lockfile',
   single: '`take`'

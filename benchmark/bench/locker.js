@@ -11,13 +11,59 @@ const HOLD = 1 // millisecond
 const POLL = 5 // milliseconds: of proper-lockfile, which has to be told to try again
 const STALE = 5000 // milliseconds, of proper-lockfile
 
+/** Takes locks of an engine of this package. */
+const takerOf = engine => {
+  const locks = require('../../processes').processLocks(engine)
+  return async name => {
+    const lock = await locks.hold(name)
+    return () => lock.unlock()
+  }
+}
+
 /** Each gives a function that takes a lock, and gives one that gives it back. */
 const takers = {
-  ours () {
-    const locks = require('../../processes').processLocks(folder)
+  ours: () => takerOf(folder),
+  memory: () => takerOf(require('../../processes').memory(folder)),
+  /** An AsyncLock for each name, in memory of all. */
+  shared () {
+    const { AsyncLock } = require('../../pure')
+    const words = require('../../processes').sharedMemory(path.join(folder, 'words'), 4096)
+    const locks = new Map()
     return async name => {
-      const lock = await locks.hold(name)
-      return () => lock.unlock()
+      if (!locks.has(name)) locks.set(name, new AsyncLock(words, { byteOffset: offsetOf(name) }))
+      const token = await locks.get(name).lockAsync()
+      return async () => token.unlock()
+    }
+  },
+  /** Asks the parent, which has a queue for each name. */
+  'process.send' () {
+    const waits = new Map()
+    process.on('message', ({ granted }) => {
+      if (granted !== undefined) waits.get(granted).shift()()
+    })
+    return async name => {
+      if (!waits.has(name)) waits.set(name, [])
+      await new Promise(resolve => {
+        waits.get(name).push(resolve)
+        process.send({ wanted: name })
+      })
+      return async () => process.send({ free: name })
+    }
+  },
+  /** What a program by hand does: `SET NX`, and again until it succeeds. */
+  redis () {
+    const socket = require('net').connect(path.join(folder, 'redis'))
+    const answers = []
+    socket.on('data', data => {
+      for (const answer of String(data).match(/[^\n]+\n/g)) answers.shift()(answer)
+    })
+    const ask = command => new Promise(resolve => {
+      answers.push(resolve)
+      socket.write(command + '\r\n')
+    })
+    return async name => {
+      while (!(await ask(`SET ${name} ${process.pid} NX PX 30000`)).startsWith('+')) await sleep(1)
+      return () => ask(`DEL ${name}`)
     }
   },
   'wait-for-lock' () {
@@ -36,8 +82,22 @@ const takers = {
   }
 }
 
+/** The place of a name's word. Those of this benchmark differ. */
+const offsetOf = name => 4 * ([...name].reduce((sum, letter) => (31 * sum + letter.charCodeAt(0)) % 1021, 7))
+
+/** Takes a free lock of each kind and gives it back, if there is nothing shorter. */
+const takeAndFree = () => async name => (await take(name))()
+
 /** Each gives a function that takes a free lock and gives it back. Some take the options of a request. */
 const passes = {
+  memory () {
+    const locks = require('../../processes').processLocks(require('../../processes').memory(folder))
+    const nothing = () => {}
+    return name => locks.request(name, nothing)
+  },
+  shared: takeAndFree,
+  'process.send': takeAndFree,
+  redis: takeAndFree,
   ours () {
     const locks = require('../../processes').processLocks(folder)
     const { signal } = new AbortController()
@@ -57,7 +117,7 @@ const passes = {
       fs.closeSync(file)
     }
   },
-  'proper-lockfile': () => async name => (await takers['proper-lockfile']()(name))()
+  'proper-lockfile': takeAndFree
 }
 
 async function hold (locks, name) {
@@ -128,6 +188,17 @@ const tasks = {
     }
     return { count, longest }
   },
+  async tasks ({ milliseconds, tasks }) {
+    const end = now() + milliseconds
+    let count = 0
+    await Promise.all(Array.from({ length: tasks }, async () => {
+      while (now() < end) {
+        await (await take('tasks'))()
+        count++
+      }
+    }))
+    return count
+  },
   async take ({ names }) {
     await Promise.all(names.map(async name => held.set(name, await take(name))))
     return now()
@@ -139,6 +210,8 @@ const tasks = {
   }
 }
 
-process.on('message', async ({ id, task, ...options }) => process.send({ id, result: await tasks[task](options) }))
+process.on('message', async ({ id, task, ...options }) => {
+  if (task !== undefined) process.send({ id, result: await tasks[task](options) })
+})
 process.on('disconnect', () => process.exit())
 process.send({ id: task })

@@ -77,7 +77,9 @@ const bystanders = (results) =>
 
 /** Makes the table of the locks of several processes. */
 const processes = results => compared(results, ofProcesses, {
-  ours: 'this package', 'wait-for-lock': 'fs-native-extensions, `waitForLock`', 'proper-lockfile': 'proper-lockfile'
+  ours: '`files(folder)`', memory: '`memory(folder)`', shared: 'in shared memory, `AsyncLock`',
+  'wait-for-lock': 'fs-native-extensions, `waitForLock`', 'proper-lockfile': 'proper-lockfile',
+  redis: 'Redis, by hand', 'process.send': 'a server by `process.send`'
 })
 
 /** Returns the locks beside each other; undefined if none was measured. */

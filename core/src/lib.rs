@@ -9,6 +9,7 @@
 //! | [`lock`] | the rules of locks: which claims are woken and granted, dead holders | `queue` |
 //! | [`service`] | the one thread that serves all others: timeouts, words freed without a call, signals to event loops | `queue` |
 //! | [`queue`] | the waiters of each word, and their results | |
+//! | [`mapped`] | what several processes share: records in memory that each of them has mapped | |
 //! | [`spinner`] | how long a thread spins before it sleeps | |
 //! | [`clock`], [`sync`] | monotonic time as one word; the primitives of std or of loom | |
 //! | `json`, [`panics`] | texts for JavaScript; where a panic stops | |
@@ -39,6 +40,7 @@ pub mod held;
 #[cfg(not(feature = "model"))]
 pub mod json;
 pub mod lock;
+pub mod mapped;
 #[cfg(not(feature = "model"))]
 #[forbid(unsafe_code)]
 pub mod observe;

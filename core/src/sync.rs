@@ -2,7 +2,8 @@
 
 #[cfg(not(feature = "model"))]
 mod primitives {
-    pub(crate) use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, Ordering, fence};
+    #[allow(unused_imports, reason = "the records of mapped memory need all")]
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
     pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
     pub(crate) use std::thread::{Thread, current, park, park_timeout};
 }
@@ -10,7 +11,8 @@ mod primitives {
 #[cfg(feature = "model")]
 mod primitives {
     use loom::sync::Notify;
-    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, Ordering, fence};
+    #[allow(unused_imports, reason = "as above")]
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
     pub(crate) use loom::sync::{Arc, Mutex, MutexGuard};
 
     /// Stands for [`std::thread::Thread`]. With loom's own, a thread that is unparked while it waits for a mutex loses

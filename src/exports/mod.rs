@@ -6,4 +6,5 @@ pub mod digest;
 pub mod files;
 pub mod observing;
 mod operations;
+pub mod shared_memory;
 pub mod words;

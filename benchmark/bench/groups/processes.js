@@ -1,8 +1,8 @@
 'use strict'
 
-// The locks of several processes of one machine, by files: beside those of two other packages.
+// The locks of several processes of one machine: by files, in mapped memory, and beside those of others.
 
-const { fork } = require('child_process')
+const { fork, spawn, spawnSync } = require('child_process')
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
@@ -23,11 +23,24 @@ class Locker {
     locker.child = fork(LOCKER, [JSON.stringify({ variant, folder, task: 'ready' })], {
       execArgv: ['--expose-gc']
     })
-    locker.child.on('message', ({ id, result }) => locker.waiting.get(id)(result))
+    locker.child.on('message', message => {
+      if (message.id === undefined) locker.serve(message)
+      else locker.waiting.get(message.id)(message.result)
+    })
     locker.ended = new Promise(resolve => locker.child.once('exit', resolve))
     locker.id = 0
     await locker.answer('ready')
     return locker
+  }
+
+  /** Serves locks by messages: `queues` has who waits, first the one that has the lock. */
+  serve ({ wanted, free }) {
+    const name = wanted || free
+    if (!queues.has(name)) queues.set(name, [])
+    const queue = queues.get(name)
+    if (free !== undefined) queue.shift()
+    else queue.push(this)
+    if (free !== undefined || queue.length === 1) Locker.grant(name)
   }
 
   answer (id) {
@@ -50,10 +63,30 @@ class Locker {
     }, 0)
   }
 
-  end () {
+  async end () {
     this.child.kill('SIGKILL')
-    return this.ended
+    await this.ended
+    for (const [name, queue] of queues) {
+      const [holder] = queue
+      queues.set(name, queue.filter(locker => locker !== this))
+      if (holder === this) Locker.grant(name)
+    }
   }
+
+  static grant (name) {
+    const [next] = queues.get(name)
+    if (next !== undefined && next.child.connected) next.child.send({ granted: name })
+  }
+}
+
+const queues = new Map()
+
+/** Starts a Redis whose socket is in the folder. */
+async function startRedis (folder) {
+  const socket = path.join(folder, 'redis')
+  const server = spawn('redis-server', ['--port', '0', '--unixsocket', socket, '--save', ''], { stdio: 'ignore' })
+  while (!fs.existsSync(socket)) await sleep(10)
+  return server
 }
 
 /** Takes the samples of one variant, in a folder of its own. */
@@ -61,6 +94,8 @@ async function sample (variant, quick) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'processes-'))
   const isSlow = variant === 'proper-lockfile'
   const lockers = []
+  queues.clear()
+  const redis = variant === 'redis' ? await startRedis(folder) : undefined
   const start = async () => {
     lockers.push(await Locker.start(variant, folder))
     return lockers[lockers.length - 1]
@@ -70,13 +105,16 @@ async function sample (variant, quick) {
       'process-free': await (await start()).do('free', { count: quick ? 10 : isSlow ? 50 : 2000 }),
       ...await processor(start, variant, quick),
       'process-hand-over': await handOver(await start(), await start(), quick ? 2 : 15),
-      'process-killed': await untilNext(start, quick || isSlow ? 1 : 5),
+      // By hand, nobody notices a death before the lease ends.
+      'process-killed': variant === 'redis' ? undefined : await untilNext(start, quick || isSlow ? 1 : 5),
       'process-wakes-1': await wakes(await start(), await start(), 1, quick),
       'process-wakes-20': await wakes(await start(), await start(), 20, quick),
-      ...await shares(await Promise.all([1, 2, 3, 4, 5].map(start)), quick ? 100 : 3000)
+      ...await shares(await Promise.all([1, 2, 3, 4, 5].map(start)), quick ? 100 : 3000),
+      ...await rate(await Promise.all([1, 2, 3, 4].map(start)), quick ? 100 : 1000)
     }
   } finally {
     await Promise.all(lockers.map(locker => locker.end()))
+    if (redis !== undefined) redis.kill()
     fs.rmSync(folder, { recursive: true, force: true })
   }
 }
@@ -88,7 +126,7 @@ async function processor (start, variant, quick) {
   const plain = await measure()
   const results = {
     'process-cpu': plain,
-    'process-cpu-32': variant === 'proper-lockfile' ? undefined : await measure({ atOnce: 32 }),
+    'process-cpu-32': ['proper-lockfile', 'redis'].includes(variant) ? undefined : await measure({ atOnce: 32 }),
     'process-cpu-paced': await measure({ count: quick ? 10 : 300, rounds: quick ? 1 : 3, pause: 1 }),
     'process-heap': await (await start()).do('heap', { count: quick ? 10 : 50 })
   }
@@ -154,6 +192,26 @@ async function shares (lockers, milliseconds) {
   }
 }
 
+/** Thousand locks a second of processes with ten tasks each, which do nothing but take one lock and give it back. */
+async function rate (lockers, milliseconds) {
+  const counts = await Promise.all(lockers.map(locker => locker.do('tasks', { milliseconds, tasks: 10 })))
+  return { 'process-rate': counts.reduce((sum, count) => sum + count, 0) / milliseconds }
+}
+
+const hasRedis = () => spawnSync('redis-server', ['--version']).status === 0
+
+/** Whether this Node can share memory among processes. */
+function canShare () {
+  const file = path.join(os.tmpdir(), `shared-${process.pid}`)
+  try {
+    require('../../../processes').sharedMemory(file, 4)
+    fs.unlinkSync(file)
+    return true
+  } catch (_) {
+    return false
+  }
+}
+
 function isThere (name) {
   try {
     require.resolve(name)
@@ -166,7 +224,10 @@ function isThere (name) {
 async function run ({ quick, rounds }) {
   if (MAJOR < 16) return {}
   const peers = { 'wait-for-lock': 'fs-native-extensions', 'proper-lockfile': 'proper-lockfile' }
-  const variants = ['ours', 'again', ...Object.keys(peers).filter(name => isThere(peers[name]))]
+  const variants = ['ours', 'again', ...Object.keys(peers).filter(name => isThere(peers[name])), 'process.send']
+  if (process.platform === 'linux') variants.push('memory')
+  if (canShare()) variants.push('shared')
+  if (hasRedis()) variants.push('redis')
   return takeTurns(variants, rounds(3), variant => sample(variant === 'again' ? 'ours' : variant, quick), {
     warmUp: 0, gc: false
   })

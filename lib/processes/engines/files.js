@@ -11,7 +11,6 @@
 const { mkdirSync } = require('fs')
 const path = require('path')
 const { threadId } = require('../../util/worker-threads')
-const { getSystemErrorName } = require('util')
 const { agent } = require('../../agent/find-agent')
 const { TypeError, now } = require('../../util/intrinsics')
 const { assertOptions, flag } = require('../../util/options')
@@ -22,6 +21,7 @@ const { onAbort, sleep } = require('./aborts')
 const { assertTested } = require('./files-platform')
 const { permitsError } = require('../errors')
 const { HOST, ascii, birth, describeName, keyOf, parsed, shorten } = require('./holder')
+const { native, systemError } = require('./native')
 
 /** How many milliseconds a blocking thread stays in native code. Between, the engine may end it. */
 const SLICE = 20
@@ -276,32 +276,6 @@ function answer (number, signal) {
       reject(new Error('The wait was given up'))
     })
   })
-}
-
-/** Calls a function of the library; its errors have codes. */
-function native (name, first, second, third, fourth, fifth) {
-  try {
-    return agent().native.binding[name](first, second, third, fourth, fifth)
-  } catch (error) {
-    throw systemError(error.message, error)
-  }
-}
-
-const REMEDIES = {
-  EACCES: 'The folder and its files have to be writable for all users whose processes share them',
-  EPERM: 'The folder and its files have to be writable for all users whose processes share them',
-  ELOOP: 'There is a symbolic link in the place of a lock'
-}
-
-/** Makes the error of libuv's number, without its sign, and its words. */
-function systemError (text, otherwise) {
-  const found = /^(\d+) ([^]*)$/.exec(text)
-  if (found === null) return otherwise || new Error(text)
-  const [, number, words] = found
-  const code = number === '0' ? undefined : getSystemErrorName(-Number(number))
-  const remedy = REMEDIES[code]
-  const message = words.replace(/ \(os error \d+\)$/, '') + (remedy === undefined ? '' : '. ' + remedy)
-  return Object.assign(new Error(code === undefined ? message : code + ': ' + message), { code })
 }
 
 /** Looks at the file of a lock. Undefined if there is none. */

@@ -1,0 +1,96 @@
+//! The function for `lib/processes/shared-memory.js`: memory of several processes as a `SharedArrayBuffer`.
+
+use napi::bindgen_prelude::{Env, Unknown};
+use napi::{Error, Result};
+use napi_derive::napi;
+
+/// Returns a new buffer of the memory in a file, which is made if it is not there. An error's message begins with its
+/// code, and a space.
+#[napi(catch_unwind, js_name = "sharedMemory")]
+#[allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
+pub fn shared_memory(env: Env, path: String, bytes: f64) -> Result<Unknown<'static>> {
+    imp::shared_memory(env, &path, bytes).map_err(Error::from_reason)
+}
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod imp {
+    use std::ffi::c_void;
+    use std::path::Path;
+    use std::ptr::null_mut;
+
+    use libloading::os::unix::Library;
+    use napi::bindgen_prelude::{Env, FromNapiValue, Unknown};
+    use napi::sys;
+
+    use crate::mapped::{Client, Kind, Mapping, OpenError};
+    use waitasync_core::mapped::ProcessId;
+
+    type CreateBuffer = unsafe extern "C" fn(
+        sys::napi_env,
+        *mut c_void,
+        usize,
+        extern "C" fn(*mut c_void, *mut c_void),
+        *mut c_void,
+        *mut sys::napi_value,
+    ) -> sys::napi_status;
+
+    const UNAVAILABLE: &str = "ERR_SHARED_MEMORY_UNAVAILABLE";
+
+    /// Mapped memory stays: see `Mapping`.
+    extern "C" fn keep(_: *mut c_void, _: *mut c_void) {}
+
+    struct NoTable;
+
+    impl Client for NoTable {
+        fn rung(&self) {}
+        fn sweep(&self, _: ProcessId) {}
+        fn waits(&self) -> bool {
+            false
+        }
+    }
+
+    pub(super) fn shared_memory(env: Env, path: &str, bytes: f64) -> Result<Unknown<'static>, String> {
+        let this = Library::this();
+        // SAFETY: the type is that of Node's header.
+        let create = unsafe { this.get::<CreateBuffer>(b"node_api_create_external_sharedarraybuffer\0") };
+        let create = create.map_err(|_| {
+            format!(
+                "{UNAVAILABLE} This Node.js cannot wrap mapped memory: that needs Node.js 22.23, 24.16, 26.1 or newer"
+            )
+        })?;
+        let mapping = Mapping::open(Path::new(path), Kind::Memory, 0, bytes as usize, |_| Box::new(NoTable))
+            .map_err(|error| said(&error))?;
+        let mut buffer = null_mut();
+        // SAFETY: on the thread of `env`, with memory that is never unmapped.
+        let status = unsafe {
+            create(env.raw(), mapping.data().as_ptr().cast(), mapping.data_bytes(), keep, null_mut(), &raw mut buffer)
+        };
+        if status != sys::Status::napi_ok {
+            return Err(format!("{UNAVAILABLE} This runtime refuses to wrap mapped memory"));
+        }
+        // SAFETY: the buffer is a value of `env`.
+        unsafe { Unknown::from_napi_value(env.raw(), buffer) }.map_err(|error| error.reason.clone())
+    }
+
+    /// Says why there is no mapping.
+    pub(crate) fn said(error: &OpenError) -> String {
+        match error {
+            OpenError::Unavailable(what) => format!("{UNAVAILABLE} {what}"),
+            OpenError::Length(bytes) => format!("ERR_SHARED_MEMORY_LENGTH {bytes}"),
+            OpenError::Invalid(what) => format!("ERR_SHARED_MEMORY_INVALID {what}"),
+            OpenError::Full => {
+                "ERR_SHARED_MEMORY_UNAVAILABLE 64 processes have the file, and it has room for no more".into()
+            }
+            OpenError::System(error) => format!("{} {error}", error.raw_os_error().unwrap_or(0)),
+        }
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+mod imp {
+    use napi::bindgen_prelude::{Env, Unknown};
+
+    pub(super) fn shared_memory(_: Env, _: &str, _: f64) -> Result<Unknown<'static>, String> {
+        Err("ERR_SHARED_MEMORY_UNAVAILABLE Memory of several processes needs Linux on a 64-bit processor".into())
+    }
+}

@@ -1,0 +1,269 @@
+//! A file that this process has mapped, and its processes.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, RwLock};
+
+use waitasync_core::mapped::{MOST_PROCESSES, ProcessId};
+use waitasync_core::sync::lock;
+
+use super::file::{self, Kind, OpenError};
+use super::layout::{Header, SLOTS_AT, Slot, TABLE_AT};
+use super::{system, watcher};
+
+/// What is kept in the table of a file. The watching thread calls it, or a thread that sweeps; none has a lock of this
+/// package then.
+pub(crate) trait Client: Send + Sync {
+    /// Another process has rung.
+    fn rung(&self);
+
+    /// Takes back all that the dead process has in the table, which may be half done: invariant 3.
+    fn sweep(&self, dead: ProcessId);
+
+    /// Whether this process waits for others here. Then it looks at all deaths now and then, besides the alarms.
+    fn waits(&self) -> bool;
+}
+
+pub(crate) struct Mapping {
+    file: File,
+    identity: (u64, u64),
+    header: Header,
+    start: NonNull<u8>,
+    /// Where the data begin.
+    data_at: usize,
+    me: OnceLock<ProcessId>,
+    client: OnceLock<Box<dyn Client>>,
+    sweeping: Mutex<()>,
+    suspects: AtomicBool,
+    /// The doorbell's count, as the watcher has served it.
+    pub(super) served: AtomicU32,
+}
+
+// SAFETY: the memory is used by atomic operations only, but for that which JavaScript has.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+/// All mappings, by where they begin.
+static MAPPINGS: RwLock<BTreeMap<usize, &'static Mapping>> = RwLock::new(BTreeMap::new());
+/// Whether there are any: nobody else looks further.
+static ANY: AtomicBool = AtomicBool::new(false);
+/// One thread opens at a time.
+static OPENING: Mutex<()> = Mutex::new(());
+
+fn all() -> std::sync::RwLockReadGuard<'static, BTreeMap<usize, &'static Mapping>> {
+    MAPPINGS.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl Mapping {
+    /// Maps the file at `path`, which is made if it is not there. One that this process has already is the same mapping.
+    ///
+    /// `start` makes the client. Until this process has joined, the client is dropped if that fails, does not know
+    /// [`Self::me`], and may have to sweep.
+    pub(crate) fn open(
+        path: &Path,
+        kind: Kind,
+        table_bytes: usize,
+        data_bytes: usize,
+        start: fn(&'static Self) -> Box<dyn Client>,
+    ) -> Result<&'static Self, OpenError> {
+        let (table_bytes, data_bytes) = (table_bytes as u64, data_bytes as u64);
+        let header = Header { kind, table_bytes, data_bytes, boot: system::boot()? };
+        let _opening = lock(&OPENING);
+        let file = file::open(path, header)?;
+        let data = file.metadata()?;
+        let identity = (data.dev(), data.ino());
+        if let Some(known) = all().values().find(|known| known.identity == identity) {
+            return Ok(known);
+        }
+        let (data_at, end) = header.ends().ok_or(ErrorKind::OutOfMemory).map_err(std::io::Error::from)?;
+        let memory = system::map(&file, end)?;
+        let (me, client, sweeping, suspects, served) = Default::default();
+        let mapping: &'static Self = Box::leak(Box::new(Self {
+            file,
+            identity,
+            header,
+            start: memory,
+            data_at,
+            me,
+            client,
+            sweeping,
+            suspects,
+            served,
+        }));
+        mapping.client.get_or_init(|| start(mapping));
+        if let Err(error) = mapping.join() {
+            // SAFETY: nobody else has it, nor its memory.
+            unsafe {
+                drop(Box::from_raw(std::ptr::from_ref(mapping).cast_mut()));
+                system::unmap(memory, end);
+            }
+            return Err(error);
+        }
+        MAPPINGS.write().unwrap_or_else(std::sync::PoisonError::into_inner).insert(memory.as_ptr() as usize, mapping);
+        ANY.store(true, Ordering::Release);
+        mapping.ring_all();
+        Ok(mapping)
+    }
+
+    /// Returns the mapping with this address in its data.
+    #[inline]
+    pub(crate) fn at(address: usize) -> Option<&'static Self> {
+        if ANY.load(Ordering::Relaxed) { Self::find(address) } else { None }
+    }
+
+    #[cold]
+    fn find(address: usize) -> Option<&'static Self> {
+        let all = all();
+        let (&start, &mapping) = all.range(..=address).next_back()?;
+        (mapping.data_at..mapping.data_at + mapping.data_bytes()).contains(&(address - start)).then_some(mapping)
+    }
+
+    pub(super) fn all() -> Vec<&'static Self> {
+        all().values().copied().collect()
+    }
+
+    /// Returns where the client's table begins.
+    pub(crate) fn table(&self) -> NonNull<u8> {
+        // SAFETY: in the mapping.
+        unsafe { self.start.add(TABLE_AT) }
+    }
+
+    pub(crate) fn table_bytes(&self) -> usize {
+        self.header.table_bytes as usize
+    }
+
+    /// Returns where the data begin.
+    pub(crate) fn data(&self) -> NonNull<u8> {
+        // SAFETY: in the mapping.
+        unsafe { self.start.add(self.data_at) }
+    }
+
+    pub(crate) fn data_bytes(&self) -> usize {
+        self.header.data_bytes as usize
+    }
+
+    pub(crate) fn me(&self) -> ProcessId {
+        *self.me.get().expect("it has joined")
+    }
+
+    pub(crate) fn client(&self) -> &dyn Client {
+        &**self.client.get().expect("it has been opened")
+    }
+
+    pub(super) fn slot(&self, index: usize) -> &'static Slot {
+        assert!(index < MOST_PROCESSES);
+        // SAFETY: the slots are in the mapping (invariant 1), aligned to a page.
+        unsafe { &*self.start.add(SLOTS_AT).cast::<Slot>().as_ptr().add(index) }
+    }
+
+    /// Takes a slot, and sweeps it if its last process has not been.
+    fn join(&'static self) -> Result<(), OpenError> {
+        let watcher = watcher::start()?;
+        for index in 0..MOST_PROCESSES {
+            if !system::try_lock_byte(&self.file, index)? {
+                continue;
+            }
+            let slot = self.slot(index);
+            self.sweep_locked(index);
+            let generation = ProcessId::next_generation(slot.state.load(Ordering::SeqCst) / 2);
+            let me = ProcessId::new(index, generation).expect("a slot and its generation");
+            slot.pid.store(std::process::id(), Ordering::SeqCst);
+            slot.namespace.store(system::namespace(), Ordering::SeqCst);
+            slot.alive.store(watcher.thread_id, Ordering::SeqCst);
+            watcher.robust_list.add(slot);
+            self.me.get_or_init(|| me);
+            self.served.store(slot.doorbell.load(Ordering::SeqCst), Ordering::Relaxed);
+            slot.state.store(Slot::used(generation), Ordering::SeqCst);
+            return Ok(());
+        }
+        Err(OpenError::Full)
+    }
+
+    /// Lists the other processes that have the file, as far as is known.
+    pub(super) fn others(&self) -> impl Iterator<Item = ProcessId> + '_ {
+        let me = self.me.get().map(|me| me.index());
+        (0..MOST_PROCESSES).filter(move |&index| Some(index) != me).filter_map(|index| self.process_at(index))
+    }
+
+    /// Returns the process that has a slot, alive or not swept yet.
+    fn process_at(&self, index: usize) -> Option<ProcessId> {
+        let state = self.slot(index).state.load(Ordering::SeqCst);
+        if state.is_multiple_of(2) { None } else { ProcessId::new(index, state / 2) }
+    }
+
+    /// Wakes the watcher of a process: its client's `rung` is called soon.
+    pub(crate) fn ring(&self, index: usize) {
+        let bell = &self.slot(index % MOST_PROCESSES).doorbell;
+        bell.fetch_add(1, Ordering::SeqCst);
+        system::wake(bell);
+    }
+
+    /// Rings all processes, this one included.
+    fn ring_all(&self) {
+        self.others().chain(self.me.get().copied()).for_each(|process| self.ring(process.index()));
+    }
+
+    /// Whether the process is certainly dead, whether it has been swept or not. That takes a system call.
+    pub(crate) fn is_gone(&self, process: ProcessId) -> bool {
+        if self.process_at(process.index()) != Some(process) {
+            return true;
+        }
+        // The kernel tells nothing of a lock of one's own.
+        process != self.me() && system::is_byte_free(&self.file, process.index()).unwrap_or(false)
+    }
+
+    /// Lets the watcher look soon whether any process is dead: for callers that have a lock of this package.
+    pub(crate) fn suspect(&self) {
+        self.suspects.store(true, Ordering::SeqCst);
+        self.ring(self.me().index());
+    }
+
+    pub(super) fn take_suspicion(&self) -> bool {
+        self.suspects.swap(false, Ordering::SeqCst)
+    }
+
+    /// Sweeps what is dead. The caller has no lock of this package.
+    pub(crate) fn sweep(&self) {
+        for process in self.others() {
+            self.sweep_if_gone(process);
+        }
+    }
+
+    /// Sweeps the process, if it is dead. Returns whether it has been swept, now or before.
+    pub(super) fn sweep_if_gone(&self, process: ProcessId) -> bool {
+        let index = process.index();
+        if self.process_at(index) != Some(process) {
+            return true;
+        }
+        let _sweeping = lock(&self.sweeping);
+        if !system::try_lock_byte(&self.file, index).unwrap_or(false) {
+            return false;
+        }
+        self.sweep_locked(index);
+        system::unlock_byte(&self.file, index);
+        true
+    }
+
+    /// Sweeps the slot, whose byte is locked by this process (invariant 3).
+    fn sweep_locked(&self, index: usize) {
+        let Some(dead) = self.process_at(index) else { return };
+        self.client().sweep(dead);
+        let slot = self.slot(index);
+        slot.alive.store(0, Ordering::SeqCst);
+        slot.state.store(Slot::free(dead.generation()), Ordering::SeqCst);
+    }
+
+    /// Returns the process id, as this process's PID namespace has it.
+    pub(crate) fn pid_of(&self, process: ProcessId) -> Option<u32> {
+        let slot = self.slot(process.index());
+        let pid = slot.pid.load(Ordering::SeqCst);
+        let is_known = slot.namespace.load(Ordering::SeqCst) == system::namespace() && system::namespace() != 0;
+        (is_known && self.process_at(process.index()) == Some(process)).then_some(pid)
+    }
+}
