@@ -33,10 +33,12 @@ impl Section<'_> {
         let mut released = Released::GoOn;
         if hold.is_of_lock() {
             self.lists.policy.end_grant(location);
-            let turn;
-            (turn, released) = self.turn(location);
+            let mut turn = None;
+            if !word.is_due_elsewhere() {
+                (turn, released) = self.turn(location);
+            }
             if let Some(next) = turn {
-                let result = self.taken(location, hold);
+                let result = self.taken(location, hold, word);
                 self.grant(next, location, result);
                 return released;
             }
@@ -293,12 +295,12 @@ impl WaiterListStore {
     ///
     /// `word` is called in critical sections, for locations with claims, and its result is used as long as they have
     /// any.
-    pub fn check_words<'a, W: Word + 'a>(&self, word: impl Fn(Location) -> &'a W) -> Option<bool> {
+    pub fn check_words<W: Word>(&self, word: impl Fn(Location) -> W) -> Option<bool> {
         let mut found = None;
         for index in self.buckets_with_claims() {
             self.critical_section(index, |section| {
                 for location in section.lists.policy.words() {
-                    *found.get_or_insert(false) |= section.check_word(location, word(location));
+                    *found.get_or_insert(false) |= section.check_word(location, &word(location));
                 }
             });
         }

@@ -3,6 +3,7 @@
 pub(crate) mod counters;
 pub(crate) mod critical_section;
 pub(crate) mod location;
+pub mod other_processes;
 pub(crate) mod outbox;
 pub(crate) mod parker;
 pub(crate) mod result;
