@@ -21,6 +21,6 @@ mod environment;
 pub mod exports;
 pub mod file_locks;
 pub mod globals;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod mapped;
 pub mod observe;

@@ -23,7 +23,9 @@ const NAMES = {
  *   ERR_SHARED_MEMORY_INVALID if the file is not of this package, a link, or another user's
  */
 function sharedMemory (file, byteLength) {
-  if (typeof file !== 'string' || file === '') throw new TypeError('sharedMemory: file must be a path, not ' + describe(file))
+  if (typeof file !== 'string' || file === '') {
+    throw new TypeError('sharedMemory: file must be a path, not ' + describe(file))
+  }
   if (typeof byteLength !== 'number') {
     throw new TypeError('sharedMemory: byteLength must be a number, not ' + describe(byteLength))
   }

@@ -12,7 +12,7 @@ pub fn shared_memory(env: Env, path: String, bytes: f64) -> Result<Unknown<'stat
     imp::shared_memory(env, &path, bytes).map_err(Error::from_reason)
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod imp {
     use std::ffi::c_void;
     use std::path::Path;
@@ -86,11 +86,11 @@ mod imp {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 mod imp {
     use napi::bindgen_prelude::{Env, Unknown};
 
     pub(super) fn shared_memory(_: Env, _: &str, _: f64) -> Result<Unknown<'static>, String> {
-        Err("ERR_SHARED_MEMORY_UNAVAILABLE Memory of several processes needs Linux".into())
+        Err("ERR_SHARED_MEMORY_UNAVAILABLE Memory of several processes needs Linux on a 64-bit processor".into())
     }
 }

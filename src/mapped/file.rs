@@ -132,7 +132,7 @@ fn make(
     // Whatever the umask has taken away.
     file.set_permissions(Permissions::from_mode(0o600))?;
     // SAFETY: the descriptor is open.
-    match unsafe { libc::posix_fallocate64(file.as_raw_fd(), 0, size as libc::off64_t) } {
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, size.cast_signed() as libc::off_t) } {
         0 => {}
         number => return Err(Error::from_raw_os_error(number).into()),
     }

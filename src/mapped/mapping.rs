@@ -34,9 +34,8 @@ pub(crate) struct Mapping {
     identity: (u64, u64),
     header: Header,
     start: NonNull<u8>,
-    /// Where the data begin, and the file ends.
+    /// Where the data begin.
     data_at: usize,
-    end: usize,
     me: OnceLock<ProcessId>,
     client: OnceLock<Box<dyn Client>>,
     sweeping: Mutex<()>,
@@ -91,7 +90,6 @@ impl Mapping {
             header,
             start: memory,
             data_at,
-            end,
             me,
             client,
             sweeping,
@@ -267,10 +265,5 @@ impl Mapping {
         let pid = slot.pid.load(Ordering::SeqCst);
         let is_known = slot.namespace.load(Ordering::SeqCst) == system::namespace() && system::namespace() != 0;
         (is_known && self.process_at(process.index()) == Some(process)).then_some(pid)
-    }
-
-    #[cfg(test)]
-    pub(super) fn bytes(&self) -> usize {
-        self.end
     }
 }

@@ -1,4 +1,4 @@
-//! Memory that several processes share: files that each of them maps once, and who has them. Linux only.
+//! Memory that several processes share: files that each of them maps once, and who has them. Linux on 64-bit processors only.
 //!
 //! # The file
 //! `header | slots of processes | table | data`. It is made complete under a temporary name, with its space allocated, and then
@@ -22,6 +22,8 @@ mod file;
 mod layout;
 mod mapping;
 mod system;
+#[cfg(test)]
+mod tests;
 mod watcher;
 
 pub(crate) use file::{Kind, OpenError};

@@ -26,12 +26,12 @@ pub(super) fn user() -> u32 {
 
 // ——— Byte locks ———
 
-fn byte_lock(file: &File, index: usize, kind: i32, command: i32) -> Result<libc::flock64> {
+fn byte_lock(file: &File, index: usize, kind: i32, command: i32) -> Result<libc::flock> {
     // SAFETY: zeros are valid in each field.
-    let mut lock: libc::flock64 = unsafe { MaybeUninit::zeroed().assume_init() };
+    let mut lock: libc::flock = unsafe { MaybeUninit::zeroed().assume_init() };
     lock.l_type = kind as _;
     lock.l_whence = libc::SEEK_SET as _;
-    lock.l_start = BYTES_AT + index as i64;
+    lock.l_start = BYTES_AT + index.cast_signed() as i64;
     lock.l_len = 1;
     // SAFETY: the descriptor is open, and the lock lives through the call.
     match unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut lock) } {
@@ -209,7 +209,7 @@ pub(super) fn sleep_at(words: &[(&AtomicU32, u32)], time: Option<Duration>) -> b
 
 /// Sleeps at one word, as `sleep_at`.
 pub(super) fn sleep_at_one(word: &AtomicU32, value: u32, time: Duration) {
-    let time = libc::timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ };
+    let time = libc::timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() };
     // SAFETY: the word and the local live through the call.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, &raw const time) };
 }
@@ -235,7 +235,7 @@ impl RobustList {
     pub(super) fn of_this_thread() -> Option<&'static Self> {
         let list = Box::leak(Box::new(Self {
             first: 0.into(),
-            alive_after_link: Slot::ALIVE_AFTER_LINK as c_long,
+            alive_after_link: Slot::ALIVE_AFTER_LINK.cast_signed() as c_long,
             pending: std::ptr::null(),
         }));
         let list: &Self = list;
