@@ -12,7 +12,7 @@ use napi::{Result, check_status, sys};
 
 use crate::agent::Agent;
 use crate::environment::Argument;
-use crate::globals::PROCESS;
+use crate::globals::{PROCESS, word_at};
 use waitasync_core::held::registers::FAILED;
 use waitasync_core::panics::contained;
 
@@ -109,6 +109,8 @@ operations! {
     /// Notes that the state under the entry at the index is not sound. Answers 0 if a steal took that named lock.
     c"abandoned" finishes Everything: |agent|
         agent.robust_list.at_index().is_some_and(|(at, hold)| PROCESS.store.abandoned(at, hold)).into();
+    /// Of a word that several processes have: the writer's access becomes a reader's. Then "released" is called.
+    c"downgrade" finishes AllButRelease: |agent| { agent.downgrade(); 0 };
     c"wasStolen" finishes Everything: |agent| agent.was_stolen().into();
     /// JavaScript has changed the word at the location while a waiter was counted there: the line is served.
     c"released" finishes AllButRelease: |agent| { agent.released(); 0 };

@@ -22,8 +22,7 @@ mod imp {
     use napi::bindgen_prelude::{Env, FromNapiValue, Unknown};
     use napi::sys;
 
-    use crate::mapped::{Client, Kind, Mapping, OpenError};
-    use waitasync_core::mapped::ProcessId;
+    use crate::mapped::{Kind, Mapping, OpenError, shared_words};
 
     type CreateBuffer = unsafe extern "C" fn(
         sys::napi_env,
@@ -39,16 +38,6 @@ mod imp {
     /// Mapped memory stays: see `Mapping`.
     extern "C" fn keep(_: *mut c_void, _: *mut c_void) {}
 
-    struct NoTable;
-
-    impl Client for NoTable {
-        fn rung(&self) {}
-        fn sweep(&self, _: ProcessId) {}
-        fn waits(&self) -> bool {
-            false
-        }
-    }
-
     pub(super) fn shared_memory(env: Env, path: &str, bytes: f64) -> Result<Unknown<'static>, String> {
         let this = Library::this();
         // SAFETY: the type is that of Node's header.
@@ -58,7 +47,8 @@ mod imp {
                 "{UNAVAILABLE} This Node.js cannot wrap mapped memory: that needs Node.js 22.23, 24.16, 26.1 or newer"
             )
         })?;
-        let mapping = Mapping::open(Path::new(path), Kind::Memory, 0, bytes as usize, |_| Box::new(NoTable))
+        let table_bytes = shared_words::table_bytes(bytes as usize);
+        let mapping = Mapping::open(Path::new(path), Kind::Memory, table_bytes, bytes as usize, shared_words::start)
             .map_err(|error| said(&error))?;
         let mut buffer = null_mut();
         // SAFETY: on the thread of `env`, with memory that is never unmapped.

@@ -5,7 +5,7 @@ use napi::{JsString, Result};
 use napi_derive::napi;
 
 use crate::agent::Agent;
-use crate::globals::PROCESS;
+use crate::globals::{self, PROCESS};
 use waitasync_core::clock::now;
 use waitasync_core::observe::snapshot;
 use waitasync_core::queue::Location;
@@ -39,6 +39,24 @@ pub fn since_last_end() -> Option<f64> {
 #[napi(catch_unwind)]
 pub fn word_id(address: f64) -> f64 {
     snapshot::id(Location::from_address(address as usize)) as f64
+}
+
+/// Whether several processes may have the word at an address.
+#[napi(catch_unwind)]
+pub fn is_shared(address: f64) -> bool {
+    globals::is_shared(address as usize)
+}
+
+/// Prepares a word that several processes may have for a lock. Returns false if there are too many.
+#[napi(catch_unwind)]
+pub fn share_word(address: f64) -> bool {
+    globals::prepare(address as usize)
+}
+
+/// Returns the process id of the process that has a word alone which several have; 0: it is not known. `None`: none has.
+#[napi(catch_unwind)]
+pub fn owner_of(address: f64) -> Option<u32> {
+    globals::owner_of(address as usize)
 }
 
 /// Gives the word at an address a name, for people.

@@ -215,7 +215,7 @@ impl Mapping {
             return true;
         }
         // The kernel tells nothing of a lock of one's own.
-        process != self.me() && system::is_byte_free(&self.file, process.index()).unwrap_or(false)
+        self.me.get() != Some(&process) && system::is_byte_free(&self.file, process.index()).unwrap_or(false)
     }
 
     /// Lets the watcher look soon whether any process is dead: for callers that have a lock of this package.

@@ -282,12 +282,27 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.word_changed(location, word));
     }
 
+    /// Turns a writer's access into a reader's, by `change`, and serves the line.
+    pub fn downgrade(&self, location: Location, word: &impl Word, change: impl FnOnce()) {
+        self.critical_section_at(location, |section| {
+            change();
+            section.word_changed(location, word);
+        });
+    }
+
     /// Wakes the first claim without reading the word, which may be gone.
     pub fn wake_first(&self, location: Location) {
         self.critical_section_at(location, |section| {
             section.was_freed(location);
             section.wake_first(location);
         });
+    }
+
+    /// Looks at the word of one line. Returns whether it grants something; `None` if there is no line.
+    pub fn check_word(&self, location: Location, word: &impl Word) -> Option<bool> {
+        self.critical_section_at(location, |section| {
+            section.has_line(location).then(|| section.check_word(location, word))
+        })
     }
 
     /// Looks at the words of all lines but those of names. A word may have been freed without a call: then its first

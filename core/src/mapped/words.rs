@@ -241,15 +241,23 @@ impl SharedWord<'_> {
         self.record().owner.compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
     }
 
-    /// Begins a change of the record. Returns false if a lock is held here: then another class uses the word. `dead` is
-    /// known to be.
-    fn begin(&self, dead: Option<ProcessId>) -> bool {
-        let me = self.me().packed();
+    /// Begins a change of the record. Returns false if a lock is held here: then another class uses the word.
+    fn begin(&self) -> bool {
+        self.begin_as(self.me().packed(), false)
+    }
+
+    /// Begins a change of the record for `owner`, which is dead if it `sweeps`: if the sweeper dies, too, it is swept
+    /// again.
+    fn begin_as(&self, owner: u32, sweeps: bool) -> bool {
         let mut looks = 0;
         loop {
-            let Err(found) = self.change_owner(0, me) else { return true };
+            let Err(found) = self.change_owner(0, owner) else { return true };
             if found & HELD != 0 {
                 return false;
+            }
+            if sweeps && found == owner {
+                self.sum_up();
+                return true;
             }
             looks += 1;
             if looks < LOOKS {
@@ -257,8 +265,8 @@ impl SharedWord<'_> {
                 continue;
             }
             looks = 0;
-            let is_gone = |owner| Some(owner) == dead || self.peers.is_gone(owner);
-            if ProcessId::from_packed(found).is_none_or(is_gone) && self.change_owner(found, me).is_ok() {
+            let is_gone = ProcessId::from_packed(found).is_none_or(|process| self.peers.is_gone(process));
+            if is_gone && self.change_owner(found, owner).is_ok() {
                 self.sum_up();
                 return true;
             }
@@ -309,22 +317,12 @@ impl SharedWord<'_> {
     /// Returns the process that has it alone: by a lock, or as a writer.
     pub fn owner(&self) -> Option<ProcessId> {
         let owner = self.record().owner.load(Ordering::SeqCst);
-        if owner & HELD != 0 {
-            return ProcessId::from_packed(owner & !HELD);
-        }
-        None
-    }
-
-    /// Returns the slots of the processes that have something of it.
-    pub fn holders(&self) -> impl Iterator<Item = usize> {
-        let owner = self.owner().map(ProcessId::index);
-        let shares = self.record().shares.iter().enumerate();
-        owner.into_iter().chain(shares.filter(|(_, share)| Word::load(*share) != 0).map(|(index, _)| index))
+        if owner & HELD != 0 { ProcessId::from_packed(owner & !HELD) } else { None }
     }
 
     /// Turns a writer's access into a reader's.
     pub fn downgrade(&self) {
-        if self.begin(None) {
+        if self.begin() {
             let current = self.word.load(Ordering::SeqCst);
             if current == WRITING {
                 self.set(current, 1);
@@ -397,9 +395,10 @@ impl SharedWord<'_> {
         }
     }
 
-    /// Says that this process has claims, before one of them tries for the last time.
-    pub fn begins_to_wait(&self) {
-        self.record().waiting.fetch_or(self.me().mask(), Ordering::SeqCst);
+    /// Says that this process has claims, before one of them tries for the last time. Returns whether that is new.
+    pub fn begins_to_wait(&self) -> bool {
+        let mask = self.me().mask();
+        self.record().waiting.fetch_or(mask, Ordering::SeqCst) & mask == 0
     }
 
     /// Says that this process has no claim any more. If it is left with a turn, that goes on.
@@ -493,7 +492,7 @@ impl SharedWord<'_> {
             self.word.store(UNLOCKED, Ordering::SeqCst);
             let _ = self.change_owner(owner, 0);
         } else if (owner == dead.packed() || record.shares[index].load(Ordering::SeqCst) != 0)
-            && self.begin(Some(dead))
+            && self.begin_as(dead.packed(), true)
         {
             if record.shares[index].load(Ordering::SeqCst) == WRITING {
                 record.died.store(1, Ordering::SeqCst);
@@ -563,7 +562,7 @@ impl Word for SharedWord<'_> {
         let taken = if request.is_for_lock() {
             self.lock()
         } else {
-            self.begin(None) && {
+            self.begin() && {
                 let current = self.load();
                 let next = request.taken_from(current);
                 if let Some(next) = next {
@@ -585,7 +584,7 @@ impl Word for SharedWord<'_> {
     fn give_back(&self, hold: Hold) {
         if hold.is_of_lock() {
             self.unlock();
-        } else if self.begin(None) {
+        } else if self.begin() {
             let current = self.load();
             self.set(current, hold.given_back_to(current));
             self.end();

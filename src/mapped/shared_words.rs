@@ -1,0 +1,176 @@
+//! The words of shared memory: what the queue asks of other processes, and what those ask of this one.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+
+use rustc_hash::FxHashSet;
+use waitasync_core::mapped::ProcessId;
+use waitasync_core::mapped::words::{self, Peers, SharedWord, Table};
+use waitasync_core::queue::Location;
+use waitasync_core::queue::other_processes::{OtherProcesses, connect};
+use waitasync_core::sync::lock;
+
+use super::mapping::{Client, Mapping};
+use super::system;
+use crate::globals::{PROCESS, word_at};
+
+pub(crate) use words::table_bytes;
+
+/// Makes the client of a new mapping.
+pub(crate) fn start(mapping: &'static Mapping) -> Box<dyn Client> {
+    connect(&Others);
+    Box::new(Words(mapping))
+}
+
+/// Returns the word at an address that is in shared memory, with its record; makes that if it `makes`.
+fn shared(address: usize, makes: bool) -> Option<SharedWord<'static>> {
+    let mapping = Mapping::at(address)?;
+    let table = table_of(mapping);
+    let offset = (address - mapping.data().as_ptr() as usize) / size_of::<i32>();
+    let index = if makes { table.find_or_make(offset) } else { table.find(offset) }?;
+    Some(SharedWord { table, index, word: word_in(mapping, offset)?, peers: mapping })
+}
+
+/// Returns the word at a location, if several processes have it and it has a record.
+#[inline]
+pub(crate) fn shared_word(location: Location) -> Option<SharedWord<'static>> {
+    shared(location.address(), false)
+}
+
+/// Whether several processes have the word at an address.
+pub(crate) fn is_shared(address: usize) -> bool {
+    Mapping::at(address).is_some()
+}
+
+/// Prepares a word for a lock. Returns false if the table is full.
+pub(crate) fn prepare(address: usize) -> bool {
+    static PREPARED: Mutex<Option<FxHashSet<usize>>> = Mutex::new(None);
+    let is_new = lock(&PREPARED).get_or_insert_default().insert(address);
+    if is_new {
+        // For ever: so JavaScript, which does not see the waiters of other processes, releases it by native code.
+        PROCESS.store.counter(Location::from_address(address)).fetch_add(1, Ordering::SeqCst);
+    }
+    shared(address, true).is_some()
+}
+
+/// Returns the process id of the process that has the word alone, 0 if it is not known. `None`: none has.
+pub(crate) fn owner_of(address: usize) -> Option<u32> {
+    let owner = shared(address, false)?.owner()?;
+    Some(Mapping::at(address)?.pid_of(owner).unwrap_or_default())
+}
+
+fn table_of(mapping: &Mapping) -> Table<'static> {
+    // SAFETY: the table is in the mapping, which is never unmapped, and `start` was given this length.
+    unsafe { Table::from_raw(mapping.table().as_ptr(), mapping.data_bytes()) }
+}
+
+/// Returns a word of the data, if there is one at this offset, in words.
+fn word_in(mapping: &Mapping, offset: usize) -> Option<&'static AtomicI32> {
+    let is_within = offset < mapping.data_bytes() / size_of::<i32>();
+    // SAFETY: it is in the mapping (its invariant 1), which begins at a page.
+    is_within.then(|| unsafe { &*mapping.data().as_ptr().cast::<AtomicI32>().add(offset) })
+}
+
+impl Peers for Mapping {
+    fn me(&self) -> ProcessId {
+        Self::me(self)
+    }
+
+    fn ring(&self, index: usize) {
+        Self::ring(self, index);
+    }
+
+    fn is_gone(&self, process: ProcessId) -> bool {
+        Self::is_gone(self, process)
+    }
+
+    fn now(&self) -> u64 {
+        system::now()
+    }
+}
+
+/// How many lines and waiters of this process are counted in tables.
+static WAITS: AtomicUsize = AtomicUsize::new(0);
+
+struct Words(&'static Mapping);
+
+impl Client for Words {
+    fn rung(&self) {
+        let start = self.0.data().as_ptr() as usize;
+        for offset in table_of(self.0).take_news(self.0.me()) {
+            if word_in(self.0, offset).is_none() {
+                continue;
+            }
+            let location = Location::from_address(start + size_of::<i32>() * offset);
+            PROCESS.store.deliver(location);
+            if PROCESS.store.check_word(location, &word_at(location)) == Some(false)
+                && let Some(word) = shared_word(location)
+            {
+                word.answer();
+            }
+        }
+    }
+
+    fn sweep(&self, dead: ProcessId) {
+        table_of(self.0).sweep(dead, self.0, |offset| word_in(self.0, offset));
+    }
+
+    fn waits(&self) -> bool {
+        WAITS.load(Ordering::Relaxed) > 0
+    }
+}
+
+#[derive(Debug)]
+struct Others;
+
+impl OtherProcesses for Others {
+    fn share(&self, location: Location) -> bool {
+        !location.is_of_process() && is_shared(location.address())
+    }
+
+    fn enter(&self, location: Location, claims: bool) {
+        let Some(word) = shared(location.address(), true) else { return };
+        let is_new = if claims {
+            word.begins_to_wait()
+        } else {
+            word.enter();
+            true
+        };
+        if is_new {
+            WAITS.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn leave(&self, location: Location) -> bool {
+        uncounted(location).is_some_and(|word| word.leave())
+    }
+
+    fn is_notified(&self, location: Location) -> bool {
+        shared_word(location).is_some_and(|word| word.is_notified())
+    }
+
+    fn take_notification(&self, location: Location) -> bool {
+        uncounted(location).is_some_and(|word| word.take_notification())
+    }
+
+    fn end_claims(&self, location: Location) {
+        if let Some(word) = uncounted(location) {
+            word.ends_to_wait();
+        }
+    }
+
+    fn notify(&self, location: Location, count: usize, here: &mut dyn FnMut(usize) -> usize) -> usize {
+        // Behind the program's plain write, as in `counters`: a waiter is counted before it reads the word.
+        std::sync::atomic::fence(Ordering::SeqCst);
+        match shared_word(location) {
+            Some(word) => word.notify(count, here),
+            None => here(count),
+        }
+    }
+}
+
+fn uncounted(location: Location) -> Option<SharedWord<'static>> {
+    let word = shared_word(location)?;
+    WAITS.fetch_sub(1, Ordering::Relaxed);
+    Some(word)
+}
