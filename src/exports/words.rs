@@ -41,6 +41,12 @@ pub fn word_id(address: f64) -> f64 {
     snapshot::id(Location::from_address(address as usize)) as f64
 }
 
+/// Whether this process has any memory that several processes may have.
+#[napi(catch_unwind)]
+pub fn maps_memory() -> bool {
+    globals::maps_memory()
+}
+
 /// Whether several processes may have the word at an address.
 #[napi(catch_unwind)]
 pub fn is_shared(address: f64) -> bool {

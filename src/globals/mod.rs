@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use memory_probe::find_freed;
 use stalls::period;
-pub(crate) use word_at::{WordAt, is_shared, owner_of, prepare, shared_word};
+pub(crate) use word_at::{WordAt, is_shared, maps_memory, owner_of, prepare, shared_word};
 use waitasync_core::held::Process;
 use waitasync_core::lock::{Hold, Request};
 use waitasync_core::queue::{Location, WaitResult};

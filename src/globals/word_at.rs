@@ -6,9 +6,9 @@ use waitasync_core::lock::{Hold, Mode, Request, Word};
 use waitasync_core::mapped::words::SharedWord;
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-pub(crate) use crate::mapped::shared_words::{is_shared, owner_of, prepare, shared_word};
+pub(crate) use crate::mapped::shared_words::{is_shared, maps_memory, owner_of, prepare, shared_word};
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
-pub(crate) use elsewhere::{is_shared, owner_of, prepare, shared_word};
+pub(crate) use elsewhere::{is_shared, maps_memory, owner_of, prepare, shared_word};
 
 /// Where no memory is mapped.
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
@@ -18,6 +18,10 @@ mod elsewhere {
 
     pub(crate) const fn shared_word(_: Location) -> Option<SharedWord<'static>> {
         None
+    }
+
+    pub(crate) const fn maps_memory() -> bool {
+        false
     }
 
     pub(crate) const fn owner_of(_: usize) -> Option<u32> {

@@ -111,6 +111,11 @@ impl Mapping {
         Ok(mapping)
     }
 
+    /// Whether this process has mapped any file.
+    pub(crate) fn any() -> bool {
+        ANY.load(Ordering::Relaxed)
+    }
+
     /// Returns the mapping with this address in its data.
     #[inline]
     pub(crate) fn at(address: usize) -> Option<&'static Self> {

@@ -37,6 +37,10 @@ pub(crate) fn shared_word(location: Location) -> Option<SharedWord<'static>> {
     shared(location.address(), false)
 }
 
+pub(crate) fn maps_memory() -> bool {
+    Mapping::any()
+}
+
 /// Whether several processes have the word at an address.
 pub(crate) fn is_shared(address: usize) -> bool {
     Mapping::at(address).is_some()
