@@ -108,6 +108,10 @@ impl Mapping {
         MAPPINGS.write().unwrap_or_else(std::sync::PoisonError::into_inner).insert(memory.as_ptr() as usize, mapping);
         ANY.store(true, Ordering::Release);
         mapping.ring_all();
+        // The watcher may sleep, and at the words of the others only.
+        for known in Self::all() {
+            known.ring(known.me().index());
+        }
         Ok(mapping)
     }
 
