@@ -4,7 +4,6 @@
 //! names the slot's generation, too.
 
 mod process_id;
-mod turn;
 pub mod words;
 
 pub use process_id::{MOST_PROCESSES, ProcessId};
