@@ -217,6 +217,34 @@ test('an abort, and tryLock, as among threads', async t => {
   assert.strictEqual(await claim, false)
 })
 
+test('owner names the process that has a lock, and so does who waits in vain, or unlocks it', async t => {
+  if (unavailable) return t.skip(unavailable)
+  const { threadId } = require('worker_threads')
+  const { memory, processes: [other] } = await start(t, 1)
+  for (const kind of ['AsyncLock', 'RwLock']) {
+    const lock = new api[kind](memory)
+    assert.strictEqual(lock.owner, null)
+    const token = await lock.lockAsync()
+    assert.deepStrictEqual(lock.owner, { pid: process.pid, threadId })
+    assert.deepStrictEqual(await other.run(({ api, memory }, kind) => {
+      const { holder, owner } = new api[kind](memory)
+      return { holder, owner }
+    }, kind), { holder: null, owner: { pid: process.pid, threadId: null } })
+    token.unlock()
+    await other.run(take, kind, 'lockAsync')
+    await assert.rejects(lock.lockAsync({ timeout: 1 }), ({ message, holder, owner }) => {
+      assert.deepStrictEqual({ holder, owner }, { holder: null, owner: { pid: other.pid, threadId: null } })
+      return message.includes(`held by process ${other.pid}`)
+    })
+    if (kind === 'AsyncLock') assert.throws(() => lock.unlock(), new RegExp(`held by process ${other.pid}`))
+    assert.deepStrictEqual(lock.owner, { pid: other.pid, threadId: null })
+    await other.run(giveBack)
+  }
+  const own = new AsyncLock()
+  await own.lockAsync()
+  assert.deepStrictEqual(own.owner, { pid: process.pid, threadId })
+})
+
 test('repair runs with a hold whose last process died, and once it has ended well nobody else does', async t => {
   if (unavailable) return t.skip(unavailable)
   const { memory, words, processes: [victim] } = await start(t, 1)

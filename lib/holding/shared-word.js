@@ -10,6 +10,7 @@
 const { Error, TypeError, define } = require('../util/intrinsics')
 const { agent } = require('../agent/find-agent')
 const { ADDRESS } = require('../agent/registers')
+const { nameOfOwner, notLocked } = require('../waiting/errors')
 const { takeInLine } = require('./location')
 const theList = require('./the-list')
 
@@ -66,8 +67,20 @@ module.exports = (Word) => class SharedWord extends Word {
     operations.downgrade()
   }
 
-  get owner () {
-    return binding.ownerOf(this.address)
+  /** As of any word; of another process only its pid is known, and null if it is in another PID namespace. */
+  owner () {
+    const own = super.owner()
+    if (own !== null) return own
+    const pid = binding.ownerOf(this.address)
+    return pid === null ? null : { pid: pid === 0 ? null : pid, threadId: null }
+  }
+
+  unlockUnheld () {
+    const owner = this.owner()
+    if (owner !== null && owner.threadId === null) {
+      throw notLocked('unlock: the lock is held by ' + nameOfOwner(owner) + ', not by this thread')
+    }
+    return super.unlockUnheld()
   }
 }
 

@@ -59,8 +59,9 @@ pub(crate) fn prepare(address: usize) -> bool {
 
 /// Returns the process id of the process that has the word alone, 0 if it is not known. `None`: none has.
 pub(crate) fn owner_of(address: usize) -> Option<u32> {
-    let owner = shared(address, false)?.owner()?;
-    Some(Mapping::at(address)?.pid_of(owner).unwrap_or_default())
+    let slot = shared(address, false)?.owner()?;
+    let mapping = Mapping::at(address)?;
+    Some(mapping.process_at(slot).and_then(|process| mapping.pid_of(process)).unwrap_or_default())
 }
 
 fn table_of(mapping: &Mapping) -> Table<'static> {

@@ -3,7 +3,7 @@
 use super::SharedWord;
 use crate::lock::{Hold, LOCKED, Mode, Request, UNLOCKED, WRITING, Word};
 use crate::mapped::ProcessId;
-use crate::sync::Ordering;
+use crate::sync::{AtomicI32, Ordering};
 
 /// Marks an `owner` that has a lock, for longer than it takes to change a record.
 pub(super) const HELD: u32 = 1 << ProcessId::BITS;
@@ -96,8 +96,14 @@ impl SharedWord<'_> {
         }
     }
 
-    /// Returns the process that has it alone: by a lock, or as a writer.
-    pub fn owner(&self) -> Option<ProcessId> {
+    /// Returns the slot of the process that has it alone: by a lock, or as a writer.
+    pub fn owner(&self) -> Option<usize> {
+        let is_writing = |share: &AtomicI32| Word::load(share) == WRITING;
+        self.locker().map(ProcessId::index).or_else(|| self.record().shares.iter().position(is_writing))
+    }
+
+    /// Returns the process that has locked it.
+    pub(super) fn locker(&self) -> Option<ProcessId> {
         let owner = self.record().owner.load(Ordering::SeqCst);
         if owner & HELD != 0 { ProcessId::from_packed(owner & !HELD) } else { None }
     }
@@ -171,7 +177,8 @@ impl Word for SharedWord<'_> {
     }
 
     fn is_due_elsewhere(&self) -> bool {
-        self.has_turn_elsewhere()
+        // If another process has it, which only a mistake can ask for, there is nothing to hand over.
+        self.locker() != Some(self.me()) || self.has_turn_elsewhere()
     }
 
     fn note_death(&self) -> bool {

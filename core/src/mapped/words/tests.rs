@@ -309,5 +309,5 @@ fn another_class_on_the_word_of_a_lock_that_is_held_gets_nothing_and_does_not_ha
     assert!(!other.word().take(Request::Shared));
     other.word().give_back(Hold::Shared);
     other.word().give_back(Hold::Lock);
-    assert_eq!(holder.word().owner(), Some(holder.id));
+    assert_eq!(holder.word().locker(), Some(holder.id));
 }

@@ -151,7 +151,7 @@ impl SharedWord<'_> {
         self.record().waiting.fetch_and(!self.me().mask(), Ordering::SeqCst);
         self.step();
         self.end_turn(self.me().index());
-        if self.owner().is_none() {
+        if self.locker().is_none() {
             self.pass();
         }
     }
