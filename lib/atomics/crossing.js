@@ -23,7 +23,7 @@ function loadBinding () {
   }
 }
 
-/** Whether several processes have the memory of an argument, which may be anything. */
+/** Whether an argument is on memory of several processes. It may be anything. */
 function crosses (typedArray, realm) {
   if (binding === undefined) loadBinding()
   if (binding === null || !binding.mapsMemory()) return false

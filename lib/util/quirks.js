@@ -15,7 +15,7 @@ const upTo = (major, minor = Infinity) => MAJOR < major || (MAJOR === major && M
 module.exports = {
   MAJOR,
 
-  /** It can wrap memory that several processes have mapped, where the system can map some. */
+  /** It can wrap mapped memory, and the system can map some. */
   MAPS_MEMORY: process.platform === 'linux' &&
     (MAJOR > 26 || (MAJOR === 26 && MINOR >= 1) || (MAJOR === 24 && MINOR >= 16) || (MAJOR === 22 && MINOR >= 23)),
 

@@ -309,19 +309,19 @@ impl Agent {
         PROCESS.store.word_changed(location, &word_at(location));
     }
 
-    /// Notes a death for the next exclusive holder of the word at the location.
+    /// Notes a death for the word's next exclusive holder.
     pub(crate) fn note_death_here(&self) {
         let location = self.registers.location();
         PROCESS.store.note_death(location, &word_at(location));
     }
 
-    /// Takes the note of a death, for the holder of the word at the location.
+    /// Takes the note of a death for the word's holder.
     pub(crate) fn take_note_of_death(&self) -> bool {
         let (location, hold) = (self.registers.location(), self.registers.request().hold());
         PROCESS.store.take_note_of_death(location, hold, &word_at(location))
     }
 
-    /// Turns the writer's access of this thread into a reader's, where several processes have the word.
+    /// Turns this thread's exclusive access of a shared word into a reader's.
     pub(crate) fn downgrade(&self) {
         let location = self.registers.location();
         if let Some(word) = shared_word(location) {

@@ -22,7 +22,8 @@ mod imp {
     use napi::bindgen_prelude::{Env, FromNapiValue, Unknown};
     use napi::sys;
 
-    use crate::mapped::{Kind, Mapping, OpenError, shared_words};
+    use crate::globals::shared_words;
+    use crate::mapped::{Kind, Mapping, OpenError};
 
     type CreateBuffer = unsafe extern "C" fn(
         sys::napi_env,

@@ -59,7 +59,7 @@ pub fn share_word(address: f64) -> bool {
     globals::prepare(address as usize)
 }
 
-/// Returns the process id of the process that has a word alone which several have; 0: it is not known. `None`: none has.
+/// Returns the pid of a shared word's only holder; 0: unknown.
 #[napi(catch_unwind)]
 pub fn owner_of(address: f64) -> Option<u32> {
     globals::owner_of(address as usize)

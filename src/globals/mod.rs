@@ -1,8 +1,10 @@
 //! The globals of a process: queue, service, memories, names; and access to a word. Its images, signals, settings.
 
 pub mod images;
+mod either_word;
 mod memory_probe;
-mod word_at;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub(crate) mod shared_words;
 #[cfg(unix)]
 pub(crate) mod signals;
 pub mod stalls;
@@ -12,7 +14,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use memory_probe::find_freed;
 use stalls::period;
-pub(crate) use word_at::{WordAt, is_shared, maps_memory, owner_of, prepare, shared_word};
+pub(crate) use either_word::{WordAt, is_shared, maps_memory, owner_of, prepare, shared_word};
 use waitasync_core::held::Process;
 use waitasync_core::lock::{Hold, Request};
 use waitasync_core::queue::{Location, WaitResult};

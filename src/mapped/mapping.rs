@@ -201,7 +201,7 @@ impl Mapping {
     }
 
     /// Returns the process that has a slot, alive or not swept yet.
-    pub(super) fn process_at(&self, index: usize) -> Option<ProcessId> {
+    pub(crate) fn process_at(&self, index: usize) -> Option<ProcessId> {
         let state = self.slot(index).state.load(Ordering::SeqCst);
         if state.is_multiple_of(2) { None } else { ProcessId::new(index, state / 2) }
     }

@@ -21,11 +21,11 @@
 mod file;
 mod layout;
 mod mapping;
-pub(crate) mod shared_words;
 mod system;
 #[cfg(test)]
 mod tests;
 mod watcher;
 
 pub(crate) use file::{Kind, OpenError};
-pub(crate) use mapping::Mapping;
+pub(crate) use mapping::{Client, Mapping};
+pub(crate) use system::now;

@@ -268,7 +268,7 @@ pub(super) fn block_signals() {
 }
 
 /// Returns the microseconds of the clock that all processes have.
-pub(super) fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     let mut time = MaybeUninit::<libc::timespec>::zeroed();
     // SAFETY: it writes there, and of zeros, too, the struct may be.
     let time = unsafe {

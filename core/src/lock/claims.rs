@@ -282,7 +282,7 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.word_changed(location, word));
     }
 
-    /// Turns a writer's access into a reader's, by `change`, and serves the line.
+    /// Makes a writer a reader, by `change`, and serves the line.
     pub fn downgrade(&self, location: Location, word: &impl Word, change: impl FnOnce()) {
         self.critical_section_at(location, |section| {
             change();

@@ -50,7 +50,7 @@ pub trait Word {
         false
     }
 
-    /// Returns whether such a note was there, for a holder of this mode; an exclusive one removes it.
+    /// Returns whether there was such a note; an exclusive holder removes it.
     fn take_note_of_death(&self, _: Mode) -> bool {
         false
     }

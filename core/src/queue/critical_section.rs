@@ -87,9 +87,9 @@ pub struct CriticalSection<'a, P: Policy> {
     pub(crate) runs: Option<&'a Arc<Outbox<P::Claim>>>,
     wakes: Wakes<P::Claim>,
     /// Whether the waiters that leave now are those that another process has notified.
-    delivers: bool,
+    pub(super) delivers: bool,
     /// Whether the last waiter that left has taken such a notification with it.
-    took_notification: bool,
+    pub(super) took_notification: bool,
 }
 
 impl<P: Policy> Drop for CriticalSection<'_, P> {
@@ -157,19 +157,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         self.counters.of_word(location).fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Tells other processes that a waiter has left.
-    #[cold]
-    fn leaves(&mut self, location: Location, had_claim: bool) {
-        let Some(others) = other_processes::at(location) else { return };
-        if !had_claim {
-            self.took_notification =
-                if self.delivers { others.take_notification(location) } else { others.leave(location) };
-        } else if self.lists.policy.claims(location) == 0 {
-            others.end_claims(location);
-        }
-    }
-
-    fn unlist(&mut self, key: WaiterKey) -> (Listed<P::Claim>, Successor) {
+    pub(super) fn unlist(&mut self, key: WaiterKey) -> (Listed<P::Claim>, Successor) {
         let Record { location, listed, .. } = self.lists.waiters.remove(key);
         self.uncount(location);
         let is_shared = other_processes::at(location).is_some();
@@ -196,34 +184,6 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         self.unlist(key).1
     }
 
-    /// Removes a waiter that gives up. Returns false if it has been notified by another process: then it is settled.
-    pub(super) fn give_up(&mut self, key: WaiterKey) -> (Successor, bool) {
-        let (listed, successor) = self.unlist(key);
-        if self.took_notification {
-            self.settle(listed.waiter, WaitResult::Ok, None);
-        }
-        (successor, !self.took_notification)
-    }
-
-    /// Notifies the first waiters here that other processes have notified.
-    pub(super) fn deliver(&mut self, location: Location) {
-        let Some(others) = other_processes::at(location) else { return };
-        loop {
-            let first = self.waiters(location).find(|&key| self.claim(key).is_none());
-            let Some(key) = first else { return };
-            let is_due = self.is_due(key);
-            if !is_due && !others.is_notified(location) {
-                return;
-            }
-            self.delivers = !is_due;
-            let successor = self.dequeue(key, if is_due { WaitResult::TimedOut } else { WaitResult::Ok });
-            self.delivers = false;
-            if successor == Successor::ToBeWoken {
-                P::wake_successor(self, location);
-            }
-        }
-    }
-
     /// Removes a waiter from its list and records its result (invariant 2).
     pub(crate) fn dequeue(&mut self, key: WaiterKey, result: WaitResult) -> Successor {
         let (listed, successor) = self.unlist(key);
@@ -247,7 +207,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         self.settle(waiter, result, Some((location, claim)));
     }
 
-    fn settle(&mut self, waiter: Waiter<P::Claim>, result: WaitResult, grant: Option<(Location, P::Claim)>) {
+    pub(super) fn settle(&mut self, waiter: Waiter<P::Claim>, result: WaitResult, grant: Option<(Location, P::Claim)>) {
         let ring = match &waiter {
             Waiter::Thread(thread) => thread.settle(result),
             Waiter::Agent(outbox, slot) => outbox.settle(*slot, result, grant),

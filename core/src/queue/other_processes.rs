@@ -1,4 +1,4 @@
-//! Waiters of other processes, where these have the memory of a location, too.
+//! Waiters of other processes that have the same memory.
 
 use std::fmt::Debug;
 use std::sync::OnceLock;
@@ -7,7 +7,7 @@ use super::Location;
 
 static OTHERS: OnceLock<&'static dyn OtherProcesses> = OnceLock::new();
 
-/// Tells the queues of this process of the layer that knows the others. Only the first call counts.
+/// Sets who knows the other processes. Only the first call counts.
 pub fn connect(others: &'static dyn OtherProcesses) {
     let _ = OTHERS.set(others);
 }

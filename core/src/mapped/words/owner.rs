@@ -22,8 +22,7 @@ impl SharedWord<'_> {
         self.begin_as(self.me().packed(), false)
     }
 
-    /// Begins a change of the record for `owner`, which is dead if it `sweeps`: if the sweeper dies, too, it is swept
-    /// again.
+    /// Begins a change for `owner`, which is dead if it `sweeps`. If the sweeper dies, too, it is swept again.
     pub(super) fn begin_as(&self, owner: u32, sweeps: bool) -> bool {
         let mut looks = 0;
         loop {

@@ -1,4 +1,4 @@
-//! Each operation, with the death of its process before each of its changes, and of the sweeper before each of its own.
+//! Each operation, with deaths of its process and of the sweeper before each change.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -56,7 +56,7 @@ impl Process {
         SharedWord { table: self.world.table, index, word: &self.world.word, peers: self }
     }
 
-    /// Runs `operation`, in which it dies once it has made so many changes. Returns whether it has died.
+    /// Runs `operation`, and dies after so many changes. Returns whether it has died.
     fn dies_in(&'static self, changes: u32, operation: impl FnOnce(SharedWord<'static>)) -> bool {
         self.left.store(changes, Ordering::SeqCst);
         let ended = catch_unwind(AssertUnwindSafe(|| operation(self.word())));
@@ -125,7 +125,7 @@ const OPERATIONS: [(&str, Operation); 5] = [
     }),
 ];
 
-/// Lets the victim die after so many changes, and its sweeper after each number of them. Returns whether it dies at all.
+/// Lets the victim die after so many changes, and its sweeper after any. Returns whether it dies at all.
 fn deaths_in(request: Request, name: &str, operation: Operation, changes: u32, deaths: &mut u32) -> bool {
     for sweeps in 0.. {
         let [victim, sweeper, heir] = processes();

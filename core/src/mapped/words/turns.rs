@@ -72,7 +72,7 @@ impl SharedWord<'_> {
         let _ = self.record().turn.compare_exchange(before, packed, Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    /// Ends the turn of the process in this slot, if it is its turn.
+    /// Ends the turn, if it is that of this slot's process.
     pub(super) fn end_turn(&self, index: usize) {
         let (before, turn) = self.turn();
         if turn.is_some_and(|turn| turn.index == index) {
@@ -122,7 +122,7 @@ impl SharedWord<'_> {
         Some(next)
     }
 
-    /// Rings the process whose turn it is, since the word may grant something.
+    /// Rings the process whose turn it is: the word may grant something.
     pub(super) fn pass(&self) {
         if self.others_waiting() != 0
             && let Some(turn) = self.next_turn(self.peers.now(), true)
@@ -131,7 +131,7 @@ impl SharedWord<'_> {
         }
     }
 
-    /// Notes that this process has found the word held, though it may be its turn.
+    /// Notes that this process has found the word held at its turn.
     pub fn answer(&self) {
         let (before, turn) = self.turn();
         if let Some(turn) = turn.filter(|turn| turn.index == self.me().index() && !turn.answered) {
@@ -139,7 +139,7 @@ impl SharedWord<'_> {
         }
     }
 
-    /// Says that this process has claims, before one of them tries for the last time. Returns whether that is new.
+    /// Says that this process has claims, before their last attempt. Returns whether that is new.
     pub fn begins_to_wait(&self) -> bool {
         let mask = self.me().mask();
         self.record().waiting.fetch_or(mask, Ordering::SeqCst) & mask == 0

@@ -1,4 +1,4 @@
-//! A word of the process's own memory, or of memory that several processes share.
+//! A word of this process's own memory, or of shared memory.
 
 use std::sync::atomic::AtomicI32;
 
@@ -6,7 +6,7 @@ use waitasync_core::lock::{Hold, Mode, Request, Word};
 use waitasync_core::mapped::words::SharedWord;
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-pub(crate) use crate::mapped::shared_words::{is_shared, maps_memory, owner_of, prepare, shared_word};
+pub(crate) use super::shared_words::{is_shared, maps_memory, owner_of, prepare, shared_word};
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 pub(crate) use elsewhere::{is_shared, maps_memory, owner_of, prepare, shared_word};
 

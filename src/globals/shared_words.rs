@@ -10,9 +10,8 @@ use waitasync_core::queue::Location;
 use waitasync_core::queue::other_processes::{OtherProcesses, connect};
 use waitasync_core::sync::lock;
 
-use super::mapping::{Client, Mapping};
-use super::system;
-use crate::globals::{PROCESS, word_at};
+use super::{PROCESS, word_at};
+use crate::mapped::{Client, Mapping, now};
 
 pub(crate) use words::table_bytes;
 
@@ -22,7 +21,7 @@ pub(crate) fn start(mapping: &'static Mapping) -> Box<dyn Client> {
     Box::new(Words(mapping))
 }
 
-/// Returns the word at an address that is in shared memory, with its record; makes that if it `makes`.
+/// Returns the shared word at an address, with its record; `makes` that.
 fn shared(address: usize, makes: bool) -> Option<SharedWord<'static>> {
     let mapping = Mapping::at(address)?;
     let table = table_of(mapping);
@@ -31,7 +30,7 @@ fn shared(address: usize, makes: bool) -> Option<SharedWord<'static>> {
     Some(SharedWord { table, index, word: word_in(mapping, offset)?, peers: mapping })
 }
 
-/// Returns the word at a location, if several processes have it and it has a record.
+/// Returns the word at a location if it has a record.
 #[inline]
 pub(crate) fn shared_word(location: Location) -> Option<SharedWord<'static>> {
     shared(location.address(), false)
@@ -57,7 +56,7 @@ pub(crate) fn prepare(address: usize) -> bool {
     shared(address, true).is_some()
 }
 
-/// Returns the process id of the process that has the word alone, 0 if it is not known. `None`: none has.
+/// Returns the pid of a word's only holder; 0: unknown. `None`: there is none.
 pub(crate) fn owner_of(address: usize) -> Option<u32> {
     let slot = shared(address, false)?.owner()?;
     let mapping = Mapping::at(address)?;
@@ -69,7 +68,7 @@ fn table_of(mapping: &Mapping) -> Table<'static> {
     unsafe { Table::from_raw(mapping.table().as_ptr(), mapping.data_bytes()) }
 }
 
-/// Returns a word of the data, if there is one at this offset, in words.
+/// Returns the word at an offset of the data, in words.
 fn word_in(mapping: &Mapping, offset: usize) -> Option<&'static AtomicI32> {
     let is_within = offset < mapping.data_bytes() / size_of::<i32>();
     // SAFETY: it is in the mapping (its invariant 1), which begins at a page.
@@ -90,7 +89,7 @@ impl Peers for Mapping {
     }
 
     fn now(&self) -> u64 {
-        system::now()
+        now()
     }
 }
 
