@@ -185,7 +185,7 @@ function createShared (array, address) {
     assertStackToLoad()
     SharedWord = require('./shared-word')(Word)
   }
-  return new SharedWord(array, address, false)
+  return new SharedWord(array, address)
 }
 
 /**

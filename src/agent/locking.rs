@@ -13,7 +13,9 @@ use std::time::Duration;
 use crate::agent::agent::{Agent, BlockingWait};
 use crate::agent::progress::Caller;
 use crate::environment::{Argument, Bell};
-use crate::globals::{PROCESS, claim_has_joined, pass_on_notification, return_unused, shared_word, word_at};
+use crate::globals::{
+    PROCESS, claim_has_joined, pass_on_notification, pass_to_other_processes, return_unused, shared_word, word_at,
+};
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::held::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
 use waitasync_core::held::{CONDITION, Noted, PLAIN, Registered};
@@ -307,6 +309,7 @@ impl Agent {
     pub(crate) fn released(&self) {
         let location = self.registers.location();
         PROCESS.store.word_changed(location, &word_at(location));
+        pass_to_other_processes(location);
     }
 
     /// Notes a death for the word's next exclusive holder.

@@ -53,12 +53,6 @@ pub fn is_shared(address: f64) -> bool {
     globals::is_shared(address as usize)
 }
 
-/// Prepares a word that several processes may have for a lock. Returns false if there are too many.
-#[napi(catch_unwind)]
-pub fn share_word(address: f64) -> bool {
-    globals::prepare(address as usize)
-}
-
 /// Returns the pid of a shared word's only holder; 0: unknown.
 #[napi(catch_unwind)]
 pub fn owner_of(address: f64) -> Option<u32> {

@@ -6,9 +6,9 @@ use waitasync_core::lock::{Hold, Mode, Request, Word};
 use waitasync_core::mapped::words::SharedWord;
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-pub(crate) use super::shared_words::{is_shared, maps_memory, owner_of, prepare, shared_word};
+pub(crate) use super::shared_words::{is_shared, maps_memory, owner_of, shared_word};
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
-pub(crate) use elsewhere::{is_shared, maps_memory, owner_of, prepare, shared_word};
+pub(crate) use elsewhere::{is_shared, maps_memory, owner_of, shared_word};
 
 /// Where no memory is mapped.
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
@@ -30,10 +30,6 @@ mod elsewhere {
 
     pub(crate) const fn is_shared(_: usize) -> bool {
         false
-    }
-
-    pub(crate) const fn prepare(_: usize) -> bool {
-        true
     }
 }
 

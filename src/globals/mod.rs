@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use memory_probe::find_freed;
 use stalls::period;
-pub(crate) use either_word::{WordAt, is_shared, maps_memory, owner_of, prepare, shared_word};
+pub(crate) use either_word::{WordAt, is_shared, maps_memory, owner_of, shared_word};
 use waitasync_core::held::Process;
 use waitasync_core::lock::{Hold, Request};
 use waitasync_core::queue::{Location, WaitResult};
@@ -124,6 +124,13 @@ pub(crate) fn return_unused(location: Location, hold: Hold, result: WaitResult) 
     }
     PROCESS.store.return_unused(location, hold, result, &word_at(location));
     true
+}
+
+/// Rings the process whose turn it is, after JavaScript has released a word that several processes have.
+pub(crate) fn pass_to_other_processes(location: Location) {
+    if let Some(word) = shared_word(location) {
+        word.pass();
+    }
 }
 
 /// Forgets a claim that has left its line with nothing.

@@ -1,5 +1,6 @@
 //! The words of shared memory: what the queue asks of other processes, and what those ask of this one.
 
+use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
@@ -45,15 +46,29 @@ pub(crate) fn is_shared(address: usize) -> bool {
     Mapping::at(address).is_some()
 }
 
-/// Prepares a word for a lock. Returns false if the table is full.
-pub(crate) fn prepare(address: usize) -> bool {
+/// What JavaScript needs to take a free lock: where the table is, and the word's record in it; its `owner` when this process has it.
+pub(crate) struct Prepared {
+    pub(crate) table: NonNull<u8>,
+    pub(crate) table_bytes: usize,
+    pub(crate) record: usize,
+    pub(crate) held: u32,
+}
+
+/// Prepares a word for a lock. `None`: the table is full.
+pub(crate) fn prepare(address: usize) -> Option<Prepared> {
     static PREPARED: Mutex<Option<FxHashSet<usize>>> = Mutex::new(None);
     let is_new = lock(&PREPARED).get_or_insert_default().insert(address);
     if is_new {
         // For ever: so JavaScript, which does not see the waiters of other processes, releases it by native code.
         PROCESS.store.counter(Location::from_address(address)).fetch_add(1, Ordering::SeqCst);
     }
-    shared(address, true).is_some()
+    let (mapping, word) = (Mapping::at(address)?, shared(address, true)?);
+    Some(Prepared {
+        table: mapping.table(),
+        table_bytes: mapping.table_bytes(),
+        record: Table::place(word.index),
+        held: words::held_by(mapping.me()),
+    })
 }
 
 /// Returns the pid of a word's only holder; 0: unknown. `None`: there is none.

@@ -32,6 +32,7 @@ mod tests;
 mod turns;
 mod waits;
 
+pub use owner::held_by;
 pub use table::{Table, table_bytes};
 
 use super::{MOST_PROCESSES, ProcessId};
@@ -69,6 +70,14 @@ pub struct Record {
     shares: [AtomicI32; SLOTS],
     waits: [AtomicU64; SLOTS],
 }
+
+/// As `lib/holding/shared-word.js` finds them, in units of four bytes: it takes and frees a lock without a call.
+#[cfg(not(feature = "model"))]
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(Record, owner) == 4 * 2 && offset_of!(Record, died) == 4 * 3);
+    assert!(offset_of!(Record, waiting) == 4 * 4 && offset_of!(Record, turn) == 4 * 6);
+};
 
 /// Only tests make one: those of a file begin as zeros.
 #[cfg(any(test, feature = "model"))]

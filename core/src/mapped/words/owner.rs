@@ -8,6 +8,11 @@ use crate::sync::{AtomicI32, Ordering};
 /// Marks an `owner` that has a lock, for longer than it takes to change a record.
 pub(super) const HELD: u32 = 1 << ProcessId::BITS;
 
+/// Returns the `owner` of a word whose lock a process has.
+pub const fn held_by(process: ProcessId) -> u32 {
+    process.packed() | HELD
+}
+
 /// How often a process looks at a record that another one changes before it asks whether that is dead.
 const LOOKS: u32 = if cfg!(feature = "model") { 2 } else { 200 };
 
@@ -71,7 +76,7 @@ impl SharedWord<'_> {
     }
 
     fn lock(&self) -> bool {
-        let held = self.me().packed() | HELD;
+        let held = held_by(self.me());
         if self.change_owner(0, held).is_err() {
             return false;
         }
@@ -85,7 +90,7 @@ impl SharedWord<'_> {
     }
 
     fn unlock(&self) {
-        let held = self.me().packed() | HELD;
+        let held = held_by(self.me());
         let owner = self.record().owner.load(Ordering::SeqCst);
         // 0: code that uses the bare word had it.
         if owner == held || owner == 0 {

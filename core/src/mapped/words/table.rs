@@ -54,6 +54,12 @@ impl<'a> Table<'a> {
         Self { news, records }
     }
 
+    /// Returns where a record is in the table, in bytes.
+    #[cfg(not(feature = "model"))]
+    pub const fn place(index: usize) -> usize {
+        NEWS_BYTES + index * size_of::<Record>()
+    }
+
     pub(super) fn record(self, index: usize) -> &'a Record {
         &self.records[index]
     }

@@ -123,7 +123,7 @@ impl SharedWord<'_> {
     }
 
     /// Rings the process whose turn it is: the word may grant something.
-    pub(super) fn pass(&self) {
+    pub fn pass(&self) {
         if self.others_waiting() != 0
             && let Some(turn) = self.next_turn(self.peers.now(), true)
         {
