@@ -47,6 +47,12 @@ function standing () {
   return markOf(waitAsync) === undefined ? undefined : { wait, notify, waitAsync }
 }
 
+/** Returns the functions for memory that several processes share. */
+function crossingTrio () {
+  const { wait, waitAsync } = ownTrio(own)
+  return { wait, waitAsync: exportedOf(waitAsync) }
+}
+
 /** Whether an entry has been created. */
 let isCreated = false
 
@@ -55,8 +61,11 @@ function createEntry (name, ofProcess) {
   if (!isCreated && ofProcess !== undefined) asAtLoad(ofProcess)
   isCreated = true
   ENTRIES[name].load()
-  const { wait, notify, waitAsync: installed } = exportedTrio(ENTRIES[name].trio() || ownTrio(own), own)
-  const waitAsync = exportedOf(installed) || require('./atomics/keep-alive').exportHost(own.host)
+  const trio = exportedTrio(ENTRIES[name].trio() || ownTrio(own), own)
+  const exported = exportedOf(trio.waitAsync) || require('./atomics/keep-alive').exportHost(own.host)
+  const { notify } = trio
+  const { wait, waitAsync } = markOf(exported).engine === 'addon' ? { wait: trio.wait, waitAsync: exported }
+    : require('./atomics/crossing')({ wait: trio.wait, waitAsync: exported }, own, crossingTrio)
   let count
   const entry = {
     wait,

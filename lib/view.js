@@ -69,6 +69,8 @@ function initView (instance, given, options, owner, { settings, options: known, 
   for (let n = 0; n < settings.length; n++) values[n] = setting(clone, options, settings[n], owner)
   assertPlace(byteOffset, sizeOf(values), alignment, sharedByteLength(buffer), owner)
   const word = wordAt(new Int32Array(buffer, byteOffset, 1))
+  // A semaphore needs its limit.
+  if (word.isShared) word.admit(owner, isAbleToShare(owner) && (owner !== 'Semaphore' || values[0] !== undefined))
   if (name !== undefined) word.name = name
   show(instance, word)
   expose(instance, 'kind', owner)
@@ -78,6 +80,10 @@ function initView (instance, given, options, owner, { settings, options: known, 
   for (let n = 0; n < settings.length; n++) if (values[n] !== undefined) expose(instance, settings[n], values[n])
   return { settings: values, word }
 }
+
+/** Whether the class works on memory that several processes share. */
+const isAbleToShare = (owner) => (
+  owner === 'AsyncLock' || owner === 'RwLock' || owner === 'Semaphore' || owner === 'Latch')
 
 /** Makes an instance a view. Its callback forms have the option `repair`; its clones have none of these options. */
 function initRepairable (instance, given, options, owner) {

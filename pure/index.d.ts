@@ -396,8 +396,13 @@ export class AsyncLock {
   readonly i32a: Int32Array
   /** Whether the lock is held now. */
   readonly locked: boolean
-  /** The `threadId` of the holder now; null if the lock is free, or was locked through the bare word. */
+  /**
+   * The `threadId` of the holder now; null if the lock is free, or was locked through the bare word, or by another
+   * process.
+   */
   readonly holder: number | null
+  /** Who holds it now; null if the lock is free, or was locked through the bare word. */
+  readonly owner: Owner | null
 
   /**
    * Blocks until this thread holds the lock. Workers only.
@@ -534,6 +539,16 @@ export interface TimeoutError extends Error {
    * The `threadId` of the holder when the time was over; null if none is known, and for all else.
    */
   holder: number | null
+  /** The holder then, with its process. */
+  owner: Owner | null
+}
+
+/** Who holds a lock: a thread of this process, or, of memory that processes share, another process. */
+export interface Owner {
+  /** Null if the process is in another PID namespace. */
+  pid: number | null
+  /** Null if it is another process's. */
+  threadId: number | null
 }
 
 /**
@@ -811,6 +826,8 @@ export class RwLock {
   readonly readers: number
   /** The `threadId` of the thread that writes now; null if there is none. */
   readonly holder: number | null
+  /** Who writes now; null if nobody does, or it is not known. */
+  readonly owner: Owner | null
 
   /** Blocks until this thread may write. Workers only; throws like {@link AsyncLock.lock}. */
   lock(options?: BlockOptions): ExclusiveToken

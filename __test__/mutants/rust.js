@@ -40,10 +40,11 @@ module.exports = [
   ]),
   ...of(section, { model: 'wait_store_notify' }, [
     ['a waiter is counted after it has read the word',
-      '        let counted = Counted::new(self.counters.of_word(location));\n        if !waits(self) {\n' +
-      '            return None;\n        }\n',
-      '        if !waits(self) {\n            return None;\n        }\n' +
-      '        let counted = Counted::new(self.counters.of_word(location));\n']
+      '        let counted = Counted::new(self.counters.of_word(location));\n' +
+      '        let others = other_processes::at(location);\n',
+      '        if !waits(self) {\n            return None;\n        }\n        let waits = |_: &mut Self| true;\n' +
+      '        let counted = Counted::new(self.counters.of_word(location));\n' +
+      '        let others = other_processes::at(location);\n']
   ]),
   ...of(section, { model: 'wait_notify' }, [
     ['a waiter in its list is not counted', '        counted.keep();\n', '        drop(counted);\n']
@@ -158,8 +159,8 @@ module.exports = [
   ]),
   ...of(store, { model: 'grant_give_up', orModel: 'add_permit_give_up' }, [
     ['a claim that is withdrawn wakes no successor',
-      '            if section.remove(key) == Successor::ToBeWoken {',
-      '            if section.remove(key) == Successor::ToBeWoken && false {']
+      '            if successor == Successor::ToBeWoken {',
+      '            if successor == Successor::ToBeWoken && false {']
   ]),
   ...of(section, { model: 'wake_timeout' }, [
     ['a claim that times out wakes no successor',
@@ -186,7 +187,7 @@ module.exports = [
       'if *its_slot == *its_slot && Arc::ptr_eq']
   ]),
   ...of(store, { model: 'timeout_cancel_wait' }, [
-    ['what is due is decided as late as it comes', '            is_decided\n', '            is_decided || true\n']
+    ['what is due is decided as late as it comes', '            decided.is_some()\n', '            decided.is_some() || true\n']
   ]),
   ...of(section, { cargo: ['queue', ''] }, [
     ['the agent of a promise that is due is not rung',
@@ -417,27 +418,40 @@ module.exports = [
       '']
   ]),
 
+  // ——— words of several processes ———
+  ...of('core/src/mapped/words/sweep.rs', { model: 'process_lock_death' }, [
+    ['who sweeps tells nobody', '                self.table.tell(self.index, process, self.peers);', '']
+  ]),
+  ...of('core/src/mapped/words/owner.rs', { model: 'process_lock_death' }, [
+    ['who frees a word tells nobody',
+      '            self.end();\n        }\n        self.pass();\n    }\n\n    fn is_due',
+      '            self.end();\n        }\n    }\n\n    fn is_due']
+  ]),
+  ...of('core/src/mapped/words/waits.rs', { model: 'process_notify_leave' }, [
+    ['a waiter that leaves loses its notification', 'notified > 0 && notified >= waiters', 'false']
+  ]),
+
   // ——— death ———
   ...of(abandoned, { model: 'death_newcomer_claim' }, [
     ['a death is not remembered',
-      'if hold.is_exclusive() {\n            self.note_death(location);',
-      'if false {\n            self.note_death(location);'],
+      'if hold.is_exclusive() {\n            self.note_death(location, word);',
+      'if false {\n            self.note_death(location, word);'],
     ['a lock is freed before its death is noted',
-      '        if hold.is_exclusive() {\n            self.note_death(location);',
-      '        hold.release(word);\n        if hold.is_exclusive() {\n            self.note_death(location);'],
+      '        if hold.is_exclusive() {\n            self.note_death(location, word);',
+      '        hold.release(word);\n        if hold.is_exclusive() {\n            self.note_death(location, word);'],
     ['two holders see one death',
       'let was_abandoned = self.lists.policy.abandoned.remove(&location);',
       'let was_abandoned = self.lists.policy.abandoned.contains(&location);']
   ]),
   ...of(abandoned, { model: 'death_newcomer_death' }, [
     ['the note of an earlier death outlives the next one',
-      '                self.take_note_of_death(location, hold);\n',
-      '']
+      '                self.take_note_of_death(location, hold, word);\n                self.grant',
+      '                self.grant']
   ]),
   ...of(abandoned, { model: 'write_death_read' }, [
     ['readers do not see a death',
-      'Some(Mode::Shared) => self.lists.policy.abandoned.contains(&location),',
-      'Some(Mode::Shared) => false,']
+      'Mode::Shared => self.lists.policy.abandoned.contains(&location),',
+      'Mode::Shared => false,']
   ]),
   ...of(abandoned, { cargo: ['line', 'a_grant_that_was_not_used'] }, [
     ['a grant of a dead holder loses the news when it is returned',
@@ -558,7 +572,7 @@ module.exports = [
     ['a thread that died in a step of a queue owes takers nothing',
       '            self.owe_takers(events);\n            self.events',
       '            self.events'],
-    ['a putter that has died is counted', 'Hold::Putter(words).release(word_at(putters));', '']
+    ['a putter that has died is counted', 'Hold::Putter(words).release(own_word_at(putters));', '']
   ]),
   ...of('src/agent/ending.rs', { test: 'ends/condition-deaths' }, [
     ['a dead thread keeps the notifications of its holds',

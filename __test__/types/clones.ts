@@ -17,6 +17,7 @@ for (const instance of [lock, rw, barrier, latch, new Condition(buffer), new Sem
   const identity: [string, number] = [instance.name, instance.id]
 }
 const holder: number | null = lock.holder || rw.holder
+const owner: { pid: number | null, threadId: number | null } | null = lock.owner || rw.owner
 new AsyncLock(buffer, { name: 'cache' })
 new Barrier(buffer, { parties: 2, name: 'phase' })
 // @ts-expect-error for people

@@ -16,11 +16,12 @@
 
 mod fixtures;
 
+use std::cell::Cell;
 use std::ops::Deref;
 
 use fixtures::{Guard, HERE, NEVER, agent, any_abandoned_near, clock, mail, promise, settled, this_thread, wait};
 use loom::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, fence};
+use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, fence};
 use loom::sync::{Arc, Notify};
 use loom::thread::{JoinHandle, spawn};
 use waitasync_core::clock::Timestamp;
@@ -29,6 +30,8 @@ use waitasync_core::lock::wait_for_graph::{Blocked, Blocker, WaitForGraph};
 use waitasync_core::lock::{
     Claimed, FAIRNESS, Freed, Hold, LOCKED, Outbox, Request, UNLOCKED, WRITING, Waiter, WaiterListStore, Word,
 };
+use waitasync_core::mapped::ProcessId;
+use waitasync_core::mapped::words::{Peers, Record, SharedWord, Table};
 use waitasync_core::queue::{BlockedThread, Location, Settlement, Ticket, WaitResult, Withdrawal, Woken};
 use waitasync_core::service::alarm::Alarm;
 use waitasync_core::service::idle_flag::IdleFlag;
@@ -37,8 +40,13 @@ const DEADLINE: Timestamp = Timestamp::from_nanos(20);
 
 /// Checks a model with too many interleavings for all of them to be run: those with up to three preemptions.
 fn bounded_model(model: impl Fn() + Send + Sync + 'static) {
+    bounded_to(3, model);
+}
+
+/// Checks a model's interleavings with up to so many preemptions.
+fn bounded_to(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(3));
+    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
     builder.check(model);
 }
 
@@ -1385,3 +1393,183 @@ model!(deadlock_of_two, bounded_model, {
     assert_ne!(found, [true, true]);
     assert_eq!(locks.words.each_ref().map(Word::load), [UNLOCKED, UNLOCKED]);
 });
+
+// ——— Words that several processes share: a thread stands for a process ———
+
+/// Three processes: who has died, and the bell of each.
+struct Processes {
+    news: Vec<AtomicU64>,
+    records: Vec<Record>,
+    word: AtomicI32,
+    dead: [AtomicBool; 3],
+    bells: [Notify; 3],
+    time: AtomicU64,
+}
+
+struct Died;
+
+/// One of them, which dies before its next change once it has made so many.
+struct Process {
+    all: Arc<Processes>,
+    index: usize,
+    left: Cell<Option<u32>>,
+}
+
+// SAFETY: each is used by one thread of a model.
+unsafe impl Sync for Process {}
+
+impl Processes {
+    fn new() -> Arc<Self> {
+        let all = Self {
+            news: (0..3).map(|_| AtomicU64::new(0)).collect(),
+            records: vec![Record::default()],
+            word: AtomicI32::new(0),
+            dead: Default::default(),
+            bells: std::array::from_fn(|_| Notify::new()),
+            time: AtomicU64::new(0),
+        };
+        let all = Arc::new(all);
+        // Stored once: see the head of this file.
+        all.word.store(0, SeqCst);
+        Process::new(&all, 2).with_word(|word| word.ends_to_wait());
+        all
+    }
+}
+
+impl Peers for Process {
+    fn me(&self) -> ProcessId {
+        ProcessId::new(self.index, 1).unwrap()
+    }
+
+    fn ring(&self, index: usize) {
+        self.all.bells[index].notify();
+    }
+
+    fn is_gone(&self, process: ProcessId) -> bool {
+        self.all.dead[process.index()].load(SeqCst)
+    }
+
+    /// So a turn begins and lapses after some looks.
+    fn now(&self) -> u64 {
+        self.all.time.fetch_add(150, SeqCst)
+    }
+
+    fn step(&self) {
+        match self.left.get() {
+            None => {}
+            Some(0) => std::panic::resume_unwind(Box::new(Died)),
+            Some(left) => self.left.set(Some(left - 1)),
+        }
+    }
+}
+
+impl Process {
+    fn new(all: &Arc<Processes>, index: usize) -> Self {
+        Self { all: Arc::clone(all), index, left: Cell::new(None) }
+    }
+
+    fn with_word<R>(&self, body: impl FnOnce(SharedWord<'_>) -> R) -> R {
+        let table = Table::of_parts(&self.all.news, &self.all.records);
+        let index = table.find_or_make(0).unwrap();
+        body(SharedWord { table, index, word: &self.all.word, peers: self })
+    }
+
+    fn lock(&self, request: Request) {
+        self.with_word(|word| {
+            word.begins_to_wait();
+            let table = word.table;
+            while !{
+                let _ = table.take_news(self.me());
+                self.sweep();
+                word.take(request)
+            } {
+                word.answer();
+                self.all.bells[self.index].wait();
+            }
+            word.ends_to_wait();
+        });
+    }
+
+    fn sweep(&self) {
+        let table = Table::of_parts(&self.all.news, &self.all.records);
+        for index in (0..3).filter(|&index| index != self.index && self.all.dead[index].load(SeqCst)) {
+            table.sweep(ProcessId::new(index, 1).unwrap(), self, |_| Some(&self.all.word));
+        }
+    }
+
+    /// Takes and gives back, and dies in that once it has made so many changes.
+    fn lock_and_unlock(&self, request: Request, changes: Option<u32>) {
+        self.left.set(changes);
+        let visit = || {
+            self.lock(request);
+            assert_ne!(self.all.word.load(SeqCst), 0);
+            self.with_word(|word| word.give_back(request.hold()));
+        };
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(visit));
+        self.left.set(None);
+        if let Err(error) = ended {
+            if !error.is::<Died>() {
+                std::panic::resume_unwind(error);
+            }
+            self.all.dead[self.index].store(true, SeqCst);
+            // The alarm.
+            self.all.bells.iter().for_each(Notify::notify);
+        }
+    }
+}
+
+const SHARED_REQUESTS: [Request; 2] = [Request::Lock, Request::Limited { amount: 1, limit: 1 }];
+
+/// Two processes take a word in turns. Each gets it, also if the other dies at any step.
+#[test]
+fn process_lock_death() {
+    for request in SHARED_REQUESTS {
+        for changes in [None].into_iter().chain((0..24).map(Some)) {
+            bounded_to(2, move || {
+                let all = Processes::new();
+                let victim = beside(&all, move |all| Process::new(all, 0).lock_and_unlock(request, changes));
+                let other = Process::new(&all, 1);
+                other.lock_and_unlock(request, None);
+                victim.join().unwrap();
+                other.sweep();
+                assert_eq!(all.word.load(SeqCst), 0);
+                other.with_word(|word| assert!(word.take(request)));
+            });
+        }
+    }
+}
+
+/// A notification that is counted ends one wait, and one that is not counted none, while the waiter gives up.
+#[test]
+fn process_notify_leave() {
+    bounded_model(|| {
+        let all = Processes::new();
+        Process::new(&all, 0).with_word(|word| word.enter());
+        let waiter = beside(&all, |all| Process::new(all, 0).with_word(|word| word.leave()));
+        let notified = Process::new(&all, 1).with_word(|word| word.notify(1, |_| 0));
+        assert_eq!(waiter.join().unwrap(), notified == 1);
+    });
+}
+
+/// A waiter that has read the old value is notified by a process that writes the new one.
+#[test]
+fn process_wait_store_notify() {
+    bounded_model(|| {
+        let all = Processes::new();
+        let waiter = beside(&all, |all| {
+            let process = Process::new(all, 0);
+            process.with_word(|word| {
+                word.enter();
+                if process.all.word.load(Relaxed) == 1 {
+                    return word.leave();
+                }
+                process.all.bells[0].wait();
+                word.take_notification()
+            })
+        });
+        all.word.store(1, Relaxed);
+        fence(SeqCst);
+        let notified = Process::new(&all, 1).with_word(|word| word.notify(1, |_| 0));
+        assert_eq!(waiter.join().unwrap(), notified == 1);
+    });
+}

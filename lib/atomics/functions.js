@@ -112,7 +112,7 @@ function createNotify (realm) {
       const address = view.address + i * size(view)
       if (hostNotify === undefined || (view.wide && NARROW_ATOMICS)) return queue.notify(address, c)
       const word = view.word + (view.wide ? 2 * i : i) | 0
-      const looks = !mayBeWaiting(word)
+      const looks = !view.crosses && !mayBeWaiting(word)
       let woken = looks ? 0 : queue.notify(address, c)
       if (woken >= c) return woken
       // Threads that have not loaded this package, and WebAssembly, wait in the host's queue.

@@ -24,10 +24,11 @@ const views = createWeakMap()
  * - `wide`: whether it is a BigInt64Array
  * - `address`: of its first element, if shared and not empty; `word`: the same in units of four
  *   bytes, its lower 32 bits
+ * - `crosses`: whether several processes have the memory: then native code alone knows who waits
  * - `length`: its number of elements; if `grows`, when the view was last looked up
  */
 class View {
-  constructor (array, shared, plain, wide, address, length, grows) {
+  constructor (array, shared, plain, wide, address, length, grows, crosses = false) {
     this.array = array
     this.shared = shared
     this.plain = plain
@@ -36,6 +37,7 @@ class View {
     this.word = address / 4 | 0
     this.length = length
     this.grows = grows
+    this.crosses = crosses
   }
 }
 bare(View)
@@ -82,7 +84,9 @@ function examine (typedArray, realm) {
   // The address of a view of the first element, as an Int32Array: Node-API of old Node does not know a BigInt64Array,
   // and no typed array can be as long as the longest buffers.
   const address = agent().addressOf(new Int32Array(buffer, byteOffset(typedArray), 1))
-  const view = new View(typedArray, true, !isWebAssemblyMemory(buffer), wide, address, length, isGrowable(buffer))
+  const plain = !isWebAssemblyMemory(buffer)
+  const crosses = plain && agent().native.binding.isShared(address)
+  const view = new View(typedArray, true, plain, wide, address, length, isGrowable(buffer), crosses)
   views.set(typedArray, view)
   return view
 }

@@ -44,6 +44,8 @@ const first = newMemory(FEW)
 
 class EntryMemory {
   constructor () {
+    // By which other copies of the package know that it is not theirs.
+    this.first = first
     this.entries = first.entries
     this.serials = first.serials
     this.held = first.held

@@ -31,6 +31,12 @@ class Location {
   holder () {
     return agent().holderOf(this.address)
   }
+
+  /** Returns who has it: `{ pid, threadId }`; null if that is not known. */
+  owner () {
+    const threadId = this.holder()
+    return threadId === null ? null : { pid: process.pid, threadId }
+  }
 }
 bare(Location)
 

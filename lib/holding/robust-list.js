@@ -243,7 +243,8 @@ class RobustList extends ShortWay {
     if (channel.hasSubscribers) holds.begin(serial, SHARED, token, place)
     token.ownerDied = ownerDied
     floats[RELEASING] = word.address
-    store(word.array, 0, 1)
+    if (word.isShared) word.becomeReaders()
+    else store(word.array, 0, 1)
     this.entries[2 * index + 1] = SHARED
     // It stays in the list.
     floats[RELEASING] = -word.address

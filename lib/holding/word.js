@@ -14,6 +14,7 @@ const {
   ADDRESS, AMOUNT, ANSWER, FREED, HELD_ELSEWHERE, KIND, NOT_LOCKED, RELEASING, operationError
 } = require('../agent/registers')
 const { own } = require('../util/realm')
+const { assertStackToLoad } = require('../util/stack')
 const { compareExchange, load } = require('../util/intrinsics')
 const { byteOffset, isWebAssemblyMemory, viewedArrayBuffer } = require('../util/typed-arrays')
 const observer = require('../waiting/observer')
@@ -173,6 +174,19 @@ class Word extends Location {
 
 /** For the short way: its callers have no list before their first word. */
 Word.prototype.list = list
+/** Whether several processes have it: then it is a SharedWord. */
+Word.prototype.isShared = false
+
+let SharedWord
+
+/** Makes a word of memory that several processes share. */
+function createShared (array, address) {
+  if (SharedWord === undefined) {
+    assertStackToLoad()
+    SharedWord = require('./shared-word')(Word)
+  }
+  return new SharedWord(array, address)
+}
 
 /**
  * Returns the host's `notify`, if its queue may have plain waiters. It may where no install replaced `notify`, where
@@ -188,5 +202,6 @@ module.exports = function createWord (array) {
   const buffer = viewedArrayBuffer(array)
   const address = binding.addressOf(array)
   list.register(buffer, address - byteOffset(array))
+  if (binding.isShared(address)) return createShared(array, address)
   return new Word(array, address, isWebAssemblyMemory(buffer))
 }

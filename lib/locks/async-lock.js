@@ -10,7 +10,7 @@
 const { assertStack } = require('../agent/find-agent')
 const { define, load } = require('../util/intrinsics')
 const { isMainThread, threadId } = require('../util/worker-threads')
-const { notLocked } = require('../waiting/errors')
+const { nameOfOwner, notLocked } = require('../waiting/errors')
 const { assertWorker, milliseconds, waitOptions } = require('../waiting/wait-options')
 const { acquire, acquireAsync, acquireOrThrow } = require('../holding/acquire')
 const { runHolding, runShortly } = require('../holding/run')
@@ -37,6 +37,11 @@ class AsyncLock {
   get holder () {
     const word = wordOf(this)
     return load(word.array, INDEX) === LOCKED ? word.holder() : null
+  }
+
+  get owner () {
+    const word = wordOf(this)
+    return load(word.array, INDEX) === LOCKED ? word.owner() : null
   }
 
   lock (options) {
@@ -113,8 +118,8 @@ function nameOf (holder) {
 define(AsyncLock, 'INDEX', INDEX, true)
 define(AsyncLock, 'UNLOCKED', UNLOCKED, true)
 define(AsyncLock, 'LOCKED', LOCKED, true)
-defineView(AsyncLock, ['sab', 'i32a', REPAIR], ({ locked, holder, waiters }) => {
-  return locked ? { locked, holder: holder === null ? 'unknown' : 'thread ' + holder, waiters } : { locked, waiters }
+defineView(AsyncLock, ['sab', 'i32a', REPAIR], ({ locked, owner, waiters }) => {
+  return locked ? { locked, holder: owner === null ? 'unknown' : nameOfOwner(owner), waiters } : { locked, waiters }
 })
 
 module.exports = AsyncLock

@@ -32,11 +32,11 @@ class RwLock {
   }
 
   get holder () {
-    const word = wordOf(this)
-    const isWriting = () => load(word.array, 0) === WRITING
-    const holder = isWriting() ? word.holder() : null
-    // It may have become a reader meanwhile.
-    return isWriting() ? holder : null
+    return whileWriting(this, (word) => word.holder())
+  }
+
+  get owner () {
+    return whileWriting(this, (word) => word.owner())
   }
 
   lock (options) {
@@ -82,6 +82,15 @@ class RwLock {
     assertWorker('executeSharedSync', 'executeShared()')
     return runHoldingSync(shared(this), callback, options, 'executeSharedSync', 'executeShared()', this)
   }
+}
+
+/** Asks who the writer is; null if there is none. */
+function whileWriting (lock, ask) {
+  const word = wordOf(lock)
+  const isWriting = () => load(word.array, 0) === WRITING
+  const writer = isWriting() ? ask(word) : null
+  // It may have become a reader meanwhile.
+  return isWriting() ? writer : null
 }
 
 const exclusive = (lock) => newHold(wordOf(lock), EXCLUSIVE)

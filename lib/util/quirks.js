@@ -15,6 +15,10 @@ const upTo = (major, minor = Infinity) => MAJOR < major || (MAJOR === major && M
 module.exports = {
   MAJOR,
 
+  /** It can wrap mapped memory, and the system can map some. */
+  MAPS_MEMORY: process.platform === 'linux' &&
+    (MAJOR > 26 || (MAJOR === 26 && MINOR >= 1) || (MAJOR === 24 && MINOR >= 16) || (MAJOR === 22 && MINOR >= 23)),
+
   /** `Atomics.load` and `notify` take no BigInt64Array. */
   NARROW_ATOMICS: upTo(11),
   /** Atomics take a typed array's offset modulo 2^32: they would access another word. */

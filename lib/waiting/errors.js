@@ -44,17 +44,24 @@ function about (error, word, kind) {
 }
 
 /**
- * @param {{ id: number, name: string | undefined, holder?: () => number | null }} word the awaited word
+ * @param {{ id: number, name: string | undefined, owner?: () => object | null }} word the awaited word
  * @param {{ kind: string, mode?: string }} what as in a snapshot
  */
 function timeoutError (word, { kind, mode }, timeout) {
   // Permits may be those of any number of threads.
-  const holder = mode === 'exclusive' || mode === 'shared' ? word.holder() : null
+  const owner = mode === 'exclusive' || mode === 'shared' ? word.owner() : null
   const noun = nounOf({ kind, mode, name: word.name })
   const error = createError('Timed out after ' + timeout + ' ms waiting for ' + noun +
-    (holder === null ? '' : ', held by thread ' + holder), 'ERR_TIMEOUT', 'TimeoutError')
-  define(about(error, word, kind), 'holder', holder, true, true)
+    (owner === null ? '' : ', held by ' + nameOfOwner(owner)), 'ERR_TIMEOUT', 'TimeoutError')
+  define(about(error, word, kind), 'holder', owner === null ? null : owner.threadId, true, true)
+  define(error, 'owner', owner, true, true)
   return error
+}
+
+/** Names who has a word: a thread of this process, or another process, whose number may be unknown. */
+function nameOfOwner ({ pid, threadId }) {
+  if (threadId !== null) return 'thread ' + threadId
+  return pid === null ? 'another process' : 'process ' + pid
 }
 
 const queueClosed = (caller) => createError(caller + ': the queue is closed', 'ERR_QUEUE_CLOSED')
@@ -132,6 +139,6 @@ function throwIfAborted (signal, reasonOf = readReason) {
 }
 
 module.exports = {
-  LATE, abortReason, deadlock, deadlockCycle, deadlockOfPutters, hideFrames, notLocked, queueClosed, queueUnreadable,
-  readReason, reentry, throwIfAborted, timeoutError, unlessLate
+  LATE, abortReason, deadlock, deadlockCycle, deadlockOfPutters, hideFrames, nameOfOwner, notLocked, queueClosed,
+  queueUnreadable, readReason, reentry, throwIfAborted, timeoutError, unlessLate
 }

@@ -19,7 +19,7 @@ use crate::agent::robust_list::RobustList;
 use crate::environment::event_loop::EventLoop;
 use crate::environment::{Bell, Environment, pin_buffer};
 use crate::file_locks::Files;
-use crate::globals::PROCESS;
+use crate::globals::{PROCESS, pass_to_other_processes};
 use waitasync_core::clock::Timestamp;
 use waitasync_core::held::registers::RegistersRef;
 use waitasync_core::held::{Known, Registered, next_number};
@@ -315,6 +315,7 @@ impl Agent {
     pub(crate) fn finish_release(&self) {
         if let Some(location) = self.registers.releasing() {
             PROCESS.store.wake_first(location);
+            pass_to_other_processes(location);
             self.registers.end_release();
         }
     }

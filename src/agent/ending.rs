@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::agent::agent::Agent;
-use crate::globals::{PROCESS, Unused, raise, word_at};
+use crate::globals::{PROCESS, Unused, own_word_at, raise};
 use waitasync_core::clock::now;
 use waitasync_core::lock::tracked_buffers::Ended;
 use waitasync_core::lock::{Hold, Mail, UNLOCKED};
@@ -27,13 +27,13 @@ pub(crate) struct Ending {
 impl Ending {
     /// Gives back a message of a queue that the thread used. The queue's events are so many words before that message.
     pub(crate) fn release(&mut self, lease: Location, words: u32) {
-        word_at(lease).store(UNLOCKED, Ordering::SeqCst);
+        own_word_at(lease).store(UNLOCKED, Ordering::SeqCst);
         self.owe_takers(lease.words_before(words));
     }
 
     /// Leaves the count of those that wait to put into a queue. Its events are so many words before the count.
     pub(crate) fn uncount(&mut self, putters: Location, words: u32) {
-        Hold::Putter(words).release(word_at(putters));
+        Hold::Putter(words).release(own_word_at(putters));
         self.owe_takers(putters.words_before(words));
     }
 

@@ -237,7 +237,7 @@ impl Agent {
                 Woken::Settled(result) => return Slept::Settled(self.settled_by_other(wait, result)),
                 Woken::Retry => {
                     request.inspect(|&request| self.robust_list.announce(location, request));
-                    if let Some(result) = PROCESS.store.retry(ticket, &self.thread(), word_at(location)) {
+                    if let Some(result) = PROCESS.store.retry(ticket, &self.thread(), &word_at(location)) {
                         return Slept::Settled(self.settled(wait, result));
                     }
                     self.robust_list.retract();

@@ -2,7 +2,7 @@
 
 use crate::agent::agent::{Agent, BlockingWait};
 use crate::environment::Argument;
-use crate::globals::{PROCESS, gave_up, pass_on_notification, return_unused, service, word_at};
+use crate::globals::{PROCESS, gave_up, is_shared, pass_on_notification, return_unused, service, word_at};
 use waitasync_core::clock::Timestamp;
 use waitasync_core::held::NONE;
 use waitasync_core::held::registers::Answer;
@@ -92,7 +92,9 @@ impl Agent {
     /// Adds the promise in the slot, which has been enqueued.
     pub(crate) fn add_pending(&self, ticket: Ticket, deadline: Timestamp, claim: Option<Noted>) -> Answer {
         let timed = self.registers.has_timeout();
-        self.pending.insert(self.registers.slot.get(), ticket, timed, claim);
+        // Another process may end it at any time.
+        let holds_loop = timed || is_shared(self.registers.location().address());
+        self.pending.insert(self.registers.slot.get(), ticket, holds_loop, claim);
         if timed && let Some(service) = service() {
             service.time_out(deadline);
         }

@@ -12,7 +12,7 @@ use napi::{Result, check_status, sys};
 
 use crate::agent::Agent;
 use crate::environment::Argument;
-use crate::globals::PROCESS;
+use crate::globals::{PROCESS, word_at};
 use waitasync_core::held::registers::FAILED;
 use waitasync_core::panics::contained;
 
@@ -102,19 +102,20 @@ operations! {
     c"releaseAndForwardNotify" finishes Everything: |agent| agent.release_and_forward_notify().into();
     c"releaseOwnerDied" finishes Everything: |agent| agent.release_owner_died().into();
     /// The next exclusive holder of the word at the location sees a death.
-    c"noteDeath" finishes Everything: |agent| { PROCESS.store.note_death(agent.registers.location()); 0 };
+    c"noteDeath" finishes Everything: |agent| { agent.note_death_here(); 0 };
     /// Notes that the state under the entry at the index is repaired. Answers 0 if a steal took that named lock.
     c"repaired" finishes Everything: |agent|
-        agent.robust_list.at_index().is_some_and(|(at, hold)| PROCESS.store.repaired(at, hold)).into();
+        agent.robust_list.at_index().is_some_and(|(at, hold)| PROCESS.store.repaired(at, hold, &word_at(at))).into();
     /// Notes that the state under the entry at the index is not sound. Answers 0 if a steal took that named lock.
     c"abandoned" finishes Everything: |agent|
         agent.robust_list.at_index().is_some_and(|(at, hold)| PROCESS.store.abandoned(at, hold)).into();
+    /// Of a word that several processes have: the writer's access becomes a reader's. Then "released" is called.
+    c"downgrade" finishes AllButRelease: |agent| { agent.downgrade(); 0 };
     c"wasStolen" finishes Everything: |agent| agent.was_stolen().into();
     /// JavaScript has changed the word at the location while a waiter was counted there: the line is served.
     c"released" finishes AllButRelease: |agent| { agent.released(); 0 };
     /// Answers whether the last holder of the word just taken had died.
-    c"takeNoteOfDeath" finishes Everything: |agent|
-        PROCESS.store.take_note_of_death(agent.registers.location(), agent.registers.request().hold()).into();
+    c"takeNoteOfDeath" finishes Everything: |agent| agent.take_note_of_death().into();
     c"free" finishes Everything: |agent| agent.free();
     /// Answers the number of a request whose named lock was stolen, each once; 0 if there is none.
     c"nextStolen" finishes Everything: |agent| agent.delivery.next_loss().unwrap_or(0);

@@ -12,18 +12,31 @@ pub fn shared_memory(env: Env, path: String, bytes: f64) -> Result<Unknown<'stat
     imp::shared_memory(env, &path, bytes).map_err(Error::from_reason)
 }
 
+/// Prepares a word that several processes may have for a lock. Returns where their table is, where the word's record is in it, in
+/// units of four bytes, and what is there if this process has the lock. Null if there are too many.
+#[napi(catch_unwind)]
+pub fn share_word(address: f64) -> Option<Vec<f64>> {
+    imp::share_word(address as usize)
+}
+
+/// Returns a new buffer of the table in which the record of such a word is.
+#[napi(catch_unwind)]
+pub fn shared_table(env: Env, address: f64) -> Result<Unknown<'static>> {
+    imp::shared_table(env, address as usize).map_err(Error::from_reason)
+}
+
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod imp {
     use std::ffi::c_void;
     use std::path::Path;
-    use std::ptr::null_mut;
+    use std::ptr::{NonNull, null_mut};
 
     use libloading::os::unix::Library;
     use napi::bindgen_prelude::{Env, FromNapiValue, Unknown};
     use napi::sys;
 
-    use crate::mapped::{Client, Kind, Mapping, OpenError};
-    use waitasync_core::mapped::ProcessId;
+    use crate::globals::shared_words;
+    use crate::mapped::{Kind, Mapping, OpenError};
 
     type CreateBuffer = unsafe extern "C" fn(
         sys::napi_env,
@@ -39,32 +52,41 @@ mod imp {
     /// Mapped memory stays: see `Mapping`.
     extern "C" fn keep(_: *mut c_void, _: *mut c_void) {}
 
-    struct NoTable;
-
-    impl Client for NoTable {
-        fn rung(&self) {}
-        fn sweep(&self, _: ProcessId) {}
-        fn waits(&self) -> bool {
-            false
-        }
+    pub(super) fn shared_memory(env: Env, path: &str, bytes: f64) -> Result<Unknown<'static>, String> {
+        let create = create_buffer()?;
+        let table_bytes = shared_words::table_bytes(bytes as usize);
+        let mapping = Mapping::open(Path::new(path), Kind::Memory, table_bytes, bytes as usize, shared_words::start)
+            .map_err(|error| said(&error))?;
+        buffer(env, create, mapping.data(), mapping.data_bytes())
     }
 
-    pub(super) fn shared_memory(env: Env, path: &str, bytes: f64) -> Result<Unknown<'static>, String> {
+    pub(super) fn share_word(address: usize) -> Option<Vec<f64>> {
+        let prepared = shared_words::prepare(address)?;
+        let table = prepared.table.as_ptr() as usize;
+        Some(vec![table as f64, (prepared.record / size_of::<i32>()) as f64, f64::from(prepared.held)])
+    }
+
+    pub(super) fn shared_table(env: Env, address: usize) -> Result<Unknown<'static>, String> {
+        let prepared = shared_words::prepare(address).ok_or("no such word")?;
+        buffer(env, create_buffer()?, prepared.table, prepared.table_bytes)
+    }
+
+    fn create_buffer() -> Result<CreateBuffer, String> {
         let this = Library::this();
         // SAFETY: the type is that of Node's header.
         let create = unsafe { this.get::<CreateBuffer>(b"node_api_create_external_sharedarraybuffer\0") };
-        let create = create.map_err(|_| {
+        create.map(|create| *create).map_err(|_| {
             format!(
                 "{UNAVAILABLE} This Node.js cannot wrap mapped memory: that needs Node.js 22.23, 24.16, 26.1 or newer"
             )
-        })?;
-        let mapping = Mapping::open(Path::new(path), Kind::Memory, 0, bytes as usize, |_| Box::new(NoTable))
-            .map_err(|error| said(&error))?;
+        })
+    }
+
+    /// Makes a buffer of mapped memory.
+    fn buffer(env: Env, create: CreateBuffer, start: NonNull<u8>, bytes: usize) -> Result<Unknown<'static>, String> {
         let mut buffer = null_mut();
         // SAFETY: on the thread of `env`, with memory that is never unmapped.
-        let status = unsafe {
-            create(env.raw(), mapping.data().as_ptr().cast(), mapping.data_bytes(), keep, null_mut(), &raw mut buffer)
-        };
+        let status = unsafe { create(env.raw(), start.as_ptr().cast(), bytes, keep, null_mut(), &raw mut buffer) };
         if status != sys::Status::napi_ok {
             return Err(format!("{UNAVAILABLE} This runtime refuses to wrap mapped memory"));
         }
@@ -92,5 +114,13 @@ mod imp {
 
     pub(super) fn shared_memory(_: Env, _: &str, _: f64) -> Result<Unknown<'static>, String> {
         Err("ERR_SHARED_MEMORY_UNAVAILABLE Memory of several processes needs Linux on a 64-bit processor".into())
+    }
+
+    pub(super) const fn share_word(_: usize) -> Option<Vec<f64>> {
+        None
+    }
+
+    pub(super) fn shared_table(env: Env, _: usize) -> Result<Unknown<'static>, String> {
+        shared_memory(env, "", 0.)
     }
 }

@@ -5,7 +5,7 @@ use napi::{JsString, Result};
 use napi_derive::napi;
 
 use crate::agent::Agent;
-use crate::globals::PROCESS;
+use crate::globals::{self, PROCESS};
 use waitasync_core::clock::now;
 use waitasync_core::observe::snapshot;
 use waitasync_core::queue::Location;
@@ -39,6 +39,24 @@ pub fn since_last_end() -> Option<f64> {
 #[napi(catch_unwind)]
 pub fn word_id(address: f64) -> f64 {
     snapshot::id(Location::from_address(address as usize)) as f64
+}
+
+/// Whether this process has any memory that several processes may have.
+#[napi(catch_unwind)]
+pub fn maps_memory() -> bool {
+    globals::maps_memory()
+}
+
+/// Whether several processes may have the word at an address.
+#[napi(catch_unwind)]
+pub fn is_shared(address: f64) -> bool {
+    globals::is_shared(address as usize)
+}
+
+/// Returns the pid of a shared word's only holder; 0: unknown.
+#[napi(catch_unwind)]
+pub fn owner_of(address: f64) -> Option<u32> {
+    globals::owner_of(address as usize)
 }
 
 /// Gives the word at an address a name, for people.

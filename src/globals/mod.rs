@@ -1,7 +1,10 @@
 //! The globals of a process: queue, service, memories, names; and access to a word. Its images, signals, settings.
 
 pub mod images;
+mod either_word;
 mod memory_probe;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub(crate) mod shared_words;
 #[cfg(unix)]
 pub(crate) mod signals;
 pub mod stalls;
@@ -11,6 +14,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use memory_probe::find_freed;
 use stalls::period;
+pub(crate) use either_word::{WordAt, is_shared, maps_memory, owner_of, shared_word};
 use waitasync_core::held::Process;
 use waitasync_core::lock::{Hold, Request};
 use waitasync_core::queue::{Location, WaitResult};
@@ -57,7 +61,15 @@ pub(crate) fn claim_has_joined(location: Location) {
 /// At an agent's end these still hold: the clean-up hook runs before the heap goes, and before Node 14
 /// `lib/holding/tracked-buffers.js` keeps the memory. The registers' `relay` and `releasing` are not among them: nothing
 /// may keep the memory there, so they only serve as keys.
-pub(crate) fn word_at(location: Location) -> &'static AtomicI32 {
+pub(crate) fn word_at(location: Location) -> WordAt {
+    match shared_word(location) {
+        Some(word) => WordAt::Shared(word),
+        None => WordAt::Own(own_word_at(location)),
+    }
+}
+
+/// Returns a word as memory: that of a queue, or of the bare code of a program.
+pub(crate) fn own_word_at(location: Location) -> &'static AtomicI32 {
     // SAFETY: the location is that of an aligned word which is there as long as it is used, see above.
     unsafe { location.word() }
 }
@@ -97,7 +109,7 @@ pub(crate) fn pass_on_notification(location: Option<Location>) {
 pub(crate) fn raise(events: Location) {
     let both = [events, events.words_after(1)];
     for location in both {
-        word_at(location).fetch_add(1, Ordering::SeqCst);
+        own_word_at(location).fetch_add(1, Ordering::SeqCst);
     }
     for location in both {
         PROCESS.store.wake_first(location);
@@ -110,8 +122,15 @@ pub(crate) fn return_unused(location: Location, hold: Hold, result: WaitResult) 
     if let Some(id) = hold.id() {
         return PROCESS.names.end_grant(&PROCESS.store, id, result);
     }
-    PROCESS.store.return_unused(location, hold, result, word_at(location));
+    PROCESS.store.return_unused(location, hold, result, &word_at(location));
     true
+}
+
+/// Rings the process whose turn it is, after JavaScript has released a word that several processes have.
+pub(crate) fn pass_to_other_processes(location: Location) {
+    if let Some(word) = shared_word(location) {
+        word.pass();
+    }
 }
 
 /// Forgets a claim that has left its line with nothing.

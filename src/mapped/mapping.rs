@@ -108,7 +108,16 @@ impl Mapping {
         MAPPINGS.write().unwrap_or_else(std::sync::PoisonError::into_inner).insert(memory.as_ptr() as usize, mapping);
         ANY.store(true, Ordering::Release);
         mapping.ring_all();
+        // The watcher may sleep, and at the words of the others only.
+        for known in Self::all() {
+            known.ring(known.me().index());
+        }
         Ok(mapping)
+    }
+
+    /// Whether this process has mapped any file.
+    pub(crate) fn any() -> bool {
+        ANY.load(Ordering::Relaxed)
     }
 
     /// Returns the mapping with this address in its data.
@@ -192,7 +201,7 @@ impl Mapping {
     }
 
     /// Returns the process that has a slot, alive or not swept yet.
-    fn process_at(&self, index: usize) -> Option<ProcessId> {
+    pub(crate) fn process_at(&self, index: usize) -> Option<ProcessId> {
         let state = self.slot(index).state.load(Ordering::SeqCst);
         if state.is_multiple_of(2) { None } else { ProcessId::new(index, state / 2) }
     }
@@ -215,7 +224,7 @@ impl Mapping {
             return true;
         }
         // The kernel tells nothing of a lock of one's own.
-        process != self.me() && system::is_byte_free(&self.file, process.index()).unwrap_or(false)
+        self.me.get() != Some(&process) && system::is_byte_free(&self.file, process.index()).unwrap_or(false)
     }
 
     /// Lets the watcher look soon whether any process is dead: for callers that have a lock of this package.

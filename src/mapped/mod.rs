@@ -28,3 +28,4 @@ mod watcher;
 
 pub(crate) use file::{Kind, OpenError};
 pub(crate) use mapping::{Client, Mapping};
+pub(crate) use system::now;

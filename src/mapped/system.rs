@@ -266,3 +266,14 @@ pub(super) fn block_signals() {
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), null_mut());
     }
 }
+
+/// Returns the microseconds of the clock that all processes have.
+pub(crate) fn now() -> u64 {
+    let mut time = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: it writes there, and of zeros, too, the struct may be.
+    let time = unsafe {
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, time.as_mut_ptr());
+        time.assume_init()
+    };
+    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1_000
+}

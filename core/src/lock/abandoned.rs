@@ -12,17 +12,21 @@ use crate::queue::{Location, WaitResult};
 impl Section<'_> {
     /// Returns whether the taken word at `location` had been abandoned. An exclusive holder can repair the state that
     /// was left half done, so the note of the death ends with it; all readers learn of the death.
-    pub(super) fn take_note_of_death(&mut self, location: Location, hold: Hold) -> bool {
-        match hold.mode() {
-            Some(Mode::Exclusive) => {
+    pub(super) fn take_note_of_death(&mut self, location: Location, hold: Hold, word: &impl Word) -> bool {
+        let Some(mode) = hold.mode() else { return false };
+        word.take_note_of_death(mode) || self.take_local_note(location, mode)
+    }
+
+    fn take_local_note(&mut self, location: Location, mode: Mode) -> bool {
+        match mode {
+            Mode::Exclusive => {
                 let was_abandoned = self.lists.policy.abandoned.remove(&location);
                 if was_abandoned && !location.is_of_process() {
                     self.counters.count(location, -1);
                 }
                 was_abandoned
             }
-            Some(Mode::Shared) => self.lists.policy.abandoned.contains(&location),
-            None => false,
+            Mode::Shared => self.lists.policy.abandoned.contains(&location),
         }
     }
 
@@ -41,13 +45,13 @@ impl Section<'_> {
                 && self.is_ready(location, first)
             {
                 // The dead thread may have ended before it read the note of an earlier death.
-                self.take_note_of_death(location, hold);
+                self.take_note_of_death(location, hold, word);
                 self.grant(first, location, WaitResult::AcquiredFromDead);
                 return;
             }
         }
         if hold.is_exclusive() {
-            self.note_death(location);
+            self.note_death(location, word);
         }
         // After the count: a thread that takes the word from now on reads the counter.
         hold.release(word);
@@ -70,8 +74,8 @@ impl Section<'_> {
     }
 
     /// Notes a death: the next exclusive holder of the word sees it.
-    pub(super) fn note_death(&mut self, location: Location) {
-        if self.lists.policy.abandoned.insert(location) && !location.is_of_process() {
+    pub(super) fn note_death(&mut self, location: Location, word: &impl Word) {
+        if !word.note_death() && self.lists.policy.abandoned.insert(location) && !location.is_of_process() {
             self.counters.count(location, 1);
         }
     }
@@ -79,8 +83,8 @@ impl Section<'_> {
 
 impl WaiterListStore {
     /// Notes a death for the next exclusive holder. The calling thread holds the word.
-    pub fn note_death(&self, location: Location) {
-        self.critical_section_at(location, |section| section.note_death(location));
+    pub fn note_death(&self, location: Location, word: &impl Word) {
+        self.critical_section_at(location, |section| section.note_death(location, word));
     }
 
     /// Abandons the hold, since its holder has died.
@@ -94,16 +98,16 @@ impl WaiterListStore {
     }
 
     /// Returns whether the lock, taken without a native call, had been abandoned. The note of that ends.
-    pub fn take_note_of_death(&self, location: Location, hold: Hold) -> bool {
-        self.critical_section_at(location, |section| section.take_note_of_death(location, hold))
+    pub fn take_note_of_death(&self, location: Location, hold: Hold, word: &impl Word) -> bool {
+        self.critical_section_at(location, |section| section.take_note_of_death(location, hold, word))
     }
 
     /// Ends the note of a death: the exclusive holder has repaired the state. Nobody else sees it.
     /// Returns false if the lock was stolen before.
-    pub fn repaired(&self, location: Location, hold: Hold) -> bool {
+    pub fn repaired(&self, location: Location, hold: Hold, word: &impl Word) -> bool {
         self.critical_section_at(location, |section| {
             let Some(id) = hold.id() else {
-                section.take_note_of_death(location, hold);
+                section.take_note_of_death(location, hold, word);
                 return true;
             };
             section.set_saw_death(location, id, false)

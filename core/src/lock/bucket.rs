@@ -225,12 +225,12 @@ impl Section<'_> {
 
     #[inline]
     pub(super) fn take(&mut self, location: Location, request: Request, word: &impl Word) -> Option<WaitResult> {
-        request.take(word).then(|| self.taken(location, request.hold()))
+        request.take(word).then(|| self.taken(location, request.hold(), word))
     }
 
     /// Notes that the hold has been taken from the word.
-    pub(super) fn taken(&mut self, location: Location, hold: Hold) -> WaitResult {
-        let from_dead = self.take_note_of_death(location, hold);
+    pub(super) fn taken(&mut self, location: Location, hold: Hold, word: &impl Word) -> WaitResult {
+        let from_dead = self.take_note_of_death(location, hold, word);
         if let Some(id) = hold.id() {
             self.note_holder(location, id, from_dead);
         }

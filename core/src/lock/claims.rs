@@ -33,10 +33,12 @@ impl Section<'_> {
         let mut released = Released::GoOn;
         if hold.is_of_lock() {
             self.lists.policy.end_grant(location);
-            let turn;
-            (turn, released) = self.turn(location);
+            let mut turn = None;
+            if !word.is_due_elsewhere() {
+                (turn, released) = self.turn(location);
+            }
             if let Some(next) = turn {
-                let result = self.taken(location, hold);
+                let result = self.taken(location, hold, word);
                 self.grant(next, location, result);
                 return released;
             }
@@ -280,6 +282,14 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.word_changed(location, word));
     }
 
+    /// Makes a writer a reader, by `change`, and serves the line.
+    pub fn downgrade(&self, location: Location, word: &impl Word, change: impl FnOnce()) {
+        self.critical_section_at(location, |section| {
+            change();
+            section.word_changed(location, word);
+        });
+    }
+
     /// Wakes the first claim without reading the word, which may be gone.
     pub fn wake_first(&self, location: Location) {
         self.critical_section_at(location, |section| {
@@ -288,17 +298,24 @@ impl WaiterListStore {
         });
     }
 
+    /// Looks at the word of one line. Returns whether it grants something; `None` if there is no line.
+    pub fn check_word(&self, location: Location, word: &impl Word) -> Option<bool> {
+        self.critical_section_at(location, |section| {
+            section.has_line(location).then(|| section.check_word(location, word))
+        })
+    }
+
     /// Looks at the words of all lines but those of names. A word may have been freed without a call: then its first
     /// claims are woken. Returns whether any was; `None` if there are no such lines.
     ///
     /// `word` is called in critical sections, for locations with claims, and its result is used as long as they have
     /// any.
-    pub fn check_words<'a, W: Word + 'a>(&self, word: impl Fn(Location) -> &'a W) -> Option<bool> {
+    pub fn check_words<W: Word>(&self, word: impl Fn(Location) -> W) -> Option<bool> {
         let mut found = None;
         for index in self.buckets_with_claims() {
             self.critical_section(index, |section| {
                 for location in section.lists.policy.words() {
-                    *found.get_or_insert(false) |= section.check_word(location, word(location));
+                    *found.get_or_insert(false) |= section.check_word(location, &word(location));
                 }
             });
         }

@@ -3,7 +3,7 @@
 //! An entry has a serial number, too: it tells a hold from all others of its thread, wherever the entry is in the list,
 //! and with the agent's number from all others of the process.
 
-use super::word::{UNLOCKED, Word, change};
+use super::word::{UNLOCKED, Word};
 
 /// How a lock is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -133,7 +133,7 @@ impl Hold {
     }
 
     /// Computes the word's value after this is given back to `current`.
-    fn given_back_to(self, current: i32) -> i32 {
+    pub(crate) fn given_back_to(self, current: i32) -> i32 {
         match self {
             Self::Lock | Self::Inner | Self::Lease(_) | Self::Exclusive | Self::Named(Mode::Exclusive, _) => UNLOCKED,
             Self::Shared | Self::Named(Mode::Shared, _) | Self::Putter(_) | Self::BlockedPutter(_) => {
@@ -147,6 +147,6 @@ impl Hold {
 
     /// Gives this back to the word.
     pub fn release(self, word: &impl Word) {
-        change(word, |current| Some(self.given_back_to(current)));
+        word.give_back(self);
     }
 }

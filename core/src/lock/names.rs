@@ -84,11 +84,11 @@ impl WaiterListStore {
             }
             // A loser that saw a death may not have repaired anything yet.
             if saw_death {
-                section.note_death(location);
+                section.note_death(location, word);
             }
             request.overwrite(word);
             section.was_taken(location);
-            (section.taken(location, request.hold()), stolen)
+            (section.taken(location, request.hold(), word), stolen)
         })
     }
 }

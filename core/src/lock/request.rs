@@ -99,7 +99,7 @@ impl Request {
     }
 
     /// Returns the word's value after this was taken from `current`; `None` if it cannot be taken.
-    fn taken_from(self, current: i32) -> Option<i32> {
+    pub(crate) fn taken_from(self, current: i32) -> Option<i32> {
         match self {
             Self::Lock | Self::Inner => (current == UNLOCKED).then_some(LOCKED),
             Self::Exclusive | Self::Named(Mode::Exclusive, _) => (current == UNLOCKED).then_some(WRITING),
@@ -115,7 +115,7 @@ impl Request {
     }
 
     pub(super) fn is_granted_by(self, word: &impl Word) -> bool {
-        self.taken_from(word.load()).is_some()
+        word.grants(self)
     }
 
     /// Takes this from the word, whoever holds it. Only for names that are stolen.
@@ -125,6 +125,6 @@ impl Request {
 
     /// Takes this from the word. Returns whether the word granted it.
     pub fn take(self, word: &impl Word) -> bool {
-        change(word, |current| self.taken_from(current))
+        word.take(self)
     }
 }

@@ -1,5 +1,6 @@
 //! Words that exclude: their values, and how they change.
 
+use super::{Hold, Mode, Request};
 use crate::sync::{AtomicI32, Ordering};
 
 /// The word of a lock that is free.
@@ -15,6 +16,54 @@ pub trait Word {
     fn load(&self) -> i32;
     /// Writes `new` if the word holds `current`, `SeqCst`. Returns whether it wrote.
     fn compare_exchange(&self, current: i32, new: i32) -> bool;
+
+    // What follows differs for a word that several processes share.
+
+    /// Whether it would grant the request now.
+    fn grants(&self, request: Request) -> bool {
+        request.taken_from(self.load()).is_some()
+    }
+
+    /// Takes the request. Returns whether the word granted it.
+    fn take(&self, request: Request) -> bool
+    where
+        Self: Sized,
+    {
+        change(self, |current| request.taken_from(current))
+    }
+
+    /// Gives the hold back.
+    fn give_back(&self, hold: Hold)
+    where
+        Self: Sized,
+    {
+        change(self, |current| Some(hold.given_back_to(current)));
+    }
+
+    /// Whether it is to be freed, and not handed over: another process has waited for long enough.
+    fn is_due_elsewhere(&self) -> bool {
+        false
+    }
+
+    /// Notes a death for the next exclusive holder in any process. Returns false if the line does so.
+    fn note_death(&self) -> bool {
+        false
+    }
+
+    /// Returns whether there was such a note; an exclusive holder removes it.
+    fn take_note_of_death(&self, _: Mode) -> bool {
+        false
+    }
+}
+
+impl Word for &AtomicI32 {
+    fn load(&self) -> i32 {
+        Word::load(*self)
+    }
+
+    fn compare_exchange(&self, current: i32, new: i32) -> bool {
+        Word::compare_exchange(*self, current, new)
+    }
 }
 
 impl Word for AtomicI32 {

@@ -4,5 +4,6 @@
 //! names the slot's generation, too.
 
 mod process_id;
+pub mod words;
 
 pub use process_id::{MOST_PROCESSES, ProcessId};

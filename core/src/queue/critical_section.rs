@@ -6,6 +6,7 @@
 use std::fmt::Debug;
 
 use super::counters::{Counted, Counters};
+use super::other_processes;
 use super::outbox::Outbox;
 use super::waiter::{Waiter, Wakes};
 use super::waiter_list::{Record, WaiterLists};
@@ -85,6 +86,10 @@ pub struct CriticalSection<'a, P: Policy> {
     /// The agent that runs this. Its own promises do not time out meanwhile, even if their deadlines have passed.
     pub(crate) runs: Option<&'a Arc<Outbox<P::Claim>>>,
     wakes: Wakes<P::Claim>,
+    /// Whether the waiters that leave now are those that another process has notified.
+    pub(super) delivers: bool,
+    /// Whether the last waiter that left has taken such a notification with it.
+    pub(super) took_notification: bool,
 }
 
 impl<P: Policy> Drop for CriticalSection<'_, P> {
@@ -100,7 +105,9 @@ impl<P: Policy> Drop for CriticalSection<'_, P> {
 impl<'a, P: Policy> CriticalSection<'a, P> {
     pub(super) fn enter(bucket: &'a Bucket<P>, index: usize, counters: &'a Counters, clock: fn() -> Timestamp) -> Self {
         let lists = lock(&bucket.lists);
-        Self { bucket, index, counters, clock, lists, now: None, runs: None, wakes: Wakes(Vec::new()) }
+        let wakes = Wakes(Vec::new());
+        let (delivers, took_notification) = (false, false);
+        Self { bucket, index, counters, clock, lists, now: None, runs: None, wakes, delivers, took_notification }
     }
 
     pub(super) fn take_wakes(&mut self) -> Wakes<P::Claim> {
@@ -121,7 +128,14 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         waits: impl FnOnce(&mut Self) -> bool,
     ) -> Option<Ticket> {
         let counted = Counted::new(self.counters.of_word(location));
+        let others = other_processes::at(location);
+        if let Some(others) = others {
+            others.enter(location, listed.claim.is_some());
+        }
         if !waits(self) {
+            if others.is_some() {
+                self.leaves(location, listed.claim.is_some());
+            }
             return None;
         }
         let (claim, blocks) = (listed.claim, listed.waiter.blocks());
@@ -143,9 +157,14 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         self.counters.of_word(location).fetch_sub(1, Ordering::SeqCst);
     }
 
-    fn unlist(&mut self, key: WaiterKey) -> (Listed<P::Claim>, Successor) {
+    pub(super) fn unlist(&mut self, key: WaiterKey) -> (Listed<P::Claim>, Successor) {
         let Record { location, listed, .. } = self.lists.waiters.remove(key);
         self.uncount(location);
+        let is_shared = other_processes::at(location).is_some();
+        self.took_notification = false;
+        if is_shared && listed.claim.is_none() {
+            self.leaves(location, false);
+        }
         if listed.is_plain_promise() {
             return (listed, Successor::Unconcerned);
         }
@@ -154,6 +173,9 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         let successor = policy.removed(location, key, claim, blocks);
         if claim.is_some() && policy.is_empty() {
             self.bucket.has_claims.store(false, Ordering::Relaxed);
+        }
+        if is_shared && claim.is_some() {
+            self.leaves(location, true);
         }
         (listed, successor)
     }
@@ -165,6 +187,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     /// Removes a waiter from its list and records its result (invariant 2).
     pub(crate) fn dequeue(&mut self, key: WaiterKey, result: WaitResult) -> Successor {
         let (listed, successor) = self.unlist(key);
+        let result = if self.took_notification { WaitResult::Ok } else { result };
         self.settle(listed.waiter, result, None);
         successor
     }
@@ -184,7 +207,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         self.settle(waiter, result, Some((location, claim)));
     }
 
-    fn settle(&mut self, waiter: Waiter<P::Claim>, result: WaitResult, grant: Option<(Location, P::Claim)>) {
+    pub(super) fn settle(&mut self, waiter: Waiter<P::Claim>, result: WaitResult, grant: Option<(Location, P::Claim)>) {
         let ring = match &waiter {
             Waiter::Thread(thread) => thread.settle(result),
             Waiter::Agent(outbox, slot) => outbox.settle(*slot, result, grant),
@@ -235,6 +258,8 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
             } else {
                 let result = if is_due { WaitResult::TimedOut } else { WaitResult::Ok };
                 wakes_successor |= self.dequeue(key, result) == Successor::ToBeWoken;
+                // That notification has been counted.
+                woken -= usize::from(self.took_notification && !is_due);
             }
         }
         if wakes_successor {
@@ -246,7 +271,8 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     /// Notifies the first waiter if it is an untimed promise. Most are. Returns the number notified, and the first
     /// waiter then. The general way does three look-ups instead of one.
     fn notify_first_promise(&mut self, location: Location) -> (usize, Option<WaiterKey>) {
-        let Some((first, next)) = self.lists.waiters.pop_front_promise(location) else {
+        let first = if other_processes::at(location).is_some() { None } else { self.lists.waiters.pop_front_promise(location) };
+        let Some((first, next)) = first else {
             return (0, self.lists.waiters.front(location));
         };
         self.uncount(location);
@@ -291,15 +317,20 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         }
     }
 
-    /// Removes the waiter if it is this promise, and overdue. Returns whether it was.
-    pub(super) fn remove_overdue(&mut self, key: WaiterKey, outbox: &Arc<Outbox<P::Claim>>, slot: u32) -> bool {
+    /// Removes the waiter if it is this promise, and overdue. Returns its result then.
+    pub(super) fn remove_overdue(
+        &mut self,
+        key: WaiterKey,
+        outbox: &Arc<Outbox<P::Claim>>,
+        slot: u32,
+    ) -> Option<WaitResult> {
         let record = self.lists.waiters.get(key).filter(|record| record.is_overdue());
         let is_its = record.is_some_and(|record| record.listed.waiter.is_promise(outbox, slot));
-        if is_its {
+        is_its.then(|| {
             // It has no claim, so no other waiter is concerned.
             let _ = self.remove(key);
-        }
-        is_its
+            if self.took_notification { WaitResult::Ok } else { WaitResult::TimedOut }
+        })
     }
 
     /// Finds the first waiter that is not due. Those before it time out; the caller wakes the line's first claims.

@@ -3,6 +3,8 @@
 pub(crate) mod counters;
 pub(crate) mod critical_section;
 pub(crate) mod location;
+mod notified_elsewhere;
+pub mod other_processes;
 pub(crate) mod outbox;
 pub(crate) mod parker;
 pub(crate) mod result;

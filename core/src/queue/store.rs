@@ -7,6 +7,7 @@ use crossbeam_utils::CachePadded;
 use super::counters::{self, Counters};
 use super::critical_section::Bucket;
 use super::location::CACHE_LINE;
+use super::other_processes;
 use super::outbox::Outbox;
 use super::waiter::{Waiter, Wakes};
 use super::{
@@ -147,11 +148,13 @@ impl<P: Policy> WaiterListStore<P> {
     pub fn withdraw_agent(&self, ticket: Ticket, outbox: &Arc<Outbox<P::Claim>>, slot: u32) -> Withdrawal {
         let waiter = Waiter::Agent(Arc::clone(outbox), slot);
         let withdrawn = self.with_waiter(ticket, &waiter, |section, key, location| {
-            if section.remove(key) == Successor::ToBeWoken {
+            let (successor, is_done) = section.give_up(key);
+            if successor == Successor::ToBeWoken {
                 P::wake_successor(section, location);
             }
+            is_done
         });
-        if withdrawn.is_some() { Withdrawal::Done } else { Withdrawal::Settled }
+        if withdrawn == Some(true) { Withdrawal::Done } else { Withdrawal::Settled }
     }
 
     /// Wakes up to `count` waiters at `location`, first come, first served; returns their number.
@@ -161,13 +164,29 @@ impl<P: Policy> WaiterListStore<P> {
     /// `runs`: the agent that notifies. Its own promises can be notified until a job of it has timed them out. Those of
     /// other agents time out here once their deadlines have passed.
     pub fn notify<'a>(&'a self, location: Location, count: usize, runs: Option<&'a Arc<Outbox<P::Claim>>>) -> usize {
-        if count == 0 || counters::is_zero(self.counter(location)) {
+        if count == 0 {
+            return 0;
+        }
+        if let Some(others) = other_processes::at(location) {
+            return others.notify(location, count, &mut |count| self.notify_here(location, count, runs));
+        }
+        self.notify_here(location, count, runs)
+    }
+
+    fn notify_here<'a>(&'a self, location: Location, count: usize, runs: Option<&'a Arc<Outbox<P::Claim>>>) -> usize {
+        if counters::is_zero(self.counter(location)) {
             return 0;
         }
         self.critical_section_at(location, |section| {
             section.runs = runs;
+            section.deliver(location);
             section.notify(location, count)
         })
+    }
+
+    /// Wakes the waiters at `location` that other processes have notified.
+    pub fn deliver(&self, location: Location) {
+        self.critical_section_at(location, |section| section.deliver(location));
     }
 
     /// Times out due claims, rings agents of due promises, returns the deadline.
@@ -195,14 +214,14 @@ impl<P: Policy> WaiterListStore<P> {
         ticket: impl Fn(u32) -> Option<Ticket>,
     ) {
         settlements.retain_mut(|Settlement { slot, result }| {
-            let is_decided = *result != WaitResult::Due
-                || ticket(*slot).is_some_and(|Ticket { key, bucket }| {
-                    self.critical_section(usize::from(bucket), |section| section.remove_overdue(key, outbox, *slot))
-                });
-            if *result == WaitResult::Due {
-                *result = WaitResult::TimedOut;
+            if *result != WaitResult::Due {
+                return true;
             }
-            is_decided
+            let decided = ticket(*slot).and_then(|Ticket { key, bucket }| {
+                self.critical_section(usize::from(bucket), |section| section.remove_overdue(key, outbox, *slot))
+            });
+            *result = decided.unwrap_or(*result);
+            decided.is_some()
         });
     }
 

@@ -1,0 +1,82 @@
+//! Waiters without a claim, and notifications from one process to another.
+
+use super::{SLOTS, SharedWord, update};
+use crate::sync::{AtomicU64, Ordering, fence};
+
+/// Takes the number of waiters and of notifications apart.
+pub(super) const fn unpacked(waits: u64) -> (u32, u32) {
+    (waits as u32, (waits >> 32) as u32)
+}
+
+pub(super) const fn packed(waiters: u32, notified: u32) -> u64 {
+    (notified as u64) << 32 | waiters as u64
+}
+
+impl SharedWord<'_> {
+    fn waits(&self) -> &AtomicU64 {
+        &self.record().waits[self.me().index()]
+    }
+
+    /// Counts a waiter, before it reads the word.
+    pub fn enter(&self) {
+        self.waits().fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Uncounts a waiter. Returns whether it takes a notification with it: all that are left are notified.
+    #[must_use]
+    pub fn leave(&self) -> bool {
+        let before = update(self.waits(), |waits| {
+            let (waiters, notified) = unpacked(waits);
+            let waiters = waiters.saturating_sub(1);
+            Some(packed(waiters, notified.min(waiters)))
+        });
+        before.is_some_and(|waits| {
+            let (waiters, notified) = unpacked(waits);
+            notified > 0 && notified >= waiters
+        })
+    }
+
+    pub fn is_notified(&self) -> bool {
+        unpacked(self.waits().load(Ordering::SeqCst)).1 > 0
+    }
+
+    /// Uncounts a waiter that another process has notified. Returns false if there is none.
+    #[must_use]
+    pub fn take_notification(&self) -> bool {
+        let before = update(self.waits(), |waits| {
+            let (waiters, notified) = unpacked(waits);
+            (waiters > 0 && notified > 0).then(|| packed(waiters - 1, notified - 1))
+        });
+        before.is_some()
+    }
+
+    /// Notifies up to `count` waiters of a process. Returns how many.
+    pub(super) fn notify_in(&self, process: usize, count: usize) -> usize {
+        let waits = &self.record().waits[process];
+        let free = |waits| {
+            let (waiters, notified) = unpacked(waits);
+            waiters.saturating_sub(notified).min(u32::try_from(count).unwrap_or(u32::MAX))
+        };
+        let before = update(waits, |waits| (free(waits) > 0).then(|| waits + packed(0, free(waits))));
+        let Some(before) = before else { return 0 };
+        self.step();
+        self.table.tell(self.index, process, self.peers);
+        free(before) as usize
+    }
+
+    /// Notifies up to `count` waiters, process by process; `here` does so in this one. Returns how many.
+    pub fn notify(&self, count: usize, mut here: impl FnMut(usize) -> usize) -> usize {
+        let first = self.record().first_notified.load(Ordering::Relaxed) as usize;
+        let mut left = count;
+        for process in (0..SLOTS).map(|step| (first + step) % SLOTS) {
+            let woken = if process == self.me().index() { here(left) } else { self.notify_in(process, left) };
+            left -= woken.min(left);
+            if woken > 0 && left == 0 {
+                self.record().first_notified.store(((process + 1) % SLOTS) as u32, Ordering::Relaxed);
+                break;
+            }
+        }
+        count - left
+    }
+}

@@ -1,0 +1,195 @@
+'use strict'
+
+/**
+ * A word of memory that several processes share. Native code takes and releases it: it knows the other processes.
+ *
+ * A free lock is taken, and released if nobody waits, in JavaScript. Its record (core/src/mapped/words/) is the truth:
+ * the process in `owner` has the lock, and if it dies, another one frees it. So `owner` changes by one atomic
+ * operation, and no function is called between that and the robust list. The word itself follows.
+ *
+ * Its counter of waiters is raised for ever (`prepare` in the native library), so that whatever else releases a word
+ * here, or notifies at it, makes its native call.
+ */
+
+const { Error, Int32Array, TypeError, compareExchange, createMap, define, load, store } = require('../util/intrinsics')
+const { FENCED } = require('../agent/counters')
+const { agent } = require('../agent/find-agent')
+const { ADDRESS, HELD, RELEASING } = require('../agent/registers')
+const { nameOfOwner, notLocked } = require('../waiting/errors')
+const { INDEX, SERIAL } = require('./entry')
+const { first } = require('./entry-memory')
+const { takeInLine } = require('./location')
+const { LOCK, LOCKED, UNLOCKED } = require('./request')
+const { channel, holds } = require('./short-way')
+const list = require('./the-list')()
+
+const { binding, floats, operations, words } = agent().native
+const { door } = list
+/** As in short-way.js. Of another copy's list, this one knows no constants: there the way is closed. */
+const { entries, held, serials } = first
+const isOwn = list.first === first
+
+/** The fields of a record, in units of four bytes. The last two have twice as many. */
+const [OWNER, DIED, WAITING, TURN] = [2, 3, 4, 6]
+const NOBODY = 0
+
+/** The records of each file, by the address of its table. */
+const tables = createMap()
+
+/** The short way of these words. */
+const short = {
+  __proto__: null,
+  door,
+
+  get tasks () {
+    return list.tasks
+  },
+
+  /** As `takeFree` of short-way.js. */
+  takeFree (word, token) {
+    const { array, records, place } = word
+    if (channel.hasSubscribers || !isOpen(array, records, place)) return false
+    const index = words[HELD]
+    const serial = list.serial + 1
+    if (!isOwn || index >= list.shortRoom || serial > list.lastFree) return false
+    list.serial = serial
+    entries[2 * index] = word.address
+    entries[2 * index + 1] = LOCK
+    serials[index] = serial
+    if (compareExchange(records, place + OWNER, NOBODY, word.owning) !== NOBODY) {
+      serials[index] = 0
+      return false
+    }
+    array[0] = LOCKED
+    words[HELD] = index + 1
+    held[index] = word
+    token[INDEX] = index
+    token[SERIAL] = serial
+    return true
+  },
+
+  /** As `releaseLast` of short-way.js. */
+  releaseLast (word) {
+    const { address, records, place } = word
+    const last = words[HELD] - 1
+    if (entries[2 * last] !== address || isAwaited(records, place) || holds.count !== 0 || door.isDue) return false
+    floats[RELEASING] = address
+    word.array[0] = UNLOCKED
+    store(records, place + OWNER, NOBODY)
+    words[HELD] = last
+    serials[last] = 0
+    held[last] = undefined
+    try {
+      // A process that waits has said so before it looked at the owner for the last time.
+      if (isAwaited(records, place)) {
+        floats[ADDRESS] = address
+        operations.released()
+      }
+    } finally {
+      floats[RELEASING] = 0
+    }
+    return true
+  },
+
+  releaseToken (token) {
+    const serial = token[SERIAL]
+    const last = words[HELD] - 1
+    return serial > 0 && last >= 0 && serials[last] === serial && entries[2 * last + 1] === LOCK &&
+      this.releaseLast(held[last])
+  }
+}
+
+/** Whether nobody has it, it is no other process's turn, and no death is to be told. */
+const isOpen = (array, records, place) => array[0] === UNLOCKED && records[place + OWNER] === NOBODY &&
+  (records[place + DIED] | records[place + TURN] | records[place + TURN + 1]) === 0
+
+const isAwaited = FENCED
+  ? (records, place) => (records[place + WAITING] | records[place + WAITING + 1]) !== 0
+  : (records, place) => (load(records, place + WAITING) | load(records, place + WAITING + 1)) !== 0
+
+/** Makes the class, a kind of `Word`. */
+module.exports = (Word) => class SharedWord extends Word {
+  constructor (array, address) {
+    super(array, address, false)
+    this.records = undefined
+    this.place = 0
+    // What `owner` is while this process has the lock.
+    this.owning = 0
+  }
+
+  get list () {
+    return short
+  }
+
+  get isShared () {
+    return true
+  }
+
+  /**
+   * Admits an instance of a class.
+   * @throws {TypeError} with code ERR_SHARED_MEMORY_CLASS: the class does not work here
+   * @throws {Error} with code ERR_SHARED_MEMORY_FULL: there are too many locks in the file
+   */
+  admit (owner, isAble) {
+    if (!isAble) {
+      throw coded(new TypeError(owner + ' does not work on memory that several processes share: AsyncLock, RwLock, ' +
+        'Semaphore with permits, and Latch do'), 'ERR_SHARED_MEMORY_CLASS')
+    }
+    const shared = binding.shareWord(this.address)
+    if (shared === null) {
+      throw coded(new Error(owner + ': the shared memory has no room for another lock or awaited word'),
+        'ERR_SHARED_MEMORY_FULL')
+    }
+    const [table, place, owning] = shared
+    this.records = tables.get(table)
+    if (this.records === undefined) tables.set(table, this.records = new Int32Array(binding.sharedTable(this.address)))
+    this.place = place
+    this.owning = owning
+  }
+
+  /** Whether nobody has or awaits it, and no death is to be told. */
+  get isFree () {
+    const { array, records, place } = this
+    return isOpen(array, records, place) && !isAwaited(records, place)
+  }
+
+  take (request, token, isQuiet) {
+    if (request === LOCK && !isQuiet && short.takeFree(this, token)) return true
+    return takeInLine(this, request, token, isQuiet)
+  }
+
+  takeForPromise (request, token, isQuiet) {
+    return takeInLine(this, request, token, isQuiet)
+  }
+
+  release (index, request, inJob) {
+    if (request === LOCK && index === words[HELD] - 1 && short.releaseLast(this)) return true
+    return super.release(index, request, inJob)
+  }
+
+  becomeReaders () {
+    floats[ADDRESS] = this.address
+    operations.downgrade()
+  }
+
+  /** As of any word; of another process only its pid is known, and null if it is in another PID namespace. */
+  owner () {
+    const own = super.owner()
+    if (own !== null) return own
+    const pid = binding.ownerOf(this.address)
+    return pid === null ? null : { pid: pid === 0 ? null : pid, threadId: null }
+  }
+
+  unlockUnheld () {
+    const owner = this.owner()
+    if (owner !== null && owner.threadId === null) {
+      throw notLocked('unlock: the lock is held by ' + nameOfOwner(owner) + ', not by this thread')
+    }
+    return super.unlockUnheld()
+  }
+}
+
+function coded (error, code) {
+  define(error, 'code', code, true, true)
+  return error
+}
