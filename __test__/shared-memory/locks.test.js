@@ -39,14 +39,15 @@ async function take ({ api, memory, kept }, kind, form, args = [], options = und
 const giveBack = ({ kept }) => kept.token.unlock()
 const inWorker = ({ inWorker }, source, ...args) => inWorker(source, ...args)
 
-/** Adds to a word without an atomic operation, in main and in a Worker, until the time is over; counts the additions. */
+/** Adds to a word without an atomic operation, in main and in a Worker, until the time is over. Returns how often. */
 async function count (world, kind, milliseconds) {
   const loop = async ({ api, memory, words }, kind, milliseconds, blocks) => {
     const { byteOffset, permits, form } = {
       AsyncLock: { form: 'lock' }, RwLock: { form: 'lock', byteOffset: 4 },
       Semaphore: { form: 'hold', byteOffset: 8, permits: 1 }, none: {}
     }[kind]
-    const lock = kind !== 'none' && new api[kind](memory, permits === undefined ? { byteOffset } : { byteOffset, permits })
+    const options = permits === undefined ? { byteOffset } : { byteOffset, permits }
+    const lock = kind !== 'none' && new api[kind](memory, options)
     const end = Date.now() + milliseconds
     let mine = 0
     for (; Date.now() < end; mine++) {
@@ -93,8 +94,8 @@ for (const [kind, form, options] of [
     const instance = new api[kind](memory, options)
     assert.strictEqual(await holder.run(take, kind, form, [], options), false)
     const next = instance[wanted]()
-    await assert.rejects(kind === 'Semaphore' ? instance.holdAsync(1, { timeout: 10 }) : instance[wanted]({ timeout: 10 }),
-      { name: 'TimeoutError' })
+    const late = kind === 'Semaphore' ? instance.holdAsync(1, { timeout: 10 }) : instance[wanted]({ timeout: 10 })
+    await assert.rejects(late, { name: 'TimeoutError' })
     await holder.run(giveBack)
     const token = await next
     assert.strictEqual(token.ownerDied, false)

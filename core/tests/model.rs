@@ -1567,8 +1567,10 @@ fn process_wait_store_notify() {
                 if process.all.word.load(Relaxed) == 1 {
                     return word.leave();
                 }
-                process.all.bells[0].wait();
-                word.take_notification()
+                while !word.take_notification() {
+                    process.all.bells[0].wait();
+                }
+                true
             })
         });
         all.word.store(1, Relaxed);
