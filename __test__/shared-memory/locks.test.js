@@ -7,7 +7,7 @@ const assert = require('assert')
 const path = require('path')
 const { test } = require('../harness')
 const { api } = require('../subject')
-const { runForJSON } = require('../fixtures/run-node')
+const { runForJSON, runNode } = require('../fixtures/run-node')
 const { memoryFolder, unavailable } = require('../fixtures/shared-memory')
 const { startProcess } = require('../fixtures/shared-memory-process')
 const { sharedMemory } = require('../../processes')
@@ -244,6 +244,18 @@ test('owner names the process that has a lock, and so does who waits in vain, or
   const own = new AsyncLock()
   await own.lockAsync()
   assert.deepStrictEqual(own.owner, { pid: process.pid, threadId })
+})
+
+test('a report of a stall names the process that has the lock', async t => {
+  if (unavailable) return t.skip(unavailable)
+  const { file, processes: [holder] } = await start(t, 1)
+  await holder.run(take, 'AsyncLock', 'lockAsync')
+  const { stderr } = await runNode(t, ['-e', `
+    const { AsyncLock } = require(${JSON.stringify(path.join(__dirname, '..', '..'))})
+    const { sharedMemory } = require(${JSON.stringify(path.join(__dirname, '..', '..', 'processes'))})
+    new AsyncLock(sharedMemory(${JSON.stringify(file)}, ${LENGTH})).lockAsync()
+    process.on('warning', () => process.exit())`], { env: { ATOMICS_WAITASYNC_STALL: '10' } })
+  assert.match(stderr, new RegExp(`waiting for an AsyncLock, held by process ${holder.pid}`))
 })
 
 test('repair runs with a hold whose last process died, and once it has ended well nobody else does', async t => {

@@ -165,7 +165,10 @@ fn a_death_at_any_change_leaves_a_word_that_is_free_once_it_is_swept() {
     for request in REQUESTS {
         for (name, operation) in OPERATIONS {
             // Until it does not die any more.
-            (0..).take_while(|&changes| deaths_in(request, name, operation, changes, &mut deaths)).for_each(drop);
+            let mut changes = 0;
+            while deaths_in(request, name, operation, changes, &mut deaths) {
+                changes += 1;
+            }
         }
     }
     assert!(deaths > 100, "{deaths} deaths");
