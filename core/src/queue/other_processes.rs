@@ -12,7 +12,7 @@ pub fn connect(others: &'static dyn OtherProcesses) {
     let _ = OTHERS.set(others);
 }
 
-/// Names the process that has the word alone, where several processes have its memory.
+/// Names the process that has a shared word alone.
 pub fn holder_text(location: Location) -> Option<String> {
     Some(match at(location)?.holder(location)? {
         0 => "another process".to_owned(),
