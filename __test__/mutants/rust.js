@@ -187,7 +187,9 @@ module.exports = [
       'if *its_slot == *its_slot && Arc::ptr_eq']
   ]),
   ...of(store, { model: 'timeout_cancel_wait' }, [
-    ['what is due is decided as late as it comes', '            decided.is_some()\n', '            decided.is_some() || true\n']
+    ['what is due is decided as late as it comes',
+      '            decided.is_some()\n',
+      '            decided.is_some() || true\n']
   ]),
   ...of(section, { cargo: ['queue', ''] }, [
     ['the agent of a promise that is due is not rung',

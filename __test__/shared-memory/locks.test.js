@@ -7,7 +7,7 @@ const assert = require('assert')
 const path = require('path')
 const { test } = require('../harness')
 const { api } = require('../subject')
-const { runForJSON } = require('../fixtures/run-node')
+const { runForJSON, runNode } = require('../fixtures/run-node')
 const { memoryFolder, unavailable } = require('../fixtures/shared-memory')
 const { startProcess } = require('../fixtures/shared-memory-process')
 const { sharedMemory } = require('../../processes')
@@ -39,14 +39,15 @@ async function take ({ api, memory, kept }, kind, form, args = [], options = und
 const giveBack = ({ kept }) => kept.token.unlock()
 const inWorker = ({ inWorker }, source, ...args) => inWorker(source, ...args)
 
-/** Adds to a word without an atomic operation, in main and in a Worker, until the time is over; counts the additions. */
+/** Adds to a word without an atomic operation, in main and in a Worker, until the time is over. Returns how often. */
 async function count (world, kind, milliseconds) {
   const loop = async ({ api, memory, words }, kind, milliseconds, blocks) => {
     const { byteOffset, permits, form } = {
       AsyncLock: { form: 'lock' }, RwLock: { form: 'lock', byteOffset: 4 },
       Semaphore: { form: 'hold', byteOffset: 8, permits: 1 }, none: {}
     }[kind]
-    const lock = kind !== 'none' && new api[kind](memory, permits === undefined ? { byteOffset } : { byteOffset, permits })
+    const options = permits === undefined ? { byteOffset } : { byteOffset, permits }
+    const lock = kind !== 'none' && new api[kind](memory, options)
     const end = Date.now() + milliseconds
     let mine = 0
     for (; Date.now() < end; mine++) {
@@ -93,8 +94,8 @@ for (const [kind, form, options] of [
     const instance = new api[kind](memory, options)
     assert.strictEqual(await holder.run(take, kind, form, [], options), false)
     const next = instance[wanted]()
-    await assert.rejects(kind === 'Semaphore' ? instance.holdAsync(1, { timeout: 10 }) : instance[wanted]({ timeout: 10 }),
-      { name: 'TimeoutError' })
+    const late = kind === 'Semaphore' ? instance.holdAsync(1, { timeout: 10 }) : instance[wanted]({ timeout: 10 })
+    await assert.rejects(late, { name: 'TimeoutError' })
     await holder.run(giveBack)
     const token = await next
     assert.strictEqual(token.ownerDied, false)
@@ -243,6 +244,18 @@ test('owner names the process that has a lock, and so does who waits in vain, or
   const own = new AsyncLock()
   await own.lockAsync()
   assert.deepStrictEqual(own.owner, { pid: process.pid, threadId })
+})
+
+test('a report of a stall names the process that has the lock', async t => {
+  if (unavailable) return t.skip(unavailable)
+  const { file, processes: [holder] } = await start(t, 1)
+  await holder.run(take, 'AsyncLock', 'lockAsync')
+  const { stderr } = await runNode(t, ['-e', `
+    const { AsyncLock } = require(${JSON.stringify(path.join(__dirname, '..', '..'))})
+    const { sharedMemory } = require(${JSON.stringify(path.join(__dirname, '..', '..', 'processes'))})
+    new AsyncLock(sharedMemory(${JSON.stringify(file)}, ${LENGTH})).lockAsync()
+    process.on('warning', () => process.exit())`], { env: { ATOMICS_WAITASYNC_STALL: '10' } })
+  assert.match(stderr, new RegExp(`waiting for an AsyncLock, held by process ${holder.pid}`))
 })
 
 test('repair runs with a hold whose last process died, and once it has ended well nobody else does', async t => {

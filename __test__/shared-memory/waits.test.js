@@ -46,15 +46,15 @@ test('a promise and a blocked thread of another process are notified and counted
     const wide = view !== words
     const awaited = other.run(async ({ api, memory }, wide) => {
       const view = wide ? new BigInt64Array(memory) : new Int32Array(memory)
-      const { async, value } = api.waitAsync(view, 1, wide ? 0n : 0)
-      Atomics.store(view, 100, wide ? 1n : 1)
+      const { async, value } = api.waitAsync(view, 1, wide ? BigInt(0) : 0)
+      Atomics.store(view, 100, wide ? BigInt(1) : 1)
       return [async, await value]
     }, wide)
     await until(() => Number(view[100]) === 1)
     assert.strictEqual(api.notify(view, 1), 1)
     assert.deepStrictEqual(await awaited, [true, 'ok'])
     assert.strictEqual(api.notify(view, 1), 0)
-    view[100] = wide ? 0n : 0
+    view[100] = wide ? BigInt(0) : 0
   }
   const blocked = other.run(({ inWorker }) => inWorker(({ api, words }) => api.wait(words, 1, 0)))
   let woken = 0
@@ -98,7 +98,8 @@ test('another value, a timeout and a signal end a wait as among threads', async 
   if (unavailable) return t.skip(unavailable)
   const { words, processes: [other] } = await start(t, 1)
   words[3] = 1
-  assert.deepStrictEqual(await other.run(({ api, words }) => api.waitAsync(words, 3, 0)), { async: false, value: 'not-equal' })
+  const differs = await other.run(({ api, words }) => api.waitAsync(words, 3, 0))
+  assert.deepStrictEqual(differs, { async: false, value: 'not-equal' })
   assert.strictEqual(await other.run(({ api, words }) => api.waitAsync(words, 3, 1, 5).value), 'timed-out')
   assert.strictEqual(await other.run(async ({ api, words }) => {
     const controller = new AbortController()

@@ -16,8 +16,8 @@
 
 mod fixtures;
 
-use std::cell::Cell;
 use std::ops::Deref;
+use std::sync::{Mutex as PlainMutex, PoisonError};
 
 use fixtures::{Guard, HERE, NEVER, agent, any_abandoned_near, clock, mail, promise, settled, this_thread, wait};
 use loom::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -1396,6 +1396,10 @@ model!(deadlock_of_two, bounded_model, {
 
 // ——— Words that several processes share: a thread stands for a process ———
 
+fn lock<T>(mutex: &PlainMutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Three processes: who has died, and the bell of each.
 struct Processes {
     news: Vec<AtomicU64>,
@@ -1412,11 +1416,9 @@ struct Died;
 struct Process {
     all: Arc<Processes>,
     index: usize,
-    left: Cell<Option<u32>>,
+    /// Not one of loom's: each process is one thread.
+    left: PlainMutex<Option<u32>>,
 }
-
-// SAFETY: each is used by one thread of a model.
-unsafe impl Sync for Process {}
 
 impl Processes {
     fn new() -> Arc<Self> {
@@ -1455,17 +1457,19 @@ impl Peers for Process {
     }
 
     fn step(&self) {
-        match self.left.get() {
-            None => {}
-            Some(0) => std::panic::resume_unwind(Box::new(Died)),
-            Some(left) => self.left.set(Some(left - 1)),
+        let mut left = lock(&self.left);
+        let dies = *left == Some(0);
+        *left = left.map(|left| left.saturating_sub(1));
+        drop(left);
+        if dies {
+            std::panic::resume_unwind(Box::new(Died));
         }
     }
 }
 
 impl Process {
     fn new(all: &Arc<Processes>, index: usize) -> Self {
-        Self { all: Arc::clone(all), index, left: Cell::new(None) }
+        Self { all: Arc::clone(all), index, left: None.into() }
     }
 
     fn with_word<R>(&self, body: impl FnOnce(SharedWord<'_>) -> R) -> R {
@@ -1499,14 +1503,14 @@ impl Process {
 
     /// Takes and gives back, and dies in that once it has made so many changes.
     fn lock_and_unlock(&self, request: Request, changes: Option<u32>) {
-        self.left.set(changes);
+        *lock(&self.left) = changes;
         let visit = || {
             self.lock(request);
             assert_ne!(self.all.word.load(SeqCst), 0);
             self.with_word(|word| word.give_back(request.hold()));
         };
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(visit));
-        self.left.set(None);
+        *lock(&self.left) = None;
         if let Err(error) = ended {
             if !error.is::<Died>() {
                 std::panic::resume_unwind(error);
@@ -1563,8 +1567,10 @@ fn process_wait_store_notify() {
                 if process.all.word.load(Relaxed) == 1 {
                     return word.leave();
                 }
-                process.all.bells[0].wait();
-                word.take_notification()
+                while !word.take_notification() {
+                    process.all.bells[0].wait();
+                }
+                true
             })
         });
         all.word.store(1, Relaxed);

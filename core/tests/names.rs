@@ -184,7 +184,7 @@ impl World {
         assert_eq!(took_over, line.requests.iter().any(|request| request.pending.is_none()));
         for stolen in line.requests.extract_if(.., |request| request.pending.is_none()) {
             self.expected_steals.insert((stolen.agent, stolen.id()));
-            assert!(!self.store.repaired(stolen.at.0, stolen.at.1));
+            assert!(!self.store.repaired(stolen.at.0, stolen.at.1, &AtomicI32::new(0)));
             assert!(!self.store.abandoned(stolen.at.0, stolen.at.1));
             // It may not have repaired anything yet.
             line.left_behind |= stolen.saw_death;
@@ -199,8 +199,12 @@ impl World {
     fn mark(&mut self, name: usize, index: usize, abandons: bool) {
         let Expected { at, mode, pending, saw_death, .. } = &mut self.model.get_mut(&name).unwrap().requests[index];
         if *mode == Mode::Exclusive && pending.is_none() {
-            let mark = if abandons { WaiterListStore::abandoned } else { WaiterListStore::repaired };
-            assert!(mark(&self.store, at.0, at.1));
+            let is_marked = if abandons {
+                self.store.abandoned(at.0, at.1)
+            } else {
+                self.store.repaired(at.0, at.1, &AtomicI32::new(0))
+            };
+            assert!(is_marked);
             *saw_death = abandons;
         }
     }
@@ -272,7 +276,7 @@ impl World {
         let in_use = self.model.values().filter(|line| line.left_behind || !line.requests.is_empty()).count();
         assert_eq!(self.names.count(), in_use);
         // All of this without a look at a word.
-        assert_eq!(self.store.check_words(|_| -> &AtomicI32 { panic!("a look at the word of a name") }), None);
+        assert_eq!(self.store.check_words(|_| -> &'static AtomicI32 { panic!("a look at the word of a name") }), None);
     }
 }
 

@@ -1,6 +1,5 @@
 //! Delivery: how the settlements in an agent's outbox reach JavaScript, in batches.
 
-
 use napi::Result;
 
 use crate::agent::agent::Agent;

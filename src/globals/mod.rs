@@ -1,7 +1,7 @@
 //! The globals of a process: queue, service, memories, names; and access to a word. Its images, signals, settings.
 
-pub mod images;
 mod either_word;
+pub mod images;
 mod memory_probe;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub(crate) mod shared_words;
@@ -12,9 +12,9 @@ pub mod stalls;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
+pub(crate) use either_word::{WordAt, is_shared, maps_memory, owner_of, shared_word};
 use memory_probe::find_freed;
 use stalls::period;
-pub(crate) use either_word::{WordAt, is_shared, maps_memory, owner_of, shared_word};
 use waitasync_core::held::Process;
 use waitasync_core::lock::{Hold, Request};
 use waitasync_core::queue::{Location, WaitResult};

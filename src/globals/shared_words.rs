@@ -86,8 +86,8 @@ fn table_of(mapping: &Mapping) -> Table<'static> {
 /// Returns the word at an offset of the data, in words.
 fn word_in(mapping: &Mapping, offset: usize) -> Option<&'static AtomicI32> {
     let is_within = offset < mapping.data_bytes() / size_of::<i32>();
-    // SAFETY: it is in the mapping (its invariant 1), which begins at a page.
-    is_within.then(|| unsafe { &*mapping.data().as_ptr().cast::<AtomicI32>().add(offset) })
+    // SAFETY: it is in the mapping (its invariant 1), whose data begin at a page.
+    is_within.then(|| unsafe { mapping.data().cast::<AtomicI32>().add(offset).as_ref() })
 }
 
 impl Peers for Mapping {
@@ -176,6 +176,10 @@ impl OtherProcesses for Others {
         if let Some(word) = uncounted(location) {
             word.ends_to_wait();
         }
+    }
+
+    fn holder(&self, location: Location) -> Option<u32> {
+        owner_of(location.address())
     }
 
     fn notify(&self, location: Location, count: usize, here: &mut dyn FnMut(usize) -> usize) -> usize {

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, RwLock};
 
 use waitasync_core::mapped::{MOST_PROCESSES, ProcessId};
@@ -53,6 +53,8 @@ unsafe impl Sync for Mapping {}
 static MAPPINGS: RwLock<BTreeMap<usize, &'static Mapping>> = RwLock::new(BTreeMap::new());
 /// Whether there are any: nobody else looks further.
 static ANY: AtomicBool = AtomicBool::new(false);
+/// The mapping that was found last: most programs have one.
+static LATEST: AtomicPtr<Mapping> = AtomicPtr::new(std::ptr::null_mut());
 /// One thread opens at a time.
 static OPENING: Mutex<()> = Mutex::new(());
 
@@ -126,11 +128,24 @@ impl Mapping {
         if ANY.load(Ordering::Relaxed) { Self::find(address) } else { None }
     }
 
-    #[cold]
     fn find(address: usize) -> Option<&'static Self> {
+        // SAFETY: null, or a mapping, which stays (invariant 1).
+        let latest = unsafe { LATEST.load(Ordering::Acquire).as_ref() };
+        latest.filter(|latest| latest.has(address)).or_else(|| Self::search(address))
+    }
+
+    #[cold]
+    fn search(address: usize) -> Option<&'static Self> {
         let all = all();
-        let (&start, &mapping) = all.range(..=address).next_back()?;
-        (mapping.data_at..mapping.data_at + mapping.data_bytes()).contains(&(address - start)).then_some(mapping)
+        let (_, &mapping) = all.range(..=address).next_back()?;
+        let found = mapping.has(address).then_some(mapping)?;
+        LATEST.store(std::ptr::from_ref(found).cast_mut(), Ordering::Release);
+        Some(found)
+    }
+
+    fn has(&self, address: usize) -> bool {
+        let offset = address.wrapping_sub(self.start.as_ptr() as usize);
+        (self.data_at..self.data_at + self.data_bytes()).contains(&offset)
     }
 
     pub(super) fn all() -> Vec<&'static Self> {

@@ -11,6 +11,7 @@ use super::snapshot::Snapshot;
 use super::survey::Entry;
 use crate::held::{Process, Registered};
 use crate::lock::Mode;
+use crate::queue::other_processes::holder_text as holder_text_elsewhere;
 
 /// How many holders a report describes.
 const MOST_HOLDERS: usize = 3;
@@ -67,7 +68,10 @@ impl WaitReport<'_> {
         }
         blockers.extend(row.ended.iter().flatten().map(ended_text));
         match blockers.as_slice() {
-            [] if entry.mode().is_some() => text.push_str(", of which no holder is known."),
+            [] if entry.mode().is_some() => match holder_text_elsewhere(entry.location) {
+                Some(process) => _ = write!(text, ", held by {process}."),
+                None => text.push_str(", of which no holder is known."),
+            },
             [] => text.push('.'),
             _ => _ = write!(text, ":\n  {}", blockers.join("\n  ")),
         }

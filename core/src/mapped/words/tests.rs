@@ -1,4 +1,4 @@
-//! Each operation, with deaths of its process and of the sweeper before each change.
+//! Deaths of a process and of its sweeper before each change.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -125,7 +125,7 @@ const OPERATIONS: [(&str, Operation); 5] = [
     }),
 ];
 
-/// Lets the victim die after so many changes, and its sweeper after any. Returns whether it dies at all.
+/// Lets the victim die after so many changes, and its sweeper. Returns whether it dies at all.
 fn deaths_in(request: Request, name: &str, operation: Operation, changes: u32, deaths: &mut u32) -> bool {
     for sweeps in 0.. {
         let [victim, sweeper, heir] = processes();
@@ -165,7 +165,10 @@ fn a_death_at_any_change_leaves_a_word_that_is_free_once_it_is_swept() {
     for request in REQUESTS {
         for (name, operation) in OPERATIONS {
             // Until it does not die any more.
-            (0..).take_while(|&changes| deaths_in(request, name, operation, changes, &mut deaths)).for_each(drop);
+            let mut changes = 0;
+            while deaths_in(request, name, operation, changes, &mut deaths) {
+                changes += 1;
+            }
         }
     }
     assert!(deaths > 100, "{deaths} deaths");
