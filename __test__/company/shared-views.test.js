@@ -12,6 +12,8 @@ const { test } = require('../harness')
 const { scratchFolder } = require('../fixtures/entries/folders')
 
 const MAJOR = Number(process.versions.node.split('.')[0])
+/** The first one whose crypto.getRandomValues throws. */
+const THROWS_LATE = MAJOR === 26 && Number(process.versions.node.split('.')[1]) < 12 ? 27 : 26
 const sharedView = () => {
   const view = new Uint8Array(new SharedArrayBuffer(2))
   view.set([65, 66])
@@ -35,7 +37,7 @@ async function readableBytes (readable) {
 const CALLS = {
   'new Response': [view => new Response(view).text(), 'TypeError', 24, '65,66'],
   'new Request': [view => new Request('http://a', { method: 'POST', body: view }).text(), 'TypeError', 24, '65,66'],
-  'crypto.getRandomValues': [view => String(crypto.webcrypto.getRandomValues(view).length), '2', 26, 'TypeError'],
+  'crypto.getRandomValues': [view => String(crypto.webcrypto.getRandomValues(view).length), '2', THROWS_LATE, 'TypeError'],
   'crypto.subtle.digest': [view => crypto.webcrypto.subtle.digest('SHA-1', view), 'TypeError'],
   CompressionStream: [compress, 'AB', 24, 'TypeError'],
   Blob: [view => new Blob([view]).text(), 'AB'],
