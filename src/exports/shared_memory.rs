@@ -13,6 +13,9 @@ pub fn shared_memory(env: Env, path: String, bytes: f64) -> Result<Unknown<'stat
 }
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub(super) use imp::said;
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod imp {
     use std::ffi::c_void;
     use std::path::Path;

@@ -27,6 +27,9 @@ pub(crate) trait Client: Send + Sync {
 
     /// Whether this process waits for others here. Then it looks at all deaths now and then, besides the alarms.
     fn waits(&self) -> bool;
+
+    /// Looks at all that waits: each second while anything does, in case that a process was suspended before it rang.
+    fn look_again(&self) {}
 }
 
 pub(crate) struct Mapping {
@@ -108,6 +111,8 @@ impl Mapping {
         MAPPINGS.write().unwrap_or_else(std::sync::PoisonError::into_inner).insert(memory.as_ptr() as usize, mapping);
         ANY.store(true, Ordering::Release);
         mapping.ring_all();
+        // The watcher sleeps at the bells of the files that it knows.
+        Self::all().iter().for_each(|known| known.ring(known.me().index()));
         Ok(mapping)
     }
 
@@ -192,7 +197,7 @@ impl Mapping {
     }
 
     /// Returns the process that has a slot, alive or not swept yet.
-    fn process_at(&self, index: usize) -> Option<ProcessId> {
+    pub(crate) fn process_at(&self, index: usize) -> Option<ProcessId> {
         let state = self.slot(index).state.load(Ordering::SeqCst);
         if state.is_multiple_of(2) { None } else { ProcessId::new(index, state / 2) }
     }
