@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use super::kept;
 use super::look::{announce, announce_reader, withdraw_announcement};
+use super::mailbox::Lock;
 use super::state::{self, LARGEST, State};
 use super::system::{
     self, Identity, Mode, Opened, downgrade, identity_of, is_passing, leads_to, may_open, try_lock, unlock,
@@ -236,42 +237,42 @@ impl Name {
             return Ok(Some(grant));
         }
         // The file is elsewhere, where nobody has died.
-        grant.return_unused();
+        Box::new(grant).return_unused();
         Ok(None)
     }
 }
 
-impl Grant {
+impl Lock for Grant {
+    fn granted(&self) -> (u64, bool) {
+        (self.token, self.owner_died)
+    }
+
     /// Whether the path still leads to the locked file.
-    pub(super) fn is_held(&self) -> Result<bool> {
+    fn is_held(&self) -> Result<bool> {
         self.name.leads_to(Which::Lock, self.locked.opened().1)
     }
 
-    /// Gives the lock back, and returns whether it was ours until then. The mark is left if the holder `died`.
-    pub(super) fn release(mut self, died: bool) -> Result<bool> {
-        if !self.bytes.is_empty() && !died {
-            state::unmark(&mut self.bytes);
-            self.write()?;
+    /// The mark is left if the holder `died`.
+    fn release(self: Box<Self>, died: bool) -> Result<bool> {
+        let mut grant = *self;
+        if !grant.bytes.is_empty() && !died {
+            state::unmark(&mut grant.bytes);
+            grant.write()?;
         }
-        let is_held = self.is_held()?;
+        let is_held = grant.is_held()?;
         if is_held {
-            withdraw_announcement(self.locked.file());
-            self.locked.unlock_and_keep(&self.name.place.lock);
+            withdraw_announcement(grant.locked.file());
+            grant.locked.unlock_and_keep(&grant.name.place.lock);
         }
         Ok(is_held)
     }
 
-    /// Gives a lock back of which nobody knows.
-    pub(super) fn return_unused(self) {
-        let died = self.owner_died;
-        // If that fails, the next holder sees a death.
-        let _ = self.release(died);
-    }
-
-    pub(super) fn is_durable(&self) -> bool {
+    fn is_durable(&self) -> bool {
         self.name.place.folder.is_durable && !self.bytes.is_empty()
     }
+}
 
+impl Grant {
     fn write(&self) -> Result<()> {
         let file = self.locked.file();
         write_at_start(file, &self.bytes)?;

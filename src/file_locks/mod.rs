@@ -26,4 +26,5 @@ mod waiting;
 pub(crate) use files::{Files, Granted, Outcome};
 pub(crate) use lock_file::Name;
 pub(crate) use look::{Look, look};
+pub(crate) use mailbox::{Answer, Lock, Mailbox, Queue};
 pub(crate) use system::Mode;

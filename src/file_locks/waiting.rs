@@ -28,7 +28,7 @@ use self::pool::Pool;
 pub(super) use self::pool::run;
 use self::rounds::Rounds;
 use super::lock_file::{Locked, Name, Which};
-use super::mailbox::{Answer, Mailbox};
+use super::mailbox::{Answer, Mailbox, Queue};
 use super::system::{Identity, Sleeper, is_passing};
 use waitasync_core::sync::lock;
 
@@ -130,15 +130,17 @@ fn no_thread() -> Error {
     return ErrorKind::OutOfMemory.into();
 }
 
-/// Removes a request. Nothing is left of the last one in a line, except a place in the queue, until its turn.
-pub(super) fn dequeue(name: &Name, number: i64, mailbox: &Arc<Mailbox>) {
-    let is_interrupted = with_line(name, |line| {
-        line.requests.retain(|request| request.number != number || !Arc::ptr_eq(&request.mailbox, mailbox));
-        line.requests.is_empty() && line.interrupt(Reason::NoRequest)
-    });
-    // The signal may have come too early.
-    if is_interrupted == Some(true) {
-        rounds::hurry();
+impl Queue for Name {
+    /// Removes a request. Of the last one a place in the queue is left until its turn.
+    fn dequeue(&self, number: i64, mailbox: &Arc<Mailbox>) {
+        let is_interrupted = with_line(self, |line| {
+            line.requests.retain(|request| request.number != number || !Arc::ptr_eq(&request.mailbox, mailbox));
+            line.requests.is_empty() && line.interrupt(Reason::NoRequest)
+        });
+        // The signal may have come too early.
+        if is_interrupted == Some(true) {
+            rounds::hurry();
+        }
     }
 }
 
@@ -259,7 +261,7 @@ fn grant(name: &Name, request: Request, locked: Locked) -> Option<End> {
     let end = match name.grant(locked, &request.description) {
         Ok(Some(grant)) => {
             with_line(name, |line| line.turns_in_vain = 0);
-            request.mailbox.answer(request.number, Answer::Granted(grant));
+            request.mailbox.answer(request.number, Answer::Granted(Box::new(grant)));
             return None;
         }
         Ok(None) => None,

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::{Line, Reason, Stage, Table, no_thread, with_line, with_table};
 use crate::file_locks::lock_file::{Name, Which};
-use crate::file_locks::mailbox::Answer;
+use crate::file_locks::mailbox::{Answer, Lock};
 use crate::file_locks::system::Identity;
 use crate::globals::service;
 use waitasync_core::panics::contained;
@@ -168,7 +168,7 @@ fn pass(name: &Name, token: u64) {
         request
     });
     match request.flatten() {
-        Some(request) => request.mailbox.answer(request.number, Answer::Granted(grant)),
-        None => grant.return_unused(),
+        Some(request) => request.mailbox.answer(request.number, Answer::Granted(Box::new(grant))),
+        None => Box::new(grant).return_unused(),
     }
 }
