@@ -12,7 +12,7 @@ use crate::agent::Agent;
 use crate::file_locks::{Granted, Look, Mode, Name, Outcome, look};
 
 /// Makes an error of JavaScript: its message begins with the number of the system's error, or 0.
-fn failed(error: &io::Error) -> Error {
+pub(super) fn failed(error: &io::Error) -> Error {
     Error::from_reason(said(error))
 }
 
