@@ -75,6 +75,7 @@ function reasonOf (cause) {
 }
 
 function unavailableError (name, cause) {
+  if (cause instanceof Error && cause.code === 'ERR_SHARED_MEMORY_UNAVAILABLE') return cause
   const message = 'No lock for ' + show(name) + ': ' + reasonOf(cause)
   return withCause(createError('ERR_LOCK_UNAVAILABLE', 'LockUnavailableError', message), cause)
 }

@@ -7,10 +7,11 @@ const { ProcessLocks } = require('./process-locks')
 const files = (folder, options) => require('./engines/files')(folder, options)
 const postgresql = (pg, config, options) => require('./engines/postgresql')(pg, config, options)
 const redis = (client, options) => require('./engines/redis')(client, options)
+const memory = (folder, options) => require('./engines/memory')(folder, options)
 const sharedMemory = (file, byteLength) => require('./shared-memory')(file, byteLength)
 const etcd = (endpoints, options) => require('./engines/etcd')(endpoints, options)
 
 /** Makes the locks of an engine, or of a folder. */
 const processLocks = (engine, options) => new ProcessLocks(typeof engine === 'string' ? files(engine) : engine, options)
 
-module.exports = { etcd, files, postgresql, processLocks, redis, sharedMemory }
+module.exports = { etcd, files, memory, postgresql, processLocks, redis, sharedMemory }
