@@ -124,6 +124,8 @@ fn a_turn_that_is_not_used_goes_to_the_next_and_its_process_waits_anew() {
     names.release(place, process(0), Mode::Exclusive, false);
     let first = hand.given.lock().unwrap().pop().unwrap();
     assert_eq!(first.index, 1);
+    assert_eq!(take(2, Way::First), Taken::Refused);
+    hand.now.store(1, Ordering::SeqCst);
     assert_eq!([take(2, Way::First), take(0, Way::New)], [Taken::Refused; 2]);
     assert!(names.end_turn(first), "it is not over");
     hand.now.store(TURN_MILLISECONDS, Ordering::SeqCst);
@@ -145,6 +147,7 @@ fn an_attempt_takes_what_is_free_whoever_waits() {
     let place = place(&names, 0);
     names.wait(place, process(1), Mode::Exclusive);
     names.stir(place, process(0));
+    hand.now.store(1, Ordering::SeqCst);
     assert_eq!(names.take(place, process(0), Mode::Exclusive, Way::New), Taken::Refused);
     assert_eq!(names.take(place, process(0), Mode::Exclusive, Way::Attempt), Taken::Granted { died: false });
 }

@@ -1,6 +1,6 @@
 //! The entry of a name, its words, and their values.
 
-use super::super::ProcessId;
+use super::super::{MOST_PROCESSES, ProcessId};
 use crate::sync::{AtomicU64, Ordering::SeqCst};
 
 /// What stands for a name: its SHA-256. Names of any length are told apart by it.
@@ -56,18 +56,26 @@ pub struct Entry {
 /// Who goes first, and until when: milliseconds of the system's clock in the upper bits.
 pub(super) struct Turn;
 
+/// The turn was given before, and others took the lock.
+const FIRM: u64 = 1 << 7;
+
 impl Turn {
-    pub(super) const fn begin(index: usize, now: u64) -> u64 {
-        (now + TURN_MILLISECONDS) << 8 | (index as u64 + 1)
+    pub(super) const fn begin(index: usize, now: u64, is_firm: bool) -> u64 {
+        (now + TURN_MILLISECONDS) << 8 | if is_firm { FIRM } else { 0 } | (index as u64 + 1)
+    }
+
+    /// Whether newcomers may take a free lock, since the owner can hardly have woken yet: within the same millisecond.
+    pub(super) const fn is_young(turn: u64, now: u64) -> bool {
+        turn & FIRM == 0 && turn >> 8 == now + TURN_MILLISECONDS
     }
 
     /// Returns whose turn it is. `None` if it is nobody's.
-    pub(super) const fn owner(turn: u64) -> Option<usize> {
-        (turn as u8 as usize).checked_sub(1)
+    pub(super) fn owner(turn: u64) -> Option<usize> {
+        ((turn & (FIRM - 1)) as usize).checked_sub(1).filter(|index| *index < MOST_PROCESSES)
     }
 
     /// Whether it is not over. One that is far ahead is damaged.
-    pub(super) const fn is_valid(turn: u64, now: u64) -> bool {
+    pub(super) fn is_valid(turn: u64, now: u64) -> bool {
         let end = turn >> 8;
         Self::owner(turn).is_some() && now < end && end <= now + TURN_MILLISECONDS
     }

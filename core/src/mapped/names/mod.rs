@@ -20,8 +20,9 @@
 //!
 //! A process that finds the lock taken sets its bit in `waiting`, and then looks again. Who frees it then looks at
 //! `waiting`, gives the next process the turn, round robin, and rings it. The lock is free meanwhile: the turn only keeps
-//! newcomers out, and only for a while. So a process that is suspended stops nobody: whoever gave it the turn passes that on,
-//! and it waits anew when it goes on.
+//! newcomers out, and only for a while: not in its first millisecond, in which the process that has it wakes, unless it is given
+//! again. So a lock is not idle that long, and nobody is passed by for longer. A process that is suspended stops nobody:
+//! whoever gave it the turn passes that on, and it waits anew when it goes on.
 //!
 //! # Invariants
 //! 1. Each step is one exchange, so the death of a process leaves nothing half done: `sweep` finds all it has.
@@ -173,7 +174,7 @@ impl<'a, W: World> Names<'a, W> {
                 return Taken::Renamed;
             }
             let turn = entry.turn.load(SeqCst);
-            if turn != 0 {
+            if Turn::owner(turn) == Some(me.index()) {
                 let _ = entry.turn.compare_exchange(turn, 0, SeqCst, SeqCst);
             }
             // Readers of other processes may be next.
@@ -196,7 +197,8 @@ impl<'a, W: World> Names<'a, W> {
             return false;
         }
         // Between readers, those that wait have to be given the turn.
-        state & SHARERS != 0 || Turn::is_valid(turn, self.world.now())
+        let now = self.world.now();
+        state & SHARERS != 0 || (Turn::is_valid(turn, now) && !(way == Way::New && Turn::is_young(turn, now)))
     }
 
     /// Notes the exclusive holder, and returns its token. `microseconds` since 1970.
@@ -282,9 +284,14 @@ impl<'a, W: World> Names<'a, W> {
         if waiting == 0 {
             return;
         }
+        let (last, now) = (entry.turn.load(SeqCst), self.world.now());
+        // A newcomer may have taken the lock meanwhile: then the owner of the turn is still the next.
+        let kept = Turn::owner(last).filter(|index| waiting & 1 << index != 0);
         let first = (after as u32 + 1) % MOST_PROCESSES as u32;
-        let index = (first + waiting.rotate_right(first).trailing_zeros()) as usize % MOST_PROCESSES;
-        let turn = Turn::begin(index, self.world.now());
+        let in_line = || (first + waiting.rotate_right(first).trailing_zeros()) as usize % MOST_PROCESSES;
+        let index = kept.unwrap_or_else(in_line);
+        let is_unchanged = kept.is_some() && Turn::is_young(last, now);
+        let turn = if is_unchanged { last } else { Turn::begin(index, now, kept.is_some()) };
         entry.turn.store(turn, SeqCst);
         self.ring(Given { position, index, turn });
     }
