@@ -292,6 +292,12 @@ export function pathName (file: string | { readonly href: string }): string
 export function files (folder: string, options?: { durable?: boolean, anyDrive?: boolean }): Engine
 
 /**
+ * Locks of the processes of one machine, in memory that they share: on Linux, by a file in a folder, which is made if it is
+ * not there. A free lock needs no call of the system. Not for a folder that has locks of `files`.
+ */
+export function memory (folder: string, options?: { durable?: false }): Engine
+
+/**
  * Locks of the processes of several machines, by the advisory locks of sessions of PostgreSQL 14 or newer.
  *
  * @param pg the module `pg`

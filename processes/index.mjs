@@ -2,4 +2,4 @@ import entry from '../es-modules.js'
 
 const api = entry('processes')
 export default api
-export const { etcd, files, isTimeoutError, pathName, postgresql, processLocks, redis, sharedMemory } = api
+export const { etcd, files, isTimeoutError, memory, pathName, postgresql, processLocks, redis, sharedMemory } = api

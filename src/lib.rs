@@ -7,6 +7,7 @@
 //! | [`agent`] | an environment that has loaded the package, its thread, and its waits |
 //! | [`file_locks`] | locks of several processes, by files |
 //! | `mapped` | memory that several processes share: files that each of them maps once |
+//! | `mapped_names` | locks of several processes, by a table in such memory |
 //! | `environment` | calls into a Node environment, its buffers, its event loop |
 //! | [`globals`] | the globals of a process: state, images, memory, signals, settings |
 //!
@@ -23,4 +24,6 @@ pub mod file_locks;
 pub mod globals;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod mapped;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub mod mapped_names;
 pub mod observe;

@@ -20,10 +20,12 @@ const redis = { server: 'redis', args: byLease, modes: ['exclusive'], lease: LEA
  * - `isInLine`: first come, first served among processes.
  * - `outlives`: a holder keeps its lock when the server is killed and started anew.
  * - `isFew`: it is checked by `npm test`, too.
+ * - `os`: the only system that has it.
  * - `first`: the first major version of Node that its client runs on.
  */
 const engines = {
   files: { module: 'files', args: inFolder, modes: both, lease: 0, isInLine: true, isFew: true },
+  memory: { module: 'memory', args: inFolder, modes: both, lease: 0, isInLine: true, isFew: true, os: 'linux' },
   'files that are flushed': {
     module: 'files', args: folder => [...inFolder(folder), { durable: true }], modes: both, lease: 0, isInLine: true
   },

@@ -445,6 +445,7 @@ const controls = {
 
 const isShared = ({ engine }) => engine.modes.includes('shared')
 const hasServer = ({ server }) => server !== undefined
+const hasFiles = ({ engine }) => engine.module === 'files'
 const notOnWindows = reason => process.platform !== 'win32' || `Windows ${reason}`
 
 /** Whether checks concern a place: true or false, or why they cannot be made there. */
@@ -463,8 +464,8 @@ const groups = [
   [({ engine }) => engine.server === 'redis', ofRedis],
   [({ engine, server }) => engine.server === 'etcd' && (server.isOurs || 'not our server'), ofEtcd],
   [({ engine }) => engine.isFew === true && notOnWindows('keeps files that are open'), controls],
-  [place => !hasServer(place) && (find('prlimit') !== null || 'no prlimit'), onDisk],
-  [place => !hasServer(place) && notOnWindows('has other rights'), inFolder],
+  [place => hasFiles(place) && (find('prlimit') !== null || 'no prlimit'), onDisk],
+  [place => hasFiles(place) && notOnWindows('has other rights'), inFolder],
   [() => notOnWindows('keeps files that are open'), ofTaken]
 ]
 

@@ -18,11 +18,23 @@ async function command (load, url, args) {
   return client.call(...args).finally(() => client.disconnect())
 }
 
+/** Where the table of locks in memory begins in its file: src/mapped/layout.rs. */
+const TABLE_AT = 8192
+
 /** How many locks and waits there are, by the engine's first argument; none of them any more if they are taken. */
 const insides = {
   files (load, folder, isTaken) {
     for (const file of isTaken ? fs.readdirSync(folder) : []) fs.unlinkSync(path.join(folder, file))
     return 0 // that can be seen
+  },
+  memory (load, folder, isTaken) {
+    if (isTaken) {
+      const file = fs.openSync(path.join(folder, 'locks-1.mapped'), 'r+')
+      // Behind the header and the slots of processes.
+      fs.writeSync(file, Buffer.alloc(fs.fstatSync(file).size - TABLE_AT), 0, undefined, TABLE_AT)
+      fs.closeSync(file)
+    }
+    return 0
   },
   async postgresql (load, config, isTaken) {
     const what = isTaken ? 'pg_terminate_backend(pid)' : 'pid'

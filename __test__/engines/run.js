@@ -55,7 +55,8 @@ async function checkAll (node, { modules, kills, few, only, results }) {
   await withScratch(async scratch => {
     fs.chmodSync(scratch, 0o755) // for the servers' account
     const where = { node: node.path, version: node.version, scratch, modules, example: EXAMPLE, kills }
-    const rows = Object.entries(engines).filter(([, { isFew }]) => !few || isFew)
+    const rows = Object.entries(engines).filter(([, { isFew, os = process.platform }]) =>
+      (!few || isFew) && os === process.platform)
     // Those of one server run one after the other: it may be the same one, and a check takes all its locks away.
     const lanes = Array.from(new Set(rows.map(([, { server }]) => server)))
     await inParallel(lanes.map(lane => async () => {

@@ -805,16 +805,18 @@ module.exports = [
     ['a file counts although the path leads to another one',
       'if grant.is_held()? {\n            return Ok(Some(grant));\n        }',
       'return Ok(Some(grant));'],
-    ['a release leaves the mark', '            state::unmark(&mut self.bytes);\n', ''],
-    ['a token is one more than the last, whatever the clock says',
-      '(token + 1).max(since_1970.as_micros() as u64)',
-      'token + 1'],
     ['a token is that of the clock, whatever the last one was',
       '(token + 1).max(since_1970.as_micros() as u64)',
       'since_1970.as_micros() as u64']
   ]),
+  ...of('src/file_locks/lock_file.rs', { test: 'processes/one-machine' }, [
+    ['a release leaves the mark', '            state::unmark(&mut grant.bytes);\n', ''],
+    ['a token is one more than the last, whatever the clock says',
+      '(token + 1).max(since_1970.as_micros() as u64)',
+      'token + 1']
+  ]),
   ...of('src/file_locks/lock_file.rs', { test: 'processes/files-kept' }, [
-    ['a kept descriptor announces a lock', '            withdraw_announcement(self.locked.file());\n', ''],
+    ['a kept descriptor announces a lock', '            withdraw_announcement(grant.locked.file());\n', ''],
     ['a lock is not free while its descriptor is kept', '            unlock(&opened.0);\n', ''],
     ['no kept descriptor is closed where one is lacking', 'is_passing(&error) && kept::clear()', 'false']
   ]),

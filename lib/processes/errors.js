@@ -87,6 +87,7 @@ function permitsError (name, permits, others) {
 
 function unavailableError (name, cause) {
   if (refusals.has(cause)) return cause
+  if (cause instanceof Error && cause.code === 'ERR_SHARED_MEMORY_UNAVAILABLE') return cause
   const message = 'No lock for ' + show(name) + ': ' + reasonOf(cause)
   return withCause(createError('ERR_LOCK_UNAVAILABLE', 'LockUnavailableError', message), cause)
 }

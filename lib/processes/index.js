@@ -9,6 +9,7 @@ const { ProcessLocks } = require('./process-locks')
 const files = (folder, options) => require('./engines/files')(folder, options)
 const postgresql = (pg, config, options) => require('./engines/postgresql')(pg, config, options)
 const redis = (client, options) => require('./engines/redis')(client, options)
+const memory = (folder, options) => require('./engines/memory')(folder, options)
 const sharedMemory = (file, byteLength) => require('./shared-memory')(file, byteLength)
 const etcd = (endpoints, options) => require('./engines/etcd')(endpoints, options)
 
@@ -16,5 +17,5 @@ const etcd = (endpoints, options) => require('./engines/etcd')(endpoints, option
 const processLocks = (engine, options) => new ProcessLocks(typeof engine === 'string' ? files(engine) : engine, options)
 
 module.exports = {
-  etcd, files, isTimeoutError, pathName, postgresql, processLocks, redis, sharedMemory
+  etcd, files, isTimeoutError, memory, pathName, postgresql, processLocks, redis, sharedMemory
 }

@@ -4,15 +4,9 @@
 
 const path = require('path')
 const { agent } = require('../agent/find-agent')
-const { Error, RangeError, TypeError, define, isInteger } = require('../util/intrinsics')
+const { RangeError, TypeError, isInteger } = require('../util/intrinsics')
 const { describe } = require('../util/values')
-const { show } = require('./errors')
-const { systemError } = require('./engines/native')
-
-const NAMES = {
-  ERR_SHARED_MEMORY_UNAVAILABLE: 'There is no shared memory',
-  ERR_SHARED_MEMORY_INVALID: 'The file is no shared memory of this package'
-}
+const { openingError } = require('./engines/native')
 
 /**
  * Returns the memory in a file, which is made full of zeros if it is not there.
@@ -36,18 +30,8 @@ function sharedMemory (file, byteLength) {
   try {
     return agent().native.binding.sharedMemory(whole, byteLength)
   } catch (error) {
-    throw errorOf(error, whole, byteLength)
+    throw openingError(error, whole, byteLength)
   }
-}
-
-function errorOf (error, file, byteLength) {
-  const [, code, what] = /^(ERR_SHARED_MEMORY_[A-Z]+) ([^]*)$/.exec(error.message) || []
-  if (code === undefined) return systemError(error.message, error)
-  const made = code === 'ERR_SHARED_MEMORY_LENGTH'
-    ? new RangeError(show(file) + ' has ' + what + ' bytes of shared memory, not ' + byteLength)
-    : new Error(NAMES[code] + ' at ' + show(file) + ': ' + what)
-  define(made, 'code', code, true, true)
-  return made
 }
 
 module.exports = sharedMemory

@@ -13,7 +13,7 @@ use crate::agent::Agent;
 use crate::file_locks::{Asked, Granted, Look, Mode, Outcome, look, number_of};
 
 /// Makes an error of JavaScript: its message begins with the number of the system's error, or 0.
-fn failed(error: &io::Error) -> Error {
+pub(super) fn failed(error: &io::Error) -> Error {
     Error::from_reason(said(error))
 }
 

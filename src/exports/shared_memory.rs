@@ -26,6 +26,9 @@ pub fn shared_table(env: Env, address: f64) -> Result<Unknown<'static>> {
 }
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub(super) use imp::said;
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod imp {
     use std::ffi::c_void;
     use std::path::Path;

@@ -1,4 +1,6 @@
-//! The file locks of one environment: its folders, its grants, and the answers to its requests.
+//! The process locks of one environment, in files and in memory.
+//!
+//! Its folders, its grants, and the answers to its requests.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::io::{Error, Result};
@@ -8,8 +10,8 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use super::lock_file::{Folder, Grant, Name};
-use super::mailbox::{Answer, Mailbox};
+use super::lock_file::{Folder, Name};
+use super::mailbox::{Answer, Lock, Mailbox, Queue};
 use super::system::{self, Mode};
 use super::waiting::{self, Request};
 use waitasync_core::lock::Outbox;
@@ -39,7 +41,7 @@ pub(crate) enum Outcome {
 #[derive(Default)]
 pub(crate) struct Files {
     folders: RefCell<Vec<Arc<Folder>>>,
-    grants: RefCell<FxHashMap<i64, Grant>>,
+    grants: RefCell<FxHashMap<i64, Box<dyn Lock>>>,
     last: Cell<i64>,
     mailbox: OnceCell<Arc<Mailbox>>,
 }
@@ -89,45 +91,57 @@ impl Files {
     pub(crate) fn take(&self, asked: &Asked, is_attempt: bool) -> Result<Option<Granted>> {
         let Asked { name, description, max_hold } = asked;
         let grant = if is_attempt { name.attempt(description) } else { name.take(description) }?;
-        grant.map(|grant| Ok(self.keep(grant.limited(*max_hold)?))).transpose()
+        grant.map(|grant| Ok(self.keep(Box::new(grant.limited(*max_hold)?)))).transpose()
     }
 
-    fn keep(&self, grant: Grant) -> Granted {
-        let number = self.next_number();
-        let granted = (number, grant.token, grant.owner_died);
-        self.grants.borrow_mut().insert(number, grant);
-        granted
+    pub(crate) fn keep(&self, lock: Box<dyn Lock>) -> Granted {
+        let (number, (token, owner_died)) = (self.next_number(), lock.granted());
+        self.grants.borrow_mut().insert(number, lock);
+        (number, token, owner_died)
+    }
+
+    /// Begins a request that waits in a line. Returns its number, and where it is answered.
+    pub(crate) fn wait_in(&self, outbox: &Arc<Outbox>, queue: Box<dyn Queue>) -> (i64, Arc<Mailbox>) {
+        let (number, mailbox) = (self.next_number(), self.mailbox(outbox));
+        mailbox.expect(number, Some(queue));
+        (number, mailbox)
+    }
+
+    /// Takes back a request that has got into no line.
+    pub(crate) fn forget(&self, number: i64) {
+        self.mailbox.get().map(|mailbox| mailbox.forget(number));
     }
 
     /// Lets another thread wait for a name, or try once. Returns the number of the request.
     pub(crate) fn request(&self, outbox: &Arc<Outbox>, asked: &Asked, is_attempt: bool) -> Result<i64> {
         let Asked { name, description, max_hold } = asked.clone();
-        let (number, mailbox) = (self.next_number(), self.mailbox(outbox));
-        mailbox.expect(number, (!is_attempt).then(|| name.clone()));
         if is_attempt {
+            let (number, mailbox) = (self.next_number(), self.mailbox(outbox));
+            mailbox.expect(number, None);
             waiting::run(move || {
                 mailbox.answer(
                     number,
                     match name.attempt(&description).and_then(|grant| grant.map(|it| it.limited(max_hold)).transpose())
                     {
-                        Ok(grant) => grant.map_or(Answer::Taken, Answer::Granted),
+                        Ok(grant) => grant.map_or(Answer::Taken, |grant| Answer::Granted(Box::new(grant))),
                         Err(error) => Answer::Failed(error),
                     },
                 );
             });
             return Ok(number);
         }
-        let request = Request { number, mailbox: Arc::clone(&mailbox), description, max_hold };
-        waiting::enqueue(&name, request).inspect_err(|_| drop(mailbox.forget(number)))?;
+        let (number, mailbox) = self.wait_in(outbox, Box::new(name.clone()));
+        let request = Request { number, mailbox, description, max_hold };
+        waiting::enqueue(&name, request).inspect_err(|_| self.forget(number))?;
         Ok(number)
     }
 
     /// Withdraws a request. What it has been granted is given back.
     pub(crate) fn abort(&self, number: i64) {
         if let Some(mailbox) = self.mailbox.get()
-            && let Some(name) = mailbox.forget(number)
+            && let Some(queue) = mailbox.forget(number)
         {
-            waiting::dequeue(&name, number, mailbox);
+            queue.dequeue(number, mailbox);
         }
     }
 
@@ -152,7 +166,7 @@ impl Files {
     }
 
     pub(crate) fn is_held(&self, number: i64) -> Result<bool> {
-        self.grants.borrow().get(&number).map_or(Ok(false), Grant::is_held)
+        self.grants.borrow().get(&number).map_or(Ok(false), |lock| lock.is_held())
     }
 
     /// Returns how many milliseconds a lock may still be held: infinitely many if that is not bounded.
@@ -187,8 +201,8 @@ impl Files {
     /// Ends with the environment: what it awaits is withdrawn, and its holders count as dead.
     pub(crate) fn end(&self) {
         if let Some(mailbox) = self.mailbox.get() {
-            for (number, name) in mailbox.close() {
-                waiting::dequeue(&name, number, mailbox);
+            for (number, queue) in mailbox.close() {
+                queue.dequeue(number, mailbox);
             }
         }
         self.grants.take();

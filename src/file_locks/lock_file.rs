@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use super::kept;
 use super::limits::{self, Limit};
 use super::look::{announce, announce_reader, withdraw_announcement};
+use super::mailbox::Lock;
 use super::state::{self, LARGEST, State};
 use super::system::{
     self, Identity, Mode, Opened, downgrade, identity_of, is_passing, leads_to, may_open, try_lock, unlock,
@@ -239,7 +240,7 @@ impl Name {
             return Ok(Some(grant));
         }
         // The file is elsewhere, where nobody has died.
-        grant.return_unused();
+        Box::new(grant).return_unused();
         Ok(None)
     }
 }
@@ -251,55 +252,56 @@ impl Grant {
             match limits::begin(&self.locked.opened().0, time) {
                 Ok(limit) => self.limit = Some(limit),
                 Err(error) => {
-                    self.return_unused();
+                    Box::new(self).return_unused();
                     return Err(error);
                 }
             }
         }
         Ok(self)
     }
+}
 
-    /// Returns the time that is left, if its hold is limited.
-    pub(super) fn left(&self) -> Option<Duration> {
+impl Lock for Grant {
+    fn granted(&self) -> (u64, bool) {
+        (self.token, self.owner_died)
+    }
+
+    fn left(&self) -> Option<Duration> {
         self.limit.map(limits::left)
     }
 
     /// Whether the path still leads to the locked file.
-    pub(super) fn is_held(&self) -> Result<bool> {
+    fn is_held(&self) -> Result<bool> {
         if self.left() == Some(Duration::ZERO) {
             return Ok(false);
         }
         self.name.leads_to(Which::Lock, self.locked.opened().1)
     }
 
-    /// Gives the lock back, and returns whether it was ours until then. The mark is left if the holder `died`.
-    pub(super) fn release(mut self, died: bool) -> Result<bool> {
-        if self.limit.take().is_some_and(|limit| !limits::end(limit)) {
+    /// The mark is left if the holder `died`.
+    fn release(self: Box<Self>, died: bool) -> Result<bool> {
+        let mut grant = *self;
+        if grant.limit.take().is_some_and(|limit| !limits::end(limit)) {
             return Ok(false);
         }
-        if !self.bytes.is_empty() && !died {
-            state::unmark(&mut self.bytes);
-            self.write()?;
+        if !grant.bytes.is_empty() && !died {
+            state::unmark(&mut grant.bytes);
+            grant.write()?;
         }
-        let is_held = self.is_held()?;
+        let is_held = grant.is_held()?;
         if is_held {
-            withdraw_announcement(self.locked.file());
-            self.locked.unlock_and_keep(&self.name.place.lock);
+            withdraw_announcement(grant.locked.file());
+            grant.locked.unlock_and_keep(&grant.name.place.lock);
         }
         Ok(is_held)
     }
 
-    /// Gives a lock back of which nobody knows.
-    pub(super) fn return_unused(self) {
-        let died = self.owner_died;
-        // If that fails, the next holder sees a death.
-        let _ = self.release(died);
-    }
-
-    pub(super) fn is_durable(&self) -> bool {
+    fn is_durable(&self) -> bool {
         self.name.place.folder.is_durable && !self.bytes.is_empty()
     }
+}
 
+impl Grant {
     fn write(&self) -> Result<()> {
         let file = self.locked.file();
         write_at_start(file, &self.bytes)?;

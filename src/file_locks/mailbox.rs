@@ -1,20 +1,53 @@
 //! The answers to the requests of an environment, on their way there.
 
 use std::collections::VecDeque;
-use std::io::Error;
+use std::io::{Error, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use super::lock_file::{Grant, Name};
 use waitasync_core::lock::Outbox;
 use waitasync_core::sync::lock;
 
+/// A lock that an environment has. Dropped, it is that of a dead holder.
+pub(crate) trait Lock: Send {
+    /// Its token, and whether the last holder died.
+    fn granted(&self) -> (u64, bool);
+
+    fn is_held(&self) -> Result<bool>;
+
+    /// The time that is left, if its hold is limited.
+    fn left(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Gives it back, and returns whether it was held until then. The next holder is told if this one `died`.
+    fn release(self: Box<Self>, died: bool) -> Result<bool>;
+
+    /// Whether the release waits for a disk.
+    fn is_durable(&self) -> bool {
+        false
+    }
+
+    /// Gives back a lock of which nobody knows.
+    fn return_unused(self: Box<Self>) {
+        let (_, died) = self.granted();
+        // If that fails, the next holder sees a death.
+        let _ = self.release(died);
+    }
+}
+
+/// A line in which requests wait.
+pub(crate) trait Queue: Send {
+    /// Removes a request.
+    fn dequeue(&self, number: i64, mailbox: &Arc<Mailbox>);
+}
+
 /// The answer to a request.
-pub(super) enum Answer {
-    Granted(Grant),
+pub(crate) enum Answer {
+    Granted(Box<dyn Lock>),
     /// An attempt was in vain.
     Taken,
     /// A lock was given back: whether it was held until then.
@@ -33,8 +66,8 @@ impl Answer {
 
 /// The state of a request until its answer is delivered.
 enum Request {
-    /// In the line of this name.
-    Waits(Name),
+    /// In this line.
+    Waits(Box<dyn Queue>),
     /// A job does it.
     Runs,
     Answered,
@@ -57,7 +90,7 @@ impl Contents {
     }
 }
 
-pub(super) struct Mailbox {
+pub(crate) struct Mailbox {
     contents: Mutex<Contents>,
     /// Signalled at each answer, for a thread that blocks.
     answered: Condvar,
@@ -72,9 +105,9 @@ impl Mailbox {
         Self { contents: Mutex::default(), answered: Condvar::new(), has_answers: AtomicBool::new(false), outbox }
     }
 
-    /// Begins a request: one that waits in the line of a name, or one that a job does.
-    pub(super) fn expect(&self, request: i64, name: Option<Name>) {
-        lock(&self.contents).requests.insert(request, name.map_or(Request::Runs, Request::Waits));
+    /// Begins a request: one that waits in a line, or one that a job does.
+    pub(super) fn expect(&self, request: i64, queue: Option<Box<dyn Queue>>) {
+        lock(&self.contents).requests.insert(request, queue.map_or(Request::Runs, Request::Waits));
     }
 
     pub(super) fn has_requests(&self) -> bool {
@@ -95,7 +128,7 @@ impl Mailbox {
     }
 
     /// Puts an answer in. If nobody expects it any more, what it has is given back.
-    pub(super) fn answer(&self, request: i64, answer: Answer) {
+    pub(crate) fn answer(&self, request: i64, answer: Answer) {
         let mut contents = lock(&self.contents);
         let Some(waits @ (Request::Waits(_) | Request::Runs)) = contents.requests.get_mut(&request) else {
             drop(contents);
@@ -132,11 +165,11 @@ impl Mailbox {
         Some(answer)
     }
 
-    /// Forgets a request. Returns the name in whose line it is, if it has no answer.
-    pub(super) fn forget(&self, request: i64) -> Option<Name> {
+    /// Forgets a request. Returns the line in which it is, if it has no answer.
+    pub(super) fn forget(&self, request: i64) -> Option<Box<dyn Queue>> {
         let mut contents = lock(&self.contents);
         let answer = match contents.requests.remove(&request)? {
-            Request::Waits(name) => return Some(name),
+            Request::Waits(queue) => return Some(queue),
             Request::Runs => None,
             Request::Answered => contents.take_answer(request),
         };
@@ -148,12 +181,12 @@ impl Mailbox {
     }
 
     /// Ends all requests: returns those that wait, and gives back what nobody will get.
-    pub(super) fn close(&self) -> Vec<(i64, Name)> {
+    pub(super) fn close(&self) -> Vec<(i64, Box<dyn Queue>)> {
         let Contents { requests, answers } = std::mem::take(&mut *lock(&self.contents));
         for (_, answer) in answers {
             answer.return_unused();
         }
-        let waits = |(number, request)| if let Request::Waits(name) = request { Some((number, name)) } else { None };
+        let waits = |(number, request)| if let Request::Waits(queue) = request { Some((number, queue)) } else { None };
         requests.into_iter().filter_map(waits).collect()
     }
 }

@@ -26,4 +26,5 @@ mod waiting;
 
 pub(crate) use files::{Asked, Files, Granted, Outcome};
 pub(crate) use look::{Look, look};
+pub(crate) use mailbox::{Answer, Lock, Mailbox, Queue};
 pub(crate) use system::{Mode, number_of};

@@ -28,7 +28,7 @@ use self::pool::Pool;
 pub(super) use self::pool::run;
 use self::rounds::Rounds;
 use super::lock_file::{Grant, Locked, Name, Which};
-use super::mailbox::{Answer, Mailbox};
+use super::mailbox::{Answer, Mailbox, Queue};
 use super::system::{Identity, Sleeper, is_passing, no_thread};
 use waitasync_core::sync::lock;
 
@@ -44,7 +44,9 @@ pub(super) struct Request {
 impl Request {
     /// Answers it with a lock, whose time begins.
     fn answer(self, grant: Grant) {
-        self.mailbox.answer(self.number, grant.limited(self.max_hold).map_or_else(Answer::Failed, Answer::Granted));
+        let grant = grant.limited(self.max_hold);
+        let answer = grant.map_or_else(Answer::Failed, |grant| Answer::Granted(Box::new(grant)));
+        self.mailbox.answer(self.number, answer);
     }
 }
 
@@ -131,15 +133,17 @@ pub(super) fn enqueue(name: &Name, request: Request) -> Result<()> {
     })
 }
 
-/// Removes a request. Nothing is left of the last one in a line, except a place in the queue, until its turn.
-pub(super) fn dequeue(name: &Name, number: i64, mailbox: &Arc<Mailbox>) {
-    let is_interrupted = with_line(name, |line| {
-        line.requests.retain(|request| request.number != number || !Arc::ptr_eq(&request.mailbox, mailbox));
-        line.requests.is_empty() && line.interrupt(Reason::NoRequest)
-    });
-    // The signal may have come too early.
-    if is_interrupted == Some(true) {
-        rounds::hurry();
+impl Queue for Name {
+    /// Removes a request. Of the last one a place in the queue is left until its turn.
+    fn dequeue(&self, number: i64, mailbox: &Arc<Mailbox>) {
+        let is_interrupted = with_line(self, |line| {
+            line.requests.retain(|request| request.number != number || !Arc::ptr_eq(&request.mailbox, mailbox));
+            line.requests.is_empty() && line.interrupt(Reason::NoRequest)
+        });
+        // The signal may have come too early.
+        if is_interrupted == Some(true) {
+            rounds::hurry();
+        }
     }
 }
 

@@ -27,6 +27,9 @@ pub(crate) trait Client: Send + Sync {
 
     /// Whether this process waits for others here. Then it looks at all deaths now and then, besides the alarms.
     fn waits(&self) -> bool;
+
+    /// Looks at all that waits: each second while anything does, in case that a process was suspended before it rang.
+    fn look_again(&self) {}
 }
 
 pub(crate) struct Mapping {
@@ -110,10 +113,8 @@ impl Mapping {
         MAPPINGS.write().unwrap_or_else(std::sync::PoisonError::into_inner).insert(memory.as_ptr() as usize, mapping);
         ANY.store(true, Ordering::Release);
         mapping.ring_all();
-        // The watcher may sleep, and at the words of the others only.
-        for known in Self::all() {
-            known.ring(known.me().index());
-        }
+        // The watcher sleeps at the bells of the files that it knows.
+        Self::all().iter().for_each(|known| known.ring(known.me().index()));
         Ok(mapping)
     }
 

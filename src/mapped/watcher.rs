@@ -100,6 +100,7 @@ fn watch() {
             last_look = Instant::now();
             for mapping in &mappings {
                 guarded(|| mapping.sweep());
+                guarded(|| mapping.client().look_again());
             }
         }
         let time = pause(&suspects, waits, words.len() > MOST_WORDS || !sleeps_at_many);

@@ -3,6 +3,7 @@
 //! A process has a slot in the file. Its number there says nothing once it has ended, so everything that it leaves behind
 //! names the slot's generation, too.
 
+pub mod names;
 mod process_id;
 pub mod words;
 

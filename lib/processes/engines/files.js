@@ -16,15 +16,15 @@ const { TypeError, now } = require('../../util/intrinsics')
 const { assertOptions, flag } = require('../../util/options')
 const { describe } = require('../../util/values')
 const { withAbilities } = require('../abilities')
-const { LocalEngine, LocalGrant } = require('../local-engine')
-const { onAbort, sleep } = require('./aborts')
+const { LocalEngine } = require('../local-engine')
+const { sleep } = require('./aborts')
+const { NativeGrant, SLICE, answer } = require('./answers')
 const { assertTested } = require('./files-platform')
 const { permitsError } = require('../errors')
 const { HOST, ascii, birth, describeName, keyOf, parsed, shorten } = require('./holder')
 const { native, systemError } = require('./native')
+const { assertNoTable } = require('./kinds')
 
-/** How many milliseconds a blocking thread stays in native code. Between, the engine may end it. */
-const SLICE = 20
 /** Milliseconds between two attempts without a thread, at first and at last. */
 const POLL = 20
 const LONGEST_POLL = 100
@@ -32,28 +32,6 @@ const LONGEST_POLL = 100
 const USERS = [1, 0]
 /** Stands for a request that has no thread. */
 const NONE = 0
-
-/** Returns the functions that await answers, by the numbers of their requests: of all copies of the package. */
-function waits () {
-  const { native } = agent()
-  if (native.files === undefined) native.files = new Deliveries(native.binding)
-  return native.files.waits
-}
-
-class Deliveries {
-  constructor (binding) {
-    this.binding = binding
-    this.waits = new Map()
-  }
-
-  deliver () {
-    for (let answer = this.binding.filesNext(); answer !== null; answer = this.binding.filesNext()) {
-      const settle = this.waits.get(answer.request)
-      this.waits.delete(answer.request)
-      if (settle !== undefined) settle(answer)
-    }
-  }
-}
 
 /** What requests for a name have in common; in native code, those with a label. */
 class Place {
@@ -152,6 +130,7 @@ class Files extends LocalEngine {
       agent()
       assertTested()
       mkdirSync(this.#path, { recursive: true })
+      assertNoTable(this.#path)
       const { durable, anyDrive } = this.#options
       this.#folder = native('filesOpen', this.#path, durable, anyDrive)
     }
@@ -219,7 +198,7 @@ class Files extends LocalEngine {
   }
 
   #granted ([number, token, ownerDied]) {
-    return new Grant(number, token, ownerDied !== 0, this.isSlow)
+    return new NativeGrant(number, token, ownerDied !== 0, this.isSlow)
   }
 
   #grantOf ({ granted, failure }) {
@@ -232,51 +211,6 @@ class Files extends LocalEngine {
 const NO_THREAD = ['EAGAIN', 'ENOMEM']
 /** Those of one that has no descriptor or memory at the moment. */
 const PASSING = ['EMFILE', 'ENFILE', 'ENOMEM', 'ENOLCK']
-
-/** A lock. It is lost only if somebody removes or replaces its file. */
-class Grant extends LocalGrant {
-  #number
-  #isSlow
-
-  constructor (number, token, ownerDied, isSlow) {
-    super()
-    this.#number = number
-    this.#isSlow = isSlow
-    this.token = token
-    this.ownerDied = ownerDied
-  }
-
-  remaining () { return native('filesLeft', this.#number) }
-  heldNow () { return native('filesHeld', this.#number) }
-
-  releaseNow (died, blocks) {
-    const later = this.#isSlow && !blocks ? native('filesReleaseLater', this.#number, died) : null
-    return later === null ? native('filesRelease', this.#number, died) : wasHeld(later)
-  }
-}
-
-async function wasHeld (number) {
-  const { released, failure } = await answer(number)
-  if (failure !== undefined) throw systemError(failure)
-  return released
-}
-
-/** Awaits an answer; gives up at the signal's abort. */
-function answer (number, signal) {
-  return new Promise((resolve, reject) => {
-    const wait = waits()
-    wait.set(number, (answer) => {
-      ignore()
-      resolve(answer)
-    })
-    const ignore = signal === undefined ? () => {} : onAbort(signal, () => {
-      ignore()
-      if (!wait.delete(number)) return
-      native('filesAbort', number)
-      reject(new Error('The wait was given up'))
-    })
-  })
-}
 
 /** Looks at the file of a lock. Undefined if there is none. */
 const look = (file) => native('filesLook', file) || undefined

@@ -1,9 +1,11 @@
 'use strict'
 
-/** Calls of the native library for engines on this machine, and the system's errors. */
+/** Calls of the native library by engines, and their errors. */
 
 const { getSystemErrorName } = require('util')
 const { agent } = require('../../agent/find-agent')
+const { Error, RangeError, define } = require('../../util/intrinsics')
+const { show } = require('../errors')
 
 /** Calls a function of the library; its errors have codes. */
 function native (name, first, second, third, fourth, fifth) {
@@ -31,4 +33,20 @@ function systemError (text, otherwise) {
   return Object.assign(new Error(code === undefined ? message : code + ': ' + message), { code })
 }
 
-module.exports = { native, systemError }
+const NAMES = {
+  ERR_SHARED_MEMORY_UNAVAILABLE: 'There is no shared memory',
+  ERR_SHARED_MEMORY_INVALID: 'The file is no shared memory of this package'
+}
+
+/** Makes the error of mapped memory that cannot be opened. */
+function openingError (error, file, byteLength) {
+  const [, code, what] = /^(ERR_SHARED_MEMORY_[A-Z]+) ([^]*)$/.exec(error.message) || []
+  if (code === undefined) return systemError(error.message, error)
+  const made = code === 'ERR_SHARED_MEMORY_LENGTH'
+    ? new RangeError(show(file) + ' has ' + what + ' bytes of shared memory, not ' + byteLength)
+    : new Error(NAMES[code] + ' at ' + show(file) + ': ' + what)
+  define(made, 'code', code, true, true)
+  return made
+}
+
+module.exports = { native, openingError, systemError }

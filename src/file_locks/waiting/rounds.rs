@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::{Line, Reason, Stage, Table, with_line, with_table};
 use crate::file_locks::lock_file::{Name, Which};
+use crate::file_locks::mailbox::Lock;
 use crate::file_locks::system::{Identity, no_thread};
 use crate::globals::service;
 use waitasync_core::panics::contained;
@@ -168,6 +169,6 @@ fn pass(name: &Name, token: u64) {
     });
     match request.flatten() {
         Some(request) => request.answer(grant),
-        None => grant.return_unused(),
+        None => Box::new(grant).return_unused(),
     }
 }

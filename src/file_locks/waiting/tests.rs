@@ -7,9 +7,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::pool::{MOST_JOBS, MOST_LINES};
-use super::{Reason, Request, Stage, dequeue, enqueue, run, with_line, with_table};
-use crate::file_locks::lock_file::{Folder, Grant, Locked, Name, Which};
-use crate::file_locks::mailbox::{Answer, Mailbox};
+use super::{Reason, Request, Stage, enqueue, run, with_line, with_table};
+use crate::file_locks::lock_file::{Folder, Locked, Name, Which};
+use crate::file_locks::mailbox::{Answer, Lock, Mailbox, Queue};
 use crate::file_locks::system::Mode;
 use waitasync_core::lock::Outbox;
 use waitasync_core::sync::lock;
@@ -43,11 +43,11 @@ fn mailbox() -> Arc<Mailbox> {
 }
 
 fn ask(name: &Name, number: i64, mailbox: &Arc<Mailbox>) {
-    mailbox.expect(number, Some(name.clone()));
+    mailbox.expect(number, Some(Box::new(name.clone())));
     enqueue(name, Request { number, mailbox: Arc::clone(mailbox), description: "{}".into(), max_hold: None }).unwrap();
 }
 
-fn granted(mailbox: &Mailbox, number: i64) -> Grant {
+fn granted(mailbox: &Mailbox, number: i64) -> Box<dyn Lock> {
     match mailbox.wait(number, Duration::from_secs(20)) {
         Some(Answer::Granted(grant)) => grant,
         _ => panic!("no grant for {number}"),
@@ -91,18 +91,18 @@ fn more_lines_than_threads_go_round() {
         let blocked = names.iter().filter(|name| waits_for(name).is_some());
         assert!(blocked.count() <= MOST_LINES);
     }
-    held[5].take().unwrap().release(false).unwrap();
-    assert!(!granted(&mailbox, 5).owner_died);
+    Box::new(held[5].take().unwrap()).release(false).unwrap();
+    assert!(!granted(&mailbox, 5).granted().1);
 
     // A request that is withdrawn leaves nothing, whether its line has a thread or not.
     for number in [3, 4] {
         mailbox.forget(number);
-        dequeue(&names[number as usize], number, &mailbox);
+        names[number as usize].dequeue(number, &mailbox);
     }
     until(|| names[3..5].iter().all(|name| with_line(name, |_| ()).is_none()));
     drop(held);
     for number in 0..3 {
-        assert!(granted(&mailbox, number).owner_died);
+        assert!(granted(&mailbox, number).granted().1);
     }
     until(nothing_is_left);
     assert!(names[4].take("{}").unwrap().is_some());
@@ -133,7 +133,7 @@ fn jobs_at_once_have_a_bounded_number_of_threads_and_all_are_done() {
 fn a_gate_keeps_newcomers_out_and_a_wait_that_is_withdrawn_leaves_nothing() {
     let scratch = Scratch::new("gate");
     let (writer, reader) = (scratch.name("a", Mode::Exclusive), scratch.name("a", Mode::Shared));
-    let mut reading = reader.take("{}").unwrap();
+    let mut reading: Option<Box<dyn Lock>> = Some(Box::new(reader.take("{}").unwrap().unwrap()));
     let mailbox = mailbox();
     for round in 0..3 {
         ask(&writer, round, &mailbox);
@@ -142,13 +142,13 @@ fn a_gate_keeps_newcomers_out_and_a_wait_that_is_withdrawn_leaves_nothing() {
         ask(&reader, 100 + round, &mailbox);
         until(|| waits_for(&writer) == Some(Which::Lock) && waits_for(&reader) == Some(Which::Gate));
         mailbox.forget(round);
-        dequeue(&writer, round, &mailbox);
+        writer.dequeue(round, &mailbox);
         reading = Some(granted(&mailbox, 100 + round));
         until(nothing_is_left);
     }
     ask(&writer, 9, &mailbox);
     drop(reading);
-    assert!(granted(&mailbox, 9).token > 0);
+    assert!(granted(&mailbox, 9).granted().0 > 0);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn those_of_both_modes_are_granted_in_their_order() {
     until(|| waits_for(&writer) == Some(Which::Lock));
     ask(&reader, 2, &mailbox);
     until(|| waits_for(&reader) == Some(Which::Gate));
-    first.release(false).unwrap();
+    Box::new(first).release(false).unwrap();
     let second = granted(&mailbox, 1);
     until(|| waits_for(&reader) == Some(Which::Lock));
     ask(&writer, 3, &mailbox);
@@ -234,7 +234,7 @@ fn a_signal_of_somebody_else_ends_no_wait() {
         sleep(Duration::from_micros(100));
         assert!(!mailbox.has_answers() && waits_for(&writer) == Some(Which::Lock));
     }
-    held.release(false).unwrap();
+    Box::new(held).release(false).unwrap();
     drop(granted(&mailbox, 1));
     drop(granted(&mailbox, 2));
     until(nothing_is_left);
@@ -250,7 +250,7 @@ fn a_wait_for_a_removed_file_goes_on_with_the_new_one_although_the_old_holder_do
     until(|| waits_for(&name) == Some(Which::Lock));
     std::fs::remove_file(scratch.0.path.join("a.lock")).unwrap();
     let next = granted(&mailbox, 1);
-    assert!(next.token > held.token && !held.release(false).unwrap());
+    assert!(next.granted().0 > held.token && !Box::new(held).release(false).unwrap());
 
     // So it is with the gate: the thread that waits for the lock has it.
     ask(&name, 2, &mailbox);
@@ -271,18 +271,18 @@ fn an_answer_that_nobody_expects_is_given_back_without_a_mark() {
     let name = scratch.name("a", Mode::Exclusive);
     let mailbox = mailbox();
     // The request was withdrawn while its thread granted it.
-    mailbox.answer(1, Answer::Granted(name.take("{}").unwrap().unwrap()));
+    mailbox.answer(1, Answer::Granted(Box::new(name.take("{}").unwrap().unwrap())));
     for is_closed in [false, true] {
         let held = name.take("{}").unwrap().unwrap();
         assert!(!held.owner_died);
         ask(&name, 1, &mailbox);
-        held.release(false).unwrap();
+        Box::new(held).release(false).unwrap();
         if is_closed {
             until(|| mailbox.has_answers());
             mailbox.close();
         } else {
             mailbox.forget(1);
-            dequeue(&name, 1, &mailbox);
+            name.dequeue(1, &mailbox);
         }
         let mut next = None;
         until(|| {
@@ -291,6 +291,6 @@ fn an_answer_that_nobody_expects_is_given_back_without_a_mark() {
         });
         let next = next.unwrap();
         assert!(!next.owner_died);
-        next.release(false).unwrap();
+        Box::new(next).release(false).unwrap();
     }
 }

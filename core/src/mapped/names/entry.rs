@@ -1,0 +1,165 @@
+//! The entry of a name, its words, and their values.
+
+use super::super::{MOST_PROCESSES, ProcessId};
+use crate::sync::{AtomicU64, Ordering::SeqCst};
+
+/// What stands for a name: its SHA-256. Names of any length are told apart by it.
+pub type Key = [u64; 4];
+
+/// The mode of a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    Exclusive,
+    Shared,
+}
+
+/// How many processes can share a lock: those with the first slots.
+pub const MOST_SHARERS: usize = 56;
+/// The bits of a state that say who shares the lock.
+pub(super) const SHARERS: u64 = (1 << MOST_SHARERS) - 1;
+/// One process has the lock alone; the low half of the state is its number.
+pub(super) const EXCLUSIVE: u64 = 1 << 63;
+/// The last one that had it alone has died, and nobody has had it alone since.
+pub(super) const DIED: u64 = 1 << 62;
+/// The entry is about to lose its name. It keeps this state until it gets another one.
+pub(super) const RETIRED: u64 = 1 << 61;
+
+/// For how long a turn keeps others out. A process that is suspended does not use it.
+pub const TURN_MILLISECONDS: u64 = 20;
+/// What JavaScript counts to without a gap.
+const LARGEST_TOKEN: u64 = (1 << 53) - 1;
+
+/// As many words as the texts have. The first byte of each is its length.
+const NAME_WORDS: usize = 8;
+const LABEL_WORDS: usize = 4;
+
+/// The lock of a name. All zeros is free.
+#[repr(C)]
+#[derive(Default)]
+pub struct Entry {
+    pub(super) state: AtomicU64,
+    /// The processes that wait; of these, the ones whose first request is a shared one.
+    pub(super) waiting: AtomicU64,
+    pub(super) readers: AtomicU64,
+    /// Who goes first once the lock is free: a [`Turn`].
+    pub(super) turn: AtomicU64,
+    /// That of the last exclusive grant.
+    pub(super) token: AtomicU64,
+    /// Of that grant, for people: since when, in milliseconds since 1970, and the numbers of process and thread.
+    since: AtomicU64,
+    holder: AtomicU64,
+    key: [AtomicU64; 4],
+    name: [AtomicU64; NAME_WORDS],
+    label: [AtomicU64; LABEL_WORDS],
+}
+
+/// Who goes first, and until when: milliseconds of the system's clock in the upper bits.
+pub(super) struct Turn;
+
+/// The turn was given before, and others took the lock.
+const FIRM: u64 = 1 << 7;
+
+impl Turn {
+    pub(super) const fn begin(index: usize, now: u64, is_firm: bool) -> u64 {
+        (now + TURN_MILLISECONDS) << 8 | if is_firm { FIRM } else { 0 } | (index as u64 + 1)
+    }
+
+    /// Whether newcomers may take a free lock, since the owner can hardly have woken yet: within the same millisecond.
+    pub(super) const fn is_young(turn: u64, now: u64) -> bool {
+        turn & FIRM == 0 && turn >> 8 == now + TURN_MILLISECONDS
+    }
+
+    /// Returns whose turn it is. `None` if it is nobody's.
+    pub(super) fn owner(turn: u64) -> Option<usize> {
+        ((turn & (FIRM - 1)) as usize).checked_sub(1).filter(|index| *index < MOST_PROCESSES)
+    }
+
+    /// Whether it is not over. One that is far ahead is damaged.
+    pub(super) fn is_valid(turn: u64, now: u64) -> bool {
+        let end = turn >> 8;
+        Self::owner(turn).is_some() && now < end && end <= now + TURN_MILLISECONDS
+    }
+}
+
+/// Returns who has a lock alone. `None` also if the state is damaged.
+pub(super) fn exclusive_holder(state: u64) -> Option<ProcessId> {
+    if state & EXCLUSIVE == 0 { None } else { ProcessId::from_packed(state as u32) }
+}
+
+pub(super) const fn held_by(process: ProcessId) -> u64 {
+    EXCLUSIVE | process.packed() as u64
+}
+
+impl Entry {
+    /// Gives the entry a name. Nobody else uses it meanwhile; some may look at it.
+    pub(super) fn begin(&self, key: &Key, name: &str, token: u64) {
+        for word in [&self.state, &self.waiting, &self.readers, &self.turn, &self.since, &self.holder] {
+            word.store(0, SeqCst);
+        }
+        self.token.store(token, SeqCst);
+        for (word, part) in self.key.iter().zip(key) {
+            word.store(*part, SeqCst);
+        }
+        write_text(&self.name, name);
+    }
+
+    pub(super) fn has_key(&self, key: &Key) -> bool {
+        self.key.iter().zip(key).all(|(word, part)| word.load(SeqCst) == *part)
+    }
+
+    /// Returns the last token. A number that is none of JavaScript's is damage: the clock gives the next one.
+    pub(super) fn last_token(&self) -> u64 {
+        Some(self.token.load(SeqCst)).filter(|token| *token < LARGEST_TOKEN).unwrap_or(0)
+    }
+
+    /// Notes the exclusive holder, which calls it, and returns its token. `microseconds` since 1970.
+    pub(super) fn note_holder(&self, process: ProcessId, thread: u32, label: &str, microseconds: u64) -> u64 {
+        let token = microseconds.max(self.last_token() + 1);
+        self.token.store(token, SeqCst);
+        self.holder.store(0, SeqCst);
+        self.since.store(microseconds / 1000, SeqCst);
+        write_text(&self.label, label);
+        self.holder.store(u64::from(process.packed()) << 32 | u64::from(thread), SeqCst);
+        token
+    }
+
+    pub(super) fn name(&self) -> String {
+        read_text(&self.name)
+    }
+
+    /// Returns since when it is held, the thread, and the label: `None` if the holder has not noted them yet.
+    pub(super) fn noted(&self, process: ProcessId) -> Option<(u64, u32, String)> {
+        let holder = self.holder.load(SeqCst);
+        let noted = (self.since.load(SeqCst), holder as u32, read_text(&self.label));
+        let is_whole = holder >> 32 == u64::from(process.packed()) && self.holder.load(SeqCst) == holder;
+        is_whole.then_some(noted)
+    }
+}
+
+/// Writes a text; of one that is too long, its beginning.
+fn write_text(words: &[AtomicU64], text: &str) {
+    const ELLIPSIS: &str = "…";
+    let most = words.len() * 8 - 1;
+    let mut bytes = [0; NAME_WORDS * 8];
+    let length = if text.len() <= most {
+        bytes[1..=text.len()].copy_from_slice(text.as_bytes());
+        text.len()
+    } else {
+        let cut = (0..=most - ELLIPSIS.len()).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        bytes[1..=cut].copy_from_slice(&text.as_bytes()[..cut]);
+        bytes[cut + 1..=cut + ELLIPSIS.len()].copy_from_slice(ELLIPSIS.as_bytes());
+        cut + ELLIPSIS.len()
+    };
+    bytes[0] = length as u8;
+    // The words that have nothing of it keep what they have.
+    for (word, part) in words.iter().zip(bytes.as_chunks::<8>().0).take(length / 8 + 1) {
+        word.store(u64::from_le_bytes(*part), SeqCst);
+    }
+}
+
+/// Reads a text. It is empty if it is damaged.
+fn read_text(words: &[AtomicU64]) -> String {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.load(SeqCst).to_le_bytes()).collect();
+    let text = bytes.get(1..=usize::from(bytes[0])).unwrap_or_default();
+    std::str::from_utf8(text).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,397 @@
+//! Locks by name, in memory that several processes have mapped: what `memory(folder)` is made of.
+//!
+//! Each name has an entry, and each entry a title: a word that says whether it is in use. An entry is found by probing
+//! the titles from the home of its key on.
+//!
+//! | title | | and then |
+//! |---|---|---|
+//! | unused | without a name, or never used: all zeros | written |
+//! | written | a process gives it a key | proposed; unused, if that process dies |
+//! | proposed | has a key, which another entry may have, too | named, once nobody has seen such an entry; unused |
+//! | named | the only one of its key | unused, once its lock is retired |
+//!
+//! | state of a lock | | and then |
+//! |---|---|---|
+//! | free | nobody has it | exclusive, shared, retired |
+//! | exclusive | the process in the lower bits has it | free; free and died |
+//! | shared | the processes whose bits are set have it | shared; free |
+//! | died | besides the others: the last exclusive holder has died, or abandoned it | exclusive, without it |
+//! | retired | the entry loses its name | free, under the next name |
+//!
+//! A process that finds the lock taken sets its bit in `waiting`, and then looks again. Who frees it then looks at
+//! `waiting`, gives the next process the turn, round robin, and rings it. The lock is free meanwhile: the turn only keeps
+//! newcomers out, and only for a while: not in its first millisecond, in which the process that has it wakes, unless it is given
+//! again. So a lock is not idle that long, and nobody is passed by for longer. A process that is suspended stops nobody:
+//! whoever gave it the turn passes that on, and it waits anew when it goes on.
+//!
+//! # Invariants
+//! 1. Each step is one exchange, so the death of a process leaves nothing half done: `sweep` finds all it has.
+//! 2. A lock is taken by a change of its state. Whoever has changed it looks whether the title is still the same: until then
+//!    the entry may have got another name. Of one that is held it stays.
+//! 3. No two titles of a key are named: who names one has looked at all others since it was proposed, and removed or
+//!    preferred the proposed ones that it saw.
+//! 4. Of an entry that loses its name, the token is below the `floor`, where the tokens of new names begin. So tokens of a name
+//!    grow, also if the clock was set back meanwhile.
+//! 5. Who waits has set its bit before it looked at the state; who frees has changed the state before it looks at the bits.
+//! 6. What is in the memory is input: others may have written it. Numbers are checked, and loops are bounded by the table.
+
+mod entry;
+mod titles;
+
+use super::{MOST_PROCESSES, ProcessId};
+use crate::sync::{AtomicU64, Ordering::SeqCst};
+use entry::{DIED, EXCLUSIVE, RETIRED, SHARERS, Turn, exclusive_holder, held_by};
+pub use entry::{Entry, Key, MOST_SHARERS, Mode, TURN_MILLISECONDS};
+use titles::{NAMED, WRITTEN, phase};
+
+/// What a table begins with.
+#[repr(C)]
+pub struct Head {
+    /// The highest token of all names that have lost their entries.
+    floor: AtomicU64,
+    /// For each process the entry for which it was rung: its number and 1, or [`SEVERAL`].
+    rung: [AtomicU64; MOST_PROCESSES],
+}
+
+const SEVERAL: u64 = u64::MAX;
+
+impl Default for Head {
+    fn default() -> Self {
+        Self { floor: AtomicU64::default(), rung: std::array::from_fn(|_| AtomicU64::default()) }
+    }
+}
+
+/// The entry of a name. It has that name as long as the title is the same.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Place {
+    pub position: usize,
+    title: u64,
+}
+
+/// How a request comes to a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// It goes behind those that wait.
+    New,
+    /// It makes one attempt, and passes those that wait, but not to share a lock that others share already.
+    Attempt,
+    /// It is the first that waits in its process.
+    First,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Taken {
+    /// The process has it, and whether the last exclusive holder died.
+    Granted { died: bool },
+    /// Others have it, or go first.
+    Refused,
+    /// The entry has another name now.
+    Renamed,
+}
+
+/// For what a process was rung.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rung {
+    ForNothing,
+    For(Place),
+    ForSeveral,
+}
+
+/// A turn that was given: whoever gave it looks after it until it is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Given {
+    pub position: usize,
+    pub index: usize,
+    turn: u64,
+}
+
+/// What there is to see of a name.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Look {
+    /// Its beginning, if it is long.
+    pub name: String,
+    pub holder: Option<ProcessId>,
+    /// Of the exclusive holder: since when, in milliseconds since 1970, its thread, and its label.
+    pub noted: Option<(u64, u32, String)>,
+    /// The processes that share it, those that wait, and of these the ones that want to share it.
+    pub sharers: u64,
+    pub waiting: u64,
+    pub readers: u64,
+}
+
+/// The clock and the bell, which a model has of its own.
+pub trait World: Sync {
+    /// Milliseconds that all processes count alike.
+    fn now(&self) -> u64;
+    /// Rings the process that has a turn. Somebody has to look after the turn then.
+    fn ring(&self, given: Given);
+}
+
+pub struct Names<'a, W> {
+    head: &'a Head,
+    titles: &'a [AtomicU64],
+    entries: &'a [Entry],
+    pub world: W,
+}
+
+/// All entries have names that are in use: as many as there are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Full(pub usize);
+
+impl<'a, W: World> Names<'a, W> {
+    /// `titles` and `entries` are as many, and all zeros at first.
+    pub fn new(head: &'a Head, titles: &'a [AtomicU64], entries: &'a [Entry], world: W) -> Self {
+        assert!(titles.len() == entries.len() && !titles.is_empty());
+        Self { head, titles, entries, world }
+    }
+
+    fn is_here(&self, place: Place) -> bool {
+        self.titles[place.position].load(SeqCst) == place.title
+    }
+
+    /// Takes the lock, if it is free and nobody goes first.
+    pub fn take(&self, place: Place, me: ProcessId, mode: Mode, way: Way) -> Taken {
+        let entry = &self.entries[place.position];
+        loop {
+            let state = entry.state.load(SeqCst);
+            if !self.is_here(place) || state & RETIRED != 0 {
+                return Taken::Renamed;
+            }
+            let next = match mode {
+                Mode::Exclusive if state & !DIED == 0 => held_by(me),
+                Mode::Shared if state & EXCLUSIVE == 0 && me.index() < MOST_SHARERS => state | me.mask(),
+                _ => return Taken::Refused,
+            };
+            if self.is_behind(entry, state, me, way) {
+                return Taken::Refused;
+            }
+            if entry.state.compare_exchange(state, next, SeqCst, SeqCst).is_err() {
+                continue;
+            }
+            if !self.is_here(place) {
+                // Invariant 2. It is given back as it was: those of the other name may wait by now.
+                self.free(place.position, me, mode, state & DIED != 0);
+                return Taken::Renamed;
+            }
+            let turn = entry.turn.load(SeqCst);
+            if Turn::owner(turn) == Some(me.index()) {
+                let _ = entry.turn.compare_exchange(turn, 0, SeqCst, SeqCst);
+            }
+            // Readers of other processes may be next.
+            if mode == Mode::Shared && way == Way::First {
+                self.give_turn(place.position, me.index(), me.mask());
+            }
+            return Taken::Granted { died: state & DIED != 0 };
+        }
+    }
+
+    /// Whether others go first.
+    fn is_behind(&self, entry: &Entry, state: u64, me: ProcessId, way: Way) -> bool {
+        let waiting = entry.waiting.load(SeqCst);
+        let others = if way == Way::First { waiting & !me.mask() } else { waiting };
+        if others == 0 || (way == Way::Attempt && state & SHARERS == 0) {
+            return false;
+        }
+        let turn = entry.turn.load(SeqCst);
+        if Turn::owner(turn) == Some(me.index()) && way == Way::First {
+            return false;
+        }
+        // Between readers, those that wait have to be given the turn.
+        let now = self.world.now();
+        state & SHARERS != 0 || (Turn::is_valid(turn, now) && !(way == Way::New && Turn::is_young(turn, now)))
+    }
+
+    /// Notes the exclusive holder, and returns its token. `microseconds` since 1970.
+    pub fn note_holder(&self, place: Place, me: ProcessId, thread: u32, label: &str, microseconds: u64) -> u64 {
+        self.entries[place.position].note_holder(me, thread, label, microseconds)
+    }
+
+    /// Returns the last token.
+    pub fn token(&self, place: Place) -> u64 {
+        self.entries[place.position].last_token()
+    }
+
+    /// Notes that the process waits. It has to try once more then: invariant 5.
+    pub fn wait(&self, place: Place, me: ProcessId, mode: Mode) {
+        let Entry { waiting, readers, .. } = &self.entries[place.position];
+        set(readers, me.mask(), mode == Mode::Shared);
+        set(waiting, me.mask(), true);
+    }
+
+    /// Notes that the process waits no more.
+    pub fn leave(&self, place: Place, me: ProcessId) {
+        set(&self.entries[place.position].waiting, me.mask(), false);
+    }
+
+    /// Lets others go on after a request has given up: it may have had the turn, or have kept readers out.
+    pub fn stir(&self, place: Place, me: ProcessId) {
+        if self.is_here(place) && self.entries[place.position].state.load(SeqCst) & EXCLUSIVE == 0 {
+            self.give_turn(place.position, me.index(), 0);
+        }
+    }
+
+    pub fn is_held(&self, place: Place, me: ProcessId, mode: Mode) -> bool {
+        let state = self.entries[place.position].state.load(SeqCst);
+        self.is_here(place) && has(state, me, mode)
+    }
+
+    /// Takes the lock from whoever is none of the living: the memory may be damaged.
+    pub fn repair(&self, place: Place, living: impl Fn(usize) -> Option<ProcessId>) {
+        let entry = &self.entries[place.position];
+        let state = entry.state.load(SeqCst);
+        let next = if state & EXCLUSIVE != 0 {
+            let is_alive = exclusive_holder(state).is_some_and(|holder| living(holder.index()) == Some(holder));
+            if is_alive { state } else { DIED }
+        } else {
+            let is_dead = |index: &usize| state & 1 << index != 0 && living(*index).is_none();
+            (0..MOST_SHARERS).filter(is_dead).fold(state, |state, index| state & !(1 << index))
+        };
+        if next != state && entry.state.compare_exchange(state, next, SeqCst, SeqCst).is_ok() {
+            self.give_turn(place.position, MOST_PROCESSES - 1, 0);
+        }
+    }
+
+    /// Gives the lock back. Returns whether the process had it.
+    pub fn release(&self, place: Place, me: ProcessId, mode: Mode, died: bool) -> bool {
+        self.is_here(place) && self.free(place.position, me, mode, died)
+    }
+
+    fn free(&self, position: usize, me: ProcessId, mode: Mode, died: bool) -> bool {
+        let entry = &self.entries[position];
+        loop {
+            let state = entry.state.load(SeqCst);
+            if !has(state, me, mode) {
+                return false;
+            }
+            let next = match mode {
+                Mode::Exclusive if died => DIED,
+                Mode::Exclusive => 0,
+                Mode::Shared => state & !me.mask(),
+            };
+            if entry.state.compare_exchange(state, next, SeqCst, SeqCst).is_ok() {
+                if next & SHARERS == 0 {
+                    self.give_turn(position, me.index(), 0);
+                }
+                return true;
+            }
+        }
+    }
+
+    /// Gives the next process that waits the turn, and rings it; none of those in `except`.
+    fn give_turn(&self, position: usize, after: usize, except: u64) {
+        let entry = &self.entries[position];
+        let waiting = entry.waiting.load(SeqCst) & !except;
+        if waiting == 0 {
+            return;
+        }
+        let (last, now) = (entry.turn.load(SeqCst), self.world.now());
+        // A newcomer may have taken the lock meanwhile: then the owner of the turn is still the next.
+        let kept = Turn::owner(last).filter(|index| waiting & 1 << index != 0);
+        let first = (after as u32 + 1) % MOST_PROCESSES as u32;
+        let in_line = || (first + waiting.rotate_right(first).trailing_zeros()) as usize % MOST_PROCESSES;
+        let index = kept.unwrap_or_else(in_line);
+        let is_unchanged = kept.is_some() && Turn::is_young(last, now);
+        let turn = if is_unchanged { last } else { Turn::begin(index, now, kept.is_some()) };
+        entry.turn.store(turn, SeqCst);
+        self.ring(Given { position, index, turn });
+    }
+
+    fn ring(&self, given: Given) {
+        let rung = &self.head.rung[given.index];
+        let number = given.position as u64 + 1;
+        if rung.compare_exchange(0, number, SeqCst, SeqCst).is_err_and(|others| others != number) {
+            rung.store(SEVERAL, SeqCst);
+        }
+        self.world.ring(given);
+    }
+
+    /// Returns for what a process has been rung since the last call.
+    pub fn take_rung(&self, me: ProcessId) -> Rung {
+        let number = self.head.rung[me.index()].swap(0, SeqCst);
+        let Some(position) = number.checked_sub(1) else { return Rung::ForNothing };
+        match self.titles.get(position as usize) {
+            Some(title) => Rung::For(Place { position: position as usize, title: title.load(SeqCst) }),
+            None => Rung::ForSeveral,
+        }
+    }
+
+    /// Passes a turn on that nobody has used until it was over. Returns whether it is still to be looked after.
+    pub fn end_turn(&self, given: Given) -> bool {
+        let entry = &self.entries[given.position];
+        if entry.turn.load(SeqCst) != given.turn {
+            return false;
+        }
+        if Turn::is_valid(given.turn, self.world.now()) {
+            return true;
+        }
+        // If it is not free, whoever frees it gives the next turn.
+        let is_free = entry.state.load(SeqCst) & !DIED == 0;
+        if is_free && entry.turn.compare_exchange(given.turn, 0, SeqCst, SeqCst).is_ok() {
+            // It waits anew, once it goes on.
+            set(&entry.waiting, 1 << given.index, false);
+            self.give_turn(given.position, given.index, 0);
+        }
+        false
+    }
+
+    /// Takes back all that a process has left, which is dead: that can be interrupted, and done again.
+    pub fn sweep(&self, dead: ProcessId) {
+        for (position, (title, entry)) in self.titles.iter().zip(self.entries).enumerate() {
+            let found = title.load(SeqCst);
+            if found == 0 {
+                continue;
+            }
+            if phase(found) == WRITTEN {
+                self.drop_written(position, found, dead);
+                continue;
+            }
+            set(&entry.waiting, dead.mask(), false);
+            self.free(position, dead, Mode::Exclusive, true);
+            self.free(position, dead, Mode::Shared, false);
+            // It may have given a lock back, or had the turn, and not rung anybody.
+            if entry.state.load(SeqCst) & EXCLUSIVE == 0 {
+                self.give_turn(position, dead.index(), 0);
+            }
+        }
+    }
+
+    /// Looks at an entry. `None` if it has no name, or nobody holds and awaits it.
+    pub fn look(&self, position: usize) -> Option<Look> {
+        let (title, entry) = (self.titles.get(position)?, &self.entries[position]);
+        let found = title.load(SeqCst);
+        if phase(found) != NAMED {
+            return None;
+        }
+        let (state, waiting) = (entry.state.load(SeqCst), entry.waiting.load(SeqCst));
+        let holder = exclusive_holder(state);
+        let sharers = if state & EXCLUSIVE == 0 { state & SHARERS } else { 0 };
+        if holder.is_none() && sharers | waiting == 0 {
+            return None;
+        }
+        let noted = holder.and_then(|holder| entry.noted(holder));
+        let look = Look { name: entry.name(), holder, noted, sharers, waiting, readers: entry.readers.load(SeqCst) };
+        // Otherwise it is being changed, and what it said is not known.
+        (title.load(SeqCst) == found).then_some(look)
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.entries.len()
+    }
+}
+
+fn has(state: u64, me: ProcessId, mode: Mode) -> bool {
+    match mode {
+        Mode::Exclusive => state == held_by(me),
+        Mode::Shared => state & EXCLUSIVE == 0 && state & SHARERS & me.mask() != 0,
+    }
+}
+
+/// Sets or clears a bit. It is not written if it is as it should be.
+fn set(bits: &AtomicU64, mask: u64, on: bool) {
+    let is_on = bits.load(SeqCst) & mask != 0;
+    if on && !is_on {
+        bits.fetch_or(mask, SeqCst);
+    } else if !on && is_on {
+        bits.fetch_and(!mask, SeqCst);
+    }
+}

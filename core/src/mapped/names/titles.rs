@@ -1,0 +1,204 @@
+//! Titles: which entries have names, and how an entry gets one and loses it.
+//!
+//! | bits | unused, proposed, named | written |
+//! |---|---|---|
+//! | 0 | the phase | the phase |
+//! | 2 | a version, which changes with each name | the process |
+//! | 32 | the fingerprint of the key; 0 of unused ones | the version |
+
+use super::entry::{Key, RETIRED};
+use super::{Full, Names, Place, World};
+use crate::mapped::ProcessId;
+use crate::sync::{Ordering::SeqCst, fence};
+
+const UNUSED: u64 = 0;
+pub(super) const WRITTEN: u64 = 1;
+const PROPOSED: u64 = 2;
+pub(super) const NAMED: u64 = 3;
+
+const VERSIONS: u64 = (1 << 30) - 1;
+
+pub(super) const fn phase(title: u64) -> u64 {
+    title & 3
+}
+
+const fn version(title: u64) -> u64 {
+    if phase(title) == WRITTEN { title >> 32 } else { title >> 2 & VERSIONS }
+}
+
+/// The version that follows: not 0, which stands for a title that was never used.
+const fn next_version(title: u64) -> u64 {
+    let next = version(title) + 1;
+    if next > VERSIONS { 1 } else { next }
+}
+
+const fn make(fingerprint: u64, version: u64, phase: u64) -> u64 {
+    fingerprint << 32 | version << 2 | phase
+}
+
+const fn fingerprint(key: &Key) -> u64 {
+    key[0] >> 32
+}
+
+/// How the naming of an entry has ended.
+enum Naming {
+    Done(Place),
+    /// Another entry has the name, or this one has been removed.
+    InVain,
+}
+
+impl<W: World> Names<'_, W> {
+    /// The positions of a key's entry that are tried, in order.
+    fn positions(&self, key: &Key) -> impl Iterator<Item = usize> + use<W> {
+        let (home, all) = ((key[1] % self.titles.len() as u64) as usize, self.titles.len());
+        (home..all).chain(0..home)
+    }
+
+    /// Finds the entry of a key.
+    pub fn find(&self, key: &Key) -> Option<Place> {
+        for position in self.positions(key) {
+            let title = self.titles[position].load(SeqCst);
+            if title == 0 {
+                // Nothing is behind one that was never used.
+                break;
+            }
+            if phase(title) == NAMED && self.is_of(position, title, key) {
+                if self.entries[position].state.load(SeqCst) & RETIRED == 0 {
+                    return Some(Place { position, title });
+                }
+                self.bury(position, title);
+            }
+        }
+        None
+    }
+
+    /// Whether the entry with this title has the key.
+    fn is_of(&self, position: usize, title: u64, key: &Key) -> bool {
+        title >> 32 == fingerprint(key)
+            && self.entries[position].has_key(key)
+            && self.titles[position].load(SeqCst) == title
+    }
+
+    /// Finds the entry of a key, or gives one to it. `text`: its name, for people.
+    pub fn name(&self, key: &Key, text: &str, me: ProcessId) -> Result<Place, Full> {
+        loop {
+            if let Some(place) = self.find(key) {
+                return Ok(place);
+            }
+            let load = |position: usize| (position, self.titles[position].load(SeqCst));
+            let unused = self.positions(key).map(load).find(|(_, title)| phase(*title) == UNUSED);
+            let Some((position, unused)) = unused else {
+                if self.retire_one(key) {
+                    continue;
+                }
+                return Err(Full(self.titles.len()));
+            };
+            let version = next_version(unused);
+            let written = make(version, u64::from(me.packed()), WRITTEN);
+            if !self.exchange(position, unused, written) {
+                continue;
+            }
+            self.entries[position].begin(key, text, self.head.floor.load(SeqCst));
+            let proposed = make(fingerprint(key), version, PROPOSED);
+            if self.exchange(position, written, proposed)
+                && let Naming::Done(place) = self.confirm(position, proposed, key)
+            {
+                return Ok(place);
+            }
+        }
+    }
+
+    fn exchange(&self, position: usize, from: u64, to: u64) -> bool {
+        self.titles[position].compare_exchange(from, to, SeqCst, SeqCst).is_ok()
+    }
+
+    /// Removes a title.
+    fn drop_title(&self, position: usize, title: u64) -> bool {
+        self.exchange(position, title, make(0, next_version(title), UNUSED))
+    }
+
+    /// Names a proposed entry, unless another one has the key. Invariant 3.
+    ///
+    /// Whoever looks at two proposed entries prefers that which comes first, and completes it in place of a process that may be
+    /// suspended. So one of them is named in the end.
+    fn confirm(&self, mut position: usize, mut proposed: u64, key: &Key) -> Naming {
+        'again: loop {
+            // Of two that propose the key, one sees the other.
+            fence(SeqCst);
+            let mut is_later = false;
+            for other in self.positions(key) {
+                if other == position {
+                    is_later = true;
+                    continue;
+                }
+                loop {
+                    let title = self.titles[other].load(SeqCst);
+                    let is_of = title >> 32 == fingerprint(key) && self.entries[other].has_key(key);
+                    if self.titles[other].load(SeqCst) != title {
+                        continue;
+                    }
+                    if phase(title) < PROPOSED || !is_of {
+                        break;
+                    }
+                    if phase(title) == NAMED && self.entries[other].state.load(SeqCst) & RETIRED != 0 {
+                        self.bury(other, title);
+                    } else if phase(title) == NAMED {
+                        self.drop_title(position, proposed);
+                        return Naming::InVain;
+                    } else if is_later {
+                        self.drop_title(other, title);
+                    } else {
+                        self.drop_title(position, proposed);
+                        (position, proposed) = (other, title);
+                        continue 'again;
+                    }
+                }
+            }
+            let title = make(fingerprint(key), version(proposed), NAMED);
+            if self.exchange(position, proposed, title) {
+                return Naming::Done(Place { position, title });
+            }
+            return Naming::InVain;
+        }
+    }
+
+    /// Takes its name from an entry that nobody holds or awaits. Returns whether there was one.
+    fn retire_one(&self, key: &Key) -> bool {
+        for position in self.positions(key) {
+            let (title, entry) = (self.titles[position].load(SeqCst), &self.entries[position]);
+            let is_removed = match phase(title) {
+                UNUSED => true,
+                // Its process has died, or proposes it again.
+                PROPOSED => self.drop_title(position, title),
+                NAMED if entry.waiting.load(SeqCst) == 0 => {
+                    // If it has got another name meanwhile, that is retired, too, and whoever looks for it sees so.
+                    let is_retired = entry.state.compare_exchange(0, RETIRED, SeqCst, SeqCst).is_ok();
+                    if is_retired {
+                        self.bury(position, title);
+                    }
+                    is_retired
+                }
+                _ => false,
+            };
+            if is_removed {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Removes the title of a retired entry: invariant 4.
+    fn bury(&self, position: usize, title: u64) {
+        if phase(title) == NAMED {
+            self.head.floor.fetch_max(self.entries[position].last_token(), SeqCst);
+            self.drop_title(position, title);
+        }
+    }
+
+    /// Removes a title that a dead process was about to write.
+    pub(super) fn drop_written(&self, position: usize, title: u64, dead: ProcessId) {
+        if title >> 2 & VERSIONS == u64::from(dead.packed()) {
+            self.drop_title(position, title);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Models of the locks in mapped memory: loom's threads are the processes.
+//!
+//! Run as `tests/model.rs` is. A process that nobody rings is a deadlock, so "is woken" needs no assertion.
+
+#![cfg(feature = "model")]
+
+use loom::sync::atomic::AtomicU64;
+use loom::sync::atomic::Ordering::SeqCst;
+use loom::sync::{Arc, Notify};
+use loom::thread::{JoinHandle, spawn};
+use waitasync_core::mapped::ProcessId;
+use waitasync_core::mapped::names::{Entry, Given, Head, Key, Mode, Names, Place, Taken, Way, World};
+
+/// Bells, and a clock that stands still: a turn is never over.
+struct Bells([Notify; 3]);
+
+impl World for &Bells {
+    fn now(&self) -> u64 {
+        0
+    }
+
+    fn ring(&self, given: Given) {
+        self.0[given.index].notify();
+    }
+}
+
+struct Memory {
+    head: Head,
+    titles: Vec<AtomicU64>,
+    entries: Vec<Entry>,
+    bells: Bells,
+    /// What the lock protects: written in two steps.
+    inside: [AtomicU64; 2],
+}
+
+impl Memory {
+    fn new(entries: usize) -> Arc<Self> {
+        let titles: Vec<_> = (0..entries).map(|_| AtomicU64::new(0)).collect();
+        // To loom, the initial value of a word is no `SeqCst` store.
+        titles.iter().for_each(|title| title.store(0, SeqCst));
+        Arc::new(Self {
+            head: Head::default(),
+            titles,
+            entries: (0..entries).map(|_| Entry::default()).collect(),
+            bells: Bells(std::array::from_fn(|_| Notify::new())),
+            inside: std::array::from_fn(|_| AtomicU64::new(0)),
+        })
+    }
+
+    fn names(&self) -> Names<'_, &Bells> {
+        Names::new(&self.head, &self.titles, &self.entries, &self.bells)
+    }
+
+    /// Waits as a process does whose requests wait, and returns whether the last holder died.
+    fn lock(&self, place: Place, index: usize, mode: Mode) -> bool {
+        let (names, me) = (self.names(), process(index));
+        if let Taken::Granted { died } = names.take(place, me, mode, Way::New) {
+            return died;
+        }
+        loop {
+            names.wait(place, me, mode);
+            match names.take(place, me, mode, Way::First) {
+                Taken::Granted { died } => {
+                    names.leave(place, me);
+                    return died;
+                }
+                Taken::Refused => self.bells.0[index].wait(),
+                Taken::Renamed => unreachable!("it is awaited"),
+            }
+        }
+    }
+
+    /// Checks that nobody else is inside, and changes it in two steps.
+    fn visit(&self) {
+        let before = self.inside[0].load(SeqCst);
+        assert_eq!(self.inside[1].load(SeqCst), before);
+        self.inside[0].store(before + 1, SeqCst);
+        self.inside[1].store(before + 1, SeqCst);
+    }
+}
+
+const fn process(index: usize) -> ProcessId {
+    ProcessId::new(index, 1).unwrap()
+}
+
+const KEY: Key = [1, 0, 0, 0];
+const OTHER: Key = [2, 0, 0, 0];
+
+fn place(memory: &Memory, key: &Key) -> Place {
+    memory.names().name(key, "", process(0)).unwrap()
+}
+
+fn beside<T: 'static>(memory: &Arc<Memory>, run: impl FnOnce(&Memory) -> T + 'static) -> JoinHandle<T> {
+    let memory = Arc::clone(memory);
+    spawn(move || run(&memory))
+}
+
+fn bounded(model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(3));
+    builder.check(model);
+}
+
+#[test]
+fn two_exclusive_holders_come_one_after_the_other_and_both_come() {
+    bounded(|| {
+        let memory = Memory::new(1);
+        let place = place(&memory, &KEY);
+        let visit = move |index| {
+            move |memory: &Memory| {
+                memory.lock(place, index, Mode::Exclusive);
+                memory.visit();
+                assert!(memory.names().release(place, process(index), Mode::Exclusive, false));
+            }
+        };
+        let other = beside(&memory, visit(1));
+        visit(0)(&memory);
+        other.join().unwrap();
+        assert_eq!(memory.inside[0].load(SeqCst), 2);
+    });
+}
+
+#[test]
+fn readers_come_together_or_one_by_one_and_never_beside_a_writer() {
+    bounded(|| {
+        let memory = Memory::new(1);
+        let place = place(&memory, &KEY);
+        let read = move |index| {
+            move |memory: &Memory| {
+                memory.lock(place, index, Mode::Shared);
+                assert_eq!(memory.inside[0].load(SeqCst), memory.inside[1].load(SeqCst));
+                assert!(memory.names().release(place, process(index), Mode::Shared, false));
+            }
+        };
+        let others = [1, 2].map(|index| beside(&memory, read(index)));
+        memory.lock(place, 0, Mode::Exclusive);
+        memory.visit();
+        memory.names().release(place, process(0), Mode::Exclusive, false);
+        others.map(|other| other.join().unwrap());
+    });
+}
+
+#[test]
+fn a_dead_holder_is_swept_and_whoever_waits_is_told() {
+    bounded(|| {
+        let memory = Memory::new(1);
+        let place = place(&memory, &KEY);
+        memory.lock(place, 2, Mode::Exclusive);
+        let sweeper = beside(&memory, |memory| memory.names().sweep(process(2)));
+        assert!(memory.lock(place, 0, Mode::Exclusive));
+        sweeper.join().unwrap();
+    });
+}
+
+/// Process 2 frees the lock, and dies before it rings anybody; or has the turn, and dies.
+#[test]
+fn a_death_between_the_release_and_the_ring_is_made_good_by_the_sweep() {
+    for has_turn in [false, true] {
+        bounded(move || {
+            let memory = Memory::new(1);
+            let place = place(&memory, &KEY);
+            let names = memory.names();
+            if has_turn {
+                names.wait(place, process(2), Mode::Exclusive);
+                names.stir(place, process(1));
+            }
+            let sweeper = beside(&memory, |memory| memory.names().sweep(process(2)));
+            memory.lock(place, 0, Mode::Exclusive);
+            sweeper.join().unwrap();
+        });
+    }
+}
+
+#[test]
+fn who_gives_up_leaves_its_turn_to_the_next() {
+    bounded(|| {
+        let memory = Memory::new(1);
+        let place = place(&memory, &KEY);
+        memory.lock(place, 2, Mode::Exclusive);
+        memory.names().wait(place, process(1), Mode::Exclusive);
+        let holder = beside(&memory, move |memory| memory.names().release(place, process(2), Mode::Exclusive, false));
+        let quitter = beside(&memory, move |memory| {
+            memory.names().leave(place, process(1));
+            memory.names().stir(place, process(1));
+        });
+        memory.lock(place, 0, Mode::Exclusive);
+        assert!(holder.join().unwrap());
+        quitter.join().unwrap();
+    });
+}
+
+#[test]
+fn two_processes_that_name_an_entry_get_the_same() {
+    bounded(|| {
+        let memory = Memory::new(2);
+        let other = beside(&memory, |memory| memory.names().name(&KEY, "", process(1)).unwrap());
+        let mine = place(&memory, &KEY);
+        assert_eq!(other.join().unwrap(), mine);
+        assert_eq!(memory.names().find(&KEY), Some(mine));
+    });
+}
+
+/// Each finds no entry that was never used. One may take the name from the other's, while nobody uses it.
+#[test]
+fn they_never_use_two_although_others_have_to_lose_their_names_first() {
+    bounded(|| {
+        let memory = Memory::new(2);
+        for other in 2..4 {
+            place(&memory, &[other, 0, 0, 0]);
+        }
+        let other = beside(&memory, |memory| memory.names().name(&KEY, "", process(1)).unwrap());
+        let mine = place(&memory, &KEY);
+        let take = |place, index| memory.names().take(place, process(index), Mode::Exclusive, Way::New);
+        let taken = [take(mine, 0), take(other.join().unwrap(), 1)];
+        let granted = taken.iter().filter(|taken| matches!(taken, Taken::Granted { .. })).count();
+        assert_eq!(granted, 1, "{taken:?}");
+    });
+}
+
+#[test]
+fn an_entry_is_taken_or_gets_another_name_never_both() {
+    bounded(|| {
+        let memory = Memory::new(1);
+        let old = place(&memory, &KEY);
+        let namer = beside(&memory, |memory| {
+            let names = memory.names();
+            let Ok(place) = names.name(&OTHER, "", process(1)) else { return false };
+            let taken = names.take(place, process(1), Mode::Exclusive, Way::Attempt);
+            assert!(taken == Taken::Refused || names.release(place, process(1), Mode::Exclusive, false));
+            true
+        });
+        let names = memory.names();
+        let taken = names.take(old, process(0), Mode::Exclusive, Way::New);
+        if taken != Taken::Renamed {
+            assert_eq!(taken, Taken::Granted { died: false });
+            assert!(
+                names.release(old, process(0), Mode::Exclusive, false),
+                "it has got another name while it was held"
+            );
+        }
+        let is_named = namer.join().unwrap();
+        assert!(is_named || taken != Taken::Renamed);
+    });
+}

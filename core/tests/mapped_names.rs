@@ -1,0 +1,458 @@
+//! Locks by name in mapped memory, beside a plain model, with deaths between any two steps.
+
+#![cfg(not(feature = "model"))]
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use proptest::prelude::*;
+use waitasync_core::mapped::ProcessId;
+use waitasync_core::mapped::names::{
+    Entry, Full, Given, Head, Key, Look, Mode, Names, Place, Rung, TURN_MILLISECONDS, Taken, Way, World,
+};
+
+/// A clock that a test moves, and bells that it hears.
+#[derive(Default)]
+struct Hand {
+    now: AtomicU64,
+    given: Mutex<Vec<Given>>,
+}
+
+impl World for &Hand {
+    fn now(&self) -> u64 {
+        self.now.load(Ordering::SeqCst)
+    }
+
+    fn ring(&self, given: Given) {
+        self.given.lock().unwrap().push(given);
+    }
+}
+
+/// The memory of a table.
+struct Memory {
+    head: Head,
+    titles: Vec<AtomicU64>,
+    entries: Vec<Entry>,
+}
+
+impl Memory {
+    fn new(entries: usize) -> Self {
+        let titles = (0..entries).map(|_| AtomicU64::new(0)).collect();
+        Self { head: Head::default(), titles, entries: (0..entries).map(|_| Entry::default()).collect() }
+    }
+
+    fn names<'a>(&'a self, hand: &'a Hand) -> Names<'a, &'a Hand> {
+        Names::new(&self.head, &self.titles, &self.entries, hand)
+    }
+}
+
+const fn process(index: usize) -> ProcessId {
+    ProcessId::new(index, 1).unwrap()
+}
+
+/// Names with the same fingerprint and home.
+const fn key(number: u64) -> Key {
+    [7 << 32 | number, 0, 0, number]
+}
+
+fn place(names: &Names<'_, &Hand>, number: u64) -> Place {
+    names.name(&key(number), "a name", process(0)).unwrap()
+}
+
+#[test]
+fn names_with_the_same_fingerprint_are_different_and_a_full_table_says_its_size() {
+    let (memory, hand) = (Memory::new(4), Hand::default());
+    let names = memory.names(&hand);
+    let places: BTreeSet<usize> = (0..4).map(|number| place(&names, number).position).collect();
+    assert_eq!(places.len(), 4);
+    for number in 0..4 {
+        assert_eq!(names.find(&key(number)), Some(place(&names, number)));
+        let taken = names.take(place(&names, number), process(0), Mode::Exclusive, Way::New);
+        assert_eq!(taken, Taken::Granted { died: false });
+    }
+    assert_eq!(names.find(&key(4)), None);
+    assert_eq!(names.name(&key(4), "", process(0)), Err(Full(4)));
+}
+
+#[test]
+fn a_name_that_is_not_in_use_gives_way_and_its_tokens_grow_although_the_clock_is_set_back() {
+    let (memory, hand) = (Memory::new(2), Hand::default());
+    let names = memory.names(&hand);
+    let grant = |number: u64, clock: u64| {
+        let place = place(&names, number);
+        assert_eq!(names.take(place, process(0), Mode::Exclusive, Way::New), Taken::Granted { died: false });
+        let token = names.note_holder(place, process(0), 1, "", clock);
+        assert!(names.release(place, process(0), Mode::Exclusive, false));
+        (place, token)
+    };
+    let (old, first) = grant(0, 1_000_000);
+    for number in 1..10 {
+        grant(number, 5);
+    }
+    assert_eq!(names.find(&key(0)), None);
+    assert_eq!(names.take(old, process(0), Mode::Exclusive, Way::New), Taken::Renamed);
+    assert!(!names.release(old, process(0), Mode::Exclusive, false));
+    assert!(grant(0, 7).1 > first);
+}
+
+#[test]
+fn a_name_that_is_held_awaited_or_left_by_a_dead_holder_keeps_its_entry() {
+    let (memory, hand) = (Memory::new(3), Hand::default());
+    let names = memory.names(&hand);
+    let places = [0, 1, 2].map(|number| place(&names, number));
+    names.take(places[0], process(0), Mode::Exclusive, Way::New);
+    names.wait(places[1], process(0), Mode::Exclusive);
+    names.take(places[2], process(1), Mode::Exclusive, Way::New);
+    names.sweep(process(1));
+    assert_eq!(names.name(&key(3), "", process(0)), Err(Full(3)));
+    assert_eq!(names.take(places[2], process(0), Mode::Exclusive, Way::New), Taken::Granted { died: true });
+    names.release(places[2], process(0), Mode::Exclusive, false);
+    assert!(names.name(&key(3), "", process(0)).is_ok());
+}
+
+#[test]
+fn a_turn_that_is_not_used_goes_to_the_next_and_its_process_waits_anew() {
+    let (memory, hand) = (Memory::new(1), Hand::default());
+    let names = memory.names(&hand);
+    let place = place(&names, 0);
+    let take = |index, way| names.take(place, process(index), Mode::Exclusive, way);
+    take(0, Way::New);
+    names.wait(place, process(1), Mode::Exclusive);
+    names.wait(place, process(2), Mode::Exclusive);
+    names.release(place, process(0), Mode::Exclusive, false);
+    let first = hand.given.lock().unwrap().pop().unwrap();
+    assert_eq!(first.index, 1);
+    assert_eq!(take(2, Way::First), Taken::Refused);
+    hand.now.store(1, Ordering::SeqCst);
+    assert_eq!([take(2, Way::First), take(0, Way::New)], [Taken::Refused; 2]);
+    assert!(names.end_turn(first), "it is not over");
+    hand.now.store(TURN_MILLISECONDS, Ordering::SeqCst);
+    assert!(!names.end_turn(first));
+    let second = hand.given.lock().unwrap().pop().unwrap();
+    assert_eq!((second.index, names.take_rung(process(2))), (2, Rung::For(place)));
+    assert_eq!(take(1, Way::First), Taken::Refused);
+    assert_eq!(take(2, Way::First), Taken::Granted { died: false });
+    names.wait(place, process(1), Mode::Exclusive);
+    names.leave(place, process(2));
+    names.release(place, process(2), Mode::Exclusive, false);
+    assert_eq!(hand.given.lock().unwrap().pop().unwrap().index, 1);
+}
+
+#[test]
+fn an_attempt_takes_what_is_free_whoever_waits() {
+    let (memory, hand) = (Memory::new(1), Hand::default());
+    let names = memory.names(&hand);
+    let place = place(&names, 0);
+    names.wait(place, process(1), Mode::Exclusive);
+    names.stir(place, process(0));
+    hand.now.store(1, Ordering::SeqCst);
+    assert_eq!(names.take(place, process(0), Mode::Exclusive, Way::New), Taken::Refused);
+    assert_eq!(names.take(place, process(0), Mode::Exclusive, Way::Attempt), Taken::Granted { died: false });
+}
+
+#[test]
+fn a_rung_process_learns_of_one_entry_or_of_several() {
+    let (memory, hand) = (Memory::new(2), Hand::default());
+    let names = memory.names(&hand);
+    let places = [0, 1].map(|number| place(&names, number));
+    let ring = |place| {
+        names.wait(place, process(1), Mode::Exclusive);
+        names.stir(place, process(0));
+    };
+    assert_eq!(names.take_rung(process(1)), Rung::ForNothing);
+    ring(places[0]);
+    ring(places[0]);
+    assert_eq!(names.take_rung(process(1)), Rung::For(places[0]));
+    places.into_iter().for_each(ring);
+    assert_eq!(names.take_rung(process(1)), Rung::ForSeveral);
+    assert_eq!(names.take_rung(process(1)), Rung::ForNothing);
+}
+
+#[test]
+fn whoever_is_none_of_the_living_holds_nothing() {
+    let (memory, hand) = (Memory::new(1), Hand::default());
+    let names = memory.names(&hand);
+    let place = place(&names, 0);
+    let living = |index: usize| (index == 1).then(|| process(1));
+    for (holder, mode, died) in [(2, Mode::Exclusive, true), (2, Mode::Shared, false)] {
+        names.take(place, process(holder), mode, Way::New);
+        names.repair(place, living);
+        let taken = names.take(place, process(1), Mode::Exclusive, Way::New);
+        assert_eq!(taken, Taken::Granted { died });
+        names.repair(place, living);
+        assert!(names.release(place, process(1), Mode::Exclusive, false));
+    }
+}
+
+#[test]
+fn a_look_tells_holders_and_waiters() {
+    let (memory, hand) = (Memory::new(2), Hand::default());
+    let names = memory.names(&hand);
+    let long = "é".repeat(100);
+    let place = names.name(&key(0), &long, process(0)).unwrap();
+    assert_eq!(names.look(place.position), None);
+    names.take(place, process(3), Mode::Exclusive, Way::New);
+    assert_eq!(names.look(place.position).unwrap().noted, None);
+    names.note_holder(place, process(3), 5, "a label that is too long for it", 2_000_000);
+    names.wait(place, process(4), Mode::Shared);
+    let Look { name, holder, noted, sharers, waiting, readers } = names.look(place.position).unwrap();
+    assert_eq!(
+        (name.chars().count(), name.ends_with("é…"), long.starts_with(name.trim_end_matches('…'))),
+        (31, true, true)
+    );
+    assert_eq!((holder, sharers, waiting, readers), (Some(process(3)), 0, 1 << 4, 1 << 4));
+    assert_eq!(noted, Some((2000, 5, "a label that is too long for it".into())));
+    names.note_holder(place, process(3), 5, "a label that is even longer than it", 2_000_000);
+    assert_eq!(names.look(place.position).unwrap().noted.unwrap().2, "a label that is even longer …");
+    assert_eq!(names.look(1 - place.position), None);
+}
+
+/// The rules in plain words: who has the lock, who waits in each process, and whether the last holder died.
+#[derive(Default)]
+struct Plain {
+    holder: Option<usize>,
+    sharers: BTreeSet<usize>,
+    died: bool,
+}
+
+impl Plain {
+    fn admits(&self, mode: Mode) -> bool {
+        self.holder.is_none() && (mode == Mode::Shared || self.sharers.is_empty())
+    }
+
+    fn grant(&mut self, index: usize, mode: Mode) -> bool {
+        let died = self.died;
+        if mode == Mode::Shared {
+            self.sharers.insert(index);
+        } else {
+            self.holder = Some(index);
+            self.died = false;
+        }
+        died
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A process without a request asks.
+    Ask(usize, Mode),
+    Attempt(usize, Mode),
+    /// A process hears its bell.
+    Hear(usize),
+    Release(usize, bool),
+    GiveUp(usize),
+    /// It dies, and is swept later.
+    Die(usize),
+    Sweep,
+    /// Time passes, and the turns that are over are passed on.
+    Pass,
+    /// Others use names, so that the table is full.
+    Others(u64),
+}
+
+const PROCESSES: usize = 4;
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let mode = prop_oneof![Just(Mode::Exclusive), Just(Mode::Shared)];
+    let (who, mode) = (0..PROCESSES, mode.boxed());
+    proptest::collection::vec(
+        prop_oneof![
+            5 => (who.clone(), mode.clone()).prop_map(|(index, mode)| Step::Ask(index, mode)),
+            2 => (who.clone(), mode).prop_map(|(index, mode)| Step::Attempt(index, mode)),
+            6 => who.clone().prop_map(Step::Hear),
+            6 => (who.clone(), any::<bool>()).prop_map(|(index, died)| Step::Release(index, died)),
+            2 => who.clone().prop_map(Step::GiveUp),
+            1 => who.prop_map(Step::Die),
+            2 => Just(Step::Sweep),
+            2 => Just(Step::Pass),
+            1 => (1..9_u64).prop_map(Step::Others),
+        ],
+        1..200,
+    )
+}
+
+/// A process: its requests, and what it has. A dead one does nothing until it was swept.
+#[derive(Clone, Default)]
+struct Player {
+    waits: Option<Mode>,
+    has: Option<Mode>,
+    is_dead: bool,
+    generation: u32,
+}
+
+#[allow(clippy::too_many_lines, reason = "a case for each step")]
+fn play(steps: &[Step]) {
+    let (memory, hand) = (Memory::new(3), Hand::default());
+    let names = memory.names(&hand);
+    let plain = RefCell::new(Plain::default());
+    let mut players = vec![Player { generation: 1, ..Player::default() }; PROCESSES];
+    let id = |player: &Player, index| ProcessId::new(index, player.generation).unwrap();
+    let here = || names.name(&key(0), "", process(60)).expect("the others use none at the moment");
+    let try_take = |player: &mut Player, index: usize, mode, way| {
+        let place = here();
+        if way == Way::First {
+            names.wait(place, id(player, index), mode);
+        }
+        let taken = names.take(place, id(player, index), mode, way);
+        let mut plain = plain.borrow_mut();
+        if let Taken::Granted { died } = taken {
+            assert!(plain.admits(mode), "two have it");
+            assert_eq!(died, plain.grant(index, mode));
+            player.has = Some(mode);
+            if player.waits.take().is_some() || way == Way::First {
+                names.leave(place, id(player, index));
+            }
+        } else {
+            assert_ne!(taken, Taken::Renamed);
+            let is_free = plain.admits(mode) && plain.sharers.is_empty();
+            assert!(way != Way::Attempt || !is_free, "an attempt was refused what is free");
+        }
+    };
+    for step in steps {
+        match *step {
+            Step::Ask(index, mode) => {
+                let player = &mut players[index];
+                if !player.is_dead && player.waits.is_none() && player.has.is_none() {
+                    try_take(player, index, mode, Way::New);
+                    if player.has.is_none() {
+                        player.waits = Some(mode);
+                        try_take(player, index, mode, Way::First);
+                    }
+                }
+            }
+            Step::Attempt(index, mode) => {
+                let player = &mut players[index];
+                if !player.is_dead && player.waits.is_none() && player.has.is_none() {
+                    try_take(player, index, mode, Way::Attempt);
+                }
+            }
+            Step::Hear(index) => {
+                let player = &mut players[index];
+                if !player.is_dead
+                    && names.take_rung(id(player, index)) != Rung::ForNothing
+                    && let Some(mode) = player.waits
+                {
+                    try_take(player, index, mode, Way::First);
+                }
+            }
+            Step::Release(index, died) => {
+                let player = &mut players[index];
+                if !player.is_dead
+                    && let Some(mode) = player.has.take()
+                {
+                    let mut plain = plain.borrow_mut();
+                    if mode == Mode::Exclusive {
+                        (plain.holder, plain.died) = (None, died);
+                    } else {
+                        plain.sharers.remove(&index);
+                    }
+                    assert!(names.release(here(), id(player, index), mode, died));
+                }
+            }
+            Step::GiveUp(index) => {
+                let player = &mut players[index];
+                if !player.is_dead && player.waits.take().is_some() {
+                    names.leave(here(), id(player, index));
+                    names.stir(here(), id(player, index));
+                }
+            }
+            Step::Die(index) => players[index].is_dead = true,
+            Step::Sweep => sweep(&names, &mut players, &plain),
+            Step::Pass => pass(&names, &hand),
+            Step::Others(number) => {
+                // It may find no room.
+                let _ = names.name(&key(number), "", process(60));
+            }
+        }
+    }
+    // All that wait have it in the end, one after the other, if the rings are heard, and the dead are swept.
+    sweep(&names, &mut players, &plain);
+    let mut quiet = 0;
+    while players.iter().any(|player| player.waits.is_some() || player.has.is_some()) {
+        let mut has_changed = false;
+        for (index, player) in players.iter_mut().enumerate() {
+            if let Some(mode) = player.has.take() {
+                let mut plain = plain.borrow_mut();
+                plain.sharers.remove(&index);
+                if mode == Mode::Exclusive {
+                    (plain.holder, plain.died) = (None, false);
+                }
+                assert!(names.release(here(), id(player, index), mode, false));
+                has_changed = true;
+            } else if let Some(mode) = player.waits
+                && names.take_rung(id(player, index)) != Rung::ForNothing
+            {
+                try_take(player, index, mode, Way::First);
+                has_changed |= player.waits.is_none();
+            }
+        }
+        if !has_changed {
+            pass(&names, &hand);
+        }
+        quiet = if has_changed { 0 } else { quiet + 1 };
+        assert!(quiet < 3 * PROCESSES, "a request waits for ever");
+    }
+}
+
+fn sweep(names: &Names<'_, &Hand>, players: &mut [Player], plain: &RefCell<Plain>) {
+    for (index, player) in players.iter_mut().enumerate().filter(|(_, player)| player.is_dead) {
+        let dead = ProcessId::new(index, player.generation).unwrap();
+        names.sweep(dead);
+        let mut plain = plain.borrow_mut();
+        if plain.holder == Some(index) {
+            (plain.holder, plain.died) = (None, true);
+        }
+        plain.sharers.remove(&index);
+        *player = Player { generation: player.generation + 1, ..Player::default() };
+    }
+}
+
+/// Lets the turns be over. They are passed on by whoever has given them; one who died is replaced by the sweep.
+fn pass(names: &Names<'_, &Hand>, hand: &Hand) {
+    hand.now.fetch_add(TURN_MILLISECONDS, Ordering::SeqCst);
+    let given = std::mem::take(&mut *hand.given.lock().unwrap());
+    for given in given {
+        assert!(!names.end_turn(given), "its time is over");
+    }
+}
+
+/// The words of an entry, for a test that damages them.
+#[allow(unsafe_code, reason = "an entry is made of such words")]
+fn words_of(entry: &Entry) -> &[AtomicU64] {
+    // SAFETY: an entry has this layout, in which all words are atomic.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(entry).cast(), size_of::<Entry>() / 8) }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn one_holder_or_many_readers_deaths_are_told_and_nobody_waits_for_ever(steps in steps()) {
+        play(&steps);
+    }
+
+    /// Whatever is in the memory, each call ends, and nothing panics.
+    #[test]
+    fn any_memory_is_harmless(words in proptest::collection::vec(any::<u64>(), 32), steps in steps()) {
+        let (memory, hand) = (Memory::new(3), Hand::default());
+        for (at, word) in memory.titles.iter().chain(memory.entries.iter().flat_map(words_of)).enumerate() {
+            word.store(words[at % words.len()] & words[at / 7 % words.len()], Ordering::SeqCst);
+        }
+        let names = memory.names(&hand);
+        for step in steps {
+            let (Step::Ask(index, mode) | Step::Attempt(index, mode)) = step else { continue };
+            names.sweep(process(index));
+            let _ = names.take_rung(process(index));
+            (0..3).for_each(|position| drop(names.look(position)));
+            let Ok(place) = names.name(&key(index as u64), "a", process(index)) else { continue };
+            names.wait(place, process(index), mode);
+            names.repair(place, |_| None);
+            if let Taken::Granted { .. } = names.take(place, process(index), mode, Way::Attempt) {
+                names.note_holder(place, process(index), 1, "", 1);
+                names.release(place, process(index), mode, false);
+            }
+            pass(&names, &hand);
+        }
+    }
+}

@@ -1,0 +1,27 @@
+'use strict'
+
+/** The kinds of a folder: its locks are files, or in a table. Those of the two would not exclude each other. */
+
+const { existsSync, readdirSync } = require('fs')
+const path = require('path')
+
+/** The table's name has the number of its layout (src/mapped/layout.rs). */
+const TABLE = 'locks-1.mapped'
+
+const tableIn = (folder) => path.join(folder, TABLE)
+
+/** @throws {Error} its locks are in a table */
+function assertNoTable (folder) {
+  if (existsSync(tableIn(folder))) throw other(folder, 'memory', 'files')
+}
+
+/** @throws {Error} its locks are files */
+function assertNoFiles (folder) {
+  const isLock = (name) => /^[0-9a-f]{64}\.(lock|gate)$/.test(name)
+  if (!existsSync(tableIn(folder)) && readdirSync(folder).some(isLock)) throw other(folder, 'files', 'memory')
+}
+
+const other = (folder, used, asked) => new Error(`the folder ${folder} has locks of ${used}(), which those of ` +
+  `${asked}() would not exclude: take another folder, or one engine in all processes`)
+
+module.exports = { assertNoFiles, assertNoTable, tableIn }

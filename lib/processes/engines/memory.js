@@ -1,0 +1,154 @@
+'use strict'
+
+/**
+ * Locks of the processes of one machine, in mapped memory.
+ *
+ * A free lock needs no call of the system. Who waits is woken by the thread that watches the table
+ * (src/mapped_names/).
+ */
+
+const { mkdirSync } = require('fs')
+const path = require('path')
+const { threadId } = require('../../util/worker-threads')
+const { agent } = require('../../agent/find-agent')
+const { TypeError, now } = require('../../util/intrinsics')
+const { assertOptions, flag } = require('../../util/options')
+const { describe } = require('../../util/values')
+const { LocalEngine, LocalGrant } = require('../local-engine')
+const { NativeGrant, SLICE, answer } = require('./answers')
+const { HOST, keyOf, shorten } = require('./holder')
+const { assertNoFiles, tableIn } = require('./kinds')
+const { native, openingError, systemError } = require('./native')
+
+/** What requests for a name have in common; in native code, those with a label. */
+class Place {
+  constructor (name, mode) {
+    this.name = name
+    this.key = keyOf(name)
+    this.isShared = mode === 'shared'
+    this.label = undefined
+    this.native = undefined
+  }
+}
+
+class Memory extends LocalEngine {
+  #path
+  #table
+
+  constructor (folder) {
+    super()
+    this.#path = path.resolve(folder)
+    this.id = 'memory ' + this.#path
+    this.modes = ['exclusive', 'shared']
+  }
+
+  placeOf (name, mode) { return new Place(name, mode) }
+
+  takeNow (place, label, isAttempt) {
+    const taken = this.#nativeOf(place, label)
+    const token = native('memoryTake', taken, isAttempt)
+    return token === null ? undefined : new TakenLock(taken, token)
+  }
+
+  async wait (place, label, signal) {
+    return granted(await answer(native('memoryRequest', this.#nativeOf(place, label)), signal))
+  }
+
+  block (place, label, milliseconds, look) {
+    const taken = this.takeNow(place, label, milliseconds === 0)
+    if (taken !== undefined || milliseconds === 0) return taken
+    const until = now() + milliseconds
+    const number = native('memoryRequest', this.#nativeOf(place, label))
+    try {
+      for (let left = milliseconds; left > 0; left = until - now()) {
+        // The engine may end this thread where a function is called.
+        const answer = native('filesWait', number, Math.ceil(Math.min(left, SLICE)))
+        if (answer !== null) return granted(answer)
+        look()
+      }
+      return undefined
+    } finally {
+      native('filesAbort', number)
+    }
+  }
+
+  async query (name) { return this.querySync(name) }
+
+  querySync (name) {
+    const infos = native('memoryLook', this.#open(), name === undefined ? undefined : keyOf(name))
+    const of = (isWaiting) => infos.filter(({ waits }) => waits === isWaiting).map((info) => infoOf(info, name))
+    return { held: of(false), pending: of(true) }
+  }
+
+  async close () {}
+
+  /** Opens the table at its first use. Makes the folder and the table if they are not there. */
+  #open () {
+    if (this.#table === undefined) {
+      const { binding } = agent().native
+      const file = tableIn(this.#path)
+      if (binding.memoryOpen === undefined) {
+        throw openingError(new Error('ERR_SHARED_MEMORY_UNAVAILABLE It needs Linux on a 64-bit processor'), file)
+      }
+      mkdirSync(this.#path, { recursive: true })
+      assertNoFiles(this.#path)
+      try {
+        this.#table = binding.memoryOpen(file)
+      } catch (error) {
+        throw openingError(error, file)
+      }
+    }
+    return this.#table
+  }
+
+  #nativeOf (place, label) {
+    if (place.native === undefined || place.label !== label) {
+      const { binding } = agent().native
+      const { key, isShared, name } = place
+      const text = label === undefined ? '' : shorten(label)
+      place.native = binding.memoryPlace(this.#open(), key, shorten(name), isShared, threadId, text)
+      place.label = label
+    }
+    return place.native
+  }
+}
+
+/** A lock that was free. */
+class TakenLock extends LocalGrant {
+  /** @param {number} token of a name whose last holder died: -1 less the token */
+  constructor (place, token) {
+    super()
+    this.place = place
+    this.ownerDied = token < 0
+    this.token = token < 0 ? -1 - token : token
+  }
+
+  heldNow () { return agent().native.binding.memoryHeld(this.place) }
+  releaseNow (died) { return agent().native.binding.memoryRelease(this.place, died) }
+}
+
+function granted ({ granted, failure }) {
+  if (failure !== undefined) throw systemError(failure)
+  const [number, token, ownerDied] = granted
+  return new NativeGrant(number, token, ownerDied !== 0, false)
+}
+
+/** Makes an entry of `query`. A name that is asked for is known; of others, the table has the beginning. */
+function infoOf ({ name: known, shared, ours, pid, thread, label, since }, name = known) {
+  const info = { name, mode: shared ? 'shared' : 'exclusive', pid, isOurs: ours }
+  return thread === undefined ? info : { ...info, host: HOST, threadId: thread, label, since }
+}
+
+/** Makes the engine of a folder. */
+function memory (folder, options) {
+  if (typeof folder !== 'string' || folder === '') {
+    throw new TypeError('memory: folder must be a path, not ' + describe(folder))
+  }
+  assertOptions(options, ['durable'], 'memory')
+  if (flag(options, 'durable', 'memory')) {
+    throw new TypeError('memory: durable must be false, since memory ends with the machine: use files')
+  }
+  return new Memory(folder)
+}
+
+module.exports = memory

@@ -1,0 +1,150 @@
+//! The functions for `lib/processes/engines/memory.js`. They decode, call and encode, and decide nothing.
+//!
+//! What waits has its number among the requests for files: `filesNext`, `filesWait`, `filesAbort`, `filesHeld` and
+//! `filesRelease` are for both. What is free is taken and given back by its place: that takes a third of the time.
+
+#![allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
+
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::sync::Arc;
+
+use napi::bindgen_prelude::{Buffer, Env, External};
+use napi::{Error, Result};
+use napi_derive::napi;
+
+use super::files::failed;
+use super::shared_memory::said;
+use crate::agent::Agent;
+use crate::mapped_names::{self as names, Asked, Table};
+use waitasync_core::mapped::names::{Key, Look, Mode, Place};
+use waitasync_core::mapped::{MOST_PROCESSES, ProcessId};
+
+/// Opens the table in a file, or makes it. An error's message begins with its code, and a space.
+#[napi(catch_unwind)]
+pub fn memory_open(path: String) -> Result<External<&'static Table>> {
+    let table = names::open(Path::new(&path)).map_err(|error| Error::from_reason(said(&error)))?;
+    Ok(External::new(table))
+}
+
+/// A name in a mode, and what its requester says of itself.
+pub struct MemoryPlace {
+    table: &'static Table,
+    asked: Arc<Asked>,
+    known: Cell<Option<Place>>,
+    /// The numbers of the locks that `memoryTake` has given and that have not been given back: of readers there may be several.
+    held: RefCell<Vec<i64>>,
+}
+
+/// Makes what the requests for a name have in common. `key`: its SHA-256.
+#[napi(catch_unwind)]
+pub fn memory_place(
+    table: &External<&'static Table>,
+    key: Buffer,
+    name: String,
+    shared: bool,
+    thread: u32,
+    label: String,
+) -> Result<External<MemoryPlace>> {
+    let mode = if shared { Mode::Shared } else { Mode::Exclusive };
+    let asked = Arc::new(Asked { key: key_of(&key)?, name, mode, thread, label });
+    Ok(External::new(MemoryPlace { table: **table, asked, known: Cell::default(), held: RefCell::default() }))
+}
+
+fn key_of(bytes: &[u8]) -> Result<Key> {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let words: [[u8; 8]; 4] = words.try_into().map_err(|_| Error::from_reason("a key has 32 bytes"))?;
+    if rest.is_empty() { Ok(words.map(u64::from_le_bytes)) } else { Err(Error::from_reason("a key has 32 bytes")) }
+}
+
+/// Takes the lock of a name, if it is free: its token, or -1 less that if the last holder died; null otherwise.
+#[napi(catch_unwind)]
+pub fn memory_take(env: Env, place: &External<MemoryPlace>, attempt: bool) -> Result<Option<f64>> {
+    let MemoryPlace { table, asked, known, held } = &**place;
+    let granted = names::take(Agent::of(env.raw())?.files(), table, asked, known, attempt);
+    Ok(granted.map_err(|error| failed(&error))?.map(|(number, token, owner_died)| {
+        held.borrow_mut().push(number);
+        if owner_died { -1.0 - token as f64 } else { token as f64 }
+    }))
+}
+
+/// Whether a lock that `memoryTake` has given is still held.
+#[napi(catch_unwind)]
+pub fn memory_held(env: Env, place: &External<MemoryPlace>) -> Result<bool> {
+    let number = place.held.borrow().last().copied().unwrap_or_default();
+    Agent::of(env.raw())?.files().is_held(number).map_err(|error| failed(&error))
+}
+
+/// Gives a lock back that `memoryTake` has given. Returns whether it was held until then.
+#[napi(catch_unwind)]
+pub fn memory_release(env: Env, place: &External<MemoryPlace>, died: bool) -> Result<bool> {
+    let number = place.held.borrow_mut().pop().unwrap_or_default();
+    Agent::of(env.raw())?.files().release(number, died).map_err(|error| failed(&error))
+}
+
+/// Lets a request wait. Returns its number.
+#[napi(catch_unwind)]
+pub fn memory_request(env: Env, place: &External<MemoryPlace>) -> Result<i64> {
+    let agent = Agent::of(env.raw())?;
+    let request = names::request(agent.files(), &agent.outbox, place.table, &place.asked);
+    agent.update_hold();
+    request.map_err(|error| failed(&error))
+}
+
+/// A process that holds a name, or waits for it.
+#[napi(object, object_from_js = false)]
+#[derive(Default)]
+pub struct MemoryInfo {
+    /// The beginning of the name.
+    pub name: String,
+    /// Whether it waits.
+    pub waits: bool,
+    /// Whether that is in shared mode.
+    pub shared: bool,
+    /// Whether it is this process.
+    pub ours: bool,
+    /// Undefined of a process of another namespace.
+    pub pid: Option<u32>,
+    /// The thread. Only exclusive holders have it, and what follows.
+    pub thread: Option<u32>,
+    /// The holder's label.
+    pub label: Option<String>,
+    /// Since when it is held, in milliseconds since 1970.
+    pub since: Option<f64>,
+}
+
+/// Lists who holds and awaits names: all of them, or that with a key.
+#[napi(catch_unwind)]
+pub fn memory_look(table: &External<&'static Table>, key: Option<Buffer>) -> Result<Vec<MemoryInfo>> {
+    let positions = match key {
+        Some(key) => {
+            let place = table.names.find(&key_of(&key)?);
+            place.map_or(0..0, |place| place.position..place.position + 1)
+        }
+        None => 0..table.names.capacity(),
+    };
+    Ok(positions.filter_map(|position| table.names.look(position)).flat_map(|look| infos(table, look)).collect())
+}
+
+fn infos(table: &Table, look: Look) -> Vec<MemoryInfo> {
+    let Look { name, holder, noted, sharers, waiting, readers } = look;
+    let info = |process: ProcessId, shared: bool, waits: bool| MemoryInfo {
+        name: name.clone(),
+        waits,
+        shared,
+        ours: process == table.mapping.me(),
+        pid: table.mapping.pid_of(process),
+        ..MemoryInfo::default()
+    };
+    let of_mask = |mask: u64, waits: bool| {
+        let indexes = (0..MOST_PROCESSES).filter(move |index| mask >> index & 1 != 0);
+        indexes.filter_map(|index| table.mapping.process_at(index)).map(move |process| (process, waits))
+    };
+    let (since, thread, label) = noted.map_or((None, None, None), |(since, thread, label)| {
+        (Some(since as f64), Some(thread), Some(label).filter(|label| !label.is_empty()))
+    });
+    let holder = holder.map(|holder| MemoryInfo { thread, label, since, ..info(holder, false, false) });
+    let others = of_mask(sharers, false).chain(of_mask(waiting, true));
+    let others = others.map(|(process, waits)| info(process, !waits || readers & process.mask() != 0, waits));
+    holder.into_iter().chain(others).collect()
+}

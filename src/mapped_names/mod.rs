@@ -1,0 +1,27 @@
+//! Named locks in mapped memory: what `lib/processes/engines/memory.js` is made of. Linux only.
+//!
+//! `waitasync_core::mapped::names` has the locks of processes. Here are the requests of this one: several threads, and several
+//! requests of one thread, count as one process there.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `request` | what one environment asks for |
+//! | `table` | a mapped table; the requests that wait in this process, its shares, and what it was granted |
+//! | `turns` | looks after turns until they are over |
+//! | `waiting` | requests that wait |
+//!
+//! # Invariants
+//! 1. The process's bit in `waiting` of a name is set while requests wait in its line: each look at the line sets it. It may be
+//!    cleared by others if this process is suspended: then it was rung, and looks at the line when it goes on.
+//! 2. A request is answered once, after it has left its line, and not while the lines are locked.
+//! 3. The process has its bit among those that share a lock while it counts shares of it.
+//! 4. Lock order: the lines, then the list of turns. A mailbox is locked while neither is.
+
+mod request;
+mod table;
+mod turns;
+mod waiting;
+
+pub(crate) use request::{request, take};
+pub(crate) use table::{Table, open};
+pub(crate) use waiting::Asked;

@@ -1,0 +1,47 @@
+//! What an environment asks for.
+
+use std::cell::Cell;
+use std::io::Result;
+use std::sync::Arc;
+
+use super::table::{Grant, Table, full_error};
+use super::waiting::{Asked, Waiting};
+use crate::file_locks::{Files, Granted, Mailbox, Queue};
+use waitasync_core::lock::Outbox;
+use waitasync_core::mapped::names::{Place, Taken, Way};
+
+impl Queue for &'static Table {
+    fn dequeue(&self, number: i64, mailbox: &Arc<Mailbox>) {
+        Table::dequeue(self, |waiting| waiting.number == number && Arc::ptr_eq(&waiting.mailbox, mailbox));
+    }
+}
+
+/// Takes a lock on this thread. `known`: where the name was found last.
+pub(crate) fn take(
+    files: &Files,
+    table: &'static Table,
+    asked: &Asked,
+    known: &Cell<Option<Place>>,
+    is_attempt: bool,
+) -> Result<Option<Granted>> {
+    let way = if is_attempt { Way::Attempt } else { Way::New };
+    loop {
+        let place = known.get().map_or_else(|| table.place(asked), Ok).map_err(full_error)?;
+        known.set(Some(place));
+        match table.take(place, asked.mode, way) {
+            Taken::Granted { died } => {
+                return Ok(Some(files.keep(Box::new(Grant::new(table, place, asked, died)))));
+            }
+            Taken::Refused => return Ok(None),
+            Taken::Renamed => known.set(None),
+        }
+    }
+}
+
+/// Lets a request wait. Returns its number.
+pub(crate) fn request(files: &Files, outbox: &Arc<Outbox>, table: &'static Table, asked: &Arc<Asked>) -> Result<i64> {
+    let (number, mailbox) = files.wait_in(outbox, Box::new(table));
+    let waiting = Waiting { asked: Arc::clone(asked), number, mailbox };
+    table.enqueue(waiting).map_err(full_error).inspect_err(|_| files.forget(number))?;
+    Ok(number)
+}

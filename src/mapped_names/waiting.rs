@@ -1,0 +1,28 @@
+//! Requests that wait for names.
+
+use std::sync::Arc;
+
+use crate::file_locks::{Answer, Mailbox};
+use waitasync_core::mapped::names::{Key, Mode};
+
+/// What requests for a name have in common.
+pub(crate) struct Asked {
+    pub(crate) key: Key,
+    pub(crate) name: String,
+    pub(crate) mode: Mode,
+    pub(crate) thread: u32,
+    pub(crate) label: String,
+}
+
+/// A request in a line.
+pub(super) struct Waiting {
+    pub(super) asked: Arc<Asked>,
+    pub(super) number: i64,
+    pub(super) mailbox: Arc<Mailbox>,
+}
+
+impl Waiting {
+    pub(super) fn answer(self, answer: Answer) {
+        self.mailbox.answer(self.number, answer);
+    }
+}
