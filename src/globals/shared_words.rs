@@ -95,6 +95,10 @@ impl Peers for Mapping {
         Self::me(self)
     }
 
+    fn sweeper(&self, dead: ProcessId) -> ProcessId {
+        self.joined().unwrap_or(dead)
+    }
+
     fn ring(&self, index: usize) {
         Self::ring(self, index);
     }

@@ -177,6 +177,11 @@ impl Mapping {
         *self.me.get().expect("it has joined")
     }
 
+    /// Returns this process, once it has joined those that have the file.
+    pub(crate) fn joined(&self) -> Option<ProcessId> {
+        self.me.get().copied()
+    }
+
     pub(crate) fn client(&self) -> &dyn Client {
         &**self.client.get().expect("it has been opened")
     }

@@ -50,6 +50,10 @@ pub trait Peers: Sync {
     fn is_gone(&self, process: ProcessId) -> bool;
     /// The time in microseconds, the same for all processes.
     fn now(&self) -> u64;
+    /// Returns who changes records for a sweep: this process, for its threads must not meet; `dead` before it has joined.
+    fn sweeper(&self, _dead: ProcessId) -> ProcessId {
+        self.me()
+    }
     /// Called before each change, by tests only: they let the process die there.
     fn step(&self) {}
 }

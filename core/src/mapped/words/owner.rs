@@ -24,33 +24,32 @@ impl SharedWord<'_> {
 
     /// Begins a change of the record. Returns false if a lock is held here: then another class uses the word.
     fn begin(&self) -> bool {
-        self.begin_as(self.me().packed(), false)
+        self.begin_as(self.me().packed(), None)
     }
 
-    /// Begins a change for `owner`, which is dead if it `sweeps`. If the sweeper dies, too, it is swept again.
-    pub(super) fn begin_as(&self, owner: u32, sweeps: bool) -> bool {
-        let mut looks = 0;
+    /// Begins a change for `owner`, where `dead` is known to be. It is `owner` itself in a process that is yet to join.
+    pub(super) fn begin_as(&self, owner: u32, dead: Option<u32>) -> bool {
+        let mut looks: u32 = 0;
         loop {
             let Err(found) = self.change_owner(0, owner) else { return true };
             if found & HELD != 0 {
                 return false;
             }
-            if sweeps && found == owner {
+            if Some(found) == dead && self.change_owner(found, owner).is_ok() {
                 self.sum_up();
                 return true;
             }
-            looks += 1;
-            if looks < LOOKS {
+            looks = looks.wrapping_add(1);
+            if !looks.is_multiple_of(LOOKS) {
                 std::hint::spin_loop();
                 continue;
             }
-            looks = 0;
             let is_gone = ProcessId::from_packed(found).is_none_or(|process| self.peers.is_gone(process));
             if is_gone && self.change_owner(found, owner).is_ok() {
                 self.sum_up();
                 return true;
             }
-            pause();
+            pause(looks / LOOKS);
         }
     }
 
@@ -125,12 +124,19 @@ impl SharedWord<'_> {
     }
 }
 
-/// Lets the thread that changes a record go on.
-fn pause() {
+/// Lets the thread that changes a record go on. Its process may be suspended.
+fn pause(times: u32) {
     #[cfg(feature = "model")]
-    loom::thread::yield_now();
+    {
+        let _ = times;
+        loom::thread::yield_now();
+    }
     #[cfg(not(feature = "model"))]
-    std::thread::yield_now();
+    if times < 50 {
+        std::thread::yield_now();
+    } else {
+        std::thread::sleep(std::time::Duration::from_micros(200));
+    }
 }
 
 impl Word for SharedWord<'_> {

@@ -18,7 +18,7 @@ impl SharedWord<'_> {
             self.word.store(UNLOCKED, Ordering::SeqCst);
             let _ = self.change_owner(owner, 0);
         } else if (owner == dead.packed() || record.shares[index].load(Ordering::SeqCst) != 0)
-            && self.begin_as(dead.packed(), true)
+            && self.begin_as(self.peers.sweeper(dead).packed(), Some(dead.packed()))
         {
             if record.shares[index].load(Ordering::SeqCst) == WRITING {
                 record.died.store(1, Ordering::SeqCst);
