@@ -37,7 +37,9 @@ async function readableBytes (readable) {
 const CALLS = {
   'new Response': [view => new Response(view).text(), 'TypeError', 24, '65,66'],
   'new Request': [view => new Request('http://a', { method: 'POST', body: view }).text(), 'TypeError', 24, '65,66'],
-  'crypto.getRandomValues': [view => String(crypto.webcrypto.getRandomValues(view).length), '2', THROWS_LATE, 'TypeError'],
+  'crypto.getRandomValues': [
+    view => String(crypto.webcrypto.getRandomValues(view).length), '2', THROWS_LATE, 'TypeError'
+  ],
   'crypto.subtle.digest': [view => crypto.webcrypto.subtle.digest('SHA-1', view), 'TypeError'],
   CompressionStream: [compress, 'AB', 24, 'TypeError'],
   Blob: [view => new Blob([view]).text(), 'AB'],

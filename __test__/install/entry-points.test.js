@@ -61,7 +61,8 @@ for (const { name, changes, engine, library, same } of expectations) {
     assert.strictEqual(seen.unchanged, !changes)
     assert.strictEqual(seen.engine, engine)
     assert.strictEqual(seen.libraryLoaded, library)
-    // The exported wait and waitAsync reach other processes, and the latter takes a signal. And the host's notify serves one queue, the exported one both.
+    // The exported wait and waitAsync reach other processes, and the latter takes a signal. And the host's notify
+    // serves one queue, the exported one both.
     assert.deepStrictEqual(seen.same, [same && (engine === 'addon' || EXPORTS_HOST), same && engine === 'addon', false])
     assert.deepStrictEqual(seen.newGlobals, [])
     // Writable, not enumerable, configurable; waitAsync is the only new name.

@@ -33,7 +33,8 @@ test('where it is not to be had, an error says from where on it is, and makes no
 test('arguments are checked before anything happens', async t => {
   const file = path.join(memoryFolder(t), 'memory')
   for (const [arguments_, type, message] of [
-    [[], TypeError, /file must be a path, not undefined/], [['', 8], TypeError, /file must be a path, not the string ""/],
+    [[], TypeError, /file must be a path, not undefined/],
+    [['', 8], TypeError, /file must be a path, not the string ""/],
     [[file], TypeError, /byteLength must be a number, not undefined/], [[file, '8'], TypeError, /must be a number/],
     [[{ toString: () => file }, 8], TypeError, /path/], [[file, 0], RangeError, /from 1 to 2\^53 - 1/],
     [[file, 1.5], RangeError, /integer/], [[file, NaN], RangeError, /integer/], [[file, -8], RangeError, /integer/],

@@ -37,7 +37,9 @@ impl Memory {
     fn new(entries: usize) -> Arc<Self> {
         let titles: Vec<_> = (0..entries).map(|_| AtomicU64::new(0)).collect();
         // To loom, the initial value of a word is no `SeqCst` store.
-        titles.iter().for_each(|title| title.store(0, SeqCst));
+        for title in &titles {
+            title.store(0, SeqCst);
+        }
         Arc::new(Self {
             head: Head::default(),
             titles,
@@ -136,7 +138,9 @@ fn readers_come_together_or_one_by_one_and_never_beside_a_writer() {
         memory.lock(place, 0, Mode::Exclusive);
         memory.visit();
         memory.names().release(place, process(0), Mode::Exclusive, false);
-        others.map(|other| other.join().unwrap());
+        for other in others {
+            other.join().unwrap();
+        }
     });
 }
 
@@ -222,7 +226,7 @@ fn an_entry_is_taken_or_gets_another_name_never_both() {
     bounded(|| {
         let memory = Memory::new(1);
         let old = place(&memory, &KEY);
-        let namer = beside(&memory, |memory| {
+        let other = beside(&memory, |memory| {
             let names = memory.names();
             let Ok(place) = names.name(&OTHER, "", process(1)) else { return false };
             let taken = names.take(place, process(1), Mode::Exclusive, Way::Attempt);
@@ -238,7 +242,7 @@ fn an_entry_is_taken_or_gets_another_name_never_both() {
                 "it has got another name while it was held"
             );
         }
-        let is_named = namer.join().unwrap();
+        let is_named = other.join().unwrap();
         assert!(is_named || taken != Taken::Renamed);
     });
 }

@@ -99,7 +99,7 @@ const short = {
   }
 }
 
-/** Whether nobody has it, it is no other process's turn, and no death is to be told. */
+/** Whether it can be taken: nobody has it, nor a turn; no death is told. */
 const isOpen = (array, records, place) => array[0] === UNLOCKED && records[place + OWNER] === NOBODY &&
   (records[place + DIED] | records[place + TURN] | records[place + TURN + 1]) === 0
 
@@ -147,7 +147,7 @@ module.exports = (Word) => class SharedWord extends Word {
     this.owning = owning
   }
 
-  /** Whether nobody has or awaits it, and no death is to be told. */
+  /** Whether it can be taken, and nobody awaits it. */
   get isFree () {
     const { array, records, place } = this
     return isOpen(array, records, place) && !isAwaited(records, place)

@@ -9,7 +9,7 @@ const { describe } = require('../util/values')
 const { openingError } = require('./engines/native')
 
 /**
- * Returns the memory in a file, which is made full of zeros if it is not there.
+ * Returns the memory in a file; makes it full of zeros if need be.
  * @param {string} file on a drive of this machine: tmpfs, ext4, xfs or btrfs
  * @param {number} byteLength
  * @throws {TypeError | RangeError} with code ERR_SHARED_MEMORY_LENGTH if the file's memory has another length

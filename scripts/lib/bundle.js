@@ -24,7 +24,8 @@ const { targets } = require('./targets')
 const LIB = path.join(__dirname, '..', '..', 'lib')
 /** The engines of /processes that need a server. */
 const SERVERS = Object.keys(processes)
-  .filter(name => name !== 'files' && fs.existsSync(path.join(LIB, 'processes', 'engines', `${name}.js`)))
+  .filter(name => !['files', 'memory'].includes(name))
+  .filter(name => fs.existsSync(path.join(LIB, 'processes', 'engines', `${name}.js`)))
 
 /**
  * The parts, in order. Each has these modules and all that they require at the top level, except for those of an
@@ -35,7 +36,7 @@ const PARTS = [
   /** With the linker. In a Worker it comes before the others' compiled code, which the native library has. */
   { name: 'entry-point.js', modules: ['agent/load-binding.js', 'util/worker-threads.js'], all: true },
   /** Of every entry point. */
-  { name: 'main.js', modules: ['create-entry.js', 'atomics/keep-alive.js'], all: true },
+  { name: 'main.js', modules: ['create-entry.js', 'atomics/keep-alive.js', 'atomics/crossing.js'], all: true },
   { name: 'agent.js', modules: ['agent/find-agent.js', 'agent/agent.js', 'observe/attach.js'], all: true },
   {
     name: 'install.js',
@@ -60,6 +61,12 @@ const PARTS = [
   {
     name: 'servers.js',
     modules: SERVERS.map(engine => `processes/engines/${engine}.js`),
+    all: false
+  },
+  /** What maps memory of several processes, and what few need of process locks. */
+  {
+    name: 'mapped.js',
+    modules: ['processes/engines/memory.js', 'processes/shared-memory.js', 'processes/engines/files-permits.js'],
     all: false
   },
   { name: 'later.js', all: false }

@@ -4,8 +4,8 @@ use napi::bindgen_prelude::{Env, Unknown};
 use napi::{Error, Result};
 use napi_derive::napi;
 
-/// Returns a new buffer of the memory in a file, which is made if it is not there. An error's message begins with its
-/// code, and a space.
+/// Returns a new buffer of a file's memory; makes the file if need be. An error's message begins with its code, and a
+/// space.
 #[napi(catch_unwind, js_name = "sharedMemory")]
 #[allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
 pub fn shared_memory(env: Env, path: String, bytes: f64) -> Result<Unknown<'static>> {
@@ -13,13 +13,13 @@ pub fn shared_memory(env: Env, path: String, bytes: f64) -> Result<Unknown<'stat
 }
 
 /// Prepares a word that several processes may have for a lock. Returns where their table is, where the word's record is in it, in
-/// units of four bytes, and what is there if this process has the lock. Null if there are too many.
+/// units of four bytes, and the number of its owner if this process has the lock. Null if there are too many.
 #[napi(catch_unwind)]
 pub fn share_word(address: f64) -> Option<Vec<f64>> {
     imp::share_word(address as usize)
 }
 
-/// Returns a new buffer of the table in which the record of such a word is.
+/// Returns a new buffer of such a word's table.
 #[napi(catch_unwind)]
 pub fn shared_table(env: Env, address: f64) -> Result<Unknown<'static>> {
     imp::shared_table(env, address as usize).map_err(Error::from_reason)
@@ -39,7 +39,7 @@ mod imp {
     use napi::sys;
 
     use crate::globals::shared_words;
-    use crate::mapped::{Kind, Mapping, OpenError};
+    use crate::mapped::{self, Kind, OpenError};
 
     type CreateBuffer = unsafe extern "C" fn(
         sys::napi_env,
@@ -58,7 +58,7 @@ mod imp {
     pub(super) fn shared_memory(env: Env, path: &str, bytes: f64) -> Result<Unknown<'static>, String> {
         let create = create_buffer()?;
         let table_bytes = shared_words::table_bytes(bytes as usize);
-        let mapping = Mapping::open(Path::new(path), Kind::Memory, table_bytes, bytes as usize, shared_words::start)
+        let mapping = mapped::open(Path::new(path), Kind::Memory, table_bytes, bytes as usize, shared_words::start)
             .map_err(|error| said(&error))?;
         buffer(env, create, mapping.data(), mapping.data_bytes())
     }

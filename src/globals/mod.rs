@@ -126,7 +126,7 @@ pub(crate) fn return_unused(location: Location, hold: Hold, result: WaitResult) 
     true
 }
 
-/// Rings the process whose turn it is, after JavaScript has released a word that several processes have.
+/// Rings the process whose turn it is. JavaScript has released a word that several processes have.
 pub(crate) fn pass_to_other_processes(location: Location) {
     if let Some(word) = shared_word(location) {
         word.pass();

@@ -7,43 +7,8 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use super::layout::{HEADER_BYTES, Header};
+use super::open_error::OpenError;
 use super::system;
-
-/// What is in a file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u32)]
-pub(crate) enum Kind {
-    /// A table of named locks.
-    Names = 1,
-    /// Memory of JavaScript's, and a table of its words.
-    Memory = 2,
-}
-
-impl Kind {
-    pub(super) fn from_number(number: u32) -> Option<Self> {
-        [Self::Names, Self::Memory].into_iter().find(|&kind| kind as u32 == number)
-    }
-}
-
-/// Why there is no mapping.
-#[derive(Debug)]
-pub(crate) enum OpenError {
-    /// This system, file system or processor cannot do it: what is missing.
-    Unavailable(String),
-    /// The file has so many bytes of data.
-    Length(u64),
-    /// The file is none of ours: what is wrong with it.
-    Invalid(String),
-    /// As many processes have it as can.
-    Full,
-    System(Error),
-}
-
-impl From<Error> for OpenError {
-    fn from(error: Error) -> Self {
-        Self::System(error)
-    }
-}
 
 /// How often a file is looked for that others remove or replace meanwhile.
 const MOST_TRIES: u32 = 1000;
@@ -115,7 +80,7 @@ fn check(file: &File, wanted: Header, size: usize) -> Result<Header, OpenError> 
     Ok(header)
 }
 
-/// Makes a file without a name, which nobody sees if this process dies, and gives it one by `name`.
+/// Makes a file, and gives it a name by `name`. Until then it has none, and if this process dies, nobody sees it.
 fn make(
     path: &Path,
     header: Header,

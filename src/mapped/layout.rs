@@ -4,13 +4,27 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
 use waitasync_core::mapped::MOST_PROCESSES;
 
-use super::file::Kind;
-
 /// The bytes of a memory page, or a part of one: the table, and the data, begin at a multiple of it.
 pub(super) const PAGE: usize = 4096;
 
+/// What is in a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub(crate) enum Kind {
+    /// A table of named locks.
+    Names = 1,
+    /// Memory of JavaScript's, and a table of its words.
+    Memory = 2,
+}
+
+impl Kind {
+    pub(super) fn from_number(number: u32) -> Option<Self> {
+        [Self::Names, Self::Memory].into_iter().find(|&kind| kind as u32 == number)
+    }
+}
+
 const MAGIC: [u8; 16] = *b"atomics-waitasyn";
-/// Raised with each change of what is in a file, the clients' tables included.
+/// Raised with each change of the contents of a file, the clients' tables included.
 const LAYOUT: u32 = 1;
 
 /// The header's bytes, by which the processes agree.

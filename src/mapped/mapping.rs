@@ -12,9 +12,10 @@ use std::sync::{Mutex, OnceLock, RwLock};
 use waitasync_core::mapped::{MOST_PROCESSES, ProcessId};
 use waitasync_core::sync::lock;
 
-use super::file::{self, Kind, OpenError};
-use super::layout::{Header, SLOTS_AT, Slot, TABLE_AT};
-use super::{system, watcher};
+use super::file;
+use super::layout::{Header, Kind, SLOTS_AT, Slot, TABLE_AT};
+use super::open_error::OpenError;
+use super::system::{self, Watcher};
 
 /// What is kept in the table of a file. The watching thread calls it, or a thread that sweeps; none has a lock of this
 /// package then.
@@ -22,7 +23,7 @@ pub(crate) trait Client: Send + Sync {
     /// Another process has rung.
     fn rung(&self);
 
-    /// Takes back all that the dead process has in the table, which may be half done: invariant 3.
+    /// Takes back all that the dead process has in the table. It may be half done: invariant 3.
     fn sweep(&self, dead: ProcessId);
 
     /// Whether this process waits for others here. Then it looks at all deaths now and then, besides the alarms.
@@ -42,7 +43,6 @@ pub(crate) struct Mapping {
     me: OnceLock<ProcessId>,
     client: OnceLock<Box<dyn Client>>,
     sweeping: Mutex<()>,
-    suspects: AtomicBool,
     /// The doorbell's count, as the watcher has served it.
     pub(super) served: AtomicU32,
 }
@@ -66,16 +66,17 @@ fn all() -> std::sync::RwLockReadGuard<'static, BTreeMap<usize, &'static Mapping
 }
 
 impl Mapping {
-    /// Maps the file at `path`, which is made if it is not there. One that this process has already is the same mapping.
+    /// Maps the file at `path`; makes it if need be. One that this process has already is the same mapping.
     ///
     /// `start` makes the client. Until this process has joined, the client is dropped if that fails, does not know
     /// [`Self::me`], and may have to sweep.
-    pub(crate) fn open(
+    pub(super) fn open(
         path: &Path,
         kind: Kind,
         table_bytes: usize,
         data_bytes: usize,
         start: fn(&'static Self) -> Box<dyn Client>,
+        watch: fn() -> std::io::Result<Watcher>,
     ) -> Result<&'static Self, OpenError> {
         let (table_bytes, data_bytes) = (table_bytes as u64, data_bytes as u64);
         let header = Header { kind, table_bytes, data_bytes, boot: system::boot()? };
@@ -88,21 +89,11 @@ impl Mapping {
         }
         let (data_at, end) = header.ends().ok_or(ErrorKind::OutOfMemory).map_err(std::io::Error::from)?;
         let memory = system::map(&file, end)?;
-        let (me, client, sweeping, suspects, served) = Default::default();
-        let mapping: &'static Self = Box::leak(Box::new(Self {
-            file,
-            identity,
-            header,
-            start: memory,
-            data_at,
-            me,
-            client,
-            sweeping,
-            suspects,
-            served,
-        }));
+        let (me, client, sweeping, served) = Default::default();
+        let mapping: &'static Self =
+            Box::leak(Box::new(Self { file, identity, header, start: memory, data_at, me, client, sweeping, served }));
         mapping.client.get_or_init(|| start(mapping));
-        if let Err(error) = mapping.join() {
+        if let Err(error) = mapping.join(watch) {
             // SAFETY: nobody else has it, nor its memory.
             unsafe {
                 drop(Box::from_raw(std::ptr::from_ref(mapping).cast_mut()));
@@ -114,7 +105,9 @@ impl Mapping {
         ANY.store(true, Ordering::Release);
         mapping.ring_all();
         // The watcher sleeps at the bells of the files that it knows.
-        Self::all().iter().for_each(|known| known.ring(known.me().index()));
+        for known in Self::all() {
+            known.ring(known.me().index());
+        }
         Ok(mapping)
     }
 
@@ -192,9 +185,9 @@ impl Mapping {
         unsafe { &*self.start.add(SLOTS_AT).cast::<Slot>().as_ptr().add(index) }
     }
 
-    /// Takes a slot, and sweeps it if its last process has not been.
-    fn join(&'static self) -> Result<(), OpenError> {
-        let watcher = watcher::start()?;
+    /// Takes a slot, and sweeps it if need be.
+    fn join(&'static self, watch: fn() -> std::io::Result<Watcher>) -> Result<(), OpenError> {
+        let watcher = watch()?;
         for index in 0..MOST_PROCESSES {
             if !system::try_lock_byte(&self.file, index)? {
                 continue;
@@ -215,7 +208,7 @@ impl Mapping {
         Err(OpenError::Full)
     }
 
-    /// Lists the other processes that have the file, as far as is known.
+    /// Lists the other processes that have the file.
     pub(super) fn others(&self) -> impl Iterator<Item = ProcessId> + '_ {
         let me = self.me.get().map(|me| me.index());
         (0..MOST_PROCESSES).filter(move |&index| Some(index) != me).filter_map(|index| self.process_at(index))
@@ -239,23 +232,13 @@ impl Mapping {
         self.others().chain(self.me.get().copied()).for_each(|process| self.ring(process.index()));
     }
 
-    /// Whether the process is certainly dead, whether it has been swept or not. That takes a system call.
+    /// Whether the process is certainly dead, perhaps not swept yet. That takes a system call.
     pub(crate) fn is_gone(&self, process: ProcessId) -> bool {
         if self.process_at(process.index()) != Some(process) {
             return true;
         }
         // The kernel tells nothing of a lock of one's own.
         self.me.get() != Some(&process) && system::is_byte_free(&self.file, process.index()).unwrap_or(false)
-    }
-
-    /// Lets the watcher look soon whether any process is dead: for callers that have a lock of this package.
-    pub(crate) fn suspect(&self) {
-        self.suspects.store(true, Ordering::SeqCst);
-        self.ring(self.me().index());
-    }
-
-    pub(super) fn take_suspicion(&self) -> bool {
-        self.suspects.swap(false, Ordering::SeqCst)
     }
 
     /// Sweeps what is dead. The caller has no lock of this package.

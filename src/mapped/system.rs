@@ -13,8 +13,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::file::OpenError;
 use super::layout::Slot;
+use super::open_error::OpenError;
 
 /// The bytes whose locks mean something: far behind the end of each file.
 const BYTES_AT: i64 = 1 << 60;
@@ -70,7 +70,7 @@ pub(super) fn lock_whole(file: &File) -> Result<()> {
 const DRIVES: [(i64, &str); 4] =
     [(0x0102_1994, "tmpfs"), (0xef53, "ext4"), (0x5846_5342, "xfs"), (0x9123_683e, "btrfs")];
 
-/// Fails unless the file is on a drive whose mapped memory is known to be sound.
+/// Fails unless mapped memory is sound on the file's drive.
 pub(super) fn check_drive(file: &File) -> std::result::Result<(), OpenError> {
     let mut data = MaybeUninit::<libc::statfs>::uninit();
     // SAFETY: the descriptor is open, and the call fills the local.
@@ -89,7 +89,7 @@ pub(super) fn check_drive(file: &File) -> std::result::Result<(), OpenError> {
     Err(unknown_drive(Some(number)))
 }
 
-/// Says that a folder is on a file system which none of [`DRIVES`] is.
+/// Says that a folder's file system is none of [`DRIVES`].
 pub(super) fn unknown_drive(number: Option<i64>) -> OpenError {
     let number = number.map(|number| format!(" (0x{number:x})")).unwrap_or_default();
     let known = DRIVES.map(|(_, name)| name).join(", ");
@@ -176,7 +176,7 @@ struct Waiter {
 /// A futex of 32 bits, which several processes have.
 const OF_32_BITS: u32 = 2;
 
-/// Sleeps until one of at most [`MOST_WORDS`] words is woken or is found changed, a signal comes, or the time is over.
+/// Sleeps until a word is woken or changed: for some time, at most, and at [`MOST_WORDS`] at most. A signal ends it, too.
 /// Returns false if the kernel cannot do it.
 pub(super) fn sleep_at(words: &[(&AtomicU32, u32)], time: Option<Duration>) -> bool {
     let waiters: Vec<_> = words
@@ -231,7 +231,7 @@ unsafe impl Sync for RobustList {}
 unsafe impl Send for RobustList {}
 
 impl RobustList {
-    /// Makes the list of the calling thread, which has no other from now on; `None` if the kernel refuses.
+    /// Makes the only list of the calling thread; `None` if the kernel refuses.
     pub(super) fn of_this_thread() -> Option<&'static Self> {
         let list = Box::leak(Box::new(Self {
             first: 0.into(),
@@ -250,6 +250,13 @@ impl RobustList {
         slot.link.store(self.first.load(Ordering::Relaxed), Ordering::Relaxed);
         self.first.store(slot.link.as_ptr() as usize, Ordering::Release);
     }
+}
+
+/// The thread that sleeps until another process rings, or dies.
+#[derive(Clone, Copy)]
+pub(super) struct Watcher {
+    pub(super) thread_id: u32,
+    pub(super) robust_list: &'static RobustList,
 }
 
 pub(super) fn thread_id() -> u32 {

@@ -35,7 +35,7 @@ impl Client for Recorder {
 }
 
 fn open(path: &Path) -> Result<&'static Mapping, OpenError> {
-    Mapping::open(path, Kind::Memory, 100, 8, |_| Box::new(Recorder))
+    super::open(path, Kind::Memory, 100, 8, |_| Box::new(Recorder))
 }
 
 /// A folder that is removed at the end.
@@ -193,7 +193,6 @@ fn a_process_that_is_suspended_lives() {
     let process = other.process();
     other.signal(libc::SIGSTOP);
     WAITS.store(true, Ordering::SeqCst);
-    mapping.suspect();
     let rings = RINGS.load(Ordering::SeqCst);
     mapping.ring(mapping.me().index());
     until("the watcher has looked", || RINGS.load(Ordering::SeqCst) > rings);
@@ -252,8 +251,8 @@ fn a_file_that_is_none_of_ours_is_refused_and_not_changed() {
     std::fs::remove_dir(&file).unwrap();
 
     Other::new(&file).process();
-    assert!(matches!(Mapping::open(&file, Kind::Memory, 100, 9, |_| Box::new(Recorder)), Err(OpenError::Length(8))));
-    assert!(said(Mapping::open(&file, Kind::Names, 100, 8, |_| Box::new(Recorder))).contains("something else"));
+    assert!(matches!(super::open(&file, Kind::Memory, 100, 9, |_| Box::new(Recorder)), Err(OpenError::Length(8))));
+    assert!(said(super::open(&file, Kind::Names, 100, 8, |_| Box::new(Recorder))).contains("something else"));
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o620)).unwrap();
     assert!(said(open(&file)).contains("may write"));
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();

@@ -13,7 +13,7 @@ use waitasync_core::mapped::ProcessId;
 use waitasync_core::sync::lock;
 
 use super::mapping::Mapping;
-use super::system::{self, MOST_WORDS, OWNER_DIED, RobustList, WAITERS};
+use super::system::{self, MOST_WORDS, OWNER_DIED, RobustList, WAITERS, Watcher};
 
 /// How often it looks at all deaths while this process waits for others: in case that one who was to pass an alarm on has died.
 const BACKSTOP: Duration = Duration::from_secs(1);
@@ -23,12 +23,6 @@ const RARE_LOOK: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often it looks at words at which it cannot sleep, since they are too many, or the kernel is older than 5.16.
 const ROUND: Duration = Duration::from_millis(5);
-
-#[derive(Clone, Copy)]
-pub(super) struct Watcher {
-    pub(super) thread_id: u32,
-    pub(super) robust_list: &'static RobustList,
-}
 
 /// Starts the thread, unless it runs.
 pub(super) fn start() -> Result<Watcher> {
@@ -52,7 +46,7 @@ pub(super) fn start() -> Result<Watcher> {
     Ok(started)
 }
 
-/// A process whose alarm has come, and since when its byte is looked at.
+/// A process whose alarm has come: since then its byte is looked at.
 struct Suspect {
     mapping: &'static Mapping,
     process: ProcessId,
@@ -72,9 +66,6 @@ fn watch() {
             let count = bell.load(Ordering::SeqCst);
             if mapping.served.swap(count, Ordering::SeqCst) != count {
                 guarded(|| mapping.client().rung());
-                if mapping.take_suspicion() {
-                    guarded(|| mapping.sweep());
-                }
             }
             words.push((bell, count));
             waits |= mapping.client().waits();

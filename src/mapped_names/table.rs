@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use super::turns::Bells;
 use super::waiting::{Asked, Waiting};
 use crate::file_locks::{Answer, Lock};
-use crate::mapped::{Client, Kind, Mapping, OpenError};
+use crate::mapped::{self, Client, Kind, Mapping, OpenError};
 use waitasync_core::mapped::ProcessId;
 use waitasync_core::mapped::names::{Entry, Full, Head, MOST_SHARERS, Mode, Names, Place, Rung, Taken, Way, World};
 use waitasync_core::sync::lock;
@@ -48,7 +48,7 @@ static TABLES: Mutex<Vec<&'static Table>> = Mutex::new(Vec::new());
 
 /// Opens the table in a file, or makes it.
 pub(crate) fn open(path: &Path) -> Result<&'static Table, OpenError> {
-    let mapping = Mapping::open(path, Kind::Names, BYTES, 0, |mapping| Box::new(Served(Table::start(mapping))))?;
+    let mapping = mapped::open(path, Kind::Names, BYTES, 0, |mapping| Box::new(Served(Table::start(mapping))))?;
     if mapping.me().index() >= MOST_SHARERS {
         return Err(OpenError::Unavailable(format!(
             "{MOST_SHARERS} processes have the table, and it has room for no more"

@@ -1,6 +1,6 @@
 'use strict'
 
-/** The kinds of a folder: its locks are files, or in a table. Those of the two would not exclude each other. */
+/** The kinds of a folder: its locks are files, or in a table. A lock of each could be held at the same time. */
 
 const { existsSync, readdirSync } = require('fs')
 const path = require('path')

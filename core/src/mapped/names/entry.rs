@@ -64,7 +64,7 @@ impl Turn {
         (now + TURN_MILLISECONDS) << 8 | if is_firm { FIRM } else { 0 } | (index as u64 + 1)
     }
 
-    /// Whether newcomers may take a free lock, since the owner can hardly have woken yet: within the same millisecond.
+    /// Whether newcomers may take a free lock: within the same millisecond, since the owner can hardly have woken yet.
     pub(super) const fn is_young(turn: u64, now: u64) -> bool {
         turn & FIRM == 0 && turn >> 8 == now + TURN_MILLISECONDS
     }
