@@ -6,7 +6,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `request` | what one environment asks for |
-//! | `table` | a mapped table; the requests that wait in this process, its shares, and what it was granted |
+//! | `table` | a mapped table; the requests that wait in this process, its shares, and its grants |
 //! | `turns` | looks after turns until they are over |
 //! | `waiting` | requests that wait |
 //!

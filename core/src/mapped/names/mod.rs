@@ -305,7 +305,7 @@ impl<'a, W: World> Names<'a, W> {
         self.world.ring(given);
     }
 
-    /// Returns for what a process has been rung since the last call.
+    /// Returns why a process has been rung since the last call.
     pub fn take_rung(&self, me: ProcessId) -> Rung {
         let number = self.head.rung[me.index()].swap(0, SeqCst);
         let Some(position) = number.checked_sub(1) else { return Rung::ForNothing };
@@ -370,7 +370,7 @@ impl<'a, W: World> Names<'a, W> {
         }
         let noted = holder.and_then(|holder| entry.noted(holder));
         let look = Look { name: entry.name(), holder, noted, sharers, waiting, readers: entry.readers.load(SeqCst) };
-        // Otherwise it is being changed, and what it said is not known.
+        // Otherwise it is being changed: its former text is not known.
         (title.load(SeqCst) == found).then_some(look)
     }
 

@@ -58,7 +58,7 @@ impl SharedWord<'_> {
         self.record().owner.store(0, Ordering::SeqCst);
     }
 
-    /// Makes the word the sum of what the processes have of it.
+    /// Makes the word the sum of the shares of all processes.
     pub(super) fn sum_up(&self) {
         self.step();
         let shares = self.record().shares.iter().map(|share| share.load(Ordering::SeqCst));
