@@ -298,6 +298,18 @@ export function files (folder: string, options?: { durable?: boolean, anyDrive?:
 export function memory (folder: string, options?: { durable?: false }): Engine
 
 /**
+ * Memory that several processes share: on Linux, on Node 22.23, 24.16, 26.1 or newer. The same file gives the same memory in every
+ * process and thread. It is full of zeros when it is made, and never growable.
+ *
+ * @param file its folder is there, on tmpfs, ext4, xfs or btrfs
+ * @param byteLength an integer, 1 or greater
+ * @throws {TypeError | RangeError} for other arguments; code `ERR_SHARED_MEMORY_LENGTH`: the file's memory has another length
+ * @throws {Error} code `ERR_SHARED_MEMORY_UNAVAILABLE`: the system or this Node has no such memory;
+ *   `ERR_SHARED_MEMORY_INVALID`: the file is none of this package's; or the system's code
+ */
+export function sharedMemory (file: string, byteLength: number): SharedArrayBuffer
+
+/**
  * Locks of the processes of several machines, by the advisory locks of sessions of PostgreSQL 14 or newer.
  *
  * @param pg the module `pg`

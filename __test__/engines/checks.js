@@ -445,6 +445,7 @@ const controls = {
 
 const isShared = ({ engine }) => engine.modes.includes('shared')
 const hasServer = ({ server }) => server !== undefined
+const hasLimits = ({ engine }) => engine.module !== 'memory'
 const hasFiles = ({ engine }) => engine.module === 'files'
 const notOnWindows = reason => process.platform !== 'win32' || `Windows ${reason}`
 
@@ -455,7 +456,7 @@ const groups = [
   [place => !isShared(place), ofExclusive],
   [({ engine }) => engine.lease === 0 && notOnWindows('has no SIGSTOP'), withoutLease],
   [({ engine }) => engine.lease > 0, withLease],
-  [() => true, ofLimits],
+  [hasLimits, ofLimits],
   [hasServer, ofStandstill],
   [hasServer, ofServers],
   [({ server }) => server !== undefined && (server.isOurs || 'not our server'), ofOurServers],

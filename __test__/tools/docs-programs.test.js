@@ -22,6 +22,7 @@ const { test } = require('../harness')
 const freePort = require('../fixtures/free-port')
 const { folderWithPackage } = require('../fixtures/entries/folders')
 const { runNode } = require('../fixtures/run-node')
+const { memoryFolder, unavailable } = require('../fixtures/shared-memory')
 
 const root = path.join(__dirname, '..', '..')
 const MAJOR = Number(process.versions.node.split('.')[0])
@@ -68,10 +69,12 @@ for (const page of ['README.md', ...pages.map(name => `docs/${name}`)]) {
   blocks.filter(isProgram).forEach(({ language, code }, number) => {
     const { file, first: firstOfKind } = KINDS[language]
     const first = code.includes('atomics-waitasync/processes') ? Math.max(16, firstOfKind) : firstOfKind
-    const lacks = AsyncLocalStorage === undefined && code.includes('detectReentry') && 'needs AsyncLocalStorage'
+    const lacks = code.includes('sharedMemory(') ? unavailable
+      : AsyncLocalStorage === undefined && code.includes('detectReentry') && 'needs AsyncLocalStorage'
     const options = { skip: lacks || (MAJOR < first && `needs Node ${first}`), timeout: 60000 }
     test(`${page}: program ${number + 1} prints what it says`, options, async t => {
-      const folder = projectOf(t, [...blocks.filter(isFile), { name: file, code }])
+      const ownCode = code.replace('/dev/shm/my-app', () => path.join(memoryFolder(t), 'my-app'))
+      const folder = projectOf(t, [...blocks.filter(isFile), { name: file, code: ownCode }])
       const { code: exitCode, signal, stdout, stderr } = await runNode(t, [path.join(folder, file)])
       // Node warns of experimental features.
       const complaints = stderr.replace(/^.*(?:ExperimentalWarning|--trace-warnings).*\n/gm, '')

@@ -15,10 +15,11 @@ use waitasync_core::mapped::{MOST_PROCESSES, ProcessId};
 use waitasync_core::sync::lock;
 
 static RINGS: AtomicU32 = AtomicU32::new(0);
-static SWEPT: Mutex<Vec<ProcessId>> = Mutex::new(Vec::new());
+/// By the address of the data.
+static SWEPT: Mutex<Vec<(usize, ProcessId)>> = Mutex::new(Vec::new());
 static WAITS: AtomicBool = AtomicBool::new(false);
 
-struct Recorder;
+struct Recorder(&'static Mapping);
 
 impl Client for Recorder {
     fn rung(&self) {
@@ -26,7 +27,7 @@ impl Client for Recorder {
     }
 
     fn sweep(&self, dead: ProcessId) {
-        lock(&SWEPT).push(dead);
+        lock(&SWEPT).push((address(self.0), dead));
     }
 
     fn waits(&self) -> bool {
@@ -35,7 +36,7 @@ impl Client for Recorder {
 }
 
 fn open(path: &Path) -> Result<&'static Mapping, OpenError> {
-    super::open(path, Kind::Memory, 100, 8, |_| Box::new(Recorder))
+    super::open(path, Kind::Memory, 100, 8, |mapping| Box::new(Recorder(mapping)))
 }
 
 /// A folder that is removed at the end.
@@ -138,8 +139,12 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-fn is_swept(process: ProcessId) -> bool {
-    lock(&SWEPT).contains(&process)
+fn address(mapping: &Mapping) -> usize {
+    mapping.data().as_ptr() as usize
+}
+
+fn is_swept(mapping: &Mapping, process: ProcessId) -> bool {
+    lock(&SWEPT).contains(&(address(mapping), process))
 }
 
 #[test]
@@ -173,11 +178,11 @@ fn a_process_that_is_killed_is_swept_at_once_and_its_slot_is_used_again() {
     for _ in 0..5 {
         let mut other = Other::new(&scratch.file());
         let process = other.process();
-        assert!(!mapping.is_gone(process) && !is_swept(process));
+        assert!(!mapping.is_gone(process) && !is_swept(mapping, process));
         other.signal(libc::SIGKILL);
-        until("it is not swept", || is_swept(process));
+        until("it is not swept", || is_swept(mapping, process));
         assert!(mapping.is_gone(process) && mapping.pid_of(process).is_none());
-        assert_eq!(lock(&SWEPT).iter().filter(|&&swept| swept == process).count(), 1, "swept once");
+        assert_eq!(lock(&SWEPT).iter().filter(|&&swept| swept == (address(mapping), process)).count(), 1, "swept once");
         generations.push((process.index(), process.generation()));
     }
     let index = generations[0].0;
@@ -197,7 +202,7 @@ fn a_process_that_is_suspended_lives() {
     mapping.ring(mapping.me().index());
     until("the watcher has looked", || RINGS.load(Ordering::SeqCst) > rings);
     mapping.sweep();
-    assert!(!mapping.is_gone(process) && !is_swept(process));
+    assert!(!mapping.is_gone(process) && !is_swept(mapping, process));
     other.signal(libc::SIGCONT);
     assert_eq!(other.process(), process);
 }
@@ -214,9 +219,9 @@ fn who_dies_alone_is_swept_by_the_next_that_comes_and_by_who_is_told() {
     second.signal(libc::SIGKILL);
     second.child.wait().unwrap();
     let mapping = open(&scratch.file()).unwrap();
-    assert!(is_swept(processes[0]), "its slot is taken");
+    assert!(is_swept(mapping, processes[0]), "its slot is taken");
     mapping.sweep();
-    assert!(is_swept(processes[1]));
+    assert!(is_swept(mapping, processes[1]));
 }
 
 #[test]
@@ -251,8 +256,13 @@ fn a_file_that_is_none_of_ours_is_refused_and_not_changed() {
     std::fs::remove_dir(&file).unwrap();
 
     Other::new(&file).process();
-    assert!(matches!(super::open(&file, Kind::Memory, 100, 9, |_| Box::new(Recorder)), Err(OpenError::Length(8))));
-    assert!(said(super::open(&file, Kind::Names, 100, 8, |_| Box::new(Recorder))).contains("something else"));
+    assert!(matches!(
+        super::open(&file, Kind::Memory, 100, 9, |mapping| Box::new(Recorder(mapping))),
+        Err(OpenError::Length(8))
+    ));
+    assert!(
+        said(super::open(&file, Kind::Names, 100, 8, |mapping| Box::new(Recorder(mapping)))).contains("something else")
+    );
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o620)).unwrap();
     assert!(said(open(&file)).contains("may write"));
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
