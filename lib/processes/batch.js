@@ -130,6 +130,8 @@ class Batch {
     // Settled with the others: a request that follows must find both locks free.
     try {
       claim.assertWanted()
+      // It may have come late, to a thread that was busy.
+      if (!this.isLocal && this.looksLost()) throw this.error
     } catch (error) {
       return this.note(claim, error, true)
     }
