@@ -77,6 +77,21 @@ test('those that wait get permits in their order, whichever permit is free first
   await Promise.all([...waits, holds[0].unlock()])
 })
 
+test('a wait for many permits has no warning of Node', async t => {
+  const warnings = []
+  const note = warning => warnings.push(String(warning))
+  process.on('warning', note)
+  t.after(() => process.removeListener('warning', note))
+  const locks = processLocks(scratchFolder(t))
+  const holds = await Promise.all(Array.from({ length: 12 }, () => locks.hold('g', { permits: 12 })))
+  const next = locks.request('g', { permits: 12 }, ({ permit }) => permit)
+  await sleep(50)
+  await holds[7].unlock()
+  assert.strictEqual(await next, 7)
+  await Promise.all(holds.map(each => each.unlock()))
+  assert.deepStrictEqual(warnings, [])
+})
+
 test('another number, or none: a RangeError with both, until all is given back', async t => {
   const folder = scratchFolder(t)
   const member = await startMember(t, folder)

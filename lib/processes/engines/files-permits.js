@@ -90,14 +90,16 @@ async function takePermit (engine, name, { label, permits }, signal, isAttempt) 
   }
 
   async function firstOf (places) {
-    const stop = new AbortController()
-    const ignore = onAbort(signal, () => stop.abort())
+    // One for each: Node warns of a signal with many listeners.
+    const stops = places.map(() => new AbortController())
+    const stop = () => { for (const each of stops) each.abort() }
+    const ignore = onAbort(signal, stop)
     let first
     const waits = places.map(async (place, permit) => {
-      const grant = await engine.wait(place, label, stop.signal)
+      const grant = await engine.wait(place, label, stops[permit].signal)
       if (first !== undefined) return returnUnused(grant)
       first = { grant, permit }
-      stop.abort()
+      stop()
     })
     const ends = await Promise.allSettled(waits)
     ignore()
