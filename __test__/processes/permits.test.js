@@ -92,6 +92,23 @@ test('a wait for many permits has no warning of Node', async t => {
   assert.deepStrictEqual(warnings, [])
 })
 
+test('an attempt does not wait for a process that is suspended in the midst of a request', async t => {
+  const engine = files(scratchFolder(t))
+  const locks = processLocks(engine)
+  // As that process does: the lock in which numbers are compared.
+  const door = engine.takeNow(engine.placeOf('g', 'exclusive', { permits: 2, part: [0, 0] }), undefined, true)
+  assert.strictEqual(await locks.request('g', { permits: 2, ifAvailable: true }, lock => lock), null)
+  assert.strictEqual(await code(locks.request('g', { permits: 2, timeout: 0 }, fail)), 'ERR_TIMEOUT')
+  const controller = new AbortController()
+  const aborted = locks.request('g', { permits: 2, ifAvailable: true, signal: controller.signal }, fail)
+  const reason = new Error('no more')
+  setTimeout(() => controller.abort(reason), 20)
+  await assert.rejects(aborted, error => error === reason || error.name === 'AbortError')
+  const next = locks.request('g', { permits: 2 }, ({ permit }) => permit)
+  await door.release(false)
+  assert.strictEqual(await next, 0)
+})
+
 test('another number, or none: a RangeError with both, until all is given back', async t => {
   const folder = scratchFolder(t)
   const member = await startMember(t, folder)
