@@ -304,3 +304,16 @@ test('processes that ask for the same names in different orders count, and one t
   assert.deepStrictEqual((await members[2].pass('a')).ownerDied, true)
   assert.deepStrictEqual((await members[2].pass('b')).ownerDied, false)
 })
+
+test('many requests of a batch listen to the loss of their lock: Node does not warn of a leak', async t => {
+  const warnings = []
+  const note = warning => warnings.push(String(warning))
+  process.on('warning', note)
+  t.after(() => process.removeListener('warning', note))
+  const locks = processLocks(scratchFolder(t))
+  const twelve = request => Promise.all(Array.from({ length: 12 }, request))
+  await twelve(() => locks.requestAll(['a'], () => {}))
+  await twelve(() => locks.request('b', ({ signal }) => signal.addEventListener('abort', fail)))
+  await turn()
+  assert.deepStrictEqual(warnings, [])
+})

@@ -7,6 +7,7 @@
  * once the promises of all callbacks whose results do not count yet; and no further callback begins.
  */
 
+const { setMaxListeners } = require('events')
 const { lostError } = require('./errors')
 const { now } = require('../util/intrinsics')
 
@@ -58,6 +59,8 @@ class Batch {
   get signal () {
     if (this.loser === undefined) {
       this.loser = new AbortController()
+      // Each request of a batch may listen: Node would warn of a leak.
+      setMaxListeners(0, this.loser.signal)
       if (this.isLost) this.loser.abort(this.error)
     }
     return this.loser.signal
