@@ -86,6 +86,14 @@ test('hold with maxHold: unlock() says that it was lost; in time, nobody hears o
   assert.strictEqual((await member.pass('a')).ownerDied, false)
 })
 
+test('the cause of a loss by maxHold is no lease, also where a timer fires a moment early', async t => {
+  stayAlive(t)
+  const locks = processLocks(scratchFolder(t))
+  const causes = await Promise.all(Array.from({ length: 90 }, (_, n) =>
+    locks.request(String(n), { maxHold: 200 + n / 7 }, never).catch(({ cause }) => cause.message)))
+  assert.deepStrictEqual(causes.filter(cause => /lease/.test(cause)), [])
+})
+
 test('many limits end in their order, and a process with one ends by itself', async t => {
   stayAlive(t)
   const folder = scratchFolder(t)
