@@ -197,6 +197,22 @@ test('requestAll: a loss during the callback rejects at once, marks the others, 
   assert.strictEqual(await locks.requestAll(['a'], ({ ownerDied }) => ownerDied), true)
 })
 
+test('requestAll: after a standstill no callback begins without the first of its locks', async () => {
+  const engine = new NamedEngine()
+  const gate = engine.close('b')
+  let left = Infinity
+  engine.grantOf = name => {
+    const grant = NamedEngine.prototype.grantOf.call(engine, name)
+    return name === 'a' ? { ...grant, remaining: () => left } : grant
+  }
+  const asked = processLocks(engine).requestAll(['a', 'b'], fail)
+  while (!engine.names.includes('b')) await turn()
+  left = 0
+  gate.resolve()
+  assert.strictEqual(await code(asked), 'ERR_LOCK_LOST')
+  assert.strictEqual(engine.held.size, 0)
+})
+
 test('requestAll: fulfils once each of the locks was still held at the end', async () => {
   const engine = new NamedEngine()
   engine.answers.release.push(async () => true, async () => false)
