@@ -9,6 +9,7 @@ const path = require('path')
 const { test } = require('../harness')
 const { FakeEngine, withResolvers } = require('../fixtures/fake-engine')
 const { scratchFolder, startMembers } = require('../fixtures/lock-processes')
+const { TinyController } = require('../fixtures/lock-toolbox')
 const { processLocks } = require('../../processes')
 
 const turn = () => new Promise(resolve => setImmediate(resolve))
@@ -332,4 +333,9 @@ test('many requests of a batch listen to the loss of their lock: Node does not w
   await twelve(() => locks.request('b', ({ signal }) => signal.addEventListener('abort', fail)))
   await turn()
   assert.deepStrictEqual(warnings, [])
+  // As jsdom does.
+  const { AbortController } = global
+  t.after(() => { global.AbortController = AbortController })
+  global.AbortController = TinyController
+  assert.strictEqual(await locks.request('c', ({ signal }) => signal.aborted), false)
 })

@@ -59,8 +59,12 @@ class Batch {
   get signal () {
     if (this.loser === undefined) {
       this.loser = new AbortController()
-      // Each request of a batch may listen: Node would warn of a leak.
-      setMaxListeners(0, this.loser.signal)
+      try {
+        // Each request of a batch may listen: Node would warn of a leak.
+        setMaxListeners(0, this.loser.signal)
+      } catch (_) {
+        // A program has replaced the class.
+      }
       if (this.isLost) this.loser.abort(this.error)
     }
     return this.loser.signal
