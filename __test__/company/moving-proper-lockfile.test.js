@@ -89,7 +89,7 @@ test('check: true while it is held, otherwise false', async t => {
 })
 
 test('lockSync, checkSync, unlockSync: nothing is awaited', async t => {
-  const { file, folder, theirs, ours, held } = await place(t)
+  const { file, folder, theirs, ours, held, locks } = await place(t)
   process.env.LOCKS = path.join(folder, 'locks')
   t.after(() => { delete process.env.LOCKS })
   const { isHeld } = require(path.join(await moving.project(t), 'is-held.js'))
@@ -107,6 +107,10 @@ test('lockSync, checkSync, unlockSync: nothing is awaited', async t => {
   await theirs('unlockSync(file)')
   await ours('unlockSync(file)')
   assert.deepStrictEqual(await check(), [false, false])
+  // A look at a lock leaves the mark of a death to the next holder.
+  await locks.request(pathName(file), lock => { lock.abandon() })
+  assert.deepStrictEqual(await check(), [false, false])
+  assert.strictEqual(await locks.request(pathName(file), ({ ownerDied }) => ownerDied), true)
 })
 
 test('two spellings of a file are one lock, of a file that is not there, too', async t => {

@@ -9,6 +9,7 @@ const path = require('path')
 const { test } = require('../harness')
 const { FakeEngine, withResolvers } = require('../fixtures/fake-engine')
 const { scratchFolder, startMembers } = require('../fixtures/lock-processes')
+const { TinyController } = require('../fixtures/lock-toolbox')
 const { processLocks } = require('../../processes')
 
 const turn = () => new Promise(resolve => setImmediate(resolve))
@@ -197,6 +198,22 @@ test('requestAll: a loss during the callback rejects at once, marks the others, 
   assert.strictEqual(await locks.requestAll(['a'], ({ ownerDied }) => ownerDied), true)
 })
 
+test('requestAll: after a standstill no callback begins without the first of its locks', async () => {
+  const engine = new NamedEngine()
+  const gate = engine.close('b')
+  let left = Infinity
+  engine.grantOf = name => {
+    const grant = NamedEngine.prototype.grantOf.call(engine, name)
+    return name === 'a' ? { ...grant, remaining: () => left } : grant
+  }
+  const asked = processLocks(engine).requestAll(['a', 'b'], fail)
+  while (!engine.names.includes('b')) await turn()
+  left = 0
+  gate.resolve()
+  assert.strictEqual(await code(asked), 'ERR_LOCK_LOST')
+  assert.strictEqual(engine.held.size, 0)
+})
+
 test('requestAll: fulfils once each of the locks was still held at the end', async () => {
   const engine = new NamedEngine()
   engine.answers.release.push(async () => true, async () => false)
@@ -303,4 +320,22 @@ test('processes that ask for the same names in different orders count, and one t
   assert.strictEqual(await waiting, true)
   assert.deepStrictEqual((await members[2].pass('a')).ownerDied, true)
   assert.deepStrictEqual((await members[2].pass('b')).ownerDied, false)
+})
+
+test('many requests of a batch listen to the loss of their lock: Node does not warn of a leak', async t => {
+  const warnings = []
+  const note = warning => warnings.push(String(warning))
+  process.on('warning', note)
+  t.after(() => process.removeListener('warning', note))
+  const locks = processLocks(scratchFolder(t))
+  const twelve = request => Promise.all(Array.from({ length: 12 }, request))
+  await twelve(() => locks.requestAll(['a'], () => {}))
+  await twelve(() => locks.request('b', ({ signal }) => signal.addEventListener('abort', fail)))
+  await turn()
+  assert.deepStrictEqual(warnings, [])
+  // As jsdom does.
+  const { AbortController } = global
+  t.after(() => { global.AbortController = AbortController })
+  global.AbortController = TinyController
+  assert.strictEqual(await locks.request('c', ({ signal }) => signal.aborted), false)
 })

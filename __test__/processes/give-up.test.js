@@ -97,3 +97,27 @@ test('close() ends after it has rejected what waits', async () => {
   await locks.close()
   assert.deepStrictEqual(order, ['AbortError'])
 })
+
+test('a signal that throws: its request rejects and never begins, or runs; the lock is free afterwards', async () => {
+  const boom = () => { throw new Error('boom') }
+  const ignore = () => {}
+  for (const [addEventListener, removeEventListener, expected] of [[boom, ignore, 'boom'], [ignore, boom, 'runs']]) {
+    const signal = { aborted: false, addEventListener, removeEventListener }
+    const locks = processLocks(new FakeEngine())
+    const holder = await locks.hold('a')
+    const begun = []
+    const asked = [
+      locks.request('a', { signal }, () => {
+        begun.push('a')
+        return 'runs'
+      }),
+      locks.hold('a', { signal }).then(lock => lock.unlock()).then(() => 'runs'),
+      locks.requestAll(['a', 'b'], { signal }, () => 'runs')
+    ].map(promise => promise.catch(({ message }) => message))
+    await holder.unlock()
+    assert.deepStrictEqual(await Promise.all(asked), [expected, expected, expected])
+    assert.deepStrictEqual(begun, expected === 'runs' ? ['a'] : [])
+    assert.strictEqual(await locks.request('a', { timeout: 5000 }, () => 'free'), 'free')
+    await locks.close()
+  }
+})

@@ -77,6 +77,38 @@ test('those that wait get permits in their order, whichever permit is free first
   await Promise.all([...waits, holds[0].unlock()])
 })
 
+test('a wait for many permits has no warning of Node', async t => {
+  const warnings = []
+  const note = warning => warnings.push(String(warning))
+  process.on('warning', note)
+  t.after(() => process.removeListener('warning', note))
+  const locks = processLocks(scratchFolder(t))
+  const holds = await Promise.all(Array.from({ length: 12 }, () => locks.hold('g', { permits: 12 })))
+  const next = locks.request('g', { permits: 12 }, ({ permit }) => permit)
+  await sleep(50)
+  await holds[7].unlock()
+  assert.strictEqual(await next, 7)
+  await Promise.all(holds.map(each => each.unlock()))
+  assert.deepStrictEqual(warnings, [])
+})
+
+test('an attempt does not wait for a process that is suspended in the midst of a request', async t => {
+  const engine = files(scratchFolder(t))
+  const locks = processLocks(engine)
+  // As that process does: the lock in which numbers are compared.
+  const door = engine.takeNow(engine.placeOf('g', 'exclusive', { permits: 2, part: [0, 0] }), undefined, true)
+  assert.strictEqual(await locks.request('g', { permits: 2, ifAvailable: true }, lock => lock), null)
+  assert.strictEqual(await code(locks.request('g', { permits: 2, timeout: 0 }, fail)), 'ERR_TIMEOUT')
+  const controller = new AbortController()
+  const aborted = locks.request('g', { permits: 2, ifAvailable: true, signal: controller.signal }, fail)
+  const reason = new Error('no more')
+  setTimeout(() => controller.abort(reason), 20)
+  await assert.rejects(aborted, error => error === reason || error.name === 'AbortError')
+  const next = locks.request('g', { permits: 2 }, ({ permit }) => permit)
+  await door.release(false)
+  assert.strictEqual(await next, 0)
+})
+
 test('another number, or none: a RangeError with both, until all is given back', async t => {
   const folder = scratchFolder(t)
   const member = await startMember(t, folder)

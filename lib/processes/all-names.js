@@ -80,6 +80,8 @@ class AllNames {
         isTaken = lock !== null
         if (isTaken) this.add(lock)
       }
+      // No timer may have run since: they look at the clock.
+      if (isTaken) for (const each of this.held) if (each.isLost) this.lose(each.signal.reason || lostError(each.name))
       if (this.error !== undefined) throw this.error
     } catch (error) {
       await this.giveBack(false)

@@ -7,6 +7,7 @@
  * once the promises of all callbacks whose results do not count yet; and no further callback begins.
  */
 
+const { setMaxListeners } = require('events')
 const { lostError } = require('./errors')
 const { now } = require('../util/intrinsics')
 
@@ -58,6 +59,12 @@ class Batch {
   get signal () {
     if (this.loser === undefined) {
       this.loser = new AbortController()
+      try {
+        // Each request of a batch may listen: Node would warn of a leak.
+        setMaxListeners(0, this.loser.signal)
+      } catch (_) {
+        // A program has replaced the class.
+      }
       if (this.isLost) this.loser.abort(this.error)
     }
     return this.loser.signal
@@ -130,6 +137,8 @@ class Batch {
     // Settled with the others: a request that follows must find both locks free.
     try {
       claim.assertWanted()
+      // It may have come late, to a thread that was busy.
+      if (!this.isLocal && this.looksLost()) throw this.error
     } catch (error) {
       return this.note(claim, error, true)
     }

@@ -38,11 +38,13 @@ class Claim {
     if (this.isOver) return
     this.origin = observer.callOf()
     this.onOver = onOver
-    if (timeout > 0 && timeout < Infinity) this.waitUntil(now() + timeout, late, timeout)
-    if (signal === undefined) return
-    // Some signals do not forget a listener.
-    this.onAbort = () => { if (!this.isOver) giveUp(abortReason(signal)) }
-    signal.addEventListener('abort', this.onAbort)
+    if (signal !== undefined) {
+      // Some signals do not forget a listener; and some throw.
+      const onAbort = () => { if (!this.isOver) giveUp(abortReason(signal)) }
+      signal.addEventListener('abort', onAbort)
+      this.onAbort = onAbort
+    }
+    if (!this.isOver && timeout > 0 && timeout < Infinity) this.waitUntil(now() + timeout, late, timeout)
   }
 
   /** Calls `late` in a later turn. Timers of Node may fire a millisecond early. */
@@ -63,11 +65,13 @@ class Claim {
   end () {
     this.isOver = true
     if (this.timer !== undefined) clearTimeout(this.timer)
-    const { signal } = this.options
-    if (this.onAbort !== undefined && typeof signal.removeEventListener === 'function') {
-      signal.removeEventListener('abort', this.onAbort)
-    }
     if (this.onOver !== undefined) this.onOver()
+    if (this.onAbort === undefined) return
+    try {
+      this.options.signal.removeEventListener('abort', this.onAbort)
+    } catch (_) {
+      // It has no such function, or that throws: the request goes on.
+    }
   }
 
   /** Calls a function in the caller's asynchronous context. One that has not waited is in it. */

@@ -191,7 +191,14 @@ class ProcessLocks {
     }
     const giveUp = (reason) => leave(() => claim.reject(reason))
     this.#leave.add(giveUp)
-    claim.wait(giveUp, () => leave(() => this.#rejectLate(claim)), () => this.#leave.delete(giveUp))
+    const forget = () => this.#leave.delete(giveUp)
+    try {
+      claim.wait(giveUp, () => leave(() => this.#rejectLate(claim)), forget)
+    } catch (error) {
+      line.claims.delete(claim)
+      forget()
+      throw error
+    }
   }
 
   #end () {

@@ -12,6 +12,7 @@
  * | permits | each its holder |
  */
 
+const { clearTimeout, setTimeout } = require('../../util/timers')
 const { throwIfAborted } = require('../../waiting/errors')
 const { permitsError } = require('../errors')
 const { onAbort, sleep } = require('./aborts')
@@ -19,6 +20,8 @@ const { onAbort, sleep } = require('./aborts')
 const [DOOR, USERS, TURN, PERMIT] = [0, 1, 2, 3]
 const MOST_TRIES = 4
 const MOMENT = 5 // milliseconds
+/** How many milliseconds an attempt waits at the door. Who has that may be suspended. */
+const LONGEST = 1000
 
 /**
  * Takes a permit. Resolves with undefined if an attempt is in vain.
@@ -34,7 +37,9 @@ async function takePermit (engine, name, { label, permits }, signal, isAttempt) 
   const kept = []
   let found
   try {
-    await within(await wait(placeOf(DOOR)), async () => {
+    const door = await (isAttempt ? soon(placeOf(DOOR)) : wait(placeOf(DOOR)))
+    if (door === undefined) return undefined
+    await within(door, async () => {
       await compare()
       // Given back in this order: whoever finds no users finds the name free.
       for (const place of [engine.placeOf(name, 'shared'), placeOf(USERS, 'shared')]) kept.push(await sure(place))
@@ -81,6 +86,22 @@ async function takePermit (engine, name, { label, permits }, signal, isAttempt) 
     throw permitsError(name, permits)
   }
 
+  /** Waits for a lock, but not long. */
+  async function soon (place) {
+    const stop = new AbortController()
+    const ignore = onAbort(signal, () => stop.abort())
+    const timer = setTimeout(() => stop.abort(), LONGEST)
+    try {
+      return await attempt(place, false) || await engine.wait(place, label, stop.signal)
+    } catch (error) {
+      if (signal.aborted || !stop.signal.aborted) throw error
+      return undefined
+    } finally {
+      clearTimeout(timer)
+      ignore()
+    }
+  }
+
   async function tryAll (places) {
     for (let permit = 0; permit < places.length; permit++) {
       const grant = await attempt(places[permit])
@@ -90,14 +111,16 @@ async function takePermit (engine, name, { label, permits }, signal, isAttempt) 
   }
 
   async function firstOf (places) {
-    const stop = new AbortController()
-    const ignore = onAbort(signal, () => stop.abort())
+    // One for each: Node warns of a signal with many listeners.
+    const stops = places.map(() => new AbortController())
+    const stop = () => { for (const each of stops) each.abort() }
+    const ignore = onAbort(signal, stop)
     let first
     const waits = places.map(async (place, permit) => {
-      const grant = await engine.wait(place, label, stop.signal)
+      const grant = await engine.wait(place, label, stops[permit].signal)
       if (first !== undefined) return returnUnused(grant)
       first = { grant, permit }
-      stop.abort()
+      stop()
     })
     const ends = await Promise.allSettled(waits)
     ignore()

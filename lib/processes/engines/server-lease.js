@@ -51,6 +51,9 @@ class Lease {
   /** The milliseconds until the hold is over. */
   get left () { return this.most === Infinity ? Infinity : this.most - since(this.granted) }
 
+  /** Whether the hold is over first. Not asked of the clock alone: timers may fire early. */
+  get endsWithHold () { return this.left <= this.milliseconds - since(this.sent) }
+
   /**
    * Makes the grant of a lock that has this lease.
    * @param {object} how `token` and `ownerDied`; `held` and `release` ask the server; `maxHold`: how many milliseconds
@@ -91,7 +94,7 @@ class Lease {
     clearTimeout(this.end)
   }
 
-  lose (reason = new Error(this.left > 0 ? 'The lease is over' : 'It was held for longer than its maxHold')) {
+  lose (reason = new Error(this.endsWithHold ? 'It was held for longer than its maxHold' : 'The lease is over')) {
     this.stop()
     this.loser.abort(reason)
   }
@@ -114,7 +117,7 @@ class Lease {
     // A process that stood still may be late.
     if (this.remaining() === 0) return this.lose()
     // What there is lasts as long as the hold may.
-    if (this.left <= this.milliseconds - since(this.sent)) return
+    if (this.endsWithHold) return
     let isOurs
     try {
       isOurs = await this.renew(Math.min(this.milliseconds, this.left))
