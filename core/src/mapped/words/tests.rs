@@ -278,6 +278,21 @@ fn a_process_that_has_answered_is_waited_for_until_the_word_is_freed() {
 }
 
 #[test]
+fn a_process_that_answers_before_its_turn_begins_and_stops_then_loses_it() {
+    let [holder, next, third] = processes();
+    assert!(holder.word().take(Request::Lock));
+    next.word().begins_to_wait();
+    holder.word().give_back(Hold::Lock);
+    assert!(holder.word().take(Request::Lock), "it overtakes");
+    next.word().answer();
+    holder.word().give_back(Hold::Lock);
+    wait(holder, 300);
+    assert!(!third.word().take(Request::Lock), "it is another one's turn");
+    wait(holder, 20_000);
+    assert!(third.word().take(Request::Lock));
+}
+
+#[test]
 fn a_process_that_gives_up_passes_its_turn_on() {
     let [holder, next, third] = processes();
     assert!(holder.word().take(Request::Lock));

@@ -108,8 +108,8 @@ impl SharedWord<'_> {
         let (before, turn) = self.turn();
         let next = match turn {
             Some(turn) if others & 1 << turn.index != 0 && !turn.is_over(now) => {
-                // From now on there is a limit again.
-                if frees && turn.answered && turn.has_begun(now) { Turn::new(turn.index, now) } else { turn }
+                // From now on, or from its begin on, there is a limit again.
+                if frees && turn.answered { Turn::new(turn.index, turn.begin.max(now)) } else { turn }
             }
             _ => {
                 let last = turn.map_or(self.me().index(), |turn| turn.index);
