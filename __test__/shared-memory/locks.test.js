@@ -5,6 +5,7 @@
 
 const assert = require('assert')
 const path = require('path')
+const { Worker } = require('worker_threads')
 const { test } = require('../harness')
 const { api } = require('../subject')
 const { runForJSON } = require('../fixtures/run-node')
@@ -72,6 +73,44 @@ for (const kind of ['AsyncLock', 'RwLock', 'Semaphore']) {
     assert.ok(Math.min(...counts) > 0.3 * Math.max(...counts), `shares: ${counts}`)
   })
 }
+
+/** Runs the three in Workers, for a second; each returns a number. */
+const together = (memory, ...fns) => Promise.all(fns.map(fn => {
+  const source = `const { parentPort, workerData: { memory } } = require('worker_threads')
+    const { AsyncLock, notify } = require(${JSON.stringify(path.join(__dirname, '..', '..'))})
+    const [lock, words, end] = [new AsyncLock(memory), new Int32Array(memory), Date.now() + 1000]
+    const add = () => {
+      const value = words[16]
+      for (let n = 0; n < 20; n++);
+      words[16] = value + 1
+    }
+    let done = 0
+    while (Date.now() < end) for (let n = 0; n < 100; n++) done += (${fn})({ lock, words, add, notify })
+    parentPort.postMessage(done)`
+  return new Promise((resolve, reject) =>
+    new Worker(source, { eval: true, workerData: { memory } }).on('message', resolve).on('error', reject))
+}))
+const byLock = ({ lock, add }) => {
+  const token = lock.tryLock()
+  if (token === null) return 0
+  add()
+  token.unlock()
+  return 1
+}
+
+test('threads that lock the bare word count without a loss beside those that use the class', async t => {
+  if (unavailable) return t.skip(unavailable)
+  const { memory, words } = await start(t, 0)
+  const counts = await together(memory, byLock, byLock, ({ words, add, notify }) => {
+    if (Atomics.compareExchange(words, 0, 0, 1) !== 0) return 0
+    add()
+    Atomics.store(words, 0, 0)
+    notify(words, 0, 1)
+    return 1
+  })
+  assert.ok(counts.every(each => each > 0), `counts: ${counts}`)
+  assert.strictEqual(counts.reduce((sum, each) => sum + each, 0), words[16])
+})
 
 test('without a lock they lose some', async t => {
   if (unavailable) return t.skip(unavailable)
