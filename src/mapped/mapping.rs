@@ -39,6 +39,8 @@ pub(crate) struct Mapping {
     me: OnceLock<ProcessId>,
     client: OnceLock<Box<dyn Client>>,
     sweeping: Mutex<()>,
+    /// The process that this one sweeps, packed; 0: none.
+    swept: AtomicU32,
     suspects: AtomicBool,
     /// The doorbell's count, as the watcher has served it.
     pub(super) served: AtomicU32,
@@ -83,7 +85,7 @@ impl Mapping {
         }
         let (data_at, end) = header.ends().ok_or(ErrorKind::OutOfMemory).map_err(std::io::Error::from)?;
         let memory = system::map(&file, end)?;
-        let (me, client, sweeping, suspects, served) = Default::default();
+        let (me, client, sweeping, swept, suspects, served) = Default::default();
         let mapping: &'static Self = Box::leak(Box::new(Self {
             file,
             identity,
@@ -93,6 +95,7 @@ impl Mapping {
             me,
             client,
             sweeping,
+            swept,
             suspects,
             served,
         }));
@@ -218,13 +221,14 @@ impl Mapping {
         self.others().chain(self.me.get().copied()).for_each(|process| self.ring(process.index()));
     }
 
-    /// Whether the process is certainly dead, whether it has been swept or not. That takes a system call.
+    /// Whether the process is certainly dead, and is not being swept. That takes a system call.
     pub(crate) fn is_gone(&self, process: ProcessId) -> bool {
         if self.process_at(process.index()) != Some(process) {
             return true;
         }
-        // The kernel tells nothing of a lock of one's own.
-        self.me.get() != Some(&process) && system::is_byte_free(&self.file, process.index()).unwrap_or(false)
+        // The kernel tells nothing of a lock of one's own: that of this process, and of one that another thread sweeps.
+        let is_own = self.me.get() == Some(&process) || self.swept.load(Ordering::SeqCst) == process.packed();
+        !is_own && system::is_byte_free(&self.file, process.index()).unwrap_or(false)
     }
 
     /// Lets the watcher look soon whether any process is dead: for callers that have a lock of this package.
@@ -254,7 +258,9 @@ impl Mapping {
         if !system::try_lock_byte(&self.file, index).unwrap_or(false) {
             return false;
         }
+        self.swept.store(process.packed(), Ordering::SeqCst);
         self.sweep_locked(index);
+        self.swept.store(0, Ordering::SeqCst);
         system::unlock_byte(&self.file, index);
         true
     }

@@ -17,8 +17,10 @@ use waitasync_core::sync::lock;
 static RINGS: AtomicU32 = AtomicU32::new(0);
 static SWEPT: Mutex<Vec<ProcessId>> = Mutex::new(Vec::new());
 static WAITS: AtomicBool = AtomicBool::new(false);
+/// Whether another thread might take over what one sweeps.
+static TAKEN_OVER: AtomicBool = AtomicBool::new(false);
 
-struct Recorder;
+struct Recorder(&'static Mapping);
 
 impl Client for Recorder {
     fn rung(&self) {
@@ -27,6 +29,9 @@ impl Client for Recorder {
 
     fn sweep(&self, dead: ProcessId) {
         lock(&SWEPT).push(dead);
+        // While this process joins, it has no other threads there.
+        let has_joined = Mapping::all().iter().any(|known| std::ptr::eq(*known, self.0));
+        TAKEN_OVER.fetch_or(has_joined && self.0.is_gone(dead), Ordering::SeqCst);
     }
 
     fn waits(&self) -> bool {
@@ -35,7 +40,7 @@ impl Client for Recorder {
 }
 
 fn open(path: &Path) -> Result<&'static Mapping, OpenError> {
-    Mapping::open(path, Kind::Memory, 100, 8, |_| Box::new(Recorder))
+    Mapping::open(path, Kind::Memory, 100, 8, |mapping| Box::new(Recorder(mapping)))
 }
 
 /// A folder that is removed at the end.
@@ -178,6 +183,7 @@ fn a_process_that_is_killed_is_swept_at_once_and_its_slot_is_used_again() {
         until("it is not swept", || is_swept(process));
         assert!(mapping.is_gone(process) && mapping.pid_of(process).is_none());
         assert_eq!(lock(&SWEPT).iter().filter(|&&swept| swept == process).count(), 1, "swept once");
+        assert!(!TAKEN_OVER.load(Ordering::SeqCst));
         generations.push((process.index(), process.generation()));
     }
     let index = generations[0].0;
@@ -252,8 +258,8 @@ fn a_file_that_is_none_of_ours_is_refused_and_not_changed() {
     std::fs::remove_dir(&file).unwrap();
 
     Other::new(&file).process();
-    assert!(matches!(Mapping::open(&file, Kind::Memory, 100, 9, |_| Box::new(Recorder)), Err(OpenError::Length(8))));
-    assert!(said(Mapping::open(&file, Kind::Names, 100, 8, |_| Box::new(Recorder))).contains("something else"));
+    assert!(matches!(Mapping::open(&file, Kind::Memory, 100, 9, |mapping| Box::new(Recorder(mapping))), Err(OpenError::Length(8))));
+    assert!(said(Mapping::open(&file, Kind::Names, 100, 8, |mapping| Box::new(Recorder(mapping)))).contains("something else"));
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o620)).unwrap();
     assert!(said(open(&file)).contains("may write"));
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();

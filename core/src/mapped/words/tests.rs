@@ -195,6 +195,19 @@ fn who_dies_with_an_exclusive_hold_leaves_a_note_and_what_others_have_stays() {
 }
 
 #[test]
+fn who_saw_the_dead_one_gone_takes_nothing_over_from_a_sweeper() {
+    let [victim, sweeper, heir] = processes();
+    let owner = |process: &'static Process| process.word().record().owner.load(Ordering::SeqCst);
+    assert!(victim.dies_in(1, |word| _ = word.take(Request::Exclusive)));
+    let mut owners = vec![owner(heir)];
+    for process in [sweeper, heir] {
+        assert!(process.dies_in(2, |_| process.sweep(victim)), "in the midst");
+        assert!(!owners.contains(&owner(process)), "an exchange of what was seen before succeeds");
+        owners.push(owner(process));
+    }
+}
+
+#[test]
 fn a_notification_is_delivered_once_whoever_dies() {
     for changes in 0..20 {
         let [victim, notifier, heir] = processes();
