@@ -112,6 +112,20 @@ test('threads that lock the bare word count without a loss beside those that use
   assert.strictEqual(counts.reduce((sum, each) => sum + each, 0), words[16])
 })
 
+test('a thread that does not hold the lock never frees it', async t => {
+  if (unavailable) return t.skip(unavailable)
+  const { memory } = await start(t, 0)
+  const counts = await together(memory, byLock, byLock, ({ lock }) => {
+    try {
+      lock.unlock()
+      return 1
+    } catch (_) {
+      return 0
+    }
+  })
+  assert.strictEqual(counts[2], 0)
+})
+
 test('without a lock they lose some', async t => {
   if (unavailable) return t.skip(unavailable)
   const { words, processes } = await start(t, 3)

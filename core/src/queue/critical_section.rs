@@ -153,6 +153,20 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         Some(self.ticket(key))
     }
 
+    /// Runs `body` while a claim is counted: whoever releases the word meanwhile makes its native call.
+    pub(crate) fn counted<R>(&mut self, location: Location, body: impl FnOnce(&mut Self) -> R) -> R {
+        let _counted = Counted::new(self.counters.of_word(location));
+        let others = other_processes::at(location);
+        if let Some(others) = others {
+            others.enter(location, true);
+        }
+        let result = body(self);
+        if others.is_some() {
+            self.leaves(location, true);
+        }
+        result
+    }
+
     fn uncount(&self, location: Location) {
         self.counters.of_word(location).fetch_sub(1, Ordering::SeqCst);
     }
