@@ -126,6 +126,30 @@ test('a thread that does not hold the lock never frees it', async t => {
   assert.strictEqual(counts[2], 0)
 })
 
+test('an unlock wakes those who wait at the word without a claim, in any process', async t => {
+  if (unavailable) return t.skip(unavailable)
+  const { memory, words, processes: [other] } = await start(t, 1)
+  const lock = new AsyncLock(memory)
+  for (const wait of [
+    () => {
+      words[20] = 1
+      return api.waitAsync(words, 0, 1).value
+    },
+    () => other.run(({ api, words }) => {
+      const { value } = api.waitAsync(words, 0, 1)
+      words[20] = 1
+      return value
+    })
+  ]) {
+    words[20] = 0
+    const token = lock.tryLock()
+    const waited = wait()
+    await until(() => words[20] === 1)
+    token.unlock()
+    assert.strictEqual(await waited, 'ok')
+  }
+})
+
 test('without a lock they lose some', async t => {
   if (unavailable) return t.skip(unavailable)
   const { words, processes } = await start(t, 3)

@@ -30,8 +30,8 @@ const { door } = list
 const { entries, held, serials } = first
 const isOwn = list.first === first
 
-/** The fields of a record, in units of four bytes. The last two have twice as many. */
-const [OWNER, DIED, WAITING, TURN] = [2, 3, 4, 6]
+/** The fields of a record, in units of four bytes. WAITING and TURN have twice as many. */
+const [OWNER, DIED, WAITING, TURN, NOTIFIES] = [2, 3, 4, 6, 9]
 const NOBODY = 0
 
 /** The records of each file, by the address of its table. */
@@ -118,8 +118,10 @@ const isOpen = (array, records, place) => array[0] === UNLOCKED && records[place
   (records[place + TURN] | records[place + TURN + 1]) === 0
 
 const isAwaited = FENCED
-  ? (records, place) => (records[place + WAITING] | records[place + WAITING + 1]) !== 0
-  : (records, place) => (load(records, place + WAITING) | load(records, place + WAITING + 1)) !== 0
+  ? (records, place) =>
+      (records[place + WAITING] | records[place + WAITING + 1] | records[place + NOTIFIES]) !== 0
+  : (records, place) => (load(records, place + WAITING) | load(records, place + WAITING + 1) |
+      load(records, place + NOTIFIES)) !== 0
 
 /** Makes the class, a kind of `Word`. */
 module.exports = (Word) => class SharedWord extends Word {

@@ -122,11 +122,11 @@ impl SharedWord<'_> {
         Some(next)
     }
 
-    /// Rings the process whose turn it is: the word may grant something.
+    /// Rings the process whose turn it is: the word may grant something. If no other has claims, notifies one waiter.
     pub fn pass(&self) {
-        if self.others_waiting() != 0
-            && let Some(turn) = self.next_turn(self.peers.now(), true)
-        {
+        if self.others_waiting() == 0 {
+            self.notify_elsewhere();
+        } else if let Some(turn) = self.next_turn(self.peers.now(), true) {
             self.table.tell(self.index, turn.index, self.peers);
         }
     }
