@@ -27,6 +27,11 @@ pub(crate) trait Client: Send + Sync {
 
     /// Whether this process waits for others here. Then it looks at all deaths now and then, besides the alarms.
     fn waits(&self) -> bool;
+
+    /// Looks at what nobody can ring for. Returns whether there is such a thing.
+    fn polls(&self) -> bool {
+        false
+    }
 }
 
 pub(crate) struct Mapping {

@@ -258,8 +258,14 @@ fn a_file_that_is_none_of_ours_is_refused_and_not_changed() {
     std::fs::remove_dir(&file).unwrap();
 
     Other::new(&file).process();
-    assert!(matches!(Mapping::open(&file, Kind::Memory, 100, 9, |mapping| Box::new(Recorder(mapping))), Err(OpenError::Length(8))));
-    assert!(said(Mapping::open(&file, Kind::Names, 100, 8, |mapping| Box::new(Recorder(mapping)))).contains("something else"));
+    assert!(matches!(
+        Mapping::open(&file, Kind::Memory, 100, 9, |mapping| Box::new(Recorder(mapping))),
+        Err(OpenError::Length(8))
+    ));
+    assert!(
+        said(Mapping::open(&file, Kind::Names, 100, 8, |mapping| Box::new(Recorder(mapping))))
+            .contains("something else")
+    );
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o620)).unwrap();
     assert!(said(open(&file)).contains("may write"));
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();

@@ -285,7 +285,8 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     /// Notifies the first waiter if it is an untimed promise. Most are. Returns the number notified, and the first
     /// waiter then. The general way does three look-ups instead of one.
     fn notify_first_promise(&mut self, location: Location) -> (usize, Option<WaiterKey>) {
-        let first = if other_processes::at(location).is_some() { None } else { self.lists.waiters.pop_front_promise(location) };
+        let first =
+            if other_processes::at(location).is_some() { None } else { self.lists.waiters.pop_front_promise(location) };
         let Some((first, next)) = first else {
             return (0, self.lists.waiters.front(location));
         };
