@@ -1416,6 +1416,7 @@ struct Process {
 }
 
 // SAFETY: each is used by one thread of a model.
+#[allow(unsafe_code, reason = "the count of changes is a cell")]
 unsafe impl Sync for Process {}
 
 impl Processes {
