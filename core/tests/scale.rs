@@ -293,7 +293,7 @@ fn locks_that_were_abandoned_and_are_locked_again_leave_no_memory_behind() {
     locations().for_each(|location| store.abandon(location, Hold::Lock, &word));
     let needed = LIVE.get() - before;
     assert!(needed > 1 << 20, "{needed}");
-    locations().for_each(|location| assert!(store.take_note_of_death(location, Hold::Lock)));
+    locations().for_each(|location| assert!(store.take_note_of_death(location, Hold::Lock, &AtomicI32::new(0))));
     let left = LIVE.get() - before;
     assert!(left < needed / 100, "of {needed} bytes {left} are left");
 }

@@ -90,7 +90,7 @@ impl Process {
     fn has_death_at(&self, offset: usize) -> bool {
         let location = Location::from_address(BASE + offset);
         let looks = any_abandoned_near(&self.store, location);
-        let left = self.store.take_note_of_death(location, Hold::Lock);
+        let left = self.store.take_note_of_death(location, Hold::Lock, &AtomicI32::new(0));
         assert!(looks || !left, "it would not have asked");
         left
     }
