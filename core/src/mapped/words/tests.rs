@@ -306,6 +306,19 @@ fn a_process_that_answers_before_its_turn_begins_and_stops_then_loses_it() {
 }
 
 #[test]
+fn a_process_that_answers_as_the_word_is_freed_and_stops_then_loses_its_turn() {
+    let [holder, next, third] = processes();
+    assert!(holder.word().take(Request::Lock));
+    next.word().begins_to_wait();
+    holder.word().give_back(Hold::Lock);
+    next.word().answer();
+    wait(holder, 1_000_000);
+    assert!(!third.word().take(Request::Lock), "it has been told");
+    wait(holder, 20_000);
+    assert!(third.word().take(Request::Lock));
+}
+
+#[test]
 fn a_process_that_gives_up_passes_its_turn_on() {
     let [holder, next, third] = processes();
     assert!(holder.word().take(Request::Lock));
