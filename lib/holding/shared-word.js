@@ -121,7 +121,7 @@ const isAwaited = FENCED
   ? (records, place) =>
       (records[place + WAITING] | records[place + WAITING + 1] | records[place + NOTIFIES]) !== 0
   : (records, place) => (load(records, place + WAITING) | load(records, place + WAITING + 1) |
-      load(records, place + NOTIFIES)) !== 0
+    load(records, place + NOTIFIES)) !== 0
 
 /** Makes the class, a kind of `Word`. */
 module.exports = (Word) => class SharedWord extends Word {
