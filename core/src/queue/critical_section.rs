@@ -133,8 +133,12 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
             others.enter(location, listed.claim.is_some());
         }
         if !waits(self) {
-            if others.is_some() {
+            if let Some(others) = others {
                 self.leaves(location, listed.claim.is_some());
+                if listed.claim.is_none() && self.took_notification {
+                    // It was counted for some instructions only. All others of this process are notified.
+                    others.notify(location, 1, &mut |_| 0);
+                }
             }
             return None;
         }

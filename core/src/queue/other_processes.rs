@@ -39,7 +39,7 @@ pub trait OtherProcesses: Debug + Sync {
     /// Notes that the process has no claims any more.
     fn end_claims(&self, location: Location);
 
-    /// Notifies up to `count` waiters of all processes; `here` does so in this one. Returns how many. Called outside of
-    /// critical sections.
+    /// Notifies up to `count` waiters of all processes; `here` does so in this one. Returns how many. In a critical
+    /// section `here` does nothing.
     fn notify(&self, location: Location, count: usize, here: &mut dyn FnMut(usize) -> usize) -> usize;
 }
