@@ -21,8 +21,8 @@ const LENGTH = 64
 for (const way of ['lock', 'token', 'callback']) {
   for (const dies of [true, false]) {
     const what = dies ? 'ends' : 'stands'
-    const skip = unavailable
-    test(`${way}: beside another process, a thread that ${what} at any statement loses no lock`, { skip }, async t => {
+    const options = { skip: unavailable, timeout: 120000 }
+    test(`${way}: beside another process, a thread that ${what} at any statement loses no lock`, options, async t => {
       const told = []
       const file = path.join(memoryFolder(t), 'memory')
       const lock = new AsyncLock(sharedMemory(file, LENGTH))

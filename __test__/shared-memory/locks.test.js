@@ -5,6 +5,7 @@
 
 const assert = require('assert')
 const path = require('path')
+const { Worker } = require('worker_threads')
 const { test } = require('../harness')
 const { api } = require('../subject')
 const { runForJSON, runNode } = require('../fixtures/run-node')
@@ -73,6 +74,82 @@ for (const kind of ['AsyncLock', 'RwLock', 'Semaphore']) {
     assert.ok(Math.min(...counts) > 0.3 * Math.max(...counts), `shares: ${counts}`)
   })
 }
+
+/** Runs the three in Workers, for a second; each returns a number. */
+const together = (memory, ...fns) => Promise.all(fns.map(fn => {
+  const source = `const { parentPort, workerData: { memory } } = require('worker_threads')
+    const { AsyncLock, notify } = require(${JSON.stringify(path.join(__dirname, '..', '..'))})
+    const [lock, words, end] = [new AsyncLock(memory), new Int32Array(memory), Date.now() + 1000]
+    const add = () => {
+      const value = words[16]
+      for (let n = 0; n < 20; n++);
+      words[16] = value + 1
+    }
+    let done = 0
+    while (Date.now() < end) for (let n = 0; n < 100; n++) done += (${fn})({ lock, words, add, notify })
+    parentPort.postMessage(done)`
+  return new Promise((resolve, reject) =>
+    new Worker(source, { eval: true, workerData: { memory } }).on('message', resolve).on('error', reject))
+}))
+const byLock = ({ lock, add }) => {
+  const token = lock.tryLock()
+  if (token === null) return 0
+  add()
+  token.unlock()
+  return 1
+}
+
+test('threads that lock the bare word count without a loss beside those that use the class', async t => {
+  if (unavailable) return t.skip(unavailable)
+  const { memory, words } = await start(t, 0)
+  const counts = await together(memory, byLock, byLock, ({ words, add, notify }) => {
+    if (Atomics.compareExchange(words, 0, 0, 1) !== 0) return 0
+    add()
+    Atomics.store(words, 0, 0)
+    notify(words, 0, 1)
+    return 1
+  })
+  assert.ok(counts.every(each => each > 0), `counts: ${counts}`)
+  assert.strictEqual(counts.reduce((sum, each) => sum + each, 0), words[16])
+})
+
+test('a thread that does not hold the lock never frees it', async t => {
+  if (unavailable) return t.skip(unavailable)
+  const { memory } = await start(t, 0)
+  const counts = await together(memory, byLock, byLock, ({ lock }) => {
+    try {
+      lock.unlock()
+      return 1
+    } catch (_) {
+      return 0
+    }
+  })
+  assert.strictEqual(counts[2], 0)
+})
+
+test('an unlock wakes those who wait at the word without a claim, in any process', async t => {
+  if (unavailable) return t.skip(unavailable)
+  const { memory, words, processes: [other] } = await start(t, 1)
+  const lock = new AsyncLock(memory)
+  for (const wait of [
+    () => {
+      words[20] = 1
+      return api.waitAsync(words, 0, 1).value
+    },
+    () => other.run(({ api, words }) => {
+      const { value } = api.waitAsync(words, 0, 1)
+      words[20] = 1
+      return value
+    })
+  ]) {
+    words[20] = 0
+    const token = lock.tryLock()
+    const waited = wait()
+    await until(() => words[20] === 1)
+    token.unlock()
+    assert.strictEqual(await waited, 'ok')
+  }
+})
 
 test('without a lock they lose some', async t => {
   if (unavailable) return t.skip(unavailable)

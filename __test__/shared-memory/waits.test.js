@@ -63,6 +63,23 @@ test('a promise and a blocked thread of another process are notified and counted
   assert.strictEqual(await blocked, 'ok')
 })
 
+test('who waits at one word more than the table has room for wakes when its value changes', async t => {
+  if (unavailable) return t.skip(unavailable)
+  const { words, processes: [other] } = await start(t, 1)
+  const all = other.run(({ api, words }) => {
+    const waits = []
+    for (let n = 1; n < words.length; n++) waits.push(api.waitAsync(words, n, 0).value)
+    words[0] = 1
+    return Promise.all(waits).then(results => new Set(results).size)
+  })
+  await until(() => words[0] === 1)
+  for (let n = 1; n < words.length; n++) {
+    words[n] = 1
+    api.notify(words, n)
+  }
+  assert.strictEqual(await all, 1)
+})
+
 test('notify counts no more waiters than it is asked for, and each of all processes once', async t => {
   if (unavailable) return t.skip(unavailable)
   const { words, processes } = await start(t, 3)

@@ -21,6 +21,11 @@ use waitasync_core::queue::{Location, Ticket, WaitResult, Withdrawal};
 const AGENTS: usize = 3;
 const NAMES: usize = 3;
 
+/// A name's holder has repaired what it protects; its word is not looked at.
+fn repaired(store: &WaiterListStore, location: Location, hold: Hold) -> bool {
+    store.repaired(location, hold, &AtomicI32::new(0))
+}
+
 fn text(name: usize) -> Vec<u16> {
     format!("name {name}").encode_utf16().collect()
 }
@@ -184,7 +189,7 @@ impl World {
         assert_eq!(took_over, line.requests.iter().any(|request| request.pending.is_none()));
         for stolen in line.requests.extract_if(.., |request| request.pending.is_none()) {
             self.expected_steals.insert((stolen.agent, stolen.id()));
-            assert!(!self.store.repaired(stolen.at.0, stolen.at.1, &AtomicI32::new(0)));
+            assert!(!repaired(&self.store, stolen.at.0, stolen.at.1));
             assert!(!self.store.abandoned(stolen.at.0, stolen.at.1));
             // It may not have repaired anything yet.
             line.left_behind |= stolen.saw_death;
@@ -199,12 +204,8 @@ impl World {
     fn mark(&mut self, name: usize, index: usize, abandons: bool) {
         let Expected { at, mode, pending, saw_death, .. } = &mut self.model.get_mut(&name).unwrap().requests[index];
         if *mode == Mode::Exclusive && pending.is_none() {
-            let is_marked = if abandons {
-                self.store.abandoned(at.0, at.1)
-            } else {
-                self.store.repaired(at.0, at.1, &AtomicI32::new(0))
-            };
-            assert!(is_marked);
+            let mark = if abandons { WaiterListStore::abandoned } else { repaired };
+            assert!(mark(&self.store, at.0, at.1));
             *saw_death = abandons;
         }
     }

@@ -5,7 +5,8 @@
  *
  * A free lock is taken, and released if nobody waits, in JavaScript. Its record (core/src/mapped/words/) is the truth:
  * the process in `owner` has the lock, and if it dies, another one frees it. So `owner` changes by one atomic
- * operation, and no function is called between that and the robust list. The word itself follows.
+ * operation, and no function is called between that and the robust list. The word itself follows; so others free it
+ * before they free `owner`. Whether somebody died with it is asked by who has it: before, another one may still die.
  *
  * Its counter of waiters is raised for ever (`prepare` in the native library), so that whatever else releases a word
  * here, or notifies at it, makes its native call.
@@ -29,8 +30,8 @@ const { door } = list
 const { entries, held, serials } = first
 const isOwn = list.first === first
 
-/** The fields of a record, in units of four bytes. The last two have twice as many. */
-const [OWNER, DIED, WAITING, TURN] = [2, 3, 4, 6]
+/** The fields of a record, in units of four bytes. WAITING and TURN have twice as many. */
+const [OWNER, DIED, WAITING, TURN, NOTIFIES] = [2, 3, 4, 6, 9]
 const NOBODY = 0
 
 /** The records of each file, by the address of its table. */
@@ -60,11 +61,24 @@ const short = {
       serials[index] = 0
       return false
     }
-    array[0] = LOCKED
+    // At the next call the engine may end the thread: then this is in the list.
     words[HELD] = index + 1
     held[index] = word
+    if (compareExchange(array, 0, UNLOCKED, LOCKED) !== UNLOCKED) {
+      // Code that uses the bare word has it.
+      store(records, place + OWNER, NOBODY)
+      words[HELD] = index
+      serials[index] = 0
+      held[index] = undefined
+      return false
+    }
     token[INDEX] = index
     token[SERIAL] = serial
+    try {
+      if (records[place + DIED] !== 0) word.takeNoteOfDeath(LOCK, token)
+    } catch (_) {
+      // No stack is left: see `take` of word.js.
+    }
     return true
   },
 
@@ -99,13 +113,15 @@ const short = {
   }
 }
 
-/** Whether it can be taken: nobody has it, nor a turn; no death is told. */
+/** Whether nobody has it, and it is no other process's turn. */
 const isOpen = (array, records, place) => array[0] === UNLOCKED && records[place + OWNER] === NOBODY &&
-  (records[place + DIED] | records[place + TURN] | records[place + TURN + 1]) === 0
+  (records[place + TURN] | records[place + TURN + 1]) === 0
 
 const isAwaited = FENCED
-  ? (records, place) => (records[place + WAITING] | records[place + WAITING + 1]) !== 0
-  : (records, place) => (load(records, place + WAITING) | load(records, place + WAITING + 1)) !== 0
+  ? (records, place) =>
+      (records[place + WAITING] | records[place + WAITING + 1] | records[place + NOTIFIES]) !== 0
+  : (records, place) => (load(records, place + WAITING) | load(records, place + WAITING + 1) |
+    load(records, place + NOTIFIES)) !== 0
 
 /** Makes the class, a kind of `Word`. */
 module.exports = (Word) => class SharedWord extends Word {
@@ -150,7 +166,7 @@ module.exports = (Word) => class SharedWord extends Word {
   /** Whether it can be taken, and nobody awaits it. */
   get isFree () {
     const { array, records, place } = this
-    return isOpen(array, records, place) && !isAwaited(records, place)
+    return isOpen(array, records, place) && records[place + DIED] === 0 && !isAwaited(records, place)
   }
 
   take (request, token, isQuiet) {

@@ -1,10 +1,12 @@
 //! The words of shared memory: what the queue asks of other processes, and what those ask of this one.
 
+use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use rustc_hash::FxHashSet;
+use waitasync_core::lock::Word;
 use waitasync_core::mapped::ProcessId;
 use waitasync_core::mapped::words::{self, Peers, SharedWord, Table};
 use waitasync_core::queue::Location;
@@ -95,10 +97,6 @@ impl Peers for Mapping {
         Self::me(self)
     }
 
-    fn sweeper(&self, dead: ProcessId) -> ProcessId {
-        self.joined().unwrap_or(dead)
-    }
-
     fn ring(&self, index: usize) {
         Self::ring(self, index);
     }
@@ -109,6 +107,33 @@ impl Peers for Mapping {
 
     fn now(&self) -> u64 {
         now()
+    }
+}
+
+/// The words of this process's waiters that have no record, since the table is full: what was there as the first one came, and
+/// how many wait. Nobody can notify them from elsewhere.
+static UNRECORDED: Mutex<BTreeMap<Location, (i32, usize)>> = Mutex::new(BTreeMap::new());
+
+fn enter_without_record(location: Location) {
+    let is_first = {
+        let mut words = lock(&UNRECORDED);
+        let (value, count) = words.get(&location).copied().unwrap_or_else(|| (word_at(location).load(), 0));
+        words.insert(location, (value, count + 1));
+        words.len() == 1
+    };
+    if is_first && let Some(mapping) = Mapping::at(location.address()) {
+        // The watcher polls from now on.
+        mapping.ring(mapping.me().index());
+    }
+}
+
+fn leave_without_record(location: Location) {
+    let mut words = lock(&UNRECORDED);
+    if let Some((_, count)) = words.get_mut(&location) {
+        *count -= 1;
+        if *count == 0 {
+            words.remove(&location);
+        }
     }
 }
 
@@ -141,6 +166,16 @@ impl Client for Words {
     fn waits(&self) -> bool {
         WAITS.load(Ordering::Relaxed) > 0
     }
+
+    fn polls(&self) -> bool {
+        let words = lock(&UNRECORDED).clone();
+        for (&location, &(value, _)) in &words {
+            if word_at(location).load() != value {
+                PROCESS.store.notify(location, usize::MAX, None);
+            }
+        }
+        !words.is_empty()
+    }
 }
 
 #[derive(Debug)]
@@ -152,7 +187,12 @@ impl OtherProcesses for Others {
     }
 
     fn enter(&self, location: Location, claims: bool) {
-        let Some(word) = shared(location.address(), true) else { return };
+        let Some(word) = shared(location.address(), true) else {
+            if !claims {
+                enter_without_record(location);
+            }
+            return;
+        };
         let is_new = if claims {
             word.begins_to_wait()
         } else {
@@ -197,7 +237,11 @@ impl OtherProcesses for Others {
 }
 
 fn uncounted(location: Location) -> Option<SharedWord<'static>> {
-    let word = shared_word(location)?;
-    WAITS.fetch_sub(1, Ordering::Relaxed);
-    Some(word)
+    let word = shared_word(location);
+    if word.is_some() {
+        WAITS.fetch_sub(1, Ordering::Relaxed);
+    } else {
+        leave_without_record(location);
+    }
+    word
 }

@@ -31,6 +31,11 @@ pub(crate) trait Client: Send + Sync {
 
     /// Looks at all that waits: each second while anything does, in case that a process was suspended before it rang.
     fn look_again(&self) {}
+
+    /// Looks at what nobody can ring for. Returns whether there is such a thing.
+    fn polls(&self) -> bool {
+        false
+    }
 }
 
 pub(crate) struct Mapping {
@@ -43,6 +48,8 @@ pub(crate) struct Mapping {
     me: OnceLock<ProcessId>,
     client: OnceLock<Box<dyn Client>>,
     sweeping: Mutex<()>,
+    /// The process that this one sweeps, packed; 0: none.
+    swept: AtomicU32,
     /// The doorbell's count, as the watcher has served it.
     pub(super) served: AtomicU32,
 }
@@ -89,9 +96,19 @@ impl Mapping {
         }
         let (data_at, end) = header.ends().ok_or(ErrorKind::OutOfMemory).map_err(std::io::Error::from)?;
         let memory = system::map(&file, end)?;
-        let (me, client, sweeping, served) = Default::default();
-        let mapping: &'static Self =
-            Box::leak(Box::new(Self { file, identity, header, start: memory, data_at, me, client, sweeping, served }));
+        let (me, client, sweeping, swept, served) = Default::default();
+        let mapping: &'static Self = Box::leak(Box::new(Self {
+            file,
+            identity,
+            header,
+            start: memory,
+            data_at,
+            me,
+            client,
+            sweeping,
+            swept,
+            served,
+        }));
         mapping.client.get_or_init(|| start(mapping));
         if let Err(error) = mapping.join(watch) {
             // SAFETY: nobody else has it, nor its memory.
@@ -170,11 +187,6 @@ impl Mapping {
         *self.me.get().expect("it has joined")
     }
 
-    /// Returns this process, once it has joined those that have the file.
-    pub(crate) fn joined(&self) -> Option<ProcessId> {
-        self.me.get().copied()
-    }
-
     pub(crate) fn client(&self) -> &dyn Client {
         &**self.client.get().expect("it has been opened")
     }
@@ -232,13 +244,14 @@ impl Mapping {
         self.others().chain(self.me.get().copied()).for_each(|process| self.ring(process.index()));
     }
 
-    /// Whether the process is certainly dead, perhaps not swept yet. That takes a system call.
+    /// Whether the process is certainly dead, and is not being swept. That takes a system call.
     pub(crate) fn is_gone(&self, process: ProcessId) -> bool {
         if self.process_at(process.index()) != Some(process) {
             return true;
         }
-        // The kernel tells nothing of a lock of one's own.
-        self.me.get() != Some(&process) && system::is_byte_free(&self.file, process.index()).unwrap_or(false)
+        // The kernel tells nothing of a lock of one's own: that of this process, and of one that another thread sweeps.
+        let is_own = self.me.get() == Some(&process) || self.swept.load(Ordering::SeqCst) == process.packed();
+        !is_own && system::is_byte_free(&self.file, process.index()).unwrap_or(false)
     }
 
     /// Sweeps what is dead. The caller has no lock of this package.
@@ -258,7 +271,9 @@ impl Mapping {
         if !system::try_lock_byte(&self.file, index).unwrap_or(false) {
             return false;
         }
+        self.swept.store(process.packed(), Ordering::SeqCst);
         self.sweep_locked(index);
+        self.swept.store(0, Ordering::SeqCst);
         system::unlock_byte(&self.file, index);
         true
     }

@@ -18,6 +18,8 @@ static RINGS: AtomicU32 = AtomicU32::new(0);
 /// By the address of the data.
 static SWEPT: Mutex<Vec<(usize, ProcessId)>> = Mutex::new(Vec::new());
 static WAITS: AtomicBool = AtomicBool::new(false);
+/// Whether another thread might take over what one sweeps.
+static TAKEN_OVER: AtomicBool = AtomicBool::new(false);
 
 struct Recorder(&'static Mapping);
 
@@ -28,6 +30,9 @@ impl Client for Recorder {
 
     fn sweep(&self, dead: ProcessId) {
         lock(&SWEPT).push((address(self.0), dead));
+        // While this process joins, it has no other threads there.
+        let has_joined = Mapping::all().iter().any(|known| std::ptr::eq(*known, self.0));
+        TAKEN_OVER.fetch_or(has_joined && self.0.is_gone(dead), Ordering::SeqCst);
     }
 
     fn waits(&self) -> bool {
@@ -183,6 +188,7 @@ fn a_process_that_is_killed_is_swept_at_once_and_its_slot_is_used_again() {
         until("it is not swept", || is_swept(mapping, process));
         assert!(mapping.is_gone(process) && mapping.pid_of(process).is_none());
         assert_eq!(lock(&SWEPT).iter().filter(|&&swept| swept == (address(mapping), process)).count(), 1, "swept once");
+        assert!(!TAKEN_OVER.load(Ordering::SeqCst));
         generations.push((process.index(), process.generation()));
     }
     let index = generations[0].0;

@@ -59,7 +59,7 @@ fn watch() {
     let mut sleeps_at_many = true;
     loop {
         let mappings = Mapping::all();
-        let (mut words, mut wakes, mut waits) = (Vec::new(), Vec::new(), false);
+        let (mut words, mut wakes, mut waits, mut polls) = (Vec::new(), Vec::new(), false, false);
         for mapping in &mappings {
             // Before the table is looked at: a ring that comes later changes it, and then nobody sleeps.
             let bell = &mapping.slot(mapping.me().index()).doorbell;
@@ -69,6 +69,7 @@ fn watch() {
             }
             words.push((bell, count));
             waits |= mapping.client().waits();
+            polls |= guarded(|| mapping.client().polls()).unwrap_or(true);
         }
         for mapping in &mappings {
             for process in mapping.others() {
@@ -94,7 +95,7 @@ fn watch() {
                 guarded(|| mapping.client().look_again());
             }
         }
-        let time = pause(&suspects, waits, words.len() > MOST_WORDS || !sleeps_at_many);
+        let time = pause(&suspects, waits, polls || words.len() > MOST_WORDS || !sleeps_at_many);
         sleeps_at_many = sleeps_at_many && sleep(&words, time);
         if !sleeps_at_many {
             sleep_simply(&words, time);

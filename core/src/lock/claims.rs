@@ -4,7 +4,6 @@ use super::bucket::Section;
 use super::line::Line;
 use super::{Hold, Outbox, Released, Request, UNLOCKED, Waiter, WaiterListStore, Word};
 use crate::clock::Timestamp;
-use crate::queue::counters::Counted;
 use crate::queue::{BlockedThread, Listed, Location, Policy, Ticket, WaitResult};
 use crate::sync::Arc;
 
@@ -260,15 +259,16 @@ impl WaiterListStore {
         holder: impl FnOnce(Option<&Waiter>) -> Option<H>,
     ) -> Freed<H> {
         self.critical_section_at(location, |section| {
-            let _counted = Counted::new(self.counter(location));
-            if word.load() == UNLOCKED {
-                return Freed::NotLocked;
-            }
-            if let Some(holder) = holder(section.lists.policy.granted.get(&location)) {
-                return Freed::Held(holder);
-            }
-            section.release(location, Hold::Lock, word);
-            Freed::Now
+            section.counted(location, |section| {
+                if word.load() == UNLOCKED {
+                    return Freed::NotLocked;
+                }
+                if let Some(holder) = holder(section.lists.policy.granted.get(&location)) {
+                    return Freed::Held(holder);
+                }
+                section.release(location, Hold::Lock, word);
+                Freed::Now
+            })
         })
     }
 

@@ -133,8 +133,12 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
             others.enter(location, listed.claim.is_some());
         }
         if !waits(self) {
-            if others.is_some() {
+            if let Some(others) = others {
                 self.leaves(location, listed.claim.is_some());
+                if listed.claim.is_none() && self.took_notification {
+                    // It was counted for some instructions only. All others of this process are notified.
+                    others.notify(location, 1, &mut |_| 0);
+                }
             }
             return None;
         }
@@ -151,6 +155,20 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
             self.lists.policy.appended(location, key, claim, blocks);
         }
         Some(self.ticket(key))
+    }
+
+    /// Runs `body` while a claim is counted: whoever releases the word meanwhile makes its native call.
+    pub(crate) fn counted<R>(&mut self, location: Location, body: impl FnOnce(&mut Self) -> R) -> R {
+        let _counted = Counted::new(self.counters.of_word(location));
+        let others = other_processes::at(location);
+        if let Some(others) = others {
+            others.enter(location, true);
+        }
+        let result = body(self);
+        if others.is_some() {
+            self.leaves(location, true);
+        }
+        result
     }
 
     fn uncount(&self, location: Location) {

@@ -50,7 +50,7 @@ pub trait OtherProcesses: Debug + Sync {
     /// Returns the pid of the process that has the word alone; 0: unknown. `None`: there is none.
     fn holder(&self, location: Location) -> Option<u32>;
 
-    /// Notifies up to `count` waiters of all processes; `here` does so in this one. Returns how many. Called outside of
-    /// critical sections.
+    /// Notifies up to `count` waiters of all processes; `here` does so in this one. Returns how many. In a critical
+    /// section `here` does nothing.
     fn notify(&self, location: Location, count: usize, here: &mut dyn FnMut(usize) -> usize) -> usize;
 }

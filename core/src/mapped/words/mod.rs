@@ -50,10 +50,6 @@ pub trait Peers: Sync {
     fn is_gone(&self, process: ProcessId) -> bool;
     /// The time in microseconds, the same for all processes.
     fn now(&self) -> u64;
-    /// Returns who changes records for a sweep: this process, for its threads must not meet; `dead` before it has joined.
-    fn sweeper(&self, _dead: ProcessId) -> ProcessId {
-        self.me()
-    }
     /// Called before each change, by tests only: they let the process die there.
     fn step(&self) {}
 }
@@ -71,6 +67,8 @@ pub struct Record {
     turn: AtomicU64,
     /// The process that a notification begins with.
     first_notified: AtomicU32,
+    /// Whether anybody has ever waited without a claim: then whoever frees the word notifies.
+    notifies: AtomicU32,
     shares: [AtomicI32; SLOTS],
     waits: [AtomicU64; SLOTS],
 }
@@ -81,6 +79,7 @@ const _: () = {
     use std::mem::offset_of;
     assert!(offset_of!(Record, owner) == 4 * 2 && offset_of!(Record, died) == 4 * 3);
     assert!(offset_of!(Record, waiting) == 4 * 4 && offset_of!(Record, turn) == 4 * 6);
+    assert!(offset_of!(Record, notifies) == 4 * 9);
 };
 
 /// Only tests make one: those of a file begin as zeros.
@@ -94,6 +93,7 @@ impl Default for Record {
             waiting: AtomicU64::default(),
             turn: AtomicU64::default(),
             first_notified: AtomicU32::default(),
+            notifies: AtomicU32::default(),
             shares: std::array::from_fn(|_| AtomicI32::default()),
             waits: std::array::from_fn(|_| AtomicU64::default()),
         }

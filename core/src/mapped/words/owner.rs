@@ -8,9 +8,19 @@ use crate::sync::{AtomicI32, Ordering};
 /// Marks an `owner` that has a lock, for longer than it takes to change a record.
 pub(super) const HELD: u32 = 1 << ProcessId::BITS;
 
+/// The process in an `owner`.
+const OF_PROCESS: u32 = HELD - 1;
+/// The first of the numbers by which sweepers of the same process differ, in the bits above.
+const SWEEPER: u32 = HELD << 1;
+
 /// Returns the `owner` of a word whose lock a process has.
 pub const fn held_by(process: ProcessId) -> u32 {
     process.packed() | HELD
+}
+
+/// Whether an `owner` without HELD is the process, or who sweeps it.
+pub(super) const fn is_changing(owner: u32, process: ProcessId) -> bool {
+    owner & OF_PROCESS == process.packed()
 }
 
 /// How often a process looks at a record that another one changes before it asks whether that is dead.
@@ -24,30 +34,44 @@ impl SharedWord<'_> {
 
     /// Begins a change of the record. Returns false if a lock is held here: then another class uses the word.
     fn begin(&self) -> bool {
-        self.begin_as(self.me().packed(), None)
+        self.begin_as(|_| self.me().packed(), |_| false)
     }
 
-    /// Begins a change for `owner`, where `dead` is known to be. It is `owner` itself in a process that is yet to join.
-    pub(super) fn begin_as(&self, owner: u32, dead: Option<u32>) -> bool {
-        let mut looks: u32 = 0;
+    /// Begins a change for what a dead process has left. If the sweeper dies, too, it is swept again.
+    ///
+    /// Each sweeper writes another number: a process that found the dead one gone, and goes on only now, does not take
+    /// over from it.
+    pub(super) fn begin_sweep(&self, dead: ProcessId) -> bool {
+        let is_its = |owner| is_changing(owner, dead);
+        let next = |found| if is_its(found) { found.wrapping_add(SWEEPER) } else { dead.packed() | SWEEPER };
+        self.begin_as(next, is_its)
+    }
+
+    /// Begins a change by writing `next` of the owner that is found; at once if it `is_its`.
+    fn begin_as(&self, next: impl Fn(u32) -> u32, is_its: impl Fn(u32) -> bool) -> bool {
+        let (mut looks, mut current): (u32, u32) = (0, 0);
         loop {
-            let Err(found) = self.change_owner(0, owner) else { return true };
+            let Err(found) = self.change_owner(current, next(current)) else {
+                if current != 0 {
+                    self.sum_up();
+                }
+                return true;
+            };
+            current = 0;
             if found & HELD != 0 {
                 return false;
             }
-            if Some(found) == dead && self.change_owner(found, owner).is_ok() {
-                self.sum_up();
-                return true;
+            if is_its(found) {
+                current = found;
+                continue;
             }
             looks = looks.wrapping_add(1);
             if !looks.is_multiple_of(LOOKS) {
                 std::hint::spin_loop();
                 continue;
             }
-            let is_gone = ProcessId::from_packed(found).is_none_or(|process| self.peers.is_gone(process));
-            if is_gone && self.change_owner(found, owner).is_ok() {
-                self.sum_up();
-                return true;
+            if ProcessId::from_packed(found & OF_PROCESS).is_none_or(|process| self.peers.is_gone(process)) {
+                current = found;
             }
             pause(looks / LOOKS);
         }

@@ -1,6 +1,6 @@
 //! What a dead process has left in a record.
 
-use super::owner::HELD;
+use super::owner::{HELD, is_changing};
 use super::waits::{packed, unpacked};
 use super::{SLOTS, SharedWord, update};
 use crate::lock::{UNLOCKED, WRITING};
@@ -17,8 +17,8 @@ impl SharedWord<'_> {
             self.step();
             self.word.store(UNLOCKED, Ordering::SeqCst);
             let _ = self.change_owner(owner, 0);
-        } else if (owner == dead.packed() || record.shares[index].load(Ordering::SeqCst) != 0)
-            && self.begin_as(self.peers.sweeper(dead).packed(), Some(dead.packed()))
+        } else if (is_changing(owner, dead) || record.shares[index].load(Ordering::SeqCst) != 0)
+            && self.begin_sweep(dead)
         {
             if record.shares[index].load(Ordering::SeqCst) == WRITING {
                 record.died.store(1, Ordering::SeqCst);

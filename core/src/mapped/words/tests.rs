@@ -198,6 +198,19 @@ fn who_dies_with_an_exclusive_hold_leaves_a_note_and_what_others_have_stays() {
 }
 
 #[test]
+fn who_saw_the_dead_one_gone_takes_nothing_over_from_a_sweeper() {
+    let [victim, sweeper, heir] = processes();
+    let owner = |process: &'static Process| process.word().record().owner.load(Ordering::SeqCst);
+    assert!(victim.dies_in(1, |word| _ = word.take(Request::Exclusive)));
+    let mut owners = vec![owner(heir)];
+    for process in [sweeper, heir] {
+        assert!(process.dies_in(2, |_| process.sweep(victim)), "in the midst");
+        assert!(!owners.contains(&owner(process)), "an exchange of what was seen before succeeds");
+        owners.push(owner(process));
+    }
+}
+
+#[test]
 fn a_notification_is_delivered_once_whoever_dies() {
     for changes in 0..20 {
         let [victim, notifier, heir] = processes();
@@ -278,6 +291,34 @@ fn a_process_that_has_answered_is_waited_for_until_the_word_is_freed() {
     next.word().give_back(writer.hold());
     assert!(third.word().take(reader));
     third.word().give_back(Hold::Shared);
+}
+
+#[test]
+fn a_process_that_answers_before_its_turn_begins_and_stops_then_loses_it() {
+    let [holder, next, third] = processes();
+    assert!(holder.word().take(Request::Lock));
+    next.word().begins_to_wait();
+    holder.word().give_back(Hold::Lock);
+    assert!(holder.word().take(Request::Lock), "it overtakes");
+    next.word().answer();
+    holder.word().give_back(Hold::Lock);
+    wait(holder, 300);
+    assert!(!third.word().take(Request::Lock), "it is another one's turn");
+    wait(holder, 20_000);
+    assert!(third.word().take(Request::Lock));
+}
+
+#[test]
+fn a_process_that_answers_as_the_word_is_freed_and_stops_then_loses_its_turn() {
+    let [holder, next, third] = processes();
+    assert!(holder.word().take(Request::Lock));
+    next.word().begins_to_wait();
+    holder.word().give_back(Hold::Lock);
+    next.word().answer();
+    wait(holder, 1_000_000);
+    assert!(!third.word().take(Request::Lock), "it has been told");
+    wait(holder, 20_000);
+    assert!(third.word().take(Request::Lock));
 }
 
 #[test]

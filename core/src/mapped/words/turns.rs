@@ -6,6 +6,7 @@
 //! limit, until the word is freed again.
 
 use super::SharedWord;
+use crate::lock::UNLOCKED;
 use crate::sync::Ordering;
 
 /// How long a process may keep a word for which others wait: microseconds.
@@ -90,13 +91,17 @@ impl SharedWord<'_> {
 
     /// Whether this process may take the word: not while it is the turn of another one that waits.
     pub(super) fn is_open(&self) -> bool {
-        let (_, Some(turn)) = self.turn() else { return true };
-        let waits = self.others_waiting() & 1 << turn.index != 0;
-        let is_its_turn = || {
-            let now = self.peers.now();
-            turn.has_begun(now) && !turn.is_over(now)
-        };
-        !(waits && is_its_turn())
+        let (before, Some(turn)) = self.turn() else { return true };
+        let now = || self.peers.now();
+        if self.others_waiting() & 1 << turn.index == 0 || !turn.has_begun(now()) {
+            return true;
+        }
+        if turn.answered && self.word.load(Ordering::SeqCst) == UNLOCKED {
+            // It answered just as the word was freed. It has been told of that, and may be stopped.
+            self.set_turn(before, Some(Turn::new(turn.index, now())));
+            return false;
+        }
+        turn.is_over(now())
     }
 
     /// Returns the turn of a process that waits, now or soon; sets it if there is none. `None`: none waits.
@@ -108,8 +113,8 @@ impl SharedWord<'_> {
         let (before, turn) = self.turn();
         let next = match turn {
             Some(turn) if others & 1 << turn.index != 0 && !turn.is_over(now) => {
-                // From now on there is a limit again.
-                if frees && turn.answered && turn.has_begun(now) { Turn::new(turn.index, now) } else { turn }
+                // From now on, or from its begin on, there is a limit again.
+                if frees && turn.answered { Turn::new(turn.index, turn.begin.max(now)) } else { turn }
             }
             _ => {
                 let last = turn.map_or(self.me().index(), |turn| turn.index);
@@ -122,11 +127,11 @@ impl SharedWord<'_> {
         Some(next)
     }
 
-    /// Rings the process whose turn it is: the word may grant something.
+    /// Rings the process whose turn it is: the word may grant something. If no other has claims, notifies one waiter.
     pub fn pass(&self) {
-        if self.others_waiting() != 0
-            && let Some(turn) = self.next_turn(self.peers.now(), true)
-        {
+        if self.others_waiting() == 0 {
+            self.notify_elsewhere();
+        } else if let Some(turn) = self.next_turn(self.peers.now(), true) {
             self.table.tell(self.index, turn.index, self.peers);
         }
     }

@@ -19,6 +19,7 @@ impl SharedWord<'_> {
 
     /// Counts a waiter, before it reads the word.
     pub fn enter(&self) {
+        self.record().notifies.store(1, Ordering::SeqCst);
         self.waits().fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
@@ -63,6 +64,13 @@ impl SharedWord<'_> {
         self.step();
         self.table.tell(self.index, process, self.peers);
         free(before) as usize
+    }
+
+    /// Notifies a waiter of another process: the word has been freed, and no claim is in its line.
+    pub(super) fn notify_elsewhere(&self) {
+        if self.record().notifies.load(Ordering::SeqCst) != 0 {
+            self.notify(1, |_| 0);
+        }
     }
 
     /// Notifies up to `count` waiters, process by process; `here` does so in this one. Returns how many.
