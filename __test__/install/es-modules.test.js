@@ -123,7 +123,10 @@ test('/processes: what is imported is what require gives', { skip: MAJOR < 16 &&
     const required = createRequire(import.meta.url)('atomics-waitasync/processes')
     const isSame = name => module[name] === required[name]
     console.log(JSON.stringify([Object.keys(module).sort(), Object.keys(required).every(isSame)]))
-  `), [['default', 'etcd', 'files', 'pathName', 'postgresql', 'processLocks', 'redis'], true])
+  `), [[
+    'default', 'etcd', 'files', 'isTimeoutError', 'memory', 'pathName', 'postgresql', 'processLocks', 'redis',
+    'sharedMemory'
+  ], true])
 })
 
 test('what is imported is a class like any other, before and after its first use', { skip: NO_MODULES }, async t => {

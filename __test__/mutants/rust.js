@@ -279,8 +279,9 @@ module.exports = [
       'section.lists.policy.granted.insert(location, waiter.clone());',
       'let _ = (section, waiter);']
   ]),
-  ...of(lockStore, { model: 'unlock_by_mistake' }, [
-    ['a thread that frees by mistake counts as no waiter', 'let _counted = Counted::new(self.counter(location));', '']
+  ...of('core/src/queue/critical_section.rs', { model: 'unlock_by_mistake' }, [
+    ['a thread that frees by mistake counts as no waiter',
+      'let _counted = Counted::new(self.counters.of_word(location));', '']
   ]),
   ...of(lockStore, { model: 'unlock_by_mistake_grant' }, [
     ['a thread that frees by mistake does not ask who is given the lock',

@@ -23,7 +23,8 @@ const rustSteps = [
   {
     name: 'models',
     slow: true,
-    command: 'test --locked --package waitasync-core --features model --test model --test mapped_model --target-dir target/model',
+    command: 'test --locked --package waitasync-core --features model --test model --test mapped_model ' +
+      '--target-dir target/model',
     count: countCargoTest
   }
 ].map(({ command, ...step }) => ({ ...step, args: command.split(' ') }))

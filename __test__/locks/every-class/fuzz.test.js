@@ -226,7 +226,9 @@ function fuzz ({ api, data: { seed, calls, value, blocks, hasBigInt64, TAIL }, r
   /** Changes a call's arguments so that it blocks for a moment only. */
   const shorten = (label, fn, args) => {
     if (label === 'wait') args[3] = 1
-    if (!/\.(wait|waitFor|lock\w*|acquire|hold|idle|put|take|takeMany)$|Sync$/.test(label)) return
+    // The messages of a queue, which are waited for, would be a list of names.
+    if (label === 'LockManager.holdAllAsync' || label === 'LockManager.requestAll') args[0] = pick([[], ['a'], 1])
+    if (!/\.(wait|waitFor|lock\w*|acquire|hold|holdAll|idle|put|take|takeMany)$|Sync$/.test(label)) return
     // Its options are the first, second or third argument.
     for (const place of [0, 1, 2]) {
       const isCallback = place === 1 && fn.length > 2

@@ -37,7 +37,7 @@ impl SharedWord<'_> {
         self.begin_as(|_| self.me().packed(), |_| false)
     }
 
-    /// Begins a change for what a dead process has left. If the sweeper dies, too, it is swept again.
+    /// Begins a change of a record that a dead process has left. If the sweeper dies, too, it is swept again.
     ///
     /// Each sweeper writes another number: a process that found the dead one gone, and goes on only now, does not take
     /// over from it.
