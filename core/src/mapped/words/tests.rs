@@ -205,7 +205,7 @@ fn who_saw_the_dead_one_gone_takes_nothing_over_from_a_sweeper() {
     let mut owners = vec![owner(heir)];
     for process in [sweeper, heir] {
         assert!(process.dies_in(2, |_| process.sweep(victim)), "in the midst");
-        assert!(!owners.contains(&owner(process)), "an exchange of what was seen before succeeds");
+        assert!(!owners.contains(&owner(process)), "an exchange of the value that was seen succeeds");
         owners.push(owner(process));
     }
 }
