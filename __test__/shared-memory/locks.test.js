@@ -40,28 +40,36 @@ async function take ({ api, memory, kept }, kind, form, args = [], options = und
 const giveBack = ({ kept }) => kept.token.unlock()
 const inWorker = ({ inWorker }, source, ...args) => inWorker(source, ...args)
 
-/** Adds to a word without an atomic operation, in main and in a Worker, until the time is over. Returns how often. */
-async function count (world, kind, milliseconds) {
-  const loop = async ({ api, memory, words }, kind, milliseconds, blocks) => {
+/**
+ * Adds to a word without an atomic operation, in main and in a Worker: from when all `threads` have begun, until the
+ * time is over for one of them. Returns how often.
+ */
+async function count (world, kind, milliseconds, threads) {
+  const loop = async ({ api, memory, words }, kind, milliseconds, threads, blocks) => {
+    const [BEGUN, OVER] = [20, 21]
     const { byteOffset, permits, form } = {
       AsyncLock: { form: 'lock' }, RwLock: { form: 'lock', byteOffset: 4 },
       Semaphore: { form: 'hold', byteOffset: 8, permits: 1 }, none: {}
     }[kind]
     const options = permits === undefined ? { byteOffset } : { byteOffset, permits }
     const lock = kind !== 'none' && new api[kind](memory, options)
+    Atomics.add(words, BEGUN, 1)
+    while (Atomics.load(words, BEGUN) < threads) await new Promise(setImmediate)
     const end = Date.now() + milliseconds
     let mine = 0
-    for (; Date.now() < end; mine++) {
+    for (; Date.now() < end && Atomics.load(words, OVER) === 0; mine++) {
       const token = !lock ? undefined : blocks ? lock[form]() : await lock[form + 'Async']()
       const value = words[16]
       for (let n = 0; n < 100; n++);
       words[16] = value + 1
       if (token !== undefined) token.unlock()
     }
+    Atomics.store(words, OVER, 1)
     return mine
   }
-  const blocking = world.inWorker(`(world, ...args) => (${loop})(world, ...args, true)`, kind, milliseconds)
-  const awaiting = loop(world, kind, milliseconds, false)
+  const blocking = world.inWorker(`(world, ...args) => (${loop})(world, ...args, true)`, kind, milliseconds,
+    threads)
+  const awaiting = loop(world, kind, milliseconds, threads, false)
   return await blocking + await awaiting
 }
 
@@ -69,9 +77,9 @@ for (const kind of ['AsyncLock', 'RwLock', 'Semaphore']) {
   test(`${kind}: threads of several processes count without a loss, and none of these starves`, async t => {
     if (unavailable) return t.skip(unavailable)
     const { words, processes } = await start(t, 3)
-    const counts = await Promise.all(processes.map(other => other.run(count, kind, 1500)))
+    const counts = await Promise.all(processes.map(other => other.run(count, kind, 1500, 6)))
     assert.strictEqual(counts.reduce((sum, each) => sum + each, 0), words[16])
-    assert.ok(Math.min(...counts) > 0.3 * Math.max(...counts), `shares: ${counts}`)
+    assert.ok(Math.min(...counts) > 0.5 * Math.max(...counts), `shares: ${counts}`)
   })
 }
 
@@ -154,7 +162,7 @@ test('an unlock wakes those who wait at the word without a claim, in any process
 test('without a lock they lose some', async t => {
   if (unavailable) return t.skip(unavailable)
   const { words, processes } = await start(t, 3)
-  const counts = await Promise.all(processes.map(other => other.run(count, 'none', 500)))
+  const counts = await Promise.all(processes.map(other => other.run(count, 'none', 500, 6)))
   assert.ok(counts.reduce((sum, each) => sum + each, 0) > words[16])
 })
 
