@@ -75,7 +75,8 @@ class Locker {
 
   static grant (name) {
     const [next] = queues.get(name)
-    if (next !== undefined && next.child.connected) next.child.send({ granted: name })
+    // It may have just been killed.
+    if (next !== undefined && next.child.connected) next.child.send({ granted: name }, () => {})
   }
 }
 
