@@ -9,25 +9,13 @@ const { Worker } = require('worker_threads')
 const { test } = require('../harness')
 const { api } = require('../subject')
 const { runForJSON, runNode } = require('../fixtures/run-node')
-const { memoryFolder, unavailable } = require('../fixtures/shared-memory')
-const { startProcess } = require('../fixtures/shared-memory-process')
-const { sharedMemory } = require('../../processes')
+const { unavailable } = require('../fixtures/shared-memory')
+const { startProcesses, until } = require('../fixtures/shared-memory-process')
 
 const { AsyncLock, Barrier, Condition, Latch, Queue, RwLock, Semaphore } = api
 const LENGTH = 4096
 
-/** Makes memory that so many other processes have. */
-async function start (t, count) {
-  const file = path.join(memoryFolder(t), 'memory')
-  const memory = sharedMemory(file, LENGTH)
-  const words = new Int32Array(memory)
-  const processes = await Promise.all(Array.from({ length: count }, () => startProcess(t, file, LENGTH)))
-  return { file, memory, words, processes }
-}
-
-async function until (condition) {
-  while (!condition()) await new Promise(resolve => setTimeout(resolve, 1))
-}
+const start = (t, count) => startProcesses(t, LENGTH, count)
 
 // ——— In other processes, or their Workers ———
 

@@ -7,26 +7,13 @@ const assert = require('assert')
 const path = require('path')
 const { test } = require('../harness')
 const { runForJSON } = require('../fixtures/run-node')
-const { memoryFolder, unavailable } = require('../fixtures/shared-memory')
-const { startProcess } = require('../fixtures/shared-memory-process')
+const { unavailable } = require('../fixtures/shared-memory')
+const { startProcesses, until } = require('../fixtures/shared-memory-process')
 const { api } = require('../subject')
-const { sharedMemory } = require('../../processes')
 
 const LENGTH = 4096
 
-/** Makes memory that so many other processes have. */
-async function start (t, count) {
-  const file = path.join(memoryFolder(t), 'memory')
-  const memory = sharedMemory(file, LENGTH)
-  const words = new Int32Array(memory)
-  const processes = await Promise.all(Array.from({ length: count }, () => startProcess(t, file, LENGTH)))
-  return { file, memory, words, processes }
-}
-
-/** Waits until the word has the value. */
-async function until (condition) {
-  while (!condition()) await new Promise(resolve => setTimeout(resolve, 1))
-}
+const start = (t, count) => startProcesses(t, LENGTH, count)
 
 /** In another process: waits by so many promises at the word, and counts their results. */
 function waitTimes ({ api, words, kept }, index, times, timeout) {
