@@ -120,7 +120,9 @@ impl Mapping {
         }
         MAPPINGS.write().unwrap_or_else(std::sync::PoisonError::into_inner).insert(memory.as_ptr() as usize, mapping);
         ANY.store(true, Ordering::Release);
-        mapping.ring_all();
+        for other in mapping.others() {
+            mapping.ring(other.index());
+        }
         // The watcher sleeps at the bells of the files that it knows.
         for known in Self::all() {
             known.ring(known.me().index());
@@ -237,11 +239,6 @@ impl Mapping {
         let bell = &self.slot(index % MOST_PROCESSES).doorbell;
         bell.fetch_add(1, Ordering::SeqCst);
         system::wake(bell);
-    }
-
-    /// Rings all processes, this one included.
-    fn ring_all(&self) {
-        self.others().chain(self.me.get().copied()).for_each(|process| self.ring(process.index()));
     }
 
     /// Whether the process is certainly dead, and is not being swept. That takes a system call.

@@ -189,15 +189,9 @@ pub(super) fn sleep_at(words: &[(&AtomicU32, u32)], time: Option<Duration>) -> b
         })
         .collect();
     let until = time.map(|time| {
-        let mut now = MaybeUninit::<libc::timespec>::uninit();
-        // SAFETY: the call fills the local.
-        let now = unsafe {
-            libc::clock_gettime(libc::CLOCK_MONOTONIC, now.as_mut_ptr());
-            now.assume_init()
-        };
-        let nanos = u64::from(time.subsec_nanos()) + now.tv_nsec as u64;
+        let until = Duration::from_micros(now()) + time;
         // As the kernel has it, on all processors.
-        [now.tv_sec as u64 + time.as_secs() + nanos / 1_000_000_000, nanos % 1_000_000_000]
+        [until.as_secs(), until.subsec_nanos().into()]
     });
     let until = until.as_ref().map_or(std::ptr::null(), |until| until.as_ptr());
     // SAFETY: the words and locals live through the call.

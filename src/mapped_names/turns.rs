@@ -9,7 +9,7 @@ use waitasync_core::service::Notify;
 use waitasync_core::sync::lock;
 
 use crate::globals::service;
-use crate::mapped::Mapping;
+use crate::mapped::{Mapping, now};
 
 const TIME: Duration = Duration::from_millis(TURN_MILLISECONDS);
 
@@ -39,10 +39,7 @@ impl Bells {
 
 impl World for Bells {
     fn now(&self) -> u64 {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: a live local of the type that the call writes.
-        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-        time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
+        now() / 1000
     }
 
     fn ring(&self, given: Given) {
