@@ -21,7 +21,7 @@ const { INDEX, SERIAL } = require('./entry')
 const { first } = require('./entry-memory')
 const { takeInLine } = require('./location')
 const { LOCK, LOCKED, UNLOCKED } = require('./request')
-const { channel, holds } = require('./short-way')
+const { ShortWay, channel, holds } = require('./short-way')
 const list = require('./the-list')()
 
 const { binding, floats, operations, words } = agent().native
@@ -105,12 +105,7 @@ const short = {
     return true
   },
 
-  releaseToken (token) {
-    const serial = token[SERIAL]
-    const last = words[HELD] - 1
-    return serial > 0 && last >= 0 && serials[last] === serial && entries[2 * last + 1] === LOCK &&
-      this.releaseLast(held[last])
-  }
+  releaseToken: ShortWay.prototype.releaseToken
 }
 
 /** Whether nobody has it, and it is no other process's turn. */
