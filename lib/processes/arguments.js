@@ -32,6 +32,12 @@ function assertString (value, caller, what) {
   if (typeof value !== 'string') throw new TypeError(caller + ': ' + what + ' must be a string, not ' + describe(value))
 }
 
+/** @throws {TypeError} the value is no path */
+function assertPath (value, caller, what) {
+  if (typeof value === 'string' && value !== '') return
+  throw new TypeError(caller + ': ' + what + ' must be a path, not ' + describe(value))
+}
+
 function labelOf (options, caller, otherwise) {
   const label = option(options, 'label', otherwise)
   if (label !== undefined) assertString(label, caller, 'label')
@@ -114,4 +120,4 @@ function assertEngine (engine) {
     'and close), not ' + describe(engine))
 }
 
-module.exports = { assertEngine, readLocksOptions, readOptions }
+module.exports = { assertEngine, assertPath, readLocksOptions, readOptions }

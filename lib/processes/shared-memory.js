@@ -6,6 +6,7 @@ const path = require('path')
 const { agent } = require('../agent/find-agent')
 const { RangeError, TypeError, isInteger } = require('../util/intrinsics')
 const { describe } = require('../util/values')
+const { assertPath } = require('./arguments')
 const { openingError } = require('./engines/native')
 
 /**
@@ -17,9 +18,7 @@ const { openingError } = require('./engines/native')
  *   ERR_SHARED_MEMORY_INVALID if the file is not of this package, a link, or another user's
  */
 function sharedMemory (file, byteLength) {
-  if (typeof file !== 'string' || file === '') {
-    throw new TypeError('sharedMemory: file must be a path, not ' + describe(file))
-  }
+  assertPath(file, 'sharedMemory', 'file')
   if (typeof byteLength !== 'number') {
     throw new TypeError('sharedMemory: byteLength must be a number, not ' + describe(byteLength))
   }

@@ -54,6 +54,14 @@ class NativeGrant extends LocalGrant {
   }
 }
 
+const grantOf = ([number, token, ownerDied], isSlow) => new NativeGrant(number, token, ownerDied !== 0, isSlow)
+
+/** Makes the lock of an answer; undefined if an attempt was in vain. */
+function grantIn ({ granted, failure }, isSlow = false) {
+  if (failure !== undefined) throw systemError(failure)
+  return granted === undefined ? undefined : grantOf(granted, isSlow)
+}
+
 async function wasHeld (number) {
   const { released, failure } = await answer(number)
   if (failure !== undefined) throw systemError(failure)
@@ -77,4 +85,4 @@ function answer (number, signal) {
   })
 }
 
-module.exports = { NativeGrant, SLICE, answer }
+module.exports = { SLICE, answer, grantIn, grantOf }

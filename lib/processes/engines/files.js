@@ -12,17 +12,17 @@ const { mkdirSync } = require('fs')
 const path = require('path')
 const { threadId } = require('../../util/worker-threads')
 const { agent } = require('../../agent/find-agent')
-const { TypeError, now } = require('../../util/intrinsics')
+const { now } = require('../../util/intrinsics')
 const { assertOptions, flag } = require('../../util/options')
-const { describe } = require('../../util/values')
 const { withAbilities } = require('../abilities')
+const { assertPath } = require('../arguments')
 const { LocalEngine } = require('../local-engine')
 const { sleep } = require('./aborts')
-const { NativeGrant, SLICE, answer } = require('./answers')
+const { SLICE, answer, grantIn, grantOf } = require('./answers')
 const { assertTested } = require('./files-platform')
 const { permitsError } = require('../errors')
 const { HOST, ascii, birth, describeName, keyOf, parsed, shorten } = require('./holder')
-const { native, systemError } = require('./native')
+const { native } = require('./native')
 const { assertNoTable } = require('./kinds')
 
 /** Milliseconds between two attempts without a thread, at first and at last. */
@@ -86,11 +86,11 @@ class Files extends LocalEngine {
       if (grant !== undefined) return grant
       number = this.#enqueue(place, label)
     }
-    return this.#grantOf(await answer(number, signal))
+    return grantIn(await answer(number, signal), this.isSlow)
   }
 
   async attemptSlowly (place, label, signal) {
-    const grant = this.#grantOf(await answer(native('filesRequest', this.#nativeOf(place, label), true), signal))
+    const grant = grantIn(await answer(native('filesRequest', this.#nativeOf(place, label), true), signal), this.isSlow)
     if (grant === undefined) this.#assertPlain(place)
     return grant
   }
@@ -105,7 +105,7 @@ class Files extends LocalEngine {
       for (let left = milliseconds; left > 0; left = until - now()) {
         // The engine may end this thread where a function is called.
         const answer = native('filesWait', number, Math.ceil(Math.min(left, SLICE)))
-        if (answer !== null) return this.#grantOf(answer)
+        if (answer !== null) return grantIn(answer, this.isSlow)
         if (number === NONE) {
           const grant = this.#take(place, label, true)
           if (grant !== undefined) return grant
@@ -181,7 +181,7 @@ class Files extends LocalEngine {
   /** Makes one attempt: one on the way into the line passes nobody, others pass a line that stands still. */
   ask (place, label, passesLine) {
     const granted = native('filesTake', this.#nativeOf(place, label), passesLine)
-    if (granted !== null) return this.#granted(granted)
+    if (granted !== null) return grantOf(granted, this.isSlow)
     if (passesLine) this.#assertPlain(place)
     return undefined
   }
@@ -196,15 +196,6 @@ class Files extends LocalEngine {
       throw error
     }
   }
-
-  #granted ([number, token, ownerDied]) {
-    return new NativeGrant(number, token, ownerDied !== 0, this.isSlow)
-  }
-
-  #grantOf ({ granted, failure }) {
-    if (failure !== undefined) throw systemError(failure)
-    return granted === undefined ? undefined : this.#granted(granted)
-  }
 }
 
 /** The codes of a system that cannot start a thread. */
@@ -217,9 +208,7 @@ const look = (file) => native('filesLook', file) || undefined
 
 /** Makes the engine of a folder. */
 function files (folder, options) {
-  if (typeof folder !== 'string' || folder === '') {
-    throw new TypeError('files: folder must be a path, not ' + describe(folder))
-  }
+  assertPath(folder, 'files', 'folder')
   assertOptions(options, ['durable', 'anyDrive'], 'files')
   const read = (name) => flag(options, name, 'files')
   return new Files(folder, { durable: read('durable'), anyDrive: read('anyDrive') })

@@ -13,12 +13,12 @@ const { threadId } = require('../../util/worker-threads')
 const { agent } = require('../../agent/find-agent')
 const { TypeError, now } = require('../../util/intrinsics')
 const { assertOptions, flag } = require('../../util/options')
-const { describe } = require('../../util/values')
+const { assertPath } = require('../arguments')
 const { LocalEngine, LocalGrant } = require('../local-engine')
-const { NativeGrant, SLICE, answer } = require('./answers')
+const { SLICE, answer, grantIn } = require('./answers')
 const { HOST, keyOf, shorten } = require('./holder')
 const { assertNoFiles, tableIn } = require('./kinds')
-const { native, openingError, systemError } = require('./native')
+const { native, openingError } = require('./native')
 
 /** What requests for a name have in common; in native code, those with a label. */
 class Place {
@@ -51,7 +51,7 @@ class Memory extends LocalEngine {
   }
 
   async wait (place, label, signal) {
-    return granted(await answer(native('memoryRequest', this.#nativeOf(place, label)), signal))
+    return grantIn(await answer(native('memoryRequest', this.#nativeOf(place, label)), signal))
   }
 
   block (place, label, milliseconds, look) {
@@ -63,7 +63,7 @@ class Memory extends LocalEngine {
       for (let left = milliseconds; left > 0; left = until - now()) {
         // The engine may end this thread where a function is called.
         const answer = native('filesWait', number, Math.ceil(Math.min(left, SLICE)))
-        if (answer !== null) return granted(answer)
+        if (answer !== null) return grantIn(answer)
         look()
       }
       return undefined
@@ -127,12 +127,6 @@ class TakenLock extends LocalGrant {
   releaseNow (died) { return agent().native.binding.memoryRelease(this.place, died) }
 }
 
-function granted ({ granted, failure }) {
-  if (failure !== undefined) throw systemError(failure)
-  const [number, token, ownerDied] = granted
-  return new NativeGrant(number, token, ownerDied !== 0, false)
-}
-
 /** Makes an entry of `query`. A name that is asked for is known; of others, the table has the beginning. */
 function infoOf ({ name: known, shared, ours, pid, thread, label, since }, name = known) {
   const info = { name, mode: shared ? 'shared' : 'exclusive', pid, isOurs: ours }
@@ -141,9 +135,7 @@ function infoOf ({ name: known, shared, ours, pid, thread, label, since }, name 
 
 /** Makes the engine of a folder. */
 function memory (folder, options) {
-  if (typeof folder !== 'string' || folder === '') {
-    throw new TypeError('memory: folder must be a path, not ' + describe(folder))
-  }
+  assertPath(folder, 'memory', 'folder')
   assertOptions(options, ['durable'], 'memory')
   if (flag(options, 'durable', 'memory')) {
     throw new TypeError('memory: durable must be false, since memory ends with the machine: use files')
