@@ -14,6 +14,7 @@ const SUM = { sum: true }
 const AGENTS = { group: 'agents' }
 /** In loops as the locks that are compared, but without these. */
 const LOOPS = { more: true, group: 'loops', peers: undefined }
+const FIRST = { peers: ['async-mutex'] }
 const BESIDE = { more: true, peers: ['multithreading'] }
 
 const most = (most, to) => (to === undefined ? { most } : { to, most })
@@ -173,6 +174,12 @@ const figures = [
     ['require-index', "`require('atomics-waitasync')`, cold", 'ms', [most(4)]],
     ['first-lock', "`require('atomics-waitasync')` and the first lock, cold (floor: the parts)", 'ms', [most(9)]],
     ['first-lock-force', '… `/force` and the first lock', 'ms']
+  ]),
+  ...of({ group: 'first' }, [
+    ['first-cpu', 'processor time of a first lock in a new process', 'ms', [most(2.5, 'async-mutex')], FIRST],
+    ['first-worker', '… in a further Worker (floor: its whole life)', 'ms', [most(0.36, 'floor')]],
+    ['first-worker-force', '… of `-r /force` there, and no lock', 'ms', [most(0.36, 'floor')]],
+    ['process-first', 'processor time of a first lock in a new process', 'ms', [most(1.3, 'proper-lockfile')]]
   ]),
   ...of({ group: 'bystanders', minimum: true }, [
     ['by-process', 'start of a process, and its end', 'ms'],

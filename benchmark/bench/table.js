@@ -57,10 +57,10 @@ function reachedText ({ reached, close }) {
   return (reached ? 'yes' : '**no**') + (close ? ', within noise' : '')
 }
 
-/** The groups that have a table of their own. */
-const APART = ['bystanders', 'processes']
-const [ofBystanders, ofProcesses] = APART.map(name => figures.filter(({ group }) => group === name))
-const others = figures.filter(({ group }) => !APART.includes(group))
+/** Figures whose names begin so have a table of their own. */
+const APART = ['by-', 'process-']
+const [ofBystanders, ofProcesses] = APART.map(start => figures.filter(({ id }) => id.startsWith(start)))
+const others = figures.filter(({ id }) => !APART.some(start => id.startsWith(start)))
 
 /** Makes the table of each figure beside the host's and the floor. */
 const main = results => compared(results, others, { host: 'Node\'s own', ours: 'this package', floor: 'floor' })
