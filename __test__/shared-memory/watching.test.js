@@ -39,7 +39,8 @@ for (const count of [1, 1000]) {
     if (unavailable) return t.skip(unavailable)
     const { processes: [holder, waiter] } = await start(t, 2)
     const lockAll = ({ api, memory, kept }, count) => {
-      kept.claims = Array.from({ length: count }, (_, n) => new api.AsyncLock(memory, { byteOffset: 4 * n }).lockAsync())
+      const locks = Array.from({ length: count }, (_, n) => new api.AsyncLock(memory, { byteOffset: 4 * n }))
+      kept.claims = locks.map(lock => lock.lockAsync())
     }
     await holder.run(lockAll, count)
     await waiter.run(lockAll, count)
