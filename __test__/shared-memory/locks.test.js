@@ -331,6 +331,27 @@ test('a report of a stall names the process that has the lock', async t => {
   assert.match(stderr, new RegExp(`waiting for an AsyncLock, held by process ${holder.pid}`))
 })
 
+test('a snapshot names the process for which a claim waits, and no cycle through it', async t => {
+  if (unavailable) return t.skip(unavailable)
+  const { memory, processes: [other] } = await start(t, 1)
+  const [mine, theirs] = [0, 4].map(byteOffset => new AsyncLock(memory, { byteOffset }))
+  const token = mine.tryLock()
+  await other.run(async ({ api, memory, kept }) => {
+    kept.token = await new api.AsyncLock(memory, { byteOffset: 4 }).lockAsync()
+    kept.claim = new api.AsyncLock(memory).lockAsync()
+  })
+  const claims = [theirs.lockAsync(), mine.lockAsync()]
+  const state = api.snapshot()
+  assert.deepStrictEqual(state.waiting.map(({ id, awaits }) => [id, awaits]).sort(), [
+    [theirs.id, `process ${other.pid}`], [mine.id, undefined]
+  ].sort())
+  assert.deepStrictEqual(state.cycles, [])
+  assert.ok(api.formatSnapshot(state).includes(`it waits for process ${other.pid}, which has the lock`))
+  await other.kill()
+  token.unlock()
+  for (const claim of claims) (await claim).unlock()
+})
+
 test('repair runs with a hold whose last process died, and once it has ended well nobody else does', async t => {
   if (unavailable) return t.skip(unavailable)
   const { memory, words, processes: [victim] } = await start(t, 1)

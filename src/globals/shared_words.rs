@@ -239,6 +239,10 @@ impl OtherProcesses for Others {
     }
 
     fn holder(&self, location: Location) -> Option<u32> {
+        let word = shared_word(location)?;
+        if word.owner() == Some(word.peers.me().index()) {
+            return None;
+        }
         owner_of(location.address())
     }
 
