@@ -1,5 +1,6 @@
 'use strict'
 // nodes: >=16 (older ones lack what the engines need)
+// subjects: force
 
 // AsyncLock, RwLock, Semaphore with permits and Latch on memory of several processes.
 

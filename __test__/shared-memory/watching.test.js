@@ -1,5 +1,6 @@
 'use strict'
 // nodes: >=16 (older ones lack what the engines need)
+// subjects: none
 
 // What a process that waits does meanwhile: it sleeps, but looks each second in case that nobody could ring it.
 
