@@ -72,7 +72,7 @@ fn watch() {
     let mut sleeps_at_many = true;
     loop {
         let mappings = Mapping::all();
-        let (mut words, mut wakes, mut polls) = (Vec::new(), Vec::new(), false);
+        let (mut words, mut wakes, mut waits, mut polls) = (Vec::new(), Vec::new(), false, false);
         for mapping in &mappings {
             // Before the table is looked at: a ring that comes later changes it, and then nobody sleeps.
             let bell = &mapping.slot(mapping.me().index()).doorbell;
@@ -81,6 +81,7 @@ fn watch() {
                 guarded(|| mapping.client().rung());
             }
             words.push((bell, count));
+            waits |= mapping.client().waits();
             polls |= guarded(|| mapping.client().polls()).unwrap_or(true);
         }
         for mapping in &mappings {
@@ -100,11 +101,11 @@ fn watch() {
             let is_swept = guarded(|| suspect.mapping.sweep_if_gone(suspect.process));
             !is_swept.unwrap_or(false)
         });
-        let awaits = || mappings.iter().any(|mapping| mapping.client().waits());
-        if awaits() {
+        if waits {
             last_wait = Some(Instant::now());
         }
-        let waits = last_wait.is_some_and(|wait| wait.elapsed() < CALM) || !REST.try_idle(awaits);
+        waits = last_wait.is_some_and(|wait| wait.elapsed() < CALM)
+            || !REST.try_idle(|| mappings.iter().any(|mapping| mapping.client().waits()));
         if waits && last_look.elapsed() >= BACKSTOP {
             last_look = Instant::now();
             for mapping in &mappings {
