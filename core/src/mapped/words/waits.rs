@@ -85,6 +85,10 @@ impl SharedWord<'_> {
                 break;
             }
         }
+        if left > 0 {
+            // Code that uses the bare word has freed it, and tells so.
+            self.ring_next();
+        }
         count - left
     }
 }
