@@ -11,7 +11,7 @@ const { fork } = require('child_process')
 const path = require('path')
 const { test } = require('../harness')
 const api = require('../..')
-const { AT, NUMBERS, PERMITS } = require('../fixtures/shared-memory-actor')
+const { AT, LATCHES, NUMBERS, PERMITS, latchAt } = require('../fixtures/shared-memory-actor')
 const { memoryFolder, unavailable } = require('../fixtures/shared-memory')
 const size = require('../fixtures/size')
 
@@ -23,6 +23,8 @@ const GRACE = 90000
 
 const random = below => Math.floor(Math.random() * below)
 const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
+
+const operationsOf = words => words.subarray(AT.COUNTS, AT.DOOMED).reduce((sum, count) => sum + count, 0)
 
 /** Runs processes at random. Resolves to the memory, and what the processes said. */
 async function run (t, milliseconds, takesLocks) {
@@ -52,9 +54,17 @@ async function run (t, milliseconds, takesLocks) {
     for (let n = 0; n < NUMBERS; n++) Atomics.store(words, AT.DOOMED + child.number + n, 1)
   }
   for (let n = 0; n < PROCESSES; n++) start()
-  const end = Date.now() + milliseconds
-  while (Date.now() < end && words[AT.BROKEN] === 0) {
+  const begin = Date.now()
+  const goesOn = () => {
+    const time = Date.now() - begin
+    return words[AT.BROKEN] === 0 && (time < milliseconds || (time < GRACE && operationsOf(words) < 200))
+  }
+  while (goesOn()) {
     await sleep(random(100))
+    // In case that all wait for one another.
+    Atomics.add(words, AT.EPOCH, 1)
+    api.notify(words, AT.EPOCH)
+    if (words[AT.LATCH] < LATCHES) latchAt(api, memory, words[AT.LATCH]).countDown()
     // One that has just started does nothing yet.
     const active = [...living].filter(child => words[AT.COUNTS + child.number] > 0)
     if (active.length === 0) continue
@@ -90,14 +100,14 @@ async function run (t, milliseconds, takesLocks) {
 }
 
 test('four processes at random: the locks exclude, nothing is lost, and each death is told', {
-  skip: unavailable, timeout: MILLISECONDS + 2 * GRACE
+  skip: unavailable, timeout: MILLISECONDS + 3 * GRACE
 }, async t => {
   const { memory, words, said, kills, stops } = await run(t, MILLISECONDS, true)
   assert.strictEqual(said, '')
   assert.strictEqual(words[AT.BROKEN], 0)
-  const operations = words.subarray(AT.COUNTS, AT.DOOMED).reduce((sum, count) => sum + count, 0)
+  const operations = operationsOf(words)
   if (minutes > 0) console.log({ operations, kills, stops, deaths: words[AT.DEATHS], told: words[AT.TOLD] })
-  assert.ok(kills > 0 && operations > 100, `${operations} operations, ${kills} kills`)
+  assert.ok(kills > 0 && operations >= 200, `${operations} operations, ${kills} kills`)
   const options = { timeout: 5000 }
   const lock = new api.AsyncLock(memory)
   const rw = new api.RwLock(memory, { byteOffset: 4 * AT.RW })
