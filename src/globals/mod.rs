@@ -45,8 +45,7 @@ pub(crate) fn claim_has_joined(location: Location) {
     }
 }
 
-/// Lets the service look again at the word of a claim that stays in its line: while another process was known to have the
-/// word, it did not.
+/// Lets the service look at the word of a claim that stays. While a process was known to have it, it did not.
 pub(crate) fn claim_stays(location: Location, word: &WordAt) {
     if matches!(word, WordAt::Shared(_)) && !word.has_known_holder() {
         claim_has_joined(location);

@@ -45,7 +45,7 @@ pub trait Word {
         false
     }
 
-    /// Whether a process is known to have it, which tells the others when it gives it back.
+    /// Whether a process is known to have it. When that gives it back, it tells the others.
     fn has_known_holder(&self) -> bool {
         false
     }
