@@ -110,8 +110,8 @@ pub(super) fn link(file: &File, path: &Path) -> Result<()> {
 /// Returns the identity of this boot.
 pub(super) fn boot() -> std::result::Result<[u8; 16], OpenError> {
     let path = "/proc/sys/kernel/random/boot_id";
+    // Another error, as without descriptors, says nothing about the system.
     let text = match read_to_string(path) {
-        // It is not to be had here, which the next call would not change.
         Err(error) if [ErrorKind::NotFound, ErrorKind::PermissionDenied].contains(&error.kind()) => String::new(),
         read => read?,
     };
