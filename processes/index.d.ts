@@ -4,7 +4,7 @@
  * Node 16 or newer. It touches no global. All times are in milliseconds.
  */
 
-import { NoPromise, Synchronous } from '../pure'
+import { NoPromise, Owner, Synchronous } from '../pure'
 
 /** The result of a callback, or a promise of it. */
 type Awaitable<T> = T | PromiseLike<T>
@@ -156,6 +156,8 @@ export interface TimeoutError extends Error {
   code: 'ERR_TIMEOUT'
   /** Who holds the lock, or is the first in line; null if the engine does not know it. */
   holder: Info | null
+  /** Who holds the lock, as of the errors of other locks. `pid` is null if it is not known. */
+  owner: Owner | null
 }
 
 /** The lock was lost before the end of its callback, or before its `unlock()`. */

@@ -1631,7 +1631,7 @@ export interface Entry {
   /**
    * Of a name in front of a lock of several processes (`atomics-waitasync/processes`) for which its thread still waits:
    * who has that lock, for people. If neither `ATOMICS_WAITASYNC_STALL` nor `ATOMICS_WAITASYNC_DUMP` is set, it is
-   * `'another process'`.
+   * `'another process'`. Of a wait for a lock in memory that processes share: the other process that has it.
    */
   awaits?: string
   /**

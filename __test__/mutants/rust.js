@@ -422,6 +422,9 @@ module.exports = [
   ]),
 
   // ——— words of several processes ———
+  ...of(lockStore, { cargo: ['line', 'known_holder'] }, [
+    ['a word that a process is known to have is polled', 'is_free || !word.has_known_holder()', 'true']
+  ]),
   ...of('core/src/mapped/words/sweep.rs', { model: 'process_lock_death' }, [
     ['who sweeps tells nobody', '                self.table.tell(self.index, process, self.peers);', '']
   ]),

@@ -181,6 +181,7 @@ testLocks('ifAvailable and timeout 0 make one attempt; this process counts as an
     assert.deepStrictEqual([error.code, error.name], ['ERR_TIMEOUT', 'TimeoutError'])
     assert.ok(/"a", held by process 12 on abc, thread 3, "report"/.test(error.message), error.message)
     assert.deepStrictEqual([error.holder.pid, error.holder.isOurs], [12, false])
+    assert.deepStrictEqual(error.owner, { pid: 12, threadId: 3 })
   }
   engine.isFree = true
   const gate = withResolvers()
@@ -220,7 +221,7 @@ testLocks('a wait whose time is over names the holder; an engine that does not s
   assert.ok(/Timed out after 5 ms waiting for "a", held by this process$/.test(error.message), error.message)
   engine.query = fails
   const other = await locks.request('a', { timeout: 5 }, () => {}).catch(each => each)
-  assert.deepStrictEqual([other.code, other.holder], ['ERR_TIMEOUT', null])
+  assert.deepStrictEqual([other.code, other.holder, other.owner], ['ERR_TIMEOUT', null, null])
   gate.resolve()
 })
 
@@ -261,7 +262,7 @@ testLocks('a lock that nobody holds: a timeout names the first in line, unless t
   engine.query = async () => ({ held: [], pending: [waits, { ...waits, pid: 13 }] })
   const error = await locks.request('a', { timeout: 5 }, () => {}).catch(each => each)
   assert.ok(/waiting for "a", behind process 12 on abc$/.test(error.message), error.message)
-  assert.deepStrictEqual([error.holder.pid, error.holder.isWaiting], [12, true])
+  assert.deepStrictEqual([error.holder.pid, error.holder.isWaiting, error.owner], [12, true, null])
   engine.query = async () => ({ held: [], pending: [{ name: 'a', mode: 'exclusive', pid: process.pid }, waits] })
   const other = await locks.request('a', { timeout: 5 }, () => {}).catch(each => each)
   assert.deepStrictEqual([other.message, other.holder], ['Timed out after 5 ms waiting for "a"', null])

@@ -1,5 +1,6 @@
 'use strict'
 // nodes: >=16 (older ones lack what the engines need)
+// subjects: force
 // timeout: 300
 
 // A thread that ends at any statement by which JavaScript takes and frees a lock in memory of several processes, or

@@ -1,5 +1,6 @@
 'use strict'
 // nodes: >=16 (older ones lack what the engines need)
+// subjects: force
 
 // AsyncLock, RwLock, Semaphore with permits and Latch on memory of several processes.
 
@@ -107,6 +108,36 @@ test('threads that lock the bare word count without a loss beside those that use
   })
   assert.ok(counts.every(each => each > 0), `counts: ${counts}`)
   assert.strictEqual(counts.reduce((sum, each) => sum + each, 0), words[16])
+})
+
+test('a claim is told when code of another process that uses the bare word notifies there', async t => {
+  if (unavailable) return t.skip(unavailable)
+  const { memory, words, processes: [other] } = await start(t, 1)
+  const lock = new AsyncLock(memory)
+  const take = isBare => other.run(async ({ api, memory, words, kept }, isBare) => {
+    if (!isBare) kept.token = await new api.AsyncLock(memory).lockAsync()
+    else while (Atomics.compareExchange(words, 0, 0, 1) !== 0);
+  }, isBare)
+  const free = ({ api, words, kept }, isBare) => {
+    if (!isBare) return kept.token.unlock()
+    Atomics.store(words, 0, 0)
+    api.notify(words, 0, 1)
+  }
+  const times = { true: 0, false: 0 }
+  for (let round = 0; round < 20; round++) {
+    for (const isBare of [true, false]) {
+      await take(isBare)
+      const claim = lock.lockAsync()
+      const begin = Date.now()
+      await other.run(free, isBare)
+      const token = await claim
+      times[isBare] += Date.now() - begin
+      token.unlock()
+    }
+  }
+  // By looks at the word alone it would be fifty milliseconds each time.
+  assert.ok(times.true < 3 * times.false + 200, `with the bare word ${times.true} ms, by the class ${times.false} ms`)
+  assert.strictEqual(words[0], 0)
 })
 
 test('a thread that does not hold the lock never frees it', async t => {
@@ -329,6 +360,27 @@ test('a report of a stall names the process that has the lock', async t => {
     new AsyncLock(sharedMemory(${JSON.stringify(file)}, ${LENGTH})).lockAsync()
     process.on('warning', () => process.exit())`], { env: { ATOMICS_WAITASYNC_STALL: '10' } })
   assert.match(stderr, new RegExp(`waiting for an AsyncLock, held by process ${holder.pid}`))
+})
+
+test('a snapshot names the process for which a claim waits, and no cycle through it', async t => {
+  if (unavailable) return t.skip(unavailable)
+  const { memory, processes: [other] } = await start(t, 1)
+  const [mine, theirs] = [0, 4].map(byteOffset => new AsyncLock(memory, { byteOffset }))
+  const token = mine.tryLock()
+  await other.run(async ({ api, memory, kept }) => {
+    kept.token = await new api.AsyncLock(memory, { byteOffset: 4 }).lockAsync()
+    kept.claim = new api.AsyncLock(memory).lockAsync()
+  })
+  const claims = [theirs.lockAsync(), mine.lockAsync()]
+  const state = api.snapshot()
+  assert.deepStrictEqual(state.waiting.map(({ id, awaits }) => [id, awaits]).sort(), [
+    [theirs.id, `process ${other.pid}`], [mine.id, undefined]
+  ].sort())
+  assert.deepStrictEqual(state.cycles, [])
+  assert.ok(api.formatSnapshot(state).includes(`it waits for process ${other.pid}, which has the lock`))
+  await other.kill()
+  token.unlock()
+  for (const claim of claims) (await claim).unlock()
 })
 
 test('repair runs with a hold whose last process died, and once it has ended well nobody else does', async t => {

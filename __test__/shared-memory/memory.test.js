@@ -1,5 +1,6 @@
 'use strict'
 // nodes: >=16 (older ones lack what the engines need)
+// subjects: force
 
 // `sharedMemory(file, byteLength)`: the files, and the buffers. What works on them has tests of its own.
 

@@ -50,6 +50,33 @@ test('a promise and a blocked thread of another process are notified and counted
   assert.strictEqual(await blocked, 'ok')
 })
 
+test('the installed functions reach other processes, also in a Worker that only received the buffer', async t => {
+  if (unavailable) return t.skip(unavailable)
+  const { file, words } = await start(t, 0)
+  for (const install of ["require(root + '/force')", "require(root + '/pure').install({ force: true })"]) {
+    words.fill(0)
+    const said = runForJSON(t, ['-e', `
+      const root = ${JSON.stringify(path.join(__dirname, '..', '..'))}
+      ${install}
+      const { Worker } = require('worker_threads')
+      const memory = require(root + '/processes').sharedMemory(${JSON.stringify(file)}, ${LENGTH})
+      new Worker(\`
+        const { workerData } = require('worker_threads')
+        const words = new Int32Array(workerData)
+        const blocked = Atomics.wait(words, 1, 0)
+        Atomics.waitAsync(words, 2, 0).value.then(awaited => {
+          let woken = 0
+          while ((woken = Atomics.notify(words, 3)) === 0);
+          console.log(JSON.stringify([blocked, awaited, woken]))
+        })\`, { eval: true, workerData: memory })`])
+    let [first, second] = [0, 0]
+    await until(() => (first = api.notify(words, 1)) > 0)
+    await until(() => (second = api.notify(words, 2)) > 0)
+    assert.deepStrictEqual([first, second, await api.waitAsync(words, 3, 0).value], [1, 1, 'ok'])
+    assert.deepStrictEqual(await said, ['ok', 'ok', 1])
+  }
+})
+
 test('who waits at one word more than the table has room for wakes when its value changes', async t => {
   if (unavailable) return t.skip(unavailable)
   const { words, processes: [other] } = await start(t, 1)

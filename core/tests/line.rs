@@ -41,6 +41,38 @@ mod limit {
     }
 }
 
+/// A word of which a process may be known to have it.
+mod known_holder {
+    use super::*;
+
+    struct SharedWord<'a>(&'a AtomicI32, bool);
+
+    impl Word for SharedWord<'_> {
+        fn load(&self) -> i32 {
+            Word::load(self.0)
+        }
+
+        fn compare_exchange(&self, current: i32, new: i32) -> bool {
+            Word::compare_exchange(self.0, current, new)
+        }
+
+        fn has_known_holder(&self) -> bool {
+            self.1
+        }
+    }
+
+    #[test]
+    fn is_not_polled_but_a_look_that_finds_it_free_wakes_its_line() {
+        let guard = Guard::new(LOCKED);
+        let outbox = agent();
+        guard.line_up(promise(&outbox, 7), Request::Lock, NEVER);
+        let look = |is_known| guard.store.check_words(|_| SharedWord(&guard.word, is_known));
+        assert_eq!((look(false), look(true)), (Some(false), None));
+        guard.change(UNLOCKED - LOCKED);
+        assert_eq!(look(true), Some(true));
+    }
+}
+
 /// A panic inside a critical section, here of the word: all decisions made before it hold.
 mod panic {
     use std::panic::{AssertUnwindSafe, catch_unwind};

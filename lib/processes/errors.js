@@ -56,6 +56,8 @@ function timeoutError (name, timeout, holder) {
   const message = 'Timed out after ' + timeout + ' ms waiting for ' + show(name) + why
   const error = createError('ERR_TIMEOUT', 'TimeoutError', message)
   define(error, 'holder', holder === undefined ? null : holder, true, true)
+  const { pid = null, threadId = null, isWaiting } = holder || { isWaiting: true }
+  define(error, 'owner', isWaiting ? null : { pid, threadId }, true, true)
   return error
 }
 

@@ -4,7 +4,7 @@ use napi::Result;
 
 use crate::agent::agent::Agent;
 use crate::agent::progress::{Caller, Progress};
-use crate::globals::{PROCESS, gave_up, word_at};
+use crate::globals::{PROCESS, claim_stays, gave_up, word_at};
 use waitasync_core::held::Noted;
 use waitasync_core::held::registers::{NEWS, NOT_ADOPTED};
 use waitasync_core::lock::{Mail, UNLOCKED, Word};
@@ -84,6 +84,8 @@ impl Agent {
             self.retry_later(slot);
         } else if let Some(result) = PROCESS.store.retry(ticket, &self.waiter(slot), &word) {
             mail.settle(slot, result, Some((location, request)));
+        } else {
+            claim_stays(location, &word);
         }
     }
 

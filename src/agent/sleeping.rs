@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::agent::agent::{Agent, BlockingWait};
 use crate::environment::Argument;
 use crate::globals::stalls::stalls_are_reported;
-use crate::globals::{PROCESS, Unused, gave_up, pass_on_notification, return_unused, service, word_at};
+use crate::globals::{PROCESS, Unused, claim_stays, gave_up, pass_on_notification, return_unused, service, word_at};
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::held::registers::Answer;
 use waitasync_core::held::{Noted, PLAIN};
@@ -237,9 +237,11 @@ impl Agent {
                 Woken::Settled(result) => return Slept::Settled(self.settled_by_other(wait, result)),
                 Woken::Retry => {
                     request.inspect(|&request| self.robust_list.announce(location, request));
-                    if let Some(result) = PROCESS.store.retry(ticket, &self.thread(), &word_at(location)) {
+                    let word = word_at(location);
+                    if let Some(result) = PROCESS.store.retry(ticket, &self.thread(), &word) {
                         return Slept::Settled(self.settled(wait, result));
                     }
+                    claim_stays(location, &word);
                     self.robust_list.retract();
                     // The next release hands the lock over, and it may come soon.
                     self.blocking.lock_spinner.spinner.spin(|| self.blocking.thread.result());

@@ -73,6 +73,10 @@ impl Word for WordAt {
         of_either!(word, self, word.is_due_elsewhere())
     }
 
+    fn has_known_holder(&self) -> bool {
+        of_either!(word, self, word.has_known_holder())
+    }
+
     fn note_death(&self) -> bool {
         of_either!(word, self, word.note_death())
     }

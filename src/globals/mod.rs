@@ -16,7 +16,7 @@ pub(crate) use either_word::{WordAt, is_shared, maps_memory, owner_of, shared_wo
 use memory_probe::find_freed;
 use stalls::period;
 use waitasync_core::held::Process;
-use waitasync_core::lock::{Hold, Request};
+use waitasync_core::lock::{Hold, Request, Word};
 use waitasync_core::queue::{Location, WaitResult};
 use waitasync_core::service::Service;
 use waitasync_core::sync::lock;
@@ -42,6 +42,13 @@ pub(crate) fn claim_has_joined(location: Location) {
         && let Some(service) = service()
     {
         service.look_at_words();
+    }
+}
+
+/// Lets the service look at the word of a claim that stays. While a process was known to have it, it did not.
+pub(crate) fn claim_stays(location: Location, word: &WordAt) {
+    if matches!(word, WordAt::Shared(_)) && !word.has_known_holder() {
+        claim_has_joined(location);
     }
 }
 

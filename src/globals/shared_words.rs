@@ -13,8 +13,8 @@ use waitasync_core::queue::Location;
 use waitasync_core::queue::other_processes::{OtherProcesses, connect};
 use waitasync_core::sync::lock;
 
-use super::{PROCESS, word_at};
-use crate::mapped::{Client, Mapping, now};
+use super::{PROCESS, WordAt, claim_stays, word_at};
+use crate::mapped::{Client, Mapping, now, wait_begins};
 
 pub(crate) use words::table_bytes;
 
@@ -142,21 +142,34 @@ static WAITS: AtomicUsize = AtomicUsize::new(0);
 
 struct Words(&'static Mapping);
 
-impl Client for Words {
-    fn rung(&self) {
+impl Words {
+    /// Looks at the words at these offsets: whether waiters here were notified, or may take them.
+    fn look_at(&self, offsets: Vec<usize>) {
         let start = self.0.data().as_ptr() as usize;
-        for offset in table_of(self.0).take_news(self.0.me()) {
+        for offset in offsets {
             if word_in(self.0, offset).is_none() {
                 continue;
             }
             let location = Location::from_address(start + size_of::<i32>() * offset);
             PROCESS.store.deliver(location);
-            if PROCESS.store.check_word(location, &word_at(location)) == Some(false)
-                && let Some(word) = shared_word(location)
+            let word = word_at(location);
+            if PROCESS.store.check_word(location, &word) == Some(false)
+                && let WordAt::Shared(shared) = word
             {
-                word.answer();
+                shared.answer();
+                claim_stays(location, &word);
             }
         }
+    }
+}
+
+impl Client for Words {
+    fn rung(&self) {
+        self.look_at(table_of(self.0).take_news(self.0.me()));
+    }
+
+    fn look_again(&self) {
+        self.look_at(table_of(self.0).awaited_by(self.0.me()));
     }
 
     fn sweep(&self, dead: ProcessId) {
@@ -201,6 +214,9 @@ impl OtherProcesses for Others {
         };
         if is_new {
             WAITS.fetch_add(1, Ordering::Relaxed);
+            if let Some(mapping) = Mapping::at(location.address()) {
+                wait_begins(mapping);
+            }
         }
     }
 
@@ -223,6 +239,10 @@ impl OtherProcesses for Others {
     }
 
     fn holder(&self, location: Location) -> Option<u32> {
+        let word = shared_word(location)?;
+        if word.owner() == Some(word.peers.me().index()) {
+            return None;
+        }
         owner_of(location.address())
     }
 

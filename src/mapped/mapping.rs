@@ -26,7 +26,8 @@ pub(crate) trait Client: Send + Sync {
     /// Takes back all that the dead process has in the table. It may be half done: invariant 3.
     fn sweep(&self, dead: ProcessId);
 
-    /// Whether this process waits for others here. Then it looks at all deaths now and then, besides the alarms.
+    /// Whether this process waits for others here. Then it looks at all deaths now and then, besides the alarms, once
+    /// [`super::wait_begins`] was called.
     fn waits(&self) -> bool;
 
     /// Looks at all that waits: each second while anything does, in case that a process was suspended before it rang.

@@ -31,6 +31,7 @@ pub(crate) use layout::Kind;
 pub(crate) use mapping::{Client, Mapping};
 pub(crate) use open_error::OpenError;
 pub(crate) use system::now;
+pub(crate) use watcher::wait_begins;
 
 use std::path::Path;
 

@@ -110,7 +110,11 @@ pub(super) fn link(file: &File, path: &Path) -> Result<()> {
 /// Returns the identity of this boot.
 pub(super) fn boot() -> std::result::Result<[u8; 16], OpenError> {
     let path = "/proc/sys/kernel/random/boot_id";
-    let text = read_to_string(path).unwrap_or_default();
+    // Another error, as without descriptors, says nothing about the system.
+    let text = match read_to_string(path) {
+        Err(error) if [ErrorKind::NotFound, ErrorKind::PermissionDenied].contains(&error.kind()) => String::new(),
+        read => read?,
+    };
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     match u128::from_str_radix(&digits, 16) {
         Ok(number) if digits.len() == 32 => Ok(number.to_be_bytes()),

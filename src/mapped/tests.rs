@@ -1,8 +1,7 @@
 //! Tests with several processes, which are this program run again.
 
-use std::fs::{File, OpenOptions, remove_dir_all};
+use std::fs::remove_dir_all;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -17,7 +16,6 @@ use waitasync_core::sync::lock;
 static RINGS: AtomicU32 = AtomicU32::new(0);
 /// By the address of the data.
 static SWEPT: Mutex<Vec<(usize, ProcessId)>> = Mutex::new(Vec::new());
-static WAITS: AtomicBool = AtomicBool::new(false);
 /// Whether another thread might take over what one sweeps.
 static TAKEN_OVER: AtomicBool = AtomicBool::new(false);
 
@@ -36,7 +34,7 @@ impl Client for Recorder {
     }
 
     fn waits(&self) -> bool {
-        WAITS.load(Ordering::SeqCst)
+        false
     }
 }
 
@@ -197,23 +195,6 @@ fn a_process_that_is_killed_is_swept_at_once_and_its_slot_is_used_again() {
 }
 
 #[test]
-fn a_process_that_is_suspended_lives() {
-    let scratch = Scratch::new("suspended");
-    let mapping = open(&scratch.file()).unwrap();
-    let mut other = Other::new(&scratch.file());
-    let process = other.process();
-    other.signal(libc::SIGSTOP);
-    WAITS.store(true, Ordering::SeqCst);
-    let rings = RINGS.load(Ordering::SeqCst);
-    mapping.ring(mapping.me().index());
-    until("the watcher has looked", || RINGS.load(Ordering::SeqCst) > rings);
-    mapping.sweep();
-    assert!(!mapping.is_gone(process) && !is_swept(mapping, process));
-    other.signal(libc::SIGCONT);
-    assert_eq!(other.process(), process);
-}
-
-#[test]
 fn who_dies_alone_is_swept_by_the_next_that_comes_and_by_who_is_told() {
     let scratch = Scratch::new("alone");
     let (mut first, mut second) = (Other::new(&scratch.file()), Other::new(&scratch.file()));
@@ -240,58 +221,4 @@ fn there_is_room_for_so_many_processes() {
     assert!(matches!(open(&scratch.file()), Err(OpenError::Full)));
     others.pop();
     until("a slot becomes free", || open(&scratch.file()).is_ok());
-}
-
-#[test]
-fn a_file_that_is_none_of_ours_is_refused_and_not_changed() {
-    let scratch = Scratch::new("refused");
-    let file = scratch.file();
-    let said = |error: Result<_, OpenError>| match error.err() {
-        Some(OpenError::Invalid(what)) => what,
-        other => panic!("{other:?}"),
-    };
-    std::fs::write(&file, "something else").unwrap();
-    assert!(said(open(&file)).contains("was not made by"));
-    assert_eq!(std::fs::read(&file).unwrap(), b"something else");
-    std::fs::remove_file(&file).unwrap();
-    symlink("elsewhere", &file).unwrap();
-    assert!(said(open(&file)).contains("symbolic link"));
-    std::fs::remove_file(&file).unwrap();
-    std::fs::create_dir(&file).unwrap();
-    assert!(said(open(&file)).contains("folder"));
-    std::fs::remove_dir(&file).unwrap();
-
-    Other::new(&file).process();
-    assert!(matches!(
-        super::open(&file, Kind::Memory, 100, 9, |mapping| Box::new(Recorder(mapping))),
-        Err(OpenError::Length(8))
-    ));
-    assert!(
-        said(super::open(&file, Kind::Names, 100, 8, |mapping| Box::new(Recorder(mapping)))).contains("something else")
-    );
-    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o620)).unwrap();
-    assert!(said(open(&file)).contains("may write"));
-    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
-    OpenOptions::new().write(true).open(&file).unwrap().set_len(4096).unwrap();
-    assert!(said(open(&file)).contains("truncated"));
-}
-
-#[test]
-fn a_file_of_an_earlier_boot_is_replaced_by_one_full_of_zeros() {
-    let scratch = Scratch::new("boot");
-    let file = scratch.file();
-    Other::new(&file).process();
-    let old = OpenOptions::new().read(true).write(true).open(&file).unwrap();
-    let data_at = old.metadata().unwrap().len() - 4096;
-    old.write_all_at(b"old", data_at).unwrap();
-    // The boot's identity is the last part of the header.
-    old.write_all_at(&[1; 16], 40).unwrap();
-    let mapping = open(&file).unwrap();
-    // SAFETY: eight bytes are there, and nobody else has them.
-    assert_eq!(unsafe { mapping.data().cast::<u64>().read() }, 0);
-    let mut bytes = [0; 3];
-    File::read_exact_at(&old, &mut bytes, data_at).unwrap();
-    assert_eq!(&bytes, b"old", "who has the old one keeps it");
-    let left: Vec<_> = std::fs::read_dir(&scratch.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, ["memory"]);
 }

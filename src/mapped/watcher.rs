@@ -6,10 +6,11 @@
 use std::io::{Error, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, mpsc};
+use std::sync::{LazyLock, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use waitasync_core::mapped::ProcessId;
+use waitasync_core::service::idle_flag::IdleFlag;
 use waitasync_core::sync::lock;
 
 use super::mapping::Mapping;
@@ -17,6 +18,8 @@ use super::system::{self, MOST_WORDS, OWNER_DIED, RobustList, WAITERS, Watcher};
 
 /// How often it looks at all deaths while this process waits for others: in case that one who was to pass an alarm on has died.
 const BACKSTOP: Duration = Duration::from_secs(1);
+/// For how long it does so after the last wait: so most waits need not ring it.
+const CALM: Duration = Duration::from_secs(2);
 /// How often it looks at the byte of a process whose alarm has come: at first, and once [`PATIENCE`] is over.
 const LOOK: Duration = Duration::from_micros(500);
 const RARE_LOOK: Duration = Duration::from_millis(20);
@@ -46,6 +49,15 @@ pub(super) fn start() -> Result<Watcher> {
     Ok(started)
 }
 
+static REST: LazyLock<IdleFlag> = LazyLock::new(IdleFlag::default);
+
+/// Lets the thread look now and then. Called once a wait is counted: see [`IdleFlag`].
+pub(crate) fn wait_begins(mapping: &Mapping) {
+    if REST.wake() {
+        mapping.ring(mapping.me().index());
+    }
+}
+
 /// A process whose alarm has come: since then its byte is looked at.
 struct Suspect {
     mapping: &'static Mapping,
@@ -56,6 +68,7 @@ struct Suspect {
 fn watch() {
     let mut suspects: Vec<Suspect> = Vec::new();
     let mut last_look = Instant::now();
+    let mut last_wait = None;
     let mut sleeps_at_many = true;
     loop {
         let mappings = Mapping::all();
@@ -88,6 +101,11 @@ fn watch() {
             let is_swept = guarded(|| suspect.mapping.sweep_if_gone(suspect.process));
             !is_swept.unwrap_or(false)
         });
+        if waits {
+            last_wait = Some(Instant::now());
+        }
+        waits = last_wait.is_some_and(|wait| wait.elapsed() < CALM)
+            || !REST.try_idle(|| mappings.iter().any(|mapping| mapping.client().waits()));
         if waits && last_look.elapsed() >= BACKSTOP {
             last_look = Instant::now();
             for mapping in &mappings {

@@ -306,7 +306,7 @@ impl WaiterListStore {
     }
 
     /// Looks at the words of all lines but those of names. A word may have been freed without a call: then its first
-    /// claims are woken. Returns whether any was; `None` if there are no such lines.
+    /// claims are woken. Returns whether any was; `None` if there is no line whose word may be freed so.
     ///
     /// `word` is called in critical sections, for locations with claims, and its result is used as long as they have
     /// any.
@@ -315,7 +315,11 @@ impl WaiterListStore {
         for index in self.buckets_with_claims() {
             self.critical_section(index, |section| {
                 for location in section.lists.policy.words() {
-                    *found.get_or_insert(false) |= section.check_word(location, &word(location));
+                    let word = word(location);
+                    let is_free = section.check_word(location, &word);
+                    if is_free || !word.has_known_holder() {
+                        *found.get_or_insert(false) |= is_free;
+                    }
                 }
             });
         }

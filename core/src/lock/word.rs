@@ -45,6 +45,11 @@ pub trait Word {
         false
     }
 
+    /// Whether a process is known to have it. When that gives it back, it tells the others.
+    fn has_known_holder(&self) -> bool {
+        false
+    }
+
     /// Notes a death for the next exclusive holder in any process. Returns false if the line does so.
     fn note_death(&self) -> bool {
         false

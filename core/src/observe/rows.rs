@@ -58,7 +58,7 @@ pub struct Row {
     pub called: Stack,
     /// Whether its token has been collected.
     pub collected: Option<bool>,
-    /// Who has the lock of several processes behind this name, for which its thread waits.
+    /// The process for which it waits: it has the lock of several processes behind this name, or in shared memory.
     pub awaits: Option<String>,
     /// Who has used the memory of the awaited thing, and ended.
     pub ended: Option<Vec<EndedRow>>,

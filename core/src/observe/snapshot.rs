@@ -19,6 +19,7 @@ use crate::held::Process;
 use crate::lock::Hold;
 use crate::lock::cycles::{Has, Link, SeenHold, SeenWait, confirmed, cycles};
 use crate::queue::Location;
+use crate::queue::other_processes::holder_text;
 
 /// Returns the number that stands for a word: the same in all threads, and no address.
 pub fn id(location: Location) -> u64 {
@@ -61,6 +62,12 @@ impl Entry {
         let name = self.name.as_ref().filter(|_| matches!(self.what.hold(), Some(Hold::Named(..))));
         let holder_elsewhere = name.and_then(|name| process.elsewhere.holder_of(self.thread_id, name));
         Self { holder_elsewhere, ..self }
+    }
+
+    /// Adds the other process that has the awaited word.
+    fn with_process(self) -> Self {
+        let is_claim = self.what.hold().is_some();
+        Self { holder_elsewhere: is_claim.then(|| holder_text(self.location)).flatten().map(Into::into), ..self }
     }
 }
 
@@ -105,7 +112,7 @@ impl Snapshot {
         let [held, waiting] =
             [held, waiting].map(|entries| entries.into_iter().filter_map(|entry| entry.named(process)));
         let held = held.map(|entry| entry.with_holder_elsewhere(process)).collect();
-        let waiting = waiting.map(|entry| entry.with_ended(process)).collect();
+        let waiting = waiting.map(|entry| entry.with_ended(process).with_process()).collect();
         let mut snapshot = Self { now: now(), held, waiting, cycles: Vec::new() };
         let held: Vec<_> = snapshot.held.iter().filter_map(Entry::seen_hold).collect();
         let waiting: Vec<_> = snapshot.waiting.iter().map(Entry::seen_wait).collect();

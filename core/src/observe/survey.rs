@@ -71,7 +71,7 @@ pub struct Entry {
     pub call: StackId,
     /// Whether the hold's token has been collected, where that is known.
     pub is_orphaned: bool,
-    /// Who has the lock behind this name: see [`crate::held::Elsewhere`].
+    /// The process for which it waits: it has the lock behind this name ([`crate::held::Elsewhere`]), or the word.
     pub holder_elsewhere: Option<Arc<str>>,
     /// Whether it is the hold of a callback of which it is known what it claims.
     pub in_task: bool,

@@ -12,7 +12,7 @@ pub fn connect(others: &'static dyn OtherProcesses) {
     let _ = OTHERS.set(others);
 }
 
-/// Names the process that has a shared word alone.
+/// Names the other process that has a shared word alone.
 pub fn holder_text(location: Location) -> Option<String> {
     Some(match at(location)?.holder(location)? {
         0 => "another process".to_owned(),
@@ -47,7 +47,7 @@ pub trait OtherProcesses: Debug + Sync {
     /// Notes that the process has no claims any more.
     fn end_claims(&self, location: Location);
 
-    /// Returns the pid of the process that has the word alone; 0: unknown. `None`: there is none.
+    /// Returns the pid of the other process that has the word alone; 0: unknown. `None`: there is none.
     fn holder(&self, location: Location) -> Option<u32>;
 
     /// Notifies up to `count` waiters of all processes; `here` does so in this one. Returns how many. In a critical

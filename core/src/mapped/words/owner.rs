@@ -215,6 +215,10 @@ impl Word for SharedWord<'_> {
         self.locker() != Some(self.me()) || self.has_turn_elsewhere()
     }
 
+    fn has_known_holder(&self) -> bool {
+        self.locker().is_some() || self.record().shares.iter().any(|share| Word::load(share) != 0)
+    }
+
     fn note_death(&self) -> bool {
         self.record().died.store(1, Ordering::SeqCst);
         true

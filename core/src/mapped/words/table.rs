@@ -118,6 +118,16 @@ impl<'a> Table<'a> {
         offsets
     }
 
+    /// Lists the offsets of the words that a process awaits.
+    pub fn awaited_by(self, process: ProcessId) -> Vec<usize> {
+        let awaits = |record: &Record| {
+            record.waiting.load(Ordering::SeqCst) & process.mask() != 0
+                || record.waits[process.index()].load(Ordering::SeqCst) != 0
+        };
+        let awaited = (0..self.records.len()).filter(|&index| awaits(&self.records[index]));
+        awaited.filter_map(|index| self.offset(index)).collect()
+    }
+
     fn news_of(self, process: usize) -> &'a [AtomicU64] {
         let each = self.news.len() / SLOTS;
         &self.news[process * each..][..each]

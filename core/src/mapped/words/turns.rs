@@ -129,11 +129,18 @@ impl SharedWord<'_> {
 
     /// Rings the process whose turn it is: the word may grant something. If no other has claims, notifies one waiter.
     pub fn pass(&self) {
-        if self.others_waiting() == 0 {
+        if !self.ring_next() {
             self.notify_elsewhere();
-        } else if let Some(turn) = self.next_turn(self.peers.now(), true) {
+        }
+    }
+
+    /// Rings the process whose turn it is. Returns false if no other has claims.
+    pub(super) fn ring_next(&self) -> bool {
+        let turn = if self.others_waiting() == 0 { None } else { self.next_turn(self.peers.now(), true) };
+        if let Some(turn) = turn {
             self.table.tell(self.index, turn.index, self.peers);
         }
+        turn.is_some()
     }
 
     /// Notes that this process has found the word held at its turn.

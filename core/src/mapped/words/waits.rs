@@ -1,6 +1,7 @@
 //! Waiters without a claim, and notifications from one process to another.
 
 use super::{SLOTS, SharedWord, update};
+use crate::lock::UNLOCKED;
 use crate::sync::{AtomicU64, Ordering, fence};
 
 /// Takes the number of waiters and of notifications apart.
@@ -84,6 +85,10 @@ impl SharedWord<'_> {
                 self.record().first_notified.store(((process + 1) % SLOTS) as u32, Ordering::Relaxed);
                 break;
             }
+        }
+        // Code that uses the bare word may have freed it, and tells so.
+        if left > 0 && self.word.load(Ordering::SeqCst) == UNLOCKED {
+            self.ring_next();
         }
         count - left
     }

@@ -1,0 +1,81 @@
+'use strict'
+// nodes: >=16 (older ones lack what the engines need)
+// subjects: none
+
+// What a process that waits does meanwhile: it sleeps, but looks each second in case that nobody could ring it.
+
+const assert = require('assert')
+const fs = require('fs')
+const { test } = require('../harness')
+const inside = require('../fixtures/inside')
+const { unavailable } = require('../fixtures/shared-memory')
+const { startProcesses, until } = require('../fixtures/shared-memory-process')
+
+const LENGTH = 65536
+/** The fields of a record, in units of four bytes: see core/src/mapped/words/mod.rs. */
+const [OWNER, WAITING, WAITS] = [2, 4, 74]
+
+const start = (t, count) => startProcesses(t, LENGTH, count)
+
+/** How often the process's threads for waiting have gone to sleep. */
+function sleepsOf (pid) {
+  return fs.readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => {
+    const status = fs.readFileSync(`/proc/${pid}/task/${thread}/status`, 'utf8')
+    const [, name] = /^Name:\s*(.+)$/m.exec(status)
+    if (!name.startsWith('atomics-')) return sum
+    return sum + Number(/^voluntary_ctxt_switches:\s*(\d+)/m.exec(status)[1])
+  }, 0)
+}
+
+/** The record of the first word, which others write now as if they had been stopped before they rang. */
+function recordOf (words) {
+  const { binding } = inside('agent/find-agent').agent().native
+  const address = binding.addressOf(words.subarray(0, 1))
+  const [, place, owning] = binding.shareWord(address)
+  return { record: new Int32Array(binding.sharedTable(address), 4 * place), owning }
+}
+
+for (const count of [1, 1000]) {
+  test(`a process that waits for ${count} of another's locks wakes once a second`, async t => {
+    if (unavailable) return t.skip(unavailable)
+    const { processes: [holder, waiter] } = await start(t, 2)
+    const lockAll = ({ api, memory, kept }, count) => {
+      const locks = Array.from({ length: count }, (_, n) => new api.AsyncLock(memory, { byteOffset: 4 * n }))
+      kept.claims = locks.map(lock => lock.lockAsync())
+    }
+    await holder.run(lockAll, count)
+    await waiter.run(lockAll, count)
+    // The service looks once at the words of new claims.
+    await new Promise(resolve => setTimeout(resolve, 500))
+    const before = sleepsOf(waiter.pid)
+    await new Promise(resolve => setTimeout(resolve, 3000))
+    const sleeps = sleepsOf(waiter.pid) - before
+    assert.ok(sleeps > 0 && sleeps <= 5, `${sleeps} in three seconds`)
+  })
+}
+
+test('a lock whose holder is stopped before it rings goes on all the same', async t => {
+  if (unavailable) return t.skip(unavailable)
+  const { words, processes: [other] } = await start(t, 1)
+  const { record, owning } = recordOf(words)
+  record[OWNER] = owning
+  words[0] = 1
+  const locked = other.run(({ api, memory }) => new api.AsyncLock(memory).lockAsync().then(() => 'locked'))
+  await until(() => record[WAITING] !== 0)
+  words[0] = 0
+  record[OWNER] = 0
+  assert.strictEqual(await locked, 'locked')
+})
+
+test('a notification whose process is stopped before it rings arrives all the same', async t => {
+  if (unavailable) return t.skip(unavailable)
+  const { words, processes: [other] } = await start(t, 1)
+  const { record } = recordOf(words)
+  const notified = other.run(({ api, words }) => api.waitAsync(words, 0, 0).value)
+  const waits = record.subarray(WAITS, WAITS + 2 * 64)
+  await until(() => waits.indexOf(1) >= 0)
+  const process = waits.indexOf(1)
+  waits[process + 1] = 1
+  assert.strictEqual(await notified, 'ok')
+  assert.deepStrictEqual([waits[process], waits[process + 1]], [0, 0])
+})
