@@ -23,7 +23,8 @@ const isLocal = (engine) => genuine.has(engine) && engine.acquire === LocalEngin
  * - `wait(place, label, signal)`: a promise of a LocalGrant,
  * - `attemptSlowly(place, label, signal)`: as `takeNow`, of an engine that is slow,
  * - `block(place, label, milliseconds, look)`: a LocalGrant; undefined once the time is over,
- * - `takePermit(name, asker, signal, isAttempt)`, if it has permits,
+ * - `takePermit(name, asker, signal, isAttempt)`, if it has permits; and if a permit is taken as a lock is,
+ *   `permitPlace(name, permits)`,
  * - `querySync(name)`.
  */
 class LocalEngine {
@@ -33,6 +34,8 @@ class LocalEngine {
 
   /** Whether each lock waits for a disk. Then another thread takes it and gives it back. */
   get isSlow () { return false }
+
+  permitPlace () { return undefined }
 
   async acquire (name, mode, signal, asker = {}) {
     throwIfAborted(signal)

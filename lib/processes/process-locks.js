@@ -169,7 +169,7 @@ class ProcessLocks {
     const line = this.#lineOf(name, mode)
     const isAttempt = ifAvailable || timeout === 0
     if (isAttempt || maxHold !== undefined || permits !== undefined) {
-      return this.#ask(line.alone(claim.options), isAttempt, claim)
+      return this.#ask(line.alone(claim.options, this.#local), isAttempt, claim)
     }
     if (line.isIdle) return this.#ask(line, false, claim)
     this.#wait(line, claim)

@@ -38,6 +38,7 @@ class Place {
 class Memory extends LocalEngine {
   #path
   #table
+  #last
 
   constructor (folder) {
     super()
@@ -63,8 +64,15 @@ class Memory extends LocalEngine {
     }
   }
 
+  /** The last one is kept. */
+  permitPlace (name, permits) {
+    const last = this.#last
+    if (last !== undefined && last.name === name && last.permits === permits) return last
+    return (this.#last = new Place(name, 'exclusive', { permits }))
+  }
+
   takePermit (name, asker, signal, isAttempt) {
-    const place = this.placeOf(name, 'exclusive', asker)
+    const place = this.permitPlace(name, asker.permits)
     return this.takeNow(place, asker.label, isAttempt) || (isAttempt ? undefined : this.wait(place, asker.label, signal))
   }
 
