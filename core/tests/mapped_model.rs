@@ -10,14 +10,13 @@ use loom::sync::{Arc, Notify};
 use loom::thread::{JoinHandle, spawn};
 use waitasync_core::mapped::ProcessId;
 use waitasync_core::mapped::names::{
-    Entry, Given, Head, Key, Mode, Names, Permit, Place, TURN_MILLISECONDS, Taken, Way, World,
+    Entry, Given, Head, Key, Mode, Names, Permit, Place, Taken, Way, World,
 };
 
 /// Bells, and a clock that stands still unless a model moves it: until then, no turn is over.
 struct Bells {
     bells: [Notify; 3],
     clock: std::sync::atomic::AtomicU64,
-    last: std::sync::Mutex<Option<Given>>,
 }
 
 impl World for &Bells {
@@ -26,7 +25,6 @@ impl World for &Bells {
     }
 
     fn ring(&self, given: Given) {
-        *self.last.lock().unwrap() = Some(given);
         self.bells[given.index].notify();
     }
 }
@@ -51,7 +49,7 @@ impl Memory {
             head: Head::default(),
             titles,
             entries: (0..entries).map(|_| Entry::default()).collect(),
-            bells: Bells { bells: std::array::from_fn(|_| Notify::new()), clock: 0.into(), last: None.into() },
+            bells: Bells { bells: std::array::from_fn(|_| Notify::new()), clock: 0.into() },
             inside: std::array::from_fn(|_| AtomicU64::new(0)),
         })
     }
@@ -401,31 +399,5 @@ fn a_name_is_used_with_permits_or_without_never_both() {
         }
         let is_used = other.join().unwrap();
         assert!(is_used || taken == (Taken::Granted { died: false }), "both were refused");
-    });
-}
-
-/// The turn of process 0, which waits, is over just when process 1 frees the lock.
-#[test]
-fn a_turn_that_is_over_when_the_lock_is_freed_loses_no_wait() {
-    bounded(|| {
-        let memory = Memory::new(1);
-        let place = place(&memory, &KEY);
-        let names = memory.names();
-        names.take(place, process(1), Mode::Exclusive, Way::New);
-        names.wait(place, process(0), Mode::Exclusive);
-        names.release(place, process(1), Mode::Exclusive, false);
-        // A newcomer takes it; process 0 has heard the bell, and waits on.
-        names.take(place, process(1), Mode::Exclusive, Way::New);
-        memory.bells.bells[0].wait();
-        memory.bells.clock.store(TURN_MILLISECONDS, SeqCst);
-        let given = memory.bells.last.lock().unwrap().unwrap();
-        let giver = beside(&memory, move |memory| memory.names().end_turn(given));
-        let holder = beside(&memory, move |memory| memory.names().release(place, process(1), Mode::Exclusive, false));
-        while names.take(place, process(0), Mode::Exclusive, Way::First) == Taken::Refused {
-            memory.bells.bells[0].wait();
-            names.wait(place, process(0), Mode::Exclusive);
-        }
-        giver.join().unwrap();
-        holder.join().unwrap();
     });
 }

@@ -74,7 +74,7 @@ function reasonOf (cause) {
   }
 }
 
-/** Marks errors that are those of a request, and not of its engine: also for other copies of the package. */
+/** Marks errors of a request, not of its engine: also for other copies of the package. */
 const REFUSAL = Symbol.for('atomics-waitasync.refusal')
 
 /** Makes the error of a name with another number of permits. Undefined, or 0: without. */

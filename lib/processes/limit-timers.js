@@ -10,7 +10,7 @@ let pending = 0
 
 const update = (timer) => timer[pending > 0 ? 'ref' : 'unref']()
 
-/** Counts promises of this thread that wait for a lock, or have one with a limit. */
+/** Counts promises that wait for a lock, or have a limited one. */
 function count (more) {
   const before = pending
   pending += more
@@ -23,7 +23,7 @@ function add (timer) {
   update(timer)
 }
 
-/** Counts a promise until it settles, by one of the functions that it returns. */
+/** Counts a promise until one of its ends is called. */
 function counted (...ends) {
   count(1)
   return ends.map((end) => (value) => {

@@ -198,7 +198,7 @@ impl Table {
         }
     }
 
-    /// Takes what a request asks for, and counts what the line has to keep.
+    /// Takes what a request asks for. The line counts it.
     fn ask(&self, line: &mut Line, place: Place, asked: &Asked, way: Way) -> Result<Held, Refusal> {
         let (me, permits) = (self.mapping.me(), asked.permits);
         if permits != line.permits {
@@ -227,7 +227,7 @@ impl Table {
         Ok(held)
     }
 
-    /// Forgets the line of a name that this process does not use any more.
+    /// Forgets a line that is not used any more.
     fn tidy(&self, lines: &mut FxHashMap<Place, Line>, place: Place) {
         let Some(line) = lines.get(&place).filter(|line| line.is_unused()) else { return };
         if line.permits != 0 {

@@ -33,7 +33,7 @@ function systemError (text, otherwise) {
   return Object.assign(new Error(code === undefined ? message : code + ': ' + message), { code })
 }
 
-/** The codes of a system that has no descriptor or memory at the moment. */
+/** The codes of a moment without descriptors or memory. */
 const PASSING = ['EMFILE', 'ENFILE', 'ENOMEM', 'ENOLCK']
 
 const NAMES = {

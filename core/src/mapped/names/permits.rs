@@ -51,7 +51,7 @@ impl<W: World> Names<'_, W> {
         }
     }
 
-    /// Takes a permit of a name that the process has joined, if one is free, and nobody goes first.
+    /// Takes a permit, if one is free, and nobody goes first. The process has joined.
     pub fn take_permit(&self, at: Place, permits: u32, me: ProcessId, way: Way) -> Result<Option<Permit>, Full> {
         let entry = &self.entries[at.position];
         if self.is_behind(entry, entry.state.load(SeqCst), me, way) {

@@ -18,7 +18,7 @@ impl<W: World> Names<'_, W> {
         left(state, self.world.now())
     }
 
-    /// Returns for how many milliseconds a limited hold lasts, if the lock has one. Ends it if it is over.
+    /// Returns how many milliseconds a limited hold lasts. Ends it if it is over.
     pub fn look_at_limit(&self, place: Place) -> Option<u64> {
         let state = self.entries[place.position].state.load(SeqCst);
         let left = self.left(state)?;
@@ -28,7 +28,7 @@ impl<W: World> Names<'_, W> {
         Some(left).filter(|left| *left > 0 && self.is_here(place))
     }
 
-    /// Takes the lock from its exclusive holder, which is dead or late, if the state is still the same.
+    /// Takes the lock from a dead or late holder, if that has it still.
     pub(super) fn end(&self, position: usize, state: u64) {
         if self.entries[position].state.compare_exchange(state, DIED, SeqCst, SeqCst).is_ok() {
             let after = exclusive_holder(state).map_or(MOST_PROCESSES - 1, ProcessId::index);
