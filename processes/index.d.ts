@@ -109,7 +109,7 @@ interface Limit {
   maxHold?: number
   /**
    * So many may hold the name at once: 1 to 256. All requests for it have the same number while it is held or awaited,
-   * or fail with a `RangeError`. Engines: `files`. Exclusive locks only, and without `repair` and `maxHold`.
+   * or fail with a `RangeError`. Engines: `files`, `memory`. Exclusive locks only, and without `repair` and `maxHold`.
    */
   permits?: number
 }

@@ -8,7 +8,7 @@ const fs = require('fs')
 const path = require('path')
 const { Worker } = require('worker_threads')
 const { test } = require('../harness')
-const { ENTRY, scratchFolder, startMember, startMembers } = require('../fixtures/lock-processes')
+const { ENTRY, scratchFolder, startMember, startMembers, suspend } = require('../fixtures/lock-processes')
 const size = require('../fixtures/size')
 const { files, memory, processLocks } = require('../../processes')
 
@@ -92,13 +92,6 @@ test('a thousand names are awaited without wake-ups; at the death of their holde
   await holder.kill()
   assert.deepStrictEqual(await waiting, Array.from({ length: number }, () => true))
 })
-
-/** Suspends a process: all of its threads, which takes a while. */
-async function suspend ({ child, pid }) {
-  child.kill('SIGSTOP')
-  const isRunning = task => !/^State:\s+T/m.test(fs.readFileSync(`/proc/${pid}/task/${task}/status`, 'latin1'))
-  while (fs.readdirSync(`/proc/${pid}/task`).some(isRunning)) await sleep(1)
-}
 
 test('who is suspended while it waits stops nobody, and goes on afterwards', { skip: ELSEWHERE }, async t => {
   const [holder, first, second] = await startAll(t, scratchFolder(t), 3)

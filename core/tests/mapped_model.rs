@@ -9,18 +9,23 @@ use loom::sync::atomic::Ordering::SeqCst;
 use loom::sync::{Arc, Notify};
 use loom::thread::{JoinHandle, spawn};
 use waitasync_core::mapped::ProcessId;
-use waitasync_core::mapped::names::{Entry, Given, Head, Key, Mode, Names, Place, Taken, Way, World};
+use waitasync_core::mapped::names::{
+    Entry, Given, Head, Key, Mode, Names, Permit, Place, Taken, Way, World,
+};
 
-/// Bells, and a clock that stands still: a turn is never over.
-struct Bells([Notify; 3]);
+/// Bells, and a clock that stands still unless a model moves it: until then, no turn is over.
+struct Bells {
+    bells: [Notify; 3],
+    clock: std::sync::atomic::AtomicU64,
+}
 
 impl World for &Bells {
     fn now(&self) -> u64 {
-        0
+        self.clock.load(SeqCst)
     }
 
     fn ring(&self, given: Given) {
-        self.0[given.index].notify();
+        self.bells[given.index].notify();
     }
 }
 
@@ -44,7 +49,7 @@ impl Memory {
             head: Head::default(),
             titles,
             entries: (0..entries).map(|_| Entry::default()).collect(),
-            bells: Bells(std::array::from_fn(|_| Notify::new())),
+            bells: Bells { bells: std::array::from_fn(|_| Notify::new()), clock: 0.into() },
             inside: std::array::from_fn(|_| AtomicU64::new(0)),
         })
     }
@@ -66,8 +71,8 @@ impl Memory {
                     names.leave(place, me);
                     return died;
                 }
-                Taken::Refused => self.bells.0[index].wait(),
-                Taken::Renamed => unreachable!("it is awaited"),
+                Taken::Refused => self.bells.bells[index].wait(),
+                Taken::Renamed | Taken::Unlike(_) => unreachable!("it is awaited"),
             }
         }
     }
@@ -244,5 +249,155 @@ fn an_entry_is_taken_or_gets_another_name_never_both() {
         }
         let is_named = other.join().unwrap();
         assert!(is_named || taken != Taken::Renamed);
+    });
+}
+
+/// Process 0 has the lock until moment 1, and gives it back about then. Whoever takes it over has it alone.
+#[test]
+fn a_late_holder_gives_back_nothing_of_the_next() {
+    bounded(|| {
+        let memory = Memory::new(1);
+        let place = place(&memory, &KEY);
+        let limited = Mode::Until(1);
+        assert_eq!(memory.names().take(place, process(0), limited, Way::New), Taken::Granted { died: false });
+        let first = memory.names().note_holder(place, process(0), 0, "", 7);
+        let clock = beside(&memory, |memory| memory.bells.clock.store(1, SeqCst));
+        let next = beside(&memory, move |memory| {
+            let names = memory.names();
+            // As a watcher that comes when the limit is over.
+            names.look_at_limit(place);
+            match names.take(place, process(1), Mode::Exclusive, Way::New) {
+                Taken::Granted { died } => {
+                    let token = names.note_holder(place, process(1), 0, "", 1);
+                    memory.visit();
+                    assert!(names.release(place, process(1), Mode::Exclusive, false), "it was taken from the next");
+                    Some((died, token))
+                }
+                _ => None,
+            }
+        });
+        let was_held = memory.names().release(place, process(0), limited, false);
+        clock.join().unwrap();
+        if let Some((died, token)) = next.join().unwrap() {
+            assert!(token > first);
+            assert_ne!(died, was_held, "one of them was told the wrong thing");
+        } else if !was_held {
+            // Nobody has had it since: the death is told later.
+            let taken = memory.names().take(place, process(2), Mode::Exclusive, Way::New);
+            assert_eq!(taken, Taken::Granted { died: true });
+        }
+    });
+}
+
+/// The holder dies, its time is over, and two others want the lock.
+#[test]
+fn a_limited_holder_that_dies_is_swept_or_taken_over_and_told_once() {
+    bounded(|| {
+        let memory = Memory::new(1);
+        let place = place(&memory, &KEY);
+        memory.names().take(place, process(2), Mode::Until(1), Way::New);
+        memory.bells.clock.store(1, SeqCst);
+        let sweeper = beside(&memory, |memory| memory.names().sweep(process(2)));
+        let visit = move |index| {
+            move |memory: &Memory| {
+                let died = memory.lock(place, index, Mode::Exclusive);
+                memory.visit();
+                assert!(memory.names().release(place, process(index), Mode::Exclusive, false));
+                died
+            }
+        };
+        let other = beside(&memory, visit(1));
+        let deaths = [visit(0)(&memory), other.join().unwrap()];
+        sweeper.join().unwrap();
+        assert_eq!(deaths.iter().filter(|died| **died).count(), 1);
+    });
+}
+
+impl Memory {
+    /// Waits for the only permit, and returns it: `None` if others use the name in another way.
+    fn permit(&self, place: Place, index: usize) -> Option<Permit> {
+        let (names, me) = (self.names(), process(index));
+        if names.join(place, me, 1) != (Taken::Granted { died: false }) {
+            return None;
+        }
+        loop {
+            names.wait(place, me, Mode::Exclusive);
+            if let Some(permit) = names.take_permit(place, 1, me, Way::First).unwrap() {
+                names.leave(place, me);
+                names.stir(place, me);
+                return Some(permit);
+            }
+            self.bells.bells[index].wait();
+        }
+    }
+
+    fn give_back(&self, place: Place, permit: Permit, index: usize) {
+        assert!(self.names().release(permit.place, process(index), Mode::Exclusive, false));
+        self.names().stir(place, process(index));
+        assert!(self.names().release(place, process(index), Mode::Shared, false));
+    }
+}
+
+#[test]
+fn a_permit_has_one_holder_at_a_time_and_all_that_wait_get_it() {
+    bounded(|| {
+        let memory = Memory::new(2);
+        let place = place(&memory, &KEY);
+        // There is no room for two proposals of its entry.
+        let permit = memory.permit(place, 0).unwrap();
+        memory.give_back(place, permit, 0);
+        let visit = move |index| {
+            move |memory: &Memory| {
+                let permit = memory.permit(place, index).expect("all use one number");
+                memory.visit();
+                memory.give_back(place, permit, index);
+            }
+        };
+        let other = beside(&memory, visit(1));
+        visit(0)(&memory);
+        other.join().unwrap();
+        assert_eq!(memory.inside[0].load(SeqCst), 2);
+    });
+}
+
+/// Its entry is behind that of the name, which a sweep comes to first.
+#[test]
+fn the_permit_of_a_dead_holder_comes_back_and_whoever_waits_is_told() {
+    bounded(|| {
+        let memory = Memory::new(2);
+        let place = place(&memory, &KEY);
+        memory.permit(place, 2).unwrap();
+        let sweeper = beside(&memory, |memory| memory.names().sweep(process(2)));
+        assert!(memory.permit(place, 0).unwrap().died);
+        sweeper.join().unwrap();
+    });
+}
+
+#[test]
+fn a_name_is_used_with_permits_or_without_never_both() {
+    bounded(|| {
+        let memory = Memory::new(2);
+        let place = place(&memory, &KEY);
+        let other = beside(&memory, move |memory| match memory.permit(place, 1) {
+            Some(permit) => {
+                memory.visit();
+                memory.give_back(place, permit, 1);
+                true
+            }
+            None => false,
+        });
+        let names = memory.names();
+        names.wait(place, process(0), Mode::Exclusive);
+        let taken = names.take(place, process(0), Mode::Exclusive, Way::First);
+        names.leave(place, process(0));
+        match taken {
+            Taken::Granted { .. } => {
+                memory.visit();
+                assert!(names.release(place, process(0), Mode::Exclusive, false));
+            }
+            taken => assert_eq!(taken, Taken::Unlike(1)),
+        }
+        let is_used = other.join().unwrap();
+        assert!(is_used || taken == (Taken::Granted { died: false }), "both were refused");
     });
 }

@@ -129,8 +129,11 @@ fn a_turn_that_is_not_used_goes_to_the_next_and_its_process_waits_anew() {
     assert_eq!([take(2, Way::First), take(0, Way::New)], [Taken::Refused; 2]);
     assert!(names.end_turn(first), "it is not over");
     hand.now.store(TURN_MILLISECONDS, Ordering::SeqCst);
+    names.take_rung(process(1));
     assert!(!names.end_turn(first));
     let second = hand.given.lock().unwrap().pop().unwrap();
+    // It looks again, if it is not suspended: the lock may have been freed just now.
+    assert_eq!(names.take_rung(process(1)), Rung::For(place));
     assert_eq!((second.index, names.take_rung(process(2))), (2, Rung::For(place)));
     assert_eq!(take(1, Way::First), Taken::Refused);
     assert_eq!(take(2, Way::First), Taken::Granted { died: false });
@@ -138,6 +141,65 @@ fn a_turn_that_is_not_used_goes_to_the_next_and_its_process_waits_anew() {
     names.leave(place, process(2));
     names.release(place, process(2), Mode::Exclusive, false);
     assert_eq!(hand.given.lock().unwrap().pop().unwrap().index, 1);
+}
+
+#[test]
+fn a_limit_is_over_at_its_moment_and_for_whoever_looks() {
+    for (begin, limit) in [(5, 7), (0, 1), ((1 << 33) - 3, 4), ((1 << 33) - 1, 1 << 31), (u64::from(u32::MAX), 9)] {
+        let (memory, hand) = (Memory::new(1), Hand::default());
+        let names = memory.names(&hand);
+        let place = place(&names, 0);
+        hand.now.store(begin, Ordering::SeqCst);
+        let mode = Mode::Until(begin + limit);
+        assert_eq!(names.take(place, process(0), mode, Way::New), Taken::Granted { died: false });
+        names.wait(place, process(1), Mode::Exclusive);
+        let first = names.note_holder(place, process(0), 0, "", 5);
+        hand.now.store(begin + limit - 1, Ordering::SeqCst);
+        assert_eq!(names.take(place, process(1), Mode::Exclusive, Way::First), Taken::Refused);
+        assert!(names.is_held(place, process(0), mode));
+        // A word more where the moment would be none.
+        let slack = u64::from((begin + limit).trailing_zeros() >= 33);
+        assert_eq!(names.look_at_limit(place), Some(1 + slack));
+        hand.now.store(begin + limit + slack, Ordering::SeqCst);
+        assert!(!names.is_held(place, process(0), mode) && !names.release(place, process(0), mode, false));
+        // Whoever waits was rung, and has it, whatever the late holder does.
+        assert_eq!(names.take_rung(process(1)), Rung::For(place));
+        assert_eq!(names.take(place, process(1), Mode::Exclusive, Way::First), Taken::Granted { died: true });
+        let second = names.note_holder(place, process(1), 0, "", 1);
+        assert!(names.note_holder(place, process(0), 0, "", 1) > second && second > first);
+        assert!(!names.release(place, process(0), mode, true));
+        assert!(names.release(place, process(1), Mode::Exclusive, false));
+    }
+}
+
+#[test]
+fn permits_are_of_one_number_and_are_seen_with_their_holders() {
+    let (memory, hand) = (Memory::new(8), Hand::default());
+    let names = memory.names(&hand);
+    let place = place(&names, 0);
+    let joins = |index, permits| names.join(place, process(index), permits);
+    let takes = |index| names.take_permit(place, 2, process(index), Way::New).unwrap().map(|permit| permit.number);
+    assert_eq!([joins(0, 2), joins(1, 2)], [Taken::Granted { died: false }; 2]);
+    assert_eq!(joins(2, 3), Taken::Unlike(2));
+    for mode in [Mode::Exclusive, Mode::Shared, Mode::Until(9)] {
+        assert_eq!(names.take(place, process(2), mode, Way::Attempt), Taken::Unlike(2));
+    }
+    assert_eq!([takes(0), takes(1), takes(0)], [Some(0), Some(1), None]);
+    names.wait(place, process(0), Mode::Exclusive);
+    let looks = |position: usize| names.look(position).map(|look| (look.holder, look.sharers, look.waiting));
+    let seen: Vec<_> = names.positions_of(place).into_iter().filter_map(looks).collect();
+    assert_eq!(seen, [(None, 0, 1), (Some(process(0)), 0, 0), (Some(process(1)), 0, 0)]);
+    // The dead one's permit comes back, and who waits for it is rung; the name is used until all have left.
+    names.sweep(process(1));
+    assert_eq!(names.take_rung(process(0)), Rung::For(place));
+    assert_eq!(names.take_permit(place, 2, process(0), Way::First).unwrap().map(|it| (it.number, it.died)), Some((1, true)));
+    names.leave(place, process(0));
+    assert_eq!(joins(2, 3), Taken::Unlike(2));
+    assert!(names.release(place, process(0), Mode::Shared, false));
+    assert_eq!(joins(2, 3), Taken::Granted { died: false });
+    assert!(names.release(place, process(2), Mode::Shared, false));
+    names.wait(place, process(2), Mode::Exclusive);
+    assert_eq!(joins(0, 3), Taken::Unlike(0));
 }
 
 #[test]
@@ -448,6 +510,10 @@ proptest! {
             let Ok(place) = names.name(&key(index as u64), "a", process(index)) else { continue };
             names.wait(place, process(index), mode);
             names.repair(place, |_| None);
+            names.look_at_limit(place);
+            names.join(place, process(index), 2);
+            let _ = names.take_permit(place, 2, process(index), Way::Attempt);
+            names.positions_of(place);
             if let Taken::Granted { .. } = names.take(place, process(index), mode, Way::Attempt) {
                 names.note_holder(place, process(index), 1, "", 1);
                 names.release(place, process(index), mode, false);

@@ -114,11 +114,16 @@ class Line {
     return !this.isBeginning && this.asking === undefined && this.batch === undefined && this.claims.size === 0
   }
 
-  /** Makes a line of its own for one claim: for an attempt, or for one whose lock nobody shares. */
-  alone ({ maxHold, permits }) {
+  /**
+   * Makes a line of its own for one claim: for an attempt, or for one whose lock nobody shares.
+   * @param {import('./local-engine').LocalEngine} [local]
+   */
+  alone ({ maxHold, permits }, local) {
     // In front, those with permits stand in nobody's way.
     const front = permits === undefined ? this.front : this.front + '\0permits'
-    const place = maxHold === undefined && permits === undefined ? this.place : undefined
+    let place
+    if (permits !== undefined) place = local && local.permitPlace(this.name, permits)
+    else if (maxHold === undefined) place = this.place
     const line = new Line(this.name, this.mode, front, place, true)
     line.sharesFront ||= permits !== undefined
     return line

@@ -76,20 +76,19 @@ function reasonOf (cause) {
   }
 }
 
-/** Errors that are those of a request, and not of its engine. */
-const refusals = new WeakSet()
+/** Marks errors of a request, not of its engine: also for other copies of the package. */
+const REFUSAL = Symbol.for('atomics-waitasync.refusal')
 
-/** Makes the error of a name with another number of permits. Undefined: without. */
+/** Makes the error of a name with another number of permits. Undefined, or 0: without. */
 function permitsError (name, permits, others) {
   const [wanted, used] = [permits, others].map((each) => each ? 'with permits: ' + each : 'without permits')
   const error = new RangeError('The name ' + show(name) + ' is held or awaited ' + used + ', and not ' + wanted)
-  refusals.add(error)
+  define(error, REFUSAL, true)
   return error
 }
 
 function unavailableError (name, cause) {
-  if (refusals.has(cause)) return cause
-  if (cause instanceof Error && cause.code === 'ERR_SHARED_MEMORY_UNAVAILABLE') return cause
+  if (cause instanceof Error && (cause[REFUSAL] || cause.code === 'ERR_SHARED_MEMORY_UNAVAILABLE')) return cause
   const message = 'No lock for ' + show(name) + ': ' + reasonOf(cause)
   return withCause(createError('ERR_LOCK_UNAVAILABLE', 'LockUnavailableError', message), cause)
 }

@@ -23,7 +23,8 @@ const isLocal = (engine) => genuine.has(engine) && engine.acquire === LocalEngin
  * - `wait(place, label, signal)`: a promise of a LocalGrant,
  * - `attemptSlowly(place, label, signal)`: as `takeNow`, of an engine that is slow,
  * - `block(place, label, milliseconds, look)`: a LocalGrant; undefined once the time is over,
- * - `takePermit(name, asker, signal, isAttempt)`, if it has permits,
+ * - `takePermit(name, asker, signal, isAttempt)`, if it has permits; and if a permit is taken as a lock is,
+ *   `permitPlace(name, permits)`,
  * - `querySync(name)`.
  */
 class LocalEngine {
@@ -34,12 +35,15 @@ class LocalEngine {
   /** Whether each lock waits for a disk. Then another thread takes it and gives it back. */
   get isSlow () { return false }
 
+  permitPlace () { return undefined }
+
   async acquire (name, mode, signal, asker = {}) {
     throwIfAborted(signal)
     if (asker.permits !== undefined) return this.takePermit(name, asker, signal, false)
     const { label } = asker
     const place = this.placeOf(name, mode, asker)
-    return limited(this.takeNow(place, label, false) || await this.wait(place, label, signal), asker)
+    const lease = leaseFor(asker)
+    return limited(this.takeNow(place, label, false) || await this.wait(place, label, signal), lease)
   }
 
   async attempt (name, mode, signal, asker = {}) {
@@ -48,18 +52,20 @@ class LocalEngine {
     const { label } = asker
     const place = this.placeOf(name, mode, asker)
     const isLater = this.isSlow
+    const lease = leaseFor(asker)
     const grant = isLater ? await this.attemptSlowly(place, label, signal) : this.takeNow(place, label, true)
-    return limited(grant, asker)
+    return limited(grant, lease)
   }
 }
 
+/** Loads what tells of a limit, before a lock is taken: it takes a descriptor. Undefined without a limit. */
+const leaseFor = ({ maxHold }) => maxHold === undefined ? undefined : require('./engines/server-lease')
+
 /** Makes the grant of a lock whose hold is limited. Native code ends it; this tells of it. */
-function limited (grant, { maxHold }) {
-  if (maxHold === undefined || grant === undefined) return grant
-  const { Lease, now } = require('./engines/server-lease')
-  const lease = new Lease(Infinity, now())
+function limited (grant, lease) {
+  if (lease === undefined || grant === undefined) return grant
   const { ownerDied, token } = grant
-  return lease.grant({
+  return new lease.Lease(Infinity, lease.now()).grant({
     token, ownerDied, maxHold: grant.remaining(), held: () => grant.held(), release: (died) => grant.release(died)
   })
 }

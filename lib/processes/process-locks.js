@@ -34,6 +34,7 @@ const { Claim, Line } = require('./engine-claim')
 const { closedError, obstacleIn, timeoutError, unavailableError } = require('./errors')
 const { held } = require('./held-lock')
 const { isLocal } = require('./local-engine')
+const limits = require('./limit-timers')
 const { frontOf, watch } = require('./long-wait')
 const { assertEngine, readLocksOptions, readOptions } = require('./arguments')
 const { holdSync, requestSync } = require('./request-sync')
@@ -90,7 +91,12 @@ class ProcessLocks {
       const read = readOptions(name, isShort ? undefined : options, 'request', this.#engine, this.#label)
       const fn = isShort ? options : callback
       assertFunction(fn, 'request')
-      this.#begin(new Claim(read, fn, resolve, reject))
+      const [fulfil, fail] = read.maxHold === undefined ? [resolve, reject] : limits.counted(resolve, reject)
+      try {
+        this.#begin(new Claim(read, fn, fulfil, fail))
+      } catch (error) {
+        fail(error)
+      }
     })
   }
 
@@ -163,7 +169,7 @@ class ProcessLocks {
     const line = this.#lineOf(name, mode)
     const isAttempt = ifAvailable || timeout === 0
     if (isAttempt || maxHold !== undefined || permits !== undefined) {
-      return this.#ask(line.alone(claim.options), isAttempt, claim)
+      return this.#ask(line.alone(claim.options, this.#local), isAttempt, claim)
     }
     if (line.isIdle) return this.#ask(line, false, claim)
     this.#wait(line, claim)
@@ -191,7 +197,8 @@ class ProcessLocks {
     }
     const giveUp = (reason) => leave(() => claim.reject(reason))
     this.#leave.add(giveUp)
-    const forget = () => this.#leave.delete(giveUp)
+    limits.count(1)
+    const forget = () => { if (this.#leave.delete(giveUp)) limits.count(-1) }
     try {
       claim.wait(giveUp, () => leave(() => this.#rejectLate(claim)), forget)
     } catch (error) {

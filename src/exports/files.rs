@@ -21,8 +21,9 @@ fn said(error: &io::Error) -> String {
     format!("{} {error}", number_of(error))
 }
 
-fn numbers((number, token, owner_died): Granted) -> Vec<f64> {
-    vec![number as f64, token as f64, f64::from(u8::from(owner_died))]
+pub(super) fn numbers((number, token, owner_died, permit): Granted) -> Vec<f64> {
+    let numbers = [number as f64, token as f64, f64::from(u8::from(owner_died))];
+    numbers.into_iter().chain(permit.map(f64::from)).collect()
 }
 
 /// The answer to a request. It has nothing else if an attempt was in vain.

@@ -13,7 +13,7 @@ use napi::bindgen_prelude::{Buffer, Env, External};
 use napi::{Error, Result};
 use napi_derive::napi;
 
-use super::files::failed;
+use super::files::{failed, numbers};
 use super::shared_memory::said;
 use crate::agent::Agent;
 use crate::mapped_names::{self as names, Asked, Table};
@@ -36,8 +36,10 @@ pub struct MemoryPlace {
     held: RefCell<Vec<i64>>,
 }
 
-/// Makes what the requests for a name have in common. `key`: its SHA-256.
+/// Makes what the requests for a name have in common. `key`: its SHA-256; `max_hold`: for how many milliseconds they may have
+/// the lock; `permits`: they ask for one of so many. 0: without.
 #[napi(catch_unwind)]
+#[allow(clippy::too_many_arguments, reason = "an object takes longer")]
 pub fn memory_place(
     table: &External<&'static Table>,
     key: Buffer,
@@ -45,9 +47,11 @@ pub fn memory_place(
     shared: bool,
     thread: u32,
     label: String,
+    max_hold: f64,
+    permits: u32,
 ) -> Result<External<MemoryPlace>> {
     let mode = if shared { Mode::Shared } else { Mode::Exclusive };
-    let asked = Arc::new(Asked { key: key_of(&key)?, name, mode, thread, label });
+    let asked = Arc::new(Asked { key: key_of(&key)?, name, mode, thread, label, max_hold: max_hold.ceil() as u64, permits });
     Ok(External::new(MemoryPlace { table: **table, asked, known: Cell::default(), held: RefCell::default() }))
 }
 
@@ -62,10 +66,17 @@ fn key_of(bytes: &[u8]) -> Result<Key> {
 pub fn memory_take(env: Env, place: &External<MemoryPlace>, attempt: bool) -> Result<Option<f64>> {
     let MemoryPlace { table, asked, known, held } = &**place;
     let granted = names::take(Agent::of(env.raw())?.files(), table, asked, known, attempt);
-    Ok(granted.map_err(|error| failed(&error))?.map(|(number, token, owner_died)| {
+    Ok(granted.map_err(|error| failed(&error))?.map(|(number, token, owner_died, _)| {
         held.borrow_mut().push(number);
         if owner_died { -1.0 - token as f64 } else { token as f64 }
     }))
+}
+
+/// Takes a lock or a permit, if it is free: as `filesTake` gives it.
+#[napi(catch_unwind)]
+pub fn memory_ask(env: Env, place: &External<MemoryPlace>, attempt: bool) -> Result<Option<Vec<f64>>> {
+    let granted = names::take(Agent::of(env.raw())?.files(), place.table, &place.asked, &place.known, attempt);
+    granted.map(|granted| granted.map(numbers)).map_err(|error| failed(&error))
 }
 
 /// Whether a lock that `memoryTake` has given is still held.
@@ -117,13 +128,11 @@ pub struct MemoryInfo {
 #[napi(catch_unwind)]
 pub fn memory_look(table: &External<&'static Table>, key: Option<Buffer>) -> Result<Vec<MemoryInfo>> {
     let positions = match key {
-        Some(key) => {
-            let place = table.names.find(&key_of(&key)?);
-            place.map_or(0..0, |place| place.position..place.position + 1)
-        }
-        None => 0..table.names.capacity(),
+        Some(key) => table.names.find(&key_of(&key)?).map_or_else(Vec::new, |place| table.names.positions_of(place)),
+        None => (0..table.names.capacity()).collect(),
     };
-    Ok(positions.filter_map(|position| table.names.look(position)).flat_map(|look| infos(table, look)).collect())
+    let looks = positions.into_iter().filter_map(|position| table.names.look(position));
+    Ok(looks.flat_map(|look| infos(table, look)).collect())
 }
 
 fn infos(table: &Table, look: Look) -> Vec<MemoryInfo> {

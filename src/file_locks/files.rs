@@ -16,8 +16,8 @@ use super::system::{self, Mode};
 use super::waiting::{self, Request};
 use waitasync_core::lock::Outbox;
 
-/// What JavaScript gets of a grant: its number, its token, and whether the last holder died.
-pub(crate) type Granted = (i64, u64, bool);
+/// What JavaScript gets of a grant: its number, its token, whether the last holder died, and which permit it is.
+pub(crate) type Granted = (i64, u64, bool, Option<u32>);
 
 /// What requests for a lock have in common.
 #[derive(Clone)]
@@ -95,9 +95,9 @@ impl Files {
     }
 
     pub(crate) fn keep(&self, lock: Box<dyn Lock>) -> Granted {
-        let (number, (token, owner_died)) = (self.next_number(), lock.granted());
+        let (number, permit, (token, owner_died)) = (self.next_number(), lock.permit(), lock.granted());
         self.grants.borrow_mut().insert(number, lock);
-        (number, token, owner_died)
+        (number, token, owner_died, permit)
     }
 
     /// Begins a request that waits in a line. Returns its number, and where it is answered.

@@ -16,6 +16,11 @@ pub(crate) trait Lock: Send {
     /// Its token, and whether the last holder died.
     fn granted(&self) -> (u64, bool);
 
+    /// Which permit it is, if it is one.
+    fn permit(&self) -> Option<u32> {
+        None
+    }
+
     fn is_held(&self) -> Result<bool>;
 
     /// The time that is left, if its hold is limited.

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, RwLock};
+use std::time::Duration;
 
 use waitasync_core::mapped::{MOST_PROCESSES, ProcessId};
 use waitasync_core::sync::lock;
@@ -32,6 +33,11 @@ pub(crate) trait Client: Send + Sync {
 
     /// Looks at all that waits: each second while anything does, in case that a process was suspended before it rang.
     fn look_again(&self) {}
+
+    /// Does what is due. Returns for how long nothing else is.
+    fn due(&self) -> Option<Duration> {
+        None
+    }
 
     /// Looks at what nobody can ring for. Returns whether there is such a thing.
     fn polls(&self) -> bool {

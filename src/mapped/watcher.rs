@@ -73,6 +73,7 @@ fn watch() {
     loop {
         let mappings = Mapping::all();
         let (mut words, mut wakes, mut waits, mut polls) = (Vec::new(), Vec::new(), false, false);
+        let mut due: Option<Duration> = None;
         for mapping in &mappings {
             // Before the table is looked at: a ring that comes later changes it, and then nobody sleeps.
             let bell = &mapping.slot(mapping.me().index()).doorbell;
@@ -82,6 +83,7 @@ fn watch() {
             }
             words.push((bell, count));
             waits |= mapping.client().waits();
+            due = due.into_iter().chain(guarded(|| mapping.client().due()).flatten()).min();
             polls |= guarded(|| mapping.client().polls()).unwrap_or(true);
         }
         for mapping in &mappings {
@@ -113,7 +115,7 @@ fn watch() {
                 guarded(|| mapping.client().look_again());
             }
         }
-        let time = pause(&suspects, waits, polls || words.len() > MOST_WORDS || !sleeps_at_many);
+        let time = pause(&suspects, due, waits, polls || words.len() > MOST_WORDS || !sleeps_at_many);
         sleeps_at_many = sleeps_at_many && sleep(&words, time);
         if !sleeps_at_many {
             sleep_simply(&words, time);
@@ -128,9 +130,9 @@ impl Suspect {
 }
 
 /// For how long it may sleep at most.
-fn pause(suspects: &[Suspect], waits: bool, goes_round: bool) -> Option<Duration> {
+fn pause(suspects: &[Suspect], due: Option<Duration>, waits: bool, goes_round: bool) -> Option<Duration> {
     let looks = suspects.iter().map(|suspect| if suspect.since.elapsed() < PATIENCE { LOOK } else { RARE_LOOK });
-    let others = [waits.then_some(BACKSTOP), goes_round.then_some(ROUND)];
+    let others = [due, waits.then_some(BACKSTOP), goes_round.then_some(ROUND)];
     looks.chain(others.into_iter().flatten()).min()
 }
 

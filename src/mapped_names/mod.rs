@@ -5,6 +5,7 @@
 //!
 //! | file | contents |
 //! |---|---|
+//! | `grant` | what one request has |
 //! | `request` | what one environment asks for |
 //! | `table` | a mapped table; the requests that wait in this process, its shares, and its grants |
 //! | `turns` | looks after turns until they are over |
@@ -14,9 +15,13 @@
 //! 1. The process's bit in `waiting` of a name is set while requests wait in its line: each look at the line sets it. It may be
 //!    cleared by others if this process is suspended: then it was rung, and looks at the line when it goes on.
 //! 2. A request is answered once, after it has left its line, and not while the lines are locked.
-//! 3. The process has its bit among those that share a lock while it counts shares of it.
-//! 4. Lock order: the lines, then the list of turns. A mailbox is locked while neither is.
+//! 3. The process has its bit among those that share a lock while it counts shares of it; and among those of a name with
+//!    permits, also while it awaits one.
+//! 4. The watcher comes when the limit of a hold is over: of each that this process has, and of those in its way, once a look at
+//!    the line has seen it. A limit that began later is seen within a second, as deaths are.
+//! 5. Lock order: the lines, then the list of turns. A mailbox is locked while neither is.
 
+mod grant;
 mod request;
 mod table;
 mod turns;

@@ -4,11 +4,12 @@ use std::cell::Cell;
 use std::io::Result;
 use std::sync::Arc;
 
-use super::table::{Grant, Table, full_error};
+use super::grant::Grant;
+use super::table::{Refusal, Table, refused};
 use super::waiting::{Asked, Waiting};
 use crate::file_locks::{Files, Granted, Mailbox, Queue};
 use waitasync_core::lock::Outbox;
-use waitasync_core::mapped::names::{Place, Taken, Way};
+use waitasync_core::mapped::names::{Place, Way};
 
 impl Queue for &'static Table {
     fn dequeue(&self, number: i64, mailbox: &Arc<Mailbox>) {
@@ -26,14 +27,13 @@ pub(crate) fn take(
 ) -> Result<Option<Granted>> {
     let way = if is_attempt { Way::Attempt } else { Way::New };
     loop {
-        let place = known.get().map_or_else(|| table.place(asked), Ok).map_err(full_error)?;
+        let place = known.get().map_or_else(|| table.place(asked), Ok).map_err(Refusal::Full).map_err(refused)?;
         known.set(Some(place));
-        match table.take(place, asked.mode, way) {
-            Taken::Granted { died } => {
-                return Ok(Some(files.keep(Box::new(Grant::new(table, place, asked, died)))));
-            }
-            Taken::Refused => return Ok(None),
-            Taken::Renamed => known.set(None),
+        match table.take(place, asked, way) {
+            Ok(held) => return Ok(Some(files.keep(Box::new(Grant::new(table, place, asked, held))))),
+            Err(Refusal::Taken) => return Ok(None),
+            Err(Refusal::Renamed) => known.set(None),
+            Err(refusal) => return Err(refused(refusal)),
         }
     }
 }
@@ -42,6 +42,6 @@ pub(crate) fn take(
 pub(crate) fn request(files: &Files, outbox: &Arc<Outbox>, table: &'static Table, asked: &Arc<Asked>) -> Result<i64> {
     let (number, mailbox) = files.wait_in(outbox, Box::new(table));
     let waiting = Waiting { asked: Arc::clone(asked), number, mailbox };
-    table.enqueue(waiting).map_err(full_error).inspect_err(|_| files.forget(number))?;
+    table.enqueue(waiting).map_err(Refusal::Full).map_err(refused).inspect_err(|_| files.forget(number))?;
     Ok(number)
 }

@@ -1,21 +1,24 @@
 //! A mapped table of named locks, and who awaits them here.
 
 use std::collections::VecDeque;
-use std::io::{Error, Result as IoResult};
+use std::io::Error;
 use std::mem;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
+use super::grant::Grant;
 use super::turns::Bells;
 use super::waiting::{Asked, Waiting};
-use crate::file_locks::{Answer, Lock};
+use crate::file_locks::Answer;
 use crate::mapped::{self, Client, Kind, Mapping, OpenError};
 use waitasync_core::mapped::ProcessId;
-use waitasync_core::mapped::names::{Entry, Full, Head, MOST_SHARERS, Mode, Names, Place, Rung, Taken, Way, World};
+use waitasync_core::mapped::names::{
+    Entry, Full, Head, MOST_SHARERS, Mode, Names, Permit, Place, Rung, Taken, Way, World,
+};
 use waitasync_core::sync::lock;
 
 /// How many names a table has room for.
@@ -32,6 +35,43 @@ const PATIENCE: u64 = 2000;
 struct Line {
     requests: VecDeque<Waiting>,
     shares: usize,
+    /// Permits, and locks with a limit: also those that were lost, until they are given back.
+    others: usize,
+    /// The name is used with so many permits, and the process shares it.
+    permits: u32,
+}
+
+impl Line {
+    fn is_unused(&self) -> bool {
+        self.requests.is_empty() && self.shares + self.others == 0
+    }
+
+    fn count(&mut self, held: &Held) -> &mut usize {
+        if held.mode == Mode::Shared { &mut self.shares } else { &mut self.others }
+    }
+}
+
+/// What was taken for a request.
+pub(super) struct Held {
+    pub(super) mode: Mode,
+    pub(super) owner_died: bool,
+    pub(super) permit: Option<Permit>,
+}
+
+impl Held {
+    /// Whether the line does not count it.
+    fn is_plain(&self) -> bool {
+        self.mode == Mode::Exclusive && self.permit.is_none()
+    }
+}
+
+/// Why nothing was taken.
+pub(super) enum Refusal {
+    Taken,
+    Renamed,
+    /// The name is used with so many permits; 0: without.
+    Unlike(u32),
+    Full(Full),
 }
 
 pub struct Table {
@@ -42,7 +82,11 @@ pub struct Table {
     /// Whether the watcher looks again each second; and when it has last seen requests here.
     is_watched: AtomicBool,
     last_waited: AtomicU64,
+    /// When a limit is over next, in milliseconds: then the watcher looks at all lines.
+    due: AtomicU64,
 }
+
+const NEVER: u64 = u64::MAX;
 
 static TABLES: Mutex<Vec<&'static Table>> = Mutex::new(Vec::new());
 
@@ -94,6 +138,17 @@ impl Client for Served {
     fn look_again(&self) {
         self.0.serve_all();
     }
+
+    fn due(&self) -> Option<Duration> {
+        let Table { due, names, .. } = self.0;
+        let until = due.load(SeqCst);
+        if until <= names.world.now() && due.compare_exchange(until, NEVER, SeqCst, SeqCst).is_ok() {
+            // Each line says when its limit is over.
+            self.0.serve_all();
+        }
+        let until = due.load(SeqCst);
+        (until != NEVER).then(|| Duration::from_millis(until.saturating_sub(names.world.now())))
+    }
 }
 
 impl Table {
@@ -110,23 +165,84 @@ impl Table {
         let names =
             Names::new(head, titles, entries, Bells::new(mapping, |mapping, given| of(mapping).names.end_turn(given)));
         let (lines, is_watched, last_waited) = Default::default();
-        let table = Box::leak(Box::new(Self { mapping, names, lines, is_watched, last_waited }));
+        let due = AtomicU64::new(NEVER);
+        let table = Box::leak(Box::new(Self { mapping, names, lines, is_watched, last_waited, due }));
         lock(&TABLES).push(table);
         table
     }
 
     /// Takes a lock at once, if it is free.
-    pub(super) fn take(&'static self, place: Place, mode: Mode, way: Way) -> Taken {
-        let me = self.mapping.me();
-        if mode == Mode::Exclusive {
-            return self.names.take(place, me, mode, way);
+    pub(super) fn take(&'static self, place: Place, asked: &Asked, way: Way) -> Result<Held, Refusal> {
+        if asked.mode == Mode::Exclusive && asked.max_hold == 0 && asked.permits == 0 {
+            return self.take_lock(place, Mode::Exclusive, way);
         }
         let mut lines = lock(&self.lines);
-        let taken = self.names.take(place, me, mode, way);
-        if let Taken::Granted { .. } = taken {
-            lines.entry(place).or_default().shares += 1;
+        let line = lines.entry(place).or_default();
+        // Permits are given in the order of the line.
+        let is_behind = asked.permits != 0 && way == Way::New && !line.requests.is_empty();
+        let held = if is_behind { Err(Refusal::Taken) } else { self.ask(line, place, asked, way) };
+        self.tidy(&mut lines, place);
+        drop(lines);
+        if held.is_ok() && asked.max_hold != 0 {
+            self.look_at_limit(place);
         }
-        taken
+        held
+    }
+
+    fn take_lock(&self, place: Place, mode: Mode, way: Way) -> Result<Held, Refusal> {
+        match self.names.take(place, self.mapping.me(), mode, way) {
+            Taken::Granted { died } => Ok(Held { mode, owner_died: died, permit: None }),
+            Taken::Refused => Err(Refusal::Taken),
+            Taken::Renamed => Err(Refusal::Renamed),
+            Taken::Unlike(permits) => Err(Refusal::Unlike(permits)),
+        }
+    }
+
+    /// Takes what a request asks for. The line counts it.
+    fn ask(&self, line: &mut Line, place: Place, asked: &Asked, way: Way) -> Result<Held, Refusal> {
+        let (me, permits) = (self.mapping.me(), asked.permits);
+        if permits != line.permits {
+            match if permits == 0 { Taken::Unlike(line.permits) } else { self.names.join(place, me, permits) } {
+                Taken::Granted { .. } => line.permits = permits,
+                Taken::Unlike(others) => return Err(Refusal::Unlike(others)),
+                _ => return Err(Refusal::Renamed),
+            }
+        }
+        if way == Way::First {
+            self.names.wait(place, me, asked.mode);
+        }
+        let held = if permits != 0 {
+            let permit = self.names.take_permit(place, permits, me, way).map_err(Refusal::Full)?;
+            let permit = permit.ok_or(Refusal::Taken)?;
+            Held { mode: Mode::Exclusive, owner_died: permit.died, permit: Some(permit) }
+        } else {
+            // A moment that has begun does not count.
+            let end = self.names.world.now() + 1 + asked.max_hold;
+            self.take_lock(place, if asked.max_hold == 0 { asked.mode } else { Mode::Until(end) }, way)?
+        };
+        if held.is_plain() {
+            return Ok(held);
+        }
+        *line.count(&held) += 1;
+        Ok(held)
+    }
+
+    /// Forgets a line that is not used any more.
+    fn tidy(&self, lines: &mut FxHashMap<Place, Line>, place: Place) {
+        let Some(line) = lines.get(&place).filter(|line| line.is_unused()) else { return };
+        if line.permits != 0 {
+            self.names.release(place, self.mapping.me(), Mode::Shared, false);
+        }
+        lines.remove(&place);
+    }
+
+    /// Ends the limited hold of a name if it is over; otherwise the watcher comes then.
+    fn look_at_limit(&self, place: Place) {
+        let Some(left) = self.names.look_at_limit(place) else { return };
+        let until = self.names.world.now() + left;
+        if self.due.fetch_min(until, SeqCst) > until {
+            self.mapping.ring(self.mapping.me().index());
+        }
     }
 
     /// Puts a request into its line.
@@ -174,112 +290,87 @@ impl Table {
     /// Grants a lock to the first requests of its line.
     fn serve(&'static self, place: Place) {
         let me = self.mapping.me();
-        let (mut granted, mut renamed) = (Vec::new(), VecDeque::new());
+        let (mut granted, mut refusals, mut renamed) = (Vec::new(), Vec::new(), VecDeque::new());
         let mut lines = lock(&self.lines);
         let line = lines.entry(place).or_default();
+        if line.requests.is_empty() && !self.names.is_here(place) {
+            // What is left of a limited hold that was lost: the entry is that of another name.
+            return self.tidy(&mut lines, place);
+        }
         // Whether the last one of those that were granted shares the lock, and was told of a death.
         let mut shared: Option<bool> = None;
         while let Some(first) = line.requests.front() {
-            let mode = first.asked.mode;
-            let taken = if let (Mode::Shared, Some(died)) = (mode, shared) {
-                Taken::Granted { died }
+            let asked = Arc::clone(&first.asked);
+            let held = if let (Mode::Shared, Some(owner_died)) = (asked.mode, shared) {
+                line.shares += 1;
+                Ok(Held { mode: Mode::Shared, owner_died, permit: None })
             } else {
-                self.names.wait(place, me, mode);
-                self.names.take(place, me, mode, Way::First)
+                self.ask(line, place, &asked, Way::First)
             };
-            let Taken::Granted { died } = taken else {
-                if taken == Taken::Renamed {
-                    renamed = mem::take(&mut line.requests);
+            match held {
+                Ok(held) => {
+                    shared = (held.mode == Mode::Shared).then_some(held.owner_died);
+                    granted.extend(line.requests.pop_front().map(|waiting| (waiting, held)));
                 }
-                break;
-            };
-            line.shares += usize::from(mode == Mode::Shared);
-            shared = (mode == Mode::Shared).then_some(died);
-            granted.extend(line.requests.pop_front().map(|waiting| (waiting, died)));
-        }
-        if line.requests.is_empty() {
-            self.names.leave(place, me);
-            if line.shares == 0 {
-                lines.remove(&place);
+                Err(Refusal::Taken) => break,
+                Err(Refusal::Renamed) => renamed = mem::take(&mut line.requests),
+                Err(refusal) => refusals.extend(line.requests.pop_front().map(|waiting| (waiting, refusal))),
             }
         }
+        let has_permits = line.permits != 0;
+        if line.requests.is_empty() {
+            self.names.leave(place, me);
+        }
+        if has_permits && (line.requests.is_empty() || !granted.is_empty()) {
+            // Another permit may be free, for which this process was rung.
+            self.names.stir(place, me);
+        }
+        self.tidy(&mut lines, place);
         drop(lines);
-        for (waiting, died) in granted {
-            let grant = Grant::new(self, place, &waiting.asked, died);
+        self.look_at_limit(place);
+        for (waiting, held) in granted {
+            let grant = Grant::new(self, place, &waiting.asked, held);
             waiting.answer(Answer::Granted(Box::new(grant)));
+        }
+        for (waiting, refusal) in refusals {
+            waiting.answer(Answer::Failed(refused(refusal)));
         }
         for waiting in renamed {
             let (number, mailbox) = (waiting.number, Arc::clone(&waiting.mailbox));
             if let Err(full) = self.enqueue(waiting) {
-                mailbox.answer(number, Answer::Failed(full_error(full)));
+                mailbox.answer(number, Answer::Failed(refused(Refusal::Full(full))));
             }
         }
     }
 
-    pub(super) fn release(&self, place: Place, mode: Mode, died: bool) -> bool {
+    pub(super) fn release(&'static self, place: Place, held: &Held, died: bool) -> bool {
         let me = self.mapping.me();
-        if mode == Mode::Exclusive {
-            return self.names.release(place, me, mode, died);
+        if held.is_plain() {
+            return self.names.release(place, me, Mode::Exclusive, died);
         }
         let mut lines = lock(&self.lines);
         let Some(line) = lines.get_mut(&place) else { return false };
-        line.shares = line.shares.saturating_sub(1);
-        if line.shares > 0 {
-            return self.names.is_held(place, me, mode);
-        }
-        if line.requests.is_empty() {
-            lines.remove(&place);
-        }
-        self.names.release(place, me, mode, false)
-    }
-}
-
-pub(super) fn full_error(Full(names): Full) -> Error {
-    Error::other(format!("all {names} names of the table are in use"))
-}
-
-/// A lock that was granted.
-pub(super) struct Grant {
-    table: &'static Table,
-    place: Place,
-    mode: Mode,
-    token: u64,
-    owner_died: bool,
-    is_over: bool,
-}
-
-impl Grant {
-    pub(super) fn new(table: &'static Table, place: Place, asked: &Asked, owner_died: bool) -> Self {
-        let token = if asked.mode == Mode::Shared {
-            table.names.token(place)
-        } else {
-            let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            let microseconds = since_1970.as_micros() as u64;
-            table.names.note_holder(place, table.mapping.me(), asked.thread, &asked.label, microseconds)
+        let count = line.count(held);
+        *count = count.saturating_sub(1);
+        let was_held = match held.permit {
+            Some(permit) => {
+                let was_held = self.names.release(permit.place, me, Mode::Exclusive, died);
+                self.names.stir(place, me);
+                was_held
+            }
+            None if held.mode == Mode::Shared && line.shares > 0 => self.names.is_held(place, me, Mode::Shared),
+            None => self.names.release(place, me, held.mode, died),
         };
-        Self { table, place, mode: asked.mode, token, owner_died, is_over: false }
+        self.tidy(&mut lines, place);
+        was_held
     }
 }
 
-impl Lock for Grant {
-    fn granted(&self) -> (u64, bool) {
-        (self.token, self.owner_died)
-    }
-
-    fn is_held(&self) -> IoResult<bool> {
-        Ok(self.table.names.is_held(self.place, self.table.mapping.me(), self.mode))
-    }
-
-    fn release(mut self: Box<Self>, died: bool) -> IoResult<bool> {
-        self.is_over = true;
-        Ok(self.table.release(self.place, self.mode, died))
-    }
-}
-
-impl Drop for Grant {
-    fn drop(&mut self) {
-        if !self.is_over {
-            self.table.release(self.place, self.mode, true);
-        }
+/// The text of an error begins with the code that `lib/processes/engines/memory.js` knows.
+pub(super) fn refused(refusal: Refusal) -> Error {
+    match refusal {
+        Refusal::Unlike(permits) => Error::other(format!("ERR_PERMITS {permits}")),
+        Refusal::Full(Full(names)) => Error::other(format!("all {names} names of the table are in use")),
+        Refusal::Taken | Refusal::Renamed => unreachable!("the request waits"),
     }
 }

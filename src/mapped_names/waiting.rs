@@ -12,6 +12,10 @@ pub(crate) struct Asked {
     pub(crate) mode: Mode,
     pub(crate) thread: u32,
     pub(crate) label: String,
+    /// For how many milliseconds it may have the lock; 0: without a limit.
+    pub(crate) max_hold: u64,
+    /// It asks for one of so many permits; 0: for the lock.
+    pub(crate) permits: u32,
 }
 
 /// A request in a line.

@@ -37,12 +37,13 @@ class NativeGrant extends LocalGrant {
   #number
   #isSlow
 
-  constructor (number, token, ownerDied, isSlow) {
+  constructor ([number, token, ownerDied, permit], isSlow) {
     super()
     this.#number = number
     this.#isSlow = isSlow
     this.token = token
-    this.ownerDied = ownerDied
+    this.ownerDied = ownerDied !== 0
+    this.permit = permit
   }
 
   remaining () { return native('filesLeft', this.#number) }
@@ -54,7 +55,7 @@ class NativeGrant extends LocalGrant {
   }
 }
 
-const grantOf = ([number, token, ownerDied], isSlow) => new NativeGrant(number, token, ownerDied !== 0, isSlow)
+const grantOf = (granted, isSlow) => new NativeGrant(granted, isSlow)
 
 /** Makes the lock of an answer; undefined if an attempt was in vain. */
 function grantIn ({ granted, failure }, isSlow = false) {

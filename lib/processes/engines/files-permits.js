@@ -17,7 +17,7 @@ const { throwIfAborted } = require('../../waiting/errors')
 const { permitsError } = require('../errors')
 const { onAbort, sleep } = require('./aborts')
 
-const [DOOR, USERS, TURN, PERMIT] = [0, 1, 2, 3]
+const [DOOR, USERS, TURN, PERMIT, NAME] = [0, 1, 2, 3]
 const MOST_TRIES = 4
 const MOMENT = 5 // milliseconds
 /** How many milliseconds an attempt waits at the door. Who has that may be suspended. */
@@ -28,7 +28,7 @@ const LONGEST = 1000
  * @param {import('./files').Files} engine
  */
 async function takePermit (engine, name, { label, permits }, signal, isAttempt) {
-  const placeOf = (part, mode, index = 0) => engine.placeOf(name, mode, { permits, part: [part, index] })
+  const placeOf = placesOf(engine, name, permits)
   const attempt = (place, passesLine = true) => {
     throwIfAborted(signal)
     return engine.isSlow ? engine.attemptSlowly(place, label, signal) : engine.ask(place, label, passesLine)
@@ -42,13 +42,10 @@ async function takePermit (engine, name, { label, permits }, signal, isAttempt) 
     await within(door, async () => {
       await compare()
       // Given back in this order: whoever finds no users finds the name free.
-      for (const place of [engine.placeOf(name, 'shared'), placeOf(USERS, 'shared')]) kept.push(await sure(place))
+      for (const place of [placeOf(NAME, 'shared'), placeOf(USERS, 'shared')]) kept.push(await sure(place))
     })
-    const places = Array.from({ length: permits }, (_, permit) => placeOf(PERMIT, 'exclusive', permit))
     // An attempt passes those in line, of whom the first may be suspended.
-    found = isAttempt
-      ? await tryAll(places)
-      : await within(await wait(placeOf(TURN)), async () => await tryAll(places) || firstOf(places))
+    found = isAttempt ? await tryAll() : await within(await wait(placeOf(TURN)), async () => await tryAll() || firstOf())
   } finally {
     if (found === undefined) await giveBack()
   }
@@ -73,7 +70,7 @@ async function takePermit (engine, name, { label, permits }, signal, isAttempt) 
       return
     }
     // Its description has the number.
-    await within(users, async () => returnUnused(await sure(engine.placeOf(name, 'exclusive'))))
+    await within(users, async () => returnUnused(await sure(placeOf(NAME))))
   }
 
   /** Takes a lock that only requests without permits keep; and for a moment, processes that end. */
@@ -102,15 +99,16 @@ async function takePermit (engine, name, { label, permits }, signal, isAttempt) 
     }
   }
 
-  async function tryAll (places) {
-    for (let permit = 0; permit < places.length; permit++) {
-      const grant = await attempt(places[permit])
+  async function tryAll () {
+    for (let permit = 0; permit < permits; permit++) {
+      const grant = await attempt(placeOf(PERMIT, 'exclusive', permit))
       if (grant !== undefined) return { grant, permit }
     }
     return undefined
   }
 
-  async function firstOf (places) {
+  async function firstOf () {
+    const places = Array.from({ length: permits }, (_, permit) => placeOf(PERMIT, 'exclusive', permit))
     // One for each: Node warns of a signal with many listeners.
     const stops = places.map(() => new AbortController())
     const stop = () => { for (const each of stops) each.abort() }
@@ -130,6 +128,22 @@ async function takePermit (engine, name, { label, permits }, signal, isAttempt) 
 
   async function giveBack () {
     for (const grant of kept.splice(0)) await grant.release(false)
+  }
+}
+
+/** Makes the places of a name's locks. Those of the last name are kept: a key takes as long as a lock. */
+function placesOf (engine, name, permits) {
+  const { last } = engine
+  const isKept = last !== undefined && last.name === name && last.permits === permits
+  const { places } = isKept ? last : (engine.last = { name, permits, places: new Map() })
+  return (part, mode = 'exclusive', index = 0) => {
+    const which = part + mode + index
+    let place = places.get(which)
+    if (place === undefined) {
+      place = engine.placeOf(name, mode, { permits, part: part === NAME ? undefined : [part, index] })
+      places.set(which, place)
+    }
+    return place
   }
 }
 

@@ -22,7 +22,7 @@ const { SLICE, answer, grantIn, grantOf } = require('./answers')
 const { assertTested } = require('./files-platform')
 const { permitsError } = require('../errors')
 const { HOST, ascii, birth, describeName, keyOf, parsed, shorten } = require('./holder')
-const { native } = require('./native')
+const { PASSING, native } = require('./native')
 const { assertNoTable } = require('./kinds')
 
 /** Milliseconds between two attempts without a thread, at first and at last. */
@@ -145,7 +145,18 @@ class Files extends LocalEngine {
     return place.native
   }
 
-  takePermit (...args) { return require('./files-permits').takePermit(this, ...args) }
+  async takePermit (name, asker, signal, isAttempt) {
+    for (let pause = POLL; ; pause = Math.min(2 * pause, LONGEST_POLL)) {
+      try {
+        // To load it takes a descriptor, too.
+        return await require('./files-permits').takePermit(this, name, asker, signal, isAttempt)
+      } catch (error) {
+        // As for a lock: one that waits does so for descriptors, too.
+        if (isAttempt || !PASSING.includes(Object(error).code)) throw error
+      }
+      await sleep(pause, signal)
+    }
+  }
 
   /** Returns with how many permits a name is held or awaited. The caller may know that it is. */
   permitsOf (name, isUsed = false) {
@@ -200,8 +211,6 @@ class Files extends LocalEngine {
 
 /** The codes of a system that cannot start a thread. */
 const NO_THREAD = ['EAGAIN', 'ENOMEM']
-/** Those of one that has no descriptor or memory at the moment. */
-const PASSING = ['EMFILE', 'ENFILE', 'ENOMEM', 'ENOLCK']
 
 /** Looks at the file of a lock. Undefined if there is none. */
 const look = (file) => native('filesLook', file) || undefined

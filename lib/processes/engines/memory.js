@@ -13,19 +13,23 @@ const { threadId } = require('../../util/worker-threads')
 const { agent } = require('../../agent/find-agent')
 const { TypeError, now } = require('../../util/intrinsics')
 const { assertOptions, flag } = require('../../util/options')
+const { withAbilities } = require('../abilities')
 const { assertPath } = require('../arguments')
+const { permitsError } = require('../errors')
 const { LocalEngine, LocalGrant } = require('../local-engine')
-const { SLICE, answer, grantIn } = require('./answers')
+const { SLICE, answer, grantIn, grantOf } = require('./answers')
 const { HOST, keyOf, shorten } = require('./holder')
 const { assertNoFiles, tableIn } = require('./kinds')
 const { native, openingError } = require('./native')
 
 /** What requests for a name have in common; in native code, those with a label. */
 class Place {
-  constructor (name, mode) {
+  constructor (name, mode, { maxHold = 0, permits = 0 } = {}) {
     this.name = name
     this.key = keyOf(name)
     this.isShared = mode === 'shared'
+    this.maxHold = maxHold
+    this.permits = permits
     this.label = undefined
     this.native = undefined
   }
@@ -34,24 +38,50 @@ class Place {
 class Memory extends LocalEngine {
   #path
   #table
+  #last
 
   constructor (folder) {
     super()
     this.#path = path.resolve(folder)
+    withAbilities(this, { maxHold: true, permits: true })
     this.id = 'memory ' + this.#path
     this.modes = ['exclusive', 'shared']
   }
 
-  placeOf (name, mode) { return new Place(name, mode) }
+  placeOf (name, mode, asker) { return new Place(name, mode, asker) }
 
   takeNow (place, label, isAttempt) {
     const taken = this.#nativeOf(place, label)
-    const token = native('memoryTake', taken, isAttempt)
-    return token === null ? undefined : new TakenLock(taken, token)
+    try {
+      if (place.maxHold !== 0 || place.permits !== 0) {
+        const granted = native('memoryAsk', taken, isAttempt)
+        return granted === null ? undefined : grantOf(granted)
+      }
+      const token = native('memoryTake', taken, isAttempt)
+      return token === null ? undefined : new TakenLock(taken, token)
+    } catch (error) {
+      throw refusalOf(error, place)
+    }
+  }
+
+  /** The last one is kept. */
+  permitPlace (name, permits) {
+    const last = this.#last
+    if (last !== undefined && last.name === name && last.permits === permits) return last
+    return (this.#last = new Place(name, 'exclusive', { permits }))
+  }
+
+  takePermit (name, asker, signal, isAttempt) {
+    const place = this.permitPlace(name, asker.permits)
+    return this.takeNow(place, asker.label, isAttempt) || (isAttempt ? undefined : this.wait(place, asker.label, signal))
   }
 
   async wait (place, label, signal) {
-    return grantIn(await answer(native('memoryRequest', this.#nativeOf(place, label)), signal))
+    try {
+      return grantIn(await answer(native('memoryRequest', this.#nativeOf(place, label)), signal))
+    } catch (error) {
+      throw refusalOf(error, place)
+    }
   }
 
   block (place, label, milliseconds, look) {
@@ -67,6 +97,8 @@ class Memory extends LocalEngine {
         look()
       }
       return undefined
+    } catch (error) {
+      throw refusalOf(error, place)
     } finally {
       native('filesAbort', number)
     }
@@ -104,9 +136,10 @@ class Memory extends LocalEngine {
   #nativeOf (place, label) {
     if (place.native === undefined || place.label !== label) {
       const { binding } = agent().native
-      const { key, isShared, name } = place
+      const { key, isShared, maxHold, name, permits } = place
       const text = label === undefined ? '' : shorten(label)
-      place.native = binding.memoryPlace(this.#open(), key, shorten(name), isShared, threadId, text)
+      const table = this.#open()
+      place.native = binding.memoryPlace(table, key, shorten(name), isShared, threadId, text, maxHold, permits)
       place.label = label
     }
     return place.native
@@ -125,6 +158,12 @@ class TakenLock extends LocalGrant {
 
   heldNow () { return agent().native.binding.memoryHeld(this.place) }
   releaseNow (died) { return agent().native.binding.memoryRelease(this.place, died) }
+}
+
+/** Returns the error for a program: that of a name which others use with another number of permits is its own. */
+function refusalOf (error, { name, permits }) {
+  const [, others] = /^ERR_PERMITS (\d+)$/.exec(error.message) || []
+  return others === undefined ? error : permitsError(name, permits, Number(others))
 }
 
 /** Makes an entry of `query`. A name that is asked for is known; of others, the table has the beginning. */

@@ -33,6 +33,9 @@ function systemError (text, otherwise) {
   return Object.assign(new Error(code === undefined ? message : code + ': ' + message), { code })
 }
 
+/** The codes of a moment without descriptors or memory. */
+const PASSING = ['EMFILE', 'ENFILE', 'ENOMEM', 'ENOLCK']
+
 const NAMES = {
   ERR_SHARED_MEMORY_UNAVAILABLE: 'There is no shared memory',
   ERR_SHARED_MEMORY_INVALID: 'The file is no shared memory of this package'
@@ -49,4 +52,4 @@ function openingError (error, file, byteLength) {
   return made
 }
 
-module.exports = { native, openingError, systemError }
+module.exports = { PASSING, native, openingError, systemError }

@@ -11,6 +11,7 @@
 const { now: steadyClock } = require('../../util/intrinsics')
 const { LONGEST_TIMER, clearTimeout, setTimeout, wallClock } = require('../../util/timers')
 const { describe } = require('../../util/values')
+const timers = require('../limit-timers')
 
 /** Returns this moment by both clocks. */
 const now = () => ({ steady: steadyClock(), wall: wallClock() })
@@ -91,7 +92,12 @@ class Lease {
   /** Ends its timers. */
   stop () {
     this.rest()
+    this.clear()
+  }
+
+  clear () {
     clearTimeout(this.end)
+    timers.remove(this.end)
   }
 
   lose (reason = new Error(this.endsWithHold ? 'It was held for longer than its maxHold' : 'The lease is over')) {
@@ -101,10 +107,9 @@ class Lease {
 
   extend (sent) {
     this.sent = sent
-    clearTimeout(this.end)
+    this.clear()
     this.end = setTimeout(() => this.lose(), this.remaining())
-    // Without a lease, a lock keeps no process alive.
-    if (this.milliseconds === Infinity) this.end.unref()
+    if (this.milliseconds === Infinity) timers.add(this.end)
   }
 
   wait () {

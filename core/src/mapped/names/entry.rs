@@ -11,13 +11,17 @@ pub type Key = [u64; 4];
 pub enum Mode {
     Exclusive,
     Shared,
+    /// Exclusive, until a moment of the system's clock, in milliseconds: then anybody may end it.
+    Until(u64),
 }
 
 /// How many processes can share a lock: those with the first slots.
-pub const MOST_SHARERS: usize = 56;
+pub const MOST_SHARERS: usize = 52;
 /// The bits of a state that say who shares the lock.
 pub(super) const SHARERS: u64 = (1 << MOST_SHARERS) - 1;
-/// One process has the lock alone; the low half of the state is its number.
+/// How many permits the name has, if it has any: then those that share it hold or await one.
+pub(super) const PERMITS: u64 = 0x1ff << MOST_SHARERS;
+/// One process has the lock alone: its number is in the low bits, and [`LIMITS`] above it.
 pub(super) const EXCLUSIVE: u64 = 1 << 63;
 /// The last one that had it alone has died, and nobody has had it alone since.
 pub(super) const DIED: u64 = 1 << 62;
@@ -26,6 +30,10 @@ pub(super) const RETIRED: u64 = 1 << 61;
 
 /// For how long a turn keeps others out. A process that is suspended does not use it.
 pub const TURN_MILLISECONDS: u64 = 20;
+/// Until when a hold lasts: the low bits of [`Mode::Until`], or 0 if it has no limit.
+const LIMITS: u64 = (1 << (61 - ProcessId::BITS)) - 1;
+/// The longest limit of a hold. One that is further ahead is damaged.
+const LONGEST_HOLD: u64 = 1 << 31;
 /// What JavaScript counts to without a gap.
 const LARGEST_TOKEN: u64 = (1 << 53) - 1;
 
@@ -83,11 +91,40 @@ impl Turn {
 
 /// Returns who has a lock alone. `None` also if the state is damaged.
 pub(super) fn exclusive_holder(state: u64) -> Option<ProcessId> {
-    if state & EXCLUSIVE == 0 { None } else { ProcessId::from_packed(state as u32) }
+    let packed = (state & ((1 << ProcessId::BITS) - 1)) as u32;
+    if state & EXCLUSIVE == 0 { None } else { ProcessId::from_packed(packed) }
 }
 
-pub(super) const fn held_by(process: ProcessId) -> u64 {
-    EXCLUSIVE | process.packed() as u64
+/// The state of a lock that a process has alone.
+pub(super) fn held_by(process: ProcessId, mode: Mode) -> u64 {
+    let limit = if let Mode::Until(end) = mode { (end & LIMITS).max(1) } else { 0 };
+    EXCLUSIVE | limit << ProcessId::BITS | u64::from(process.packed())
+}
+
+/// Returns for how many milliseconds a limited hold lasts; `None` if no such hold is in the state.
+pub(super) const fn left(state: u64, now: u64) -> Option<u64> {
+    let limit = state >> ProcessId::BITS & LIMITS;
+    if state & EXCLUSIVE == 0 || limit == 0 {
+        return None;
+    }
+    let ahead = limit.wrapping_sub(now) & LIMITS;
+    Some(if ahead <= LONGEST_HOLD { ahead } else { 0 })
+}
+
+/// Returns how many permits a name is used with; 0: it is used without, or not at all.
+pub(super) const fn permits_in(state: u64) -> u32 {
+    if state & EXCLUSIVE == 0 { ((state & PERMITS) >> MOST_SHARERS) as u32 } else { 0 }
+}
+
+/// The state without some of those that share it.
+pub(super) const fn without(state: u64, sharers: u64) -> u64 {
+    let next = state & !sharers;
+    if next & SHARERS == 0 { next & !PERMITS } else { next }
+}
+
+/// A token as it is read. A number that is none of JavaScript's is damage: the clock gives the next one.
+const fn sound(token: u64) -> u64 {
+    if token < LARGEST_TOKEN { token } else { 0 }
 }
 
 impl Entry {
@@ -103,19 +140,33 @@ impl Entry {
         write_text(&self.name, name);
     }
 
+    /// Ends the turn, if it is that of the process.
+    pub(super) fn use_turn(&self, process: ProcessId) {
+        let turn = self.turn.load(SeqCst);
+        if Turn::owner(turn) == Some(process.index()) {
+            let _ = self.turn.compare_exchange(turn, 0, SeqCst, SeqCst);
+        }
+    }
+
+    pub(super) fn key(&self) -> Key {
+        std::array::from_fn(|at| self.key[at].load(SeqCst))
+    }
+
     pub(super) fn has_key(&self, key: &Key) -> bool {
         self.key.iter().zip(key).all(|(word, part)| word.load(SeqCst) == *part)
     }
 
-    /// Returns the last token. A number that is none of JavaScript's is damage: the clock gives the next one.
+    /// Returns the last token.
     pub(super) fn last_token(&self) -> u64 {
-        Some(self.token.load(SeqCst)).filter(|token| *token < LARGEST_TOKEN).unwrap_or(0)
+        sound(self.token.load(SeqCst))
     }
 
     /// Notes the exclusive holder, which calls it, and returns its token. `microseconds` since 1970.
     pub(super) fn note_holder(&self, process: ProcessId, thread: u32, label: &str, microseconds: u64) -> u64 {
-        let token = microseconds.max(self.last_token() + 1);
-        self.token.store(token, SeqCst);
+        // One whose time is over may come here, too, beside the next holder, whose token must not become less.
+        let next = |last: u64| microseconds.max(sound(last) + 1);
+        let last = self.token.fetch_update(SeqCst, SeqCst, |last| Some(next(last)));
+        let token = last.map_or_else(next, next);
         self.holder.store(0, SeqCst);
         self.since.store(microseconds / 1000, SeqCst);
         write_text(&self.label, label);

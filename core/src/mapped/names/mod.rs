@@ -14,7 +14,9 @@
 //! |---|---|---|
 //! | free | nobody has it | exclusive, shared, retired |
 //! | exclusive | the process in the lower bits has it | free; free and died |
+//! | limited | the same, until the moment above it | free; free and died, once that is over, by anybody |
 //! | shared | the processes whose bits are set have it | shared; free |
+//! | with permits | they hold or await one of so many permits, which are locks of entries of their own | the same; free |
 //! | died | besides the others: the last exclusive holder has died, or abandoned it | exclusive, without it |
 //! | retired | the entry loses its name | free, under the next name |
 //!
@@ -33,16 +35,21 @@
 //! 4. Of an entry that loses its name, the token is below the `floor`, where the tokens of new names begin. So tokens of a name
 //!    grow, also if the clock was set back meanwhile.
 //! 5. Who waits has set its bit before it looked at the state; who frees has changed the state before it looks at the bits.
-//! 6. What is in the memory is input: others may have written it. Numbers are checked, and loops are bounded by the table.
+//! 6. A limit is part of the state. So whoever ends a hold has seen it in the state that it changes, and a release that is late
+//!    changes nothing: the holder looks at the clock first. Of those whose time is over, any may be ended at any time.
+//! 7. What is in the memory is input: others may have written it. Numbers are checked, and loops are bounded by the table.
 
 mod entry;
+mod permits;
+mod taking_back;
 mod titles;
 
 use super::{MOST_PROCESSES, ProcessId};
 use crate::sync::{AtomicU64, Ordering::SeqCst};
-use entry::{DIED, EXCLUSIVE, RETIRED, SHARERS, Turn, exclusive_holder, held_by};
+use entry::{DIED, EXCLUSIVE, RETIRED, SHARERS, Turn, exclusive_holder, held_by, permits_in, without};
 pub use entry::{Entry, Key, MOST_SHARERS, Mode, TURN_MILLISECONDS};
-use titles::{NAMED, WRITTEN, phase};
+pub use permits::Permit;
+use titles::{NAMED, phase};
 
 /// What a table begins with.
 #[repr(C)]
@@ -85,6 +92,8 @@ pub enum Taken {
     Granted { died: bool },
     /// Others have it, or go first.
     Refused,
+    /// Others use the name with so many permits; 0: without.
+    Unlike(u32),
     /// The entry has another name now.
     Renamed,
 }
@@ -145,7 +154,7 @@ impl<'a, W: World> Names<'a, W> {
         Self { head, titles, entries, world }
     }
 
-    fn is_here(&self, place: Place) -> bool {
+    pub fn is_here(&self, place: Place) -> bool {
         self.titles[place.position].load(SeqCst) == place.title
     }
 
@@ -157,9 +166,14 @@ impl<'a, W: World> Names<'a, W> {
             if !self.is_here(place) || state & RETIRED != 0 {
                 return Taken::Renamed;
             }
+            if self.is_over(state) {
+                self.end(place.position, state);
+                continue;
+            }
             let next = match mode {
-                Mode::Exclusive if state & !DIED == 0 => held_by(me),
+                _ if permits_in(state) != 0 => return Taken::Unlike(permits_in(state)),
                 Mode::Shared if state & EXCLUSIVE == 0 && me.index() < MOST_SHARERS => state | me.mask(),
+                Mode::Exclusive | Mode::Until(_) if state & !DIED == 0 => held_by(me, mode),
                 _ => return Taken::Refused,
             };
             if self.is_behind(entry, state, me, way) {
@@ -173,10 +187,7 @@ impl<'a, W: World> Names<'a, W> {
                 self.free(place.position, me, mode, state & DIED != 0);
                 return Taken::Renamed;
             }
-            let turn = entry.turn.load(SeqCst);
-            if Turn::owner(turn) == Some(me.index()) {
-                let _ = entry.turn.compare_exchange(turn, 0, SeqCst, SeqCst);
-            }
+            entry.use_turn(me);
             // Readers of other processes may be next.
             if mode == Mode::Shared && way == Way::First {
                 self.give_turn(place.position, me.index(), me.mask());
@@ -198,7 +209,8 @@ impl<'a, W: World> Names<'a, W> {
         }
         // Between readers, those that wait have to be given the turn.
         let now = self.world.now();
-        state & SHARERS != 0 || (Turn::is_valid(turn, now) && !(way == Way::New && Turn::is_young(turn, now)))
+        let is_read = state & SHARERS != 0 && permits_in(state) == 0;
+        is_read || (Turn::is_valid(turn, now) && !(way == Way::New && Turn::is_young(turn, now)))
     }
 
     /// Notes the exclusive holder, and returns its token. `microseconds` since 1970.
@@ -225,35 +237,25 @@ impl<'a, W: World> Names<'a, W> {
 
     /// Lets others go on after a request has given up: it may have had the turn, or have kept readers out.
     pub fn stir(&self, place: Place, me: ProcessId) {
-        if self.is_here(place) && self.entries[place.position].state.load(SeqCst) & EXCLUSIVE == 0 {
+        let entry = &self.entries[place.position];
+        let state = entry.state.load(SeqCst);
+        if self.is_here(place) && state & EXCLUSIVE == 0 && (permits_in(state) == 0 || self.has_free_permit(entry)) {
             self.give_turn(place.position, me.index(), 0);
         }
     }
 
     pub fn is_held(&self, place: Place, me: ProcessId, mode: Mode) -> bool {
         let state = self.entries[place.position].state.load(SeqCst);
-        self.is_here(place) && has(state, me, mode)
-    }
-
-    /// Takes the lock from whoever is none of the living: the memory may be damaged.
-    pub fn repair(&self, place: Place, living: impl Fn(usize) -> Option<ProcessId>) {
-        let entry = &self.entries[place.position];
-        let state = entry.state.load(SeqCst);
-        let next = if state & EXCLUSIVE != 0 {
-            let is_alive = exclusive_holder(state).is_some_and(|holder| living(holder.index()) == Some(holder));
-            if is_alive { state } else { DIED }
-        } else {
-            let is_dead = |index: &usize| state & 1 << index != 0 && living(*index).is_none();
-            (0..MOST_SHARERS).filter(is_dead).fold(state, |state, index| state & !(1 << index))
-        };
-        if next != state && entry.state.compare_exchange(state, next, SeqCst, SeqCst).is_ok() {
-            self.give_turn(place.position, MOST_PROCESSES - 1, 0);
-        }
+        self.is_here(place) && has(state, me, mode) && !self.is_over(state)
     }
 
     /// Gives the lock back. Returns whether the process had it.
     pub fn release(&self, place: Place, me: ProcessId, mode: Mode, died: bool) -> bool {
-        self.is_here(place) && self.free(place.position, me, mode, died)
+        if let Mode::Until(_) = mode {
+            // Once it is over, the holder has not had it until now.
+            self.look_at_limit(place);
+        }
+        self.is_held(place, me, mode) && self.free(place.position, me, mode, died)
     }
 
     fn free(&self, position: usize, me: ProcessId, mode: Mode, died: bool) -> bool {
@@ -264,9 +266,9 @@ impl<'a, W: World> Names<'a, W> {
                 return false;
             }
             let next = match mode {
-                Mode::Exclusive if died => DIED,
-                Mode::Exclusive => 0,
-                Mode::Shared => state & !me.mask(),
+                Mode::Shared => without(state, me.mask()),
+                _ if died => DIED,
+                _ => 0,
             };
             if entry.state.compare_exchange(state, next, SeqCst, SeqCst).is_ok() {
                 if next & SHARERS == 0 {
@@ -325,34 +327,15 @@ impl<'a, W: World> Names<'a, W> {
             return true;
         }
         // If it is not free, whoever frees it gives the next turn.
-        let is_free = entry.state.load(SeqCst) & !DIED == 0;
+        let state = entry.state.load(SeqCst);
+        let is_free = if permits_in(state) == 0 { state & !DIED == 0 } else { self.has_free_permit(entry) };
         if is_free && entry.turn.compare_exchange(given.turn, 0, SeqCst, SeqCst).is_ok() {
-            // It waits anew, once it goes on.
+            // It waits anew, once it goes on: also if it is free just now, and whoever has freed it finds nobody to ring.
             set(&entry.waiting, 1 << given.index, false);
+            self.ring(given);
             self.give_turn(given.position, given.index, 0);
         }
         false
-    }
-
-    /// Takes back all that a process has left, which is dead: that can be interrupted, and done again.
-    pub fn sweep(&self, dead: ProcessId) {
-        for (position, (title, entry)) in self.titles.iter().zip(self.entries).enumerate() {
-            let found = title.load(SeqCst);
-            if found == 0 {
-                continue;
-            }
-            if phase(found) == WRITTEN {
-                self.drop_written(position, found, dead);
-                continue;
-            }
-            set(&entry.waiting, dead.mask(), false);
-            self.free(position, dead, Mode::Exclusive, true);
-            self.free(position, dead, Mode::Shared, false);
-            // It may have given a lock back, or had the turn, and not rung anybody.
-            if entry.state.load(SeqCst) & EXCLUSIVE == 0 {
-                self.give_turn(position, dead.index(), 0);
-            }
-        }
     }
 
     /// Looks at an entry. `None` if it has no name, or nobody holds and awaits it.
@@ -364,7 +347,8 @@ impl<'a, W: World> Names<'a, W> {
         }
         let (state, waiting) = (entry.state.load(SeqCst), entry.waiting.load(SeqCst));
         let holder = exclusive_holder(state);
-        let sharers = if state & EXCLUSIVE == 0 { state & SHARERS } else { 0 };
+        // Those that hold permits are seen there.
+        let sharers = if state & EXCLUSIVE == 0 && permits_in(state) == 0 { state & SHARERS } else { 0 };
         if holder.is_none() && sharers | waiting == 0 {
             return None;
         }
@@ -381,8 +365,8 @@ impl<'a, W: World> Names<'a, W> {
 
 fn has(state: u64, me: ProcessId, mode: Mode) -> bool {
     match mode {
-        Mode::Exclusive => state == held_by(me),
         Mode::Shared => state & EXCLUSIVE == 0 && state & SHARERS & me.mask() != 0,
+        _ => state == held_by(me, mode),
     }
 }
 
