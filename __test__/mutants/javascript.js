@@ -373,7 +373,7 @@ module.exports = [
     ['a stolen share is not found', 'entries[2 * index + 1] !== shared && ', '']
   ]),
   ...of(names, { test: 'locks/failure-while-holding' }, [
-    ['a name that is not used loses the news of a death', '(hasRepair || token.ownerDied)', 'hasRepair']
+    ['a name that is not used loses the news of a death', '(hasRepair || sawDeath)', 'hasRepair']
   ]),
   ...of(names, { test: 'named/stolen' }, [
     ['a name that was abandoned is given back as any', 'this.isAbandoned || ', ''],
