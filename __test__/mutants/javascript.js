@@ -775,7 +775,7 @@ module.exports = [
     ["a promise that asks its predicate first cannot be unref'd", '    steps.isPending = true\n', '']
   ]),
   ...of('lib/waiting/errors.js', { test: 'locks/every-class/names' }, [
-    ['an error of a deadlock does not say of which lock', "  define(error, 'id', word.id, true, true)\n", '']
+    ['an error of a deadlock does not say of which lock', ', { kind, id: word.id })', ', { kind })']
   ]),
   ...of(barrier, { test: 'locks/barrier' }, [
     ['an aborted party stays counted',
