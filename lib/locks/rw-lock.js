@@ -16,7 +16,7 @@ const { EXCLUSIVE, SHARED, WRITING } = require('../holding/request')
 const { runHoldingSync } = require('../holding/run-sync')
 const { newHold, takeToken } = require('../holding/token')
 const { wordOf } = require('../holding/view-word')
-const { initRepairable, defineView, newMemory } = require('../view')
+const { initRepairable, defineOwner, defineView, newMemory } = require('../view')
 
 class RwLock {
   constructor (buffer, options) {
@@ -29,14 +29,6 @@ class RwLock {
 
   get readers () {
     return max(0, load(wordOf(this).array, 0))
-  }
-
-  get holder () {
-    return whileWriting(this, (word) => word.holder())
-  }
-
-  get owner () {
-    return whileWriting(this, (word) => word.owner())
   }
 
   lock (options) {
@@ -84,18 +76,10 @@ class RwLock {
   }
 }
 
-/** Asks who the writer is; null if there is none. */
-function whileWriting (lock, ask) {
-  const word = wordOf(lock)
-  const isWriting = () => load(word.array, 0) === WRITING
-  const writer = isWriting() ? ask(word) : null
-  // It may have become a reader meanwhile.
-  return isWriting() ? writer : null
-}
-
 const exclusive = (lock) => newHold(wordOf(lock), EXCLUSIVE)
 const shared = (lock) => newHold(wordOf(lock), SHARED)
 
+defineOwner(RwLock, WRITING)
 defineView(RwLock, [REPAIR], ({ locked, readers, waiters }) => ({ locked, readers, waiters }))
 
 module.exports = RwLock
