@@ -10,7 +10,6 @@ pub(crate) const CACHE_LINE: usize = 64;
 pub struct Location(usize);
 
 impl Location {
-    /// Returns the location at `address`.
     pub const fn from_address(address: usize) -> Self {
         Self(address)
     }

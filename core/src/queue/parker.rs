@@ -69,14 +69,9 @@ impl BlockedThread {
         self.unpark();
     }
 
-    /// Notes that the thread is blocked from here on. Called by the thread itself.
-    pub fn begin_block(&self) {
-        self.blocked.store(true, Ordering::Relaxed);
-    }
-
-    /// Notes that the thread is no longer blocked. Called by the thread itself.
-    pub fn end_block(&self) {
-        self.blocked.store(false, Ordering::Relaxed);
+    /// Notes whether the thread is blocked from here on. Called by the thread itself.
+    pub fn set_blocked(&self, blocked: bool) {
+        self.blocked.store(blocked, Ordering::Relaxed);
     }
 
     pub fn is_blocked(&self) -> bool {
