@@ -9,7 +9,7 @@ const createSecrets = require('../util/secrets')
 const { forget } = require('../holding/hold')
 const theList = require('../holding/the-list')
 const { UnlockToken } = require('../holding/token')
-const { nameOf } = require('./lock')
+const { describeGrant } = require('./lock')
 
 const { KEY, hide, reveal } = createSecrets('atomics-waitasync.name')
 
@@ -21,21 +21,6 @@ class NamedToken extends UnlockToken {
   constructor (word) {
     super()
     hide(this, word)
-  }
-
-  get name () { return nameOf(wordOf(this)) }
-  get names () { return wordOf(this).names }
-  get mode () { return wordOf(this).mode }
-  get tookOver () { return wordOf(this).tookOver }
-
-  get stolen () {
-    const word = wordOf(this)
-    return word.learnWhetherStolen(word.entry)
-  }
-
-  get signal () {
-    const word = wordOf(this)
-    return word.makeSignal(word.entry)
   }
 
   /** Native code is asked, since the name may have been stolen. */
@@ -61,6 +46,7 @@ class NamedToken extends UnlockToken {
   }
 }
 shield(NamedToken, [KEY])
+describeGrant(NamedToken, wordOf)
 showState(NamedToken, ({ name, names, mode, locked, ownerDied }) => (
   names === undefined ? { name, mode, locked, ownerDied } : { names, mode, locked, ownerDied }))
 
