@@ -14,8 +14,8 @@ const { describeGrant } = require('./lock')
 const { KEY, hide, reveal } = createSecrets('atomics-waitasync.name')
 
 /**
- * The token of a name, or of several. It refers to the word of its request (Grants, if there are several), which does
- * not refer to it: so a token that nobody has any more can be collected, and its hold is reported.
+ * The token of a name, or of several. It refers to the grant (Grants, if there are several), which does not refer to it
+ * any more: so a token that nobody has can be collected, and its hold is reported.
  */
 class NamedToken extends UnlockToken {
   constructor (word) {
