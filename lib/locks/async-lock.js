@@ -65,8 +65,7 @@ class AsyncLock {
   }
 
   executeLockedSync (callback, options) {
-    assertWorker('executeLockedSync', 'executeLocked()')
-    return runHoldingSync(newHold(wordOf(this), LOCK), callback, options, 'executeLockedSync', 'executeLocked()', this)
+    return runHoldingSync(this, LOCK, callback, options, 'executeLockedSync', 'executeLocked()')
   }
 
   unlock () {

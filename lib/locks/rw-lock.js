@@ -33,12 +33,12 @@ class RwLock {
 
   lock (options) {
     assertWorker('lock', 'lockAsync() or executeLocked()')
-    return acquireOrThrow(exclusive(this), options, 'lock')
+    return acquireOrThrow(newHold(wordOf(this), EXCLUSIVE), options, 'lock')
   }
 
   lockShared (options) {
     assertWorker('lockShared', 'lockSharedAsync() or executeShared()')
-    return acquireOrThrow(shared(this), options, 'lockShared')
+    return acquireOrThrow(newHold(wordOf(this), SHARED), options, 'lockShared')
   }
 
   tryLock () {
@@ -66,18 +66,13 @@ class RwLock {
   }
 
   executeLockedSync (callback, options) {
-    assertWorker('executeLockedSync', 'executeLocked()')
-    return runHoldingSync(exclusive(this), callback, options, 'executeLockedSync', 'executeLocked()', this)
+    return runHoldingSync(this, EXCLUSIVE, callback, options, 'executeLockedSync', 'executeLocked()')
   }
 
   executeSharedSync (callback, options) {
-    assertWorker('executeSharedSync', 'executeShared()')
-    return runHoldingSync(shared(this), callback, options, 'executeSharedSync', 'executeShared()', this)
+    return runHoldingSync(this, SHARED, callback, options, 'executeSharedSync', 'executeShared()')
   }
 }
-
-const exclusive = (lock) => newHold(wordOf(lock), EXCLUSIVE)
-const shared = (lock) => newHold(wordOf(lock), SHARED)
 
 defineOwner(RwLock, WRITING)
 defineView(RwLock, [REPAIR], ({ locked, readers, waiters }) => ({ locked, readers, waiters }))
