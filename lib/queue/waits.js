@@ -220,7 +220,7 @@ class QueueWaiter extends Waiter {
     const { address } = this.word
     if (this.state === OVER) return 'over'
     if (this.isForLock) return agent().waitClaim(address, false, LOCKED, this.left(), this)
-    return agent().waitPair(address, this.first, this.second, this.left(), this)
+    return agent().waitClaim(address, false, this.first, this.left(), this, this.second)
   }
 
   finish (result) {
