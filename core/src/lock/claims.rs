@@ -203,7 +203,6 @@ impl WaiterListStore {
         .flatten()
     }
 
-    /// Releases the calling thread's hold.
     pub fn release(&self, location: Location, hold: Hold, word: &impl Word) -> Released {
         self.critical_section_at(location, |section| section.release(location, hold, word))
     }

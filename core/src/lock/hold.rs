@@ -48,7 +48,6 @@ pub const fn pack(kind: u32, amount: u32) -> u64 {
     kind as u64 + KINDS * amount as u64
 }
 
-/// Returns the amount in such a number.
 pub const fn amount_of(packed: u64) -> u64 {
     packed / KINDS
 }

@@ -78,7 +78,6 @@ impl BlockedThread {
         self.blocked.load(Ordering::Relaxed)
     }
 
-    /// Returns the result, if the wait has ended.
     pub fn result(&self) -> Option<WaitResult> {
         match self.result.load(Ordering::Acquire) {
             WAITING => None,
