@@ -29,7 +29,7 @@ if (SharedArrayBuffer === undefined || typeof Atomics === 'undefined') {
 }
 
 const { add, compareExchange, load, or, store, sub } = Atomics
-const { clz32, imul, max, min, trunc } = Math
+const { clz32, max, min, trunc } = Math
 const { isInteger } = Number
 const { assign, freeze, is, isFrozen, keys } = Object
 // eslint-disable-next-line no-restricted-syntax -- the two that all other files have for it are made of this one
@@ -74,8 +74,8 @@ const ofRegistry = Registry && withMethods(Registry.prototype, ['register'])
 
 module.exports = {
   ArrayBuffer, BigInt64Array, Error, Float64Array, Int32Array, Promise, RangeError, SharedArrayBuffer, String,
-  TypeError, add, apply, assign, clz32, compareExchange, define, defineProperty, freeze, getOwnPropertyDescriptor, imul,
-  is, isFrozen, isInteger, keys, load, max, min, or, parse, setPrototypeOf, sort, store, stringify, sub, trunc,
+  TypeError, add, apply, assign, clz32, compareExchange, define, defineProperty, freeze, getOwnPropertyDescriptor, is,
+  isFrozen, isInteger, keys, load, max, min, or, parse, setPrototypeOf, sort, store, stringify, sub, trunc,
 
   /** Appends to an array; `push` would call the setters of prototypes. */
   append (array, value) {
