@@ -68,9 +68,7 @@ function createEntry (name, ofProcess) {
     : require('./atomics/crossing')({ wait: trio.wait, waitAsync: exported }, own, crossingTrio)
   let count
   const entry = {
-    wait,
-    notify,
-    waitAsync,
+    wait, notify, waitAsync,
 
     install: (options) => install(name, options),
     uninstall: (target) => uninstall(target),

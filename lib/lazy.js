@@ -49,18 +49,7 @@ const ofSnapshots = {
 }
 
 const lazy = {
-  AsyncLock,
-  Barrier,
-  Condition,
-  Latch,
-  Lock,
-  LockManager,
-  Queue,
-  RwLock,
-  Semaphore,
-  UnlockToken,
-  locks,
-  ...ofSnapshots,
+  AsyncLock, Barrier, Condition, Latch, Lock, LockManager, Queue, RwLock, Semaphore, UnlockToken, locks, ...ofSnapshots,
   isTimeoutError
 }
 

@@ -5,7 +5,7 @@
 const { agent } = require('./agent/find-agent')
 const {
   Int32Array, RangeError, SharedArrayBuffer, TypeError, createArray, define, defineProperty, getOwnPropertyDescriptor,
-  isInteger, shield
+  isInteger, load, shield
 } = require('./util/intrinsics')
 const showState = require('./util/inspect')
 const { option, assertOptions } = require('./util/options')
@@ -252,6 +252,22 @@ function defineView (Class, keys, stateOf, byteLength = BYTES, memoryFor = () =>
   })
 }
 
+/** Gives a class the getters that tell who has a word alone: while it has this value. */
+function defineOwner (Class, value) {
+  for (const key of ['holder', 'owner']) {
+    const { get } = getOwnPropertyDescriptor({
+      get [key] () {
+        const word = wordOf(this)
+        const isHeld = () => load(word.array, 0) === value
+        const owner = isHeld() ? word[key]() : null
+        // A writer may have become a reader meanwhile.
+        return isHeld() ? owner : null
+      }
+    }, key)
+    defineProperty(Class.prototype, key, { get, configurable: true })
+  }
+}
+
 module.exports = {
-  assertWithin, initRepairable, initView, defineView, expose, newMemory, oneWord, withoutViews, wordAt
+  assertWithin, initRepairable, initView, defineOwner, defineView, expose, newMemory, oneWord, withoutViews, wordAt
 }

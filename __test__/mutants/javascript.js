@@ -373,7 +373,7 @@ module.exports = [
     ['a stolen share is not found', 'entries[2 * index + 1] !== shared && ', '']
   ]),
   ...of(names, { test: 'locks/failure-while-holding' }, [
-    ['a name that is not used loses the news of a death', '(hasRepair || token.ownerDied)', 'hasRepair']
+    ['a name that is not used loses the news of a death', '(hasRepair || sawDeath)', 'hasRepair']
   ]),
   ...of(names, { test: 'named/stolen' }, [
     ['a name that was abandoned is given back as any', 'this.isAbandoned || ', ''],
@@ -775,7 +775,7 @@ module.exports = [
     ["a promise that asks its predicate first cannot be unref'd", '    steps.isPending = true\n', '']
   ]),
   ...of('lib/waiting/errors.js', { test: 'locks/every-class/names' }, [
-    ['an error of a deadlock does not say of which lock', "  define(error, 'id', word.id, true, true)\n", '']
+    ['an error of a deadlock does not say of which lock', ', { kind, id: word.id })', ', { kind })']
   ]),
   ...of(barrier, { test: 'locks/barrier' }, [
     ['an aborted party stays counted',

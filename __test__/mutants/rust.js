@@ -236,8 +236,8 @@ module.exports = [
       'taken = section.take(location, request, word);\n            }',
       'let _ = &mut taken;\n            }'],
     ['a release wakes nobody',
-      '        hold.release(word);\n        self.word_changed(location, word);\n        released',
-      '        hold.release(word);\n        released']
+      '        word.give_back(hold);\n        self.word_changed(location, word);\n        released',
+      '        word.give_back(hold);\n        released']
   ]),
   ...of(lockStore, { cargo: ['queue', ''] }, [
     ['a claim overtakes a strict line',
@@ -290,8 +290,8 @@ module.exports = [
   ]),
   ...of(lockStore, { model: 'claim_rest' }, [
     ['the service sees no word that was freed',
-      'let is_free = first.is_some_and(|request| request.is_granted_by(word));',
-      'let is_free = first.is_some_and(|request| request.is_granted_by(word)) && false;']
+      'let is_free = first.is_some_and(|request| word.grants(request));',
+      'let is_free = first.is_some_and(|request| word.grants(request)) && false;']
   ]),
   ...of('core/src/lock/bucket.rs', { cargo: ['names', ''] }, [
     ['the service looks at the words of names', '.filter(|location| !location.is_of_process())', '']
@@ -444,7 +444,7 @@ module.exports = [
       'if false {\n            self.note_death(location, word);'],
     ['a lock is freed before its death is noted',
       '        if hold.is_exclusive() {\n            self.note_death(location, word);',
-      '        hold.release(word);\n        if hold.is_exclusive() {\n            self.note_death(location, word);'],
+      '        word.give_back(hold);\n        if hold.is_exclusive() {\n            self.note_death(location, word);'],
     ['two holders see one death',
       'let was_abandoned = self.lists.policy.abandoned.remove(&location);',
       'let was_abandoned = self.lists.policy.abandoned.contains(&location);']
@@ -578,7 +578,7 @@ module.exports = [
     ['a thread that died in a step of a queue owes takers nothing',
       '            self.owe_takers(events);\n            self.events',
       '            self.events'],
-    ['a putter that has died is counted', 'Hold::Putter(words).release(own_word_at(putters));', '']
+    ['a putter that has died is counted', 'own_word_at(putters).give_back(Hold::Putter(words));', '']
   ]),
   ...of('src/agent/ending.rs', { test: 'ends/condition-deaths' }, [
     ['a dead thread keeps the notifications of its holds',

@@ -11,7 +11,6 @@ impl Timestamp {
     /// Later than every moment: the deadline of a wait without a timeout.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// Makes a timestamp from its number of nanoseconds.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
@@ -28,7 +27,6 @@ impl Timestamp {
         if nanos < 9.2e18 { Self(self.0.saturating_add(nanos.max(0.0) as u64)) } else { Self::NEVER }
     }
 
-    /// Returns the moment this much later.
     #[must_use]
     pub const fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(duration.as_nanos() as u64))

@@ -406,10 +406,10 @@ model!(sleep_rest, loom::model, {
         resting.rest_unless(|| thread.is_blocked());
         thread.interrupt();
     });
-    thread.begin_block();
+    thread.set_blocked(true);
     resting.wake();
     assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::Interrupted);
-    thread.end_block();
+    thread.set_blocked(false);
     service.join().unwrap();
 });
 

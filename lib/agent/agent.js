@@ -125,21 +125,10 @@ if (!isMainThread && (native.stallAfter !== 0 || native.dumpSignal !== undefined
 assertStack()
 
 module.exports = {
-  native,
-  door,
-  assertStack,
+  native, door, assertStack,
   addressOf: binding.addressOf,
-  notify,
-  notifyWaiting,
-  mayBeWaiting,
-  waiterCount,
-  holderOf,
-  setRefed,
-  rememberSteps,
-  forgetSteps,
-  ...blocking,
-  ...slots,
-  ...turns,
+  notify, notifyWaiting, mayBeWaiting, waiterCount, holderOf, setRefed, rememberSteps, forgetSteps, ...blocking,
+  ...slots, ...turns,
   /** The robust list, once this thread has made its first lock: see holding/robust-list.js. */
   robustList: undefined
 }

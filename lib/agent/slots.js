@@ -59,25 +59,16 @@ function waitAsync (address, wide, value, timeout, typedArray, promise, resolve)
  * Enqueues a waiter for a notification at an address. Its `waitKind` is the number of a class of locks/, or 0. Its
  * `settle` is called with `'ok'` after a notification, otherwise with `'timed-out'`. If it has an `onNotified`, the
  * notification goes to another waiter if this thread ends before it is settled.
+ * @param {number} [second] the value of the adjacent word, if it waits at both; then the address is a multiple of 8
  * @returns {string | undefined} the result if there is one at once
  */
-function waitClaim (address, wide, value, timeout, waiter) {
+function waitClaim (address, wide, value, timeout, waiter, second) {
   const slot = fill(WAITER, waiter)
   writeWait(address, timeout, wide, value)
-  return enqueueWaiter(slot, waiter, address)
-}
-
-/** Enqueues a waiter for two adjacent words, as `waitClaim` for one. The address of the first is a multiple of 8. */
-function waitPair (address, first, second, timeout, waiter) {
-  const slot = fill(WAITER, waiter)
-  writeWait(address, timeout, false, first)
-  words[WIDE] = 1
-  words[EXPECTED + 1] = second
-  return enqueueWaiter(slot, waiter, address)
-}
-
-/** Enqueues the waiter of a filled slot. The operands of its wait are in the registers. */
-function enqueueWaiter (slot, waiter, address) {
+  if (second !== undefined) {
+    words[WIDE] = 1
+    words[EXPECTED + 1] = second
+  }
   words[AMOUNT] = waiter.waitKind
   if (native.stallAfter !== 0) words[CALL] = waiter.call
   const relay = waiter.onNotified !== undefined ? address : 0
@@ -295,6 +286,5 @@ function someWaiter (test) {
 native.settle = settle
 
 module.exports = {
-  cancel, claimAsync, forwardNotification, remember, setPromiseRefed, setSlotRefed, someWaiter, waitAsync, waitClaim,
-  waitPair
+  cancel, claimAsync, forwardNotification, remember, setPromiseRefed, setSlotRefed, someWaiter, waitAsync, waitClaim
 }

@@ -130,20 +130,15 @@ function acquireAsync (instance, request, options, caller) {
 const resolved = async (value) => value
 const rejected = async (error) => { throw error }
 
-/**
- * Claims a hold. Resolves with `value` once it is granted.
- * @param {(promise: Promise) => Promise} [finish] makes the user's promise of one that resolves with LATE if the time
- *   is over
- */
-function claimed (hold, wait, value, finish) {
+/** Claims a hold. Resolves with `value` once it is granted. */
+function claimed (hold, wait, value) {
   assertStack()
   let claim
   const promise = new Promise((resolve, reject) => {
     claim = new PromisedClaim(hold, wait, (outcome) => resolve(outcome === LATE ? LATE : value), reject)
   })
   const { timeout } = wait
-  const given = finish !== undefined ? finish(promise)
-    : timeout === Infinity ? promise : unlessLate(promise, () => lateError(hold, timeout))
+  const given = timeout === Infinity ? promise : unlessLate(promise, () => lateError(hold, timeout))
   claim.begin()
   if (claim.slot >= 0) agent().remember(given, claim)
   return given
@@ -166,6 +161,5 @@ function reacquire (hold, resolve, reject, steps) {
 }
 
 module.exports = {
-  acquire, acquireAsync, acquireOrThrow, blockOrThrow, claimed, lateError, reacquire, rejected, resolved, take,
-  takeOrThrow
+  acquire, acquireAsync, acquireOrThrow, blockOrThrow, lateError, reacquire, take, takeOrThrow
 }

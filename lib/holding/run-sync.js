@@ -4,28 +4,33 @@
 
 const { types: { isPromise } } = require('util')
 const { assertStack } = require('../agent/find-agent')
-const { assertNoPromise, assertSynchronous, waitOptions } = require('../waiting/wait-options')
+const { assertNoPromise, assertSynchronous, assertWorker, waitOptions } = require('../waiting/wait-options')
 const { blockOrThrow, take } = require('./acquire')
 const { SERIAL } = require('./entry')
 const { Repairing, optionsOf } = require('./repair')
 const { EXCLUSIVE, SHARED } = require('./request')
 const theList = require('./the-list')
 const { newHold } = require('./token')
+const { wordOf } = require('./view-word')
 
 /**
+ * Runs a callback as `runHolding` of run.js, but blocks.
  * @param {string} twin the asynchronous form, for messages
- * @param {object} [lock] the instance, if the form has a repair
- * @throws {TypeError} the callback or the repair is an async function; or the callback returned a promise, and the hold
- *   has been given back
+ * @throws {TypeError} on the main thread; the callback or the repair is an async function; or the callback returned a
+ *   promise, and the hold has been given back
  */
-function runHoldingSync (hold, callback, options, caller, twin, lock) {
+function runHoldingSync (instance, request, callback, options, caller, twin) {
+  assertWorker(caller, twin)
+  const word = wordOf(instance)
+  const wanted = typeof request === 'number' ? request : request(word)
   assertSynchronous(callback, caller, twin)
   // It must be possible to release the hold.
   assertStack()
-  const wait = lock === undefined ? waitOptions(options, caller, false) : optionsOf(lock, options, caller, false)
+  const wait = wanted <= EXCLUSIVE ? optionsOf(instance, options, caller, false) : waitOptions(options, caller, false)
   const { repair } = wait
   if (repair !== undefined) assertSynchronous(repair, caller, twin, 'repair')
-  const repairing = repair === undefined ? undefined : repairingOf(hold.word, wait, caller)
+  const repairing = repair === undefined ? undefined : repairingOf(word, wait, caller)
+  const hold = newHold(word, wanted)
   if (!take(hold)) blockOrThrow(hold, wait.timeout, caller)
   return runWith(hold, callback, repairing, caller, twin)
 }

@@ -19,7 +19,7 @@ const { LOCK, LOCKED, UNLOCKED } = require('../holding/request')
 const { runHoldingSync } = require('../holding/run-sync')
 const { UnlockToken, newHold } = require('../holding/token')
 const { wordOf } = require('../holding/view-word')
-const { initRepairable, defineView, expose, newMemory } = require('../view')
+const { initRepairable, defineOwner, defineView, expose, newMemory } = require('../view')
 
 const INDEX = 0
 
@@ -32,16 +32,6 @@ class AsyncLock {
 
   get locked () {
     return load(wordOf(this).array, INDEX) === LOCKED
-  }
-
-  get holder () {
-    const word = wordOf(this)
-    return load(word.array, INDEX) === LOCKED ? word.holder() : null
-  }
-
-  get owner () {
-    const word = wordOf(this)
-    return load(word.array, INDEX) === LOCKED ? word.owner() : null
   }
 
   lock (options) {
@@ -75,8 +65,7 @@ class AsyncLock {
   }
 
   executeLockedSync (callback, options) {
-    assertWorker('executeLockedSync', 'executeLocked()')
-    return runHoldingSync(newHold(wordOf(this), LOCK), callback, options, 'executeLockedSync', 'executeLocked()', this)
+    return runHoldingSync(this, LOCK, callback, options, 'executeLockedSync', 'executeLocked()')
   }
 
   unlock () {
@@ -115,6 +104,7 @@ function nameOf (holder) {
   return 'thread ' + holder + ', not by this one'
 }
 
+defineOwner(AsyncLock, LOCKED)
 define(AsyncLock, 'INDEX', INDEX, true)
 define(AsyncLock, 'UNLOCKED', UNLOCKED, true)
 define(AsyncLock, 'LOCKED', LOCKED, true)

@@ -50,7 +50,6 @@ class Barrier {
 
   waitAsync (options) {
     const steps = new Steps()
-    steps.call = observer.callOf()
     return steps.of(awaitParties(this, options, steps))
   }
 }

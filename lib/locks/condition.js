@@ -91,14 +91,9 @@ class Condition {
   }
 }
 
-/**
- * Makes the steps of a call. Native code may begin them outside of the call, so they note its stack and its context.
- */
 function stepsOfCall () {
   const steps = new Steps()
-  steps.call = observer.callOf()
   observer.sampleOf(steps)
-  steps.context = observer.contextOfWait()
   return steps
 }
 

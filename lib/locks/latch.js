@@ -53,7 +53,6 @@ class Latch {
 
   waitAsync (options) {
     const steps = new Steps()
-    steps.call = observer.callOf()
     return steps.of(awaitOpening(this, options, steps))
   }
 }

@@ -16,7 +16,7 @@ const { EXCLUSIVE, SHARED, WRITING } = require('../holding/request')
 const { runHoldingSync } = require('../holding/run-sync')
 const { newHold, takeToken } = require('../holding/token')
 const { wordOf } = require('../holding/view-word')
-const { initRepairable, defineView, newMemory } = require('../view')
+const { initRepairable, defineOwner, defineView, newMemory } = require('../view')
 
 class RwLock {
   constructor (buffer, options) {
@@ -31,22 +31,14 @@ class RwLock {
     return max(0, load(wordOf(this).array, 0))
   }
 
-  get holder () {
-    return whileWriting(this, (word) => word.holder())
-  }
-
-  get owner () {
-    return whileWriting(this, (word) => word.owner())
-  }
-
   lock (options) {
     assertWorker('lock', 'lockAsync() or executeLocked()')
-    return acquireOrThrow(exclusive(this), options, 'lock')
+    return acquireOrThrow(newHold(wordOf(this), EXCLUSIVE), options, 'lock')
   }
 
   lockShared (options) {
     assertWorker('lockShared', 'lockSharedAsync() or executeShared()')
-    return acquireOrThrow(shared(this), options, 'lockShared')
+    return acquireOrThrow(newHold(wordOf(this), SHARED), options, 'lockShared')
   }
 
   tryLock () {
@@ -74,28 +66,15 @@ class RwLock {
   }
 
   executeLockedSync (callback, options) {
-    assertWorker('executeLockedSync', 'executeLocked()')
-    return runHoldingSync(exclusive(this), callback, options, 'executeLockedSync', 'executeLocked()', this)
+    return runHoldingSync(this, EXCLUSIVE, callback, options, 'executeLockedSync', 'executeLocked()')
   }
 
   executeSharedSync (callback, options) {
-    assertWorker('executeSharedSync', 'executeShared()')
-    return runHoldingSync(shared(this), callback, options, 'executeSharedSync', 'executeShared()', this)
+    return runHoldingSync(this, SHARED, callback, options, 'executeSharedSync', 'executeShared()')
   }
 }
 
-/** Asks who the writer is; null if there is none. */
-function whileWriting (lock, ask) {
-  const word = wordOf(lock)
-  const isWriting = () => load(word.array, 0) === WRITING
-  const writer = isWriting() ? ask(word) : null
-  // It may have become a reader meanwhile.
-  return isWriting() ? writer : null
-}
-
-const exclusive = (lock) => newHold(wordOf(lock), EXCLUSIVE)
-const shared = (lock) => newHold(wordOf(lock), SHARED)
-
+defineOwner(RwLock, WRITING)
 defineView(RwLock, [REPAIR], ({ locked, readers, waiters }) => ({ locked, readers, waiters }))
 
 module.exports = RwLock

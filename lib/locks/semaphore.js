@@ -103,9 +103,7 @@ class Semaphore {
   }
 
   useSync (n, callback, options = undefined) {
-    assertWorker('useSync', 'use()')
-    const word = wordOf(this)
-    return runHoldingSync(newHold(word, held(word, n, 'useSync', 'callback')), callback, options, 'useSync', 'use()')
+    return runHoldingSync(this, (word) => held(word, n, 'useSync', 'callback'), callback, options, 'useSync', 'use()')
   }
 }
 

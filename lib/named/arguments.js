@@ -54,6 +54,8 @@ function readOfHold (call, given, caller, isOfAll) {
   if (given.length < 1) throw missing(caller + (isOfAll ? ': names are' : ': name is') + ' required', given)
   readName(call, given[0], caller, isOfAll)
   readOptions(call, given[1], caller, isOfAll, false)
+  // It never waits.
+  if (caller === 'tryHold') call.ifAvailable = true
 }
 
 function readName (call, value, caller, isOfAll) {

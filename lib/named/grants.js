@@ -12,14 +12,13 @@
  *   be in the midst of a change: so the next exclusive holders of the others see a death.
  */
 
-const { INDEX, SERIAL } = require('../holding/entry')
+const { SERIAL } = require('../holding/entry')
 const { blockOrThrow, take } = require('../holding/acquire')
 const { granted } = require('../holding/run')
 const theList = require('../holding/the-list')
-const { newToken } = require('../holding/token')
 const { createArray, createWeakMap, max, now } = require('../util/intrinsics')
 const observer = require('../waiting/observer')
-const { Grant, newGrant, newWord, stolenError } = require('./names')
+const { Grant, newGrant, stolenError } = require('./names')
 const NamedToken = require('./named-token')
 
 /** How many names at most have a task around the callback. More do not count: see holding/tasks.js. */
@@ -37,8 +36,6 @@ class Grants extends Grant {
     this.next = 0
     /** Whether code of the program's has all of them. */
     this.isWhole = false
-    /** Whether they are left to a token: the end of the callback releases nothing. */
-    this.isKept = false
     /** The call that awaits one of them. */
     this.call = undefined
     for (let n = 0; n < names.length; n++) {
@@ -158,11 +155,8 @@ class Grants extends Grant {
   keep () {
     const tokens = createArray(0)
     for (let n = 0; n < this.grants.length; n++) {
-      const { token } = this.grants[n]
-      tokens[n] = token
-      const same = this.grants[n].token = newToken(this.request)
-      same[INDEX] = token[INDEX]
-      same[SERIAL] = token[SERIAL]
+      tokens[n] = this.grants[n].keep()
+      this.grants[n].isKept = false
     }
     this.isKept = true
     const token = new NamedToken(this)
@@ -239,6 +233,6 @@ class Grants extends Grant {
 }
 
 /** Makes the right to the names of a list that has some. */
-const newGrants = (names, shared) => newWord(Grants, names, shared)
+const newGrants = (names, shared) => newGrant(names, shared, false, Grants)
 
 module.exports = { newGrants }

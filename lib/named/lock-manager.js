@@ -13,20 +13,18 @@
 const { agent, assertStack } = require('../agent/find-agent')
 const { Promise, TypeError, append, bare } = require('../util/intrinsics')
 const { REJECTS_OVERFLOWS } = require('../util/quirks')
-const { LATE, hideFrames, throwIfAborted, unlessLate } = require('../waiting/errors')
+const { LATE, throwIfAborted, unlessLate } = require('../waiting/errors')
 const { assertSynchronous, assertWorker } = require('../waiting/wait-options')
 const {
   abortReason, assertNoTimeout, assertRequestable, checkAsync, read, readOfHold, reasonOf
 } = require('./arguments')
-const { blockOrThrow, claimed, lateError, rejected, resolved, take } = require('../holding/acquire')
+const { lateError } = require('../holding/acquire')
 const { Repairing, callWithin } = require('../holding/repair')
 const { parseList } = require('../holding/snapshot-entries')
 const { callNow, runWith } = require('../holding/run-sync')
-const { newHold } = require('../holding/token')
 const { asInterface, lockOf } = require('./lock')
 const { newGrants } = require('./grants')
-const { newGrant, newNamedWord, stolenError } = require('./names')
-const NamedToken = require('./named-token')
+const { newGrant, stolenError } = require('./names')
 const locks = require('./manager')
 
 const { pid } = process
@@ -42,6 +40,10 @@ class LockManager {
 
   requestAll (names, options) {
     return request(this, arguments, 'requestAll', true, read)
+  }
+
+  holdAsync (name) {
+    return request(this, arguments, 'holdAsync', false, readOfHold)
   }
 
   holdAllAsync (names) {
@@ -61,29 +63,11 @@ class LockManager {
   }
 
   hold (name) {
-    assertThis(this, 'hold')
-    const call = readHold(arguments, 'hold')
-    assertRequestable(call, 'hold')
-    assertWorker('hold', 'holdAsync()')
-    const held = newNamedHold(call)
-    return take(held) ? held.token : blockOrThrow(held, call.timeout, 'hold')
-  }
-
-  holdAsync (name) {
-    try {
-      assertThis(this, 'holdAsync')
-      return claim(readHold(arguments, 'holdAsync'))
-    } catch (error) {
-      return rejected(error)
-    }
+    return requestSync(this, arguments, 'hold', 'holdAsync()', false, readOfHold)
   }
 
   tryHold (name) {
-    assertThis(this, 'tryHold')
-    const call = readHold(arguments, 'tryHold')
-    assertRequestable(call, 'tryHold')
-    const held = newNamedHold(call)
-    return take(held) ? held.token : null
+    return requestSync(this, arguments, 'tryHold', undefined, false, readOfHold)
   }
 
   async query () {
@@ -100,7 +84,7 @@ class LockManager {
   }
 }
 
-/** A call: its arguments, and of `request` and `requestSync` its promise, and its last grant and claim. */
+/** A call: its arguments, its promise if it has one, and its last grant and claim. */
 class Call {
   constructor (caller) {
     this.caller = caller
@@ -109,6 +93,8 @@ class Call {
     this.names = undefined
     this.shared = false
     this.callback = undefined
+    // Whether it gives a token.
+    this.keeps = false
     this.ifAvailable = false
     this.steal = false
     this.signal = undefined
@@ -127,44 +113,7 @@ function assertThis (value, caller) {
   throw new TypeError(caller + ': illegal invocation; this must be the LockManager of the thread, locks')
 }
 
-// ——— Forms that give a token. All that may throw is made before the name is taken ———
-
-function readHold (given, caller) {
-  const call = new Call(caller)
-  readOfHold(call, given, caller, false)
-  return call
-}
-
-function newNamedHold ({ name, shared }) {
-  const word = newNamedWord(name, shared)
-  return newHold(word, word.request, new NamedToken(word))
-}
-
-/** Claims a name, for `holdAsync`. */
-function claim (call) {
-  checkAsync(call, 'holdAsync')
-  const { steal, timeout } = call
-  const held = newNamedHold(call)
-  const promise = resolved(held.token)
-  if (steal ? held.word.steal(held.token) : take(held)) return promise
-  if (timeout === 0) throw lateError(held, 0)
-  return claimed(held, call, held.token, (granted) => kept(granted, held, call))
-}
-
-/** Settles as the claim does; a name that has been stolen meanwhile is not given. */
-async function kept (granted, hold, { signal, timeout }) {
-  let outcome
-  try {
-    outcome = await granted
-  } catch (reason) {
-    throw abortReason(signal, reason)
-  }
-  if (outcome === LATE) throw hideFrames(lateError(hold, timeout), kept)
-  if (hold.word.isStolen) throw stolenError(hold.word.name)
-  return outcome
-}
-
-// ——— Forms with a callback, and the forms that give a token for several names: their callback makes it ———
+// ——— Forms with a callback, and those that give a token: their callback makes it ———
 
 function request (manager, given, caller, isOfAll, readArguments) {
   const call = new Call(caller)
@@ -179,7 +128,7 @@ function request (manager, given, caller, isOfAll, readArguments) {
     assertThis(manager, caller)
     readArguments(call, given, caller, isOfAll)
     checkAsync(call, caller)
-    if (isOfAll) callForAll(call, callWithin)
+    completeCall(call, callWithin)
     if (call.timeout !== Infinity) call.promise = unlessLate(promise, () => lateError(call.grant, call.timeout))
     if (REJECTS_OVERFLOWS) assertStack()
     begin(call)
@@ -195,28 +144,38 @@ function requestSync (manager, given, caller, twin, isOfAll, readArguments) {
   readArguments(call, given, caller, isOfAll)
   assertRequestable(call, caller)
   assertNoTimeout(call, caller)
-  assertWorker(caller, twin)
+  if (twin !== undefined) assertWorker(caller, twin)
   if (call.callback !== undefined) assertSynchronous(call.callback, caller, twin)
   if (call.repair !== undefined) assertSynchronous(call.repair, caller, twin, 'repair')
-  if (isOfAll) callForAll(call, callNow)
+  completeCall(call, callNow)
   return runSync(call, twin)
 }
 
-/** Lets functions of a call run with several names. A form without a callback gives a token. */
-function callForAll (call, callWith) {
-  const { callback, repair } = call
+/** Gives a form without a callback one that makes the token. Lets functions of a call run with several names. */
+function completeCall (call, callWith) {
+  const { callback, names, repair } = call
+  call.keeps = callback === undefined
+  if (call.keeps) call.callback = keep
+  if (call.keeps || names === undefined) return
   const runs = (fn) => (given) => given === null ? fn(null) : call.grant.run(callWith, fn, given)
-  call.callback = callback !== undefined ? runs(callback) : (given) => given === null ? null : call.grant.keep()
+  call.callback = runs(callback)
   if (repair !== undefined) call.repair = runs(repair)
 }
 
+const keep = (given) => given.keep()
+
 /** Takes a name at once, or puts the request into its line. */
 function begin (call) {
-  const grant = nextGrant(call, call.shared)
+  const { ifAvailable, keeps, shared } = call
+  const grant = nextGrant(call, shared)
   // Before the name is taken: afterwards there might be no stack for it.
-  run(call)
-  const isTaken = call.steal ? grant.steal(grant.token) : grant.attempt(call.ifAvailable)
-  call.taken = isTaken || call.ifAvailable ? isTaken : grant.claim(call, call)
+  if (keeps) assertStack()
+  else run(call)
+  const isTaken = call.steal ? grant.steal(grant.token) : grant.attempt(ifAvailable)
+  const isOver = isTaken || ifAvailable
+  if (keeps && isOver) call.resolve(isTaken ? grant.keep() : null)
+  else if (keeps) run(call)
+  call.taken = isOver ? isTaken : grant.claim(call, call)
 }
 
 /**
@@ -227,7 +186,7 @@ function begin (call) {
 async function run (call) {
   // The caller of `request` returns first.
   await undefined
-  const { callback, repair, signal, taken } = call
+  const { callback, keeps, repair, signal, taken } = call
   // The request has failed.
   if (taken === undefined) return
   let grant = null
@@ -245,7 +204,7 @@ async function run (call) {
       }
       hasRepair = true
     }
-    let result = grant === null ? callback(null) : callWithin(grant.token, callback, grant.given)
+    let result = grant === null ? callback(null) : callWithin(grant.token, callback, keeps ? grant : grant.given)
     // A primitive cannot be a promise, and needs no further turn.
     if (typeof result === 'object' || typeof result === 'function') {
       if (grant !== null) rejectIfStolen(call, grant)
@@ -285,7 +244,7 @@ async function acquireAgain (call, isShared, timeout) {
 function nextGrant (call, isShared) {
   const { grant, name, names } = call
   if (grant !== undefined && grant.isStolen) throw stolenError(grant.name)
-  call.grant = names === undefined ? newGrant(name, isShared) : newGrants(names, isShared)
+  call.grant = names === undefined ? newGrant(name, isShared, call.keeps) : newGrants(names, isShared)
   return call.grant
 }
 
@@ -297,7 +256,7 @@ function rejectIfStolen (call, grant) {
 }
 
 function runSync (call, twin) {
-  const { caller, shared, ifAvailable, timeout, callback, repair } = call
+  const { caller, shared, ifAvailable, keeps, timeout, callback, repair } = call
   // A name that has been taken must be released.
   assertStack()
   const acquire = (isShared, left) => {
@@ -308,8 +267,10 @@ function runSync (call, twin) {
     }
     return grant
   }
+  const grant = acquire(shared, timeout)
+  if (keeps) return grant === null ? null : grant.keep()
   const repairing = repair === undefined ? undefined : new Repairing(call, caller, acquire)
-  const result = runWith(acquire(shared, timeout), callback, repairing, caller, twin)
+  const result = runWith(grant, callback, repairing, caller, twin)
   if (call.grant.isStolen) throw stolenError(call.grant.name)
   return result
 }

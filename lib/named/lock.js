@@ -2,7 +2,7 @@
 
 /** `Lock`: the argument of the callback of a request. It describes a grant, to which other code has no way. */
 
-const { TypeError, defineProperty } = require('../util/intrinsics')
+const { TypeError, defineProperty, getOwnPropertyDescriptor, keys } = require('../util/intrinsics')
 const showState = require('../util/inspect')
 const createSecrets = require('../util/secrets')
 
@@ -13,21 +13,7 @@ class Lock {
     throw new TypeError('Lock: illegal constructor; locks.request passes a Lock to its callback')
   }
 
-  get name () { return nameOf(grantOf(this)) }
-  get names () { return grantOf(this).names }
-  get mode () { return grantOf(this).mode }
   get ownerDied () { return grantOf(this).token.ownerDied }
-  get tookOver () { return grantOf(this).tookOver }
-
-  get stolen () {
-    const grant = grantOf(this)
-    return grant.learnWhetherStolen(grant.entry)
-  }
-
-  get signal () {
-    const grant = grantOf(this)
-    return grant.makeSignal(grant.entry)
-  }
 
   abandon () {
     return grantOf(this).abandon()
@@ -36,8 +22,22 @@ class Lock {
 showState(Lock, ({ name, names, mode, ownerDied }) => (
   names === undefined ? { name, mode, ownerDied } : { names, mode, ownerDied }))
 
-/** Returns the name of a word; of Grants, which have `names`, undefined. */
-const nameOf = ({ name, names }) => names === undefined ? name : undefined
+/** Gives a class the getters that tell of a grant. `find` finds that of an instance. */
+function describeGrant (Class, find) {
+  const getters = {
+    // Grants have `names`; then this is that of errors.
+    get name () { return find(this).names === undefined ? find(this).name : undefined },
+    get names () { return find(this).names },
+    get mode () { return find(this).mode },
+    get tookOver () { return find(this).tookOver },
+    get stolen () { return find(this).learnWhetherStolen(find(this).entry) },
+    get signal () { return find(this).makeSignal(find(this).entry) }
+  }
+  for (const key of keys(getters)) {
+    defineProperty(Class.prototype, key, { get: getOwnPropertyDescriptor(getters, key).get, configurable: true })
+  }
+}
+describeGrant(Lock, grantOf)
 
 function grantOf (lock) {
   const grant = reveal(lock)
@@ -63,4 +63,4 @@ function asInterface (Class, members) {
 }
 asInterface(Lock, ['name', 'names', 'mode', 'ownerDied', 'tookOver', 'stolen', 'signal', 'abandon'])
 
-module.exports = { GrantedLock, asInterface, lockOf, nameOf }
+module.exports = { GrantedLock, asInterface, describeGrant, lockOf }

@@ -12,7 +12,7 @@ const { TypeError, nextTick } = require('../util/intrinsics')
 const { quote } = require('../util/values')
 const { notLocked } = require('../waiting/errors')
 const { NAMED_EXCLUSIVE, NAMED_SHARED, NO_LIMIT } = require('../holding/request')
-const { NOT_HELD, SERIAL } = require('../holding/entry')
+const { INDEX, NOT_HELD, SERIAL } = require('../holding/entry')
 const { indexOfHold, release, onEntry } = require('../holding/hold')
 const { blockOrThrow, take } = require('../holding/acquire')
 const { granted } = require('../holding/run')
@@ -21,21 +21,35 @@ const { Location, takeInLine } = require('../holding/location')
 const theList = require('../holding/the-list')
 const { createException } = require('./dom-exception')
 const { GrantedLock } = require('./lock')
+const NamedToken = require('./named-token')
+
+/** The serial number of an entry that has gone. */
+const RELEASED = 0
 
 /**
- * The word of a request for a name. Each request has its own in JavaScript, since a name is requested anew each time;
- * native code knows which are of one name. It never leaves the package.
- *
- * `index` is that of the entry of its hold; negative: it is not held.
+ * A request for a name, and the right to it. It is a Hold, and the word of this Hold. Each request has its own in
+ * JavaScript, since a name is requested anew each time; native code knows which are of one name. It never leaves the
+ * package.
  */
-class NamedWord extends Location {
-  constructor (name, request) {
+class Grant extends Location {
+  /** @param {boolean} [keeps] whether it is left to a token, which it refers to until `keep` only */
+  constructor (name, request, keeps) {
     super()
     const { native } = agent()
     // The first copy of the package to request a name tells the words of all.
     if (native.onSteal === undefined) native.onSteal = reportSteals
     this.name = name
     this.request = request
+    this.word = this
+    this.token = keeps ? new NamedToken(this) : newToken(request)
+    this.serial = NOT_HELD
+    this.index = 0
+    /** Whether the holder has abandoned it: at its end, the next exclusive holder sees a death. */
+    this.isAbandoned = false
+    /** Whether it is left to a token: the end of the callback does not release it. */
+    this.isKept = false
+    /** The Lock of the callback, once it is needed. */
+    this.lock = undefined
     /** Of the native word, once the name has been requested. */
     this.address = 0
     this.limit = NO_LIMIT
@@ -58,12 +72,18 @@ class NamedWord extends Location {
     return this.isShared ? 'shared' : 'exclusive'
   }
 
+  /** The index of its entry; -1: it is not held. */
+  get entry () {
+    return this.isStolen ? -1 : indexOfHold(this)
+  }
+
   /**
    * Gives the name back. False if it was stolen before. The caller opens the door.
    * @param {boolean} reportsOwnerDied whether the next exclusive holder sees a death
    */
   releaseEntry (index, reportsOwnerDied, inJob) {
     const wasHeld = release(index, reportsOwnerDied, inJob)
+    this.serial = RELEASED
     this.isStolen = !wasHeld
     if (!wasHeld) this.noteLoss()
     return wasHeld
@@ -132,26 +152,6 @@ class NamedWord extends Location {
   release (index, request, inJob) {
     return theList().releaseInLine(index, false, inJob)
   }
-}
-
-/** The right of a callback to a name. It is a Hold, and the word of this Hold. */
-class Grant extends NamedWord {
-  constructor (name, request) {
-    super(name, request)
-    this.word = this
-    this.token = newToken(request)
-    this.serial = NOT_HELD
-    this.index = 0
-    /** Whether the callback has abandoned it: when that ends, the next exclusive holder sees a death. */
-    this.isAbandoned = false
-    /** The Lock of the callback, once it is needed. */
-    this.lock = undefined
-  }
-
-  /** The index of its entry; -1: it is not held. */
-  get entry () {
-    return this.isStolen ? -1 : indexOfHold(this)
-  }
 
   // ——— Acquiring: Grants have the same ———
 
@@ -166,6 +166,16 @@ class Grant extends NamedWord {
 
   block (timeout, caller, whole) {
     blockOrThrow(this, timeout, caller, whole)
+  }
+
+  /** Leaves the name to the token, and refers to it no more: see NamedToken. */
+  keep () {
+    const { token } = this
+    this.serial = token[SERIAL]
+    this.index = token[INDEX]
+    this.token = undefined
+    this.isKept = true
+    return token
   }
 
   // ——— As of a Hold ———
@@ -183,8 +193,13 @@ class Grant extends NamedWord {
   end (failed, inJob = false, hasRepair = false) {
     const { entry: index, token } = this
     if (index < 0) return false
-    const wasHeld = this.releaseEntry(index, this.isAbandoned || (failed && (hasRepair || token.ownerDied)), inJob)
-    token[SERIAL] = NOT_HELD
+    if (this.isKept) {
+      // It refers to the promise of the token.
+      this.onStolen = undefined
+      return true
+    }
+    const sawDeath = token !== undefined && token.ownerDied
+    const wasHeld = this.releaseEntry(index, this.isAbandoned || (failed && (hasRepair || sawDeath)), inJob)
     theList().door.open()
     return wasHeld
   }
@@ -221,13 +236,10 @@ class Grant extends NamedWord {
   }
 }
 
-function newWord (Class, name, shared) {
+function newGrant (name, shared, keeps, Class = Grant) {
   theList().makeRoom()
-  return new Class(name, shared ? NAMED_SHARED : NAMED_EXCLUSIVE)
+  return new Class(name, shared ? NAMED_SHARED : NAMED_EXCLUSIVE, keeps)
 }
-
-const newGrant = (name, shared) => newWord(Grant, name, shared)
-const newNamedWord = (name, shared) => newWord(NamedWord, name, shared)
 
 function stolenError (name) {
   return createException('AbortError', 'The lock named ' + quote(name) + ' was stolen by another request')
@@ -258,4 +270,4 @@ function reportSteals () {
   }
 }
 
-module.exports = { Grant, newGrant, newNamedWord, newWord, stolenError }
+module.exports = { Grant, newGrant, stolenError }

@@ -4,7 +4,7 @@
 
 const { assertStack } = require('../agent/find-agent')
 const { RangeError, TypeError } = require('../util/intrinsics')
-const { assertOptions, flag, option } = require('../util/options')
+const { assertOptions, option } = require('../util/options')
 const { describe } = require('../util/values')
 const { waitLimits } = require('../waiting/wait-options')
 const { wordOf } = require('../holding/view-word')
@@ -12,8 +12,6 @@ const { assertWithin } = require('../view')
 const { FORMATS, write } = require('./format')
 
 const { MAX_SAFE_INTEGER } = Number
-const DISCARD = ['discard']
-const LAST = ['last']
 const OF_USES = ['timeout', 'retry', 'signal']
 
 /** @throws {TypeError} it is no queue */
@@ -34,12 +32,6 @@ function useOptions (options, caller, signals = true) {
   return { timeout, signal, retriesLast: retry === 'last' }
 }
 
-/** Reads the options of a delivery's `putBack`. */
-function isLast (options) {
-  assertOptions(options, LAST, 'putBack')
-  return flag(options, 'last', 'putBack')
-}
-
 /** Returns the argument of `takeBatch`. */
 function batchOf (max, caller) {
   assertMax(max, caller)
@@ -47,12 +39,6 @@ function batchOf (max, caller) {
 }
 
 const assertMax = (max, caller) => assertWithin(max, caller + ': max', 1, MAX_SAFE_INTEGER)
-
-/** Reads the options of `close`. */
-function discardOf (options) {
-  assertOptions(options, DISCARD, 'close')
-  return flag(options, 'discard', 'close')
-}
 
 function messageOf (memory, value, caller) {
   const written = write(value, memory.format, caller)
@@ -69,4 +55,4 @@ function formatOf (name, caller) {
   return format
 }
 
-module.exports = { assertMax, batchOf, discardOf, formatOf, isLast, memoryOf, messageOf, useOptions }
+module.exports = { assertMax, batchOf, formatOf, memoryOf, messageOf, useOptions }

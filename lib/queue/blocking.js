@@ -3,11 +3,10 @@
 /** Blocks for a step of a queue; and describes calls, also those that await. */
 
 const { agent } = require('../agent/find-agent')
-const { CALL } = require('../agent/registers')
 const { deadlock, deadlockOfPutters, timeoutError } = require('../waiting/errors')
 const { NOTIFIED, WAIT_KINDS } = require('../waiting/kinds')
 const observer = require('../waiting/observer')
-const { countdown, nounOfWait } = require('../waiting/wait-until')
+const { blockFor, countdown } = require('../waiting/wait-until')
 const { NOTIFICATION, requestOf } = require('../holding/request')
 const theList = require('../holding/the-list')
 const { BUSY, ENDED, IDLE, NOTHING, PUT, PUTTING, TAKE, USE } = require('./memory')
@@ -82,17 +81,9 @@ function waitAndStep (memory, wait, left) {
 
 /** Sleeps until the events are raised that a call waits for. */
 function sleep (memory, { mode, onSlice, place }, count, timeout) {
-  const { native: { words }, waitFor } = agent()
   const { second: { address }, at } = memory.sideOf(mode)
   // Threads wait at the second word of the events.
-  const waitKind = mode + WAIT_KINDS * (at + 1)
-  const observe = observer.blockBegins(nounOfWait, { address, waitKind }, onSlice)
-  words[CALL] = place
-  try {
-    waitFor(address, count, timeout, waitKind, observe && (() => outside(observe)))
-  } finally {
-    if (observe !== undefined) outside(observer.blockEnds, observe)
-  }
+  blockFor(address, count, timeout, mode + WAIT_KINDS * (at + 1), onSlice, place, outside)
 }
 
 /** Throws if all users of the queue would block in `put`; otherwise notes that this one does. */

@@ -9,7 +9,7 @@
 
 const { assertStack } = require('../agent/find-agent')
 const { bare } = require('../util/intrinsics')
-const { option } = require('../util/options')
+const { onlyFlag, option } = require('../util/options')
 const { isMainThread } = require('../util/worker-threads')
 const { queueClosed } = require('../waiting/errors')
 const observer = require('../waiting/observer')
@@ -17,7 +17,7 @@ const {
   assertFunction, assertNoPromise, assertSynchronous, assertWorker, signalOption, waitOptions
 } = require('../waiting/wait-options')
 const { assertWithin, initView, defineView, newMemory } = require('../view')
-const { assertMax, batchOf, discardOf, formatOf, isLast, memoryOf, messageOf, useOptions } = require('./arguments')
+const { assertMax, batchOf, formatOf, memoryOf, messageOf, useOptions } = require('./arguments')
 const { blocking, calling, isInVain } = require('./blocking')
 const { write } = require('./format')
 const { Messages, MessagesAsync } = require('./iterators')
@@ -166,7 +166,7 @@ class Queue {
 
   close (options) {
     const memory = memoryOf(this)
-    owing(memory, close, discardOf(options))
+    owing(memory, close, onlyFlag(options, 'discard', 'close'))
   }
 
   [Symbol.iterator] () {
@@ -190,7 +190,7 @@ class Delivery {
     const { attempt, deaths } = lease
     this.retriesLast = retriesLast
     this.end = endUse
-    this.given = { attempt, deaths, putBack: (options) => { this.end = stepOf(isLast(options)) } }
+    this.given = { attempt, deaths, putBack: (options) => { this.end = stepOf(onlyFlag(options, 'last', 'putBack')) } }
     memory.begin(lease)
   }
 

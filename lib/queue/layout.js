@@ -50,49 +50,32 @@
  * HEAD as its own: so positions do not catch up with one that is deferred for ever.
  */
 
-exports.RETURNS = 0
-exports.FILLED = 1
-exports.IDLE_RETURNS = 2
-exports.IDLED = 3
-exports.CAPACITY = 4
-exports.MESSAGE_SIZE = 5
-exports.PUT_LOCK = 6
-exports.TAIL = 7
-exports.ROOM = 8
-exports.PUTTERS = 9
-exports.PUT_RETURNS = 32
-exports.EMPTIED = 33
-exports.TAKE_LOCK = 34
-exports.HEAD = 35
-exports.FREED = 36
-exports.READY = 37
-exports.LOOKED = 38
-exports.DISCARD = 39
-exports.AWAITED = 40
-exports.DEFERRED = 41
-exports.DEFERRED_END = 42
-const RING = exports.RING = 64
-
 const { ceil } = Math
 
-// Of a slot.
-exports.LEASE = 0
-exports.MARK = 1
-exports.ATTEMPT = 2
-exports.SIZE = 3
-exports.DUE = 4
-exports.DEATHS = 5
-const BYTES = exports.BYTES = 6
-
+/** Where the ring begins. */
+const RING = 64
+/** Where the bytes of a message begin in its slot. */
+const BYTES = 6
 /** The limit of positions: twice a position and the closed bit fit into a word. */
-const MOST_POSITIONS = exports.MOST_POSITIONS = 2 ** 29
-/** The largest capacity: a queue that is full can be told from an empty one. */
-exports.MOST_CAPACITY = MOST_POSITIONS / 2
-/** The longest message: its size and its format fit into a word. */
-exports.MOST_BYTES = 2 ** 28
+const MOST_POSITIONS = 2 ** 29
 
 /** Words of a slot: a multiple of 2, so that the bytes begin at a multiple of 8. */
-const slotWords = exports.slotWords = (messageSize) => BYTES + 2 * ceil(messageSize / 8)
+const slotWords = (messageSize) => BYTES + 2 * ceil(messageSize / 8)
 /** Where the slots begin, behind both rings: a multiple of 2. */
-const slotsBegin = exports.slotsBegin = (capacity) => RING + 2 * capacity
-exports.bytesOf = (capacity, messageSize) => 4 * (slotsBegin(capacity) + capacity * slotWords(messageSize))
+const slotsBegin = (capacity) => RING + 2 * capacity
+
+module.exports = {
+  RETURNS: 0, FILLED: 1, IDLE_RETURNS: 2, IDLED: 3, CAPACITY: 4, MESSAGE_SIZE: 5, PUT_LOCK: 6, TAIL: 7, ROOM: 8,
+  PUTTERS: 9, PUT_RETURNS: 32, EMPTIED: 33, TAKE_LOCK: 34, HEAD: 35, FREED: 36, READY: 37, LOOKED: 38, DISCARD: 39,
+  AWAITED: 40, DEFERRED: 41, DEFERRED_END: 42, RING,
+  // Of a slot.
+  LEASE: 0, MARK: 1, ATTEMPT: 2, SIZE: 3, DUE: 4, DEATHS: 5, BYTES,
+  MOST_POSITIONS,
+  /** The largest capacity: a queue that is full can be told from an empty one. */
+  MOST_CAPACITY: MOST_POSITIONS / 2,
+  /** The longest message: its size and its format fit into a word. */
+  MOST_BYTES: 2 ** 28,
+  slotWords,
+  slotsBegin,
+  bytesOf: (capacity, messageSize) => 4 * (slotsBegin(capacity) + capacity * slotWords(messageSize))
+}

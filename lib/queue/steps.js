@@ -193,16 +193,5 @@ function close (memory, discards) {
 }
 
 module.exports = {
-  clear,
-  close,
-  defer,
-  endBatch,
-  endUse,
-  idle,
-  idled,
-  put,
-  putBack,
-  recover,
-  take,
-  takeMany
+  clear, close, defer, endBatch, endUse, idle, idled, put, putBack, recover, take, takeMany
 }

@@ -220,7 +220,7 @@ class QueueWaiter extends Waiter {
     const { address } = this.word
     if (this.state === OVER) return 'over'
     if (this.isForLock) return agent().waitClaim(address, false, LOCKED, this.left(), this)
-    return agent().waitPair(address, this.first, this.second, this.left(), this)
+    return agent().waitClaim(address, false, this.first, this.left(), this, this.second)
   }
 
   finish (result) {
@@ -339,11 +339,8 @@ const later = (memory, wait, steps) => new Promise((resolve, reject) => {
  *   - `finish(found, memory, argument, wait)` makes the method's result of the step's answer
  *   - `isAsync`: whether that is mostly a promise, which is awaited sooner than returned
  */
-function promised (form, queue, argument, options, steps = new Steps()) {
-  steps.call = observer.callOf()
-  steps.context = observer.contextOfWait()
-  return steps.of(carriedOut(form, queue, argument, options, steps))
-}
+const promised = (form, queue, argument, options, steps = new Steps()) => (
+  steps.of(carriedOut(form, queue, argument, options, steps)))
 
 async function carriedOut (form, queue, argument, options, steps) {
   const { caller, describe, finish, isAsync, optionsOf = waitOptions } = form

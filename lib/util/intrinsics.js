@@ -29,7 +29,7 @@ if (SharedArrayBuffer === undefined || typeof Atomics === 'undefined') {
 }
 
 const { add, compareExchange, load, or, store, sub } = Atomics
-const { clz32, imul, max, min, trunc } = Math
+const { clz32, max, min, trunc } = Math
 const { isInteger } = Number
 const { assign, freeze, is, isFrozen, keys } = Object
 // eslint-disable-next-line no-restricted-syntax -- the two that all other files have for it are made of this one
@@ -73,41 +73,18 @@ const Registry = REGISTRIES_HANG ? undefined : FinalizationRegistry
 const ofRegistry = Registry && withMethods(Registry.prototype, ['register'])
 
 module.exports = {
-  ArrayBuffer,
-  BigInt64Array,
-  Error,
-  Float64Array,
-  Int32Array,
-  Promise,
-  RangeError,
-  SharedArrayBuffer,
-  String,
-  TypeError,
-  add,
+  ArrayBuffer, BigInt64Array, Error, Float64Array, Int32Array, Promise, RangeError, SharedArrayBuffer, String,
+  TypeError, add, apply, assign, clz32, compareExchange, define, defineProperty, freeze, getOwnPropertyDescriptor, is,
+  isFrozen, isInteger, keys, load, max, min, or, parse, setPrototypeOf, sort, store, stringify, sub, trunc,
+
   /** Appends to an array; `push` would call the setters of prototypes. */
   append (array, value) {
     define(array, array.length, value, true, true)
   },
-  apply,
   asIntN: BigInt && BigInt.asIntN,
-  assign,
   captureStackTrace: Error.captureStackTrace,
-  clz32,
   /** Returns a code unit of a string. */
   codeAt: (string, index) => apply(charCodeAt, string, [index]),
-  compareExchange,
-  define,
-  defineProperty,
-  freeze,
-  getOwnPropertyDescriptor,
-  imul,
-  is,
-  isFrozen,
-  isInteger,
-  keys,
-  load,
-  max,
-  min,
   /** Has these functions of `process` used: the plain entry was loaded before this file. */
   asAtLoad (functions) {
     hrtime = functions.hrtime
@@ -121,14 +98,6 @@ module.exports = {
     const time = hrtime()
     return time[0] * 1e3 + time[1] / 1e6
   },
-  or,
-  parse,
-  setPrototypeOf,
-  sort,
-  store,
-  stringify,
-  sub,
-  trunc,
 
   // Of typed arrays and their buffers.
   bufferOf: reader(TypedArrayPrototype, 'buffer'),

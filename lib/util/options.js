@@ -49,6 +49,12 @@ function flag (options, name, caller) {
   throw new TypeError(caller + ': ' + name + ' must be a boolean, not ' + describe(value))
 }
 
+/** Reads the one option that there is, a flag. */
+function onlyFlag (options, name, caller) {
+  assertOptions(options, [name], caller)
+  return flag(options, name, caller)
+}
+
 // These use no methods of arrays, which may have been replaced.
 
 function includes (names, name) {
@@ -62,4 +68,4 @@ function listed (names, count) {
   return text
 }
 
-module.exports = { assertOptions, flag, option }
+module.exports = { assertOptions, flag, onlyFlag, option }

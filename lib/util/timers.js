@@ -8,11 +8,7 @@ const { now: wallClock } = Date
 module.exports = {
   /** The longest time that a timer of Node has, in milliseconds: 24 days. A longer one fires at once. */
   LONGEST_TIMER: 2 ** 31 - 1,
-  clearInterval,
-  clearTimeout,
-  setImmediate,
-  setInterval,
-  setTimeout,
+  clearInterval, clearTimeout, setImmediate, setInterval, setTimeout,
   /** Returns the milliseconds since 1970. The clock may be set. */
   wallClock
 }

@@ -8,7 +8,7 @@
  * whose promise that is. So a wait that has timed out resolves with LATE, and an async function then makes the error.
  */
 
-const { Error, String, captureStackTrace, define } = require('../util/intrinsics')
+const { Error, String, captureStackTrace, define, keys } = require('../util/intrinsics')
 const { TypedArrayLength } = require('../util/typed-arrays')
 const { describe, isObject } = require('../util/values')
 const { nounOf } = require('./kinds')
@@ -29,17 +29,11 @@ function hideFrames (error, fn) {
   return error
 }
 
-function createError (message, code, name) {
+function createError (message, code, more = {}) {
   const error = new Error(message)
-  if (name !== undefined) define(error, 'name', name, true, true)
-  define(error, 'code', code, true, true)
-  return error
-}
-
-/** Gives an error the awaited word's `kind` and `id`, and returns it. */
-function about (error, word, kind) {
-  define(error, 'kind', kind, true, true)
-  define(error, 'id', word.id, true, true)
+  const fields = { __proto__: null, code, ...more }
+  const names = keys(fields)
+  for (let n = 0; n < names.length; n++) define(error, names[n], fields[names[n]], true, true)
   return error
 }
 
@@ -51,11 +45,9 @@ function timeoutError (word, { kind, mode }, timeout) {
   // Permits may be those of any number of threads.
   const owner = mode === 'exclusive' || mode === 'shared' ? word.owner() : null
   const noun = nounOf({ kind, mode, name: word.name })
-  const error = createError('Timed out after ' + timeout + ' ms waiting for ' + noun +
-    (owner === null ? '' : ', held by ' + nameOfOwner(owner)), 'ERR_TIMEOUT', 'TimeoutError')
-  define(about(error, word, kind), 'holder', owner === null ? null : owner.threadId, true, true)
-  define(error, 'owner', owner, true, true)
-  return error
+  return createError('Timed out after ' + timeout + ' ms waiting for ' + noun +
+    (owner === null ? '' : ', held by ' + nameOfOwner(owner)), 'ERR_TIMEOUT',
+  { name: 'TimeoutError', kind, id: word.id, holder: owner === null ? null : owner.threadId, owner })
 }
 
 /** Names who has a word: a thread of this process, or another process, whose number may be unknown. */
@@ -73,11 +65,8 @@ const queueClosed = (caller) => createError(caller + ': the queue is closed', 'E
  */
 function queueUnreadable (caller, cause, { attempt, unread: { bytes, format } }) {
   const error = createError(caller + ': a message of ' + TypedArrayLength(bytes) + ' bytes, format "' + format +
-    '", cannot be read, and has been removed: ' + messageOf(cause), 'ERR_QUEUE_UNREADABLE')
+    '", cannot be read, and has been removed: ' + messageOf(cause), 'ERR_QUEUE_UNREADABLE', { attempt, format, bytes })
   define(error, 'cause', cause, false, true)
-  define(error, 'attempt', attempt, true, true)
-  define(error, 'format', format, true, true)
-  define(error, 'bytes', bytes, true, true)
   return error
 }
 
@@ -89,7 +78,7 @@ const notLocked = (message) => createError(message, 'ERR_NOT_LOCKED')
 /** Makes the error of a wait that would never end: `why` follows the noun. */
 function endless (caller, word, { kind, mode }, why) {
   const noun = nounOf({ kind, mode, name: word.name })
-  return about(createError(caller + ': would wait for ' + noun + ', ' + why, 'ERR_DEADLOCK'), word, kind)
+  return createError(caller + ': would wait for ' + noun + ', ' + why, 'ERR_DEADLOCK', { kind, id: word.id })
 }
 
 /** A thread would wait for itself. `does` is 'holds' or 'awaits'; the other arguments are as for `timeoutError`. */
@@ -113,9 +102,8 @@ function deadlockOfPutters (caller, word, threads) {
  * @param {{ text: string, cycle: object[] }} found the cycle, and its text: each thread and the lock that it awaits
  */
 function deadlockCycle (caller, word, { kind }, found) {
-  const error = createError(caller + ': none of these threads could go on: ' + found.text, 'ERR_DEADLOCK')
-  define(about(error, word, kind), 'cycle', found.cycle, true, true)
-  return error
+  const message = caller + ': none of these threads could go on: ' + found.text
+  return createError(message, 'ERR_DEADLOCK', { kind, id: word.id, cycle: found.cycle })
 }
 
 /** Reads a signal's reason: an AbortError where it has none. Its getter may throw. */
@@ -131,7 +119,7 @@ function abortReason (signal) {
 }
 
 function orAbortError (reason) {
-  return reason === undefined ? createError('The operation was aborted', 'ABORT_ERR', 'AbortError') : reason
+  return reason === undefined ? createError('The operation was aborted', 'ABORT_ERR', { name: 'AbortError' }) : reason
 }
 
 function throwIfAborted (signal, reasonOf = readReason) {

@@ -7,6 +7,7 @@
 
 const { agent } = require('../agent/find-agent')
 const { bare } = require('../util/intrinsics')
+const observer = require('./observer')
 
 class Steps {
   constructor () {
@@ -18,12 +19,12 @@ class Steps {
     this.isPending = false
     // Why no further step is taken.
     this.reason = undefined
-    // Where the promise came from, if a stall is to be reported.
-    this.call = undefined
     // Set by profile.js, if waits are recorded.
     this.sample = undefined
-    // Its asynchronous context, if the channels of diagnostics have subscribers.
-    this.context = undefined
+    // Where the promise came from, if a stall is to be reported; and its asynchronous context, if the channels of
+    // diagnostics have subscribers. Noted here, since native code may begin a step outside of the call.
+    this.call = observer.callOf()
+    this.context = observer.contextOfWait()
   }
 
   /** Makes the agent remember `promise`, which takes these steps, and returns it. */

@@ -25,17 +25,22 @@ function waitUntil (word, isOver, timeout, waitKind, onSlice) {
   }
 }
 
-/** Blocks for a notification at a word, and records the wait. The result is that of the agent's `waitFor`. */
-function blockFor (address, value, timeout, waitKind, onSlice, place = observer.callHere()) {
+/**
+ * Blocks for a notification at a word, and records the wait. The result is that of the agent's `waitFor`.
+ * @param {(fn: Function, argument: unknown) => void} [run] calls what may run a program's code
+ */
+function blockFor (address, value, timeout, waitKind, onSlice, place = observer.callHere(), run = simply) {
   const { native, waitFor } = agent()
+  const observe = observer.blockBegins(nounOfWait, { address, waitKind }, onSlice)
   native.words[CALL] = place
-  const onSliceToo = observer.blockBegins(nounOfWait, { address, waitKind }, onSlice)
   try {
-    return waitFor(address, value, timeout, waitKind, onSliceToo)
+    return waitFor(address, value, timeout, waitKind, observe && (() => run(observe)))
   } finally {
-    observer.blockEnds(onSliceToo)
+    if (observe !== undefined) run(observer.blockEnds, observe)
   }
 }
+
+const simply = (fn, argument) => fn(argument)
 
 /** Names an awaited object by a word's address and the wait kind. */
 function nounOfWait ({ address, waitKind }) {

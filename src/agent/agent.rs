@@ -112,7 +112,6 @@ pub(crate) struct Agent {
     /// Rung for a turn of the event loop; `None`: it could not be made. It is not made when it is first needed: a hook of
     /// `async_hooks` would run then, in the midst of a release.
     pub(crate) turn_bell: Option<Bell>,
-    /// Whether the event loop is held.
     pub(crate) is_held: Cell<bool>,
     pub(crate) buffers: Buffers,
     /// Locks of files, once there are any.
@@ -150,7 +149,6 @@ unsafe extern "C" fn uncount(_: *mut c_void) {
 }
 
 impl Agent {
-    /// Returns the agent of `env`.
     pub(crate) fn of(env: sys::napi_env) -> Result<Rc<Self>> {
         AGENTS
             .with_borrow(|agents| agents.iter().find(|agent| agent.environment.env == env).cloned())

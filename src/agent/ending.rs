@@ -6,7 +6,7 @@ use crate::agent::agent::Agent;
 use crate::globals::{PROCESS, Unused, own_word_at, raise};
 use waitasync_core::clock::now;
 use waitasync_core::lock::tracked_buffers::Ended;
-use waitasync_core::lock::{Hold, Mail, UNLOCKED};
+use waitasync_core::lock::{Hold, Mail, UNLOCKED, Word};
 use waitasync_core::panics::contained;
 use waitasync_core::queue::{Location, Settlement, WaitResult, Withdrawal};
 
@@ -33,7 +33,7 @@ impl Ending {
 
     /// Leaves the count of those that wait to put into a queue. Its events are so many words before the count.
     pub(crate) fn uncount(&mut self, putters: Location, words: u32) {
-        Hold::Putter(words).release(own_word_at(putters));
+        own_word_at(putters).give_back(Hold::Putter(words));
         self.owe_takers(putters.words_before(words));
     }
 

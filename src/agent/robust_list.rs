@@ -27,7 +27,6 @@ pub(crate) struct RobustList {
 }
 
 impl RobustList {
-    /// Makes a list without memory.
     pub(crate) fn new(registers: RegistersRef) -> Self {
         Self {
             table: Cell::new(Holds::empty(registers)),

@@ -47,7 +47,7 @@ struct Sleeping<'a>(&'a Agent);
 impl<'a> Sleeping<'a> {
     fn begin(agent: &'a Agent, sleep: Noted) -> Self {
         agent.pending.notes.begin_sleep(sleep);
-        agent.blocking.thread.begin_block();
+        agent.blocking.thread.set_blocked(true);
         Self(agent)
     }
 }
@@ -55,7 +55,7 @@ impl<'a> Sleeping<'a> {
 impl Drop for Sleeping<'_> {
     fn drop(&mut self) {
         self.0.unpublish();
-        self.0.blocking.thread.end_block();
+        self.0.blocking.thread.set_blocked(false);
         self.0.pending.notes.set_sleep(None);
         (self.0.observer.slept)(self.0.id());
     }

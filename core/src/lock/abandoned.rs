@@ -54,7 +54,7 @@ impl Section<'_> {
             self.note_death(location, word);
         }
         // After the count: a thread that takes the word from now on reads the counter.
-        hold.release(word);
+        word.give_back(hold);
         self.word_changed(location, word);
     }
 

@@ -44,7 +44,7 @@ impl Section<'_> {
         } else if self.was_stolen(location, hold) {
             return released;
         }
-        hold.release(word);
+        word.give_back(hold);
         self.word_changed(location, word);
         released
     }
@@ -94,7 +94,7 @@ impl Section<'_> {
     ) -> bool {
         let is_left = !request.is_strict()
             && self.has_line(location)
-            && request.is_granted_by(word)
+            && word.grants(request)
             && self
                 .notify_up_to_first_claim(location)
                 .and_then(|(first, ..)| self.listed(first))
@@ -109,7 +109,7 @@ impl Section<'_> {
     /// Wakes the first claims if the word grants something. Whether it does.
     fn check_word(&mut self, location: Location, word: &impl Word) -> bool {
         let first = self.waiters(location).find_map(|key| self.claim(key));
-        let is_free = first.is_some_and(|request| request.is_granted_by(word));
+        let is_free = first.is_some_and(|request| word.grants(request));
         if is_free {
             self.word_changed(location, word);
         } else {
@@ -203,7 +203,6 @@ impl WaiterListStore {
         .flatten()
     }
 
-    /// Releases the calling thread's hold.
     pub fn release(&self, location: Location, hold: Hold, word: &impl Word) -> Released {
         self.critical_section_at(location, |section| section.release(location, hold, word))
     }

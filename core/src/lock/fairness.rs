@@ -40,7 +40,6 @@ pub const ROOM: Duration = Duration::from_micros(50);
 /// The next step of a thread that has released a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Released {
-    /// Nothing.
     GoOn,
     /// Sleep for [`ROOM`]: an event loop that waits for the lock may lack a processor.
     MakeRoom,

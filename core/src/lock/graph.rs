@@ -40,7 +40,6 @@ pub struct SeenWait {
     pub thread: u32,
     /// `None` for a wait for a notification.
     pub request: Option<Request>,
-    /// Whether the thread blocks for this.
     pub blocked: bool,
 }
 

@@ -3,7 +3,7 @@
 //! An entry has a serial number, too: it tells a hold from all others of its thread, wherever the entry is in the list,
 //! and with the agent's number from all others of the process.
 
-use super::word::{UNLOCKED, Word};
+use super::word::UNLOCKED;
 
 /// How a lock is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -48,7 +48,6 @@ pub const fn pack(kind: u32, amount: u32) -> u64 {
     kind as u64 + KINDS * amount as u64
 }
 
-/// Returns the amount in such a number.
 pub const fn amount_of(packed: u64) -> u64 {
     packed / KINDS
 }
@@ -143,10 +142,5 @@ impl Hold {
             Self::Limited(amount) => current.saturating_sub_unsigned(amount).max(0),
             Self::Owed(_) => current,
         }
-    }
-
-    /// Gives this back to the word.
-    pub fn release(self, word: &impl Word) {
-        word.give_back(self);
     }
 }

@@ -45,7 +45,6 @@ impl Line {
         }
     }
 
-    /// Adds a blocked thread without a claim.
     pub(super) fn append_thread(&mut self, key: WaiterKey) {
         if self.promises > 0 {
             self.threads.push_back(key);
@@ -65,7 +64,6 @@ impl Line {
         if was_awake || has_tried { Successor::ToBeWoken } else { Successor::Unconcerned }
     }
 
-    /// Removes a blocked thread without a claim.
     pub(super) fn remove_thread(&mut self, key: WaiterKey) {
         // Mostly the first; and there are no more of them than threads.
         if let Some(index) = self.threads.iter().position(|thread| *thread == key) {

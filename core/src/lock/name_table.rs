@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry;
 use rustc_hash::FxHashMap;
 
 use super::bucket::shrink;
-use super::{Mode, Outbox, Request, UNLOCKED, WaiterListStore};
+use super::{Mode, Outbox, Request, UNLOCKED, WaiterListStore, Word};
 use crate::clock::Timestamp;
 use crate::queue::Location;
 use crate::sync::{Arc, AtomicI32};
@@ -28,7 +28,7 @@ impl Name {
 
     /// Whether a request in this mode would be granted now.
     pub fn grants(&self, mode: Mode) -> bool {
-        Request::Named(mode, 0).is_granted_by(&self.word)
+        self.word.grants(Request::Named(mode, 0))
     }
 }
 

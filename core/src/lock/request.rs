@@ -114,10 +114,6 @@ impl Request {
         }
     }
 
-    pub(super) fn is_granted_by(self, word: &impl Word) -> bool {
-        word.grants(self)
-    }
-
     /// Takes this from the word, whoever holds it. Only for names that are stolen.
     pub(super) fn overwrite(self, word: &impl Word) {
         change(word, |current| Some(self.taken_from(UNLOCKED).unwrap_or(current)));

@@ -26,10 +26,8 @@ pub trait Policy: Debug + Default {
     /// Notes that a claim or a blocked thread has left its list.
     fn removed(&mut self, location: Location, key: WaiterKey, claim: Option<Self::Claim>, blocks: bool) -> Successor;
 
-    /// Returns the number of claims at `location`.
     fn claims(&self, location: Location) -> u32;
 
-    /// Whether the bucket has no claims.
     fn is_empty(&self) -> bool;
 
     /// Wakes the first waiter at `location` that can use the word's value.

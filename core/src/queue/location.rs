@@ -10,7 +10,6 @@ pub(crate) const CACHE_LINE: usize = 64;
 pub struct Location(usize);
 
 impl Location {
-    /// Returns the location at `address`.
     pub const fn from_address(address: usize) -> Self {
         Self(address)
     }
@@ -21,13 +20,11 @@ impl Location {
         Self(address | 1)
     }
 
-    /// Returns the location so many words behind this one.
     #[must_use]
     pub const fn words_after(self, words: u32) -> Self {
         Self(self.0 + 4 * words as usize)
     }
 
-    /// Returns the location so many words before this one.
     #[must_use]
     pub const fn words_before(self, words: u32) -> Self {
         Self(self.0 - 4 * words as usize)

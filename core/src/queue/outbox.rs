@@ -128,7 +128,6 @@ pub struct Outbox<C> {
 }
 
 impl<C> Outbox<C> {
-    /// Makes an outbox whose agent hears `bell`.
     pub fn new(bell: Bell) -> Self {
         Self { mail: Mutex::new(Mail::default()), has_mail: AtomicBool::new(false), bell: Mutex::new(Some(bell)) }
     }

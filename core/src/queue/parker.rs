@@ -69,21 +69,15 @@ impl BlockedThread {
         self.unpark();
     }
 
-    /// Notes that the thread is blocked from here on. Called by the thread itself.
-    pub fn begin_block(&self) {
-        self.blocked.store(true, Ordering::Relaxed);
-    }
-
-    /// Notes that the thread is no longer blocked. Called by the thread itself.
-    pub fn end_block(&self) {
-        self.blocked.store(false, Ordering::Relaxed);
+    /// Notes whether the thread is blocked from here on. Called by the thread itself.
+    pub fn set_blocked(&self, blocked: bool) {
+        self.blocked.store(blocked, Ordering::Relaxed);
     }
 
     pub fn is_blocked(&self) -> bool {
         self.blocked.load(Ordering::Relaxed)
     }
 
-    /// Returns the result, if the wait has ended.
     pub fn result(&self) -> Option<WaitResult> {
         match self.result.load(Ordering::Acquire) {
             WAITING => None,

@@ -27,7 +27,6 @@ impl<C> Waiter<C> {
         }
     }
 
-    /// Whether it is a promise of the agent with this outbox.
     pub(crate) fn is_of(&self, outbox: &Arc<Outbox<C>>) -> bool {
         matches!(self, Self::Agent(its, _) if Arc::ptr_eq(its, outbox))
     }

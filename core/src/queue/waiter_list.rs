@@ -176,23 +176,19 @@ impl<C> WaiterLists<C> {
         self.lists.find(location.hash(), |list| self.waiters[list.head as usize].location == location)
     }
 
-    /// Returns the waiter with this key.
     pub(crate) fn get(&self, key: WaiterKey) -> Option<&Record<C>> {
         self.waiters.get(key as usize)
     }
 
-    /// Returns the first waiter at `location`.
     pub(crate) fn front(&self, location: Location) -> Option<WaiterKey> {
         self.list(location).map(|list| list.head)
     }
 
-    /// Returns the waiter after this one, at the same location.
     pub(crate) fn next(&self, key: WaiterKey) -> Option<WaiterKey> {
         let next = self.waiters.get(key as usize)?.next;
         (next != NIL).then_some(next)
     }
 
-    /// Returns the waiter before this one, at the same location.
     pub(crate) fn previous(&self, key: WaiterKey) -> Option<WaiterKey> {
         let previous = self.waiters.get(key as usize)?.previous;
         // That of the first waiter is the last one.
@@ -209,12 +205,10 @@ impl<C> WaiterLists<C> {
         self.deadlines.first().map_or(Timestamp::NEVER, |&(deadline, _)| deadline)
     }
 
-    /// Returns the number of waiters at `location`.
     pub(crate) fn count(&self, location: Location) -> u32 {
         self.list(location).map_or(0, |list| list.length)
     }
 
-    /// Returns the locations that have waiters.
     pub(crate) fn locations(&self) -> Vec<Location> {
         self.lists.iter().map(|list| self.waiters[list.head as usize].location).collect()
     }

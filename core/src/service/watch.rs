@@ -21,9 +21,26 @@
 //!
 //! Linux and libuv only: elsewhere slices are shorter. Bun has libuv's names, and one of them ends the process.
 
+#![cfg_attr(not(linux), allow(dead_code, reason = "nothing is watched"))]
 #![allow(unsafe_code, reason = "the descriptor of an event loop, which is not ours")]
 
-pub use watched::Watch;
+use std::ffi::c_int;
+#[cfg(linux)]
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+#[cfg(linux)]
+use tokio::io::{Interest, unix::AsyncFd};
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+
+use crate::clock::Timestamp;
+#[cfg(linux)]
+use crate::clock::now;
+use crate::queue::parker::BlockedThread;
+use crate::service::idle_flag::IdleFlag;
+use crate::sync::lock;
 
 /// The signal by which an event loop learns of its thread's end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,152 +53,106 @@ pub enum EndSignal {
     Own,
 }
 
+/// A thread that blocks again and again while its loop is signalled is watched no more often than this.
 #[cfg(linux)]
-mod watched {
-    use std::ffi::c_int;
-    use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::{Arc, Mutex};
+const INTERVAL_MILLISECONDS: f64 = 1.0;
 
-    use tokio::io::Interest;
-    use tokio::io::unix::AsyncFd;
-    use tokio::runtime::Handle;
-    use tokio::task::AbortHandle;
-
-    use super::EndSignal;
-    use crate::clock::{Timestamp, now};
-    use crate::queue::parker::BlockedThread;
-    use crate::service::idle_flag::IdleFlag;
-    use crate::sync::lock;
-
-    /// A thread that blocks again and again while its loop is signalled is watched no more often than this.
-    const INTERVAL_MILLISECONDS: f64 = 1.0;
-
-    /// Whether an event loop has been signalled and has not turned since.
-    fn is_signalled(event_loop: &OwnedFd) -> bool {
-        let mut descriptor = libc::pollfd { fd: event_loop.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one live record, and no wait.
-        unsafe { libc::poll(&raw mut descriptor, 1, 0) == 1 }
-    }
-
-    /// The watch over one thread's event loop.
-    #[derive(Debug)]
-    pub struct Watch {
-        thread: Arc<BlockedThread>,
-        event_loop: Option<c_int>,
-        end_signal: EndSignal,
-        state: Mutex<State>,
-        /// Whether the thread is not watched.
-        idle: IdleFlag,
-        /// Whether the loop has been signalled during this watch.
-        is_signalled: AtomicBool,
-    }
-
-    #[derive(Debug, Default)]
-    struct State {
-        task: Option<AbortHandle>,
-        /// The thread is not watched again before this.
-        not_before: Timestamp,
-    }
-
-    impl Watch {
-        /// Makes a watch over `event_loop`, the calling thread's, if it is known.
-        ///
-        /// # Safety
-        /// The descriptor must be open whenever the thread blocks.
-        pub unsafe fn new(event_loop: Option<c_int>, thread: &Arc<BlockedThread>, end_signal: EndSignal) -> Arc<Self> {
-            let (state, idle, is_signalled) = Default::default();
-            Arc::new(Self { thread: Arc::clone(thread), event_loop, end_signal, state, idle, is_signalled })
-        }
-
-        /// Interrupts the thread when its loop is signalled, or was before. Whether the loop is watched. Called by the
-        /// thread itself, which has noted that it is blocked.
-        pub(crate) fn begin(self: &Arc<Self>, runtime: &Handle) -> bool {
-            let is_watched = !self.idle.wake() || self.register(runtime).is_some();
-            if !is_watched {
-                self.idle.try_idle(|| false);
-            }
-            is_watched
-        }
-
-        #[cold]
-        fn register(self: &Arc<Self>, runtime: &Handle) -> Option<()> {
-            let (mut state, now) = (lock(&self.state), now());
-            let event_loop = self.event_loop.filter(|_| now >= state.not_before)?;
-            // SAFETY: the thread blocks, so the descriptor is open, as the maker promised.
-            let event_loop = unsafe { BorrowedFd::borrow_raw(event_loop) }.try_clone_to_owned().ok()?;
-            state.not_before = now.after_millis(INTERVAL_MILLISECONDS);
-            let was_signalled = self.end_signal == EndSignal::Own && is_signalled(&event_loop);
-            self.is_signalled.store(false, Ordering::Relaxed);
-            let _entered = runtime.enter();
-            // SAFETY: the registration owns the descriptor.
-            let registered = unsafe { AsyncFd::register_with_interest(event_loop, Interest::READABLE) }.ok()?;
-            state.task = Some(runtime.spawn(Arc::clone(self).run(registered, was_signalled)).abort_handle());
-            Some(())
-        }
-
-        /// Interrupts the blocked thread at each signal. Ends at one that finds it not blocked. The first event does not
-        /// count if the loop `was_signalled` before.
-        async fn run(self: Arc<Self>, event_loop: AsyncFd<OwnedFd>, mut was_signalled: bool) {
-            while let Ok(mut ready) = event_loop.readable().await {
-                ready.clear_ready();
-                if self.idle.try_idle(|| self.thread.is_blocked()) {
-                    return;
-                }
-                if !std::mem::take(&mut was_signalled) {
-                    self.is_signalled.store(true, Ordering::Relaxed);
-                }
-                self.thread.interrupt();
-            }
-            self.idle.try_idle(|| false);
-        }
-
-        /// Whether the loop has been signalled during this watch: the next signal may be missed. For the thread.
-        pub fn may_miss(&self) -> bool {
-            self.is_signalled.load(Ordering::Relaxed)
-        }
-
-        /// Ends the watch with its environment. Called by the thread itself.
-        pub fn close(&self) {
-            if let Some(task) = lock(&self.state).task.take() {
-                task.abort();
-            }
-        }
-    }
+/// Whether an event loop has been signalled and has not turned since.
+#[cfg(linux)]
+fn is_signalled(event_loop: &OwnedFd) -> bool {
+    let mut descriptor = libc::pollfd { fd: event_loop.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one live record, and no wait.
+    unsafe { libc::poll(&raw mut descriptor, 1, 0) == 1 }
 }
 
-#[cfg(not(linux))]
-mod watched {
-    use std::ffi::c_int;
-    use std::sync::Arc;
+/// The watch over one thread's event loop.
+#[derive(Debug)]
+pub struct Watch {
+    thread: Arc<BlockedThread>,
+    event_loop: Option<c_int>,
+    end_signal: EndSignal,
+    state: Mutex<State>,
+    /// Whether the thread is not watched.
+    idle: IdleFlag,
+    /// Whether the loop has been signalled during this watch.
+    is_signalled: AtomicBool,
+}
 
-    use tokio::runtime::Handle;
+#[derive(Debug, Default)]
+struct State {
+    task: Option<AbortHandle>,
+    /// The thread is not watched again before this.
+    not_before: Timestamp,
+}
 
-    use super::EndSignal;
-    use crate::queue::parker::BlockedThread;
+impl Watch {
+    /// Makes a watch over `event_loop`, the calling thread's, if it is known.
+    ///
+    /// # Safety
+    /// The descriptor must be open whenever the thread blocks.
+    pub unsafe fn new(event_loop: Option<c_int>, thread: &Arc<BlockedThread>, end_signal: EndSignal) -> Arc<Self> {
+        let (state, idle, is_signalled) = Default::default();
+        Arc::new(Self { thread: Arc::clone(thread), event_loop, end_signal, state, idle, is_signalled })
+    }
 
-    /// The watch over one thread's event loop: there is none.
-    #[derive(Debug)]
-    pub struct Watch;
-
-    #[expect(clippy::unused_self, reason = "as on Linux")]
-    impl Watch {
-        /// Watches nothing.
-        ///
-        /// # Safety
-        /// None is needed here.
-        pub unsafe fn new(_: Option<c_int>, _: &Arc<BlockedThread>, _: EndSignal) -> Arc<Self> {
-            Arc::new(Self)
+    /// Interrupts the thread when its loop is signalled, or was before. Whether the loop is watched. Called by the
+    /// thread itself, which has noted that it is blocked.
+    pub(crate) fn begin(self: &Arc<Self>, runtime: &Handle) -> bool {
+        let is_watched = !self.idle.wake() || self.register(runtime).is_some();
+        if !is_watched {
+            self.idle.try_idle(|| false);
         }
+        is_watched
+    }
 
-        pub(crate) fn begin(&self, _: &Handle) -> bool {
-            false
+    #[cold]
+    #[cfg(linux)]
+    fn register(self: &Arc<Self>, runtime: &Handle) -> Option<()> {
+        let (mut state, now) = (lock(&self.state), now());
+        let event_loop = self.event_loop.filter(|_| now >= state.not_before)?;
+        // SAFETY: the thread blocks, so the descriptor is open, as the maker promised.
+        let event_loop = unsafe { BorrowedFd::borrow_raw(event_loop) }.try_clone_to_owned().ok()?;
+        state.not_before = now.after_millis(INTERVAL_MILLISECONDS);
+        let was_signalled = self.end_signal == EndSignal::Own && is_signalled(&event_loop);
+        self.is_signalled.store(false, Ordering::Relaxed);
+        let _entered = runtime.enter();
+        // SAFETY: the registration owns the descriptor.
+        let registered = unsafe { AsyncFd::register_with_interest(event_loop, Interest::READABLE) }.ok()?;
+        state.task = Some(runtime.spawn(Arc::clone(self).run(registered, was_signalled)).abort_handle());
+        Some(())
+    }
+
+    #[cfg(not(linux))]
+    const fn register(&self, _: &Handle) -> Option<()> {
+        None
+    }
+
+    /// Interrupts the blocked thread at each signal. Ends at one that finds it not blocked. The first event does not
+    /// count if the loop `was_signalled` before.
+    #[cfg(linux)]
+    async fn run(self: Arc<Self>, event_loop: AsyncFd<OwnedFd>, mut was_signalled: bool) {
+        while let Ok(mut ready) = event_loop.readable().await {
+            ready.clear_ready();
+            if self.idle.try_idle(|| self.thread.is_blocked()) {
+                return;
+            }
+            if !std::mem::take(&mut was_signalled) {
+                self.is_signalled.store(true, Ordering::Relaxed);
+            }
+            self.thread.interrupt();
         }
+        self.idle.try_idle(|| false);
+    }
 
-        pub fn may_miss(&self) -> bool {
-            false
+    /// Whether the loop has been signalled during this watch: the next signal may be missed. For the thread.
+    pub fn may_miss(&self) -> bool {
+        self.is_signalled.load(Ordering::Relaxed)
+    }
+
+    /// Ends the watch with its environment. Called by the thread itself.
+    pub fn close(&self) {
+        if let Some(task) = lock(&self.state).task.take() {
+            task.abort();
         }
-
-        pub fn close(&self) {}
     }
 }
