@@ -8,6 +8,7 @@ const { hostname } = require('os')
 const path = require('path')
 const { test } = require('../harness')
 const { ENTRY, scratchFolder, startMember } = require('../fixtures/lock-processes')
+const { runNode } = require('../fixtures/run-node')
 
 const PACKAGE = path.dirname(ENTRY)
 const SIGNALS = process.platform === 'win32' && 'Windows has no such signals'
@@ -208,6 +209,56 @@ test('a cycle of an AsyncLock and a lock of processes: found, with the lines of 
   assert.deepStrictEqual(cycles, [2])
   for (const [kind, stack] of taken) assert.ok(!stack.split('\n')[0].includes(path.join(PACKAGE, 'lib')), kind + stack)
 })
+
+/** Programs of one thread that wait for a lock of processes which they hold: one alone, or in a cycle. */
+const HANGS = {
+  async ofCallback ({ locks }) {
+    await locks.request('a', async function outer () {
+      await (function inner () { return locks.request('a', () => {}) })()
+    })
+  },
+  async ofToken ({ locks }) {
+    await (function outer () { return locks.hold('a') })()
+    await (function inner () { return locks.request('a', () => {}) })()
+  },
+  async crossed ({ lock, locks, pause }) {
+    const report = () => locks.request('a', async function outer () {
+      await pause()
+      await (function inner () { return lock.executeLocked(() => {}) })()
+    })
+    const orders = () => lock.executeLocked(async function outerToo () {
+      await pause()
+      await (function innerToo () { return locks.request('a', () => {}) })()
+    })
+    await Promise.all([report(), orders()])
+  }
+}
+
+for (const [how, expected] of Object.entries({
+  ofCallback: [/This task probably waits for what it holds itself:\n.* at inner \(.*, taken at Object.ofCallback \(/],
+  ofToken: [/the lock named .*:\n {2}held for .*, taken at outer \(.*; it is the same thread\n {4}at inner \(/],
+  crossed: [
+    /These tasks of one thread probably wait for one another:\n/,
+    /has awaited AsyncLock "orders" .* at inner \(.*, taken at orders \(/,
+    /has awaited the lock named ".*: a" .* at innerToo \(.*, taken at report \(/
+  ]
+})) {
+  for (const isDry of [true, false]) {
+    const code = `ATOMICS_WAITASYNC_${isDry ? 'PENDING' : 'STALL'}`
+    test(`a thread that waits for a lock of processes that it holds is told by ${code}: ${how}`, async t => {
+      const { stderr } = await runNode(t, ['-e', `
+        const { AsyncLock } = require(${JSON.stringify(PACKAGE)})
+        const locks = require(${JSON.stringify(ENTRY)}).processLocks(${JSON.stringify(scratchFolder(t))})
+        const pause = () => new Promise(resolve => setTimeout(resolve, 5))
+        const timer = ${isDry} ? undefined : setInterval(() => {}, 1000)
+        process.once('warning', () => clearInterval(timer))
+        ;({ ${HANGS[how]} }).${how}({ lock: AsyncLock.create({ name: 'orders' }), locks, pause })
+      `], { env: { ATOMICS_WAITASYNC_STALL: '300' } })
+      assert.ok(stderr.split('\n')[0].includes(`[${code}]`), stderr)
+      for (const pattern of expected) assert.match(stderr, pattern)
+    })
+  }
+}
 
 test('without a variable that asks for it, a snapshot says after a second that it is another process', async t => {
   const { holder, waiter } = await startPair(t, { ATOMICS_WAITASYNC_STALL: '', ATOMICS_WAITASYNC_DUMP: '' })
