@@ -235,7 +235,7 @@ class ProcessLocks {
     first.call(() => observer.callFor(first.origin, () => this.#ask(line, false)))
   }
 
-  /** Lets those behind a callback that lasts wait for the name in front: so reports and snapshots have their wait. */
+  /** Lets those behind a lasting callback wait for the front: so reports and snapshots have their wait. */
   #leaveBehind (line, batch) {
     if (line.batch !== batch) return
     line.batch = undefined
