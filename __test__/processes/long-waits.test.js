@@ -107,6 +107,20 @@ test('a wait for a thread that waits for another process says so, however early'
   await holder.release('a')
 })
 
+test('a snapshot says that it is another process, before the engine has said which', async t => {
+  const { holder, waiter } = await startPair(t, { ATOMICS_WAITASYNC_STALL: '300' })
+  await waiter.run(({ engine, kept, locks, require }, main) => {
+    const { query } = engine
+    engine.query = function (...args) {
+      if (kept.seen === undefined) kept.seen = require(main).snapshot().held.map(({ awaits }) => String(awaits))
+      return query.apply(this, args)
+    }
+    kept.wait = locks.request('a', () => {})
+  }, PACKAGE)
+  assert.deepStrictEqual(await until(waiter, ({ kept }) => kept.seen), ['another process'])
+  await holder.release('a')
+})
+
 /** A thread's part of a cycle of a lock and one of processes: each takes one, and then the other. */
 const PARTS = {
   async withCallback ({ both, lock, locks }) {
