@@ -26,7 +26,7 @@ function stayAlive (t) {
 /** Blocks this thread while another process takes the lock of a name. Gives what that one was told. */
 function takenMeanwhile (folder, name) {
   const program = `const locks = require(${JSON.stringify(ENTRY)}).processLocks(${JSON.stringify(folder)})
-    locks.request(${JSON.stringify(name)}, { timeout: 20000 }, ({ token, ownerDied }) => {
+    locks.request(${JSON.stringify(name)}, { timeout: ${20000 * slowness} }, ({ token, ownerDied }) => {
       console.log(JSON.stringify({ token, ownerDied }))
     })`
   return JSON.parse(spawnSync(process.execPath, ['-e', program], { encoding: 'utf8' }).stdout)
@@ -38,7 +38,7 @@ for (const durable of [false, true]) {
     const folder = scratchFolder(t)
     const locks = processLocks(files(folder, { durable }))
     let lock
-    const lost = locks.request('a', { maxHold: 50 }, given => {
+    const lost = locks.request('a', { maxHold: 50 * slowness }, given => {
       lock = given
       assert.strictEqual(lock.isLost, false)
       const next = takenMeanwhile(folder, 'a')
@@ -60,7 +60,7 @@ test('maxHold counts from the grant, also while that has not been delivered to a
   const locks = processLocks(folder)
   const member = await startMember(t, folder)
   await member.hold('a')
-  const lost = locks.request('a', { maxHold: 50 }, () => assert.fail('it begins without the lock'))
+  const lost = code(locks.request('a', { maxHold: 50 }, () => assert.fail('it begins without the lock')))
   await member.run(async ({ locks, sleep }, pause) => {
     for (;;) {
       const { pending } = await locks.query('a')
@@ -73,7 +73,7 @@ test('maxHold counts from the grant, also while that has not been delivered to a
   const released = member.release('a')
   assert.strictEqual(takenMeanwhile(folder, 'a').ownerDied, true)
   await released
-  assert.strictEqual(await code(lost), 'ERR_LOCK_LOST')
+  assert.strictEqual(await lost, 'ERR_LOCK_LOST')
 })
 
 test('hold with maxHold: unlock() says that it was lost; in time, nobody hears of a limit', async t => {
@@ -81,15 +81,16 @@ test('hold with maxHold: unlock() says that it was lost; in time, nobody hears o
   const folder = scratchFolder(t)
   const locks = processLocks(folder)
   const member = await startMember(t, folder)
-  const lock = await locks.hold('a', { maxHold: 100 })
+  const lock = await locks.hold('a', { maxHold: 100 * slowness })
   const next = await member.pass('a')
   assert.ok(next.ownerDied && next.token > lock.token)
   await new Promise(resolve => lock.signal.aborted ? resolve() : lock.signal.addEventListener('abort', resolve))
   for (let n = 0; n < 2; n++) assert.strictEqual(await code(lock.unlock()), 'ERR_LOCK_LOST')
   for (let n = 0; n < 3; n++) await (await locks.hold('a', { maxHold: 60000 })).unlock()
   // One attempt has a limit, too.
-  assert.strictEqual(await code(locks.request('a', { maxHold: 20, timeout: 0 }, never)), 'ERR_LOCK_LOST')
-  assert.strictEqual(await locks.request('a', { maxHold: 20, ifAvailable: true }, ({ ownerDied }) => ownerDied), true)
+  const maxHold = 20 * slowness
+  assert.strictEqual(await code(locks.request('a', { maxHold, timeout: 0 }, never)), 'ERR_LOCK_LOST')
+  assert.strictEqual(await locks.request('a', { maxHold, ifAvailable: true }, ({ ownerDied }) => ownerDied), true)
   assert.strictEqual((await member.pass('a')).ownerDied, false)
 })
 
@@ -120,7 +121,7 @@ test('many limits end in their order, and a process with one ends by itself', as
 })
 
 test('a request with maxHold has a lock of its own, before a batch, behind it and within', async t => {
-  const locks = processLocks(scratchFolder(t))
+  const locks = processLocks(scratchFolder(t), { batchTime: 50 * slowness })
   const tokenOf = options => locks.request('a', options, async ({ token }) => token)
   const tokens = await Promise.all([
     tokenOf({}), tokenOf({}), tokenOf({ maxHold: 5000 }), tokenOf({ maxHold: 5000 }), tokenOf({}), tokenOf({})
