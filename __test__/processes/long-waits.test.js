@@ -9,6 +9,7 @@ const path = require('path')
 const { test } = require('../harness')
 const { ENTRY, scratchFolder, startMember } = require('../fixtures/lock-processes')
 const { runNode } = require('../fixtures/run-node')
+const slowness = require('../fixtures/slowness')
 
 const PACKAGE = path.dirname(ENTRY)
 const SIGNALS = process.platform === 'win32' && 'Windows has no such signals'
@@ -83,7 +84,7 @@ test('a report of a stall names process and label of the holder; so does that of
 })
 
 test('a wait for a thread that waits for another process says so, however early', async t => {
-  const { folder, holder, waiter, who } = await startPair(t, { ATOMICS_WAITASYNC_STALL: '300' })
+  const { folder, holder, waiter, who } = await startPair(t, { ATOMICS_WAITASYNC_STALL: String(300 * slowness) })
   const doing = await waiter.run(async ({ api, kept, locks, require }, main) => {
     const { AsyncLock } = require(main)
     const { Worker } = require('worker_threads')
@@ -149,7 +150,7 @@ for (const first of ['withCallback', 'withToken']) {
     const source = part => `
       const { AsyncLock } = require(${JSON.stringify(PACKAGE)})
       const { parentPort, workerData: memory } = require('worker_threads')
-      process.on('warning', ({ code, message }) => { if (/STALL/.test(code)) parentPort.postMessage(message) })
+      process.on('warning', ({ message }) => { if (/^These threads/.test(message)) parentPort.postMessage(message) })
       const words = new Int32Array(memory)
       const both = async () => {
         Atomics.add(words, 1, 1)
@@ -326,7 +327,7 @@ test('a thread that blocks for such a lock is reported while it does', async t =
   }, ENTRY, folder)
   const told = `waiting for the lock "a" of files ${folder}:\n  held by ${who}\n`
   while (!waiter.stderr.includes(told)) await sleep(5)
-  assert.match(waiter.stderr, /\[ATOMICS_WAITASYNC_STALL\] Warning: Thread 1 has been blocked for \d+ ms /)
+  assert.match(waiter.stderr, /\[ATOMICS_WAITASYNC_STALL\] Warning: Thread 1 has been blocked for [\d.]+ m?s /)
   assert.match((await until(waiter, heldInFront, PACKAGE)).awaits, new RegExp(`^process ${holder.pid}`))
   await holder.release('a')
   assert.strictEqual(await waiter.run(({ kept }) => kept.done), 'done')
