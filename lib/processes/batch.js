@@ -125,14 +125,16 @@ class Batch {
     return begun < limits.most && (begun === 0 || now() <= this.since + limits.milliseconds)
   }
 
-  /** Calls `late` once no further callback begins because of the time. Nothing is called twice, or after the end. */
-  whenLate (late) {
+  /** Leaves the line once time lets no further callback begin. Those behind then wait for the front, as reports say. */
+  whenLate (serve) {
     if (this.timer !== undefined) return
-    const { milliseconds } = this.limits
+    const { limits: { milliseconds }, line } = this
     this.timer = setTimeout(() => {
       // A timer may be early.
       this.limits = { most: 0, milliseconds }
-      late()
+      if (line.batch !== this) return
+      line.batch = undefined
+      serve()
     }, Math.min(milliseconds, LONGEST_TIMER))
   }
 

@@ -51,7 +51,7 @@ class LongWait {
   /** Milliseconds until there is something to note. */
   get left () { return this.#began + this.#after - now() }
 
-  /** Lets snapshots say who has the lock, as far as that is known. */
+  /** Lets snapshots say who has the lock, if that is known. */
   tell (holder) {
     const who = (holder && describeHolder(holder)) || 'another process'
     this.isNoted = true

@@ -226,20 +226,13 @@ class ProcessLocks {
   #serve (line) {
     const { batch } = line
     if (batch !== undefined) {
-      if (line.mode === 'exclusive') return batch.whenLate(() => this.#leaveBehind(line, batch))
+      if (line.mode === 'exclusive') return batch.whenLate(() => this.#serve(line))
       batch.join()
     }
     if (line.isBeginning || line.asking !== undefined || line.claims.size === 0) return
     const { first } = line
     // That request's call waits for the name in front.
     first.call(() => observer.callFor(first.origin, () => this.#ask(line, false)))
-  }
-
-  /** Lets those behind a lasting callback wait for the front: so reports and snapshots have their wait. */
-  #leaveBehind (line, batch) {
-    if (line.batch !== batch) return
-    line.batch = undefined
-    this.#serve(line)
   }
 
   /**
