@@ -15,8 +15,11 @@ const { constants } = require('os')
 const { fileURLToPath } = require('url')
 const { parseArgs } = require('util')
 
-/** Milliseconds until an inspector opens, or main answers; until a Worker does; until all do; until the timer fires. */
-const [LIMIT, WORKER_LIMIT, DEADLINE, GUARD] = [5000, 1000, 9000, 15000]
+// Milliseconds until an inspector opens, or main answers; until a Worker does; until all do; until the timer fires.
+const LIMIT = 5000
+const WORKER_LIMIT = 1000
+const DEADLINE = 9000
+const GUARD = 15000
 const OWN = require('path').join(__dirname, '..', 'lib', '/')
 /** The native library's exports, once a thread has used the package: see lib/agent/starting-workers.js. */
 const BINDING = '(Object.getPrototypeOf(Object.getPrototypeOf(process)).constructor[' +

@@ -10,6 +10,7 @@ const { test } = require('../harness')
 const { FakeEngine, withResolvers } = require('../fixtures/fake-engine')
 const { scratchFolder, startMembers } = require('../fixtures/lock-processes')
 const { TinyController } = require('../fixtures/lock-toolbox')
+const slowness = require('../fixtures/slowness')
 const { processLocks } = require('../../processes')
 
 const turn = () => new Promise(resolve => setImmediate(resolve))
@@ -102,7 +103,7 @@ for (const [form, call] of Object.entries(forms)) {
         const gate = engine.close(late)
         const aborter = new AbortController()
         const options = {
-          abort: { signal: aborter.signal }, timeout: { timeout: 30 }, close: {}, attempt: { timeout: 0 }
+          abort: { signal: aborter.signal }, timeout: { timeout: 30 * slowness }, close: {}, attempt: { timeout: 0 }
         }[how]
         const asked = call(locks, names, options, fail)
         asked.catch(() => {})

@@ -8,6 +8,8 @@ const { hostname } = require('os')
 const path = require('path')
 const { test } = require('../harness')
 const { ENTRY, scratchFolder, startMember } = require('../fixtures/lock-processes')
+const { runNode } = require('../fixtures/run-node')
+const slowness = require('../fixtures/slowness')
 
 const PACKAGE = path.dirname(ENTRY)
 const SIGNALS = process.platform === 'win32' && 'Windows has no such signals'
@@ -82,7 +84,7 @@ test('a report of a stall names process and label of the holder; so does that of
 })
 
 test('a wait for a thread that waits for another process says so, however early', async t => {
-  const { folder, holder, waiter, who } = await startPair(t, { ATOMICS_WAITASYNC_STALL: '300' })
+  const { folder, holder, waiter, who } = await startPair(t, { ATOMICS_WAITASYNC_STALL: String(300 * slowness) })
   const doing = await waiter.run(async ({ api, kept, locks, require }, main) => {
     const { AsyncLock } = require(main)
     const { Worker } = require('worker_threads')
@@ -103,6 +105,20 @@ test('a wait for a thread that waits for another process says so, however early'
   const [, told] = /; it waits for (.*)$/.exec(doing)
   const awaited = `which has the lock ${JSON.stringify(`files ${folder}: a`)}`
   assert.ok([`another process, ${awaited}`, `${who}, ${awaited}`].includes(told), doing)
+  await holder.release('a')
+})
+
+test('a snapshot says that it is another process, before the engine has said which', async t => {
+  const { holder, waiter } = await startPair(t, { ATOMICS_WAITASYNC_STALL: '300' })
+  await waiter.run(({ engine, kept, locks, require }, main) => {
+    const { query } = engine
+    engine.query = function (...args) {
+      if (kept.seen === undefined) kept.seen = require(main).snapshot().held.map(({ awaits }) => String(awaits))
+      return query.apply(this, args)
+    }
+    kept.wait = locks.request('a', () => {})
+  }, PACKAGE)
+  assert.deepStrictEqual(await until(waiter, ({ kept }) => kept.seen), ['another process'])
   await holder.release('a')
 })
 
@@ -134,7 +150,7 @@ for (const first of ['withCallback', 'withToken']) {
     const source = part => `
       const { AsyncLock } = require(${JSON.stringify(PACKAGE)})
       const { parentPort, workerData: memory } = require('worker_threads')
-      process.on('warning', ({ code, message }) => { if (/STALL/.test(code)) parentPort.postMessage(message) })
+      process.on('warning', ({ message }) => { if (/^These threads/.test(message)) parentPort.postMessage(message) })
       const words = new Int32Array(memory)
       const both = async () => {
         Atomics.add(words, 1, 1)
@@ -209,6 +225,56 @@ test('a cycle of an AsyncLock and a lock of processes: found, with the lines of 
   for (const [kind, stack] of taken) assert.ok(!stack.split('\n')[0].includes(path.join(PACKAGE, 'lib')), kind + stack)
 })
 
+/** Programs of one thread that wait for a lock of processes which they hold: one alone, or in a cycle. */
+const HANGS = {
+  async ofCallback ({ locks }) {
+    await locks.request('a', async function outer () {
+      await (function inner () { return locks.request('a', () => {}) })()
+    })
+  },
+  async ofToken ({ locks }) {
+    await (function outer () { return locks.hold('a') })()
+    await (function inner () { return locks.request('a', () => {}) })()
+  },
+  async crossed ({ lock, locks, pause }) {
+    const report = () => locks.request('a', async function outer () {
+      await pause()
+      await (function inner () { return lock.executeLocked(() => {}) })()
+    })
+    const orders = () => lock.executeLocked(async function outerToo () {
+      await pause()
+      await (function innerToo () { return locks.request('a', () => {}) })()
+    })
+    await Promise.all([report(), orders()])
+  }
+}
+
+for (const [how, expected] of Object.entries({
+  ofCallback: [/This task probably waits for what it holds itself:\n.* at inner \(.*, taken at Object.ofCallback \(/],
+  ofToken: [/the lock named .*:\n {2}held for .*, taken at outer \(.*; it is the same thread\n {4}at inner \(/],
+  crossed: [
+    /These tasks of one thread probably wait for one another:\n/,
+    /has awaited AsyncLock "orders" .* at inner \(.*, taken at orders \(/,
+    /has awaited the lock named ".*: a" .* at innerToo \(.*, taken at report \(/
+  ]
+})) {
+  for (const isDry of [true, false]) {
+    const code = `ATOMICS_WAITASYNC_${isDry ? 'PENDING' : 'STALL'}`
+    test(`a thread that waits for a lock of processes that it holds is told by ${code}: ${how}`, async t => {
+      const { stderr } = await runNode(t, ['-e', `
+        const { AsyncLock } = require(${JSON.stringify(PACKAGE)})
+        const locks = require(${JSON.stringify(ENTRY)}).processLocks(${JSON.stringify(scratchFolder(t))})
+        const pause = () => new Promise(resolve => setTimeout(resolve, 5))
+        const timer = ${isDry} ? undefined : setInterval(() => {}, 1000)
+        process.once('warning', () => clearInterval(timer))
+        ;({ ${HANGS[how]} }).${how}({ lock: AsyncLock.create({ name: 'orders' }), locks, pause })
+      `], { env: { ATOMICS_WAITASYNC_STALL: '300' } })
+      assert.ok(stderr.split('\n')[0].includes(`[${code}]`), stderr)
+      for (const pattern of expected) assert.match(stderr, pattern)
+    })
+  }
+}
+
 test('without a variable that asks for it, a snapshot says after a second that it is another process', async t => {
   const { holder, waiter } = await startPair(t, { ATOMICS_WAITASYNC_STALL: '', ATOMICS_WAITASYNC_DUMP: '' })
   await waiter.run(beginWait)
@@ -261,7 +327,7 @@ test('a thread that blocks for such a lock is reported while it does', async t =
   }, ENTRY, folder)
   const told = `waiting for the lock "a" of files ${folder}:\n  held by ${who}\n`
   while (!waiter.stderr.includes(told)) await sleep(5)
-  assert.match(waiter.stderr, /\[ATOMICS_WAITASYNC_STALL\] Warning: Thread 1 has been blocked for \d+ ms /)
+  assert.match(waiter.stderr, /\[ATOMICS_WAITASYNC_STALL\] Warning: Thread 1 has been blocked for [\d.]+ m?s /)
   assert.match((await until(waiter, heldInFront, PACKAGE)).awaits, new RegExp(`^process ${holder.pid}`))
   await holder.release('a')
   assert.strictEqual(await waiter.run(({ kept }) => kept.done), 'done')

@@ -9,10 +9,10 @@ const path = require('path')
 const { Worker } = require('worker_threads')
 const { test } = require('../harness')
 const { ENTRY, scratchFolder, startMember, startMembers, suspend } = require('../fixtures/lock-processes')
+const { noTable: ELSEWHERE } = require('../fixtures/shared-memory')
 const size = require('../fixtures/size')
 const { files, memory, processLocks } = require('../../processes')
 
-const ELSEWHERE = process.platform !== 'linux' && 'only Linux has such memory'
 const TABLE = 'locks-1.mapped'
 /** How many names a table has room for. */
 const NAMES = 10240
@@ -28,7 +28,7 @@ test('wrong arguments are errors at once', () => {
   assert.strictEqual(memory('a', { durable: false }).modes.length, 2)
 })
 
-test('elsewhere: an error that says what is missing', { skip: !ELSEWHERE && 'this is Linux' }, async t => {
+test('elsewhere: an error that says what is missing', { skip: !ELSEWHERE && 'it is to be had here' }, async t => {
   const locks = processLocks(memory(scratchFolder(t)))
   await assert.rejects(locks.request('a', () => {}), { code: 'ERR_SHARED_MEMORY_UNAVAILABLE', message: /Linux/ })
 })

@@ -8,9 +8,10 @@ const fs = require('fs')
 const path = require('path')
 const { test } = require('../harness')
 const { isWine, scratchFolder, startMember, startMembers } = require('../fixtures/lock-processes')
+const { noTable } = require('../fixtures/shared-memory')
 const size = require('../fixtures/size')
 
-const ENGINES = process.platform === 'linux' ? ['files', 'memory'] : ['files']
+const ENGINES = noTable ? ['files'] : ['files', 'memory']
 const LINUX = process.platform !== 'linux' && 'only Linux shows who waits'
 const SIGNALS = process.platform === 'win32' && 'Windows has no such signals'
 // `LockFileEx` goes on after `CancelSynchronousIo`.

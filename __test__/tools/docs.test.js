@@ -118,7 +118,7 @@ test('the lines in the table of docs/profiling.md are those of its example that 
 
 /** Returns a constant's value, from the one file of this name; of a duration, its milliseconds. */
 function constantOf (file, name) {
-  const [at, ...others] = sources.filter(each => each.endsWith(`/${file}`))
+  const [at, ...others] = [...sources, ...list('bin')].filter(each => each.endsWith(`/${file}`))
   assert.ok(at !== undefined && others.length === 0, file)
   const begin = `(?:const ${name}\\b[^=]*= (?:exports\\.\\w+ = )?|\\b${name}\\()`
   const pattern = `${begin}(?:Duration::from_(\\w+)\\()?(0x[\\da-f]+|[\\d._]+)`
@@ -164,6 +164,11 @@ const CONSTANTS = [
   ['debugging', /not more often than every (\d+) ms/, 'hold-calls.js', 'PERIOD'],
   ['debugging', /the stacks of (\d+) in \d+ ms/, 'hold-calls.js', 'MOST'],
   ['debugging', /the stacks of \d+ in (\d+) ms/, 'hold-calls.js', 'WINDOW'],
+  ['dumps', /not answer within (\d+) s:/, 'atomics-waitasync.js', 'WORKER_LIMIT', 1000],
+  ['dumps', /within\s+(\d+) s, usually/, 'atomics-waitasync.js', 'GUARD', 1000],
+  ['dumps', /within (\d+) s \(10 s if/, 'atomics-waitasync.js', 'LIMIT', 1000],
+  ['dumps', /has not within (\d+) s;/, 'atomics-waitasync.js', 'LIMIT', 1000],
+  ['dumps', /within (\d+) s; try again/, 'atomics-waitasync.js', 'DEADLINE', 1000],
   ['channels', /up to (\d+) such messages/, 'stall_questions.rs', 'MOST_FOR_MAIN'],
   ['processes', /up to ([\d ]+) threads/, 'file_locks/waiting/pool.rs', 'MOST_LINES'],
   ['processes', /locks have ([\d ]+) further threads/, 'file_locks/waiting/pool.rs', 'MOST_JOBS'],

@@ -10,6 +10,7 @@
 const { setMaxListeners } = require('events')
 const { lostError } = require('./errors')
 const { now } = require('../util/intrinsics')
+const { LONGEST_TIMER, clearTimeout, setTimeout } = require('../util/timers')
 
 class Batch {
   /**
@@ -40,6 +41,7 @@ class Batch {
     this.begun = 0
     this.isOver = false
     this.isAsking = false
+    this.timer = undefined
     // Claims whose callbacks have ended. They are settled once it is known whether the lock was held.
     this.unconfirmed = undefined
     if (!this.isLocal) this.heedLoss()
@@ -121,6 +123,19 @@ class Batch {
     const { begun, first, limits, line } = this
     if (this.isOver || this.isLost || (first === undefined && line.claims.size === 0)) return false
     return begun < limits.most && (begun === 0 || now() <= this.since + limits.milliseconds)
+  }
+
+  /** Leaves the line once time lets no further callback begin. Those behind then wait for the front, as reports say. */
+  whenLate (serve) {
+    if (this.timer !== undefined) return
+    const { limits: { milliseconds }, line } = this
+    this.timer = setTimeout(() => {
+      // A timer may be early.
+      this.limits = { most: 0, milliseconds }
+      if (line.batch !== this) return
+      line.batch = undefined
+      serve()
+    }, Math.min(milliseconds, LONGEST_TIMER))
   }
 
   shift () {
@@ -224,6 +239,7 @@ class Batch {
 
   /** Settles the promises of callbacks that have ended. */
   settle (ended = this.unconfirmed) {
+    if (this.isOver && this.timer !== undefined) clearTimeout(this.timer)
     if (this.isOver && this.heed !== undefined) this.grant.lost.removeEventListener('abort', this.heed)
     if (ended === this.unconfirmed) this.unconfirmed = undefined
     if (ended === undefined) return

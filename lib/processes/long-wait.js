@@ -36,8 +36,8 @@ class LongWait {
   #began = now()
   #after
   #isReported
-  #isNoted = false
   #isOver = false
+  isNoted = false
 
   constructor (engine, name) {
     const { stallAfter, dumpSignal } = agent().native
@@ -51,15 +51,21 @@ class LongWait {
   /** Milliseconds until there is something to note. */
   get left () { return this.#began + this.#after - now() }
 
+  /** Lets snapshots say who has the lock, if that is known. */
+  tell (holder) {
+    const who = (holder && describeHolder(holder)) || 'another process'
+    this.isNoted = true
+    agent().native.binding.waitsElsewhere(this.#front, who)
+    return who
+  }
+
   /**
    * Notes who has the lock. Returns the text of a report, if it is time for one.
    * @param {object} [holder] an entry of `query`
    */
   note (holder, isBlocked) {
     if (this.#isOver) return undefined
-    const who = (holder && describeHolder(holder)) || 'another process'
-    this.#isNoted = true
-    agent().native.binding.waitsElsewhere(this.#front, who)
+    const who = this.tell(holder)
     const age = now() - this.#began
     const { stallAfter } = agent().native
     this.#after = age < stallAfter ? stallAfter : this.isEnabled ? age + Math.min(age, LONGEST) : Infinity
@@ -84,7 +90,7 @@ class LongWait {
 
   end () {
     this.#isOver = true
-    if (this.#isNoted) agent().native.binding.waitsElsewhere(this.#front)
+    if (this.isNoted) agent().native.binding.waitsElsewhere(this.#front)
   }
 }
 
@@ -96,6 +102,8 @@ class LongWait {
 function watch (engine, name, claim, holderOf) {
   const wait = new LongWait(engine, name)
   const look = async () => {
+    // An answer may take long.
+    if (!wait.isNoted) wait.tell()
     const holder = wait.isEnabled ? await holderOf() : undefined
     const text = wait.note(holder, false)
     if (text !== undefined) report(text, claim, wait.message(holder))

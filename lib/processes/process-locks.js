@@ -233,7 +233,7 @@ class ProcessLocks {
   #serve (line) {
     const { batch } = line
     if (batch !== undefined) {
-      if (line.mode === 'exclusive') return
+      if (line.mode === 'exclusive') return batch.whenLate(() => this.#serve(line))
       batch.join()
     }
     if (line.isBeginning || line.asking !== undefined || line.claims.size === 0) return
