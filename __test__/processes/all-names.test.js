@@ -83,6 +83,10 @@ for (const [form, call] of Object.entries(forms)) {
     const sorted = ['', 'B', 'a', 'b', '\u{1f600}', '\ufffd']
     const seen = await call(locks, new Set(given), {}, lock => {
       assert.strictEqual(engine.held.size, 6)
+      for (const list of ['names', 'tokens']) {
+        assert.throws(() => { lock[list].push('d') }, TypeError)
+        assert.throws(() => { lock[list] = [] }, TypeError)
+      }
       return [lock.names, lock.tokens, lock.mode, lock.ownerDied, lock.isLost, lock.signal.aborted]
     })
     assert.deepStrictEqual(seen, [sorted, [1, 2, 3, 4, 5, 6], 'exclusive', false, false, false])
