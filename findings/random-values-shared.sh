@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Node 26 fills no shared memory by crypto.getRandomValues, which earlier versions do.
+# Node 26.12 fills no shared memory by crypto.getRandomValues, which earlier versions do.
 #
 # A view of shared memory is given to it, and to randomFillSync of node:crypto.
 set -euo pipefail
