@@ -8,7 +8,7 @@ const fs = require('fs')
 const path = require('path')
 const { test } = require('../harness')
 const { FakeEngine, withResolvers } = require('../fixtures/fake-engine')
-const { scratchFolder, startMembers } = require('../fixtures/lock-processes')
+const { scratchFolder, startMember, startMembers } = require('../fixtures/lock-processes')
 const { TinyController } = require('../fixtures/lock-toolbox')
 const { processLocks } = require('../../processes')
 
@@ -324,6 +324,17 @@ test('processes that ask for the same names in different orders count, and one t
   assert.strictEqual(await waiting, true)
   assert.deepStrictEqual((await members[2].pass('a')).ownerDied, true)
   assert.deepStrictEqual((await members[2].pass('b')).ownerDied, false)
+})
+
+test('more names than a process may have descriptors: a timeout gives back all', {
+  skip: process.platform !== 'linux' && 'how few descriptors there may be was looked at on Linux only'
+}, async t => {
+  const member = await startMember(t, scratchFolder(t), {}, undefined, 128)
+  const names = Array.from({ length: 150 }, (_, n) => `name ${n}`)
+  const request = (all, timeout) => member.run(({ locks }, wanted, limit) => (
+    locks.requestAll(wanted, { timeout: limit }, lock => lock.names.length).catch(({ code }) => code)), all, timeout)
+  assert.strictEqual(await request(names, 1000), 'ERR_TIMEOUT')
+  assert.strictEqual(await request(names.slice(0, 20), 20000), 20)
 })
 
 test('many requests of a batch listen to the loss of their lock: Node does not warn of a leak', async t => {
