@@ -9,6 +9,9 @@ import { NoPromise, Owner, Synchronous } from '../pure'
 /** The result of a callback, or a promise of it. */
 type Awaitable<T> = T | PromiseLike<T>
 
+/** Several names. A string would be the list of its characters, and is a `TypeError`. */
+type Names = Iterable<string> & object
+
 /** `Symbol.asyncDispose`, or `never` if the library has none (before esnext.disposable). */
 type AsyncDisposeIfAny = Extract<SymbolConstructor[Extract<'asyncDispose', keyof SymbolConstructor>], symbol>
 
@@ -201,18 +204,18 @@ export interface ProcessLocks {
    * Calls `callback(lock)` with the locks of all names, or of none. They are taken one after the other: one may be held
    * while the next is awaited.
    */
-  requestAll<T> (names: Iterable<string>, callback: (lock: ProcessLockOfAll) => Awaitable<T>): Promise<T>
+  requestAll<T> (names: Names, callback: (lock: ProcessLockOfAll) => Awaitable<T>): Promise<T>
   requestAll<T> (
-    names: Iterable<string>, options: RequestOptions<ProcessLockOfAll> & { ifAvailable: true },
+    names: Names, options: RequestOptions<ProcessLockOfAll> & { ifAvailable: true },
     callback: (lock: ProcessLockOfAll | null) => Awaitable<T>
   ): Promise<T>
   requestAll<T> (
-    names: Iterable<string>, options: RequestOptions<ProcessLockOfAll> & { ifAvailable?: false } | undefined,
+    names: Names, options: RequestOptions<ProcessLockOfAll> & { ifAvailable?: false } | undefined,
     callback: (lock: ProcessLockOfAll) => Awaitable<T>
   ): Promise<T>
   /** Holds the locks of all names until `unlock()`. */
-  holdAll (names: Iterable<string>, options: HoldOptions & { ifAvailable: true }): Promise<HeldProcessLockOfAll | null>
-  holdAll (names: Iterable<string>, options?: HoldOptions & { ifAvailable?: false }): Promise<HeldProcessLockOfAll>
+  holdAll (names: Names, options: HoldOptions & { ifAvailable: true }): Promise<HeldProcessLockOfAll | null>
+  holdAll (names: Names, options?: HoldOptions & { ifAvailable?: false }): Promise<HeldProcessLockOfAll>
   /**
    * As `request`, but blocks this thread. Engines that are asked by messages cannot do so: `files` can. On the main
    * thread only with `ifAvailable` or `timeout: 0`.

@@ -9,7 +9,7 @@ const path = require('path')
 const { setTimeout: sleep } = require('timers/promises')
 const { codeOf, load, movingFrom } = require('../fixtures/moving')
 const { runNode } = require('../fixtures/run-node')
-const { AsyncLock, Semaphore } = require('../..')
+const { AsyncLock, Semaphore, locks } = require('../..')
 
 const moving = movingFrom('async-mutex', ['async-mutex'])
 const { test } = moving
@@ -125,6 +125,21 @@ test('waitForUnlock: until it is free', async () => {
   token.unlock()
   await Promise.all(waits)
   assert.deepStrictEqual([mutex.isLocked(), lock.locked], [false, false])
+})
+
+test('a map of mutexes: one for each key', async () => {
+  const { theirs, ours, Mutex } = await pairOfLocks()
+  const names = { mutexes: new Map([['a', new Mutex()], ['b', new Mutex()]]), locks }
+  for (const [side, whose] of [[theirs, 'theirs'], [ours, 'ours']]) {
+    const run = key => side('await mutexes.get(key).runExclusive(callback)', { ...names, key, callback: () => key })
+    const held = await side('await mutexes.get(key).acquire()', { ...names, key: 'a' })
+    const waits = run('a')
+    assert.strictEqual(await run('b'), 'b', whose)
+    assert.strictEqual(await Promise.race([waits, sleep(20, 'waits')]), 'waits', whose)
+    if (side === theirs) held()
+    else held.unlock()
+    assert.strictEqual(await waits, 'a', whose)
+  }
 })
 
 test('a semaphore: at most two, by weights, with its value', async () => {

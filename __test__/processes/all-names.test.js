@@ -8,7 +8,7 @@ const fs = require('fs')
 const path = require('path')
 const { test } = require('../harness')
 const { FakeEngine, withResolvers } = require('../fixtures/fake-engine')
-const { scratchFolder, startMembers } = require('../fixtures/lock-processes')
+const { scratchFolder, startMember, startMembers } = require('../fixtures/lock-processes')
 const { TinyController } = require('../fixtures/lock-toolbox')
 const slowness = require('../fixtures/slowness')
 const { processLocks } = require('../../processes')
@@ -84,6 +84,10 @@ for (const [form, call] of Object.entries(forms)) {
     const sorted = ['', 'B', 'a', 'b', '\u{1f600}', '\ufffd']
     const seen = await call(locks, new Set(given), {}, lock => {
       assert.strictEqual(engine.held.size, 6)
+      for (const list of ['names', 'tokens']) {
+        assert.throws(() => { lock[list].push('d') }, TypeError)
+        assert.throws(() => { lock[list] = [] }, TypeError)
+      }
       return [lock.names, lock.tokens, lock.mode, lock.ownerDied, lock.isLost, lock.signal.aborted]
     })
     assert.deepStrictEqual(seen, [sorted, [1, 2, 3, 4, 5, 6], 'exclusive', false, false, false])
@@ -321,6 +325,17 @@ test('processes that ask for the same names in different orders count, and one t
   assert.strictEqual(await waiting, true)
   assert.deepStrictEqual((await members[2].pass('a')).ownerDied, true)
   assert.deepStrictEqual((await members[2].pass('b')).ownerDied, false)
+})
+
+test('more names than a process may have descriptors: a timeout gives back all', {
+  skip: process.platform !== 'linux' && 'how few descriptors there may be was looked at on Linux only'
+}, async t => {
+  const member = await startMember(t, scratchFolder(t), {}, undefined, 128)
+  const names = Array.from({ length: 150 }, (_, n) => `name ${n}`)
+  const request = (all, timeout) => member.run(({ locks }, wanted, limit) => (
+    locks.requestAll(wanted, { timeout: limit }, lock => lock.names.length).catch(({ code }) => code)), all, timeout)
+  assert.strictEqual(await request(names, 1000), 'ERR_TIMEOUT')
+  assert.strictEqual(await request(names.slice(0, 20), 20000), 20)
 })
 
 test('many requests of a batch listen to the loss of their lock: Node does not warn of a leak', async t => {

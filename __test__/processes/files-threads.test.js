@@ -123,6 +123,13 @@ test('requestSync: results, errors, timeouts, repairs and lost locks', async t =
       none: outcome('held', { ifAvailable: true }, lock => lock),
       promise: outcome('a', async () => {}).slice(0, 9),
       nested: outcome('a', () => outcome('a', () => {})),
+      nestedHold: locks.requestSync('a', () => {
+        try {
+          locks.holdSync('a')
+        } catch ({ code, kind, message }) {
+          return [code, kind, message]
+        }
+      }),
       abandoned: outcome('a', lock => lock.abandon()),
       told: outcome('a', fail) + outcome('a', lock => lock.ownerDied),
       mended: outcome('a', lock => lock.ownerDied),
@@ -145,6 +152,8 @@ test('requestSync: results, errors, timeouts, repairs and lost locks', async t =
     none: null,
     promise: 'TypeError',
     nested: 'ERR_DEADLOCK',
+    nestedHold: ['ERR_DEADLOCK', 'named',
+      'holdSync: would wait for the lock named "a", which this thread itself already holds'],
     abandoned: true,
     told: 'RangeError on purposetrue',
     mended: false,

@@ -29,18 +29,23 @@ test('each class has a page that says when to use it, what happens when a thread
   }
 })
 
-test('each method of a class has a heading on its page', () => {
-  for (const [, page] of textOf('README.md').matchAll(/^\| \[`\w+`\]\(docs\/([\w-]+)\.md\)/gm)) {
-    const [, title] = /^# (\w+)$/m.exec(textOf(`docs/${page}.md`))
-    const Class = require('../..')[title]
-    const named = (object, prefix) => Object.getOwnPropertyNames(object)
-      .filter(key => typeof Object.getOwnPropertyDescriptor(object, key).value === 'function')
-      .map(key => key === 'constructor' ? `new ${title}` : `${prefix}${key}`)
-    const headings = found(textOf(`docs/${page}.md`), /^### (.+)$/gm)
-    const names = [...named(Class.prototype, ''), ...named(Class, `${title}.`)]
+test('each method of a class, and of the locks by name, has a heading on its page', () => {
+  const methodsOf = object => Object.getOwnPropertyNames(object)
+    .filter(key => typeof Object.getOwnPropertyDescriptor(object, key).value === 'function')
+  const assertHeadings = (page, names) => {
+    const headings = found(textOf(`docs/${page}.md`), /^### (.+)$/gm).flatMap(heading => heading.split(' and '))
     assert.ok(names.length > 3)
     assertNone(names, name => name !== 'toJSON' && !headings.includes(name))
   }
+  const entry = require('../..')
+  for (const [, page] of textOf('README.md').matchAll(/^\| \[`\w+`\]\(docs\/([\w-]+)\.md\)/gm)) {
+    const [, title] = /^# (\w+)$/m.exec(textOf(`docs/${page}.md`))
+    const names = methodsOf(entry[title].prototype).map(key => key === 'constructor' ? `new ${title}` : key)
+    assertHeadings(page, [...names, ...methodsOf(entry[title]).map(key => `${title}.${key}`)])
+  }
+  const { ProcessLocks } = require('../../lib/processes/process-locks')
+  for (const [page, Class] of [['web-locks', entry.LockManager], ['processes', ProcessLocks]])
+    assertHeadings(page, methodsOf(Class.prototype).filter(key => key !== 'constructor'))
 })
 
 /** The links of a page into this repository: `{ page, target, anchor }`. */

@@ -52,6 +52,10 @@ locks.requestAll(['a'], { ifAvailable: true }, lock => lock.names)
 locks.requestAll(['a'], lock => lock.name)
 // @ts-expect-error: names are strings
 locks.requestAll([1], () => {})
+// @ts-expect-error: a string is no list
+locks.requestAll('abc', () => {})
+// @ts-expect-error: a string is no list
+locks.holdAll('abc')
 
 const three: number = locks.requestSync('name', { timeout: 5 }, lock => lock.token)
 // @ts-expect-error: a blocked thread hears no signal

@@ -8,7 +8,7 @@
  * marks of deaths that nobody has repaired.
  */
 
-const { RangeError, TypeError, now } = require('../util/intrinsics')
+const { RangeError, TypeError, define, freeze, now } = require('../util/intrinsics')
 const { describe } = require('../util/values')
 const { lostError, show } = require('./errors')
 
@@ -22,7 +22,7 @@ function readNames (names, caller) {
     if (typeof name !== 'string') throw new TypeError(caller + ': a name must be a string, not ' + describe(name))
   }
   if (all.length === 0) throw new RangeError(caller + ': names must have at least one name')
-  return all.sort()
+  return freeze(all.sort())
 }
 
 /**
@@ -138,8 +138,8 @@ class AllLock {
 
   constructor (all) {
     this.#all = all
-    this.names = all.names
-    this.tokens = all.tokens
+    define(this, 'names', all.names, true)
+    define(this, 'tokens', freeze(all.tokens), true)
   }
 
   get mode () { return this.#all.options.mode }

@@ -9,6 +9,7 @@ const { acquire, take } = require('../holding/acquire')
 const { runWith } = require('../holding/run-sync')
 const { newGrant } = require('../named/names')
 const { assertNoPromise } = require('../waiting/wait-options')
+const { deadlock } = require('../waiting/errors')
 const { types: { isPromise } } = require('util')
 const { ProcessLock } = require('./batch')
 const { HeldSyncLock } = require('./held-lock')
@@ -64,7 +65,7 @@ function acquireLock (engine, line, { name, mode, label, timeout, ifAvailable },
   const since = now()
   const front = newGrant(line.front, mode === 'shared')
   let grant
-  if (ifAvailable ? take(front) : acquire(front, timeout, caller)) {
+  if (ifAvailable ? take(front) : acquireFront(front, timeout, caller, name)) {
     try {
       const left = ifAvailable ? 0 : Math.max(0, timeout - (now() - since))
       grant = acquireOuter(engine, line.place || engine.placeOf(name, mode), name, label, left)
@@ -75,6 +76,17 @@ function acquireLock (engine, line, { name, mode, label, timeout, ifAvailable },
   if (grant !== undefined) return { front, grant }
   if (ifAvailable) return null
   throw timeoutError(name, timeout, holderOf(engine, name))
+}
+
+/** Blocks for the named lock in front. A thread that waits for itself learns of the lock's own name. */
+function acquireFront (front, timeout, caller, name) {
+  try {
+    return acquire(front, timeout, caller)
+  } catch (error) {
+    // A cycle has the names of several locks, and so those of their engines.
+    if (error.code !== 'ERR_DEADLOCK' || error.cycle !== undefined) throw error
+    throw deadlock(caller, { id: error.id, name }, error, error.message.endsWith('holds') ? 'holds' : 'awaits')
+  }
 }
 
 function acquireOuter (engine, place, name, label, left) {
