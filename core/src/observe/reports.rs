@@ -377,11 +377,9 @@ impl<'a> Reports<'a> {
         if let Some(more) = report.more.filter(|_| has_entries) {
             write!(text, ",\"more\":{more},\"entry\":")?;
             let milliseconds = Some(report.milliseconds);
-            Row { milliseconds, ..row(*now, &waiting[report.entry], false, Stack::number) }.write(text)?;
+            Row { milliseconds, ..row(*now, &waiting[report.entry], Stack::number) }.write(text)?;
             text.write_str(",\"holders\":")?;
-            json::array(text, &report.holders, |text, &holder| {
-                row(*now, &held[holder], true, Stack::number).write(text)
-            })?;
+            json::array(text, &report.holders, |text, &holder| row(*now, &held[holder], Stack::number).write(text))?;
         }
         text.write_char('}')
     }

@@ -44,6 +44,10 @@ impl What {
         }
     }
 
+    pub fn is_hold(self) -> bool {
+        matches!(self, Self::Holds(_))
+    }
+
     /// Returns the kind of a wait for a notification.
     pub fn wait_kind(self) -> Option<u32> {
         if let Self::Awaits(kind) = self { Some(kind) } else { None }
