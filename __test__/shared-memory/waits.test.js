@@ -1,4 +1,5 @@
 'use strict'
+// subjects: export, installed, force
 // nodes: >=16 (older ones lack what the engines need)
 
 // `wait`, `notify` and `waitAsync` on memory of several processes.

@@ -34,6 +34,7 @@ const SUBJECTS_OF = {
   named: ['force'],
   ends: ['force'],
   soak: ['force'],
+  'shared-memory': ['force'],
   processes: [null],
   install: [null],
   company: [null],

@@ -8,8 +8,9 @@ use napi::bindgen_prelude::{ArrayBuffer, Env, FromNapiValue, Function, JsValue, 
 use napi::{Error, Result, Status, check_status, sys};
 use napi_derive::napi;
 
+use super::{operations, updating};
 use crate::agent::{Agent, Observer, note_loaded};
-use crate::exports::operations;
+
 use crate::globals::PROCESS;
 use crate::observe::{profile, stall_questions};
 use waitasync_core::observe::cycle;
@@ -140,20 +141,14 @@ pub fn thread_loads(env: Env) -> Result<()> {
 /// Notes a worker of this thread that will load the addon. From now on it counts as a thread that may notify.
 #[napi(catch_unwind)]
 pub fn worker_starts(env: Env, thread_id: u32) -> Result<()> {
-    let agent = Agent::of(env.raw())?;
-    PROCESS.registry.worker_starts(&agent.outbox, thread_id);
     // Here and now, since a loop that has run dry hears no ring.
-    agent.update_hold();
-    Ok(())
+    updating(env, |agent| Ok(PROCESS.registry.worker_starts(&agent.outbox, thread_id)))
 }
 
 /// Notes that the worker with this `threadId` has ended.
 #[napi(catch_unwind)]
 pub fn worker_ended(env: Env, thread_id: u32) -> Result<()> {
-    let agent = Agent::of(env.raw())?;
-    PROCESS.registry.worker_ended(&agent.outbox, thread_id);
-    agent.update_hold();
-    Ok(())
+    updating(env, |agent| Ok(PROCESS.registry.worker_ended(&agent.outbox, thread_id)))
 }
 
 /// Returns the counters as an `ArrayBuffer`: of waiters, and then, fewer, of abandoned locks, both by word. To be read

@@ -9,12 +9,13 @@ use napi::bindgen_prelude::{Env, External};
 use napi::{Error, Result};
 use napi_derive::napi;
 
+use super::updating;
 use crate::agent::Agent;
 use crate::file_locks::{Asked, Granted, Look, Mode, Outcome, look, number_of};
 
 /// Makes an error of JavaScript: its message begins with the number of the system's error, or 0.
-pub(super) fn failed(error: &io::Error) -> Error {
-    Error::from_reason(said(error))
+pub(super) fn failed(error: io::Error) -> Error {
+    Error::from_reason(said(&error))
 }
 
 fn said(error: &io::Error) -> String {
@@ -55,7 +56,7 @@ impl FileAnswer {
 /// Returns the number of a folder for locks.
 #[napi(catch_unwind)]
 pub fn files_open(env: Env, path: String, durable: bool, any_drive: bool) -> Result<u32> {
-    Agent::of(env.raw())?.files().open(path.into(), durable, any_drive).map_err(|error| failed(&error))
+    Agent::of(env.raw())?.files().open(path.into(), durable, any_drive).map_err(failed)
 }
 
 /// What requests for a name in a mode have in common.
@@ -71,7 +72,7 @@ pub fn files_place(
     description: String,
     max_hold: Option<f64>,
 ) -> Result<External<FilePlace>> {
-    let name = Agent::of(env.raw())?.files().name(folder, &key, shared).map_err(|error| failed(&error))?;
+    let name = Agent::of(env.raw())?.files().name(folder, &key, shared).map_err(failed)?;
     let max_hold = max_hold.map(|milliseconds| Duration::from_secs_f64(milliseconds / 1e3));
     Ok(External::new(FilePlace(Asked { name, description, max_hold })))
 }
@@ -80,34 +81,29 @@ pub fn files_place(
 #[napi(catch_unwind)]
 pub fn files_take(env: Env, place: &External<FilePlace>, attempt: bool) -> Result<Option<Vec<f64>>> {
     let granted = Agent::of(env.raw())?.files().take(&place.0, attempt);
-    granted.map(|granted| granted.map(numbers)).map_err(|error| failed(&error))
+    granted.map(|granted| granted.map(numbers)).map_err(failed)
 }
 
 /// Lets another thread take the lock of a name, or try once. Returns the number of the request.
 #[napi(catch_unwind)]
 pub fn files_request(env: Env, place: &External<FilePlace>, attempt: bool) -> Result<i64> {
-    let agent = Agent::of(env.raw())?;
-    let request = agent.files().request(&agent.outbox, &place.0, attempt).map_err(|error| failed(&error));
-    agent.update_hold();
-    request
+    updating(env, |agent| agent.files().request(&agent.outbox, &place.0, attempt).map_err(failed))
 }
 
 /// Withdraws a request.
 #[napi(catch_unwind)]
 pub fn files_abort(env: Env, request: i64) -> Result<()> {
-    let agent = Agent::of(env.raw())?;
-    agent.files().abort(request);
-    agent.update_hold();
-    Ok(())
+    updating(env, |agent| {
+        agent.files().abort(request);
+        Ok(())
+    })
 }
 
 /// Returns the next answer; null if there is none.
 #[napi(catch_unwind)]
 pub fn files_next(env: Env) -> Result<Option<FileAnswer>> {
-    let agent = Agent::of(env.raw())?;
-    let next = agent.files().next().map(|(request, outcome)| FileAnswer::new(request, outcome));
-    agent.update_hold();
-    Ok(next)
+    let answer = |(request, outcome)| FileAnswer::new(request, outcome);
+    updating(env, |agent| Ok(agent.files().next().map(answer)))
 }
 
 /// Blocks until a request is answered, or so many milliseconds. Returns the answer.
@@ -121,7 +117,7 @@ pub fn files_wait(env: Env, request: i64, milliseconds: u32) -> Result<Option<Fi
 /// Whether a lock is still that of its name.
 #[napi(catch_unwind)]
 pub fn files_held(env: Env, grant: i64) -> Result<bool> {
-    Agent::of(env.raw())?.files().is_held(grant).map_err(|error| failed(&error))
+    Agent::of(env.raw())?.files().is_held(grant).map_err(failed)
 }
 
 /// Returns how many milliseconds a lock may still be held: infinitely many if that is not bounded.
@@ -133,16 +129,13 @@ pub fn files_left(env: Env, grant: i64) -> Result<f64> {
 /// Gives a lock back. Returns whether it was held until then.
 #[napi(catch_unwind)]
 pub fn files_release(env: Env, grant: i64, died: bool) -> Result<bool> {
-    Agent::of(env.raw())?.files().release(grant, died).map_err(|error| failed(&error))
+    Agent::of(env.raw())?.files().release(grant, died).map_err(failed)
 }
 
 /// Gives a lock back in another thread; null if there is nothing to flush.
 #[napi(catch_unwind)]
 pub fn files_release_later(env: Env, grant: i64, died: bool) -> Result<Option<i64>> {
-    let agent = Agent::of(env.raw())?;
-    let request = agent.files().release_later(&agent.outbox, grant, died);
-    agent.update_hold();
-    Ok(request)
+    updating(env, |agent| Ok(agent.files().release_later(&agent.outbox, grant, died)))
 }
 
 /// What there is to see at the path of a lock.
@@ -163,7 +156,7 @@ pub struct FileLook {
 /// Looks at the file of a lock; null if there is none.
 #[napi(catch_unwind)]
 pub fn files_look(path: String) -> Result<Option<FileLook>> {
-    let Some(Look { inode, held, state }) = look(path.as_ref()).map_err(|error| failed(&error))? else {
+    let Some(Look { inode, held, state }) = look(path.as_ref()).map_err(failed)? else {
         return Ok(None);
     };
     let mode = held.map(|mode| if mode == Mode::Shared { "shared" } else { "exclusive" }.to_owned());

@@ -15,6 +15,7 @@ use napi_derive::napi;
 
 use super::files::{failed, numbers};
 use super::shared_memory::said;
+use super::updating;
 use crate::agent::Agent;
 use crate::mapped_names::{self as names, Asked, Table};
 use waitasync_core::mapped::names::{Key, Look, Mode, Place};
@@ -66,7 +67,7 @@ fn key_of(bytes: &[u8]) -> Result<Key> {
 pub fn memory_take(env: Env, place: &External<MemoryPlace>, attempt: bool) -> Result<Option<f64>> {
     let MemoryPlace { table, asked, known, held } = &**place;
     let granted = names::take(Agent::of(env.raw())?.files(), table, asked, known, attempt);
-    Ok(granted.map_err(|error| failed(&error))?.map(|(number, token, owner_died, _)| {
+    Ok(granted.map_err(failed)?.map(|(number, token, owner_died, _)| {
         held.borrow_mut().push(number);
         if owner_died { -1.0 - token as f64 } else { token as f64 }
     }))
@@ -76,30 +77,27 @@ pub fn memory_take(env: Env, place: &External<MemoryPlace>, attempt: bool) -> Re
 #[napi(catch_unwind)]
 pub fn memory_ask(env: Env, place: &External<MemoryPlace>, attempt: bool) -> Result<Option<Vec<f64>>> {
     let granted = names::take(Agent::of(env.raw())?.files(), place.table, &place.asked, &place.known, attempt);
-    granted.map(|granted| granted.map(numbers)).map_err(|error| failed(&error))
+    granted.map(|granted| granted.map(numbers)).map_err(failed)
 }
 
 /// Whether a lock that `memoryTake` has given is still held.
 #[napi(catch_unwind)]
 pub fn memory_held(env: Env, place: &External<MemoryPlace>) -> Result<bool> {
     let number = place.held.borrow().last().copied().unwrap_or_default();
-    Agent::of(env.raw())?.files().is_held(number).map_err(|error| failed(&error))
+    Agent::of(env.raw())?.files().is_held(number).map_err(failed)
 }
 
 /// Gives a lock back that `memoryTake` has given. Returns whether it was held until then.
 #[napi(catch_unwind)]
 pub fn memory_release(env: Env, place: &External<MemoryPlace>, died: bool) -> Result<bool> {
     let number = place.held.borrow_mut().pop().unwrap_or_default();
-    Agent::of(env.raw())?.files().release(number, died).map_err(|error| failed(&error))
+    Agent::of(env.raw())?.files().release(number, died).map_err(failed)
 }
 
 /// Lets a request wait. Returns its number.
 #[napi(catch_unwind)]
 pub fn memory_request(env: Env, place: &External<MemoryPlace>) -> Result<i64> {
-    let agent = Agent::of(env.raw())?;
-    let request = names::request(agent.files(), &agent.outbox, place.table, &place.asked);
-    agent.update_hold();
-    request.map_err(|error| failed(&error))
+    updating(env, |agent| names::request(agent.files(), &agent.outbox, place.table, &place.asked).map_err(failed))
 }
 
 /// A process that holds a name, or waits for it.

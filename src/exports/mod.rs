@@ -10,3 +10,16 @@ pub mod observing;
 mod operations;
 pub mod shared_memory;
 pub mod words;
+
+use napi::Result;
+use napi::bindgen_prelude::Env;
+
+use crate::agent::Agent;
+
+/// Calls what begins or ends work for which the agent holds the event loop.
+fn updating<T>(env: Env, body: impl FnOnce(&Agent) -> Result<T>) -> Result<T> {
+    let agent = Agent::of(env.raw())?;
+    let result = body(&agent);
+    agent.update_hold();
+    result
+}

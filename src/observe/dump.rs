@@ -3,10 +3,10 @@
 //! No other thread has to go on for it: all of JavaScript may be blocked or busy. Listeners of the program hear the
 //! signal, too: see `globals/signals.rs`.
 
-use std::process;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::{env, process};
 
-use napi::{Env, Result};
+use napi::{Env, Error, Result};
 use napi_derive::napi;
 
 use crate::agent::Agent;
@@ -19,7 +19,16 @@ use waitasync_core::observe::{Snapshot, lines, table};
 /// `is_node`: otherwise functions with libuv's names may do something else, or end the process.
 #[napi(catch_unwind)]
 pub fn arm_dumps(is_node: bool) -> Result<Option<&'static str>> {
-    signals::arm(is_node)
+    static IS_TOLD: AtomicBool = AtomicBool::new(false);
+    signals::arm(is_node).or_else(|reason| {
+        let is_told = IS_TOLD.swap(true, Ordering::Relaxed);
+        if is_told { Ok(None) } else { Err(Error::from_reason(format!("ATOMICS_WAITASYNC_DUMP {reason}"))) }
+    })
+}
+
+/// Returns a variable of the process's environment, unless it is empty: a Worker may have another environment.
+fn variable(name: &str) -> Option<String> {
+    env::var_os(name).filter(|value| !value.is_empty()).map(|value| value.to_string_lossy().into_owned())
 }
 
 /// Returns a dump, as lines of JSON or as a text. For `bin/atomics-waitasync.js`.
@@ -62,28 +71,18 @@ fn write(number: u32, snapshot: &Snapshot, is_json: bool, mut write: impl FnMut(
     write(text.as_bytes());
 }
 
-/// Makes the error that says why the signal cannot be had.
-fn refused(reason: &str) -> napi::Error {
-    napi::Error::from_reason(format!("ATOMICS_WAITASYNC_DUMP {reason}"))
-}
-
 #[cfg(unix)]
 mod signals {
-    use std::env;
     use std::ffi::c_int;
     use std::sync::LazyLock;
-    use std::sync::atomic::{AtomicBool, Ordering};
 
-    use super::{next_number, refused, write};
+    use super::{next_number, variable, write};
     use crate::globals::{PROCESS, signals};
     use crate::observe::standard_error;
     use waitasync_core::observe::Snapshot;
 
-    /// A signal that programs may use, and its number.
-    type Signal = (&'static str, c_int);
-
-    /// Node and V8 need the others themselves, or they end the process.
-    const ALLOWED: [Signal; 6] = [
+    /// The signals that programs may use. Node and V8 need the others themselves, or they end the process.
+    const ALLOWED: [(&str, c_int); 6] = [
         ("SIGQUIT", libc::SIGQUIT),
         ("SIGUSR2", libc::SIGUSR2),
         ("SIGHUP", libc::SIGHUP),
@@ -92,37 +91,24 @@ mod signals {
         ("SIGWINCH", libc::SIGWINCH),
     ];
 
-    /// The signal that the variable names. Read once, from the process's environment: a Worker may have another one.
-    static SIGNAL: LazyLock<Result<Option<Signal>, String>> = LazyLock::new(|| {
-        let Some(name) = env::var_os("ATOMICS_WAITASYNC_DUMP").filter(|name| !name.is_empty()) else { return Ok(None) };
-        let signal = ALLOWED.into_iter().find(|(allowed, _)| *allowed == name);
-        signal.map(Some).ok_or_else(|| {
-            let allowed = ALLOWED.map(|(name, _)| name).join(", ");
-            format!("must be one of {allowed}, not {:?}", name.to_string_lossy())
-        })
-    });
+    /// The signal that the variable names. Read once.
+    static SIGNAL: LazyLock<Option<String>> = LazyLock::new(|| variable("ATOMICS_WAITASYNC_DUMP"));
 
-    /// Whether a dump is lines of JSON. Read once, as above.
+    /// Whether a dump is lines of JSON. Read once.
     static IS_JSON: LazyLock<bool> = LazyLock::new(|| {
-        let format = env::var_os("ATOMICS_WAITASYNC_DUMP_FORMAT").unwrap_or_default();
-        format.to_string_lossy().trim().eq_ignore_ascii_case("json")
+        variable("ATOMICS_WAITASYNC_DUMP_FORMAT").is_some_and(|format| format.trim().eq_ignore_ascii_case("json"))
     });
 
-    pub(super) fn arm(is_node: bool) -> napi::Result<Option<&'static str>> {
-        static IS_TOLD: AtomicBool = AtomicBool::new(false);
-        let armed = match &*SIGNAL {
-            Ok(None) => return Ok(None),
-            Ok(Some(_)) if !is_node => Err("has no effect: it needs the event loop of Node".to_owned()),
-            Ok(Some((name, number))) => signals::listen(*number, rehearse, dump)
-                .map(|()| *name)
-                .map_err(|error| format!("cannot use {name}: {error}")),
-            Err(reason) => Err(reason.clone()),
+    pub(super) fn arm(is_node: bool) -> Result<Option<&'static str>, String> {
+        let Some(named) = &*SIGNAL else { return Ok(None) };
+        let Some((name, number)) = ALLOWED.into_iter().find(|(name, _)| name == named) else {
+            return Err(format!("must be one of {}, not {named:?}", ALLOWED.map(|(name, _)| name).join(", ")));
         };
-        match armed {
-            Ok(name) => Ok(Some(name)),
-            Err(reason) if !IS_TOLD.swap(true, Ordering::Relaxed) => Err(refused(&reason)),
-            Err(_) => Ok(None),
+        if !is_node {
+            return Err("has no effect: it needs the event loop of Node".to_owned());
         }
+        let armed = signals::listen(number, rehearse, dump);
+        armed.map(|()| Some(name)).map_err(|error| format!("cannot use {name}: {error}"))
     }
 
     fn dump() {
@@ -137,17 +123,8 @@ mod signals {
 
 #[cfg(not(unix))]
 mod signals {
-    use std::env;
-    use std::sync::atomic::{AtomicBool, Ordering};
-
-    use super::refused;
-
-    pub(super) fn arm(_: bool) -> napi::Result<Option<&'static str>> {
-        static IS_TOLD: AtomicBool = AtomicBool::new(false);
-        let is_set = env::var_os("ATOMICS_WAITASYNC_DUMP").is_some_and(|name| !name.is_empty());
-        if is_set && !IS_TOLD.swap(true, Ordering::Relaxed) {
-            return Err(refused("has no effect: this system has no such signals"));
-        }
-        Ok(None)
+    pub(super) fn arm(_: bool) -> Result<Option<&'static str>, String> {
+        let is_set = super::variable("ATOMICS_WAITASYNC_DUMP").is_some();
+        if is_set { Err("has no effect: this system has no such signals".to_owned()) } else { Ok(None) }
     }
 }

@@ -28,23 +28,20 @@ const MOST_LEAVES: usize = 16;
 
 const OTHER_LOCKS: &str = "other locks";
 
-/// Nanoseconds of waits, by noun.
-type Leaves = Vec<(Arc<str>, u64)>;
-
+/// Nanoseconds of waits, by the stack, and by noun.
 #[derive(Clone, Default)]
-struct Totals(HashMap<StackId, Leaves>);
+struct Totals(HashMap<StackId, HashMap<Arc<str>, u64>>);
 
 impl Totals {
-    fn add(&mut self, stack: StackId, leaf: &Arc<str>, nanos: u64) {
-        let leaves = self.0.entry(stack).or_default();
-        let known = leaves.iter().position(|(known, _)| known == leaf);
-        let other = || leaves.iter().position(|(known, _)| **known == *OTHER_LOCKS);
-        let index = known.or_else(|| (leaves.len() >= MOST_LEAVES).then(other).flatten()).unwrap_or_else(|| {
-            let is_full = leaves.len() >= MOST_LEAVES;
-            leaves.push((if is_full { OTHER_LOCKS.into() } else { Arc::clone(leaf) }, 0));
-            leaves.len() - 1
-        });
-        leaves[index].1 += nanos;
+    fn add(&mut self, wait: &Waited, now: Timestamp) {
+        let leaves = self.0.entry(wait.stack).or_default();
+        let has_room = leaves.len() < MOST_LEAVES || leaves.contains_key(&wait.leaf);
+        let leaf = if has_room { Arc::clone(&wait.leaf) } else { OTHER_LOCKS.into() };
+        *leaves.entry(leaf).or_default() += wait.nanos(now);
+    }
+
+    fn lines(&self) -> impl Iterator<Item = (StackId, &str, u64)> {
+        self.0.iter().flat_map(|(&stack, leaves)| leaves.iter().map(move |(leaf, &nanos)| (stack, &**leaf, nanos)))
     }
 }
 
@@ -69,23 +66,22 @@ const BLOCKED: u32 = 0;
 #[derive(Default)]
 struct Profile {
     totals: Totals,
-    /// By thread, and by their numbers.
-    waits: HashMap<usize, HashMap<u32, Waited>>,
+    /// By the thread and their number.
+    waits: HashMap<(usize, u32), Waited>,
     last_promise: u32,
     /// How many waits were recorded; and how many these stand for.
     recorded: u64,
     all: u64,
-    /// Whether a wait has ended since the file was written; or it never was.
-    is_news: bool,
+    /// Whether no wait has ended since the file was written.
+    is_written: bool,
 }
 
 impl Profile {
     fn begin(&mut self, thread: usize, number: u32, wait: Waited) {
         self.recorded += 1;
         self.all += u64::from(wait.factor);
-        if let Some(former) = self.waits.entry(thread).or_default().insert(number, wait) {
-            self.add(&former);
-        }
+        let former = self.waits.insert((thread, number), wait);
+        self.add(former);
     }
 
     fn begin_promise(&mut self, thread: usize, wait: Waited) -> u32 {
@@ -95,40 +91,34 @@ impl Profile {
     }
 
     fn end(&mut self, thread: usize, number: u32) {
-        if let Some(wait) = self.waits.get_mut(&thread).and_then(|waits| waits.remove(&number)) {
-            self.add(&wait);
-        }
+        let wait = self.waits.remove(&(thread, number));
+        self.add(wait);
     }
 
     fn end_thread(&mut self, thread: usize) {
-        for wait in self.waits.remove(&thread).unwrap_or_default().values() {
-            self.add(wait);
-        }
+        let ended: Vec<_> = self.waits.extract_if(|&(of, _), _| of == thread).collect();
+        self.add(ended.into_iter().map(|(_, wait)| wait));
     }
 
-    fn add(&mut self, wait: &Waited) {
-        self.is_news = true;
-        self.totals.add(wait.stack, &wait.leaf, wait.nanos(now()));
+    fn add(&mut self, ended: impl IntoIterator<Item = Waited>) {
+        for wait in ended {
+            self.is_written = false;
+            self.totals.add(&wait, now());
+        }
     }
 
     /// Returns the waits so far, if changed since the last call; and the two numbers.
     fn news(&mut self) -> Option<(Totals, u64, u64)> {
-        let is_news = std::mem::take(&mut self.is_news);
-        let mut totals = self.totals.clone();
-        let now = now();
-        let mut pending = self.waits.values().flat_map(HashMap::values).peekable();
-        if !is_news && pending.peek().is_none() {
+        if std::mem::replace(&mut self.is_written, true) && self.waits.is_empty() {
             return None;
         }
-        for wait in pending {
-            totals.add(wait.stack, &wait.leaf, wait.nanos(now));
-        }
+        let (mut totals, now) = (self.totals.clone(), now());
+        self.waits.values().for_each(|wait| totals.add(wait, now));
         Some((totals, self.recorded, self.all))
     }
 }
 
-static PROFILE: LazyLock<Mutex<Profile>> =
-    LazyLock::new(|| Mutex::new(Profile { is_news: true, ..Profile::default() }));
+static PROFILE: LazyLock<Mutex<Profile>> = LazyLock::new(Mutex::default);
 
 /// The file. Read once, from the environment of the process: a Worker may have been given another environment, and a
 /// program may change its folder.
@@ -139,6 +129,7 @@ static FILE: LazyLock<Option<String>> = LazyLock::new(|| {
     Some(env::current_dir().unwrap_or_default().join(own).to_string_lossy().into_owned())
 });
 
+/// Whether waits are recorded: once a thread has begun to, and as long as the file can be written.
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
 fn is_on() -> bool {
@@ -203,15 +194,12 @@ pub fn profile_news(env: Env) -> Result<Option<String>> {
     let writes = is_main(Agent::of(env.raw())?.thread_id)
         || PROCESS.registry.find(|agent| is_main(agent.known.thread_id), |_| ()).is_none();
     let news = if writes && is_on() { lock(&PROFILE).news() } else { None };
-    Ok(news.and_then(|(totals, recorded, all)| json_of(totals, recorded, all)))
+    Ok(news.and_then(|(totals, recorded, all)| json_of(&totals, recorded, all)))
 }
 
-fn json_of(totals: Totals, recorded: u64, all: u64) -> Option<String> {
-    let lines_of = |(stack, leaves): (StackId, Leaves)| {
-        leaves.into_iter().map(move |(leaf, nanos)| (stack, leaf, (nanos + 500) / 1000))
-    };
-    let lines = totals.0.into_iter().flat_map(lines_of).filter(|&(_, _, micros)| micros > 0);
-    let mut lines: Vec<_> = lines.collect();
+fn json_of(totals: &Totals, recorded: u64, all: u64) -> Option<String> {
+    let lines = totals.lines().map(|(stack, leaf, nanos)| (stack, leaf, (nanos + 500) / 1000));
+    let mut lines: Vec<_> = lines.filter(|&(_, _, micros)| micros > 0).collect();
     lines.sort_by_key(|&(_, _, micros)| cmp::Reverse(micros));
     json::text(|text| {
         write!(text, "{{\"waits\":{all},\"recorded\":{recorded},\"otherStacks\":{},\"lines\":", stacks::refused())?;
@@ -242,46 +230,39 @@ pub fn tells_of_missing_stack() -> bool {
 mod tests {
     use super::*;
 
-    fn nanos(totals: &Totals) -> Vec<(StackId, String, u64)> {
-        let mut all: Vec<_> = totals
-            .0
-            .iter()
-            .flat_map(|(stack, leaves)| leaves.iter().map(|(leaf, nanos)| (*stack, leaf.to_string(), *nanos)))
-            .collect();
-        all.sort();
-        all
+    fn wait(stack: StackId, leaf: &str, factor: u32) -> Waited {
+        Waited { stack, leaf: leaf.into(), factor, since: Timestamp::from_nanos(0) }
     }
 
     #[test]
     fn times_add_up_and_the_locks_of_a_stack_have_a_bound() {
         let mut totals = Totals::default();
-        for n in 0..MOST_LEAVES as u64 + 3 {
-            totals.add(1, &format!("lock {n:02}").into(), 10);
+        let names: Vec<_> = (0..MOST_LEAVES + 3).map(|n| format!("lock {n:02}")).collect();
+        for (stack, leaf, factor) in
+            names.iter().map(|name| (1, &**name, 10)).chain([(1, "lock 00", 5), (2, "lock 00", 7)])
+        {
+            totals.add(&wait(stack, leaf, factor), Timestamp::from_nanos(1));
         }
-        totals.add(1, &"lock 00".into(), 5);
-        totals.add(2, &"lock 00".into(), 7);
-        let all = nanos(&totals);
+        let mut all: Vec<_> = totals.lines().collect();
+        all.sort_unstable();
         assert_eq!(all.len(), MOST_LEAVES + 2);
-        assert_eq!(all[0], (1, "lock 00".into(), 15));
-        assert_eq!(all[MOST_LEAVES], (1, OTHER_LOCKS.into(), 30));
-        assert_eq!(all[MOST_LEAVES + 1], (2, "lock 00".into(), 7));
-    }
-
-    fn wait(factor: u32) -> Waited {
-        Waited { stack: factor, leaf: "lock".into(), factor, since: Timestamp::from_nanos(0) }
+        assert_eq!(all[0], (1, "lock 00", 15));
+        assert_eq!(all[MOST_LEAVES..], [(1, OTHER_LOCKS, 30), (2, "lock 00", 7)]);
     }
 
     #[test]
     fn a_wait_counts_while_it_lasts_and_ends_with_its_thread() {
         let mut profile = Profile::default();
-        assert!(profile.news().is_none());
-        let number = profile.begin_promise(7, wait(4));
+        // The first file may be empty.
+        assert!(profile.news().is_some() && profile.news().is_none());
+        let number = profile.begin_promise(7, wait(4, "lock", 4));
         // A thread blocks once at a time: the former wait has ended, and counts.
-        profile.begin(8, BLOCKED, wait(2));
-        profile.begin(8, BLOCKED, wait(1));
+        profile.begin(8, BLOCKED, wait(2, "lock", 2));
+        profile.begin(8, BLOCKED, wait(1, "lock", 1));
         for _ in 0..2 {
             let (totals, recorded, all) = profile.news().unwrap();
-            let times = nanos(&totals);
+            let mut times: Vec<_> = totals.lines().collect();
+            times.sort_unstable();
             assert_eq!(times.len(), 3);
             assert_eq!(4 * times[0].2, times[2].2);
             assert_eq!((recorded, all), (3, 7));
@@ -290,8 +271,7 @@ mod tests {
         profile.end(7, number);
         profile.end_thread(8);
         profile.end_thread(8);
-        assert!(profile.waits.values().all(HashMap::is_empty));
-        assert!(profile.news().is_some());
-        assert!(profile.news().is_none());
+        assert!(profile.waits.is_empty());
+        assert!(profile.news().is_some() && profile.news().is_none());
     }
 }

@@ -95,13 +95,8 @@ impl Registry {
 
     /// Counts a thread without an agent among those that may notify; or uncounts it.
     pub fn count_loaded(&self, counts: bool) {
-        self.change(|_| {
-            if counts {
-                self.loaded.fetch_add(1, Ordering::Relaxed);
-            } else {
-                self.loaded.fetch_sub(1, Ordering::Relaxed);
-            }
-        });
+        // Wrapping, the largest number is -1.
+        self.change(|_| _ = self.loaded.fetch_add(if counts { 1 } else { usize::MAX }, Ordering::Relaxed));
     }
 
     pub fn join(&self, agent: Registered) {

@@ -16,7 +16,7 @@ use crate::lock::{Hold, WaiterListStore};
 use crate::queue::{Location, Reading, WaitResult};
 
 /// Where a grant is until it is in the robust list.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
     /// In the outbox: the slot of its claim, and its place in the mail.
     Mail(u32, usize),
@@ -33,10 +33,6 @@ pub struct Undelivered {
 }
 
 impl Undelivered {
-    fn is_in(&self, still_has: impl Fn(usize) -> bool) -> bool {
-        matches!(self.at, At::Mail(_, place) if still_has(place))
-    }
-
     /// Returns the stack of the call that claimed it; `NONE` unless stalls are reported.
     pub fn call(&self, agent: &Known) -> StackId {
         match self.at {
@@ -81,7 +77,7 @@ impl Incoming {
         let slept_for = slept_for(agent).filter(|given| store.index_of(given.location) == bucket);
         let Some(given) = self.by_bucket.get_mut(&bucket) else { return slept_for.into_iter().collect() };
         let still_has = agent.outbox.still_has(&self.reading);
-        given.retain(|given| given.is_in(&still_has));
+        given.retain(|given| matches!(given.at, At::Mail(_, place) if still_has(place)));
         given.iter().copied().chain(slept_for).collect()
     }
 
@@ -92,7 +88,7 @@ impl Incoming {
     pub fn keep(
         &self,
         agent: &Known,
-        given: impl Iterator<Item = Undelivered>,
+        given: Vec<Undelivered>,
         is_listed: impl Fn(Location) -> bool,
         mut keep: impl FnMut(Undelivered),
     ) -> bool {
@@ -100,17 +96,12 @@ impl Incoming {
         let still_has = agent.outbox.still_has(&self.reading);
         let mut are_known = true;
         for given in given {
-            let At::Sleep(since) = given.at else {
-                let is_in = given.is_in(&still_has);
-                are_known &= is_in;
-                if is_in {
-                    keep(given);
-                }
-                continue;
+            let (is_there, may_be_listed) = match given.at {
+                At::Mail(_, place) => (still_has(place), false),
+                At::Sleep(_) => (slept_for.is_some_and(|now| now.at == given.at), true),
             };
-            let sleeps = matches!(slept_for, Some(Undelivered { at: At::Sleep(now), .. }) if now == since);
-            are_known &= sleeps;
-            if sleeps && !is_listed(given.location) {
+            are_known &= is_there;
+            if is_there && !(may_be_listed && is_listed(given.location)) {
                 keep(given);
             }
         }

@@ -37,18 +37,18 @@ pub fn described(process: &Process, links: &[CycleLink]) -> String {
             Obstacle::IsAhead(request) => Entry { call, ..entry(wanted, What::Requests(request), since) },
         };
         let waits_for = Entry { call, ..entry(blocked.location, What::Requests(blocked.request), since) };
-        Some((holds.named(process)?, matches!(obstacle, Obstacle::IsAhead(_)), waits_for.named(process)?))
+        Some((holds.named(process)?, waits_for.named(process)?))
     };
     // A thread has the lock or place that the one before it in the cycle waits for.
     let before = links.last().into_iter().chain(links);
     let links: Vec<_> = links.iter().zip(before).filter_map(link).collect();
-    let links: Vec<Entries<'_>> = links.iter().map(|(has, is_ahead, waits_for)| (has, *is_ahead, waits_for)).collect();
+    let links: Vec<Entries<'_>> = links.iter().map(|(has, waits_for)| (has, waits_for)).collect();
     // Without its links if a string of JavaScript could not hold their names.
     written(&links, &links, now).or_else(|| written(&links, &[], now)).unwrap_or_default()
 }
 
 fn written(all: &[Entries<'_>], links: &[Entries<'_>], now: Timestamp) -> Option<String> {
-    let rows = all.iter().map(|&link| (link_rows(now, link, Stack::shown), link.1));
+    let rows = all.iter().map(|&link| (link_rows(now, link, Stack::shown), !link.0.what.is_hold()));
     let sentence = cycle_sentence(&rows.collect::<Vec<_>>());
     json::text(|text| {
         text.write_str("{\"text\":")?;

@@ -49,12 +49,12 @@ pub fn write(dump: u32, snapshot: &Snapshot, mut line: impl FnMut(&str)) {
 impl Snapshot {
     /// Writes it for `snapshot` in `lib/observe/snapshot.js`. `None` if JavaScript's strings cannot hold it.
     pub fn json(&self) -> Option<String> {
-        let row = |text: &mut Text, entry, is_hold| row(self.now, entry, is_hold, Stack::number).write(text);
+        let row = |text: &mut Text, entry: &_| row(self.now, entry, Stack::number).write(text);
         json::text(|text| {
             text.write_str("{\"held\":")?;
-            json::array(text, &self.held, |text, entry| row(text, entry, true))?;
+            json::array(text, &self.held, row)?;
             text.write_str(",\"waiting\":")?;
-            json::array(text, &self.waiting, |text, entry| row(text, entry, false))?;
+            json::array(text, &self.waiting, row)?;
             text.write_str(",\"cycles\":")?;
             json::array(text, &self.cycles, |text, cycle| {
                 let certain = cycle.iter().all(|link| self.waiting[link.waits_for].blocked);

@@ -45,6 +45,8 @@ struct Due {
 
 /// Waits at one place for one lock.
 struct SamePlace {
+    /// Which place for a lock it is, of one call.
+    rank: usize,
     first: Due,
     /// Which of those that were asked about are in it; and all entries of it. The first comes first.
     numbers: Vec<usize>,
@@ -179,8 +181,6 @@ impl<'a> Reports<'a> {
     /// Adds the cycles that count. Returns the waits that are on none, but for those that wait for their cycle.
     fn add_cycles(&mut self, keys: &mut Keys, thread_id: u32, due: &[Due]) -> Vec<Due> {
         let cycles = self.cycles_of(thread_id);
-        let all = self.snapshot.cycles.iter();
-        let all: Vec<_> = all.map(|links| (self.number_of(links), self.snapshot.age_of(links))).collect();
         let mut reported = FxHashMap::default();
         let mut alone = Vec::new();
         for due in due {
@@ -188,7 +188,8 @@ impl<'a> Reports<'a> {
                 alone.push(*due);
                 continue;
             };
-            let (wait, (number, age)) = (self.hash_of(due.entry), all[cycle]);
+            let links = &self.snapshot.cycles[cycle];
+            let (wait, number, age) = (self.hash_of(due.entry), self.number_of(links), self.snapshot.age_of(links));
             if age < self.period {
                 // Otherwise it would wait for others than those of the cycle, for which there was time.
                 if keys.get(wait).is_some() || due.milliseconds < 2e3 * self.period.as_secs_f64() {
@@ -250,6 +251,7 @@ impl<'a> Reports<'a> {
         let mut holders: FxHashMap<Aim, Holder> = FxHashMap::default();
         let mut places: Vec<SamePlace> = Vec::new();
         let mut known: FxHashMap<_, usize> = FxHashMap::default();
+        let mut of_call: FxHashMap<StackId, usize> = FxHashMap::default();
         for due in alone {
             let entry = self.entry(due);
             let holder = *holders.entry(aim(entry)).or_insert_with(|| self.longest_holder(due.entry));
@@ -257,8 +259,9 @@ impl<'a> Reports<'a> {
                 continue;
             }
             let place = *known.entry(place_of(entry)).or_insert_with(|| {
-                let (numbers, entries) = Default::default();
-                places.push(SamePlace { first: *due, numbers, entries, key: holder.key });
+                let (rank, numbers, entries) = (of_call.entry(entry.call).or_default(), Vec::new(), Vec::new());
+                places.push(SamePlace { rank: *rank, first: *due, numbers, entries, key: holder.key });
+                *rank += 1;
                 places.len() - 1
             });
             places[place].numbers.push(due.number);
@@ -281,20 +284,11 @@ impl<'a> Reports<'a> {
     }
 
     /// Adds the reports: first one for each place, then the others in their order.
-    fn add_places(&mut self, keys: &mut Keys, places: Vec<SamePlace>) {
-        let mut at_place: FxHashMap<StackId, usize> = FxHashMap::default();
-        let mut ranked: Vec<_> = places
-            .into_iter()
-            .map(|place| {
-                let rank = at_place.entry(self.entry(&place.first).call).or_default();
-                *rank += 1;
-                (*rank, place)
-            })
-            .collect();
-        ranked.sort_by_key(|&(rank, _)| rank);
+    fn add_places(&mut self, keys: &mut Keys, mut places: Vec<SamePlace>) {
+        places.sort_by_key(|place| place.rank);
         // By lock, the report that has its message.
         let mut messages: FxHashMap<Location, usize> = FxHashMap::default();
-        for (n, (_, SamePlace { first, numbers: waits, entries, key })) in ranked.into_iter().enumerate() {
+        for (n, SamePlace { first, numbers: waits, entries, key, .. }) in places.into_iter().enumerate() {
             if n >= MOST {
                 self.more += waits.len();
                 self.look_again(self.period);
@@ -377,11 +371,9 @@ impl<'a> Reports<'a> {
         if let Some(more) = report.more.filter(|_| has_entries) {
             write!(text, ",\"more\":{more},\"entry\":")?;
             let milliseconds = Some(report.milliseconds);
-            Row { milliseconds, ..row(*now, &waiting[report.entry], false, Stack::number) }.write(text)?;
+            Row { milliseconds, ..row(*now, &waiting[report.entry], Stack::number) }.write(text)?;
             text.write_str(",\"holders\":")?;
-            json::array(text, &report.holders, |text, &holder| {
-                row(*now, &held[holder], true, Stack::number).write(text)
-            })?;
+            json::array(text, &report.holders, |text, &holder| row(*now, &held[holder], Stack::number).write(text))?;
         }
         text.write_char('}')
     }

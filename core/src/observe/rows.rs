@@ -106,10 +106,7 @@ impl Row {
         text.write_str("\"kind\":")?;
         json::string(text, self.kind.encode_utf16())?;
         write_string(text, "mode", self.mode.as_deref())?;
-        if let Some(name) = self.name.as_deref() {
-            text.write_str(",\"name\":")?;
-            json::string(text, name.iter().copied())?;
-        }
+        write_units(text, "name", self.name.as_ref().map(|name| name.iter().copied()))?;
         if let Some(amount) = self.amount {
             write!(text, ",\"amount\":{amount}")?;
         }
@@ -164,8 +161,12 @@ pub fn write_cycle(text: &mut Text, cycle: &[RowLink]) -> fmt::Result {
 }
 
 /// Writes a further field, if there is a value.
-pub fn write_string(text: &mut Text, key: &str, value: Option<&str>) -> fmt::Result {
+fn write_string(text: &mut Text, key: &str, value: Option<&str>) -> fmt::Result {
+    write_units(text, key, value.map(str::encode_utf16))
+}
+
+fn write_units(text: &mut Text, key: &str, value: Option<impl Iterator<Item = u16>>) -> fmt::Result {
     let Some(value) = value else { return Ok(()) };
     write!(text, ",\"{key}\":")?;
-    json::string(text, value.encode_utf16())
+    json::string(text, value)
 }

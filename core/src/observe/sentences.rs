@@ -65,25 +65,25 @@ pub fn is_for_message(wait: &Entry) -> bool {
     wait.what.wait_kind().is_some() && matches!(words(wait.what).1, Some("take" | "use"))
 }
 
-/// Makes the row of an entry for people. `is_hold`: as of [`row`].
-pub fn shown_row(now: Timestamp, entry: &Entry, is_hold: bool) -> Row {
-    row(now, entry, is_hold, Stack::shown)
+/// Makes the row of an entry for people.
+pub fn shown_row(now: Timestamp, entry: &Entry) -> Row {
+    row(now, entry, Stack::shown)
 }
 
-pub fn link_rows(now: Timestamp, (has, is_ahead, waits_for): Entries<'_>, stack: fn(StackId) -> Stack) -> RowLink {
-    RowLink { holds: row(now, has, !is_ahead, stack), waits_for: row(now, waits_for, false, stack) }
+pub fn link_rows(now: Timestamp, (has, waits_for): Entries<'_>, stack: fn(StackId) -> Stack) -> RowLink {
+    RowLink { holds: row(now, has, stack), waits_for: row(now, waits_for, stack) }
 }
 
 pub fn cycle_rows(snapshot: &Snapshot, cycle: &[Link], stack: fn(StackId) -> Stack) -> Vec<RowLink> {
     cycle.iter().map(|link| link_rows(snapshot.now, snapshot.entries(link), stack)).collect()
 }
 
-/// Makes the row of an entry. `is_hold`: whether its call took it, or waits.
-pub fn row(now: Timestamp, entry: &Entry, is_hold: bool, stack: fn(StackId) -> Stack) -> Row {
+/// Makes the row of an entry.
+pub fn row(now: Timestamp, entry: &Entry, stack: fn(StackId) -> Stack) -> Row {
     // Whole microseconds of both, so that their sum is the same in every snapshot.
     let micros = |moment: Timestamp| moment.as_nanos() / 1000;
     let (call, unknown) = (stack(entry.call), Stack::Unknown);
-    let (taken, called) = if is_hold { (call, unknown) } else { (unknown, call) };
+    let (taken, called) = if entry.what.is_hold() { (call, unknown) } else { (unknown, call) };
     let (kind, mode) = words(entry.what);
     let amount = match entry.what.hold() {
         Some(Hold::Permits(amount) | Hold::Limited(amount)) => Some(f64::from(amount)),

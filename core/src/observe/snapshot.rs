@@ -95,7 +95,7 @@ impl Snapshot {
     /// Returns for how long all entries of a cycle have been there.
     pub fn age_of(&self, cycle: &[Link]) -> Duration {
         let ages = cycle.iter().flat_map(|link| {
-            let (has, _, waits_for) = self.entries(link);
+            let (has, waits_for) = self.entries(link);
             [has, waits_for].map(|entry| self.age(entry))
         });
         ages.min().unwrap_or_default()
@@ -145,13 +145,13 @@ impl Snapshot {
 
     /// Returns the entries of a cycle's link.
     pub fn entries(&self, &Link { has, waits_for }: &Link) -> Entries<'_> {
-        let (has, is_ahead) = match has {
-            Has::Held(index) => (&self.held[index], false),
-            Has::Awaited(index) => (&self.waiting[index], true),
+        let has = match has {
+            Has::Held(index) => &self.held[index],
+            Has::Awaited(index) => &self.waiting[index],
         };
-        (has, is_ahead, &self.waiting[waits_for])
+        (has, &self.waiting[waits_for])
     }
 }
 
-/// A link of a cycle: the thread's hold, whether that is only a place ahead in the line, and its wait.
-pub type Entries<'a> = (&'a Entry, bool, &'a Entry);
+/// A link of a cycle: the thread's hold, or its place ahead in the line; and its wait.
+pub type Entries<'a> = (&'a Entry, &'a Entry);

@@ -44,6 +44,10 @@ impl What {
         }
     }
 
+    pub fn is_hold(self) -> bool {
+        matches!(self, Self::Holds(_))
+    }
+
     /// Returns the kind of a wait for a notification.
     pub fn wait_kind(self) -> Option<u32> {
         if let Self::Awaits(kind) = self { Some(kind) } else { None }
@@ -217,21 +221,20 @@ impl<'a> Survey<'a> {
         }
         let mut readings = 1;
         loop {
-            let mut given: Vec<(usize, Undelivered)> = Vec::new();
-            for (index, (incoming, agent)) in self.incoming.iter_mut().zip(self.known).enumerate() {
-                let its = incoming
-                    .to(&process.store, agent, bucket)
-                    .into_iter()
-                    .filter(|given| concerns.contains(&given.location));
-                given.extend(its.map(|given| (index, given)));
-            }
+            let agents = self.incoming.iter_mut().zip(self.known);
+            let given: Vec<Vec<Undelivered>> = agents
+                .map(|(incoming, agent)| {
+                    let its = incoming.to(&process.store, agent, bucket).into_iter();
+                    its.filter(|given| concerns.contains(&given.location)).collect()
+                })
+                .collect();
             let (holders, listed) = process
                 .registry
                 .held(|_| true, |location| process.store.index_of(location) == bucket && concerns.contains(&location));
             let mut on_their_way = Vec::new();
             let mut is_known = true;
-            for its in given.chunk_by(|(one, _), (other, _)| one == other) {
-                let (index, agent) = (its[0].0, &self.known[its[0].0]);
+            for (index, its) in given.into_iter().enumerate().filter(|(_, its)| !its.is_empty()) {
+                let agent = &self.known[index];
                 // Its entry has no number until the thread goes on.
                 let is_listed = |location| {
                     let is_it = |&(holder, held): &(usize, Held)| {
@@ -239,7 +242,6 @@ impl<'a> Survey<'a> {
                     };
                     listed.iter().any(is_it)
                 };
-                let its = its.iter().map(|&(_, given)| given);
                 is_known &= self.incoming[index].keep(agent, its, is_listed, |given| on_their_way.push((index, given)));
             }
             let found = listed.iter().map(|(_, held)| held.location);

@@ -15,7 +15,7 @@
 //! A program may have 100 000 waiters. So lines of a lock that differ only by their times are one line with a count,
 //! and of more than [`MOST_ALIKE`] locks with the same lines the first is shown.
 
-use std::collections::hash_map::Entry;
+use std::collections::hash_map::Entry as Slot;
 use std::fmt::Write;
 
 use rustc_hash::FxHashMap;
@@ -27,6 +27,7 @@ use super::sentences::{
     orphan_text, shown_row, thread_of,
 };
 use super::snapshot::Snapshot;
+use super::survey::Entry;
 
 /// Returns the text of a result of `snapshot()`.
 pub fn text_of(Rows { held, waiting, cycles }: &Rows) -> String {
@@ -42,11 +43,9 @@ pub fn text_of(Rows { held, waiting, cycles }: &Rows) -> String {
 }
 
 pub fn rows_of(snapshot: &Snapshot) -> Rows {
-    Rows {
-        held: snapshot.held.iter().map(|entry| shown_row(snapshot.now, entry, true)).collect(),
-        waiting: snapshot.waiting.iter().map(|entry| shown_row(snapshot.now, entry, false)).collect(),
-        cycles: snapshot.cycles.iter().map(|cycle| cycle_rows(snapshot, cycle, Stack::shown)).collect(),
-    }
+    let rows = |entries: &[Entry]| entries.iter().map(|entry| shown_row(snapshot.now, entry)).collect();
+    let cycles = snapshot.cycles.iter().map(|cycle| cycle_rows(snapshot, cycle, Stack::shown)).collect();
+    Rows { held: rows(&snapshot.held), waiting: rows(&snapshot.waiting), cycles }
 }
 
 /// Up to so many locks whose lines differ only by their times are shown one by one.
@@ -84,8 +83,8 @@ fn sections<'a>(held: &'a [Row], waiting: &'a [Row]) -> Vec<TableSection<'a>> {
             *longest_wait = longest_wait.max(row.milliseconds.unwrap_or(0.0));
         }
         match lines.entry((at, line.key())) {
-            Entry::Occupied(first) => all[*first.get()].add(row),
-            Entry::Vacant(new) => {
+            Slot::Occupied(first) => all[*first.get()].add(row),
+            Slot::Vacant(new) => {
                 new.insert(all.len());
                 all.push(line);
             }

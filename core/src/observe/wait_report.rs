@@ -46,7 +46,7 @@ impl WaitReport<'_> {
     pub(super) fn wait_text(&self, index: usize, milliseconds: f64, more: usize, holders: &[usize]) -> String {
         let snapshot = self.snapshot;
         let entry = &snapshot.waiting[index];
-        let row = shown_row(snapshot.now, entry, false);
+        let row = shown_row(snapshot.now, entry);
         let (thread, noun, time) = (thread_of(&row), noun_of(&row), duration("for ", Some(milliseconds)));
         let mut text = if entry.blocked {
             format!("{} has been blocked {time} waiting for {noun}", capitalized(&thread))
@@ -57,7 +57,7 @@ impl WaitReport<'_> {
             _ = write!(text, ", and {more} more");
         }
         let reported: Vec<_> = holders.iter().take(MOST_HOLDERS).map(|&holder| &snapshot.held[holder]).collect();
-        let rows: Vec<_> = reported.iter().map(|holder| shown_row(snapshot.now, holder, true)).collect();
+        let rows: Vec<_> = reported.iter().map(|holder| shown_row(snapshot.now, holder)).collect();
         let frames = DistinctFrames::of_rows(rows.iter().chain([&row]));
         let mut blockers: Vec<_> = rows.iter().map(|row| self.holder_line(entry, row, &frames)).collect();
         if holders.len() > MOST_HOLDERS {
@@ -86,7 +86,7 @@ impl WaitReport<'_> {
     fn claim_line(&self, wait: &Entry, claim: usize, frames: &DistinctFrames) -> String {
         let claim = &self.snapshot.waiting[claim];
         let doing = self.doing_of(wait, claim.thread_id, frames);
-        ahead_text(&shown_row(self.snapshot.now, claim, false), frames) + "; " + &doing
+        ahead_text(&shown_row(self.snapshot.now, claim), frames) + "; " + &doing
     }
 
     /// Says in which way a thread keeps another one waiting.
@@ -96,7 +96,7 @@ impl WaitReport<'_> {
         }
         let waits = self.snapshot.waiting.iter().filter(|entry| entry.thread_id == thread_id);
         let waits: Vec<_> = waits.collect();
-        let text = |entry| wait_text("it", &shown_row(self.snapshot.now, entry, false), frames);
+        let text = |entry| wait_text("it", &shown_row(self.snapshot.now, entry), frames);
         // A blocked thread waits for that alone.
         if let Some(blocked) = waits.iter().find(|entry| entry.blocked) {
             return text(blocked);
