@@ -142,13 +142,13 @@ pub fn thread_loads(env: Env) -> Result<()> {
 #[napi(catch_unwind)]
 pub fn worker_starts(env: Env, thread_id: u32) -> Result<()> {
     // Here and now, since a loop that has run dry hears no ring.
-    updating(env, |agent| Ok(PROCESS.registry.worker_starts(&agent.outbox, thread_id)))
+    updating(env, |agent| PROCESS.registry.worker_starts(&agent.outbox, thread_id))
 }
 
 /// Notes that the worker with this `threadId` has ended.
 #[napi(catch_unwind)]
 pub fn worker_ended(env: Env, thread_id: u32) -> Result<()> {
-    updating(env, |agent| Ok(PROCESS.registry.worker_ended(&agent.outbox, thread_id)))
+    updating(env, |agent| PROCESS.registry.worker_ended(&agent.outbox, thread_id))
 }
 
 /// Returns the counters as an `ArrayBuffer`: of waiters, and then, fewer, of abandoned locks, both by word. To be read

@@ -87,23 +87,20 @@ pub fn files_take(env: Env, place: &External<FilePlace>, attempt: bool) -> Resul
 /// Lets another thread take the lock of a name, or try once. Returns the number of the request.
 #[napi(catch_unwind)]
 pub fn files_request(env: Env, place: &External<FilePlace>, attempt: bool) -> Result<i64> {
-    updating(env, |agent| agent.files().request(&agent.outbox, &place.0, attempt).map_err(failed))
+    updating(env, |agent| agent.files().request(&agent.outbox, &place.0, attempt))?.map_err(failed)
 }
 
 /// Withdraws a request.
 #[napi(catch_unwind)]
 pub fn files_abort(env: Env, request: i64) -> Result<()> {
-    updating(env, |agent| {
-        agent.files().abort(request);
-        Ok(())
-    })
+    updating(env, |agent| agent.files().abort(request))
 }
 
 /// Returns the next answer; null if there is none.
 #[napi(catch_unwind)]
 pub fn files_next(env: Env) -> Result<Option<FileAnswer>> {
     let answer = |(request, outcome)| FileAnswer::new(request, outcome);
-    updating(env, |agent| Ok(agent.files().next().map(answer)))
+    updating(env, |agent| agent.files().next().map(answer))
 }
 
 /// Blocks until a request is answered, or so many milliseconds. Returns the answer.
@@ -135,7 +132,7 @@ pub fn files_release(env: Env, grant: i64, died: bool) -> Result<bool> {
 /// Gives a lock back in another thread; null if there is nothing to flush.
 #[napi(catch_unwind)]
 pub fn files_release_later(env: Env, grant: i64, died: bool) -> Result<Option<i64>> {
-    updating(env, |agent| Ok(agent.files().release_later(&agent.outbox, grant, died)))
+    updating(env, |agent| agent.files().release_later(&agent.outbox, grant, died))
 }
 
 /// What there is to see at the path of a lock.

@@ -97,7 +97,7 @@ pub fn memory_release(env: Env, place: &External<MemoryPlace>, died: bool) -> Re
 /// Lets a request wait. Returns its number.
 #[napi(catch_unwind)]
 pub fn memory_request(env: Env, place: &External<MemoryPlace>) -> Result<i64> {
-    updating(env, |agent| names::request(agent.files(), &agent.outbox, place.table, &place.asked).map_err(failed))
+    updating(env, |agent| names::request(agent.files(), &agent.outbox, place.table, &place.asked))?.map_err(failed)
 }
 
 /// A process that holds a name, or waits for it.

@@ -16,10 +16,10 @@ use napi::bindgen_prelude::Env;
 
 use crate::agent::Agent;
 
-/// Calls what begins or ends work for which the agent holds the event loop.
-fn updating<T>(env: Env, body: impl FnOnce(&Agent) -> Result<T>) -> Result<T> {
+/// Calls what may change whether the agent holds the event loop.
+fn updating<T>(env: Env, body: impl FnOnce(&Agent) -> T) -> Result<T> {
     let agent = Agent::of(env.raw())?;
     let result = body(&agent);
     agent.update_hold();
-    result
+    Ok(result)
 }

@@ -3,8 +3,8 @@
 //! No other thread has to go on for it: all of JavaScript may be blocked or busy. Listeners of the program hear the
 //! signal, too: see `globals/signals.rs`.
 
+use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::{env, process};
 
 use napi::{Env, Error, Result};
 use napi_derive::napi;
@@ -24,11 +24,6 @@ pub fn arm_dumps(is_node: bool) -> Result<Option<&'static str>> {
         let is_told = IS_TOLD.swap(true, Ordering::Relaxed);
         if is_told { Ok(None) } else { Err(Error::from_reason(format!("ATOMICS_WAITASYNC_DUMP {reason}"))) }
     })
-}
-
-/// Returns a variable of the process's environment, unless it is empty: a Worker may have another environment.
-fn variable(name: &str) -> Option<String> {
-    env::var_os(name).filter(|value| !value.is_empty()).map(|value| value.to_string_lossy().into_owned())
 }
 
 /// Returns a dump, as lines of JSON or as a text. For `bin/atomics-waitasync.js`.
@@ -76,9 +71,9 @@ mod signals {
     use std::ffi::c_int;
     use std::sync::LazyLock;
 
-    use super::{next_number, variable, write};
+    use super::{next_number, write};
     use crate::globals::{PROCESS, signals};
-    use crate::observe::standard_error;
+    use crate::observe::{standard_error, variable};
     use waitasync_core::observe::Snapshot;
 
     /// The signals that programs may use. Node and V8 need the others themselves, or they end the process.
@@ -124,7 +119,7 @@ mod signals {
 #[cfg(not(unix))]
 mod signals {
     pub(super) fn arm(_: bool) -> Result<Option<&'static str>, String> {
-        let is_set = super::variable("ATOMICS_WAITASYNC_DUMP").is_some();
+        let is_set = crate::observe::variable("ATOMICS_WAITASYNC_DUMP").is_some();
         if is_set { Err("has no effect: this system has no such signals".to_owned()) } else { Ok(None) }
     }
 }

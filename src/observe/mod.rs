@@ -7,3 +7,8 @@ pub mod profile;
 #[forbid(unsafe_code)]
 pub(crate) mod stall_questions;
 pub(crate) mod standard_error;
+
+/// Returns a variable of the process's environment, unless it is empty: a Worker may have another environment.
+fn variable(name: &str) -> Option<String> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(|value| value.to_string_lossy().into_owned())
+}

@@ -18,6 +18,7 @@ use napi_derive::napi;
 use crate::agent::Agent;
 use crate::globals::PROCESS;
 use crate::observe::stall_questions::MAIN;
+use crate::observe::variable;
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::held::stacks::{self, StackId};
 use waitasync_core::json;
@@ -123,9 +124,8 @@ static PROFILE: LazyLock<Mutex<Profile>> = LazyLock::new(Mutex::default);
 /// The file. Read once, from the environment of the process: a Worker may have been given another environment, and a
 /// program may change its folder.
 static FILE: LazyLock<Option<String>> = LazyLock::new(|| {
-    let name = env::var_os("ATOMICS_WAITASYNC_PROFILE").filter(|name| !name.is_empty())?;
     // Processes that this one starts inherit the variable.
-    let own = name.to_string_lossy().replace("${pid}", &process::id().to_string());
+    let own = variable("ATOMICS_WAITASYNC_PROFILE")?.replace("${pid}", &process::id().to_string());
     Some(env::current_dir().unwrap_or_default().join(own).to_string_lossy().into_owned())
 });
 
