@@ -51,8 +51,8 @@ for (const [engine, durable] of [['files', false], ['files', true], ['memory', f
 }
 
 /**
- * Counts in a file for each permit, and has another one there: after a death, and never otherwise, that may be left. Says
- * how often it has counted.
+ * Counts in a file for each permit, and has another one there: after a death, and never otherwise, that may be left.
+ * Says how often it has counted.
  */
 const countWith = ({ fs, locks }, room, permits, rounds, isLimited) => {
   let id = 0
