@@ -1,4 +1,4 @@
-//! The line of a name in this process, and what its requests get.
+//! The line of a name in this process, and its answers.
 
 use std::collections::VecDeque;
 use std::io::Error;
