@@ -445,7 +445,6 @@ const controls = {
 
 const isShared = ({ engine }) => engine.modes.includes('shared')
 const hasServer = ({ server }) => server !== undefined
-const hasLimits = ({ engine }) => engine.module !== 'memory'
 const hasFiles = ({ engine }) => engine.module === 'files'
 const notOnWindows = reason => process.platform !== 'win32' || `Windows ${reason}`
 
@@ -456,8 +455,8 @@ const groups = [
   [place => !isShared(place), ofExclusive],
   [({ engine }) => engine.lease === 0 && notOnWindows('has no SIGSTOP'), withoutLease],
   [({ engine }) => engine.lease > 0, withLease],
-  [hasLimits, ofLimits],
-  [hasServer, ofStandstill],
+  [() => true, ofLimits],
+  [({ engine, server }) => server !== undefined || engine.module === 'memory', ofStandstill],
   [hasServer, ofServers],
   [({ server }) => server !== undefined && (server.isOurs || 'not our server'), ofOurServers],
   [({ engine }) => engine.server === 'postgresql', ofPostgres],

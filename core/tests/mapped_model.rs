@@ -9,9 +9,7 @@ use loom::sync::atomic::Ordering::SeqCst;
 use loom::sync::{Arc, Notify};
 use loom::thread::{JoinHandle, spawn};
 use waitasync_core::mapped::ProcessId;
-use waitasync_core::mapped::names::{
-    Entry, Given, Head, Key, Mode, Names, Permit, Place, Taken, Way, World,
-};
+use waitasync_core::mapped::names::{Entry, Given, Head, Key, Mode, Names, Permit, Place, Taken, Way, World};
 
 /// Bells, and a clock that stands still unless a model moves it: until then, no turn is over.
 struct Bells {

@@ -192,7 +192,10 @@ fn permits_are_of_one_number_and_are_seen_with_their_holders() {
     // The dead one's permit comes back, and who waits for it is rung; the name is used until all have left.
     names.sweep(process(1));
     assert_eq!(names.take_rung(process(0)), Rung::For(place));
-    assert_eq!(names.take_permit(place, 2, process(0), Way::First).unwrap().map(|it| (it.number, it.died)), Some((1, true)));
+    assert_eq!(
+        names.take_permit(place, 2, process(0), Way::First).unwrap().map(|it| (it.number, it.died)),
+        Some((1, true))
+    );
     names.leave(place, process(0));
     assert_eq!(joins(2, 3), Taken::Unlike(2));
     assert!(names.release(place, process(0), Mode::Shared, false));

@@ -52,7 +52,8 @@ pub fn memory_place(
     permits: u32,
 ) -> Result<External<MemoryPlace>> {
     let mode = if shared { Mode::Shared } else { Mode::Exclusive };
-    let asked = Arc::new(Asked { key: key_of(&key)?, name, mode, thread, label, max_hold: max_hold.ceil() as u64, permits });
+    let asked =
+        Arc::new(Asked { key: key_of(&key)?, name, mode, thread, label, max_hold: max_hold.ceil() as u64, permits });
     Ok(External::new(MemoryPlace { table: **table, asked, known: Cell::default(), held: RefCell::default() }))
 }
 

@@ -5,7 +5,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `grant` | what one request has |
+//! | `line` | what this process has of a name, and what its requests get |
 //! | `request` | what one environment asks for |
 //! | `table` | a mapped table; the requests that wait in this process, its shares, and its grants |
 //! | `turns` | looks after turns until they are over |
@@ -21,7 +21,7 @@
 //!    the line has seen it. A limit that began later is seen within a second, as deaths are.
 //! 5. Lock order: the lines, then the list of turns. A mailbox is locked while neither is.
 
-mod grant;
+mod line;
 mod request;
 mod table;
 mod turns;

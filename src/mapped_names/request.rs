@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::io::Result;
 use std::sync::Arc;
 
-use super::grant::Grant;
-use super::table::{Refusal, Table, refused};
+use super::line::{Refusal, refused};
+use super::table::{Grant, Table};
 use super::waiting::{Asked, Waiting};
 use crate::file_locks::{Files, Granted, Mailbox, Queue};
 use waitasync_core::lock::Outbox;

@@ -1,24 +1,22 @@
 //! A mapped table of named locks, and who awaits them here.
 
 use std::collections::VecDeque;
-use std::io::Error;
+use std::io::Result as IoResult;
 use std::mem;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rustc_hash::FxHashMap;
 
-use super::grant::Grant;
+use super::line::{Held, Line, Refusal, refused};
 use super::turns::Bells;
 use super::waiting::{Asked, Waiting};
-use crate::file_locks::Answer;
-use crate::mapped::{self, Client, Kind, Mapping, OpenError};
+use crate::file_locks::{Answer, Lock};
+use crate::mapped::{self, Client, Kind, Mapping, OpenError, now};
 use waitasync_core::mapped::ProcessId;
-use waitasync_core::mapped::names::{
-    Entry, Full, Head, MOST_SHARERS, Mode, Names, Permit, Place, Rung, Taken, Way, World,
-};
+use waitasync_core::mapped::names::{Entry, Full, Head, MOST_SHARERS, Mode, Names, Place, Rung, Taken, Way, World};
 use waitasync_core::sync::lock;
 
 /// How many names a table has room for.
@@ -29,50 +27,6 @@ const BYTES: usize = ENTRIES_AT + size_of::<Entry>() * CAPACITY;
 
 /// For how many milliseconds the watcher looks again after the last request: so most requests need not ring it.
 const PATIENCE: u64 = 2000;
-
-/// What this process has of a name.
-#[derive(Default)]
-struct Line {
-    requests: VecDeque<Waiting>,
-    shares: usize,
-    /// Permits, and locks with a limit: also those that were lost, until they are given back.
-    others: usize,
-    /// The name is used with so many permits, and the process shares it.
-    permits: u32,
-}
-
-impl Line {
-    fn is_unused(&self) -> bool {
-        self.requests.is_empty() && self.shares + self.others == 0
-    }
-
-    fn count(&mut self, held: &Held) -> &mut usize {
-        if held.mode == Mode::Shared { &mut self.shares } else { &mut self.others }
-    }
-}
-
-/// What was taken for a request.
-pub(super) struct Held {
-    pub(super) mode: Mode,
-    pub(super) owner_died: bool,
-    pub(super) permit: Option<Permit>,
-}
-
-impl Held {
-    /// Whether the line does not count it.
-    fn is_plain(&self) -> bool {
-        self.mode == Mode::Exclusive && self.permit.is_none()
-    }
-}
-
-/// Why nothing was taken.
-pub(super) enum Refusal {
-    Taken,
-    Renamed,
-    /// The name is used with so many permits; 0: without.
-    Unlike(u32),
-    Full(Full),
-}
 
 pub struct Table {
     pub(crate) mapping: &'static Mapping,
@@ -366,11 +320,59 @@ impl Table {
     }
 }
 
-/// The text of an error begins with the code that `lib/processes/engines/memory.js` knows.
-pub(super) fn refused(refusal: Refusal) -> Error {
-    match refusal {
-        Refusal::Unlike(permits) => Error::other(format!("ERR_PERMITS {permits}")),
-        Refusal::Full(Full(names)) => Error::other(format!("all {names} names of the table are in use")),
-        Refusal::Taken | Refusal::Renamed => unreachable!("the request waits"),
+/// A lock or a permit that was granted.
+pub(super) struct Grant {
+    table: &'static Table,
+    /// That of the line.
+    place: Place,
+    held: Held,
+    token: u64,
+    is_over: bool,
+}
+
+impl Grant {
+    pub(super) fn new(table: &'static Table, place: Place, asked: &Asked, held: Held) -> Self {
+        let token = if held.mode == Mode::Shared {
+            table.names.token(place)
+        } else {
+            let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            let (microseconds, me) = (since_1970.as_micros() as u64, table.mapping.me());
+            let noted = held.permit.map_or(place, |permit| permit.place);
+            table.names.note_holder(noted, me, asked.thread, &asked.label, microseconds)
+        };
+        Self { table, place, held, token, is_over: false }
+    }
+}
+
+impl Lock for Grant {
+    fn granted(&self) -> (u64, bool) {
+        (self.token, self.held.owner_died)
+    }
+
+    fn permit(&self) -> Option<u32> {
+        self.held.permit.map(|permit| permit.number)
+    }
+
+    fn is_held(&self) -> IoResult<bool> {
+        let place = self.held.permit.map_or(self.place, |permit| permit.place);
+        Ok(self.table.names.is_held(place, self.table.mapping.me(), self.held.mode))
+    }
+
+    fn left(&self) -> Option<Duration> {
+        let Mode::Until(end) = self.held.mode else { return None };
+        Some(Duration::from_micros((end * 1000).saturating_sub(now())))
+    }
+
+    fn release(mut self: Box<Self>, died: bool) -> IoResult<bool> {
+        self.is_over = true;
+        Ok(self.table.release(self.place, &self.held, died))
+    }
+}
+
+impl Drop for Grant {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.table.release(self.place, &self.held, true);
+        }
     }
 }

@@ -45,7 +45,9 @@ async function takePermit (engine, name, { label, permits }, signal, isAttempt) 
       for (const place of [placeOf(NAME, 'shared'), placeOf(USERS, 'shared')]) kept.push(await sure(place))
     })
     // An attempt passes those in line, of whom the first may be suspended.
-    found = isAttempt ? await tryAll() : await within(await wait(placeOf(TURN)), async () => await tryAll() || firstOf())
+    found = isAttempt
+      ? await tryAll()
+      : await within(await wait(placeOf(TURN)), async () => await tryAll() || firstOf())
   } finally {
     if (found === undefined) await giveBack()
   }

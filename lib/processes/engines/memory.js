@@ -73,7 +73,8 @@ class Memory extends LocalEngine {
 
   takePermit (name, asker, signal, isAttempt) {
     const place = this.permitPlace(name, asker.permits)
-    return this.takeNow(place, asker.label, isAttempt) || (isAttempt ? undefined : this.wait(place, asker.label, signal))
+    const taken = this.takeNow(place, asker.label, isAttempt)
+    return taken !== undefined || isAttempt ? taken : this.wait(place, asker.label, signal)
   }
 
   async wait (place, label, signal) {

@@ -28,7 +28,7 @@ impl<W: World> Names<'_, W> {
         Some(left).filter(|left| *left > 0 && self.is_here(place))
     }
 
-    /// Takes the lock from a dead or late holder, if that has it still.
+    /// Takes the lock from a dead or late holder.
     pub(super) fn end(&self, position: usize, state: u64) {
         if self.entries[position].state.compare_exchange(state, DIED, SeqCst, SeqCst).is_ok() {
             let after = exclusive_holder(state).map_or(MOST_PROCESSES - 1, ProcessId::index);

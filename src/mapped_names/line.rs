@@ -1,0 +1,62 @@
+//! The line of a name in this process, and its answers.
+
+use std::collections::VecDeque;
+use std::io::Error;
+
+use waitasync_core::mapped::names::{Full, Mode, Permit};
+
+use super::waiting::Waiting;
+
+/// What this process has of a name.
+#[derive(Default)]
+pub(super) struct Line {
+    pub(super) requests: VecDeque<Waiting>,
+    pub(super) shares: usize,
+    /// Permits, and locks with a limit: also those that were lost, until they are given back.
+    pub(super) others: usize,
+    /// The name is used with so many permits, and the process shares it.
+    pub(super) permits: u32,
+}
+
+impl Line {
+    pub(super) fn is_unused(&self) -> bool {
+        self.requests.is_empty() && self.shares + self.others == 0
+    }
+
+    pub(super) fn count(&mut self, held: &Held) -> &mut usize {
+        if held.mode == Mode::Shared { &mut self.shares } else { &mut self.others }
+    }
+}
+
+/// What was taken for a request.
+pub(super) struct Held {
+    pub(super) mode: Mode,
+    pub(super) owner_died: bool,
+    pub(super) permit: Option<Permit>,
+}
+
+impl Held {
+    /// Whether the line does not count it.
+    pub(super) fn is_plain(&self) -> bool {
+        self.mode == Mode::Exclusive && self.permit.is_none()
+    }
+}
+
+/// Why nothing was taken.
+#[derive(Clone, Copy)]
+pub(super) enum Refusal {
+    Taken,
+    Renamed,
+    /// The name is used with so many permits; 0: without.
+    Unlike(u32),
+    Full(Full),
+}
+
+/// The text of an error begins with the code that `lib/processes/engines/memory.js` knows.
+pub(super) fn refused(refusal: Refusal) -> Error {
+    match refusal {
+        Refusal::Unlike(permits) => Error::other(format!("ERR_PERMITS {permits}")),
+        Refusal::Full(Full(names)) => Error::other(format!("all {names} names of the table are in use")),
+        Refusal::Taken | Refusal::Renamed => unreachable!("the request waits"),
+    }
+}
