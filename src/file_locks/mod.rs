@@ -26,5 +26,6 @@ mod waiting;
 
 pub(crate) use files::{Asked, Files, Granted, Outcome};
 pub(crate) use look::{Look, look};
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub(crate) use mailbox::{Answer, Lock, Mailbox, Queue};
 pub(crate) use system::{Mode, number_of};

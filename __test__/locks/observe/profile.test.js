@@ -174,11 +174,12 @@ for (const end of ['process.exit()', 'setTimeout(() => { throw new Error(\'of th
 
 test('a process that is killed while it waits for ever leaves a file', async t => {
   const file = fileFor(t)
-  const child = run(t, setting(file), ({ block, heldLock }) => {
+  const child = run(t, setting(file), async ({ block, heldLock, until }) => {
     const lock = heldLock('accounts')
     lock.lockAsync()
     block(lock)
     setInterval(() => {}, 1e6)
+    await until(() => lock.waiters === 2)
     setTimeout(() => process.kill(process.pid, 'SIGKILL'), 12000)
   })
   // It was there from the start.
