@@ -901,7 +901,7 @@ module.exports = [
   ]),
   ...of('lib/processes/process-locks.js', { test: 'processes/process-locks' }, [
     ['results count before the named lock in front is free',
-      '        if (line.batch === batch) line.batch = undefined\n',
-      '        if (line.batch === batch) line.batch = undefined\n        batch.settle()\n']
+      '    if (line.batch === batch) line.batch = undefined\n',
+      '    if (line.batch === batch) line.batch = undefined\n    batch.settle()\n']
   ])
 ]

@@ -20,6 +20,14 @@ async function until (condition) {
 /** Counts the threads and descriptors of a process. */
 const rooms = ({ pid }) => ['task', 'fd'].map(what => fs.readdirSync(`/proc/${pid}/${what}`).length)
 
+/** Counts how often each thread of a name has gone to sleep. */
+function sleeps ({ pid }, name) {
+  const folder = `/proc/${pid}/task`
+  const textOf = (thread, file) => fs.readFileSync(path.join(folder, thread, file), 'utf8')
+  const threads = fs.readdirSync(folder).filter(thread => textOf(thread, 'comm').trim() === name)
+  return threads.map(thread => Number(/^voluntary_ctxt_switches:\s*(\d+)/m.exec(textOf(thread, 'status'))[1]))
+}
+
 /** Holds so many names. */
 const holdAll = ({ locks, kept }, names) => Promise.all(Array.from({ length: names }, async (_, n) => {
   kept[`name ${n}`] = await locks.hold(`name ${n}`)
@@ -190,4 +198,24 @@ test('more names are awaited than half of the descriptors allow: each has its tu
   await waiter.run(({ locks }) => locks.close())
   waiter.child.disconnect()
   assert.deepStrictEqual(await waiter.ended, { code: 0, signal: null })
+})
+
+test('a process that waits wakes only to look at the files', { skip: PROC }, async t => {
+  const [holder, waiter] = await startMembers(t, scratchFolder(t), 2)
+  await holder.hold('a')
+  const wait = waiter.pass('a')
+  // One blocks, another one looks.
+  const ofThreads = () => sleeps(waiter, 'waitasync files')
+  const looks = async (count) => {
+    const before = Math.max(...ofThreads())
+    await until(() => Math.max(...ofThreads()) >= before + count)
+  }
+  await until(() => ofThreads().length > 1)
+  await looks(2)
+  const [before] = sleeps(waiter, 'atomics-service')
+  await looks(3)
+  const [after] = sleeps(waiter, 'atomics-service')
+  assert.ok(after - before <= 1, `${after - before} wake-ups of the service`)
+  await holder.release('a')
+  await wait
 })

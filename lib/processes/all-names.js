@@ -28,7 +28,7 @@ function readNames (names, caller) {
 /**
  * Calls `callback(lock)` with the locks of all names; with null if one is not available.
  * @param {object} options as `readOptions` returns them
- * @param {(options: object) => Promise<object | null>} hold holds the lock of one name
+ * @param {(name: string, options: object) => Promise<object | null>} hold holds the lock of one name
  */
 async function requestAll (names, options, hold, callback) {
   const all = new AllNames(names, options)
@@ -76,7 +76,7 @@ class AllNames {
     let isTaken = true
     try {
       for (let n = 0; n < names.length && isTaken; n++) {
-        const lock = await hold({ ...each, name: names[n], timeout: Math.max(0, until - now()) })
+        const lock = await hold(names[n], { ...each, timeout: Math.max(0, until - now()) })
         isTaken = lock !== null
         if (isTaken) this.add(lock)
       }

@@ -64,8 +64,7 @@ function readLocksOptions (options) {
  *
  * @param {{ modes: string[], id: string }} engine
  */
-function readOptions (name, options, caller, engine, label) {
-  assertString(name, caller, 'name')
+function readOptions (options, caller, engine, label) {
   const known = OPTIONS[caller]
   const hearsSignal = known[known.length - 1] !== 'signal'
   assertOptions(options, known, caller, hearsSignal ? known.length : known.length - 1)
@@ -86,7 +85,7 @@ function readOptions (name, options, caller, engine, label) {
   const own = labelOf(options, caller, label)
   // For messages: one of several names has only what is left.
   const wholeTimeout = timeout
-  return { name, mode, timeout, wholeTimeout, signal, ifAvailable, maxHold, permits, repair, label: own }
+  return { mode, timeout, wholeTimeout, signal, ifAvailable, maxHold, permits, repair, label: own }
 }
 
 /** @throws {TypeError} an option needs an exclusive lock, or cannot be combined with another one */
@@ -120,4 +119,4 @@ function assertEngine (engine) {
     'and close), not ' + describe(engine))
 }
 
-module.exports = { assertEngine, assertPath, readLocksOptions, readOptions }
+module.exports = { assertEngine, assertPath, assertString, readLocksOptions, readOptions }

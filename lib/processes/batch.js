@@ -12,38 +12,48 @@ const { lostError } = require('./errors')
 const { now } = require('../util/intrinsics')
 const { LONGEST_TIMER, clearTimeout, setTimeout } = require('../util/timers')
 
+/** Waits for the jobs that are there. */
+const RETURNED = Promise.resolve()
+
 class Batch {
   /**
    * @param {import('./engine-claim').Line} line
-   * @param {object} front the hold of the named lock in front
    * @param {{ most: number, milliseconds: number }} limits how many callbacks there are, and how late the last begins
    * @param {import('async_hooks').AsyncResource} scope the engine's asynchronous context
    * @param {import('./engine-claim').Claim} [first] one that has not waited in the line
    */
-  constructor (line, front, grant, limits, scope, first) {
+  constructor (line, limits, scope, first) {
     this.line = line
-    this.isExclusive = line.mode === 'exclusive'
-    this.front = front
-    this.grant = grant
-    this.isLocal = line.place !== undefined
     this.limits = limits
-    this.since = now()
     this.scope = scope
     this.first = first
+    this.isExclusive = line.mode === 'exclusive'
+    this.isLocal = line.place !== undefined
+    /** The named lock in front; the controller of a question to the engine; its answer. */
+    this.front = this.asking = this.grant = undefined
+    this.ownerDied = false
+    this.since = 0
     /** Made once somebody asks for the signal: that takes longer than a free lock of files. */
     this.loser = undefined
     /** The error of a lock that was lost. Signals of Node before 16.14 have no reason. */
     this.error = undefined
+    /** Has an error that neither a callback nor the engine has thrown. */
+    this.failure = undefined
     /** Rejects once the lock is lost. A local lock is lost only by an answer, for which the callbacks do not wait. */
     this.lost = this.rejectLost = this.heed = undefined
-    this.running = this.isExclusive ? undefined : new Set()
-    this.ownerDied = grant.ownerDied
-    this.begun = 0
-    this.isOver = false
-    this.isAsking = false
+    this.begun = this.running = 0
+    this.onIdle = undefined
+    this.isOver = this.isAsking = false
     this.timer = undefined
-    // Claims whose callbacks have ended. They are settled once it is known whether the lock was held.
-    this.unconfirmed = undefined
+    // Claims whose callbacks have ended: a list. They are settled once it is known whether the lock was held.
+    this.unconfirmed = this.last = undefined
+  }
+
+  /** Begins to hold the engine's lock. */
+  hold (grant) {
+    this.grant = grant
+    this.ownerDied = grant.ownerDied
+    this.since = now()
     if (!this.isLocal) this.heedLoss()
   }
 
@@ -91,32 +101,47 @@ class Batch {
   }
 
   /**
-   * Takes the next step: runs a callback, or goes on with those that share the lock; at last, gives the lock back.
-   * Returns a promise of the step's end, which never rejects; undefined once the batch is over. The last results wait
-   * for `settle`.
+   * Takes the next step: runs a callback, or waits for those that share the lock; at last, gives the lock back. Returns
+   * a promise of the step's end, which never rejects; undefined once the batch is over. The last results wait for
+   * `settle`.
    */
   next () {
     if (this.isOver) return undefined
-    if (this.isExclusive) {
-      if (this.begun > 0 && this.hasNext) this.ask()
-      const claim = this.shift()
-      if (claim !== undefined) return this.run(claim)
-    } else {
-      for (const each of this.running) return each // also those that join meanwhile
+    if (this.hasNext) {
+      if (this.unconfirmed !== undefined) this.ask()
+      const later = this.run(this.shift())
+      if (later !== undefined) return later
+      // Those whose results are there may ask again meanwhile, and be served under the same lock.
+      if (this.hasNext) return RETURNED
+    }
+    if (this.running > 0) {
+      this.ask()
+      return new Promise((resolve) => { this.onIdle = resolve })
     }
     this.isOver = true
     return this.look()
   }
 
+  /** Takes the next step, as `next`. After an error that no callback has thrown, it gives the lock back. */
+  nextOrFail () {
+    try {
+      return this.next()
+    } catch (error) {
+      this.failure = { error }
+      return this.fail(error)
+    }
+  }
+
   /** Begins the requests that wait for a shared lock. */
   join () {
-    for (let claim = this.shift(); claim !== undefined; claim = this.shift()) {
-      const done = this.run(claim).then(() => {
-        this.running.delete(done)
-        if (this.running.size > 0) this.ask()
-      })
-      this.running.add(done)
-    }
+    while (this.hasNext) this.share(this.shift())
+  }
+
+  async share (claim) {
+    await undefined // its request has to return first
+    await this.run(claim)
+    if (this.running > 0) this.ask()
+    else if (this.onIdle !== undefined) this.onIdle()
   }
 
   get hasNext () {
@@ -139,17 +164,18 @@ class Batch {
   }
 
   shift () {
-    if (!this.hasNext) return undefined
     this.begun++
+    this.running++
     const { first } = this
+    if (first === undefined) return this.line.shift()
     this.first = undefined
-    return first === undefined ? this.line.shift() : first
+    return first
   }
 
-  async run (claim) {
-    await undefined // its request has to return first
-    const { callback, options: { repair } } = claim
-    // Settled with the others: a request that follows must find both locks free.
+  /** Runs the callback of a claim. Returns a promise if that lasts, which never rejects. */
+  run (claim) {
+    const lock = new ProcessLock(this)
+    let value
     try {
       claim.assertWanted()
       // It may have come late, to a thread that was busy.
@@ -157,32 +183,14 @@ class Batch {
     } catch (error) {
       return this.note(claim, error, true)
     }
-    const { isExclusive } = this
-    const lock = new ProcessLock(this)
-    let leavesMark, result
-    let hasFailed = false
     try {
-      if (repair !== undefined && this.ownerDied) await this.repair(claim, lock)
-      let value = claim.callWithin(this.front.token, callback, lock)
-      if (typeof value === 'object' || typeof value === 'function') value = await this.unlessLost(value)
-      // One that saw the death and ended well has repaired the protected state.
-      leavesMark = isExclusive ? false : this.ownerDied
-      result = value
+      const mends = claim.options.repair !== undefined && this.ownerDied
+      value = mends ? this.repair(claim, lock) : claim.callWithin(this.front.token, claim.callback, lock)
     } catch (error) {
-      leavesMark = this.ownerDied || (isExclusive && repair !== undefined)
-      hasFailed = true
-      result = error
+      return this.end(claim, lock, error, true)
     }
-    this.note(claim, result, hasFailed)
-    this.ownerDied = leavesMark || (isExclusive && lock.end())
-  }
-
-  /** Notes what a claim is to be settled with. */
-  note (claim, result, hasFailed) {
-    claim.result = result
-    claim.hasFailed = hasFailed
-    if (this.unconfirmed === undefined) this.unconfirmed = [claim]
-    else this.unconfirmed.push(claim)
+    if (typeof value === 'object' || typeof value === 'function') return this.hear(claim, lock, value)
+    return this.end(claim, lock, value, false)
   }
 
   async repair (claim, lock) {
@@ -191,6 +199,38 @@ class Batch {
     if (lock.isAbandoned) throw new Error('The repair of ' + this.line.name + ' has abandoned its lock')
     this.ownerDied = false
     lock.ownerDied = false
+    return claim.callWithin(this.front.token, claim.callback, lock)
+  }
+
+  /** Awaits what a callback has returned. */
+  async hear (claim, lock, promise) {
+    let value
+    try {
+      value = await this.unlessLost(promise)
+    } catch (error) {
+      return this.end(claim, lock, error, true)
+    }
+    this.end(claim, lock, value, false)
+  }
+
+  /** Ends a callback. One that saw a death and ended well has repaired the protected state. */
+  end (claim, lock, result, hasFailed) {
+    const { isExclusive } = this
+    const isAbandoned = lock.end()
+    const keepsMark = hasFailed || !isExclusive
+    const isUnsound = isExclusive && (isAbandoned || (hasFailed && claim.options.repair !== undefined))
+    this.ownerDied = isUnsound || (keepsMark && this.ownerDied)
+    this.note(claim, result, hasFailed)
+  }
+
+  /** Notes what a claim is to be settled with: later, so that a request that follows finds both locks free. */
+  note (claim, result, hasFailed) {
+    this.running--
+    claim.result = result
+    claim.hasFailed = hasFailed
+    if (this.unconfirmed === undefined) this.unconfirmed = claim
+    else this.last.next = claim
+    this.last = claim
   }
 
   /** Asks for the results that are there; for further ones, once that is answered. The last wait for the release. */
@@ -214,7 +254,7 @@ class Batch {
       const answer = isLocal
         ? isOver ? grant.releaseNow(died) : grant.heldNow()
         : this.scope.runInAsyncScope(() => isOver ? grant.release(died) : grant.held())
-      if (typeof answer !== 'boolean') return this.hear(answer)
+      if (typeof answer !== 'boolean') return this.hearEngine(answer)
       if (!answer) this.lose()
     } catch (error) {
       this.lose(error)
@@ -222,7 +262,7 @@ class Batch {
     return undefined
   }
 
-  async hear (answer) {
+  async hearEngine (answer) {
     try {
       if (!await this.unlessLost(answer)) this.lose()
     } catch (error) {
@@ -242,12 +282,10 @@ class Batch {
     if (this.isOver && this.timer !== undefined) clearTimeout(this.timer)
     if (this.isOver && this.heed !== undefined) this.grant.lost.removeEventListener('abort', this.heed)
     if (ended === this.unconfirmed) this.unconfirmed = undefined
-    if (ended === undefined) return
-    for (let n = 0; n < ended.length; n++) {
-      const { hasFailed, reject, resolve, result } = ended[n]
-      if (hasFailed) reject(result)
-      else if (this.isLost) reject(this.error)
-      else resolve(result)
+    for (let claim = ended; claim !== undefined; claim = claim.next) {
+      if (claim.hasFailed) claim.reject(claim.result)
+      else if (this.isLost) claim.reject(this.error)
+      else claim.resolve(claim.result)
     }
   }
 }

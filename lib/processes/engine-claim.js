@@ -12,7 +12,8 @@ const observer = require('../waiting/observer')
 /** A request: it begins once, or gives up once. */
 class Claim {
   /** @param {object} options as `readOptions` returns them */
-  constructor (options, callback, resolve, reject) {
+  constructor (name, options, callback, resolve, reject) {
+    this.name = name
     this.options = options
     this.callback = callback
     this.resolve = resolve
@@ -21,6 +22,8 @@ class Claim {
     /** What the callback has given, or has thrown. */
     this.result = undefined
     this.hasFailed = false
+    /** The next one whose callback has ended under the same lock. */
+    this.next = undefined
     // Of one that waits: the caller's asynchronous context, and its call, if stalls are reported.
     this.scope = this.origin = undefined
     this.timer = this.onAbort = this.onOver = undefined
@@ -58,7 +61,8 @@ class Claim {
 
   /** Throws if its signal was aborted in the call's job. One that waits has a listener. */
   assertWanted () {
-    if (this.scope === undefined) throwIfAborted(this.options.signal, abortReason)
+    const { signal } = this.options
+    if (signal !== undefined && this.scope === undefined) throwIfAborted(signal, abortReason)
   }
 
   /** Ends the wait, before the callback begins or the promise rejects. */
@@ -163,4 +167,36 @@ class Line {
   }
 }
 
-module.exports = { Claim, Line }
+/** How many lines are kept that nobody uses. */
+const MOST_IDLE = 256
+
+/** The lines of all names. */
+class Lines {
+  #make
+  #byMode = { exclusive: new Map(), shared: new Map() }
+  #most = MOST_IDLE
+
+  /** @param {(name: string, mode: string) => Line} make */
+  constructor (make) {
+    this.#make = make
+  }
+
+  of (name, mode) {
+    const lines = this.#byMode[mode]
+    let line = lines.get(name)
+    if (line === undefined) {
+      if (lines.size >= this.#most) this.#tidy(lines)
+      line = this.#make(name, mode)
+      lines.set(name, line)
+    }
+    return line
+  }
+
+  /** Forgets lines that nobody uses. */
+  #tidy (lines) {
+    for (const [name, line] of lines) if (line.isIdle) lines.delete(name)
+    this.#most = Math.max(MOST_IDLE, 2 * lines.size)
+  }
+}
+
+module.exports = { Claim, Line, Lines }

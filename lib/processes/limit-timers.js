@@ -23,13 +23,17 @@ function add (timer) {
   update(timer)
 }
 
-/** Counts a promise until one of its ends is called. */
-function counted (...ends) {
+/** Counts the promise of a claim until that is settled. */
+function countUntilSettled (claim) {
+  let isCounted = true
+  const counting = (settle) => (value) => {
+    if (isCounted) count(-1)
+    isCounted = false
+    settle(value)
+  }
   count(1)
-  return ends.map((end) => (value) => {
-    count(-1)
-    end(value)
-  })
+  claim.resolve = counting(claim.resolve)
+  claim.reject = counting(claim.reject)
 }
 
-module.exports = { add, count, counted, remove: (timer) => timers.delete(timer) }
+module.exports = { add, count, countUntilSettled, remove: (timer) => timers.delete(timer) }

@@ -14,6 +14,8 @@ const { agent } = require('../agent/find-agent')
 const { now } = require('../util/intrinsics')
 const { clearTimeout, setTimeout } = require('../util/timers')
 const { STALL } = require('../util/variables')
+const { SERIAL } = require('../holding/entry')
+const theList = require('../holding/the-list')
 const { captureCall, stackOf } = require('../observe/call-stacks')
 const { publishStall } = require('../observe/channels')
 const { snapshot } = require('../observe/snapshot')
@@ -28,6 +30,17 @@ const LONGEST = 60000
 
 /** Names the lock in front, which a thread has while it waits. */
 const frontOf = (engine, name) => engine.id + ': ' + name
+
+/** Makes the hold of the name in front a task: reports know that its thread awaits no other lock within it. */
+function beginTask ({ token }) {
+  const { tasks } = theList()
+  if (tasks !== undefined) tasks.begin(token[SERIAL])
+}
+
+function endTask ({ token }) {
+  const { tasks } = theList()
+  if (tasks !== undefined) tasks.endOf(token[SERIAL])
+}
 
 /** A wait of this thread for the lock of an engine. */
 class LongWait {
@@ -149,4 +162,4 @@ function watchBlocked (engine, name) {
   return { look, end: () => wait.end() }
 }
 
-module.exports = { frontOf, holderOf, watch, watchBlocked }
+module.exports = { beginTask, endTask, frontOf, holderOf, watch, watchBlocked }

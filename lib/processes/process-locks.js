@@ -12,51 +12,36 @@
  *   runs, runs on: its writes have to carry the token. The next holder has `ownerDied`.
  * - Every error is a rejection of the promise that `request` returned.
  *
- * A request goes one way: `#begin`, `#ask`, `Batch.run`. What is free is taken in the call of `request`, if the engine
- * can answer at once (local-engine.js). Timers, listeners and contexts are for requests that wait.
+ * A request goes one way: `#begin`, `#ask`, `#run`. What is free is taken in the call of `request`, if the engine can
+ * answer at once (local-engine.js). Only what is not free goes by `#acquire`: timers, listeners and contexts are for
+ * requests that wait.
  */
 
 const { AsyncResource } = require('async_hooks')
 const { threadId } = require('../util/worker-threads')
-const { clearTimeout, setImmediate, setTimeout } = require('../util/timers')
+const { setImmediate } = require('../util/timers')
 const { assertFunction } = require('../waiting/wait-options')
 const { throwIfAborted } = require('../waiting/errors')
 const observer = require('../waiting/observer')
 const { assertStack } = require('../agent/find-agent')
 const { take } = require('../holding/acquire')
-const { SERIAL } = require('../holding/entry')
 const { granted } = require('../holding/run')
-const theList = require('../holding/the-list')
 const { newGrant, stolenError } = require('../named/names')
 const { readNames, requestAll } = require('./all-names')
 const { Batch } = require('./batch')
-const { Claim, Line } = require('./engine-claim')
-const { closedError, obstacleIn, timeoutError, unavailableError } = require('./errors')
+const { Claim, Line, Lines } = require('./engine-claim')
+const { query, soonestHolder } = require('./engine-query')
+const { closedError, timeoutError, unavailableError } = require('./errors')
 const { held } = require('./held-lock')
 const { isLocal } = require('./local-engine')
 const limits = require('./limit-timers')
-const { frontOf, watch } = require('./long-wait')
-const { assertEngine, readLocksOptions, readOptions } = require('./arguments')
+const { beginTask, endTask, frontOf, watch } = require('./long-wait')
+const { assertEngine, assertString, readLocksOptions, readOptions } = require('./arguments')
 const { holdSync, requestSync } = require('./request-sync')
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-/** How long the error of a timeout waits for its holder. */
-const QUERY_MILLISECONDS = 1000
-/** How many lines are kept that nobody uses. */
-const MOST_IDLE = 256
 const ONE = { most: 1, milliseconds: 0 }
-
-/** Makes the hold of the name in front a task: reports know that its thread awaits no other lock within it. */
-function beginTask ({ token }) {
-  const { tasks } = theList()
-  if (tasks !== undefined) tasks.begin(token[SERIAL])
-}
-
-function endTask ({ token }) {
-  const { tasks } = theList()
-  if (tasks !== undefined) tasks.endOf(token[SERIAL])
-}
 
 class ProcessLocks {
   #engine
@@ -64,8 +49,9 @@ class ProcessLocks {
   #local
   #limits
   #label
-  #lines = { exclusive: new Map(), shared: new Map() }
-  #mostLines = MOST_IDLE
+  /** The options of requests that have none. */
+  #usual
+  #lines
   /** What makes the claims that wait give up. */
   #leave = new Set()
   /** How many questions and rejections are under way; and what `close` awaits until there are none. */
@@ -79,25 +65,32 @@ class ProcessLocks {
     assertEngine(engine)
     const { batch, batchTime, label } = readLocksOptions(options)
     this.#engine = engine
-    this.#local = isLocal(engine) ? engine : undefined
+    const local = this.#local = isLocal(engine) ? engine : undefined
+    this.#lines = new Lines((name, mode) => (
+      new Line(name, mode, frontOf(engine, name), local && local.placeOf(name, mode))))
     this.#limits = { most: batch, milliseconds: batchTime }
     this.#label = label
   }
 
   /** Calls `callback(lock)` with the lock of a name. `request(name, [options], callback)`. */
   request (name, options, callback) {
-    return new Promise((resolve, reject) => {
-      const isShort = arguments.length < 3 && typeof options === 'function'
-      const read = readOptions(name, isShort ? undefined : options, 'request', this.#engine, this.#label)
-      const fn = isShort ? options : callback
-      assertFunction(fn, 'request')
-      const [fulfil, fail] = read.maxHold === undefined ? [resolve, reject] : limits.counted(resolve, reject)
-      try {
-        this.#begin(new Claim(read, fn, fulfil, fail))
-      } catch (error) {
-        fail(error)
-      }
+    const isShort = arguments.length < 3 && typeof options === 'function'
+    const claim = new Claim(name, undefined, isShort ? options : callback)
+    const promise = new Promise((resolve, reject) => {
+      claim.resolve = resolve
+      claim.reject = reject
     })
+    // The constructor makes a rejection of a stack overflow in its executor.
+    if (claim.reject === undefined) return promise
+    try {
+      claim.options = this.#read(name, isShort ? undefined : options, 'request')
+      assertFunction(claim.callback, 'request')
+      if (claim.options.maxHold !== undefined) limits.countUntilSettled(claim)
+      this.#begin(claim)
+    } catch (error) {
+      claim.reject(error)
+    }
+    return promise
   }
 
   /** Calls `callback(lock)` with the locks of all names. `requestAll(names, [options], callback)`. */
@@ -109,8 +102,7 @@ class ProcessLocks {
   /** Holds the lock of a name until its `unlock()`. Null if it is not available. */
   hold (name, options) {
     return held((callback, resolve, reject) => {
-      const read = readOptions(name, options, 'hold', this.#engine, this.#label)
-      this.#begin(new Claim(read, callback, resolve, reject))
+      this.#begin(new Claim(name, this.#read(name, options, 'hold'), callback, resolve, reject))
     })
   }
 
@@ -121,26 +113,26 @@ class ProcessLocks {
 
   async #requestAll (names, options, caller, callback) {
     const all = readNames(names, caller)
-    const read = readOptions(all[0], options, caller, this.#engine, this.#label)
+    const read = readOptions(options, caller, this.#engine, this.#label)
     assertFunction(callback, caller)
-    const hold = (one) => held((each, resolve, reject) => this.#begin(new Claim(one, each, resolve, reject)))
+    const hold = (name, one) => held((each, ...settle) => this.#begin(new Claim(name, one, each, ...settle)))
     return requestAll(all, read, hold, callback)
   }
 
   /** Blocks this thread. `requestSync(name, [options], callback)`. */
   requestSync (name, options, callback) {
     const given = arguments.length < 3 && typeof options === 'function' ? [undefined, options] : [options, callback]
-    const read = readOptions(name, given[0], 'requestSync', this.#engine, this.#label)
+    const read = this.#read(name, given[0], 'requestSync')
     assertFunction(given[1], 'requestSync')
     if (this.#closed !== undefined) throw this.#closed
-    return requestSync(this.#engine, this.#lineOf(read.name, read.mode), read, given[1])
+    return requestSync(this.#engine, this.#lines.of(name, read.mode), read, given[1])
   }
 
   /** Blocks this thread, and holds the lock until its `unlock()`. Null if it is not available. */
   holdSync (name, options) {
-    const read = readOptions(name, options, 'holdSync', this.#engine, this.#label)
+    const read = this.#read(name, options, 'holdSync')
     if (this.#closed !== undefined) throw this.#closed
-    const lock = holdSync(this.#engine, this.#lineOf(read.name, read.mode), read, () => this.#end())
+    const lock = holdSync(this.#engine, this.#lines.of(name, read.mode), read, () => this.#end())
     if (lock !== null) this.#busy++
     return lock
   }
@@ -149,7 +141,7 @@ class ProcessLocks {
   async query (name) {
     if (name !== undefined && typeof name !== 'string') throw new TypeError('query: name must be a string')
     if (this.#closed !== undefined) throw this.#closed
-    return this.#query(name)
+    return query(this.#engine, this.#scope, name)
   }
 
   /** Rejects what waits, lets what runs end, and closes the engine. */
@@ -160,20 +152,31 @@ class ProcessLocks {
     await this.#engine.close()
   }
 
+  /** Reads the arguments of one name. Those who give no options share theirs. */
+  #read (name, options, caller) {
+    assertString(name, caller, 'name')
+    if (options !== undefined) return readOptions(options, caller, this.#engine, this.#label)
+    if (this.#usual === undefined) this.#usual = readOptions(undefined, caller, this.#engine, this.#label)
+    return this.#usual
+  }
+
   /** Begins a request, whose promise will be settled; or throws. What is free is taken at once. */
   #begin (claim) {
-    const { name, mode, signal, timeout, ifAvailable, maxHold, permits } = claim.options
+    const { name, options } = claim
+    const { mode, signal, timeout, ifAvailable, maxHold, permits } = options
     if (this.#closed !== undefined) throw this.#closed
-    throwIfAborted(signal)
+    if (signal !== undefined) throwIfAborted(signal)
     assertStack()
-    const line = this.#lineOf(name, mode)
+    const line = this.#lines.of(name, mode)
     const isAttempt = ifAvailable || timeout === 0
     if (isAttempt || maxHold !== undefined || permits !== undefined) {
-      return this.#ask(line.alone(claim.options, this.#local), isAttempt, claim)
+      this.#ask(line.alone(options, this.#local), isAttempt, claim)
+    } else if (line.isIdle) {
+      this.#ask(line, false, claim)
+    } else {
+      this.#wait(line, claim)
+      this.#serve(line)
     }
-    if (line.isIdle) return this.#ask(line, false, claim)
-    this.#wait(line, claim)
-    this.#serve(line)
   }
 
   /**
@@ -212,23 +215,6 @@ class ProcessLocks {
     if (--this.#busy === 0 && this.#onIdle.length > 0) for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
-  #lineOf (name, mode) {
-    const lines = this.#lines[mode]
-    let line = lines.get(name)
-    if (line === undefined) {
-      if (lines.size >= this.#mostLines) this.#tidy(lines)
-      line = new Line(name, mode, frontOf(this.#engine, name), this.#local && this.#local.placeOf(name, mode))
-      lines.set(name, line)
-    }
-    return line
-  }
-
-  /** Forgets lines that nobody uses. */
-  #tidy (lines) {
-    for (const [name, line] of lines) if (line.isIdle) lines.delete(name)
-    this.#mostLines = Math.max(MOST_IDLE, 2 * lines.size)
-  }
-
   /** Sees to it that a lock is asked for if claims wait. */
   #serve (line) {
     const { batch } = line
@@ -243,52 +229,88 @@ class ProcessLocks {
   }
 
   /**
-   * Gets the lock, and runs the claims of a line under it. Never rejects.
+   * Gets the lock, and runs the claims of a line under it. What is free is taken in this call. Never throws.
    * @param {Claim} [claim] the first, if it does not wait yet
    */
-  async #ask (line, isAttempt, claim) {
+  #ask (line, isAttempt, claim) {
     this.#busy++
-    let front, asking, batch, failure
+    const batch = new Batch(line, line.isAlone ? ONE : this.#limits, this.#scope, claim)
+    let isFirst, failure
+    let isOver = false
     // Code that watches, such as a hook of async_hooks, may make requests meanwhile: those wait.
     line.isBeginning = true
     try {
-      front = newGrant(line.front, line.sharesFront)
-      const isFirst = take(front)
+      const front = batch.front = newGrant(line.front, line.sharesFront)
+      isFirst = take(front)
       if (isFirst) beginTask(front)
-      const label = claim === undefined ? line.asker.label : claim.options.label
       const local = line.place && this.#local
-      let grant = isFirst && local && local.takeNow(line.place, label, isAttempt)
+      const label = claim === undefined ? line.asker.label : claim.options.label
+      const grant = isFirst && local ? local.takeNow(line.place, label, isAttempt) : undefined
+      if (grant !== undefined) batch.hold(grant)
       // An attempt is over if others of this process are first, or the engine has answered.
-      const isOver = isAttempt && (!isFirst || (local && !local.isSlow))
-      if (!grant && !isOver) {
-        // Before the claim waits: a hook of async_hooks may make a request meanwhile.
-        asking = line.asking = new AbortController()
-        if (claim !== undefined) this.#wait(line, claim)
-        claim = undefined
-        line.isBeginning = false
-        const { signal } = asking
-        grant = isAttempt
-          ? await this.#askEngine('attempt', line, signal)
-          : await this.#acquire(line, front, isFirst, asking)
-        if (signal.aborted && grant) await grant.release(grant.ownerDied)
-        if (front.isStolen) throw stolenError(line.front)
-        if (!grant && !isAttempt) throw new TypeError('its engine gave no grant')
-      }
+      else isOver = isAttempt && (!isFirst || (local && !local.isSlow))
+    } catch (error) {
+      failure = this.#failureOf(batch, error)
+    }
+    if (failure !== undefined || isOver) this.#finish(batch, isAttempt, failure)
+    else if (batch.grant !== undefined) this.#hold(batch)
+    else this.#acquire(batch, isAttempt, isFirst)
+  }
+
+  /** Waits for a lock that is taken, or for its engine's answer. Never rejects. */
+  async #acquire (batch, isAttempt, isFirst) {
+    const { line, front, first } = batch
+    let failure
+    try {
+      // Before the claim waits: a hook of async_hooks may make a request meanwhile.
+      const asking = batch.asking = line.asking = new AbortController()
+      if (first !== undefined) this.#wait(line, first)
+      batch.first = undefined
+      line.isBeginning = false
+      const { signal } = asking
+      const grant = isAttempt
+        ? await this.#askEngine('attempt', line, signal)
+        : await this.#waitInLine(line, front, isFirst, asking)
+      if (signal.aborted && grant) await grant.release(grant.ownerDied)
+      if (front.isStolen) throw stolenError(line.front)
+      if (!grant && !isAttempt) throw new TypeError('its engine gave no grant')
       if (grant && line.asking === asking) {
-        line.asking = asking = undefined
-        batch = line.batch = new Batch(line, front, grant, line.isAlone ? ONE : this.#limits, this.#scope, claim)
-        claim = undefined
-        line.isBeginning = false
-        this.#serve(line)
-        for (let step = batch.next(); step !== undefined; step = batch.next()) await step
-        if (line.batch === batch) line.batch = undefined
+        line.asking = batch.asking = undefined
+        batch.hold(grant)
       }
     } catch (error) {
-      line.isBeginning = false
-      failure = unavailableError(line.name, front !== undefined && front.isStolen ? stolenError(line.front) : error)
-      if (batch !== undefined) await batch.fail(error)
-      if (line.batch === batch) line.batch = undefined
+      failure = this.#failureOf(batch, error)
+      if (batch.grant !== undefined) await batch.fail(error)
     }
+    if (failure === undefined && batch.grant !== undefined) this.#hold(batch)
+    else this.#finish(batch, isAttempt, failure)
+  }
+
+  /** Begins to run the claims of a line, also those that join. */
+  #hold (batch) {
+    const { line } = batch
+    line.batch = batch
+    line.isBeginning = false
+    if (line.claims.size > 0) this.#serve(line)
+    this.#run(batch)
+  }
+
+  /** Runs callbacks under the lock, and gives it back. Never rejects. */
+  async #run (batch) {
+    await undefined // its request has to return first
+    for (let step = batch.nextOrFail(); step !== undefined; step = batch.nextOrFail()) await step
+    this.#finish(batch, false, batch.failure && this.#failureOf(batch, batch.failure.error))
+  }
+
+  #failureOf ({ front, line }, error) {
+    return unavailableError(line.name, front !== undefined && front.isStolen ? stolenError(line.front) : error)
+  }
+
+  /** Ends a question to the engine, with or without its lock. */
+  #finish (batch, isAttempt, failure) {
+    const { asking, first, front, line } = batch
+    line.isBeginning = false
+    if (line.batch === batch) line.batch = undefined
     // Unless all that wait have given up.
     const isWanted = line.asking === asking
     if (isWanted) line.asking = undefined
@@ -297,11 +319,11 @@ class ProcessLocks {
       front.end(false, true)
     }
     // Once the named lock in front is free, too: an attempt that follows must find both.
-    if (batch !== undefined) batch.settle()
+    batch.settle()
     if (isWanted) {
-      if (failure !== undefined) line.reject(failure, claim)
-      else if (isAttempt) await this.#decline(claim || line.shift())
-      else this.#serve(line)
+      if (failure !== undefined) line.reject(failure, first)
+      else if (isAttempt) return this.#decline(first || line.shift())
+      else if (line.claims.size > 0) this.#serve(line)
     }
     this.#end()
   }
@@ -312,7 +334,7 @@ class ProcessLocks {
   }
 
   /** Waits for the lock: behind others of this process, then of all. */
-  async #acquire (line, front, isFirst, asking) {
+  async #waitInLine (line, front, isFirst, asking) {
     const { signal } = asking
     const { name, place } = line
     const local = place && this.#local
@@ -336,47 +358,29 @@ class ProcessLocks {
 
   /** Settles a request whose attempt was in vain. Never rejects. */
   async #decline (claim) {
-    if (claim === undefined) return
-    await undefined // its request has to return first
     try {
+      if (claim === undefined) return
+      await undefined // its request has to return first
       claim.assertWanted()
       if (this.#closed !== undefined) throw this.#closed
-      if (!claim.options.ifAvailable) return this.#rejectLate(claim)
-      claim.resolve(await claim.call(claim.callback, null))
+      if (!claim.options.ifAvailable) await this.#rejectLate(claim)
+      else claim.resolve(await claim.call(claim.callback, null))
     } catch (error) {
       claim.reject(error)
+    } finally {
+      this.#end()
     }
   }
 
   /** Rejects a request whose time is over, with the holder. Never rejects itself. */
   async #rejectLate (claim) {
-    const { name, wholeTimeout } = claim.options
+    const { name, options: { wholeTimeout } } = claim
     claim.reject(timeoutError(name, wholeTimeout, await this.#holderOf(name)))
   }
 
   /** Returns the first holder; undefined if the engine does not tell it soon. */
-  async #holderOf (name) {
-    let timer
-    const late = new Promise((resolve) => { timer = setTimeout(resolve, QUERY_MILLISECONDS) })
-    try {
-      const answer = await Promise.race([late, this.#query(name)])
-      return answer === undefined ? undefined : obstacleIn(answer)
-    } catch (_) {
-      return undefined
-    } finally {
-      clearTimeout(timer)
-    }
-  }
-
-  async #query (name) {
-    if (typeof this.#engine.query !== 'function') return { held: [] }
-    const { held, pending } = await this.#scope.runInAsyncScope(() => this.#engine.query(name))
-    const { HOST, checked, shorten } = require('./engines/holder')
-    const named = name === undefined ? {} : { name: shorten(name) }
-    const isOurs = ({ pid, host }) => pid === process.pid && [undefined, HOST].includes(host)
-    // Those of an engine of somebody else may have anything in their fields.
-    const list = (infos) => infos.map((info) => ({ isOurs: isOurs(info), ...info, ...checked(info), ...named }))
-    return pending === undefined ? { held: list(held) } : { held: list(held), pending: list(pending) }
+  #holderOf (name) {
+    return soonestHolder(this.#engine, this.#scope, name)
   }
 }
 

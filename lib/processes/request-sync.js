@@ -25,7 +25,8 @@ const { lostError, timeoutError, unavailableError, unsupportedError } = require(
 function requestSync (engine, line, options, callback) {
   const held = acquireLock(engine, line, options, 'requestSync', 'request()')
   if (held !== null) {
-    return runWith(held.front, () => runOuter(options, held.grant, callback), undefined, 'requestSync', 'request()')
+    const run = () => runOuter(line, options.repair, held.grant, callback)
+    return runWith(held.front, run, undefined, 'requestSync', 'request()')
   }
   const result = callback(null)
   assertNoPromise(result, 'requestSync: callback', 'request()')
@@ -39,14 +40,14 @@ function requestSync (engine, line, options, callback) {
 function holdSync (engine, line, options, onEnd) {
   const held = acquireLock(engine, line, options, 'holdSync', 'hold()')
   if (held === null) return null
-  const lock = lockOf(options, held.grant)
+  const lock = lockOf(line, held.grant)
   let isOver = false
   let failure
   return new HeldSyncLock(lock, () => {
     if (!isOver) {
       assertStack()
       isOver = true
-      if (!releaseGrant(held.grant, lock.end())) failure = lostError(options.name)
+      if (!releaseGrant(held.grant, lock.end())) failure = lostError(line.name)
       held.front.end(false)
       onEnd()
     }
@@ -55,7 +56,8 @@ function holdSync (engine, line, options, onEnd) {
 }
 
 /** Blocks for the named lock in front, and then for the engine's. Null if one is not available. */
-function acquireLock (engine, line, { name, mode, label, timeout, ifAvailable }, caller, twin) {
+function acquireLock (engine, line, { label, timeout, ifAvailable }, caller, twin) {
+  const { name, mode } = line
   if (!(engine instanceof LocalEngine)) {
     throw unsupportedError(caller + ': ' + engine.id + ' cannot be asked by a thread that blocks: use ' + twin)
   }
@@ -101,9 +103,9 @@ function acquireOuter (engine, place, name, label, left) {
 }
 
 /** Makes the argument of a callback. */
-function lockOf ({ name, mode }, grant) {
+function lockOf (line, grant) {
   return new ProcessLock({
-    line: { name, mode },
+    line,
     grant,
     ownerDied: grant.ownerDied,
     get signal () { return grant.lost },
@@ -111,9 +113,9 @@ function lockOf ({ name, mode }, grant) {
   })
 }
 
-function runOuter ({ name, mode, repair }, grant, callback) {
+function runOuter (line, repair, grant, callback) {
   const { ownerDied } = grant
-  const lock = lockOf({ name, mode }, grant)
+  const lock = lockOf(line, grant)
   let isSound = false
   let result
   try {
@@ -127,9 +129,9 @@ function runOuter ({ name, mode, repair }, grant, callback) {
     const isAbandoned = lock.end()
     // Without a repair, an error leaves the mark as it was.
     const died = isAbandoned || (!isSound && (repair !== undefined || ownerDied))
-    if (!releaseGrant(grant, mode === 'exclusive' && died) && isSound) isSound = undefined
+    if (!releaseGrant(grant, line.mode === 'exclusive' && died) && isSound) isSound = undefined
   }
-  if (isSound === undefined) throw lostError(name)
+  if (isSound === undefined) throw lostError(line.name)
   return result
 }
 

@@ -22,7 +22,7 @@ pub(super) const MOST_LINES: usize = 2;
 pub(super) const MOST_JOBS: usize = 32;
 /// In so many rounds each line has a turn, unless there are very many.
 const SHARE: usize = 20;
-const STACK: usize = 256 << 10;
+pub(super) const STACK: usize = 256 << 10;
 /// A thread without work ends after this time.
 const IDLE: Duration = Duration::from_secs(10);
 

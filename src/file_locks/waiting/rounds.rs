@@ -4,13 +4,15 @@
 //! are interrupted, and take lines that have none. So each is in the system's line for its share of the time.
 //!
 //! A thread does not learn that somebody removes or replaces the file for whose lock it waits. Nor can it know that the
-//! lock is free while another process has the gate, which may be suspended. So a job looks at those that have waited
-//! for a while: a lock that stays free for a moment is taken for the first request, past the gate.
+//! lock is free while another process has the gate, which may be suspended. So a thread looks at those that have waited
+//! for a while: a lock that stays free for a moment is taken for the first request, past the gate. It sleeps by itself:
+//! each of its looks would otherwise wake the service, too, which has nothing to do then.
 
 use std::io::Result;
-use std::thread::sleep;
+use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 
+use super::pool::STACK;
 use super::{Line, Reason, Stage, Table, with_line, with_table};
 use crate::file_locks::lock_file::{Name, Which};
 use crate::file_locks::mailbox::Lock;
@@ -31,6 +33,8 @@ const MOST_DOUBLED: u32 = 2;
 const LOOK: Duration = Duration::from_secs(1);
 #[cfg(test)]
 const LOOK: Duration = Duration::from_millis(20);
+/// The pause of a service that nobody needs before its bell rings.
+const REST: Duration = Duration::from_secs(3600);
 /// So long a lock stays free if the process that has the gate is suspended.
 const MOMENT: Duration = Duration::from_millis(2);
 
@@ -50,8 +54,8 @@ pub(super) fn turn(turns_in_vain: u32) -> Duration {
 #[derive(Default)]
 pub(super) struct Rounds {
     is_running: bool,
+    /// Whether a thread looks at the files.
     is_looking: bool,
-    looked: Option<Instant>,
 }
 
 impl Table {
@@ -88,8 +92,21 @@ impl Table {
         self.look();
         self.rounds.is_running = !self.lines.is_empty();
         let is_soon = is_answer_missing || (!was_short && !self.pool.queue.is_empty());
-        let pause = if is_soon { ROUND } else { LOOK };
+        let may_rest = self.rounds.is_looking && !self.needs_round();
+        let pause = if is_soon {
+            ROUND
+        } else if may_rest {
+            REST
+        } else {
+            LOOK
+        };
         self.rounds.is_running.then_some(pause)
+    }
+
+    /// Whether the service has something to do: also to leave, if there are no lines.
+    fn needs_round(&self) -> bool {
+        let is_interrupted = |line: &Line| matches!(line.stage, Stage::Interrupted(..));
+        self.lines.is_empty() || !self.pool.queue.is_empty() || self.lines.values().any(is_interrupted)
     }
 
     /// Interrupts the threads whose turns ended first.
@@ -105,18 +122,32 @@ impl Table {
         }
     }
 
-    /// Has the files looked at, if it is time.
+    /// Starts the thread that looks at the files, if it is time.
     fn look(&mut self) {
-        let is_old = |since: Instant| since.elapsed() >= LOOK;
-        let is_due = self.lines.values().any(|line| line.blocked().is_some_and(|blocked| is_old(blocked.since)));
-        if is_due && !self.rounds.is_looking && self.rounds.looked.is_none_or(is_old) {
-            self.rounds.is_looking = true;
-            self.rounds.looked = Some(Instant::now());
-            self.pool.push_job(|| {
-                contained(look_at_files);
-                with_table(|table| table.rounds.is_looking = false);
-            });
+        let Self { lines, rounds, .. } = self;
+        if !rounds.is_looking && lines.values().any(has_waited_long) {
+            let thread = Builder::new().name("waitasync files".into()).stack_size(STACK);
+            rounds.is_looking = thread.spawn(look_while_lines_wait).is_ok();
         }
+    }
+}
+
+fn has_waited_long(line: &Line) -> bool {
+    line.blocked().is_some_and(|blocked| blocked.since.elapsed() >= LOOK)
+}
+
+/// The life of the thread that looks at the files.
+fn look_while_lines_wait() {
+    let goes_on = |table: &mut Table| {
+        if table.needs_round() {
+            hurry();
+        }
+        table.rounds.is_looking = !table.lines.is_empty();
+        table.rounds.is_looking
+    };
+    while with_table(goes_on) {
+        contained(look_at_files);
+        sleep(LOOK);
     }
 }
 
@@ -124,7 +155,7 @@ impl Table {
 fn look_at_files() {
     let mut blocked: Vec<(Name, Which, Identity)> = with_table(|table| {
         let one = |(name, line): (&Name, &Line)| {
-            let blocked = line.blocked().filter(|blocked| blocked.since.elapsed() >= LOOK)?;
+            let blocked = line.blocked().filter(|_| has_waited_long(line))?;
             Some((name.clone(), blocked.which, blocked.file))
         };
         table.lines.iter().filter_map(one).collect()
