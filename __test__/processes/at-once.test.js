@@ -80,6 +80,58 @@ test('a hook that requests the name which is being asked for waits behind that',
   assert.strictEqual(await isFree(locks, 'a'), true)
 })
 
+/** Calls a function while a resource of a type is made for the first time after this. */
+function whileMade (t, type, act) {
+  let calls = 0
+  const init = (id, made) => { if (made === type && calls++ === 0) act() }
+  const hook = createHook({ init }).enable()
+  t.after(() => hook.disable())
+  return hook
+}
+
+test('a hook that aborts or closes while a request begins to wait ends it', async t => {
+  const folder = scratchFolder(t)
+  const holder = await startMember(t, folder)
+  await holder.hold('a')
+  for (const type of ['atomics-waitasync.ProcessLock', 'Timeout']) {
+    for (const ends of ['abort', 'close']) {
+      const controller = new AbortController()
+      const locks = processLocks(folder)
+      let closed
+      const act = () => ends === 'abort' ? controller.abort() : (closed = locks.close())
+      const hook = whileMade(t, type, act)
+      const promise = locks.request('a', { signal: controller.signal, timeout: 60000 }, () => {})
+      hook.disable()
+      assert.strictEqual(await outcome(promise), 'AbortError', `${type} ${ends}`)
+      await (closed || locks.close())
+    }
+  }
+  await holder.release('a')
+})
+
+test('a hook that makes a request while a batch makes its timer leaves no timer behind', async t => {
+  const member = await startMember(t, scratchFolder(t))
+  await member.run(async ({ engine, kept, api, require: load }) => {
+    const { createHook } = load('async_hooks')
+    const locks = api.processLocks(engine, { batchTime: Infinity })
+    const promises = []
+    const init = (id, type) => {
+      if (type === 'Timeout' && promises.length === 1) promises.push(undefined, locks.request('a', () => {}))
+    }
+    const held = locks.request('a', () => new Promise(resolve => { kept.end = resolve }))
+    await null
+    const hook = createHook({ init }).enable()
+    promises.push(locks.request('a', () => {}))
+    promises.push(locks.request('a', () => {}))
+    hook.disable()
+    kept.end()
+    await Promise.all([held, ...promises])
+    await locks.close()
+  })
+  member.child.disconnect()
+  assert.deepStrictEqual(await member.ended, { code: 0, signal: null })
+})
+
 test('requests where hardly any stack is left begin, or throw and leave nothing', async t => {
   const locks = processLocks(scratchFolder(t))
   await locks.request('a', () => {})

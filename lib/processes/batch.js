@@ -154,6 +154,8 @@ class Batch {
   whenLate (serve) {
     if (this.timer !== undefined) return
     const { limits: { milliseconds }, line } = this
+    // A hook of async_hooks may come here while the timer is made.
+    this.timer = null
     this.timer = setTimeout(() => {
       // A timer may be early.
       this.limits = { most: 0, milliseconds }

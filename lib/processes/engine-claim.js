@@ -36,16 +36,17 @@ class Claim {
    */
   wait (giveUp, late, onOver) {
     const { signal, timeout } = this.options
+    this.onOver = onOver
+    // A hook of async_hooks may close the locks, or abort the signal.
     this.scope = new AsyncResource('atomics-waitasync.ProcessLock')
-    // By a hook that has made a request.
     if (this.isOver) return
     this.origin = observer.callOf()
-    this.onOver = onOver
     if (signal !== undefined) {
       // Some signals do not forget a listener; and some throw.
       const onAbort = () => { if (!this.isOver) giveUp(abortReason(signal)) }
       signal.addEventListener('abort', onAbort)
       this.onAbort = onAbort
+      if (signal.aborted) onAbort()
     }
     if (!this.isOver && timeout > 0 && timeout < Infinity) this.waitUntil(now() + timeout, late, timeout)
   }
@@ -57,6 +58,8 @@ class Claim {
       if (more > 0) this.waitUntil(deadline, late, more)
       else late()
     }, Math.min(Math.ceil(left), LONGEST_TIMER))
+    // As above.
+    if (this.isOver) clearTimeout(this.timer)
   }
 
   /** Throws if its signal was aborted in the call's job. One that waits has a listener. */

@@ -262,12 +262,14 @@ class ProcessLocks {
     const { line, front, first } = batch
     let failure
     try {
-      // Before the claim waits: a hook of async_hooks may make a request meanwhile.
+      // Before the claim waits: a hook of async_hooks may make a request meanwhile, or abort this one.
       const asking = batch.asking = line.asking = new AbortController()
       if (first !== undefined) this.#wait(line, first)
       batch.first = undefined
       line.isBeginning = false
       const { signal } = asking
+      // By such a hook.
+      throwIfAborted(signal)
       const grant = isAttempt
         ? await this.#askEngine('attempt', line, signal)
         : await this.#waitInLine(line, front, isFirst, asking)
