@@ -9,6 +9,7 @@ const { spawnSync } = require('child_process')
 const path = require('path')
 const { test } = require('../harness')
 const { FakeEngine } = require('../fixtures/fake-engine')
+const inside = require('../fixtures/inside')
 const { ENTRY, scratchFolder, startMember, startMembers, suspend } = require('../fixtures/lock-processes')
 const { runForJSON } = require('../fixtures/run-node')
 const { noTable } = require('../fixtures/shared-memory')
@@ -241,4 +242,25 @@ test('memory: the limit of a holder that is killed, of one that is awaited, and 
   const again = await locks.hold('a')
   assert.ok(!again.ownerDied && again.token > lost.token)
   await again.unlock()
+})
+
+test('a thread that stands still while it learns how long a hold lasts does not hold it longer', async () => {
+  const { LocalEngine, LocalGrant } = inside('processes/local-engine')
+  const { steady, wall } = inside('processes/engines/server-lease').now()
+  const left = () => 60000 - Math.min(inside('util/intrinsics').now() - steady, Date.now() - wall)
+  class Engine extends LocalEngine {
+    placeOf () { return {} }
+    takeNow () {
+      const remaining = () => {
+        const known = left()
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50)
+        return known
+      }
+      return Object.assign(new LocalGrant(), { token: 1, ownerDied: false, remaining, releaseNow: () => true })
+    }
+  }
+  const grant = await new Engine().acquire('a', 'exclusive', new AbortController().signal, { maxHold: 60000 })
+  const told = grant.remaining()
+  assert.ok(told <= left() + 10, `${told} ${left()}`)
+  await grant.release(false)
 })

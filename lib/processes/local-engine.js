@@ -65,8 +65,10 @@ const leaseFor = ({ maxHold }) => maxHold === undefined ? undefined : require('.
 function limited (grant, lease) {
   if (lease === undefined || grant === undefined) return grant
   const { ownerDied, token } = grant
-  return new lease.Lease(Infinity, lease.now()).grant({
-    token, ownerDied, maxHold: grant.remaining(), held: () => grant.held(), release: (died) => grant.release(died)
+  // Before it says how long it lasts: this thread may stand still between.
+  const from = lease.now()
+  return new lease.Lease(Infinity, from).grant({
+    token, ownerDied, maxHold: grant.remaining(), from, held: () => grant.held(), release: (died) => grant.release(died)
   })
 }
 
