@@ -5,8 +5,9 @@
 
 const assert = require('assert')
 const { test } = require('../harness')
-const { FakeEngine, never } = require('../fixtures/fake-engine')
+const { FakeEngine, never, withResolvers } = require('../fixtures/fake-engine')
 const { TinyController } = require('../fixtures/lock-toolbox')
+const { locks: named } = require('../..')
 const { processLocks } = require('../../processes')
 
 test('no timeout comes early, also those between two milliseconds', async () => {
@@ -118,6 +119,25 @@ test('a signal that throws: its request rejects and never begins, or runs; the l
     assert.deepStrictEqual(await Promise.all(asked), [expected, expected, expected])
     assert.deepStrictEqual(begun, expected === 'runs' ? ['a'] : [])
     assert.strictEqual(await locks.request('a', { timeout: 5000 }, () => 'free'), 'free')
+    await locks.close()
+  }
+})
+
+test('a lock that the engine gives to an attempt whose name in front was stolen is given back', async () => {
+  for (const options of [{ ifAvailable: true }, { timeout: 0 }]) {
+    const engine = new FakeEngine()
+    const { promise, resolve } = withResolvers()
+    engine.isOpen = promise
+    const locks = processLocks(engine)
+    const stolen = { code: 'ERR_LOCK_UNAVAILABLE', message: /stolen/ }
+    const attempt = assert.rejects(locks.request('a', options, () => {}), stolen)
+    const wait = assert.rejects(locks.request('b', () => {}), stolen)
+    for (const name of ['a', 'b']) await named.request(`fake: ${name}`, { steal: true }, () => {})
+    // This thread has heard of both thefts then.
+    await wait
+    resolve()
+    await attempt
+    assert.deepStrictEqual([engine.token, engine.released], [1, [false]])
     await locks.close()
   }
 })

@@ -273,8 +273,9 @@ class ProcessLocks {
       const grant = isAttempt
         ? await this.#askEngine('attempt', line, signal)
         : await this.#waitInLine(line, front, isFirst, asking)
-      if (signal.aborted && grant) await grant.release(grant.ownerDied)
-      if (front.isStolen) throw stolenError(line.front)
+      const { isStolen } = front
+      if (grant && (isStolen || signal.aborted)) await grant.release(grant.ownerDied)
+      if (isStolen) throw stolenError(line.front)
       if (!grant && !isAttempt) throw new TypeError('its engine gave no grant')
       if (grant && line.asking === asking) {
         line.asking = batch.asking = undefined
