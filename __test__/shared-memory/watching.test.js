@@ -14,6 +14,8 @@ const { startProcesses, until } = require('../fixtures/shared-memory-process')
 const LENGTH = 65536
 /** The fields of a record, in units of four bytes: see core/src/mapped/words/mod.rs. */
 const [OWNER, WAITING, WAITS] = [2, 4, 74]
+/** Those of a record, and of the news for a process. */
+const [RECORD, NEWS] = [208, 32]
 
 const start = (t, count) => startProcesses(t, LENGTH, count)
 
@@ -32,7 +34,8 @@ function recordOf (words) {
   const { binding } = inside('agent/find-agent').agent().native
   const address = binding.addressOf(words.subarray(0, 1))
   const [, place, owning] = binding.shareWord(address)
-  return { record: new Int32Array(binding.sharedTable(address), 4 * place), owning }
+  const table = new Int32Array(binding.sharedTable(address))
+  return { record: table.subarray(place), owning, table, index: (place - 64 * NEWS) / RECORD }
 }
 
 for (const count of [1, 1000]) {
@@ -78,4 +81,24 @@ test('a notification whose process is stopped before it rings arrives all the sa
   waits[process + 1] = 1
   assert.strictEqual(await notified, 'ok')
   assert.deepStrictEqual([waits[process], waits[process + 1]], [0, 0])
+})
+
+test('news of a process that is killed before it rings do not silence those of others', async t => {
+  if (unavailable) return t.skip(unavailable)
+  const { memory, words, processes: [other] } = await start(t, 1)
+  const { AsyncLock } = require('../..')
+  const lock = new AsyncLock(memory)
+  const token = lock.tryLock()
+  const { record, table, index } = recordOf(words)
+  const locked = other.run(({ api, memory }) => new api.AsyncLock(memory).lockAsync().then(() => 'locked'))
+  await until(() => record[WAITING] !== 0 || record[WAITING + 1] !== 0)
+  const process = record[WAITING] !== 0 ? Math.log2(record[WAITING] >>> 0) : 32 + Math.log2(record[WAITING + 1] >>> 0)
+  const news = table.subarray(NEWS * process, NEWS * (process + 1))
+  // The beginning of the wait rings the process itself, once.
+  for (let n = 0; n < 3; n++) {
+    Atomics.or(news, index >> 5, 1 << index)
+    await until(() => news[index >> 5] === 0)
+  }
+  token.unlock()
+  assert.strictEqual(await locked, 'locked')
 })

@@ -23,7 +23,9 @@
 //! 3. The value is compared and the waiter appended in one critical section.
 //! 4. Waiters without a claim leave their location in the order in which they came, except those that give up. The
 //!    rules of [`lock`] say in which order claims leave.
-//! 5. No thread is woken, no job posted and no Node-API call made inside a critical section.
+//! 5. No thread is woken, no job posted and no Node-API call made inside a critical section. Except that of a word of
+//!    several processes a bell is rung there: a watching thread is woken, of another process or of this one, which at
+//!    most waits for the bucket. A release that a kill could part from its ring would be told late.
 //! 6. At most one bucket lock is held at a time. Lock order: memories, the table of names or the wait-for graph, then
 //!    bucket, then any other lock; of these only one at a time.
 //! 7. After an agent's clean-up no waiter of it is in any list, and its threadsafe function is never called again.

@@ -10,7 +10,6 @@ use napi_derive::napi;
 
 use super::{operations, updating};
 use crate::agent::{Agent, Observer, note_loaded};
-
 use crate::globals::PROCESS;
 use crate::observe::{profile, stall_questions};
 use waitasync_core::observe::cycle;

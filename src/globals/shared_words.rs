@@ -169,6 +169,8 @@ impl Client for Words {
     }
 
     fn look_again(&self) {
+        // Who dies before it rings leaves its news, and then nobody else rings for them.
+        self.rung();
         self.look_at(table_of(self.0).awaited_by(self.0.me()));
     }
 

@@ -115,7 +115,8 @@ fn watch() {
                 guarded(|| mapping.client().look_again());
             }
         }
-        let time = pause(&suspects, due, waits, polls || words.len() > MOST_WORDS || !sleeps_at_many);
+        let next_look = waits.then(|| BACKSTOP.saturating_sub(last_look.elapsed()));
+        let time = pause(&suspects, due, next_look, polls || words.len() > MOST_WORDS || !sleeps_at_many);
         sleeps_at_many = sleeps_at_many && sleep(&words, time);
         if !sleeps_at_many {
             sleep_simply(&words, time);
@@ -130,9 +131,14 @@ impl Suspect {
 }
 
 /// For how long it may sleep at most.
-fn pause(suspects: &[Suspect], due: Option<Duration>, waits: bool, goes_round: bool) -> Option<Duration> {
+fn pause(
+    suspects: &[Suspect],
+    due: Option<Duration>,
+    next_look: Option<Duration>,
+    goes_round: bool,
+) -> Option<Duration> {
     let looks = suspects.iter().map(|suspect| if suspect.since.elapsed() < PATIENCE { LOOK } else { RARE_LOOK });
-    let others = [due, waits.then_some(BACKSTOP), goes_round.then_some(ROUND)];
+    let others = [due, next_look, goes_round.then_some(ROUND)];
     looks.chain(others.into_iter().flatten()).min()
 }
 

@@ -371,6 +371,7 @@ test('a dump for nobody comes before the first signal, which then takes little m
     setInterval(() => {}, 1e6)
     say('ready')
   })
-  // Otherwise it is 4.
-  assert.ok(faults >= 0 && faults <= 2, `${faults}: ${stderr}`)
+  // Seen: one to three, by the version of Node and the layout of the library; without a rehearsal two or three more.
+  const most = MAJOR >= 20 && MAJOR < 26 ? 3 : 2
+  assert.ok(faults >= 0 && faults <= most, `${faults}: ${stderr}`)
 })
