@@ -37,6 +37,9 @@ const OPTIONS = {
   json: { type: 'boolean', default: false }
 }
 
+/** The groups whose figures are those of the published package. */
+const PUBLISHED = ['bystanders', 'first', 'free', 'start']
+
 async function main () {
   const options = argumentsOf(__filename, OPTIONS)
   const figures = select(options.only)
@@ -44,7 +47,7 @@ async function main () {
   if (figures.some(({ peers, group }) => peers !== undefined || group === 'processes')) await installPeers()
   const results = {}
   await withScratch(async installed => {
-    if (figures.some(({ group }) => group === 'start' || group === 'bystanders')) await install(installed)
+    if (figures.some(({ group }) => PUBLISHED.includes(group))) await install(installed)
     await nodes.each(options.node, async (node) => {
       results[node.version] = await measure(node, figures, { ...options, installed })
     })

@@ -4,7 +4,7 @@
 //
 //   title()           what it is called in the table of lock-behaviour
 //   missing()         why it cannot be used on this Node, if it cannot
-//   open(sab, entry)  a view of the lock on these bytes, or a promise of it:
+//   open(sab, entry, load)  a view of the lock on these bytes, or a promise of it:
 //     execute(callback)  runs the callback once the lock is held, and gives a promise of that being over
 //     acquire(options)   a promise of `{ release(), told }`; `told`: whether it was told that the former holder died.
 //                        `release()` may give a promise: then it is over when that is
@@ -57,9 +57,12 @@ class ArticleLock extends createArticleLock(hostAtomics) {
 const ours = {
   title: () => `\`AsyncLock\` of atomics-waitasync ${require('../../package.json').version}`,
   missing () {},
-  /** `entry`: the entry point that the thread loads, which decides whether the host's queue is in use, too. */
-  open (sab, entry = 'pure') {
-    const lock = new (require(path.join('..', '..', entry)).AsyncLock)(sab)
+  /**
+   * `entry`: the entry point that the thread loads, which decides whether the host's queue is in use, too. `load` loads
+   * another package than this one.
+   */
+  open (sab, entry = 'pure', load = entry => require(path.join('..', '..', entry))) {
+    const lock = new (load(entry).AsyncLock)(sab)
     let token
     return {
       lock,
@@ -194,7 +197,7 @@ const locks = {
   }
 }
 
-const open = async (name, { sab, entry }) => locks[name].open(sab, entry)
+const open = async (name, { sab, entry, load }) => locks[name].open(sab, entry, load)
 const available = names => names.filter(name => locks[name].missing() === undefined)
 
 module.exports = { BYTES, available, locks, open }

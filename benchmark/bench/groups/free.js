@@ -1,8 +1,10 @@
 'use strict'
 
-// A free lock beside the article's class, each in processes of its own, by turns: compiled code depends on what else a
-// process has run. A sample is the 5th percentile of short loops: what runs on the machine besides makes most longer.
+// A free lock of the published package beside the article's class, each in processes of its own, by turns: compiled
+// code depends on what else a process has run. A sample is the 5th percentile of short loops: what runs on the machine
+// besides makes most longer.
 
+const path = require('path')
 const { BYTES, available, open } = require('../locks')
 const { flags, inProcesses } = require('../processes')
 const { fresh, now, quantile } = require('../sampling')
@@ -42,10 +44,11 @@ const loops = {
 
 const partsOf = figure => figure.split('-').slice(1)
 
-async function time ({ figure, variant, quick }) {
+async function time ({ figure, variant, quick, installed }) {
   const [name, entry = 'pure'] = partsOf(figure)
   const isOurs = variant === 'ours' || variant === 'again'
-  const { lock } = await open(variant, { sab: new SharedArrayBuffer(BYTES), entry })
+  const load = entry => require(path.join(installed, 'load.js'))('atomics-waitasync/' + entry)
+  const { lock } = await open(variant, { sab: new SharedArrayBuffer(BYTES), entry, load })
   const { count } = loops[name]
   // The article's class has no tokens.
   const loop = fresh(loops[name === 'token' && !isOurs ? 'lock' : name].loop)
@@ -59,8 +62,8 @@ async function time ({ figure, variant, quick }) {
   return { [figure]: quantile(times, SHARE) }
 }
 
-function sample (figure, variant, { quick }) {
-  const settings = { figure, variant, quick }
+function sample (figure, variant, { quick, installed }) {
+  const settings = { figure, variant, quick, installed }
   return loops[partsOf(figure)[0]].isBlocking ? new Member('free', 'timed', settings).ask() : time(settings)
 }
 
