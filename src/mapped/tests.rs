@@ -103,6 +103,14 @@ impl Other {
         // SAFETY: a child that was not waited for.
         unsafe { libc::kill(self.child.id().cast_signed(), signal) };
     }
+
+    /// Suspends it. All its threads stand still then.
+    fn suspend(&self) {
+        self.signal(libc::SIGSTOP);
+        // SAFETY: a child that was not waited for, and stays so: its end is not asked for.
+        let told = unsafe { libc::waitpid(self.child.id().cast_signed(), std::ptr::null_mut(), libc::WUNTRACED) };
+        assert_eq!(told, self.child.id().cast_signed());
+    }
 }
 
 impl Drop for Other {
@@ -197,10 +205,13 @@ fn a_process_that_is_killed_is_swept_at_once_and_its_slot_is_used_again() {
 #[test]
 fn who_dies_alone_is_swept_by_the_next_that_comes_and_by_who_is_told() {
     let scratch = Scratch::new("alone");
-    let (mut first, mut second) = (Other::new(&scratch.file()), Other::new(&scratch.file()));
-    let processes = [first.process(), second.process()];
+    // One after the other: the first has the first slot.
+    let mut first = Other::new(&scratch.file());
+    let first_process = first.process();
+    let mut second = Other::new(&scratch.file());
+    let processes = [first_process, second.process()];
     // So neither sweeps the other.
-    second.signal(libc::SIGSTOP);
+    second.suspend();
     first.signal(libc::SIGKILL);
     first.child.wait().unwrap();
     second.signal(libc::SIGKILL);
