@@ -162,14 +162,7 @@ impl<'a, W: World> Names<'a, W> {
     pub fn take(&self, place: Place, me: ProcessId, mode: Mode, way: Way) -> Taken {
         let entry = &self.entries[place.position];
         loop {
-            let state = entry.state.load(SeqCst);
-            if !self.is_here(place) || state & RETIRED != 0 {
-                return Taken::Renamed;
-            }
-            if self.is_over(state) {
-                self.end(place.position, state);
-                continue;
-            }
+            let Some(state) = self.current_state(place) else { return Taken::Renamed };
             let next = match mode {
                 _ if permits_in(state) != 0 => return Taken::Unlike(permits_in(state)),
                 Mode::Shared if state & EXCLUSIVE == 0 && me.index() < MOST_SHARERS => state | me.mask(),
@@ -193,6 +186,20 @@ impl<'a, W: World> Names<'a, W> {
                 self.give_turn(place.position, me.index(), me.mask());
             }
             return Taken::Granted { died: state & DIED != 0 };
+        }
+    }
+
+    /// Returns the state of a lock, in which no hold is over. `None`: the entry has another name now.
+    fn current_state(&self, place: Place) -> Option<u64> {
+        loop {
+            let state = self.entries[place.position].state.load(SeqCst);
+            if !self.is_here(place) || state & RETIRED != 0 {
+                return None;
+            }
+            if !self.is_over(state) {
+                return Some(state);
+            }
+            self.end(place.position, state);
         }
     }
 

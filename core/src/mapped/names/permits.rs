@@ -4,7 +4,7 @@
 //! share the lock of the name, whose state says how many permits there are: so nobody uses it with another number, or without.
 //! They wait in the line of the name, and who gives a permit back lets the next one go on there.
 
-use super::entry::{DIED, Entry, Key, MOST_SHARERS, RETIRED, permits_in};
+use super::entry::{DIED, Entry, Key, MOST_SHARERS, permits_in};
 use super::{Full, Mode, Names, Place, Taken, Way, World};
 use crate::mapped::ProcessId;
 use crate::sync::Ordering::SeqCst;
@@ -27,14 +27,7 @@ impl<W: World> Names<'_, W> {
     pub fn join(&self, place: Place, me: ProcessId, permits: u32) -> Taken {
         let entry = &self.entries[place.position];
         loop {
-            let state = entry.state.load(SeqCst);
-            if !self.is_here(place) || state & RETIRED != 0 {
-                return Taken::Renamed;
-            }
-            if self.is_over(state) {
-                self.end(place.position, state);
-                continue;
-            }
+            let Some(state) = self.current_state(place) else { return Taken::Renamed };
             let used = permits_in(state);
             if used != permits && (state & !DIED != 0 || entry.waiting.load(SeqCst) != 0) {
                 return Taken::Unlike(used);
