@@ -58,9 +58,10 @@ pub fn memory_place(
 }
 
 fn key_of(bytes: &[u8]) -> Result<Key> {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let words: [[u8; 8]; 4] = words.try_into().map_err(|_| Error::from_reason("a key has 32 bytes"))?;
-    if rest.is_empty() { Ok(words.map(u64::from_le_bytes)) } else { Err(Error::from_reason("a key has 32 bytes")) }
+    match bytes.as_chunks() {
+        (&[a, b, c, d], []) => Ok([a, b, c, d].map(u64::from_le_bytes)),
+        _ => Err(Error::from_reason("a key has 32 bytes")),
+    }
 }
 
 /// Takes the lock of a name, if it is free: its token, or -1 less that if the last holder died; null otherwise.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::Result as IoResult;
 use std::mem;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +14,7 @@ use super::line::{Held, Line, Refusal, refused};
 use super::turns::Bells;
 use super::waiting::{Asked, Waiting};
 use crate::file_locks::{Answer, Lock};
-use crate::mapped::{self, Client, Kind, Mapping, OpenError, now};
+use crate::mapped::{self, Client, Kind, Mapping, OpenError, now, wait_begins};
 use waitasync_core::mapped::ProcessId;
 use waitasync_core::mapped::names::{Entry, Full, Head, MOST_SHARERS, Mode, Names, Place, Rung, Taken, Way, World};
 use waitasync_core::sync::lock;
@@ -25,17 +25,11 @@ const TITLES_AT: usize = size_of::<Head>();
 const ENTRIES_AT: usize = TITLES_AT + 8 * CAPACITY;
 const BYTES: usize = ENTRIES_AT + size_of::<Entry>() * CAPACITY;
 
-/// For how many milliseconds the watcher looks again after the last request: so most requests need not ring it.
-const PATIENCE: u64 = 2000;
-
 pub struct Table {
     pub(crate) mapping: &'static Mapping,
     pub(crate) names: Names<'static, Bells>,
     /// Those of names that this process awaits or shares.
     lines: Mutex<FxHashMap<Place, Line>>,
-    /// Whether the watcher looks again each second; and when it has last seen requests here.
-    is_watched: AtomicBool,
-    last_waited: AtomicU64,
     /// When a limit is over next, in milliseconds: then the watcher looks at all lines.
     due: AtomicU64,
 }
@@ -77,16 +71,7 @@ impl Client for Served {
     }
 
     fn waits(&self) -> bool {
-        let Table { is_watched, last_waited, lines, names, .. } = self.0;
-        // A request that comes now finds it false, and rings.
-        is_watched.store(false, SeqCst);
-        let now = names.world.now();
-        if lock(lines).values().any(|line| !line.requests.is_empty()) {
-            last_waited.store(now, SeqCst);
-        }
-        let waits = now < last_waited.load(SeqCst) + PATIENCE;
-        is_watched.store(waits, SeqCst);
-        waits
+        lock(&self.0.lines).values().any(|line| !line.requests.is_empty())
     }
 
     fn look_again(&self) {
@@ -118,9 +103,7 @@ impl Table {
         };
         let names =
             Names::new(head, titles, entries, Bells::new(mapping, |mapping, given| of(mapping).names.end_turn(given)));
-        let (lines, is_watched, last_waited) = Default::default();
-        let due = AtomicU64::new(NEVER);
-        let table = Box::leak(Box::new(Self { mapping, names, lines, is_watched, last_waited, due }));
+        let table = Box::leak(Box::new(Self { mapping, names, lines: Mutex::default(), due: AtomicU64::new(NEVER) }));
         lock(&TABLES).push(table);
         table
     }
@@ -174,10 +157,9 @@ impl Table {
             let end = self.names.world.now() + 1 + asked.max_hold;
             self.take_lock(place, if asked.max_hold == 0 { asked.mode } else { Mode::Until(end) }, way)?
         };
-        if held.is_plain() {
-            return Ok(held);
+        if !held.is_plain() {
+            *line.count(&held) += 1;
         }
-        *line.count(&held) += 1;
         Ok(held)
     }
 
@@ -203,9 +185,7 @@ impl Table {
     pub(super) fn enqueue(&'static self, waiting: Waiting) -> Result<(), Full> {
         let place = self.place(&waiting.asked)?;
         lock(&self.lines).entry(place).or_default().requests.push_back(waiting);
-        if !self.is_watched.load(SeqCst) {
-            self.mapping.ring(self.mapping.me().index());
-        }
+        wait_begins(self.mapping);
         self.serve(place);
         let living = |index: usize| self.mapping.process_at(index).filter(|process| !self.mapping.is_gone(*process));
         self.names.repair(place, living);
