@@ -51,9 +51,8 @@ class LocalEngine {
     if (asker.permits !== undefined) return this.takePermit(name, asker, signal, true)
     const { label } = asker
     const place = this.placeOf(name, mode, asker)
-    const isLater = this.isSlow
     const lease = leaseFor(asker)
-    const grant = isLater ? await this.attemptSlowly(place, label, signal) : this.takeNow(place, label, true)
+    const grant = this.isSlow ? await this.attemptSlowly(place, label, signal) : this.takeNow(place, label, true)
     return limited(grant, lease)
   }
 }

@@ -3,12 +3,15 @@
 /** What the native library answers, and the locks that it has granted. */
 
 const { agent } = require('../../agent/find-agent')
+const { now } = require('../../util/intrinsics')
 const { LocalGrant } = require('../local-engine')
 const { onAbort } = require('./aborts')
 const { native, systemError } = require('./native')
 
 /** How many milliseconds a blocking thread stays in native code. Between, the engine may end it. */
 const SLICE = 20
+/** Stands for a request that has no thread. */
+const NONE = 0
 
 /** Returns the functions that await answers, by the numbers of their requests: of all copies of the package. */
 function waits () {
@@ -86,4 +89,31 @@ function answer (number, signal) {
   })
 }
 
-module.exports = { SLICE, answer, grantIn, grantOf }
+/**
+ * Blocks until a request is answered. Returns its lock; undefined once the time is over.
+ * @param {() => number} enqueue begins the request: its number, or `NONE`
+ * @param {() => void} look is called between slices
+ * @param {() => LocalGrant | undefined} [take] makes an attempt without a thread
+ */
+function block (milliseconds, enqueue, look, isSlow = false, take = undefined) {
+  const until = now() + milliseconds
+  let number = enqueue()
+  try {
+    for (let left = milliseconds; left > 0; left = until - now()) {
+      // The engine may end this thread where a function is called.
+      const answer = native('filesWait', number, Math.ceil(Math.min(left, SLICE)))
+      if (answer !== null) return grantIn(answer, isSlow)
+      if (number === NONE) {
+        const grant = take()
+        if (grant !== undefined) return grant
+        number = enqueue()
+      }
+      look()
+    }
+    return undefined
+  } finally {
+    native('filesAbort', number)
+  }
+}
+
+module.exports = { NONE, answer, block, grantIn, grantOf }

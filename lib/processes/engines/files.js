@@ -12,13 +12,12 @@ const { mkdirSync } = require('fs')
 const path = require('path')
 const { threadId } = require('../../util/worker-threads')
 const { agent } = require('../../agent/find-agent')
-const { now } = require('../../util/intrinsics')
 const { assertOptions, flag } = require('../../util/options')
 const { withAbilities } = require('../abilities')
 const { assertPath } = require('../arguments')
 const { LocalEngine } = require('../local-engine')
 const { sleep } = require('./aborts')
-const { SLICE, answer, grantIn, grantOf } = require('./answers')
+const { NONE, answer, block, grantIn, grantOf } = require('./answers')
 const { assertTested } = require('./files-platform')
 const { permitsError } = require('../errors')
 const { HOST, ascii, birth, describeName, keyOf, parsed, shorten } = require('./holder')
@@ -30,8 +29,6 @@ const POLL = 20
 const LONGEST_POLL = 100
 /** The part of a name's permits that says how many there are. */
 const USERS = [1, 0]
-/** Stands for a request that has no thread. */
-const NONE = 0
 
 /** What requests for a name have in common; in native code, those with a label. */
 class Place {
@@ -99,24 +96,8 @@ class Files extends LocalEngine {
     if (milliseconds === 0) return this.ask(place, label, true)
     const taken = this.#take(place, label, false)
     if (taken !== undefined) return taken
-    const until = now() + milliseconds
-    let number = this.#enqueue(place, label)
-    try {
-      for (let left = milliseconds; left > 0; left = until - now()) {
-        // The engine may end this thread where a function is called.
-        const answer = native('filesWait', number, Math.ceil(Math.min(left, SLICE)))
-        if (answer !== null) return grantIn(answer, this.isSlow)
-        if (number === NONE) {
-          const grant = this.#take(place, label, true)
-          if (grant !== undefined) return grant
-          number = this.#enqueue(place, label)
-        }
-        look()
-      }
-      return undefined
-    } finally {
-      native('filesAbort', number)
-    }
+    const take = () => this.#take(place, label, true)
+    return block(milliseconds, () => this.#enqueue(place, label), look, this.isSlow, take)
   }
 
   query (name) { return require('./files-query').query(this.#path, name, look) }

@@ -11,13 +11,13 @@ const { mkdirSync } = require('fs')
 const path = require('path')
 const { threadId } = require('../../util/worker-threads')
 const { agent } = require('../../agent/find-agent')
-const { TypeError, now } = require('../../util/intrinsics')
+const { TypeError } = require('../../util/intrinsics')
 const { assertOptions, flag } = require('../../util/options')
 const { withAbilities } = require('../abilities')
 const { assertPath } = require('../arguments')
 const { permitsError } = require('../errors')
 const { LocalEngine, LocalGrant } = require('../local-engine')
-const { SLICE, answer, grantIn, grantOf } = require('./answers')
+const { answer, block, grantIn, grantOf } = require('./answers')
 const { HOST, keyOf, shorten } = require('./holder')
 const { assertNoFiles, tableIn } = require('./kinds')
 const { native, openingError } = require('./native')
@@ -88,20 +88,10 @@ class Memory extends LocalEngine {
   block (place, label, milliseconds, look) {
     const taken = this.takeNow(place, label, milliseconds === 0)
     if (taken !== undefined || milliseconds === 0) return taken
-    const until = now() + milliseconds
-    const number = native('memoryRequest', this.#nativeOf(place, label))
     try {
-      for (let left = milliseconds; left > 0; left = until - now()) {
-        // The engine may end this thread where a function is called.
-        const answer = native('filesWait', number, Math.ceil(Math.min(left, SLICE)))
-        if (answer !== null) return grantIn(answer)
-        look()
-      }
-      return undefined
+      return block(milliseconds, () => native('memoryRequest', this.#nativeOf(place, label)), look)
     } catch (error) {
       throw refusalOf(error, place)
-    } finally {
-      native('filesAbort', number)
     }
   }
 
