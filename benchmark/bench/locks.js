@@ -28,8 +28,9 @@ const BYTES = 12
 const major = parseInt(process.versions.node, 10)
 const folderOf = name => path.join(__dirname, '..', 'node_modules', name)
 const versionOf = name => require(path.join(folderOf(name), 'package.json')).version
+const isInstalled = name => fs.existsSync(folderOf(name))
 const unlessInstalled = (name) =>
-  fs.existsSync(folderOf(name)) ? undefined : `the npm package ${name} is not installed in benchmark/`
+  isInstalled(name) ? undefined : `the npm package ${name} is not installed in benchmark/`
 const unlessWaitAsync = () => hostHasWaitAsync ? undefined : 'Node has no Atomics.waitAsync'
 
 /** The host's Atomics, whatever has been installed since. */
@@ -200,4 +201,4 @@ const locks = {
 const open = async (name, { sab, entry, load }) => locks[name].open(sab, entry, load)
 const available = names => names.filter(name => locks[name].missing() === undefined)
 
-module.exports = { BYTES, available, locks, open }
+module.exports = { BYTES, available, isInstalled, locks, open }

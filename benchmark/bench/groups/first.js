@@ -6,6 +6,7 @@
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
+const { isInstalled } = require('../locks')
 const { flags, runNode } = require('../processes')
 const { median, takeTurns } = require('../sampling')
 
@@ -17,9 +18,8 @@ const VARIANTS = {
   'first-worker-force': ['ours', 'again'],
   'process-first': ['ours', 'again', 'proper-lockfile', 'wait-for-lock']
 }
-const isThere = name => fs.existsSync(path.join(PEERS, 'node_modules', name === 'wait-for-lock'
-  ? 'fs-native-extensions'
-  : name))
+const isThere = variant =>
+  ['ours', 'again'].includes(variant) || isInstalled(variant === 'wait-for-lock' ? 'fs-native-extensions' : variant)
 
 async function run ({ chosen, installed, quick, rounds }) {
   const results = {}
@@ -33,7 +33,7 @@ async function run ({ chosen, installed, quick, rounds }) {
     for (const figure of Object.keys(VARIANTS).filter(figure => chosen.includes(figure))) {
       if (figure === 'process-first' && parseInt(process.versions.node) < 16) continue
       const inWorkers = figure.startsWith('first-worker')
-      const variants = VARIANTS[figure].filter(name => ['ours', 'again'].includes(name) || isThere(name))
+      const variants = VARIANTS[figure].filter(isThere)
       const { [figure]: samples } = await takeTurns([...variants, 'floor'], rounds(inWorkers ? 3 : 15), variant => ({
         [figure]: cost(figure, variant === 'again' ? 'ours' : variant) / 1000
       }), { warmUp: 0, gc: false })

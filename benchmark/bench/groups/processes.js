@@ -6,6 +6,7 @@ const { fork, spawn, spawnSync } = require('child_process')
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
+const { isInstalled } = require('../locks')
 const { median, takeTurns } = require('../sampling')
 
 const LOCKER = path.join(__dirname, '..', 'locker.js')
@@ -213,19 +214,10 @@ function canShare () {
   }
 }
 
-function isThere (name) {
-  try {
-    require.resolve(name)
-    return true
-  } catch (_) {
-    return false
-  }
-}
-
 async function run ({ quick, rounds }) {
   if (MAJOR < 16) return {}
   const peers = { 'wait-for-lock': 'fs-native-extensions', 'proper-lockfile': 'proper-lockfile' }
-  const variants = ['ours', 'again', ...Object.keys(peers).filter(name => isThere(peers[name])), 'process.send']
+  const variants = ['ours', 'again', ...Object.keys(peers).filter(name => isInstalled(peers[name])), 'process.send']
   if (process.platform === 'linux') variants.push('memory')
   if (canShare()) variants.push('shared')
   if (hasRedis()) variants.push('redis')
