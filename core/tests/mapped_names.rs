@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use proptest::prelude::*;
 use waitasync_core::mapped::ProcessId;
 use waitasync_core::mapped::names::{
-    Entry, Full, Given, Head, Key, Look, Mode, Names, Place, Rung, TURN_MILLISECONDS, Taken, Way, World,
+    Entry, Full, Given, Head, Key, Look, MOST_SHARERS, Mode, Names, Place, Rung, TURN_MILLISECONDS, Taken, Way, World,
 };
 
 /// A clock that a test moves, and bells that it hears.
@@ -249,6 +249,17 @@ fn whoever_is_none_of_the_living_holds_nothing() {
         names.repair(place, living);
         assert!(names.release(place, process(1), Mode::Exclusive, false));
     }
+}
+
+#[test]
+fn permits_that_nobody_shares_are_damage() {
+    let (memory, hand) = (Memory::new(1), Hand::default());
+    let names = memory.names(&hand);
+    let place = place(&names, 0);
+    words_of(&memory.entries[0])[0].store(5 << MOST_SHARERS, Ordering::SeqCst);
+    assert_eq!(names.take(place, process(0), Mode::Exclusive, Way::New), Taken::Unlike(5));
+    names.repair(place, |_| None);
+    assert_eq!(names.take(place, process(0), Mode::Exclusive, Way::New), Taken::Granted { died: false });
 }
 
 #[test]

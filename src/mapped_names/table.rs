@@ -127,7 +127,7 @@ impl Table {
     }
 
     fn take_lock(&self, place: Place, mode: Mode, way: Way) -> Result<Held, Refusal> {
-        match self.names.take(place, self.mapping.me(), mode, way) {
+        match self.repaired(place, || self.names.take(place, self.mapping.me(), mode, way)) {
             Taken::Granted { died } => Ok(Held { mode, owner_died: died, permit: None }),
             Taken::Refused => Err(Refusal::Taken),
             Taken::Renamed => Err(Refusal::Renamed),
@@ -139,7 +139,8 @@ impl Table {
     fn ask(&self, line: &mut Line, place: Place, asked: &Asked, way: Way) -> Result<Held, Refusal> {
         let (me, permits) = (self.mapping.me(), asked.permits);
         if permits != line.permits {
-            match if permits == 0 { Taken::Unlike(line.permits) } else { self.names.join(place, me, permits) } {
+            let join = || self.names.join(place, me, permits);
+            match if permits == 0 { Taken::Unlike(line.permits) } else { self.repaired(place, join) } {
                 Taken::Granted { .. } => line.permits = permits,
                 Taken::Unlike(others) => return Err(Refusal::Unlike(others)),
                 _ => return Err(Refusal::Renamed),
@@ -187,9 +188,24 @@ impl Table {
         lock(&self.lines).entry(place).or_default().requests.push_back(waiting);
         wait_begins(self.mapping);
         self.serve(place);
+        self.repair(place);
+        Ok(())
+    }
+
+    /// Takes back what only processes have that are not there.
+    fn repair(&self, place: Place) {
         let living = |index: usize| self.mapping.process_at(index).filter(|process| !self.mapping.is_gone(*process));
         self.names.repair(place, living);
-        Ok(())
+    }
+
+    /// Asks again if none of those that are there uses the name otherwise.
+    fn repaired(&self, place: Place, ask: impl Fn() -> Taken) -> Taken {
+        let taken = ask();
+        if !matches!(taken, Taken::Unlike(_)) {
+            return taken;
+        }
+        self.repair(place);
+        ask()
     }
 
     pub(super) fn place(&self, asked: &Asked) -> Result<Place, Full> {

@@ -48,7 +48,9 @@ impl<W: World> Names<'_, W> {
                 continue;
             }
             let is_dead = |index: &usize| state & 1 << index != 0 && living(*index).is_none();
-            let next = (0..MOST_SHARERS).filter(is_dead).fold(state, |state, index| without(state, 1 << index));
+            // Without a sharer there are no permits: without none of them, the state is whole.
+            let whole = without(state, 0);
+            let next = (0..MOST_SHARERS).filter(is_dead).fold(whole, |state, index| without(state, 1 << index));
             if next != state && entry.state.compare_exchange(state, next, SeqCst, SeqCst).is_ok() {
                 self.give_turn(position, MOST_PROCESSES - 1, 0);
             }
