@@ -45,8 +45,9 @@ const ALL = '^(?!tools/(benchmark|docs\\.|package|runner|structure))'
 
 /**
  * `target` is the name in scripts/lib/targets.js; `versions` of Node that there are for it; `node` gives the path of
- * one; `emulation` the words before a command that is to run there; `slowness` is that of the tests. Those with `rust`
- * are only compiled. `other-systems` is this machine with the native code that systems other than Linux have.
+ * one; `emulation` the words before a command that is to run there; `emulator` its name, if tests have to know it;
+ * `slowness` is that of the tests. Those with `rust` are only compiled. `other-systems` is this machine with the native
+ * code that systems other than Linux have.
  */
 const PLATFORMS = {
   'other-systems': {
@@ -61,6 +62,7 @@ const PLATFORMS = {
     versions: ['16.20.2', '20.20.2', '24.21.0'],
     node: nodeOf('linux-arm64'),
     emulation: arm64,
+    emulator: 'qemu',
     slowness: 20
   },
   armv7: {
@@ -177,12 +179,12 @@ async function testPlatform (name, only, steps, files) {
     await check(platform.rust)
     return say(name, `${platform.rust} compiles`, { passed: 1 })
   }
-  const { target, versions, node, emulation, slowness } = platform
+  const { target, versions, node, emulation, emulator, slowness } = platform
   const chosen = versions.filter(version => only === undefined || version.split('.')[0] === only)
   if (chosen.length === 0) throw new cache.Unavailable(`there is no Node ${only} here, but ${versions.join(', ')}`)
   const words = await emulation()
   const { library, told } = await buildFor(target)
-  const env = { ...process.env, ...told, TEST_SLOWNESS: String(slowness) }
+  const env = { ...process.env, ...told, TEST_SLOWNESS: String(slowness), TEST_EMULATOR: emulator || '' }
   await withCopy(async copy => {
     fs.copyFileSync(library, path.join(copy, libraryFile(target || hostTarget())))
     for (const version of chosen) {

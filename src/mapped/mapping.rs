@@ -93,6 +93,7 @@ impl Mapping {
         watch: fn() -> std::io::Result<Watcher>,
     ) -> Result<&'static Self, OpenError> {
         let (table_bytes, data_bytes) = (table_bytes as u64, data_bytes as u64);
+        system::assert_robust_lists()?;
         let header = Header { kind, table_bytes, data_bytes, boot: system::boot()? };
         let _opening = lock(&OPENING);
         let file = file::open(path, header)?;

@@ -223,6 +223,20 @@ pub(super) struct RobustList {
     pending: *const c_void,
 }
 
+/// Fails where the kernel has no robust lists: emulators have none.
+pub(super) fn assert_robust_lists() -> std::result::Result<(), OpenError> {
+    let (mut list, mut bytes) = (0_usize, 0_usize);
+    // SAFETY: the kernel writes two words.
+    let result = unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut list, &raw mut bytes) };
+    if result == 0 {
+        return Ok(());
+    }
+    let error = Error::last_os_error();
+    Err(OpenError::Unavailable(format!(
+        "Memory of several processes needs Linux with robust lists of futexes: {error}"
+    )))
+}
+
 // SAFETY: the pointer is null, and only the kernel reads it.
 unsafe impl Sync for RobustList {}
 // SAFETY: as above.
