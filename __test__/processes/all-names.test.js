@@ -334,7 +334,8 @@ test('more names than a process may have descriptors: a timeout gives back all',
   const names = Array.from({ length: 150 }, (_, n) => `name ${n}`)
   const request = (all, timeout) => member.run(({ locks }, wanted, limit) => (
     locks.requestAll(wanted, { timeout: limit }, lock => lock.names.length).catch(({ code }) => code)), all, timeout)
-  assert.strictEqual(await request(names, 1000), 'ERR_TIMEOUT')
+  // Some of these are over while names are taken, others while a descriptor is awaited.
+  for (const timeout of [1, 5, 20, 100, 1000]) assert.strictEqual(await request(names, timeout), 'ERR_TIMEOUT')
   assert.strictEqual(await request(names.slice(0, 20), 20000), 20)
 })
 

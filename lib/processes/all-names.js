@@ -76,7 +76,9 @@ class AllNames {
     let isTaken = true
     try {
       for (let n = 0; n < names.length && isTaken; n++) {
-        const lock = await hold(names[n], { ...each, timeout: Math.max(0, until - now()) })
+        // An attempt would fail where a request waits, as for a descriptor: only the program asks for one.
+        const timeout = options.timeout && Math.max(1, until - now())
+        const lock = await hold(names[n], { ...each, timeout })
         isTaken = lock !== null
         if (isTaken) this.add(lock)
       }
