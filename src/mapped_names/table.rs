@@ -198,7 +198,7 @@ impl Table {
         self.names.repair(place, living);
     }
 
-    /// Asks again if none of those that are there uses the name otherwise.
+    /// Asks again once what nobody living has is taken back.
     fn repaired(&self, place: Place, ask: impl Fn() -> Taken) -> Taken {
         let taken = ask();
         if !matches!(taken, Taken::Unlike(_)) {

@@ -5,7 +5,7 @@
 const { target } = require('../../agent/target')
 
 /** The targets on which the checks of this engine have run. */
-const TESTED = ['linux-x64-gnu', 'linux-x64-musl', 'linux-arm64-gnu', 'win32-x64-msvc']
+const TESTED = ['linux-x64-gnu', 'linux-x64-musl', 'linux-arm64-gnu', 'linux-arm-gnueabihf', 'win32-x64-msvc']
 
 let hasWarned = false
 
