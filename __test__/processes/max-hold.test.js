@@ -128,9 +128,10 @@ for (const engine of Object.keys(ENGINES)) {
       const { processLocks, ${engine} } = require(${JSON.stringify(ENTRY)})
       const locks = processLocks(${engine}(${JSON.stringify(folder)}))
       const ends = []
-      await locks.request('a', { maxHold: 40 }, () => new Promise(() => {})).catch(({ code }) => ends.push(code))
-      const lost = await locks.hold('a', { maxHold: 40 })
-      const next = await locks.hold('a', { maxHold: 40 })
+      const maxHold = ${40 * slowness}
+      await locks.request('a', { maxHold }, () => new Promise(() => {})).catch(({ code }) => ends.push(code))
+      const lost = await locks.hold('a', { maxHold })
+      const next = await locks.hold('a', { maxHold })
       const all = await locks.holdAll(['a', 'b'])
       ends.push(lost.isLost, next.isLost, next.token > lost.token, all.ownerDied)
       await all.unlock()
