@@ -30,6 +30,15 @@ for (const kind of HOLDS) {
     assert.deepStrictEqual([next.unlock(), isFree()], [true, true])
   })
 
+  test(`${label}: a method without its token says how to call it`, () => {
+    const { take, isFree } = newHold(kind)
+    const token = take()
+    const { abandon, unlock } = token
+    const message = /^this method must be called on a token: \(\) => token\.unlock\(\)$/
+    for (const method of [abandon, unlock]) assert.throws(() => method(), { name: 'TypeError', message })
+    assert.deepStrictEqual([token.unlock(), isFree()], [true, true])
+  })
+
   test(`${label}: the end of \`using\` gives back, once`, { skip: !DISPOSES && 'no Symbol.dispose here' }, () => {
     const { take, isFree } = newHold(kind)
     const token = take()

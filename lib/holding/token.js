@@ -30,12 +30,14 @@ class UnlockToken {
 
   /** Unlocks. False if the token is not live: it was released, or a Condition's `waitAsync` is pending and rejects. */
   unlock () {
+    if (this === undefined) refuseDetached()
     if (!theList().releaseToken(this)) return releaseHold(this)
     forget(this)
     return true
   }
 
   abandon () {
+    if (this === undefined) refuseDetached()
     const index = indexOf(this)
     if (index < 0) return rejectWait(this)
     if (!isExclusive(requestIn(theList().entries[2 * index + 1]))) {
@@ -45,6 +47,10 @@ class UnlockToken {
     assertStack()
     return releaseHold(this, true)
   }
+}
+
+function refuseDetached () {
+  throw new TypeError('this method must be called on a token: () => token.unlock()')
 }
 
 showState(UnlockToken, (token) => {
