@@ -8,7 +8,8 @@ const fs = require('fs')
 const path = require('path')
 const { test } = require('../harness')
 const { NO_ORDER, isWine, scratchFolder, startMember, startMembers } = require('../fixtures/lock-processes')
-const { files, processLocks } = require('../../processes')
+const { noTable } = require('../fixtures/shared-memory')
+const { files, memory, processLocks } = require('../../processes')
 
 const LINUX = process.platform !== 'linux' && 'only Linux shows who waits'
 const PROC = process.platform !== 'linux' && 'only Linux lists the threads of a process'
@@ -104,17 +105,17 @@ for (const [how, remove] of Object.entries({
     fs.unlinkSync(file)
   },
   'the file is moved': file => fs.renameSync(file, `${file}.${Date.now()}.old`),
+  'the folder is removed': file => fs.rmSync(path.dirname(file), { recursive: true }),
   'the folder is moved': file => fs.renameSync(path.dirname(file), `${path.dirname(file)}.${Date.now()}.old`)
 })) {
-  const skip = how === 'the folder is moved'
-    ? process.platform === 'win32' && 'Windows moves no folder of open files'
+  const skip = how.includes('folder')
+    ? process.platform === 'win32' && 'Windows moves and removes no folder of open files'
     : how.includes('removed') && isWine && 'Wine removes an open file only once it is closed'
   test(`${how}: the lock is lost, and others have it`, { skip }, async t => {
     const folder = path.join(scratchFolder(t), 'locks')
     const [holder, waiter, next] = await startMembers(t, folder, 3)
     const { token } = await holder.hold('a')
     remove(fileIn(folder))
-    if (!fs.existsSync(folder)) fs.mkdirSync(folder)
     const after = await next.hold('a')
     assert.ok(after.token > token)
     assert.strictEqual((await holder.release('a').catch(error => error)).code, 'ERR_LOCK_LOST')
@@ -123,12 +124,23 @@ for (const [how, remove] of Object.entries({
     const waiting = waiter.pass('a')
     await waiter.waits('a')
     remove(fileIn(folder))
-    if (!fs.existsSync(folder)) fs.mkdirSync(folder)
     const isReleased = how.includes('second link')
     if (isReleased) assert.strictEqual((await next.release('a').catch(error => error)).code, 'ERR_LOCK_LOST')
     assert.ok((await waiting).token > after.token)
     if (!isReleased) assert.strictEqual((await next.release('a').catch(error => error)).code, 'ERR_LOCK_LOST')
     assert.strictEqual((await next.pass('a')).ownerDied, false)
+  })
+}
+
+for (const engine of noTable ? [files] : [files, memory]) {
+  test(`${engine.name}: a folder that cannot be made is an error at once, as often as one asks`, {
+    skip: process.platform !== 'linux' && 'only Linux has such a folder'
+  }, async () => {
+    const locks = processLocks(engine('/proc/atomics-waitasync/locks'))
+    for (let n = 0; n < 2; n++) {
+      const { code, cause } = await locks.hold('a', { timeout: 1000 }).catch(error => error)
+      assert.deepStrictEqual([code, cause.code], ['ERR_LOCK_UNAVAILABLE', 'ENOENT'])
+    }
   })
 }
 

@@ -3,6 +3,7 @@
 //! Its folders, its grants, and the answers to its requests.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::fs::create_dir_all;
 use std::io::{Error, Result};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,8 +68,9 @@ impl Files {
         self.mailbox.get().is_some_and(|mailbox| mailbox.has_requests())
     }
 
-    /// Returns the number of a folder; fails if it is on a drive whose locks cannot be relied on.
+    /// Returns the number of a folder, which is made. Fails if it is on a drive whose locks cannot be relied on.
     pub(crate) fn open(&self, path: PathBuf, is_durable: bool, any_drive: bool) -> Result<u32> {
+        create_dir_all(&path)?;
         if !any_drive && !system::is_local(&path)? {
             return Err(Error::other("it is on a network or FUSE drive, whose locks are not reliable"));
         }

@@ -1,6 +1,6 @@
 //! The lock of a name: taking it, and giving it back.
 
-use std::fs::File;
+use std::fs::{File, create_dir_all};
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -328,6 +328,10 @@ fn open_or_create(path: &Path) -> Result<(Opened, bool)> {
         }
         match system::create(path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            // Somebody has removed the folder.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                create_dir_all(path.parent().expect("its folder"))?;
+            }
             result => return result.map(|opened| (opened, true)),
         }
     }

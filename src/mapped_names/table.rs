@@ -1,6 +1,7 @@
 //! A mapped table of named locks, and who awaits them here.
 
 use std::collections::VecDeque;
+use std::fs::create_dir_all;
 use std::io::Result as IoResult;
 use std::mem;
 use std::path::Path;
@@ -38,8 +39,9 @@ const NEVER: u64 = u64::MAX;
 
 static TABLES: Mutex<Vec<&'static Table>> = Mutex::new(Vec::new());
 
-/// Opens the table in a file, or makes it.
+/// Opens the table in a file, or makes it, and its folder.
 pub(crate) fn open(path: &Path) -> Result<&'static Table, OpenError> {
+    create_dir_all(path.parent().unwrap_or(path))?;
     let mapping = mapped::open(path, Kind::Names, BYTES, 0, |mapping| Box::new(Served(Table::start(mapping))))?;
     if mapping.me().index() >= MOST_SHARERS {
         return Err(OpenError::Unavailable(format!(

@@ -8,7 +8,6 @@
  * are flushed to the disk, another thread does all of it, unless the caller blocks anyway.
  */
 
-const { mkdirSync } = require('fs')
 const path = require('path')
 const { threadId } = require('../../util/worker-threads')
 const { agent } = require('../../agent/find-agent')
@@ -110,7 +109,6 @@ class Files extends LocalEngine {
     if (this.#folder === undefined) {
       agent()
       assertTested()
-      mkdirSync(this.#path, { recursive: true })
       assertNoTable(this.#path)
       const { durable, anyDrive } = this.#options
       this.#folder = native('filesOpen', this.#path, durable, anyDrive)

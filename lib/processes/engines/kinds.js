@@ -18,7 +18,8 @@ function assertNoTable (folder) {
 /** @throws {Error} its locks are files */
 function assertNoFiles (folder) {
   const isLock = (name) => /^[0-9a-f]{64}\.(lock|gate)$/.test(name)
-  if (!existsSync(tableIn(folder)) && readdirSync(folder).some(isLock)) throw other(folder, 'files', 'memory')
+  const hasNoTable = existsSync(folder) && !existsSync(tableIn(folder))
+  if (hasNoTable && readdirSync(folder).some(isLock)) throw other(folder, 'files', 'memory')
 }
 
 const other = (folder, used, asked) => new Error(`the folder ${folder} has locks of ${used}(), which those of ` +

@@ -7,7 +7,6 @@
  * (src/mapped_names/).
  */
 
-const { mkdirSync } = require('fs')
 const path = require('path')
 const { threadId } = require('../../util/worker-threads')
 const { agent } = require('../../agent/find-agent')
@@ -113,7 +112,6 @@ class Memory extends LocalEngine {
       if (binding.memoryOpen === undefined) {
         throw openingError(new Error('ERR_SHARED_MEMORY_UNAVAILABLE It needs Linux on a 64-bit processor'), file)
       }
-      mkdirSync(this.#path, { recursive: true })
       assertNoFiles(this.#path)
       try {
         this.#table = binding.memoryOpen(file)
