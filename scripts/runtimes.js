@@ -16,8 +16,8 @@ const differences = require('../__test__/company/runtimes/differences.cjs')
 const { libraryFile, target } = require('../lib/agent/target')
 const { argumentsOf, command, oneOf, someOf } = require('./lib/arguments')
 const cache = require('./lib/cache')
-const npm = require('./lib/npm')
 const { Results } = require('./lib/results')
+const { RUNTIMES, fetch } = require('./lib/runtimes')
 const { withScratch } = require('./lib/scratch')
 const testFile = require('./lib/test-file')
 const { stageMain } = require('./package')
@@ -25,22 +25,6 @@ const { stageMain } = require('./package')
 const ROOT = path.join(__dirname, '..')
 /** The tests beside the tree as it is. */
 const CHECKOUT = path.join(ROOT, '__test__')
-
-/** `spec`: the package with the binary for a system, which is the file `binary`; `args` come before a program. */
-const RUNTIMES = {
-  bun: {
-    version: '1.4.5',
-    spec: (platform, arch) => `@oven/bun-${platform}-${arch === 'arm64' ? 'aarch64' : arch}`,
-    binary: path.join('bin', 'bun'),
-    args: []
-  },
-  deno: {
-    version: '2.9.6',
-    spec: (platform, arch) => `@deno/${platform}-${arch}${platform === 'linux' ? '-glibc' : ''}`,
-    binary: 'deno',
-    args: ['run', '-A']
-  }
-}
 
 /**
  * The tests of Node that are run here, with their subjects: of features that a runtime has by itself, and of those on
@@ -63,17 +47,6 @@ const SHARED = {
   'ends/termination': ['export'],
   'ends/owner-death': ['export'],
   'soak/short': ['export']
-}
-
-/** Returns the binary of a runtime, fetched if it is missing. Throws `cache.Unavailable` where there is none. */
-async function fetch (name) {
-  const { version, spec, binary } = RUNTIMES[name]
-  return npm.program({
-    spec: `${spec(process.platform, process.arch)}@${version}`,
-    target: cache.folder(name, version),
-    binary,
-    version
-  })
 }
 
 /** Makes a project with the published package, and its tests beside it. Returns the tests' folder. */

@@ -9,6 +9,8 @@ const path = require('path')
 const cache = require('./cache')
 const { run, succeed, succeeded } = require('./child')
 
+/** What npm says where there is no network. */
+const UNREACHABLE = /\b(?:ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH)\b/
 const FETCH_TIMEOUT = 10 * 60 * 1000
 
 /** Runs npm, like `run` of child.js. */
@@ -108,4 +110,4 @@ const filesIn = (folder) =>
 /** The files that `installed` needs of a folder that has others, too. */
 const LOCKED = ['package-lock.json', 'package.json']
 
-module.exports = { LOCKED, installed, npm, manifestIn, program, succeedNpm, download, release }
+module.exports = { LOCKED, UNREACHABLE, installed, npm, manifestIn, program, succeedNpm, download, release }
