@@ -62,8 +62,7 @@ test('the programs of README.md run on every Node, as they stand', () => {
   assert.deepStrictEqual(blocks.filter(block => !isProgram(block) || block.language !== 'js'), [])
 })
 
-// The programs of docs/processes.md are those of an example, which examples.test.js runs.
-const pages = fs.readdirSync(path.join(root, 'docs')).filter(name => name.endsWith('.md') && name !== 'processes.md')
+const pages = fs.readdirSync(path.join(root, 'docs')).filter(name => name.endsWith('.md'))
 for (const page of ['README.md', ...pages.map(name => `docs/${name}`)]) {
   const blocks = blocksOf(page)
   blocks.filter(isProgram).forEach(({ language, code }, number) => {

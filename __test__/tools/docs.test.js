@@ -175,14 +175,14 @@ const CONSTANTS = [
   ['dumps', /has not within (\d+) s;/, 'atomics-waitasync.js', 'LIMIT', 1000],
   ['dumps', /within (\d+) s; try again/, 'atomics-waitasync.js', 'DEADLINE', 1000],
   ['channels', /up to (\d+) such messages/, 'stall_questions.rs', 'MOST_FOR_MAIN'],
-  ['processes', /up to ([\d ]+) threads/, 'file_locks/waiting/pool.rs', 'MOST_LINES'],
-  ['processes', /locks have ([\d ]+) further threads/, 'file_locks/waiting/pool.rs', 'MOST_JOBS'],
-  ['processes', /a request tries every (\d+) ms/, 'engines/files.js', 'POLL'],
-  ['processes', /and later every (\d+) ms, instead/, 'engines/files.js', 'LONGEST_POLL'],
-  ['processes', /Up to (\d+) connections that are free/, 'postgresql-sessions.js', 'MOST_FREE'],
-  ['processes', /goes on with the new file within (\d+) s\b/, 'file_locks/waiting/rounds.rs', 'LOOK LOOK', 1000],
-  ['processes', /each request behind it within about (\d+) s\b/, 'file_locks/waiting/rounds.rs', 'LOOK LOOK', 1000],
-  ['processes', /no channels, it asks every (\d+) ms/, 'redis.js', 'WITHOUT'],
+  ['engines', /up to ([\d ]+) threads/, 'file_locks/waiting/pool.rs', 'MOST_LINES'],
+  ['engines', /locks have ([\d ]+) further threads/, 'file_locks/waiting/pool.rs', 'MOST_JOBS'],
+  ['engines', /a request tries every (\d+) ms/, 'engines/files.js', 'POLL'],
+  ['engines', /and later every (\d+) ms, instead/, 'engines/files.js', 'LONGEST_POLL'],
+  ['engines', /Up to (\d+) connections that are free/, 'postgresql-sessions.js', 'MOST_FREE'],
+  ['engines', /goes on with the new file within (\d+) s\b/, 'file_locks/waiting/rounds.rs', 'LOOK LOOK', 1000],
+  ['engines', /each request behind it within about (\d+) s\b/, 'file_locks/waiting/rounds.rs', 'LOOK LOOK', 1000],
+  ['engines', /no channels, it asks every (\d+) ms/, 'redis.js', 'WITHOUT'],
   ['processes', /at most (\d+) characters of/, 'holder.js', 'LONGEST']
 ]
 

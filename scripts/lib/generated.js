@@ -2,8 +2,7 @@
 
 // What `npm run lint -- --fix` writes, and docs.test.js compares: each file, and what makes its text as it should be.
 
-const embedded = require('./embedded')
 const libMap = require('./lib-map')
 const tables = require('./tables')
 
-module.exports = [[libMap.page, libMap.withMap], [embedded.page, embedded.withEmbedded], ...tables]
+module.exports = [[libMap.page, libMap.withMap], ...tables]
