@@ -41,13 +41,13 @@ interface Held {
   readonly ownerDied: boolean
   /** Aborts when the loss of the lock is noticed; its reason is the error of the promise. */
   readonly signal: Signal
-  /** Whether the lock is lost. Looks at the clock, too: right also after the process stood still. */
+  /** Whether the lock is lost. Looks at the clock, too, so it is right also after the process was suspended. */
   readonly isLost: boolean
   /** Lets the next exclusive holder see `ownerDied`, once the callback ends. False if it has ended, or is shared. */
   abandon (): boolean
 }
 
-/** The argument of a callback: the lock, and what is known of it. */
+/** The argument of a callback. */
 export interface ProcessLock extends Held {
   readonly name: string
   /**
@@ -63,7 +63,7 @@ export interface ProcessLock extends Held {
 export interface ProcessLockOfAll extends Held {
   /** Sorted by UTF-16 code units, without doubles. */
   readonly names: readonly string[]
-  /** Those of the names, in their order. */
+  /** The tokens of the names, in the same order. */
   readonly tokens: readonly number[]
 }
 
@@ -91,13 +91,13 @@ export interface HeldSyncProcessLock extends ProcessLock, DisposableIfAny {
   unlock (): void
 }
 
-/** `signal` and `timeout` bound the wait. They have no effect on a callback that has begun. */
+/** `signal` and `timeout` limit the wait. They have no effect on a callback that has begun. */
 export interface HoldOptions {
   mode?: Mode
   signal?: SignalLike
   /** In milliseconds; 0 makes one attempt, however long the engine takes for it. The error is a `TimeoutError`. */
   timeout?: number
-  /** Makes one attempt; if the lock is not available, there is null in its place. */
+  /** Makes one attempt. If the lock is not available, the callback gets null, or the method gives null. */
   ifAvailable?: boolean
   /** For people: what the lock is taken for. `query()` and the errors of other processes show it. */
   label?: string
@@ -107,21 +107,21 @@ export interface HoldOptions {
 interface Limit {
   /**
    * In milliseconds, from the grant: then the lock is lost, and the next holder has `ownerDied`. The callback runs on
-   * beside it: compare tokens. Exclusive locks only; not of an engine of one's own.
+   * beside the next holder's: compare tokens. Exclusive locks only; not with an engine of your own.
    */
   maxHold?: number
   /**
-   * So many may hold the name at once: 1 to 256. All requests for it have the same number while it is held or awaited,
-   * or fail with a `RangeError`. Engines: `files`, `memory`. Exclusive locks only, and without `repair` and `maxHold`.
+   * At most so many holders of the name at once: 1 to 256. All requests for it have the same number while it is held
+   * or awaited, or fail with a `RangeError`. Engines: `files`, `memory`. Exclusive locks only, and without `repair` and `maxHold`.
    */
   permits?: number
 }
 
 export interface RequestOptions<Lock = ProcessLock> extends HoldOptions {
   /**
-   * Called first, if the lock says `ownerDied`, and awaited. Then the callback's lock says nothing of the death. If it
-   * fails, so does the request, and the next holder sees the death. Exclusive locks only. An error of the callback leaves the
-   * mark, too, as `abandon()` does.
+   * Called first if the lock has `ownerDied`, and awaited. Then the callback's lock has `ownerDied: false`. If it
+   * fails, so does the request, and the next holder has `ownerDied`. With it, so does an error of the callback. Exclusive
+   * locks only.
    */
   repair? (lock: Lock): unknown
 }
@@ -149,7 +149,7 @@ export interface Info {
   readonly since?: number
   /** Whether it is of this process. */
   readonly isOurs?: boolean
-  /** Only of the `holder` of a `TimeoutError`: nobody holds the lock, and this is another process, the first in line. */
+  /** Only of the `holder` of a `TimeoutError`: nobody holds the lock, and this other process is first in the queue. */
   readonly isWaiting?: boolean
 }
 
@@ -157,9 +157,9 @@ export interface Info {
 export interface TimeoutError extends Error {
   name: 'TimeoutError'
   code: 'ERR_TIMEOUT'
-  /** Who holds the lock, or is the first in line; null if the engine does not know it. */
+  /** Who holds the lock, or is first in the queue; null if the engine does not know it. */
   holder: Info | null
-  /** Who holds the lock, as of the errors of other locks. `pid` is null if it is not known. */
+  /** Who holds the lock, as in errors of other locks. `pid` is null if it is not known. */
   owner: Owner | null
 }
 
@@ -217,8 +217,8 @@ export interface ProcessLocks {
   holdAll (names: Names, options: HoldOptions & { ifAvailable: true }): Promise<HeldProcessLockOfAll | null>
   holdAll (names: Names, options?: HoldOptions & { ifAvailable?: false }): Promise<HeldProcessLockOfAll>
   /**
-   * As `request`, but blocks this thread. Engines that are asked by messages cannot do so: `files` can. On the main
-   * thread only with `ifAvailable` or `timeout: 0`.
+   * As `request`, but blocks this thread: with the engines `files` and `memory`. On the main thread only with
+   * `ifAvailable` or `timeout: 0`.
    */
   requestSync<T> (name: string, callback: (lock: ProcessLock) => Synchronous<T>): T
   requestSync<T> (
@@ -229,7 +229,7 @@ export interface ProcessLocks {
     name: string, options: RequestSyncOptions & { ifAvailable?: false } | undefined,
     callback: (lock: ProcessLock) => Synchronous<T>
   ): T
-  /** As `hold`, but blocks this thread. Where and how as `requestSync`. */
+  /** As `hold`, but blocks this thread: where `requestSync` may. */
   holdSync (name: string, options: HoldSyncOptions & { ifAvailable: true }): HeldSyncProcessLock | null
   holdSync (name: string, options?: HoldSyncOptions & { ifAvailable?: false }): HeldSyncProcessLock
   /** Lists who holds locks, and who waits, if the engine knows that: of one name, or of all. */
@@ -244,12 +244,12 @@ export interface Asker {
   readonly threadId: number
 }
 
-/** What keeps locks for several processes. One of one's own has these members. */
+/** What keeps the locks of several processes. One of your own has these members. */
 export interface Engine {
   /** The same name under two ids is two locks. */
   readonly id: string
   readonly modes: readonly Mode[]
-  /** Waits for a lock. After an abort it rejects and leaves nothing behind, or gives the lock. */
+  /** Waits for a lock. After an abort it rejects and leaves nothing behind, or gives the lock all the same. */
   acquire (name: string, mode: Mode, signal: Signal, asker: Asker): Promise<Grant>
   /** Makes one attempt. Undefined: another holder has the lock. */
   attempt (name: string, mode: Mode, signal: Signal, asker: Asker): Promise<Grant | undefined>
@@ -281,15 +281,15 @@ export function processLocks (
 ): ProcessLocks
 
 /**
- * Returns the name of a file for its lock, whichever way it is spelt: its path, absolute and without links. The file
- * need not exist, but its folder has to.
+ * Returns the name of a lock that stands for a file: its path, absolute and without links, so each spelling of the path
+ * gives the same name. The file need not exist, but its folder has to.
  *
  * @param file a path, or a `file:` URL
  */
 export function pathName (file: string | { readonly href: string }): string
 
 /**
- * Locks of the processes of one machine, by the locks of files in a folder, which is made if it is not there.
+ * Locks of the processes of one machine, by locks of files in a folder, which is made if it does not exist.
  *
  * @param options `durable`: tokens and marks of deaths are flushed to the disk, and survive a power loss; `anyDrive`:
  *   network and FUSE drives are not refused
@@ -297,18 +297,19 @@ export function pathName (file: string | { readonly href: string }): string
 export function files (folder: string, options?: { durable?: boolean, anyDrive?: boolean }): Engine
 
 /**
- * Locks of the processes of one machine, in memory that they share: on Linux, by a file in a folder, which is made if it is
- * not there. A free lock needs no call of the system. Not for a folder that has locks of `files`.
+ * Locks of the processes of one machine, in memory that they share: on Linux, by a file in a folder, which is made if
+ * it does not exist. A free lock makes no system call. Not for a folder that has locks of `files`.
  */
 export function memory (folder: string, options?: { durable?: false }): Engine
 
 /**
- * Memory that several processes share: on Linux, on Node 22.23, 24.16, 26.1 or newer. The same file gives the same memory in every
- * process and thread. It is full of zeros when it is made, and never growable.
+ * Memory that several processes share: on Linux, on Node 22.23, 24.16, 26.1 or newer of these. The same file gives the
+ * same memory in every process and thread. It is full of zeros when it is made, and never growable.
  *
- * @param file its folder is there, on tmpfs, ext4, xfs or btrfs
+ * @param file in a folder that exists, on tmpfs, ext4, xfs or btrfs
  * @param byteLength an integer, 1 or greater
- * @throws {TypeError | RangeError} for other arguments; code `ERR_SHARED_MEMORY_LENGTH`: the file's memory has another length
+ * @throws {TypeError | RangeError} for other arguments; code `ERR_SHARED_MEMORY_LENGTH`: the file's memory has another
+ *   length
  * @throws {Error} code `ERR_SHARED_MEMORY_UNAVAILABLE`: the system or this Node has no such memory;
  *   `ERR_SHARED_MEMORY_INVALID`: the file is none of this package's; or the system's code
  */
@@ -319,8 +320,8 @@ export function sharedMemory (file: string, byteLength: number): SharedArrayBuff
  *
  * @param pg the module `pg`
  * @param config that of a `pg.Client`; it must lead to the server itself, not to a pool
- * @param options `schema`: that of the table of tokens; `lease`: after so many milliseconds of silence the server ends
- *   the session
+ * @param options `schema`: that of the table of tokens, by default `'public'`; `lease`: after so many milliseconds of
+ *   silence the server ends the session, by default never
  */
 export function postgresql (pg: any, config: any, options?: { schema?: string, lease?: number }): Engine
 
@@ -328,6 +329,7 @@ export function postgresql (pg: any, config: any, options?: { schema?: string, l
  * Exclusive locks of the processes of several machines, by a lease on one Redis server.
  *
  * @param client of `ioredis` or `redis` (node-redis); it is duplicated
+ * @param options `lease`: in milliseconds, by default 10 000; `prefix`: of its keys, by default `'locks'`
  */
 export function redis (client: any, options?: { lease?: number, prefix?: string }): Engine
 
@@ -335,7 +337,8 @@ export function redis (client: any, options?: { lease?: number, prefix?: string 
  * Exclusive locks of the processes of several machines, by a lease of an etcd cluster.
  *
  * @param endpoints URLs, tried in turn
- * @param options `tls`: options of `tls.connect`, for `https`
+ * @param options `lease`: in milliseconds, by default 10 000; `prefix`: of its keys, by default `'locks'`; `tls`:
+ *   options of `tls.connect`, for `https`; `auth`: of a role that may read and write these keys
  */
 export function etcd (
   endpoints: string | readonly string[], options?: {

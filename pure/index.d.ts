@@ -536,7 +536,7 @@ export interface TimeoutError extends Error {
   kind: Entry['kind']
   id: number
   /**
-   * The `threadId` of the holder when the time was over; null if none is known, and for all else.
+   * The `threadId` of the holder when the time was over; null if none is known, or if it is another process's.
    */
   holder: number | null
   /** The holder then, with its process. */
@@ -1148,7 +1148,7 @@ export interface MultiLock {
   /** The names, each once, in the order of their UTF-16 code units. */
   readonly names: readonly string[]
   readonly mode: LockMode
-  /** Whether this is so of one of the names: see {@link Lock.ownerDied}. */
+  /** Whether one of the names has {@link Lock.ownerDied}. */
   readonly ownerDied: boolean
   /** Whether another request has stolen one of the names. Then the others were given back. */
   readonly stolen: boolean
@@ -1227,7 +1227,7 @@ export class LockManager {
    * Runs `callback` with the name held, and releases it, also after an error. The result of the callback is awaited.
    *
    * The promise settles like the callback's result. Without calling it, it rejects with the signal's reason; with an
-   * `Error` named `TimeoutError` when the time is over; with a `NotSupportedError` for options that cannot be combined
+   * `Error` named `TimeoutError` when the time is over; with a `NotSupportedError` if options cannot be combined
    * or the name begins with `-`; and with a `TypeError` if an argument has a wrong type. If the lock is stolen, it
    * rejects with an `AbortError`.
    */
@@ -1323,7 +1323,7 @@ export class LockManager {
   holdAllAsync(names: Names, options?: MultiHoldOptions & Waiting | null): Promise<MultiToken>
   holdAllAsync(names: Names, options: MultiHoldOptions | null): Promise<MultiToken | null>
 
-  /** All holds and requests of the process. */
+  /** Lists all holders and waiters of the process, in the order of their requests. */
   query(): Promise<LockManagerSnapshot>
 }
 
@@ -1341,8 +1341,8 @@ export const locks: LockManager
  * A bounded queue of messages between threads, in shared memory.
  *
  * A message is a copy. {@link Queue.take} delivers it at most once. {@link Queue.use} delivers it at least once: if the
- * callback fails, or its thread ends, the message is delivered again, by default before all others. A thread may end at any
- * moment, in any way: a message that was put is delivered, no slot is lost, and waiting threads go on.
+ * callback fails, or its thread ends, the message is delivered again, by default before all others. A thread may end at
+ * any moment, in any way: a message that was put is delivered, no place is lost, and waiting threads go on.
  *
  * @example
  * ```js
@@ -1403,12 +1403,12 @@ export class Queue<T = any> {
   /**
    * Blocks until there is room, and puts a message. Workers only. When it returns, the message is in.
    *
-   * @throws {TypeError} on the main thread; `value` is undefined, a lock or a `SharedArrayBuffer`, its buffer is detached,
-   *   or `v8.serialize` cannot write it; or an option has a wrong type
+   * @throws {TypeError} on the main thread; `value` is undefined, a lock or a `SharedArrayBuffer`, its buffer is
+   *   detached, or `v8.serialize` cannot write it; or an option has a wrong type
    * @throws {RangeError} `value` has more than `messageSize` bytes; nothing was changed
    * @throws {TimeoutError} the time is over
-   * @throws {DeadlockError} this thread itself has all messages in use; or without a timeout, this and other threads that
-   *   are blocked in such a put
+   * @throws {DeadlockError} this thread itself has all messages in use; or without a timeout, this and other threads
+   *   that are blocked in such a put
    * @throws {Error} `code` is `'ERR_QUEUE_CLOSED'`: the queue is closed, or was closed meanwhile
    */
   put(value: T, options?: BlockOptions): void
@@ -1422,8 +1422,8 @@ export class Queue<T = any> {
   tryPut(value: T): boolean
 
   /**
-   * Blocks until there is a message, and takes it. Workers only. If this thread ends, messages that it has taken may be lost
-   * with it.
+   * Blocks until there is a message, and takes it. Workers only. If this thread ends, messages that it has taken may be
+   * lost with it.
    *
    * @returns undefined once the queue has ended: it is closed, and no message is left or in use
    * @throws {TypeError} on the main thread; or an option has a wrong type
@@ -1441,8 +1441,8 @@ export class Queue<T = any> {
   tryTake(): T | undefined
 
   /**
-   * Blocks until there is a message, and takes what is there then, in one step. Workers only. If this thread ends before
-   * it has dealt with them, all of them are lost with it. The batch ends before a message that cannot be read.
+   * Blocks until there is a message, and takes what is there then, in one step. Workers only. If this thread ends
+   * before it has dealt with them, all of them are lost with it. The batch ends before a message that cannot be read.
    *
    * @param max the most messages: an integer from 1
    * @returns from 1 to `max` messages; an empty array once the queue has ended
@@ -1474,15 +1474,16 @@ export class Queue<T = any> {
   use(callback: (value: T, delivery: Delivery) => unknown, options?: AwaitOptions & RetryOptions): Promise<boolean>
   /**
    * {@link Queue.use}, blocking: workers only. The callback is synchronous: an async function is a `TypeError` before
-   * it begins; if another one returns a promise, the message goes back and this throws a `TypeError`. Throws like {@link Queue.take} and the callback.
+   * it begins; if another one returns a promise, the message goes back and this throws a `TypeError`. Throws like
+   * {@link Queue.take} and the callback.
    */
   useSync<Result>(
     callback: (value: T, delivery: Delivery) => Synchronous<Result>, options?: BlockOptions & RetryOptions
   ): boolean
 
   /**
-   * Resolves when the queue is idle: nothing waits, nothing is in use, and no put waits for room. An unused queue is idle
-   * at once. Others may put again before the code behind `await` runs.
+   * Resolves when the queue is idle: nothing waits, nothing is in use, and no put waits for room. An unused queue is
+   * idle at once. Others may put again before the code behind `await` runs.
    */
   onIdle(options?: AwaitOptions): Promise<void>
   /**
@@ -1495,8 +1496,8 @@ export class Queue<T = any> {
   idle(options?: BlockOptions): void
 
   /**
-   * Removes the messages that wait, not those in use. Putters go on. A worker may block for the time of another thread's
-   * step; on the main thread this removes nothing then, and returns 0.
+   * Removes the messages that wait, not those in use. Waiting puts go on. While another thread is inside a step of
+   * the queue, a worker blocks; on the main thread this removes nothing, and returns 0.
    *
    * @returns how many messages it has removed
    */
@@ -1576,8 +1577,8 @@ export interface Delivery {
   /** Which delivery of the message this is, from 1 on. */
   readonly attempt: number
   /**
-   * How many of the deliveries before have ended by the end of their thread, in the callback. So the callback has failed,
-   * or put the message back, `attempt - deaths - 1` times.
+   * How many of the deliveries before have ended by the end of their thread, in the callback. So the callback has
+   * failed, or put the message back, `attempt - deaths - 1` times.
    */
   readonly deaths: number
   /**
