@@ -42,7 +42,7 @@ for (const [engine, { make, folderOf, skip }] of Object.entries(ENGINES)) {
     assert.strictEqual(fs.readFileSync(path.join(folder, 'number'), 'utf8'), '150')
   })
 
-  test(`${engine}: a holder is killed, and the next one sees it; attempts, timeouts and aborts before`, { skip }, async t => {
+  test(`${engine}: a killed holder, the next one sees it; attempts, timeouts, aborts`, { skip }, async t => {
     const folder = folderOf(t)
     const holder = start(t, 'holds', folder, engine)
     await holder.said
