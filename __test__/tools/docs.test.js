@@ -183,6 +183,13 @@ const CONSTANTS = [
   ['engines', /goes on with the new file within (\d+) s\b/, 'file_locks/waiting/rounds.rs', 'LOOK LOOK', 1000],
   ['engines', /each request behind it within about (\d+) s\b/, 'file_locks/waiting/rounds.rs', 'LOOK LOOK', 1000],
   ['engines', /no channels, it asks every (\d+) ms/, 'redis.js', 'WITHOUT'],
+  ['engines', /At most ([\d ]+) names are held/, 'mapped_names/table.rs', 'CAPACITY'],
+  ['engines', /(\d+) processes can have the\s+table/, 'names/entry.rs', 'MOST_SHARERS'],
+  ['engines', /within (\d+) ms, because it is suspended/, 'names/entry.rs', 'TURN_MILLISECONDS'],
+  ['shared-memory', /(\d+) processes can have a file/, 'process_id.rs', 'MOST_PROCESSES'],
+  ['shared-memory', /at least (\d+) and at most/, 'words/table.rs', 'SHORTEST_TABLE'],
+  ['shared-memory', /and at most ([\d ]+)\./, 'words/table.rs', 'LONGEST_TABLE'],
+  ['processes', /among all processes: 1 to (\d+)\./, 'processes/arguments.js', 'MOST_PERMITS'],
   ['processes', /at most (\d+) characters of/, 'holder.js', 'LONGEST']
 ]
 
