@@ -1,170 +1,165 @@
 'use strict'
 
-// What the engines of servers cost, beside a program by hand that does the same.
+// What the engines of servers cost, beside programs by hand that promise the same, and less.
 //
-//   node __test__/engines/price.js [--only redis] [--rounds 5] [--locks 200]
+//   node __test__/engines/price.js [--only redis] [--node 20,24] [--rounds 5] [--locks 200]
 //
-// A row is a ratio to the program by hand of the least median of all rounds, which take turns: of a free lock of the
-// engine, of one by `request`, and of a lock that is handed over to a second connection. By hand is, for PostgreSQL,
-// `pg_advisory_lock` with a token and a mark in a table, which the release clears; for Redis `SET NX PX`, a release
-// that compares, and a message for who waits.
+// The subjects (see price-process.js) are processes of their own that take turns, with the same client and server. For
+// each, the least of all rounds:
+//
+// - a free lock, taken and given back: the median, the least, and the processor time of the client, in microseconds;
+//   and how many messages it sends for one;
+// - a lock that is handed over: the median from the release in one process to the grant in another.
+//
+// The ratio is to the program by hand that promises the same. A server that is not there is skipped.
 
+const { fork } = require('child_process')
 const fs = require('fs')
-const { createRequire } = require('module')
 const path = require('path')
 const { argumentsOf, command, whole } = require('../../scripts/lib/arguments')
+const { copyExample } = require('../../scripts/lib/example')
 const { LOCKED, installed } = require('../../scripts/lib/npm')
 const { withScratch } = require('../../scripts/lib/scratch')
-const { copyExample } = require('../../scripts/lib/example')
-const { engineOf } = require('./engine-of')
+const nodes = require('../../scripts/nodes')
+const { engines } = require('./abilities')
+const { Relay } = require('./relay')
 const servers = require('./servers')
 
 const EXAMPLE = path.join(__dirname, '..', '..', 'examples', 'processes')
-const NAME = 'a lock'
-const never = new AbortController().signal
+const ENGINES = ['postgresql', 'redis', 'node-redis']
+const SUBJECTS = ['less by hand', 'by hand', 'engine', 'request']
+const SETTLE = 5 // milliseconds, until a process that has asked is in line
+const COUNTED = 20 // locks whose messages are counted
 
-/** By hand: each makes what takes the lock and gives the function that gives it back. */
-const byHand = {
-  async postgresql (load, url) {
-    const client = new (load('pg').Client)({ connectionString: url })
-    await client.connect()
-    await client.query(`CREATE TABLE IF NOT EXISTS by_hand (key bigint PRIMARY KEY, token bigint NOT NULL,
-      held boolean NOT NULL)`)
-    return {
-      async take () {
-        await client.query('SELECT pg_advisory_lock($1)', [7])
-        const { rows: [{ token, held }] } = await client.query(`WITH before AS (SELECT held FROM by_hand WHERE key = $1)
-          INSERT INTO by_hand VALUES ($1, 1, true)
-          ON CONFLICT (key) DO UPDATE SET token = by_hand.token + 1, held = true
-          RETURNING token, (SELECT held FROM before) AS held`, [7])
-        return async () => {
-          await client.query('UPDATE by_hand SET held = false WHERE key = $1 AND token = $2', [7, token])
-          await client.query('SELECT pg_advisory_unlock($1)', [7])
-          return held
-        }
-      },
-      close: () => client.end()
-    }
-  },
-  async redis (load, url) {
-    const { Redis } = load('ioredis')
-    const [client, listener] = [new Redis(url), new Redis(url)]
-    let hear = () => {}
-    await listener.subscribe('by hand')
-    listener.on('message', () => hear())
-    client.defineCommand('giveBack', { numberOfKeys: 1, lua: `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-      redis.call('DEL', KEYS[1]); redis.call('PUBLISH', 'by hand', ''); return 1` })
-    let count = 0
-    return {
-      async take () {
-        const own = `${process.pid} ${++count} ${Math.random()}`
-        for (;;) {
-          const told = new Promise(resolve => { hear = resolve })
-          if (await client.set('by hand', own, 'PX', 10000, 'NX') === 'OK') break
-          await told
-        }
-        return () => client.giveBack('by hand', own)
-      },
-      close () { client.disconnect(); listener.disconnect() }
-    }
+/** A process that takes locks, and answers one task after the other. */
+class Locker {
+  static async start (node, description) {
+    const locker = new Locker()
+    locker.child = fork(path.join(__dirname, 'price-process.js'), [JSON.stringify(description)], { execPath: node })
+    locker.ended = new Promise(resolve => locker.child.once('exit', resolve))
+    await locker.answer()
+    return locker
+  }
+
+  answer () {
+    return new Promise((resolve, reject) => {
+      this.child.once('message', resolve)
+      this.ended.then(() => reject(new Error('a process of the measurement has ended')))
+    })
+  }
+
+  do (task, options) {
+    this.child.send({ task, ...options })
+    return this.answer()
+  }
+
+  end () {
+    this.child.kill()
+    return this.ended
   }
 }
 
-const ours = {
-  postgresql: (load, url) => engineOf(load, { module: 'postgresql', args: [{ connectionString: url }] }),
-  redis: (load, url) => engineOf(load, { module: 'redis', args: [url, {}] }),
-  'node-redis': (load, url) => engineOf(load, { module: 'node-redis', args: [url, {}] })
-}
-
-const subjectOf = engine => ({
-  async take () {
-    const grant = await engine.acquire(NAME, 'exclusive', never)
-    return () => grant.release(false)
-  },
-  close: () => engine.close()
-})
-
-/** The median, in microseconds. */
-function median (times) {
-  times.sort((a, b) => a - b)
-  return times[times.length >> 1] * 1000
-}
-
-async function free ({ take }, locks) {
+/** Returns the median of microseconds from the release in one process to the grant in another. */
+async function handedOver ([one, other], count) {
   const times = []
-  for (let n = 0; n < locks; n++) {
-    const start = performance.now()
-    const giveBack = await take()
-    await giveBack()
-    times.push(performance.now() - start)
+  await one.do('take')
+  for (let n = 0; n < count; n++) {
+    const taken = other.do('take')
+    await new Promise(resolve => setTimeout(resolve, SETTLE))
+    const released = await one.do('release')
+    times.push((await taken - released) * 1000)
+    ;[one, other] = [other, one]
   }
-  return median(times)
+  await one.do('release')
+  return times.sort((a, b) => a - b)[count >> 1]
 }
 
-/** From the release of one to the grant of the other, which has been waiting for it. */
-async function handedOver ([one, other], locks) {
-  const times = []
-  let giveBack = await one.take()
-  for (let n = 0; n < locks; n++) {
-    const next = (n % 2 === 0 ? other : one).take()
-    // It waits by now.
-    await new Promise(resolve => setTimeout(resolve, 5))
-    const start = performance.now()
-    const done = giveBack()
-    giveBack = await next
-    times.push(performance.now() - start)
-    await done
+/** Counts the messages of a free lock, by a relay. */
+async function messages (node, description, url) {
+  const relay = await Relay.start(new URL(url))
+  const behind = new URL(url)
+  behind.host = `127.0.0.1:${relay.port}`
+  const locker = await Locker.start(node, { ...description, url: String(behind) })
+  try {
+    await locker.do('free', { count: 1 })
+    const before = relay.messages
+    await locker.do('free', { count: COUNTED })
+    return (relay.messages - before) / COUNTED
+  } finally {
+    await locker.end()
+    await relay.close()
   }
-  await giveBack()
-  return median(times)
+}
+
+/** Returns the figures of each subject: the least of all rounds. */
+async function price (node, description, url, { rounds, locks }) {
+  const pairs = []
+  const figures = []
+  try {
+    for (const subject of SUBJECTS) {
+      const start = () => Locker.start(node, { ...description, subject, url })
+      pairs.push([await start(), await start()])
+      figures.push({ subject, messages: await messages(node, { ...description, subject }, url) })
+    }
+    for (let round = 0; round < rounds; round++) {
+      for (let n = 0; n < SUBJECTS.length; n++) {
+        const turn = (round + n) % SUBJECTS.length
+        const found = await pairs[turn][0].do('free', { count: locks })
+        found.handedOver = await handedOver(pairs[turn], Math.ceil(locks / 4))
+        for (const [key, value] of Object.entries(found))
+          figures[turn][key] = Math.min(value, round === 0 ? Infinity : figures[turn][key])
+      }
+    }
+    return figures
+  } finally {
+    await Promise.all(pairs.flat().map(locker => locker.end()))
+  }
+}
+
+/** Prints the figures, as rows of Markdown. */
+function print (title, figures) {
+  const base = figures[SUBJECTS.indexOf('by hand')]
+  console.log(`\n| ${title} | free | × | least | processor | × | messages | handed over | × |`)
+  console.log('|---|---|---|---|---|---|---|---|---|')
+  for (const figure of figures) {
+    const ratio = key => (figure[key] / base[key]).toFixed(2)
+    const { subject, median, least, processor, messages, handedOver } = figure
+    console.log(`| ${[
+      subject, median.toFixed(0), ratio('median'), least.toFixed(0), processor.toFixed(0), ratio('processor'),
+      messages, handedOver.toFixed(0), ratio('handedOver')
+    ].join(' | ')} |`)
+  }
 }
 
 async function main () {
-  const { only, rounds, locks } = argumentsOf(__filename, {
+  const { only, node: asked, ...counts } = argumentsOf(__filename, {
     only: { type: 'string', default: '', read: text => new RegExp(text) },
+    node: { type: 'string', default: 'current', read: nodes.read },
     rounds: { type: 'string', default: '5', read: whole },
     locks: { type: 'string', default: '200', read: whole }
   })
   const modules = path.join(await installed('processes', EXAMPLE, LOCKED), 'node_modules')
   await withScratch(async scratch => {
     fs.chmodSync(scratch, 0o755) // for the servers' account
-    const load = createRequire(path.join(copyExample(scratch, modules, EXAMPLE), 'package.json'))
-    for (const name of Object.keys(ours).filter(each => only.test(each))) {
-      fs.mkdirSync(path.join(scratch, name))
-      const kind = name.replace('node-', '')
-      const server = await servers.start(kind, path.join(scratch, name))
-      await price(name, load, server.url, byHand[kind], { rounds, locks })
-      await server.stop()
+    const home = copyExample(scratch, modules, EXAMPLE)
+    for (const name of ENGINES.filter(each => only.test(each))) {
+      const { module, server: kind } = engines[name]
+      const absent = servers.missing(kind)
+      if (absent) {
+        console.log(`${name} is skipped: ${absent}`)
+        continue
+      }
+      const folder = path.join(scratch, name)
+      fs.mkdirSync(folder)
+      const server = await servers.start(kind, folder)
+      try {
+        await nodes.each(asked, async ({ path: node, version }) =>
+          print(`${name}, Node ${version}`, await price(node, { home, module }, server.url, counts)))
+      } finally {
+        await server.stop()
+      }
     }
   })
-}
-
-async function price (name, load, url, hand, { rounds, locks }) {
-  const { processLocks } = load('atomics-waitasync/processes')
-  const hands = [await hand(load, url), await hand(load, url)]
-  const engines = [ours[name](load, url), ours[name](load, url)]
-  const held = processLocks(ours[name](load, url))
-  const pair = engines.map(subjectOf)
-  const request = { take: () => new Promise((resolve, reject) => {
-    const done = held.request(NAME, () => new Promise(end => resolve(() => { end(); return done })))
-    done.catch(reject)
-  }) }
-  const rows = {
-    'free, by hand': () => free(hands[0], locks),
-    'free, engine': () => free(pair[0], locks),
-    'free, request': () => free(request, locks),
-    'handed over, by hand': () => handedOver(hands, locks / 4),
-    'handed over, engine': () => handedOver(pair, locks / 4)
-  }
-  const least = {}
-  for (let n = 0; n < rounds; n++) {
-    for (const row of Object.keys(rows)) least[row] = Math.min(await rows[row](), least[row] || Infinity)
-  }
-  for (const [row, value] of Object.entries(least)) {
-    const ratio = value / least[row.replace(/, .*/, ', by hand')]
-    console.log(`${name.padEnd(12)}${row.padEnd(24)}${value.toFixed(0).padStart(7)} µs ${ratio.toFixed(2).padStart(6)}`)
-  }
-  await Promise.all([...hands, ...pair, held].map(each => each.close()))
 }
 
 command(main)

@@ -11,6 +11,8 @@ class Relay {
     relay.pairs = new Set()
     relay.isOpen = true
     relay.connections = 0
+    /** How many pieces clients have sent. */
+    relay.messages = 0
     relay.server = net.createServer(client => relay.connect(client, { host: hostname, port }))
     return new Promise(resolve => relay.server.listen(0, '127.0.0.1', () => resolve(relay)))
   }
@@ -23,6 +25,7 @@ class Relay {
     this.connections++
     const pair = [client, net.connect(server)]
     this.pairs.add(pair)
+    client.on('data', () => { this.messages++ })
     for (const [from, to] of [pair, [pair[1], client]]) {
       from.on('error', () => {}).on('close', () => {
         this.pairs.delete(pair)

@@ -242,3 +242,58 @@ test('two answers of a silent connection are late: one other connection takes it
   assert.strictEqual(made.length, 2)
   await link.close()
 })
+
+/** Plays ioredis: `answer(command, connection)` gives each answer, of the connections in the order of their numbers. */
+class Played extends EventEmitter {
+  constructor (answer, made = []) {
+    super()
+    Object.assign(this, { answer, made, options: {} })
+  }
+
+  duplicate () {
+    const copy = new Played(this.answer, this.made)
+    this.made.push(copy)
+    return copy
+  }
+
+  async call (command, ...args) {
+    return command === 'INFO' ? 'uptime_in_seconds:100\r\n' : this.answer(this.made.indexOf(this), command, ...args)
+  }
+
+  async connect () {}
+  async subscribe () {}
+  unsubscribe () { throw new Error('Connection is closed.') }
+  defineCommand () {}
+  disconnect () { this.emit('end') }
+}
+
+/** What Redis 6.2 says of a script, and later ones. */
+for (const text of ['ERR Error running script: @user_script: 12: -READONLY You', 'READONLY You']) {
+  test(`Redis: a server that has become a replica is left for the new one: ${text.slice(0, 8)}`, async t => {
+    const demoted = new Error(`${text} can't write against a read only replica.`)
+    let isDemoted = false
+    const client = new Played((connection) => {
+      if (isDemoted && connection === 0) throw demoted
+      return [1, '0']
+    })
+    const engine = redis(client)
+    t.after(() => engine.close())
+    const { signal } = new AbortController()
+    await engine.acquire('a', 'exclusive', signal, {}).then(grant => grant.release(false))
+    isDemoted = true
+    const grant = await engine.acquire('a', 'exclusive', signal, {})
+    assert.strictEqual(grant.token, 1)
+    assert.strictEqual(client.made.length, 2)
+    await grant.release(false)
+  })
+}
+
+test('Redis: a lock that was awaited is given if a method of the client throws; nobody need say who asks', async t => {
+  let questions = 0
+  const client = new Played(() => ++questions === 1 ? -1 : [2, '1'])
+  const engine = redis(client)
+  t.after(() => engine.close())
+  const grant = await engine.acquire('a', 'exclusive', new AbortController().signal)
+  assert.deepStrictEqual([grant.token, grant.ownerDied, questions], [2, true, 2])
+  await grant.release(false)
+})

@@ -294,7 +294,8 @@ class ProcessLocks {
     const { line } = batch
     line.batch = batch
     line.isBeginning = false
-    if (line.claims.size > 0) this.#serve(line)
+    // The first is the batch's own.
+    if (line.claims.size > (batch.first === undefined ? 1 : 0)) this.#serve(line)
     this.#run(batch)
   }
 

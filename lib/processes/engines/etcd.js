@@ -62,7 +62,7 @@ module.exports = function etcd (urls, options) {
 
 /** A place in the line of a name: a key with a lease. */
 class Place {
-  constructor ({ cluster, prefix, ending, TTL }, name, who) {
+  constructor ({ cluster, prefix, ending, TTL }, name, who = {}) {
     const hash = keyOf(name).toString('hex')
     const line = `${prefix}/line/${hash}/`
     this.cluster = cluster

@@ -57,7 +57,7 @@ module.exports = function postgresql (pg, config, options) {
     }
   }
 
-  async function acquire (name, mode, signal, who) {
+  async function acquire (name, mode, signal, who = {}) {
     const key = sqlKeyOf(schema, name)
     throwIfAborted(signal)
     const { session, granted } = await enter(key, mode, who)
@@ -86,7 +86,7 @@ module.exports = function postgresql (pg, config, options) {
     }
   }
 
-  async function attempt (name, mode, signal, who) {
+  async function attempt (name, mode, signal, who = {}) {
     const key = sqlKeyOf(schema, name)
     const { session, granted } = await enter(key, mode, who)
     if (granted) return take(session, key, name, mode, who)

@@ -24,7 +24,7 @@ function ofIoredis (client) {
     end: () => copy.disconnect(),
     isReady: () => copy.status !== 'close' && copy.status !== 'end',
     subscribe: channel => copy.subscribe(channel),
-    unsubscribe: channel => copy.unsubscribe(channel),
+    unsubscribe: async channel => copy.unsubscribe(channel),
     onMessage: hear => copy.on('message', hear),
     keepAlive (isNeeded) { if (copy.stream) copy.stream[isNeeded ? 'ref' : 'unref']() }
   }
@@ -41,7 +41,7 @@ function ofNodeRedis (client) {
     open: () => copy.connect(),
     send: args => copy.sendCommand(args.map(String)),
     subscribe: channel => copy.subscribe(channel, (_, from) => heard(from)),
-    unsubscribe: channel => copy.unsubscribe(channel),
+    unsubscribe: async channel => copy.unsubscribe(channel),
     onMessage (hear) { heard = hear },
     // `destroy` since version 5; without a connection, both throw.
     end () { try { (copy.destroy || copy.disconnect).call(copy) } catch (_) {} },
@@ -96,11 +96,14 @@ class Connection {
     }
   }
 
-  /** Sends a command. */
+  /** Sends a command. A server that has become a replica may keep its connections: it is left. */
   async ask (args) {
     if (this.pending++ === 0) this.keepAlive(true)
     try {
       return await this.send(args)
+    } catch (error) {
+      if (/\bREADONLY\b/.test(error.message)) this.close()
+      throw error
     } finally {
       if (--this.pending === 0 && !this.isEnded) this.keepAlive(false)
     }

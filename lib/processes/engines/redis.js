@@ -92,7 +92,7 @@ module.exports = function redis (client, options) {
     promise.finally(() => undoing.delete(promise))
   }
 
-  async function acquire (name, mode, signal, who) {
+  async function acquire (name, mode, signal, who = {}) {
     const keys = keysOf(name)
     const holder = describeHolder(name, who)
     const listener = new Listener(keys[0])
@@ -116,7 +116,7 @@ module.exports = function redis (client, options) {
     }
   }
 
-  async function attempt (name, mode, signal, who) {
+  async function attempt (name, mode, signal, who = {}) {
     const taken = await take(keysOf(name), describeHolder(name, who), signal, who.maxHold)
     return typeof taken === 'number' ? undefined : taken
   }

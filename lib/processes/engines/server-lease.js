@@ -37,9 +37,7 @@ class Lease {
     /** The milliseconds of the whole hold, and when they began. */
     this.most = Infinity
     this.granted = undefined
-    if (milliseconds === Infinity) return
-    this.extend(sent)
-    this.wait()
+    if (milliseconds < Infinity) this.wait()
   }
 
   get lost () { return this.loser.signal }
@@ -84,14 +82,12 @@ class Lease {
   }
 
   /** Renews it no more, since it is being given back. It can still be over meanwhile. */
-  rest () {
-    this.isResting = true
-    clearTimeout(this.beat)
-  }
+  rest () { this.isResting = true }
 
   /** Ends its timers. */
   stop () {
     this.rest()
+    clearTimeout(this.beat)
     this.clear()
   }
 
@@ -121,8 +117,10 @@ class Lease {
     const sent = now()
     // A process that stood still may be late.
     if (this.remaining() === 0) return this.lose()
+    // Until now this timer was due before that of the end.
+    if (this.end === undefined) this.extend(this.sent)
     // What there is lasts as long as the hold may.
-    if (this.endsWithHold) return
+    if (this.endsWithHold || this.isResting) return
     let isOurs
     try {
       isOurs = await this.renew(Math.min(this.milliseconds, this.left))
