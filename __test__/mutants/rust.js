@@ -780,10 +780,12 @@ module.exports = [
   ]),
 
   // ——— locks of several processes ———
-  ...of('src/file_locks/waiting.rs', { cargo: ['addon', 'file_locks'] }, [
+  ...of('src/file_locks/waiting.rs', { test: 'processes/files-lines' }, [
     ['a wait that is withdrawn goes on',
       'line.requests.is_empty() && line.interrupt(Reason::NoRequest)',
-      'false'],
+      'false']
+  ]),
+  ...of('src/file_locks/waiting.rs', { cargo: ['addon', 'file_locks'] }, [
     ['a signal of somebody else ends a wait', 'Some(None) => {}', 'Some(None) => return Ok(Err(Reason::NoRequest)),']
   ]),
   ...of('src/file_locks/waiting/pool.rs', { cargo: ['addon', 'file_locks'] }, [
@@ -797,10 +799,12 @@ module.exports = [
   ]),
   ...of('src/file_locks/lock_file.rs', { cargo: ['addon', 'file_locks'] }, [
     ['a newcomer passes the gate', 'map_or(Gate::Shut, |gate|', 'map_or(Gate::Open(None), |gate|'],
+    ['a suspended first in line stops an attempt', 'self.take_free(description, |_| true)', 'Ok(None)']
+  ]),
+  ...of('src/file_locks/lock_file.rs', { test: 'processes/files-lines' }, [
     ['readers wait at the gate together',
       'wait_for_lock(file, Mode::Exclusive)',
-      'wait_for_lock(file, self.mode)'],
-    ['a suspended first in line stops an attempt', 'self.take_free(description, |_| true)', 'Ok(None)']
+      'wait_for_lock(file, self.mode)']
   ]),
   ...of('src/file_locks/mailbox.rs', { cargo: ['addon', 'file_locks'] }, [
     ['a grant that nobody expects is kept', 'return answer.return_unused();', 'return drop(answer);']
