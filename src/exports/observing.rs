@@ -88,12 +88,6 @@ pub fn hold_is_orphaned(env: Env, serial: u32) -> Result<()> {
     Agent::of(env.raw()).map(|agent| agent.robust_list.taken.orphan(serial))
 }
 
-/// Returns how many holds of this thread are known.
-#[napi(catch_unwind)]
-pub fn hold_count(env: Env) -> Result<u32> {
-    Ok(Agent::of(env.raw())?.robust_list.taken.count() as u32)
-}
-
 /// Returns the stack with this number, for people; undefined if there is none.
 #[napi(catch_unwind)]
 pub fn stack_text(env: &Env, number: u32) -> Result<Option<JsString<'_>>> {
