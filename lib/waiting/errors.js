@@ -106,7 +106,7 @@ function deadlockOfPutters (caller, word, threads) {
  * @param {{ text: string, cycle: object[] }} found the cycle, and its text: each thread and the lock that it awaits
  */
 function deadlockCycle (caller, word, { kind }, found) {
-  const message = caller + ': none of these threads could go on: ' + found.text
+  const message = caller + ': none of these threads could go on:\n' + found.text
   return createError(message, 'ERR_DEADLOCK', { kind, id: word.id, cycle: found.cycle })
 }
 

@@ -184,5 +184,9 @@ fn ended_row(thread: &Object<'_>) -> Result<EndedRow> {
 }
 
 fn link(link: &Object<'_>) -> Result<RowLink> {
-    Ok(RowLink { holds: row(&required(link, "holds")?)?, waits_for: row(&required(link, "waitsFor")?)? })
+    let (holds, waits_for) = (row(&required(link, "holds")?)?, row(&required(link, "waitsFor")?)?);
+    // The entries do not tell.
+    let key = |row: &Row| (row.id.to_bits(), row.mode.clone(), row.milliseconds.map(f64::to_bits));
+    let is_ahead = holds.taken.text().is_none() && key(&holds) == key(&waits_for);
+    Ok(RowLink { holds, waits_for, is_ahead })
 }
