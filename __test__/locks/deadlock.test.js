@@ -112,7 +112,7 @@ function assertCycle (error, thread, length) {
     assert.deepStrictEqual([holds.threadId, waitsFor.threadId], [threadId, threadId])
     assert.strictEqual(waitsFor.id, cycle[(n + 1) % length].holds.id)
     assert.ok(waitsFor.blocked && waitsFor.milliseconds >= 0 && holds.milliseconds >= 0)
-    assert.ok(error.message.includes(`thread ${threadId} waits for `), error.message)
+    assert.ok(error.message.includes(`\n  thread ${threadId} has been blocked for `), error.message)
   }
   assert.strictEqual(new Set(cycle.map(({ threadId }) => threadId)).size, length)
 }
@@ -129,7 +129,7 @@ for (const count of [2, 3]) {
     threads[count - 1].tell('AsyncLock', 0, 'lock')
     const { error, thread, othersGoOn } = await finderOf(threads)
     assertCycle(error, thread, count)
-    assert.ok(error.message.startsWith('lock: none of these threads could go on: '), error.message)
+    assert.ok(error.message.startsWith('lock: none of these threads could go on:\n'), error.message)
     assert.deepStrictEqual(error.cycle.map(({ holds }) => holds.kind), Array(count).fill('AsyncLock'))
     await othersGoOn()
     for (let n = 0; n < count; n++) assert.strictEqual(new AsyncLock(sab, { byteOffset: 4 * n }).locked, false)
@@ -198,7 +198,8 @@ test('a writer waits for each reader, and a reader for the writer ahead of it', 
   const first = order.indexOf(reader.threadId)
   const fromReader = order.slice(first).concat(order.slice(0, first))
   assert.deepStrictEqual(fromReader, [reader, holder, writer].map(({ threadId }) => threadId))
-  assert.ok(error.message.includes(`waits for an RwLock (shared) behind thread ${writer.threadId}`), error.message)
+  const isBehind = `waiting for an RwLock (shared), behind thread ${writer.threadId}, which requests it (exclusive)`
+  assert.ok(error.message.includes(isBehind), error.message)
   await bystander.end()
   await othersGoOn()
 })
@@ -215,9 +216,11 @@ test('two threads hold permits of one semaphore, and both request more', async t
   const { error, thread, othersGoOn } = await finderOf([one, two])
   assertCycle(error, thread, 2)
   const [{ threadId }, { threadId: other }] = error.cycle
-  const waits = (thread, holder) => `thread ${thread} waits for permits of a Semaphore that thread ${holder} holds`
-  const both = `${waits(threadId, other)}, ${waits(other, threadId)}`
-  assert.strictEqual(error.message, `hold: none of these threads could go on: ${both}`)
+  const waits = (thread, holder) => `\n  thread ${thread} has been blocked for T waiting for permits of a Semaphore, ` +
+    `2 permits held for at least T by thread ${holder}`
+  const message = error.message.replace(/\d+(\.\d)? m?s\b/g, 'T')
+  const both = waits(threadId, other) + waits(other, threadId)
+  assert.strictEqual(message, `hold: none of these threads could go on:${both}`)
   await othersGoOn()
 })
 

@@ -262,8 +262,9 @@ test('requestAll and holdAll: odd arguments are rejections, and ask for nothing'
   const engine = new NamedEngine()
   const locks = processLocks(engine)
   const names = [
-    ['a', /must be an iterable of strings, not the string "a"/], [undefined, /iterable of strings, not undefined/],
-    [{}, /iterable of strings/], [[1], /a name must be a string, not the number 1/], [['a', null], /a name must be/],
+    ['a', /must be an array, or another iterable, of names, not the string "a"/],
+    [undefined, /of names, not undefined/], [{}, /another iterable, of names/],
+    [[1], /a name must be a string, not the number 1/], [['a', null], /a name must be/],
     [[], /^RangeError: \w+: names must have at least one name$/], [new Set(), /at least one name/],
     [{ get [Symbol.iterator] () { return fail() } }, /on purpose/],
     [{ * [Symbol.iterator] () { yield 'a'; fail() } }, /on purpose/]

@@ -66,15 +66,16 @@ function readName (call, value, caller, isOfAll) {
 /**
  * Converts an iterable to the list of its names: each once, in the order of their code units. WebIDL would take a
  * string, too, for the list of its characters.
+ * @param {(name: unknown) => string} [nameOf] reads a name
  */
-function namesOf (value, caller) {
+function namesOf (value, caller, nameOf = text) {
   const iterate = isObject(value) ? value[Symbol.iterator] : undefined
   if (typeof iterate !== 'function') {
     throw new TypeError(caller + ': names must be an array, or another iterable, of names, not ' + describe(value))
   }
   const all = createArray(0)
   for (const name of { __proto__: null, [Symbol.iterator]: () => apply(iterate, value, []) }) {
-    all[all.length] = text(name)
+    all[all.length] = nameOf(name)
   }
   apply(sort, all, [])
   const names = []
@@ -180,4 +181,4 @@ function abortReason (signal, otherwise) {
   }
 }
 
-module.exports = { abortReason, assertNoTimeout, assertRequestable, checkAsync, read, readOfHold, reasonOf }
+module.exports = { abortReason, assertNoTimeout, assertRequestable, checkAsync, namesOf, read, readOfHold, reasonOf }

@@ -25,9 +25,8 @@ const PATIENCE = 10
 /** How many numbers of a wait native code is given. */
 const NUMBERS = 2
 
-/** The pending waits: a list, the oldest first. */
-let first
-let last
+/** The pending waits, by themselves. */
+const pending = createMap()
 let isWatched = false
 
 /**
@@ -60,23 +59,12 @@ function waitBegins (hold, call = callOf(), mayBePause = false) {
   const began = now()
   // `dueAt`: when to ask whether there is a report, or another one.
   const dueAt = began + stallAfter
-  const wait = { __proto__: null, hold, call, mayBePause, began, dueAt, isOver: false, previous: last, next: undefined }
-  if (last === undefined) first = wait
-  else last.next = wait
-  last = wait
+  const wait = { __proto__: null, hold, call, mayBePause, began, dueAt }
+  pending.set(wait, wait)
   return wait
 }
 
-function waitEnds (wait) {
-  wait.isOver = true
-  const { previous, next } = wait
-  if (previous === undefined) first = next
-  else previous.next = next
-  if (next === undefined) last = previous
-  else next.previous = previous
-  // A wait may be kept for long, and keeps no other one.
-  wait.previous = wait.next = undefined
-}
+const waitEnds = (wait) => { pending.delete(wait) }
 
 /** Calls a function later, in no asynchronous context. */
 function callLater (fn, milliseconds) {
@@ -113,19 +101,17 @@ function check () {
   const moment = now()
   const endedAt = lastEnd()
   const due = createArray(0)
-  let next = moment + stallAfter
-  let wait = first
-  for (; wait !== undefined && wait.began + stallAfter <= moment; wait = wait.next) {
+  let next = Infinity
+  pending.forEach((wait) => {
     const isDue = wait.dueAt <= moment && wait.hold.slot >= 0
     const mayBeDue = isDue && wait.mayBePause && !mayStall(wait.began, moment - wait.began, endedAt)
     if (mayBeDue) wait.dueAt = min(moment + stallAfter, wait.began + PATIENCE * stallAfter)
     if (isDue && !mayBeDue) due[due.length] = wait
     else next = min(next, wait.dueAt)
-  }
+  })
   if (due.length === 0) {
     isWatched = false
-    // The others are younger.
-    if (first !== undefined) watch(max(1, (wait === undefined ? next : min(next, wait.dueAt)) - moment))
+    if (next < Infinity) watch(max(1, min(next - moment, stallAfter)))
     return
   }
   const asked = new Float64Array(NUMBERS * due.length)
@@ -147,7 +133,7 @@ function report (due, moment, { later, more, reports }) {
   for (let n = 0; n < reports.length; n++) {
     const { waits } = reports[n]
     let k = 0
-    while (k < waits.length && due[waits[k]].isOver) k++
+    while (k < waits.length && !pending.has(due[waits[k]])) k++
     if (k < waits.length) warn(reports[n], due[waits[k]])
   }
   if (more > 0) {
@@ -155,7 +141,7 @@ function report (due, moment, { later, more, reports }) {
       ' ms: reports of them follow.')
   }
   isWatched = false
-  if (first !== undefined) watch(max(1, moment + (later === undefined ? after : min(later, after)) - now()))
+  watch(max(1, moment + (later === undefined ? after : min(later, after)) - now()))
   agent().door.open()
 }
 
@@ -222,4 +208,4 @@ function publishAll ({ reports }) {
   for (let n = 0; n < reports.length; n++) stalled(reports[n])
 }
 
-module.exports = { callOf, detailOf, keepsHold, listen, waitBegins, waitEnds, whileBlocked }
+module.exports = { callOf, detailOf, keepsHold, listen, textWhileBlocked, waitBegins, waitEnds, whileBlocked }

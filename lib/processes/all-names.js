@@ -8,21 +8,19 @@
  * marks of deaths that nobody has repaired.
  */
 
-const { RangeError, TypeError, define, freeze, now } = require('../util/intrinsics')
-const { describe } = require('../util/values')
+const { RangeError, define, freeze, now } = require('../util/intrinsics')
+const { namesOf } = require('../named/arguments')
+const { assertString } = require('./arguments')
 const { lostError, show } = require('./errors')
 
 /** Reads an iterable of names: sorted, without doubles. */
 function readNames (names, caller) {
-  if (Object(names) !== names || typeof names[Symbol.iterator] !== 'function') {
-    throw new TypeError(caller + ': names must be an iterable of strings, not ' + describe(names))
-  }
-  const all = Array.from(new Set(names))
-  for (const name of all) {
-    if (typeof name !== 'string') throw new TypeError(caller + ': a name must be a string, not ' + describe(name))
-  }
+  const all = namesOf(names, caller, (name) => {
+    assertString(name, caller, 'a name')
+    return name
+  })
   if (all.length === 0) throw new RangeError(caller + ': names must have at least one name')
-  return freeze(all.sort())
+  return all
 }
 
 /**

@@ -5,21 +5,10 @@
 const { Error, RangeError, define } = require('../util/intrinsics')
 const { describe, quote } = require('../util/values')
 const { createException } = require('../named/dom-exception')
+const { createError, withCause } = require('../waiting/errors')
 
 /** Quotes a name for messages; of a long one, its beginning. */
 const show = (name) => quote(name, 64)
-
-function createError (code, name, message) {
-  const error = new Error(message)
-  define(error, 'name', name, true, true)
-  define(error, 'code', code, true, true)
-  return error
-}
-
-function withCause (error, cause) {
-  if (cause !== undefined) define(error, 'cause', cause, false, true)
-  return error
-}
 
 /** Characters that a terminal obeys, or shows nowhere. Others choose their labels, and the names of their hosts. */
 // eslint-disable-next-line no-control-regex -- it finds them
@@ -54,16 +43,14 @@ function timeoutError (name, timeout, holder) {
   const who = holder === undefined ? '' : describeHolder(holder)
   const why = who && ', ' + relationOf(holder, who)
   const message = 'Timed out after ' + timeout + ' ms waiting for ' + show(name) + why
-  const error = createError('ERR_TIMEOUT', 'TimeoutError', message)
-  define(error, 'holder', holder === undefined ? null : holder, true, true)
   const { pid = null, threadId = null, isWaiting } = holder || { isWaiting: true }
-  define(error, 'owner', isWaiting ? null : { pid, threadId }, true, true)
-  return error
+  const owner = isWaiting ? null : { pid, threadId }
+  return createError(message, 'ERR_TIMEOUT', { name: 'TimeoutError', holder: holder || null, owner })
 }
 
 function lostError (name, cause) {
   const message = 'The lock of ' + show(name) + ' was lost before the end of its callback'
-  return withCause(createError('ERR_LOCK_LOST', 'LockLostError', message), cause)
+  return withCause(createError(message, 'ERR_LOCK_LOST', { name: 'LockLostError' }), cause)
 }
 
 /** Returns why an engine failed. What it throws may be anything. */
@@ -90,7 +77,7 @@ function permitsError (name, permits, others) {
 function unavailableError (name, cause) {
   if (cause instanceof Error && (cause[REFUSAL] || cause.code === 'ERR_SHARED_MEMORY_UNAVAILABLE')) return cause
   const message = 'No lock for ' + show(name) + ': ' + reasonOf(cause)
-  return withCause(createError('ERR_LOCK_UNAVAILABLE', 'LockUnavailableError', message), cause)
+  return withCause(createError(message, 'ERR_LOCK_UNAVAILABLE', { name: 'LockUnavailableError' }), cause)
 }
 
 const closedError = () => createException('AbortError', 'The locks have been closed')

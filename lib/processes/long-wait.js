@@ -16,10 +16,9 @@ const { clearTimeout, setTimeout } = require('../util/timers')
 const { STALL } = require('../util/variables')
 const { SERIAL } = require('../holding/entry')
 const theList = require('../holding/the-list')
-const { captureCall, stackOf } = require('../observe/call-stacks')
 const { publishStall } = require('../observe/channels')
 const { snapshot } = require('../observe/snapshot')
-const { detailOf } = require('../observe/stalls')
+const { detailOf, textWhileBlocked } = require('../observe/stalls')
 const { describeHolder, obstacleIn, relationOf, show } = require('./errors')
 
 /** Milliseconds after which a wait is noted, if stalls are not reported; and the most between two questions. */
@@ -156,8 +155,7 @@ function watchBlocked (engine, name) {
   const look = () => {
     if (wait.left > 0) return
     const text = wait.note(wait.isEnabled ? holderOf(engine, name) : undefined, true)
-    if (text !== undefined) agent().native.binding.leaveReport(
-      '(node:' + process.pid + ') [' + STALL + '] Warning: ' + text + '\n' + stackOf(captureCall()) + '\n')
+    if (text !== undefined) agent().native.binding.leaveReport(textWhileBlocked({ text }))
   }
   return { look, end: () => wait.end() }
 }

@@ -37,6 +37,11 @@ function createError (message, code, more = {}) {
   return error
 }
 
+function withCause (error, cause) {
+  if (cause !== undefined) define(error, 'cause', cause, false, true)
+  return error
+}
+
 /**
  * @param {{ id: number, name: string | undefined, owner?: () => object | null }} word the awaited word
  * @param {{ kind: string, mode?: string }} what as in a snapshot
@@ -64,10 +69,9 @@ const queueClosed = (caller) => createError(caller + ': the queue is closed', 'E
  * @param {{ attempt: number, unread: { bytes: Uint8Array, format: string } }} lease
  */
 function queueUnreadable (caller, cause, { attempt, unread: { bytes, format } }) {
-  const error = createError(caller + ': a message of ' + TypedArrayLength(bytes) + ' bytes, format "' + format +
-    '", cannot be read, and has been removed: ' + messageOf(cause), 'ERR_QUEUE_UNREADABLE', { attempt, format, bytes })
-  define(error, 'cause', cause, false, true)
-  return error
+  return withCause(createError(caller + ': a message of ' + TypedArrayLength(bytes) + ' bytes, format "' + format +
+    '", cannot be read, and has been removed: ' + messageOf(cause), 'ERR_QUEUE_UNREADABLE',
+  { attempt, format, bytes }), cause)
 }
 
 /** Reads the message of an engine's error. */
@@ -102,7 +106,7 @@ function deadlockOfPutters (caller, word, threads) {
  * @param {{ text: string, cycle: object[] }} found the cycle, and its text: each thread and the lock that it awaits
  */
 function deadlockCycle (caller, word, { kind }, found) {
-  const message = caller + ': none of these threads could go on: ' + found.text
+  const message = caller + ': none of these threads could go on:\n' + found.text
   return createError(message, 'ERR_DEADLOCK', { kind, id: word.id, cycle: found.cycle })
 }
 
@@ -127,6 +131,6 @@ function throwIfAborted (signal, reasonOf = readReason) {
 }
 
 module.exports = {
-  LATE, abortReason, deadlock, deadlockCycle, deadlockOfPutters, hideFrames, nameOfOwner, notLocked, queueClosed,
-  queueUnreadable, readReason, reentry, throwIfAborted, timeoutError, unlessLate
+  LATE, abortReason, createError, deadlock, deadlockCycle, deadlockOfPutters, hideFrames, nameOfOwner, notLocked,
+  queueClosed, queueUnreadable, readReason, reentry, throwIfAborted, timeoutError, unlessLate, withCause
 }

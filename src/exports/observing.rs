@@ -88,12 +88,6 @@ pub fn hold_is_orphaned(env: Env, serial: u32) -> Result<()> {
     Agent::of(env.raw()).map(|agent| agent.robust_list.taken.orphan(serial))
 }
 
-/// Returns how many holds of this thread are known.
-#[napi(catch_unwind)]
-pub fn hold_count(env: Env) -> Result<u32> {
-    Ok(Agent::of(env.raw())?.robust_list.taken.count() as u32)
-}
-
 /// Returns the stack with this number, for people; undefined if there is none.
 #[napi(catch_unwind)]
 pub fn stack_text(env: &Env, number: u32) -> Result<Option<JsString<'_>>> {
@@ -190,5 +184,9 @@ fn ended_row(thread: &Object<'_>) -> Result<EndedRow> {
 }
 
 fn link(link: &Object<'_>) -> Result<RowLink> {
-    Ok(RowLink { holds: row(&required(link, "holds")?)?, waits_for: row(&required(link, "waitsFor")?)? })
+    let (holds, waits_for) = (row(&required(link, "holds")?)?, row(&required(link, "waitsFor")?)?);
+    // The entries do not tell.
+    let key = |row: &Row| (row.id.to_bits(), row.mode.clone(), row.milliseconds.map(f64::to_bits));
+    let is_ahead = holds.taken.text().is_none() && key(&holds) == key(&waits_for);
+    Ok(RowLink { holds, waits_for, is_ahead })
 }

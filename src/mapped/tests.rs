@@ -1,11 +1,11 @@
 //! Tests with several processes, which are this program run again.
 
 use std::fs::remove_dir_all;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,6 @@ use super::{Client, Kind, Mapping, OpenError};
 use waitasync_core::mapped::{MOST_PROCESSES, ProcessId};
 use waitasync_core::sync::lock;
 
-static RINGS: AtomicU32 = AtomicU32::new(0);
 /// By the address of the data.
 static SWEPT: Mutex<Vec<(usize, ProcessId)>> = Mutex::new(Vec::new());
 /// Whether another thread might take over what one sweeps.
@@ -22,9 +21,7 @@ static TAKEN_OVER: AtomicBool = AtomicBool::new(false);
 struct Recorder(&'static Mapping);
 
 impl Client for Recorder {
-    fn rung(&self) {
-        RINGS.fetch_add(1, Ordering::SeqCst);
-    }
+    fn rung(&self) {}
 
     fn sweep(&self, dead: ProcessId) {
         lock(&SWEPT).push((address(self.0), dead));
@@ -66,7 +63,7 @@ impl Drop for Scratch {
 /// Another process that has the file.
 struct Other {
     child: Child,
-    answers: BufReader<std::process::ChildStdout>,
+    output: BufReader<std::process::ChildStdout>,
 }
 
 impl Other {
@@ -78,25 +75,19 @@ impl Other {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let answers = BufReader::new(child.stdout.take().unwrap());
-        Self { child, answers }
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, output }
     }
 
-    /// Sends a line; the answer begins with `> `.
-    fn ask(&mut self, line: &str) -> String {
-        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+    /// Reads, once, which process of the file it is. The line begins with `> `.
+    fn process(&mut self) -> ProcessId {
         loop {
-            let mut answer = String::new();
-            assert_ne!(self.answers.read_line(&mut answer).unwrap(), 0, "the other process has ended");
-            if let Some((_, said)) = answer.split_once("> ") {
-                return said.trim().to_owned();
+            let mut line = String::new();
+            assert_ne!(self.output.read_line(&mut line).unwrap(), 0, "the other process has ended");
+            if let Some((_, packed)) = line.split_once("> ") {
+                return ProcessId::from_packed(packed.trim().parse().unwrap()).unwrap();
             }
         }
-    }
-
-    fn process(&mut self) -> ProcessId {
-        let packed = self.ask("me").parse().unwrap();
-        ProcessId::from_packed(packed).unwrap()
     }
 
     fn signal(&self, signal: i32) {
@@ -120,26 +111,12 @@ impl Drop for Other {
     }
 }
 
-/// What the other process does.
+/// What the other process does: it stays until it is killed, or its parent ends.
 #[test]
 fn another_process() {
     let Some(file) = std::env::var_os("MAPPED_FILE") else { return };
-    let opened = open(file.as_ref());
-    for line in std::io::stdin().lines() {
-        let line = line.unwrap();
-        let answer = match (line.as_str(), &opened) {
-            ("error", Err(error)) => format!("{error:?}"),
-            (_, Err(error)) => panic!("{error:?}"),
-            ("me", Ok(mapping)) => mapping.me().packed().to_string(),
-            ("rings", _) => RINGS.load(Ordering::SeqCst).to_string(),
-            ("swept", _) => lock(&SWEPT).len().to_string(),
-            (ring, Ok(mapping)) => {
-                mapping.ring(ring.parse().unwrap());
-                String::new()
-            }
-        };
-        println!("> {answer}");
-    }
+    println!("> {}", open(file.as_ref()).unwrap().me().packed());
+    assert_eq!(std::io::stdin().lines().count(), 0);
 }
 
 fn until(what: &str, is_so: impl Fn() -> bool) {
@@ -159,47 +136,12 @@ fn is_swept(mapping: &Mapping, process: ProcessId) -> bool {
 }
 
 #[test]
-fn a_file_is_mapped_once_and_its_processes_ring_one_another() {
-    let scratch = Scratch::new("once");
+fn a_mapping_is_found_by_its_data_and_by_nothing_else() {
+    let scratch = Scratch::new("found");
     let mapping = open(&scratch.file()).unwrap();
-    assert!(std::ptr::eq(open(&scratch.file()).unwrap(), mapping), "one mapping");
-    let data = mapping.data().as_ptr() as usize;
+    let data = address(mapping);
     assert!([0, 7].iter().all(|byte| Mapping::at(data + byte).is_some_and(|found| std::ptr::eq(found, mapping))));
-    assert!(Mapping::at(data - 1).is_none() && Mapping::at(data + 8).is_none(), "the data only");
-    let mut other = Other::new(&scratch.file());
-    let process = other.process();
-    assert_ne!(process.index(), mapping.me().index());
-    assert_eq!(mapping.pid_of(process), Some(other.child.id()));
-    let rings = RINGS.load(Ordering::SeqCst);
-    other.ask(&mapping.me().index().to_string());
-    until("this process is not rung", || RINGS.load(Ordering::SeqCst) > rings);
-    let rings: u32 = other.ask("rings").parse().unwrap();
-    mapping.ring(process.index());
-    let begin = Instant::now();
-    while other.ask("rings").parse::<u32>().unwrap() == rings {
-        assert!(begin.elapsed() < Duration::from_secs(20), "the other process is not rung");
-    }
-}
-
-#[test]
-fn a_process_that_is_killed_is_swept_at_once_and_its_slot_is_used_again() {
-    let scratch = Scratch::new("killed");
-    let mapping = open(&scratch.file()).unwrap();
-    let mut generations = Vec::new();
-    for _ in 0..5 {
-        let mut other = Other::new(&scratch.file());
-        let process = other.process();
-        assert!(!mapping.is_gone(process) && !is_swept(mapping, process));
-        other.signal(libc::SIGKILL);
-        until("it is not swept", || is_swept(mapping, process));
-        assert!(mapping.is_gone(process) && mapping.pid_of(process).is_none());
-        assert_eq!(lock(&SWEPT).iter().filter(|&&swept| swept == (address(mapping), process)).count(), 1, "swept once");
-        assert!(!TAKEN_OVER.load(Ordering::SeqCst));
-        generations.push((process.index(), process.generation()));
-    }
-    let index = generations[0].0;
-    let expected: Vec<_> = (0..5).map(|n| (index, generations[0].1 + n)).collect();
-    assert_eq!(generations, expected, "the slot comes again, in its next generation");
+    assert!(Mapping::at(data - 1).is_none() && Mapping::at(data + 8).is_none());
 }
 
 #[test]
@@ -220,6 +162,9 @@ fn who_dies_alone_is_swept_by_the_next_that_comes_and_by_who_is_told() {
     assert!(is_swept(mapping, processes[0]), "its slot is taken");
     mapping.sweep();
     assert!(is_swept(mapping, processes[1]));
+    assert!(mapping.is_gone(processes[1]) && mapping.pid_of(processes[1]).is_none());
+    assert_eq!(lock(&SWEPT).iter().filter(|(at, _)| *at == address(mapping)).count(), 2, "each is swept once");
+    assert!(!TAKEN_OVER.load(Ordering::SeqCst));
 }
 
 #[test]

@@ -41,10 +41,6 @@ struct Holds {
 pub struct SharedTaken(Arc<Mutex<Holds>>);
 
 impl SharedTaken {
-    pub fn count(&self) -> usize {
-        lock(&self.0).taken.len()
-    }
-
     pub fn get(&self, serial: u32) -> Option<Taken> {
         let holds = lock(&self.0);
         let taken = *holds.taken.get(&serial)?;

@@ -46,13 +46,15 @@ impl Process {
     }
 
     /// Returns since when at least a hold lasts, if that is known. `in_line`: the answer of its word's line.
+    ///
+    /// A free lock is taken in JavaScript, which notes no time, unless stalls are reported. So without claims for it
+    /// nothing is known.
     pub fn held_since(&self, agent: &Known, held: &Held, in_line: Option<Timestamp>) -> Option<Timestamp> {
         if let Some(taken) = agent.taken.get(held.serial) {
             return Some(taken.since);
         }
         // A thread that is releasing may have freed the word already, and the line hears of that later.
         let is_freed = || self.registry.thread_of(|agent| agent.robust_list.is_releasing(held.location)).is_some();
-        let in_line = in_line.filter(|_| !is_freed());
-        self.holders.sighted_since(agent, held).into_iter().chain(in_line).min()
+        in_line.filter(|_| !is_freed())
     }
 }

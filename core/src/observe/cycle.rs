@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use super::rows::Stack;
-use super::sentences::{cycle_sentence, link_rows};
+use super::sentences::{cycle_lines, link_rows};
 use super::snapshot::Entries;
 use super::survey::{Entry, JUST_BEGUN, What, entry};
 use crate::clock::{Timestamp, now};
@@ -48,11 +48,10 @@ pub fn described(process: &Process, links: &[CycleLink]) -> String {
 }
 
 fn written(all: &[Entries<'_>], links: &[Entries<'_>], now: Timestamp) -> Option<String> {
-    let rows = all.iter().map(|&link| (link_rows(now, link, Stack::shown), !link.0.what.is_hold()));
-    let sentence = cycle_sentence(&rows.collect::<Vec<_>>());
+    let rows: Vec<_> = all.iter().map(|&link| link_rows(now, link, Stack::shown)).collect();
     json::text(|text| {
         text.write_str("{\"text\":")?;
-        json::string(text, sentence.encode_utf16())?;
+        json::string(text, cycle_lines(&rows).trim_end().encode_utf16())?;
         text.write_str(",\"links\":")?;
         json::array(text, links, |text, &link| link_rows(now, link, Stack::number).write(text, None))?;
         text.write_char('}')

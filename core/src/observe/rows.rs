@@ -82,6 +82,8 @@ pub struct RowLink {
     pub holds: Row,
     /// The thread's wait.
     pub waits_for: Row,
+    /// Whether the thread is an obstacle by its wait: it is ahead in the line, though it may hold the word, too.
+    pub is_ahead: bool,
 }
 
 /// A result of `snapshot()`.
@@ -142,7 +144,7 @@ impl Row {
 impl RowLink {
     /// Writes it as an object of JSON. `certain`: whether its cycle is, if that is to be said.
     pub fn write(&self, text: &mut Text, certain: Option<bool>) -> fmt::Result {
-        let Self { holds, waits_for } = self;
+        let Self { holds, waits_for, .. } = self;
         write!(text, "{{\"threadId\":{},\"holds\":", waits_for.thread_id)?;
         holds.write(text)?;
         text.write_str(",\"waitsFor\":")?;

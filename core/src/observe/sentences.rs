@@ -71,7 +71,7 @@ pub fn shown_row(now: Timestamp, entry: &Entry) -> Row {
 }
 
 pub fn link_rows(now: Timestamp, (has, waits_for): Entries<'_>, stack: fn(StackId) -> Stack) -> RowLink {
-    RowLink { holds: row(now, has, stack), waits_for: row(now, waits_for, stack) }
+    RowLink { holds: row(now, has, stack), waits_for: row(now, waits_for, stack), is_ahead: !has.what.is_hold() }
 }
 
 pub fn cycle_rows(snapshot: &Snapshot, cycle: &[Link], stack: fn(StackId) -> Stack) -> Vec<RowLink> {
@@ -107,37 +107,19 @@ pub fn row(now: Timestamp, entry: &Entry, stack: fn(StackId) -> Stack) -> Row {
     }
 }
 
-/// Writes a cycle, a line a link.
+/// Writes a cycle, a line a link, below a headline.
 pub fn cycle_text(cycle: &[RowLink]) -> String {
-    let (mut text, frames) = (headline(cycle).to_owned() + ":\n", DistinctFrames::of_cycle(cycle));
+    format!("{}:\n{}", headline(cycle), cycle_lines(cycle))
+}
+
+pub fn cycle_lines(cycle: &[RowLink]) -> String {
+    let (mut text, frames) = (String::new(), DistinctFrames::of_cycle(cycle));
     for (n, RowLink { waits_for, .. }) in cycle.iter().enumerate() {
-        let RowLink { holds: has, waits_for: next_waits_for } = &cycle[(n + 1) % cycle.len()];
-        let ahead = if is_same(has, next_waits_for) { ahead_text(has, &frames) } else { holder_text(has, &frames) };
+        let RowLink { holds: has, is_ahead, .. } = &cycle[(n + 1) % cycle.len()];
+        let ahead = if *is_ahead { ahead_text(has, &frames) } else { holder_text(has, &frames) };
         _ = writeln!(text, "  {}, {ahead}", wait_text(&thread_of(waits_for), waits_for, &frames));
     }
     text
-}
-
-/// Writes a cycle of blocked threads, in one sentence. Each link, and whether its thread is only ahead in the line.
-pub fn cycle_sentence(cycle: &[(RowLink, bool)]) -> String {
-    let frames = DistinctFrames::of_rows(cycle.iter().map(|(link, _)| &link.holds));
-    let clauses = cycle.iter().enumerate().map(|(n, (RowLink { waits_for, .. }, _))| {
-        let (RowLink { holds: has, .. }, is_ahead) = &cycle[(n + 1) % cycle.len()];
-        let (thread, noun, next) = (thread_of(waits_for), noun_of(waits_for), thread_of(has));
-        if *is_ahead {
-            format!("{thread} waits for {noun} behind {next}")
-        } else {
-            let place = frames.of(" (taken ", has);
-            format!("{thread} waits for {noun} that {next} holds{place}{}", if place.is_empty() { "" } else { ")" })
-        }
-    });
-    clauses.collect::<Vec<_>>().join(", ")
-}
-
-/// Whether a cycle's thread is an obstacle by its wait: then it is ahead in the line, though it may hold the word, too.
-fn is_same(has: &Row, waits_for: &Row) -> bool {
-    let key = |row: &Row| (row.id.to_bits(), row.mode.clone(), row.milliseconds.map(f64::to_bits));
-    has.taken.text().is_none() && key(has) == key(waits_for)
 }
 
 /// Chooses the sentence for a cycle. Where a thread only awaits, another task of it may go on.

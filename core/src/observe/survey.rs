@@ -7,7 +7,7 @@
 //! moment later.
 //!
 //! A thread that falls asleep, and a promise of a lock that begins to wait, note the time. Since when a lock is held is
-//! only known as far as [`crate::held::Holders`] says.
+//! only known as far as [`Process::held_since`] says.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -118,7 +118,6 @@ const MOST_READINGS: usize = 4;
 
 pub fn read(process: &Process) -> (Vec<Entry>, Vec<Entry>) {
     let (known, in_lists) = process.registry.held(|_| true, |_| true);
-    process.holders.sight(&known, &in_lists);
     let mut survey = Survey::of(process, &known);
     // Where something may be on its way to its holder.
     let incoming = survey.incoming.iter().flat_map(Incoming::locations);

@@ -130,56 +130,6 @@ fn jobs_at_once_have_a_bounded_number_of_threads_and_all_are_done() {
 }
 
 #[test]
-fn a_gate_keeps_newcomers_out_and_a_wait_that_is_withdrawn_leaves_nothing() {
-    let scratch = Scratch::new("gate");
-    let (writer, reader) = (scratch.name("a", Mode::Exclusive), scratch.name("a", Mode::Shared));
-    let mut reading: Option<Box<dyn Lock>> = Some(Box::new(reader.take("{}").unwrap().unwrap()));
-    let mailbox = mailbox();
-    for round in 0..3 {
-        ask(&writer, round, &mailbox);
-        // Two readers may share, but not after the writer has come, whatever became of its requests before.
-        until(|| reader.attempt("{}").unwrap().is_none());
-        ask(&reader, 100 + round, &mailbox);
-        until(|| waits_for(&writer) == Some(Which::Lock) && waits_for(&reader) == Some(Which::Gate));
-        mailbox.forget(round);
-        writer.dequeue(round, &mailbox);
-        reading = Some(granted(&mailbox, 100 + round));
-        until(nothing_is_left);
-    }
-    ask(&writer, 9, &mailbox);
-    drop(reading);
-    assert!(granted(&mailbox, 9).granted().0 > 0);
-}
-
-#[test]
-fn those_of_both_modes_are_granted_in_their_order() {
-    let scratch = Scratch::new("order");
-    let name = |mode| scratch.name("a", mode);
-    let (writer, reader) = (name(Mode::Exclusive), name(Mode::Shared));
-    let mailbox = mailbox();
-    let first = writer.take("{}").unwrap().unwrap();
-    ask(&writer, 1, &mailbox);
-    until(|| waits_for(&writer) == Some(Which::Lock));
-    ask(&reader, 2, &mailbox);
-    until(|| waits_for(&reader) == Some(Which::Gate));
-    Box::new(first).release(false).unwrap();
-    let second = granted(&mailbox, 1);
-    until(|| waits_for(&reader) == Some(Which::Lock));
-    ask(&writer, 3, &mailbox);
-    until(|| waits_for(&writer) == Some(Which::Gate));
-    second.release(false).unwrap();
-    let third = granted(&mailbox, 2);
-    until(|| waits_for(&writer) == Some(Which::Lock));
-    // The reader that comes now could share, but it stands behind the writer.
-    ask(&reader, 4, &mailbox);
-    until(|| waits_for(&reader) == Some(Which::Gate));
-    drop(third);
-    drop(granted(&mailbox, 3));
-    drop(granted(&mailbox, 4));
-    until(nothing_is_left);
-}
-
-#[test]
 fn a_lock_that_stays_free_is_taken_past_a_suspended_first_in_line() {
     let scratch = Scratch::new("suspended");
     let mailbox = mailbox();
