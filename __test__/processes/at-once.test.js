@@ -61,6 +61,37 @@ test('an attempt in vain that is aborted, or closed, in the job of its call says
   await closed
 })
 
+test('waits for locks of files share a timer, and make no AbortController', async t => {
+  const folder = scratchFolder(t)
+  const holder = await startMember(t, folder)
+  const locks = processLocks(folder)
+  const names = ['a', 'b', 'c']
+  for (const name of names) await holder.hold(name)
+  let timers = 0
+  let controllers = 0
+  const init = (id, type) => {
+    if (type === 'Timeout' && /lib.processes/.test(new Error().stack)) timers++
+  }
+  const hook = createHook({ init }).enable()
+  const { AbortController } = global
+  global.AbortController = class extends AbortController {
+    constructor () {
+      super()
+      controllers++
+    }
+  }
+  try {
+    const taken = names.map(name => locks.request(name, ({ ownerDied }) => ownerDied))
+    for (const name of names) await holder.release(name)
+    assert.deepStrictEqual(await Promise.all(taken), [false, false, false])
+  } finally {
+    global.AbortController = AbortController
+    hook.disable()
+  }
+  assert.ok(timers <= 1, `${timers} timers`)
+  assert.strictEqual(controllers, 0)
+})
+
 test('a hook that requests the name which is being asked for waits behind that', async t => {
   const folder = scratchFolder(t)
   const holder = await startMember(t, folder)

@@ -66,10 +66,10 @@ function deliver (count) {
     native.settle(count)
     return
   }
+  if (native.files !== undefined) native.files.deliver()
   if (native.onTurn !== undefined) native.onTurn()
   if (native.onSteal !== undefined) native.onSteal()
   if (native.onReports !== undefined) native.onReports()
-  if (native.files !== undefined) native.files.deliver()
 }
 
 /** Writes the operands of a wait. The expected value has 64 bits if it is `wide`. */

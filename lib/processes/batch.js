@@ -118,6 +118,12 @@ class Batch {
       this.ask()
       return new Promise((resolve) => { this.onIdle = resolve })
     }
+    return this.giveBack()
+  }
+
+  /** Gives the lock back, unless its use goes on. Returns a promise if that lasts, which never rejects. */
+  giveBack () {
+    if (this.isOver || this.running > 0 || this.hasNext) return undefined
     this.isOver = true
     return this.look()
   }
@@ -210,9 +216,11 @@ class Batch {
     try {
       value = await this.unlessLost(promise)
     } catch (error) {
-      return this.end(claim, lock, error, true)
+      this.end(claim, lock, error, true)
+      return this.giveBack()
     }
     this.end(claim, lock, value, false)
+    return this.giveBack()
   }
 
   /** Ends a callback. One that saw a death and ended well has repaired the protected state. */

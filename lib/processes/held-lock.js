@@ -5,17 +5,20 @@
 const { define } = require('../util/intrinsics')
 const observer = require('../waiting/observer')
 
-const FIXED = ['name', 'names', 'mode', 'token', 'tokens', 'permit']
-
 class Held {
   #lock
 
   /** @param {object} lock the argument of a callback */
   constructor (lock) {
     this.#lock = lock
-    for (const key of FIXED) if (lock[key] !== undefined) define(this, key, lock[key], true)
   }
 
+  get name () { return this.#lock.name }
+  get names () { return this.#lock.names }
+  get mode () { return this.#lock.mode }
+  get token () { return this.#lock.token }
+  get tokens () { return this.#lock.tokens }
+  get permit () { return this.#lock.permit }
   get ownerDied () { return this.#lock.ownerDied }
   get signal () { return this.#lock.signal }
   get isLost () { return this.#lock.isLost }

@@ -16,9 +16,6 @@ const { clearTimeout, setTimeout } = require('../util/timers')
 const { STALL } = require('../util/variables')
 const { SERIAL } = require('../holding/entry')
 const theList = require('../holding/the-list')
-const { publishStall } = require('../observe/channels')
-const { snapshot } = require('../observe/snapshot')
-const { detailOf, textWhileBlocked } = require('../observe/stalls')
 const { describeHolder, obstacleIn, relationOf, show } = require('./errors')
 
 /** Milliseconds after which a wait is noted, if stalls are not reported; and the most between two questions. */
@@ -50,6 +47,9 @@ class LongWait {
   #isReported
   #isOver = false
   isNoted = false
+  /** Looks at it, if a promise waits; and whether that is under way. */
+  look = undefined
+  isLooking = false
 
   constructor (engine, name) {
     const { stallAfter, dumpSignal } = agent().native
@@ -93,7 +93,8 @@ class LongWait {
   /** Makes the message of a report. Undefined if another request has stolen the name in front. */
   message (holder) {
     const isFront = ({ kind, name, threadId: id }) => kind === 'named' && name === this.#front && id === threadId
-    const front = snapshot().held.find(isFront)
+    // Here, and below: what reports need is loaded for them.
+    const front = require('../observe/snapshot').snapshot().held.find(isFront)
     if (front === undefined) return undefined
     const { kind, mode, name, id, blocked } = front
     const entry = { kind, mode, name, id, threadId, blocked, milliseconds: now() - this.#began }
@@ -106,6 +107,28 @@ class LongWait {
   }
 }
 
+/** The waits for promises, which share a timer: most are over before it comes. And when it comes. */
+const watched = new Set()
+let timer
+let due = Infinity
+
+/** Lets the timer come in time for a watched wait. */
+function schedule (wait) {
+  const at = now() + wait.left
+  if (!watched.has(wait) || at >= due) return
+  clearTimeout(timer)
+  due = at
+  timer = setTimeout(lookAtAll, Math.max(1, wait.left)).unref()
+}
+
+function lookAtAll () {
+  due = Infinity
+  for (const wait of watched) {
+    if (wait.left > 0) schedule(wait)
+    else if (!wait.isLooking) wait.look()
+  }
+}
+
 /**
  * Watches a wait for a promise. Returns a function that ends this.
  * @param {import('./engine-claim').Claim} [claim] the first that waits
@@ -113,29 +136,29 @@ class LongWait {
  */
 function watch (engine, name, claim, holderOf) {
   const wait = new LongWait(engine, name)
-  const look = async () => {
+  wait.look = async () => {
     // An answer may take long.
+    wait.isLooking = true
     if (!wait.isNoted) wait.tell()
     const holder = wait.isEnabled ? await holderOf() : undefined
     const text = wait.note(holder, false)
     if (text !== undefined) report(text, claim, wait.message(holder))
-    next()
+    wait.isLooking = false
+    schedule(wait)
   }
-  let timer
-  const next = () => {
-    if (wait.left < Infinity) timer = setTimeout(look, Math.max(1, wait.left)).unref()
-  }
-  next()
+  watched.add(wait)
+  schedule(wait)
   return () => {
-    clearTimeout(timer)
+    watched.delete(wait)
     wait.end()
   }
 }
 
 function report (text, claim, message) {
   const call = claim && claim.origin
-  process.emitWarning(text, { code: STALL, ...call !== undefined && detailOf(call) })
+  process.emitWarning(text, { code: STALL, ...call !== undefined && require('../observe/stalls').detailOf(call) })
   if (message === undefined) return
+  const { publishStall } = require('../observe/channels')
   if (claim === undefined) publishStall(message)
   else claim.call(publishStall, message)
 }
@@ -155,7 +178,8 @@ function watchBlocked (engine, name) {
   const look = () => {
     if (wait.left > 0) return
     const text = wait.note(wait.isEnabled ? holderOf(engine, name) : undefined, true)
-    if (text !== undefined) agent().native.binding.leaveReport(textWhileBlocked({ text }))
+    if (text === undefined) return
+    agent().native.binding.leaveReport(require('../observe/stalls').textWhileBlocked({ text }))
   }
   return { look, end: () => wait.end() }
 }

@@ -33,7 +33,7 @@ const { Claim, Line, Lines } = require('./engine-claim')
 const { query, soonestHolder } = require('./engine-query')
 const { closedError, timeoutError, unavailableError } = require('./errors')
 const { held } = require('./held-lock')
-const { isLocal } = require('./local-engine')
+const { Question, isLocal } = require('./local-engine')
 const limits = require('./limit-timers')
 const { beginTask, endTask, frontOf, watch } = require('./long-wait')
 const { assertEngine, assertString, readLocksOptions, readOptions } = require('./arguments')
@@ -260,19 +260,34 @@ class ProcessLocks {
   /** Waits for a lock that is taken, or for its engine's answer. Never rejects. */
   async #acquire (batch, isAttempt, isFirst) {
     const { line, front, first } = batch
+    const local = line.place && this.#local
     let failure
     try {
       // Before the claim waits: a hook of async_hooks may make a request meanwhile, or abort this one.
-      const asking = batch.asking = line.asking = new AbortController()
+      const asking = batch.asking = line.asking = local ? new Question() : new AbortController()
       if (first !== undefined) this.#wait(line, first)
       batch.first = undefined
       line.isBeginning = false
       const { signal } = asking
       // By such a hook.
       throwIfAborted(signal)
-      const grant = isAttempt
-        ? await this.#askEngine('attempt', line, signal)
-        : await this.#waitInLine(line, front, isFirst, asking)
+      let grant
+      if (isAttempt) {
+        grant = await this.#askEngine('attempt', line, signal)
+      } else {
+        if (!isFirst) grant = await this.#waitForFront(line, front, signal)
+        if (grant === undefined) {
+          front.onStolen = () => asking.abort()
+          const end = watch(this.#engine, line.name, line.first, () => this.#holderOf(line.name))
+          try {
+            grant = await (local
+              ? local.wait(line.place, line.asker.label, signal)
+              : this.#askEngine('acquire', line, signal))
+          } finally {
+            end()
+          }
+        }
+      }
       const { isStolen } = front
       if (grant && (isStolen || signal.aborted)) await grant.release(grant.ownerDied)
       if (isStolen) throw stolenError(line.front)
@@ -294,8 +309,9 @@ class ProcessLocks {
     const { line } = batch
     line.batch = batch
     line.isBeginning = false
-    // The first is the batch's own.
-    if (line.claims.size > (batch.first === undefined ? 1 : 0)) this.#serve(line)
+    // Those behind the one that begins.
+    const first = batch.isExclusive && batch.first === undefined ? 1 : 0
+    if (line.claims.size > first) this.#serve(line)
     this.#run(batch)
   }
 
@@ -337,27 +353,13 @@ class ProcessLocks {
     return this.#scope.runInAsyncScope(() => this.#engine[ask](name, mode, signal, { ...asker, threadId }))
   }
 
-  /** Waits for the lock: behind others of this process, then of all. */
-  async #waitInLine (line, front, isFirst, asking) {
-    const { signal } = asking
-    const { name, place } = line
-    const local = place && this.#local
-    if (!isFirst) {
-      const refused = await granted(front, { timeout: Infinity, signal }, {})
-      if (refused !== undefined) throw refused.reason
-      throwIfAborted(signal)
-      beginTask(front)
-      const grant = local && local.takeNow(place, line.asker.label, false)
-      if (grant !== undefined) return grant
-    }
-    front.onStolen = () => asking.abort()
-    const { asker, first } = line
-    const end = watch(this.#engine, name, first, () => this.#holderOf(name))
-    try {
-      return await (local ? local.wait(place, asker.label, signal) : this.#askEngine('acquire', line, signal))
-    } finally {
-      end()
-    }
+  /** Waits behind others of this process. Returns the lock if it is free then. */
+  async #waitForFront (line, front, signal) {
+    const refused = await granted(front, { timeout: Infinity, signal }, {})
+    if (refused !== undefined) throw refused.reason
+    throwIfAborted(signal)
+    beginTask(front)
+    return line.place && this.#local ? this.#local.takeNow(line.place, line.asker.label, false) : undefined
   }
 
   /** Settles a request whose attempt was in vain. Never rejects. */

@@ -55,7 +55,7 @@ const PARTS = [
   /** Of the entry /processes: with the engine of a folder; and the others. */
   {
     name: 'processes.js',
-    modules: ['processes/index.js', 'processes/engines/files.js', 'processes/engines/files-query.js'],
+    modules: ['processes/index.js', 'processes/engines/files.js'],
     all: false
   },
   {
@@ -66,7 +66,10 @@ const PARTS = [
   /** What maps memory of several processes, and what few need of process locks. */
   {
     name: 'mapped.js',
-    modules: ['processes/engines/memory.js', 'processes/shared-memory.js', 'processes/engines/files-permits.js'],
+    modules: [
+      'processes/engines/memory.js', 'processes/shared-memory.js', 'processes/engines/files-permits.js',
+      'processes/engines/files-query.js'
+    ],
     all: false
   },
   { name: 'later.js', all: false }

@@ -5,7 +5,7 @@
 use std::io;
 use std::time::Duration;
 
-use napi::bindgen_prelude::{Env, External};
+use napi::bindgen_prelude::{Either, Env, External, Float64ArraySlice};
 use napi::{Error, Result};
 use napi_derive::napi;
 
@@ -27,13 +27,21 @@ pub(super) fn numbers((number, token, owner_died, permit): Granted) -> Vec<f64> 
     numbers.into_iter().chain(permit.map(f64::from)).collect()
 }
 
+/// Writes a grant: its number, its token, whether the last holder died, and which permit it is; -1: none.
+fn write((number, token, owner_died, permit): Granted, mut into: Float64ArraySlice<'_>) {
+    let numbers = [number as f64, token as f64, f64::from(u8::from(owner_died)), permit.map_or(-1.0, f64::from)];
+    // SAFETY: only JavaScript of this thread has the array, and it waits for this call.
+    let into = unsafe { into.as_mut() };
+    into.iter_mut().zip(numbers).for_each(|(place, value)| *place = value);
+}
+
 /// The answer to a request. It has nothing else if an attempt was in vain.
 #[napi(object, object_from_js = false)]
 #[derive(Default)]
 pub struct FileAnswer {
     /// The number of the request.
     pub request: i64,
-    /// As `filesTake` gives it.
+    /// The numbers of a grant, as [`numbers`] gives them.
     pub granted: Option<Vec<f64>>,
     /// Whether a lock was held until it was given back.
     pub released: Option<bool>,
@@ -77,11 +85,11 @@ pub fn files_place(
     Ok(External::new(FilePlace(Asked { name, description, max_hold })))
 }
 
-/// Takes the lock of a name, if it is free: its number, its token, and whether the last holder died.
+/// Takes a lock that is free, and writes the grant. Returns whether it was free.
 #[napi(catch_unwind)]
-pub fn files_take(env: Env, place: &External<FilePlace>, attempt: bool) -> Result<Option<Vec<f64>>> {
-    let granted = Agent::of(env.raw())?.files().take(&place.0, attempt);
-    granted.map(|granted| granted.map(numbers)).map_err(failed)
+pub fn files_take(env: Env, place: &External<FilePlace>, attempt: bool, into: Float64ArraySlice<'_>) -> Result<bool> {
+    let granted = Agent::of(env.raw())?.files().take(&place.0, attempt).map_err(failed)?;
+    Ok(granted.map(|granted| write(granted, into)).is_some())
 }
 
 /// Lets another thread take the lock of a name, or try once. Returns the number of the request.
@@ -96,10 +104,16 @@ pub fn files_abort(env: Env, request: i64) -> Result<()> {
     updating(env, |agent| agent.files().abort(request))
 }
 
-/// Returns the next answer; null if there is none.
+/// Returns the next answer; null if there is none. Of a grant, which is written, it is the number of the request.
 #[napi(catch_unwind)]
-pub fn files_next(env: Env) -> Result<Option<FileAnswer>> {
-    let answer = |(request, outcome)| FileAnswer::new(request, outcome);
+pub fn files_next(env: Env, into: Float64ArraySlice<'_>) -> Result<Option<Either<i64, FileAnswer>>> {
+    let answer = |(request, outcome)| match outcome {
+        Outcome::Granted(granted) => {
+            write(granted, into);
+            Either::A(request)
+        }
+        outcome => Either::B(FileAnswer::new(request, outcome)),
+    };
     updating(env, |agent| agent.files().next().map(answer))
 }
 

@@ -17,8 +17,9 @@ use crate::globals::service;
 
 /// Windows keeps a file that is removed as long as somebody has it open.
 const MOST: usize = if cfg!(windows) { 0 } else { 64 };
-/// Of the descriptors that the process may have, one in so many.
+/// Of the descriptors that the process may have, one in so many; and how many of any number.
 const SHARE: usize = 16;
+const FEW: usize = 2;
 const TIME: Duration = Duration::from_secs(1);
 
 struct Kept {
@@ -45,7 +46,9 @@ pub(super) fn take(path: &Path) -> Option<Opened> {
 /// Keeps a descriptor that has no lock; or closes it.
 pub(super) fn keep(path: &Arc<Path>, opened: Opened) {
     let mut shelf = lock(&SHELF);
-    if shelf.kept.len() >= MOST.min(most_descriptors() / SHARE) {
+    let count = shelf.kept.len();
+    // The limit takes a system call.
+    if count >= MOST || (count >= FEW && count >= most_descriptors() / SHARE) {
         return;
     }
     if !shelf.is_swept {

@@ -70,12 +70,11 @@ impl Locked {
         &self.opened().0
     }
 
-    /// Unlocks it, and keeps its descriptor for the next take.
-    fn unlock_and_keep(mut self, path: &Arc<Path>) {
-        if let Some(opened) = self.0.take() {
-            unlock(&opened.0);
-            kept::keep(path, opened);
-        }
+    /// Unlocks it, and returns its descriptor.
+    pub(super) fn unlocked(mut self) -> Opened {
+        let opened = self.0.take().expect("it is locked");
+        unlock(&opened.0);
+        opened
     }
 
     fn try_new(opened: Opened, mode: Mode) -> Result<Option<Self>> {
@@ -133,7 +132,7 @@ impl Name {
             let Some(locked) = Locked::try_new(self.open_now()?, self.mode)? else { return Ok(None) };
             let grant = self.grant(locked, description)?;
             if let Some(gate) = gate {
-                gate.unlock_and_keep(&self.place.gate);
+                kept::keep(&self.place.gate, gate.unlocked());
             }
             if grant.is_some() {
                 return Ok(grant);
@@ -290,8 +289,9 @@ impl Lock for Grant {
         }
         let is_held = grant.is_held()?;
         if is_held {
-            withdraw_announcement(grant.locked.file());
-            grant.locked.unlock_and_keep(&grant.name.place.lock);
+            let opened = grant.locked.unlocked();
+            withdraw_announcement(&opened.0);
+            kept::keep(&grant.name.place.lock, opened);
         }
         Ok(is_held)
     }

@@ -29,7 +29,7 @@ pub(super) use self::pool::run;
 use self::rounds::Rounds;
 use super::lock_file::{Grant, Locked, Name, Which};
 use super::mailbox::{Answer, Mailbox, Queue};
-use super::system::{Identity, Sleeper, is_passing, no_thread};
+use super::system::{Identity, Opened, Sleeper, is_passing, no_thread};
 use waitasync_core::sync::lock;
 
 /// A request in the line of a name.
@@ -152,7 +152,7 @@ fn serve(name: &Name) {
     with_line(name, |line| line.turn_ends = Instant::now() + rounds::turn(line.turns_in_vain));
     while has_requests(name) {
         let end = match wait(name) {
-            Ok(Ok(locked)) => match pop(name) {
+            Ok(Ok((_gate, locked))) => match pop(name) {
                 Some(request) => grant(name, request, locked),
                 None => None,
             },
@@ -214,11 +214,11 @@ fn has_requests(name: &Name) -> bool {
     })
 }
 
-/// Waits for the gate, and with it for the lock.
-fn wait(name: &Name) -> Result<std::result::Result<Locked, Reason>> {
+/// Waits for the gate, and with it for the lock. The gate is unlocked by then, but open: to close it takes time.
+fn wait(name: &Name) -> Result<std::result::Result<(Opened, Locked), Reason>> {
     match block(name, Which::Gate)? {
-        Ok(_gate) => block(name, Which::Lock),
-        interrupted => Ok(interrupted),
+        Ok(gate) => Ok(block(name, Which::Lock)?.map(|locked| (gate.unlocked(), locked))),
+        Err(reason) => Ok(Err(reason)),
     }
 }
 
@@ -246,7 +246,14 @@ fn block(name: &Name, which: Which) -> Result<std::result::Result<Locked, Reason
                 reason => return Ok(Err(reason.flatten().unwrap_or(Reason::NoRequest))),
             },
             result => {
-                with_line(name, |line| line.stage = Stage::Served);
+                let first = with_line(name, |line| {
+                    line.stage = Stage::Served;
+                    line.requests.front().map(|first| Arc::clone(&first.mailbox))
+                });
+                // The requester's loop wakes while the state is written.
+                if let (Which::Lock, Ok(()), Some(Some(mailbox))) = (which, &result, first) {
+                    mailbox.ring();
+                }
                 return result.map(|()| Ok(Locked::new(opened)));
             }
         }
@@ -259,8 +266,6 @@ fn pop(name: &Name) -> Option<Request> {
 
 /// Grants a locked file to a request. One that was replaced is no lock: the request waits again, in its place.
 fn grant(name: &Name, request: Request, locked: Locked) -> Option<End> {
-    // The requester's loop wakes while the state is written.
-    request.mailbox.ring();
     let end = match name.grant(locked, &request.description) {
         Ok(Some(grant)) => {
             with_line(name, |line| line.turns_in_vain = 0);

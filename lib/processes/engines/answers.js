@@ -3,13 +3,15 @@
 /** What the native library answers, and the locks that it has granted. */
 
 const { agent } = require('../../agent/find-agent')
-const { now } = require('../../util/intrinsics')
+const { Float64Array, now } = require('../../util/intrinsics')
 const { LocalGrant } = require('../local-engine')
 const { onAbort } = require('./aborts')
 const { native, systemError } = require('./native')
 
 /** How many milliseconds a blocking thread stays in native code. Between, the engine may end it. */
 const SLICE = 20
+/** Where native code writes a grant: its number, its token, whether the last holder died, and its permit. */
+const GRANT = new Float64Array(4)
 /** Stands for a request that has no thread. */
 const NONE = 0
 
@@ -27,34 +29,35 @@ class Deliveries {
   }
 
   deliver () {
-    for (let answer = this.binding.filesNext(); answer !== null; answer = this.binding.filesNext()) {
-      const settle = this.waits.get(answer.request)
-      this.waits.delete(answer.request)
-      if (settle !== undefined) settle(answer)
+    const { binding, waits } = this
+    for (let answer = binding.filesNext(GRANT); answer !== null; answer = binding.filesNext(GRANT)) {
+      const isGrant = typeof answer === 'number'
+      const request = isGrant ? answer : answer.request
+      const settle = waits.get(request)
+      waits.delete(request)
+      if (settle !== undefined) settle(isGrant ? { granted: [GRANT[0], GRANT[1], GRANT[2], GRANT[3]] } : answer)
     }
   }
 }
 
 /** A lock. It is lost only if somebody interferes with its file. */
 class NativeGrant extends LocalGrant {
-  #number
-  #isSlow
-
-  constructor ([number, token, ownerDied, permit], isSlow) {
+  constructor (granted, isSlow) {
     super()
-    this.#number = number
-    this.#isSlow = isSlow
+    const { 0: number, 1: token, 2: ownerDied, 3: permit } = granted
+    this.number = number
+    this.isSlow = isSlow
     this.token = token
     this.ownerDied = ownerDied !== 0
-    this.permit = permit
+    this.permit = permit >= 0 ? permit : undefined
   }
 
-  remaining () { return native('filesLeft', this.#number) }
-  heldNow () { return native('filesHeld', this.#number) }
+  remaining () { return native('filesLeft', this.number) }
+  heldNow () { return native('filesHeld', this.number) }
 
   releaseNow (died, blocks) {
-    const later = this.#isSlow && !blocks ? native('filesReleaseLater', this.#number, died) : null
-    return later === null ? native('filesRelease', this.#number, died) : wasHeld(later)
+    const later = this.isSlow && !blocks ? native('filesReleaseLater', this.number, died) : null
+    return later === null ? native('filesRelease', this.number, died) : wasHeld(later)
   }
 }
 
@@ -66,19 +69,25 @@ function grantIn ({ granted, failure }, isSlow = false) {
   return granted === undefined ? undefined : grantOf(granted, isSlow)
 }
 
-async function wasHeld (number) {
-  const { released, failure } = await answer(number)
+const wasHeld = (number) => answer(number, undefined, ({ released, failure }) => {
   if (failure !== undefined) throw systemError(failure)
   return released
-}
+})
 
-/** Awaits an answer; gives up at the signal's abort. */
-function answer (number, signal) {
+/** Awaits the lock of an answer; undefined if an attempt was in vain. */
+const grantFor = (number, signal, isSlow) => answer(number, signal, (answer) => grantIn(answer, isSlow))
+
+/** Awaits what an answer is read as; gives up at the signal's abort. */
+function answer (number, signal, read) {
   return new Promise((resolve, reject) => {
     const wait = waits()
     wait.set(number, (answer) => {
       ignore()
-      resolve(answer)
+      try {
+        resolve(read(answer))
+      } catch (error) {
+        reject(error)
+      }
     })
     const ignore = signal === undefined ? () => {} : onAbort(signal, () => {
       ignore()
@@ -116,4 +125,4 @@ function block (milliseconds, enqueue, look, isSlow = false, take = undefined) {
   }
 }
 
-module.exports = { NONE, answer, block, grantIn, grantOf }
+module.exports = { GRANT, NONE, block, grantFor, grantOf }

@@ -16,7 +16,7 @@ const { withAbilities } = require('../abilities')
 const { assertPath } = require('../arguments')
 const { LocalEngine } = require('../local-engine')
 const { sleep } = require('./aborts')
-const { NONE, answer, block, grantIn, grantOf } = require('./answers')
+const { GRANT, NONE, block, grantFor, grantOf } = require('./answers')
 const { assertTested } = require('./files-platform')
 const { permitsError } = require('../errors')
 const { HOST, ascii, birth, describeName, keyOf, parsed, shorten } = require('./holder')
@@ -74,19 +74,24 @@ class Files extends LocalEngine {
     return isAttempt ? this.ask(place, label, true) : this.#take(place, label, false)
   }
 
-  async wait (place, label, signal) {
-    let number = this.#enqueue(place, label)
-    for (let pause = POLL; number === NONE; pause = Math.min(2 * pause, LONGEST_POLL)) {
+  wait (place, label, signal) {
+    const number = this.#enqueue(place, label)
+    return number === NONE ? this.#poll(place, label, signal) : grantFor(number, signal, this.isSlow)
+  }
+
+  /** Waits without a thread, as long as the system gives none. */
+  async #poll (place, label, signal) {
+    for (let pause = POLL; ; pause = Math.min(2 * pause, LONGEST_POLL)) {
       await sleep(pause, signal)
       const grant = this.#take(place, label, true)
       if (grant !== undefined) return grant
-      number = this.#enqueue(place, label)
+      const number = this.#enqueue(place, label)
+      if (number !== NONE) return grantFor(number, signal, this.isSlow)
     }
-    return grantIn(await answer(number, signal), this.isSlow)
   }
 
   async attemptSlowly (place, label, signal) {
-    const grant = grantIn(await answer(native('filesRequest', this.#nativeOf(place, label), true), signal), this.isSlow)
+    const grant = await grantFor(native('filesRequest', this.#nativeOf(place, label), true), signal, this.isSlow)
     if (grant === undefined) this.#assertPlain(place)
     return grant
   }
@@ -170,8 +175,7 @@ class Files extends LocalEngine {
 
   /** Makes one attempt: one on the way into the line passes nobody, others pass a line that stands still. */
   ask (place, label, passesLine) {
-    const granted = native('filesTake', this.#nativeOf(place, label), passesLine)
-    if (granted !== null) return grantOf(granted, this.isSlow)
+    if (native('filesTake', this.#nativeOf(place, label), passesLine, GRANT)) return grantOf(GRANT, this.isSlow)
     if (passesLine) this.#assertPlain(place)
     return undefined
   }

@@ -16,7 +16,7 @@ const { withAbilities } = require('../abilities')
 const { assertPath } = require('../arguments')
 const { permitsError } = require('../errors')
 const { LocalEngine, LocalGrant } = require('../local-engine')
-const { answer, block, grantIn, grantOf } = require('./answers')
+const { block, grantFor, grantOf } = require('./answers')
 const { HOST, keyOf, shorten } = require('./holder')
 const { assertNoFiles, tableIn } = require('./kinds')
 const { native, openingError } = require('./native')
@@ -78,7 +78,7 @@ class Memory extends LocalEngine {
 
   async wait (place, label, signal) {
     try {
-      return grantIn(await answer(native('memoryRequest', this.#nativeOf(place, label)), signal))
+      return await grantFor(native('memoryRequest', this.#nativeOf(place, label)), signal)
     } catch (error) {
       throw refusalOf(error, place)
     }
