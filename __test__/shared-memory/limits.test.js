@@ -162,7 +162,6 @@ test('a file that is opened again and again is mapped once, and costs no descrip
 
 for (const [what, limit, code] of [
   ['descriptors', "'--nofile=' + (fs.readdirSync('/proc/self/fd').length + 20)", 'EMFILE'],
-  // As with more mappings than the kernel's limit, for which there would have to be 65 530 files.
   ['address space', "'--as=' + (1024 * (20000 + Number(/VmSize:\\s+(\\d+)/.exec(status)[1])))", 'ENOMEM']
 ]) {
   test(`without ${what} another file is an error with a code, and what there is goes on`, {
@@ -195,6 +194,47 @@ for (const [what, limit, code] of [
     assert.ok(large > 1)
   })
 }
+
+test('with as many mappings as the kernel allows another file is an error, and leaves nothing behind', {
+  skip: unavailable, timeout: 120000
+}, async t => {
+  // The engine, too, needs mappings: the fewer threads it has, and the less garbage, the fewer.
+  const { codes, ...rest } = await runForJSON(t, ['--expose-gc', '--single-threaded', '--jitless', '-e', `
+    const fs = require('fs')
+    const { execSync } = require('child_process')
+    const { AsyncLock } = require(${JSON.stringify(path.join(__dirname, '..', '..'))})
+    const { memory, processLocks, sharedMemory } = require(${PROCESSES})
+    const folder = ${JSON.stringify(memoryFolder(t))}
+    const descriptors = () => fs.readdirSync('/proc/self/fd').length
+    const open = name => {
+      try { return void sharedMemory(folder + '/' + name, 8) } catch (error) { return error.code }
+    }
+    const first = new Int32Array(sharedMemory(folder + '/first', 8))
+    const lock = new AsyncLock(first.buffer)
+    open('none/none')
+    const most = Number(fs.readFileSync('/proc/sys/vm/max_map_count'))
+    const free = () => most - Number(execSync('wc -l < /proc/' + process.pid + '/maps'))
+    const filling = []
+    // Each has two: what it uses, and what it may.
+    const fill = n => { for (; n > 1; n -= 2) filling.push(new ArrayBuffer(1, { maxByteLength: 8192 })) }
+    fill(free() - 2000)
+    fill(free() - 60)
+    gc()
+    const before = descriptors()
+    const codes = []
+    for (let n = 0; n < 200 && codes.filter(Boolean).length < 4; n++) codes.push(open(n))
+    const made = codes.filter(code => code === undefined).length
+    const more = descriptors() - before - made
+    for (let n = 0; n < 200; n++) filling.pop().transferToFixedLength(0)
+    const files = fs.readdirSync(folder).length - 1 - made
+    lock.executeLocked(() => { first[1] = 5 })
+      .then(() => processLocks(memory(folder)).request('a', ({ name }) => name))
+      .then(name => console.log(JSON.stringify({
+        codes: codes.filter(Boolean), more, files, value: first[1], name, again: open('again')
+      })))`])
+  assert.deepStrictEqual(codes, Array(4).fill('ENOMEM'))
+  assert.deepStrictEqual(rest, { more: 0, files: 0, value: 5, name: 'a' })
+})
 
 test('a holder that is stopped for seconds keeps its lock, and a waiter that is stopped holds up nobody', {
   skip: unavailable

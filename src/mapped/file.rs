@@ -102,6 +102,10 @@ fn make(
         number => return Err(Error::from_raw_os_error(number).into()),
     }
     file.write_all_at(&header.to_bytes(), 0)?;
+    // If this process has no room for it, there is to be no file either.
+    let room = system::map(&file, size)?;
+    // SAFETY: nobody knows of it.
+    unsafe { system::unmap(room, size) };
     match name(&file) {
         // Another process was quicker.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
