@@ -4,7 +4,7 @@
 // timeout: 300
 
 // Four processes with two threads each do what they like on shared memory, while they are killed, stopped, and their
-// Workers terminated; see fixtures/shared-memory-actor.js. By hand, for longer: `node <this file> --minutes 10`.
+// Workers terminated; see fixtures/shared-memory-actor.js. For longer: `npm run soak -- --only memory --minutes 10`.
 
 const assert = require('assert')
 const { fork } = require('child_process')

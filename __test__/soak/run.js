@@ -6,7 +6,8 @@
 //
 //   npm run soak -- [--minutes 10] [--seed N] [--node 14,20.20.2 | all] [--only locks,names]
 //
-// --only   operations of these files of operations/ only: races are met sooner
+// --only   operations of these files of operations/ only: races are met sooner; `memory`: four processes at random on
+//          memory that they share, which run for the same time after the others, where this Node has it
 // --node   on these, one after the other, instead of the Node that runs this
 //
 // Prints the seed; the same seed makes the same threads try the same things, in whatever order the machine runs them.
@@ -22,7 +23,10 @@ const nodes = require('../../scripts/nodes')
 const setup = require('../../scripts/setup')
 
 const MAIN = path.join(__dirname, 'main.js')
-const GROUPS = ['values', 'locks', 'names', 'files', 'queues', 'messages']
+/** Of several processes; it has a program of its own. */
+const MEMORY = 'memory'
+const MODEL = path.join(__dirname, '..', 'shared-memory', 'random.test.js')
+const GROUPS = ['values', 'locks', 'names', 'files', 'queues', 'messages', MEMORY]
 /** How long it may take to end a round. Milliseconds. */
 const GRACE = 90000
 
@@ -52,23 +56,35 @@ async function stopAndGo (pid, isOver) {
   }
 }
 
-/** Runs one soak; an error says what was wrong. */
-async function soak (node, seconds, seed, only) {
-  let hasEnded = false
-  const args = [...node.flags, '--expose-gc', MAIN, String(seconds), String(seed), only.join()]
-  const { code, signal, timedOut, stdout } = await run(node.path, args, {
+/** Runs a program for so many milliseconds, and what it takes to end; an error says what was wrong. */
+async function runFor (milliseconds, node, args, onStart) {
+  const { code, signal, timedOut, stdout } = await run(node.path, [...node.flags, ...args], {
     // Options are meant for the Node that runs this.
     env: { ...process.env, NODE_OPTIONS: undefined },
-    timeout: seconds * 1000 + GRACE,
+    timeout: milliseconds,
     echo: 'all',
-    onStart (pid) { stopAndGo(pid, () => hasEnded) }
+    onStart
   })
-  hasEnded = true
   if (timedOut) throw new Error('it hangs')
   if (code !== 0) throw new Error(`it ended with ${signal || `exit code ${code}`}`)
+  return stdout
+}
+
+/** Runs one soak. */
+async function soak (node, milliseconds, seed, only) {
+  let hasEnded = false
+  const args = ['--expose-gc', MAIN, String(milliseconds / 1000), String(seed), only.join()]
+  const stdout = await runFor(milliseconds + GRACE, node, args, pid => { stopAndGo(pid, () => hasEnded) })
+    .finally(() => { hasEnded = true })
   // The summary.
   if (!/^\{.*\}\n$/m.test(stdout)) throw new Error('it did not end as it should')
   return 'no law was broken'
+}
+
+/** Runs the random model of shared memory. */
+async function soakMemory (node, minutes) {
+  const stdout = await runFor(minutes * 60000 + 5 * GRACE, node, [MODEL, '--minutes', String(minutes)])
+  return /"passed":0/.test(stdout) ? 'this Node has none' : 'no law was broken'
 }
 
 async function main () {
@@ -78,7 +94,11 @@ async function main () {
   await nodes.each(versions, async node => {
     const name = `Node ${node.version}: ${minutes} minutes, seed ${seed}`
     console.log(name)
-    await results.of(name, () => soak(node, minutes * 60, seed, only))
+    const ofThreads = only.filter(group => group !== MEMORY)
+    if (ofThreads.length > 0) await results.of(name, () => soak(node, minutes * 60000, seed, ofThreads))
+    if (only.includes(MEMORY) && parseInt(node.version) >= 16) {
+      await results.of(`${name}, shared memory`, () => soakMemory(node, minutes))
+    }
   })
   results.close()
 }
