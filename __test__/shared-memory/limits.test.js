@@ -198,8 +198,7 @@ for (const [what, limit, code] of [
 test('with as many mappings as the kernel allows another file is an error, and leaves nothing behind', {
   skip: unavailable, timeout: 120000
 }, async t => {
-  // The engine, too, needs mappings: the fewer threads it has, and the less garbage, the fewer.
-  const { codes, ...rest } = await runForJSON(t, ['--expose-gc', '--single-threaded', '--jitless', '-e', `
+  const program = `
     const fs = require('fs')
     const { execSync } = require('child_process')
     const { AsyncLock } = require(${JSON.stringify(path.join(__dirname, '..', '..'))})
@@ -218,8 +217,8 @@ test('with as many mappings as the kernel allows another file is an error, and l
     // Each has two: what it uses, and what it may.
     const fill = n => { for (; n > 1; n -= 2) filling.push(new ArrayBuffer(1, { maxByteLength: 8192 })) }
     fill(free() - 2000)
-    fill(free() - 60)
     gc()
+    fill(free() - 60)
     const before = descriptors()
     const codes = []
     for (let n = 0; n < 200 && codes.filter(Boolean).length < 4; n++) codes.push(open(n))
@@ -231,7 +230,18 @@ test('with as many mappings as the kernel allows another file is an error, and l
       .then(() => processLocks(memory(folder)).request('a', ({ name }) => name))
       .then(name => console.log(JSON.stringify({
         codes: codes.filter(Boolean), more, files, value: first[1], name, again: open('again')
-      })))`])
+      })))`
+  let result
+  for (let tries = 1; result === undefined; tries++) {
+    try {
+      // The engine, too, needs mappings: the fewer threads it has, and the less garbage, the fewer.
+      result = await runForJSON(t, ['--expose-gc', '--single-threaded', '--jitless', '-e', program])
+    } catch (error) {
+      // It was the first to have none.
+      if (tries === 5 || !/SIGABRT[^]*v8::|heap out of memory|bad_alloc/.test(error.message)) throw error
+    }
+  }
+  const { codes, ...rest } = result
   assert.deepStrictEqual(codes, Array(4).fill('ENOMEM'))
   assert.deepStrictEqual(rest, { more: 0, files: 0, value: 5, name: 'a' })
 })
