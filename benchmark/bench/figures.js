@@ -204,6 +204,9 @@ const figures = [
     ['process-longest', '… the longest wait', 'ms'],
     ['process-rate', 'four processes with ten tasks each, nothing inside', 'k/s']
   ]),
+  ...of({ group: 'words' }, [
+    ['word-hand-over', 'shared memory: a word handed over between two blocked processes', 'µs', [most(2, 'floor')]]
+  ]),
   ...of({ group: 'size' }, [
     ['size', 'size of the binary', 'kB', [most(600)]]
   ])

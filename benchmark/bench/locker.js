@@ -199,6 +199,19 @@ const tasks = {
     }))
     return count
   },
+  /** Microseconds until a word is in the other process, which is blocked and hands it back: see `futex.rs`. */
+  word ({ me, trips }) {
+    const { notify, wait } = require('../../pure')
+    const word = new Int32Array(require('../../processes').sharedMemory(path.join(folder, 'word'), 4))
+    let began
+    for (let n = -100; n < trips; n++) {
+      if (n === 0) began = now()
+      while (Atomics.load(word, 0) !== me) wait(word, 0, 1 - me)
+      Atomics.store(word, 0, 1 - me)
+      notify(word, 0, 1)
+    }
+    return (now() - began) * 1000 / (2 * trips)
+  },
   async take ({ names }) {
     await Promise.all(names.map(async name => held.set(name, await take(name))))
     return now()

@@ -79,7 +79,7 @@ How to read it:
   [Atomics.wait, Atomics.notify, Atomics.waitAsync](https://v8.dev/features/atomics) over it. A dash: this Node has
   none.
 - *floor* is the least that JavaScript needs, without a queue: creating and resolving the promise, a turn of the
-  event loop, two atomic operations, a spinning loop, messages there and back.
+  event loop, two atomic operations, a spinning loop, messages there and back; of processes, bare futexes.
 - *ratio* is this package's figure divided by Node's own, both from the same process, where they took turns. Values are
   medians; what an install costs everybody else is the least of the samples.
 - *A/A* is the noise: how far two figures of this package are apart. If a figure is nearer than that to its goal, the

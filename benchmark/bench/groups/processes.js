@@ -226,4 +226,4 @@ async function run ({ quick, rounds }) {
   })
 }
 
-module.exports = { run }
+module.exports = { Locker, canShare, run }
