@@ -6,6 +6,7 @@
 const assert = require('assert')
 const fs = require('fs')
 const path = require('path')
+const util = require('util')
 const { test } = require('../harness')
 const { FakeEngine, withResolvers } = require('../fixtures/fake-engine')
 const { scratchFolder, startMember, startMembers } = require('../fixtures/lock-processes')
@@ -326,6 +327,23 @@ test('processes that ask for the same names in different orders count, and one t
   assert.strictEqual(await waiting, true)
   assert.deepStrictEqual((await members[2].pass('a')).ownerDied, true)
   assert.deepStrictEqual((await members[2].pass('b')).ownerDied, false)
+})
+
+test('a lock shows what it is of, in each form', async t => {
+  const locks = processLocks(scratchFolder(t))
+  const said = []
+  const say = lock => said.push(util.inspect(lock, { breakLength: Infinity }).replace(/\d+n?/g, '1'))
+  await locks.request('a', say)
+  await locks.requestAll(['a', 'b'], say)
+  const held = await locks.hold('a')
+  say(held)
+  await held.unlock()
+  const sync = locks.holdSync('a', { ifAvailable: true })
+  say(sync)
+  sync.unlock()
+  const one = "{ name: 'a', mode: 'exclusive', token: 1, ownerDied: false, isLost: false }"
+  const all = "{ names: [ 'a', 'b' ], mode: 'exclusive', tokens: [ 1, 1 ], ownerDied: false, isLost: false }"
+  assert.deepStrictEqual(said, ['ProcessLock ' + one, 'AllLock ' + all, 'HeldLock ' + one, 'HeldSyncLock ' + one])
 })
 
 test('more names than a process may have descriptors: a timeout gives back all', {

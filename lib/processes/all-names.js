@@ -12,6 +12,7 @@ const { RangeError, define, freeze, now } = require('../util/intrinsics')
 const { namesOf } = require('../named/arguments')
 const { assertString } = require('./arguments')
 const { lostError, show } = require('./errors')
+const { showLock } = require('./held-lock')
 
 /** Reads an iterable of names: sorted, without doubles. */
 function readNames (names, caller) {
@@ -150,6 +151,7 @@ class AllLock {
   /** Lets the next holders see `ownerDied`, once the callback ends. False if it has ended. */
   abandon () { return this.#all.abandon() }
 }
+showLock(AllLock)
 
 /** A signal that aborts when one of two does. */
 const either = (one, other) => other === undefined ? one : {

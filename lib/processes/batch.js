@@ -9,6 +9,7 @@
 
 const { setMaxListeners } = require('events')
 const { lostError } = require('./errors')
+const { showLock } = require('./held-lock')
 const { now } = require('../util/intrinsics')
 const { LONGEST_TIMER, clearTimeout, setTimeout } = require('../util/timers')
 
@@ -332,5 +333,6 @@ class ProcessLock {
     return this.isAbandoned
   }
 }
+showLock(ProcessLock)
 
 module.exports = { Batch, ProcessLock }

@@ -3,7 +3,14 @@
 /** Locks that are held until `unlock()`. */
 
 const { define } = require('../util/intrinsics')
+const showState = require('../util/inspect')
 const observer = require('../waiting/observer')
+
+/** Lets `util.inspect` show the locks of a class. */
+function showLock (Class) {
+  showState(Class, ({ name, names, mode, token, tokens, ownerDied, isLost }) => (
+    names === undefined ? { name, mode, token, ownerDied, isLost } : { names, mode, tokens, ownerDied, isLost }))
+}
 
 class Held {
   #lock
@@ -26,6 +33,7 @@ class Held {
   /** Lets the next holder see `ownerDied`. False if it has been unlocked. */
   abandon () { return this.#lock.abandon() }
 }
+showLock(Held)
 
 class HeldLock extends Held {
   #release
@@ -88,4 +96,4 @@ const { asyncDispose, dispose } = Symbol
 if (asyncDispose !== undefined) define(HeldLock.prototype, asyncDispose, HeldLock.prototype.unlock, false, true)
 if (dispose !== undefined) define(HeldSyncLock.prototype, dispose, HeldSyncLock.prototype.unlock, false, true)
 
-module.exports = { HeldSyncLock, held }
+module.exports = { HeldSyncLock, held, showLock }
