@@ -125,4 +125,5 @@ test('a drive can be unmounted soon after its locks are free', { skip: LINUX, ti
   assert.ok(!run('umount', [drive]), 'nothing was kept')
   await until(() => run('umount', [drive]))
   await assert.rejects(locks.request('a', () => {}), { code: 'ERR_LOCK_UNAVAILABLE' })
+  assert.deepStrictEqual(fs.readdirSync(drive), [])
 })

@@ -3,7 +3,6 @@
 //! Its folders, its grants, and the answers to its requests.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::fs::create_dir_all;
 use std::io::{Error, Result};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -70,11 +69,10 @@ impl Files {
 
     /// Returns the number of a folder, which is made. Fails if it is on a drive whose locks cannot be relied on.
     pub(crate) fn open(&self, path: PathBuf, is_durable: bool, any_drive: bool) -> Result<u32> {
-        create_dir_all(&path)?;
-        if !any_drive && !system::is_local(&path)? {
+        let folder = Folder::new(path, is_durable)?;
+        if !any_drive && !system::is_local(&folder.path)? {
             return Err(Error::other("it is on a network or FUSE drive, whose locks are not reliable"));
         }
-        let folder = Folder { path, is_durable };
         let mut folders = self.folders.borrow_mut();
         let known = folders.iter().position(|known| **known == folder);
         Ok(known.unwrap_or_else(|| {

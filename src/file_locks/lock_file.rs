@@ -25,6 +25,27 @@ pub(super) struct Folder {
     pub(super) path: PathBuf,
     /// Whether states are flushed to the disk.
     pub(super) is_durable: bool,
+    /// The device that it is on, where the system tells.
+    drive: Option<u64>,
+}
+
+impl Folder {
+    /// Makes it, unless it is there.
+    pub(super) fn new(path: PathBuf, is_durable: bool) -> Result<Self> {
+        create_dir_all(&path)?;
+        let drive = drive_of(&path);
+        Ok(Self { path, is_durable, drive })
+    }
+
+    /// Makes it again once somebody has removed it: not in the place of a drive that is unmounted, on which others see it.
+    fn restore(&self, missing: Error) -> Result<()> {
+        let drive = self.path.ancestors().find_map(drive_of);
+        if drive == self.drive { create_dir_all(&self.path) } else { Err(missing) }
+    }
+}
+
+fn drive_of(path: &Path) -> Option<u64> {
+    identity_of(path).ok().flatten().map(|(device, _)| device)
 }
 
 /// A file of a name.
@@ -195,7 +216,7 @@ impl Name {
     pub(super) fn open_to_wait(&self, which: Which) -> Result<Opened> {
         match which {
             Which::Lock => self.open(),
-            Which::Gate => Ok(spared(|| open_or_create(self.path(which)))?.0),
+            Which::Gate => Ok(spared(|| open_or_create(&self.place.folder, self.path(which)))?.0),
         }
     }
 
@@ -212,7 +233,7 @@ impl Name {
     }
 
     fn open(&self) -> Result<Opened> {
-        let (opened, is_new) = spared(|| open_or_create(&self.place.lock))?;
+        let (opened, is_new) = spared(|| open_or_create(&self.place.folder, &self.place.lock))?;
         if is_new && self.place.folder.is_durable {
             #[cfg(unix)]
             File::open(&self.place.folder.path)?.sync_all()?;
@@ -320,7 +341,7 @@ fn replaced() -> Error {
 
 /// Opens a file, and makes it first if it is not there. In a folder of several users, `O_CREAT` may fail for those that
 /// are there (`fs.protected_regular`).
-fn open_or_create(path: &Path) -> Result<(Opened, bool)> {
+fn open_or_create(folder: &Folder, path: &Path) -> Result<(Opened, bool)> {
     for _ in 0..MOST_TRIES {
         match system::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -328,10 +349,7 @@ fn open_or_create(path: &Path) -> Result<(Opened, bool)> {
         }
         match system::create(path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            // Somebody has removed the folder.
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                create_dir_all(path.parent().expect("its folder"))?;
-            }
+            Err(error) if error.kind() == ErrorKind::NotFound => folder.restore(error)?,
             result => return result.map(|opened| (opened, true)),
         }
     }

@@ -24,7 +24,7 @@ impl Scratch {
     fn new(what: &str) -> Self {
         let path = PathBuf::from(format!("{}/files-{}-{what}", std::env::temp_dir().display(), std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
-        Self(Arc::new(Folder { path, is_durable: false }), lock(&ONE))
+        Self(Arc::new(Folder::new(path, false).unwrap()), lock(&ONE))
     }
 
     fn name(&self, key: &str, mode: Mode) -> Name {
