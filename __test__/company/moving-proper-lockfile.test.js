@@ -66,6 +66,26 @@ test('retries: the wait goes on until the lock is free', async t => {
   await (await our.next).unlock()
 })
 
+test('`retries: n` of theirs wait for as long as the page says', async t => {
+  const { file, lockfile } = await place(t)
+  const page = fs.readFileSync(path.join(__dirname, '..', '..', 'docs', 'coming-from-proper-lockfile.md'), 'utf8')
+  const [, formula] = /For `retries: n`[^`]*`timeout: ([^`]+)`/.exec(page)
+  fs.mkdirSync(`${file}.lock`)
+  const { setTimeout: later } = globalThis
+  t.after(() => { globalThis.setTimeout = later })
+  for (const retries of [0, 1, 3, 5, 8]) {
+    let sum = 0
+    globalThis.setTimeout = (callback, milliseconds) => {
+      sum += milliseconds
+      return later(callback, 0)
+    }
+    assert.strictEqual(await codeOf(lockfile.lock(file, { retries })), 'ELOCKED')
+    globalThis.setTimeout = later
+    // eslint-disable-next-line no-new-func -- the page's own expression
+    assert.strictEqual(new Function('n', `return ${formula}`)(retries), sum, String(retries))
+  }
+})
+
 test('unlock: by the file', async t => {
   const { theirs, ours, held, locks } = await place(t)
   await theirs('await lock(file)')
@@ -155,6 +175,35 @@ test('the programs before, after and during the change count right, by two spell
     await runAll(t, project, programs.map(name => `${name}.js`), file, path.join(folder, 'link', 'data.json'))
     assert.strictEqual(JSON.parse(fs.readFileSync(file, 'utf8')).total, 20 * programs.length, programs.join())
   }
+})
+
+test('the program after the change keeps the permissions of the file', async t => {
+  const { file, folder } = await place(t)
+  if (process.platform === 'win32') return t.skip('it has no such permissions')
+  fs.writeFileSync(file, '{"total":0}')
+  fs.chmodSync(file, 0o600)
+  await runAll(t, await moving.project(t), ['after.js'], file, '', path.join(folder, 'locks'))
+  assert.strictEqual((fs.statSync(file).mode & 0o777).toString(8), '600')
+})
+
+test('a class with lock(), before and after: one lock for two spellings; the readers of ours share', async t => {
+  const { file, folder, locks } = await place(t)
+  const project = await moving.project(t)
+  fs.symlinkSync(folder, path.join(folder, 'link'), 'junction')
+  for (const name of ['store-before', 'store-after']) {
+    const { Store } = require(path.join(project, `${name}.js`))
+    const [one, other] = [new Store(file), new Store(path.join(folder, 'link', 'data.json'))]
+    const release = await one.lock()
+    const next = other.lock()
+    assert.strictEqual(await Promise.race([next, sleep(50, 'waits')]), 'waits', name)
+    await release();
+    (await next)()
+    if (name === 'store-before') continue
+    fs.writeFileSync(path.join(folder, '.locks', '.gitignore'), '*\n')
+    await one.read(() => other.read(() => {})) // both inside
+    assert.deepStrictEqual((await one.locks.query()).held, [])
+  }
+  assert.deepStrictEqual((await locks.query()).held, [])
 })
 
 test('the program after the change is killed: no update of another is lost', { timeout: 120000 }, async t => {
@@ -249,12 +298,22 @@ test('a lock file is removed: onCompromised, by default an uncaught error; ours 
   assert.strictEqual(exitCode, 1)
   assert.ok(stderr.includes("code: 'ECOMPROMISED'"), stderr)
 
-  const lock = await locks.hold(pathName(file))
-  for (const name of fs.readdirSync(path.join(folder, 'locks'))) fs.unlinkSync(path.join(folder, 'locks', name))
-  assert.strictEqual(await codeOf(lock.unlock()), 'ERR_LOCK_LOST')
-  await assert.rejects(locks.request(pathName(file), () => {
+  const remove = () => {
     for (const name of fs.readdirSync(path.join(folder, 'locks'))) fs.unlinkSync(path.join(folder, 'locks', name))
-  }), { code: 'ERR_LOCK_LOST' })
+  }
+  const lock = await locks.hold(pathName(file))
+  remove()
+  const second = `require('atomics-waitasync/processes').processLocks(${JSON.stringify(path.join(folder, 'locks'))})
+    .request(${JSON.stringify(pathName(file))}, { timeout: 0 }, () => console.log('two holders'))`
+  const { stdout } = await runNode(t, ['-e', second], { cwd: await moving.project(t) })
+  assert.deepStrictEqual([stdout, lock.signal.aborted, lock.isLost], ['two holders\n', false, false])
+  const fail = () => { throw Object.assign(new Error('of its own'), { code: 'OWN' }) }
+  assert.strictEqual(await codeOf((async () => { try { fail() } finally { await lock.unlock() } })()), 'ERR_LOCK_LOST')
+  assert.strictEqual(await codeOf(locks.request(pathName(file), remove)), 'ERR_LOCK_LOST')
+  assert.strictEqual(await codeOf(locks.request(pathName(file), () => {
+    remove()
+    fail()
+  })), 'OWN')
 })
 
 test('options: lockfilePath is a name of its own choice, realpath: false a resolved path', async t => {
