@@ -39,9 +39,12 @@ interface Held {
   readonly mode: Mode
   /** Whether the last exclusive holder died or lost the lock: the protected state may be half changed. */
   readonly ownerDied: boolean
-  /** Aborts when the loss of the lock is noticed; its reason is the error of the promise. */
+  /**
+   * Aborts when the loss of the lock is noticed; its reason is the error of the promise. With `files`, the removal of
+   * the lock's file is noticed only at the end.
+   */
   readonly signal: Signal
-  /** Whether the lock is lost. Looks at the clock, too, so it is right also after the process was suspended. */
+  /** As `signal.aborted`, but looks at the clock, too, so it is right about a lease also after a suspension. */
   readonly isLost: boolean
   /** Lets the next exclusive holder see `ownerDied`, once the callback ends. False if it has ended, or is shared. */
   abandon (): boolean
