@@ -82,6 +82,7 @@ and below 10: 4
     prints: `layout: 1.5 8
 several locks: 0 → 1 1 → 2 2 → 0
 several locks: TimeoutError
+by key: Bob, the club, Ann, Ann again · 0
 once: 42 42 1
 event: false true true
 event: false
