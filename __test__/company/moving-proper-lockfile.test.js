@@ -71,16 +71,16 @@ test('`retries: n` of theirs wait for as long as the page says', async t => {
   const page = fs.readFileSync(path.join(__dirname, '..', '..', 'docs', 'coming-from-proper-lockfile.md'), 'utf8')
   const [, formula] = /For `retries: n`[^`]*`timeout: ([^`]+)`/.exec(page)
   fs.mkdirSync(`${file}.lock`)
-  const { setTimeout: later } = globalThis
-  t.after(() => { globalThis.setTimeout = later })
+  const { setTimeout: later } = global
+  t.after(() => { global.setTimeout = later })
   for (const retries of [0, 1, 3, 5, 8]) {
     let sum = 0
-    globalThis.setTimeout = (callback, milliseconds) => {
+    global.setTimeout = (callback, milliseconds) => {
       sum += milliseconds
       return later(callback, 0)
     }
     assert.strictEqual(await codeOf(lockfile.lock(file, { retries })), 'ELOCKED')
-    globalThis.setTimeout = later
+    global.setTimeout = later
     // eslint-disable-next-line no-new-func -- the page's own expression
     assert.strictEqual(new Function('n', `return ${formula}`)(retries), sum, String(retries))
   }
