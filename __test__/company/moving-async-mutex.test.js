@@ -5,8 +5,11 @@
 // docs/coming-from-async-mutex.md, with the real package beside this one.
 
 const assert = require('assert')
+const { once } = require('events')
 const path = require('path')
 const { setTimeout: sleep } = require('timers/promises')
+const { transferableAbortController } = require('util')
+const { Worker } = require('worker_threads')
 const { codeOf, load, movingFrom } = require('../fixtures/moving')
 const { runNode } = require('../fixtures/run-node')
 const { AsyncLock, Semaphore, locks } = require('../..')
@@ -109,8 +112,51 @@ test('cancel: the waits reject, the holder stays', async () => {
   assert.deepStrictEqual(await Promise.all(waits), [E_CANCELED, E_CANCELED])
   assert.deepStrictEqual(await Promise.all(aborted), [controller.signal.reason.code, controller.signal.reason.code])
   assert.deepStrictEqual([mutex.isLocked(), lock.locked], [true, true])
+  // Theirs can be repeated; a signal stays aborted.
+  const again = mutex.acquire().catch(error => error)
+  await theirs('mutex.cancel()')
+  assert.strictEqual(await again, E_CANCELED)
   release()
   token.unlock()
+  const { signal } = controller
+  assert.strictEqual(await codeOf(lock.lockAsync({ signal })), signal.reason.code)
+  assert.strictEqual(await codeOf(locks.holdAsync('free', { signal })), signal.reason.code)
+})
+
+/** Resolves once `count` requests for the name are waiting. */
+async function waiting (name, count) {
+  while ((await locks.query()).pending.filter(each => each.name === name).length < count) await sleep(1)
+}
+
+test('cancel, of all threads: a transferable signal ends their waits, without the code of its reason', async t => {
+  const code = `
+    const { parentPort, workerData: { entry, signal } } = require('worker_threads')
+    const wait = require(entry).locks.holdAsync('wanted', { signal })
+    wait.catch(error => { parentPort.postMessage([error.message, error.code]) })`
+  assert.deepStrictEqual({ ...structuredClone(new AbortController().signal) }, {})
+  const held = locks.tryHold('wanted')
+  const controller = transferableAbortController()
+  const { signal } = controller
+  const ends = [1, 2].map(() => {
+    const workerData = { entry: require.resolve('../..'), signal }
+    const worker = new Worker(code, { eval: true, workerData, transferList: [signal] })
+    t.after(() => worker.terminate())
+    return once(worker, 'message')
+  })
+  const own = codeOf(locks.holdAsync('wanted', { signal }))
+  await waiting('wanted', 3)
+  controller.abort(Object.assign(new Error('over'), { code: 'OVER' }))
+  assert.strictEqual(await own, 'OVER')
+  for (const [message] of await Promise.all(ends)) assert.deepStrictEqual(message, ['over', undefined])
+  held.unlock()
+})
+
+test('options: undefined counts as missing, null is refused', async () => {
+  for (const take of [options => new AsyncLock().lockAsync(options), options => locks.holdAsync('optional', options)]) {
+    (await take({ timeout: undefined, signal: undefined })).unlock()
+    for (const options of [{ timeout: null }, { signal: null }])
+      assert.strictEqual(await codeOf((async () => take(options))()), 'TypeError')
+  }
 })
 
 test('waitForUnlock: until it is free', async () => {
@@ -140,6 +186,81 @@ test('a map of mutexes: one for each key', async () => {
     else held.unlock()
     assert.strictEqual(await waits, 'a', whose)
   }
+})
+
+test('a map of mutexes: asked, tried and awaited for a time', async () => {
+  const { theirs, ours, Mutex, E_ALREADY_LOCKED, E_TIMEOUT } = await pairOfLocks()
+  const names = { mutexes: new Map([['of a map', new Mutex()]]), locks, key: 'of a map' }
+  const [ask, tryIt, late] = [
+    'mutexes.get(key).isLocked()',
+    'await tryAcquire(mutexes.get(key)).acquire()',
+    'await withTimeout(mutexes.get(key), 50).acquire()'
+  ]
+  const isLocked = async () => [await theirs(ask, names), await ours(ask, names)]
+  assert.deepStrictEqual(await isLocked(), [false, false])
+  const [release, token] = [await theirs(tryIt, names), await ours(tryIt, names)]
+  assert.deepStrictEqual(await isLocked(), [true, true])
+  assert.strictEqual(await theirs(tryIt, names).catch(error => error), E_ALREADY_LOCKED)
+  assert.strictEqual(await ours(tryIt, names), null)
+  assert.strictEqual(await theirs(late, names).catch(error => error), E_TIMEOUT)
+  assert.strictEqual(await codeOf(ours(late, names)), 'ERR_TIMEOUT')
+  release()
+  token.unlock();
+  (await theirs(late, names))();
+  (await ours(late, names)).unlock()
+})
+
+test('the class with a map of mutexes, before and after: one task for each key of an instance', async t => {
+  const project = await moving.project(t)
+  for (const name of ['accounts-before', 'accounts-after']) {
+    const { Accounts } = require(path.join(project, `${name}.js`))
+    const [one, other] = [new Accounts('one'), new Accounts('other')]
+    const order = []
+    let next
+    await one.change('Ann', async () => {
+      next = one.change('Ann', () => { order.push('next') })
+      await one.change('Bob', () => { order.push('Bob') })
+      await other.change('Ann', () => { order.push('of another instance') })
+      await sleep(20)
+      order.push('Ann')
+    })
+    await next
+    assert.deepStrictEqual(order, ['Bob', 'of another instance', 'Ann', 'next'], name)
+    const fail = () => { throw Object.assign(new Error(), { code: 'OWN' }) }
+    assert.strictEqual(await codeOf(one.change('Ann', fail)), 'OWN')
+  }
+})
+
+test('the class after the change repairs after a worker that ended, an error, and a repair that failed', async t => {
+  const file = path.join(await moving.project(t), 'accounts-after.js')
+  const code = `
+    const { workerData, parentPort } = require('worker_threads')
+    const { Accounts } = require(workerData)
+    new Accounts('dying').change('Ann', () => new Promise(() => { parentPort.postMessage('inside') }))
+    setInterval(() => {}, 1000)`
+  const worker = new Worker(code, { eval: true, workerData: file })
+  t.after(() => worker.terminate())
+  await once(worker, 'message')
+  const { Accounts } = require(file)
+  let [repairs, isBroken] = [0, true]
+  const accounts = new Accounts('dying', () => {
+    repairs++
+    if (isBroken) throw Object.assign(new Error(), { code: 'BROKEN' })
+  })
+  const change = (callback = () => {}) => codeOf(accounts.change('Ann', callback))
+  const waits = change()
+  await waiting('accounts:dying:Ann', 1)
+  worker.terminate()
+  assert.deepStrictEqual([await waits, repairs], ['BROKEN', 1])
+  isBroken = false
+  assert.deepStrictEqual([await change(), repairs], ['none', 2])
+  assert.deepStrictEqual([await change(), repairs], ['none', 2])
+  await change(() => { throw new Error('halfway') })
+  assert.deepStrictEqual([await change(), repairs], ['none', 3])
+  // What the page warns of: unlock() after a repair that has failed.
+  locks.tryHold('accounts:dying:Ann').abandon()
+  assert.strictEqual(locks.tryHold('accounts:dying:Ann').unlock(), true)
+  assert.deepStrictEqual([await change(), repairs], ['none', 3])
 })
 
 test('a semaphore: at most two, by weights, with its value', async () => {
