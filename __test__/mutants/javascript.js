@@ -237,9 +237,7 @@ module.exports = [
       '(word.place = placeHere()) : word.place']
   ]),
   ...of(stalls, { test: 'locks/observe/stalls' }, [
-    ['a wait that is over is still watched',
-      '  if (previous === undefined) first = next\n  else previous.next = next\n',
-      ''],
+    ['a wait that is over is still watched', 'pending.delete(wait)', ''],
     ['a busy thread reports what it has been granted', 'setImmediate(() => { setImmediate(check) })', 'check()'],
     ['a stall keeps the process alive', 'setTimeout(fn, milliseconds).unref()', 'setTimeout(fn, milliseconds)']
   ]),

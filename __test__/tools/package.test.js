@@ -79,7 +79,7 @@ test('every file that is required is there, once; entries begin without locks, a
 })
 
 const ALWAYS = ['agent.js', 'entry-point.js', 'index.js', 'main.js', 'note.js']
-const OF_PROCESSES = ['lock.js', 'names.js', 'observe.js', 'processes.js']
+const OF_PROCESSES = ['lock.js', 'names.js', 'processes.js']
 
 test('an entry that changes nothing loads little before its first use; each use loads what it needs', async t => {
   const folder = bundled(t)

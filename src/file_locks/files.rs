@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use super::lock_file::{Folder, Name};
+use super::folder::Folder;
+use super::lock_file::Name;
 use super::mailbox::{Answer, Lock, Mailbox, Queue};
 use super::system::{self, Mode};
 use super::waiting::{self, Request};

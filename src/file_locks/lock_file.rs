@@ -1,11 +1,12 @@
 //! The lock of a name: taking it, and giving it back.
 
-use std::fs::{File, create_dir_all};
+use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use super::folder::Folder;
 use super::kept;
 use super::limits::{self, Limit};
 use super::look::{announce, announce_reader, withdraw_announcement};
@@ -18,35 +19,6 @@ use super::system::{
 
 /// How often a file is opened that somebody removes or replaces meanwhile.
 const MOST_TRIES: u32 = 1000;
-
-/// A folder of names.
-#[derive(PartialEq, Eq, Hash, Debug)]
-pub(super) struct Folder {
-    pub(super) path: PathBuf,
-    /// Whether states are flushed to the disk.
-    pub(super) is_durable: bool,
-    /// The device that it is on, where the system tells.
-    drive: Option<u64>,
-}
-
-impl Folder {
-    /// Makes it, unless it is there.
-    pub(super) fn new(path: PathBuf, is_durable: bool) -> Result<Self> {
-        create_dir_all(&path)?;
-        let drive = drive_of(&path);
-        Ok(Self { path, is_durable, drive })
-    }
-
-    /// Makes it again once somebody has removed it: not in the place of a drive that is unmounted, on which others see it.
-    fn restore(&self, missing: Error) -> Result<()> {
-        let drive = self.path.ancestors().find_map(drive_of);
-        if drive == self.drive { create_dir_all(&self.path) } else { Err(missing) }
-    }
-}
-
-fn drive_of(path: &Path) -> Option<u64> {
-    identity_of(path).ok().flatten().map(|(device, _)| device)
-}
 
 /// A file of a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -15,6 +15,7 @@
 //! 5. Nothing is locked, written or closed while the table of lines or a mailbox is locked.
 
 mod files;
+mod folder;
 mod kept;
 mod limits;
 mod lock_file;

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::pool::{MOST_JOBS, MOST_LINES};
 use super::{Reason, Request, Stage, enqueue, run, with_line, with_table};
-use crate::file_locks::lock_file::{Folder, Locked, Name, Which};
+use crate::file_locks::folder::Folder;
+use crate::file_locks::lock_file::{Locked, Name, Which};
 use crate::file_locks::mailbox::{Answer, Lock, Mailbox, Queue};
 use crate::file_locks::system::Mode;
 use waitasync_core::lock::Outbox;
