@@ -5,7 +5,7 @@
 const { agent } = require('../agent/find-agent')
 const { TypeError } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
-const { completeCycle, completeEntry, parseList, stackTexts } = require('../holding/snapshot-entries')
+const { completeEntry, parseList, stackTexts } = require('../holding/snapshot-entries')
 
 exports.snapshot = function snapshot () {
   const { binding } = agent().native
@@ -14,7 +14,14 @@ exports.snapshot = function snapshot () {
   const { held, waiting, cycles } = state
   for (let n = 0; n < held.length; n++) completeEntry(held[n], stackText)
   for (let n = 0; n < waiting.length; n++) completeEntry(waiting[n], stackText)
-  for (let n = 0; n < cycles.length; n++) completeCycle(cycles[n], stackText)
+  for (let n = 0; n < cycles.length; n++) {
+    for (let k = 0; k < cycles[n].length; k++) {
+      // Indices: see `write_link` in core/src/observe/lines.rs.
+      const link = cycles[n][k]
+      link.holds = link.holds < 0 ? waiting[~link.holds] : held[link.holds]
+      link.waitsFor = waiting[link.waitsFor]
+    }
+  }
   return { held, waiting, cycles }
 }
 

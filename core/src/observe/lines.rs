@@ -8,10 +8,12 @@ use std::fmt::{self, Write};
 use std::process;
 
 use super::rows::{Rows, Stack, write_cycle};
-use super::sentences::{cycle_rows, row};
+use super::sentences::row;
 use super::snapshot::Snapshot;
+use super::survey::Entry;
 use super::table::rows_of;
 use crate::json::{self, Text};
+use crate::lock::cycles::{Has, Link};
 
 /// Writes a snapshot, a line at a time. `dump`: its number.
 pub fn write(dump: u32, snapshot: &Snapshot, mut line: impl FnMut(&str)) {
@@ -54,8 +56,23 @@ impl Snapshot {
             text.write_str(",\"waiting\":")?;
             json::array(text, &self.waiting, row)?;
             text.write_str(",\"cycles\":")?;
-            json::array(text, &self.cycles, |text, cycle| write_cycle(text, &cycle_rows(self, cycle, Stack::number)))?;
+            json::array(text, &self.cycles, |text, cycle| {
+                let certain = cycle.iter().all(|link| self.waiting[link.waits_for].blocked);
+                json::array(text, cycle, |text, link| self.write_link(text, link, certain))
+            })?;
             text.write_char('}')
         })
+    }
+
+    /// Writes a link with two indices: of the thread's hold, in the list of holds, or, below 0, `!index` in the other;
+    /// and of the wait that it waits for.
+    fn write_link(&self, text: &mut Text, &Link { has, waits_for }: &Link, certain: bool) -> fmt::Result {
+        let Entry { thread_id, blocked, .. } = self.waiting[waits_for];
+        let holds = match has {
+            Has::Held(index) => index.cast_signed(),
+            Has::Awaited(index) => !index.cast_signed(),
+        };
+        write!(text, "{{\"threadId\":{thread_id},\"holds\":{holds},\"waitsFor\":{waits_for}")?;
+        write!(text, ",\"blocked\":{blocked},\"certain\":{certain}}}")
     }
 }
