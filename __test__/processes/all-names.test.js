@@ -137,14 +137,14 @@ for (const [form, call] of Object.entries(forms)) {
     const engine = new NamedEngine()
     const gates = ['a', 'b', 'c'].map(name => engine.close(name))
     const began = performance.now()
-    const late = code(call(processLocks(engine), ['a', 'b', 'c'], { timeout: 300 }, fail))
+    const late = code(call(processLocks(engine), ['a', 'b', 'c'], { timeout: 300 * slowness }, fail))
     for (const gate of gates.slice(0, 2)) {
-      await new Promise(resolve => setTimeout(resolve, 100))
+      await new Promise(resolve => setTimeout(resolve, 100 * slowness))
       gate.resolve()
     }
     assert.strictEqual(await late, 'ERR_TIMEOUT')
-    // With a deadline for each, it would be 500.
-    assert.ok(performance.now() - began < 480)
+    // With a deadline for each, it would be 500 ms.
+    assert.ok(performance.now() - began < 480 * slowness)
   })
 
   test(`${form}: ifAvailable gives null if one of them is taken, and nothing is held`, async () => {
