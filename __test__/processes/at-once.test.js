@@ -140,6 +140,71 @@ test('a hook that aborts or closes while a request begins to wait ends it', asyn
   await holder.release('a')
 })
 
+test('a hook that aborts at any resource of a request that waits ends its wait', async t => {
+  const folder = scratchFolder(t)
+  const holder = await startMember(t, folder)
+  await holder.hold('a')
+  await holder.run(async ({ kept, locks }) => {
+    kept.permits = await Promise.all([1, 2].map(() => locks.hold('b', { permits: 2 })))
+  })
+  for (const [name, options] of [['a', {}], ['a', { mode: 'shared' }], ['b', { permits: 2 }]]) {
+    for (let n = 0; n < 12; n++) {
+      const locks = processLocks(folder)
+      const controller = new AbortController()
+      let resources = 0
+      const hook = createHook({ init () { if (resources++ === n) controller.abort() } }).enable()
+      const promise = locks.request(name, { ...options, signal: controller.signal }, () => {})
+      const over = outcome(promise)
+      await null
+      hook.disable()
+      controller.abort()
+      assert.strictEqual(await over, 'AbortError', `${name} ${n}`)
+      await locks.close()
+    }
+  }
+})
+
+test('a request that is aborted in any job after others have left the name in front waits no more', async t => {
+  const folder = scratchFolder(t)
+  const holder = await startMember(t, folder)
+  await holder.hold('a')
+  for (let jobs = 0; jobs < 12; jobs++) {
+    const locks = processLocks(folder)
+    const [first, second] = [new AbortController(), new AbortController()]
+    const promises = [
+      locks.request('a', { signal: first.signal }, () => {}),
+      locks.request('a', { mode: 'shared', signal: second.signal }, () => {})
+    ].map(outcome)
+    await new Promise(resolve => setImmediate(resolve))
+    first.abort()
+    for (let n = 0; n < jobs; n++) await null
+    second.abort()
+    assert.deepStrictEqual(await Promise.all(promises), ['AbortError', 'AbortError'])
+    // It would wait for the lock itself.
+    await locks.close()
+  }
+})
+
+test('a grant is read before anything patched can make a request', async t => {
+  const folder = scratchFolder(t)
+  const holder = await startMember(t, folder)
+  const locks = processLocks(folder)
+  await holder.hold('a')
+  const promises = [locks.request('a', async ({ token }) => token)]
+  const { get } = Map.prototype
+  t.after(() => { Map.prototype.get = get })
+  // eslint-disable-next-line no-extend-native -- a program may
+  Map.prototype.get = function (key) {
+    if (typeof key === 'number' && promises.length === 1) promises.push(locks.request('b', async ({ token }) => token))
+    return get.call(this, key)
+  }
+  await holder.release('a')
+  await promises[0]
+  const tokens = await Promise.all(promises)
+  assert.strictEqual(new Set(tokens).size, 2)
+  for (const name of ['a', 'b']) assert.strictEqual(await isFree(locks, name), true)
+})
+
 test('a hook that makes a request while a batch makes its timer leaves no timer behind', async t => {
   const member = await startMember(t, scratchFolder(t))
   await member.run(async ({ engine, kept, api, require: load }) => {
