@@ -4,7 +4,7 @@
 // Locks of files that are taken in the call of `request`: who comes in its midst, or gives up in the same job.
 
 const assert = require('assert')
-const { createHook } = require('async_hooks')
+const { AsyncLocalStorage, createHook } = require('async_hooks')
 const fs = require('fs')
 const os = require('os')
 const { test } = require('../harness')
@@ -184,6 +184,20 @@ test('a request that is aborted in any job after others have left the name in fr
     await locks.close()
   }
 })
+
+for (const options of [{}, { batch: 2 }, { batchTime: 0 }]) {
+  test(`those that share a lock run in their order and contexts: ${JSON.stringify(options)}`, async t => {
+    const locks = processLocks(scratchFolder(t), options)
+    const context = new AsyncLocalStorage()
+    const begun = []
+    const promises = [1, 2, 3].map(n => context.run(n, () => locks.request('a', { mode: 'shared' }, async () => {
+      begun.push([n, context.getStore()])
+    })))
+    await Promise.all(promises)
+    assert.deepStrictEqual(begun, [[1, 1], [2, 2], [3, 3]])
+    assert.strictEqual(await isFree(locks, 'a'), true)
+  })
+}
 
 test('a grant is read before anything patched can make a request', async t => {
   const folder = scratchFolder(t)
