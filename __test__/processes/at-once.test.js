@@ -4,7 +4,7 @@
 // Locks of files that are taken in the call of `request`: who comes in its midst, or gives up in the same job.
 
 const assert = require('assert')
-const { createHook } = require('async_hooks')
+const { AsyncLocalStorage, createHook } = require('async_hooks')
 const fs = require('fs')
 const os = require('os')
 const { test } = require('../harness')
@@ -138,6 +138,87 @@ test('a hook that aborts or closes while a request begins to wait ends it', asyn
     }
   }
   await holder.release('a')
+})
+
+test('a hook that aborts at any resource of a request that waits ends its wait', async t => {
+  const folder = scratchFolder(t)
+  const holder = await startMember(t, folder)
+  await holder.hold('a')
+  await holder.run(async ({ kept, locks }) => {
+    kept.permits = await Promise.all([1, 2].map(() => locks.hold('b', { permits: 2 })))
+  })
+  for (const [name, options] of [['a', {}], ['a', { mode: 'shared' }], ['b', { permits: 2 }]]) {
+    for (let n = 0; n < 12; n++) {
+      const locks = processLocks(folder)
+      const controller = new AbortController()
+      let resources = 0
+      const hook = createHook({ init () { if (resources++ === n) controller.abort() } }).enable()
+      const promise = locks.request(name, { ...options, signal: controller.signal }, () => {})
+      const over = outcome(promise)
+      await null
+      hook.disable()
+      controller.abort()
+      assert.strictEqual(await over, 'AbortError', `${name} ${n}`)
+      await locks.close()
+    }
+  }
+})
+
+test('a request that is aborted in any job after others have left the name in front waits no more', async t => {
+  const folder = scratchFolder(t)
+  const holder = await startMember(t, folder)
+  await holder.hold('a')
+  for (let jobs = 0; jobs < 12; jobs++) {
+    const locks = processLocks(folder)
+    const [first, second] = [new AbortController(), new AbortController()]
+    const promises = [
+      locks.request('a', { signal: first.signal }, () => {}),
+      locks.request('a', { mode: 'shared', signal: second.signal }, () => {})
+    ].map(outcome)
+    await new Promise(resolve => setImmediate(resolve))
+    first.abort()
+    for (let n = 0; n < jobs; n++) await null
+    second.abort()
+    assert.deepStrictEqual(await Promise.all(promises), ['AbortError', 'AbortError'])
+    // It would wait for the lock itself.
+    await locks.close()
+  }
+})
+
+for (const options of [{}, { batch: 2 }, { batchTime: 0 }]) {
+  test(`those that share a lock run in their order and contexts: ${JSON.stringify(options)}`, async t => {
+    const locks = processLocks(scratchFolder(t), options)
+    const context = new AsyncLocalStorage()
+    // Its hooks would take the stack of other tests.
+    t.after(() => context.disable())
+    const begun = []
+    const promises = [1, 2, 3].map(n => context.run(n, () => locks.request('a', { mode: 'shared' }, async () => {
+      begun.push([n, context.getStore()])
+    })))
+    await Promise.all(promises)
+    assert.deepStrictEqual(begun, [[1, 1], [2, 2], [3, 3]])
+    assert.strictEqual(await isFree(locks, 'a'), true)
+  })
+}
+
+test('a grant is read before anything patched can make a request', async t => {
+  const folder = scratchFolder(t)
+  const holder = await startMember(t, folder)
+  const locks = processLocks(folder)
+  await holder.hold('a')
+  const promises = [locks.request('a', async ({ token }) => token)]
+  const { prototype } = Map
+  const { get } = prototype
+  t.after(() => { prototype.get = get })
+  prototype.get = function (key) {
+    if (typeof key === 'number' && promises.length === 1) promises.push(locks.request('b', async ({ token }) => token))
+    return get.call(this, key)
+  }
+  await holder.release('a')
+  await promises[0]
+  const tokens = await Promise.all(promises)
+  assert.strictEqual(new Set(tokens).size, 2)
+  for (const name of ['a', 'b']) assert.strictEqual(await isFree(locks, name), true)
 })
 
 test('a hook that makes a request while a batch makes its timer leaves no timer behind', async t => {

@@ -83,6 +83,21 @@ test('a report of a stall names process and label of the holder; so does that of
   assert.strictEqual(await waiter.run(heldInFront, PACKAGE), undefined)
 })
 
+test('reports of waits that share a timer come in the contexts of their requests', async t => {
+  const { holder, waiter } = await startPair(t, { ATOMICS_WAITASYNC_STALL: '100' })
+  await holder.hold('b')
+  await waiter.run(({ kept, locks, require }) => {
+    const context = new (require('async_hooks').AsyncLocalStorage)()
+    kept.contexts = []
+    process.on('warning', ({ message }) => kept.contexts.push([/lock "(.)"/.exec(message)[1], context.getStore()]))
+    kept.waits = ['a', 'b'].map(name => context.run(name, () => locks.request(name, () => {})))
+  })
+  const contexts = await until(waiter, ({ kept }) => kept.contexts.length > 1 && kept.contexts)
+  assert.deepStrictEqual(contexts.sort(), [['a', 'a'], ['b', 'b']])
+  for (const name of ['a', 'b']) await holder.release(name)
+  await waiter.run(({ kept }) => Promise.all(kept.waits))
+})
+
 test('a wait for a thread that waits for another process says so, however early', async t => {
   const { folder, holder, waiter, who } = await startPair(t, { ATOMICS_WAITASYNC_STALL: String(300 * slowness) })
   const doing = await waiter.run(async ({ api, kept, locks, require }, main) => {

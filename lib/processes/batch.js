@@ -139,9 +139,15 @@ class Batch {
     }
   }
 
-  /** Begins the requests that wait for a shared lock. */
+  /** Begins the requests that wait for a shared lock. One that has not waited begins by itself, in its own context. */
   join () {
+    const { first } = this
+    this.first = undefined
+    // It is counted.
+    if (first !== undefined) this.begun++
     while (this.hasNext) this.share(this.shift())
+    if (first !== undefined) this.begun--
+    this.first = first
   }
 
   async share (claim) {
@@ -153,7 +159,9 @@ class Batch {
 
   get hasNext () {
     const { begun, first, limits, line } = this
-    if (this.isOver || this.isLost || (first === undefined && line.claims.size === 0)) return false
+    if (this.isOver || this.isLost) return false
+    if (first !== undefined) return true
+    if (line.claims.size === 0) return false
     return begun < limits.most && (begun === 0 || now() <= this.since + limits.milliseconds)
   }
 

@@ -142,7 +142,12 @@ function watch (engine, name, claim, holderOf) {
     if (!wait.isNoted) wait.tell()
     const holder = wait.isEnabled ? await holderOf() : undefined
     const text = wait.note(holder, false)
-    if (text !== undefined) report(text, claim, wait.message(holder))
+    if (text !== undefined) {
+      const tell = () => report(text, claim && claim.origin, wait.message(holder))
+      // The timer may have another request's context.
+      if (claim === undefined) tell()
+      else claim.call(tell)
+    }
     wait.isLooking = false
     schedule(wait)
   }
@@ -154,13 +159,9 @@ function watch (engine, name, claim, holderOf) {
   }
 }
 
-function report (text, claim, message) {
-  const call = claim && claim.origin
+function report (text, call, message) {
   process.emitWarning(text, { code: STALL, ...call !== undefined && require('../observe/stalls').detailOf(call) })
-  if (message === undefined) return
-  const { publishStall } = require('../observe/channels')
-  if (claim === undefined) publishStall(message)
-  else claim.call(publishStall, message)
+  if (message !== undefined) require('../observe/channels').publishStall(message)
 }
 
 /** Asks an engine who has a lock; undefined if it does not say. */

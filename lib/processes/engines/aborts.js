@@ -15,11 +15,13 @@ function onAbort (signal, callback) {
 function sleep (milliseconds, signal) {
   return new Promise((resolve, reject) => {
     throwIfAborted(signal)
+    // A hook of async_hooks may abort while it is made.
+    let timer = null
     const ignore = onAbort(signal, () => {
       clearTimeout(timer)
       reject(readReason(signal))
     })
-    const timer = setTimeout(() => {
+    timer = setTimeout(() => {
       ignore()
       resolve()
     }, milliseconds)

@@ -33,9 +33,11 @@ class Deliveries {
     for (let answer = binding.filesNext(GRANT); answer !== null; answer = binding.filesNext(GRANT)) {
       const isGrant = typeof answer === 'number'
       const request = isGrant ? answer : answer.request
+      // At once: the next grant is written in the same place.
+      const outcome = isGrant ? { granted: [GRANT[0], GRANT[1], GRANT[2], GRANT[3]] } : answer
       const settle = waits.get(request)
       waits.delete(request)
-      if (settle !== undefined) settle(isGrant ? { granted: [GRANT[0], GRANT[1], GRANT[2], GRANT[3]] } : answer)
+      if (settle !== undefined) settle(outcome)
     }
   }
 }
@@ -89,12 +91,15 @@ function answer (number, signal, read) {
         reject(error)
       }
     })
-    const ignore = signal === undefined ? () => {} : onAbort(signal, () => {
+    const giveUp = () => {
       ignore()
       if (!wait.delete(number)) return
       native('filesAbort', number)
       reject(new Error('The wait was given up'))
-    })
+    }
+    const ignore = signal === undefined ? () => {} : onAbort(signal, giveUp)
+    // Before it listened: by a job in between, or by a hook of async_hooks.
+    if (signal !== undefined && signal.aborted) giveUp()
   })
 }
 
