@@ -8,8 +8,10 @@ const observer = require('../waiting/observer')
 
 /** Lets `util.inspect` show the locks of a class. */
 function showLock (Class) {
-  showState(Class, ({ name, names, mode, token, tokens, ownerDied, isLost }) => (
-    names === undefined ? { name, mode, token, ownerDied, isLost } : { names, mode, tokens, ownerDied, isLost }))
+  showState(Class, ({ name, names, mode, token, tokens, permit, ownerDied, isLost }) => {
+    if (names !== undefined) return { names, mode, tokens, ownerDied, isLost }
+    return { name, mode, token, ...permit !== undefined && { permit }, ownerDied, isLost }
+  })
 }
 
 class Held {
