@@ -1619,7 +1619,10 @@ export interface Entry {
   threadName?: string
   /** Whether the thread is blocked; if it waits and is not blocked, a promise is pending. */
   blocked: boolean
-  /** How long this has been so; `NaN` if that is not known. */
+  /**
+   * How long this has been so; `NaN` if that is not known. Of a hold it is a lower bound, unless stalls are reported:
+   * 0 if nobody has awaited the lock.
+   */
   milliseconds: number
   /**
    * Of a hold, if `ATOMICS_WAITASYNC_STALL` is set: the stack of the call that took it, the innermost frame first.
