@@ -136,10 +136,12 @@ for (const engine of noTable ? [files] : [files, memory]) {
   test(`${engine.name}: a folder that cannot be made is an error at once, as often as one asks`, {
     skip: process.platform !== 'linux' && 'only Linux has such a folder'
   }, async () => {
-    const locks = processLocks(engine('/proc/atomics-waitasync/locks'))
+    const folder = '/proc/atomics-waitasync/locks'
+    const locks = processLocks(engine(folder))
     for (let n = 0; n < 2; n++) {
-      const { code, cause } = await locks.hold('a', { timeout: 1000 }).catch(error => error)
+      const { code, cause, message } = await locks.hold('a', { timeout: 1000 }).catch(error => error)
       assert.deepStrictEqual([code, cause.code], ['ERR_LOCK_UNAVAILABLE', 'ENOENT'])
+      assert.ok(message.includes(folder), message)
     }
   })
 }

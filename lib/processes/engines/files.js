@@ -116,7 +116,12 @@ class Files extends LocalEngine {
       assertTested()
       assertNoTable(this.#path)
       const { durable, anyDrive } = this.#options
-      this.#folder = native('filesOpen', this.#path, durable, anyDrive)
+      try {
+        this.#folder = native('filesOpen', this.#path, durable, anyDrive)
+      } catch (error) {
+        error.message += ': ' + this.#path
+        throw error
+      }
     }
     return this.#folder
   }

@@ -44,7 +44,11 @@ const NAMES = {
 /** Makes the error of mapped memory that cannot be opened. */
 function openingError (error, file, byteLength) {
   const [, code, what] = /^(ERR_SHARED_MEMORY_[A-Z]+) ([^]*)$/.exec(error.message) || []
-  if (code === undefined) return systemError(error.message, error)
+  if (code === undefined) {
+    const made = systemError(error.message, error)
+    made.message += ': ' + file
+    return made
+  }
   const made = code === 'ERR_SHARED_MEMORY_LENGTH'
     ? new RangeError(show(file) + ' has ' + what + ' bytes of shared memory, not ' + byteLength)
     : new Error(NAMES[code] + ' at ' + show(file) + ': ' + what)
