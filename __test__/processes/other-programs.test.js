@@ -8,6 +8,7 @@ const { execFileSync, spawn, spawnSync } = require('child_process')
 const fs = require('fs')
 const path = require('path')
 const { test } = require('../harness')
+const { target } = require('../../lib/agent/target')
 const { scratchFolder } = require('../fixtures/entries/folders')
 const { processLocks } = require('../../processes')
 const { Unavailable } = require('../../scripts/lib/cache')
@@ -70,6 +71,7 @@ const programs = {
     make (folder) {
       const [, minor] = /^rustc 1\.(\d+)/.exec(outputOf('rustc', '--version')) || []
       if (!(minor >= 89)) return 'it needs Rust 1.89'
+      if (target().includes('musl')) return 'Rust is that of another C library'
       fs.writeFileSync(path.join(folder, 'lock.rs'), rust)
       execFileSync('rustc', ['lock.rs'], { cwd: folder })
       return [path.join(folder, 'lock')]

@@ -237,8 +237,8 @@ test('with as many mappings as the kernel allows another file is an error, and l
       // The engine, too, needs mappings: the fewer threads it has, and the less garbage, the fewer.
       result = await runForJSON(t, ['--expose-gc', '--single-threaded', '--jitless', '-e', program])
     } catch (error) {
-      // It was the first to have none.
-      if (tries === 5 || !/SIGABRT[^]*v8::|heap out of memory|bad_alloc/.test(error.message)) throw error
+      if (!/SIGABRT[^]*v8::|(heap|process) out of memory|bad_alloc/.test(error.message)) throw error
+      if (tries === 5) return t.skip('the engine is the first to have no mapping')
     }
   }
   const { codes, ...rest } = result
