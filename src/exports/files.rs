@@ -22,43 +22,38 @@ fn said(error: &io::Error) -> String {
     format!("{} {error}", number_of(error))
 }
 
-pub(super) fn numbers((number, token, owner_died, permit): Granted) -> Vec<f64> {
-    let numbers = [number as f64, token as f64, f64::from(u8::from(owner_died))];
-    numbers.into_iter().chain(permit.map(f64::from)).collect()
-}
-
 /// Writes a grant: its number, its token, whether the last holder died, and which permit it is; -1: none.
-fn write((number, token, owner_died, permit): Granted, mut into: Float64ArraySlice<'_>) {
+pub(super) fn write((number, token, owner_died, permit): Granted, mut into: Float64ArraySlice<'_>) {
     let numbers = [number as f64, token as f64, f64::from(u8::from(owner_died)), permit.map_or(-1.0, f64::from)];
     // SAFETY: only JavaScript of this thread has the array, and it waits for this call.
     let into = unsafe { into.as_mut() };
     into.iter_mut().zip(numbers).for_each(|(place, value)| *place = value);
 }
 
-/// The answer to a request. It has nothing else if an attempt was in vain.
+/// The answer to a request that is no grant. It has nothing else if an attempt was in vain.
 #[napi(object, object_from_js = false)]
 #[derive(Default)]
 pub struct FileAnswer {
     /// The number of the request.
     pub request: i64,
-    /// The numbers of a grant, as [`numbers`] gives them.
-    pub granted: Option<Vec<f64>>,
     /// Whether a lock was held until it was given back.
     pub released: Option<bool>,
     /// The number of the system's error, and its words.
     pub failure: Option<String>,
 }
 
-impl FileAnswer {
-    fn new(request: i64, outcome: Outcome) -> Self {
-        let none = Self { request, ..Self::default() };
-        match outcome {
-            Outcome::Granted(granted) => Self { granted: Some(numbers(granted)), ..none },
-            Outcome::Taken => none,
-            Outcome::Released(was_held) => Self { released: Some(was_held), ..none },
-            Outcome::Failed(error) => Self { failure: Some(said(&error)), ..none },
+/// Makes an answer. Of a grant, which is written, it is the number of the request.
+fn answer(request: i64, outcome: Outcome, into: Float64ArraySlice<'_>) -> Either<i64, FileAnswer> {
+    let none = FileAnswer { request, ..FileAnswer::default() };
+    Either::B(match outcome {
+        Outcome::Granted(granted) => {
+            write(granted, into);
+            return Either::A(request);
         }
-    }
+        Outcome::Taken => none,
+        Outcome::Released(was_held) => FileAnswer { released: Some(was_held), ..none },
+        Outcome::Failed(error) => FileAnswer { failure: Some(said(&error)), ..none },
+    })
 }
 
 /// Returns the number of a folder for locks.
@@ -104,25 +99,23 @@ pub fn files_abort(env: Env, request: i64) -> Result<()> {
     updating(env, |agent| agent.files().abort(request))
 }
 
-/// Returns the next answer; null if there is none. Of a grant, which is written, it is the number of the request.
+/// Returns the next answer, as [`answer`] makes it; null if there is none.
 #[napi(catch_unwind)]
 pub fn files_next(env: Env, into: Float64ArraySlice<'_>) -> Result<Option<Either<i64, FileAnswer>>> {
-    let answer = |(request, outcome)| match outcome {
-        Outcome::Granted(granted) => {
-            write(granted, into);
-            Either::A(request)
-        }
-        outcome => Either::B(FileAnswer::new(request, outcome)),
-    };
-    updating(env, |agent| agent.files().next().map(answer))
+    updating(env, |agent| agent.files().next().map(|(request, outcome)| answer(request, outcome, into)))
 }
 
-/// Blocks until a request is answered, or so many milliseconds. Returns the answer.
+/// Blocks until a request is answered, or so many milliseconds. Returns the answer, as [`answer`] makes it.
 #[napi(catch_unwind)]
-pub fn files_wait(env: Env, request: i64, milliseconds: u32) -> Result<Option<FileAnswer>> {
+pub fn files_wait(
+    env: Env,
+    request: i64,
+    milliseconds: u32,
+    into: Float64ArraySlice<'_>,
+) -> Result<Option<Either<i64, FileAnswer>>> {
     let agent = Agent::of(env.raw())?;
     let outcome = agent.files().wait(&agent.outbox, request, milliseconds);
-    Ok(outcome.map(|outcome| FileAnswer::new(request, outcome)))
+    Ok(outcome.map(|outcome| answer(request, outcome, into)))
 }
 
 /// Whether a lock is still that of its name.

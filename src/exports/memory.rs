@@ -9,11 +9,11 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::sync::Arc;
 
-use napi::bindgen_prelude::{Buffer, Env, External};
+use napi::bindgen_prelude::{Buffer, Env, External, Float64ArraySlice};
 use napi::{Error, Result};
 use napi_derive::napi;
 
-use super::files::{failed, numbers};
+use super::files::{failed, write};
 use super::shared_memory::said;
 use super::updating;
 use crate::agent::Agent;
@@ -75,11 +75,11 @@ pub fn memory_take(env: Env, place: &External<MemoryPlace>, attempt: bool) -> Re
     }))
 }
 
-/// Takes a lock or a permit, if it is free: as `filesTake` gives it.
+/// Takes a lock or a permit that is free, and writes the grant. Returns whether it was free.
 #[napi(catch_unwind)]
-pub fn memory_ask(env: Env, place: &External<MemoryPlace>, attempt: bool) -> Result<Option<Vec<f64>>> {
+pub fn memory_ask(env: Env, place: &External<MemoryPlace>, attempt: bool, into: Float64ArraySlice<'_>) -> Result<bool> {
     let granted = names::take(Agent::of(env.raw())?.files(), place.table, &place.asked, &place.known, attempt);
-    granted.map(|granted| granted.map(numbers)).map_err(failed)
+    Ok(granted.map_err(failed)?.map(|granted| write(granted, into)).is_some())
 }
 
 /// Whether a lock that `memoryTake` has given is still held.

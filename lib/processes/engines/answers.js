@@ -22,6 +22,10 @@ function waits () {
   return native.files.waits
 }
 
+/** Reads an answer, before the next grant is written in the same place. A number: the request has been granted. */
+const outcomeOf = (answer) => (
+  typeof answer === 'number' ? { granted: [GRANT[0], GRANT[1], GRANT[2], GRANT[3]] } : answer)
+
 class Deliveries {
   constructor (binding) {
     this.binding = binding
@@ -31,10 +35,8 @@ class Deliveries {
   deliver () {
     const { binding, waits } = this
     for (let answer = binding.filesNext(GRANT); answer !== null; answer = binding.filesNext(GRANT)) {
-      const isGrant = typeof answer === 'number'
-      const request = isGrant ? answer : answer.request
-      // At once: the next grant is written in the same place.
-      const outcome = isGrant ? { granted: [GRANT[0], GRANT[1], GRANT[2], GRANT[3]] } : answer
+      const request = typeof answer === 'number' ? answer : answer.request
+      const outcome = outcomeOf(answer)
       const settle = waits.get(request)
       waits.delete(request)
       if (settle !== undefined) settle(outcome)
@@ -115,8 +117,8 @@ function block (milliseconds, enqueue, look, isSlow = false, take = undefined) {
   try {
     for (let left = milliseconds; left > 0; left = until - now()) {
       // The engine may end this thread where a function is called.
-      const answer = native('filesWait', number, Math.ceil(Math.min(left, SLICE)))
-      if (answer !== null) return grantIn(answer, isSlow)
+      const answer = native('filesWait', number, Math.ceil(Math.min(left, SLICE)), GRANT)
+      if (answer !== null) return grantIn(outcomeOf(answer), isSlow)
       if (number === NONE) {
         const grant = take()
         if (grant !== undefined) return grant

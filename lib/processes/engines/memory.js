@@ -16,7 +16,7 @@ const { withAbilities } = require('../abilities')
 const { assertPath } = require('../arguments')
 const { permitsError } = require('../errors')
 const { LocalEngine, LocalGrant } = require('../local-engine')
-const { block, grantFor, grantOf } = require('./answers')
+const { GRANT, block, grantFor, grantOf } = require('./answers')
 const { HOST, keyOf, shorten } = require('./holder')
 const { assertNoFiles, tableIn } = require('./kinds')
 const { native, openingError } = require('./native')
@@ -53,8 +53,7 @@ class Memory extends LocalEngine {
     const taken = this.#nativeOf(place, label)
     try {
       if (place.maxHold !== 0 || place.permits !== 0) {
-        const granted = native('memoryAsk', taken, isAttempt)
-        return granted === null ? undefined : grantOf(granted)
+        return native('memoryAsk', taken, isAttempt, GRANT) ? grantOf(GRANT) : undefined
       }
       const token = native('memoryTake', taken, isAttempt)
       return token === null ? undefined : new TakenLock(taken, token)
