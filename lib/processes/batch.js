@@ -141,13 +141,7 @@ class Batch {
 
   /** Begins the requests that wait for a shared lock. One that has not waited begins by itself, in its own context. */
   join () {
-    const { first } = this
-    this.first = undefined
-    // It is counted.
-    if (first !== undefined) this.begun++
-    while (this.hasNext) this.share(this.shift())
-    if (first !== undefined) this.begun--
-    this.first = first
+    while (this.hasNextInLine) this.share(this.begin())
   }
 
   async share (claim) {
@@ -158,10 +152,13 @@ class Batch {
   }
 
   get hasNext () {
-    const { begun, first, limits, line } = this
-    if (this.isOver || this.isLost) return false
-    if (first !== undefined) return true
-    if (line.claims.size === 0) return false
+    return this.first === undefined ? this.hasNextInLine : !this.isOver && !this.isLost
+  }
+
+  get hasNextInLine () {
+    const { first, limits, line } = this
+    if (this.isOver || this.isLost || line.claims.size === 0) return false
+    const begun = first === undefined ? this.begun : this.begun + 1
     return begun < limits.most && (begun === 0 || now() <= this.since + limits.milliseconds)
   }
 
@@ -180,13 +177,18 @@ class Batch {
     }, Math.min(milliseconds, LONGEST_TIMER))
   }
 
+  /** Takes the next claim: the one that has not waited, or the first in line. */
   shift () {
+    const { first } = this
+    this.first = undefined
+    return this.begin(first)
+  }
+
+  /** Counts a claim that begins: by default, the next in line. */
+  begin (claim) {
     this.begun++
     this.running++
-    const { first } = this
-    if (first === undefined) return this.line.shift()
-    this.first = undefined
-    return first
+    return claim === undefined ? this.line.shift() : claim
   }
 
   /** Runs the callback of a claim. Returns a promise if that lasts, which never rejects. */
