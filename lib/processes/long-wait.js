@@ -112,9 +112,10 @@ const watched = new Set()
 let timer
 let due = Infinity
 
-/** Lets the timer come in time for a watched wait. */
+/** Lets the timer come in time for a watched wait. One of which nothing more is to be noted is watched no longer. */
 function schedule (wait) {
   const at = now() + wait.left
+  if (at === Infinity) watched.delete(wait)
   if (!watched.has(wait) || at >= due) return
   clearTimeout(timer)
   due = at
