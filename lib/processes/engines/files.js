@@ -20,7 +20,7 @@ const { GRANT, NONE, block, grantFor, grantOf } = require('./answers')
 const { assertTested } = require('./files-platform')
 const { permitsError } = require('../errors')
 const { HOST, ascii, birth, describeName, keyOf, parsed, shorten } = require('./holder')
-const { PASSING, native } = require('./native')
+const { PASSING, at, native } = require('./native')
 const { assertNoTable } = require('./kinds')
 
 /** Milliseconds between two attempts without a thread, at first and at last. */
@@ -119,8 +119,7 @@ class Files extends LocalEngine {
       try {
         this.#folder = native('filesOpen', this.#path, durable, anyDrive)
       } catch (error) {
-        error.message += ': ' + this.#path
-        throw error
+        throw at(this.#path, error)
       }
     }
     return this.#folder

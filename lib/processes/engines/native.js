@@ -41,14 +41,16 @@ const NAMES = {
   ERR_SHARED_MEMORY_INVALID: 'The file is no shared memory of this package'
 }
 
+/** Says in an error which path it is about. */
+function at (path, error) {
+  error.message += ': ' + path
+  return error
+}
+
 /** Makes the error of mapped memory that cannot be opened. */
 function openingError (error, file, byteLength) {
   const [, code, what] = /^(ERR_SHARED_MEMORY_[A-Z]+) ([^]*)$/.exec(error.message) || []
-  if (code === undefined) {
-    const made = systemError(error.message, error)
-    made.message += ': ' + file
-    return made
-  }
+  if (code === undefined) return at(file, systemError(error.message, error))
   const made = code === 'ERR_SHARED_MEMORY_LENGTH'
     ? new RangeError(show(file) + ' has ' + what + ' bytes of shared memory, not ' + byteLength)
     : new Error(NAMES[code] + ' at ' + show(file) + ': ' + what)
@@ -56,4 +58,4 @@ function openingError (error, file, byteLength) {
   return made
 }
 
-module.exports = { PASSING, native, openingError, systemError }
+module.exports = { PASSING, at, native, openingError, systemError }
