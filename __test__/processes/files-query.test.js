@@ -10,12 +10,10 @@ const fs = require('fs')
 const net = require('net')
 const path = require('path')
 const { test } = require('../harness')
-const { ENTRY, scratchFolder, startMember, startMembers } = require('../fixtures/lock-processes')
+const { ENTRY, LINUX, NO_SHARERS, scratchFolder, startMember, startMembers } = require('../fixtures/lock-processes')
 const slowness = require('../fixtures/slowness')
 const { processLocks } = require('../../processes')
 
-const LINUX = process.platform !== 'linux' && 'only Linux looks without an attempt, and shows who waits'
-const BITS = LINUX || (['arm', 'ia32'].includes(process.arch) && 'with 32 bits nobody announces itself')
 const SIGNALS = process.platform === 'win32' && 'Windows has no such files, signals or limits'
 const unshare = (...args) => spawnSync('unshare', [...args, 'true']).status !== 0 && 'it takes unshare, and root'
 
@@ -37,7 +35,7 @@ function stateOf (description, { token = 1, isMarked = true } = {}) {
   return bytes
 }
 
-test('a query takes no lock: the only user of a name finds it free', { skip: BITS }, async t => {
+test('a query takes no lock: the only user of a name finds it free', { skip: NO_SHARERS }, async t => {
   const folder = scratchFolder(t)
   const [user, ...others] = await startMembers(t, folder, 3)
   // One whose holder has died is the one that has to be looked at.
@@ -204,7 +202,7 @@ const said = child => new Promise(resolve => child.stdout.once('data', resolve))
 
 for (const mode of ['exclusive', 'shared']) {
   test(`containers whose processes have one number: a holder is seen, not as ours, until it dies (${mode})`, {
-    skip: (mode === 'shared' ? BITS : LINUX) || unshare('-pf', '--mount-proc')
+    skip: (mode === 'shared' ? NO_SHARERS : LINUX) || unshare('-pf', '--mount-proc')
   }, async t => {
     const folder = scratchFolder(t)
     const holder = contained(t, (entry, folder, mode) => {
@@ -234,7 +232,7 @@ for (const mode of ['exclusive', 'shared']) {
   })
 }
 
-test('the modes of waiters are told, wherever they are in the line', { skip: BITS }, async t => {
+test('the modes of waiters are told, wherever they are in the line', { skip: NO_SHARERS }, async t => {
   const folder = scratchFolder(t)
   const [holder, ...waiters] = await startMembers(t, folder, 5)
   await holder.hold('a')

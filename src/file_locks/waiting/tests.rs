@@ -24,7 +24,6 @@ struct Scratch(Arc<Folder>, #[allow(dead_code, reason = "it is dropped")] MutexG
 impl Scratch {
     fn new(what: &str) -> Self {
         let path = PathBuf::from(format!("{}/files-{}-{what}", std::env::temp_dir().display(), std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
         Self(Arc::new(Folder::new(path, false).unwrap()), lock(&ONE))
     }
 
