@@ -75,7 +75,7 @@ pub fn memory_take(env: Env, place: &External<MemoryPlace>, attempt: bool) -> Re
     }))
 }
 
-/// Takes a lock or a permit that is free, and writes the grant. Returns whether it was free.
+/// Takes a free lock or permit, and writes the grant. Returns whether it was free.
 #[napi(catch_unwind)]
 pub fn memory_ask(env: Env, place: &External<MemoryPlace>, attempt: bool, into: Float64ArraySlice<'_>) -> Result<bool> {
     let granted = names::take(Agent::of(env.raw())?.files(), place.table, &place.asked, &place.known, attempt);

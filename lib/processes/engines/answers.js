@@ -22,7 +22,7 @@ function waits () {
   return native.files.waits
 }
 
-/** Reads an answer, before the next grant is written in the same place. A number: the request has been granted. */
+/** Reads an answer, before another grant is written. A number: that request has been granted. */
 const outcomeOf = (answer) => (
   typeof answer === 'number' ? { granted: [GRANT[0], GRANT[1], GRANT[2], GRANT[3]] } : answer)
 
