@@ -38,7 +38,7 @@ const OPTIONS = {
 }
 
 /** The groups whose figures are those of the published package. */
-const PUBLISHED = ['bystanders', 'first', 'free', 'start']
+const PUBLISHED = ['bystanders', 'first', 'free', 'processes', 'start', 'words']
 
 async function main () {
   const options = argumentsOf(__filename, OPTIONS)

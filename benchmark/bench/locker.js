@@ -1,19 +1,20 @@
 'use strict'
 
-// A process that takes locks of several processes, for groups/processes.js: argv[2] is `{ variant, folder, task }`. It
-// does its task, or what its parent tells it: `take` a name, and `free` it.
+// A process that takes locks of several processes, for groups/processes.js; argv[2]: `{ variant, folder, installed }`,
+// where `installed` has the published package. It does what its parent tells it: `take` a name, and `free` it.
 
 const fs = require('fs')
 const path = require('path')
 
-const { variant, folder, task } = JSON.parse(process.argv[2])
+const { variant, folder, installed } = JSON.parse(process.argv[2])
+const load = entry => require(path.join(installed, 'load.js'))('atomics-waitasync/' + entry)
 const HOLD = 1 // millisecond
 const POLL = 5 // milliseconds: of proper-lockfile, which has to be told to try again
 const STALE = 5000 // milliseconds, of proper-lockfile
 
 /** Takes locks of an engine of this package. */
 const takerOf = engine => {
-  const locks = require('../../processes').processLocks(engine)
+  const locks = load('processes').processLocks(engine)
   return async name => {
     const lock = await locks.hold(name)
     return () => lock.unlock()
@@ -23,11 +24,11 @@ const takerOf = engine => {
 /** Each gives a function that takes a lock, and gives one that gives it back. */
 const takers = {
   ours: () => takerOf(folder),
-  memory: () => takerOf(require('../../processes').memory(folder)),
+  memory: () => takerOf(load('processes').memory(folder)),
   /** An AsyncLock for each name, in memory of all. */
   shared () {
-    const { AsyncLock } = require('../../pure')
-    const words = require('../../processes').sharedMemory(path.join(folder, 'words'), 4096)
+    const { AsyncLock } = load('pure')
+    const words = load('processes').sharedMemory(path.join(folder, 'words'), 4096)
     const locks = new Map()
     return async name => {
       if (!locks.has(name)) locks.set(name, new AsyncLock(words, { byteOffset: offsetOf(name) }))
@@ -91,7 +92,7 @@ const takeAndFree = () => async name => (await take(name))()
 /** Each gives a function that takes a free lock and gives it back. Some take the options of a request. */
 const passes = {
   memory () {
-    const locks = require('../../processes').processLocks(require('../../processes').memory(folder))
+    const locks = load('processes').processLocks(load('processes').memory(folder))
     const nothing = () => {}
     return name => locks.request(name, nothing)
   },
@@ -99,7 +100,7 @@ const passes = {
   'process.send': takeAndFree,
   redis: takeAndFree,
   ours () {
-    const locks = require('../../processes').processLocks(folder)
+    const locks = load('processes').processLocks(folder)
     const { signal } = new AbortController()
     const options = {
       timeout: { timeout: 1e6 }, signal: { signal }, shared: { mode: 'shared' }, label: { label: 'a label' },
@@ -201,8 +202,8 @@ const tasks = {
   },
   /** Microseconds until a word is in the other process, which is blocked and hands it back: see `futex.rs`. */
   word ({ me, trips }) {
-    const { notify, wait } = require('../../pure')
-    const word = new Int32Array(require('../../processes').sharedMemory(path.join(folder, 'word'), 4))
+    const { notify, wait } = load('pure')
+    const word = new Int32Array(load('processes').sharedMemory(path.join(folder, 'word'), 4))
     let began
     for (let n = -100; n < trips; n++) {
       if (n === 0) began = now()
@@ -227,4 +228,4 @@ process.on('message', async ({ id, task, ...options }) => {
   if (task !== undefined) process.send({ id, result: await tasks[task](options) })
 })
 process.on('disconnect', () => process.exit())
-process.send({ id: task })
+process.send({ id: 'ready' })

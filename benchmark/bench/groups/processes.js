@@ -18,12 +18,10 @@ const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, millise
 
 /** A process that takes locks. */
 class Locker {
-  static async start (variant, folder) {
+  static async start (settings) {
     const locker = new Locker()
     locker.waiting = new Map()
-    locker.child = fork(LOCKER, [JSON.stringify({ variant, folder, task: 'ready' })], {
-      execArgv: ['--expose-gc']
-    })
+    locker.child = fork(LOCKER, [JSON.stringify(settings)], { execArgv: ['--expose-gc'] })
     locker.child.on('message', message => {
       if (message.id === undefined) locker.serve(message)
       else locker.waiting.get(message.id)(message.result)
@@ -92,14 +90,14 @@ async function startRedis (folder) {
 }
 
 /** Takes the samples of one variant, in a folder of its own. */
-async function sample (variant, quick) {
+async function sample (variant, { quick, installed }) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'processes-'))
   const isSlow = variant === 'proper-lockfile'
   const lockers = []
   queues.clear()
   const redis = variant === 'redis' ? await startRedis(folder) : undefined
   const start = async () => {
-    lockers.push(await Locker.start(variant, folder))
+    lockers.push(await Locker.start({ variant, folder, installed }))
     return lockers[lockers.length - 1]
   }
   try {
@@ -214,14 +212,14 @@ function canShare () {
   }
 }
 
-async function run ({ quick, rounds }) {
+async function run ({ rounds, ...kit }) {
   if (MAJOR < 16) return {}
   const peers = { 'wait-for-lock': 'fs-native-extensions', 'proper-lockfile': 'proper-lockfile' }
   const variants = ['ours', 'again', ...Object.keys(peers).filter(name => isInstalled(peers[name])), 'process.send']
   if (process.platform === 'linux') variants.push('memory')
   if (canShare()) variants.push('shared')
   if (hasRedis()) variants.push('redis')
-  return takeTurns(variants, rounds(3), variant => sample(variant === 'again' ? 'ours' : variant, quick), {
+  return takeTurns(variants, rounds(3), variant => sample(variant === 'again' ? 'ours' : variant, kit), {
     warmUp: 0, gc: false
   })
 }

@@ -21,11 +21,11 @@ async function futex (trips) {
   return Number(/^[\d.]+$/m.exec(output)[0])
 }
 
-async function run ({ rounds, quick }) {
+async function run ({ rounds, quick, installed }) {
   if (!canShare()) return {}
   const trips = quick ? 100 : 5000
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'words-'))
-  const lockers = await Promise.all([1, 2].map(() => Locker.start('shared', folder)))
+  const lockers = await Promise.all([1, 2].map(() => Locker.start({ variant: 'shared', folder, installed })))
   const variants = find('cargo') === null ? ['ours', 'again'] : ['ours', 'again', 'floor']
   try {
     return await takeTurns(variants, rounds(11), async variant => {
