@@ -97,6 +97,29 @@ fn a_name_that_is_not_in_use_gives_way_and_its_tokens_grow_although_the_clock_is
     assert!(grant(0, 7).1 > first);
 }
 
+/// Its title goes back to what it was: of an entry that is named last, that was decided, and of others it was not.
+#[test]
+fn who_dies_while_it_names_an_entry_has_named_it_once_that_is_decided() {
+    for (is_decided, is_swept) in [(true, true), (true, false), (false, true)] {
+        let (memory, hand) = (Memory::new(2), Hand::default());
+        let names = memory.names(&hand);
+        let place = names.name(&key(0), "", process(1)).unwrap();
+        if !is_decided {
+            names.name(&key(1), "", process(0)).unwrap();
+        }
+        let (title, dead) = (&memory.titles[place.position], process(1));
+        let version = title.load(Ordering::SeqCst) as u32 >> 2;
+        title.store(u64::from(version) << 32 | u64::from(dead.packed()) << 2 | 1, Ordering::SeqCst);
+        assert_eq!(names.find(&key(0)), None);
+        if is_swept {
+            names.sweep(dead);
+            assert_eq!(names.find(&key(0)), is_decided.then_some(place));
+        }
+        let again = names.name(&key(0), "", process(0)).unwrap();
+        assert_eq!((again == place, again.position), (is_decided, place.position));
+    }
+}
+
 #[test]
 fn a_name_that_is_held_awaited_or_left_by_a_dead_holder_keeps_its_entry() {
     let (memory, hand) = (Memory::new(3), Hand::default());

@@ -25,7 +25,7 @@ impl Kind {
 
 const MAGIC: [u8; 16] = *b"atomics-waitasyn";
 /// Raised with each change of the contents of a file, the clients' tables included.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 
 /// The header's bytes, by which the processes agree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

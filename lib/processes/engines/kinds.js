@@ -5,7 +5,7 @@
 const { existsSync, readdirSync } = require('fs')
 const path = require('path')
 
-/** The table's name has the number of its layout (src/mapped/layout.rs). */
+/** The table. Its name stays, so that versions with another layout (src/mapped/layout.rs) refuse each other's. */
 const TABLE = 'locks-1.mapped'
 
 const tableIn = (folder) => path.join(folder, TABLE)

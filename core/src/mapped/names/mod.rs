@@ -6,8 +6,7 @@
 //! | title | | and then |
 //! |---|---|---|
 //! | unused | without a name, or never used: all zeros | written |
-//! | written | a process gives it a key | proposed; unused, if that process dies |
-//! | proposed | has a key, which another entry may have, too | named, once nobody has seen such an entry; unused |
+//! | written | a process gives it a key | named, once that is decided; unused, if another one was named meanwhile, or that process dies |
 //! | named | the only one of its key | unused, once its lock is retired |
 //!
 //! | state of a lock | | and then |
@@ -30,8 +29,8 @@
 //! 1. Each step is one exchange, so the death of a process leaves nothing half done: `sweep` finds all it has.
 //! 2. A lock is taken by a change of its state. Whoever has changed it looks whether the title is still the same: until then
 //!    the entry may have got another name. Of one that is held it stays.
-//! 3. No two titles of a key are named: who names one has looked at all others since it was proposed, and removed or
-//!    preferred the proposed ones that it saw.
+//! 3. No two titles of a key are named: entries are named one by one, each by a change of `decided`. Whoever changes it has
+//!    looked at all titles since the change before.
 //! 4. Of an entry that loses its name, the token is below the `floor`, where the tokens of new names begin. So tokens of a name
 //!    grow, also if the clock was set back meanwhile.
 //! 5. Who waits has set its bit before it looked at the state; who frees has changed the state before it looks at the bits.
@@ -56,6 +55,8 @@ use titles::{NAMED, phase};
 pub struct Head {
     /// The highest token of all names that have lost their entries.
     floor: AtomicU64,
+    /// Which entry was named last.
+    decided: AtomicU64,
     /// For each process the entry for which it was rung: its number and 1, or [`SEVERAL`].
     rung: [AtomicU64; MOST_PROCESSES],
 }
@@ -64,7 +65,7 @@ const SEVERAL: u64 = u64::MAX;
 
 impl Default for Head {
     fn default() -> Self {
-        Self { floor: AtomicU64::default(), rung: std::array::from_fn(|_| AtomicU64::default()) }
+        Self { floor: AtomicU64::default(), decided: AtomicU64::default(), rung: std::array::from_fn(|_| AtomicU64::default()) }
     }
 }
 

@@ -59,6 +59,7 @@ impl<W: World> Names<'_, W> {
 
     /// Takes back all that a process has left, which is dead: that can be interrupted, and done again.
     pub fn sweep(&self, dead: ProcessId) {
+        self.complete();
         for (position, (title, entry)) in self.titles.iter().zip(self.entries).enumerate() {
             let found = title.load(SeqCst);
             if found == 0 {

@@ -1,25 +1,29 @@
 //! Titles: which entries have names, and how an entry gets one and loses it.
 //!
-//! | bits | unused, proposed, named | written |
+//! | bits | unused, named | written |
 //! |---|---|---|
 //! | 0 | the phase | the phase |
 //! | 2 | a version, which changes with each name | the process |
 //! | 32 | the fingerprint of the key; 0 of unused ones | the version |
+//!
+//! `decided` has the position of the entry that was named last, and above it the version.
 
 use super::entry::{Key, RETIRED};
 use super::{Full, Names, Place, World};
 use crate::mapped::ProcessId;
-use crate::sync::{Ordering::SeqCst, fence};
+use crate::sync::Ordering::SeqCst;
 
-const UNUSED: u64 = 0;
 pub(super) const WRITTEN: u64 = 1;
-const PROPOSED: u64 = 2;
-pub(super) const NAMED: u64 = 3;
+pub(super) const NAMED: u64 = 2;
 
 const VERSIONS: u64 = (1 << 30) - 1;
 
 pub(super) const fn phase(title: u64) -> u64 {
     title & 3
+}
+
+const fn is_unused(title: u64) -> bool {
+    !matches!(phase(title), WRITTEN | NAMED)
 }
 
 const fn version(title: u64) -> u64 {
@@ -38,13 +42,6 @@ const fn make(fingerprint: u64, version: u64, phase: u64) -> u64 {
 
 const fn fingerprint(key: &Key) -> u64 {
     key[0] >> 32
-}
-
-/// How the naming of an entry has ended.
-enum Naming {
-    Done(Place),
-    /// Another entry has the name, or this one has been removed.
-    InVain,
 }
 
 impl<W: World> Names<'_, W> {
@@ -82,11 +79,12 @@ impl<W: World> Names<'_, W> {
     /// Finds the entry of a key, or gives one to it. `text`: its name, for people.
     pub fn name(&self, key: &Key, text: &str, me: ProcessId) -> Result<Place, Full> {
         loop {
+            let last = self.complete();
             if let Some(place) = self.find(key) {
                 return Ok(place);
             }
             let load = |position: usize| (position, self.titles[position].load(SeqCst));
-            let unused = self.positions(key).map(load).find(|(_, title)| phase(*title) == UNUSED);
+            let unused = self.positions(key).map(load).find(|(_, title)| is_unused(*title));
             let Some((position, unused)) = unused else {
                 if self.retire_one(key) {
                     continue;
@@ -99,13 +97,26 @@ impl<W: World> Names<'_, W> {
                 continue;
             }
             self.entries[position].begin(key, text, self.head.floor.load(SeqCst));
-            let proposed = make(fingerprint(key), version, PROPOSED);
-            if self.exchange(position, written, proposed)
-                && let Naming::Done(place) = self.confirm(position, proposed, key)
-            {
-                return Ok(place);
+            let decided = version << 32 | position as u64;
+            if self.head.decided.compare_exchange(last, decided, SeqCst, SeqCst).is_err() {
+                // Another entry was named meanwhile, perhaps with this key.
+                self.drop_title(position, written);
             }
         }
+    }
+
+    /// Completes what was decided last, in place of a process that may be suspended. Returns it.
+    pub(super) fn complete(&self) -> u64 {
+        let decided = self.head.decided.load(SeqCst);
+        let position = decided as u32 as usize;
+        if let Some(title) = self.titles.get(position) {
+            let written = title.load(SeqCst);
+            if phase(written) == WRITTEN && version(written) == decided >> 32 {
+                let fingerprint = fingerprint(&self.entries[position].key());
+                self.exchange(position, written, make(fingerprint, version(written), NAMED));
+            }
+        }
+        decided
     }
 
     fn exchange(&self, position: usize, from: u64, to: u64) -> bool {
@@ -114,52 +125,7 @@ impl<W: World> Names<'_, W> {
 
     /// Removes a title.
     fn drop_title(&self, position: usize, title: u64) -> bool {
-        self.exchange(position, title, make(0, next_version(title), UNUSED))
-    }
-
-    /// Names a proposed entry, unless another one has the key. Invariant 3.
-    ///
-    /// Whoever looks at two proposed entries prefers that which comes first, and completes it in place of a process that may be
-    /// suspended. So one of them is named in the end.
-    fn confirm(&self, mut position: usize, mut proposed: u64, key: &Key) -> Naming {
-        'again: loop {
-            // Of two that propose the key, one sees the other.
-            fence(SeqCst);
-            let mut is_later = false;
-            for other in self.positions(key) {
-                if other == position {
-                    is_later = true;
-                    continue;
-                }
-                loop {
-                    let title = self.titles[other].load(SeqCst);
-                    let is_of = title >> 32 == fingerprint(key) && self.entries[other].has_key(key);
-                    if self.titles[other].load(SeqCst) != title {
-                        continue;
-                    }
-                    if phase(title) < PROPOSED || !is_of {
-                        break;
-                    }
-                    if phase(title) == NAMED && self.entries[other].state.load(SeqCst) & RETIRED != 0 {
-                        self.bury(other, title);
-                    } else if phase(title) == NAMED {
-                        self.drop_title(position, proposed);
-                        return Naming::InVain;
-                    } else if is_later {
-                        self.drop_title(other, title);
-                    } else {
-                        self.drop_title(position, proposed);
-                        (position, proposed) = (other, title);
-                        continue 'again;
-                    }
-                }
-            }
-            let title = make(fingerprint(key), version(proposed), NAMED);
-            if self.exchange(position, proposed, title) {
-                return Naming::Done(Place { position, title });
-            }
-            return Naming::InVain;
-        }
+        self.exchange(position, title, make(0, next_version(title), 0))
     }
 
     /// Takes its name from an entry that nobody holds or awaits. Returns whether there was one.
@@ -167,9 +133,7 @@ impl<W: World> Names<'_, W> {
         for position in self.positions(key) {
             let (title, entry) = (self.titles[position].load(SeqCst), &self.entries[position]);
             let is_removed = match phase(title) {
-                UNUSED => true,
-                // Its process has died, or proposes it again.
-                PROPOSED => self.drop_title(position, title),
+                _ if is_unused(title) => true,
                 NAMED if entry.waiting.load(SeqCst) == 0 => {
                     // If it has got another name meanwhile, that is retired, too, and whoever looks for it sees so.
                     let is_retired = entry.state.compare_exchange(0, RETIRED, SeqCst, SeqCst).is_ok();
