@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use proptest::prelude::*;
 use waitasync_core::mapped::ProcessId;
 use waitasync_core::mapped::names::{
-    Entry, Full, Given, Head, Key, Look, MOST_SHARERS, Mode, Names, Place, Rung, TURN_MILLISECONDS, Taken, Way, World,
+    Entry, Full, Given, Head, Key, Look, Mode, Names, Place, Rung, TURN_MILLISECONDS, Taken, Way, World,
 };
 
 /// A clock that a test moves, and bells that it hears.
@@ -256,33 +256,6 @@ fn a_rung_process_learns_of_one_entry_or_of_several() {
     places.into_iter().for_each(ring);
     assert_eq!(names.take_rung(process(1)), Rung::ForSeveral);
     assert_eq!(names.take_rung(process(1)), Rung::ForNothing);
-}
-
-#[test]
-fn whoever_is_none_of_the_living_holds_nothing() {
-    let (memory, hand) = (Memory::new(1), Hand::default());
-    let names = memory.names(&hand);
-    let place = place(&names, 0);
-    let living = |index: usize| (index == 1).then(|| process(1));
-    for (holder, mode, died) in [(2, Mode::Exclusive, true), (2, Mode::Shared, false)] {
-        names.take(place, process(holder), mode, Way::New);
-        names.repair(place, living);
-        let taken = names.take(place, process(1), Mode::Exclusive, Way::New);
-        assert_eq!(taken, Taken::Granted { died });
-        names.repair(place, living);
-        assert!(names.release(place, process(1), Mode::Exclusive, false));
-    }
-}
-
-#[test]
-fn permits_that_nobody_shares_are_damage() {
-    let (memory, hand) = (Memory::new(1), Hand::default());
-    let names = memory.names(&hand);
-    let place = place(&names, 0);
-    words_of(&memory.entries[0])[0].store(5 << MOST_SHARERS, Ordering::SeqCst);
-    assert_eq!(names.take(place, process(0), Mode::Exclusive, Way::New), Taken::Unlike(5));
-    names.repair(place, |_| None);
-    assert_eq!(names.take(place, process(0), Mode::Exclusive, Way::New), Taken::Granted { died: false });
 }
 
 #[test]
@@ -546,7 +519,6 @@ proptest! {
             (0..3).for_each(|position| drop(names.look(position)));
             let Ok(place) = names.name(&key(index as u64), "a", process(index)) else { continue };
             names.wait(place, process(index), mode);
-            names.repair(place, |_| None);
             names.look_at_limit(place);
             names.join(place, process(index), 2);
             let _ = names.take_permit(place, 2, process(index), Way::Attempt);

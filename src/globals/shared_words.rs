@@ -123,7 +123,7 @@ fn enter_without_record(location: Location) {
     };
     if is_first && let Some(mapping) = Mapping::at(location.address()) {
         // The watcher polls from now on.
-        mapping.ring(mapping.me().index());
+        mapping.ring_own();
     }
 }
 

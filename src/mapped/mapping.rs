@@ -132,9 +132,7 @@ impl Mapping {
             mapping.ring(other.index());
         }
         // The watcher sleeps at the bells of the files that it knows.
-        for known in Self::all() {
-            known.ring(known.me().index());
-        }
+        Self::all().into_iter().for_each(Self::ring_own);
         Ok(mapping)
     }
 
@@ -247,6 +245,11 @@ impl Mapping {
         let bell = &self.slot(index % MOST_PROCESSES).doorbell;
         bell.fetch_add(1, Ordering::SeqCst);
         system::wake(bell);
+    }
+
+    /// Wakes this process's own watcher. It comes anyway to a file that it does not know yet.
+    pub(crate) fn ring_own(&self) {
+        self.me.get().into_iter().for_each(|me| self.ring(me.index()));
     }
 
     /// Whether the process is certainly dead, and is not being swept. That takes a system call.

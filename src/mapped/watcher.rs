@@ -54,7 +54,7 @@ static REST: LazyLock<IdleFlag> = LazyLock::new(IdleFlag::default);
 /// Lets the thread look now and then. Called once a wait is counted: see [`IdleFlag`].
 pub(crate) fn wait_begins(mapping: &Mapping) {
     if REST.wake() {
-        mapping.ring(mapping.me().index());
+        mapping.ring_own();
     }
 }
 

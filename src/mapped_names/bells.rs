@@ -1,40 +1,24 @@
-//! Turns that this process has given: it looks after them until they are over.
+//! Rings processes, and looks after turns and limits until they are over: then the watcher comes.
 
 use std::mem;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 use waitasync_core::mapped::names::{Given, TURN_MILLISECONDS, World};
-use waitasync_core::service::Notify;
 use waitasync_core::sync::lock;
 
-use crate::globals::service;
 use crate::mapped::{Mapping, now};
 
-const TIME: Duration = Duration::from_millis(TURN_MILLISECONDS);
+const NEVER: u64 = u64::MAX;
 
-/// Passes a turn of a file on that is over. Returns whether it is still to be looked after.
-type EndTurn = fn(&'static Mapping, Given) -> bool;
-
-struct Turns {
-    given: Vec<(Bells, Given)>,
-    is_attended: bool,
-}
-
-static TURNS: Mutex<Turns> = Mutex::new(Turns { given: Vec::new(), is_attended: false });
-static BELL: Notify = Notify::const_new();
-
-/// The system's clock, and the bells of a file.
-#[derive(Clone, Copy)]
+/// The system's clock, the bells of a file, and what this process looks after.
 pub(crate) struct Bells {
     mapping: &'static Mapping,
-    end_turn: EndTurn,
-}
-
-impl Bells {
-    pub(super) fn new(mapping: &'static Mapping, end_turn: EndTurn) -> Self {
-        Self { mapping, end_turn }
-    }
+    /// The turns that this process has given.
+    given: Mutex<Vec<Given>>,
+    /// When something is over next, in milliseconds.
+    due: AtomicU64,
 }
 
 impl World for Bells {
@@ -44,23 +28,42 @@ impl World for Bells {
 
     fn ring(&self, given: Given) {
         self.mapping.ring(given.index);
-        let mut turns = lock(&TURNS);
-        turns.given.push((*self, given));
-        if !turns.is_attended
-            && let Some(service) = service()
-        {
-            turns.is_attended = true;
-            service.attend(&BELL, TIME, look);
-        }
+        self.look_after(given);
     }
 }
 
-/// Passes on the turns that are over. Returns when to come again; `None` if none is left.
-fn look() -> Option<Duration> {
-    let given = mem::take(&mut lock(&TURNS).given);
-    let left: Vec<_> = given.into_iter().filter(|(bells, given)| (bells.end_turn)(bells.mapping, *given)).collect();
-    let mut turns = lock(&TURNS);
-    turns.given.extend(left);
-    turns.is_attended = !turns.given.is_empty();
-    turns.is_attended.then_some(TIME)
+impl Bells {
+    pub(super) fn new(mapping: &'static Mapping) -> Self {
+        Self { mapping, given: Mutex::default(), due: AtomicU64::new(NEVER) }
+    }
+
+    pub(super) fn look_after(&self, given: Given) {
+        lock(&self.given).push(given);
+        self.come(TURN_MILLISECONDS);
+    }
+
+    /// Lets the watcher come after so many milliseconds.
+    pub(super) fn come(&self, milliseconds: u64) {
+        let until = self.now() + milliseconds;
+        if self.due.fetch_min(until, SeqCst) > until {
+            self.mapping.ring_own();
+        }
+    }
+
+    /// Whether something is over. Then the caller looks at all turns and limits.
+    pub(super) fn is_due(&self) -> bool {
+        let until = self.due.load(SeqCst);
+        until <= self.now() && self.due.compare_exchange(until, NEVER, SeqCst, SeqCst).is_ok()
+    }
+
+    /// Takes the turns that are to be looked after.
+    pub(super) fn given(&self) -> Vec<Given> {
+        mem::take(&mut lock(&self.given))
+    }
+
+    /// Returns for how long nothing else is over.
+    pub(super) fn left(&self) -> Option<Duration> {
+        let until = self.due.load(SeqCst);
+        (until != NEVER).then(|| Duration::from_millis(until.saturating_sub(self.now())))
+    }
 }

@@ -5,10 +5,10 @@
 //!
 //! | file | contents |
 //! |---|---|
+//! | `bells` | rings processes, and looks after turns and limits until they are over |
 //! | `line` | what this process has of a name, and what its requests get |
 //! | `request` | what one environment asks for |
 //! | `table` | a mapped table; the requests that wait in this process, its shares, and its grants |
-//! | `turns` | looks after turns until they are over |
 //! | `waiting` | requests that wait |
 //!
 //! # Invariants
@@ -19,12 +19,12 @@
 //!    permits, also while it awaits one.
 //! 4. The watcher comes when the limit of a hold is over: of each that this process has, and of those in its way, once a look at
 //!    the line has seen it. A limit that began later is seen within a second, as deaths are.
-//! 5. Lock order: the lines, then the list of turns. A mailbox is locked while neither is.
+//! 5. Lock order: the lines, the sweep, the list of turns. A mailbox is locked while none is.
 
+mod bells;
 mod line;
 mod request;
 mod table;
-mod turns;
 mod waiting;
 
 pub(crate) use request::{request, take};

@@ -5,14 +5,13 @@ use std::fs::create_dir_all;
 use std::io::Result as IoResult;
 use std::mem;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use rustc_hash::FxHashMap;
 
 use super::line::{Held, Line, Refusal, refused};
-use super::turns::Bells;
+use super::bells::Bells;
 use super::waiting::{Asked, Waiting};
 use crate::file_locks::{Answer, Lock};
 use crate::mapped::{self, Client, Kind, Mapping, OpenError, now, wait_begins};
@@ -31,11 +30,7 @@ pub struct Table {
     pub(crate) names: Names<'static, Bells>,
     /// Those of names that this process awaits or shares.
     lines: Mutex<FxHashMap<Place, Line>>,
-    /// When a limit is over next, in milliseconds: then the watcher looks at all lines.
-    due: AtomicU64,
 }
-
-const NEVER: u64 = u64::MAX;
 
 static TABLES: Mutex<Vec<&'static Table>> = Mutex::new(Vec::new());
 
@@ -81,14 +76,17 @@ impl Client for Served {
     }
 
     fn due(&self) -> Option<Duration> {
-        let Table { due, names, .. } = self.0;
-        let until = due.load(SeqCst);
-        if until <= names.world.now() && due.compare_exchange(until, NEVER, SeqCst, SeqCst).is_ok() {
+        let Table { names, .. } = self.0;
+        if names.world.is_due() {
+            for given in names.world.given() {
+                if names.end_turn(given) {
+                    names.world.look_after(given);
+                }
+            }
             // Each line says when its limit is over.
             self.0.serve_all();
         }
-        let until = due.load(SeqCst);
-        (until != NEVER).then(|| Duration::from_millis(until.saturating_sub(names.world.now())))
+        names.world.left()
     }
 }
 
@@ -103,9 +101,8 @@ impl Table {
                 std::slice::from_raw_parts(start.add(ENTRIES_AT).cast().as_ptr(), CAPACITY),
             )
         };
-        let names =
-            Names::new(head, titles, entries, Bells::new(mapping, |mapping, given| of(mapping).names.end_turn(given)));
-        let table = Box::leak(Box::new(Self { mapping, names, lines: Mutex::default(), due: AtomicU64::new(NEVER) }));
+        let names = Names::new(head, titles, entries, Bells::new(mapping));
+        let table = Box::leak(Box::new(Self { mapping, names, lines: Mutex::default() }));
         lock(&TABLES).push(table);
         table
     }
@@ -129,7 +126,7 @@ impl Table {
     }
 
     fn take_lock(&self, place: Place, mode: Mode, way: Way) -> Result<Held, Refusal> {
-        match self.repaired(place, || self.names.take(place, self.mapping.me(), mode, way)) {
+        match self.swept(|| self.names.take(place, self.mapping.me(), mode, way)) {
             Taken::Granted { died } => Ok(Held { mode, owner_died: died, permit: None }),
             Taken::Refused => Err(Refusal::Taken),
             Taken::Renamed => Err(Refusal::Renamed),
@@ -142,7 +139,7 @@ impl Table {
         let (me, permits) = (self.mapping.me(), asked.permits);
         if permits != line.permits {
             let join = || self.names.join(place, me, permits);
-            match if permits == 0 { Taken::Unlike(line.permits) } else { self.repaired(place, join) } {
+            match if permits == 0 { Taken::Unlike(line.permits) } else { self.swept(join) } {
                 Taken::Granted { .. } => line.permits = permits,
                 Taken::Unlike(others) => return Err(Refusal::Unlike(others)),
                 _ => return Err(Refusal::Renamed),
@@ -178,10 +175,7 @@ impl Table {
     /// Ends the limited hold of a name if it is over; otherwise the watcher comes then.
     fn look_at_limit(&self, place: Place) {
         let Some(left) = self.names.look_at_limit(place) else { return };
-        let until = self.names.world.now() + left;
-        if self.due.fetch_min(until, SeqCst) > until {
-            self.mapping.ring(self.mapping.me().index());
-        }
+        self.names.world.come(left);
     }
 
     /// Puts a request into its line.
@@ -190,24 +184,18 @@ impl Table {
         lock(&self.lines).entry(place).or_default().requests.push_back(waiting);
         wait_begins(self.mapping);
         self.serve(place);
-        self.repair(place);
         Ok(())
     }
 
-    /// Takes back what only processes have that are not there.
-    fn repair(&self, place: Place) {
-        let living = |index: usize| self.mapping.process_at(index).filter(|process| !self.mapping.is_gone(*process));
-        self.names.repair(place, living);
-    }
-
-    /// Asks again once what nobody living has is taken back.
-    fn repaired(&self, place: Place, ask: impl Fn() -> Taken) -> Taken {
-        let taken = ask();
-        if !matches!(taken, Taken::Unlike(_)) {
-            return taken;
+    /// Asks again once what the dead have is taken back.
+    fn swept(&self, ask: impl Fn() -> Taken) -> Taken {
+        match ask() {
+            Taken::Unlike(_) => {
+                self.mapping.sweep();
+                ask()
+            }
+            taken => taken,
         }
-        self.repair(place);
-        ask()
     }
 
     pub(super) fn place(&self, asked: &Asked) -> Result<Place, Full> {

@@ -1,8 +1,8 @@
 //! Takes locks back: from holders that are dead, or late.
 
-use super::entry::{DIED, EXCLUSIVE, exclusive_holder, left, without};
+use super::entry::{DIED, EXCLUSIVE, exclusive_holder, left};
 use super::titles::{WRITTEN, phase};
-use super::{MOST_PROCESSES, MOST_SHARERS, Mode, Names, Place, World, set};
+use super::{MOST_PROCESSES, Mode, Names, Place, World, set};
 use crate::mapped::ProcessId;
 use crate::sync::Ordering::SeqCst;
 
@@ -33,27 +33,6 @@ impl<W: World> Names<'_, W> {
         if self.entries[position].state.compare_exchange(state, DIED, SeqCst, SeqCst).is_ok() {
             let after = exclusive_holder(state).map_or(MOST_PROCESSES - 1, ProcessId::index);
             self.give_turn(position, after, 0);
-        }
-    }
-
-    /// Takes the lock, and permits, from whoever is none of the living: the memory may be damaged.
-    pub fn repair(&self, place: Place, living: impl Fn(usize) -> Option<ProcessId>) {
-        for position in self.positions_of(place) {
-            let entry = &self.entries[position];
-            let state = entry.state.load(SeqCst);
-            if state & EXCLUSIVE != 0 {
-                if exclusive_holder(state).is_none_or(|holder| living(holder.index()) != Some(holder)) {
-                    self.end(position, state);
-                }
-                continue;
-            }
-            let is_dead = |index: &usize| state & 1 << index != 0 && living(*index).is_none();
-            // Without a sharer there are no permits: without none of them, the state is whole.
-            let whole = without(state, 0);
-            let next = (0..MOST_SHARERS).filter(is_dead).fold(whole, |state, index| without(state, 1 << index));
-            if next != state && entry.state.compare_exchange(state, next, SeqCst, SeqCst).is_ok() {
-                self.give_turn(position, MOST_PROCESSES - 1, 0);
-            }
         }
     }
 
