@@ -1,11 +1,11 @@
 //! The functions for `lib/processes/engines/memory.js`. They decode, call and encode, and decide nothing.
 //!
 //! What waits has its number among the requests for files: `filesNext`, `filesWait`, `filesAbort`, `filesHeld` and
-//! `filesRelease` are for both. What is free is taken and given back by its place: that takes a third of the time.
+//! `filesRelease` are for both.
 
 #![allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -33,8 +33,6 @@ pub struct MemoryPlace {
     table: &'static Table,
     asked: Arc<Asked>,
     known: Cell<Option<Place>>,
-    /// The numbers of the locks that `memoryTake` has given and that have not been given back: of readers there may be several.
-    held: RefCell<Vec<i64>>,
 }
 
 /// Makes what the requests for a name have in common. `key`: its SHA-256; `max_hold`: for how many milliseconds they may have
@@ -54,7 +52,7 @@ pub fn memory_place(
     let mode = if shared { Mode::Shared } else { Mode::Exclusive };
     let asked =
         Arc::new(Asked { key: key_of(&key)?, name, mode, thread, label, max_hold: max_hold.ceil() as u64, permits });
-    Ok(External::new(MemoryPlace { table: **table, asked, known: Cell::default(), held: RefCell::default() }))
+    Ok(External::new(MemoryPlace { table: **table, asked, known: Cell::default() }))
 }
 
 fn key_of(bytes: &[u8]) -> Result<Key> {
@@ -64,36 +62,11 @@ fn key_of(bytes: &[u8]) -> Result<Key> {
     }
 }
 
-/// Takes the lock of a name, if it is free: its token, or -1 less that if the last holder died; null otherwise.
-#[napi(catch_unwind)]
-pub fn memory_take(env: Env, place: &External<MemoryPlace>, attempt: bool) -> Result<Option<f64>> {
-    let MemoryPlace { table, asked, known, held } = &**place;
-    let granted = names::take(Agent::of(env.raw())?.files(), table, asked, known, attempt);
-    Ok(granted.map_err(failed)?.map(|(number, token, owner_died, _)| {
-        held.borrow_mut().push(number);
-        if owner_died { -1.0 - token as f64 } else { token as f64 }
-    }))
-}
-
 /// Takes a free lock or permit, and writes the grant. Returns whether it was free.
 #[napi(catch_unwind)]
-pub fn memory_ask(env: Env, place: &External<MemoryPlace>, attempt: bool, into: Float64ArraySlice<'_>) -> Result<bool> {
+pub fn memory_take(env: Env, place: &External<MemoryPlace>, attempt: bool, into: Float64ArraySlice<'_>) -> Result<bool> {
     let granted = names::take(Agent::of(env.raw())?.files(), place.table, &place.asked, &place.known, attempt);
     Ok(granted.map_err(failed)?.map(|granted| write(granted, into)).is_some())
-}
-
-/// Whether a lock that `memoryTake` has given is still held.
-#[napi(catch_unwind)]
-pub fn memory_held(env: Env, place: &External<MemoryPlace>) -> Result<bool> {
-    let number = place.held.borrow().last().copied().unwrap_or_default();
-    Agent::of(env.raw())?.files().is_held(number).map_err(failed)
-}
-
-/// Gives a lock back that `memoryTake` has given. Returns whether it was held until then.
-#[napi(catch_unwind)]
-pub fn memory_release(env: Env, place: &External<MemoryPlace>, died: bool) -> Result<bool> {
-    let number = place.held.borrow_mut().pop().unwrap_or_default();
-    Agent::of(env.raw())?.files().release(number, died).map_err(failed)
 }
 
 /// Lets a request wait. Returns its number.

@@ -15,7 +15,7 @@ const { assertOptions, flag } = require('../../util/options')
 const { withAbilities } = require('../abilities')
 const { assertPath } = require('../arguments')
 const { permitsError } = require('../errors')
-const { LocalEngine, LocalGrant } = require('../local-engine')
+const { LocalEngine } = require('../local-engine')
 const { GRANT, block, grantFor, grantOf } = require('./answers')
 const { HOST, keyOf, shorten } = require('./holder')
 const { assertNoFiles, tableIn } = require('./kinds')
@@ -50,13 +50,8 @@ class Memory extends LocalEngine {
   placeOf (name, mode, asker) { return new Place(name, mode, asker) }
 
   takeNow (place, label, isAttempt) {
-    const taken = this.#nativeOf(place, label)
     try {
-      if (place.maxHold !== 0 || place.permits !== 0) {
-        return native('memoryAsk', taken, isAttempt, GRANT) ? grantOf(GRANT) : undefined
-      }
-      const token = native('memoryTake', taken, isAttempt)
-      return token === null ? undefined : new TakenLock(taken, token)
+      return native('memoryTake', this.#nativeOf(place, label), isAttempt, GRANT) ? grantOf(GRANT) : undefined
     } catch (error) {
       throw refusalOf(error, place)
     }
@@ -132,20 +127,6 @@ class Memory extends LocalEngine {
     }
     return place.native
   }
-}
-
-/** A lock that was free. */
-class TakenLock extends LocalGrant {
-  /** @param {number} token of a name whose last holder died: -1 less the token */
-  constructor (place, token) {
-    super()
-    this.place = place
-    this.ownerDied = token < 0
-    this.token = token < 0 ? -1 - token : token
-  }
-
-  heldNow () { return agent().native.binding.memoryHeld(this.place) }
-  releaseNow (died) { return agent().native.binding.memoryRelease(this.place, died) }
 }
 
 /** Returns the error for a program: that of a name which others use with another number of permits is its own. */
