@@ -1,10 +1,13 @@
-//! Deaths of a process and of its sweeper before each change.
+//! Words that processes share: turns, notifications, and deaths of a process and of its sweeper before each change.
+
+#![cfg(not(feature = "model"))]
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
-use super::*;
-use crate::lock::{Hold, Mode, Request, WRITING, Word};
+use waitasync_core::lock::{Hold, Mode, Request, WRITING, Word};
+use waitasync_core::mapped::ProcessId;
+use waitasync_core::mapped::words::{Peers, Record, SharedWord, Table};
 
 struct Died;
 
@@ -18,6 +21,7 @@ struct Process {
 
 struct World {
     table: Table<'static>,
+    records: &'static [Record],
     word: AtomicI32,
     dead: [AtomicBool; 3],
     rings: [AtomicU32; 3],
@@ -80,9 +84,10 @@ impl Process {
 
 fn processes() -> [&'static Process; 3] {
     let news = Vec::leak((0..64 * 16).map(|_| AtomicU64::default()).collect());
-    let records = Vec::leak((0..4).map(|_| Record::default()).collect());
+    let records: &[Record] = Vec::leak((0..4).map(|_| Record::default()).collect());
     let world: &'static World = Box::leak(Box::new(World {
         table: Table::of_parts(news, records),
+        records,
         word: AtomicI32::new(0),
         dead: Default::default(),
         rings: Default::default(),
@@ -143,7 +148,9 @@ fn deaths_in(request: Request, name: &str, operation: Operation, changes: u32, d
         assert!(heir.is_told(), "{case}: who waits is told");
         assert_eq!(heir.word().load(), 0, "{case}");
         assert_eq!(heir.word().owner(), None, "{case}");
-        assert_eq!(heir.word().record().waiting.load(Ordering::SeqCst), heir.id.mask(), "{case}");
+        for (process, awaited) in [(heir, vec![0]), (victim, Vec::new()), (sweeper, Vec::new())] {
+            assert_eq!(heir.world.table.awaited_by(process.id), awaited, "{case}");
+        }
         assert!(heir.word().take(request), "{case}: it can be taken");
         let saw = request.hold().mode().is_some_and(|mode| heir.word().take_note_of_death(mode));
         if request.hold().mode() != Some(Mode::Exclusive) {
@@ -197,10 +204,18 @@ fn who_dies_with_an_exclusive_hold_leaves_a_note_and_what_others_have_stays() {
     }
 }
 
+/// Returns the `owner` in a record, as `lib/holding/shared-word.js` finds it.
+#[allow(unsafe_code, reason = "a record is made of such words")]
+fn owner_in(record: &Record) -> u32 {
+    const OWNER: usize = 2;
+    // SAFETY: it is within the record, and all that is there is atomic.
+    unsafe { (*std::ptr::from_ref(record).cast::<AtomicU32>().add(OWNER)).load(Ordering::SeqCst) }
+}
+
 #[test]
 fn who_saw_the_dead_one_gone_takes_nothing_over_from_a_sweeper() {
     let [victim, sweeper, heir] = processes();
-    let owner = |process: &'static Process| process.word().record().owner.load(Ordering::SeqCst);
+    let owner = |process: &'static Process| process.world.records.iter().map(owner_in).collect::<Vec<_>>();
     assert!(victim.dies_in(1, |word| _ = word.take(Request::Exclusive)));
     let mut owners = vec![owner(heir)];
     for process in [sweeper, heir] {
@@ -353,5 +368,5 @@ fn another_class_on_the_word_of_a_lock_that_is_held_gets_nothing_and_does_not_ha
     assert!(!other.word().take(Request::Shared));
     other.word().give_back(Hold::Shared);
     other.word().give_back(Hold::Lock);
-    assert_eq!(holder.word().locker(), Some(holder.id));
+    assert_eq!(holder.word().owner(), Some(holder.id.index()));
 }

@@ -48,8 +48,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Makes a table of memory that this process has alone.
-    #[cfg(any(test, feature = "model"))]
+    /// Makes a table of memory that this process has alone: for tests.
     pub const fn of_parts(news: &'a [AtomicU64], records: &'a [Record]) -> Self {
         Self { news, records }
     }
