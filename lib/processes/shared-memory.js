@@ -3,11 +3,10 @@
 /** Memory that several processes share, as a SharedArrayBuffer. src/mapped/ has the files. */
 
 const path = require('path')
-const { agent } = require('../agent/find-agent')
 const { RangeError, TypeError, isInteger } = require('../util/intrinsics')
 const { describe } = require('../util/values')
 const { assertPath } = require('./arguments')
-const { openingError } = require('./engines/native')
+const { mapped } = require('./engines/native')
 
 /**
  * Returns the memory in a file; makes it full of zeros if need be.
@@ -25,12 +24,7 @@ function sharedMemory (file, byteLength) {
   if (!isInteger(byteLength) || byteLength < 1 || byteLength > Number.MAX_SAFE_INTEGER) {
     throw new RangeError('sharedMemory: byteLength must be an integer from 1 to 2^53 - 1, not ' + describe(byteLength))
   }
-  const whole = path.resolve(file)
-  try {
-    return agent().native.binding.sharedMemory(whole, byteLength)
-  } catch (error) {
-    throw openingError(error, whole, byteLength)
-  }
+  return mapped('sharedMemory', path.resolve(file), byteLength)
 }
 
 module.exports = sharedMemory

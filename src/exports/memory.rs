@@ -14,7 +14,7 @@ use napi::{Error, Result};
 use napi_derive::napi;
 
 use super::files::{failed, write};
-use super::shared_memory::said;
+use super::shared_memory::refused;
 use super::updating;
 use crate::agent::Agent;
 use crate::mapped_names::{self as names, Asked, Table};
@@ -24,7 +24,7 @@ use waitasync_core::mapped::{MOST_PROCESSES, ProcessId};
 /// Opens the table in a file, or makes it. An error's message begins with its code, and a space.
 #[napi(catch_unwind)]
 pub fn memory_open(path: String) -> Result<External<&'static Table>> {
-    let table = names::open(Path::new(&path)).map_err(|error| Error::from_reason(said(&error)))?;
+    let table = names::open(Path::new(&path)).map_err(|error| refused(&error))?;
     Ok(External::new(table))
 }
 

@@ -1,129 +1,89 @@
-//! The function for `lib/processes/shared-memory.js`: memory of several processes as a `SharedArrayBuffer`.
+//! The functions for `lib/processes/shared-memory.js` and `lib/holding/shared-word.js`: memory of several processes.
 
-use napi::bindgen_prelude::{Env, Unknown};
-use napi::{Error, Result};
+use std::ffi::c_void;
+use std::path::Path;
+use std::ptr::{NonNull, null_mut};
+
+use libloading::os::unix::Library;
+use napi::bindgen_prelude::{Env, FromNapiValue, Unknown};
+use napi::{Error, Result, sys};
 use napi_derive::napi;
+
+use crate::globals::shared_words;
+use crate::mapped::{self, Kind, OpenError};
+
+type CreateBuffer = unsafe extern "C" fn(
+    sys::napi_env,
+    *mut c_void,
+    usize,
+    extern "C" fn(*mut c_void, *mut c_void),
+    *mut c_void,
+    *mut sys::napi_value,
+) -> sys::napi_status;
+
+const UNAVAILABLE: &str = "ERR_SHARED_MEMORY_UNAVAILABLE";
+
+/// Mapped memory stays: see `Mapping`.
+extern "C" fn keep(_: *mut c_void, _: *mut c_void) {}
 
 /// Returns a new buffer of a file's memory; makes the file if need be. An error's message begins with its code, and a
 /// space.
 #[napi(catch_unwind, js_name = "sharedMemory")]
 #[allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
 pub fn shared_memory(env: Env, path: String, bytes: f64) -> Result<Unknown<'static>> {
-    imp::shared_memory(env, &path, bytes).map_err(Error::from_reason)
+    let create = create_buffer()?;
+    let table_bytes = shared_words::table_bytes(bytes as usize);
+    let mapping = mapped::open(Path::new(&path), Kind::Memory, table_bytes, bytes as usize, shared_words::start)
+        .map_err(|error| refused(&error))?;
+    buffer(env, create, mapping.data(), mapping.data_bytes())
 }
 
 /// Prepares a word that several processes may have for a lock. Returns where their table is, where the word's record is in it, in
 /// units of four bytes, and the number of its owner if this process has the lock. Null if there are too many.
 #[napi(catch_unwind)]
 pub fn share_word(address: f64) -> Option<Vec<f64>> {
-    imp::share_word(address as usize)
+    let prepared = shared_words::prepare(address as usize)?;
+    let table = prepared.table.as_ptr() as usize;
+    Some(vec![table as f64, (prepared.record / size_of::<i32>()) as f64, f64::from(prepared.held)])
 }
 
 /// Returns a new buffer of such a word's table.
 #[napi(catch_unwind)]
 pub fn shared_table(env: Env, address: f64) -> Result<Unknown<'static>> {
-    imp::shared_table(env, address as usize).map_err(Error::from_reason)
+    let prepared = shared_words::prepare(address as usize).ok_or_else(|| Error::from_reason("no such word"))?;
+    buffer(env, create_buffer()?, prepared.table, prepared.table_bytes)
 }
 
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-pub(super) use imp::said;
-
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-mod imp {
-    use std::ffi::c_void;
-    use std::path::Path;
-    use std::ptr::{NonNull, null_mut};
-
-    use libloading::os::unix::Library;
-    use napi::bindgen_prelude::{Env, FromNapiValue, Unknown};
-    use napi::sys;
-
-    use crate::globals::shared_words;
-    use crate::mapped::{self, Kind, OpenError};
-
-    type CreateBuffer = unsafe extern "C" fn(
-        sys::napi_env,
-        *mut c_void,
-        usize,
-        extern "C" fn(*mut c_void, *mut c_void),
-        *mut c_void,
-        *mut sys::napi_value,
-    ) -> sys::napi_status;
-
-    const UNAVAILABLE: &str = "ERR_SHARED_MEMORY_UNAVAILABLE";
-
-    /// Mapped memory stays: see `Mapping`.
-    extern "C" fn keep(_: *mut c_void, _: *mut c_void) {}
-
-    pub(super) fn shared_memory(env: Env, path: &str, bytes: f64) -> Result<Unknown<'static>, String> {
-        let create = create_buffer()?;
-        let table_bytes = shared_words::table_bytes(bytes as usize);
-        let mapping = mapped::open(Path::new(path), Kind::Memory, table_bytes, bytes as usize, shared_words::start)
-            .map_err(|error| said(&error))?;
-        buffer(env, create, mapping.data(), mapping.data_bytes())
-    }
-
-    pub(super) fn share_word(address: usize) -> Option<Vec<f64>> {
-        let prepared = shared_words::prepare(address)?;
-        let table = prepared.table.as_ptr() as usize;
-        Some(vec![table as f64, (prepared.record / size_of::<i32>()) as f64, f64::from(prepared.held)])
-    }
-
-    pub(super) fn shared_table(env: Env, address: usize) -> Result<Unknown<'static>, String> {
-        let prepared = shared_words::prepare(address).ok_or("no such word")?;
-        buffer(env, create_buffer()?, prepared.table, prepared.table_bytes)
-    }
-
-    fn create_buffer() -> Result<CreateBuffer, String> {
-        let this = Library::this();
-        // SAFETY: the type is that of Node's header.
-        let create = unsafe { this.get::<CreateBuffer>(b"node_api_create_external_sharedarraybuffer\0") };
-        create.map(|create| *create).map_err(|_| {
-            format!(
-                "{UNAVAILABLE} This Node.js cannot wrap mapped memory: that needs Node.js 22.23, 24.16, 26.1 or newer"
-            )
-        })
-    }
-
-    /// Makes a buffer of mapped memory.
-    fn buffer(env: Env, create: CreateBuffer, start: NonNull<u8>, bytes: usize) -> Result<Unknown<'static>, String> {
-        let mut buffer = null_mut();
-        // SAFETY: on the thread of `env`, with memory that is never unmapped.
-        let status = unsafe { create(env.raw(), start.as_ptr().cast(), bytes, keep, null_mut(), &raw mut buffer) };
-        if status != sys::Status::napi_ok {
-            return Err(format!("{UNAVAILABLE} This runtime refuses to wrap mapped memory"));
-        }
-        // SAFETY: the buffer is a value of `env`.
-        unsafe { Unknown::from_napi_value(env.raw(), buffer) }.map_err(|error| error.reason.clone())
-    }
-
-    /// Says why there is no mapping.
-    pub(crate) fn said(error: &OpenError) -> String {
-        match error {
-            OpenError::Unavailable(what) => format!("{UNAVAILABLE} {what}"),
-            OpenError::Length(bytes) => format!("ERR_SHARED_MEMORY_LENGTH {bytes}"),
-            OpenError::Invalid(what) => format!("ERR_SHARED_MEMORY_INVALID {what}"),
-            OpenError::Full => {
-                "ERR_SHARED_MEMORY_UNAVAILABLE 64 processes have the file, and it has room for no more".into()
-            }
-            OpenError::System(error) => format!("{} {error}", error.raw_os_error().unwrap_or(0)),
-        }
-    }
+fn create_buffer() -> Result<CreateBuffer> {
+    let this = Library::this();
+    // SAFETY: the type is that of Node's header.
+    let create = unsafe { this.get::<CreateBuffer>(b"node_api_create_external_sharedarraybuffer\0") };
+    create.map(|create| *create).map_err(|_| {
+        Error::from_reason(format!(
+            "{UNAVAILABLE} This Node.js cannot wrap mapped memory: that needs Node.js 22.23, 24.16, 26.1 or newer"
+        ))
+    })
 }
 
-#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
-mod imp {
-    use napi::bindgen_prelude::{Env, Unknown};
-
-    pub(super) fn shared_memory(_: Env, _: &str, _: f64) -> Result<Unknown<'static>, String> {
-        Err("ERR_SHARED_MEMORY_UNAVAILABLE Memory of several processes needs Linux on a 64-bit processor".into())
+/// Makes a buffer of mapped memory.
+fn buffer(env: Env, create: CreateBuffer, start: NonNull<u8>, bytes: usize) -> Result<Unknown<'static>> {
+    let mut buffer = null_mut();
+    // SAFETY: on the thread of `env`, with memory that is never unmapped.
+    let status = unsafe { create(env.raw(), start.as_ptr().cast(), bytes, keep, null_mut(), &raw mut buffer) };
+    if status != sys::Status::napi_ok {
+        return Err(Error::from_reason(format!("{UNAVAILABLE} This runtime refuses to wrap mapped memory")));
     }
+    // SAFETY: the buffer is a value of `env`.
+    unsafe { Unknown::from_napi_value(env.raw(), buffer) }
+}
 
-    pub(super) const fn share_word(_: usize) -> Option<Vec<f64>> {
-        None
-    }
-
-    pub(super) fn shared_table(env: Env, _: usize) -> Result<Unknown<'static>, String> {
-        shared_memory(env, "", 0.)
-    }
+/// Says why there is no mapping.
+pub(super) fn refused(error: &OpenError) -> Error {
+    Error::from_reason(match error {
+        OpenError::Unavailable(what) => format!("{UNAVAILABLE} {what}"),
+        OpenError::Length(bytes) => format!("ERR_SHARED_MEMORY_LENGTH {bytes}"),
+        OpenError::Invalid(what) => format!("ERR_SHARED_MEMORY_INVALID {what}"),
+        OpenError::Full => format!("{UNAVAILABLE} 64 processes have the file, and it has room for no more"),
+        OpenError::System(error) => format!("{} {error}", error.raw_os_error().unwrap_or(0)),
+    })
 }

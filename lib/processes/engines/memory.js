@@ -19,7 +19,7 @@ const { LocalEngine } = require('../local-engine')
 const { GRANT, block, grantFor, grantOf } = require('./answers')
 const { HOST, keyOf, shorten } = require('./holder')
 const { assertNoFiles, tableIn } = require('./kinds')
-const { native, openingError } = require('./native')
+const { mapped, native } = require('./native')
 
 /** What requests for a name have in common; in native code, those with a label. */
 class Place {
@@ -101,17 +101,8 @@ class Memory extends LocalEngine {
   /** Opens the table at its first use. Makes the folder and the table if they are not there. */
   #open () {
     if (this.#table === undefined) {
-      const { binding } = agent().native
-      const file = tableIn(this.#path)
-      if (binding.memoryOpen === undefined) {
-        throw openingError(new Error('ERR_SHARED_MEMORY_UNAVAILABLE It needs Linux on a 64-bit processor'), file)
-      }
       assertNoFiles(this.#path)
-      try {
-        this.#table = binding.memoryOpen(file)
-      } catch (error) {
-        throw openingError(error, file)
-      }
+      this.#table = mapped('memoryOpen', tableIn(this.#path))
     }
     return this.#table
   }

@@ -47,6 +47,17 @@ function at (path, error) {
   return error
 }
 
+/** Maps a file by a function of the library, which only that for Linux has. */
+function mapped (name, file, byteLength) {
+  const { [name]: open } = agent().native.binding
+  try {
+    if (open === undefined) throw new Error('ERR_SHARED_MEMORY_UNAVAILABLE It needs Linux on a 64-bit processor')
+    return open(file, byteLength)
+  } catch (error) {
+    throw openingError(error, file, byteLength)
+  }
+}
+
 /** Makes the error of mapped memory that cannot be opened. */
 function openingError (error, file, byteLength) {
   const [, code, what] = /^(ERR_SHARED_MEMORY_[A-Z]+) ([^]*)$/.exec(error.message) || []
@@ -58,4 +69,4 @@ function openingError (error, file, byteLength) {
   return made
 }
 
-module.exports = { PASSING, at, native, openingError, systemError }
+module.exports = { PASSING, at, mapped, native, systemError }
