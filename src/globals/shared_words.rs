@@ -164,11 +164,11 @@ impl Words {
 }
 
 impl Client for Words {
-    fn rung(&self) {
+    fn rung(&'static self) {
         self.look_at(table_of(self.0).take_news(self.0.me()));
     }
 
-    fn look_again(&self) {
+    fn look_again(&'static self) {
         // Who dies before it rings leaves its news, and then nobody else rings for them.
         self.rung();
         self.look_at(table_of(self.0).awaited_by(self.0.me()));

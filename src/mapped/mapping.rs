@@ -1,5 +1,6 @@
 //! A file that this process has mapped, and its processes.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -20,9 +21,9 @@ use super::system::{self, Watcher};
 
 /// What is kept in the table of a file. The watching thread calls it, or a thread that sweeps; none has a lock of this
 /// package then.
-pub(crate) trait Client: Send + Sync {
+pub(crate) trait Client: Any + Send + Sync {
     /// Another process has rung.
-    fn rung(&self);
+    fn rung(&'static self);
 
     /// Takes back all that the dead process has in the table. It may be half done: invariant 3.
     fn sweep(&self, dead: ProcessId);
@@ -32,10 +33,10 @@ pub(crate) trait Client: Send + Sync {
     fn waits(&self) -> bool;
 
     /// Looks at all that waits: each second while anything does, in case that a process was suspended before it rang.
-    fn look_again(&self) {}
+    fn look_again(&'static self) {}
 
     /// Does what is due. Returns for how long nothing else is.
-    fn due(&self) -> Option<Duration> {
+    fn due(&'static self) -> Option<Duration> {
         None
     }
 
@@ -195,7 +196,7 @@ impl Mapping {
         *self.me.get().expect("it has joined")
     }
 
-    pub(crate) fn client(&self) -> &dyn Client {
+    pub(crate) fn client(&'static self) -> &'static dyn Client {
         &**self.client.get().expect("it has been opened")
     }
 
@@ -263,14 +264,14 @@ impl Mapping {
     }
 
     /// Sweeps what is dead. The caller has no lock of this package.
-    pub(crate) fn sweep(&self) {
+    pub(crate) fn sweep(&'static self) {
         for process in self.others() {
             self.sweep_if_gone(process);
         }
     }
 
     /// Sweeps the process, if it is dead. Returns whether it has been swept, now or before.
-    pub(super) fn sweep_if_gone(&self, process: ProcessId) -> bool {
+    pub(super) fn sweep_if_gone(&'static self, process: ProcessId) -> bool {
         let index = process.index();
         if self.process_at(index) != Some(process) {
             return true;
@@ -287,7 +288,7 @@ impl Mapping {
     }
 
     /// Sweeps the slot, whose byte is locked by this process (invariant 3).
-    fn sweep_locked(&self, index: usize) {
+    fn sweep_locked(&'static self, index: usize) {
         let Some(dead) = self.process_at(index) else { return };
         self.client().sweep(dead);
         let slot = self.slot(index);

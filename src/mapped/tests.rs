@@ -21,7 +21,7 @@ static TAKEN_OVER: AtomicBool = AtomicBool::new(false);
 struct Recorder(&'static Mapping);
 
 impl Client for Recorder {
-    fn rung(&self) {}
+    fn rung(&'static self) {}
 
     fn sweep(&self, dead: ProcessId) {
         lock(&SWEPT).push((address(self.0), dead));

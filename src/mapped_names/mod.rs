@@ -6,10 +6,9 @@
 //! | file | contents |
 //! |---|---|
 //! | `bells` | rings processes, and looks after turns and limits until they are over |
-//! | `line` | what this process has of a name, and what its requests get |
+//! | `line` | the requests that wait, what this process has of a name, and what its requests get |
 //! | `request` | what one environment asks for |
 //! | `table` | a mapped table; the requests that wait in this process, its shares, and its grants |
-//! | `waiting` | requests that wait |
 //!
 //! # Invariants
 //! 1. The process's bit in `waiting` of a name is set while requests wait in its line: each look at the line sets it. It may be
@@ -25,8 +24,7 @@ mod bells;
 mod line;
 mod request;
 mod table;
-mod waiting;
 
+pub(crate) use line::Asked;
 pub(crate) use request::{request, take};
 pub(crate) use table::{Table, open};
-pub(crate) use waiting::Asked;

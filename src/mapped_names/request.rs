@@ -4,9 +4,8 @@ use std::cell::Cell;
 use std::io::Result;
 use std::sync::Arc;
 
-use super::line::{Refusal, refused};
+use super::line::{Asked, Refusal, Waiting, refused};
 use super::table::{Grant, Table};
-use super::waiting::{Asked, Waiting};
 use crate::file_locks::{Files, Granted, Mailbox, Queue};
 use waitasync_core::lock::Outbox;
 use waitasync_core::mapped::names::{Place, Way};

@@ -1,5 +1,6 @@
 //! A mapped table of named locks, and who awaits them here.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::fs::create_dir_all;
 use std::io::Result as IoResult;
@@ -10,9 +11,8 @@ use std::time::{Duration, SystemTime};
 
 use rustc_hash::FxHashMap;
 
-use super::line::{Held, Line, Refusal, refused};
+use super::line::{Asked, Held, Line, Refusal, Waiting, refused};
 use super::bells::Bells;
-use super::waiting::{Asked, Waiting};
 use crate::file_locks::{Answer, Lock};
 use crate::mapped::{self, Client, Kind, Mapping, OpenError, now, wait_begins};
 use waitasync_core::mapped::ProcessId;
@@ -32,51 +32,41 @@ pub struct Table {
     lines: Mutex<FxHashMap<Place, Line>>,
 }
 
-static TABLES: Mutex<Vec<&'static Table>> = Mutex::new(Vec::new());
-
 /// Opens the table in a file, or makes it, and its folder.
 pub(crate) fn open(path: &Path) -> Result<&'static Table, OpenError> {
     create_dir_all(path.parent().unwrap_or(path))?;
-    let mapping = mapped::open(path, Kind::Names, BYTES, 0, |mapping| Box::new(Served(Table::start(mapping))))?;
+    let mapping = mapped::open(path, Kind::Names, BYTES, 0, |mapping| Box::new(Table::new(mapping)))?;
     if mapping.me().index() >= MOST_SHARERS {
         return Err(OpenError::Unavailable(format!(
             "{MOST_SHARERS} processes have the table, and it has room for no more"
         )));
     }
-    Ok(of(mapping))
+    Ok((mapping.client() as &dyn Any).downcast_ref().expect("files of this kind have one"))
 }
 
-/// Returns the table of a mapping, which has one.
-pub(super) fn of(mapping: &'static Mapping) -> &'static Table {
-    lock(&TABLES).iter().copied().rfind(|table| std::ptr::eq(table.mapping, mapping)).expect("it has been opened")
-}
-
-/// The table as the watcher has it.
-struct Served(&'static Table);
-
-impl Client for Served {
-    fn rung(&self) {
-        match self.0.names.take_rung(self.0.mapping.me()) {
+impl Client for Table {
+    fn rung(&'static self) {
+        match self.names.take_rung(self.mapping.me()) {
             Rung::ForNothing => {}
-            Rung::For(place) => self.0.serve(place),
-            Rung::ForSeveral => self.0.serve_all(),
+            Rung::For(place) => self.serve(place),
+            Rung::ForSeveral => self.serve_all(),
         }
     }
 
     fn sweep(&self, dead: ProcessId) {
-        self.0.names.sweep(dead);
+        self.names.sweep(dead);
     }
 
     fn waits(&self) -> bool {
-        lock(&self.0.lines).values().any(|line| !line.requests.is_empty())
+        lock(&self.lines).values().any(|line| !line.requests.is_empty())
     }
 
-    fn look_again(&self) {
-        self.0.serve_all();
+    fn look_again(&'static self) {
+        self.serve_all();
     }
 
-    fn due(&self) -> Option<Duration> {
-        let Table { names, .. } = self.0;
+    fn due(&'static self) -> Option<Duration> {
+        let names = &self.names;
         if names.world.is_due() {
             for given in names.world.given() {
                 if names.end_turn(given) {
@@ -84,14 +74,14 @@ impl Client for Served {
                 }
             }
             // Each line says when its limit is over.
-            self.0.serve_all();
+            self.serve_all();
         }
         names.world.left()
     }
 }
 
 impl Table {
-    fn start(mapping: &'static Mapping) -> &'static Self {
+    fn new(mapping: &'static Mapping) -> Self {
         let start = mapping.table();
         // SAFETY: the table has so many bytes, aligned to a page, which stay; others use them by atomic operations only.
         let (head, titles, entries) = unsafe {
@@ -101,10 +91,7 @@ impl Table {
                 std::slice::from_raw_parts(start.add(ENTRIES_AT).cast().as_ptr(), CAPACITY),
             )
         };
-        let names = Names::new(head, titles, entries, Bells::new(mapping));
-        let table = Box::leak(Box::new(Self { mapping, names, lines: Mutex::default() }));
-        lock(&TABLES).push(table);
-        table
+        Self { mapping, names: Names::new(head, titles, entries, Bells::new(mapping)), lines: Mutex::default() }
     }
 
     /// Takes a lock at once, if it is free.
