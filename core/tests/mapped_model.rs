@@ -9,7 +9,7 @@ use loom::sync::atomic::Ordering::SeqCst;
 use loom::sync::{Arc, Notify};
 use loom::thread::{JoinHandle, spawn};
 use waitasync_core::mapped::ProcessId;
-use waitasync_core::mapped::names::{Entry, Given, Head, Key, Mode, Names, Permit, Place, Taken, Way, World};
+use waitasync_core::mapped::names::{Entry, Given, Head, Key, Mode, Names, Permit, Place, Refusal, Way, World};
 
 /// Bells, and a clock that stands still unless a model moves it: until then, no turn is over.
 struct Bells {
@@ -59,18 +59,18 @@ impl Memory {
     /// Waits as a process does whose requests wait, and returns whether the last holder died.
     fn lock(&self, place: Place, index: usize, mode: Mode) -> bool {
         let (names, me) = (self.names(), process(index));
-        if let Taken::Granted { died } = names.take(place, me, mode, Way::New) {
+        if let Ok(died) = names.take(place, me, mode, Way::New) {
             return died;
         }
         loop {
             names.wait(place, me, mode);
             match names.take(place, me, mode, Way::First) {
-                Taken::Granted { died } => {
+                Ok(died) => {
                     names.leave(place, me);
                     return died;
                 }
-                Taken::Refused => self.bells.bells[index].wait(),
-                Taken::Renamed | Taken::Unlike(_) => unreachable!("it is awaited"),
+                Err(Refusal::Taken) => self.bells.bells[index].wait(),
+                Err(_) => unreachable!("it is awaited"),
             }
         }
     }
@@ -219,7 +219,7 @@ fn they_never_use_two_although_others_have_to_lose_their_names_first() {
         let mine = place(&memory, &KEY);
         let take = |place, index| memory.names().take(place, process(index), Mode::Exclusive, Way::New);
         let taken = [take(mine, 0), take(other.join().unwrap(), 1)];
-        let granted = taken.iter().filter(|taken| matches!(taken, Taken::Granted { .. })).count();
+        let granted = taken.iter().filter(|taken| taken.is_ok()).count();
         assert_eq!(granted, 1, "{taken:?}");
     });
 }
@@ -233,20 +233,20 @@ fn an_entry_is_taken_or_gets_another_name_never_both() {
             let names = memory.names();
             let Ok(place) = names.name(&OTHER, "", process(1)) else { return false };
             let taken = names.take(place, process(1), Mode::Exclusive, Way::Attempt);
-            assert!(taken == Taken::Refused || names.release(place, process(1), Mode::Exclusive, false));
+            assert!(taken == Err(Refusal::Taken) || names.release(place, process(1), Mode::Exclusive, false));
             true
         });
         let names = memory.names();
         let taken = names.take(old, process(0), Mode::Exclusive, Way::New);
-        if taken != Taken::Renamed {
-            assert_eq!(taken, Taken::Granted { died: false });
+        if taken != Err(Refusal::Renamed) {
+            assert_eq!(taken, Ok(false));
             assert!(
                 names.release(old, process(0), Mode::Exclusive, false),
                 "it has got another name while it was held"
             );
         }
         let is_named = other.join().unwrap();
-        assert!(is_named || taken != Taken::Renamed);
+        assert!(is_named || taken != Err(Refusal::Renamed));
     });
 }
 
@@ -257,7 +257,7 @@ fn a_late_holder_gives_back_nothing_of_the_next() {
         let memory = Memory::new(1);
         let place = place(&memory, &KEY);
         let limited = Mode::Until(1);
-        assert_eq!(memory.names().take(place, process(0), limited, Way::New), Taken::Granted { died: false });
+        assert_eq!(memory.names().take(place, process(0), limited, Way::New), Ok(false));
         let first = memory.names().note_holder(place, process(0), 0, "", 7);
         let clock = beside(&memory, |memory| memory.bells.clock.store(1, SeqCst));
         let next = beside(&memory, move |memory| {
@@ -265,7 +265,7 @@ fn a_late_holder_gives_back_nothing_of_the_next() {
             // As a watcher that comes when the limit is over.
             names.look_at_limit(place);
             match names.take(place, process(1), Mode::Exclusive, Way::New) {
-                Taken::Granted { died } => {
+                Ok(died) => {
                     let token = names.note_holder(place, process(1), 0, "", 1);
                     memory.visit();
                     assert!(names.release(place, process(1), Mode::Exclusive, false), "it was taken from the next");
@@ -282,7 +282,7 @@ fn a_late_holder_gives_back_nothing_of_the_next() {
         } else if !was_held {
             // Nobody has had it since: the death is told later.
             let taken = memory.names().take(place, process(2), Mode::Exclusive, Way::New);
-            assert_eq!(taken, Taken::Granted { died: true });
+            assert_eq!(taken, Ok(true));
         }
     });
 }
@@ -293,7 +293,7 @@ fn a_limited_holder_that_dies_is_swept_or_taken_over_and_told_once() {
     bounded(|| {
         let memory = Memory::new(1);
         let place = place(&memory, &KEY);
-        memory.names().take(place, process(2), Mode::Until(1), Way::New);
+        assert_eq!(memory.names().take(place, process(2), Mode::Until(1), Way::New), Ok(false));
         memory.bells.clock.store(1, SeqCst);
         let sweeper = beside(&memory, |memory| memory.names().sweep(process(2)));
         let visit = move |index| {
@@ -315,12 +315,12 @@ impl Memory {
     /// Waits for the only permit, and returns it: `None` if others use the name in another way.
     fn permit(&self, place: Place, index: usize) -> Option<Permit> {
         let (names, me) = (self.names(), process(index));
-        if names.join(place, me, 1) != (Taken::Granted { died: false }) {
+        if names.join(place, me, 1).is_err() {
             return None;
         }
         loop {
             names.wait(place, me, Mode::Exclusive);
-            if let Some(permit) = names.take_permit(place, 1, me, Way::First).unwrap() {
+            if let Ok(permit) = names.take_permit(place, 1, me, Way::First) {
                 names.leave(place, me);
                 names.stir(place, me);
                 return Some(permit);
@@ -389,13 +389,13 @@ fn a_name_is_used_with_permits_or_without_never_both() {
         let taken = names.take(place, process(0), Mode::Exclusive, Way::First);
         names.leave(place, process(0));
         match taken {
-            Taken::Granted { .. } => {
+            Ok(_) => {
                 memory.visit();
                 assert!(names.release(place, process(0), Mode::Exclusive, false));
             }
-            taken => assert_eq!(taken, Taken::Unlike(1)),
+            taken => assert_eq!(taken, Err(Refusal::Unlike(1))),
         }
         let is_used = other.join().unwrap();
-        assert!(is_used || taken == (Taken::Granted { died: false }), "both were refused");
+        assert!(is_used || taken == (Ok(false)), "both were refused");
     });
 }

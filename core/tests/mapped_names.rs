@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use proptest::prelude::*;
 use waitasync_core::mapped::ProcessId;
 use waitasync_core::mapped::names::{
-    Entry, Full, Given, Head, Key, Look, Mode, Names, Place, Rung, TURN_MILLISECONDS, Taken, Way, World,
+    Entry, Given, Head, Key, Look, Mode, Names, Place, Refusal, Rung, TURN_MILLISECONDS, Way, World,
 };
 
 /// A clock that a test moves, and bells that it hears.
@@ -70,10 +70,10 @@ fn names_with_the_same_fingerprint_are_different_and_a_full_table_says_its_size(
     for number in 0..4 {
         assert_eq!(names.find(&key(number)), Some(place(&names, number)));
         let taken = names.take(place(&names, number), process(0), Mode::Exclusive, Way::New);
-        assert_eq!(taken, Taken::Granted { died: false });
+        assert_eq!(taken, Ok(false));
     }
     assert_eq!(names.find(&key(4)), None);
-    assert_eq!(names.name(&key(4), "", process(0)), Err(Full(4)));
+    assert_eq!(names.name(&key(4), "", process(0)), Err(Refusal::Full(4)));
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_name_that_is_not_in_use_gives_way_and_its_tokens_grow_although_the_clock_is
     let names = memory.names(&hand);
     let grant = |number: u64, clock: u64| {
         let place = place(&names, number);
-        assert_eq!(names.take(place, process(0), Mode::Exclusive, Way::New), Taken::Granted { died: false });
+        assert_eq!(names.take(place, process(0), Mode::Exclusive, Way::New), Ok(false));
         let token = names.note_holder(place, process(0), 1, "", clock);
         assert!(names.release(place, process(0), Mode::Exclusive, false));
         (place, token)
@@ -92,7 +92,7 @@ fn a_name_that_is_not_in_use_gives_way_and_its_tokens_grow_although_the_clock_is
         grant(number, 5);
     }
     assert_eq!(names.find(&key(0)), None);
-    assert_eq!(names.take(old, process(0), Mode::Exclusive, Way::New), Taken::Renamed);
+    assert_eq!(names.take(old, process(0), Mode::Exclusive, Way::New), Err(Refusal::Renamed));
     assert!(!names.release(old, process(0), Mode::Exclusive, false));
     assert!(grant(0, 7).1 > first);
 }
@@ -125,12 +125,12 @@ fn a_name_that_is_held_awaited_or_left_by_a_dead_holder_keeps_its_entry() {
     let (memory, hand) = (Memory::new(3), Hand::default());
     let names = memory.names(&hand);
     let places = [0, 1, 2].map(|number| place(&names, number));
-    names.take(places[0], process(0), Mode::Exclusive, Way::New);
+    assert_eq!(names.take(places[0], process(0), Mode::Exclusive, Way::New), Ok(false));
     names.wait(places[1], process(0), Mode::Exclusive);
-    names.take(places[2], process(1), Mode::Exclusive, Way::New);
+    assert_eq!(names.take(places[2], process(1), Mode::Exclusive, Way::New), Ok(false));
     names.sweep(process(1));
-    assert_eq!(names.name(&key(3), "", process(0)), Err(Full(3)));
-    assert_eq!(names.take(places[2], process(0), Mode::Exclusive, Way::New), Taken::Granted { died: true });
+    assert_eq!(names.name(&key(3), "", process(0)), Err(Refusal::Full(3)));
+    assert_eq!(names.take(places[2], process(0), Mode::Exclusive, Way::New), Ok(true));
     names.release(places[2], process(0), Mode::Exclusive, false);
     assert!(names.name(&key(3), "", process(0)).is_ok());
 }
@@ -141,15 +141,15 @@ fn a_turn_that_is_not_used_goes_to_the_next_and_its_process_waits_anew() {
     let names = memory.names(&hand);
     let place = place(&names, 0);
     let take = |index, way| names.take(place, process(index), Mode::Exclusive, way);
-    take(0, Way::New);
+    assert_eq!(take(0, Way::New), Ok(false));
     names.wait(place, process(1), Mode::Exclusive);
     names.wait(place, process(2), Mode::Exclusive);
     names.release(place, process(0), Mode::Exclusive, false);
     let first = hand.given.lock().unwrap().pop().unwrap();
     assert_eq!(first.index, 1);
-    assert_eq!(take(2, Way::First), Taken::Refused);
+    assert_eq!(take(2, Way::First), Err(Refusal::Taken));
     hand.now.store(1, Ordering::SeqCst);
-    assert_eq!([take(2, Way::First), take(0, Way::New)], [Taken::Refused; 2]);
+    assert_eq!([take(2, Way::First), take(0, Way::New)], [Err(Refusal::Taken); 2]);
     assert!(names.end_turn(first), "it is not over");
     hand.now.store(TURN_MILLISECONDS, Ordering::SeqCst);
     names.take_rung(process(1));
@@ -158,8 +158,8 @@ fn a_turn_that_is_not_used_goes_to_the_next_and_its_process_waits_anew() {
     // It looks again, if it is not suspended: the lock may have been freed just now.
     assert_eq!(names.take_rung(process(1)), Rung::For(place));
     assert_eq!((second.index, names.take_rung(process(2))), (2, Rung::For(place)));
-    assert_eq!(take(1, Way::First), Taken::Refused);
-    assert_eq!(take(2, Way::First), Taken::Granted { died: false });
+    assert_eq!(take(1, Way::First), Err(Refusal::Taken));
+    assert_eq!(take(2, Way::First), Ok(false));
     names.wait(place, process(1), Mode::Exclusive);
     names.leave(place, process(2));
     names.release(place, process(2), Mode::Exclusive, false);
@@ -174,11 +174,11 @@ fn a_limit_is_over_at_its_moment_and_for_whoever_looks() {
         let place = place(&names, 0);
         hand.now.store(begin, Ordering::SeqCst);
         let mode = Mode::Until(begin + limit);
-        assert_eq!(names.take(place, process(0), mode, Way::New), Taken::Granted { died: false });
+        assert_eq!(names.take(place, process(0), mode, Way::New), Ok(false));
         names.wait(place, process(1), Mode::Exclusive);
         let first = names.note_holder(place, process(0), 0, "", 5);
         hand.now.store(begin + limit - 1, Ordering::SeqCst);
-        assert_eq!(names.take(place, process(1), Mode::Exclusive, Way::First), Taken::Refused);
+        assert_eq!(names.take(place, process(1), Mode::Exclusive, Way::First), Err(Refusal::Taken));
         assert!(names.is_held(place, process(0), mode));
         // A word more where the moment would be none.
         let slack = u64::from((begin + limit).trailing_zeros() >= 33);
@@ -187,7 +187,7 @@ fn a_limit_is_over_at_its_moment_and_for_whoever_looks() {
         assert!(!names.is_held(place, process(0), mode) && !names.release(place, process(0), mode, false));
         // Whoever waits was rung, and has it, whatever the late holder does.
         assert_eq!(names.take_rung(process(1)), Rung::For(place));
-        assert_eq!(names.take(place, process(1), Mode::Exclusive, Way::First), Taken::Granted { died: true });
+        assert_eq!(names.take(place, process(1), Mode::Exclusive, Way::First), Ok(true));
         let second = names.note_holder(place, process(1), 0, "", 1);
         assert!(names.note_holder(place, process(0), 0, "", 1) > second && second > first);
         assert!(!names.release(place, process(0), mode, true));
@@ -201,11 +201,11 @@ fn permits_are_of_one_number_and_are_seen_with_their_holders() {
     let names = memory.names(&hand);
     let place = place(&names, 0);
     let joins = |index, permits| names.join(place, process(index), permits);
-    let takes = |index| names.take_permit(place, 2, process(index), Way::New).unwrap().map(|permit| permit.number);
-    assert_eq!([joins(0, 2), joins(1, 2)], [Taken::Granted { died: false }; 2]);
-    assert_eq!(joins(2, 3), Taken::Unlike(2));
+    let takes = |index| names.take_permit(place, 2, process(index), Way::New).ok().map(|permit| permit.number);
+    assert_eq!([joins(0, 2), joins(1, 2)], [Ok(()); 2]);
+    assert_eq!(joins(2, 3), Err(Refusal::Unlike(2)));
     for mode in [Mode::Exclusive, Mode::Shared, Mode::Until(9)] {
-        assert_eq!(names.take(place, process(2), mode, Way::Attempt), Taken::Unlike(2));
+        assert_eq!(names.take(place, process(2), mode, Way::Attempt), Err(Refusal::Unlike(2)));
     }
     assert_eq!([takes(0), takes(1), takes(0)], [Some(0), Some(1), None]);
     names.wait(place, process(0), Mode::Exclusive);
@@ -216,16 +216,16 @@ fn permits_are_of_one_number_and_are_seen_with_their_holders() {
     names.sweep(process(1));
     assert_eq!(names.take_rung(process(0)), Rung::For(place));
     assert_eq!(
-        names.take_permit(place, 2, process(0), Way::First).unwrap().map(|it| (it.number, it.died)),
+        names.take_permit(place, 2, process(0), Way::First).ok().map(|it| (it.number, it.died)),
         Some((1, true))
     );
     names.leave(place, process(0));
-    assert_eq!(joins(2, 3), Taken::Unlike(2));
+    assert_eq!(joins(2, 3), Err(Refusal::Unlike(2)));
     assert!(names.release(place, process(0), Mode::Shared, false));
-    assert_eq!(joins(2, 3), Taken::Granted { died: false });
+    assert_eq!(joins(2, 3), Ok(()));
     assert!(names.release(place, process(2), Mode::Shared, false));
     names.wait(place, process(2), Mode::Exclusive);
-    assert_eq!(joins(0, 3), Taken::Unlike(0));
+    assert_eq!(joins(0, 3), Err(Refusal::Unlike(0)));
 }
 
 #[test]
@@ -236,8 +236,8 @@ fn an_attempt_takes_what_is_free_whoever_waits() {
     names.wait(place, process(1), Mode::Exclusive);
     names.stir(place, process(0));
     hand.now.store(1, Ordering::SeqCst);
-    assert_eq!(names.take(place, process(0), Mode::Exclusive, Way::New), Taken::Refused);
-    assert_eq!(names.take(place, process(0), Mode::Exclusive, Way::Attempt), Taken::Granted { died: false });
+    assert_eq!(names.take(place, process(0), Mode::Exclusive, Way::New), Err(Refusal::Taken));
+    assert_eq!(names.take(place, process(0), Mode::Exclusive, Way::Attempt), Ok(false));
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn a_look_tells_holders_and_waiters() {
     let long = "é".repeat(100);
     let place = names.name(&key(0), &long, process(0)).unwrap();
     assert_eq!(names.look(place.position), None);
-    names.take(place, process(3), Mode::Exclusive, Way::New);
+    assert_eq!(names.take(place, process(3), Mode::Exclusive, Way::New), Ok(false));
     assert_eq!(names.look(place.position).unwrap().noted, None);
     names.note_holder(place, process(3), 5, "a label that is too long for it", 2_000_000);
     names.wait(place, process(4), Mode::Shared);
@@ -369,7 +369,7 @@ fn play(steps: &[Step]) {
         }
         let taken = names.take(place, id(player, index), mode, way);
         let mut plain = plain.borrow_mut();
-        if let Taken::Granted { died } = taken {
+        if let Ok(died) = taken {
             assert!(plain.admits(mode), "two have it");
             assert_eq!(died, plain.grant(index, mode));
             player.has = Some(mode);
@@ -377,7 +377,7 @@ fn play(steps: &[Step]) {
                 names.leave(place, id(player, index));
             }
         } else {
-            assert_ne!(taken, Taken::Renamed);
+            assert_ne!(taken, Err(Refusal::Renamed));
             let is_free = plain.admits(mode) && plain.sharers.is_empty();
             assert!(way != Way::Attempt || !is_free, "an attempt was refused what is free");
         }
@@ -520,10 +520,10 @@ proptest! {
             let Ok(place) = names.name(&key(index as u64), "a", process(index)) else { continue };
             names.wait(place, process(index), mode);
             names.look_at_limit(place);
-            names.join(place, process(index), 2);
+            let _ = names.join(place, process(index), 2);
             let _ = names.take_permit(place, 2, process(index), Way::Attempt);
             names.positions_of(place);
-            if let Taken::Granted { .. } = names.take(place, process(index), mode, Way::Attempt) {
+            if names.take(place, process(index), mode, Way::Attempt).is_ok() {
                 names.note_holder(place, process(index), 1, "", 1);
                 names.release(place, process(index), mode, false);
             }

@@ -64,7 +64,12 @@ fn key_of(bytes: &[u8]) -> Result<Key> {
 
 /// Takes a free lock or permit, and writes the grant. Returns whether it was free.
 #[napi(catch_unwind)]
-pub fn memory_take(env: Env, place: &External<MemoryPlace>, attempt: bool, into: Float64ArraySlice<'_>) -> Result<bool> {
+pub fn memory_take(
+    env: Env,
+    place: &External<MemoryPlace>,
+    attempt: bool,
+    into: Float64ArraySlice<'_>,
+) -> Result<bool> {
     let granted = names::take(Agent::of(env.raw())?.files(), place.table, &place.asked, &place.known, attempt);
     Ok(granted.map_err(failed)?.map(|granted| write(granted, into)).is_some())
 }

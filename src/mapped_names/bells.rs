@@ -50,15 +50,11 @@ impl Bells {
         }
     }
 
-    /// Whether something is over. Then the caller looks at all turns and limits.
-    pub(super) fn is_due(&self) -> bool {
+    /// Returns the turns to look at, and at all limits, if something is over.
+    pub(super) fn due(&self) -> Option<Vec<Given>> {
         let until = self.due.load(SeqCst);
-        until <= self.now() && self.due.compare_exchange(until, NEVER, SeqCst, SeqCst).is_ok()
-    }
-
-    /// Takes the turns that are to be looked after.
-    pub(super) fn given(&self) -> Vec<Given> {
-        mem::take(&mut lock(&self.given))
+        let is_over = until <= self.now() && self.due.compare_exchange(until, NEVER, SeqCst, SeqCst).is_ok();
+        is_over.then(|| mem::take(&mut *lock(&self.given)))
     }
 
     /// Returns for how long nothing else is over.

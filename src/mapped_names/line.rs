@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::Error;
 use std::sync::Arc;
 
-use waitasync_core::mapped::names::{Full, Key, Mode, Permit};
+use waitasync_core::mapped::names::{Key, Mode, Permit, Refusal};
 
 use crate::file_locks::{Answer, Mailbox};
 
@@ -69,21 +69,11 @@ impl Held {
     }
 }
 
-/// Why nothing was taken.
-#[derive(Clone, Copy)]
-pub(super) enum Refusal {
-    Taken,
-    Renamed,
-    /// The name is used with so many permits; 0: without.
-    Unlike(u32),
-    Full(Full),
-}
-
 /// The text of an error begins with the code that `lib/processes/engines/memory.js` knows.
 pub(super) fn refused(refusal: Refusal) -> Error {
     match refusal {
         Refusal::Unlike(permits) => Error::other(format!("ERR_PERMITS {permits}")),
-        Refusal::Full(Full(names)) => Error::other(format!("all {names} names of the table are in use")),
+        Refusal::Full(names) => Error::other(format!("all {names} names of the table are in use")),
         Refusal::Taken | Refusal::Renamed => unreachable!("the request waits"),
     }
 }

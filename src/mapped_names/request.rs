@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::io::Result;
 use std::sync::Arc;
 
-use super::line::{Asked, Refusal, Waiting, refused};
+use super::line::{Asked, Waiting, refused};
 use super::table::{Grant, Table};
 use crate::file_locks::{Files, Granted, Mailbox, Queue};
 use waitasync_core::lock::Outbox;
-use waitasync_core::mapped::names::{Place, Way};
+use waitasync_core::mapped::names::{Place, Refusal, Way};
 
 impl Queue for &'static Table {
     fn dequeue(&self, number: i64, mailbox: &Arc<Mailbox>) {
@@ -26,7 +26,7 @@ pub(crate) fn take(
 ) -> Result<Option<Granted>> {
     let way = if is_attempt { Way::Attempt } else { Way::New };
     loop {
-        let place = known.get().map_or_else(|| table.place(asked), Ok).map_err(Refusal::Full).map_err(refused)?;
+        let place = known.get().map_or_else(|| table.place(asked), Ok).map_err(refused)?;
         known.set(Some(place));
         match table.take(place, asked, way) {
             Ok(held) => return Ok(Some(files.keep(Box::new(Grant::new(table, place, asked, held))))),
@@ -41,6 +41,6 @@ pub(crate) fn take(
 pub(crate) fn request(files: &Files, outbox: &Arc<Outbox>, table: &'static Table, asked: &Arc<Asked>) -> Result<i64> {
     let (number, mailbox) = files.wait_in(outbox, Box::new(table));
     let waiting = Waiting { asked: Arc::clone(asked), number, mailbox };
-    table.enqueue(waiting).map_err(Refusal::Full).map_err(refused).inspect_err(|_| files.forget(number))?;
+    table.enqueue(waiting).map_err(refused).inspect_err(|_| files.forget(number))?;
     Ok(number)
 }

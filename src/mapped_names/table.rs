@@ -6,24 +6,30 @@ use std::fs::create_dir_all;
 use std::io::Result as IoResult;
 use std::mem;
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use rustc_hash::FxHashMap;
 
-use super::line::{Asked, Held, Line, Refusal, Waiting, refused};
 use super::bells::Bells;
+use super::line::{Asked, Held, Line, Waiting, refused};
 use crate::file_locks::{Answer, Lock};
 use crate::mapped::{self, Client, Kind, Mapping, OpenError, now, wait_begins};
 use waitasync_core::mapped::ProcessId;
-use waitasync_core::mapped::names::{Entry, Full, Head, MOST_SHARERS, Mode, Names, Place, Rung, Taken, Way, World};
+use waitasync_core::mapped::names::{Entry, Head, MOST_SHARERS, Mode, Names, Place, Refusal, Rung, Way, World};
 use waitasync_core::sync::lock;
 
 /// How many names a table has room for.
 const CAPACITY: usize = 10_240;
-const TITLES_AT: usize = size_of::<Head>();
-const ENTRIES_AT: usize = TITLES_AT + 8 * CAPACITY;
-const BYTES: usize = ENTRIES_AT + size_of::<Entry>() * CAPACITY;
+
+/// The table in the file.
+#[repr(C)]
+struct Memory {
+    head: Head,
+    titles: [AtomicU64; CAPACITY],
+    entries: [Entry; CAPACITY],
+}
 
 pub struct Table {
     pub(crate) mapping: &'static Mapping,
@@ -35,7 +41,7 @@ pub struct Table {
 /// Opens the table in a file, or makes it, and its folder.
 pub(crate) fn open(path: &Path) -> Result<&'static Table, OpenError> {
     create_dir_all(path.parent().unwrap_or(path))?;
-    let mapping = mapped::open(path, Kind::Names, BYTES, 0, |mapping| Box::new(Table::new(mapping)))?;
+    let mapping = mapped::open(path, Kind::Names, size_of::<Memory>(), 0, |mapping| Box::new(Table::new(mapping)))?;
     if mapping.me().index() >= MOST_SHARERS {
         return Err(OpenError::Unavailable(format!(
             "{MOST_SHARERS} processes have the table, and it has room for no more"
@@ -67,12 +73,9 @@ impl Client for Table {
 
     fn due(&'static self) -> Option<Duration> {
         let names = &self.names;
-        if names.world.is_due() {
-            for given in names.world.given() {
-                if names.end_turn(given) {
-                    names.world.look_after(given);
-                }
-            }
+        if let Some(given) = names.world.due() {
+            let lasting = given.into_iter().filter(|given| names.end_turn(*given));
+            lasting.for_each(|given| names.world.look_after(given));
             // Each line says when its limit is over.
             self.serve_all();
         }
@@ -82,15 +85,8 @@ impl Client for Table {
 
 impl Table {
     fn new(mapping: &'static Mapping) -> Self {
-        let start = mapping.table();
         // SAFETY: the table has so many bytes, aligned to a page, which stay; others use them by atomic operations only.
-        let (head, titles, entries) = unsafe {
-            (
-                start.cast::<Head>().as_ref(),
-                std::slice::from_raw_parts(start.add(TITLES_AT).cast().as_ptr(), CAPACITY),
-                std::slice::from_raw_parts(start.add(ENTRIES_AT).cast().as_ptr(), CAPACITY),
-            )
-        };
+        let Memory { head, titles, entries } = unsafe { mapping.table().cast().as_ref() };
         Self { mapping, names: Names::new(head, titles, entries, Bells::new(mapping)), lines: Mutex::default() }
     }
 
@@ -113,31 +109,25 @@ impl Table {
     }
 
     fn take_lock(&self, place: Place, mode: Mode, way: Way) -> Result<Held, Refusal> {
-        match self.swept(|| self.names.take(place, self.mapping.me(), mode, way)) {
-            Taken::Granted { died } => Ok(Held { mode, owner_died: died, permit: None }),
-            Taken::Refused => Err(Refusal::Taken),
-            Taken::Renamed => Err(Refusal::Renamed),
-            Taken::Unlike(permits) => Err(Refusal::Unlike(permits)),
-        }
+        let owner_died = self.swept(|| self.names.take(place, self.mapping.me(), mode, way))?;
+        Ok(Held { mode, owner_died, permit: None })
     }
 
     /// Takes what a request asks for. The line counts it.
     fn ask(&self, line: &mut Line, place: Place, asked: &Asked, way: Way) -> Result<Held, Refusal> {
         let (me, permits) = (self.mapping.me(), asked.permits);
         if permits != line.permits {
-            let join = || self.names.join(place, me, permits);
-            match if permits == 0 { Taken::Unlike(line.permits) } else { self.swept(join) } {
-                Taken::Granted { .. } => line.permits = permits,
-                Taken::Unlike(others) => return Err(Refusal::Unlike(others)),
-                _ => return Err(Refusal::Renamed),
+            if permits == 0 {
+                return Err(Refusal::Unlike(line.permits));
             }
+            self.swept(|| self.names.join(place, me, permits))?;
+            line.permits = permits;
         }
         if way == Way::First {
             self.names.wait(place, me, asked.mode);
         }
         let held = if permits != 0 {
-            let permit = self.names.take_permit(place, permits, me, way).map_err(Refusal::Full)?;
-            let permit = permit.ok_or(Refusal::Taken)?;
+            let permit = self.names.take_permit(place, permits, me, way)?;
             Held { mode: Mode::Exclusive, owner_died: permit.died, permit: Some(permit) }
         } else {
             // A moment that has begun does not count.
@@ -166,7 +156,7 @@ impl Table {
     }
 
     /// Puts a request into its line.
-    pub(super) fn enqueue(&'static self, waiting: Waiting) -> Result<(), Full> {
+    pub(super) fn enqueue(&'static self, waiting: Waiting) -> Result<(), Refusal> {
         let place = self.place(&waiting.asked)?;
         lock(&self.lines).entry(place).or_default().requests.push_back(waiting);
         wait_begins(self.mapping);
@@ -175,9 +165,9 @@ impl Table {
     }
 
     /// Asks again once what the dead have is taken back.
-    fn swept(&self, ask: impl Fn() -> Taken) -> Taken {
+    fn swept<T>(&self, ask: impl Fn() -> Result<T, Refusal>) -> Result<T, Refusal> {
         match ask() {
-            Taken::Unlike(_) => {
+            Err(Refusal::Unlike(_)) => {
                 self.mapping.sweep();
                 ask()
             }
@@ -185,7 +175,7 @@ impl Table {
         }
     }
 
-    pub(super) fn place(&self, asked: &Asked) -> Result<Place, Full> {
+    pub(super) fn place(&self, asked: &Asked) -> Result<Place, Refusal> {
         self.names.name(&asked.key, &asked.name, self.mapping.me())
     }
 
@@ -264,8 +254,8 @@ impl Table {
         }
         for waiting in renamed {
             let (number, mailbox) = (waiting.number, Arc::clone(&waiting.mailbox));
-            if let Err(full) = self.enqueue(waiting) {
-                mailbox.answer(number, Answer::Failed(refused(Refusal::Full(full))));
+            if let Err(refusal) = self.enqueue(waiting) {
+                mailbox.answer(number, Answer::Failed(refused(refusal)));
             }
         }
     }

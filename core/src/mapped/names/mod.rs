@@ -65,7 +65,11 @@ const SEVERAL: u64 = u64::MAX;
 
 impl Default for Head {
     fn default() -> Self {
-        Self { floor: AtomicU64::default(), decided: AtomicU64::default(), rung: std::array::from_fn(|_| AtomicU64::default()) }
+        Self {
+            floor: AtomicU64::default(),
+            decided: AtomicU64::default(),
+            rung: std::array::from_fn(|_| AtomicU64::default()),
+        }
     }
 }
 
@@ -87,16 +91,17 @@ pub enum Way {
     First,
 }
 
+/// Why nothing was taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Taken {
-    /// The process has it, and whether the last exclusive holder died.
-    Granted { died: bool },
+pub enum Refusal {
     /// Others have it, or go first.
-    Refused,
+    Taken,
     /// Others use the name with so many permits; 0: without.
     Unlike(u32),
     /// The entry has another name now.
     Renamed,
+    /// All entries have names that are in use: so many.
+    Full(usize),
 }
 
 /// For what a process was rung.
@@ -144,10 +149,6 @@ pub struct Names<'a, W> {
     pub world: W,
 }
 
-/// All entries have names that are in use: as many as there are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Full(pub usize);
-
 impl<'a, W: World> Names<'a, W> {
     /// `titles` and `entries` are as many, and all zeros at first.
     pub fn new(head: &'a Head, titles: &'a [AtomicU64], entries: &'a [Entry], world: W) -> Self {
@@ -159,19 +160,19 @@ impl<'a, W: World> Names<'a, W> {
         self.titles[place.position].load(SeqCst) == place.title
     }
 
-    /// Takes the lock, if it is free and nobody goes first.
-    pub fn take(&self, place: Place, me: ProcessId, mode: Mode, way: Way) -> Taken {
+    /// Takes the lock, if it is free and nobody goes first. Returns whether the last exclusive holder died.
+    pub fn take(&self, place: Place, me: ProcessId, mode: Mode, way: Way) -> Result<bool, Refusal> {
         let entry = &self.entries[place.position];
         loop {
-            let Some(state) = self.current_state(place) else { return Taken::Renamed };
+            let Some(state) = self.current_state(place) else { return Err(Refusal::Renamed) };
             let next = match mode {
-                _ if permits_in(state) != 0 => return Taken::Unlike(permits_in(state)),
+                _ if permits_in(state) != 0 => return Err(Refusal::Unlike(permits_in(state))),
                 Mode::Shared if state & EXCLUSIVE == 0 && me.index() < MOST_SHARERS => state | me.mask(),
                 Mode::Exclusive | Mode::Until(_) if state & !DIED == 0 => held_by(me, mode),
-                _ => return Taken::Refused,
+                _ => return Err(Refusal::Taken),
             };
             if self.is_behind(entry, state, me, way) {
-                return Taken::Refused;
+                return Err(Refusal::Taken);
             }
             if entry.state.compare_exchange(state, next, SeqCst, SeqCst).is_err() {
                 continue;
@@ -179,14 +180,14 @@ impl<'a, W: World> Names<'a, W> {
             if !self.is_here(place) {
                 // Invariant 2. It is given back as it was: those of the other name may wait by now.
                 self.free(place.position, me, mode, state & DIED != 0);
-                return Taken::Renamed;
+                return Err(Refusal::Renamed);
             }
             entry.use_turn(me);
             // Readers of other processes may be next.
             if mode == Mode::Shared && way == Way::First {
                 self.give_turn(place.position, me.index(), me.mask());
             }
-            return Taken::Granted { died: state & DIED != 0 };
+            return Ok(state & DIED != 0);
         }
     }
 

@@ -5,7 +5,7 @@
 //! They wait in the line of the name, and who gives a permit back lets the next one go on there.
 
 use super::entry::{DIED, Entry, Key, MOST_SHARERS, permits_in};
-use super::{Full, Mode, Names, Place, Taken, Way, World};
+use super::{Mode, Names, Place, Refusal, Way, World};
 use crate::mapped::ProcessId;
 use crate::sync::Ordering::SeqCst;
 
@@ -24,31 +24,31 @@ const fn key_of(name: &Key, number: u32) -> Key {
 
 impl<W: World> Names<'_, W> {
     /// Shares the name with those that use it with so many permits: until [`Self::release`] in shared mode.
-    pub fn join(&self, place: Place, me: ProcessId, permits: u32) -> Taken {
+    pub fn join(&self, place: Place, me: ProcessId, permits: u32) -> Result<(), Refusal> {
         let entry = &self.entries[place.position];
         loop {
-            let Some(state) = self.current_state(place) else { return Taken::Renamed };
+            let Some(state) = self.current_state(place) else { return Err(Refusal::Renamed) };
             let used = permits_in(state);
             if used != permits && (state & !DIED != 0 || entry.waiting.load(SeqCst) != 0) {
-                return Taken::Unlike(used);
+                return Err(Refusal::Unlike(used));
             }
             let next = state | me.mask() | u64::from(permits) << MOST_SHARERS;
             if entry.state.compare_exchange(state, next, SeqCst, SeqCst).is_err() {
                 continue;
             }
             if self.is_here(place) {
-                return Taken::Granted { died: false };
+                return Ok(());
             }
             self.free(place.position, me, Mode::Shared, false);
-            return Taken::Renamed;
+            return Err(Refusal::Renamed);
         }
     }
 
     /// Takes a permit, if one is free, and nobody goes first. The process has joined.
-    pub fn take_permit(&self, at: Place, permits: u32, me: ProcessId, way: Way) -> Result<Option<Permit>, Full> {
+    pub fn take_permit(&self, at: Place, permits: u32, me: ProcessId, way: Way) -> Result<Permit, Refusal> {
         let entry = &self.entries[at.position];
         if self.is_behind(entry, entry.state.load(SeqCst), me, way) {
-            return Ok(None);
+            return Err(Refusal::Taken);
         }
         let name = entry.key();
         for number in 0..permits {
@@ -56,16 +56,16 @@ impl<W: World> Names<'_, W> {
             loop {
                 let place = self.find(&key).map_or_else(|| self.name(&key, &entry.name(), me), Ok)?;
                 match self.take(place, me, Mode::Exclusive, Way::Attempt) {
-                    Taken::Granted { died } => {
+                    Ok(died) => {
                         entry.use_turn(me);
-                        return Ok(Some(Permit { number, place, died }));
+                        return Ok(Permit { number, place, died });
                     }
-                    Taken::Renamed => {}
-                    _ => break,
+                    Err(Refusal::Renamed) => {}
+                    Err(_) => break,
                 }
             }
         }
-        Ok(None)
+        Err(Refusal::Taken)
     }
 
     pub(super) fn has_free_permit(&self, entry: &Entry) -> bool {

@@ -9,7 +9,7 @@
 //! `decided` has the position of the entry that was named last, and above it the version.
 
 use super::entry::{Key, RETIRED};
-use super::{Full, Names, Place, World};
+use super::{Names, Place, Refusal, World};
 use crate::mapped::ProcessId;
 use crate::sync::Ordering::SeqCst;
 
@@ -77,7 +77,7 @@ impl<W: World> Names<'_, W> {
     }
 
     /// Finds the entry of a key, or gives one to it. `text`: its name, for people.
-    pub fn name(&self, key: &Key, text: &str, me: ProcessId) -> Result<Place, Full> {
+    pub fn name(&self, key: &Key, text: &str, me: ProcessId) -> Result<Place, Refusal> {
         loop {
             let last = self.complete();
             if let Some(place) = self.find(key) {
@@ -89,7 +89,7 @@ impl<W: World> Names<'_, W> {
                 if self.retire_one(key) {
                     continue;
                 }
-                return Err(Full(self.titles.len()));
+                return Err(Refusal::Full(self.titles.len()));
             };
             let version = next_version(unused);
             let written = make(version, u64::from(me.packed()), WRITTEN);
