@@ -12,7 +12,7 @@ use crate::mapped::{Mapping, now};
 
 const NEVER: u64 = u64::MAX;
 
-/// The system's clock, the bells of a file, and what this process looks after.
+/// The clock, the bells of a file, and when to come again.
 pub(crate) struct Bells {
     mapping: &'static Mapping,
     /// The turns that this process has given.
@@ -50,7 +50,7 @@ impl Bells {
         }
     }
 
-    /// Returns the turns to look at, and at all limits, if something is over.
+    /// Returns the turns that are looked after, if something is over. Then all limits are looked at, too.
     pub(super) fn due(&self) -> Option<Vec<Given>> {
         let until = self.due.load(SeqCst);
         let is_over = until <= self.now() && self.due.compare_exchange(until, NEVER, SeqCst, SeqCst).is_ok();

@@ -47,7 +47,7 @@ function at (path, error) {
   return error
 }
 
-/** Maps a file by a function of the library, which only that for Linux has. */
+/** Maps a file by a function that only Linux has. */
 function mapped (name, file, byteLength) {
   const { [name]: open } = agent().native.binding
   try {

@@ -6,7 +6,7 @@
 //! | title | | and then |
 //! |---|---|---|
 //! | unused | without a name, or never used: all zeros | written |
-//! | written | a process gives it a key | named, once that is decided; unused, if another one was named meanwhile, or that process dies |
+//! | written | a process gives it a key | named, by a decision; unused, if another comes before, or that process dies |
 //! | named | the only one of its key | unused, once its lock is retired |
 //!
 //! | state of a lock | | and then |

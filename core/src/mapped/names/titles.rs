@@ -105,7 +105,7 @@ impl<W: World> Names<'_, W> {
         }
     }
 
-    /// Completes what was decided last, in place of a process that may be suspended. Returns it.
+    /// Completes what was decided last, and returns it. Its process may be suspended.
     pub(super) fn complete(&self) -> u64 {
         let decided = self.head.decided.load(SeqCst);
         let position = decided as u32 as usize;
