@@ -9,7 +9,7 @@
 const assert = require('assert')
 const { test } = require('../harness')
 const { Atomics, api } = require('../subject')
-const { now, runChild, sleep, startWorker, until } = require('../fixtures/queue-toolbox')
+const { now, runChild, sleep, startWorker, until, untilRetried } = require('../fixtures/queue-toolbox')
 const size = require('../fixtures/size')
 const slowness = require('../fixtures/slowness')
 const {
@@ -361,7 +361,7 @@ for (const how of ['handed over', 'free, and its nudge']) {
     if (how === 'handed over') {
       // It tries in vain, so the lock is handed over to it.
       Atomics.notify(lock.i32a, 0, 1)
-      await sleep(20)
+      await untilRetried()
     }
     Atomics.store(flags, 0, 1)
     // The loop does not turn while the worker dies: the grant comes first, and the abort after it.
