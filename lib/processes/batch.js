@@ -304,9 +304,8 @@ class Batch {
     if (this.isOver && this.heed !== undefined) this.grant.lost.removeEventListener('abort', this.heed)
     if (ended === this.unconfirmed) this.unconfirmed = undefined
     for (let claim = ended; claim !== undefined; claim = claim.next) {
-      if (claim.hasFailed) claim.reject(claim.result)
-      else if (this.isLost) claim.reject(this.error)
-      else claim.resolve(claim.result)
+      if (this.isLost && !claim.hasFailed) claim.settle(this.error, true)
+      else claim.settle(claim.result, claim.hasFailed)
     }
   }
 }

@@ -12,21 +12,48 @@ const observer = require('../waiting/observer')
 /** A request: it begins once, or gives up once. */
 class Claim {
   /** @param {object} options as `readOptions` returns them */
-  constructor (name, options, callback, resolve, reject) {
+  constructor (name, options, callback) {
     this.name = name
     this.options = options
     this.callback = callback
-    this.resolve = resolve
-    this.reject = reject
+    this.made = this.resolve = this.reject = undefined
     this.isOver = false
-    /** What the callback has given, or has thrown. */
+    /** What the callback has given, or has thrown; and whether that counts. */
     this.result = undefined
-    this.hasFailed = false
+    this.hasFailed = this.isSettled = false
     /** The next one whose callback has ended under the same lock. */
     this.next = undefined
     // Of one that waits: the caller's asynchronous context, and its call, if stalls are reported.
     this.scope = this.origin = undefined
     this.timer = this.onAbort = this.onOver = undefined
+  }
+
+  /** Its promise, which is made once somebody wants it. */
+  get promise () {
+    if (this.made === undefined) {
+      this.made = new Promise((resolve, reject) => {
+        this.resolve = resolve
+        this.reject = reject
+      })
+      if (this.isSettled) this.settle(this.result, this.hasFailed)
+    }
+    return this.made
+  }
+
+  /** What its job gives or throws: the result, if that counts by now; else its promise. */
+  get outcome () {
+    if (!this.isSettled) return this.promise
+    if (this.hasFailed) throw this.result
+    return this.result
+  }
+
+  /** Settles its promise, now or once that is made. */
+  settle (result, hasFailed) {
+    this.result = result
+    this.hasFailed = hasFailed
+    if (this.resolve === undefined) this.isSettled = true
+    else if (hasFailed) this.reject(result)
+    else this.resolve(result)
   }
 
   /**
@@ -151,8 +178,8 @@ class Line {
 
   /** Rejects a claim, and all that wait. */
   reject (error, claim) {
-    if (claim !== undefined) claim.reject(error)
-    for (let claim = this.shift(); claim !== undefined; claim = this.shift()) claim.reject(error)
+    if (claim !== undefined) claim.settle(error, true)
+    for (let claim = this.shift(); claim !== undefined; claim = this.shift()) claim.settle(error, true)
   }
 
   get first () {

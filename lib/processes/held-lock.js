@@ -60,22 +60,21 @@ class HeldLock extends Held {
 
 /**
  * Holds what a request gives to its callback, until `unlock()`. Resolves with null if that is null.
- * @param {(callback: (lock: object | null) => unknown, resolve: Function, reject: Function) => void} begin
+ * @param {(callback: (lock: object | null) => unknown) => Promise<void>} begin calls back in a later job
  */
 function held (begin) {
-  let end, settle
+  let settle, done
   // It begins in no executor: reports have few frames for the stack of a call.
-  const done = new Promise((resolve, reject) => { end = { resolve, reject } })
   const promise = new Promise((resolve, reject) => { settle = { resolve, reject } })
-  done.catch(settle.reject)
   try {
-    begin((lock) => {
+    done = begin((lock) => {
       if (lock === null) return settle.resolve(null)
       observer.keepsHold()
       return new Promise((resolve) => settle.resolve(new HeldLock(lock, resolve, done)))
-    }, end.resolve, end.reject)
+    })
+    done.catch(settle.reject)
   } catch (error) {
-    end.reject(error)
+    settle.reject(error)
   }
   return promise
 }

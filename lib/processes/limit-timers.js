@@ -23,17 +23,14 @@ function add (timer) {
   update(timer)
 }
 
-/** Counts the promise of a claim until that is settled. */
-function countUntilSettled (claim) {
-  let isCounted = true
-  const counting = (settle) => (value) => {
-    if (isCounted) count(-1)
-    isCounted = false
-    settle(value)
-  }
+/** Counts a promise until that is settled. */
+async function counted (promise) {
   count(1)
-  claim.resolve = counting(claim.resolve)
-  claim.reject = counting(claim.reject)
+  try {
+    return await promise
+  } finally {
+    count(-1)
+  }
 }
 
-module.exports = { add, count, countUntilSettled, remove: (timer) => timers.delete(timer) }
+module.exports = { add, count, counted, remove: (timer) => timers.delete(timer) }

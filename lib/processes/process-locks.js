@@ -19,6 +19,7 @@
 
 const { AsyncResource } = require('async_hooks')
 const { threadId } = require('../util/worker-threads')
+const { Promise, apply, setPrototypeOf } = require('../util/intrinsics')
 const { setImmediate } = require('../util/timers')
 const { assertFunction } = require('../waiting/wait-options')
 const { throwIfAborted } = require('../waiting/errors')
@@ -39,6 +40,12 @@ const { beginTask, endTask, frontOf, watch } = require('./long-wait')
 const { assertEngine, assertString, readLocksOptions, readOptions } = require('./arguments')
 const { holdSync, requestSync } = require('./request-sync')
 
+/** For jobs. No class of a program's makes the promises of these, as `constructor` would say. */
+const RETURNED = Promise.resolve()
+setPrototypeOf(RETURNED, null)
+const { then } = Promise.prototype
+
+const rejected = async (error) => { throw error }
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 const ONE = { most: 1, milliseconds: 0 }
@@ -75,22 +82,15 @@ class ProcessLocks {
   /** Calls `callback(lock)` with the lock of a name. `request(name, [options], callback)`. */
   request (name, options, callback) {
     const isShort = arguments.length < 3 && typeof options === 'function'
-    const claim = new Claim(name, undefined, isShort ? options : callback)
-    const promise = new Promise((resolve, reject) => {
-      claim.resolve = resolve
-      claim.reject = reject
-    })
-    // The constructor makes a rejection of a stack overflow in its executor.
-    if (claim.reject === undefined) return promise
     try {
-      claim.options = this.#read(name, isShort ? undefined : options, 'request')
+      const read = this.#read(name, isShort ? undefined : options, 'request')
+      const claim = new Claim(name, read, isShort ? options : callback)
       assertFunction(claim.callback, 'request')
-      if (claim.options.maxHold !== undefined) limits.countUntilSettled(claim)
-      this.#begin(claim)
+      const promise = this.#begin(claim)
+      return read.maxHold === undefined ? promise : limits.counted(promise)
     } catch (error) {
-      claim.reject(error)
+      return rejected(error)
     }
-    return promise
   }
 
   /** Calls `callback(lock)` with the locks of all names. `requestAll(names, [options], callback)`. */
@@ -101,21 +101,19 @@ class ProcessLocks {
 
   /** Holds the lock of a name until its `unlock()`. Null if it is not available. */
   hold (name, options) {
-    return held((callback, resolve, reject) => {
-      this.#begin(new Claim(name, this.#read(name, options, 'hold'), callback, resolve, reject))
-    })
+    return held((callback) => this.#begin(new Claim(name, this.#read(name, options, 'hold'), callback)))
   }
 
   /** Holds the locks of all names until `unlock()`. Null if one is not available. */
   holdAll (names, options) {
-    return held((callback, resolve) => resolve(this.#requestAll(names, options, 'holdAll', callback)))
+    return held((callback) => this.#requestAll(names, options, 'holdAll', callback))
   }
 
   async #requestAll (names, options, caller, callback) {
     const all = readNames(names, caller)
     const read = readOptions(options, caller, this.#engine, this.#label)
     assertFunction(callback, caller)
-    const hold = (name, one) => held((each, ...settle) => this.#begin(new Claim(name, one, each, ...settle)))
+    const hold = (name, one) => held((each) => this.#begin(new Claim(name, one, each)))
     return requestAll(all, read, hold, callback)
   }
 
@@ -132,7 +130,7 @@ class ProcessLocks {
   holdSync (name, options) {
     const read = this.#read(name, options, 'holdSync')
     if (this.#closed !== undefined) throw this.#closed
-    const lock = holdSync(this.#engine, this.#lines.of(name, read.mode), read, () => this.#end())
+    const lock = holdSync(this.#engine, this.#lines.of(name, read.mode), read, () => this.#leaves())
     if (lock !== null) this.#busy++
     return lock
   }
@@ -160,7 +158,7 @@ class ProcessLocks {
     return this.#usual
   }
 
-  /** Begins a request, whose promise will be settled; or throws. What is free is taken at once. */
+  /** Begins a request, and returns its promise; or throws. What is free is taken at once. */
   #begin (claim) {
     const { name, options } = claim
     const { mode, signal, timeout, ifAvailable, maxHold, permits } = options
@@ -169,14 +167,13 @@ class ProcessLocks {
     assertStack()
     const line = this.#lines.of(name, mode)
     const isAttempt = ifAvailable || timeout === 0
-    if (isAttempt || maxHold !== undefined || permits !== undefined) {
-      this.#ask(line.alone(options, this.#local), isAttempt, claim)
-    } else if (line.isIdle) {
-      this.#ask(line, false, claim)
-    } else {
-      this.#wait(line, claim)
-      this.#serve(line)
+    const isAlone = isAttempt || maxHold !== undefined || permits !== undefined
+    if (isAlone || line.isIdle) {
+      return this.#ask(isAlone ? line.alone(options, this.#local) : line, isAttempt, claim) || claim.promise
     }
+    this.#wait(line, claim)
+    this.#serve(line)
+    return claim.promise
   }
 
   /**
@@ -196,9 +193,9 @@ class ProcessLocks {
       this.#busy++
       await turn()
       await rejectNow()
-      this.#end()
+      this.#leaves()
     }
-    const giveUp = (reason) => leave(() => claim.reject(reason))
+    const giveUp = (reason) => leave(() => claim.settle(reason, true))
     this.#leave.add(giveUp)
     limits.count(1)
     const forget = () => { if (this.#leave.delete(giveUp)) limits.count(-1) }
@@ -211,7 +208,7 @@ class ProcessLocks {
     }
   }
 
-  #end () {
+  #leaves () {
     if (--this.#busy === 0 && this.#onIdle.length > 0) for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
@@ -231,6 +228,7 @@ class ProcessLocks {
   /**
    * Gets the lock, and runs the claims of a line under it. What is free is taken in this call. Never throws.
    * @param {Claim} [claim] the first, if it does not wait yet
+   * @returns {Promise | undefined} the outcome of that claim, if it begins in the next job
    */
   #ask (line, isAttempt, claim) {
     this.#busy++
@@ -253,8 +251,15 @@ class ProcessLocks {
       failure = this.#failureOf(batch, error)
     }
     if (failure !== undefined || isOver) this.#finish(batch, isAttempt, failure)
-    else if (batch.grant !== undefined) this.#hold(batch)
+    else if (batch.grant !== undefined) return this.#begins(batch)
     else this.#acquire(batch, isAttempt, isFirst)
+    return undefined
+  }
+
+  /** Runs callbacks under a lock that was free: their requests have to return first. */
+  #begins (batch) {
+    this.#hold(batch)
+    return apply(then, RETURNED, [() => this.#run(batch)])
   }
 
   /** Waits for a lock that is taken, or for its engine's answer. Never rejects. */
@@ -300,8 +305,12 @@ class ProcessLocks {
       failure = this.#failureOf(batch, error)
       if (batch.grant !== undefined) await batch.fail(error)
     }
-    if (failure === undefined && batch.grant !== undefined) this.#hold(batch)
-    else this.#finish(batch, isAttempt, failure)
+    if (failure === undefined && batch.grant !== undefined) {
+      this.#hold(batch)
+      this.#run(batch)
+    } else {
+      this.#finish(batch, isAttempt, failure)
+    }
   }
 
   /** Begins to run the claims of a line, also those that join. */
@@ -312,13 +321,24 @@ class ProcessLocks {
     // Those behind the one that begins.
     const first = batch.isExclusive && batch.first === undefined ? 1 : 0
     if (line.claims.size > first) this.#serve(line)
-    this.#run(batch)
   }
 
-  /** Runs callbacks under the lock, and gives it back. Never rejects. */
-  async #run (batch) {
-    await undefined // its request has to return first
-    for (let step = batch.nextOrFail(); step !== undefined; step = batch.nextOrFail()) await step
+  /** Runs callbacks under the lock, and gives it back. Gives the outcome of a claim that has not waited. */
+  #run (batch) {
+    const { first } = batch
+    const step = batch.nextOrFail()
+    if (step === undefined) this.#end(batch)
+    else this.#goOn(batch, step)
+    return first && first.outcome
+  }
+
+  /** Takes the steps after one that lasts. Never rejects. */
+  async #goOn (batch, begun) {
+    for (let step = begun; step !== undefined; step = batch.nextOrFail()) await step
+    this.#end(batch)
+  }
+
+  #end (batch) {
     this.#finish(batch, false, batch.failure && this.#failureOf(batch, batch.failure.error))
   }
 
@@ -345,7 +365,7 @@ class ProcessLocks {
       else if (isAttempt) return this.#decline(first || line.shift())
       else if (line.claims.size > 0) this.#serve(line)
     }
-    this.#end()
+    this.#leaves()
   }
 
   /** Asks the engine by one of its functions. */
@@ -370,18 +390,18 @@ class ProcessLocks {
       claim.assertWanted()
       if (this.#closed !== undefined) throw this.#closed
       if (!claim.options.ifAvailable) await this.#rejectLate(claim)
-      else claim.resolve(await claim.call(claim.callback, null))
+      else claim.settle(await claim.call(claim.callback, null), false)
     } catch (error) {
-      claim.reject(error)
+      claim.settle(error, true)
     } finally {
-      this.#end()
+      this.#leaves()
     }
   }
 
   /** Rejects a request whose time is over, with the holder. Never rejects itself. */
   async #rejectLate (claim) {
     const { name, options: { wholeTimeout } } = claim
-    claim.reject(timeoutError(name, wholeTimeout, await this.#holderOf(name)))
+    claim.settle(timeoutError(name, wholeTimeout, await this.#holderOf(name)), true)
   }
 
   /** Returns the first holder; undefined if the engine does not tell it soon. */
