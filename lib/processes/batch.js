@@ -10,8 +10,7 @@
 const { setMaxListeners } = require('events')
 const { lostError } = require('./errors')
 const { showLock } = require('./held-lock')
-const { now } = require('../util/intrinsics')
-const { LONGEST_TIMER, clearTimeout, setTimeout } = require('../util/timers')
+const { LONGEST_TIMER, clearTimeout, setTimeout, wallClock } = require('../util/timers')
 
 /** Waits for the jobs that are there. */
 const RETURNED = Promise.resolve()
@@ -19,14 +18,13 @@ const RETURNED = Promise.resolve()
 class Batch {
   /**
    * @param {import('./engine-claim').Line} line
-   * @param {{ most: number, milliseconds: number }} limits how many callbacks there are, and how late the last begins
-   * @param {import('async_hooks').AsyncResource} scope the engine's asynchronous context
+   * @param {{ most: number, milliseconds: number, scope: import('async_hooks').AsyncResource }} terms how many
+   *   callbacks there are, and how late the last begins; the engine's asynchronous context
    * @param {import('./engine-claim').Claim} [first] one that has not waited in the line
    */
-  constructor (line, limits, scope, first) {
+  constructor (line, terms, first) {
     this.line = line
-    this.limits = limits
-    this.scope = scope
+    this.terms = terms
     this.first = first
     this.isExclusive = line.mode === 'exclusive'
     this.isLocal = line.place !== undefined
@@ -54,7 +52,7 @@ class Batch {
   hold (grant) {
     this.grant = grant
     this.ownerDied = grant.ownerDied
-    this.since = now()
+    this.since = wallClock()
     if (!this.isLocal) this.heedLoss()
   }
 
@@ -156,25 +154,28 @@ class Batch {
   }
 
   get hasNextInLine () {
-    const { first, limits, line } = this
+    const { first, line, terms: { milliseconds, most } } = this
     if (this.isOver || this.isLost || line.claims.size === 0) return false
     const begun = first === undefined ? this.begun : this.begun + 1
-    return begun < limits.most && (begun === 0 || now() <= this.since + limits.milliseconds)
+    if (begun === 0) return true
+    // By this clock, since the other takes memory. Of one that has been set back, the time is over.
+    const age = wallClock() - this.since
+    return begun < most && age >= 0 && age < milliseconds
   }
 
   /** Leaves the line once time lets no further callback begin. Those behind then wait for the front, as reports say. */
   whenLate (serve) {
     if (this.timer !== undefined) return
-    const { limits: { milliseconds }, line } = this
+    const { line } = this
     // A hook of async_hooks may come here while the timer is made.
     this.timer = null
     this.timer = setTimeout(() => {
       // A timer may be early.
-      this.limits = { most: 0, milliseconds }
+      this.since = -Infinity
       if (line.batch !== this) return
       line.batch = undefined
       serve()
-    }, Math.min(milliseconds, LONGEST_TIMER))
+    }, Math.min(this.terms.milliseconds, LONGEST_TIMER))
   }
 
   /** Takes the next claim: the one that has not waited, or the first in line. */
@@ -274,7 +275,7 @@ class Batch {
     try {
       const answer = isLocal
         ? isOver ? grant.releaseNow(died) : grant.heldNow()
-        : this.scope.runInAsyncScope(() => isOver ? grant.release(died) : grant.held())
+        : this.terms.scope.runInAsyncScope(() => isOver ? grant.release(died) : grant.held())
       if (typeof answer !== 'boolean') return this.hearEngine(answer)
       if (!answer) this.lose()
     } catch (error) {

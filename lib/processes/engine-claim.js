@@ -126,15 +126,13 @@ class Line {
   /**
    * @param {string} front the named lock in front
    * @param {object} [place] of a local engine, which gives the lock at once
-   * @param {boolean} [isAlone] whether it is that of one claim
    */
-  constructor (name, mode, front, place, isAlone = false) {
+  constructor (name, mode, front, place) {
     this.name = name
     this.mode = mode
     this.front = front
     this.sharesFront = mode === 'shared'
     this.place = place
-    this.isAlone = isAlone
     this.claims = new Set()
     this.order = this.claims.values()
     /** Aborts the question to the engine, if there is one that lasts. */
@@ -158,7 +156,7 @@ class Line {
     let place
     if (permits !== undefined) place = local && local.permitPlace(this.name, permits)
     else if (maxHold === undefined) place = this.place
-    const line = new Line(this.name, this.mode, front, place, true)
+    const line = new Line(this.name, this.mode, front, place)
     line.sharesFront ||= permits !== undefined
     return line
   }

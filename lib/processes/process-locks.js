@@ -48,13 +48,11 @@ const { then } = Promise.prototype
 const rejected = async (error) => { throw error }
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-const ONE = { most: 1, milliseconds: 0 }
-
 class ProcessLocks {
   #engine
   /** The engine, if it is a local one and unpatched by now. */
   #local
-  #limits
+  #terms
   #label
   /** The options of requests that have none. */
   #usual
@@ -75,7 +73,7 @@ class ProcessLocks {
     const local = this.#local = isLocal(engine) ? engine : undefined
     this.#lines = new Lines((name, mode) => (
       new Line(name, mode, frontOf(engine, name), local && local.placeOf(name, mode))))
-    this.#limits = { most: batch, milliseconds: batchTime }
+    this.#terms = { most: batch, milliseconds: batchTime, scope: this.#scope }
     this.#label = label
   }
 
@@ -232,7 +230,7 @@ class ProcessLocks {
    */
   #ask (line, isAttempt, claim) {
     this.#busy++
-    const batch = new Batch(line, line.isAlone ? ONE : this.#limits, this.#scope, claim)
+    const batch = new Batch(line, this.#terms, claim)
     let isFirst, failure
     let isOver = false
     // Code that watches, such as a hook of async_hooks, may make requests meanwhile: those wait.
