@@ -5,7 +5,7 @@
 use std::io;
 use std::time::Duration;
 
-use napi::bindgen_prelude::{Either, Env, External, Float64ArraySlice};
+use napi::bindgen_prelude::{Either, Either3, Env, External, Float64ArraySlice};
 use napi::{Error, Result};
 use napi_derive::napi;
 
@@ -30,30 +30,22 @@ pub(super) fn write((number, token, owner_died, permit): Granted, mut into: Floa
     into.iter_mut().zip(numbers).for_each(|(place, value)| *place = value);
 }
 
-/// The answer to a request that is no grant. It has nothing else if an attempt was in vain.
-#[napi(object, object_from_js = false)]
-#[derive(Default)]
-pub struct FileAnswer {
-    /// The number of the request.
-    pub request: i64,
-    /// Whether a lock was held until it was given back.
-    pub released: Option<bool>,
-    /// The number of the system's error, and its words.
-    pub failure: Option<String>,
-}
+/// What JavaScript gets of an answer: the number of a grant, which is written; whether a lock was held until it was
+/// given back, or false of an attempt in vain; a failure, as [`said`]. The number of its request is written last.
+type Answered = Either3<i64, bool, String>;
 
-/// Makes an answer. Of a grant, which is written, it is the number of the request.
-fn answer(request: i64, outcome: Outcome, into: Float64ArraySlice<'_>) -> Either<i64, FileAnswer> {
-    let none = FileAnswer { request, ..FileAnswer::default() };
-    Either::B(match outcome {
+fn answer(request: i64, outcome: Outcome, mut into: Float64ArraySlice<'_>) -> Answered {
+    // SAFETY: as in `write`.
+    unsafe { into.as_mut() }.last_mut().into_iter().for_each(|place| *place = request as f64);
+    match outcome {
         Outcome::Granted(granted) => {
             write(granted, into);
-            return Either::A(request);
+            Either3::A(granted.0)
         }
-        Outcome::Taken => none,
-        Outcome::Released(was_held) => FileAnswer { released: Some(was_held), ..none },
-        Outcome::Failed(error) => FileAnswer { failure: Some(said(&error)), ..none },
-    })
+        Outcome::Taken => Either3::B(false),
+        Outcome::Released(was_held) => Either3::B(was_held),
+        Outcome::Failed(error) => Either3::C(said(&error)),
+    }
 }
 
 /// Returns the number of a folder for locks.
@@ -101,18 +93,13 @@ pub fn files_abort(env: Env, request: i64) -> Result<()> {
 
 /// Returns the next answer, as [`answer`] makes it; null if there is none.
 #[napi(catch_unwind)]
-pub fn files_next(env: Env, into: Float64ArraySlice<'_>) -> Result<Option<Either<i64, FileAnswer>>> {
+pub fn files_next(env: Env, into: Float64ArraySlice<'_>) -> Result<Option<Answered>> {
     updating(env, |agent| agent.files().next().map(|(request, outcome)| answer(request, outcome, into)))
 }
 
 /// Blocks until a request is answered, or so many milliseconds. Returns the answer, as [`answer`] makes it.
 #[napi(catch_unwind)]
-pub fn files_wait(
-    env: Env,
-    request: i64,
-    milliseconds: u32,
-    into: Float64ArraySlice<'_>,
-) -> Result<Option<Either<i64, FileAnswer>>> {
+pub fn files_wait(env: Env, request: i64, milliseconds: u32, into: Float64ArraySlice<'_>) -> Result<Option<Answered>> {
     let agent = Agent::of(env.raw())?;
     let outcome = agent.files().wait(&agent.outbox, request, milliseconds);
     Ok(outcome.map(|outcome| answer(request, outcome, into)))
@@ -130,16 +117,16 @@ pub fn files_left(env: Env, grant: i64) -> Result<f64> {
     Ok(Agent::of(env.raw())?.files().left(grant))
 }
 
-/// Gives a lock back. Returns whether it was held until then.
+/// Gives a lock back. Returns whether it was held until then; or, unless it `blocks` for a disk, the number of a request.
 #[napi(catch_unwind)]
-pub fn files_release(env: Env, grant: i64, died: bool) -> Result<bool> {
-    Agent::of(env.raw())?.files().release(grant, died).map_err(failed)
-}
-
-/// Gives a lock back in another thread; null if there is nothing to flush.
-#[napi(catch_unwind)]
-pub fn files_release_later(env: Env, grant: i64, died: bool) -> Result<Option<i64>> {
-    updating(env, |agent| agent.files().release_later(&agent.outbox, grant, died))
+pub fn files_release(env: Env, grant: i64, died: bool, blocks: bool) -> Result<Either<bool, i64>> {
+    let agent = Agent::of(env.raw())?;
+    let later = if blocks { None } else { agent.files().release_later(&agent.outbox, grant, died) };
+    if let Some(request) = later {
+        agent.update_hold();
+        return Ok(Either::B(request));
+    }
+    agent.files().release(grant, died).map(Either::A).map_err(failed)
 }
 
 /// What there is to see at the path of a lock.

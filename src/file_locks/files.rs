@@ -117,24 +117,23 @@ impl Files {
     pub(crate) fn request(&self, outbox: &Arc<Outbox>, asked: &Asked, is_attempt: bool) -> Result<i64> {
         let Asked { name, description, max_hold } = asked.clone();
         if is_attempt {
-            let (number, mailbox) = (self.next_number(), self.mailbox(outbox));
-            mailbox.expect(number, None);
-            waiting::run(move || {
-                mailbox.answer(
-                    number,
-                    match name.attempt(&description).and_then(|grant| grant.map(|it| it.limited(max_hold)).transpose())
-                    {
-                        Ok(grant) => grant.map_or(Answer::Taken, |grant| Answer::Granted(Box::new(grant))),
-                        Err(error) => Answer::Failed(error),
-                    },
-                );
-            });
-            return Ok(number);
+            return Ok(self.run(outbox, move || {
+                let grant = name.attempt(&description)?.map(|grant| grant.limited(max_hold)).transpose()?;
+                Ok(grant.map_or(Answer::Taken, |grant| Answer::Granted(Box::new(grant))))
+            }));
         }
         let (number, mailbox) = self.wait_in(outbox, Box::new(name.clone()));
         let request = Request { number, mailbox, description, max_hold };
         waiting::enqueue(&name, request).inspect_err(|_| self.forget(number))?;
         Ok(number)
+    }
+
+    /// Lets another thread do something. Returns the number of the request.
+    fn run(&self, outbox: &Arc<Outbox>, job: impl FnOnce() -> Result<Answer> + Send + 'static) -> i64 {
+        let (number, mailbox) = (self.next_number(), self.mailbox(outbox));
+        mailbox.expect(number, None);
+        waiting::run(move || mailbox.answer(number, job().unwrap_or_else(Answer::Failed)));
+        number
     }
 
     /// Withdraws a request. What it has been granted is given back.
@@ -191,12 +190,7 @@ impl Files {
         }
         let grant = grants.remove(&number)?;
         drop(grants);
-        let (request, mailbox) = (self.next_number(), self.mailbox(outbox));
-        mailbox.expect(request, None);
-        waiting::run(move || {
-            mailbox.answer(request, grant.release(died).map_or_else(Answer::Failed, Answer::Released));
-        });
-        Some(request)
+        Some(self.run(outbox, move || grant.release(died).map(Answer::Released)))
     }
 
     /// Ends with the environment: what it awaits is withdrawn, and its holders count as dead.

@@ -251,6 +251,12 @@ impl Grant {
         }
         Ok(self)
     }
+
+    fn write(&self) -> Result<()> {
+        let file = self.locked.file();
+        write_at_start(file, &self.bytes)?;
+        if self.name.place.folder.is_durable { file.sync_data() } else { Ok(()) }
+    }
 }
 
 impl Lock for Grant {
@@ -291,14 +297,6 @@ impl Lock for Grant {
 
     fn is_durable(&self) -> bool {
         self.name.place.folder.is_durable && !self.bytes.is_empty()
-    }
-}
-
-impl Grant {
-    fn write(&self) -> Result<()> {
-        let file = self.locked.file();
-        write_at_start(file, &self.bytes)?;
-        if self.name.place.folder.is_durable { file.sync_data() } else { Ok(()) }
     }
 }
 

@@ -9,12 +9,12 @@
 //! Elsewhere, and with 32 bits, it makes an attempt for a shared lock if the state is marked, and sees exclusive holders
 //! only.
 
-use std::fs::{Metadata, OpenOptions};
+use std::fs::Metadata;
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
 
 use super::state::{self, LARGEST};
-use super::system::Mode;
+use super::system::{Mode, options};
 
 /// What there is to see at the path of a lock.
 pub(crate) struct Look {
@@ -41,24 +41,6 @@ pub(crate) fn look(path: &Path) -> Result<Option<Look>> {
     let may_be_held = LOOKS_WITHOUT_ATTEMPT || state.as_ref().map_or(!bytes.is_empty(), |(_, is_marked, _)| *is_marked);
     let held = if may_be_held { announced(&file)? } else { None };
     Ok(Some(Look { inode: inode(&data), held, state }))
-}
-
-/// What is there may be a symbolic link or a FIFO: the first is not followed, and the second does not block.
-fn options() -> OpenOptions {
-    #[cfg(windows)]
-    use std::os::windows::fs::OpenOptionsExt;
-    #[cfg(unix)]
-    use {
-        libc::{O_NOFOLLOW, O_NONBLOCK},
-        std::os::unix::fs::OpenOptionsExt,
-    };
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    options.read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK);
-    // `FILE_FLAG_OPEN_REPARSE_POINT`.
-    #[cfg(windows)]
-    options.read(true).custom_flags(0x0020_0000);
-    options
 }
 
 /// Whether a path leads nowhere, or to no file. Windows refuses folders, and files that are being removed.

@@ -20,7 +20,7 @@ pub(crate) enum Mode {
 }
 
 pub(super) use platform::{
-    Sleeper, create, downgrade, identity_of, is_local, may_open, most_descriptors, open, try_lock, unlock,
+    Sleeper, create, downgrade, identity_of, is_local, may_open, most_descriptors, open, options, try_lock, unlock,
     wait_for_lock,
 };
 

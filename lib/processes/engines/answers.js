@@ -3,15 +3,15 @@
 /** What the native library answers, and the locks that it has granted. */
 
 const { agent } = require('../../agent/find-agent')
-const { Float64Array, now } = require('../../util/intrinsics')
+const { Error, Float64Array, now } = require('../../util/intrinsics')
 const { LocalGrant } = require('../local-engine')
 const { onAbort } = require('./aborts')
 const { native, systemError } = require('./native')
 
 /** How many milliseconds a blocking thread stays in native code. Between, the engine may end it. */
 const SLICE = 20
-/** Where native code writes a grant: its number, its token, whether the last holder died, and its permit. */
-const GRANT = new Float64Array(4)
+/** Where native code writes a grant: its number, token, whether the last holder died, its permit; and its request. */
+const GRANT = new Float64Array(5)
 /** Stands for a request that has no thread. */
 const NONE = 0
 
@@ -22,10 +22,6 @@ function waits () {
   return native.files.waits
 }
 
-/** Reads an answer, before another grant is written. A number: that request has been granted. */
-const outcomeOf = (answer) => (
-  typeof answer === 'number' ? { granted: [GRANT[0], GRANT[1], GRANT[2], GRANT[3]] } : answer)
-
 class Deliveries {
   constructor (binding) {
     this.binding = binding
@@ -35,7 +31,7 @@ class Deliveries {
   deliver () {
     const { binding, waits } = this
     for (let answer = binding.filesNext(GRANT); answer !== null; answer = binding.filesNext(GRANT)) {
-      const request = typeof answer === 'number' ? answer : answer.request
+      const { 4: request } = GRANT
       const outcome = outcomeOf(answer)
       const settle = waits.get(request)
       waits.delete(request)
@@ -46,11 +42,11 @@ class Deliveries {
 
 /** A lock. It is lost only if somebody interferes with its file. */
 class NativeGrant extends LocalGrant {
-  constructor (granted, isSlow) {
+  /** Reads the one that native code has written. */
+  constructor () {
     super()
-    const { 0: number, 1: token, 2: ownerDied, 3: permit } = granted
+    const { 0: number, 1: token, 2: ownerDied, 3: permit } = GRANT
     this.number = number
-    this.isSlow = isSlow
     this.token = token
     this.ownerDied = ownerDied !== 0
     this.permit = permit >= 0 ? permit : undefined
@@ -59,39 +55,27 @@ class NativeGrant extends LocalGrant {
   remaining () { return native('filesLeft', this.number) }
   heldNow () { return native('filesHeld', this.number) }
 
-  releaseNow (died, blocks) {
-    const later = this.isSlow && !blocks ? native('filesReleaseLater', this.number, died) : null
-    return later === null ? native('filesRelease', this.number, died) : wasHeld(later)
+  releaseNow (died, blocks = false) {
+    const answer = native('filesRelease', this.number, died, blocks)
+    return typeof answer === 'number' ? answerTo(answer) : answer
   }
 }
 
-const grantOf = (granted, isSlow) => new NativeGrant(granted, isSlow)
+/**
+ * Reads an answer, before another grant is written: a lock; whether one was held until it was given back, or false of
+ * an attempt in vain; an error.
+ */
+const outcomeOf = (answer) => (
+  typeof answer === 'number' ? new NativeGrant() : typeof answer === 'string' ? systemError(answer) : answer)
 
-/** Makes the lock of an answer; undefined if an attempt was in vain. */
-function grantIn ({ granted, failure }, isSlow = false) {
-  if (failure !== undefined) throw systemError(failure)
-  return granted === undefined ? undefined : grantOf(granted, isSlow)
-}
-
-const wasHeld = (number) => answer(number, undefined, ({ released, failure }) => {
-  if (failure !== undefined) throw systemError(failure)
-  return released
-})
-
-/** Awaits the lock of an answer; undefined if an attempt was in vain. */
-const grantFor = (number, signal, isSlow) => answer(number, signal, (answer) => grantIn(answer, isSlow))
-
-/** Awaits what an answer is read as; gives up at the signal's abort. */
-function answer (number, signal, read) {
+/** Awaits the answer to a request; gives up at the signal's abort. */
+function answerTo (number, signal) {
   return new Promise((resolve, reject) => {
     const wait = waits()
-    wait.set(number, (answer) => {
+    wait.set(number, (outcome) => {
       ignore()
-      try {
-        resolve(read(answer))
-      } catch (error) {
-        reject(error)
-      }
+      if (outcome instanceof Error) reject(outcome)
+      else resolve(outcome)
     })
     const giveUp = () => {
       ignore()
@@ -111,14 +95,18 @@ function answer (number, signal, read) {
  * @param {() => void} look is called between slices
  * @param {() => LocalGrant | undefined} [take] makes an attempt without a thread
  */
-function block (milliseconds, enqueue, look, isSlow = false, take = undefined) {
+function block (milliseconds, enqueue, look, take) {
   const until = now() + milliseconds
   let number = enqueue()
   try {
     for (let left = milliseconds; left > 0; left = until - now()) {
       // The engine may end this thread where a function is called.
       const answer = native('filesWait', number, Math.ceil(Math.min(left, SLICE)), GRANT)
-      if (answer !== null) return grantIn(outcomeOf(answer), isSlow)
+      if (answer !== null) {
+        const outcome = outcomeOf(answer)
+        if (outcome instanceof Error) throw outcome
+        return outcome
+      }
       if (number === NONE) {
         const grant = take()
         if (grant !== undefined) return grant
@@ -132,4 +120,4 @@ function block (milliseconds, enqueue, look, isSlow = false, take = undefined) {
   }
 }
 
-module.exports = { GRANT, NONE, block, grantFor, grantOf }
+module.exports = { GRANT, NONE, NativeGrant, answerTo, block }

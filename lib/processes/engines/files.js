@@ -16,7 +16,7 @@ const { withAbilities } = require('../abilities')
 const { assertPath } = require('../arguments')
 const { LocalEngine } = require('../local-engine')
 const { sleep } = require('./aborts')
-const { GRANT, NONE, block, grantFor, grantOf } = require('./answers')
+const { GRANT, NONE, NativeGrant, answerTo, block } = require('./answers')
 const { assertTested } = require('./files-platform')
 const { permitsError } = require('../errors')
 const { HOST, ascii, birth, describeName, keyOf, parsed, shorten } = require('./holder')
@@ -76,7 +76,7 @@ class Files extends LocalEngine {
 
   wait (place, label, signal) {
     const number = this.#enqueue(place, label)
-    return number === NONE ? this.#poll(place, label, signal) : grantFor(number, signal, this.isSlow)
+    return number === NONE ? this.#poll(place, label, signal) : answerTo(number, signal)
   }
 
   /** Waits without a thread, as long as the system gives none. */
@@ -86,12 +86,12 @@ class Files extends LocalEngine {
       const grant = this.#take(place, label, true)
       if (grant !== undefined) return grant
       const number = this.#enqueue(place, label)
-      if (number !== NONE) return grantFor(number, signal, this.isSlow)
+      if (number !== NONE) return answerTo(number, signal)
     }
   }
 
   async attemptSlowly (place, label, signal) {
-    const grant = await grantFor(native('filesRequest', this.#nativeOf(place, label), true), signal, this.isSlow)
+    const grant = await answerTo(native('filesRequest', this.#nativeOf(place, label), true), signal) || undefined
     if (grant === undefined) this.#assertPlain(place)
     return grant
   }
@@ -101,7 +101,7 @@ class Files extends LocalEngine {
     const taken = this.#take(place, label, false)
     if (taken !== undefined) return taken
     const take = () => this.#take(place, label, true)
-    return block(milliseconds, () => this.#enqueue(place, label), look, this.isSlow, take)
+    return block(milliseconds, () => this.#enqueue(place, label), look, take)
   }
 
   query (name) { return require('./files-query').query(this.#path, name, look) }
@@ -179,7 +179,7 @@ class Files extends LocalEngine {
 
   /** Makes one attempt: one on the way into the line passes nobody, others pass a line that stands still. */
   ask (place, label, passesLine) {
-    if (native('filesTake', this.#nativeOf(place, label), passesLine, GRANT)) return grantOf(GRANT, this.isSlow)
+    if (native('filesTake', this.#nativeOf(place, label), passesLine, GRANT)) return new NativeGrant()
     if (passesLine) this.#assertPlain(place)
     return undefined
   }

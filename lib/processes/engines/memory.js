@@ -16,7 +16,7 @@ const { withAbilities } = require('../abilities')
 const { assertPath } = require('../arguments')
 const { permitsError } = require('../errors')
 const { LocalEngine } = require('../local-engine')
-const { GRANT, block, grantFor, grantOf } = require('./answers')
+const { GRANT, NativeGrant, answerTo, block } = require('./answers')
 const { HOST, keyOf, shorten } = require('./holder')
 const { assertNoFiles, tableIn } = require('./kinds')
 const { mapped, native } = require('./native')
@@ -51,7 +51,7 @@ class Memory extends LocalEngine {
 
   takeNow (place, label, isAttempt) {
     try {
-      return native('memoryTake', this.#nativeOf(place, label), isAttempt, GRANT) ? grantOf(GRANT) : undefined
+      return native('memoryTake', this.#nativeOf(place, label), isAttempt, GRANT) ? new NativeGrant() : undefined
     } catch (error) {
       throw refusalOf(error, place)
     }
@@ -72,7 +72,7 @@ class Memory extends LocalEngine {
 
   async wait (place, label, signal) {
     try {
-      return await grantFor(native('memoryRequest', this.#nativeOf(place, label)), signal)
+      return await answerTo(native('memoryRequest', this.#nativeOf(place, label)), signal)
     } catch (error) {
       throw refusalOf(error, place)
     }

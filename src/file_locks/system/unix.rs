@@ -19,16 +19,17 @@ pub(super) fn number_of(code: i32) -> i32 {
     code
 }
 
-fn options() -> OpenOptions {
+/// For reading what may be a planted symbolic link, which is not followed, or a FIFO, which does not block. The standard
+/// library closes descriptors on exec.
+pub(crate) fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    // A planted symbolic link is not followed. The standard library closes descriptors on exec.
-    options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     options
 }
 
 /// Opens a file that is there.
 pub(crate) fn open(path: &Path) -> Result<Opened> {
-    let file = options().open(path)?;
+    let file = options().write(true).open(path)?;
     let data = file.metadata()?;
     if data.is_file() { Ok((Arc::new(file), identity(&data))) } else { Err(Error::other("it is no regular file")) }
 }
@@ -44,7 +45,7 @@ pub(crate) fn may_open(path: &Path) -> bool {
 pub(crate) fn create(path: &Path) -> Result<Opened> {
     let folder = metadata(path.parent().unwrap_or(path))?.permissions().mode();
     let mode = 0o600 | (folder & 0o666);
-    let file = options().create_new(true).mode(mode).open(path)?;
+    let file = options().write(true).create_new(true).mode(mode).open(path)?;
     let data = file.metadata()?;
     if data.permissions().mode() & 0o777 != mode {
         // The umask has taken some away.

@@ -81,15 +81,16 @@ pub(super) fn number_of(code: i32) -> i32 {
     NUMBERS.iter().find(|&&(known, _)| known == code).map_or(0, |&(_, number)| number)
 }
 
-fn options() -> OpenOptions {
+/// For reading what may be a link, which is not followed.
+pub(crate) fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.read(true).write(true).custom_flags(OPEN_REPARSE_POINT);
+    options.read(true).custom_flags(OPEN_REPARSE_POINT);
     options
 }
 
 /// Opens a file that is there.
 pub(crate) fn open(path: &Path) -> Result<Opened> {
-    let file = options().open(path)?;
+    let file = options().write(true).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(Error::other("it is no regular file"));
     }
@@ -99,7 +100,7 @@ pub(crate) fn open(path: &Path) -> Result<Opened> {
 
 /// Creates a file that is not there. It inherits the rights of the folder.
 pub(crate) fn create(path: &Path) -> Result<Opened> {
-    let file = options().create_new(true).open(path)?;
+    let file = options().write(true).create_new(true).open(path)?;
     let identity = identity(&file)?;
     Ok((Arc::new(file), identity))
 }
