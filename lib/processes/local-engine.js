@@ -38,24 +38,20 @@ class LocalEngine {
 
   permitPlace () { return undefined }
 
-  async acquire (name, mode, signal, asker = {}) {
-    throwIfAborted(signal)
-    if (asker.permits !== undefined) return this.takePermit(name, asker, signal, false)
-    const { label } = asker
-    const place = this.placeOf(name, mode, asker)
-    const lease = leaseFor(asker)
-    return limited(this.takeNow(place, label, false) || await this.wait(place, label, signal), lease)
-  }
+  async acquire (name, mode, signal, asker) { return grantFor(this, name, mode, signal, asker, false) }
+  async attempt (name, mode, signal, asker) { return grantFor(this, name, mode, signal, asker, true) }
+}
 
-  async attempt (name, mode, signal, asker = {}) {
-    throwIfAborted(signal)
-    if (asker.permits !== undefined) return this.takePermit(name, asker, signal, true)
-    const { label } = asker
-    const place = this.placeOf(name, mode, asker)
-    const lease = leaseFor(asker)
-    const grant = this.isSlow ? await this.attemptSlowly(place, label, signal) : this.takeNow(place, label, true)
-    return limited(grant, lease)
-  }
+async function grantFor (engine, name, mode, signal, asker = {}, isAttempt) {
+  throwIfAborted(signal)
+  if (asker.permits !== undefined) return engine.takePermit(name, asker, signal, isAttempt)
+  const { label } = asker
+  const place = engine.placeOf(name, mode, asker)
+  const lease = leaseFor(asker)
+  let grant = engine.takeNow(place, label, isAttempt)
+  if (grant === undefined && !isAttempt) grant = await engine.wait(place, label, signal)
+  else if (grant === undefined && engine.isSlow) grant = await engine.attemptSlowly(place, label, signal)
+  return limited(grant, lease)
 }
 
 /** Loads what tells of a limit, before a lock is taken: it takes a descriptor. Undefined without a limit. */

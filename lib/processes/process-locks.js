@@ -249,13 +249,13 @@ class ProcessLocks {
       failure = this.#failureOf(batch, error)
     }
     if (failure !== undefined || isOver) this.#finish(batch, isAttempt, failure)
-    else if (batch.grant !== undefined) return this.#begins(batch)
+    else if (batch.grant !== undefined) return this.#runSoon(batch)
     else this.#acquire(batch, isAttempt, isFirst)
     return undefined
   }
 
   /** Runs callbacks under a lock that was free: their requests have to return first. */
-  #begins (batch) {
+  #runSoon (batch) {
     this.#hold(batch)
     return apply(then, RETURNED, [() => this.#run(batch)])
   }
