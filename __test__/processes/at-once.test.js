@@ -61,6 +61,20 @@ test('an attempt in vain that is aborted, or closed, in the job of its call says
   await closed
 })
 
+test('a free request makes no promise besides its own', async t => {
+  const locks = processLocks(scratchFolder(t))
+  const countedIn = async make => {
+    let promises = 0
+    const hook = createHook({ init (id, type) { if (type === 'PROMISE') promises++ } }).enable()
+    await make()
+    hook.disable()
+    return promises
+  }
+  const request = () => locks.request('a', () => {})
+  await request()
+  assert.strictEqual(await countedIn(request), await countedIn(() => Promise.resolve()))
+})
+
 test('waits for locks of files share a timer, and make no AbortController', async t => {
   const folder = scratchFolder(t)
   const holder = await startMember(t, folder)

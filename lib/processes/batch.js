@@ -132,7 +132,6 @@ class Batch {
     try {
       return this.next()
     } catch (error) {
-      this.failure = { error }
       return this.fail(error)
     }
   }
@@ -292,8 +291,10 @@ class Batch {
     }
   }
 
-  /** Gives the lock back after an error that no callback has thrown. Never rejects. */
+  /** Gives the lock back, if it is held, after an error that no callback has thrown. Never rejects. */
   async fail (error) {
+    this.failure = { error }
+    if (this.grant === undefined) return
     this.lose(error)
     this.isOver = true
     await this.look()

@@ -231,7 +231,7 @@ class ProcessLocks {
   #ask (line, isAttempt, claim) {
     this.#busy++
     const batch = new Batch(line, this.#terms, claim)
-    let isFirst, failure
+    let isFirst
     let isOver = false
     // Code that watches, such as a hook of async_hooks, may make requests meanwhile: those wait.
     line.isBeginning = true
@@ -246,25 +246,24 @@ class ProcessLocks {
       // An attempt is over if others of this process are first, or the engine has answered.
       else isOver = isAttempt && (!isFirst || (local && !local.isSlow))
     } catch (error) {
-      failure = this.#failureOf(batch, error)
+      batch.failure = { error }
     }
-    if (failure !== undefined || isOver) this.#finish(batch, isAttempt, failure)
-    else if (batch.grant !== undefined) return this.#runSoon(batch)
-    else this.#acquire(batch, isAttempt, isFirst)
+    if (batch.failure !== undefined || isOver) {
+      this.#finish(batch, isAttempt)
+    } else if (batch.grant !== undefined) {
+      this.#hold(batch)
+      // The request has to return first.
+      return apply(then, RETURNED, [() => this.#run(batch)])
+    } else {
+      this.#acquire(batch, isAttempt, isFirst)
+    }
     return undefined
-  }
-
-  /** Runs callbacks under a lock that was free: their requests have to return first. */
-  #runSoon (batch) {
-    this.#hold(batch)
-    return apply(then, RETURNED, [() => this.#run(batch)])
   }
 
   /** Waits for a lock that is taken, or for its engine's answer. Never rejects. */
   async #acquire (batch, isAttempt, isFirst) {
     const { line, front, first } = batch
     const local = line.place && this.#local
-    let failure
     try {
       // Before the claim waits: a hook of async_hooks may make a request meanwhile, or abort this one.
       const asking = batch.asking = line.asking = local ? new Question() : new AbortController()
@@ -281,7 +280,8 @@ class ProcessLocks {
         if (!isFirst) grant = await this.#waitForFront(line, front, signal)
         if (grant === undefined) {
           front.onStolen = () => asking.abort()
-          const end = watch(this.#engine, line.name, line.first, () => this.#holderOf(line.name))
+          const holderOf = () => soonestHolder(this.#engine, this.#scope, line.name)
+          const end = watch(this.#engine, line.name, line.first, holderOf)
           try {
             grant = await (local
               ? local.wait(line.place, line.asker.label, signal)
@@ -300,14 +300,13 @@ class ProcessLocks {
         batch.hold(grant)
       }
     } catch (error) {
-      failure = this.#failureOf(batch, error)
-      if (batch.grant !== undefined) await batch.fail(error)
+      await batch.fail(error)
     }
-    if (failure === undefined && batch.grant !== undefined) {
+    if (batch.failure === undefined && batch.grant !== undefined) {
       this.#hold(batch)
       this.#run(batch)
     } else {
-      this.#finish(batch, isAttempt, failure)
+      this.#finish(batch, isAttempt)
     }
   }
 
@@ -325,7 +324,7 @@ class ProcessLocks {
   #run (batch) {
     const { first } = batch
     const step = batch.nextOrFail()
-    if (step === undefined) this.#end(batch)
+    if (step === undefined) this.#finish(batch, false)
     else this.#goOn(batch, step)
     return first && first.outcome
   }
@@ -333,20 +332,13 @@ class ProcessLocks {
   /** Takes the steps after one that lasts. Never rejects. */
   async #goOn (batch, begun) {
     for (let step = begun; step !== undefined; step = batch.nextOrFail()) await step
-    this.#end(batch)
-  }
-
-  #end (batch) {
-    this.#finish(batch, false, batch.failure && this.#failureOf(batch, batch.failure.error))
-  }
-
-  #failureOf ({ front, line }, error) {
-    return unavailableError(line.name, front !== undefined && front.isStolen ? stolenError(line.front) : error)
+    this.#finish(batch, false)
   }
 
   /** Ends a question to the engine, with or without its lock. */
-  #finish (batch, isAttempt, failure) {
-    const { asking, first, front, line } = batch
+  #finish (batch, isAttempt) {
+    const { asking, failure, first, front, line } = batch
+    const cause = front !== undefined && front.isStolen ? stolenError(line.front) : failure && failure.error
     line.isBeginning = false
     if (line.batch === batch) line.batch = undefined
     // Unless all that wait have given up.
@@ -359,7 +351,7 @@ class ProcessLocks {
     // Once the named lock in front is free, too: an attempt that follows must find both.
     batch.settle()
     if (isWanted) {
-      if (failure !== undefined) line.reject(failure, first)
+      if (failure !== undefined) line.reject(unavailableError(line.name, cause), first)
       else if (isAttempt) return this.#decline(first || line.shift())
       else if (line.claims.size > 0) this.#serve(line)
     }
@@ -399,12 +391,7 @@ class ProcessLocks {
   /** Rejects a request whose time is over, with the holder. Never rejects itself. */
   async #rejectLate (claim) {
     const { name, options: { wholeTimeout } } = claim
-    claim.settle(timeoutError(name, wholeTimeout, await this.#holderOf(name)), true)
-  }
-
-  /** Returns the first holder; undefined if the engine does not tell it soon. */
-  #holderOf (name) {
-    return soonestHolder(this.#engine, this.#scope, name)
+    claim.settle(timeoutError(name, wholeTimeout, await soonestHolder(this.#engine, this.#scope, name)), true)
   }
 }
 

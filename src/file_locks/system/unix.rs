@@ -19,8 +19,8 @@ pub(super) fn number_of(code: i32) -> i32 {
     code
 }
 
-/// For reading what may be a planted symbolic link, which is not followed, or a FIFO, which does not block. The standard
-/// library closes descriptors on exec.
+/// To read what may be a planted symbolic link, or a FIFO. The first is not followed, and the second does not block. The
+/// standard library closes descriptors on exec.
 pub(crate) fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);

@@ -81,7 +81,7 @@ pub(super) fn number_of(code: i32) -> i32 {
     NUMBERS.iter().find(|&&(known, _)| known == code).map_or(0, |&(_, number)| number)
 }
 
-/// For reading what may be a link, which is not followed.
+/// To read what may be a link, which is not followed.
 pub(crate) fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(OPEN_REPARSE_POINT);
