@@ -291,7 +291,7 @@ class Batch {
     }
   }
 
-  /** Gives the lock back, if it is held, after an error that no callback has thrown. Never rejects. */
+  /** Gives the lock back after an error that no callback has thrown. There may be none yet. Never rejects. */
   async fail (error) {
     this.failure = { error }
     if (this.grant === undefined) return
