@@ -3,7 +3,7 @@
 /** What the native library answers, and the locks that it has granted. */
 
 const { agent } = require('../../agent/find-agent')
-const { Error, Float64Array, now } = require('../../util/intrinsics')
+const { Float64Array, now } = require('../../util/intrinsics')
 const { LocalGrant } = require('../local-engine')
 const { onAbort } = require('./aborts')
 const { native, systemError } = require('./native')
@@ -42,10 +42,10 @@ class Deliveries {
 
 /** A lock. It is lost only if somebody interferes with its file. */
 class NativeGrant extends LocalGrant {
-  /** Reads the one that native code has written. */
-  constructor () {
+  /** @param {ArrayLike<number>} [granted] by default, the one that native code has just written */
+  constructor (granted = GRANT) {
     super()
-    const { 0: number, 1: token, 2: ownerDied, 3: permit } = GRANT
+    const { 0: number, 1: token, 2: ownerDied, 3: permit } = granted
     this.number = number
     this.token = token
     this.ownerDied = ownerDied !== 0
@@ -61,12 +61,14 @@ class NativeGrant extends LocalGrant {
   }
 }
 
-/**
- * Reads an answer, before another grant is written: a lock; whether one was held until it was given back, or false of
- * an attempt in vain; an error.
- */
-const outcomeOf = (answer) => (
-  typeof answer === 'number' ? new NativeGrant() : typeof answer === 'string' ? systemError(answer) : answer)
+/** Reads an answer, before another grant is written. It is plain, since another copy of the package may await it. */
+const outcomeOf = (answer) => typeof answer === 'number' ? [GRANT[0], GRANT[1], GRANT[2], GRANT[3]] : answer
+
+/** Makes a lock of an outcome; or returns whether one was held until it was given back, false of an attempt in vain. */
+function read (outcome) {
+  if (typeof outcome === 'string') throw systemError(outcome)
+  return typeof outcome === 'object' ? new NativeGrant(outcome) : outcome
+}
 
 /** Awaits the answer to a request; gives up at the signal's abort. */
 function answerTo (number, signal) {
@@ -74,8 +76,11 @@ function answerTo (number, signal) {
     const wait = waits()
     wait.set(number, (outcome) => {
       ignore()
-      if (outcome instanceof Error) reject(outcome)
-      else resolve(outcome)
+      try {
+        resolve(read(outcome))
+      } catch (error) {
+        reject(error)
+      }
     })
     const giveUp = () => {
       ignore()
@@ -102,11 +107,7 @@ function block (milliseconds, enqueue, look, take) {
     for (let left = milliseconds; left > 0; left = until - now()) {
       // The engine may end this thread where a function is called.
       const answer = native('filesWait', number, Math.ceil(Math.min(left, SLICE)), GRANT)
-      if (answer !== null) {
-        const outcome = outcomeOf(answer)
-        if (outcome instanceof Error) throw outcome
-        return outcome
-      }
+      if (answer !== null) return read(outcomeOf(answer))
       if (number === NONE) {
         const grant = take()
         if (grant !== undefined) return grant
