@@ -9,7 +9,7 @@
  */
 
 const { assertStack } = require('../agent/find-agent')
-const { bare, compareExchange, load } = require('../util/intrinsics')
+const { compareExchange, load } = require('../util/intrinsics')
 const abortSignals = require('../waiting/abort-signals')
 const { abortReason, throwIfAborted } = require('../waiting/errors')
 const { waitKinds: { BARRIER } } = require('../waiting/kinds')
@@ -58,53 +58,32 @@ async function awaitParties (barrier, options, steps) {
   assertStack()
   const { timeout, signal } = waitOptions(options, 'waitAsync')
   throwIfAborted(signal)
-  const party = new Party(wordOf(barrier), signal, steps)
+  const word = wordOf(barrier)
+  // The generation that it waits to end; before its arrival, none.
+  let mine = LEADER
+  // It listens to the signal itself, since it must leave at the abort, whatever step it is at.
+  const party = {
+    __proto__: null,
+    signal,
+    abort () {
+      const reason = abortReason(signal)
+      if (mine === LEADER || withdraw(word, mine)) steps.reject(reason)
+    }
+  }
   try {
     if (!abortSignals.join(party)) throw steps.reason
-    if (party.arrive(barrier.parties)) return { leader: true }
-    return await party.others(timeout)
+    mine = arrive(word, barrier.parties)
+    if (mine === LEADER) return { leader: true }
+    const isOver = (state) => generation(state) !== mine
+    await waitUntilAsync(word, isOver, { timeout, signal: undefined }, steps, BARRIER, awaitParties)
+  } catch (error) {
+    // Unless its generation has ended. An aborted party has left.
+    if (steps.reason !== undefined || mine === LEADER || withdraw(word, mine)) throw error
   } finally {
     abortSignals.leave(party)
   }
+  return { leader: false }
 }
-
-/**
- * A party that awaits the others by a promise. It listens to the signal itself, since it must leave at the
- * abort, whatever step it is at.
- */
-class Party {
-  constructor (word, signal, steps) {
-    this.word = word
-    this.signal = signal
-    this.steps = steps
-    // The generation that it waits to end; before its arrival, none.
-    this.generation = LEADER
-  }
-
-  arrive (parties) {
-    this.generation = arrive(this.word, parties)
-    return this.generation === LEADER
-  }
-
-  async others (timeout) {
-    const { steps, word } = this
-    try {
-      const isOver = (state) => generation(state) !== this.generation
-      await waitUntilAsync(word, isOver, { timeout, signal: undefined }, steps, BARRIER, awaitParties)
-    } catch (error) {
-      // An aborted party has left.
-      if (steps.reason !== undefined || withdraw(word, this.generation)) throw error
-    }
-    return { leader: false }
-  }
-
-  /** Leaves at once and rejects, unless its generation has ended. */
-  abort () {
-    const reason = abortReason(this.signal)
-    if (this.generation === LEADER || withdraw(this.word, this.generation)) this.steps.reject(reason)
-  }
-}
-bare(Party)
 
 const LEADER = -1
 
