@@ -4,23 +4,17 @@
  * The word that a view shows: an instance of a class of locks or queues.
  *
  * A word has its address, and native code reads and writes there. If the word were a property of the instance, any code
- * could read and change the address. So the instance has it in a private field, where the host has those. For proxies,
- * which have no private fields, and for older hosts it also has a function that puts its word into an object of this
- * module. If other code replaces that function, it can at worst show the word of another instance that it knows.
+ * could read and change the address. So the instance has it in a private field, where the host has those; and as a
+ * secret, for proxies, which have no private fields, and for older hosts.
  */
 
 const { runInThisContext } = require('vm')
 const { TypeError, define } = require('../util/intrinsics')
+const createSecrets = require('../util/secrets')
 const { IsSharedArrayBuffer } = require('../util/typed-arrays')
 const { describe, isObject, ownValue } = require('../util/values')
 
-const SHOW = Symbol('atomics-waitasync.word')
-
-/**
- * The word that an instance shows. A property, because V8 14.6 (Node 26) reads a stale value of a variable that an
- * inlined function has assigned.
- */
-const shown = { word: undefined }
+const { hide, reveal } = createSecrets('atomics-waitasync.word', define)
 
 /**
  * Gives any object a private field: a constructor whose super constructor returns an object makes that its `this`. It
@@ -50,7 +44,7 @@ function createView () {
 
 /** Lets an instance show a word. */
 function show (instance, word) {
-  define(instance, SHOW, () => { shown.word = word })
+  hide(instance, word)
   if (View !== undefined) new View(instance, word) // eslint-disable-line no-new
 }
 
@@ -73,14 +67,7 @@ function wordOf (instance) {
 }
 
 function wordShownBy (instance) {
-  const show = isObject(instance) ? instance[SHOW] : undefined
-  if (show === undefined) refuse(instance)
-  // Cleared before, since a function that is not ours may throw and leave a word here; and after,
-  // since it may show others.
-  shown.word = undefined
-  show()
-  const { word } = shown
-  shown.word = undefined
+  const word = reveal(instance)
   return word === undefined ? refuse(instance) : word
 }
 
