@@ -192,7 +192,7 @@ module.exports = [
   ]),
   ...of(run, { test: 'locks/repair' }, [
     ['a second wait of a promise is not found by ref and unref',
-      'if (call.promise !== undefined && task.slot >= 0) agent',
+      'if (call.promise !== undefined && claim.slot >= 0) agent',
       'if (false) agent']
   ]),
 
@@ -777,8 +777,8 @@ module.exports = [
   ]),
   ...of(barrier, { test: 'locks/barrier' }, [
     ['an aborted party stays counted',
-      'if (this.generation === LEADER || withdraw(this.word, this.generation)) this.steps',
-      'this.steps'],
+      'if (mine === LEADER || withdraw(word, mine)) steps',
+      'steps'],
     ['a party that gives up stays counted',
       'if (compareExchange(word.array, 0, state, state - 1) === state) return true',
       'return true'],

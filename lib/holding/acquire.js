@@ -8,7 +8,7 @@ const { Promise } = require('../util/intrinsics')
 const { LATE, deadlock, deadlockCycle, throwIfAborted, timeoutError, unlessLate } = require('../waiting/errors')
 const observer = require('../waiting/observer')
 const { waitOptions } = require('../waiting/wait-options')
-const { PromisedClaim, isAwaited } = require('./claim')
+const { Claim, isAwaited } = require('./claim')
 const { permitsOf } = require('./hold')
 const { INDEX, NOT_HELD } = require('./entry')
 const { assertNoReentry } = require('./reentry')
@@ -135,7 +135,7 @@ function claimed (hold, wait, value) {
   assertStack()
   let claim
   const promise = new Promise((resolve, reject) => {
-    claim = new PromisedClaim(hold, wait, (outcome) => resolve(outcome === LATE ? LATE : value), reject)
+    claim = new Claim(hold, wait, (outcome) => resolve(outcome === LATE ? LATE : value), reject)
   })
   const { timeout } = wait
   const given = timeout === Infinity ? promise : unlessLate(promise, () => lateError(hold, timeout))
@@ -157,7 +157,7 @@ function takeOrThrow (word, request, token, { timeout, signal }) {
 function reacquire (hold, resolve, reject, steps) {
   if (steps.call !== undefined) observer.claims(hold, steps.call)
   if (take(hold, true)) resolve()
-  else new PromisedClaim(hold, waitOptions(), resolve, reject, steps).begin()
+  else new Claim(hold, waitOptions(), resolve, reject, steps).begin()
 }
 
 module.exports = {

@@ -16,10 +16,13 @@ const theList = require('./the-list')
 class Claim extends Waiter {
   /**
    * @param {Hold} hold copied, so that a claim that waits keeps one object alive and not two
+   * @param {Function} [reject] without it the promise never rejects: that would take a second function
    * @param {Steps} [steps] the user's promise, of which this is a step
    */
-  constructor (hold, { timeout, signal }, steps) {
+  constructor (hold, { timeout, signal }, resolve, reject, steps) {
     super(hold.word, signal, steps)
+    this.resolve = resolve
+    if (reject !== undefined) this.reject = reject
     this.request = hold.request
     this.token = hold.token
     this.serial = hold.serial
@@ -29,6 +32,10 @@ class Claim extends Waiter {
     this.isReserved = false
     this.hasGivenUp = false
     this.ownerDied = false
+  }
+
+  reject (reason) {
+    this.resolve({ __proto__: null, reason })
   }
 
   prepare () {
@@ -132,14 +139,6 @@ class Claim extends Waiter {
 // in stalls.js; the number of its call (observe/hold-calls.js).
 shield(Claim, ['notifiedAt', 'since', 'wait', 'place'])
 
-class PromisedClaim extends Claim {
-  constructor (hold, wait, resolve, reject, steps) {
-    super(hold, wait, steps)
-    this.resolve = resolve
-    this.reject = reject
-  }
-}
-
 /** Whether a promise of this thread claims the word. */
 function isAwaited ({ address, key }) {
   // The counter of the word's waiters spares most searches.
@@ -147,4 +146,4 @@ function isAwaited ({ address, key }) {
     agent().someWaiter((waiter) => waiter.isReserved && waiter.word.key === key)
 }
 
-module.exports = { Claim, PromisedClaim, isAwaited }
+module.exports = { Claim, isAwaited }

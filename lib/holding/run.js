@@ -3,7 +3,7 @@
 /** Runs a callback with a hold, which is released however it ends. */
 
 const { agent, assertStack } = require('../agent/find-agent')
-const { Promise, bare } = require('../util/intrinsics')
+const { Promise } = require('../util/intrinsics')
 const { LATE, hideFrames, throwIfAborted } = require('../waiting/errors')
 const { assertFunction, waitOptions } = require('../waiting/wait-options')
 const { lateError, take, takeOrThrow } = require('./acquire')
@@ -16,33 +16,13 @@ const { EXCLUSIVE, SHARED } = require('./request')
 const { UnlockToken, newHold, newToken } = require('./token')
 const { fieldOf, wordOf } = require('./view-word')
 
-/** The claim of an async callback form. Its promise never rejects: that would take a second function. */
-class Task extends Claim {
-  constructor (hold, wait) {
-    super(hold, wait)
-    this.resolve = undefined
-  }
-
-  reject (reason) {
-    this.resolve({ __proto__: null, reason })
-  }
-}
-
-/** A call: its promise, and the last claim of it. `ref` and `unref` of the promise apply to each claim. */
-class Call {
-  constructor () {
-    this.promise = undefined
-    this.claim = undefined
-  }
-}
-bare(Call)
-
 /**
  * Runs `callback(token)` with a hold, and releases it. The callback is called before this returns if that needs no
  * waiting; the hold is released even if it throws. `request` is as for `acquireAsync`.
  */
 function runHolding (instance, request, callback, options, caller) {
-  const call = new Call()
+  // Its last claim: `ref` and `unref` of the promise apply to each.
+  const call = { __proto__: null, promise: undefined, claim: undefined }
   const promise = call.promise = run(call, instance, request, callback, options, caller)
   const { claim } = call
   if (claim !== undefined && claim.slot >= 0) agent().remember(promise, claim)
@@ -150,12 +130,12 @@ async function run (call, instance, request, callback, options, caller) {
 function granted (hold, wait, call) {
   if (wait.timeout === 0) return LATE
   assertStack()
-  const task = new Task(hold, wait)
-  if (call.claim !== undefined) task.refed = call.claim.refed
-  call.claim = task
-  const outcome = new Promise((resolve) => { task.resolve = resolve })
-  task.begin()
-  if (call.promise !== undefined && task.slot >= 0) agent().remember(call.promise, task)
+  let claim
+  const outcome = new Promise((resolve) => { claim = new Claim(hold, wait, resolve) })
+  if (call.claim !== undefined) claim.refed = call.claim.refed
+  call.claim = claim
+  claim.begin()
+  if (call.promise !== undefined && claim.slot >= 0) agent().remember(call.promise, claim)
   return outcome
 }
 
