@@ -8,13 +8,13 @@ const {
   isInteger, load, shield
 } = require('./util/intrinsics')
 const showState = require('./util/inspect')
-const { option, assertOptions } = require('./util/options')
+const { assertOptions, flag, option } = require('./util/options')
 const { WRAPS_OFFSETS } = require('./util/quirks')
 const { assertStackToLoad } = require('./util/stack')
 const { IsSharedArrayBuffer, sharedByteLength } = require('./util/typed-arrays')
 const { describe, isObject, ownValue, quote } = require('./util/values')
 const { assertFunction } = require('./waiting/wait-options')
-const { detectReentry, detectsReentry } = require('./holding/reentry')
+const { detectReentry } = require('./holding/reentry')
 const { REPAIR } = require('./holding/repair')
 const { show, wordOf } = require('./holding/view-word')
 
@@ -26,14 +26,15 @@ const WRAPS = WRAPS_OFFSETS ? 2 ** 32 : Infinity
 
 /** Makes the shape of a class whose state is one word: see `initView`. `check` throws if the settings are wrong. */
 function oneWord (settings, options, check = () => {}) {
-  const sizeOf = (values) => {
-    check(values)
+  const sizeOf = (values, detects) => {
+    check(values, detects)
     return BYTES
   }
   return { __proto__: null, settings, options, sizeOf, alignment: BYTES }
 }
 const ONE_WORD = oneWord([], ['byteOffset', 'name'])
-const REPAIRABLE = oneWord([], ['repair', 'detectReentry', 'byteOffset', 'name'])
+/** Of locks. Their callback forms have the option `repair`; their clones have none of these options. */
+const LOCK_SHAPE = oneWord([], ['repair', 'detectReentry', 'byteOffset', 'name'])
 
 const newMemory = (bytes = BYTES) => new SharedArrayBuffer(bytes)
 
@@ -45,8 +46,8 @@ const newMemory = (bytes = BYTES) => new SharedArrayBuffer(bytes)
  *   contradict them; `name`, for people, becomes that of the word
  * @param {string} owner the class, for messages
  * @param {object} [shape] `settings`: the names of the options that are properties of the instances, and so of clones;
- *   `options`: those of all, the settings first; `sizeOf(settings)`: the bytes that are needed, a multiple of
- *   `alignment`; it throws if the settings are wrong
+ *   `options`: those of all, the settings first; `sizeOf(settings, detectsReentry)`: the bytes that are needed, a
+ *   multiple of `alignment`; it throws if the settings are wrong
  * @returns {{ settings: unknown[], word: object }} the values of the settings, and the word
  */
 function initView (instance, given, options, owner, { settings, options: known, sizeOf, alignment } = ONE_WORD) {
@@ -65,35 +66,30 @@ function initView (instance, given, options, owner, { settings, options: known, 
   const byteOffset = setting(clone, options, 'byteOffset', owner, 0)
   const name = option(options, 'name')
   if (name !== undefined) assertName(name, owner)
+  const repair = known === LOCK_SHAPE.options ? option(options, 'repair') : undefined
+  if (repair !== undefined) assertFunction(repair, owner, 'repair')
+  const detects = options !== undefined && flag(options, 'detectReentry', owner)
   const values = createArray(settings.length)
   for (let n = 0; n < settings.length; n++) values[n] = setting(clone, options, settings[n], owner)
-  assertPlace(byteOffset, sizeOf(values), alignment, sharedByteLength(buffer), owner)
+  assertPlace(byteOffset, sizeOf(values, detects), alignment, sharedByteLength(buffer), owner)
   const word = wordAt(new Int32Array(buffer, byteOffset, 1))
   // A semaphore needs its limit.
   if (word.isShared) word.admit(owner, isAbleToShare(owner) && (owner !== 'Semaphore' || values[0] !== undefined))
   if (name !== undefined) word.name = name
+  if (detects) detectReentry(word)
   show(instance, word)
   expose(instance, 'kind', owner)
   expose(instance, 'buffer', buffer)
   // It may have been -0.
   expose(instance, 'byteOffset', byteOffset + 0)
   for (let n = 0; n < settings.length; n++) if (values[n] !== undefined) expose(instance, settings[n], values[n])
+  if (repair !== undefined) define(instance, REPAIR, repair)
   return { settings: values, word }
 }
 
 /** Whether the class works on memory that several processes share. */
 const isAbleToShare = (owner) => (
   owner === 'AsyncLock' || owner === 'RwLock' || owner === 'Semaphore' || owner === 'Latch')
-
-/** Makes an instance a view. Its callback forms have the option `repair`; its clones have none of these options. */
-function initRepairable (instance, given, options, owner) {
-  const repair = isObject(options) ? option(options, 'repair') : undefined
-  if (repair !== undefined) assertFunction(repair, owner, 'repair')
-  const detects = detectsReentry(options, owner)
-  const { word } = initView(instance, given, options, owner, REPAIRABLE)
-  if (repair !== undefined) define(instance, REPAIR, repair)
-  if (detects) detectReentry(word)
-}
 
 /** Gives an instance a property that its class shields. To define it would take twenty times as long. */
 function expose (instance, key, value) {
@@ -269,5 +265,5 @@ function defineOwner (Class, value) {
 }
 
 module.exports = {
-  assertWithin, initRepairable, initView, defineOwner, defineView, expose, newMemory, oneWord, withoutViews, wordAt
+  LOCK_SHAPE, assertWithin, initView, defineOwner, defineView, expose, newMemory, oneWord, withoutViews, wordAt
 }

@@ -10,18 +10,11 @@
  * Node 24, contexts make each `await` of the thread dearer.)
  */
 
-const { flag } = require('../util/options')
-const { isObject } = require('../util/values')
 const { reentry } = require('../waiting/errors')
 const { requestIn } = require('./entry')
 const { LIMITED, amountOf, described, kindOf } = require('./request')
 const createTasks = require('./tasks')
 const theList = require('./the-list')
-
-/** Reads the option of a constructor. */
-function detectsReentry (options, owner) {
-  return isObject(options) && flag(options, 'detectReentry', owner)
-}
 
 /** Lets the view with this word detect re-entry. */
 function detectReentry (word) {
@@ -57,4 +50,4 @@ function isReentry ({ address, limit }, request) {
   return permits > 0 && permits + amountOf(request) > limit
 }
 
-module.exports = { assertNoReentry, detectReentry, detectsReentry }
+module.exports = { assertNoReentry, detectReentry }

@@ -19,15 +19,15 @@ const { LOCK, LOCKED, UNLOCKED } = require('../holding/request')
 const { runHoldingSync } = require('../holding/run-sync')
 const { UnlockToken, newHold } = require('../holding/token')
 const { wordOf } = require('../holding/view-word')
-const { initRepairable, defineOwner, defineView, expose, newMemory } = require('../view')
+const { LOCK_SHAPE, defineOwner, defineView, expose, initView, newMemory } = require('../view')
 
 const INDEX = 0
 
 class AsyncLock {
   constructor (sab, options) {
-    initRepairable(this, arguments.length === 0 ? newMemory() : sab, options, 'AsyncLock')
+    const { word } = initView(this, arguments.length === 0 ? newMemory() : sab, options, 'AsyncLock', LOCK_SHAPE)
     expose(this, 'sab', this.buffer)
-    expose(this, 'i32a', wordOf(this).array)
+    expose(this, 'i32a', word.array)
   }
 
   get locked () {

@@ -16,11 +16,11 @@ const { EXCLUSIVE, SHARED, WRITING } = require('../holding/request')
 const { runHoldingSync } = require('../holding/run-sync')
 const { newHold, takeToken } = require('../holding/token')
 const { wordOf } = require('../holding/view-word')
-const { initRepairable, defineOwner, defineView, newMemory } = require('../view')
+const { LOCK_SHAPE, defineOwner, defineView, initView, newMemory } = require('../view')
 
 class RwLock {
   constructor (buffer, options) {
-    initRepairable(this, arguments.length === 0 ? newMemory() : buffer, options, 'RwLock')
+    initView(this, arguments.length === 0 ? newMemory() : buffer, options, 'RwLock', LOCK_SHAPE)
   }
 
   get locked () {

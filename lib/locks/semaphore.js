@@ -20,7 +20,6 @@ const { RangeError, TypeError, isInteger, load, max } = require('../util/intrins
 const { describe, isObject } = require('../util/values')
 const { assertWorker } = require('../waiting/wait-options')
 const { acquireAsync, acquireOrThrow } = require('../holding/acquire')
-const { detectReentry, detectsReentry } = require('../holding/reentry')
 const { runHolding } = require('../holding/run')
 const { LIMITED, MOST, NO_LIMIT, PERMITS, SIGNALS, requestOf } = require('../holding/request')
 const { runHoldingSync } = require('../holding/run-sync')
@@ -28,24 +27,18 @@ const { newHold, takeToken } = require('../holding/token')
 const { wordOf } = require('../holding/view-word')
 const { assertWithin, initView, defineView, newMemory, oneWord } = require('../view')
 
-const newShape = (check) => oneWord(['permits'], ['permits', 'detectReentry', 'byteOffset', 'name'], check)
-const SHAPE = newShape(({ 0: limit }) => {
+const OPTIONS = ['permits', 'detectReentry', 'byteOffset', 'name']
+const SHAPE = oneWord(['permits'], OPTIONS, ({ 0: limit }, detects) => {
   if (limit !== undefined) assertWithin(limit, 'Semaphore: permits', 1, MOST)
-})
-/** Of a semaphore that detects re-entry: without a limit, other code may release more permits. */
-const DETECTING = newShape(({ 0: limit }) => {
-  if (limit === undefined) throw new TypeError('Semaphore: detectReentry needs permits')
-  assertWithin(limit, 'Semaphore: permits', 1, MOST)
+  // Without a limit, other code may release more permits.
+  else if (detects) throw new TypeError('Semaphore: detectReentry needs permits')
 })
 
 class Semaphore {
   constructor (buffer, options) {
     const given = arguments.length === 0 ? newMemory() : buffer
-    const detects = detectsReentry(options, 'Semaphore')
-    const shape = detects ? DETECTING : SHAPE
-    const { settings: { 0: limit }, word } = initView(this, given, options, 'Semaphore', shape)
+    const { settings: { 0: limit }, word } = initView(this, given, options, 'Semaphore', SHAPE)
     if (limit !== undefined) word.limit = limit
-    if (detects) detectReentry(word)
   }
 
   get available () {
