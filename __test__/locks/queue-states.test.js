@@ -18,7 +18,6 @@ const { queueWith, waiting } = require('../fixtures/queue-messages')
 const slowness = require('../fixtures/slowness')
 const inside = require('../fixtures/inside')
 
-const QueueUse = inside('holding/queue-use')
 const theList = inside('holding/the-list')
 const { PUTTERS, PUT_LOCK, TAKE_LOCK } = inside('queue/layout')
 const { QueueMemory } = inside('queue/memory')
@@ -164,8 +163,7 @@ function watchSteps (t) {
       }
     })
   }
-  const { prototype } = QueueUse
-  replace(t, prototype, 'newStep', newStep => function (outer) { return watched(newStep.call(this, outer)) })
+  replace(t, queues, 'newStep', newStep => outer => watched(newStep(outer)))
   replace(t, queues, 'begun', () => queues.newStep())
   return seen
 }

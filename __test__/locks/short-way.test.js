@@ -69,7 +69,7 @@ test('… which a smaller budget than that of V8 would not allow: so the test ca
 const list = () => inside('holding/the-list')()
 /** Whether the list is in its first memory; and what that has past the end. */
 const state = () => {
-  const { serials } = inside('holding/entry-memory').first
+  const { serials } = inside('holding/entries').first
   return [list().serials === serials, Array.from(serials).slice(list().length).filter(Boolean)]
 }
 
@@ -154,7 +154,7 @@ test('a hook that runs a callback while another form finds the short way closed 
 })
 
 test('words of locks that many holds had can be collected', () => {
-  const { first } = inside('holding/entry-memory')
+  const { first } = inside('holding/entries')
   const tokens = Array.from({ length: 100 }, () => new AsyncLock().tryLock())
   assert.deepStrictEqual(Array.from({ length: 64 }, (_, n) => first.held[n]).filter(Boolean), [])
   for (const token of tokens) token.unlock()

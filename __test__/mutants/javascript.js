@@ -10,10 +10,9 @@
 const of = require('./of')
 
 const word = 'lib/holding/word.js'
-const entryIndex = 'lib/holding/entry-index.js'
+const entries = 'lib/holding/entries.js'
 const list = 'lib/holding/robust-list.js'
 const shortWay = 'lib/holding/short-way.js'
-const entryMemory = 'lib/holding/entry-memory.js'
 const request = 'lib/holding/request.js'
 const entry = 'lib/holding/entry.js'
 const acquire = 'lib/holding/acquire.js'
@@ -281,7 +280,7 @@ module.exports = [
     ['the short way releases a share as a lock', ' && entries[2 * last + 1] === LOCK', ''],
     ['the short way releases the latest lock by any token', ' && serials[last] === serial &&', ' &&']
   ]),
-  ...of(entryMemory, { test: 'locks/short-way' }, [
+  ...of(entries, { test: 'locks/short-way' }, [
     ['a list that has moved leaves its entries behind', '  apply(fill, first.entries, [0])\n', ''],
     ['a list that has moved leaves its numbers behind', '  apply(fill, first.serials, [0])\n', ''],
     ['an empty list stays in the memory that many holds needed', 'this.resize(FEW)', 'void 0']
@@ -295,7 +294,7 @@ module.exports = [
       ''],
     ['a callback that fails under a free lock keeps it', '    try {\n      end(token, failed, inJob)\n', '    try {\n']
   ]),
-  ...of(entryIndex, { test: 'locks/robust-list' }, [
+  ...of(entries, { test: 'locks/robust-list' }, [
     ['a token that keeps its number is not found at its new index',
       '      if (above < length && values[step * above] === value) return above\n',
       ''],
@@ -310,7 +309,7 @@ module.exports = [
       ''],
     ['an entry that gives up its place stays counted', '    this.count(this.entries[2 * index], -1)\n', '']
   ]),
-  ...of(entryIndex, { test: 'locks/every-class/scaling' }, [
+  ...of(entries, { test: 'locks/every-class/scaling' }, [
     ['the search for an entry that has moved begins anywhere',
       'let above = this.hole < length ? this.hole : length - 1',
       'let above = length >> 1']
@@ -367,7 +366,7 @@ module.exports = [
     ['a promise awaits the next name after a steal', '        if (this.isStolen) throw stolenError(this.name)\n', '']
   ]),
   ...of(names, { test: 'named/threads' }, [['the entry of a stolen lock stays', '    this.release(index)\n', '']]),
-  ...of(entryIndex, { test: 'named/threads' }, [
+  ...of(entries, { test: 'named/threads' }, [
     ['a stolen share is not found', 'entries[2 * index + 1] !== shared && ', '']
   ]),
   ...of(names, { test: 'locks/failure-while-holding' }, [
@@ -842,7 +841,7 @@ module.exports = [
   ...of('lib/named/lock.js', { test: 'install/spies' }, [
     ['a granted Lock has another prototype than its class', '  GrantedLock.prototype = prototype\n', '']
   ]),
-  ...of('lib/holding/entry-memory.js', { test: 'locks/serial-numbers' }, [
+  ...of(entries, { test: 'locks/serial-numbers' }, [
     ['numbers that come again may be in use', '    while (isUsed[block])\n', '    while (false)\n'],
     ['the number of a waiting token may come again', '    this.stepsOf.forEach(note)\n', '']
   ]),

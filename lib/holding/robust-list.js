@@ -29,9 +29,8 @@ const { agent } = require('../agent/find-agent')
 const {
   ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, ENTRY, HELD, MOVES, RELEASING
 } = require('../agent/registers')
-const { add, compareExchange, load, store, sub } = require('../util/intrinsics')
+const { add, compareExchange, createMap, load, store, sub } = require('../util/intrinsics')
 const { INDEX, NOT_HELD, SERIAL, owe } = require('./entry')
-const QueueUse = require('./queue-use')
 const { ShortWay, channel, holds } = require('./short-way')
 const register = require('./tracked-buffers')
 const {
@@ -52,7 +51,9 @@ class RobustList extends ShortWay {
     this.holds = holds
     // How many messages of all queues this thread has in use. After a time limit of `vm` it may be too high.
     this.leases = 0
-    this.queues = new QueueUse()
+    // This thread's use of queues, which all copies of the package share: the step that it is in; and the lines of
+    // promises that put, by queue address, and how many.
+    this.queues = { __proto__: null, begun: newStep(), newStep, lines: createMap(), lineCount: 0 }
     // The word of a claim that native code may grant; undefined if there is none.
     this.expected = undefined
     this.register = register
@@ -356,6 +357,16 @@ class RobustList extends ShortWay {
     words[MOVES]++
     return last
   }
+}
+
+/** Makes the record of a queue's step within `outer`: see queue/owing.js. */
+function newStep (outer) {
+  const step = { __proto__: null, outer, state: 'idle', memory: undefined, lease: undefined }
+  // The serial number of the notification that it owes; that of its entry as a putter, and the index of that.
+  step.owed = step.putter = step.entry = 0
+  // Where in the stack it has called what a program may have replaced.
+  step.depth = 0
+  return step
 }
 
 /** Lets promises of this thread try that a release has woken: in the next microtask, not in the midst of its code. */

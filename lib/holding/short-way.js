@@ -22,8 +22,7 @@ const { compareExchange, store } = require('../util/intrinsics')
 const { own: { Atomics, host } } = require('../util/realm')
 const observer = require('../waiting/observer')
 const { INDEX, SERIAL } = require('./entry')
-const EntryIndex = require('./entry-index')
-const { first: { entries, held, serials } } = require('./entry-memory')
+const { Entries, first: { entries, held, serials } } = require('./entries')
 const { LOCK, LOCKED, UNLOCKED } = require('./request')
 
 // Captured, as in each module below `theList` that needs them: V8 makes constants of them, and as properties they would
@@ -40,7 +39,7 @@ function mayBeShared (word) {
   return !FENCED || word.onWebAssembly || native.besideHost
 }
 
-class ShortWay extends EntryIndex {
+class ShortWay extends Entries {
   constructor () {
     super()
     this.door = door

@@ -4,8 +4,8 @@
  * Carries out steps of a queue, which owe notifications. memory.js says to whom.
  *
  * # The states of a thread's step
- * `begun` is the record of the step in which this thread is; all copies of the package share it (queue-use.js). A time
- * limit of `vm` may interrupt a step anywhere; then none of its code runs any more, also no `finally`.
+ * `begun` is the record of the step in which this thread is; all copies of the package share it. A time limit of `vm`
+ * may interrupt a step anywhere; then none of its code runs any more, also no `finally`.
  *
  * | state | what runs | a step that begins meanwhile |
  * |---|---|---|
