@@ -34,7 +34,13 @@ function waitOptions (options, caller, signals = true, otherwise = Infinity) {
 
 /** Validates the options of a wait only, as `waitOptions`: there may be others. */
 function waitLimits (options, caller, signals, otherwise = Infinity) {
-  return validated(option(options, 'timeout', otherwise), option(options, 'signal'), undefined, caller, signals)
+  const timeout = option(options, 'timeout', otherwise)
+  const signal = option(options, 'signal')
+  if (signal !== undefined) {
+    if (!signals) throw new TypeError(caller + ' blocks and takes no signal: use the asynchronous form')
+    assertSignal(signal, caller)
+  }
+  return { timeout: milliseconds(timeout, caller), signal, repair: undefined }
 }
 
 /**
@@ -43,18 +49,10 @@ function waitLimits (options, caller, signals, otherwise = Infinity) {
  */
 function callbackOptions (options, caller, signals, standard) {
   assertOptions(options, signals ? OF_CALLBACKS : OF_BLOCKING_CALLBACKS, caller, signals ? 3 : 2)
-  const timeout = option(options, 'timeout', Infinity)
-  const signal = option(options, 'signal')
-  return validated(timeout, signal, option(options, 'repair', standard), caller, signals)
-}
-
-function validated (timeout, signal, repair, caller, signals) {
-  if (signal !== undefined) {
-    if (!signals) throw new TypeError(caller + ' blocks and takes no signal: use the asynchronous form')
-    assertSignal(signal, caller)
-  }
-  if (repair !== undefined) assertFunction(repair, caller, 'repair')
-  return { timeout: milliseconds(timeout, caller), signal, repair }
+  const limits = waitLimits(options, caller, signals)
+  limits.repair = option(options, 'repair', standard)
+  if (limits.repair !== undefined) assertFunction(limits.repair, caller, 'repair')
+  return limits
 }
 
 /** Reads the signal of options that may have nothing else. Undefined if they have none; throws as `waitOptions`. */
