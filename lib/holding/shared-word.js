@@ -12,11 +12,11 @@
  * here, or notifies at it, makes its native call.
  */
 
-const { Error, Int32Array, TypeError, compareExchange, createMap, define, load, store } = require('../util/intrinsics')
+const { Int32Array, TypeError, compareExchange, createMap, load, store } = require('../util/intrinsics')
 const { FENCED } = require('../agent/counters')
 const { agent } = require('../agent/find-agent')
 const { ADDRESS, HELD, RELEASING } = require('../agent/registers')
-const { nameOfOwner, notLocked } = require('../waiting/errors')
+const { createError, nameOfOwner, notLocked } = require('../waiting/errors')
 const { INDEX, SERIAL } = require('./entry')
 const { first } = require('./entries')
 const { takeInLine } = require('./location')
@@ -143,12 +143,12 @@ module.exports = (Word) => class SharedWord extends Word {
    */
   admit (owner, isAble) {
     if (!isAble) {
-      throw coded(new TypeError(owner + ' does not work on memory that several processes share: AsyncLock, RwLock, ' +
-        'Semaphore with permits, and Latch do'), 'ERR_SHARED_MEMORY_CLASS')
+      throw createError(owner + ' does not work on memory that several processes share: AsyncLock, RwLock, Semaphore ' +
+        'with permits, and Latch do', 'ERR_SHARED_MEMORY_CLASS', undefined, TypeError)
     }
     const shared = binding.shareWord(this.address)
     if (shared === null) {
-      throw coded(new Error(owner + ': the shared memory has no room for another lock or awaited word'),
+      throw createError(owner + ': the shared memory has no room for another lock or awaited word',
         'ERR_SHARED_MEMORY_FULL')
     }
     const [table, place, owning] = shared
@@ -198,9 +198,4 @@ module.exports = (Word) => class SharedWord extends Word {
     }
     return super.unlockUnheld()
   }
-}
-
-function coded (error, code) {
-  define(error, 'code', code, true, true)
-  return error
 }

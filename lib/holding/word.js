@@ -177,16 +177,8 @@ Word.prototype.list = list
 /** Whether several processes have it: then it is a SharedWord. */
 Word.prototype.isShared = false
 
+/** The class of words of memory that several processes share, once there is such a word. */
 let SharedWord
-
-/** Makes a word of memory that several processes share. */
-function createShared (array, address) {
-  if (SharedWord === undefined) {
-    assertStackToLoad()
-    SharedWord = require('./shared-word')(Word)
-  }
-  return new SharedWord(array, address)
-}
 
 /**
  * Returns the host's `notify`, if its queue may have plain waiters. It may where no install replaced `notify`, where
@@ -202,6 +194,10 @@ module.exports = function createWord (array) {
   const buffer = viewedArrayBuffer(array)
   const address = binding.addressOf(array)
   list.register(buffer, address - byteOffset(array))
-  if (binding.isShared(address)) return createShared(array, address)
-  return new Word(array, address, isWebAssemblyMemory(buffer))
+  if (!binding.isShared(address)) return new Word(array, address, isWebAssemblyMemory(buffer))
+  if (SharedWord === undefined) {
+    assertStackToLoad()
+    SharedWord = require('./shared-word')(Word)
+  }
+  return new SharedWord(array, address)
 }

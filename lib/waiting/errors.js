@@ -29,8 +29,8 @@ function hideFrames (error, fn) {
   return error
 }
 
-function createError (message, code, more = {}) {
-  const error = new Error(message)
+function createError (message, code, more = {}, Class = Error) {
+  const error = new Class(message)
   const fields = { __proto__: null, code, ...more }
   const names = keys(fields)
   for (let n = 0; n < names.length; n++) define(error, names[n], fields[names[n]], true, true)
