@@ -74,12 +74,12 @@ class Condition {
   }
 
   waitAsync (token, options) {
-    const steps = stepsOfCall()
+    const steps = new Steps()
     return steps.of(awaitOnce(this, token, options, steps))
   }
 
   waitForAsync (token, predicate, options) {
-    const steps = stepsOfCall()
+    const steps = new Steps()
     return steps.of(awaitUntil(this, token, predicate, options, steps))
   }
 
@@ -89,12 +89,6 @@ class Condition {
     }
     return notify(wordOf(this), count)
   }
-}
-
-function stepsOfCall () {
-  const steps = new Steps()
-  observer.sampleOf(steps)
-  return steps
 }
 
 function isMet (predicate) {
@@ -166,6 +160,7 @@ async function awaitUntil (condition, token, predicate, options, steps) {
     const left = countdown(timeout)
     // Before its first step, too: the predicate comes first.
     steps.isPending = true
+    observer.sampleOf(steps)
     let isOver = await predicate()
     for (let isLate = false; !isOver && !isLate; isOver = await predicate()) {
       const held = assertHeld(token, 'waitForAsync')
