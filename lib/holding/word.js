@@ -177,7 +177,7 @@ Word.prototype.list = list
 /** Whether several processes have it: then it is a SharedWord. */
 Word.prototype.isShared = false
 
-/** The class of words of memory that several processes share, once there is such a word. */
+/** The class for memory that several processes share, once it is loaded. */
 let SharedWord
 
 /**

@@ -18,49 +18,44 @@ const { createException } = require('./dom-exception')
 const EXCLUSIVE = 'exclusive'
 const SHARED = 'shared'
 
-const form = (known, offered, twin) => ({ __proto__: null, known, offered, twin })
-
 /**
- * Of the forms that refuse unknown options: the names of the options, how many of them it has, its twin if it blocks.
- * Forms for several names have an error of their own for `steal`.
+ * A form of requests.
+ * - `isOfAll`: whether for several names; `hasCallback`: whether it runs a callback, and does not give a token
+ * - `known`, `offered`: the names of the options, and how many of them it has; `request` ignores others
+ * - `twin`: of a form that blocks, the one that awaits; `isAttempt`: it never waits
  */
-const STRICT = {
+const form = (isOfAll, hasCallback, known, offered, twin, isAttempt = false) => (
+  { __proto__: null, isOfAll, hasCallback, known, offered, twin, isAttempt })
+
+/** All forms. Those for several names have an error of their own for `steal`. */
+const FORMS = {
   __proto__: null,
-  requestSync: form(['ifAvailable', 'mode', 'repair', 'timeout', 'signal', 'steal'], 4, 'request()'),
-  hold: form(['mode', 'timeout', 'signal', 'steal'], 2, 'holdAsync()'),
-  holdAsync: form(['mode', 'signal', 'steal', 'timeout'], 4),
-  tryHold: form(['mode'], 1),
-  requestAll: form(['ifAvailable', 'mode', 'repair', 'signal', 'timeout', 'steal'], 5),
-  requestAllSync: form(['ifAvailable', 'mode', 'repair', 'timeout', 'signal', 'steal'], 4, 'requestAll()'),
-  holdAll: form(['ifAvailable', 'mode', 'timeout', 'signal', 'steal'], 3, 'holdAllAsync()'),
-  holdAllAsync: form(['ifAvailable', 'mode', 'signal', 'timeout', 'steal'], 4)
+  request: form(false, true),
+  requestSync: form(false, true, ['ifAvailable', 'mode', 'repair', 'timeout', 'signal', 'steal'], 4, 'request()'),
+  hold: form(false, false, ['mode', 'timeout', 'signal', 'steal'], 2, 'holdAsync()'),
+  holdAsync: form(false, false, ['mode', 'signal', 'steal', 'timeout'], 4),
+  tryHold: form(false, false, ['mode'], 1, undefined, true),
+  requestAll: form(true, true, ['ifAvailable', 'mode', 'repair', 'signal', 'timeout', 'steal'], 5),
+  requestAllSync: form(true, true, ['ifAvailable', 'mode', 'repair', 'timeout', 'signal', 'steal'], 4, 'requestAll()'),
+  holdAll: form(true, false, ['ifAvailable', 'mode', 'timeout', 'signal', 'steal'], 3, 'holdAllAsync()'),
+  holdAllAsync: form(true, false, ['ifAvailable', 'mode', 'signal', 'timeout', 'steal'], 4)
 }
 
-/** In the stead of `request`. */
-const NO_FORM = form()
-
-/** Reads the arguments of a form with a callback: the name or the names, the options, the callback. */
-function read (call, given, caller, isOfAll) {
-  if (given.length < 2) throw missing(caller + (isOfAll ? ': names' : ': name') + ' and callback are required', given)
-  readName(call, given[0], caller, isOfAll)
+/** Reads the arguments of a form: the name or the names, the options, and the callback if it has one. */
+function read (call, given, caller, { isOfAll, hasCallback, isAttempt } = FORMS[caller]) {
+  if (given.length < (hasCallback ? 2 : 1)) {
+    const what = hasCallback ? ' and callback are' : isOfAll ? ' are' : ' is'
+    throw new TypeError(caller + (isOfAll ? ': names' : ': name') + what + ' required, but there ' +
+      (given.length === 1 ? 'is 1 argument' : 'are 0 arguments'))
+  }
+  if (isOfAll) call.names = namesOf(given[0], caller)
+  else call.name = text(given[0])
+  if (!hasCallback || given.length > 2) readOptions(call, given[1], caller)
+  if (isAttempt) call.ifAvailable = true
+  if (!hasCallback) return
   const callback = given[given.length === 2 ? 1 : 2]
-  if (given.length > 2) readOptions(call, given[1], caller, true, true)
   assertFunction(callback, caller)
   call.callback = callback
-}
-
-/** Reads the arguments of a form that gives a token: the name or the names, and the options. */
-function readOfHold (call, given, caller, isOfAll) {
-  if (given.length < 1) throw missing(caller + (isOfAll ? ': names are' : ': name is') + ' required', given)
-  readName(call, given[0], caller, isOfAll)
-  readOptions(call, given[1], caller, isOfAll, false)
-  // It never waits.
-  if (caller === 'tryHold') call.ifAvailable = true
-}
-
-function readName (call, value, caller, isOfAll) {
-  if (isOfAll) call.names = namesOf(value, caller)
-  else call.name = text(value)
 }
 
 /**
@@ -84,35 +79,29 @@ function namesOf (value, caller, nameOf = text) {
 }
 
 /** Reads the members of a dictionary in the order of their names. There may be none. */
-function readOptions (call, options, caller, hasIfAvailable, hasRepair) {
+function readOptions (call, options, caller) {
   if (options === undefined || options === null) return
   if (!isObject(options)) throw new TypeError(caller + ': options must be an object, not ' + describe(options))
-  const strict = STRICT[caller]
+  const { isOfAll, hasCallback, known, offered, twin, isAttempt } = FORMS[caller]
   // A function has options, too.
-  if (strict !== undefined && typeof options === 'object') assertOptions(options, strict.known, caller, strict.offered)
-  if (hasIfAvailable) call.ifAvailable = !!option(options, 'ifAvailable')
+  if (known !== undefined && typeof options === 'object') assertOptions(options, known, caller, offered)
+  if (hasCallback || isOfAll) call.ifAvailable = !!option(options, 'ifAvailable')
   call.shared = isShared(option(options, 'mode'), caller)
-  if (hasRepair) {
+  if (isAttempt) return
+  if (hasCallback) {
     const repair = option(options, 'repair')
     if (repair !== undefined) assertFunction(repair, caller, 'repair')
     call.repair = repair
   }
-  if (caller === 'tryHold') return
-  readSignalAndSteal(call, options, caller)
-  call.timeout = milliseconds(option(options, 'timeout', Infinity), caller)
-}
-
-/** Reads two options, which a blocking form cannot have. */
-function readSignalAndSteal (call, options, caller) {
-  const { twin } = STRICT[caller] || NO_FORM
   const signal = option(options, 'signal')
   if (signal !== undefined) {
     if (twin !== undefined) throw notBlocking(caller, 'signal', twin)
     call.signal = waitOptions({ signal }, caller).signal
   }
   const steal = option(options, 'steal')
-  if (steal !== undefined && twin !== undefined && call.names === undefined) throw notBlocking(caller, 'steal', twin)
+  if (steal !== undefined && twin !== undefined && !isOfAll) throw notBlocking(caller, 'steal', twin)
   call.steal = !!steal
+  call.timeout = milliseconds(option(options, 'timeout', Infinity), caller)
 }
 
 const notBlocking = (caller, name, twin) => new TypeError(caller + ' blocks, and has no ' + name + ': use ' + twin)
@@ -128,10 +117,6 @@ function isShared (mode, caller) {
 
 /** Converts a value to a string, as WebIDL does. */
 const text = (value) => typeof value === 'string' ? value : `${value}`
-
-function missing (message, { length }) {
-  return new TypeError(message + ', but there ' + (length === 1 ? 'is 1 argument' : 'are 0 arguments'))
-}
 
 /** Checks the arguments of an asynchronous form, in the specified order. */
 function checkAsync (call, caller) {
@@ -181,4 +166,4 @@ function abortReason (signal, otherwise) {
   }
 }
 
-module.exports = { abortReason, assertNoTimeout, assertRequestable, checkAsync, namesOf, read, readOfHold, reasonOf }
+module.exports = { FORMS, abortReason, assertNoTimeout, assertRequestable, checkAsync, namesOf, read, reasonOf }

@@ -11,12 +11,12 @@
  */
 
 const { agent, assertStack } = require('../agent/find-agent')
-const { Promise, TypeError, append, bare } = require('../util/intrinsics')
+const { Promise, TypeError, append, bare, defineProperty, keys } = require('../util/intrinsics')
 const { REJECTS_OVERFLOWS } = require('../util/quirks')
 const { LATE, throwIfAborted, unlessLate } = require('../waiting/errors')
 const { assertSynchronous, assertWorker } = require('../waiting/wait-options')
 const {
-  abortReason, assertNoTimeout, assertRequestable, checkAsync, read, readOfHold, reasonOf
+  FORMS, abortReason, assertNoTimeout, assertRequestable, checkAsync, read, reasonOf
 } = require('./arguments')
 const { lateError } = require('../holding/acquire')
 const { Repairing, callWithin } = require('../holding/repair')
@@ -32,42 +32,6 @@ const { pid } = process
 class LockManager {
   constructor () {
     throw new TypeError('LockManager: illegal constructor; there is one for each thread, locks')
-  }
-
-  request (name, options) {
-    return request(this, arguments, 'request', false, read)
-  }
-
-  requestAll (names, options) {
-    return request(this, arguments, 'requestAll', true, read)
-  }
-
-  holdAsync (name) {
-    return request(this, arguments, 'holdAsync', false, readOfHold)
-  }
-
-  holdAllAsync (names) {
-    return request(this, arguments, 'holdAllAsync', true, readOfHold)
-  }
-
-  requestSync (name, options) {
-    return requestSync(this, arguments, 'requestSync', 'request()', false, read)
-  }
-
-  requestAllSync (names, options) {
-    return requestSync(this, arguments, 'requestAllSync', 'requestAll()', true, read)
-  }
-
-  holdAll (names) {
-    return requestSync(this, arguments, 'holdAll', 'holdAllAsync()', true, readOfHold)
-  }
-
-  hold (name) {
-    return requestSync(this, arguments, 'hold', 'holdAsync()', false, readOfHold)
-  }
-
-  tryHold (name) {
-    return requestSync(this, arguments, 'tryHold', undefined, false, readOfHold)
   }
 
   async query () {
@@ -115,7 +79,16 @@ function assertThis (value, caller) {
 
 // ——— Forms with a callback, and those that give a token: their callback makes it ———
 
-function request (manager, given, caller, isOfAll, readArguments) {
+for (const caller of keys(FORMS)) {
+  const { hasCallback, isAttempt, twin } = FORMS[caller]
+  const run = isAttempt || twin !== undefined ? requestSync : request
+  const value = { [caller] () { return run(this, arguments, caller) } }[caller]
+  defineProperty(value, 'length', { value: hasCallback ? 2 : 1, configurable: true })
+  defineProperty(LockManager.prototype, caller, { value, writable: true, enumerable: true, configurable: true })
+}
+asInterface(LockManager, ['query'])
+
+function request (manager, given, caller) {
   const call = new Call(caller)
   const promise = new Promise((resolve, reject) => {
     call.resolve = resolve
@@ -126,7 +99,7 @@ function request (manager, given, caller, isOfAll, readArguments) {
   call.promise = promise
   try {
     assertThis(manager, caller)
-    readArguments(call, given, caller, isOfAll)
+    read(call, given, caller)
     checkAsync(call, caller)
     completeCall(call, callWithin)
     if (call.timeout !== Infinity) call.promise = unlessLate(promise, () => lateError(call.grant, call.timeout))
@@ -138,10 +111,11 @@ function request (manager, given, caller, isOfAll, readArguments) {
   return call.promise
 }
 
-function requestSync (manager, given, caller, twin, isOfAll, readArguments) {
+function requestSync (manager, given, caller) {
+  const { twin } = FORMS[caller]
   assertThis(manager, caller)
   const call = new Call(caller)
-  readArguments(call, given, caller, isOfAll)
+  read(call, given, caller)
   assertRequestable(call, caller)
   assertNoTimeout(call, caller)
   if (twin !== undefined) assertWorker(caller, twin)
@@ -274,10 +248,5 @@ function runSync (call, twin) {
   if (call.grant.isStolen) throw stolenError(call.grant.name)
   return result
 }
-
-asInterface(LockManager, [
-  'request', 'requestSync', 'hold', 'holdAsync', 'tryHold', 'query', 'requestAll', 'requestAllSync', 'holdAll',
-  'holdAllAsync'
-])
 
 module.exports = { LockManager, lockOf }
