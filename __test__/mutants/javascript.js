@@ -352,18 +352,20 @@ module.exports = [
       '    if (grant !== null && grant.isStolen) throw stolenError(grant.name)\n',
       '']
   ]),
+  ...of('lib/named/lock-manager.js', { test: 'named/several' }, [
+    ['the names of a failed attempt stay', '  if (isOver && !isTaken) grant.end(true)\n', '']
+  ]),
   ...of('lib/named/grants.js', { test: 'named/several' }, [
     ['a steal leaves the others held', '    this.end(true)\n    const claim', '    const claim'],
     ['what is half changed is given back as any', 'if (this.isWhole && !this.isShared) this.markAbandoned()\n', '\n'],
     ['each name has a deadline of its own', 'timeout: max(0, end - now()), signal', 'timeout, signal'],
-    ['the names of a failed attempt stay', '      if (isOnly) this.end(true)\n', ''],
     ['a token gives its names back at once', 'if (this.isKept) {', 'if (false) {']
   ]),
   ...of('lib/named/grants.js', { test: 'named/several-threads' }, [
     ['a blocked thread is not told of a steal',
-      '      if (this.learnWhetherStolen()) throw stolenError(this.name)\n      this.begin()\n',
-      '      this.begin()\n'],
-    ['a promise awaits the next name after a steal', '        if (this.isStolen) throw stolenError(this.name)\n', '']
+      '    if (this.learnWhetherStolen()) throw stolenError(this.name)\n',
+      ''],
+    ['a promise awaits the next name after a steal', '      if (this.isStolen) throw stolenError(this.name)\n', '']
   ]),
   ...of(names, { test: 'named/threads' }, [['the entry of a stolen lock stays', '    this.release(index)\n', '']]),
   ...of(entries, { test: 'named/threads' }, [

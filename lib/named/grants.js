@@ -7,7 +7,7 @@
  * close a cycle. One may be held while the next is awaited.
  *
  * Invariants:
- * - All or none: `attempt`, `claim` and `block` give back what is held if they do not end with all of them.
+ * - All or none: whoever calls `attempt`, `claim` or `block` calls `end`, too, if that does not end with all of them.
  * - If one is stolen, the others are given back as soon as this thread hears of that. If code had all of them, that may
  *   be in the midst of a change: so the next exclusive holders of the others see a death.
  */
@@ -51,16 +51,8 @@ class Grants extends Grant {
 
   // ——— Acquiring ———
 
-  /** @param {boolean} isOnly whether no `claim` or `block` follows */
-  attempt (isOnly) {
-    try {
-      if (this.takeFree()) return this.begin()
-      if (isOnly) this.end(true)
-      return false
-    } catch (error) {
-      this.end(true)
-      throw error
-    }
+  attempt () {
+    return this.takeFree() && this.begin()
   }
 
   /** Takes those that are free, up to the first that is not: `word` is that then, for errors. */
@@ -90,20 +82,13 @@ class Grants extends Grant {
     const claimNext = () => granted(this.word, { timeout: max(0, end - now()), signal }, call)
     const takeFree = () => this.takeFree()
     this.call = call
-    let outcome
-    try {
-      do {
-        outcome = await observer.callFor(this.callWithin(here), claimNext)
-        if (outcome === undefined) this.next++
-        if (this.isStolen) throw stolenError(this.name)
-      } while (outcome === undefined && !observer.callFor(here, takeFree))
-    } catch (error) {
-      this.end(true)
-      throw error
-    }
-    if (outcome === undefined) this.begin()
-    else this.end(true)
-    return outcome
+    do {
+      const outcome = await observer.callFor(this.callWithin(here), claimNext)
+      if (this.isStolen) throw stolenError(this.name)
+      if (outcome !== undefined) return outcome
+      this.next++
+    } while (!observer.callFor(here, takeFree))
+    this.begin()
   }
 
   /** Notes the call for the claim of the next one: those that are held already wait for that. */
@@ -118,17 +103,12 @@ class Grants extends Grant {
   /** Blocks for those that are not held yet, as `blockOrThrow` does. */
   block (timeout, caller, whole) {
     const end = now() + timeout
-    try {
-      do {
-        blockOrThrow(this.word, max(0, end - now()), caller, whole)
-        this.next++
-      } while (!this.takeFree())
-      if (this.learnWhetherStolen()) throw stolenError(this.name)
-      this.begin()
-    } catch (error) {
-      this.end(true)
-      throw error
-    }
+    do {
+      blockOrThrow(this.word, max(0, end - now()), caller, whole)
+      this.next++
+    } while (!this.takeFree())
+    if (this.learnWhetherStolen()) throw stolenError(this.name)
+    this.begin()
   }
 
   // ——— Holding ———

@@ -106,6 +106,7 @@ function request (manager, given, caller) {
     if (REJECTS_OVERFLOWS) assertStack()
     begin(call)
   } catch (error) {
+    if (call.grant !== undefined) call.grant.end(true)
     call.reject(error)
   }
   return call.promise
@@ -145,8 +146,9 @@ function begin (call) {
   // Before the name is taken: afterwards there might be no stack for it.
   if (keeps) assertStack()
   else run(call)
-  const isTaken = call.steal ? grant.steal(grant.token) : grant.attempt(ifAvailable)
+  const isTaken = call.steal ? grant.steal(grant.token) : grant.attempt()
   const isOver = isTaken || ifAvailable
+  if (isOver && !isTaken) grant.end(true)
   if (keeps && isOver) call.resolve(isTaken ? grant.keep() : null)
   else if (keeps) run(call)
   call.taken = isOver ? isTaken : grant.claim(call, call)
@@ -188,9 +190,10 @@ async function run (call) {
     if (grant !== null && !grant.end(false, true, hasRepair)) throw stolenError(grant.name)
     call.resolve(result)
   } catch (error) {
-    if (grant !== null) grant.end(true, true, hasRepair)
+    // Some of several names may be held.
+    call.grant.end(true, true, hasRepair)
     if (error === LATE) call.resolve(LATE)
-    else call.reject(grant !== null && grant.isStolen ? stolenError(grant.name) : error)
+    else call.reject(call.grant.isStolen ? stolenError(call.grant.name) : error)
   }
 }
 
@@ -206,8 +209,11 @@ async function acquireAgain (call, isShared, timeout) {
   const { signal } = call
   throwIfAborted(signal, reasonOf)
   const grant = nextGrant(call, isShared)
-  if (!grant.attempt(call.ifAvailable)) {
-    if (call.ifAvailable) return null
+  if (!grant.attempt()) {
+    if (call.ifAvailable) {
+      grant.end(true)
+      return null
+    }
     assertGranted(await grant.claim({ timeout, signal }, call), signal)
   }
   rejectIfStolen(call, grant)
@@ -235,11 +241,16 @@ function runSync (call, twin) {
   assertStack()
   const acquire = (isShared, left) => {
     const grant = nextGrant(call, isShared)
-    if (!grant.attempt(ifAvailable)) {
-      if (ifAvailable) return null
+    let isTaken = false
+    try {
+      isTaken = grant.attempt()
+      if (isTaken || ifAvailable) return isTaken ? grant : null
       grant.block(left, caller, timeout)
+      isTaken = true
+      return grant
+    } finally {
+      if (!isTaken) grant.end(true)
     }
-    return grant
   }
   const grant = acquire(shared, timeout)
   if (keeps) return grant === null ? null : grant.keep()
