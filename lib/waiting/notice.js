@@ -33,9 +33,7 @@ class Notice extends Waiter {
     if (this.onEnqueuing !== undefined) this.onEnqueuing()
     const { steps } = this
     const stall = steps === undefined ? undefined : observer.waitBegins(this, steps.call, true)
-    if (stall === undefined) return
-    this.stall = stall
-    this.since = observer.waits(steps.context)
+    if (stall !== undefined) this.stall = stall
   }
 
   end () {
@@ -68,8 +66,8 @@ class Notice extends Waiter {
     return nounOf({ kind: NOTIFIED[this.waitKind].kind, name: this.word.name })
   }
 }
-// If stalls are reported: the wait, and since when, as stalls.js has them.
-shield(Notice, ['stall', 'since'])
+// If stalls are reported: the wait, as stalls.js has it.
+shield(Notice, ['stall'])
 
 /**
  * Waits for a notification, as Atomics.waitAsync: 'ok', 'not-equal' or 'timed-out'. The promise rejects
