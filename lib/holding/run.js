@@ -1,18 +1,22 @@
 'use strict'
 
-/** Runs a callback with a hold, which is released however it ends. */
+/** Runs a callback with a hold, which is released however it ends: awaiting, or blocking. */
 
+const { types: { isPromise } } = require('util')
 const { agent, assertStack } = require('../agent/find-agent')
 const { Promise } = require('../util/intrinsics')
 const { LATE, hideFrames, throwIfAborted } = require('../waiting/errors')
-const { assertFunction, waitOptions } = require('../waiting/wait-options')
-const { lateError, take, takeOrThrow } = require('./acquire')
+const {
+  assertFunction, assertNoPromise, assertSynchronous, assertWorker, waitOptions
+} = require('../waiting/wait-options')
+const { blockOrThrow, lateError, take, takeOrThrow } = require('./acquire')
 const { Claim } = require('./claim')
 const { INDEX, NOT_HELD, SERIAL } = require('./entry')
 const { releaseAfter } = require('./hold')
 const { REPAIR, Repairing, callWithin, optionsOf } = require('./repair')
 const { assertNoReentry } = require('./reentry')
 const { EXCLUSIVE, SHARED } = require('./request')
+const theList = require('./the-list')
 const { UnlockToken, newHold, newToken } = require('./token')
 const { fieldOf, wordOf } = require('./view-word')
 
@@ -160,4 +164,65 @@ async function acquireAgain (call, hold, timeout, wait, caller) {
   return hold
 }
 
-module.exports = { granted, runHolding, runShortly }
+// ——— Blocking forms ———
+
+/**
+ * Runs a callback as `runHolding`, but blocks.
+ * @param {string} twin the asynchronous form, for messages
+ * @throws {TypeError} on the main thread; the callback or the repair is an async function; or the callback returned a
+ *   promise, and the hold has been given back
+ */
+function runHoldingSync (instance, request, callback, options, caller, twin) {
+  assertWorker(caller, twin)
+  const word = wordOf(instance)
+  const wanted = typeof request === 'number' ? request : request(word)
+  assertSynchronous(callback, caller, twin)
+  // It must be possible to release the hold.
+  assertStack()
+  const wait = wanted <= EXCLUSIVE ? optionsOf(instance, options, caller, false) : waitOptions(options, caller, false)
+  const { repair } = wait
+  if (repair !== undefined) assertSynchronous(repair, caller, twin, 'repair')
+  const repairing = repair === undefined ? undefined : new Repairing(wait, caller, (isShared, timeout) => {
+    const hold = newHold(word, isShared ? SHARED : EXCLUSIVE)
+    if (!take(hold)) blockOrThrow(hold, timeout, caller, wait.timeout)
+    return hold
+  })
+  const hold = newHold(word, wanted)
+  if (!take(hold)) blockOrThrow(hold, wait.timeout, caller)
+  return runWith(hold, callback, repairing, caller, twin)
+}
+
+/** Runs a callback with an acquired Hold or Grant, or null. Null: a name was not available. */
+function runWith (hold, callback, repairing, caller, twin) {
+  let result
+  let held = hold
+  let failed = true
+  try {
+    if (repairing !== undefined && hold !== null && hold.token.ownerDied) held = repairing.soundSync(hold, twin)
+    result = held === null ? callback(null) : callNow(held.token, callback, held.given)
+    // Another thenable is refused once nothing is held: reading its `then` may run code.
+    failed = isPromise(result)
+  } finally {
+    if (held !== null) held.end(failed, false, repairing !== undefined)
+  }
+  assertNoPromise(result, caller + ': callback', twin)
+  return result
+}
+
+/**
+ * Calls a synchronous callback of the user's that has a hold. If stalls are reported, native code knows that the hold
+ * waits for no promise: none is awaited within it.
+ */
+function callNow (token, callback, given) {
+  const { binding, stallAfter } = theList().native
+  if (stallAfter === 0) return callback(given)
+  const serial = token[SERIAL]
+  binding.taskBegins(serial)
+  try {
+    return callback(given)
+  } finally {
+    binding.taskEnds(serial)
+  }
+}
+
+module.exports = { callNow, granted, runHolding, runHoldingSync, runShortly, runWith }

@@ -21,7 +21,7 @@ const {
 const { lateError } = require('../holding/acquire')
 const { Repairing, callWithin } = require('../holding/repair')
 const { parseList } = require('../holding/snapshot-entries')
-const { callNow, runWith } = require('../holding/run-sync')
+const { callNow, runWith } = require('../holding/run')
 const { asInterface, lockOf } = require('./lock')
 const { newGrants } = require('./grants')
 const { newGrant, stolenError } = require('./names')
