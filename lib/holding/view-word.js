@@ -14,7 +14,7 @@ const createSecrets = require('../util/secrets')
 const { IsSharedArrayBuffer } = require('../util/typed-arrays')
 const { describe, isObject, ownValue } = require('../util/values')
 
-const { hide, reveal } = createSecrets('atomics-waitasync.word', define)
+const { KEY, hidden, reveal } = createSecrets('atomics-waitasync.word')
 
 /**
  * Gives any object a private field: a constructor whose super constructor returns an object makes that its `this`. It
@@ -44,7 +44,7 @@ function createView () {
 
 /** Lets an instance show a word. */
 function show (instance, word) {
-  hide(instance, word)
+  define(instance, KEY, hidden(word))
   if (View !== undefined) new View(instance, word) // eslint-disable-line no-new
 }
 

@@ -6,7 +6,7 @@ const { TypeError, defineProperty, getOwnPropertyDescriptor, keys } = require('.
 const showState = require('../util/inspect')
 const createSecrets = require('../util/secrets')
 
-const { hide, reveal } = createSecrets('atomics-waitasync.grant')
+const { KEY, hidden, reveal } = createSecrets('atomics-waitasync.grant')
 
 class Lock {
   constructor () {
@@ -47,7 +47,7 @@ function grantOf (lock) {
 
 /** Makes the Lock of a grant. Engines name an instance by this name. */
 const GrantedLock = function Lock (grant) {
-  hide(this, grant)
+  this[KEY] = hidden(grant)
 }
 
 /** Lets Locks have the prototype of a lazy class. Returns the loaded class. */

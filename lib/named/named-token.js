@@ -11,7 +11,7 @@ const theList = require('../holding/the-list')
 const { UnlockToken } = require('../holding/token')
 const { describeGrant } = require('./lock')
 
-const { KEY, hide, reveal } = createSecrets('atomics-waitasync.name')
+const { KEY, hidden, reveal } = createSecrets('atomics-waitasync.name')
 
 /**
  * The token of a name, or of several. It refers to the grant (Grants, if there are several), which does not refer to it
@@ -20,7 +20,7 @@ const { KEY, hide, reveal } = createSecrets('atomics-waitasync.name')
 class NamedToken extends UnlockToken {
   constructor (word) {
     super()
-    hide(this, word)
+    this[KEY] = hidden(word)
   }
 
   /** Native code is asked, since the name may have been stolen. */
