@@ -24,25 +24,26 @@ const SHARED = 'shared'
  * - `known`, `offered`: the names of the options, and how many of them it has; `request` ignores others
  * - `twin`: of a form that blocks, the one that awaits; `isAttempt`: it never waits
  */
-const form = (isOfAll, hasCallback, known, offered, twin, isAttempt = false) => (
-  { __proto__: null, isOfAll, hasCallback, known, offered, twin, isAttempt })
+const form = (caller, isOfAll, hasCallback, known, offered, twin, isAttempt = false) => (
+  { caller, isOfAll, hasCallback, known, offered, twin, isAttempt })
 
 /** All forms. Those for several names have an error of their own for `steal`. */
-const FORMS = {
-  __proto__: null,
-  request: form(false, true),
-  requestSync: form(false, true, ['ifAvailable', 'mode', 'repair', 'timeout', 'signal', 'steal'], 4, 'request()'),
-  hold: form(false, false, ['mode', 'timeout', 'signal', 'steal'], 2, 'holdAsync()'),
-  holdAsync: form(false, false, ['mode', 'signal', 'steal', 'timeout'], 4),
-  tryHold: form(false, false, ['mode'], 1, undefined, true),
-  requestAll: form(true, true, ['ifAvailable', 'mode', 'repair', 'signal', 'timeout', 'steal'], 5),
-  requestAllSync: form(true, true, ['ifAvailable', 'mode', 'repair', 'timeout', 'signal', 'steal'], 4, 'requestAll()'),
-  holdAll: form(true, false, ['ifAvailable', 'mode', 'timeout', 'signal', 'steal'], 3, 'holdAllAsync()'),
-  holdAllAsync: form(true, false, ['ifAvailable', 'mode', 'signal', 'timeout', 'steal'], 4)
-}
+const FORMS = [
+  form('request', false, true),
+  form('requestSync', false, true, ['ifAvailable', 'mode', 'repair', 'timeout', 'signal', 'steal'], 4, 'request()'),
+  form('hold', false, false, ['mode', 'timeout', 'signal', 'steal'], 2, 'holdAsync()'),
+  form('holdAsync', false, false, ['mode', 'signal', 'steal', 'timeout'], 4),
+  form('tryHold', false, false, ['mode'], 1, undefined, true),
+  form('requestAll', true, true, ['ifAvailable', 'mode', 'repair', 'signal', 'timeout', 'steal'], 5),
+  form('requestAllSync', true, true,
+    ['ifAvailable', 'mode', 'repair', 'timeout', 'signal', 'steal'], 4, 'requestAll()'),
+  form('holdAll', true, false, ['ifAvailable', 'mode', 'timeout', 'signal', 'steal'], 3, 'holdAllAsync()'),
+  form('holdAllAsync', true, false, ['ifAvailable', 'mode', 'signal', 'timeout', 'steal'], 4)
+]
 
 /** Reads the arguments of a form: the name or the names, the options, and the callback if it has one. */
-function read (call, given, caller, { isOfAll, hasCallback, isAttempt } = FORMS[caller]) {
+function read (call, given, form) {
+  const { caller, isOfAll, hasCallback, isAttempt } = form
   if (given.length < (hasCallback ? 2 : 1)) {
     const what = hasCallback ? ' and callback are' : isOfAll ? ' are' : ' is'
     throw new TypeError(caller + (isOfAll ? ': names' : ': name') + what + ' required, but there ' +
@@ -50,7 +51,7 @@ function read (call, given, caller, { isOfAll, hasCallback, isAttempt } = FORMS[
   }
   if (isOfAll) call.names = namesOf(given[0], caller)
   else call.name = text(given[0])
-  if (!hasCallback || given.length > 2) readOptions(call, given[1], caller)
+  if (!hasCallback || given.length > 2) readOptions(call, given[1], form)
   if (isAttempt) call.ifAvailable = true
   if (!hasCallback) return
   const callback = given[given.length === 2 ? 1 : 2]
@@ -79,10 +80,9 @@ function namesOf (value, caller, nameOf = text) {
 }
 
 /** Reads the members of a dictionary in the order of their names. There may be none. */
-function readOptions (call, options, caller) {
+function readOptions (call, options, { caller, isOfAll, hasCallback, known, offered, twin, isAttempt }) {
   if (options === undefined || options === null) return
   if (!isObject(options)) throw new TypeError(caller + ': options must be an object, not ' + describe(options))
-  const { isOfAll, hasCallback, known, offered, twin, isAttempt } = FORMS[caller]
   // A function has options, too.
   if (known !== undefined && typeof options === 'object') assertOptions(options, known, caller, offered)
   if (hasCallback || isOfAll) call.ifAvailable = !!option(options, 'ifAvailable')

@@ -11,7 +11,7 @@
  */
 
 const { agent, assertStack } = require('../agent/find-agent')
-const { Promise, TypeError, append, bare, defineProperty, keys } = require('../util/intrinsics')
+const { Promise, TypeError, append, bare, defineProperty } = require('../util/intrinsics')
 const { REJECTS_OVERFLOWS } = require('../util/quirks')
 const { LATE, throwIfAborted, unlessLate } = require('../waiting/errors')
 const { assertSynchronous, assertWorker } = require('../waiting/wait-options')
@@ -79,16 +79,17 @@ function assertThis (value, caller) {
 
 // ——— Forms with a callback, and those that give a token: their callback makes it ———
 
-for (const caller of keys(FORMS)) {
-  const { hasCallback, isAttempt, twin } = FORMS[caller]
+for (const form of FORMS) {
+  const { caller, hasCallback, isAttempt, twin } = form
   const run = isAttempt || twin !== undefined ? requestSync : request
-  const value = { [caller] () { return run(this, arguments, caller) } }[caller]
+  const value = { [caller] () { return run(this, arguments, form) } }[caller]
   defineProperty(value, 'length', { value: hasCallback ? 2 : 1, configurable: true })
   defineProperty(LockManager.prototype, caller, { value, writable: true, enumerable: true, configurable: true })
 }
 asInterface(LockManager, ['query'])
 
-function request (manager, given, caller) {
+function request (manager, given, form) {
+  const { caller } = form
   const call = new Call(caller)
   const promise = new Promise((resolve, reject) => {
     call.resolve = resolve
@@ -99,7 +100,7 @@ function request (manager, given, caller) {
   call.promise = promise
   try {
     assertThis(manager, caller)
-    read(call, given, caller)
+    read(call, given, form)
     checkAsync(call, caller)
     completeCall(call, callWithin)
     if (call.timeout !== Infinity) call.promise = unlessLate(promise, () => lateError(call.grant, call.timeout))
@@ -112,11 +113,11 @@ function request (manager, given, caller) {
   return call.promise
 }
 
-function requestSync (manager, given, caller) {
-  const { twin } = FORMS[caller]
+function requestSync (manager, given, form) {
+  const { caller, twin } = form
   assertThis(manager, caller)
   const call = new Call(caller)
-  read(call, given, caller)
+  read(call, given, form)
   assertRequestable(call, caller)
   assertNoTimeout(call, caller)
   if (twin !== undefined) assertWorker(caller, twin)
