@@ -66,7 +66,7 @@ mod known_holder {
         let guard = Guard::new(LOCKED);
         let outbox = agent();
         guard.line_up(promise(&outbox, 7), Request::Lock, NEVER);
-        let look = |is_known| guard.store.check_words(|_| SharedWord(&guard.word, is_known));
+        let look = |is_known| guard.store.check_words(|_, look| look(&SharedWord(&guard.word, is_known)));
         assert_eq!((look(false), look(true)), (Some(false), None));
         guard.change(UNLOCKED - LOCKED);
         assert_eq!(look(true), Some(true));
@@ -221,7 +221,7 @@ mod holders {
         guard.store.notify(HERE, 1, None);
         unknown();
         clock::set(at(7));
-        assert_eq!(guard.store.check_words(|_| &guard.word), Some(false));
+        assert_eq!(guard.store.check_words(|_, look| look(&guard.word)), Some(false));
         since(7, "the service has found it held");
         clock::set(at(8));
         guard.word.store(UNLOCKED, Ordering::SeqCst);

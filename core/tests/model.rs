@@ -771,9 +771,9 @@ model!(unlock_newcomer_promises, bounded_model, {
 model!(claim_rest, bounded_model, {
     let (lock, resting) = (Lock::held(), Resting::new());
     let service = beside_both(&lock, &resting, |lock, resting| {
-        resting.rest_unless(|| lock.store.check_words(|_| &lock.word).is_some());
+        resting.rest_unless(|| lock.store.check_words(|_, look| look(&lock.word)).is_some());
         lock.word.store(UNLOCKED, SeqCst);
-        lock.store.check_words(|_| &lock.word);
+        lock.store.check_words(|_, look| look(&lock.word));
     });
     lock.acquire_and(|| resting.wake());
     lock.use_and_give();
@@ -789,7 +789,7 @@ fn look_unlock_claim() {
             let lock = Lock::new(request, UNLOCKED);
             assert!(lock.try_take().is_some());
             let claimant = claim_beside(&lock);
-            let service = beside(&lock, |lock| lock.store.check_words(|_| &lock.word));
+            let service = beside(&lock, |lock| lock.store.check_words(|_, look| look(&lock.word)));
             lock.use_and_give();
             claimant.join().unwrap();
             service.join().unwrap();

@@ -42,7 +42,7 @@ fn a_panic_of_one_duty_ends_no_duty() {
     let store: &'static WaiterListStore = Box::leak(Box::new(WaiterListStore::new(1, clock)));
     let look = || {
         assert!(LOOKS.fetch_add(1, Ordering::SeqCst) % 2 == 1, "injected: every other look");
-        store.check_words(|_| &WORD)
+        store.check_words(|_, look| look(&WORD))
     };
     let service = Service::start(store, look).unwrap();
     service.look_at_words();

@@ -7,7 +7,7 @@ use crate::agent::progress::{Caller, Progress};
 use crate::globals::{PROCESS, claim_stays, gave_up, word_at};
 use waitasync_core::held::Noted;
 use waitasync_core::held::registers::{NEWS, NOT_ADOPTED};
-use waitasync_core::lock::{Mail, UNLOCKED, Word};
+use waitasync_core::lock::{Mail, UNLOCKED};
 use waitasync_core::panics::contained;
 use waitasync_core::queue::{Ring, Settlement, WaitResult};
 
@@ -82,7 +82,7 @@ impl Agent {
         let word = word_at(location);
         if caller == Caller::Job && request.is_for_lock() && word.load() != UNLOCKED {
             self.retry_later(slot);
-        } else if let Some(result) = PROCESS.store.retry(ticket, &self.waiter(slot), &word) {
+        } else if let Some(result) = PROCESS.store.retry(ticket, &self.waiter(slot), &*word) {
             mail.settle(slot, result, Some((location, request)));
         } else {
             claim_stays(location, &word);

@@ -19,7 +19,7 @@ use crate::globals::{
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::held::registers::{Answer, FREED, HELD_ELSEWHERE, NOT_LOCKED};
 use waitasync_core::held::{CONDITION, Noted, PLAIN, Registered};
-use waitasync_core::lock::{Claimed, Freed, Hold, ROOM, Released, Request, UNLOCKED, Waiter, Word};
+use waitasync_core::lock::{Claimed, Freed, Hold, ROOM, Released, Request, UNLOCKED, Waiter};
 use waitasync_core::queue::{Location, WaitResult};
 
 /// How long a thread that frees a lock by mistake looks again at one that mentions it: that may just be trying to take
@@ -46,7 +46,7 @@ impl Agent {
             return self.acquired(location, request, result);
         }
         self.robust_list.announce(location, request);
-        let claimed = PROCESS.store.claim(location, self.thread(), request, deadline, &word);
+        let claimed = PROCESS.store.claim(location, self.thread(), request, deadline, &*word);
         self.block_in_line(claimed, location, request, deadline, on_slice)
     }
 
@@ -72,7 +72,7 @@ impl Agent {
         let call = registers.call.get();
         let noted = Noted { location, request: Some(request), relay, wait_kind: PLAIN, call, since: now() };
         self.robust_list.announce(location, request);
-        let claimed = PROCESS.store.claim(location, self.waiter(registers.slot.get()), request, deadline, &word);
+        let claimed = PROCESS.store.claim(location, self.waiter(registers.slot.get()), request, deadline, &*word);
         self.await_in_line(claimed, request, deadline, noted)
     }
 
@@ -120,7 +120,7 @@ impl Agent {
         let registers = &self.registers;
         let (location, request) = (registers.location(), registers.request());
         let taken = self.announced(location, request, || {
-            PROCESS.store.try_take_for_promise(location, request, &word_at(location), &self.outbox)
+            PROCESS.store.try_take_for_promise(location, request, &*word_at(location), &self.outbox)
         });
         match taken {
             Some(result) => self.acquired(location, request, result),
@@ -153,7 +153,7 @@ impl Agent {
     fn take_free(&self, location: Location, request: Request) -> Option<WaitResult> {
         let word = word_at(location);
         let is_free = word.load() == UNLOCKED;
-        let attempt = || PROCESS.store.try_take(location, request, &word);
+        let attempt = || PROCESS.store.try_take(location, request, &*word);
         if is_free { self.announced(location, request, attempt) } else { None }
     }
 
@@ -188,7 +188,7 @@ impl Agent {
             let has_mail = PROCESS.names.release_unrung(&PROCESS.store, id, &self.outbox);
             (has_mail.is_some(), Released::GoOn, has_mail.unwrap_or_default())
         } else {
-            let (store, word) = (&PROCESS.store, &word_at(location));
+            let (store, word) = (&PROCESS.store, &*word_at(location));
             let (released, has_mail) = store.release_unrung(location, hold, word, &self.outbox, hands_over);
             (true, released, has_mail)
         };
@@ -308,20 +308,20 @@ impl Agent {
 
     pub(crate) fn released(&self) {
         let location = self.registers.location();
-        PROCESS.store.word_changed(location, &word_at(location));
+        PROCESS.store.word_changed(location, &*word_at(location));
         pass_to_other_processes(location);
     }
 
     /// Notes a death for the word's next exclusive holder.
     pub(crate) fn note_death_here(&self) {
         let location = self.registers.location();
-        PROCESS.store.note_death(location, &word_at(location));
+        PROCESS.store.note_death(location, &*word_at(location));
     }
 
     /// Takes the note of a death for the word's holder.
     pub(crate) fn take_note_of_death(&self) -> bool {
         let (location, hold) = (self.registers.location(), self.registers.request().hold());
-        PROCESS.store.take_note_of_death(location, hold, &word_at(location))
+        PROCESS.store.take_note_of_death(location, hold, &*word_at(location))
     }
 
     /// Turns this thread's exclusive access of a shared word into a reader's.
@@ -353,7 +353,7 @@ impl Agent {
             certain.or_else(|| PROCESS.registry.thread_of(mentions).map(|thread_id| (thread_id, false)))
         };
         loop {
-            match PROCESS.store.free(location, &word_at(location), holder) {
+            match PROCESS.store.free(location, &*word_at(location), holder) {
                 Freed::Now => return FREED,
                 Freed::NotLocked => return NOT_LOCKED,
                 Freed::Held((thread_id, is_certain)) if is_certain || now().duration_since(start) >= POSSIBLE => {

@@ -238,7 +238,7 @@ impl Agent {
                 Woken::Retry => {
                     request.inspect(|&request| self.robust_list.announce(location, request));
                     let word = word_at(location);
-                    if let Some(result) = PROCESS.store.retry(ticket, &self.thread(), &word) {
+                    if let Some(result) = PROCESS.store.retry(ticket, &self.thread(), &*word) {
                         return Slept::Settled(self.settled(wait, result));
                     }
                     claim_stays(location, &word);

@@ -2,7 +2,7 @@
 
 use crate::agent::agent::{Agent, BlockingWait};
 use crate::environment::Argument;
-use crate::globals::{PROCESS, gave_up, is_shared, pass_on_notification, return_unused, service, word_at};
+use crate::globals::{PROCESS, gave_up, is_shared, pass_on_notification, return_unused, service, with_word};
 use waitasync_core::clock::Timestamp;
 use waitasync_core::held::NONE;
 use waitasync_core::held::registers::Answer;
@@ -135,7 +135,7 @@ impl Agent {
     /// Holds an event loop that has run dry: for waits that have been notified by now, and for a claim that could have
     /// its lock by now. Returns whether it is held, perhaps by the program.
     pub(crate) fn runs_dry(&self) -> bool {
-        PROCESS.store.check_words(word_at);
+        PROCESS.store.check_words(with_word);
         self.update_hold();
         self.is_held.get() || self.event_loop.is_alive()
     }

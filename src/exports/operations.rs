@@ -105,7 +105,7 @@ operations! {
     c"noteDeath" finishes Everything: |agent| { agent.note_death_here(); 0 };
     /// Notes that the state under the entry at the index is repaired. Answers 0 if a steal took that named lock.
     c"repaired" finishes Everything: |agent|
-        agent.robust_list.at_index().is_some_and(|(at, hold)| PROCESS.store.repaired(at, hold, &word_at(at))).into();
+        agent.robust_list.at_index().is_some_and(|(at, hold)| PROCESS.store.repaired(at, hold, &*word_at(at))).into();
     /// Notes that the state under the entry at the index is not sound. Answers 0 if a steal took that named lock.
     c"abandoned" finishes Everything: |agent|
         agent.robust_list.at_index().is_some_and(|(at, hold)| PROCESS.store.abandoned(at, hold)).into();

@@ -30,7 +30,7 @@ pub(crate) fn service() -> Option<&'static Arc<Service>> {
     SERVICE.get().or_else(|| {
         let _starting = lock(&STARTING);
         if SERVICE.get().is_none() {
-            SERVICE.set(Service::start(&PROCESS.store, || PROCESS.store.check_words(word_at))?).ok()?;
+            SERVICE.set(Service::start(&PROCESS.store, || PROCESS.store.check_words(with_word))?).ok()?;
         }
         SERVICE.get()
     })
@@ -73,6 +73,11 @@ pub(crate) fn word_at(location: Location) -> WordAt {
         Some(word) => WordAt::Shared(word),
         None => WordAt::Own(own_word_at(location)),
     }
+}
+
+/// Calls `body` with the word of a line.
+pub(crate) fn with_word(location: Location, body: &mut dyn FnMut(&dyn Word)) {
+    body(&*word_at(location));
 }
 
 /// Returns a word as memory: that of a queue, or of the bare code of a program.
@@ -129,7 +134,7 @@ pub(crate) fn return_unused(location: Location, hold: Hold, result: WaitResult) 
     if let Some(id) = hold.id() {
         return PROCESS.names.end_grant(&PROCESS.store, id, result);
     }
-    PROCESS.store.return_unused(location, hold, result, &word_at(location));
+    PROCESS.store.return_unused(location, hold, result, &*word_at(location));
     true
 }
 

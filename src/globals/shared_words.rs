@@ -6,7 +6,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use rustc_hash::FxHashSet;
-use waitasync_core::lock::Word;
 use waitasync_core::mapped::ProcessId;
 use waitasync_core::mapped::words::{self, Peers, SharedWord, Table};
 use waitasync_core::queue::Location;
@@ -153,7 +152,7 @@ impl Words {
             let location = Location::from_address(start + size_of::<i32>() * offset);
             PROCESS.store.deliver(location);
             let word = word_at(location);
-            if PROCESS.store.check_word(location, &word) == Some(false)
+            if PROCESS.store.check_word(location, &*word) == Some(false)
                 && let WordAt::Shared(shared) = word
             {
                 shared.answer();

@@ -115,12 +115,12 @@ impl Request {
     }
 
     /// Takes this from the word, whoever holds it. Only for names that are stolen.
-    pub(super) fn overwrite(self, word: &impl Word) {
+    pub(super) fn overwrite(self, word: &(impl Word + ?Sized)) {
         change(word, |current| Some(self.taken_from(UNLOCKED).unwrap_or(current)));
     }
 
     /// Takes this from the word. Returns whether the word granted it.
-    pub fn take(self, word: &impl Word) -> bool {
+    pub fn take(self, word: &(impl Word + ?Sized)) -> bool {
         word.take(self)
     }
 }

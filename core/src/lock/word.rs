@@ -25,18 +25,12 @@ pub trait Word {
     }
 
     /// Takes the request. Returns whether the word granted it.
-    fn take(&self, request: Request) -> bool
-    where
-        Self: Sized,
-    {
+    fn take(&self, request: Request) -> bool {
         change(self, |current| request.taken_from(current))
     }
 
     /// Gives the hold back.
-    fn give_back(&self, hold: Hold)
-    where
-        Self: Sized,
-    {
+    fn give_back(&self, hold: Hold) {
         change(self, |current| Some(hold.given_back_to(current)));
     }
 
@@ -61,16 +55,6 @@ pub trait Word {
     }
 }
 
-impl Word for &AtomicI32 {
-    fn load(&self) -> i32 {
-        Word::load(*self)
-    }
-
-    fn compare_exchange(&self, current: i32, new: i32) -> bool {
-        Word::compare_exchange(*self, current, new)
-    }
-}
-
 impl Word for AtomicI32 {
     fn load(&self) -> i32 {
         self.load(Ordering::SeqCst)
@@ -82,7 +66,7 @@ impl Word for AtomicI32 {
 }
 
 /// Replaces the word's value by `next` of it, unless that is `None`. Returns whether it wrote.
-pub(super) fn change(word: &impl Word, next: impl Fn(i32) -> Option<i32>) -> bool {
+pub(super) fn change(word: &(impl Word + ?Sized), next: impl Fn(i32) -> Option<i32>) -> bool {
     loop {
         let current = word.load();
         match next(current) {
