@@ -126,8 +126,8 @@ module.exports = [
   ]),
   ...of(outbox, { cargo: ['line', 'revoked'] }, [
     ['a result that was revoked stays',
-      'std::mem::replace(&mut mail.settlements[place].result, WaitResult::Due)',
-      'mail.settlements[place].result']
+      'std::mem::replace(&mut settlements[place].result, WaitResult::Due)',
+      'settlements[place].result']
   ]),
   ...of('core/src/spinner.rs', { cargo: ['lib', 'become_rare'] }, [
     ['a thread that spins in vain tries again as soon as before',
@@ -587,8 +587,8 @@ module.exports = [
   ]),
   ...of('src/agent/progress.rs', { cargo: ['addon', 'whenever_the_environment_ends'] }, [
     ['what a hold owes is passed on twice',
-      '(Some(_), Some(relay)) => (index, Stage::Adopted,',
-      '(Some(_), Some(relay)) => (index, Stage::Delivered,'],
+      'is_some_and(Request::is_owned) { Stage::Adopted }',
+      'is_some_and(Request::is_owned) { Stage::Delivered }'],
     ['grants that have been adopted are adopted again',
       'let adopts = self.adopted <= self.delivered;',
       'let adopts = true;']

@@ -648,11 +648,9 @@ impl Lock {
 
     /// The agent ends with this in its mail: the locks that it has been granted. Whether there are any.
     fn abandon_grants(&self, agent: &Outbox) -> bool {
-        let grants: Vec<_> = mail(agent).grants.into_iter().flatten().collect();
-        for &(location, request) in &grants {
-            self.store.abandon(location, request.hold(), &self.word);
-        }
-        !grants.is_empty()
+        let grants = settled(agent).into_iter().filter(|(_, result)| result.is_acquired()).count();
+        (0..grants).for_each(|_| self.abandon(self.request));
+        grants > 0
     }
 
     /// The holder dies.

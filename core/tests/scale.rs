@@ -156,12 +156,12 @@ fn reading_the_grants_in_an_outbox_again_costs_the_same_however_many_there_are()
         guard.add_permits(claims.try_into().unwrap());
         let mut reading = Reading::default();
         let mut found = Vec::with_capacity(claims + 100);
-        assert!(outbox.read_grants(&mut reading, |slot, place, _| found.push((slot, place))));
+        assert!(outbox.read_grants(&mut reading, |slot, place| found.push((slot, place))));
         assert_eq!(found.len(), claims);
         let each = (1..=100).map(|n| {
             guard.add_permits(1);
             let mut is_same = false;
-            let time = timed(|| is_same = outbox.read_grants(&mut reading, |slot, place, _| found.push((slot, place))));
+            let time = timed(|| is_same = outbox.read_grants(&mut reading, |slot, place| found.push((slot, place))));
             assert!(is_same && found.len() == claims + n);
             time
         });
@@ -175,7 +175,7 @@ fn reading_the_grants_in_an_outbox_again_costs_the_same_however_many_there_are()
         assert_eq!(there(&reading), slots.filter(|slot| *slot != 3).collect::<Vec<_>>());
         outbox.take(&mut Mail::default());
         assert_eq!(there(&reading), []);
-        assert!(!outbox.read_grants(&mut reading, |_, _, _| panic!("there are none")));
+        assert!(!outbox.read_grants(&mut reading, |_, _| panic!("there are none")));
         timed
     });
 }

@@ -57,7 +57,12 @@ impl Agent {
         }
         // This is the job in which the timeouts of this agent's promises are decided.
         PROCESS.store.decide(&self.outbox, &mut progress.mail.settlements, |slot| self.pending.ticket(slot));
-        // Until it is delivered, no other wait has its slot.
+        self.gather(progress);
+        self.pending.shrink();
+    }
+
+    /// Gathers what the settlements bring. Until one is delivered, no other wait has its slot.
+    pub(super) fn gather(&self, progress: &mut Progress) {
         for index in progress.delivered..progress.mail.settlements.len() {
             let Settlement { slot, result } = progress.mail.settlements[index];
             let Some(wait) = self.pending.remove(slot) else { continue };
@@ -66,7 +71,6 @@ impl Agent {
                 contained(|| gave_up(wait.request));
             }
         }
-        self.pending.shrink();
     }
 
     /// Retries the woken claim in this slot: here, so that JavaScript hears of it only once it has its lock.
@@ -83,7 +87,7 @@ impl Agent {
         if caller == Caller::Job && request.is_for_lock() && word.load() != UNLOCKED {
             self.retry_later(slot);
         } else if let Some(result) = PROCESS.store.retry(ticket, &self.waiter(slot), &*word) {
-            mail.settle(slot, result, Some((location, request)));
+            mail.settle(slot, result);
         } else {
             claim_stays(location, &word);
         }
@@ -117,9 +121,9 @@ impl Agent {
 
     /// Adds the grants of settlements up to `end` to the robust list.
     fn add_acquired(&self, progress: &Progress, end: usize) {
-        for (slot, location, request) in progress.acquired_before(end) {
-            self.robust_list.add(location, request);
-            if request.is_for_lock() {
+        for (slot, location, hold) in progress.acquired_before(end) {
+            self.robust_list.add(location, hold);
+            if hold.is_of_lock() {
                 contained(|| PROCESS.store.delivered(location, &self.waiter(slot)));
             }
         }
@@ -127,8 +131,8 @@ impl Agent {
 
     /// Undoes [`Self::add_acquired`], before which there were `held` entries.
     fn remove_acquired(&self, progress: &Progress, end: usize, held: u32) {
-        for (slot, location, request) in progress.acquired_before(end) {
-            if request.is_for_lock() {
+        for (slot, location, hold) in progress.acquired_before(end) {
+            if hold.is_of_lock() {
                 contained(|| PROCESS.store.undelivered(location, self.waiter(slot)));
             }
         }

@@ -3,12 +3,13 @@
 use std::sync::atomic::Ordering;
 
 use crate::agent::agent::Agent;
+use crate::agent::progress::Progress;
 use crate::globals::{PROCESS, Unused, own_word_at, raise};
 use waitasync_core::clock::now;
 use waitasync_core::lock::tracked_buffers::Ended;
-use waitasync_core::lock::{Hold, Mail, UNLOCKED, Word};
+use waitasync_core::lock::{Hold, UNLOCKED, Word};
 use waitasync_core::panics::contained;
-use waitasync_core::queue::{Location, Settlement, WaitResult, Withdrawal};
+use waitasync_core::queue::{Location, Withdrawal};
 
 /// How many words behind a queue's first events those are for which one waits until it is idle.
 const IDLE_EVENTS: u32 = 2;
@@ -145,15 +146,10 @@ impl Agent {
     }
 
     fn pass_on_mail(&self, ending: &mut Ending) {
-        let mut mail = Mail::default();
-        self.outbox.take(&mut mail);
-        for Settlement { slot, result } in mail.settlements {
-            let wait = self.pending.remove(slot).filter(|_| result == WaitResult::Ok || result.is_acquired());
-            ending.given.extend(wait.and_then(|wait| wait.relay).map(Unused::Notification));
-        }
-        let acquired = mail.grants.into_iter().flatten();
-        let acquired = acquired.map(|(location, request)| Unused::Acquired(location, request.hold()));
-        for given in ending.given.drain(..).chain(acquired) {
+        let mut progress = Progress::default();
+        self.outbox.take(&mut progress.mail);
+        self.gather(&mut progress);
+        for given in ending.given.drain(..).chain(progress.left()) {
             if let Unused::Acquired(location, hold) = given {
                 self.note_death(location, hold);
             }

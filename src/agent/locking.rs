@@ -71,9 +71,11 @@ impl Agent {
         }
         let call = registers.call.get();
         let noted = Noted { location, request: Some(request), relay, wait_kind: PLAIN, call, since: now() };
-        self.robust_list.announce(location, request);
-        let claimed = PROCESS.store.claim(location, self.waiter(registers.slot.get()), request, deadline, &*word);
-        self.await_in_line(claimed, request, deadline, noted)
+        self.noted(noted, || {
+            self.robust_list.announce(location, request);
+            let claimed = PROCESS.store.claim(location, self.waiter(registers.slot.get()), request, deadline, &*word);
+            self.await_in_line(claimed, location, request, deadline)
+        })
     }
 
     /// Blocks for a claim that has joined a line.
@@ -96,22 +98,22 @@ impl Agent {
         self.block(wait, on_slice)
     }
 
-    /// Claims as [`Self::block_in_line`] does, for the promise in the slot.
+    /// Claims as [`Self::block_in_line`] does, for the promise in the slot, which is noted.
     pub(crate) fn await_in_line(
         &self,
         claimed: Claimed,
+        location: Location,
         request: Request,
         deadline: Timestamp,
-        noted: Noted,
     ) -> Answer {
         let ticket = match claimed {
-            Claimed::Now(result) => return self.acquired(noted.location, request, result),
+            Claimed::Now(result) => return self.acquired(location, request, result),
             Claimed::Pending(ticket) => ticket,
         };
         self.robust_list.retract();
-        let answer = self.add_pending(ticket, deadline, Some(noted));
+        let answer = self.add_pending(ticket, deadline);
         self.registers.take_relay();
-        claim_has_joined(noted.location);
+        claim_has_joined(location);
         answer
     }
 
@@ -145,7 +147,9 @@ impl Agent {
 
     /// Adds the acquired request to the robust list.
     pub(crate) fn acquired(&self, location: Location, request: Request, result: WaitResult) -> Answer {
-        self.robust_list.add(location, request);
+        if request.is_owned() {
+            self.robust_list.add(location, request.hold());
+        }
         Answer::Settled(result)
     }
 

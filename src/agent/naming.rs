@@ -60,9 +60,12 @@ impl Agent {
         let wait = || self.request_name(text, Waits::As(self.waiter(self.registers.slot.get()), deadline));
         match self.spin_for_name(text).unwrap_or_else(wait) {
             (location, request, Ok(claimed)) => {
-                let call = self.registers.call.get();
-                let noted = Noted { location, request: Some(request), relay: None, wait_kind: PLAIN, call, since };
-                self.await_in_line(claimed, request, deadline, noted)
+                if matches!(claimed, Claimed::Pending(_)) {
+                    let (slot, call) = (self.registers.slot.get(), self.registers.call.get());
+                    let noted = Noted { location, request: Some(request), relay: None, wait_kind: PLAIN, call, since };
+                    self.pending.note(slot, noted);
+                }
+                self.await_in_line(claimed, location, request, deadline)
             }
             (.., Err(_)) => Answer::Settled(WaitResult::NotEqual),
         }

@@ -40,7 +40,8 @@ impl Pending {
         count.set(count.get().wrapping_add_signed(change));
     }
 
-    /// Notes the wait in a slot. Called before it is enqueued, so that other threads know it at every moment.
+    /// Notes the wait in a slot. Called before it is enqueued, so that other threads know it at every moment: but for a
+    /// name, whose word is known only then.
     pub(crate) fn note(&self, slot: u32, noted: Noted) {
         self.noted.set(self.notes.add(slot, noted, self.within.take()));
     }
@@ -50,8 +51,8 @@ impl Pending {
         self.within.set(Some(holds.into()).filter(|holds: &Within| !holds.is_empty()));
     }
 
-    /// Adds the wait in this slot, which has been enqueued. `claim`: the facts to note of it, unless they are noted.
-    pub(crate) fn insert(&self, slot: u32, ticket: Ticket, timed: bool, claim: Option<Noted>) {
+    /// Adds the wait in this slot, which has been enqueued.
+    pub(crate) fn insert(&self, slot: u32, ticket: Ticket, timed: bool) {
         let wait = Wait { ticket, timed, refed: true };
         let index = slot as usize;
         let waits = &mut *self.waits.borrow_mut();
@@ -59,9 +60,6 @@ impl Pending {
             waits.resize(index + 1, None);
         }
         waits[index] = Some(wait);
-        if let Some(claim) = claim {
-            self.note(slot, claim);
-        }
         self.count(wait, 1);
     }
 

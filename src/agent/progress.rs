@@ -24,7 +24,7 @@ use std::ops::Range;
 use crate::globals::Unused;
 use waitasync_core::held::Noted;
 use waitasync_core::held::registers::BATCH;
-use waitasync_core::lock::{Mail, Request};
+use waitasync_core::lock::{Hold, Mail, Request};
 use waitasync_core::queue::{Location, WaitResult};
 
 /// The most settlements of a batch; few in a test.
@@ -51,21 +51,19 @@ enum Stage {
 #[derive(Default)]
 pub(super) struct Progress {
     pub(super) mail: Mail,
-    /// What else settlements bring than grants: of each its index in the mail, and the stage from which on JavaScript
-    /// or an entry of the robust list has it.
-    unused: Vec<(usize, Stage, Unused)>,
+    /// What settlements bring, in their order: of each the index in the mail, and the stage from which on JavaScript or
+    /// an entry of the robust list has it.
+    brought: Vec<(usize, Stage, Unused)>,
     /// How many settlements have been delivered, and adopted: those that have been delivered, at least.
     pub(super) delivered: usize,
     pub(super) adopted: usize,
-    /// How many of `mail.grants` belong to the adopted settlements.
-    acquired: usize,
 }
 
 impl Progress {
     pub(super) fn clear(&mut self) {
         self.mail.clear();
-        self.unused.clear();
-        (self.delivered, self.adopted, self.acquired) = (0, 0, 0);
+        self.brought.clear();
+        (self.delivered, self.adopted) = (0, 0);
     }
 
     pub(super) fn is_complete(&self) -> bool {
@@ -85,19 +83,16 @@ impl Progress {
         }
     }
 
-    /// Notes what a settled wait brings beside a grant.
+    /// Notes what a settled wait brings.
     pub(super) fn gather(&mut self, index: usize, wait: Noted, result: WaitResult) {
-        let given = match (wait.request, wait.relay) {
-            _ if result == WaitResult::TimedOut => return,
-            (Some(request), _) if !request.is_owned() => {
-                (index, Stage::Delivered, Unused::Acquired(wait.location, request.hold()))
-            }
-            (None, Some(relay)) => (index, Stage::Delivered, Unused::Notification(relay)),
-            // The thread was notified there before. Once the claim is adopted, its hold owes the notification.
-            (Some(_), Some(relay)) => (index, Stage::Adopted, Unused::Notification(relay)),
-            _ => return,
-        };
-        self.unused.push(given);
+        if result != WaitResult::Ok && !result.is_acquired() {
+            return;
+        }
+        // Once a claim is adopted, its entry has the grant, and owes the notification that led to it.
+        let until = if wait.request.is_some_and(Request::is_owned) { Stage::Adopted } else { Stage::Delivered };
+        let grant = wait.claim().map(|(location, request)| Unused::Acquired(location, request.hold()));
+        let all = grant.into_iter().chain(wait.relay.map(Unused::Notification));
+        self.brought.extend(all.map(|given| (index, until, given)));
     }
 
     /// Returns the next batch, and whether it is to be adopted. Those that have been adopted come in one of their own.
@@ -107,30 +102,28 @@ impl Progress {
         (self.delivered..end.min(self.delivered + MOST), adopts)
     }
 
-    /// Lists the grants of settlements from `adopted` to `end`, by slot.
-    pub(super) fn acquired_before(&self, end: usize) -> impl Iterator<Item = (u32, Location, Request)> {
-        let settlements = self.mail.settlements[self.adopted..end].iter();
-        let slots = settlements.filter(|settlement| settlement.result.is_acquired()).map(|settlement| settlement.slot);
-        let acquired = self.mail.grants.iter().flatten().skip(self.acquired);
-        slots.zip(acquired).map(|(slot, &(location, request))| (slot, location, request))
+    /// Lists what is to be held of settlements from `adopted` to `end`, by slot.
+    pub(super) fn acquired_before(&self, end: usize) -> impl Iterator<Item = (u32, Location, Hold)> {
+        let start = self.brought.partition_point(|&(index, ..)| index < self.adopted);
+        let brought = self.brought[start..].iter().take_while(move |&&(index, ..)| index < end);
+        brought.filter_map(|&(index, until, given)| match (until, given) {
+            (Stage::Adopted, Unused::Acquired(location, hold)) => {
+                Some((self.mail.settlements[index].slot, location, hold))
+            }
+            _ => None,
+        })
     }
 
     /// Notes that JavaScript has adopted a batch, and how many it settled.
     pub(super) fn advance(&mut self, batch: &Range<usize>, settled: usize) {
-        if self.adopted < batch.end {
-            self.acquired += self.acquired_before(batch.end).count();
-            self.adopted = batch.end;
-        }
+        self.adopted = self.adopted.max(batch.end);
         self.delivered = (batch.start + settled).min(batch.end);
     }
 
     /// Returns what others get: the environment ends.
     pub(super) fn left(self) -> Vec<Unused> {
-        let acquired = self.acquired_before(self.mail.settlements.len());
-        let owned = acquired.filter(|(.., request)| request.is_owned());
-        let grants = owned.map(|(_, location, request)| Unused::Acquired(location, request.hold()));
-        let unused = self.unused.iter().filter(|&&(index, until, _)| self.stage(index) < until);
-        grants.chain(unused.map(|&(.., given)| given)).collect()
+        let unused = self.brought.iter().filter(|&&(index, until, _)| self.stage(index) < until);
+        unused.map(|&(.., given)| given).collect()
     }
 }
 
@@ -234,7 +227,7 @@ mod tests {
         for (n, &(request, relays, _)) in (0..).zip(kinds) {
             let location = Location::from_address(8 * n as usize);
             let result = if request.is_some() { WaitResult::Acquired } else { WaitResult::Ok };
-            progress.mail.settle(n, result, request.map(|request| (location, request)));
+            progress.mail.settle(n, result);
             let relay = relays.then_some(location);
             progress.gather(
                 n as usize,
@@ -269,7 +262,7 @@ mod tests {
                 let mut expected = Vec::new();
                 for (index, &(request, _, [grant, notification])) in kinds.iter().enumerate() {
                     reached[progress.stage(index) as usize] = true;
-                    adopted -= usize::from(request.is_some() && index < progress.adopted);
+                    adopted -= usize::from(request.is_some_and(Request::is_owned) && index < progress.adopted);
                     expected.extend(owed(index, grant).then_some((8 * index, true)));
                     expected.extend(owed(index, notification).then_some((8 * index, false)));
                 }
@@ -307,7 +300,7 @@ mod tests {
                     assert_eq!((delivery.phase.get(), inner.is_some()), (begun, outer.is_none()));
                     let mut under_way = outer.or(inner).unwrap();
                     if !is_delivered {
-                        under_way.progress.mail.settle(7, WaitResult::Ok, None);
+                        under_way.progress.mail.settle(7, WaitResult::Ok);
                         panic!("on purpose");
                     }
                 });

@@ -94,10 +94,10 @@ impl RobustList {
         }
     }
 
-    /// Adds an entry for an acquired request that has to be held. The entry has the serial number of an announcement
-    /// until JavaScript numbers it, since an entry that is removed before becomes an announcement.
-    pub(crate) fn add(&self, location: Location, request: Request) {
-        if request.is_owned() && self.write(location, request.hold()) {
+    /// Adds an entry. It has the serial number of an announcement until JavaScript numbers it, since an entry that is
+    /// removed before becomes an announcement.
+    pub(crate) fn add(&self, location: Location, hold: Hold) {
+        if self.write(location, hold) {
             self.set_len(self.len() + 1);
         }
     }

@@ -129,7 +129,7 @@ impl Agent {
             None if result == WaitResult::Ok && wait.relayed => self.registers.set_relay(wait.location),
             None if result == WaitResult::Ok => self.registers.give(wait.location, 0),
             Some(Request::Signals(permits)) if result.is_acquired() => self.registers.give(wait.location, permits),
-            Some(request) if result.is_acquired() => self.robust_list.add(wait.location, request),
+            Some(request) if result.is_acquired() => self.robust_list.add(wait.location, request.hold()),
             request => gave_up(request),
         }
         Answer::Settled(result)

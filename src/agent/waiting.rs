@@ -47,7 +47,10 @@ impl Agent {
     pub(crate) fn wait_async(&self) -> Answer {
         match self.registers.call.get() {
             NONE => self.enqueue_promise(),
-            call => self.noted(Noted::notification(self.registers.location(), PLAIN, None, call)),
+            call => {
+                let noted = Noted::notification(self.registers.location(), PLAIN, None, call);
+                self.noted(noted, || self.enqueue_promise())
+            }
         }
     }
 
@@ -63,7 +66,7 @@ impl Agent {
         let Some(ticket) = PROCESS.store.enqueue(location, self.waiter(slot), deadline, || registers.is_equal()) else {
             return Answer::Settled(WaitResult::NotEqual);
         };
-        self.add_pending(ticket, deadline, None)
+        self.add_pending(ticket, deadline)
     }
 
     /// Waits as [`Self::wait_async`] does, for a class of the package. Its notification goes to the register's address.
@@ -71,13 +74,15 @@ impl Agent {
         let registers = &self.registers;
         let (relay, location) = (registers.take_relay(), registers.location());
         let wait_kind = registers.amount.get();
-        self.noted(Noted::notification(location, wait_kind, relay, registers.call.get()))
+        let noted = Noted::notification(location, wait_kind, relay, registers.call.get());
+        self.noted(noted, || self.enqueue_promise())
     }
 
-    fn noted(&self, wait: Noted) -> Answer {
+    /// Notes the wait of the promise in the slot, which `enqueue` enqueues.
+    pub(crate) fn noted(&self, wait: Noted, enqueue: impl FnOnce() -> Answer) -> Answer {
         let slot = self.registers.slot.get();
         self.pending.note(slot, wait);
-        let answer = self.enqueue_promise();
+        let answer = enqueue();
         if !matches!(answer, Answer::Pending) {
             self.pending.remove(slot);
         }
@@ -90,11 +95,11 @@ impl Agent {
     }
 
     /// Adds the promise in the slot, which has been enqueued.
-    pub(crate) fn add_pending(&self, ticket: Ticket, deadline: Timestamp, claim: Option<Noted>) -> Answer {
+    pub(crate) fn add_pending(&self, ticket: Ticket, deadline: Timestamp) -> Answer {
         let timed = self.registers.has_timeout();
         // Another process may end it at any time.
         let holds_loop = timed || is_shared(self.registers.location().address());
-        self.pending.insert(self.registers.slot.get(), ticket, holds_loop, claim);
+        self.pending.insert(self.registers.slot.get(), ticket, holds_loop);
         if timed && let Some(service) = service() {
             service.time_out(deadline);
         }
@@ -125,8 +130,10 @@ impl Agent {
 
     /// Revokes a settlement and passes on its grant: at once, since the thread may be about to block.
     fn revoke(&self, slot: u32) -> bool {
-        let Some((result, acquired)) = self.outbox.revoke(slot) else { return false };
-        if let Some((location, request)) = acquired {
+        let Some(result) = self.outbox.revoke(slot) else { return false };
+        if result.is_acquired()
+            && let Some((location, request)) = self.pending.notes.of_slot(slot).and_then(Noted::claim)
+        {
             return_unused(location, request.hold(), result);
         }
         true

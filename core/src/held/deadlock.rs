@@ -44,7 +44,7 @@ impl Holders {
         let (known, in_lists) = process.registry.held(waits, |location| locations.contains(&location));
         let in_lists = in_lists.into_iter().map(|(agent, held)| (&known[agent], (held.location, held.hold)));
         let grants = known.iter().flat_map(|agent| {
-            let owned = agent.outbox.grants().into_iter().filter(|(_, request)| request.is_owned());
+            let owned = agent.grants().into_iter().filter(|(_, request)| request.is_owned());
             owned.map(move |(location, request)| (agent, (location, request.hold())))
         });
         let mut held: FxHashMap<_, Vec<(Arc<BlockedThread>, Hold)>> = FxHashMap::default();

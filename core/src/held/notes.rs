@@ -40,6 +40,11 @@ impl Noted {
     pub fn notification(location: Location, wait_kind: u32, relay: Option<Location>, call: StackId) -> Self {
         Self { location, request: None, relay, wait_kind, call, since: now() }
     }
+
+    /// Returns the word and the request of a claim.
+    pub fn claim(self) -> Option<(Location, Request)> {
+        Some((self.location, self.request?))
+    }
 }
 
 /// Serial numbers of the holds in whose callbacks a claim was made.

@@ -16,8 +16,8 @@ use std::thread::ThreadId;
 use super::hold_calls::SharedTaken;
 use super::notes::SharedNotes;
 use super::robust_list::{Held, Holds};
-use crate::lock::{Hold, Outbox, Waiter};
-use crate::queue::{BlockedThread, Location};
+use crate::lock::{Hold, Outbox, Request, Waiter};
+use crate::queue::{BlockedThread, Location, Reading};
 use crate::sync::lock;
 
 /// An agent, as every thread knows it.
@@ -55,6 +55,13 @@ pub fn next_number() -> u64 {
 }
 
 impl Known {
+    /// Lists the grants that the agent has not taken out of its outbox.
+    pub fn grants(&self) -> Vec<(Location, Request)> {
+        let mut slots = Vec::new();
+        self.outbox.read_grants(&mut Reading::default(), |slot, _| slots.push(slot));
+        slots.into_iter().filter_map(|slot| self.notes.of_slot(slot)?.claim()).collect()
+    }
+
     pub fn is(&self, waiter: &Waiter) -> bool {
         match waiter {
             Waiter::Thread(thread) => Arc::ptr_eq(thread, &self.blocked_thread),

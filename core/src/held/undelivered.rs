@@ -9,6 +9,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::notes::Noted;
 use super::registry::Known;
 use super::stacks::{NONE, StackId};
 use crate::clock::Timestamp;
@@ -53,16 +54,18 @@ impl Incoming {
     /// Reads the new grants, and forgets those that were taken.
     pub fn read(&mut self, store: &WaiterListStore, agent: &Known) {
         let mut new = Vec::new();
-        let is_same = agent.outbox.read_grants(&mut self.reading, |slot, place, (location, request)| {
-            if request.is_owned() && request.is_visible() {
-                new.push(Undelivered { location, hold: request.hold(), at: At::Mail(slot, place) });
-            }
-        });
-        if !is_same {
+        if !agent.outbox.read_grants(&mut self.reading, |slot, place| new.push((slot, place))) {
             self.by_bucket.clear();
         }
-        for given in new {
-            self.by_bucket.entry(store.index_of(given.location)).or_default().push(given);
+        for (slot, place) in new {
+            // Without a note it has been taken out meanwhile.
+            if let Some((location, request)) = agent.notes.of_slot(slot).and_then(Noted::claim)
+                && request.is_owned()
+                && request.is_visible()
+            {
+                let given = Undelivered { location, hold: request.hold(), at: At::Mail(slot, place) };
+                self.by_bucket.entry(store.index_of(location)).or_default().push(given);
+            }
         }
     }
 

@@ -6,17 +6,9 @@ use std::hash::{BuildHasher, Hash};
 use rustc_hash::FxHashMap;
 
 use super::line::Line;
-use super::{Hold, Released, Request, Word};
-use crate::queue::{CriticalSection, Location, Policy, Successor, WaitResult, WaiterKey, outbox, store, waiter};
+use super::{Hold, Released, Request, Waiter, Word};
+use crate::queue::{CriticalSection, Location, Policy, Successor, WaitResult, WaiterKey, store};
 
-/// The grant of a promise's claim.
-pub type Grant = outbox::Grant<Request>;
-/// A blocked thread or a promise.
-pub type Waiter = waiter::Waiter<Request>;
-/// Results on their way to an agent.
-pub type Outbox = outbox::Outbox<Request>;
-/// The contents of an agent's outbox.
-pub type Mail = outbox::Mail<Request>;
 pub type WaiterListStore = store::WaiterListStore<Lines>;
 
 #[derive(Debug, Default)]
@@ -244,7 +236,7 @@ impl Section<'_> {
 
     /// Grants the claim with this key its request: it leaves the line.
     pub(super) fn grant(&mut self, key: WaiterKey, location: Location, result: WaitResult) {
-        self.dequeue_granted(key, location, result, |section, waiter, request| {
+        self.dequeue_granted(key, result, |section, waiter, request| {
             if request.is_for_lock() {
                 section.lists.policy.granted.insert(location, waiter.clone());
             }

@@ -76,9 +76,11 @@ mod word;
 
 #[cfg(not(feature = "model"))]
 pub(crate) use bucket::shrink;
-pub use bucket::{Grant, Lines, Mail, Outbox, Waiter, WaiterListStore};
+pub use bucket::{Lines, WaiterListStore};
 pub use claims::{Claimed, Freed};
 pub use fairness::{FAIRNESS, ROOM, Released};
 pub use hold::{Hold, Mode};
 pub use request::Request;
 pub use word::{LOCKED, UNLOCKED, WRITING, Word};
+
+pub use crate::queue::{Mail, Outbox, Waiter};

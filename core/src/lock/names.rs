@@ -178,7 +178,7 @@ impl Names {
     }
 
     /// Ends a grant. The waiters are woken when the result is dropped, with no lock held.
-    fn end_grant_and_wakes(&self, store: &WaiterListStore, id: u32, holder: WaitResult) -> Option<Wakes<Request>> {
+    fn end_grant_and_wakes(&self, store: &WaiterListStore, id: u32, holder: WaitResult) -> Option<Wakes> {
         let table = &mut *lock(&self.table);
         let Live { name, mode, .. } = table.requests.get(&id)?;
         let (location, hold) = (name.location(), Hold::Named(*mode, id));

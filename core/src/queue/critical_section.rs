@@ -82,8 +82,8 @@ pub struct CriticalSection<'a, P: Policy> {
     pub(crate) lists: MutexGuard<'a, Lists<P>>,
     now: Option<Timestamp>,
     /// The agent that runs this. Its own promises do not time out meanwhile, even if their deadlines have passed.
-    pub(crate) runs: Option<&'a Arc<Outbox<P::Claim>>>,
-    wakes: Wakes<P::Claim>,
+    pub(crate) runs: Option<&'a Arc<Outbox>>,
+    wakes: Wakes,
     /// Whether the waiters that leave now are those that another process has notified.
     pub(super) delivers: bool,
     /// Whether the last waiter that left has taken such a notification with it.
@@ -108,7 +108,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         Self { bucket, index, counters, clock, lists, now: None, runs: None, wakes, delivers, took_notification }
     }
 
-    pub(super) fn take_wakes(&mut self) -> Wakes<P::Claim> {
+    pub(super) fn take_wakes(&mut self) -> Wakes {
         Wakes(std::mem::take(&mut self.wakes.0))
     }
 
@@ -204,29 +204,27 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     pub(crate) fn dequeue(&mut self, key: WaiterKey, result: WaitResult) -> Successor {
         let (listed, successor) = self.unlist(key);
         let result = if self.took_notification { WaitResult::Ok } else { result };
-        self.settle(listed.waiter, result, None);
+        self.settle(listed.waiter, result);
         successor
     }
 
-    /// Removes a granted claim and records the grant, after `note`.
+    /// Removes a granted claim and records its result, after `note`.
     pub(crate) fn dequeue_granted(
         &mut self,
         key: WaiterKey,
-        location: Location,
         result: WaitResult,
-        note: impl FnOnce(&mut Self, &Waiter<P::Claim>, P::Claim),
+        note: impl FnOnce(&mut Self, &Waiter, P::Claim),
     ) {
         // Whoever grants it wakes the next one.
         let (Listed { waiter, claim }, _) = self.unlist(key);
-        let claim = claim.expect("only claims are granted");
-        note(self, &waiter, claim);
-        self.settle(waiter, result, Some((location, claim)));
+        note(self, &waiter, claim.expect("only claims are granted"));
+        self.settle(waiter, result);
     }
 
-    pub(super) fn settle(&mut self, waiter: Waiter<P::Claim>, result: WaitResult, grant: Option<(Location, P::Claim)>) {
+    pub(super) fn settle(&mut self, waiter: Waiter, result: WaitResult) {
         let ring = match &waiter {
             Waiter::Thread(thread) => thread.settle(result),
-            Waiter::Agent(outbox, slot) => outbox.settle(*slot, result, grant),
+            Waiter::Agent(outbox, slot) => outbox.settle(*slot, result),
         };
         if ring == Ring::Needed {
             self.wakes.0.push(waiter);
@@ -293,7 +291,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
             return (0, self.lists.waiters.front(location));
         };
         self.uncount(location);
-        self.settle(first.waiter, WaitResult::Ok, None);
+        self.settle(first.waiter, WaitResult::Ok);
         (1, next)
     }
 
@@ -324,7 +322,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
             return;
         };
         self.lists.waiters.mark_overdue(key);
-        self.settle(waiter, WaitResult::Due, None);
+        self.settle(waiter, WaitResult::Due);
     }
 
     /// Times a waiter out. If it has a claim, the next one may get its try.
@@ -335,12 +333,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     }
 
     /// Removes the waiter if it is this promise, and overdue. Returns its result then.
-    pub(super) fn remove_overdue(
-        &mut self,
-        key: WaiterKey,
-        outbox: &Arc<Outbox<P::Claim>>,
-        slot: u32,
-    ) -> Option<WaitResult> {
+    pub(super) fn remove_overdue(&mut self, key: WaiterKey, outbox: &Arc<Outbox>, slot: u32) -> Option<WaitResult> {
         let record = self.lists.waiters.get(key).filter(|record| record.is_overdue());
         let is_its = record.is_some_and(|record| record.listed.waiter.is_promise(outbox, slot));
         is_its.then(|| {

@@ -14,9 +14,9 @@ pub(crate) mod waiter_list;
 
 pub use critical_section::{CriticalSection, Policy};
 pub use location::Location;
-pub use outbox::{Reading, Ring, Settlement};
+pub use outbox::{Mail, Outbox, Reading, Ring, Settlement};
 pub use parker::{BlockedThread, Woken};
 pub use result::WaitResult;
 pub use store::Withdrawal;
-pub use waiter::{Listed, Successor};
+pub use waiter::{Listed, Successor, Waiter};
 pub use waiter_list::{Ticket, WaiterKey};

@@ -19,7 +19,7 @@ impl<P: Policy> CriticalSection<'_, P> {
     pub(super) fn give_up(&mut self, key: WaiterKey) -> (Successor, bool) {
         let (listed, successor) = self.unlist(key);
         if self.took_notification {
-            self.settle(listed.waiter, WaitResult::Ok, None);
+            self.settle(listed.waiter, WaitResult::Ok);
         }
         (successor, !self.took_notification)
     }

@@ -1,12 +1,14 @@
 //! Results on their way to an agent: of its asynchronous waits, retries of its claims, and its losses.
 //!
+//! What a claim was granted is not here: its agent has that noted, by the slot.
+//!
 //! Any thread puts mail in, in the critical section in which it removes or wakes the waiter; the outbox's lock is the
 //! last in the lock order (invariant 6). A thread that finds the outbox empty rings it afterwards, with no lock held:
 //! so a thousand results cost one job on the agent's event loop (invariant 5). The agent takes all of the mail at once.
 
 use rustc_hash::FxHashMap;
 
-use super::{Location, WaitResult};
+use super::WaitResult;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
 /// The end of an asynchronous wait.
@@ -17,62 +19,45 @@ pub struct Settlement {
     pub result: WaitResult,
 }
 
-/// The word and the request that a claim was granted.
-pub(crate) type Grant<C> = (Location, C);
-
-/// The contents of an outbox. `C`: the request of a claim.
-#[derive(Debug)]
-pub struct Mail<C> {
+/// The contents of an outbox.
+#[derive(Debug, Default)]
+pub struct Mail {
     pub settlements: Vec<Settlement>,
     /// The slots of claims that are to retry. The agent looks at them first.
     pub retries: Vec<u32>,
-    /// The grants of the settlements, in their order; `None` for one that was revoked. If the agent ends before it
-    /// takes its mail, it passes the grants on.
-    pub grants: Vec<Option<Grant<C>>>,
     /// The grants that were taken from the agent since, by numbers that the grants know. The agent looks at these last:
     /// such a grant is in this mail, or in an earlier one.
     pub losses: Vec<u32>,
-    /// The settlements that can be revoked. Made at the first revoke.
-    index: Option<Index>,
+    /// How many settlements were grants.
+    granted: usize,
+    /// The places of the settlements that can be revoked, by slot. Made at the first revoke.
+    index: Option<FxHashMap<u32, usize>>,
     /// Tells an outbox's mail from earlier mail.
     number: u64,
 }
 
-/// By slot: the indices of the settlement and of its grant.
-type Index = FxHashMap<u32, (usize, Option<usize>)>;
-
-impl<C> Default for Mail<C> {
-    fn default() -> Self {
-        let (settlements, retries, grants, losses) = Default::default();
-        Self { settlements, retries, grants, losses, index: None, number: 0 }
-    }
-}
-
-impl<C> Mail<C> {
-    /// Adds the result of a wait, and its grant.
+impl Mail {
+    /// Adds the result of a wait.
     #[inline]
-    pub fn settle(&mut self, slot: u32, result: WaitResult, grant: Option<Grant<C>>) {
+    pub fn settle(&mut self, slot: u32, result: WaitResult) {
         if is_recallable(result)
             && let Some(index) = &mut self.index
         {
-            index.insert(slot, (self.settlements.len(), grant.is_some().then_some(self.grants.len())));
+            index.insert(slot, self.settlements.len());
         }
+        self.granted += usize::from(result.is_acquired());
         self.settlements.push(Settlement { slot, result });
-        if grant.is_some() {
-            self.grants.push(grant);
-        }
     }
 
-    fn index(&mut self) -> &mut Index {
-        let settlements = &self.settlements;
-        self.index.get_or_insert_with(|| {
-            let mut grants = 0..;
-            let recallable = settlements.iter().enumerate().filter(|(_, settlement)| is_recallable(settlement.result));
-            let entry = |(place, settlement): (usize, &Settlement)| {
-                (settlement.slot, (place, if settlement.result.is_acquired() { grants.next() } else { None }))
-            };
-            recallable.map(entry).collect()
-        })
+    /// Takes the result of a wait that can be revoked. It stays without effect: as [`WaitResult::Due`].
+    fn revoke(&mut self, slot: u32) -> Option<WaitResult> {
+        let settlements = &mut self.settlements;
+        let index = self.index.get_or_insert_with(|| {
+            let all = settlements.iter().enumerate().filter(|(_, settlement)| is_recallable(settlement.result));
+            all.map(|(place, settlement)| (settlement.slot, place)).collect()
+        });
+        let place = index.remove(&slot)?;
+        Some(std::mem::replace(&mut settlements[place].result, WaitResult::Due))
     }
 
     /// Whether it has nothing but grants, and retries of claims.
@@ -88,9 +73,8 @@ impl<C> Mail<C> {
         }
         self.settlements.clear();
         self.retries.clear();
-        self.grants.clear();
         self.losses.clear();
-        self.index = None;
+        (self.granted, self.index) = (0, None);
     }
 }
 
@@ -103,7 +87,6 @@ fn is_recallable(result: WaitResult) -> bool {
 pub struct Reading {
     mail: u64,
     settlements: usize,
-    grants: usize,
 }
 
 /// Makes the agent look into its outbox. Called from any thread.
@@ -120,19 +103,19 @@ pub enum Ring {
 }
 
 /// The mail that an agent has not taken yet.
-pub struct Outbox<C> {
-    mail: Mutex<Mail<C>>,
+pub struct Outbox {
+    mail: Mutex<Mail>,
     /// Changed under the lock of the mail.
     has_mail: AtomicBool,
     bell: Mutex<Option<Bell>>,
 }
 
-impl<C> Outbox<C> {
+impl Outbox {
     pub fn new(bell: Bell) -> Self {
         Self { mail: Mutex::new(Mail::default()), has_mail: AtomicBool::new(false), bell: Mutex::new(Some(bell)) }
     }
 
-    fn put(&self, put: impl FnOnce(&mut Mail<C>)) -> Ring {
+    fn put(&self, put: impl FnOnce(&mut Mail)) -> Ring {
         let mut mail = lock(&self.mail);
         put(&mut mail);
         if self.has_mail.load(Ordering::Relaxed) {
@@ -142,9 +125,9 @@ impl<C> Outbox<C> {
         Ring::Needed
     }
 
-    /// Puts in the result of a wait, and its grant.
-    pub(crate) fn settle(&self, slot: u32, result: WaitResult, grant: Option<Grant<C>>) -> Ring {
-        self.put(|mail| mail.settle(slot, result, grant))
+    /// Puts in the result of a wait.
+    pub(crate) fn settle(&self, slot: u32, result: WaitResult) -> Ring {
+        self.put(|mail| mail.settle(slot, result))
     }
 
     /// Puts in that a claim is to retry.
@@ -158,44 +141,33 @@ impl<C> Outbox<C> {
     }
 
     /// Moves all mail into `taken`, which the caller has emptied.
-    pub fn take(&self, taken: &mut Mail<C>) {
+    pub fn take(&self, taken: &mut Mail) {
         let mut mail = lock(&self.mail);
         self.has_mail.store(false, Ordering::Relaxed);
         std::mem::swap(&mut *mail, taken);
         mail.number = taken.number + 1;
     }
 
-    /// Revokes a wait's grant or timeout before the agent takes it. Returns its result and grant. A notification is not
-    /// revoked, since `notify` has counted it.
+    /// Revokes a wait's grant or timeout before the agent takes it. Returns it. A notification is not revoked, since
+    /// `notify` has counted it.
     ///
-    /// The first call looks through the mail, each further one takes constant time. The mail keeps a settlement without
-    /// effect: [`WaitResult::Due`] of a wait that has ended.
-    pub fn revoke(&self, slot: u32) -> Option<(WaitResult, Option<Grant<C>>)> {
-        let mut mail = lock(&self.mail);
-        let (place, grant) = mail.index().remove(&slot)?;
-        let result = std::mem::replace(&mut mail.settlements[place].result, WaitResult::Due);
-        Some((result, grant.and_then(|place| mail.grants[place].take())))
+    /// The first call looks through the mail, each further one takes constant time.
+    pub fn revoke(&self, slot: u32) -> Option<WaitResult> {
+        lock(&self.mail).revoke(slot)
     }
 
     /// Calls `found` with each grant that this reading has not found yet.
     ///
     /// It has its slot, and its place in the mail. Returns whether the mail is that of the reading's earlier calls.
-    pub fn read_grants(&self, reading: &mut Reading, mut found: impl FnMut(u32, usize, Grant<C>)) -> bool
-    where
-        C: Copy,
-    {
+    pub fn read_grants(&self, reading: &mut Reading, mut found: impl FnMut(u32, usize)) -> bool {
         let mail = lock(&self.mail);
         let is_same = reading.mail == mail.number;
         if !is_same {
-            *reading = Reading { mail: mail.number, ..Reading::default() };
+            *reading = Reading { mail: mail.number, settlements: 0 };
         }
-        let acquired = mail.settlements.iter().skip(reading.settlements).filter(|each| each.result.is_acquired());
-        let grants = mail.grants.iter().enumerate().skip(reading.grants);
-        let grants = grants.filter_map(|(place, grant)| Some((place, (*grant)?)));
-        for (settlement, (place, grant)) in acquired.zip(grants) {
-            found(settlement.slot, place, grant);
-        }
-        (reading.settlements, reading.grants) = (mail.settlements.len(), mail.grants.len());
+        let all = mail.settlements.iter().enumerate().skip(reading.settlements);
+        all.filter(|(_, each)| each.result.is_acquired()).for_each(|(place, each)| found(each.slot, place));
+        reading.settlements = mail.settlements.len();
         is_same
     }
 
@@ -205,22 +177,12 @@ impl<C> Outbox<C> {
     pub fn still_has(&self, reading: &Reading) -> impl Fn(usize) -> bool {
         let mail = lock(&self.mail);
         let is_same = reading.mail == mail.number;
-        move |place| is_same && mail.grants.get(place).is_some_and(Option::is_some)
-    }
-
-    /// Lists the grants that the agent has not taken.
-    pub fn grants(&self) -> Vec<Grant<C>>
-    where
-        C: Copy,
-    {
-        let mut grants = Vec::new();
-        self.read_grants(&mut Reading::default(), |_, _, grant| grants.push(grant));
-        grants
+        move |place| is_same && mail.settlements.get(place).is_some_and(|each| each.result.is_acquired())
     }
 
     /// Counts the grants since the agent took its mail, revoked ones, too.
     pub fn granted(&self) -> usize {
-        lock(&self.mail).grants.len()
+        lock(&self.mail).granted
     }
 
     /// Whether there is mail. Exact for mail of the calling thread.
@@ -252,7 +214,7 @@ impl<C> Outbox<C> {
     }
 }
 
-impl<C> std::fmt::Debug for Outbox<C> {
+impl std::fmt::Debug for Outbox {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Outbox").field("has_mail", &self.has_mail()).finish_non_exhaustive()
     }

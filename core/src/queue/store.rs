@@ -90,7 +90,7 @@ impl<P: Policy> WaiterListStore<P> {
         &'a self,
         location: Location,
         body: impl FnOnce(&mut CriticalSection<'a, P>) -> R,
-    ) -> (R, Wakes<P::Claim>) {
+    ) -> (R, Wakes) {
         self.critical_section_at(location, |section| {
             let result = body(section);
             (result, section.take_wakes())
@@ -101,7 +101,7 @@ impl<P: Policy> WaiterListStore<P> {
     pub(crate) fn with_waiter<R>(
         &self,
         ticket: Ticket,
-        waiter: &Waiter<P::Claim>,
+        waiter: &Waiter,
         body: impl FnOnce(&mut CriticalSection<'_, P>, WaiterKey, Location) -> R,
     ) -> Option<R> {
         self.critical_section(usize::from(ticket.bucket), |section| {
@@ -119,7 +119,7 @@ impl<P: Policy> WaiterListStore<P> {
     pub fn enqueue(
         &self,
         location: Location,
-        waiter: Waiter<P::Claim>,
+        waiter: Waiter,
         deadline: Timestamp,
         is_equal: impl FnOnce() -> bool,
     ) -> Option<Ticket> {
@@ -145,7 +145,7 @@ impl<P: Policy> WaiterListStore<P> {
     }
 
     /// Removes a promise from its list. `Settled`: its result is in the outbox.
-    pub fn withdraw_agent(&self, ticket: Ticket, outbox: &Arc<Outbox<P::Claim>>, slot: u32) -> Withdrawal {
+    pub fn withdraw_agent(&self, ticket: Ticket, outbox: &Arc<Outbox>, slot: u32) -> Withdrawal {
         let waiter = Waiter::Agent(Arc::clone(outbox), slot);
         let withdrawn = self.with_waiter(ticket, &waiter, |section, key, location| {
             let (successor, is_done) = section.give_up(key);
@@ -163,7 +163,7 @@ impl<P: Policy> WaiterListStore<P> {
     ///
     /// `runs`: the agent that notifies. Its own promises can be notified until a job of it has timed them out. Those of
     /// other agents time out here once their deadlines have passed.
-    pub fn notify<'a>(&'a self, location: Location, count: usize, runs: Option<&'a Arc<Outbox<P::Claim>>>) -> usize {
+    pub fn notify<'a>(&'a self, location: Location, count: usize, runs: Option<&'a Arc<Outbox>>) -> usize {
         if count == 0 {
             return 0;
         }
@@ -173,7 +173,7 @@ impl<P: Policy> WaiterListStore<P> {
         self.notify_here(location, count, runs)
     }
 
-    fn notify_here<'a>(&'a self, location: Location, count: usize, runs: Option<&'a Arc<Outbox<P::Claim>>>) -> usize {
+    fn notify_here<'a>(&'a self, location: Location, count: usize, runs: Option<&'a Arc<Outbox>>) -> usize {
         if counters::is_zero(self.counter(location)) {
             return 0;
         }
@@ -209,7 +209,7 @@ impl<P: Policy> WaiterListStore<P> {
     /// become timeouts. Those whose waits have ended otherwise meanwhile are left out. `ticket` gives that of a slot.
     pub fn decide(
         &self,
-        outbox: &Arc<Outbox<P::Claim>>,
+        outbox: &Arc<Outbox>,
         settlements: &mut Vec<Settlement>,
         ticket: impl Fn(u32) -> Option<Ticket>,
     ) {

@@ -1,19 +1,17 @@
 //! A waiter, and how it is woken.
-//!
-//! `C`: a claim's request. The queue only carries it.
 
 use super::BlockedThread;
 use super::outbox::Outbox;
 use crate::sync::Arc;
 
 #[derive(Clone, Debug)]
-pub enum Waiter<C> {
+pub enum Waiter {
     Thread(Arc<BlockedThread>),
     /// A promise: the outbox of its agent, and its slot there.
-    Agent(Arc<Outbox<C>>, u32),
+    Agent(Arc<Outbox>, u32),
 }
 
-impl<C> Waiter<C> {
+impl Waiter {
     pub(crate) const fn blocks(&self) -> bool {
         matches!(self, Self::Thread(_))
     }
@@ -27,11 +25,11 @@ impl<C> Waiter<C> {
         }
     }
 
-    pub(crate) fn is_of(&self, outbox: &Arc<Outbox<C>>) -> bool {
+    pub(crate) fn is_of(&self, outbox: &Arc<Outbox>) -> bool {
         matches!(self, Self::Agent(its, _) if Arc::ptr_eq(its, outbox))
     }
 
-    pub(super) fn is_promise(&self, outbox: &Arc<Outbox<C>>, slot: u32) -> bool {
+    pub(super) fn is_promise(&self, outbox: &Arc<Outbox>, slot: u32) -> bool {
         matches!(self, Self::Agent(its, its_slot) if *its_slot == slot && Arc::ptr_eq(its, outbox))
     }
 
@@ -43,9 +41,10 @@ impl<C> Waiter<C> {
     }
 }
 
+/// A waiter and its claim. `C`: a request, which the queue only carries.
 #[derive(Clone, Debug)]
 pub struct Listed<C> {
-    pub waiter: Waiter<C>,
+    pub waiter: Waiter,
     /// Its request, if it wants more than a notification.
     pub claim: Option<C>,
 }
@@ -68,18 +67,18 @@ pub enum Successor {
 }
 
 /// Wakes its members when it is dropped.
-pub(crate) struct Wakes<C>(pub(super) Vec<Waiter<C>>);
+pub(crate) struct Wakes(pub(super) Vec<Waiter>);
 
-impl<C> Wakes<C> {
+impl Wakes {
     /// Leaves the ring to the agent with this outbox, which is running. Returns whether it would have been rung.
-    pub(crate) fn withhold(&mut self, outbox: &Arc<Outbox<C>>) -> bool {
+    pub(crate) fn withhold(&mut self, outbox: &Arc<Outbox>) -> bool {
         let before = self.0.len();
         self.0.retain(|waiter| !waiter.is_of(outbox));
         self.0.len() < before
     }
 }
 
-impl<C> Drop for Wakes<C> {
+impl Drop for Wakes {
     fn drop(&mut self) {
         self.0.iter().for_each(Waiter::wake);
     }
