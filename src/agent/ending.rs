@@ -17,12 +17,10 @@ const IDLE_EVENTS: u32 = 2;
 /// What an agent that ends owes, to be passed on later.
 #[derive(Default)]
 pub(crate) struct Ending {
-    /// The notifications that the thread has not used: once none of its own waiters can receive them.
-    pub(crate) given: Vec<Unused>,
     /// The pairs of events of queues that the thread owes: once it holds nothing any more.
     pub(crate) events: Vec<Location>,
-    /// Where the notifications were given that the thread's holds owe: then, too.
-    pub(crate) owed: Vec<Location>,
+    /// Where the notifications were given that the thread has not used, or that its holds owe: then, too.
+    pub(crate) notifications: Vec<Location>,
 }
 
 impl Ending {
@@ -57,7 +55,7 @@ impl Ending {
         for events in self.events.drain(..) {
             contained(|| raise(events));
         }
-        for location in self.owed.drain(..) {
+        for location in self.notifications.drain(..) {
             contained(|| Unused::Notification(location).pass_on());
         }
     }
@@ -76,20 +74,20 @@ impl Agent {
     }
 
     const END: [fn(&Self, &mut Ending); 15] = [
-        |agent, ending| ending.given.extend(agent.registers.take_relay().map(Unused::Notification)),
+        |agent, ending| ending.notifications.extend(agent.registers.take_relay()),
         |agent, _| agent.take_given().into_iter().for_each(Unused::pass_on),
         |agent, _| agent.blocking.watch.close(),
         // Before the named locks in front of these go to other threads.
         |agent, _| agent.files.get().into_iter().for_each(|files| files.end()),
         |agent, ending| match agent.end_wait() {
-            Some(Unused::Notification(location)) => ending.given.push(Unused::Notification(location)),
+            Some(Unused::Notification(location)) => ending.notifications.push(location),
             Some(acquired) => acquired.pass_on(),
             None => {}
         },
         Self::withdraw_waits,
         |agent, _| agent.end_delivery(),
         // From here on nothing is granted to this agent. Earlier grants are in the outbox or in the robust list.
-        Self::pass_on_mail,
+        |agent, _| agent.pass_on_mail(),
         |agent, ending| {
             agent.robust_list.drain(|location, hold, owed| agent.leave_behind(location, hold, owed, ending));
         },
@@ -112,7 +110,7 @@ impl Agent {
 
     /// Passes on the hold of an entry of the robust list. What the thread owes is noted: that comes later.
     fn leave_behind(&self, location: Location, hold: Hold, owed: Option<Location>, ending: &mut Ending) {
-        ending.owed.extend(owed);
+        ending.notifications.extend(owed);
         match hold {
             Hold::Owed(words) => ending.owe(location, words),
             Hold::Putter(words) | Hold::BlockedPutter(words) => ending.uncount(location, words),
@@ -139,17 +137,17 @@ impl Agent {
             contained(|| {
                 if PROCESS.store.withdraw_agent(ticket, &self.outbox, slot) == Withdrawal::Done {
                     let claim = self.pending.remove(slot).filter(|wait| wait.request.is_some());
-                    ending.given.extend(claim.and_then(|claim| claim.relay).map(Unused::Notification));
+                    ending.notifications.extend(claim.and_then(|claim| claim.relay));
                 }
             });
         }
     }
 
-    fn pass_on_mail(&self, ending: &mut Ending) {
+    fn pass_on_mail(&self) {
         let mut progress = Progress::default();
         self.outbox.take(&mut progress.mail);
         self.gather(&mut progress);
-        for given in ending.given.drain(..).chain(progress.left()) {
+        for given in progress.left() {
             if let Unused::Acquired(location, hold) = given {
                 self.note_death(location, hold);
             }

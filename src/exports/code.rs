@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
-use napi::bindgen_prelude::{ArrayBuffer, Env, FromNapiValue, Uint8ArraySlice};
-use napi::{Result, check_status, sys};
+use napi::Result;
+use napi::bindgen_prelude::{ArrayBuffer, Env, Uint8ArraySlice};
 use napi_derive::napi;
 use rustc_hash::FxBuildHasher;
 
@@ -29,13 +29,7 @@ pub fn keep_code(file: String, code: Uint8ArraySlice<'_>) {
 /// Returns a file's compiled code as a buffer of the caller's own; null if no thread has left any.
 #[napi(catch_unwind)]
 #[allow(clippy::needless_pass_by_value, reason = "Node-API gives a string of its own")]
-pub fn kept_code(env: Env, file: String) -> Result<Option<ArrayBuffer<'static>>> {
-    let Some(code) = lock(&CODE).get(&file).cloned() else { return Ok(None) };
-    let (mut data, mut buffer) = (std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: on the thread of `env`; the new buffer has as many bytes as are copied, and nobody else has it yet.
-    unsafe {
-        check_status!(sys::napi_create_arraybuffer(env.raw(), code.len(), &raw mut data, &raw mut buffer))?;
-        data.cast::<u8>().copy_from_nonoverlapping(code.as_ptr(), code.len());
-        ArrayBuffer::from_napi_value(env.raw(), buffer).map(Some)
-    }
+pub fn kept_code(env: &Env, file: String) -> Result<Option<ArrayBuffer<'_>>> {
+    let code = lock(&CODE).get(&file).cloned();
+    code.map(|code| ArrayBuffer::copy_from(env, code)).transpose()
 }
