@@ -98,7 +98,7 @@ impl Agent {
         self.block(wait, on_slice)
     }
 
-    /// Claims as [`Self::block_in_line`] does, for the promise in the slot, which is noted.
+    /// Claims as [`Self::block_in_line`] does, for the promise in the slot. Its wait is noted.
     pub(crate) fn await_in_line(
         &self,
         claimed: Claimed,

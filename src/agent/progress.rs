@@ -102,7 +102,7 @@ impl Progress {
         (self.delivered..end.min(self.delivered + MOST), adopts)
     }
 
-    /// Lists what is to be held of settlements from `adopted` to `end`, by slot.
+    /// Lists the holds of settlements from `adopted` to `end`, by slot.
     pub(super) fn acquired_before(&self, end: usize) -> impl Iterator<Item = (u32, Location, Hold)> {
         let start = self.brought.partition_point(|&(index, ..)| index < self.adopted);
         let brought = self.brought[start..].iter().take_while(move |&&(index, ..)| index < end);

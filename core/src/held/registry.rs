@@ -55,7 +55,7 @@ pub fn next_number() -> u64 {
 }
 
 impl Known {
-    /// Lists the grants that the agent has not taken out of its outbox.
+    /// Lists the grants that are in the agent's outbox.
     pub fn grants(&self) -> Vec<(Location, Request)> {
         let mut slots = Vec::new();
         self.outbox.read_grants(&mut Reading::default(), |slot, _| slots.push(slot));
