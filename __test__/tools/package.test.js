@@ -75,11 +75,13 @@ test('every file that is required is there, once; entries begin without locks, a
   const ofLocks = /^\/\/ lib\/((?:holding|locks|named|observe|queue)\/.*)$/gm
   assert.deepStrictEqual(found(textOf('main.js'), ofLocks), ['named/manager.js'])
   const beyond = /^\/\/ lib\/((?:named|observe\/(?:places|profile|snapshot|stalls|taken)).*)$/gm
-  assert.deepStrictEqual(found(textOf('lock.js'), beyond), [])
+  assert.deepStrictEqual(found(textOf('hold.js') + textOf('lock.js'), beyond), [])
+  // Locks by name and of processes need none of the code of locks in memory.
+  assert.deepStrictEqual(found(textOf('hold.js'), /^\/\/ lib\/((?:locks\/|view\.js).*)$/gm), [])
 })
 
 const ALWAYS = ['agent.js', 'entry-point.js', 'index.js', 'main.js', 'note.js']
-const OF_PROCESSES = ['lock.js', 'names.js', 'processes.js']
+const OF_PROCESSES = ['hold.js', 'names.js', 'processes.js']
 
 test('an entry that changes nothing loads little before its first use; each use loads what it needs', async t => {
   const folder = bundled(t)
@@ -87,10 +89,10 @@ test('an entry that changes nothing loads little before its first use; each use 
   for (const [code, ...names] of [
     ['require(folder)', 'index.js', 'note.js'],
     ['require(folder + "/force")', ...ALWAYS, 'install.js'],
-    ['require(folder).AsyncLock.create().executeLocked(() => {})', ...ALWAYS, 'lock.js'],
-    ['require(folder).locks.request("name", () => {})', ...ALWAYS, 'lock.js', 'names.js'],
-    [`{ ${CLASSES.map(use).join('; ')} }`, ...ALWAYS, 'lock.js', 'later.js'],
-    ['require(folder).snapshot()', ...ALWAYS, 'lock.js', 'observe.js'],
+    ['require(folder).AsyncLock.create().executeLocked(() => {})', ...ALWAYS, 'hold.js', 'lock.js'],
+    ['require(folder).locks.request("name", () => {})', ...ALWAYS, 'hold.js', 'lock-manager.js', 'names.js'],
+    [`{ ${CLASSES.map(use).join('; ')} }`, ...ALWAYS, 'hold.js', 'lock.js', 'later.js'],
+    ['require(folder).snapshot()', ...ALWAYS, 'hold.js', 'observe.js'],
     ['require(folder + "/processes").processLocks(folder)', ...ALWAYS, ...OF_PROCESSES],
     [
       'require(folder + "/processes").processLocks(folder + "/locks").request("name", () => {})',
@@ -139,7 +141,7 @@ function inWorkers (t, folder, count, use, env) {
 const LOCK = 'AsyncLock.create().tryLock().unlock();'
 const REPORT = 'require("worker_threads").parentPort.postMessage(scripts)'
 /** The parts of a first lock in a thread. */
-const OF_LOCK = ['main.js', 'lock.js', 'agent.js']
+const OF_LOCK = ['main.js', 'hold.js', 'agent.js', 'lock.js']
 const all = isRefused => OF_LOCK.map(name => [name, isRefused])
 
 test('a first lock in a thread loads these parts, and what an earlier thread has compiled', async t => {
@@ -159,10 +161,11 @@ test('compiled code has the functions of a first lock: the next thread compiles 
     }`
   const folder = bundled(t)
   fs.appendFileSync(path.join(folder, 'note.js'), sizes)
-  const [main, lock, agent] = await inWorkers(t, folder, 3, LOCK)
+  const made = await inWorkers(t, folder, 4, LOCK)
   const before = name => new vm.Script(fs.readFileSync(path.join(folder, 'lib', name))).createCachedData().length
-  for (const [size, name] of [[main, 'main.js'], [lock, 'lock.js'], [agent, 'agent.js']])
-    assert.ok(size > 1.2 * before(name), `${name}: ${size} bytes, ${before(name)} before it runs`)
+  OF_LOCK.forEach((name, n) => {
+    assert.ok(made[n] > 1.2 * before(name), `${name}: ${made[n]} bytes, ${before(name)} before it runs`)
+  })
 })
 
 test('compiled code that V8 refuses is compiled anew, and replaced', async t => {
@@ -194,7 +197,7 @@ test('a Worker that an install reaches takes what its parent has compiled, and w
     worker.on('message', (message) => messages.push(message))
     worker.once('message', () => lock.executeLocked(() => {}) && token.unlock())
     worker.on('exit', () => console.log(JSON.stringify(messages)))`
-  const taken = ['main.js', 'agent.js', 'install.js', 'lock.js'].map(name => [name, false])
+  const taken = ['main.js', 'agent.js', 'install.js', 'hold.js', 'lock.js'].map(name => [name, false])
   assert.deepStrictEqual(await evaluate(t, bundled(t), program), [taken, true])
 })
 
