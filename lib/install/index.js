@@ -46,32 +46,13 @@ function perRealm (create) {
 }
 
 /**
- * Makes a function that requires a module in its first call only. New contexts need the functions of a realm when the
- * module registry of the test file that made the install may have gone, and with it `require`.
- */
-function once (load) {
-  const loaded = { module: undefined }
-  return () => {
-    if (loaded.module === undefined) {
-      assertStackToLoad()
-      loaded.module = load()
-    }
-    return loaded.module
-  }
-}
-const later = {
-  agent: once(() => require('../agent/find-agent')),
-  functions: once(() => require('../atomics/functions')),
-  keepAlive: once(() => require('../atomics/keep-alive'))
-}
-
-/**
  * Makes the functions on the package's own queue. Loads the native library, which then counts this thread
  * among those that may notify.
  */
 const ownTrio = perRealm((realm) => {
-  later.agent().agent()
-  return later.functions().createAtomics(realm)
+  assertStackToLoad()
+  require('../agent/find-agent').agent()
+  return require('../atomics/functions').createAtomics(realm)
 })
 
 /**
@@ -104,7 +85,8 @@ function exportedTrio ({ wait, notify, waitAsync }, realm) {
 
 const hostTrio = ({ host: { wait, notify, waitAsync } }) => waitAsync && { wait, notify, waitAsync }
 
-const keepAliveTrio = perRealm((realm) => realm.host.waitAsync && later.keepAlive().createKeepAlive(realm))
+const keepAliveTrio = perRealm((realm) => (
+  realm.host.waitAsync && require('../atomics/keep-alive').createKeepAlive(realm)))
 
 /** Chooses the functions that an entry installs on a target. Undefined if there is nothing to do. */
 function chooseTrio (entry, { holder, realm, plain }, force) {
@@ -189,7 +171,7 @@ function reachContexts (entry, force, undo) {
  * Lets this thread's locks notify the host's queue, too. Code in its Workers that waits on a lock's word waits there.
  */
 function besideHost () {
-  const { native } = later.agent().agent()
+  const { native } = require('../agent/find-agent').agent()
   native.besideHost = true
   return () => { native.besideHost = false }
 }
