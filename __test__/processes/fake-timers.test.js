@@ -69,12 +69,12 @@ const acts = {
     engine.query = never
     return api.processLocks(engine).request('a', { timeout: 20 }, () => {}).catch(error => error.code)
   },
-  'a lease, whose time passes as it is': async ({ Lease, now, time }) => {
-    const kept = new Lease(60000, now(), async () => true)
+  'a lease, whose time passes as it is': async ({ Lease, never, now, time }) => {
+    const kept = new Lease(60000, now(), { renew: async () => true })
     time.now = 1e12
     const before = kept.lost.aborted || kept.remaining() < 1000
     kept.stop()
-    const lease = new Lease(30, now(), () => new Promise(() => {}))
+    const lease = new Lease(30, now(), { renew: never })
     if (!lease.lost.aborted) await new Promise(resolve => lease.lost.addEventListener('abort', resolve))
     return before ? 'ended early' : 'ended'
   },

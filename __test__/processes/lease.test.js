@@ -6,15 +6,18 @@
 const assert = require('assert')
 const { once } = require('events')
 const { test } = require('../harness')
+const { runNode } = require('../fixtures/run-node')
 const { Lease, assertLease, now } = require('../../lib/processes/engines/server-lease')
 
 const LONG = 60000
+const yes = async () => true
+const never = () => new Promise(() => {})
 const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
 
 for (const isGivenBack of [false, true]) {
   test(`a lease ends if no renewal is answered${isGivenBack ? ', also while it is given back' : ''}`, async () => {
-    const lease = new Lease(30, now(), () => new Promise(() => {}))
-    if (isGivenBack) lease.rest()
+    const lease = new Lease(30, now(), { renew: never, release: never })
+    if (isGivenBack) lease.release(false)
     if (!lease.lost.aborted) await once(lease.lost, 'abort')
     assert.strictEqual(lease.remaining(), 0)
   })
@@ -22,21 +25,20 @@ for (const isGivenBack of [false, true]) {
 
 test('a lease ends at the renewal that is refused, and does not at one that fails', async () => {
   const answers = [async () => { throw new Error('no network') }, async () => true, async () => false]
-  const lease = new Lease(3000, now(), () => answers.shift()())
+  const lease = new Lease(3000, now(), { renew: () => answers.shift()() })
   await once(lease.lost, 'abort')
   assert.strictEqual(answers.length, 0)
 })
 
 test('a lease that was given back does not end any more', async () => {
-  const lease = new Lease(20, now(), async () => true)
-  lease.rest()
-  lease.stop()
+  const lease = new Lease(20, now(), { renew: yes, release: yes })
+  assert.strictEqual(await lease.release(false), true)
   await sleep(60)
   assert.strictEqual(lease.lost.aborted, false)
 })
 
 test('a renewal counts from when it was sent', async () => {
-  const lease = new Lease(3000, now(), () => sleep(500).then(() => true))
+  const lease = new Lease(3000, now(), { renew: () => sleep(500).then(yes) })
   let left = lease.remaining()
   for (let last = Infinity; left <= last; left = lease.remaining()) {
     last = left
@@ -52,12 +54,23 @@ test('what remains is told by the clock that has counted more: one stands still 
     [{ steady, wall }, LONG], [{ steady: steady - 50000, wall }, 10000], [{ steady, wall: wall - 50000 }, 10000],
     [{ steady: steady - LONG, wall }, 0], [{ steady, wall: wall - LONG }, 0], [{ steady, wall: wall + LONG }, LONG]
   ]) {
-    const lease = new Lease(LONG, sent, async () => true)
+    const lease = new Lease(LONG, sent, { renew: yes })
     const left = lease.remaining()
     lease.stop()
     assert.ok(left <= most && left > most - 10000, `${left}, not ${most}`)
   }
   assert.ok(now().steady >= steady)
+})
+
+test('leases of the same length share a timer, which lets the process end once they are given back', async t => {
+  const { stdout } = await runNode(t, ['-e', `
+    const { Lease, now } = require(${JSON.stringify(require.resolve('../../lib/processes/engines/server-lease'))})
+    const yes = async () => true
+    const timers = () => process.getActiveResourcesInfo().filter(each => each === 'Timeout').length
+    const leases = Array.from({ length: 100 }, () => new Lease(3e8, now(), { renew: yes, release: yes }))
+    const held = timers()
+    Promise.all(leases.map(each => each.release(false))).then(() => console.log(held, timers()))`])
+  assert.strictEqual(stdout, '1 0\n')
 })
 
 test('a lease has to be a number of milliseconds that a timer can wait', () => {

@@ -8,7 +8,7 @@ const assert = require('assert')
 const { EventEmitter } = require('events')
 const http = require('http')
 const { test } = require('../harness')
-const { etcd, postgresql, redis } = require('../../processes')
+const { etcd, postgresql, processLocks, redis } = require('../../processes')
 const { Cluster } = require('../../lib/processes/engines/etcd-cluster')
 const { Link } = require('../../lib/processes/engines/redis-connection')
 const { describeHolder, infoOf, keyOf } = require('../../lib/processes/engines/holder')
@@ -297,3 +297,16 @@ test('Redis: a lock that was awaited is given if a method of the client throws; 
   assert.deepStrictEqual([grant.token, grant.ownerDied, questions], [2, true, 2])
   await grant.release(false)
 })
+
+for (const [what, odd] of [['undefined', undefined], ['null', null], ['a text', 'gone']]) {
+  test(`Redis: a client that rejects with ${what} gives an error that says so`, async t => {
+    const client = new Played(() => Promise.reject(odd)) // eslint-disable-line prefer-promise-reject-errors -- it is odd
+    const engine = redis(client)
+    t.after(() => engine.close())
+    const asked = processLocks(engine).request('a', () => {})
+    await assert.rejects(asked, ({ code, message, cause }) => {
+      assert.deepStrictEqual([code, cause instanceof Error], ['ERR_LOCK_UNAVAILABLE', true])
+      return /Redis has failed with (undefined|null|'gone'|"gone")/.test(message)
+    })
+  })
+}

@@ -7,7 +7,7 @@ const { assertOptions, flag, option } = require('../util/options')
 const { LONGEST_TIMER } = require('../util/timers')
 const { describe } = require('../util/values')
 const { assertFunction, waitLimits } = require('../waiting/wait-options')
-const { abilitiesOf } = require('./abilities')
+const { abilitiesOf } = require('./built-in-engine')
 const { unsupportedError } = require('./errors')
 
 const OF_LOCKS = ['batch', 'batchTime', 'label']

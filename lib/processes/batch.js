@@ -38,8 +38,9 @@ class Batch {
     this.error = undefined
     /** Has an error that neither a callback nor the engine has thrown. */
     this.failure = undefined
-    /** Rejects once the lock is lost. A local lock is lost only by an answer, for which the callbacks do not wait. */
-    this.lost = this.rejectLost = this.heed = undefined
+    /** Reject what waits, once the lock is lost. A local one is lost only by an answer, for which nothing waits. */
+    this.rejects = this.isLocal ? undefined : new Set()
+    this.heed = undefined
     this.begun = this.running = 0
     this.onIdle = undefined
     this.isOver = this.isAsking = false
@@ -49,17 +50,16 @@ class Batch {
   }
 
   /** Begins to hold the engine's lock. */
-  hold (grant) {
+  hold (grant, isBuiltIn) {
     this.grant = grant
     this.ownerDied = grant.ownerDied
     this.since = wallClock()
-    if (!this.isLocal) this.heedLoss()
+    if (!this.isLocal) this.heedLoss(isBuiltIn)
   }
 
-  heedLoss () {
+  heedLoss (isBuiltIn) {
     const { grant } = this
-    this.lost = new Promise((resolve, reject) => { this.rejectLost = reject })
-    this.lost.catch(() => {})
+    if (isBuiltIn) return grant.whenLost((reason) => this.lose(reason))
     this.heed = () => this.lose(grant.lost.reason)
     grant.lost.addEventListener('abort', this.heed)
     if (grant.lost.aborted) this.heed()
@@ -90,13 +90,23 @@ class Batch {
   lose (cause) {
     if (this.isLost) return
     this.error = lostError(this.line.name, cause)
-    if (this.rejectLost !== undefined) this.rejectLost(this.error)
+    if (this.rejects !== undefined) for (const reject of this.rejects) reject(this.error)
     if (this.loser !== undefined) this.loser.abort(this.error)
   }
 
   /** Settles as the promise does, or rejects once the lock is lost. */
   unlessLost (promise) {
-    return this.lost === undefined ? promise : Promise.race([this.lost, promise])
+    const { rejects } = this
+    if (rejects === undefined) return promise
+    return new Promise((resolve, reject) => {
+      if (this.isLost) return reject(this.error)
+      rejects.add(reject)
+      const end = (settle) => (value) => {
+        rejects.delete(reject)
+        settle(value)
+      }
+      Promise.resolve(promise).then(end(resolve), end(reject))
+    })
   }
 
   /**

@@ -8,14 +8,7 @@
  */
 
 const { define } = require('../util/intrinsics')
-const { throwIfAborted } = require('../waiting/errors')
-
-/** Not those that a program has wrapped. */
-const genuine = new WeakSet()
-
-/** Whether an engine is a local one, unchanged by the program: its locks are taken at once. */
-const isLocal = (engine) => genuine.has(engine) && engine.acquire === LocalEngine.prototype.acquire &&
-  engine.attempt === LocalEngine.prototype.attempt
+const { BuiltInEngine } = require('./built-in-engine')
 
 /**
  * A subclass has
@@ -28,30 +21,21 @@ const isLocal = (engine) => genuine.has(engine) && engine.acquire === LocalEngin
  *   `permitPlace(name, permits)`,
  * - `querySync(name)`.
  */
-class LocalEngine {
-  constructor () {
-    genuine.add(this)
-  }
-
+class LocalEngine extends BuiltInEngine {
   /** Whether each lock waits for a disk. Then another thread takes it and gives it back. */
   get isSlow () { return false }
 
   permitPlace () { return undefined }
 
-  async acquire (name, mode, signal, asker) { return grantFor(this, name, mode, signal, asker, false) }
-  async attempt (name, mode, signal, asker) { return grantFor(this, name, mode, signal, asker, true) }
-}
-
-async function grantFor (engine, name, mode, signal, asker = {}, isAttempt) {
-  throwIfAborted(signal)
-  if (asker.permits !== undefined) return engine.takePermit(name, asker, signal, isAttempt)
-  const { label } = asker
-  const place = engine.placeOf(name, mode, asker)
-  const lease = leaseFor(asker)
-  let grant = engine.takeNow(place, label, isAttempt)
-  if (grant === undefined && !isAttempt) grant = await engine.wait(place, label, signal)
-  else if (grant === undefined && engine.isSlow) grant = await engine.attemptSlowly(place, label, signal)
-  return limited(grant, lease)
+  async enter (name, mode, signal, asker, isAttempt) {
+    if (asker.permits !== undefined) return this.takePermit(name, asker, signal, isAttempt)
+    const { label } = asker
+    const place = this.placeOf(name, mode, asker)
+    const lease = leaseFor(asker)
+    if (isAttempt && this.isSlow) return limited(await this.attemptSlowly(place, label, signal), lease)
+    const taken = this.takeNow(place, label, isAttempt)
+    return limited(taken === undefined && !isAttempt ? await this.wait(place, label, signal) : taken, lease)
+  }
 }
 
 /** Loads what tells of a limit, before a lock is taken: it takes a descriptor. Undefined without a limit. */
@@ -63,32 +47,7 @@ function limited (grant, lease) {
   const { ownerDied, token } = grant
   // Before it says how long it lasts: this thread may stand still between.
   const from = lease.now()
-  return new lease.Lease(Infinity, from).grant({
-    token, ownerDied, maxHold: grant.remaining(), from, held: () => grant.held(), release: (died) => grant.release(died)
-  })
-}
-
-/**
- * An AbortController and its signal for this package alone.
- *
- * There is one listener at a time. To remove one from a signal of Node took a quarter of the way from a grant to its
- * callback.
- */
-class Question {
-  constructor () {
-    this.aborted = false
-    this.reason = this.listener = undefined
-  }
-
-  get signal () { return this }
-  addEventListener (type, listener) { this.listener = listener }
-  removeEventListener () { this.listener = undefined }
-
-  abort () {
-    if (this.aborted) return
-    this.aborted = true
-    if (this.listener !== undefined) this.listener()
-  }
+  return new lease.Lease(Infinity, from, grant).begin({ token, ownerDied, maxHold: grant.remaining(), from })
 }
 
 /** A lock of such an engine. A subclass has `heldNow()`, and `releaseNow(died)`, which may give a promise. */
@@ -100,9 +59,10 @@ class LocalGrant {
     return signal
   }
 
+  whenLost () {}
   remaining () { return Infinity }
   async held () { return this.heldNow() }
   async release (died) { return this.releaseNow(died) }
 }
 
-module.exports = { LocalEngine, LocalGrant, Question, isLocal }
+module.exports = { LocalEngine, LocalGrant }

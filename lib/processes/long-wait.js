@@ -41,7 +41,8 @@ function endTask ({ token }) {
 /** A wait of this thread for the lock of an engine. */
 class LongWait {
   #front
-  #phrase
+  #name
+  #id
   #began = now()
   #after
   #isReported
@@ -54,7 +55,8 @@ class LongWait {
   constructor (engine, name) {
     const { stallAfter, dumpSignal } = agent().native
     this.#front = frontOf(engine, name)
-    this.#phrase = 'the lock ' + show(name) + ' of ' + engine.id
+    this.#name = name
+    this.#id = engine.id
     this.#isReported = stallAfter !== 0
     this.#after = stallAfter === 0 ? FIRST : Math.min(SOON, stallAfter)
     this.isEnabled = stallAfter !== 0 || dumpSignal !== undefined
@@ -87,7 +89,8 @@ class LongWait {
     const promise = 'A promise of ' + thread + ' has been pending'
     const subject = isBlocked ? 'Thread ' + threadId + ' has been blocked' : promise
     const time = age < 1000 ? Math.round(age) + ' ms' : (age / 1000).toFixed(1) + ' s'
-    return subject + ' for ' + time + ' waiting for ' + this.#phrase + ':\n  ' + relationOf(holder, who)
+    const phrase = 'the lock ' + show(this.#name) + ' of ' + this.#id
+    return subject + ' for ' + time + ' waiting for ' + phrase + ':\n  ' + relationOf(holder, who)
   }
 
   /** Makes the message of a report. Undefined if another request has stolen the name in front. */

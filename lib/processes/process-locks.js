@@ -30,11 +30,12 @@ const { granted } = require('../holding/run')
 const { newGrant, stolenError } = require('../named/names')
 const { readNames, requestAll } = require('./all-names')
 const { Batch } = require('./batch')
+const { Question, isBuiltIn } = require('./built-in-engine')
 const { Claim, Line, Lines } = require('./engine-claim')
 const { query, soonestHolder } = require('./engine-query')
 const { closedError, timeoutError, unavailableError } = require('./errors')
 const { held } = require('./held-lock')
-const { Question, isLocal } = require('./local-engine')
+const { LocalEngine } = require('./local-engine')
 const limits = require('./limit-timers')
 const { beginTask, endTask, frontOf, watch } = require('./long-wait')
 const { assertEngine, assertString, readLocksOptions, readOptions } = require('./arguments')
@@ -50,7 +51,9 @@ const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 class ProcessLocks {
   #engine
-  /** The engine, if it is a local one and unpatched by now. */
+  /** Whether the engine is one of this package, unpatched by now. */
+  #isBuiltIn
+  /** It, if its locks are on this machine, too. */
   #local
   #terms
   #label
@@ -70,7 +73,8 @@ class ProcessLocks {
     assertEngine(engine)
     const { batch, batchTime, label } = readLocksOptions(options)
     this.#engine = engine
-    const local = this.#local = isLocal(engine) ? engine : undefined
+    this.#isBuiltIn = isBuiltIn(engine)
+    const local = this.#local = this.#isBuiltIn && engine instanceof LocalEngine ? engine : undefined
     this.#lines = new Lines((name, mode) => (
       new Line(name, mode, frontOf(engine, name), local && local.placeOf(name, mode))))
     this.#terms = { most: batch, milliseconds: batchTime, scope: this.#scope }
@@ -266,7 +270,7 @@ class ProcessLocks {
     const local = line.place && this.#local
     try {
       // Before the claim waits: a hook of async_hooks may make a request meanwhile, or abort this one.
-      const asking = batch.asking = line.asking = local ? new Question() : new AbortController()
+      const asking = batch.asking = line.asking = this.#isBuiltIn ? new Question() : new AbortController()
       if (first !== undefined) this.#wait(line, first)
       batch.first = undefined
       line.isBeginning = false
@@ -275,7 +279,7 @@ class ProcessLocks {
       throwIfAborted(signal)
       let grant
       if (isAttempt) {
-        grant = await this.#askEngine('attempt', line, signal)
+        grant = await this.#askEngine(line, signal, true)
       } else {
         if (!isFirst) grant = await this.#waitForFront(line, front, signal)
         if (grant === undefined) {
@@ -285,7 +289,7 @@ class ProcessLocks {
           try {
             grant = await (local
               ? local.wait(line.place, line.asker.label, signal)
-              : this.#askEngine('acquire', line, signal))
+              : this.#askEngine(line, signal, false))
           } finally {
             end()
           }
@@ -297,7 +301,7 @@ class ProcessLocks {
       if (!grant && !isAttempt) throw new TypeError('its engine gave no grant')
       if (grant && line.asking === asking) {
         line.asking = batch.asking = undefined
-        batch.hold(grant)
+        batch.hold(grant, this.#isBuiltIn)
       }
     } catch (error) {
       await batch.fail(error)
@@ -358,9 +362,12 @@ class ProcessLocks {
     this.#leaves()
   }
 
-  /** Asks the engine by one of its functions. */
-  #askEngine (ask, { name, mode, asker }, signal) {
-    return this.#scope.runInAsyncScope(() => this.#engine[ask](name, mode, signal, { ...asker, threadId }))
+  /** Asks the engine for a lock. */
+  #askEngine ({ name, mode, asker }, signal, isAttempt) {
+    const who = { ...asker, threadId }
+    return this.#scope.runInAsyncScope(() => (this.#isBuiltIn
+      ? this.#engine.enter(name, mode, signal, who, isAttempt)
+      : this.#engine[isAttempt ? 'attempt' : 'acquire'](name, mode, signal, who)))
   }
 
   /** Waits behind others of this process. Returns the lock if it is free then. */

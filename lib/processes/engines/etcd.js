@@ -12,7 +12,7 @@
 const { randomBytes } = require('crypto')
 const { assertOptions, option } = require('../../util/options')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
-const { withAbilities } = require('../abilities')
+const { BuiltInEngine } = require('../built-in-engine')
 const { onAbort, sleep } = require('./aborts')
 const { Cluster } = require('./etcd-cluster')
 const { describeHolder, infoOf, keyOf } = require('./holder')
@@ -33,49 +33,66 @@ const before = revision => String(BigInt(revision) - 1n)
 const isThere = key => ({ key, target: 'CREATE', result: 'GREATER', create_revision: '0' })
 const deletion = key => ({ request_delete_range: { key } })
 
-/** @param {string | string[]} urls of the members */
-module.exports = function etcd (urls, options) {
-  assertOptions(options, ['lease', 'prefix', 'tls', 'auth'], 'etcd')
-  const lease = option(options, 'lease', 10000)
-  assertLease(lease, 'etcd', 1000)
-  const prefix = option(options, 'prefix', 'locks')
-  const endpoints = readEndpoints(urls)
-  const cluster = new Cluster(endpoints, {
-    tls: option(options, 'tls'),
-    auth: readAuth(option(options, 'auth')),
-    // So that a silent member leaves time for another one.
-    milliseconds: Math.max(LEAST_ANSWER, lease / (endpoints.length === 1 ? 1 : endpoints.length + 1))
-  })
-  const locks = { cluster, prefix, ending: new Set(), TTL: Math.ceil(lease / 1000) }
-  return withAbilities({
-    id: `etcd ${endpoints.map(({ host }) => host).sort().join()} ${prefix}`,
-    modes: ['exclusive'],
-    acquire: (name, mode, signal, who) => new Place(locks, name, who).enter(signal, false),
-    attempt: (name, mode, signal, who) => new Place(locks, name, who).enter(signal, true),
-    query: name => query(locks, name),
-    async close () {
-      await Promise.all(locks.ending)
-      cluster.close()
+class Etcd extends BuiltInEngine {
+  #prefix
+  #lease
+  #cluster
+  /** The leases that are being ended. */
+  #ending = new Set()
+
+  constructor (endpoints, cluster, prefix, lease) {
+    super({ maxHold: true })
+    this.id = `etcd ${endpoints.map(({ host }) => host).sort().join()} ${prefix}`
+    this.modes = ['exclusive']
+    this.#prefix = prefix
+    this.#lease = lease
+    this.#cluster = cluster
+  }
+
+  enter (name, mode, signal, asker, isAttempt) {
+    const place = new Place(this.#cluster, this.#ending, this.#prefix, name, this.#lease, asker)
+    return place.enter(signal, isAttempt)
+  }
+
+  async query (name) {
+    const all = `${this.#prefix}/line/`
+    const [held, pending] = [[], []]
+    const seen = new Set()
+    const keys = rangeOf(name === undefined ? all : `${all}${keyOf(name).toString('hex')}/`)
+    for (const { key, value = '' } of await created(this.#cluster, keys)) {
+      const [hash] = decoded(key).slice(all.length).split('/')
+      if (!/^[0-9a-f]{64}$/.test(hash)) continue
+      const list = seen.has(hash) ? pending : held
+      seen.add(hash)
+      list.push(infoOf(decoded(value), 'exclusive', hash))
     }
-  }, { maxHold: true })
+    return { held, pending }
+  }
+
+  async close () {
+    await Promise.all(this.#ending)
+    this.#cluster.close()
+  }
 }
 
 /** A place in the line of a name: a key with a lease. */
 class Place {
-  constructor ({ cluster, prefix, ending, TTL }, name, who = {}) {
+  constructor (cluster, ending, prefix, name, lease, { label, maxHold = Infinity, threadId }) {
     const hash = keyOf(name).toString('hex')
     const line = `${prefix}/line/${hash}/`
     this.cluster = cluster
     this.ending = ending
-    const { maxHold = Infinity } = who
     this.maxHold = maxHold
-    this.TTL = Math.min(TTL, Math.ceil(maxHold / 1000))
+    this.TTL = Math.ceil(Math.min(lease, maxHold) / 1000)
     this.ID = String(randomBytes(8).readBigUInt64BE() >> 1n || 1n)
     this.line = rangeOf(line)
     this.key = base64(line + this.ID)
     this.mark = base64(`${prefix}/held/${hash}`)
-    this.value = base64(describeHolder(name, who))
+    this.value = base64(describeHolder(name, { label, threadId }))
+    /** The lease. */
     this.kept = undefined
+    /** The last question whether it is there. */
+    this.asked = undefined
   }
 
   call (path, body, more) { return this.cluster.call(path, body, more) }
@@ -84,10 +101,9 @@ class Place {
 
   /** Joins the line. An attempt stays out of one that is not empty. */
   async enter (signal, isAttempt) {
-    throwIfAborted(signal)
     const sent = now()
     const TTL = await this.grantLease()
-    this.kept = new Lease(TTL * 1000, sent, () => this.renew())
+    this.kept = new Lease(TTL * 1000, sent, this)
     try {
       const state = await this.take(isAttempt)
       if (state.isBehind && isAttempt) {
@@ -95,7 +111,8 @@ class Place {
         return undefined
       }
       if (state.isBehind) await this.wait(state.revision, signal)
-      const grant = this.grantOf(state.granted || await this.takeAsFirst())
+      const { token, ownerDied } = state.granted || await this.takeAsFirst()
+      const grant = this.kept.begin({ token, ownerDied, maxHold: this.maxHold, from: now() })
       if (!signal.aborted) return grant
       await grant.release(grant.ownerDied)
     } catch (error) {
@@ -212,37 +229,20 @@ class Place {
     return this.call('watch', { create_request: create }, { signal, isOpen })
   }
 
-  grantOf ({ token, ownerDied }) {
-    const { key, mark } = this
-    let asked
-    const held = async () => (await (asked = this.txn(isThere(key), []))).succeeded === true
-    const release = async died => {
-      try {
-        // By another connection it could come before that question.
-        await Promise.allSettled([asked])
-        const answer = await this.txn(isThere(key), (died ? [key] : [mark, key]).map(deletion))
-        // If the lease is there, only a call that was not answered can have deleted the key.
-        return answer.succeeded === true || (answer.isRepeated && await this.renew())
-      } finally {
-        this.end()
-      }
-    }
-    return this.kept.grant({ token, ownerDied, held, release, maxHold: this.maxHold })
-  }
-}
+  async held () { return (await (this.asked = this.txn(isThere(this.key), []))).succeeded === true }
 
-async function query ({ cluster, prefix }, name) {
-  const line = name === undefined ? `${prefix}/line/` : `${prefix}/line/${keyOf(name).toString('hex')}/`
-  const [held, pending] = [[], []]
-  const seen = new Set()
-  for (const { key, value = '' } of await created(cluster, rangeOf(line))) {
-    const [hash] = decoded(key).slice(prefix.length + '/line/'.length).split('/')
-    if (!/^[0-9a-f]{64}$/.test(hash)) continue
-    const list = seen.has(hash) ? pending : held
-    seen.add(hash)
-    list.push(infoOf(decoded(value), 'exclusive', hash))
+  async release (died) {
+    const { key, mark } = this
+    try {
+      // By another connection it could come before that question.
+      await Promise.allSettled([this.asked])
+      const answer = await this.txn(isThere(key), (died ? [key] : [mark, key]).map(deletion))
+      // If the lease is there, only a call that was not answered can have deleted the key.
+      return answer.succeeded === true || (answer.isRepeated && await this.renew())
+    } finally {
+      this.end()
+    }
   }
-  return { held, pending }
 }
 
 /** Returns the keys of a range, in the order of their creation. */
@@ -272,4 +272,19 @@ function readAuth (auth) {
   const { username, password } = Object(auth)
   if (typeof username === 'string' && typeof password === 'string') return { username, password }
   throw new TypeError('etcd: auth must have a username and a password')
+}
+
+/** @param {string | string[]} urls of the members */
+module.exports = function etcd (urls, options) {
+  assertOptions(options, ['lease', 'prefix', 'tls', 'auth'], 'etcd')
+  const lease = option(options, 'lease', 10000)
+  assertLease(lease, 'etcd', 1000)
+  const endpoints = readEndpoints(urls)
+  const cluster = new Cluster(endpoints, {
+    tls: option(options, 'tls'),
+    auth: readAuth(option(options, 'auth')),
+    // So that a silent member leaves time for another one.
+    milliseconds: Math.max(LEAST_ANSWER, lease / (endpoints.length === 1 ? 1 : endpoints.length + 1))
+  })
+  return new Etcd(endpoints, cluster, option(options, 'prefix', 'locks'), lease)
 }

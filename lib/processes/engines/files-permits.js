@@ -15,6 +15,7 @@
 const { clearTimeout, setTimeout } = require('../../util/timers')
 const { throwIfAborted } = require('../../waiting/errors')
 const { permitsError } = require('../errors')
+const { LocalGrant } = require('../local-engine')
 const { onAbort, sleep } = require('./aborts')
 
 const [DOOR, USERS, TURN, PERMIT, NAME] = [0, 1, 2, 3]
@@ -61,7 +62,7 @@ async function takePermit (engine, name, { label, permits }, signal, isAttempt) 
       await giveBack()
     }
   }
-  return { token, ownerDied, permit, lost: grant.lost, remaining: () => Infinity, held: () => grant.held(), release }
+  return Object.assign(new LocalGrant(), { token, ownerDied, permit, held: () => grant.held(), release })
 
   /** @throws {RangeError} others use the name with another number, or without permits */
   async function compare () {

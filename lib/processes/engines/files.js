@@ -12,7 +12,6 @@ const path = require('path')
 const { threadId } = require('../../util/worker-threads')
 const { agent } = require('../../agent/find-agent')
 const { assertOptions, flag } = require('../../util/options')
-const { withAbilities } = require('../abilities')
 const { assertPath } = require('../arguments')
 const { LocalEngine } = require('../local-engine')
 const { sleep } = require('./aborts')
@@ -57,10 +56,9 @@ class Files extends LocalEngine {
   #folder
 
   constructor (folder, options) {
-    super()
+    super({ maxHold: true, permits: true })
     this.#path = path.resolve(folder)
     this.#options = options
-    withAbilities(this, { maxHold: true, permits: true })
     this.id = 'files ' + this.#path
     this.modes = ['exclusive', 'shared']
   }

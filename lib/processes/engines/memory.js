@@ -12,7 +12,6 @@ const { threadId } = require('../../util/worker-threads')
 const { agent } = require('../../agent/find-agent')
 const { TypeError } = require('../../util/intrinsics')
 const { assertOptions, flag } = require('../../util/options')
-const { withAbilities } = require('../abilities')
 const { assertPath } = require('../arguments')
 const { permitsError } = require('../errors')
 const { LocalEngine } = require('../local-engine')
@@ -40,9 +39,8 @@ class Memory extends LocalEngine {
   #last
 
   constructor (folder) {
-    super()
+    super({ maxHold: true, permits: true })
     this.#path = path.resolve(folder)
-    withAbilities(this, { maxHold: true, permits: true })
     this.id = 'memory ' + this.#path
     this.modes = ['exclusive', 'shared']
   }

@@ -4,7 +4,7 @@
  * Sessions of a PostgreSQL server: those that are free are used again.
  *
  * Invariants: a session runs one statement at a time. One whose statement has failed is ended, and with it every lock
- * that it has. Only one that runs a statement, or has a lock with a lease, keeps the process alive.
+ * that it has. None keeps the process alive: the time of a statement does, and the lease of a lock.
  */
 
 const { setTimeout } = require('../../util/timers')
@@ -19,23 +19,35 @@ const TOO_MANY = '53300'
 const TEXT = { getTypeParser: () => text => text }
 
 class Session {
-  constructor (client) {
+  /** @param {() => void} onLost is called once it has ended, or failed */
+  constructor (client, onLost) {
     this.client = client
-    this.loser = new AbortController()
+    this.onLost = onLost
+    /** Why it has ended. */
+    this.error = undefined
+    /** That of the lock that it has. */
+    this.lease = undefined
     this.pid = 0
     this.most = undefined
     this.last = Promise.resolve()
-    this.running = 0
     // Without a listener for errors, they would end the process.
-    client.on('error', error => this.loser.abort(error))
-    client.on('end', () => this.loser.abort(new Error('The connection has ended')))
+    client.on('error', error => this.lose(error))
+    client.on('end', () => this.lose(new Error('The connection has ended')))
   }
 
-  get lost () { return this.loser.signal }
+  get isLost () { return this.error !== undefined }
+
+  lose (error) {
+    if (this.isLost) return
+    this.error = error
+    this.onLost()
+    if (this.lease !== undefined) this.lease.lose(error)
+  }
 
   async open (lease) {
     try {
       await within(ANSWER, this.client.connect(), () => new Error('The server has not answered for ' + ANSWER + ' ms'))
+      this.client.unref()
       const results = await this.ask(begin(lease))
       const [{ pid, is_standby: isStandby, most }] = results[results.length - 1].rows
       // A standby grants shared locks, of which its primary knows nothing.
@@ -59,21 +71,18 @@ class Session {
   }
 
   async run (query) {
-    if (this.running++ === 0) this.client.ref()
     try {
       return await this.client.query(query)
     } catch (error) {
       this.end()
       throw error
-    } finally {
-      if (--this.running === 0) this.client.unref()
     }
   }
 
   /** Does not wait for a server that may not answer. */
   end () {
     this.client.connection.stream.destroy()
-    this.loser.abort(new Error('The session has been ended'))
+    this.lose(new Error('The session has been ended'))
   }
 }
 
@@ -104,15 +113,15 @@ class Sessions {
 
   takeFree () {
     for (let session = this.free.pop(); session !== undefined; session = this.free.pop())
-      if (!session.lost.aborted) return session
+      if (!session.isLost) return session
     return undefined
   }
 
   async open () {
-    const session = await new Session(this.createClient(ANSWER)).open(this.lease)
-    this.most = session.most
     // One that has failed may have found that the table is gone.
-    session.lost.addEventListener('abort', () => { this.isReady = undefined })
+    const forget = () => { this.isReady = undefined }
+    const session = await new Session(this.createClient(ANSWER), forget).open(this.lease)
+    this.most = session.most
     try {
       if (this.isReady === undefined) this.isReady = session.ask(this.create)
       await this.isReady

@@ -3,13 +3,15 @@
 /**
  * Connections of our own to a client's server. The client is of ioredis, or of redis (node-redis).
  *
- * Invariants: a connection that has ended is not opened again; another one takes its place. One keeps the process
- * alive only while a command is under way.
+ * Invariants: a connection that has ended is not opened again; another one takes its place. None keeps the process
+ * alive: the time of a command that is under way does.
  */
 
 const { now } = require('../../util/intrinsics')
 const { setTimeout } = require('../../util/timers')
+const { describe } = require('../../util/values')
 const { within } = require('./aborts')
+const { Deadlines } = require('./deadlines')
 
 /** Duplicates a client of ioredis. It must not queue, retry or send again what may have been done. */
 function ofIoredis (client) {
@@ -24,9 +26,9 @@ function ofIoredis (client) {
     end: () => copy.disconnect(),
     isReady: () => copy.status !== 'close' && copy.status !== 'end',
     subscribe: channel => copy.subscribe(channel),
-    unsubscribe: async channel => copy.unsubscribe(channel),
+    unsubscribe: channel => copy.unsubscribe(channel),
     onMessage: hear => copy.on('message', hear),
-    keepAlive (isNeeded) { if (copy.stream) copy.stream[isNeeded ? 'ref' : 'unref']() }
+    unref () { if (copy.stream) copy.stream.unref() }
   }
 }
 
@@ -41,12 +43,12 @@ function ofNodeRedis (client) {
     open: () => copy.connect(),
     send: args => copy.sendCommand(args.map(String)),
     subscribe: channel => copy.subscribe(channel, (_, from) => heard(from)),
-    unsubscribe: async channel => copy.unsubscribe(channel),
+    unsubscribe: channel => copy.unsubscribe(channel),
     onMessage (hear) { heard = hear },
     // `destroy` since version 5; without a connection, both throw.
     end () { try { (copy.destroy || copy.disconnect).call(copy) } catch (_) {} },
     isReady: () => copy.isReady,
-    keepAlive (isNeeded) { copy[isNeeded ? 'ref' : 'unref']() }
+    unref: () => copy.unref()
   }
 }
 
@@ -56,7 +58,6 @@ class Connection {
     this.hasEnded = false
     this.isOpen = false
     this.isLeft = false
-    this.pending = 0
     this.error = undefined
     // When its server had certainly begun to run: another one would have another connection.
     this.began = Infinity
@@ -87,38 +88,32 @@ class Connection {
     try {
       await within(milliseconds, this.open().then(() => this.learnAge()), () => lateError(milliseconds))
       this.isOpen = true
-      if (this.pending === 0) this.keepAlive(false)
+      this.unref()
       return this
     } catch (error) {
       this.close()
       // ioredis says why to its listeners only.
-      throw this.error || error
+      throw asError(this.error || error)
     }
   }
 
-  /** Sends a command. A server that has become a replica may keep its connections: it is left. */
-  async ask (args) {
-    if (this.pending++ === 0) this.keepAlive(true)
-    try {
-      return await this.send(args)
-    } catch (error) {
-      if (/\bREADONLY\b/.test(error.message)) this.close()
-      throw error
-    } finally {
-      if (--this.pending === 0 && !this.isEnded) this.keepAlive(false)
-    }
-  }
-
-  /** Runs a script. Not with its text, unless the server lacks that. */
-  async run ({ text, hash }, keys, ...more) {
-    const args = [keys.length, ...keys, ...more]
-    try {
-      return await this.ask(['EVALSHA', hash, ...args])
-    } catch (error) {
+  /**
+   * Sends a command: that of a script again, with its text, if the server lacks it. A server that has become a replica
+   * may keep its connections: it is left.
+   */
+  ask (args, text) {
+    return this.send(args).then(undefined, error => {
+      const message = String(Object(error).message)
+      if (/\bREADONLY\b/.test(message)) this.close()
       // What was asked for may have been undone, behind it, if somebody has ceased to wait for it.
-      if (this.isLeft || !error.message.startsWith('NOSCRIPT')) throw error
-      return this.ask(['EVAL', text, ...args])
-    }
+      if (text === undefined || this.isLeft || !message.startsWith('NOSCRIPT')) throw error
+      return this.ask(['EVAL', text, ...args.slice(2)])
+    })
+  }
+
+  /** Runs a script. */
+  run ({ text, hash }, keys, ...more) {
+    return this.ask(['EVALSHA', hash, keys.length, ...keys, ...more], text)
   }
 
   /** Asks for the age of its server, in whole seconds. */
@@ -137,11 +132,15 @@ const isIoredis = client => typeof client.defineCommand === 'function'
 
 const lateError = milliseconds => new Error(`Redis has not answered for ${milliseconds} ms`)
 
+/** A client may reject with anything. */
+const asError = error => Object(error) === error ? error : new Error(`Redis has failed with ${describe(error)}`)
+
 /** The current connection. */
 class Link {
   /** @param {number} milliseconds a command whose answer is later has failed */
   constructor (client, milliseconds) {
     Object.assign(this, { client, milliseconds })
+    this.commands = new Deadlines(milliseconds, command => command.fail())
     this.connection = undefined
     this.opening = undefined
     this.isClosed = false
@@ -178,19 +177,26 @@ class Link {
   }
 
   /** Sends it by a connection; if the answer is late, the next commands take another one. */
-  async answered (connection, send) {
-    const late = () => {
-      this.leave(connection)
-      return Object.assign(lateError(this.milliseconds), { late: connection })
-    }
-    return within(this.milliseconds, send(connection), late)
+  answered (connection, send) {
+    return new Promise((resolve, reject) => {
+      const fail = () => {
+        this.leave(connection)
+        reject(Object.assign(lateError(this.milliseconds), { late: connection }))
+      }
+      const command = { fail }
+      const end = settle => value => {
+        this.commands.delete(command)
+        settle(value)
+      }
+      send(connection).then(end(resolve), end(error => reject(asError(error))))
+      this.commands.add(command)
+    })
   }
 
   /** Leaves a silent connection. It ends when the milliseconds are over again. */
   leave (connection) {
     if (this.connection === connection) this.connection = undefined
     connection.isLeft = true
-    connection.keepAlive(false)
     setTimeout(() => connection.close(), this.milliseconds).unref()
   }
 

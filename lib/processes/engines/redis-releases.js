@@ -44,7 +44,8 @@ class Listener {
     this.connection = undefined
     if (connection === undefined) return
     connection.listeners.delete(channel)
-    connection.unsubscribe(channel).catch(() => {})
+    // A client may throw at once.
+    new Promise(resolve => resolve(connection.unsubscribe(channel))).catch(() => {})
   }
 
   /** Waits for news, also those since the last time, or some milliseconds; or rejects with the signal's reason. */

@@ -6,7 +6,7 @@ const { now: clock } = require('../../util/intrinsics')
 const { assertOptions, option } = require('../../util/options')
 const { setTimeout } = require('../../util/timers')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
-const { withAbilities } = require('../abilities')
+const { BuiltInEngine } = require('../built-in-engine')
 const { MOST, describeHolder, infoOf, keyOf } = require('./holder')
 const { Lease, assertLease, now } = require('./server-lease')
 const { Listener } = require('./redis-releases')
@@ -20,93 +20,83 @@ const AGAIN = 1000
 
 const LOCK = /:\{([0-9a-f]{64})\}:lock$/
 
-/** @param {object} client of ioredis or node-redis; it is duplicated */
-module.exports = function redis (client, options) {
-  assertOptions(options, ['lease', 'prefix'], 'redis')
-  assertClient(client)
-  const lease = option(options, 'lease', 10000)
-  assertLease(lease, 'redis', 100)
-  const { keyPrefix } = client.options || {}
-  const prefix = (keyPrefix || '') + option(options, 'prefix', 'locks')
-  // What comes later is undone, and that before the lock's lease is over.
-  const link = new Link(client, lease / 2)
-  const news = new Link(client, lease / 2)
+class Redis extends BuiltInEngine {
+  #prefix
+  #lease
+  #link
+  #news
+  /** The name that was asked for last, and its keys. */
+  #last = { name: undefined, keys: undefined }
   /** The locks that are being undone. */
-  const undoing = new Set()
+  #undoing = new Set()
 
-  const keysOf = name => {
-    const key = `${prefix}:{${keyOf(name).toString('hex')}}`
-    return [`${key}:lock`, `${key}:state`]
+  constructor (client, prefix, lease) {
+    super({ maxHold: true })
+    this.id = `redis ${addressOf(client)} ${prefix}`
+    this.modes = ['exclusive']
+    this.#prefix = prefix
+    this.#lease = lease
+    // What comes later is undone, and that before the lock's lease is over.
+    this.#link = new Link(client, lease / 2)
+    this.#news = new Link(client, lease / 2)
+  }
+
+  async enter (name, mode, signal, asker, isAttempt) {
+    const keys = this.#keysOf(name)
+    const take = () => this.#take(keys, holder, signal, asker.maxHold)
+    const holder = describeHolder(name, asker)
+    const taken = await take()
+    if (typeof taken !== 'number') return taken
+    return isAttempt ? undefined : this.#wait(keys[0], taken, take, signal)
+  }
+
+  #keysOf (name) {
+    if (this.#last.name !== name) {
+      const key = `${this.#prefix}:{${keyOf(name).toString('hex')}}`
+      this.#last = { name, keys: [`${key}:lock`, `${key}:state`] }
+    }
+    return this.#last.keys
   }
 
   /** Takes a lock; or gives the milliseconds after which to ask again, if somebody else has it. */
-  async function take (keys, holder, signal, maxHold = Infinity) {
+  async #take (keys, holder, signal, maxHold = Infinity) {
+    const link = this.#link
+    const lease = this.#lease
     const sent = now()
     let answer
     try {
-      answer = await link.ask(async server => {
+      answer = await link.ask(server => {
         // A server that has just started may have forgotten locks: it gives none until their leases are over.
         const rest = Math.ceil(lease - server.age)
-        return rest > 0 ? rest : server.run(TAKE, keys, holder, Math.ceil(Math.min(lease, maxHold)))
+        if (rest > 0) return Promise.resolve(rest)
+        return server.run(TAKE, keys, holder, Math.ceil(Math.min(lease, maxHold)))
       })
     } catch (error) {
-      track(undo(keys, holder, error.late))
+      this.#track(this.#undo(keys, holder, error.late))
       throw error
     }
     if (!Array.isArray(answer)) return Number(answer)
     const [token, died] = answer
-    const ask = async (script, ...more) =>
-      Number(await link.ask(server => server.run(script, keys, holder, ...more))) === 1
-    const grant = new Lease(lease, sent, left => ask(RENEW, Math.ceil(left))).grant({
-      token,
-      ownerDied: String(died) === '1',
-      held: () => ask(HELD),
-      release: died => ask(RELEASE, Number(died)),
-      maxHold,
-      from: sent
-    })
+    const grant = new Lease(lease, sent, new Lock(link, keys, holder))
+      .begin({ token, ownerDied: String(died) === '1', maxHold, from: sent })
     if (!signal.aborted) return grant
     await grant.release(grant.ownerDied)
     throw readReason(signal)
   }
 
-  /**
-   * Undoes what a command may do whose answer has not come: by the connection behind it (`late`), where it comes next;
-   * otherwise by another one, until the lease would be over.
-   */
-  async function undo (keys, holder, late) {
-    const forget = server => server.run(FORGET, keys, holder)
+  /** Waits for a lock that is taken. @param {number} left the milliseconds after which to ask again */
+  async #wait (channel, left, take, signal) {
+    const listener = new Listener(channel)
     try {
-      if (late !== undefined) return await forget(late)
-    } catch (_) {}
-    for (let tries = 0; tries < 10 && !link.isClosed; tries++) {
-      try {
-        return await link.ask(forget)
-      } catch (_) {}
-      await new Promise(resolve => setTimeout(resolve, lease / 10).unref())
-    }
-  }
-
-  function track (promise) {
-    undoing.add(promise)
-    promise.finally(() => undoing.delete(promise))
-  }
-
-  async function acquire (name, mode, signal, who = {}) {
-    const keys = keysOf(name)
-    const holder = describeHolder(name, who)
-    const listener = new Listener(keys[0])
-    try {
-      for (let again = 0; ;) {
-        throwIfAborted(signal)
-        const taken = await take(keys, holder, signal, who.maxHold)
+      for (let again = 0, taken = left; ; taken = await take()) {
         if (typeof taken !== 'number') return taken
         if (listener.isOpen) {
           // Once its lease is over, it is free without news.
           await listener.next(Math.min(taken < 0 ? WITH_NEWS : taken + 10 * Math.random(), WITH_NEWS), signal)
         } else if (clock() >= again) {
           again = clock() + AGAIN
-          await listener.open(news)
+          await listener.open(this.#news)
+          throwIfAborted(signal)
         } else {
           await listener.next(WITHOUT * (0.5 + Math.random()), signal)
         }
@@ -116,44 +106,79 @@ module.exports = function redis (client, options) {
     }
   }
 
-  async function attempt (name, mode, signal, who = {}) {
-    const taken = await take(keysOf(name), describeHolder(name, who), signal, who.maxHold)
-    return typeof taken === 'number' ? undefined : taken
+  /**
+   * Undoes what a command may do whose answer has not come: by the connection behind it (`late`), where it comes next;
+   * otherwise by another one, until the lease would be over.
+   */
+  async #undo (keys, holder, late) {
+    const forget = server => server.run(FORGET, keys, holder)
+    try {
+      if (late !== undefined) return await forget(late)
+    } catch (_) {}
+    for (let tries = 0; tries < 10 && !this.#link.isClosed; tries++) {
+      try {
+        return await this.#link.ask(forget)
+      } catch (_) {}
+      await new Promise(resolve => setTimeout(resolve, this.#lease / 10).unref())
+    }
   }
 
-  async function query (name) {
-    const keys = name === undefined ? await allLocks() : keysOf(name).slice(0, 1)
-    const values = await Promise.all(keys.map(key => link.ask(server => server.ask(['GETRANGE', key, 0, MOST]))))
+  #track (promise) {
+    this.#undoing.add(promise)
+    promise.finally(() => this.#undoing.delete(promise))
+  }
+
+  async query (name) {
+    const keys = name === undefined ? await this.#allLocks() : this.#keysOf(name).slice(0, 1)
+    const values = await Promise.all(keys.map(key => this.#link.ask(server => server.ask(['GETRANGE', key, 0, MOST]))))
     const infos = values.map((value, n) => value && infoOf(String(value), 'exclusive', LOCK.exec(keys[n])[1]))
     return { held: infos.filter(Boolean) }
   }
 
-  async function allLocks () {
+  async #allLocks () {
     const found = new Set()
     // Others may have keys of any length.
-    const pattern = `${escaped(prefix)}:{${'?'.repeat(64)}}:lock`
+    const pattern = `${escaped(this.#prefix)}:{${'?'.repeat(64)}}:lock`
     let cursor = '0'
     do {
       const scan = ['SCAN', cursor, 'MATCH', pattern, 'COUNT', 1000, 'TYPE', 'string']
-      const [next, keys] = await link.ask(server => server.ask(scan))
+      const [next, keys] = await this.#link.ask(server => server.ask(scan))
       for (const key of keys.map(String)) if (LOCK.test(key)) found.add(key)
       cursor = String(next)
     } while (cursor !== '0')
     return Array.from(found)
   }
 
-  return withAbilities({
-    id: `redis ${addressOf(client)} ${prefix}`,
-    modes: ['exclusive'],
-    acquire,
-    attempt,
-    query,
-    async close () {
-      // What is undone by a server that answers.
-      await Promise.race([Promise.all(undoing), new Promise(resolve => setTimeout(resolve, 100).unref())])
-      await Promise.all([link.close(), news.close()])
-    }
-  }, { maxHold: true })
+  async close () {
+    // What is undone by a server that answers.
+    await Promise.race([Promise.all(this.#undoing), new Promise(resolve => setTimeout(resolve, 100).unref())])
+    await Promise.all([this.#link.close(), this.#news.close()])
+  }
+}
+
+/** A lock on the server. */
+class Lock {
+  constructor (link, keys, holder) {
+    Object.assign(this, { link, keys, holder })
+  }
+
+  async ask (script, ...more) {
+    return Number(await this.link.ask(server => server.run(script, this.keys, this.holder, ...more))) === 1
+  }
+
+  renew (milliseconds) { return this.ask(RENEW, Math.ceil(milliseconds)) }
+  held () { return this.ask(HELD) }
+  release (died) { return this.ask(RELEASE, Number(died)) }
+}
+
+/** @param {object} client of ioredis or node-redis; it is duplicated */
+module.exports = function redis (client, options) {
+  assertOptions(options, ['lease', 'prefix'], 'redis')
+  assertClient(client)
+  const lease = option(options, 'lease', 10000)
+  assertLease(lease, 'redis', 100)
+  const { keyPrefix } = client.options || {}
+  return new Redis(client, (keyPrefix || '') + option(options, 'prefix', 'locks'), lease)
 }
 
 /** @throws {TypeError} it is no client of one server */

@@ -12,6 +12,7 @@ const { now: steadyClock } = require('../../util/intrinsics')
 const { LONGEST_TIMER, clearTimeout, setTimeout, wallClock } = require('../../util/timers')
 const { describe } = require('../../util/values')
 const timers = require('../limit-timers')
+const { Deadlines } = require('./deadlines')
 
 /** Returns this moment by both clocks. */
 const now = () => ({ steady: steadyClock(), wall: wallClock() })
@@ -19,97 +20,126 @@ const now = () => ({ steady: steadyClock(), wall: wallClock() })
 /** Returns the milliseconds since a moment: by the clock that has counted more. */
 const since = moment => Math.max(steadyClock() - moment.steady, wallClock() - moment.wall)
 
-/** A lease, renewed three times as often as it needs to be. */
+/** The leases that are renewed, by the milliseconds after which they are. */
+const beats = new Map()
+
+function beatsAfter (milliseconds) {
+  if (!beats.has(milliseconds)) beats.set(milliseconds, new Deadlines(milliseconds, lease => lease.renewOnce()))
+  return beats.get(milliseconds)
+}
+
+/** A lock of an engine by its lease, which is renewed three times as often as it needs to be. */
 class Lease {
+  #lock
+  #milliseconds
+  #sent
+  #beats
+  #end
+  #isResting = false
+  #isLost = false
+  #reason
+  #loser
+  #heed
+  /** The milliseconds of the whole hold, and when they began. */
+  #most = Infinity
+  #granted
+
   /**
    * @param {number} milliseconds Infinity: it is over only if somebody says so, or with the hold
    * @param {{ steady: number, wall: number }} sent when the first request was sent
-   * @param {(milliseconds: number) => Promise<boolean>} renew gives false if the lease is over
+   * @param {object} lock asks the server: `renew(milliseconds)` resolves with false if the lease is over; `held()` and
+   *   `release(died)` as those of a grant
    */
-  constructor (milliseconds, sent, renew) {
-    this.milliseconds = milliseconds
-    this.renew = renew
-    this.sent = sent
-    this.loser = new AbortController()
-    this.isResting = false
-    this.end = undefined
-    this.beat = undefined
-    /** The milliseconds of the whole hold, and when they began. */
-    this.most = Infinity
-    this.granted = undefined
-    if (milliseconds < Infinity) this.wait()
+  constructor (milliseconds, sent, lock) {
+    this.#lock = lock
+    this.#milliseconds = milliseconds
+    this.#sent = sent
+    this.token = this.ownerDied = undefined
+    if (milliseconds === Infinity) return
+    this.#beats = beatsAfter(milliseconds / 3)
+    this.#beats.add(this)
   }
 
-  get lost () { return this.loser.signal }
+  /**
+   * Begins the hold of a lock that has this lease. Returns the lease.
+   * @param {object} how `maxHold`: how many milliseconds the hold may last, if that is limited, `from` a moment
+   */
+  begin ({ token, ownerDied, maxHold = Infinity, from }) {
+    this.token = Number(token)
+    this.ownerDied = ownerDied
+    if (maxHold < Infinity) {
+      this.#most = maxHold
+      this.#granted = from
+      this.#extend(this.#sent)
+    }
+    return this
+  }
+
+  /** Made once somebody asks for it: that takes as long as all else of a lock that is free. */
+  get lost () {
+    if (this.#loser === undefined) {
+      this.#loser = new AbortController()
+      if (this.#isLost) this.#loser.abort(this.#reason)
+    }
+    return this.#loser.signal
+  }
+
+  /** Calls back with the reason once it is lost. */
+  whenLost (heed) {
+    if (this.#isLost) heed(this.#reason)
+    else this.#heed = heed
+  }
 
   /** Returns the milliseconds until it may be over. It looks at the clock: after a standstill no timer has run. */
   remaining () {
-    return this.lost.aborted ? 0 : Math.max(0, Math.min(this.milliseconds - since(this.sent), this.left))
+    return this.#isLost ? 0 : Math.max(0, Math.min(this.#milliseconds - since(this.#sent), this.#left))
   }
 
   /** The milliseconds until the hold is over. */
-  get left () { return this.most === Infinity ? Infinity : this.most - since(this.granted) }
+  get #left () { return this.#most === Infinity ? Infinity : this.#most - since(this.#granted) }
 
   /** Whether the hold is over first. Not asked of the clock alone: timers may fire early. */
-  get endsWithHold () { return this.left <= this.milliseconds - since(this.sent) }
+  get #endsWithHold () { return this.#left <= this.#milliseconds - since(this.#sent) }
 
-  /**
-   * Makes the grant of a lock that has this lease.
-   * @param {object} how `token` and `ownerDied`; `held` and `release` ask the server; `maxHold`: how many milliseconds
-   *   the hold may last, if that is limited, `from` a moment
-   */
-  grant ({ token, ownerDied, held, release, maxHold = Infinity, from = now() }) {
-    if (maxHold < Infinity) {
-      this.most = maxHold
-      this.granted = from
-      this.extend(this.sent)
-    }
-    return {
-      token: Number(token),
-      ownerDied,
-      lost: this.lost,
-      remaining: () => this.remaining(),
-      held,
-      release: async died => {
-        this.rest()
-        try {
-          return await release(died)
-        } finally {
-          this.stop()
-        }
-      }
+  held () { return this.#lock.held() }
+
+  /** It can still be over meanwhile, but is renewed no more. */
+  async release (died) {
+    this.#isResting = true
+    try {
+      return await this.#lock.release(died)
+    } finally {
+      this.stop()
     }
   }
-
-  /** Renews it no more, since it is being given back. It can still be over meanwhile. */
-  rest () { this.isResting = true }
 
   /** Ends its timers. */
   stop () {
-    this.rest()
-    clearTimeout(this.beat)
-    this.clear()
+    this.#isResting = true
+    if (this.#beats !== undefined) this.#beats.delete(this)
+    this.#clear()
   }
 
-  clear () {
-    clearTimeout(this.end)
-    timers.remove(this.end)
+  #clear () {
+    if (this.#end === undefined) return
+    clearTimeout(this.#end)
+    timers.remove(this.#end)
   }
 
-  lose (reason = new Error(this.endsWithHold ? 'It was held for longer than its maxHold' : 'The lease is over')) {
+  lose (reason = new Error(this.#endsWithHold ? 'It was held for longer than its maxHold' : 'The lease is over')) {
+    if (this.#isLost) return
     this.stop()
-    this.loser.abort(reason)
+    this.#isLost = true
+    this.#reason = reason
+    if (this.#loser !== undefined) this.#loser.abort(reason)
+    if (this.#heed !== undefined) this.#heed(reason)
   }
 
-  extend (sent) {
-    this.sent = sent
-    this.clear()
-    this.end = setTimeout(() => this.lose(), this.remaining())
-    if (this.milliseconds === Infinity) timers.add(this.end)
-  }
-
-  wait () {
-    this.beat = setTimeout(() => this.renewOnce(), this.milliseconds / 3)
+  #extend (sent) {
+    this.#sent = sent
+    this.#clear()
+    this.#end = setTimeout(() => this.lose(), this.remaining())
+    if (this.#milliseconds === Infinity) timers.add(this.#end)
   }
 
   /** Never rejects. If the server does not answer, it may do so before the lease is over. */
@@ -117,18 +147,18 @@ class Lease {
     const sent = now()
     // A process that stood still may be late.
     if (this.remaining() === 0) return this.lose()
-    // Until now this timer was due before that of the end.
-    if (this.end === undefined) this.extend(this.sent)
+    // Until now it was due before its end.
+    if (this.#end === undefined) this.#extend(this.#sent)
     // What there is lasts as long as the hold may.
-    if (this.endsWithHold || this.isResting) return
+    if (this.#endsWithHold || this.#isResting) return
     let isOurs
     try {
-      isOurs = await this.renew(Math.min(this.milliseconds, this.left))
+      isOurs = await this.#lock.renew(Math.min(this.#milliseconds, this.#left))
     } catch (_) {}
-    if (this.isResting) return
+    if (this.#isResting) return
     if (isOurs === false) return this.lose()
-    if (isOurs) this.extend(sent)
-    this.wait()
+    if (isOurs) this.#extend(sent)
+    this.#beats.add(this)
   }
 }
 
