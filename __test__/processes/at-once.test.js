@@ -9,7 +9,7 @@ const fs = require('fs')
 const os = require('os')
 const { test } = require('../harness')
 const { scratchFolder, startMember } = require('../fixtures/lock-processes')
-const { processLocks } = require('../../processes')
+const { files, processLocks } = require('../../processes')
 
 const isFree = (locks, name, mode) => locks.request(name, { ifAvailable: true, mode }, lock => lock !== null)
 const outcome = promise => promise.then(value => value, error => error.name)
@@ -304,4 +304,26 @@ test('a folder that is moved away while a descriptor may be kept tells of no dea
   fs.mkdirSync(folder)
   await locks.request('a', () => {})
   assert.strictEqual(await processLocks(`${folder}.aside`).request('a', ({ ownerDied }) => ownerDied), false)
+})
+
+test('an engine that a program wraps afterwards gets no signal but those of Node', async t => {
+  for (const durable of [false, true]) {
+    const engine = files(scratchFolder(t), { durable })
+    const locks = processLocks(engine)
+    const signals = []
+    for (const way of ['acquire', 'attempt']) {
+      const { [way]: original } = engine
+      engine[way] = function (name, mode, signal, asker) {
+        signals.push(signal)
+        return original.call(this, name, mode, signal, asker)
+      }
+    }
+    for (const options of [{}, { ifAvailable: true }, { maxHold: 60000 }, { maxHold: 60000, ifAvailable: true }]) {
+      await locks.request('a', options, ({ token }) => token)
+    }
+    assert.ok(signals.every(signal => signal instanceof AbortSignal))
+    // Locks that are made now ask the wrapper.
+    await processLocks(engine).request('a', () => {})
+    assert.ok(signals.length > 0 && signals.pop() instanceof AbortSignal)
+  }
 })
