@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Engines of this package, and what they can do besides the public interface: those of a program can do nothing of it.
+ * Engines of this package, and their abilities besides the public interface. Those of a program have none of them.
  *
  * | ability | what the engine heeds of its asker |
  * |---|---|
@@ -45,6 +45,14 @@ class BuiltInEngine {
   }
 }
 
+/** The engine of a server: made of its `id`, `modes`, `enter`, `query` and `close`. */
+class ServerEngine extends BuiltInEngine {
+  constructor (parts) {
+    super({ maxHold: true })
+    Object.assign(this, parts)
+  }
+}
+
 /**
  * An AbortController and its signal for this package alone.
  *
@@ -68,4 +76,4 @@ class Question {
   }
 }
 
-module.exports = { BuiltInEngine, Question, abilitiesOf, isBuiltIn }
+module.exports = { BuiltInEngine, Question, ServerEngine, abilitiesOf, isBuiltIn }

@@ -12,7 +12,7 @@
 const { randomBytes } = require('crypto')
 const { assertOptions, option } = require('../../util/options')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
-const { BuiltInEngine } = require('../built-in-engine')
+const { ServerEngine } = require('../built-in-engine')
 const { onAbort, sleep } = require('./aborts')
 const { Cluster } = require('./etcd-cluster')
 const { describeHolder, infoOf, keyOf } = require('./holder')
@@ -33,51 +33,9 @@ const before = revision => String(BigInt(revision) - 1n)
 const isThere = key => ({ key, target: 'CREATE', result: 'GREATER', create_revision: '0' })
 const deletion = key => ({ request_delete_range: { key } })
 
-class Etcd extends BuiltInEngine {
-  #prefix
-  #lease
-  #cluster
-  /** The leases that are being ended. */
-  #ending = new Set()
-
-  constructor (endpoints, cluster, prefix, lease) {
-    super({ maxHold: true })
-    this.id = `etcd ${endpoints.map(({ host }) => host).sort().join()} ${prefix}`
-    this.modes = ['exclusive']
-    this.#prefix = prefix
-    this.#lease = lease
-    this.#cluster = cluster
-  }
-
-  enter (name, mode, signal, asker, isAttempt) {
-    const place = new Place(this.#cluster, this.#ending, this.#prefix, name, this.#lease, asker)
-    return place.enter(signal, isAttempt)
-  }
-
-  async query (name) {
-    const all = `${this.#prefix}/line/`
-    const [held, pending] = [[], []]
-    const seen = new Set()
-    const keys = rangeOf(name === undefined ? all : `${all}${keyOf(name).toString('hex')}/`)
-    for (const { key, value = '' } of await created(this.#cluster, keys)) {
-      const [hash] = decoded(key).slice(all.length).split('/')
-      if (!/^[0-9a-f]{64}$/.test(hash)) continue
-      const list = seen.has(hash) ? pending : held
-      seen.add(hash)
-      list.push(infoOf(decoded(value), 'exclusive', hash))
-    }
-    return { held, pending }
-  }
-
-  async close () {
-    await Promise.all(this.#ending)
-    this.#cluster.close()
-  }
-}
-
 /** A place in the line of a name: a key with a lease. */
 class Place {
-  constructor (cluster, ending, prefix, name, lease, { label, maxHold = Infinity, threadId }) {
+  constructor ({ cluster, ending, lease, prefix }, name, { label, maxHold = Infinity, threadId }) {
     const hash = keyOf(name).toString('hex')
     const line = `${prefix}/line/${hash}/`
     this.cluster = cluster
@@ -245,6 +203,22 @@ class Place {
   }
 }
 
+/** Lists the keys of one line, or of all. */
+async function query ({ cluster, prefix }, name) {
+  const all = `${prefix}/line/`
+  const [held, pending] = [[], []]
+  const seen = new Set()
+  const keys = rangeOf(name === undefined ? all : `${all}${keyOf(name).toString('hex')}/`)
+  for (const { key, value = '' } of await created(cluster, keys)) {
+    const [hash] = decoded(key).slice(all.length).split('/')
+    if (!/^[0-9a-f]{64}$/.test(hash)) continue
+    const list = seen.has(hash) ? pending : held
+    seen.add(hash)
+    list.push(infoOf(decoded(value), 'exclusive', hash))
+  }
+  return { held, pending }
+}
+
 /** Returns the keys of a range, in the order of their creation. */
 async function created (cluster, range) {
   const all = []
@@ -286,5 +260,15 @@ module.exports = function etcd (urls, options) {
     // So that a silent member leaves time for another one.
     milliseconds: Math.max(LEAST_ANSWER, lease / (endpoints.length === 1 ? 1 : endpoints.length + 1))
   })
-  return new Etcd(endpoints, cluster, option(options, 'prefix', 'locks'), lease)
+  const locks = { cluster, ending: new Set(), lease, prefix: option(options, 'prefix', 'locks') }
+  return new ServerEngine({
+    id: `etcd ${endpoints.map(({ host }) => host).sort().join()} ${locks.prefix}`,
+    modes: ['exclusive'],
+    enter: (name, mode, signal, asker, isAttempt) => new Place(locks, name, asker).enter(signal, isAttempt),
+    query: name => query(locks, name),
+    async close () {
+      await Promise.all(locks.ending)
+      cluster.close()
+    }
+  })
 }

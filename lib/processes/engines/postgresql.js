@@ -10,7 +10,7 @@
 const { assertOptions, option } = require('../../util/options')
 const { LONGEST_TIMER } = require('../../util/timers')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
-const { BuiltInEngine } = require('../built-in-engine')
+const { ServerEngine } = require('../built-in-engine')
 const { onAbort } = require('./aborts')
 const { HOST, ascii, birth, describeHolder, entry, infoOf, keyOf, nameFor, parsed, shorten } = require('./holder')
 const { Lease, assertLease, now } = require('./server-lease')
@@ -21,108 +21,6 @@ const { attempt, idle, statementsOf, wait } = require('./postgresql-statements')
 const [TRUE, FALSE] = ['t', 'f']
 
 const MODES = { AccessShareLock: 'shared', ShareLock: 'shared', ExclusiveLock: 'exclusive' }
-
-class PostgreSQL extends BuiltInEngine {
-  #schema
-  #lease
-  #statements
-  #sessions
-
-  /** @param {(answer: number) => object} createClient whose connection has so many milliseconds to be there */
-  constructor (id, createClient, schema, lease) {
-    super({ maxHold: true })
-    this.id = id
-    this.modes = ['exclusive', 'shared']
-    this.#schema = schema
-    this.#lease = lease
-    this.#statements = statementsOf(schema)
-    this.#sessions = new Sessions(createClient, lease, this.#statements.create)
-  }
-
-  async enter (name, mode, signal, asker, isAttempt) {
-    const key = sqlKeyOf(this.#schema, name)
-    const { session, granted } = await this.#ask(key, mode, asker)
-    if (!granted && (isAttempt || signal.aborted)) this.#sessions.keep(session)
-    else if (!granted) await this.#wait(session, key, mode, signal)
-    else if (signal.aborted) session.end()
-    throwIfAborted(signal)
-    return granted || !isAttempt ? this.#take(session, key, name, mode, asker) : undefined
-  }
-
-  /** Asks once for the advisory lock. The session was free, or is a new one. */
-  async #ask (key, mode, asker) {
-    for (;;) {
-      const { session, isNew } = await this.#sessions.get()
-      try {
-        const { rows: [{ granted }] } = await session.ask(attempt(mode), [key, nameOf(asker)])
-        return { session, granted: granted === TRUE }
-      } catch (error) {
-        if (isNew) throw error
-        this.#sessions.drop() // they are as old
-      }
-    }
-  }
-
-  /** Waits in the server's line. After an abort the session is ended, since the server may heed it late. */
-  async #wait (session, key, mode, signal) {
-    let isOver = false
-    let cancelled
-    const abort = () => this.#sessions.cancel(session, () => isOver).catch(() => session.end())
-    const ignore = onAbort(signal, () => { cancelled = abort() })
-    try {
-      await session.ask(wait(mode), [key], LONGEST_TIMER)
-    } catch (error) {
-      throw signal.aborted ? readReason(signal) : error
-    } finally {
-      isOver = true
-      ignore()
-      await cancelled
-      if (signal.aborted) session.end()
-    }
-  }
-
-  /** Makes the grant of an advisory lock. */
-  async #take (session, key, name, mode, { label, maxHold, threadId }) {
-    const lease = this.#lease
-    const { release, take, look } = this.#statements
-    const row = [key, ascii(shorten(name))]
-    const sent = now()
-    let state = { token: 0 }
-    if (mode === 'exclusive') {
-      const { rows } = await session.ask(take, [...row, describeHolder(name, { label, threadId })])
-      state = rows[0]
-      // Behind it: the server might end the session before.
-      if (maxHold !== undefined) await session.ask(idle(Math.min(lease || Infinity, maxHold)))
-    } else {
-      const { rows } = await session.ask(look, row)
-      if (rows.length > 0) state = rows[0]
-    }
-    // As long as there is the session, there is its lock; a pooler may give us another one.
-    const held = async () => (await session.ask('SELECT pg_backend_pid() AS pid')).rows[0].pid === session.pid
-    const giveBack = async died => {
-      const mark = mode === 'exclusive' && !died ? Number(state.token) : undefined
-      const asked = session.ask((maxHold === undefined ? '' : idle(lease)) + release(key, mode, mark))
-      const results = [].concat(await asked.finally(() => { session.lease = undefined }))
-      this.#sessions.keep(session)
-      return results[results.length - 1].rows[0].was_ours === TRUE
-    }
-    const kept = new Lease(lease || Infinity, sent, { held, renew: held, release: giveBack })
-    session.lease = kept
-    if (session.isLost) kept.lose(session.error)
-    return kept.begin({ token: state.token, ownerDied: state.held === TRUE, maxHold, from: sent })
-  }
-
-  async query (name) {
-    const schema = this.#schema
-    const { session } = await this.#sessions.get()
-    const { rows } = await session.ask(this.#statements.query, [name === undefined ? null : sqlKeyOf(schema, name)])
-    this.#sessions.keep(session)
-    const entries = isGranted => rows.filter(({ granted }) => granted === isGranted).map(row => entryOf(schema, row))
-    return { held: entries(TRUE), pending: entries(FALSE) }
-  }
-
-  async close () { this.#sessions.close() }
-}
 
 /**
  * @param {{ Client: Function }} pg the package `pg`
@@ -142,7 +40,95 @@ module.exports = function postgresql (pg, config, options) {
   const create = answer => new Client({
     keepAlive: true, keepAliveInitialDelayMillis: 5000, connectionTimeoutMillis: answer, ...settings
   })
-  return new PostgreSQL(`postgresql ${host}:${port}/${database} ${schema}`, create, schema, lease)
+  const statements = statementsOf(schema)
+  const sessions = new Sessions(create, lease, statements.create)
+
+  async function enter (name, mode, signal, asker, isAttempt) {
+    const key = sqlKeyOf(schema, name)
+    const { session, granted } = await ask(key, mode, asker)
+    if (!granted && (isAttempt || signal.aborted)) sessions.keep(session)
+    else if (!granted) await waitInLine(session, key, mode, signal)
+    else if (signal.aborted) session.end()
+    throwIfAborted(signal)
+    return granted || !isAttempt ? grant(session, key, name, mode, asker) : undefined
+  }
+
+  /** Asks once for the advisory lock. The session was free, or is a new one. */
+  async function ask (key, mode, asker) {
+    for (;;) {
+      const { session, isNew } = await sessions.get()
+      try {
+        const { rows: [{ granted }] } = await session.ask(attempt(mode), [key, nameOf(asker)])
+        return { session, granted: granted === TRUE }
+      } catch (error) {
+        if (isNew) throw error
+        sessions.drop() // they are as old
+      }
+    }
+  }
+
+  /** Waits in the server's line. After an abort the session is ended, since the server may heed it late. */
+  async function waitInLine (session, key, mode, signal) {
+    let isOver = false
+    let cancelled
+    const abort = () => sessions.cancel(session, () => isOver).catch(() => session.end())
+    const ignore = onAbort(signal, () => { cancelled = abort() })
+    try {
+      await session.ask(wait(mode), [key], LONGEST_TIMER)
+    } catch (error) {
+      throw signal.aborted ? readReason(signal) : error
+    } finally {
+      isOver = true
+      ignore()
+      await cancelled
+      if (signal.aborted) session.end()
+    }
+  }
+
+  /** Makes the grant of an advisory lock. */
+  async function grant (session, key, name, mode, { label, maxHold, threadId }) {
+    const row = [key, ascii(shorten(name))]
+    const sent = now()
+    let state = { token: 0 }
+    if (mode === 'exclusive') {
+      const { rows } = await session.ask(statements.take, [...row, describeHolder(name, { label, threadId })])
+      state = rows[0]
+      // Behind it: the server might end the session before.
+      if (maxHold !== undefined) await session.ask(idle(Math.min(lease || Infinity, maxHold)))
+    } else {
+      const { rows } = await session.ask(statements.look, row)
+      if (rows.length > 0) state = rows[0]
+    }
+    // As long as there is the session, there is its lock; a pooler may give us another one.
+    const held = async () => (await session.ask('SELECT pg_backend_pid() AS pid')).rows[0].pid === session.pid
+    const release = async died => {
+      const mark = mode === 'exclusive' && !died ? Number(state.token) : undefined
+      const asked = session.ask((maxHold === undefined ? '' : idle(lease)) + statements.release(key, mode, mark))
+      const results = [].concat(await asked.finally(() => { session.lease = undefined }))
+      sessions.keep(session)
+      return results[results.length - 1].rows[0].was_ours === TRUE
+    }
+    const kept = new Lease(lease || Infinity, sent, { held, renew: held, release })
+    session.lease = kept
+    if (session.isLost) kept.lose(session.error)
+    return kept.begin({ token: state.token, ownerDied: state.held === TRUE, maxHold, from: sent })
+  }
+
+  async function query (name) {
+    const { session } = await sessions.get()
+    const { rows } = await session.ask(statements.query, [name === undefined ? null : sqlKeyOf(schema, name)])
+    sessions.keep(session)
+    const entries = isGranted => rows.filter(({ granted }) => granted === isGranted).map(row => entryOf(schema, row))
+    return { held: entries(TRUE), pending: entries(FALSE) }
+  }
+
+  return new ServerEngine({
+    id: `postgresql ${host}:${port}/${database} ${schema}`,
+    modes: ['exclusive', 'shared'],
+    enter,
+    query,
+    async close () { sessions.close() }
+  })
 }
 
 /** @throws {TypeError} it is not the package `pg` */

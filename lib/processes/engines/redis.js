@@ -6,7 +6,7 @@ const { now: clock } = require('../../util/intrinsics')
 const { assertOptions, option } = require('../../util/options')
 const { setTimeout } = require('../../util/timers')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
-const { BuiltInEngine } = require('../built-in-engine')
+const { ServerEngine } = require('../built-in-engine')
 const { MOST, describeHolder, infoOf, keyOf } = require('./holder')
 const { Lease, assertLease, now } = require('./server-lease')
 const { Listener } = require('./redis-releases')
@@ -20,48 +20,41 @@ const AGAIN = 1000
 
 const LOCK = /:\{([0-9a-f]{64})\}:lock$/
 
-class Redis extends BuiltInEngine {
-  #prefix
-  #lease
-  #link
-  #news
+/** @param {object} client of ioredis or node-redis; it is duplicated */
+module.exports = function redis (client, options) {
+  assertOptions(options, ['lease', 'prefix'], 'redis')
+  assertClient(client)
+  const lease = option(options, 'lease', 10000)
+  assertLease(lease, 'redis', 100)
+  const { keyPrefix } = client.options || {}
+  const prefix = (keyPrefix || '') + option(options, 'prefix', 'locks')
+  // What comes later is undone, and that before the lock's lease is over.
+  const link = new Link(client, lease / 2)
+  const news = new Link(client, lease / 2)
   /** The name that was asked for last, and its keys. */
-  #last = { name: undefined, keys: undefined }
+  let last = { name: undefined, keys: undefined }
   /** The locks that are being undone. */
-  #undoing = new Set()
+  const undoing = new Set()
 
-  constructor (client, prefix, lease) {
-    super({ maxHold: true })
-    this.id = `redis ${addressOf(client)} ${prefix}`
-    this.modes = ['exclusive']
-    this.#prefix = prefix
-    this.#lease = lease
-    // What comes later is undone, and that before the lock's lease is over.
-    this.#link = new Link(client, lease / 2)
-    this.#news = new Link(client, lease / 2)
-  }
-
-  async enter (name, mode, signal, asker, isAttempt) {
-    const keys = this.#keysOf(name)
-    const take = () => this.#take(keys, holder, signal, asker.maxHold)
+  async function enter (name, mode, signal, asker, isAttempt) {
+    const keys = keysOf(name)
     const holder = describeHolder(name, asker)
-    const taken = await take()
+    const ask = () => take(keys, holder, signal, asker.maxHold)
+    const taken = await ask()
     if (typeof taken !== 'number') return taken
-    return isAttempt ? undefined : this.#wait(keys[0], taken, take, signal)
+    return isAttempt ? undefined : wait(keys[0], taken, ask, signal)
   }
 
-  #keysOf (name) {
-    if (this.#last.name !== name) {
-      const key = `${this.#prefix}:{${keyOf(name).toString('hex')}}`
-      this.#last = { name, keys: [`${key}:lock`, `${key}:state`] }
+  function keysOf (name) {
+    if (last.name !== name) {
+      const key = `${prefix}:{${keyOf(name).toString('hex')}}`
+      last = { name, keys: [`${key}:lock`, `${key}:state`] }
     }
-    return this.#last.keys
+    return last.keys
   }
 
   /** Takes a lock; or gives the milliseconds after which to ask again, if somebody else has it. */
-  async #take (keys, holder, signal, maxHold = Infinity) {
-    const link = this.#link
-    const lease = this.#lease
+  async function take (keys, holder, signal, maxHold = Infinity) {
     const sent = now()
     let answer
     try {
@@ -72,7 +65,7 @@ class Redis extends BuiltInEngine {
         return server.run(TAKE, keys, holder, Math.ceil(Math.min(lease, maxHold)))
       })
     } catch (error) {
-      this.#track(this.#undo(keys, holder, error.late))
+      track(undo(keys, holder, error.late))
       throw error
     }
     if (!Array.isArray(answer)) return Number(answer)
@@ -85,17 +78,17 @@ class Redis extends BuiltInEngine {
   }
 
   /** Waits for a lock that is taken. @param {number} left the milliseconds after which to ask again */
-  async #wait (channel, left, take, signal) {
+  async function wait (channel, left, ask, signal) {
     const listener = new Listener(channel)
     try {
-      for (let again = 0, taken = left; ; taken = await take()) {
+      for (let again = 0, taken = left; ; taken = await ask()) {
         if (typeof taken !== 'number') return taken
         if (listener.isOpen) {
           // Once its lease is over, it is free without news.
           await listener.next(Math.min(taken < 0 ? WITH_NEWS : taken + 10 * Math.random(), WITH_NEWS), signal)
         } else if (clock() >= again) {
           again = clock() + AGAIN
-          await listener.open(this.#news)
+          await listener.open(news)
           throwIfAborted(signal)
         } else {
           await listener.next(WITHOUT * (0.5 + Math.random()), signal)
@@ -110,50 +103,56 @@ class Redis extends BuiltInEngine {
    * Undoes what a command may do whose answer has not come: by the connection behind it (`late`), where it comes next;
    * otherwise by another one, until the lease would be over.
    */
-  async #undo (keys, holder, late) {
+  async function undo (keys, holder, late) {
     const forget = server => server.run(FORGET, keys, holder)
     try {
       if (late !== undefined) return await forget(late)
     } catch (_) {}
-    for (let tries = 0; tries < 10 && !this.#link.isClosed; tries++) {
+    for (let tries = 0; tries < 10 && !link.isClosed; tries++) {
       try {
-        return await this.#link.ask(forget)
+        return await link.ask(forget)
       } catch (_) {}
-      await new Promise(resolve => setTimeout(resolve, this.#lease / 10).unref())
+      await new Promise(resolve => setTimeout(resolve, lease / 10).unref())
     }
   }
 
-  #track (promise) {
-    this.#undoing.add(promise)
-    promise.finally(() => this.#undoing.delete(promise))
+  function track (promise) {
+    undoing.add(promise)
+    promise.finally(() => undoing.delete(promise))
   }
 
-  async query (name) {
-    const keys = name === undefined ? await this.#allLocks() : this.#keysOf(name).slice(0, 1)
-    const values = await Promise.all(keys.map(key => this.#link.ask(server => server.ask(['GETRANGE', key, 0, MOST]))))
+  async function query (name) {
+    const keys = name === undefined ? await allLocks() : keysOf(name).slice(0, 1)
+    const values = await Promise.all(keys.map(key => link.ask(server => server.ask(['GETRANGE', key, 0, MOST]))))
     const infos = values.map((value, n) => value && infoOf(String(value), 'exclusive', LOCK.exec(keys[n])[1]))
     return { held: infos.filter(Boolean) }
   }
 
-  async #allLocks () {
+  async function allLocks () {
     const found = new Set()
     // Others may have keys of any length.
-    const pattern = `${escaped(this.#prefix)}:{${'?'.repeat(64)}}:lock`
+    const pattern = `${escaped(prefix)}:{${'?'.repeat(64)}}:lock`
     let cursor = '0'
     do {
       const scan = ['SCAN', cursor, 'MATCH', pattern, 'COUNT', 1000, 'TYPE', 'string']
-      const [next, keys] = await this.#link.ask(server => server.ask(scan))
+      const [next, keys] = await link.ask(server => server.ask(scan))
       for (const key of keys.map(String)) if (LOCK.test(key)) found.add(key)
       cursor = String(next)
     } while (cursor !== '0')
     return Array.from(found)
   }
 
-  async close () {
-    // What is undone by a server that answers.
-    await Promise.race([Promise.all(this.#undoing), new Promise(resolve => setTimeout(resolve, 100).unref())])
-    await Promise.all([this.#link.close(), this.#news.close()])
-  }
+  return new ServerEngine({
+    id: `redis ${addressOf(client)} ${prefix}`,
+    modes: ['exclusive'],
+    enter,
+    query,
+    async close () {
+      // What is undone by a server that answers.
+      await Promise.race([Promise.all(undoing), new Promise(resolve => setTimeout(resolve, 100).unref())])
+      await Promise.all([link.close(), news.close()])
+    }
+  })
 }
 
 /** A lock on the server. */
@@ -169,16 +168,6 @@ class Lock {
   renew (milliseconds) { return this.ask(RENEW, Math.ceil(milliseconds)) }
   held () { return this.ask(HELD) }
   release (died) { return this.ask(RELEASE, Number(died)) }
-}
-
-/** @param {object} client of ioredis or node-redis; it is duplicated */
-module.exports = function redis (client, options) {
-  assertOptions(options, ['lease', 'prefix'], 'redis')
-  assertClient(client)
-  const lease = option(options, 'lease', 10000)
-  assertLease(lease, 'redis', 100)
-  const { keyPrefix } = client.options || {}
-  return new Redis(client, (keyPrefix || '') + option(options, 'prefix', 'locks'), lease)
 }
 
 /** @throws {TypeError} it is no client of one server */

@@ -28,7 +28,7 @@ function beatsAfter (milliseconds) {
   return beats.get(milliseconds)
 }
 
-/** A lock of an engine by its lease, which is renewed three times as often as it needs to be. */
+/** The grant of a leased lock. It is renewed three times as often as it needs to be. */
 class Lease {
   #lock
   #milliseconds
