@@ -99,12 +99,13 @@ class Batch {
     const { rejects } = this
     if (rejects === undefined) return promise
     return new Promise((resolve, reject) => {
-      if (this.isLost) return reject(this.error)
-      rejects.add(reject)
+      if (this.isLost) reject(this.error)
+      else rejects.add(reject)
       const end = (settle) => (value) => {
         rejects.delete(reject)
         settle(value)
       }
+      // Also of a lock that is lost: an error that nobody hears ends the process.
       Promise.resolve(promise).then(end(resolve), end(reject))
     })
   }
