@@ -34,7 +34,7 @@ class Deadlines {
   }
 
   #wait (milliseconds) {
-    // It outlives what it is made for.
+    // It outlives the first item.
     inRootContext(() => { this.#timer = setTimeout(() => this.#look(), Math.ceil(milliseconds)) })
   }
 
