@@ -7,7 +7,7 @@ const { now } = require('../../util/intrinsics')
 const { setTimeout } = require('../../util/timers')
 
 /**
- * Most of what is added is over before it is due: that costs no timer. The one that there is looks at the first, and
+ * Most items are over before they are due, and those cost no timer. The one that there is looks at the first, and
  * keeps the process alive as long as there is any.
  */
 class Deadlines {
