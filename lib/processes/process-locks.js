@@ -47,7 +47,6 @@ setPrototypeOf(RETURNED, null)
 const { then } = Promise.prototype
 
 const rejected = async (error) => { throw error }
-const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 class ProcessLocks {
   #engine
@@ -156,8 +155,7 @@ class ProcessLocks {
   #read (name, options, caller) {
     assertString(name, caller, 'name')
     if (options !== undefined) return readOptions(options, caller, this.#engine, this.#label)
-    if (this.#usual === undefined) this.#usual = readOptions(undefined, caller, this.#engine, this.#label)
-    return this.#usual
+    return (this.#usual = this.#usual || readOptions(undefined, caller, this.#engine, this.#label))
   }
 
   /** Begins a request, and returns its promise; or throws. What is free is taken at once. */
@@ -178,10 +176,7 @@ class ProcessLocks {
     return claim.promise
   }
 
-  /**
-   * Puts a claim into a line. If it gives up, its promise rejects in a later turn: once the named lock in front is
-   * free, so that a request that follows finds it so.
-   */
+  /** Puts a claim into a line. One that gives up rejects in a later turn, when the named lock in front is free. */
   #wait (line, claim) {
     line.claims.add(claim)
     const leave = async (rejectNow) => {
@@ -193,7 +188,7 @@ class ProcessLocks {
         asking.abort()
       }
       this.#busy++
-      await turn()
+      await new Promise((resolve) => setImmediate(resolve))
       await rejectNow()
       this.#leaves()
     }

@@ -49,8 +49,7 @@ const PARTS = [
   {
     name: 'hold.js',
     modules: [
-      'holding/location.js', 'holding/run.js', 'holding/run-sync.js', 'holding/robust-list.js',
-      'observe/hold-durations.js'
+      'holding/location.js', 'holding/run.js', 'holding/robust-list.js', 'observe/hold-durations.js'
     ],
     all: true
   },

@@ -6,10 +6,7 @@ const { inRootContext } = require('../../agent/load-binding')
 const { now } = require('../../util/intrinsics')
 const { setTimeout } = require('../../util/timers')
 
-/**
- * Most items are over before they are due, and those cost no timer. The one that there is looks at the first, and
- * keeps the process alive as long as there is any.
- */
+/** Has one timer for all: most are over before. It keeps the process alive as long as there is any. */
 class Deadlines {
   /** When each was added. The first is due first. */
   #items = new Map()
@@ -30,7 +27,8 @@ class Deadlines {
   }
 
   delete (item) {
-    if (this.#items.delete(item) && this.#items.size === 0) this.#timer.unref()
+    // There is none yet for a hook of async_hooks that sees it being made.
+    if (this.#items.delete(item) && this.#items.size === 0 && this.#timer !== undefined) this.#timer.unref()
   }
 
   #wait (milliseconds) {
