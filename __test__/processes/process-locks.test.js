@@ -435,6 +435,19 @@ test('an engine that grants nothing is not asked for ever', async () => {
   }
 })
 
+test('a grant without a signal of its loss is given back: its request rejects, and others go on', async () => {
+  for (const read of [() => undefined, fail]) {
+    const engine = new FakeEngine()
+    const acquire = engine.acquire.bind(engine)
+    engine.acquire = async (...args) => Object.defineProperty(await acquire(...args), 'lost', { get: read })
+    const locks = processLocks(engine)
+    assert.strictEqual(await code(locks.request('a', () => 1)), 'ERR_LOCK_UNAVAILABLE')
+    delete engine.acquire
+    assert.deepStrictEqual([await locks.request('a', () => 1), engine.released.length], [1, 2])
+    await locks.close()
+  }
+})
+
 test('many requests, and as many that give up, take a time that grows no faster than they do', async () => {
   const times = []
   for (const requests of [1000, 30_000]) {

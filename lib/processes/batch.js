@@ -8,6 +8,7 @@
  */
 
 const { setMaxListeners } = require('events')
+const { onAbort } = require('./engines/aborts')
 const { lostError } = require('./errors')
 const { showLock } = require('./held-lock')
 const { LONGEST_TIMER, clearTimeout, setTimeout, wallClock } = require('../util/timers')
@@ -40,7 +41,8 @@ class Batch {
     this.failure = undefined
     /** Reject what waits, once the lock is lost. A local one is lost only by an answer, for which nothing waits. */
     this.rejects = this.isLocal ? undefined : new Set()
-    this.heed = undefined
+    /** Ends the listening to the signal of a grant. */
+    this.ignore = undefined
     this.begun = this.running = 0
     this.onIdle = undefined
     this.isOver = this.isAsking = false
@@ -60,9 +62,10 @@ class Batch {
   heedLoss (isBuiltIn) {
     const { grant } = this
     if (isBuiltIn) return grant.whenLost((reason) => this.lose(reason))
-    this.heed = () => this.lose(grant.lost.reason)
-    grant.lost.addEventListener('abort', this.heed)
-    if (grant.lost.aborted) this.heed()
+    const { lost } = grant
+    const heed = () => this.lose(lost.reason)
+    this.ignore = onAbort(lost, heed)
+    if (lost.aborted) heed()
   }
 
   get isLost () { return this.error !== undefined }
@@ -314,7 +317,7 @@ class Batch {
   /** Settles the promises of callbacks that have ended. */
   settle (ended = this.unconfirmed) {
     if (this.isOver && this.timer !== undefined) clearTimeout(this.timer)
-    if (this.isOver && this.heed !== undefined) this.grant.lost.removeEventListener('abort', this.heed)
+    if (this.isOver && this.ignore !== undefined) this.ignore()
     if (ended === this.unconfirmed) this.unconfirmed = undefined
     for (let claim = ended; claim !== undefined; claim = claim.next) {
       if (this.isLost && !claim.hasFailed) claim.settle(this.error, true)
