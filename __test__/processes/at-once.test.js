@@ -45,6 +45,23 @@ for (const mode of ['exclusive', 'shared']) {
   })
 }
 
+test('requests of one name are settled in the order of their calls', async t => {
+  const locks = processLocks(scratchFolder(t))
+  const callbacks = { sync: () => 1, throws: () => { throw new Error('on purpose') }, async: async () => null }
+  for (const [first, callback] of Object.entries(callbacks)) {
+    for (const [next, other] of Object.entries(callbacks)) {
+      const settled = []
+      const note = (n) => () => { settled.push(n) }
+      const all = [callback, other, callback].map((each, n) => locks.request('a', each).then(note(n), note(n)))
+      // While the first one's job runs.
+      await undefined
+      all.push(locks.request('a', other).then(note(3), note(3)))
+      await Promise.all(all)
+      assert.deepStrictEqual(settled, [0, 1, 2, 3], `${first}, then ${next}`)
+    }
+  }
+})
+
 test('an attempt in vain that is aborted, or closed, in the job of its call says so', async t => {
   const locks = processLocks(scratchFolder(t))
   const held = await locks.hold('a')

@@ -16,7 +16,7 @@ class Claim {
     this.name = name
     this.options = options
     this.callback = callback
-    this.made = this.resolve = this.reject = undefined
+    this.resolve = this.reject = undefined
     this.isOver = false
     /** What the callback has given, or has thrown; and whether that counts. */
     this.result = undefined
@@ -28,26 +28,26 @@ class Claim {
     this.timer = this.onAbort = this.onOver = undefined
   }
 
-  /** Its promise, which is made once somebody wants it. */
-  get promise () {
-    if (this.made === undefined) {
-      this.made = new Promise((resolve, reject) => {
-        this.resolve = resolve
-        this.reject = reject
-      })
-      if (this.isSettled) this.settle(this.result, this.hasFailed)
-    }
-    return this.made
+  /** Makes the promise of one that waits. */
+  newPromise () {
+    return new Promise((resolve, reject) => this.whenSettled(resolve, reject))
   }
 
-  /** What its job gives or throws: the result, if that counts by now; else its promise. */
+  whenSettled (resolve, reject) {
+    this.resolve = resolve
+    this.reject = reject
+    if (this.isSettled) this.settle(this.result, this.hasFailed)
+  }
+
+  /** What its job gives or throws: the result, if that counts by now; else what settles the job's promise then. */
   get outcome () {
-    if (!this.isSettled) return this.promise
+    // No promise: that of the job would be settled later than the promises of those behind.
+    if (!this.isSettled) return { then: (resolve, reject) => this.whenSettled(resolve, reject) }
     if (this.hasFailed) throw this.result
     return this.result
   }
 
-  /** Settles its promise, now or once that is made. */
+  /** Settles its promise, now or once that can be. */
   settle (result, hasFailed) {
     this.result = result
     this.hasFailed = hasFailed

@@ -169,11 +169,11 @@ class ProcessLocks {
     const isAttempt = ifAvailable || timeout === 0
     const isAlone = isAttempt || maxHold !== undefined || permits !== undefined
     if (isAlone || line.isIdle) {
-      return this.#ask(isAlone ? line.alone(options, this.#local) : line, isAttempt, claim) || claim.promise
+      return this.#ask(isAlone ? line.alone(options, this.#local) : line, isAttempt, claim) || claim.newPromise()
     }
     this.#wait(line, claim)
     this.#serve(line)
-    return claim.promise
+    return claim.newPromise()
   }
 
   /** Puts a claim into a line. One that gives up rejects in a later turn, when the named lock in front is free. */
@@ -330,6 +330,8 @@ class ProcessLocks {
 
   /** Takes the steps after one that lasts. Never rejects. */
   async #goOn (batch, begun) {
+    // A claim that has not waited hears in a job of its own what settles it: before those behind are settled.
+    if (batch.line.claims.size > 0) await undefined
     for (let step = begun; step !== undefined; step = batch.nextOrFail()) await step
     this.#finish(batch, false)
   }
