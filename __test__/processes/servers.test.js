@@ -5,6 +5,7 @@
 // `npm run test:engines` has the checks with servers.
 
 const assert = require('assert')
+const { createHash } = require('crypto')
 const { EventEmitter } = require('events')
 const http = require('http')
 const { test } = require('../harness')
@@ -296,6 +297,34 @@ test('Redis: a lock that was awaited is given if a method of the client throws; 
   const grant = await engine.acquire('a', 'exclusive', new AbortController().signal)
   assert.deepStrictEqual([grant.token, grant.ownerDied, questions], [2, true, 2])
   await grant.release(false)
+})
+
+test('Redis: a server that lacks a script loses no lock in the midst of a batch', async t => {
+  const known = new Set()
+  let holder
+  function run (command, script, keys, lock, state, asker, more) {
+    if (command === 'GET') return holder
+    const hash = command === 'EVAL' ? createHash('sha1').update(script).digest('hex') : script
+    if (command === 'EVAL') known.add(hash)
+    if (!known.has(hash)) throw new Error('NOSCRIPT No matching script.')
+    const isHeld = holder === asker ? 1 : 0
+    // It is taken with a lease, and given back with the mark that is left.
+    if (more > 1) holder = asker
+    else if (more !== undefined) holder = undefined
+    return more > 1 ? [1, '0'] : isHeld
+  }
+  const client = new Played(async (connection, ...command) => {
+    try {
+      return run(...command)
+    } finally {
+      await new Promise(resolve => setImmediate(resolve))
+    }
+  })
+  const locks = processLocks(redis(client))
+  t.after(() => locks.close())
+  // Of this request, the server learns how a lock is taken and given back.
+  await locks.request('a', () => {})
+  assert.deepStrictEqual(await Promise.all([1, 2, 3].map(n => locks.request('a', async () => n))), [1, 2, 3])
 })
 
 for (const [what, odd] of [['undefined', undefined], ['null', null], ['a text', 'gone']]) {

@@ -34,8 +34,6 @@ const TAKE = script(`
 
 const RENEW = script("return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('PEXPIRE', KEYS[1], ARGV[2]) or 0")
 
-const HELD = script("return redis.call('GET', KEYS[1]) == ARGV[1] and 1 or 0")
-
 /** Tells who waits. A user may lack the right to do so. */
 const TELL = "redis.pcall('PUBLISH', KEYS[1], '')"
 
@@ -57,4 +55,4 @@ const FORGET = script(`
   if redis.call('HGET', KEYS[2], 'died') == '1' then return redis.call('HSET', KEYS[2], 'held', 'earlier') end
   return redis.call('HDEL', KEYS[2], 'held')`)
 
-module.exports = { FORGET, HELD, RELEASE, RENEW, TAKE }
+module.exports = { FORGET, RELEASE, RENEW, TAKE }

@@ -11,7 +11,7 @@ const { MOST, describeHolder, infoOf, keyOf } = require('./holder')
 const { Lease, assertLease, now } = require('./server-lease')
 const { Listener } = require('./redis-releases')
 const { Link } = require('./redis-connection')
-const { FORGET, HELD, RELEASE, RENEW, TAKE } = require('./redis-scripts')
+const { FORGET, RELEASE, RENEW, TAKE } = require('./redis-scripts')
 
 // Milliseconds between two questions: with news of releases, and without; and until news are tried again.
 const WITH_NEWS = 1000
@@ -166,7 +166,10 @@ class Lock {
   }
 
   renew (milliseconds) { return this.ask(RENEW, Math.ceil(milliseconds)) }
-  held () { return this.ask(HELD) }
+
+  /** By no script: a server that lacked it would be asked again, behind a release that has been sent meanwhile. */
+  async held () { return String(await this.link.ask(server => server.ask(['GET', this.keys[0]]))) === this.holder }
+
   release (died) { return this.ask(RELEASE, Number(died)) }
 }
 
