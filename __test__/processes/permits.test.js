@@ -377,3 +377,24 @@ test('an attempt does not wait for a process that is suspended in the midst of a
   await door.release(false)
   assert.strictEqual(await next, 0)
 })
+
+test('an attempt that waits for a process in the midst of a request, and is aborted, is over at once', async t => {
+  const folder = scratchFolder(t)
+  const engine = files(folder)
+  const place = engine.placeOf('a', 'exclusive', { permits: 2, part: [0, 0] })
+  const door = engine.takeNow(place, undefined, true)
+  const settled = []
+  const attempt = async (what, signal) => {
+    const locks = processLocks(files(folder, { durable: true }))
+    await locks.request('a', { permits: 2, ifAvailable: true, signal }, () => {}).catch(() => {})
+    await locks.close()
+    settled.push(what)
+  }
+  const controller = new AbortController()
+  const all = [attempt('waits'), attempt('aborted', controller.signal)]
+  await sleep(100)
+  controller.abort()
+  await Promise.all(all)
+  assert.deepStrictEqual(settled, ['aborted', 'waits'])
+  await door.release(false)
+})

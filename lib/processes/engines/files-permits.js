@@ -88,11 +88,15 @@ async function takePermit (engine, name, { label, permits }, signal, isAttempt) 
 
   /** Waits for a lock, but not long. */
   async function soon (place) {
+    const free = await attempt(place, false)
+    if (free !== undefined) return free
+    // Not before: the signal has one listener at a time.
+    throwIfAborted(signal)
     const stop = new AbortController()
     const ignore = onAbort(signal, () => stop.abort())
     const timer = setTimeout(() => stop.abort(), LONGEST)
     try {
-      return await attempt(place, false) || await engine.wait(place, label, stop.signal)
+      return await engine.wait(place, label, stop.signal)
     } catch (error) {
       if (signal.aborted || !stop.signal.aborted) throw error
       return undefined
