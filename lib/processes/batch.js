@@ -15,6 +15,8 @@ const { LONGEST_TIMER, clearTimeout, setTimeout, wallClock } = require('../util/
 
 /** Waits for the jobs that are there. */
 const RETURNED = Promise.resolve()
+// Also for the one in which a claim that has not waited hears what settles it: before those behind are settled.
+const heard = async () => { await undefined }
 
 class Batch {
   /**
@@ -125,7 +127,7 @@ class Batch {
       const later = this.run(this.shift())
       if (later !== undefined) return later
       // Those whose results are there may ask again meanwhile, and be served under the same lock.
-      if (this.hasNext) return RETURNED
+      if (this.hasNext) return this.begun === 1 ? heard() : RETURNED
     }
     if (this.running > 0) {
       this.ask()

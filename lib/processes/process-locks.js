@@ -330,8 +330,6 @@ class ProcessLocks {
 
   /** Takes the steps after one that lasts. Never rejects. */
   async #goOn (batch, begun) {
-    // A claim that has not waited hears in a job of its own what settles it: before those behind are settled.
-    if (batch.line.claims.size > 0) await undefined
     for (let step = begun; step !== undefined; step = batch.nextOrFail()) await step
     this.#finish(batch, false)
   }
