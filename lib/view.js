@@ -8,7 +8,7 @@ const {
   isInteger, load, shield
 } = require('./util/intrinsics')
 const showState = require('./util/inspect')
-const { assertOptions, flag, option } = require('./util/options')
+const { assertOptions, flag, includes, option } = require('./util/options')
 const { WRAPS_OFFSETS } = require('./util/quirks')
 const { assertStackToLoad } = require('./util/stack')
 const { IsSharedArrayBuffer, sharedByteLength } = require('./util/typed-arrays')
@@ -66,9 +66,10 @@ function initView (instance, given, options, owner, { settings, options: known, 
   const byteOffset = setting(clone, options, 'byteOffset', owner, 0)
   const name = option(options, 'name')
   if (name !== undefined) assertName(name, owner)
-  const repair = known === LOCK_SHAPE.options ? option(options, 'repair') : undefined
+  // A class without these options reads none: they might be inherited.
+  const repair = includes(known, 'repair') ? option(options, 'repair') : undefined
   if (repair !== undefined) assertFunction(repair, owner, 'repair')
-  const detects = options !== undefined && flag(options, 'detectReentry', owner)
+  const detects = includes(known, 'detectReentry') && flag(options, 'detectReentry', owner)
   const values = createArray(settings.length)
   for (let n = 0; n < settings.length; n++) values[n] = setting(clone, options, settings[n], owner)
   assertPlace(byteOffset, sizeOf(values, detects), alignment, sharedByteLength(buffer), owner)

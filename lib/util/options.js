@@ -68,4 +68,4 @@ function listed (names, count) {
   return text
 }
 
-module.exports = { assertOptions, flag, onlyFlag, option }
+module.exports = { assertOptions, flag, includes, onlyFlag, option }

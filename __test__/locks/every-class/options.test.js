@@ -131,6 +131,19 @@ test('constructors: an unknown option is a TypeError that lists the known ones',
   }
 })
 
+test('constructors: an option that a class does not have is not read, also if it is inherited', () => {
+  const having = { AsyncLock: ['repair', 'detectReentry'], RwLock: ['repair', 'detectReentry'] }
+  having.Semaphore = ['detectReentry']
+  for (const name of NAMES) {
+    const read = []
+    const noting = (key) => ({ get: () => void read.push(key) })
+    const inherited = Object.create(null, { repair: noting('repair'), detectReentry: noting('detectReentry') })
+    const options = Object.assign(Object.create(inherited), optionsOf(name))
+    assert.ok(new api[name](new SharedArrayBuffer(bytesOf(name)), options))
+    assert.deepStrictEqual(read, having[name] || [], name)
+  }
+})
+
 test('constructors: a number that is wrong names no word', () => {
   for (const [name, wrong] of [['Barrier', { parties: 0 }], ['Latch', { count: -1 }], ['Semaphore', { permits: 0 }]]) {
     const sab = memory()
