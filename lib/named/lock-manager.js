@@ -124,7 +124,13 @@ function requestSync (manager, given, form) {
   if (call.callback !== undefined) assertSynchronous(call.callback, caller, twin)
   if (call.repair !== undefined) assertSynchronous(call.repair, caller, twin, 'repair')
   completeCall(call, callNow)
-  return runSync(call, twin)
+  try {
+    return runSync(call, twin)
+  } catch (error) {
+    // Some of several names may be held.
+    if (call.grant !== undefined) call.grant.end(true)
+    throw error
+  }
 }
 
 /** Gives a form without a callback one that makes the token. Lets functions of a call run with several names. */
@@ -242,16 +248,10 @@ function runSync (call, twin) {
   assertStack()
   const acquire = (isShared, left) => {
     const grant = nextGrant(call, isShared)
-    let isTaken = false
-    try {
-      isTaken = grant.attempt()
-      if (isTaken || ifAvailable) return isTaken ? grant : null
-      grant.block(left, caller, timeout)
-      isTaken = true
-      return grant
-    } finally {
-      if (!isTaken) grant.end(true)
-    }
+    if (grant.attempt()) return grant
+    if (!ifAvailable) grant.block(left, caller, timeout)
+    else grant.end(true)
+    return ifAvailable ? null : grant
   }
   const grant = acquire(shared, timeout)
   if (keeps) return grant === null ? null : grant.keep()
