@@ -170,8 +170,11 @@ async function run (call) {
   // The caller of `request` returns first.
   await undefined
   const { callback, keeps, repair, signal, taken } = call
-  // The request has failed.
-  if (taken === undefined) return
+  // The request has failed; perhaps with no stack left to give back some of several names.
+  if (taken === undefined) {
+    call.grant.end(true)
+    return
+  }
   let grant = null
   let hasRepair = false
   try {
