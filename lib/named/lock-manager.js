@@ -252,9 +252,12 @@ function runSync (call, twin) {
   const acquire = (isShared, left) => {
     const grant = nextGrant(call, isShared)
     if (grant.attempt()) return grant
-    if (!ifAvailable) grant.block(left, caller, timeout)
-    else grant.end(true)
-    return ifAvailable ? null : grant
+    if (ifAvailable) {
+      grant.end(true)
+      return null
+    }
+    grant.block(left, caller, timeout)
+    return grant
   }
   const grant = acquire(shared, timeout)
   if (keeps) return grant === null ? null : grant.keep()

@@ -15,7 +15,7 @@ const { LONGEST_TIMER, clearTimeout, setTimeout, wallClock } = require('../util/
 
 /** Waits for the jobs that are there. */
 const RETURNED = Promise.resolve()
-// Also for the one in which a claim that has not waited hears what settles it: before those behind are settled.
+/** Waits for one job more. In it, a claim that has not waited hears what settles it, before those behind do. */
 const heard = async () => { await undefined }
 
 class Batch {
