@@ -11,6 +11,7 @@ const { setTimeout: sleep } = require('timers/promises')
 const threads = require('worker_threads')
 
 const OTHERS = 20 // milliseconds, in which nothing more happens
+const LONG = 1000 // milliseconds, in which a Worker begins, and ends if it has nothing to do
 const all = { node: () => threads.locks, ours: () => require('../../pure').locks }
 
 /** Holds a name; gives the function that ends that. */
@@ -71,6 +72,14 @@ const situations = {
     const { held } = await locks.query()
     await worker.terminate()
     return yes(held.some(each => each.name === 'abroad'))
+  },
+  async 'a Worker that does nothing but await a name gets it' (locks, name) {
+    const release = await hold(locks, 'awaited')
+    const worker = new threads.Worker(__filename, { workerData: { awaits: name } })
+    const gets = new Promise(resolve => worker.once('message', () => resolve(true)).once('exit', () => resolve(false)))
+    await Promise.race([gets, sleep(LONG)])
+    release()
+    return yes(await gets)
   }
 }
 
@@ -91,6 +100,8 @@ async function holdAbroad (name) {
   threads.parentPort.postMessage('held')
 }
 
-if (!threads.isMainThread) holdAbroad(threads.workerData.holds)
+const { holds, awaits } = threads.workerData || {}
+if (holds) holdAbroad(holds)
+else if (awaits) all[awaits]().request('awaited', () => threads.parentPort.postMessage('has it'))
 else if (process.argv.length > 2) observe(process.argv[2])
 else main()
