@@ -782,26 +782,28 @@ module.exports = [
   // ——— locks of several processes ———
   ...of('src/file_locks/waiting.rs', { test: 'processes/files-lines' }, [
     ['a wait that is withdrawn goes on',
-      'line.requests.is_empty() && line.interrupt(Reason::NoRequest)',
+      'line.requests.is_empty() && line.interrupt(false)',
       'false']
   ]),
   ...of('src/file_locks/waiting.rs', { cargo: ['addon', 'file_locks'] }, [
-    ['a signal of somebody else ends a wait', 'Some(None) => {}', 'Some(None) => return Ok(Err(Reason::NoRequest)),']
+    ['a signal of somebody else ends a wait', '|line| line.blocked().is_some()) != Some(true)', '|_| ()).is_some()']
   ]),
   ...of('src/file_locks/waiting/pool.rs', { cargo: ['addon', 'file_locks'] }, [
-    ['each job has a thread', 'self.jobs.len().min(MOST_JOBS - self.jobs_at_work)', 'self.jobs.len()'],
-    ['no turn ends', 'self.queue.len().div_ceil(SHARE).min(most)', '0']
+    ['each job has a thread', 'self.jobs.len().min(MOST_JOBS - self.jobs_at_work)', 'self.jobs.len()']
+  ]),
+  ...of('src/file_locks/waiting/pool.rs', { test: 'processes/files-lines' }, [
+    ['no turn ends', 'self.queue.len() - self.lines_to_begin().min(self.idle)', '0']
   ]),
   ...of('src/file_locks/waiting/rounds.rs', { cargo: ['addon', 'file_locks'] }, [
     ['a signal that was lost is not repeated', '                sleeper.interrupt();\n', ''],
-    ['a wait for a removed file waits for its holder', 'Ok(false));', 'Ok(false)) && false;'],
-    ['a suspended first in line keeps a free lock', 'contained(|| pass(&name, token));', 'let _ = (token, name);']
+    ['a wait for a removed file waits for its holder', 'Ok(false));', 'Ok(false)) && false;']
   ]),
-  ...of('src/file_locks/lock_file.rs', { cargo: ['addon', 'file_locks'] }, [
-    ['a newcomer passes the gate', 'map_or(Gate::Shut, |gate|', 'map_or(Gate::Open(None), |gate|'],
-    ['a suspended first in line stops an attempt', 'self.take_free(description, |_| true)', 'Ok(None)']
+  ...of('src/file_locks/waiting/rounds.rs', { test: 'processes/files-lines' }, [
+    ['a suspended first in line keeps a free lock', '|now| now == token', '|_| false']
   ]),
   ...of('src/file_locks/lock_file.rs', { test: 'processes/files-lines' }, [
+    ['a newcomer passes the gate', 'map_or(Gate::Shut, |gate|', 'map_or(Gate::Open(None), |gate|'],
+    ['a suspended first in line stops an attempt', 'self.take_free(description, |_| true)', 'Ok(None)'],
     ['readers wait at the gate together',
       'wait_for_lock(file, Mode::Exclusive)',
       'wait_for_lock(file, self.mode)']

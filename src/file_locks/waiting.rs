@@ -6,7 +6,7 @@
 //! | stage of a line | | and then |
 //! |---|---|---|
 //! | `Queued` | has no thread, but a place in the queue | `Served`, once a thread takes it |
-//! | `Served` | its thread opens files, or grants | `Blocked`; `Queued`, if there is no descriptor; removed, without requests |
+//! | `Served` | its thread opens files, grants, or sleeps while descriptors are lacking | `Blocked`; removed, without requests |
 //! | `Blocked` | its thread waits for the gate or for the lock | `Served`, with that; `Interrupted` |
 //! | `Interrupted` | its thread has been interrupted, and has not answered | `Served`; `Queued`, if its turn is over |
 //!
@@ -19,17 +19,18 @@ mod rounds;
 
 use std::collections::VecDeque;
 use std::io::{Error, ErrorKind, Result};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
 use self::pool::Pool;
 pub(super) use self::pool::run;
-use self::rounds::Rounds;
+use self::rounds::{LOOK, ROUND};
 use super::lock_file::{Grant, Locked, Name, Which};
-use super::mailbox::{Answer, Mailbox, Queue};
-use super::system::{Identity, Opened, Sleeper, is_passing, no_thread};
+use super::mailbox::{Answer, Lock, Mailbox, Queue};
+use super::system::{Identity, Sleeper, is_passing, no_thread};
 use waitasync_core::sync::lock;
 
 /// A request in the line of a name.
@@ -42,6 +43,11 @@ pub(super) struct Request {
 }
 
 impl Request {
+    /// Whether it is this one: each environment has numbers of its own.
+    fn is(&self, number: i64, mailbox: &Arc<Mailbox>) -> bool {
+        self.number == number && Arc::ptr_eq(&self.mailbox, mailbox)
+    }
+
     /// Answers it with a lock, whose time begins.
     fn answer(self, grant: Grant) {
         let grant = grant.limited(self.max_hold);
@@ -55,22 +61,19 @@ struct Blocked {
     sleeper: Sleeper,
     which: Which,
     file: Identity,
+    /// Since when nobody has looked at the file.
     since: Instant,
-}
-
-/// Why a thread is interrupted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Reason {
-    NoRequest,
-    FileReplaced,
-    TurnOver,
 }
 
 enum Stage {
     Queued,
     Served,
     Blocked(Blocked),
-    Interrupted(Sleeper, Reason),
+    Interrupted {
+        sleeper: Sleeper,
+        /// Whether another line is to have its thread.
+        is_turn_over: bool,
+    },
 }
 
 /// The requests for a name in a mode, in their order.
@@ -89,10 +92,10 @@ impl Line {
     }
 
     /// Interrupts its thread, if that is blocked. Returns whether it was.
-    fn interrupt(&mut self, reason: Reason) -> bool {
+    fn interrupt(&mut self, is_turn_over: bool) -> bool {
         let Some(Blocked { sleeper, .. }) = self.blocked() else { return false };
         sleeper.interrupt();
-        self.stage = Stage::Interrupted(sleeper.clone(), reason);
+        self.stage = Stage::Interrupted { sleeper: sleeper.clone(), is_turn_over };
         true
     }
 }
@@ -101,13 +104,14 @@ impl Line {
 struct Table {
     lines: FxHashMap<Name, Line>,
     pool: Pool,
-    rounds: Rounds,
+    /// Whether a thread goes round.
+    is_attended: bool,
 }
 
-static TABLE: Mutex<Option<Table>> = Mutex::new(None);
+static TABLE: LazyLock<Mutex<Table>> = LazyLock::new(Mutex::default);
 
 fn with_table<T>(body: impl FnOnce(&mut Table) -> T) -> T {
-    body(lock(&TABLE).get_or_insert_default())
+    body(&mut lock(&TABLE))
 }
 
 /// Changes a line. There is none only if its thread has removed it.
@@ -123,7 +127,7 @@ pub(super) fn enqueue(name: &Name, request: Request) -> Result<()> {
             return Ok(());
         }
         table.attend()?;
-        if !table.pool.push_new(name.clone()) {
+        if !table.pool.push(name.clone()) {
             return Err(no_thread());
         }
         let (requests, turn_ends) = (VecDeque::from([request]), Instant::now());
@@ -137,8 +141,8 @@ impl Queue for Name {
     /// Removes a request. Of the last one a place in the queue is left until its turn.
     fn dequeue(&self, number: i64, mailbox: &Arc<Mailbox>) {
         let is_interrupted = with_line(self, |line| {
-            line.requests.retain(|request| request.number != number || !Arc::ptr_eq(&request.mailbox, mailbox));
-            line.requests.is_empty() && line.interrupt(Reason::NoRequest)
+            line.requests.retain(|request| !request.is(number, mailbox));
+            line.requests.is_empty() && line.interrupt(false)
         });
         // The signal may have come too early.
         if is_interrupted == Some(true) {
@@ -147,50 +151,46 @@ impl Queue for Name {
     }
 }
 
-/// Waits for a name as long as there are requests for it.
+/// Waits for a name as long as there are requests for it, or until its turn is over.
 fn serve(name: &Name) {
     with_line(name, |line| line.turn_ends = Instant::now() + rounds::turn(line.turns_in_vain));
-    while has_requests(name) {
-        let end = match wait(name) {
-            Ok(Ok((_gate, locked))) => match pop(name) {
-                Some(request) => grant(name, request, locked),
-                None => None,
-            },
-            Ok(Err(Reason::TurnOver)) => Some(End::TurnOver),
-            Ok(Err(_)) => None,
-            Err(error) if is_passing(&error) => Some(End::Shortage),
-            Err(error) => {
-                fail(name, &error);
-                None
+    let mut pause = ROUND;
+    while goes_on(name) {
+        match wait(name) {
+            Ok(()) => {}
+            Err(error) if is_passing(&error) => {
+                sleep(pause);
+                pause = LOOK.min(2 * pause);
             }
-        };
-        if let Some(end) = end {
-            return queue(name, end);
+            Err(error) => {
+                if let Some(request) = with_line(name, |line| line.requests.pop_front()).flatten() {
+                    request.mailbox.answer(request.number, Answer::Failed(error));
+                }
+            }
         }
     }
 }
 
-/// Why a thread leaves a line that has requests.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    TurnOver,
-    /// Descriptors or memory are lacking: the line waits for a later round.
-    Shortage,
-}
-
-/// Puts a line behind those that have no thread.
-fn queue(name: &Name, end: End) {
+/// Whether a line is served further. Otherwise it is removed, or put behind those that have no thread.
+fn goes_on(name: &Name) -> bool {
     with_table(|table| {
-        if let Some(line) = table.lines.get_mut(name) {
-            line.stage = Stage::Queued;
-            line.turns_in_vain += u32::from(end == End::TurnOver);
-            table.pool.is_short |= end == End::Shortage;
-            table.pool.push_back(name.clone());
+        let Some(line) = table.lines.get_mut(name) else { return false };
+        let goes_on = match line.stage {
+            _ if line.requests.is_empty() => {
+                table.lines.remove(name);
+                return false;
+            }
+            Stage::Interrupted { is_turn_over: true, .. } => false,
+            _ => true,
+        };
+        line.stage = if goes_on { Stage::Served } else { Stage::Queued };
+        if !goes_on {
+            line.turns_in_vain += 1;
+            table.pool.push(name.clone());
+            rounds::hurry();
         }
-    });
-    if end == End::TurnOver {
-        rounds::hurry();
-    }
+        goes_on
+    })
 }
 
 /// Fails the requests of a line whose thread has panicked.
@@ -201,99 +201,66 @@ fn fail_all(name: &Name) {
     }
 }
 
-/// Whether a line has requests, and is served further. Otherwise it is removed.
-fn has_requests(name: &Name) -> bool {
-    with_table(|table| {
-        let Some(line) = table.lines.get_mut(name) else { return false };
-        line.stage = Stage::Served;
-        let has_requests = !line.requests.is_empty();
-        if !has_requests {
-            table.lines.remove(name);
-        }
-        has_requests
-    })
+/// Waits for the gate, with it for the lock, and grants that; or until its thread is interrupted.
+fn wait(name: &Name) -> Result<()> {
+    let Some(gate) = block(name, Which::Gate)? else { return Ok(()) };
+    let Some(locked) = block(name, Which::Lock)? else { return Ok(()) };
+    // To close it takes time.
+    let _gate = gate.unlocked();
+    grant_first(name, |description| name.grant(locked, description))
 }
 
-/// Waits for the gate, and with it for the lock. The gate is unlocked by then, but open: to close it takes time.
-fn wait(name: &Name) -> Result<std::result::Result<(Opened, Locked), Reason>> {
-    match block(name, Which::Gate)? {
-        Ok(gate) => Ok(block(name, Which::Lock)?.map(|locked| (gate.unlocked(), locked))),
-        Err(reason) => Ok(Err(reason)),
-    }
-}
-
-/// Blocks until a file is locked, or its thread is interrupted.
-fn block(name: &Name, which: Which) -> Result<std::result::Result<Locked, Reason>> {
+/// Blocks until a file is locked. None if its thread is interrupted.
+fn block(name: &Name, which: Which) -> Result<Option<Locked>> {
     let opened = name.open_to_wait(which)?;
-    let (sleeper, file) = (Sleeper::current(), opened.1);
-    let blocked = Blocked { sleeper, which, file, since: Instant::now() };
+    let blocked = Blocked { sleeper: Sleeper::current(), which, file: opened.1, since: Instant::now() };
     // Who has withdrawn the last request meanwhile has found nobody to interrupt.
     let is_wanted = with_line(name, |line| {
         line.stage = Stage::Blocked(blocked);
         !line.requests.is_empty()
     });
     if is_wanted != Some(true) {
-        return Ok(Err(Reason::NoRequest));
+        return Ok(None);
     }
     loop {
         match name.wait(which, &opened) {
-            // The signal of somebody else: it waits again, behind those that wait for the same.
-            Err(error) if error.kind() == ErrorKind::Interrupted => match with_line(name, |line| match line.stage {
-                Stage::Interrupted(_, reason) => Some(reason),
-                _ => None,
-            }) {
-                Some(None) => {}
-                reason => return Ok(Err(reason.flatten().unwrap_or(Reason::NoRequest))),
-            },
-            result => {
-                let first = with_line(name, |line| {
-                    line.stage = Stage::Served;
-                    line.requests.front().map(|first| Arc::clone(&first.mailbox))
-                });
-                // The requester's loop wakes while the state is written.
-                if let (Which::Lock, Ok(()), Some(Some(mailbox))) = (which, &result, first) {
-                    mailbox.ring();
+            // After the signal of somebody else it waits again, behind those that wait for the same.
+            Err(error) if error.kind() == ErrorKind::Interrupted => {
+                if with_line(name, |line| line.blocked().is_some()) != Some(true) {
+                    return Ok(None);
                 }
-                return result.map(|()| Ok(Locked::new(opened)));
+            }
+            result => {
+                with_line(name, |line| line.stage = Stage::Served);
+                return result.map(|()| Some(Locked::new(opened)));
             }
         }
     }
 }
 
-fn pop(name: &Name) -> Option<Request> {
-    with_line(name, |line| line.requests.pop_front()).flatten()
-}
-
-/// Grants a locked file to a request. One that was replaced is no lock: the request waits again, in its place.
-fn grant(name: &Name, request: Request, locked: Locked) -> Option<End> {
-    let end = match name.grant(locked, &request.description) {
-        Ok(Some(grant)) => {
-            with_line(name, |line| line.turns_in_vain = 0);
-            request.answer(grant);
-            return None;
+/// Gives the lock that is taken to the first in line. Without a lock, that one waits in its place.
+fn grant_first(name: &Name, take: impl FnOnce(&str) -> Result<Option<Grant>>) -> Result<()> {
+    let copy = |first: &Request| (first.number, Arc::clone(&first.mailbox), first.description.clone());
+    let first = with_line(name, |line| line.requests.front().map(copy));
+    let Some((number, mailbox, description)) = first.flatten() else { return Ok(()) };
+    // The requester's loop wakes while the state is written.
+    mailbox.ring();
+    let Some(grant) = take(&description)? else { return Ok(()) };
+    let request = with_line(name, |line| {
+        line.turns_in_vain = 0;
+        let is_first = line.requests.front().is_some_and(|first| first.is(number, &mailbox));
+        let request = if is_first { line.requests.pop_front() } else { None };
+        // If the lock was taken past the gate, its thread is blocked there.
+        if line.requests.is_empty() {
+            line.interrupt(false);
         }
-        Ok(None) => None,
-        Err(error) if is_passing(&error) => Some(End::Shortage),
-        Err(error) => {
-            request.mailbox.answer(request.number, Answer::Failed(error));
-            return None;
-        }
-    };
-    // It may be aborted at the same time: then `dequeue` finds it here, or it is not expected any more.
-    with_line(name, |line| {
-        if request.mailbox.expects(request.number) {
-            line.requests.push_front(request);
-        }
+        request
     });
-    end
-}
-
-/// Fails the first request of a line.
-fn fail(name: &Name, error: &Error) {
-    if let Some(request) = pop(name) {
-        let copy = error.raw_os_error().map_or_else(|| Error::other(error.to_string()), Error::from_raw_os_error);
-        request.mailbox.answer(request.number, Answer::Failed(copy));
+    match request.flatten() {
+        Some(request) => request.answer(grant),
+        None => Box::new(grant).return_unused(),
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,44 +1,37 @@
-//! The rounds of the service: turns, interruptions that were lost, and looks at the files.
+//! The rounds of one thread: turns, interruptions that were lost, and looks at the files.
 //!
 //! There may be more lines than threads or descriptors. Then threads go round: those whose turn has lasted long enough
 //! are interrupted, and take lines that have none. So each is in the system's line for its share of the time.
 //!
 //! A thread does not learn that somebody removes or replaces the file for whose lock it waits. Nor can it know that the
-//! lock is free while another process has the gate, which may be suspended. So a thread looks at those that have waited
-//! for a while: a lock that stays free for a moment is taken for the first request, past the gate. It sleeps by itself:
-//! each of its looks would otherwise wake the service, too, which has nothing to do then.
+//! lock is free while another process has the gate, which may be suspended. So this one looks at those that have waited
+//! for a while: a lock that stays free for a moment is taken for the first request, past the gate. It is no duty of the
+//! service, whose other ones a slow drive would delay.
 
-use std::io::Result;
-use std::thread::{Builder, sleep};
+use std::sync::{Condvar, PoisonError};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::pool::STACK;
-use super::{Line, Reason, Stage, Table, with_line, with_table};
+use super::pool::thread;
+use super::{Blocked, Line, Stage, TABLE, Table, grant_first, with_line, with_table};
 use crate::file_locks::lock_file::{Name, Which};
-use crate::file_locks::mailbox::Lock;
 use crate::file_locks::system::{Identity, no_thread};
-use crate::globals::service;
 use waitasync_core::panics::contained;
-use waitasync_core::service::Notify;
+use waitasync_core::sync::lock;
 
-const ROUND: Duration = Duration::from_millis(50);
+pub(super) const ROUND: Duration = Duration::from_millis(50);
 /// How long a turn lasts. Each of the first that end in vain doubles the next: the system's line may last longer.
-#[cfg(not(test))]
 const TURN: Duration = Duration::from_secs(1);
-#[cfg(test)]
-const TURN: Duration = Duration::from_millis(1);
 const MOST_DOUBLED: u32 = 2;
 /// How often files are looked at: those of threads that have been blocked for so long.
 #[cfg(not(test))]
-const LOOK: Duration = Duration::from_secs(1);
+pub(super) const LOOK: Duration = Duration::from_secs(1);
 #[cfg(test)]
-const LOOK: Duration = Duration::from_millis(20);
-/// The pause of a service that nobody needs before its bell rings.
-const REST: Duration = Duration::from_secs(3600);
+pub(super) const LOOK: Duration = Duration::from_millis(20);
 /// So long a lock stays free if the process that has the gate is suspended.
 const MOMENT: Duration = Duration::from_millis(2);
 
-static BELL: Notify = Notify::const_new();
+static BELL: Condvar = Condvar::new();
 
 /// Lets the next round come soon.
 pub(super) fn hurry() {
@@ -50,27 +43,33 @@ pub(super) fn turn(turns_in_vain: u32) -> Duration {
     TURN * (1 << turns_in_vain.min(MOST_DOUBLED))
 }
 
-/// What the service remembers between rounds.
-#[derive(Default)]
-pub(super) struct Rounds {
-    is_running: bool,
-    /// Whether a thread looks at the files.
-    is_looking: bool,
+/// The life of the thread that goes round.
+fn go_round() {
+    loop {
+        let mut table = lock(&TABLE);
+        let Some(pause) = table.go_round() else { return };
+        let (table, waited) = BELL.wait_timeout(table, pause).unwrap_or_else(PoisonError::into_inner);
+        drop(table);
+        if !waited.timed_out() {
+            sleep(ROUND);
+        }
+        contained(look_at_files);
+    }
 }
 
 impl Table {
-    /// Lets the service go round as long as there are lines. Fails if the system gives no thread for it.
-    pub(super) fn attend(&mut self) -> Result<()> {
-        if !self.rounds.is_running {
-            service().ok_or_else(no_thread)?.attend(&BELL, ROUND, || with_table(Self::go_round));
-            self.rounds.is_running = true;
+    /// Lets a thread go round as long as there are lines. Fails if the system gives none.
+    pub(super) fn attend(&mut self) -> std::io::Result<()> {
+        if !self.is_attended {
+            thread().spawn(go_round).map_err(|_| no_thread())?;
+            self.is_attended = true;
         }
         Ok(())
     }
 
     /// Returns the time until the next round; `None` if there are no lines any more.
     fn go_round(&mut self) -> Option<Duration> {
-        let Self { lines, pool, .. } = self;
+        let Self { lines, pool, is_attended } = self;
         pool.queue.retain(|name| {
             let is_wanted = lines.get(name).is_some_and(|line| !line.requests.is_empty());
             if !is_wanted {
@@ -78,92 +77,38 @@ impl Table {
             }
             is_wanted
         });
-        let mut is_answer_missing = false;
-        for line in lines.values() {
-            if let Stage::Interrupted(sleeper, _) = &line.stage {
+        pool.provide();
+        let mut in_need = pool.lines_in_need();
+        let mut is_soon = in_need > 0;
+        for line in lines.values_mut() {
+            if let Stage::Interrupted { sleeper, .. } = &line.stage {
                 sleeper.interrupt();
-                is_answer_missing = true;
+                is_soon = true;
+            } else if in_need > 0 && line.turn_ends <= Instant::now() && line.interrupt(true) {
+                in_need -= 1;
             }
         }
-        let was_short = std::mem::take(&mut pool.is_short);
-        let turns = pool.turns_to_end();
-        pool.provide();
-        self.end_turns(turns);
-        self.look();
-        self.rounds.is_running = !self.lines.is_empty();
-        let is_soon = is_answer_missing || (!was_short && !self.pool.queue.is_empty());
-        let may_rest = self.rounds.is_looking && !self.needs_round();
-        let pause = if is_soon {
-            ROUND
-        } else if may_rest {
-            REST
-        } else {
-            LOOK
-        };
-        self.rounds.is_running.then_some(pause)
-    }
-
-    /// Whether the service has something to do: also to leave, if there are no lines.
-    fn needs_round(&self) -> bool {
-        let is_interrupted = |line: &Line| matches!(line.stage, Stage::Interrupted(..));
-        self.lines.is_empty() || !self.pool.queue.is_empty() || self.lines.values().any(is_interrupted)
-    }
-
-    /// Interrupts the threads whose turns ended first.
-    fn end_turns(&mut self, count: usize) {
-        let now = Instant::now();
-        let is_over = |line: &&mut Line| line.turn_ends <= now && line.blocked().is_some();
-        let mut blocked: Vec<&mut Line> = self.lines.values_mut().filter(is_over).collect();
-        if (1..blocked.len()).contains(&count) {
-            blocked.select_nth_unstable_by_key(count - 1, |line| line.turn_ends);
-        }
-        for line in blocked.into_iter().take(count) {
-            line.interrupt(Reason::TurnOver);
-        }
-    }
-
-    /// Starts the thread that looks at the files, if it is time.
-    fn look(&mut self) {
-        let Self { lines, rounds, .. } = self;
-        if !rounds.is_looking && lines.values().any(has_waited_long) {
-            let thread = Builder::new().name("waitasync files".into()).stack_size(STACK);
-            rounds.is_looking = thread.spawn(look_while_lines_wait).is_ok();
-        }
-    }
-}
-
-fn has_waited_long(line: &Line) -> bool {
-    line.blocked().is_some_and(|blocked| blocked.since.elapsed() >= LOOK)
-}
-
-/// The life of the thread that looks at the files.
-fn look_while_lines_wait() {
-    let goes_on = |table: &mut Table| {
-        if table.needs_round() {
-            hurry();
-        }
-        table.rounds.is_looking = !table.lines.is_empty();
-        table.rounds.is_looking
-    };
-    while with_table(goes_on) {
-        contained(look_at_files);
-        sleep(LOOK);
+        *is_attended = !lines.is_empty();
+        is_attended.then_some(if is_soon { ROUND } else { LOOK })
     }
 }
 
 /// Looks at the files of threads that have been blocked for long.
 fn look_at_files() {
     let mut blocked: Vec<(Name, Which, Identity)> = with_table(|table| {
-        let one = |(name, line): (&Name, &Line)| {
-            let blocked = line.blocked().filter(|_| has_waited_long(line))?;
-            Some((name.clone(), blocked.which, blocked.file))
+        let one = |(name, line): (&Name, &mut Line)| match &mut line.stage {
+            Stage::Blocked(Blocked { since, which, file, .. }) if since.elapsed() >= LOOK => {
+                *since = Instant::now();
+                Some((name.clone(), *which, *file))
+            }
+            _ => None,
         };
-        table.lines.iter().filter_map(one).collect()
+        table.lines.iter_mut().filter_map(one).collect()
     });
     blocked.retain(|(name, which, file)| {
         let is_replaced = matches!(name.leads_to(*which, *file), Ok(false));
         if is_replaced {
-            interrupt_at(name, *file, Reason::FileReplaced);
+            interrupt_at(name, *file);
         }
         !is_replaced && *which == Which::Gate
     });
@@ -172,34 +117,16 @@ fn look_at_files() {
     if !free.is_empty() {
         sleep(MOMENT);
     }
+    // One that has the same token still is taken past the gate.
     for (token, name) in free {
-        contained(|| pass(&name, token));
+        let _ = grant_first(&name, |description| name.take_free(description, |now| now == token));
     }
 }
 
-fn interrupt_at(name: &Name, file: Identity, reason: Reason) {
+fn interrupt_at(name: &Name, file: Identity) {
     with_line(name, |line| {
         if line.blocked().is_some_and(|blocked| blocked.file == file) {
-            line.interrupt(reason);
+            line.interrupt(false);
         }
     });
-}
-
-/// Takes a free lock for the first in line, past the gate. It has to have this token still.
-fn pass(name: &Name, token: u64) {
-    let first = with_line(name, |line| line.requests.front().map(|first| (first.number, first.description.clone())));
-    let Some((number, description)) = first.flatten() else { return };
-    let Ok(Some(grant)) = name.take_free(&description, |now| now == token) else { return };
-    let request = with_line(name, |line| {
-        let is_first = line.requests.front().is_some_and(|first| first.number == number);
-        let request = if is_first { line.requests.pop_front() } else { None };
-        if line.requests.is_empty() {
-            line.interrupt(Reason::NoRequest);
-        }
-        request
-    });
-    match request.flatten() {
-        Some(request) => request.answer(grant),
-        None => Box::new(grant).return_unused(),
-    }
 }

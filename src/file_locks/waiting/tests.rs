@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::pool::{MOST_JOBS, MOST_LINES};
-use super::{Reason, Request, Stage, enqueue, run, with_line, with_table};
+use super::pool::MOST_JOBS;
+use super::{Request, Stage, enqueue, run, with_line, with_table};
 use crate::file_locks::folder::Folder;
-use crate::file_locks::lock_file::{Locked, Name, Which};
+use crate::file_locks::lock_file::{Name, Which};
 use crate::file_locks::mailbox::{Answer, Lock, Mailbox, Queue};
 use crate::file_locks::system::Mode;
 use waitasync_core::lock::Outbox;
@@ -70,44 +70,6 @@ fn nothing_is_left() -> bool {
     with_table(|table| table.lines.is_empty() && table.pool.queue.is_empty())
 }
 
-/// Has the gate, as a process that is suspended.
-fn suspended(name: &Name) -> Locked {
-    let gate = name.open_to_wait(Which::Gate).unwrap();
-    name.wait(Which::Gate, &gate).unwrap();
-    Locked::new(gate)
-}
-
-#[test]
-fn more_lines_than_threads_go_round() {
-    let scratch = Scratch::new("rounds");
-    let names: Vec<_> = (0..6).map(|n| scratch.name(&n.to_string(), Mode::Exclusive)).collect();
-    let mut held: Vec<_> = names.iter().map(|name| name.take("{}").unwrap()).collect();
-    let mailbox = mailbox();
-    for (name, number) in names.iter().zip(0..) {
-        ask(name, number, &mailbox);
-    }
-    for name in names.iter().chain(&names) {
-        until(|| waits_for(name).is_some());
-        let blocked = names.iter().filter(|name| waits_for(name).is_some());
-        assert!(blocked.count() <= MOST_LINES);
-    }
-    Box::new(held[5].take().unwrap()).release(false).unwrap();
-    assert!(!granted(&mailbox, 5).granted().1);
-
-    // A request that is withdrawn leaves nothing, whether its line has a thread or not.
-    for number in [3, 4] {
-        mailbox.forget(number);
-        names[number as usize].dequeue(number, &mailbox);
-    }
-    until(|| names[3..5].iter().all(|name| with_line(name, |_| ()).is_none()));
-    drop(held);
-    for number in 0..3 {
-        assert!(granted(&mailbox, number).granted().1);
-    }
-    until(nothing_is_left);
-    assert!(names[4].take("{}").unwrap().is_some());
-}
-
 #[test]
 fn jobs_at_once_have_a_bounded_number_of_threads_and_all_are_done() {
     let _one = lock(&ONE);
@@ -122,33 +84,11 @@ fn jobs_at_once_have_a_bounded_number_of_threads_and_all_are_done() {
         });
     }
     until(|| begun.load(Ordering::SeqCst) == MOST_JOBS);
-    assert!(with_table(|table| table.pool.threads) <= MOST_JOBS + MOST_LINES);
+    assert!(with_table(|table| table.pool.threads()) <= MOST_JOBS);
     sleep(Duration::from_millis(50));
     assert_eq!(begun.load(Ordering::SeqCst), MOST_JOBS);
     goes_on.store(true, Ordering::SeqCst);
     until(|| done.load(Ordering::SeqCst) == 10 * MOST_JOBS);
-}
-
-#[test]
-fn a_lock_that_stays_free_is_taken_past_a_suspended_first_in_line() {
-    let scratch = Scratch::new("suspended");
-    let mailbox = mailbox();
-    for (mode, number) in [(Mode::Exclusive, 1), (Mode::Shared, 2)] {
-        let name = scratch.name("a", mode);
-        let gate = suspended(&name);
-        assert!(name.take("{}").unwrap().is_none());
-        drop(name.attempt("{}").unwrap().unwrap());
-        ask(&name, number, &mailbox);
-        drop(granted(&mailbox, number));
-        until(nothing_is_left);
-
-        // It passes nobody while the lock is held.
-        let held = scratch.name("a", Mode::Shared);
-        let held = held.take_free("{}", |_| true).unwrap().unwrap();
-        assert!(name.attempt("{}").unwrap().is_none());
-        drop(held);
-        drop(gate);
-    }
 }
 
 #[test]
@@ -164,7 +104,7 @@ fn an_interruption_that_came_too_early_is_repeated() {
     with_line(&name, |line| {
         line.requests.clear();
         let sleeper = line.blocked().unwrap().sleeper.clone();
-        line.stage = Stage::Interrupted(sleeper, Reason::NoRequest);
+        line.stage = Stage::Interrupted { sleeper, is_turn_over: false };
     });
     until(nothing_is_left);
     drop(held);
@@ -191,27 +131,21 @@ fn a_signal_of_somebody_else_ends_no_wait() {
 }
 
 #[test]
-fn a_wait_for_a_removed_file_goes_on_with_the_new_one_although_the_old_holder_does_not_end() {
+fn a_wait_for_a_removed_gate_goes_on_with_the_new_one_although_the_old_holder_does_not_end() {
     let scratch = Scratch::new("removed");
-    let name = scratch.name("a", Mode::Exclusive);
+    let (first, second) = (scratch.name("a", Mode::Exclusive), scratch.name("a", Mode::Shared));
     let mailbox = mailbox();
-    let held = name.take("{}").unwrap().unwrap();
-    ask(&name, 1, &mailbox);
-    until(|| waits_for(&name) == Some(Which::Lock));
-    std::fs::remove_file(scratch.0.path.join("a.lock")).unwrap();
-    let next = granted(&mailbox, 1);
-    assert!(next.granted().0 > held.token && !Box::new(held).release(false).unwrap());
-
-    // So it is with the gate: the thread that waits for the lock has it.
-    ask(&name, 2, &mailbox);
-    until(|| waits_for(&name) == Some(Which::Lock));
-    let second = scratch.name("a", Mode::Shared);
-    ask(&second, 3, &mailbox);
-    until(|| waits_for(&second) == Some(Which::Gate));
+    let held = first.take("{}").unwrap().unwrap();
+    // The thread that waits for the lock has the gate.
+    for (name, number, which) in [(&first, 1, Which::Lock), (&second, 2, Which::Gate)] {
+        ask(name, number, &mailbox);
+        until(|| waits_for(name) == Some(which));
+    }
     std::fs::remove_file(scratch.0.path.join("a.gate")).unwrap();
-    next.release(false).unwrap();
+    until(|| waits_for(&second) == Some(Which::Lock));
+    Box::new(held).release(false).unwrap();
+    drop(granted(&mailbox, 1));
     drop(granted(&mailbox, 2));
-    drop(granted(&mailbox, 3));
     until(nothing_is_left);
 }
 
