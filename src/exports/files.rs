@@ -3,6 +3,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use napi::bindgen_prelude::{Either, Either3, Env, External, Float64ArraySlice};
@@ -11,7 +12,7 @@ use napi_derive::napi;
 
 use super::updating;
 use crate::agent::Agent;
-use crate::file_locks::{Asked, Granted, Look, Mode, Outcome, look, number_of};
+use crate::file_locks::{Answer, Asked, Files, Folder, Granted, Look, Mode, Name, look, number_of, open};
 
 /// Makes an error of JavaScript: its message begins with the number of the system's error, or 0.
 pub(super) fn failed(error: io::Error) -> Error {
@@ -34,24 +35,28 @@ pub(super) fn write((number, token, owner_died, permit): Granted, mut into: Floa
 /// given back, or false of an attempt in vain; a failure, as [`said`]. The number of its request is written last.
 type Answered = Either3<i64, bool, String>;
 
-fn answer(request: i64, outcome: Outcome, mut into: Float64ArraySlice<'_>) -> Answered {
+fn encode(files: &Files, request: i64, answer: Answer, mut into: Float64ArraySlice<'_>) -> Answered {
     // SAFETY: as in `write`.
     unsafe { into.as_mut() }.last_mut().into_iter().for_each(|place| *place = request as f64);
-    match outcome {
-        Outcome::Granted(granted) => {
+    match answer {
+        Answer::Granted(lock) => {
+            let granted = files.keep(lock);
             write(granted, into);
             Either3::A(granted.0)
         }
-        Outcome::Taken => Either3::B(false),
-        Outcome::Released(was_held) => Either3::B(was_held),
-        Outcome::Failed(error) => Either3::C(said(&error)),
+        Answer::Taken => Either3::B(false),
+        Answer::Released(was_held) => Either3::B(was_held),
+        Answer::Failed(error) => Either3::C(said(&error)),
     }
 }
 
-/// Returns the number of a folder for locks.
+/// A folder for locks.
+pub struct FilesFolder(Arc<Folder>);
+
+/// Opens a folder.
 #[napi(catch_unwind)]
-pub fn files_open(env: Env, path: String, durable: bool, any_drive: bool) -> Result<u32> {
-    Agent::of(env.raw())?.files().open(path.into(), durable, any_drive).map_err(failed)
+pub fn files_open(path: String, durable: bool, any_drive: bool) -> Result<External<FilesFolder>> {
+    open(path.into(), durable, any_drive).map(|folder| External::new(FilesFolder(folder))).map_err(failed)
 }
 
 /// What requests for a name in a mode have in common.
@@ -60,16 +65,15 @@ pub struct FilePlace(Asked);
 /// Makes it. `max_hold`: for how many milliseconds the lock may be held.
 #[napi(catch_unwind)]
 pub fn files_place(
-    env: Env,
-    folder: u32,
+    folder: &External<FilesFolder>,
     key: String,
     shared: bool,
     description: String,
     max_hold: Option<f64>,
-) -> Result<External<FilePlace>> {
-    let name = Agent::of(env.raw())?.files().name(folder, &key, shared).map_err(failed)?;
+) -> External<FilePlace> {
+    let name = Name::new(Arc::clone(&folder.0), &key, if shared { Mode::Shared } else { Mode::Exclusive });
     let max_hold = max_hold.map(|milliseconds| Duration::from_secs_f64(milliseconds / 1e3));
-    Ok(External::new(FilePlace(Asked { name, description, max_hold })))
+    External::new(FilePlace(Asked { name, description, max_hold }))
 }
 
 /// Takes a lock that is free, and writes the grant. Returns whether it was free.
@@ -91,18 +95,21 @@ pub fn files_abort(env: Env, request: i64) -> Result<()> {
     updating(env, |agent| agent.files().abort(request))
 }
 
-/// Returns the next answer, as [`answer`] makes it; null if there is none.
+/// Returns the next answer, as [`encode`] makes it; null if there is none.
 #[napi(catch_unwind)]
 pub fn files_next(env: Env, into: Float64ArraySlice<'_>) -> Result<Option<Answered>> {
-    updating(env, |agent| agent.files().next().map(|(request, outcome)| answer(request, outcome, into)))
+    updating(env, |agent| {
+        let files = agent.files();
+        files.next().map(|(request, answer)| encode(files, request, answer, into))
+    })
 }
 
-/// Blocks until a request is answered, or so many milliseconds. Returns the answer, as [`answer`] makes it.
+/// Blocks until a request is answered, or so many milliseconds. Returns the answer, as [`encode`] makes it.
 #[napi(catch_unwind)]
 pub fn files_wait(env: Env, request: i64, milliseconds: u32, into: Float64ArraySlice<'_>) -> Result<Option<Answered>> {
     let agent = Agent::of(env.raw())?;
-    let outcome = agent.files().wait(&agent.outbox, request, milliseconds);
-    Ok(outcome.map(|outcome| answer(request, outcome, into)))
+    let answer = agent.files().wait(&agent.outbox, request, milliseconds);
+    Ok(answer.map(|answer| encode(agent.files(), request, answer, into)))
 }
 
 /// Whether a lock is still that of its name.
@@ -132,8 +139,6 @@ pub fn files_release(env: Env, grant: i64, died: bool, blocks: bool) -> Result<E
 /// What there is to see at the path of a lock.
 #[napi(object, object_from_js = false)]
 pub struct FileLook {
-    /// The number of the file, as `/proc/locks` has it.
-    pub inode: String,
     /// The mode in which it is held.
     pub mode: Option<String>,
     /// Since when, in milliseconds since 1970; undefined if the state is damaged, as the rest of it.
@@ -147,12 +152,12 @@ pub struct FileLook {
 /// Looks at the file of a lock; null if there is none.
 #[napi(catch_unwind)]
 pub fn files_look(path: String) -> Result<Option<FileLook>> {
-    let Some(Look { inode, held, state }) = look(path.as_ref()).map_err(failed)? else {
+    let Some(Look { held, state }) = look(path.as_ref()).map_err(failed)? else {
         return Ok(None);
     };
     let mode = held.map(|mode| if mode == Mode::Shared { "shared" } else { "exclusive" }.to_owned());
     let (since, is_marked, description) = state.map_or((None, None, None), |(since, is_marked, description)| {
         (Some(since as f64), Some(is_marked), Some(description))
     });
-    Ok(Some(FileLook { inode: inode.to_string(), mode, since, is_marked, description }))
+    Ok(Some(FileLook { mode, since, is_marked, description }))
 }

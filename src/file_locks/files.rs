@@ -1,6 +1,6 @@
 //! The process locks of one environment, in files and in memory.
 //!
-//! Its folders, its grants, and the answers to its requests.
+//! Its grants, and the answers to its requests.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::io::{Error, Result};
@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use super::folder::Folder;
 use super::lock_file::Name;
 use super::mailbox::{Answer, Lock, Mailbox, Queue};
-use super::system::{self, Mode};
+use super::system;
 use super::waiting::{self, Request};
 use waitasync_core::lock::Outbox;
 
@@ -30,18 +30,19 @@ pub(crate) struct Asked {
     pub(crate) max_hold: Option<Duration>,
 }
 
-/// What JavaScript gets of an answer.
-pub(crate) enum Outcome {
-    Granted(Granted),
-    Taken,
-    Released(bool),
-    Failed(Error),
+/// Opens a folder, which is made. Fails if it is on a drive whose locks cannot be relied on.
+pub(crate) fn open(path: PathBuf, is_durable: bool, any_drive: bool) -> Result<Arc<Folder>> {
+    let folder = Folder::new(path, is_durable)?;
+    if any_drive || system::is_local(&folder.path)? {
+        Ok(Arc::new(folder))
+    } else {
+        Err(Error::other("it is on a network or FUSE drive, whose locks are not reliable"))
+    }
 }
 
 /// Nothing is allocated before it is used.
 #[derive(Default)]
 pub(crate) struct Files {
-    folders: RefCell<Vec<Arc<Folder>>>,
     grants: RefCell<FxHashMap<i64, Box<dyn Lock>>>,
     last: Cell<i64>,
     mailbox: OnceCell<Arc<Mailbox>>,
@@ -66,26 +67,6 @@ impl Files {
     /// Whether requests are under way: they hold the event loop.
     pub(crate) fn awaits_answers(&self) -> bool {
         self.mailbox.get().is_some_and(|mailbox| mailbox.has_requests())
-    }
-
-    /// Returns the number of a folder, which is made. Fails if it is on a drive whose locks cannot be relied on.
-    pub(crate) fn open(&self, path: PathBuf, is_durable: bool, any_drive: bool) -> Result<u32> {
-        let folder = Folder::new(path, is_durable)?;
-        if !any_drive && !system::is_local(&folder.path)? {
-            return Err(Error::other("it is on a network or FUSE drive, whose locks are not reliable"));
-        }
-        let mut folders = self.folders.borrow_mut();
-        let known = folders.iter().position(|known| **known == folder);
-        Ok(known.unwrap_or_else(|| {
-            folders.push(Arc::new(folder));
-            folders.len() - 1
-        }) as u32)
-    }
-
-    pub(crate) fn name(&self, folder: u32, key: &str, is_shared: bool) -> Result<Name> {
-        let folder = self.folders.borrow().get(folder as usize).cloned();
-        let folder = folder.ok_or_else(|| Error::other("no such folder"))?;
-        Ok(Name::new(folder, key, if is_shared { Mode::Shared } else { Mode::Exclusive }))
     }
 
     /// Tries on this thread: as `attempt` of a user, or on the way into the line.
@@ -145,24 +126,13 @@ impl Files {
         }
     }
 
-    pub(crate) fn next(&self) -> Option<(i64, Outcome)> {
-        let (number, answer) = self.mailbox.get()?.next()?;
-        Some((number, self.outcome(answer)))
+    pub(crate) fn next(&self) -> Option<(i64, Answer)> {
+        self.mailbox.get()?.next()
     }
 
     /// Blocks for so many milliseconds, or until the request is answered: for all of them, if there is no such request.
-    pub(crate) fn wait(&self, outbox: &Arc<Outbox>, number: i64, milliseconds: u32) -> Option<Outcome> {
-        let time = Duration::from_millis(milliseconds.into());
-        self.mailbox(outbox).wait(number, time).map(|answer| self.outcome(answer))
-    }
-
-    fn outcome(&self, answer: Answer) -> Outcome {
-        match answer {
-            Answer::Granted(grant) => Outcome::Granted(self.keep(grant)),
-            Answer::Taken => Outcome::Taken,
-            Answer::Released(was_held) => Outcome::Released(was_held),
-            Answer::Failed(error) => Outcome::Failed(error),
-        }
+    pub(crate) fn wait(&self, outbox: &Arc<Outbox>, number: i64, milliseconds: u32) -> Option<Answer> {
+        self.mailbox(outbox).wait(number, Duration::from_millis(milliseconds.into()))
     }
 
     pub(crate) fn is_held(&self, number: i64) -> Result<bool> {

@@ -8,7 +8,7 @@ use super::system::identity_of;
 
 /// A folder of names.
 #[derive(PartialEq, Eq, Hash, Debug)]
-pub(super) struct Folder {
+pub(crate) struct Folder {
     pub(super) path: PathBuf,
     /// Whether states are flushed to the disk.
     pub(super) is_durable: bool,

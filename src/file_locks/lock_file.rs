@@ -104,7 +104,7 @@ pub(super) struct Grant {
 
 impl Name {
     /// `key`: the name as its files have it.
-    pub(super) fn new(folder: Arc<Folder>, key: &str, mode: Mode) -> Self {
+    pub(crate) fn new(folder: Arc<Folder>, key: &str, mode: Mode) -> Self {
         let [lock, gate] = ["lock", "gate"].map(|ending| folder.path.join(format!("{key}.{ending}")).into());
         Self { place: Arc::new(Place { folder, lock, gate }), mode }
     }

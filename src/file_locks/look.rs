@@ -9,7 +9,6 @@
 //! Elsewhere, and with 32 bits, it makes an attempt for a shared lock if the state is marked, and sees exclusive holders
 //! only.
 
-use std::fs::Metadata;
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
 
@@ -18,8 +17,6 @@ use super::system::{Mode, options};
 
 /// What there is to see at the path of a lock.
 pub(crate) struct Look {
-    /// The number of the file, as `/proc/locks` has it; 0 on Windows.
-    pub(crate) inode: u64,
     pub(crate) held: Option<Mode>,
     /// The state: since when, whether it is marked, and the description. None if that is missing or damaged.
     pub(crate) state: Option<(u64, bool, String)>,
@@ -31,8 +28,7 @@ pub(crate) fn look(path: &Path) -> Result<Option<Look>> {
         Err(error) if is_absence(&error) => return Ok(None),
         opened => opened?,
     };
-    let data = file.metadata()?;
-    if !data.is_file() {
+    if !file.metadata()?.is_file() {
         return Ok(None);
     }
     let mut bytes = Vec::new();
@@ -40,7 +36,7 @@ pub(crate) fn look(path: &Path) -> Result<Option<Look>> {
     let state = state::described(&bytes);
     let may_be_held = LOOKS_WITHOUT_ATTEMPT || state.as_ref().map_or(!bytes.is_empty(), |(_, is_marked, _)| *is_marked);
     let held = if may_be_held { announced(&file)? } else { None };
-    Ok(Some(Look { inode: inode(&data), held, state }))
+    Ok(Some(Look { held, state }))
 }
 
 /// Whether a path leads nowhere, or to no file. Windows refuses folders, and files that are being removed.
@@ -54,16 +50,6 @@ fn is_absence(error: &Error) -> bool {
         return true;
     }
     error.kind() == ErrorKind::NotFound
-}
-
-#[cfg(unix)]
-fn inode(data: &Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(data)
-}
-
-#[cfg(windows)]
-fn inode(_: &Metadata) -> u64 {
-    0
 }
 
 use platform::{LOOKS_WITHOUT_ATTEMPT, announced};

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::io::{Error, Result};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -99,15 +98,13 @@ pub(crate) struct Mailbox {
     contents: Mutex<Contents>,
     /// Signalled at each answer, for a thread that blocks.
     answered: Condvar,
-    /// Whether there are answers: changed under the lock of the contents.
-    has_answers: AtomicBool,
     /// Whose agent looks here after a ring.
     outbox: Arc<Outbox>,
 }
 
 impl Mailbox {
     pub(super) fn new(outbox: Arc<Outbox>) -> Self {
-        Self { contents: Mutex::default(), answered: Condvar::new(), has_answers: AtomicBool::new(false), outbox }
+        Self { contents: Mutex::default(), answered: Condvar::new(), outbox }
     }
 
     /// Begins a request: one that waits in a line, or one that a job does.
@@ -119,13 +116,8 @@ impl Mailbox {
         !lock(&self.contents).requests.is_empty()
     }
 
-    /// Whether a request needs an answer.
-    pub(super) fn expects(&self, request: i64) -> bool {
-        matches!(lock(&self.contents).requests.get(&request), Some(Request::Waits(_) | Request::Runs))
-    }
-
     pub(super) fn has_answers(&self) -> bool {
-        self.has_answers.load(Ordering::Acquire)
+        !lock(&self.contents).answers.is_empty()
     }
 
     pub(super) fn ring(&self) {
@@ -141,7 +133,6 @@ impl Mailbox {
         };
         *waits = Request::Answered;
         contents.answers.push_back((request, answer));
-        self.has_answers.store(true, Ordering::Release);
         drop(contents);
         self.answered.notify_all();
         self.ring();
@@ -153,7 +144,6 @@ impl Mailbox {
         if let Some((request, _)) = &next {
             contents.requests.remove(request);
         }
-        self.has_answers.store(!contents.answers.is_empty(), Ordering::Release);
         next
     }
 
@@ -166,7 +156,6 @@ impl Mailbox {
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         let answer = contents.take_answer(request)?;
         contents.requests.remove(&request);
-        self.has_answers.store(!contents.answers.is_empty(), Ordering::Release);
         Some(answer)
     }
 

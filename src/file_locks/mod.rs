@@ -25,8 +25,11 @@ mod state;
 mod system;
 mod waiting;
 
-pub(crate) use files::{Asked, Files, Granted, Outcome};
+pub(crate) use files::{Asked, Files, Granted, open};
+pub(crate) use folder::Folder;
+pub(crate) use lock_file::Name;
 pub(crate) use look::{Look, look};
+pub(crate) use mailbox::Answer;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-pub(crate) use mailbox::{Answer, Lock, Mailbox, Queue};
+pub(crate) use mailbox::{Lock, Mailbox, Queue};
 pub(crate) use system::{Mode, number_of};

@@ -79,20 +79,21 @@ function * filesIn (folder) {
 
 /** Adds those that hold and await the lock of a key. */
 function lookAt (folder, key, look, kernel, { held, pending }) {
-  const state = look(path.join(folder, key + '.lock'))
+  const file = path.join(folder, key + '.lock')
+  const state = look(file)
   // Those that make the permits of a name are no names.
   if (state === undefined || Object(parsed(state.description || '')).permits !== undefined) return
-  const locksOf = inode => kernel === undefined ? [] : kernel.of(inode)
-  let [holders, waiters] = parted(locksOf(state.inode))
+  const locksOf = file => kernel === undefined ? [] : kernel.of(inodeOf(file))
+  let [holders, waiters] = parted(locksOf(file))
   // The kernel shows a page at a time: a lock may be missing, or come twice, if others change meanwhile.
   const isMissing = () => holders.length === 0 && state.mode !== undefined
   const isTwice = () => new Set(holders.map(({ pid }) => pid)).size < holders.length
   for (let n = 0; n < READS && kernel !== undefined && kernel.readsLeft > 0 && (isMissing() || isTwice()); n++) {
     kernel.readsLeft--
     kernel.of = (locksOn(folder) || kernel).of;
-    [holders, waiters] = parted(locksOf(state.inode))
+    [holders, waiters] = parted(locksOf(file))
   }
-  const [passing, behind] = parted(locksOf(inodeOf(path.join(folder, key + '.gate'))))
+  const [passing, behind] = parted(locksOf(path.join(folder, key + '.gate')))
   // Those that pass the gate without a wait share it.
   const first = passing.filter(({ isWrite }) => isWrite)
   const mode = holders.length > 0 ? holders[0].mode : state.mode
