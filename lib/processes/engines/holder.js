@@ -58,8 +58,6 @@ const ascii = value =>
 /** Begins the descriptions of this thread, each of which has a number. */
 let ours
 let described = 0
-/** What the last description said of its name and asker. */
-let lastAsked = { name: undefined, label: undefined, threadId: undefined, text: undefined }
 
 /**
  * Returns a description as JSON, which no other one equals.
@@ -70,11 +68,8 @@ function describeHolder (name, { label, threadId } = {}) {
     const id = require('crypto').randomUUID()
     ours = ascii({ pid: process.pid, host: HOST, birth: birth(), id }).slice(0, -2)
   }
-  if (lastAsked.name !== name || lastAsked.label !== label || lastAsked.threadId !== threadId) {
-    const text = ascii({ name: shorten(name), threadId, label: label && shorten(label) }).slice(1)
-    lastAsked = { name, label, threadId, text }
-  }
-  return `${ours} ${++described}","since":${wallClock()},${lastAsked.text}`
+  const asked = ascii({ name: shorten(name), threadId, label: label && shorten(label) }).slice(1)
+  return `${ours} ${++described}","since":${wallClock()},${asked}`
 }
 
 /** Describes a name of which no holder is known. */
