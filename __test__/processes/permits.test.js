@@ -378,6 +378,16 @@ test('an attempt does not wait for a process that is suspended in the midst of a
   assert.strictEqual(await next, 0)
 })
 
+test('a request without permits outlasts the moment in which a process with a permit ends', async t => {
+  const engine = files(scratchFolder(t))
+  // As that process has them: the number of permits, and the name.
+  const held = [{ permits: 2, part: [1, 0] }, { permits: 2 }].map(asker =>
+    engine.takeNow(engine.placeOf('g', 'shared', asker), undefined, true))
+  const waiting = processLocks(engine).request('g', ({ ownerDied }) => ownerDied)
+  for (const lock of held) await lock.release(false)
+  assert.strictEqual(await waiting, false)
+})
+
 test('an attempt that waits for a process in the midst of a request, and is aborted, is over at once', async t => {
   const folder = scratchFolder(t)
   const engine = files(folder)

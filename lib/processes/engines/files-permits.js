@@ -12,15 +12,16 @@
  * | permits | each its holder |
  */
 
-const { clearTimeout, setTimeout } = require('../../util/timers')
+const { now } = require('../../util/intrinsics')
 const { throwIfAborted } = require('../../waiting/errors')
 const { permitsError } = require('../errors')
 const { LocalGrant } = require('../local-engine')
 const { onAbort, sleep } = require('./aborts')
 
 const [DOOR, USERS, TURN, PERMIT, NAME] = [0, 1, 2, 3]
-const MOST_TRIES = 4
 const MOMENT = 5 // milliseconds
+/** How many milliseconds a process that ends keeps its locks at most. */
+const END = 3 * MOMENT
 /** How many milliseconds an attempt waits at the door. Who has that may be suspended. */
 const LONGEST = 1000
 
@@ -38,7 +39,7 @@ async function takePermit (engine, name, { label, permits }, signal, isAttempt) 
   const kept = []
   let found
   try {
-    const door = await (isAttempt ? soon(placeOf(DOOR)) : wait(placeOf(DOOR)))
+    const door = await (isAttempt ? soon(placeOf(DOOR), LONGEST, true) : wait(placeOf(DOOR)))
     if (door === undefined) return undefined
     await within(door, async () => {
       await compare()
@@ -78,31 +79,18 @@ async function takePermit (engine, name, { label, permits }, signal, isAttempt) 
 
   /** Takes a lock that only requests without permits keep; and for a moment, processes that end. */
   async function sure (place) {
-    for (let tries = 0; tries < MOST_TRIES; tries++) {
-      if (tries > 0) await sleep(MOMENT, signal)
-      const grant = await attempt(place, false)
-      if (grant !== undefined) return grant
-    }
-    throw permitsError(name, permits)
+    const grant = await soon(place, END, false)
+    if (grant === undefined) throw permitsError(name, permits)
+    return grant
   }
 
-  /** Waits for a lock, but not long. */
-  async function soon (place) {
-    const free = await attempt(place, false)
-    if (free !== undefined) return free
-    // Not before: the signal has one listener at a time.
-    throwIfAborted(signal)
-    const stop = new AbortController()
-    const ignore = onAbort(signal, () => stop.abort())
-    const timer = setTimeout(() => stop.abort(), LONGEST)
-    try {
-      return await engine.wait(place, label, stop.signal)
-    } catch (error) {
-      if (signal.aborted || !stop.signal.aborted) throw error
-      return undefined
-    } finally {
-      clearTimeout(timer)
-      ignore()
+  /** Tries to take a lock that others may have for a moment. */
+  async function soon (place, milliseconds, passesLine) {
+    for (const until = now() + milliseconds; ;) {
+      const isLast = now() >= until
+      const grant = await attempt(place, passesLine)
+      if (grant !== undefined || isLast) return grant
+      await sleep(MOMENT, signal)
     }
   }
 

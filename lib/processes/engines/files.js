@@ -73,7 +73,7 @@ class Files extends LocalEngine {
   }
 
   wait (place, label, signal) {
-    const number = this.#enqueue(place, label)
+    const number = this.#enqueue(place, label, false)
     return number === NONE ? this.#poll(place, label, signal) : answerTo(number, signal)
   }
 
@@ -83,7 +83,7 @@ class Files extends LocalEngine {
       await sleep(pause, signal)
       const grant = this.#take(place, label, true)
       if (grant !== undefined) return grant
-      const number = this.#enqueue(place, label)
+      const number = this.#enqueue(place, label, true)
       if (number !== NONE) return answerTo(number, signal)
     }
   }
@@ -98,8 +98,9 @@ class Files extends LocalEngine {
     if (milliseconds === 0) return this.ask(place, label, true)
     const taken = this.#take(place, label, false)
     if (taken !== undefined) return taken
+    let tries = 0
     const take = () => this.#take(place, label, true)
-    return block(milliseconds, () => this.#enqueue(place, label), look, take)
+    return block(milliseconds, () => this.#enqueue(place, label, tries++ > 0), look, take)
   }
 
   query (name) { return require('./files-query').query(this.#path, name, look) }
@@ -151,22 +152,28 @@ class Files extends LocalEngine {
     return hasUsers ? Object(parsed(found.description || '')).permits : undefined
   }
 
-  /** @throws {RangeError} the lock is taken because the name is used with permits */
-  #assertPlain ({ isShared, name, permits }) {
-    if (isShared || permits !== undefined) return
-    let others
+  /** Returns the number of permits with which others keep a lock from requests without. */
+  #othersOf ({ isShared, name, permits }) {
+    if (isShared || permits !== undefined) return undefined
     try {
-      others = this.permitsOf(name)
+      return this.permitsOf(name)
     } catch (error) {
       // It waits, as for its own descriptors.
       if (!PASSING.includes(error.code)) throw error
     }
-    if (others !== undefined) throw permitsError(name, undefined, others)
   }
 
-  /** Puts a request into the line. Returns its number; `NONE` if the system gives no thread. */
-  #enqueue (place, label) {
-    this.#assertPlain(place)
+  /** @throws {RangeError} the lock is taken because the name is used with permits */
+  #assertPlain (place) {
+    const others = this.#othersOf(place)
+    if (others !== undefined) throw permitsError(place.name, undefined, others)
+  }
+
+  /** Puts a request into the line. Returns its number; `NONE` if it is to try again: the system gives no thread. */
+  #enqueue (place, label, isAgain) {
+    if (isAgain) this.#assertPlain(place)
+    // A process that ends may have permits for a moment.
+    else if (this.#othersOf(place) !== undefined) return NONE
     try {
       return native('filesRequest', this.#nativeOf(place, label), false)
     } catch (error) {
