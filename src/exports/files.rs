@@ -44,8 +44,7 @@ fn encode(files: &Files, request: i64, answer: Answer, mut into: Float64ArraySli
             write(granted, into);
             Either3::A(granted.0)
         }
-        Answer::Taken => Either3::B(false),
-        Answer::Released(was_held) => Either3::B(was_held),
+        Answer::Plain(was_held) => Either3::B(was_held),
         Answer::Failed(error) => Either3::C(said(&error)),
     }
 }

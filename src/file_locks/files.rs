@@ -100,7 +100,7 @@ impl Files {
         if is_attempt {
             return Ok(self.run(outbox, move || {
                 let grant = name.attempt(&description)?.map(|grant| grant.limited(max_hold)).transpose()?;
-                Ok(grant.map_or(Answer::Taken, |grant| Answer::Granted(Box::new(grant))))
+                Ok(grant.map_or(Answer::Plain(false), |grant| Answer::Granted(Box::new(grant))))
             }));
         }
         let (number, mailbox) = self.wait_in(outbox, Box::new(name.clone()));
@@ -160,7 +160,7 @@ impl Files {
         }
         let grant = grants.remove(&number)?;
         drop(grants);
-        Some(self.run(outbox, move || grant.release(died).map(Answer::Released)))
+        Some(self.run(outbox, move || grant.release(died).map(Answer::Plain)))
     }
 
     /// Ends with the environment: what it awaits is withdrawn, and its holders count as dead.

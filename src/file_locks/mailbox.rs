@@ -52,10 +52,8 @@ pub(crate) trait Queue: Send {
 /// The answer to a request.
 pub(crate) enum Answer {
     Granted(Box<dyn Lock>),
-    /// An attempt was in vain.
-    Taken,
-    /// A lock was given back: whether it was held until then.
-    Released(bool),
+    /// Of a release, whether the lock was held until then; false of an attempt in vain.
+    Plain(bool),
     Failed(Error),
 }
 
@@ -68,26 +66,15 @@ impl Answer {
     }
 }
 
-/// The state of a request until its answer is delivered.
-enum Request {
-    /// In this line.
-    Waits(Box<dyn Queue>),
-    /// A job does it.
-    Runs,
-    Answered,
-}
-
 #[derive(Default)]
 struct Contents {
-    requests: FxHashMap<i64, Request>,
+    /// Those without an answer, and the line in which each waits; `None`: a job does it.
+    requests: FxHashMap<i64, Option<Box<dyn Queue>>>,
+    /// Those that are not delivered.
     answers: VecDeque<(i64, Answer)>,
 }
 
 impl Contents {
-    fn is_answered(&self, request: i64) -> bool {
-        matches!(self.requests.get(&request), Some(Request::Answered))
-    }
-
     fn take_answer(&mut self, request: i64) -> Option<Answer> {
         let index = self.answers.iter().position(|(id, _)| *id == request)?;
         self.answers.remove(index).map(|(_, answer)| answer)
@@ -109,11 +96,13 @@ impl Mailbox {
 
     /// Begins a request: one that waits in a line, or one that a job does.
     pub(super) fn expect(&self, request: i64, queue: Option<Box<dyn Queue>>) {
-        lock(&self.contents).requests.insert(request, queue.map_or(Request::Runs, Request::Waits));
+        lock(&self.contents).requests.insert(request, queue);
     }
 
+    /// Whether there are requests, or answers that are not delivered.
     pub(super) fn has_requests(&self) -> bool {
-        !lock(&self.contents).requests.is_empty()
+        let contents = lock(&self.contents);
+        !contents.requests.is_empty() || !contents.answers.is_empty()
     }
 
     pub(super) fn has_answers(&self) -> bool {
@@ -127,11 +116,10 @@ impl Mailbox {
     /// Puts an answer in. If nobody expects it any more, what it has is given back.
     pub(crate) fn answer(&self, request: i64, answer: Answer) {
         let mut contents = lock(&self.contents);
-        let Some(waits @ (Request::Waits(_) | Request::Runs)) = contents.requests.get_mut(&request) else {
+        if contents.requests.remove(&request).is_none() {
             drop(contents);
             return answer.return_unused();
-        };
-        *waits = Request::Answered;
+        }
         contents.answers.push_back((request, answer));
         drop(contents);
         self.answered.notify_all();
@@ -139,34 +127,24 @@ impl Mailbox {
     }
 
     pub(super) fn next(&self) -> Option<(i64, Answer)> {
-        let mut contents = lock(&self.contents);
-        let next = contents.answers.pop_front();
-        if let Some((request, _)) = &next {
-            contents.requests.remove(request);
-        }
-        next
+        lock(&self.contents).answers.pop_front()
     }
 
     /// Blocks for a while until a request is answered: for all of it, if there is no such request.
     pub(super) fn wait(&self, request: i64, time: Duration) -> Option<Answer> {
         let contents = lock(&self.contents);
-        let (mut contents, _) = self
-            .answered
-            .wait_timeout_while(contents, time, |contents| !contents.is_answered(request))
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        let answer = contents.take_answer(request)?;
-        contents.requests.remove(&request);
-        Some(answer)
+        let is_open = |contents: &mut Contents| contents.answers.iter().all(|(id, _)| *id != request);
+        let waited = self.answered.wait_timeout_while(contents, time, is_open);
+        waited.unwrap_or_else(std::sync::PoisonError::into_inner).0.take_answer(request)
     }
 
     /// Forgets a request. Returns the line in which it is, if it has no answer.
     pub(super) fn forget(&self, request: i64) -> Option<Box<dyn Queue>> {
         let mut contents = lock(&self.contents);
-        let answer = match contents.requests.remove(&request)? {
-            Request::Waits(queue) => return Some(queue),
-            Request::Runs => None,
-            Request::Answered => contents.take_answer(request),
-        };
+        if let Some(queue) = contents.requests.remove(&request) {
+            return queue;
+        }
+        let answer = contents.take_answer(request);
         drop(contents);
         if let Some(answer) = answer {
             answer.return_unused();
@@ -180,7 +158,6 @@ impl Mailbox {
         for (_, answer) in answers {
             answer.return_unused();
         }
-        let waits = |(number, request)| if let Request::Waits(queue) = request { Some((number, queue)) } else { None };
-        requests.into_iter().filter_map(waits).collect()
+        requests.into_iter().filter_map(|(number, queue)| Some((number, queue?))).collect()
     }
 }
