@@ -12,14 +12,11 @@ use std::time::{Duration, Instant};
 use waitasync_core::service::Notify;
 use waitasync_core::sync::lock;
 
-use super::system::{Opened, most_descriptors};
+use super::system::Opened;
 use crate::globals::service;
 
 /// Windows keeps a file that is removed as long as somebody has it open.
-const MOST: usize = if cfg!(windows) { 0 } else { 64 };
-/// Of the descriptors that the process may have, one in so many; and how many of any number.
-const SHARE: usize = 16;
-const FEW: usize = 2;
+const MOST: usize = if cfg!(windows) { 0 } else { 16 };
 const TIME: Duration = Duration::from_secs(1);
 
 struct Kept {
@@ -46,9 +43,7 @@ pub(super) fn take(path: &Path) -> Option<Opened> {
 /// Keeps a descriptor that has no lock; or closes it.
 pub(super) fn keep(path: &Arc<Path>, opened: Opened) {
     let mut shelf = lock(&SHELF);
-    let count = shelf.kept.len();
-    // The limit takes a system call.
-    if count >= MOST || (count >= FEW && count >= most_descriptors() / SHARE) {
+    if shelf.kept.len() >= MOST {
         return;
     }
     if !shelf.is_swept {

@@ -13,8 +13,8 @@ use super::look::{announce, announce_reader, withdraw_announcement};
 use super::mailbox::Lock;
 use super::state::{self, LARGEST, State};
 use super::system::{
-    self, Identity, Mode, Opened, downgrade, identity_of, is_passing, leads_to, may_open, try_lock, unlock,
-    wait_for_lock,
+    self, Identity, Mode, Opened, downgrade, identity_of, is_passing, read_at, try_lock, unlock, wait_for_lock,
+    write_at,
 };
 
 /// How often a file is opened that somebody removes or replaces meanwhile.
@@ -115,14 +115,15 @@ impl Name {
 
     /// Whether the path of a file still leads there.
     pub(super) fn leads_to(&self, which: Which, identity: Identity) -> Result<bool> {
-        leads_to(self.path(which), identity)
+        Ok(identity_of(self.path(which))? == Some(identity))
     }
 
     /// Takes the lock if nobody has it, or awaits it in line.
     pub(super) fn take(&self, description: &str) -> Result<Option<Grant>> {
         for _ in 0..MOST_TRIES {
             let Gate::Open(gate) = self.pass_gate()? else { return Ok(None) };
-            let Some(locked) = Locked::try_new(self.open_now()?, self.mode)? else { return Ok(None) };
+            let opened = kept::take(&self.place.lock).map_or_else(|| self.open(), Ok)?;
+            let Some(locked) = Locked::try_new(opened, self.mode)? else { return Ok(None) };
             let grant = self.grant(locked, description)?;
             if let Some(gate) = gate {
                 kept::keep(&self.place.gate, gate.unlocked());
@@ -176,12 +177,6 @@ impl Name {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Gate::Open(None)),
             Err(error) => Err(error),
         }
-    }
-
-    /// Opens the file, unless it was kept, and may still be opened.
-    fn open_now(&self) -> Result<Opened> {
-        let kept = kept::take(&self.place.lock).filter(|_| may_open(&self.place.lock));
-        kept.map_or_else(|| self.open(), Ok)
     }
 
     /// Opens the file of the gate or the lock.
@@ -329,47 +324,24 @@ fn open_or_create(folder: &Folder, path: &Path) -> Result<(Opened, bool)> {
 /// Reads the state, and whether the file is new.
 fn read_state(file: &File) -> Result<(State, bool)> {
     let mut bytes = [0; LARGEST];
-    let mut length = 0;
-    while length < LARGEST {
-        match read_at(file, &mut bytes[length..], length as u64) {
-            Ok(0) => break,
-            Ok(more) => length += more,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-        // A state that is whole needs no second call.
-        if length >= 40 {
-            break;
-        }
-    }
+    let length = uninterrupted(|| read_at(file, &mut bytes))?;
     let unknown = |state::OtherVersion(version)| format!("its state has version {version}, which is not known");
     let state = state::read(&bytes[..length]).map_err(|version| Error::other(unknown(version)))?;
     Ok((state, length == 0))
 }
 
-#[cfg(unix)]
-fn read_at(file: &File, bytes: &mut [u8], at: u64) -> Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, bytes, at)
-}
-
-#[cfg(windows)]
-fn read_at(file: &File, bytes: &mut [u8], at: u64) -> Result<usize> {
-    std::os::windows::fs::FileExt::seek_read(file, bytes, at)
-}
-
 /// Writes by one call.
 fn write_at_start(file: &File, bytes: &[u8]) -> Result<()> {
+    let length = uninterrupted(|| write_at(file, bytes))?;
+    // The disk is full.
+    if length == bytes.len() { Ok(()) } else { Err(ErrorKind::WriteZero.into()) }
+}
+
+fn uninterrupted(mut call: impl FnMut() -> Result<usize>) -> Result<usize> {
     loop {
-        #[cfg(unix)]
-        let written = std::os::unix::fs::FileExt::write_at(file, bytes, 0);
-        #[cfg(windows)]
-        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, 0);
-        match written {
-            Ok(length) if length == bytes.len() => return Ok(()),
-            // The disk is full.
-            Ok(_) => return Err(ErrorKind::WriteZero.into()),
+        match call() {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            result => return result,
         }
     }
 }

@@ -34,8 +34,8 @@ pub(crate) fn look(path: &Path) -> Result<Option<Look>> {
     let mut bytes = Vec::new();
     (&file).take(LARGEST as u64).read_to_end(&mut bytes)?;
     let state = state::described(&bytes);
-    let may_be_held = LOOKS_WITHOUT_ATTEMPT || state.as_ref().map_or(!bytes.is_empty(), |(_, is_marked, _)| *is_marked);
-    let held = if may_be_held { announced(&file)? } else { None };
+    let is_marked = state.as_ref().map_or(!bytes.is_empty(), |(_, is_marked, _)| *is_marked);
+    let held = announced(&file, is_marked)?;
     Ok(Some(Look { held, state }))
 }
 
@@ -52,7 +52,7 @@ fn is_absence(error: &Error) -> bool {
     error.kind() == ErrorKind::NotFound
 }
 
-use platform::{LOOKS_WITHOUT_ATTEMPT, announced};
+use platform::announced;
 pub(super) use platform::{announce, announce_reader, withdraw_announcement};
 
 // The types for the locks of a descriptor have 64 bits, which 32-bit systems name otherwise.
@@ -63,8 +63,6 @@ mod platform {
     use std::os::fd::AsRawFd;
 
     use super::Mode;
-
-    pub(crate) const LOOKS_WITHOUT_ATTEMPT: bool = true;
 
     /// The byte of shared holders. That of exclusive ones comes next.
     const FAR: libc::off_t = 0x4000_0000;
@@ -99,7 +97,7 @@ mod platform {
     }
 
     /// Returns the mode of a holder that has announced itself.
-    pub(crate) fn announced(file: &File) -> Result<Option<Mode>> {
+    pub(crate) fn announced(file: &File, _: bool) -> Result<Option<Mode>> {
         let mut found = bytes(libc::F_WRLCK, FAR, 2);
         // SAFETY: as in `announce`; the call writes to the local, too.
         if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut found) } != 0 {
@@ -121,19 +119,18 @@ mod platform {
     use super::Mode;
     use crate::file_locks::system::{try_lock, unlock};
 
-    pub(crate) const LOOKS_WITHOUT_ATTEMPT: bool = false;
-
     pub(crate) fn announce(_: &File, _: Mode) {}
 
     pub(crate) fn announce_reader(_: &File) {}
 
     pub(crate) fn withdraw_announcement(_: &File) {}
 
-    /// Tries to have the lock for a moment.
-    pub(crate) fn announced(file: &File) -> Result<Option<Mode>> {
-        if !try_lock(file, Mode::Shared)? {
+    /// Tries to have the lock for a moment, unless its state says that it is free.
+    pub(crate) fn announced(file: &File, is_marked: bool) -> Result<Option<Mode>> {
+        if is_marked && !try_lock(file, Mode::Shared)? {
             return Ok(Some(Mode::Exclusive));
         }
+        // One that it does not have stays as it is.
         unlock(file);
         Ok(None)
     }

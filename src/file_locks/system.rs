@@ -8,8 +8,7 @@
 mod platform;
 
 use std::fs::File;
-use std::io::{Error, Result};
-use std::path::Path;
+use std::io::Error;
 use std::sync::Arc;
 
 /// The mode of a lock.
@@ -20,8 +19,8 @@ pub(crate) enum Mode {
 }
 
 pub(super) use platform::{
-    Sleeper, create, downgrade, identity_of, is_local, may_open, most_descriptors, open, options, try_lock, unlock,
-    wait_for_lock,
+    Sleeper, create, downgrade, identity_of, is_local, most_descriptors, open, options, read_at, try_lock, unlock,
+    wait_for_lock, write_at,
 };
 
 /// A file's identity: the numbers of its device and of the file there.
@@ -29,11 +28,6 @@ pub(super) type Identity = (u64, u64);
 
 /// A file that was opened, and its identity. Only limits of holds share it.
 pub(super) type Opened = (Arc<File>, Identity);
-
-/// Whether the path leads to the file with this identity.
-pub(super) fn leads_to(path: &Path, identity: Identity) -> Result<bool> {
-    Ok(identity_of(path)? == Some(identity))
-}
 
 /// Whether the system may have what is missing in a moment: descriptors, or memory.
 pub(super) fn is_passing(error: &Error) -> bool {

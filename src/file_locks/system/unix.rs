@@ -6,10 +6,10 @@ use std::io::{Error, ErrorKind, Result};
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::ptr::{null, null_mut};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Once};
 
 use super::{Identity, Mode, Opened};
 
@@ -34,13 +34,6 @@ pub(crate) fn open(path: &Path) -> Result<Opened> {
     if data.is_file() { Ok((Arc::new(file), identity(&data))) } else { Err(Error::other("it is no regular file")) }
 }
 
-/// Whether the process may open a file. The kernel, or the C library, asks for the effective user.
-pub(crate) fn may_open(path: &Path) -> bool {
-    let path = CString::new(path.as_os_str().as_bytes());
-    // SAFETY: a C string.
-    path.is_ok_and(|path| unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::R_OK | libc::W_OK, libc::AT_EACCESS) } == 0)
-}
-
 /// Creates a file that is not there: those who may write to the folder may write to it.
 pub(crate) fn create(path: &Path) -> Result<Opened> {
     let folder = metadata(path.parent().unwrap_or(path))?.permissions().mode();
@@ -52,6 +45,16 @@ pub(crate) fn create(path: &Path) -> Result<Opened> {
         file.set_permissions(PermissionsExt::from_mode(mode))?;
     }
     Ok((Arc::new(file), identity(&data)))
+}
+
+/// Reads from the beginning of a file.
+pub(crate) fn read_at(file: &File, bytes: &mut [u8]) -> Result<usize> {
+    file.read_at(bytes, 0)
+}
+
+/// Writes at the beginning of a file.
+pub(crate) fn write_at(file: &File, bytes: &[u8]) -> Result<usize> {
+    file.write_at(bytes, 0)
 }
 
 fn flock(file: &File, mode: Mode, flags: c_int) -> Result<()> {
@@ -94,78 +97,63 @@ pub(crate) struct Sleeper(
     usize,
 );
 
+/// It is ignored by default, and hardly any program uses it.
+const SIGNAL: c_int = libc::SIGURG;
+
 impl Sleeper {
     /// The calling thread, which takes the signal from now on.
     pub(crate) fn current() -> Self {
-        if let Some(signal) = signal() {
-            let mut signals = MaybeUninit::<libc::sigset_t>::uninit();
-            // SAFETY: a live local, which the first call fills.
-            unsafe {
-                libc::sigemptyset(signals.as_mut_ptr());
-                libc::sigaddset(signals.as_mut_ptr(), signal);
-                libc::pthread_sigmask(libc::SIG_UNBLOCK, signals.as_ptr(), null_mut());
-            }
-        }
-        // SAFETY: it has no requirements.
-        Self(unsafe { libc::pthread_self() } as usize)
+        static HANDLER: Once = Once::new();
+        HANDLER.call_once(set_handler);
+        let mut signals = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: a live local, which the first call fills. The last call has no requirements.
+        Self(unsafe {
+            libc::sigemptyset(signals.as_mut_ptr());
+            libc::sigaddset(signals.as_mut_ptr(), SIGNAL);
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, signals.as_ptr(), null_mut());
+            libc::pthread_self() as usize
+        })
     }
 
     /// Interrupts its wait, if it waits by now. The caller knows that the thread has not ended.
     pub(crate) fn interrupt(&self) {
-        // Without the handler the signal would end the process.
-        if let Some(signal) = signal().filter(|&signal| handler_of(signal) == ignore as *const () as usize) {
+        // Another handler is the program's own.
+        if handler() == ignore as *const () as usize {
             // SAFETY: the thread has not ended.
-            unsafe { libc::pthread_kill(self.0 as libc::pthread_t, signal) };
+            unsafe { libc::pthread_kill(self.0 as libc::pthread_t, SIGNAL) };
         }
     }
 }
 
 extern "C" fn ignore(_: c_int) {}
 
-fn handler_of(signal: c_int) -> libc::sighandler_t {
+fn handler() -> libc::sighandler_t {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: no action is set, and the out-parameter is a live local, for which zeros are valid.
     unsafe {
-        libc::sigaction(signal, null(), action.as_mut_ptr());
+        libc::sigaction(SIGNAL, null(), action.as_mut_ptr());
         action.assume_init().sa_sigaction
     }
 }
 
-/// Returns the signal of this module: one that the process does not use. `None`: it uses all.
-fn signal() -> Option<c_int> {
-    static SIGNAL: OnceLock<Option<c_int>> = OnceLock::new();
-    *SIGNAL.get_or_init(|| candidates().rev().find(|&signal| handler_of(signal) == libc::SIG_DFL && takes(signal)))
-}
-
-/// Sets the handler of a signal. An emulator (qemu) says that it has set those that it cannot send, too.
-fn takes(signal: c_int) -> bool {
-    // SAFETY: zeros are a valid action: no flags, and an empty mask.
-    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-    action.sa_sigaction = ignore as *const () as usize;
-    action.sa_flags = libc::SA_ONSTACK;
-    // SAFETY: the handler does nothing, so it may run at any moment.
-    let is_set = unsafe { libc::sigaction(signal, &raw const action, null_mut()) } == 0;
-    // SAFETY: as above; this thread has not ended.
-    is_set && unsafe { libc::pthread_kill(libc::pthread_self(), signal) } == 0
-}
-
-#[cfg(target_os = "linux")]
-fn candidates() -> impl DoubleEndedIterator<Item = c_int> {
-    libc::SIGRTMIN()..=libc::SIGRTMAX()
-}
-
-/// By default, these do nothing.
-#[cfg(not(target_os = "linux"))]
-fn candidates() -> impl DoubleEndedIterator<Item = c_int> {
-    [libc::SIGIO, libc::SIGURG].into_iter()
+/// Sets a handler without `SA_RESTART`, unless the program has one.
+fn set_handler() {
+    if matches!(handler(), libc::SIG_DFL | libc::SIG_IGN) {
+        // SAFETY: zeros are a valid action: no flags, and an empty mask.
+        let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+        action.sa_sigaction = ignore as *const () as usize;
+        action.sa_flags = libc::SA_ONSTACK;
+        // SAFETY: the handler does nothing, so it may run at any moment.
+        unsafe { libc::sigaction(SIGNAL, &raw const action, null_mut()) };
+    }
 }
 
 /// Returns how many descriptors the process may have.
 pub(crate) fn most_descriptors() -> usize {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: 0 };
     // SAFETY: an out-parameter that is a live local.
-    let is_known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
-    if is_known { usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX) } else { usize::MAX }
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
 }
 
 fn identity(data: &Metadata) -> Identity {
@@ -190,23 +178,18 @@ fn inode_at(path: &Path) -> Result<Identity> {
 /// Asks for nothing but the inode: after a look at the times, the next write would have to note new ones.
 #[cfg(target_os = "linux")]
 fn inode_at(path: &Path) -> Result<Identity> {
-    /// `STATX_INO`; and where the inode and the device are in the answer, in words of 32 bits.
-    const WANTED: u32 = 0x100;
-    const INODE: usize = 8;
-    const DEVICE: usize = 34;
     let path = CString::new(path.as_os_str().as_bytes())?;
-    let flags = libc::AT_SYMLINK_NOFOLLOW;
-    let mut found = [0_u32; 64];
-    // SAFETY: a C string, and an out-parameter that is a live local of 256 bytes, as the call writes them. The C library
-    // may be older than the call.
+    let (flags, wanted) = (libc::AT_SYMLINK_NOFOLLOW, libc::STATX_INO);
+    let mut found = MaybeUninit::<libc::statx>::zeroed();
+    // SAFETY: a C string, and an out-parameter that is a live local. The C library may be older than the call.
     let answer =
-        unsafe { libc::syscall(libc::SYS_statx, libc::AT_FDCWD, path.as_ptr(), flags, WANTED, found.as_mut_ptr()) };
+        unsafe { libc::syscall(libc::SYS_statx, libc::AT_FDCWD, path.as_ptr(), flags, wanted, found.as_mut_ptr()) };
     if answer != 0 {
         return Err(Error::last_os_error());
     }
-    let [first, second] = [found[INODE], found[INODE + 1]].map(u64::from);
-    let inode = if cfg!(target_endian = "little") { second << 32 | first } else { first << 32 | second };
-    Ok((libc::makedev(found[DEVICE], found[DEVICE + 1]), inode))
+    // SAFETY: zeros are valid, and so is what the call has written.
+    let found = unsafe { found.assume_init() };
+    Ok((libc::makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino))
 }
 
 fn file_system(folder: &Path) -> Result<libc::statfs> {

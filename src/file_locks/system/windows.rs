@@ -1,25 +1,22 @@
 //! Files of Windows: locks of a byte by `LockFileEx`.
 
-use std::ffi::c_void;
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Result};
-use std::os::windows::ffi::OsStrExt;
-use std::os::windows::fs::OpenOptionsExt;
+use std::os::windows::fs::{FileExt, OpenOptionsExt};
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::path::{Component, Path, Prefix};
 use std::sync::Arc;
 
+use windows_sys::Win32::Foundation::{ERROR_LOCK_VIOLATION, ERROR_OPERATION_ABORTED};
+use windows_sys::Win32::Storage::FileSystem::{
+    BY_HANDLE_FILE_INFORMATION, FILE_FLAG_OPEN_REPARSE_POINT, GetFileInformationByHandle, LOCKFILE_EXCLUSIVE_LOCK,
+    LOCKFILE_FAIL_IMMEDIATELY, LockFileEx, UnlockFileEx,
+};
+use windows_sys::Win32::System::IO::{CancelSynchronousIo, OVERLAPPED};
+use windows_sys::Win32::System::Threading::{GetCurrentThreadId, OpenThread, THREAD_TERMINATE};
+
 use super::{Identity, Mode, Opened};
 
-type Handle = *mut c_void;
-
-const LOCK_VIOLATION: i32 = 33;
-const OPERATION_ABORTED: i32 = 995;
-const THREAD_TERMINATE: u32 = 1;
-const FAIL_IMMEDIATELY: u32 = 1;
-const EXCLUSIVE: u32 = 2;
-const OPEN_REPARSE_POINT: u32 = 0x0020_0000;
-const DRIVE_REMOTE: u32 = 4;
 /// Too many open files, not enough memory, no system resources.
 pub(super) const PASSING: [i32; 3] = [4, 8, 1450];
 /// The codes of errors that may happen to files, and the number of each in libuv: there they have names.
@@ -41,40 +38,10 @@ const NUMBERS: [(i32, i32); 13] = [
 /// The locked byte lies far behind the state: these locks are mandatory, and all may read the state.
 const FAR: u32 = 0x4000_0000;
 
-#[repr(C)]
-struct Overlapped {
-    internal: usize,
-    internal_high: usize,
-    offset: u32,
-    offset_high: u32,
-    event: Handle,
-}
-
-#[repr(C)]
-#[derive(Default)]
-struct Information {
-    attributes: u32,
-    times: [u32; 6],
-    volume: u32,
-    size: [u32; 2],
-    links: u32,
-    index_high: u32,
-    index_low: u32,
-}
-
-#[link(name = "kernel32")]
-unsafe extern "system" {
-    fn LockFileEx(file: Handle, flags: u32, reserved: u32, low: u32, high: u32, at: *mut Overlapped) -> i32;
-    fn UnlockFileEx(file: Handle, reserved: u32, low: u32, high: u32, at: *mut Overlapped) -> i32;
-    fn GetFileInformationByHandle(file: Handle, information: *mut Information) -> i32;
-    fn GetDriveTypeW(root: *const u16) -> u32;
-    fn OpenThread(access: u32, inherit: i32, thread: u32) -> Handle;
-    fn GetCurrentThreadId() -> u32;
-    fn CancelSynchronousIo(thread: Handle) -> i32;
-}
-
-fn far() -> Overlapped {
-    Overlapped { internal: 0, internal_high: 0, offset: 0, offset_high: FAR, event: std::ptr::null_mut() }
+fn far() -> OVERLAPPED {
+    let mut at = OVERLAPPED::default();
+    at.Anonymous.Anonymous.OffsetHigh = FAR;
+    at
 }
 
 pub(super) fn number_of(code: i32) -> i32 {
@@ -84,7 +51,7 @@ pub(super) fn number_of(code: i32) -> i32 {
 /// To read what may be a link, which is not followed.
 pub(crate) fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.read(true).custom_flags(OPEN_REPARSE_POINT);
+    options.read(true).custom_flags(FILE_FLAG_OPEN_REPARSE_POINT);
     options
 }
 
@@ -105,8 +72,18 @@ pub(crate) fn create(path: &Path) -> Result<Opened> {
     Ok((Arc::new(file), identity))
 }
 
+/// Reads from the beginning of a file.
+pub(crate) fn read_at(file: &File, bytes: &mut [u8]) -> Result<usize> {
+    file.seek_read(bytes, 0)
+}
+
+/// Writes at the beginning of a file.
+pub(crate) fn write_at(file: &File, bytes: &[u8]) -> Result<usize> {
+    file.seek_write(bytes, 0)
+}
+
 fn lock(file: &File, mode: Mode, flags: u32) -> Result<()> {
-    let flags = flags | if mode == Mode::Exclusive { EXCLUSIVE } else { 0 };
+    let flags = flags | if mode == Mode::Exclusive { LOCKFILE_EXCLUSIVE_LOCK } else { 0 };
     let mut at = far();
     // SAFETY: the handle is open during the call, and was not opened for overlapped calls: so this one is over when
     // it returns, and uses `at` no more.
@@ -116,9 +93,9 @@ fn lock(file: &File, mode: Mode, flags: u32) -> Result<()> {
 
 /// Locks a file; false if another handle has it.
 pub(crate) fn try_lock(file: &File, mode: Mode) -> Result<bool> {
-    match lock(file, mode, FAIL_IMMEDIATELY) {
+    match lock(file, mode, LOCKFILE_FAIL_IMMEDIATELY) {
         Ok(()) => Ok(true),
-        Err(error) if error.raw_os_error() == Some(LOCK_VIOLATION) => Ok(false),
+        Err(error) if error.raw_os_error() == Some(ERROR_LOCK_VIOLATION as i32) => Ok(false),
         Err(error) => Err(error),
     }
 }
@@ -126,7 +103,7 @@ pub(crate) fn try_lock(file: &File, mode: Mode) -> Result<bool> {
 /// Waits until it has locked a file. Fails with `Interrupted` if its thread is interrupted.
 pub(crate) fn wait_for_lock(file: &File, mode: Mode) -> Result<()> {
     lock(file, mode, 0).map_err(|error| {
-        let is_interrupted = error.raw_os_error() == Some(OPERATION_ABORTED);
+        let is_interrupted = error.raw_os_error() == Some(ERROR_OPERATION_ABORTED as i32);
         if is_interrupted { ErrorKind::Interrupted.into() } else { error }
     })
 }
@@ -161,11 +138,6 @@ impl Sleeper {
     }
 }
 
-/// Whether the process may open a file that it has kept: it keeps none.
-pub(crate) fn may_open(_: &Path) -> bool {
-    false
-}
-
 /// Returns how many descriptors the process may have: no number is set.
 pub(crate) fn most_descriptors() -> usize {
     usize::MAX
@@ -178,31 +150,26 @@ pub(crate) fn unlock(file: &File) {
 }
 
 fn identity(file: &File) -> Result<Identity> {
-    let mut found = Information::default();
+    let mut found = BY_HANDLE_FILE_INFORMATION::default();
     // SAFETY: an open handle, and an out-parameter that is a live local of the type that the call fills.
     if unsafe { GetFileInformationByHandle(file.as_raw_handle(), &raw mut found) } == 0 {
         return Err(Error::last_os_error());
     }
-    Ok((found.volume.into(), u64::from(found.index_high) << 32 | u64::from(found.index_low)))
+    Ok((found.dwVolumeSerialNumber.into(), u64::from(found.nFileIndexHigh) << 32 | u64::from(found.nFileIndexLow)))
 }
 
 /// Returns the identity of the file at a path. One that is being removed cannot be opened.
 pub(crate) fn identity_of(path: &Path) -> Result<Option<Identity>> {
-    match OpenOptions::new().access_mode(0).custom_flags(OPEN_REPARSE_POINT).open(path) {
+    match OpenOptions::new().access_mode(0).custom_flags(FILE_FLAG_OPEN_REPARSE_POINT).open(path) {
         Ok(file) => identity(&file).map(Some),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// Whether a folder is on a drive of this machine.
+/// Whether a folder is on a drive of this machine. The real path of a network drive has the name of its server.
 pub(crate) fn is_local(folder: &Path) -> Result<bool> {
     let folder = folder.canonicalize()?;
-    let Some(Component::Prefix(prefix)) = folder.components().next() else { return Ok(true) };
-    if matches!(prefix.kind(), Prefix::UNC(..) | Prefix::VerbatimUNC(..)) {
-        return Ok(false);
-    }
-    let root: Vec<u16> = prefix.as_os_str().encode_wide().chain([u16::from(b'\\'), 0]).collect();
-    // SAFETY: a string of UTF-16 with its final 0.
-    Ok(unsafe { GetDriveTypeW(root.as_ptr()) } != DRIVE_REMOTE)
+    let is_remote = |kind| matches!(kind, Prefix::UNC(..) | Prefix::VerbatimUNC(..));
+    Ok(!matches!(folder.components().next(), Some(Component::Prefix(prefix)) if is_remote(prefix.kind())))
 }
