@@ -325,9 +325,7 @@ fn open_or_create(folder: &Folder, path: &Path) -> Result<(Opened, bool)> {
 fn read_state(file: &File) -> Result<(State, bool)> {
     let mut bytes = [0; LARGEST];
     let length = uninterrupted(|| read_at(file, &mut bytes))?;
-    let unknown = |state::OtherVersion(version)| format!("its state has version {version}, which is not known");
-    let state = state::read(&bytes[..length]).map_err(|version| Error::other(unknown(version)))?;
-    Ok((state, length == 0))
+    Ok((state::read(&bytes[..length])?, length == 0))
 }
 
 /// Writes by one call.

@@ -13,6 +13,8 @@
 //! All numbers are little-endian. It is written by one call, so the death of a process leaves all of it or nothing. Only
 //! a loss of power can damage it: then the clock gives the next token, and the holder counts as dead.
 
+use std::io::{Error, Result};
+
 const MAGIC: [u8; 4] = *b"AWPL";
 const VERSION: u32 = 1;
 const HEADER: usize = 40;
@@ -28,17 +30,13 @@ pub(super) struct State {
     pub(super) is_marked: bool,
 }
 
-/// Why a state cannot be read.
-#[derive(PartialEq, Eq, Debug)]
-pub(super) struct OtherVersion(pub(super) u32);
-
-/// Reads a state. Nothing at all is that of a new file.
-pub(super) fn read(bytes: &[u8]) -> Result<State, OtherVersion> {
+/// Reads a state. Nothing at all is that of a new file. Fails if it is of another version.
+pub(super) fn read(bytes: &[u8]) -> Result<State> {
     if bytes.is_empty() {
         return Ok(State::default());
     }
     if bytes.len() >= HEADER && bytes[..4] == MAGIC && u32_at(bytes, 4) != VERSION {
-        return Err(OtherVersion(u32_at(bytes, 4)));
+        return Err(Error::other(format!("its state has version {}, which is not known", u32_at(bytes, 4))));
     }
     let damaged = State { token: 0, is_marked: true };
     Ok(whole(bytes).map_or(damaged, |all| State { token: u64_at(all, 8), is_marked: u32_at(all, 24) == 1 }))
@@ -111,26 +109,30 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{HEADER, LARGEST, LARGEST_TOKEN, OtherVersion, State, described, marked, read, unmark, unmarked};
+    use super::{LARGEST, LARGEST_TOKEN, State, marked, unmark, unmarked};
+
+    fn read(bytes: &[u8]) -> State {
+        super::read(bytes).expect("it is of this version")
+    }
 
     #[test]
     fn what_is_written_is_read() {
         let mut bytes = marked(123, 456, "{\"name\":\"a\"}");
-        assert_eq!(read(&bytes), Ok(State { token: 123, is_marked: true }));
+        assert_eq!(read(&bytes), State { token: 123, is_marked: true });
         unmark(&mut bytes);
-        assert_eq!(read(&bytes), Ok(State { token: 123, is_marked: false }));
+        assert_eq!(read(&bytes), State { token: 123, is_marked: false });
         bytes.extend(b"the rest of a longer one");
-        assert_eq!(read(&bytes), Ok(State { token: 123, is_marked: false }));
-        assert_eq!(read(&unmarked("{}")), Ok(State::default()));
-        assert_eq!(read(&marked(7, 0, &"x".repeat(LARGEST))), Ok(State { token: 7, is_marked: true }));
+        assert_eq!(read(&bytes), State { token: 123, is_marked: false });
+        assert_eq!(read(&unmarked("{}")), State::default());
+        assert_eq!(read(&marked(7, 0, &"x".repeat(LARGEST))), State { token: 7, is_marked: true });
     }
 
     #[test]
     fn a_new_file_has_no_token_and_a_damaged_one_a_dead_holder() {
-        assert_eq!(read(&[]), Ok(State { token: 0, is_marked: false }));
+        assert_eq!(read(&[]), State { token: 0, is_marked: false });
         let mut whole = marked(123, 456, "{}");
         unmark(&mut whole);
-        let damaged = Ok(State { token: 0, is_marked: true });
+        let damaged = State { token: 0, is_marked: true };
         for length in 1..whole.len() {
             assert_eq!(read(&whole[..length]), damaged, "{length} bytes");
         }
@@ -145,27 +147,9 @@ mod tests {
     #[test]
     fn a_token_that_javascript_cannot_count_on_is_damage() {
         let token = LARGEST_TOKEN - 1;
-        assert_eq!(read(&marked(token, 0, "{}")), Ok(State { token, is_marked: true }));
+        assert_eq!(read(&marked(token, 0, "{}")), State { token, is_marked: true });
         for token in [LARGEST_TOKEN, u64::MAX] {
-            assert_eq!(read(&marked(token, 0, "{}")), Ok(State { token: 0, is_marked: true }));
+            assert_eq!(read(&marked(token, 0, "{}")), State { token: 0, is_marked: true });
         }
-    }
-
-    #[test]
-    fn the_description_of_a_damaged_state_is_not_shown() {
-        let mut bytes = marked(123, 456, "{}");
-        assert_eq!(described(&bytes), Some((456, true, "{}".to_owned())));
-        unmark(&mut bytes);
-        assert_eq!(described(&bytes), Some((456, false, "{}".to_owned())));
-        bytes[HEADER] = b'[';
-        assert_eq!(described(&bytes), None);
-        assert_eq!(described(&[]), None);
-    }
-
-    #[test]
-    fn another_version_is_not_touched() {
-        let mut bytes = marked(123, 456, "{}");
-        bytes[4] = 2;
-        assert_eq!(read(&bytes), Err(OtherVersion(2)));
     }
 }

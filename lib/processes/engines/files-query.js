@@ -56,7 +56,7 @@ function * eachLook (folder, name, look, answer) {
   const kernel = locksOn(folder)
   if (kernel !== undefined) answer.pending = []
   if (name !== undefined) return lookAt(folder, keyOf(name).toString('hex'), look, kernel, answer)
-  for (const file of filesIn(folder)) {
+  for (const file of fs.readdirSync(folder)) {
     const [, key] = /^([0-9a-f]{64})\.lock$/.exec(file) || []
     try {
       if (key !== undefined) lookAt(folder, key, look, kernel, answer)
@@ -65,15 +65,6 @@ function * eachLook (folder, name, look, answer) {
       if (!ABSENT.includes(error.code)) throw error
     }
     yield
-  }
-}
-
-function * filesIn (folder) {
-  const directory = fs.opendirSync(folder, { bufferSize: 256 })
-  try {
-    for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) yield entry.name
-  } finally {
-    directory.closeSync()
   }
 }
 
