@@ -125,7 +125,7 @@ mod platform {
 
     pub(crate) fn withdraw_announcement(_: &File) {}
 
-    /// Tries to have the lock for a moment, unless its state says that it is free.
+    /// Tries to have a lock for a moment. An unmarked one is free.
     pub(crate) fn announced(file: &File, is_marked: bool) -> Result<Option<Mode>> {
         if is_marked && !try_lock(file, Mode::Shared)? {
             return Ok(Some(Mode::Exclusive));

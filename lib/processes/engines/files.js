@@ -152,7 +152,7 @@ class Files extends LocalEngine {
     return hasUsers ? Object(parsed(found.description || '')).permits : undefined
   }
 
-  /** Returns the number of permits with which others keep a lock from requests without. */
+  /** Returns with how many permits others keep out a request without. */
   #othersOf ({ isShared, name, permits }) {
     if (isShared || permits !== undefined) return undefined
     try {
