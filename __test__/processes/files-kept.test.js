@@ -15,7 +15,7 @@ const { processLocks } = require('../../processes')
 const LINUX = process.platform !== 'linux' && 'only Linux shows descriptors'
 const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
 
-/** Counts the descriptors of this process for lock files in a folder, removed ones, too. */
+/** Counts the descriptors of this process for lock files in a folder, removed ones, too. All are closed each second. */
 function keptIn (folder) {
   const linkOf = descriptor => {
     try {
@@ -55,8 +55,9 @@ for (const [what, act] of Object.entries(hands)) {
     const folder = path.join(scratchFolder(t), 'locks')
     const locks = processLocks(folder)
     const member = await startMember(t, folder)
-    const first = await locks.request('a', ({ token }) => token)
-    assert.strictEqual(keptIn(folder), 1)
+    let first
+    do first = await locks.request('a', ({ token }) => token)
+    while (keptIn(folder) === 0)
     act(path.join(folder, fs.readdirSync(folder)[0]))
     const { token, ownerDied } = await member.hold('a')
     assert.ok(token > first && !ownerDied)
@@ -72,9 +73,10 @@ for (const [what, act] of Object.entries(hands)) {
 test('a lock that has been given back is free for others, and shows nowhere', { skip: LINUX }, async t => {
   const folder = scratchFolder(t)
   const locks = processLocks(folder)
-  for (const mode of ['exclusive', 'shared']) await locks.request('a', { mode }, () => {})
-  await locks.request('b', lock => lock.abandon())
-  assert.strictEqual(keptIn(folder), 2)
+  do {
+    for (const mode of ['exclusive', 'shared']) await locks.request('a', { mode }, () => {})
+    await locks.request('b', lock => lock.abandon())
+  } while (keptIn(folder) < 2)
   assert.deepStrictEqual((await locks.query()).held, [])
   // This thread stands still meanwhile.
   const program = `require(${JSON.stringify(ENTRY)}).processLocks(${JSON.stringify(folder)})
@@ -85,11 +87,12 @@ test('a lock that has been given back is free for others, and shows nowhere', { 
 test('few are kept, and none for long', { skip: LINUX }, async t => {
   const folder = scratchFolder(t)
   const locks = processLocks(folder)
+  let most = 0
   for (let n = 0; n < 100; n++) {
     await locks.request('name ' + n, () => {})
-    assert.ok(keptIn(folder) <= 16)
+    most = Math.max(most, keptIn(folder))
   }
-  assert.ok(keptIn(folder) > 1)
+  assert.ok(most > 1 && most <= 16, `${most} descriptors`)
   await until(() => keptIn(folder) === 0)
 })
 
@@ -121,8 +124,8 @@ test('a drive can be unmounted soon after its locks are free', { skip: LINUX, ti
   if (!run('mount', ['-t', 'tmpfs', 'locks', drive])) return t.skip('it takes the right to mount')
   t.after(() => run('umount', ['--lazy', drive]))
   const locks = processLocks(path.join(drive, 'locks'))
-  await locks.request('a', () => {})
-  assert.ok(!run('umount', [drive]), 'nothing was kept')
+  do await locks.request('a', () => {})
+  while (keptIn(drive) === 0)
   await until(() => run('umount', [drive]))
   await assert.rejects(locks.request('a', () => {}), { code: 'ERR_LOCK_UNAVAILABLE' })
   assert.deepStrictEqual(fs.readdirSync(drive), [])

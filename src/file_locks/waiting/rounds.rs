@@ -95,7 +95,7 @@ impl Table {
 
 /// Looks at the files of threads that have been blocked for long.
 fn look_at_files() {
-    let mut blocked: Vec<(Name, Which, Identity)> = with_table(|table| {
+    let blocked: Vec<(Name, Which, Identity)> = with_table(|table| {
         let one = |(name, line): (&Name, &mut Line)| match &mut line.stage {
             Stage::Blocked(Blocked { since, which, file, .. }) if since.elapsed() >= LOOK => {
                 *since = Instant::now();
@@ -105,28 +105,17 @@ fn look_at_files() {
         };
         table.lines.iter_mut().filter_map(one).collect()
     });
-    blocked.retain(|(name, which, file)| {
-        let is_replaced = matches!(name.leads_to(*which, *file), Ok(false));
-        if is_replaced {
-            interrupt_at(name, *file);
+    for (name, which, file) in blocked {
+        if matches!(name.leads_to(which, file), Ok(false)) {
+            with_line(&name, |line| {
+                line.blocked().is_some_and(|blocked| blocked.file == file) && line.interrupt(false)
+            });
+        } else if which == Which::Gate
+            && let Ok(Some(token)) = name.token_if_free()
+        {
+            sleep(MOMENT);
+            // With the same token it has been free all the time.
+            let _ = grant_first(&name, |description| name.take_free(description, |now| now == token));
         }
-        !is_replaced && *which == Which::Gate
-    });
-    let token_of = |(name, ..): (Name, Which, Identity)| Some((name.token_if_free().ok()??, name));
-    let free: Vec<(u64, Name)> = blocked.into_iter().filter_map(token_of).collect();
-    if !free.is_empty() {
-        sleep(MOMENT);
     }
-    // One that has the same token still is taken past the gate.
-    for (token, name) in free {
-        let _ = grant_first(&name, |description| name.take_free(description, |now| now == token));
-    }
-}
-
-fn interrupt_at(name: &Name, file: Identity) {
-    with_line(name, |line| {
-        if line.blocked().is_some_and(|blocked| blocked.file == file) {
-            line.interrupt(false);
-        }
-    });
 }
