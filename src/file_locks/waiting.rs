@@ -151,7 +151,7 @@ impl Queue for Name {
     }
 }
 
-/// Serves a line until it has no requests, or its turn is over.
+/// Serves a line while it has requests and its turn lasts.
 fn serve(name: &Name) {
     with_line(name, |line| line.turn_ends = Instant::now() + rounds::turn(line.turns_in_vain));
     let mut pause = ROUND;
