@@ -12,7 +12,7 @@ use napi_derive::napi;
 
 use super::updating;
 use crate::agent::Agent;
-use crate::file_locks::{Answer, Asked, Files, Folder, Granted, Look, Mode, Name, look, number_of, open};
+use crate::file_locks::{Answer, Asked, Files, Folder, Granted, Look, Mode, Name, look, number_of};
 
 /// Makes an error of JavaScript: its message begins with the number of the system's error, or 0.
 pub(super) fn failed(error: io::Error) -> Error {
@@ -55,7 +55,8 @@ pub struct FilesFolder(Arc<Folder>);
 /// Opens a folder.
 #[napi(catch_unwind)]
 pub fn files_open(path: String, durable: bool, any_drive: bool) -> Result<External<FilesFolder>> {
-    open(path.into(), durable, any_drive).map(|folder| External::new(FilesFolder(folder))).map_err(failed)
+    let folder = Folder::new(path.into(), durable, any_drive).map_err(failed)?;
+    Ok(External::new(FilesFolder(Arc::new(folder))))
 }
 
 /// What requests for a name in a mode have in common.

@@ -3,42 +3,19 @@
 //! Its grants, and the answers to its requests.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::io::{Error, Result};
-use std::path::PathBuf;
+use std::io::Result;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use super::folder::Folder;
-use super::lock_file::Name;
+use super::lock_file::Asked;
 use super::mailbox::{Answer, Lock, Mailbox, Queue};
-use super::system;
 use super::waiting::{self, Request};
 use waitasync_core::lock::Outbox;
 
 /// What JavaScript gets of a grant: its number, its token, whether the last holder died, and which permit it is.
 pub(crate) type Granted = (i64, u64, bool, Option<u32>);
-
-/// What requests for a lock have in common.
-#[derive(Clone)]
-pub(crate) struct Asked {
-    pub(crate) name: Name,
-    /// What the requester says of itself.
-    pub(crate) description: String,
-    /// For how long it may have the lock.
-    pub(crate) max_hold: Option<Duration>,
-}
-
-/// Opens a folder, which is made. Fails if it is on a drive whose locks cannot be relied on.
-pub(crate) fn open(path: PathBuf, is_durable: bool, any_drive: bool) -> Result<Arc<Folder>> {
-    let folder = Folder::new(path, is_durable)?;
-    if any_drive || system::is_local(&folder.path)? {
-        Ok(Arc::new(folder))
-    } else {
-        Err(Error::other("it is on a network or FUSE drive, whose locks are not reliable"))
-    }
-}
 
 /// Nothing is allocated before it is used.
 #[derive(Default)]
@@ -71,9 +48,7 @@ impl Files {
 
     /// Tries on this thread: as `attempt` of a user, or on the way into the line.
     pub(crate) fn take(&self, asked: &Asked, is_attempt: bool) -> Result<Option<Granted>> {
-        let Asked { name, description, max_hold } = asked;
-        let grant = if is_attempt { name.attempt(description) } else { name.take(description) }?;
-        grant.map(|grant| Ok(self.keep(Box::new(grant.limited(*max_hold)?)))).transpose()
+        Ok(asked.take(is_attempt)?.map(|grant| self.keep(Box::new(grant))))
     }
 
     pub(crate) fn keep(&self, lock: Box<dyn Lock>) -> Granted {
@@ -96,16 +71,13 @@ impl Files {
 
     /// Lets another thread wait for a name, or try once. Returns the number of the request.
     pub(crate) fn request(&self, outbox: &Arc<Outbox>, asked: &Asked, is_attempt: bool) -> Result<i64> {
-        let Asked { name, description, max_hold } = asked.clone();
+        let asked = asked.clone();
         if is_attempt {
-            return Ok(self.run(outbox, move || {
-                let grant = name.attempt(&description)?.map(|grant| grant.limited(max_hold)).transpose()?;
-                Ok(grant.map_or(Answer::Plain(false), |grant| Answer::Granted(Box::new(grant))))
-            }));
+            let granted = |grant| Answer::Granted(Box::new(grant));
+            return Ok(self.run(outbox, move || Ok(asked.take(true)?.map_or(Answer::Plain(false), granted))));
         }
-        let (number, mailbox) = self.wait_in(outbox, Box::new(name.clone()));
-        let request = Request { number, mailbox, description, max_hold };
-        waiting::enqueue(&name, request).inspect_err(|_| self.forget(number))?;
+        let (number, mailbox) = self.wait_in(outbox, Box::new(asked.name.clone()));
+        waiting::enqueue(Request { number, mailbox, asked }).inspect_err(|_| self.forget(number))?;
         Ok(number)
     }
 

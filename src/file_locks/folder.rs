@@ -4,7 +4,7 @@ use std::fs::create_dir_all;
 use std::io::{Error, Result};
 use std::path::{Path, PathBuf};
 
-use super::system::identity_of;
+use super::system::{identity_of, is_local};
 
 /// A folder of names.
 #[derive(PartialEq, Eq, Hash, Debug)]
@@ -17,9 +17,12 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Makes it, unless it is there.
-    pub(super) fn new(path: PathBuf, is_durable: bool) -> Result<Self> {
+    /// Makes it, unless it is there. Fails if it is on a drive whose locks cannot be relied on.
+    pub(crate) fn new(path: PathBuf, is_durable: bool, any_drive: bool) -> Result<Self> {
         create_dir_all(&path)?;
+        if !any_drive && !is_local(&path)? {
+            return Err(Error::other("it is on a network or FUSE drive, whose locks are not reliable"));
+        }
         let drive = drive_of(&path);
         Ok(Self { path, is_durable, drive })
     }

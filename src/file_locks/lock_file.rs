@@ -42,6 +42,25 @@ pub(crate) struct Name {
     pub(super) mode: Mode,
 }
 
+/// What requests for a lock have in common.
+#[derive(Clone)]
+pub(crate) struct Asked {
+    pub(crate) name: Name,
+    /// What the requester says of itself, for the state.
+    pub(crate) description: String,
+    /// For how long it may have the lock.
+    pub(crate) max_hold: Option<Duration>,
+}
+
+impl Asked {
+    /// Tries to take the lock, whose time then begins.
+    pub(super) fn take(&self, is_attempt: bool) -> Result<Option<Grant>> {
+        let Self { name, description, max_hold } = self;
+        let grant = if is_attempt { name.attempt(description) } else { name.take(description) }?;
+        grant.map(|grant| grant.limited(*max_hold)).transpose()
+    }
+}
+
 /// A locked file, which is unlocked before it is closed (invariant 3).
 #[derive(Debug)]
 pub(super) struct Locked(

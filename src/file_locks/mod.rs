@@ -25,9 +25,9 @@ mod state;
 mod system;
 mod waiting;
 
-pub(crate) use files::{Asked, Files, Granted, open};
+pub(crate) use files::{Files, Granted};
 pub(crate) use folder::Folder;
-pub(crate) use lock_file::Name;
+pub(crate) use lock_file::{Asked, Name};
 pub(crate) use look::{Look, look};
 pub(crate) use mailbox::Answer;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]

@@ -21,14 +21,14 @@ use std::collections::VecDeque;
 use std::io::{Error, ErrorKind, Result};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 
 use self::pool::Pool;
 pub(super) use self::pool::run;
 use self::rounds::{LOOK, ROUND};
-use super::lock_file::{Grant, Locked, Name, Which};
+use super::lock_file::{Asked, Grant, Locked, Name, Which};
 use super::mailbox::{Answer, Lock, Mailbox, Queue};
 use super::system::{Identity, Sleeper, is_passing, no_thread};
 use waitasync_core::sync::lock;
@@ -37,9 +37,7 @@ use waitasync_core::sync::lock;
 pub(super) struct Request {
     pub(super) number: i64,
     pub(super) mailbox: Arc<Mailbox>,
-    /// Of the requester, for the state.
-    pub(super) description: String,
-    pub(super) max_hold: Option<Duration>,
+    pub(super) asked: Asked,
 }
 
 impl Request {
@@ -50,7 +48,7 @@ impl Request {
 
     /// Answers it with a lock, whose time begins.
     fn answer(self, grant: Grant) {
-        let grant = grant.limited(self.max_hold);
+        let grant = grant.limited(self.asked.max_hold);
         let answer = grant.map_or_else(Answer::Failed, |grant| Answer::Granted(Box::new(grant)));
         self.mailbox.answer(self.number, answer);
     }
@@ -120,9 +118,10 @@ fn with_line<T>(name: &Name, body: impl FnOnce(&mut Line) -> T) -> Option<T> {
 }
 
 /// Puts a request into the line of its name. Fails if the system gives no thread at all.
-pub(super) fn enqueue(name: &Name, request: Request) -> Result<()> {
+pub(super) fn enqueue(request: Request) -> Result<()> {
+    let name = request.asked.name.clone();
     with_table(|table| {
-        if let Some(line) = table.lines.get_mut(name) {
+        if let Some(line) = table.lines.get_mut(&name) {
             line.requests.push_back(request);
             return Ok(());
         }
@@ -132,7 +131,7 @@ pub(super) fn enqueue(name: &Name, request: Request) -> Result<()> {
         }
         let (requests, turn_ends) = (VecDeque::from([request]), Instant::now());
         let line = Line { requests, stage: Stage::Queued, turns_in_vain: 0, turn_ends };
-        table.lines.insert(name.clone(), line);
+        table.lines.insert(name, line);
         Ok(())
     })
 }
@@ -240,7 +239,7 @@ fn block(name: &Name, which: Which) -> Result<Option<Locked>> {
 
 /// Gives the lock that is taken to the first in line. Without a lock, that one waits in its place.
 fn grant_first(name: &Name, take: impl FnOnce(&str) -> Result<Option<Grant>>) -> Result<()> {
-    let copy = |first: &Request| (first.number, Arc::clone(&first.mailbox), first.description.clone());
+    let copy = |first: &Request| (first.number, Arc::clone(&first.mailbox), first.asked.description.clone());
     let first = with_line(name, |line| line.requests.front().map(copy));
     let Some((number, mailbox, description)) = first.flatten() else { return Ok(()) };
     // The requester's loop wakes while the state is written.

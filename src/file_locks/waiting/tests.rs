@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::pool::MOST_JOBS;
 use super::{Request, Stage, enqueue, run, with_line, with_table};
 use crate::file_locks::folder::Folder;
-use crate::file_locks::lock_file::{Name, Which};
+use crate::file_locks::lock_file::{Asked, Name, Which};
 use crate::file_locks::mailbox::{Answer, Lock, Mailbox, Queue};
 use crate::file_locks::system::Mode;
 use waitasync_core::lock::Outbox;
@@ -24,7 +24,7 @@ struct Scratch(Arc<Folder>, #[allow(dead_code, reason = "it is dropped")] MutexG
 impl Scratch {
     fn new(what: &str) -> Self {
         let path = PathBuf::from(format!("{}/files-{}-{what}", std::env::temp_dir().display(), std::process::id()));
-        Self(Arc::new(Folder::new(path, false).unwrap()), lock(&ONE))
+        Self(Arc::new(Folder::new(path, false, true).unwrap()), lock(&ONE))
     }
 
     fn name(&self, key: &str, mode: Mode) -> Name {
@@ -44,7 +44,8 @@ fn mailbox() -> Arc<Mailbox> {
 
 fn ask(name: &Name, number: i64, mailbox: &Arc<Mailbox>) {
     mailbox.expect(number, Some(Box::new(name.clone())));
-    enqueue(name, Request { number, mailbox: Arc::clone(mailbox), description: "{}".into(), max_hold: None }).unwrap();
+    let asked = Asked { name: name.clone(), description: "{}".into(), max_hold: None };
+    enqueue(Request { number, mailbox: Arc::clone(mailbox), asked }).unwrap();
 }
 
 fn granted(mailbox: &Mailbox, number: i64) -> Box<dyn Lock> {
