@@ -92,7 +92,8 @@ test('few are kept, and none for long', { skip: LINUX }, async t => {
     await locks.request('name ' + n, () => {})
     most = Math.max(most, keptIn(folder))
   }
-  assert.ok(most > 1 && most <= 16, `${most} descriptors`)
+  // As many more may be about to be closed.
+  assert.ok(most > 1 && most <= 2 * 16, `${most} descriptors`)
   await until(() => keptIn(folder) === 0)
 })
 
