@@ -14,8 +14,8 @@ const { startProcesses, until } = require('../fixtures/shared-memory-process')
 const LENGTH = 65536
 /** The fields of a record, in units of four bytes: see core/src/mapped/words/mod.rs. */
 const [OWNER, WAITING, WAITS] = [2, 4, 74]
-/** Those of a record, and of the news for a process. */
-const [RECORD, NEWS] = [208, 32]
+/** Where a file has its records, how many those are, and how many bytes each has; behind them are the news of each. */
+const [RECORDS_AT, RECORDS, RECORD] = [8192, 1024, 832]
 
 const start = (t, count) => startProcesses(t, LENGTH, count)
 
@@ -32,10 +32,8 @@ function sleepsOf (pid) {
 /** The record of the first word, which others write now as if they had been stopped before they rang. */
 function recordOf (words) {
   const { binding } = inside('agent/find-agent').agent().native
-  const address = binding.addressOf(words.subarray(0, 1))
-  const [, place, owning] = binding.shareWord(address)
-  const table = new Int32Array(binding.sharedTable(address))
-  return { record: table.subarray(place), owning, table, index: (place - 64 * NEWS) / RECORD }
+  const { record, owning } = binding.shareWord(binding.addressOf(words.subarray(0, 1)))
+  return { record: new Int32Array(record), owning }
 }
 
 for (const count of [1, 1000]) {
@@ -85,19 +83,24 @@ test('a notification whose process is stopped before it rings arrives all the sa
 
 test('news of a process that is killed before it rings do not silence those of others', async t => {
   if (unavailable) return t.skip(unavailable)
-  const { memory, words, processes: [other] } = await start(t, 1)
+  const { file, memory, words, processes: [other] } = await start(t, 1)
   const { AsyncLock } = require('../..')
   const lock = new AsyncLock(memory)
   const token = lock.tryLock()
-  const { record, table, index } = recordOf(words)
+  const { record } = recordOf(words)
   const locked = other.run(({ api, memory }) => new api.AsyncLock(memory).lockAsync().then(() => 'locked'))
   await until(() => record[WAITING] !== 0 || record[WAITING + 1] !== 0)
   const process = record[WAITING] !== 0 ? Math.log2(record[WAITING] >>> 0) : 32 + Math.log2(record[WAITING + 1] >>> 0)
-  const news = table.subarray(NEWS * process, NEWS * (process + 1))
-  // The beginning of the wait rings the process itself, once.
+  const bytes = fs.readFileSync(file)
+  const index = Array.from({ length: RECORDS }).findIndex((_, n) => bytes[RECORDS_AT + n * RECORD] !== 0)
+  const at = RECORDS_AT + RECORDS * RECORD + 8 * index + (process >> 3)
+  const opened = fs.openSync(file, 'r+')
+  t.after(() => fs.closeSync(opened))
+  const news = Buffer.alloc(1)
   for (let n = 0; n < 3; n++) {
-    Atomics.or(news, index >> 5, 1 << index)
-    await until(() => news[index >> 5] === 0)
+    news[0] = 1 << (process & 7)
+    fs.writeSync(opened, news, 0, 1, at)
+    await until(() => fs.readSync(opened, news, 0, 1, at) === 1 && news[0] === 0)
   }
   token.unlock()
   assert.strictEqual(await locked, 'locked')

@@ -174,7 +174,7 @@ test('the queue knows no lock', () => {
 
 test('a word and the robust list change together: no function is called between, where a thread may be ended', () => {
   const write = /words\[HELD\] = (?!=)/
-  const memory = /(?:(?:word|thing|lease|putter)\.)?array|records/.source
+  const memory = /(?:(?:word|thing|lease|putter)\.)?array|record/.source
   const change = new RegExp(`\\b(?:compareExchange|store|add|sub)\\((?:${memory})\\b[^)]*\\)|\\barray\\[0\\] =`)
   const files = ['holding/robust-list.js', 'holding/short-way.js', 'holding/shared-word.js']
   assertNone([...lib.keys()], name => write.test(lib.get(name)) !== files.includes(name))

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use waitasync_core::lock::{Hold, Mode, Request, WRITING, Word};
 use waitasync_core::mapped::ProcessId;
 use waitasync_core::mapped::words::{Peers, Record, SharedWord, Table};
+use waitasync_core::queue::other_processes::SharedWaits;
 
 struct Died;
 
@@ -35,6 +36,10 @@ impl Peers for Process {
 
     fn ring(&self, index: usize) {
         self.world.rings[index].fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn pid(&self, _: usize) -> u32 {
+        0
     }
 
     fn is_gone(&self, process: ProcessId) -> bool {
@@ -83,7 +88,7 @@ impl Process {
 }
 
 fn processes() -> [&'static Process; 3] {
-    let news = Vec::leak((0..64 * 16).map(|_| AtomicU64::default()).collect());
+    let news = Vec::leak((0..4).map(|_| AtomicU64::default()).collect());
     let records: &[Record] = Vec::leak((0..4).map(|_| Record::default()).collect());
     let world: &'static World = Box::leak(Box::new(World {
         table: Table::of_parts(news, records),
@@ -119,14 +124,14 @@ const OPERATIONS: [(&str, Operation); 5] = [
         }
     }),
     ("wait and take", |word, request| {
-        word.begins_to_wait();
+        word.begin_claims();
         assert!(word.take(request));
-        word.ends_to_wait();
+        word.end_claims();
     }),
     ("wait and give up", |word, _| {
-        word.begins_to_wait();
+        word.begin_claims();
         word.answer();
-        word.ends_to_wait();
+        word.end_claims();
     }),
 ];
 
@@ -134,7 +139,7 @@ const OPERATIONS: [(&str, Operation); 5] = [
 fn deaths_in(request: Request, name: &str, operation: Operation, changes: u32, deaths: &mut u32) -> bool {
     for sweeps in 0.. {
         let [victim, sweeper, heir] = processes();
-        heir.word().begins_to_wait();
+        heir.word().begin_claims();
         if !victim.dies_in(changes, |word| operation(word, request)) {
             return false;
         }
@@ -157,7 +162,7 @@ fn deaths_in(request: Request, name: &str, operation: Operation, changes: u32, d
             assert!(!saw, "{case}: only exclusive holders leave a note");
         }
         heir.word().give_back(request.hold());
-        heir.word().ends_to_wait();
+        heir.word().end_claims();
         assert_eq!(heir.word().load(), 0, "{case}");
         if !both_die {
             break;
@@ -230,8 +235,8 @@ fn a_notification_is_delivered_once_whoever_dies() {
     for changes in 0..20 {
         let [victim, notifier, heir] = processes();
         victim.word().enter();
-        assert_eq!(notifier.word().notify(3, |_| 0), 1);
-        assert_eq!(notifier.word().notify(1, |_| 0), 0, "it is counted");
+        assert_eq!(notifier.word().notify(3, &mut |_| 0), 1);
+        assert_eq!(notifier.word().notify(1, &mut |_| 0), 0, "it is counted");
         heir.word().enter();
         heir.word().enter();
         let died = notifier.dies_in(changes, |_| notifier.sweep(victim));
@@ -252,11 +257,11 @@ fn a_waiter_that_leaves_takes_a_notification_if_all_that_are_left_are_notified()
     for _ in 0..3 {
         here.word().enter();
     }
-    assert_eq!(there.word().notify(2, |_| 0), 2);
+    assert_eq!(there.word().notify(2, &mut |_| 0), 2);
     assert!(!here.word().leave(), "the third was not notified");
     assert!(here.word().leave() && here.word().take_notification());
     assert!(!here.word().take_notification() && !here.word().is_notified());
-    assert_eq!(there.word().notify(2, |_| 0), 0);
+    assert_eq!(there.word().notify(2, &mut |_| 0), 0);
 }
 
 /// Advances the clock, so that turns begin or lapse.
@@ -269,7 +274,7 @@ fn a_process_that_has_waited_for_a_tenure_gets_its_turn_and_one_that_does_not_re
     let [holder, next, third] = processes();
     let request = Request::Lock;
     assert!(holder.word().take(request));
-    next.word().begins_to_wait();
+    next.word().begin_claims();
     holder.word().give_back(request.hold());
     assert!(next.is_told() && !third.is_told());
     assert!(holder.word().take(request), "it may overtake for a while");
@@ -281,7 +286,7 @@ fn a_process_that_has_waited_for_a_tenure_gets_its_turn_and_one_that_does_not_re
     assert!(!third.word().grants(request));
     wait(holder, 20_000);
     assert!(holder.word().take(request), "who does not react loses it");
-    third.word().begins_to_wait();
+    third.word().begin_claims();
     holder.word().give_back(request.hold());
     assert!(third.is_told(), "the turn goes on");
     wait(holder, 300);
@@ -293,7 +298,7 @@ fn a_process_that_has_answered_is_waited_for_until_the_word_is_freed() {
     let [holder, next, third] = processes();
     let (reader, writer) = (Request::Shared, Request::Exclusive);
     assert!(holder.word().take(reader) && holder.word().take(reader));
-    next.word().begins_to_wait();
+    next.word().begin_claims();
     holder.word().give_back(reader.hold());
     assert!(next.is_told() && !next.word().take(writer));
     next.word().answer();
@@ -302,7 +307,7 @@ fn a_process_that_has_answered_is_waited_for_until_the_word_is_freed() {
     holder.word().give_back(reader.hold());
     assert!(next.is_told() && next.word().take(writer));
     assert_eq!(next.word().load(), WRITING);
-    next.word().ends_to_wait();
+    next.word().end_claims();
     next.word().give_back(writer.hold());
     assert!(third.word().take(reader));
     third.word().give_back(Hold::Shared);
@@ -312,7 +317,7 @@ fn a_process_that_has_answered_is_waited_for_until_the_word_is_freed() {
 fn a_process_that_answers_before_its_turn_begins_and_stops_then_loses_it() {
     let [holder, next, third] = processes();
     assert!(holder.word().take(Request::Lock));
-    next.word().begins_to_wait();
+    next.word().begin_claims();
     holder.word().give_back(Hold::Lock);
     assert!(holder.word().take(Request::Lock), "it overtakes");
     next.word().answer();
@@ -327,7 +332,7 @@ fn a_process_that_answers_before_its_turn_begins_and_stops_then_loses_it() {
 fn a_process_that_answers_as_the_word_is_freed_and_stops_then_loses_its_turn() {
     let [holder, next, third] = processes();
     assert!(holder.word().take(Request::Lock));
-    next.word().begins_to_wait();
+    next.word().begin_claims();
     holder.word().give_back(Hold::Lock);
     next.word().answer();
     wait(holder, 1_000_000);
@@ -340,11 +345,11 @@ fn a_process_that_answers_as_the_word_is_freed_and_stops_then_loses_its_turn() {
 fn a_process_that_gives_up_passes_its_turn_on() {
     let [holder, next, third] = processes();
     assert!(holder.word().take(Request::Lock));
-    next.word().begins_to_wait();
-    third.word().begins_to_wait();
+    next.word().begin_claims();
+    third.word().begin_claims();
     holder.word().give_back(Hold::Lock);
     assert!(next.is_told() && !third.is_told());
-    next.word().ends_to_wait();
+    next.word().end_claims();
     assert!(third.is_told());
     assert!(third.word().take(Request::Lock));
 }

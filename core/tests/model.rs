@@ -32,6 +32,7 @@ use waitasync_core::lock::{
 };
 use waitasync_core::mapped::ProcessId;
 use waitasync_core::mapped::words::{Peers, Record, SharedWord, Table};
+use waitasync_core::queue::other_processes::SharedWaits;
 use waitasync_core::queue::{BlockedThread, Location, Settlement, Ticket, WaitResult, Withdrawal, Woken};
 use waitasync_core::service::alarm::Alarm;
 use waitasync_core::service::idle_flag::IdleFlag;
@@ -1421,7 +1422,7 @@ struct Process {
 impl Processes {
     fn new() -> Arc<Self> {
         let all = Self {
-            news: (0..3).map(|_| AtomicU64::new(0)).collect(),
+            news: vec![AtomicU64::new(0)],
             records: vec![Record::default()],
             word: AtomicI32::new(0),
             dead: Default::default(),
@@ -1431,7 +1432,7 @@ impl Processes {
         let all = Arc::new(all);
         // Stored once: see the head of this file.
         all.word.store(0, SeqCst);
-        Process::new(&all, 2).with_word(|word| word.ends_to_wait());
+        Process::new(&all, 2).with_word(|word| word.end_claims());
         all
     }
 }
@@ -1443,6 +1444,10 @@ impl Peers for Process {
 
     fn ring(&self, index: usize) {
         self.all.bells[index].notify();
+    }
+
+    fn pid(&self, _: usize) -> u32 {
+        0
     }
 
     fn is_gone(&self, process: ProcessId) -> bool {
@@ -1478,7 +1483,7 @@ impl Process {
 
     fn lock(&self, request: Request) {
         self.with_word(|word| {
-            word.begins_to_wait();
+            word.begin_claims();
             let table = word.table;
             while !{
                 let _ = table.take_news(self.me());
@@ -1488,7 +1493,7 @@ impl Process {
                 word.answer();
                 self.all.bells[self.index].wait();
             }
-            word.ends_to_wait();
+            word.end_claims();
         });
     }
 
@@ -1548,7 +1553,7 @@ fn process_notify_leave() {
         let all = Processes::new();
         Process::new(&all, 0).with_word(|word| word.enter());
         let waiter = beside(&all, |all| Process::new(all, 0).with_word(|word| word.leave()));
-        let notified = Process::new(&all, 1).with_word(|word| word.notify(1, |_| 0));
+        let notified = Process::new(&all, 1).with_word(|word| word.notify(1, &mut |_| 0));
         assert_eq!(waiter.join().unwrap(), notified == 1);
     });
 }
@@ -1573,7 +1578,7 @@ fn process_wait_store_notify() {
         });
         all.word.store(1, Relaxed);
         fence(SeqCst);
-        let notified = Process::new(&all, 1).with_word(|word| word.notify(1, |_| 0));
+        let notified = Process::new(&all, 1).with_word(|word| word.notify(1, &mut |_| 0));
         assert_eq!(waiter.join().unwrap(), notified == 1);
     });
 }

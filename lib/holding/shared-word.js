@@ -12,7 +12,7 @@
  * here, or notifies at it, makes its native call.
  */
 
-const { Int32Array, TypeError, compareExchange, createMap, load, store } = require('../util/intrinsics')
+const { Int32Array, TypeError, compareExchange, load, store } = require('../util/intrinsics')
 const { FENCED } = require('../agent/counters')
 const { agent } = require('../agent/find-agent')
 const { ADDRESS, HELD, RELEASING } = require('../agent/registers')
@@ -34,9 +34,6 @@ const isOwn = list.first === first
 const [OWNER, DIED, WAITING, TURN, NOTIFIES] = [2, 3, 4, 6, 9]
 const NOBODY = 0
 
-/** The records of each file, by the address of its table. */
-const tables = createMap()
-
 /** The short way of these words. */
 const short = {
   __proto__: null,
@@ -48,8 +45,8 @@ const short = {
 
   /** As `takeFree` of short-way.js. */
   takeFree (word, token) {
-    const { array, records, place } = word
-    if (channel.hasSubscribers || !isOpen(array, records, place)) return false
+    const { array, record } = word
+    if (channel.hasSubscribers || !isOpen(array, record)) return false
     const index = words[HELD]
     const serial = list.serial + 1
     if (!isOwn || index >= list.shortRoom || serial > list.lastFree) return false
@@ -57,7 +54,7 @@ const short = {
     entries[2 * index] = word.address
     entries[2 * index + 1] = LOCK
     serials[index] = serial
-    if (compareExchange(records, place + OWNER, NOBODY, word.owning) !== NOBODY) {
+    if (compareExchange(record, OWNER, NOBODY, word.owning) !== NOBODY) {
       serials[index] = 0
       return false
     }
@@ -66,7 +63,7 @@ const short = {
     held[index] = word
     if (compareExchange(array, 0, UNLOCKED, LOCKED) !== UNLOCKED) {
       // Code that uses the bare word has it.
-      store(records, place + OWNER, NOBODY)
+      store(record, OWNER, NOBODY)
       words[HELD] = index
       serials[index] = 0
       held[index] = undefined
@@ -75,7 +72,7 @@ const short = {
     token[INDEX] = index
     token[SERIAL] = serial
     try {
-      if (records[place + DIED] !== 0) word.takeNoteOfDeath(LOCK, token)
+      if (record[DIED] !== 0) word.takeNoteOfDeath(LOCK, token)
     } catch (_) {
       // No stack is left: see `take` of word.js.
     }
@@ -84,18 +81,18 @@ const short = {
 
   /** As `releaseLast` of short-way.js. */
   releaseLast (word) {
-    const { address, records, place } = word
+    const { address, record } = word
     const last = words[HELD] - 1
-    if (entries[2 * last] !== address || isAwaited(records, place) || holds.count !== 0 || door.isDue) return false
+    if (entries[2 * last] !== address || isAwaited(record) || holds.count !== 0 || door.isDue) return false
     floats[RELEASING] = address
     word.array[0] = UNLOCKED
-    store(records, place + OWNER, NOBODY)
+    store(record, OWNER, NOBODY)
     words[HELD] = last
     serials[last] = 0
     held[last] = undefined
     try {
       // A process that waits has said so before it looked at the owner for the last time.
-      if (isAwaited(records, place)) {
+      if (isAwaited(record)) {
         floats[ADDRESS] = address
         operations.released()
       }
@@ -109,21 +106,18 @@ const short = {
 }
 
 /** Whether nobody has it, and it is no other process's turn. */
-const isOpen = (array, records, place) => array[0] === UNLOCKED && records[place + OWNER] === NOBODY &&
-  (records[place + TURN] | records[place + TURN + 1]) === 0
+const isOpen = (array, record) => (
+  array[0] === UNLOCKED && record[OWNER] === NOBODY && (record[TURN] | record[TURN + 1]) === 0)
 
 const isAwaited = FENCED
-  ? (records, place) =>
-      (records[place + WAITING] | records[place + WAITING + 1] | records[place + NOTIFIES]) !== 0
-  : (records, place) => (load(records, place + WAITING) | load(records, place + WAITING + 1) |
-    load(records, place + NOTIFIES)) !== 0
+  ? record => (record[WAITING] | record[WAITING + 1] | record[NOTIFIES]) !== 0
+  : record => (load(record, WAITING) | load(record, WAITING + 1) | load(record, NOTIFIES)) !== 0
 
 /** Makes the class, a kind of `Word`. */
 module.exports = (Word) => class SharedWord extends Word {
   constructor (array, address) {
     super(array, address, false)
-    this.records = undefined
-    this.place = 0
+    this.record = undefined
     // What `owner` is while this process has the lock.
     this.owning = 0
   }
@@ -151,17 +145,14 @@ module.exports = (Word) => class SharedWord extends Word {
       throw createError(owner + ': the shared memory has no room for another lock or awaited word',
         'ERR_SHARED_MEMORY_FULL')
     }
-    const [table, place, owning] = shared
-    this.records = tables.get(table)
-    if (this.records === undefined) tables.set(table, this.records = new Int32Array(binding.sharedTable(this.address)))
-    this.place = place
-    this.owning = owning
+    this.record = new Int32Array(shared.record)
+    this.owning = shared.owning
   }
 
   /** Whether it can be taken, and nobody awaits it. */
   get isFree () {
-    const { array, records, place } = this
-    return isOpen(array, records, place) && records[place + DIED] === 0 && !isAwaited(records, place)
+    const { array, record } = this
+    return isOpen(array, record) && record[DIED] === 0 && !isAwaited(record)
   }
 
   take (request, token, isQuiet) {

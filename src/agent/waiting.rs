@@ -98,7 +98,7 @@ impl Agent {
     pub(crate) fn add_pending(&self, ticket: Ticket, deadline: Timestamp) -> Answer {
         let timed = self.registers.has_timeout();
         // Another process may end it at any time.
-        let holds_loop = timed || is_shared(self.registers.location().address());
+        let holds_loop = timed || is_shared(self.registers.location());
         self.pending.insert(self.registers.slot.get(), ticket, holds_loop);
         if timed && let Some(service) = service() {
             service.time_out(deadline);

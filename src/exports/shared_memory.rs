@@ -10,7 +10,8 @@ use napi::{Error, Result, sys};
 use napi_derive::napi;
 
 use crate::globals::shared_words;
-use crate::mapped::{self, Kind, OpenError};
+use crate::mapped::{Kind, Mapping, OpenError, watch};
+use waitasync_core::queue::Location;
 
 type CreateBuffer = unsafe extern "C" fn(
     sys::napi_env,
@@ -32,26 +33,29 @@ extern "C" fn keep(_: *mut c_void, _: *mut c_void) {}
 #[allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
 pub fn shared_memory(env: Env, path: String, bytes: f64) -> Result<Unknown<'static>> {
     let create = create_buffer()?;
-    let table_bytes = shared_words::table_bytes(bytes as usize);
-    let mapping = mapped::open(Path::new(&path), Kind::Memory, table_bytes, bytes as usize, shared_words::start)
-        .map_err(|error| refused(&error))?;
+    let (start, table_bytes) = (shared_words::start, shared_words::table_bytes(bytes as usize));
+    let open = |watcher| Mapping::open(watcher, Path::new(&path), Kind::Memory, table_bytes, bytes as usize, start);
+    let mapping = watch().and_then(open).map_err(|error| refused(&error))?;
     buffer(env, create, mapping.data(), mapping.data_bytes())
 }
 
-/// Prepares a word that several processes may have for a lock. Returns where their table is, where the word's record is in it, in
-/// units of four bytes, and the number of its owner if this process has the lock. Null if there are too many.
-#[napi(catch_unwind)]
-pub fn share_word(address: f64) -> Option<Vec<f64>> {
-    let prepared = shared_words::prepare(address as usize)?;
-    let table = prepared.table.as_ptr() as usize;
-    Some(vec![table as f64, (prepared.record / size_of::<i32>()) as f64, f64::from(prepared.held)])
+/// A word that several processes may have, prepared for a lock.
+#[napi(object, object_from_js = false)]
+pub struct Shared {
+    /// A new buffer of its record.
+    pub record: Unknown<'static>,
+    /// The number of its owner if this process has the lock.
+    pub owning: u32,
 }
 
-/// Returns a new buffer of such a word's table.
+/// Prepares a word that several processes may have for a lock. Null if there are too many.
 #[napi(catch_unwind)]
-pub fn shared_table(env: Env, address: f64) -> Result<Unknown<'static>> {
-    let prepared = shared_words::prepare(address as usize).ok_or_else(|| Error::from_reason("no such word"))?;
-    buffer(env, create_buffer()?, prepared.table, prepared.table_bytes)
+pub fn share_word(env: Env, address: f64) -> Result<Option<Shared>> {
+    let Some((record, owning)) = shared_words::prepare(Location::from_address(address as usize)) else {
+        return Ok(None);
+    };
+    let record = buffer(env, create_buffer()?, NonNull::from(record).cast(), size_of_val(record))?;
+    Ok(Some(Shared { record, owning }))
 }
 
 fn create_buffer() -> Result<CreateBuffer> {

@@ -50,13 +50,13 @@ pub fn maps_memory() -> bool {
 /// Whether several processes may have the word at an address.
 #[napi(catch_unwind)]
 pub fn is_shared(address: f64) -> bool {
-    globals::is_shared(address as usize)
+    globals::is_shared(Location::from_address(address as usize))
 }
 
 /// Returns the pid of a shared word's only holder; 0: unknown.
 #[napi(catch_unwind)]
 pub fn owner_of(address: f64) -> Option<u32> {
-    globals::owner_of(address as usize)
+    globals::owner_of(Location::from_address(address as usize))
 }
 
 /// Gives the word at an address a name, for people.

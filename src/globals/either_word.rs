@@ -6,33 +6,8 @@ use std::sync::atomic::AtomicI32;
 use waitasync_core::lock::Word;
 use waitasync_core::mapped::words::SharedWord;
 
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-pub(crate) use super::shared_words::{is_shared, maps_memory, owner_of, shared_word};
-#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
-pub(crate) use elsewhere::{is_shared, maps_memory, owner_of, shared_word};
-
-/// Where no memory is mapped.
-#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
-mod elsewhere {
-    use waitasync_core::mapped::words::SharedWord;
-    use waitasync_core::queue::Location;
-
-    pub(crate) const fn shared_word(_: Location) -> Option<SharedWord<'static>> {
-        None
-    }
-
-    pub(crate) const fn maps_memory() -> bool {
-        false
-    }
-
-    pub(crate) const fn owner_of(_: usize) -> Option<u32> {
-        None
-    }
-
-    pub(crate) const fn is_shared(_: usize) -> bool {
-        false
-    }
-}
+pub(crate) use waitasync_core::mapped::words::memories::{maps_memory, owner_of, shared_word};
+pub(crate) use waitasync_core::queue::other_processes::is_shared;
 
 #[derive(Clone, Copy)]
 pub(crate) enum WordAt {

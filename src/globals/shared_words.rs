@@ -1,82 +1,43 @@
-//! The words of shared memory: what the queue asks of other processes, and what those ask of this one.
+//! The words of shared memory: what the queue asks of their files, and what other processes ask of this one.
 
 use std::collections::BTreeMap;
-use std::ptr::NonNull;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 use waitasync_core::mapped::ProcessId;
-use waitasync_core::mapped::words::{self, Peers, SharedWord, Table};
+use waitasync_core::mapped::words::memories::{Memories, connect};
+use waitasync_core::mapped::words::{self, Peers, Record, SharedWord, Table};
 use waitasync_core::queue::Location;
-use waitasync_core::queue::other_processes::{OtherProcesses, connect};
+use waitasync_core::queue::other_processes::{OtherProcesses, SharedWaits};
 use waitasync_core::sync::lock;
 
 use super::{PROCESS, WordAt, claim_stays, word_at};
-use crate::mapped::{Client, Mapping, now, wait_begins};
+use crate::mapped::{Client, Mapping, now};
 
 pub(crate) use words::table_bytes;
 
+/// How often words without a record are looked at.
+const POLL: Duration = Duration::from_millis(5);
+
 /// Makes the client of a new mapping.
 pub(crate) fn start(mapping: &'static Mapping) -> Box<dyn Client> {
-    connect(&Others);
+    connect(&Files);
     Box::new(Words(mapping))
 }
 
-/// Returns the shared word at an address, with its record; `makes` that.
-fn shared(address: usize, makes: bool) -> Option<SharedWord<'static>> {
-    let mapping = Mapping::at(address)?;
-    let table = table_of(mapping);
-    let offset = (address - mapping.data().as_ptr() as usize) / size_of::<i32>();
-    let index = if makes { table.find_or_make(offset) } else { table.find(offset) }?;
-    Some(SharedWord { table, index, word: word_in(mapping, offset)?, peers: mapping })
-}
-
-/// Returns the word at a location if it has a record.
-#[inline]
-pub(crate) fn shared_word(location: Location) -> Option<SharedWord<'static>> {
-    shared(location.address(), false)
-}
-
-pub(crate) fn maps_memory() -> bool {
-    Mapping::any()
-}
-
-/// Whether several processes have the word at an address.
-pub(crate) fn is_shared(address: usize) -> bool {
-    Mapping::at(address).is_some()
-}
-
-/// What JavaScript needs to take a free lock: where the table is, and the word's record in it; its `owner` when this process has it.
-pub(crate) struct Prepared {
-    pub(crate) table: NonNull<u8>,
-    pub(crate) table_bytes: usize,
-    pub(crate) record: usize,
-    pub(crate) held: u32,
-}
-
-/// Prepares a word for a lock. `None`: the table is full.
-pub(crate) fn prepare(address: usize) -> Option<Prepared> {
-    static PREPARED: Mutex<Option<FxHashSet<usize>>> = Mutex::new(None);
-    let is_new = lock(&PREPARED).get_or_insert_default().insert(address);
+/// Prepares a word for a lock. Returns its record, and the number of its owner if this process has the lock. `None`: the
+/// table is full.
+pub(crate) fn prepare(location: Location) -> Option<(&'static Record, u32)> {
+    static PREPARED: Mutex<Option<FxHashSet<Location>>> = Mutex::new(None);
+    let is_new = lock(&PREPARED).get_or_insert_default().insert(location);
     if is_new {
         // For ever: so JavaScript, which does not see the waiters of other processes, releases it by native code.
-        PROCESS.store.counter(Location::from_address(address)).fetch_add(1, Ordering::SeqCst);
+        PROCESS.store.counter(location).fetch_add(1, Ordering::SeqCst);
     }
-    let (mapping, word) = (Mapping::at(address)?, shared(address, true)?);
-    Some(Prepared {
-        table: mapping.table(),
-        table_bytes: mapping.table_bytes(),
-        record: Table::place(word.index),
-        held: words::held_by(mapping.me()),
-    })
-}
-
-/// Returns the pid of a word's only holder; 0: unknown. `None`: there is none.
-pub(crate) fn owner_of(address: usize) -> Option<u32> {
-    let slot = shared(address, false)?.owner()?;
-    let mapping = Mapping::at(address)?;
-    Some(mapping.process_at(slot).and_then(|process| mapping.pid_of(process)).unwrap_or_default())
+    let word = Files.word(location, true)?;
+    Some((word.table.record(word.index), words::held_by(word.peers.me())))
 }
 
 fn table_of(mapping: &Mapping) -> Table<'static> {
@@ -107,37 +68,15 @@ impl Peers for Mapping {
     fn now(&self) -> u64 {
         now()
     }
-}
 
-/// The words of this process's waiters that have no record, since the table is full: what was there as the first one came, and
-/// how many wait. Nobody can notify them from elsewhere.
-static UNRECORDED: Mutex<BTreeMap<Location, (i32, usize)>> = Mutex::new(BTreeMap::new());
-
-fn enter_without_record(location: Location) {
-    let is_first = {
-        let mut words = lock(&UNRECORDED);
-        let (value, count) = words.get(&location).copied().unwrap_or_else(|| (word_at(location).load(), 0));
-        words.insert(location, (value, count + 1));
-        words.len() == 1
-    };
-    if is_first && let Some(mapping) = Mapping::at(location.address()) {
-        // The watcher polls from now on.
-        mapping.ring_own();
+    fn pid(&self, index: usize) -> u32 {
+        self.process_at(index).and_then(|process| self.pid_of(process)).unwrap_or_default()
     }
 }
 
-fn leave_without_record(location: Location) {
-    let mut words = lock(&UNRECORDED);
-    if let Some((_, count)) = words.get_mut(&location) {
-        *count -= 1;
-        if *count == 0 {
-            words.remove(&location);
-        }
-    }
-}
-
-/// How many lines and waiters of this process are counted in tables.
-static WAITS: AtomicUsize = AtomicUsize::new(0);
+/// The words that waiters here await without a record, since the table is full: what was there as the first one came.
+/// Nobody can notify them from elsewhere.
+static POLLED: Mutex<BTreeMap<Location, i32>> = Mutex::new(BTreeMap::new());
 
 struct Words(&'static Mapping);
 
@@ -177,92 +116,46 @@ impl Client for Words {
         table_of(self.0).sweep(dead, self.0, |offset| word_in(self.0, offset));
     }
 
-    fn waits(&self) -> bool {
-        WAITS.load(Ordering::Relaxed) > 0
-    }
-
-    fn polls(&self) -> bool {
-        let words = lock(&UNRECORDED).clone();
-        for (&location, &(value, _)) in &words {
+    fn due(&'static self) -> Option<Duration> {
+        let words = lock(&POLLED).clone();
+        for (&location, &value) in &words {
             if word_at(location).load() != value {
                 PROCESS.store.notify(location, usize::MAX, None);
             }
         }
-        !words.is_empty()
+        (!words.is_empty()).then_some(POLL)
     }
 }
 
-#[derive(Debug)]
-struct Others;
+/// The files of shared memory that this process has.
+struct Files;
 
-impl OtherProcesses for Others {
+impl Memories for Files {
+    fn word(&self, location: Location, makes: bool) -> Option<SharedWord<'static>> {
+        let mapping = Mapping::at(location.address())?;
+        let table = table_of(mapping);
+        let offset = (location.address() - mapping.data().as_ptr() as usize) / size_of::<i32>();
+        let index = if makes { table.find_or_make(offset) } else { table.find(offset) }?;
+        Some(SharedWord { table, index, word: word_in(mapping, offset)?, peers: mapping })
+    }
+}
+
+impl OtherProcesses for Files {
     fn share(&self, location: Location) -> bool {
-        !location.is_of_process() && is_shared(location.address())
+        !location.is_of_process() && Mapping::at(location.address()).is_some()
     }
 
-    fn enter(&self, location: Location, claims: bool) {
-        let Some(word) = shared(location.address(), true) else {
-            if !claims {
-                enter_without_record(location);
-            }
-            return;
-        };
-        let is_new = if claims {
-            word.begins_to_wait()
+    fn waits_at(&self, location: Location, makes: bool) -> Option<Box<dyn SharedWaits>> {
+        Some(Box::new(self.word(location, makes)?))
+    }
+
+    fn poll(&self, location: Location, polls: bool) {
+        let mut words = lock(&POLLED);
+        if polls {
+            words.entry(location).or_insert_with(|| word_at(location).load());
+            Mapping::ring_own();
         } else {
-            word.enter();
-            true
-        };
-        if is_new {
-            WAITS.fetch_add(1, Ordering::Relaxed);
-            if let Some(mapping) = Mapping::at(location.address()) {
-                wait_begins(mapping);
-            }
+            words.remove(&location);
         }
     }
-
-    fn leave(&self, location: Location) -> bool {
-        uncounted(location).is_some_and(|word| word.leave())
-    }
-
-    fn is_notified(&self, location: Location) -> bool {
-        shared_word(location).is_some_and(|word| word.is_notified())
-    }
-
-    fn take_notification(&self, location: Location) -> bool {
-        uncounted(location).is_some_and(|word| word.take_notification())
-    }
-
-    fn end_claims(&self, location: Location) {
-        if let Some(word) = uncounted(location) {
-            word.ends_to_wait();
-        }
-    }
-
-    fn holder(&self, location: Location) -> Option<u32> {
-        let word = shared_word(location)?;
-        if word.owner() == Some(word.peers.me().index()) {
-            return None;
-        }
-        owner_of(location.address())
-    }
-
-    fn notify(&self, location: Location, count: usize, here: &mut dyn FnMut(usize) -> usize) -> usize {
-        // Behind the program's plain write, as in `counters`: a waiter is counted before it reads the word.
-        std::sync::atomic::fence(Ordering::SeqCst);
-        match shared_word(location) {
-            Some(word) => word.notify(count, here),
-            None => here(count),
-        }
-    }
-}
-
-fn uncounted(location: Location) -> Option<SharedWord<'static>> {
-    let word = shared_word(location);
-    if word.is_some() {
-        WAITS.fetch_sub(1, Ordering::Relaxed);
-    } else {
-        leave_without_record(location);
-    }
-    word
 }

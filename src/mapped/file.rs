@@ -1,12 +1,14 @@
 //! Opens a file of mapped memory, or makes it.
 
-use std::fs::{File, OpenOptions, Permissions, remove_file, rename};
+use std::fs::{File, OpenOptions, Permissions, remove_file};
 use std::io::{Error, ErrorKind};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-use super::layout::{HEADER_BYTES, Header};
+use memmap2::MmapOptions;
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
+
+use super::layout::{BOOT_AT, DATA_BYTES_AT, Header};
 use super::open_error::OpenError;
 use super::system;
 
@@ -17,21 +19,14 @@ fn invalid<T>(what: &str) -> Result<T, OpenError> {
     Err(OpenError::Invalid(what.into()))
 }
 
-/// Opens the file at `path`, or makes it. Its header is `wanted`, but for the boot.
-pub(super) fn open(path: &Path, wanted: Header) -> Result<File, OpenError> {
-    let (_, size) = wanted.ends().ok_or_else(|| OpenError::System(ErrorKind::OutOfMemory.into()))?;
+/// Opens the file with this header and so many bytes. Makes it if there is none of this boot.
+pub(super) fn open(path: &Path, header: Header, size: usize) -> Result<File, OpenError> {
     for _ in 0..MOST_TRIES {
-        match options().open(path) {
-            Ok(file) => {
-                let found = check(&file, wanted, size)?;
-                if found.boot == wanted.boot {
-                    return Ok(file);
-                }
-                replace(path, &file, wanted, size)?;
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                make(path, wanted, size, |made| system::link(made, path))?;
-            }
+        let mut options = OpenOptions::new();
+        match options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) {
+            Ok(file) if is_of_this_boot(&file, header, size)? => return Ok(file),
+            Ok(file) => remove(path, &file)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => make(path, header, size)?,
             Err(error) if error.raw_os_error() == Some(libc::ELOOP) => return invalid("it is a symbolic link"),
             Err(error) if error.kind() == ErrorKind::IsADirectory => return invalid("it is a folder"),
             Err(error) => return Err(error.into()),
@@ -40,53 +35,39 @@ pub(super) fn open(path: &Path, wanted: Header) -> Result<File, OpenError> {
     invalid("it is removed or replaced all the time")
 }
 
-fn options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    options
-}
-
-/// Checks that a file is ours, of the wanted kind and lengths. Returns its header.
-fn check(file: &File, wanted: Header, size: usize) -> Result<Header, OpenError> {
+/// Checks that a file is ours, and of this header. Returns false if it is of an earlier boot.
+fn is_of_this_boot(file: &File, wanted: Header, size: usize) -> Result<bool, OpenError> {
     let data = file.metadata()?;
     if !data.is_file() {
         return invalid("it is no regular file");
     }
-    if data.uid() != system::user() {
+    if data.uid() != rustix::process::geteuid().as_raw() {
         return invalid("it belongs to another user");
     }
     if data.mode() & 0o022 != 0 {
         return invalid("others than its owner may write to it");
     }
-    let mut bytes = [0; HEADER_BYTES];
-    let header = match file.read_exact_at(&mut bytes, 0) {
-        Ok(()) => Header::from_bytes(&bytes),
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => None,
-        Err(error) => return Err(error.into()),
-    };
-    let Some(header) = header else { return invalid("it was not made by this version of atomics-waitasync") };
-    if header.kind != wanted.kind {
-        return invalid("it was made for something else");
+    let wanted = wanted.to_bytes();
+    let mut found = vec![0; wanted.len()];
+    if file.read_exact_at(&mut found, 0).is_err() || found[..DATA_BYTES_AT] != wanted[..DATA_BYTES_AT] {
+        return invalid("it was not made by this version of atomics-waitasync, or for something else");
     }
-    if header.boot != wanted.boot {
-        return Ok(header);
+    if found[BOOT_AT..] != wanted[BOOT_AT..] {
+        return Ok(false);
     }
-    if header.data_bytes != wanted.data_bytes {
-        return Err(OpenError::Length(header.data_bytes));
+    let data_bytes =
+        |header: &[u8]| header[DATA_BYTES_AT..].first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+    if data_bytes(&found) != data_bytes(&wanted) {
+        return Err(OpenError::Length(data_bytes(&found)));
     }
-    if header.table_bytes != wanted.table_bytes || data.len() != size as u64 {
+    if found != wanted || data.len() != size as u64 {
         return invalid("it has been truncated or changed");
     }
-    Ok(header)
+    Ok(true)
 }
 
-/// Makes a file, and gives it a name by `name`. Until then it has none, and if this process dies, nobody sees it.
-fn make(
-    path: &Path,
-    header: Header,
-    size: usize,
-    name: impl FnOnce(&File) -> std::io::Result<()>,
-) -> Result<(), OpenError> {
+/// Makes a file, and then gives it its name. If this process dies before, nobody sees it.
+fn make(path: &Path, header: Header, size: usize) -> Result<(), OpenError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_TMPFILE).mode(0o600).open(folder);
     let file = file.map_err(|error| match error.raw_os_error() {
@@ -96,38 +77,22 @@ fn make(
     system::check_drive(&file)?;
     // Whatever the umask has taken away.
     file.set_permissions(Permissions::from_mode(0o600))?;
-    // SAFETY: the descriptor is open.
-    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, size.cast_signed() as libc::off_t) } {
-        0 => {}
-        number => return Err(Error::from_raw_os_error(number).into()),
-    }
+    fallocate(&file, FallocateFlags::empty(), 0, size as u64).map_err(Error::from)?;
     file.write_all_at(&header.to_bytes(), 0)?;
     // If this process has no room for it, there is to be no file either.
-    let room = system::map(&file, size)?;
-    // SAFETY: nobody knows of it.
-    unsafe { system::unmap(room, size) };
-    match name(&file) {
+    drop(MmapOptions::new().len(size).map_raw(&file)?);
+    match system::link(&file, path) {
         // Another process was quicker.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        named => Ok(named?),
+        linked => Ok(linked?),
     }
 }
 
-/// Replaces a file of an earlier boot. Others that find it wait here, and then find the new one.
-fn replace(path: &Path, old: &File, header: Header, size: usize) -> Result<(), OpenError> {
-    system::lock_whole(old)?;
+/// Removes a file of an earlier boot. Others that find it wait here, and then find the new one.
+fn remove(path: &Path, old: &File) -> Result<(), OpenError> {
+    flock(old, FlockOperation::LockExclusive).map_err(Error::from)?;
     let identity = |data: &std::fs::Metadata| (data.dev(), data.ino());
-    match path.symlink_metadata() {
-        Ok(there) if identity(&there) == identity(&old.metadata()?) => make(path, header, size, |made| {
-            let mut temporary = path.as_os_str().to_owned();
-            temporary.push(".new");
-            // Of one that died here.
-            let _ = remove_file(&temporary);
-            system::link(made, temporary.as_ref())?;
-            rename(temporary, path)
-        }),
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+    let is_there =
+        path.symlink_metadata().is_ok_and(|there| old.metadata().is_ok_and(|old| identity(&there) == identity(&old)));
+    if is_there { Ok(remove_file(path)?) } else { Ok(()) }
 }

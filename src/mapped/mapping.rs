@@ -1,16 +1,17 @@
 //! A file that this process has mapped, and its processes.
 
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{Error, ErrorKind};
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock, RwLock};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
+use memmap2::{MmapOptions, MmapRaw};
 use waitasync_core::mapped::{MOST_PROCESSES, ProcessId};
 use waitasync_core::sync::lock;
 
@@ -28,31 +29,21 @@ pub(crate) trait Client: Any + Send + Sync {
     /// Takes back all that the dead process has in the table. It may be half done: invariant 3.
     fn sweep(&self, dead: ProcessId);
 
-    /// Whether this process waits for others here. Then it looks at all deaths now and then, besides the alarms, once
-    /// [`super::wait_begins`] was called.
-    fn waits(&self) -> bool;
-
-    /// Looks at all that waits: each second while anything does, in case that a process was suspended before it rang.
+    /// Looks at all that waits: each second, in case that a process was suspended before it rang.
     fn look_again(&'static self) {}
 
     /// Does what is due. Returns for how long nothing else is.
     fn due(&'static self) -> Option<Duration> {
         None
     }
-
-    /// Looks at what nobody can ring for. Returns whether there is such a thing.
-    fn polls(&self) -> bool {
-        false
-    }
 }
 
 pub(crate) struct Mapping {
     file: File,
     identity: (u64, u64),
-    header: Header,
-    start: NonNull<u8>,
-    /// Where the data begin.
-    data_at: usize,
+    memory: MmapRaw,
+    /// The addresses of the data.
+    data: Range<usize>,
     me: OnceLock<ProcessId>,
     client: OnceLock<Box<dyn Client>>,
     sweeping: Mutex<()>,
@@ -60,136 +51,87 @@ pub(crate) struct Mapping {
     swept: AtomicU32,
     /// The doorbell's count, as the watcher has served it.
     pub(super) served: AtomicU32,
+    next: OnceLock<&'static Self>,
 }
 
-// SAFETY: the memory is used by atomic operations only, but for that which JavaScript has.
-unsafe impl Send for Mapping {}
-// SAFETY: as above.
-unsafe impl Sync for Mapping {}
-
-/// All mappings, by where they begin.
-static MAPPINGS: RwLock<BTreeMap<usize, &'static Mapping>> = RwLock::new(BTreeMap::new());
-/// Whether there are any: nobody else looks further.
-static ANY: AtomicBool = AtomicBool::new(false);
-/// The mapping that was found last: most programs have one.
-static LATEST: AtomicPtr<Mapping> = AtomicPtr::new(std::ptr::null_mut());
+/// The first mapping of this process. Each leads to the next; most programs have one.
+static FIRST: OnceLock<&'static Mapping> = OnceLock::new();
+/// Grows at each call of [`Mapping::ring_own`].
+pub(super) static BELL: AtomicU32 = AtomicU32::new(0);
 /// One thread opens at a time.
 static OPENING: Mutex<()> = Mutex::new(());
-
-fn all() -> std::sync::RwLockReadGuard<'static, BTreeMap<usize, &'static Mapping>> {
-    MAPPINGS.read().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
 
 impl Mapping {
     /// Maps the file at `path`; makes it if need be. One that this process has already is the same mapping.
     ///
     /// `start` makes the client. Until this process has joined, the client is dropped if that fails, does not know
     /// [`Self::me`], and may have to sweep.
-    pub(super) fn open(
+    pub(crate) fn open(
+        watcher: Watcher,
         path: &Path,
         kind: Kind,
         table_bytes: usize,
         data_bytes: usize,
         start: fn(&'static Self) -> Box<dyn Client>,
-        watch: fn() -> std::io::Result<Watcher>,
     ) -> Result<&'static Self, OpenError> {
-        let (table_bytes, data_bytes) = (table_bytes as u64, data_bytes as u64);
-        system::assert_robust_lists()?;
-        let header = Header { kind, table_bytes, data_bytes, boot: system::boot()? };
+        let header =
+            Header { kind, table_bytes: table_bytes as u64, data_bytes: data_bytes as u64, boot: system::boot()? };
+        let (data_at, end) = header.ends().ok_or(ErrorKind::OutOfMemory).map_err(Error::from)?;
         let _opening = lock(&OPENING);
-        let file = file::open(path, header)?;
+        let file = file::open(path, header, end)?;
         let data = file.metadata()?;
         let identity = (data.dev(), data.ino());
-        if let Some(known) = all().values().find(|known| known.identity == identity) {
+        if let Some(known) = Self::all().find(|known| known.identity == identity) {
             return Ok(known);
         }
-        let (data_at, end) = header.ends().ok_or(ErrorKind::OutOfMemory).map_err(std::io::Error::from)?;
-        let memory = system::map(&file, end)?;
-        let (me, client, sweeping, swept, served) = Default::default();
-        let mapping: &'static Self = Box::leak(Box::new(Self {
-            file,
-            identity,
-            header,
-            start: memory,
-            data_at,
-            me,
-            client,
-            sweeping,
-            swept,
-            served,
-        }));
+        let memory = MmapOptions::new().len(end).map_raw(&file)?;
+        let start_of_data = memory.as_ptr() as usize + data_at;
+        let data = start_of_data..start_of_data + data_bytes;
+        let (me, client, sweeping, swept, served, next) = Default::default();
+        let made = Self { file, identity, memory, data, me, client, sweeping, swept, served, next };
+        let mapping: &'static Self = Box::leak(Box::new(made));
         mapping.client.get_or_init(|| start(mapping));
-        if let Err(error) = mapping.join(watch) {
+        if let Err(error) = mapping.join(watcher) {
             // SAFETY: nobody else has it, nor its memory.
-            unsafe {
-                drop(Box::from_raw(std::ptr::from_ref(mapping).cast_mut()));
-                system::unmap(memory, end);
-            }
+            drop(unsafe { Box::from_raw(std::ptr::from_ref(mapping).cast_mut()) });
             return Err(error);
         }
-        MAPPINGS.write().unwrap_or_else(std::sync::PoisonError::into_inner).insert(memory.as_ptr() as usize, mapping);
-        ANY.store(true, Ordering::Release);
+        Self::all().last().map_or(&FIRST, |last| &last.next).get_or_init(|| mapping);
         for other in mapping.others() {
             mapping.ring(other.index());
         }
-        // The watcher sleeps at the bells of the files that it knows.
-        Self::all().into_iter().for_each(Self::ring_own);
+        Self::ring_own();
         Ok(mapping)
     }
 
-    /// Whether this process has mapped any file.
-    pub(crate) fn any() -> bool {
-        ANY.load(Ordering::Relaxed)
+    /// Lists all mappings of this process.
+    #[inline]
+    pub(crate) fn all() -> impl Iterator<Item = &'static Self> {
+        std::iter::successors(FIRST.get().copied(), |mapping| mapping.next.get().copied())
     }
 
     /// Returns the mapping with this address in its data.
     #[inline]
     pub(crate) fn at(address: usize) -> Option<&'static Self> {
-        if ANY.load(Ordering::Relaxed) { Self::find(address) } else { None }
+        Self::all().find(|mapping| mapping.data.contains(&address))
     }
 
-    fn find(address: usize) -> Option<&'static Self> {
-        // SAFETY: null, or a mapping, which stays (invariant 1).
-        let latest = unsafe { LATEST.load(Ordering::Acquire).as_ref() };
-        latest.filter(|latest| latest.has(address)).or_else(|| Self::search(address))
-    }
-
-    #[cold]
-    fn search(address: usize) -> Option<&'static Self> {
-        let all = all();
-        let (_, &mapping) = all.range(..=address).next_back()?;
-        let found = mapping.has(address).then_some(mapping)?;
-        LATEST.store(std::ptr::from_ref(found).cast_mut(), Ordering::Release);
-        Some(found)
-    }
-
-    fn has(&self, address: usize) -> bool {
-        let offset = address.wrapping_sub(self.start.as_ptr() as usize);
-        (self.data_at..self.data_at + self.data_bytes()).contains(&offset)
-    }
-
-    pub(super) fn all() -> Vec<&'static Self> {
-        all().values().copied().collect()
+    fn at_offset(&self, offset: usize) -> NonNull<u8> {
+        NonNull::new(self.memory.as_mut_ptr().wrapping_add(offset)).expect("no memory begins at 0")
     }
 
     /// Returns where the client's table begins.
     pub(crate) fn table(&self) -> NonNull<u8> {
-        // SAFETY: in the mapping.
-        unsafe { self.start.add(TABLE_AT) }
-    }
-
-    pub(crate) fn table_bytes(&self) -> usize {
-        self.header.table_bytes as usize
+        self.at_offset(TABLE_AT)
     }
 
     /// Returns where the data begin.
     pub(crate) fn data(&self) -> NonNull<u8> {
-        // SAFETY: in the mapping.
-        unsafe { self.start.add(self.data_at) }
+        self.at_offset(self.data.start - self.memory.as_ptr() as usize)
     }
 
-    pub(crate) fn data_bytes(&self) -> usize {
-        self.header.data_bytes as usize
+    pub(crate) const fn data_bytes(&self) -> usize {
+        self.data.end - self.data.start
     }
 
     pub(crate) fn me(&self) -> ProcessId {
@@ -203,12 +145,11 @@ impl Mapping {
     pub(super) fn slot(&self, index: usize) -> &'static Slot {
         assert!(index < MOST_PROCESSES);
         // SAFETY: the slots are in the mapping (invariant 1), aligned to a page.
-        unsafe { &*self.start.add(SLOTS_AT).cast::<Slot>().as_ptr().add(index) }
+        unsafe { self.at_offset(SLOTS_AT).cast::<Slot>().add(index).as_ref() }
     }
 
     /// Takes a slot, and sweeps it if need be.
-    fn join(&'static self, watch: fn() -> std::io::Result<Watcher>) -> Result<(), OpenError> {
-        let watcher = watch()?;
+    fn join(&'static self, watcher: Watcher) -> Result<(), OpenError> {
         for index in 0..MOST_PROCESSES {
             if !system::try_lock_byte(&self.file, index)? {
                 continue;
@@ -220,7 +161,7 @@ impl Mapping {
             slot.pid.store(std::process::id(), Ordering::SeqCst);
             slot.namespace.store(system::namespace(), Ordering::SeqCst);
             slot.alive.store(watcher.thread_id, Ordering::SeqCst);
-            watcher.robust_list.add(slot);
+            watcher.add(slot);
             self.me.get_or_init(|| me);
             self.served.store(slot.doorbell.load(Ordering::SeqCst), Ordering::Relaxed);
             slot.state.store(Slot::used(generation), Ordering::SeqCst);
@@ -248,9 +189,10 @@ impl Mapping {
         system::wake(bell);
     }
 
-    /// Wakes this process's own watcher. It comes anyway to a file that it does not know yet.
-    pub(crate) fn ring_own(&self) {
-        self.me.get().into_iter().for_each(|me| self.ring(me.index()));
+    /// Lets this process's own watcher look at what is due.
+    pub(crate) fn ring_own() {
+        BELL.fetch_add(1, Ordering::SeqCst);
+        system::wake(&BELL);
     }
 
     /// Whether the process is certainly dead, and is not being swept. That takes a system call.

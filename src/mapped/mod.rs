@@ -31,20 +31,4 @@ pub(crate) use layout::Kind;
 pub(crate) use mapping::{Client, Mapping};
 pub(crate) use open_error::OpenError;
 pub(crate) use system::now;
-pub(crate) use watcher::wait_begins;
-
-use std::path::Path;
-
-/// Maps a file: see [`Mapping`].
-///
-/// `start` makes the client. Until this process has joined, the client is dropped if that fails, does not know
-/// [`Mapping::me`], and may have to sweep.
-pub(crate) fn open(
-    path: &Path,
-    kind: Kind,
-    table_bytes: usize,
-    data_bytes: usize,
-    start: fn(&'static Mapping) -> Box<dyn Client>,
-) -> Result<&'static Mapping, OpenError> {
-    Mapping::open(path, kind, table_bytes, data_bytes, start, watcher::start)
-}
+pub(crate) use watcher::start as watch;

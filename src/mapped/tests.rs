@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::{Client, Kind, Mapping, OpenError};
+use super::{Client, Kind, Mapping, OpenError, watch};
 use waitasync_core::mapped::{MOST_PROCESSES, ProcessId};
 use waitasync_core::sync::lock;
 
@@ -26,17 +26,13 @@ impl Client for Recorder {
     fn sweep(&self, dead: ProcessId) {
         lock(&SWEPT).push((address(self.0), dead));
         // While this process joins, it has no other threads there.
-        let has_joined = Mapping::all().iter().any(|known| std::ptr::eq(*known, self.0));
+        let has_joined = Mapping::all().any(|known| std::ptr::eq(known, self.0));
         TAKEN_OVER.fetch_or(has_joined && self.0.is_gone(dead), Ordering::SeqCst);
-    }
-
-    fn waits(&self) -> bool {
-        false
     }
 }
 
 fn open(path: &Path) -> Result<&'static Mapping, OpenError> {
-    super::open(path, Kind::Memory, 100, 8, |mapping| Box::new(Recorder(mapping)))
+    Mapping::open(watch()?, path, Kind::Memory, 100, 8, |mapping| Box::new(Recorder(mapping)))
 }
 
 /// A folder that is removed at the end.

@@ -46,7 +46,7 @@ impl Bells {
     pub(super) fn come(&self, milliseconds: u64) {
         let until = self.now() + milliseconds;
         if self.due.fetch_min(until, SeqCst) > until {
-            self.mapping.ring_own();
+            Mapping::ring_own();
         }
     }
 

@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use super::bells::Bells;
 use super::line::{Asked, Held, Line, Waiting, refused};
 use crate::file_locks::{Answer, Lock};
-use crate::mapped::{self, Client, Kind, Mapping, OpenError, now, wait_begins};
+use crate::mapped::{Client, Kind, Mapping, OpenError, now, watch};
 use waitasync_core::mapped::ProcessId;
 use waitasync_core::mapped::names::{Entry, Head, MOST_SHARERS, Mode, Names, Place, Refusal, Rung, Way, World};
 use waitasync_core::sync::lock;
@@ -41,7 +41,8 @@ pub struct Table {
 /// Opens the table in a file, or makes it, and its folder.
 pub(crate) fn open(path: &Path) -> Result<&'static Table, OpenError> {
     create_dir_all(path.parent().unwrap_or(path))?;
-    let mapping = mapped::open(path, Kind::Names, size_of::<Memory>(), 0, |mapping| Box::new(Table::new(mapping)))?;
+    let mapping =
+        Mapping::open(watch()?, path, Kind::Names, size_of::<Memory>(), 0, |mapping| Box::new(Table::new(mapping)))?;
     if mapping.me().index() >= MOST_SHARERS {
         return Err(OpenError::Unavailable(format!(
             "{MOST_SHARERS} processes have the table, and it has room for no more"
@@ -61,10 +62,6 @@ impl Client for Table {
 
     fn sweep(&self, dead: ProcessId) {
         self.names.sweep(dead);
-    }
-
-    fn waits(&self) -> bool {
-        lock(&self.lines).values().any(|line| !line.requests.is_empty())
     }
 
     fn look_again(&'static self) {
@@ -159,7 +156,6 @@ impl Table {
     pub(super) fn enqueue(&'static self, waiting: Waiting) -> Result<(), Refusal> {
         let place = self.place(&waiting.asked)?;
         lock(&self.lines).entry(place).or_default().requests.push_back(waiting);
-        wait_begins(self.mapping);
         self.serve(place);
         Ok(())
     }

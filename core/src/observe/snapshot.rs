@@ -18,8 +18,8 @@ use crate::clock::{Timestamp, now};
 use crate::held::Process;
 use crate::lock::Hold;
 use crate::lock::cycles::{Has, Link, SeenHold, SeenWait, confirmed, cycles};
+use crate::mapped::words::memories::holder_text;
 use crate::queue::Location;
-use crate::queue::other_processes::holder_text;
 
 /// Returns the number that stands for a word: the same in all threads, and no address.
 pub fn id(location: Location) -> u64 {

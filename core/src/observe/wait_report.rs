@@ -11,7 +11,7 @@ use super::snapshot::Snapshot;
 use super::survey::Entry;
 use crate::held::{Process, Registered};
 use crate::lock::Mode;
-use crate::queue::other_processes::holder_text as holder_text_elsewhere;
+use crate::mapped::words::memories::holder_text as holder_text_elsewhere;
 
 /// How many holders a report describes.
 const MOST_HOLDERS: usize = 3;

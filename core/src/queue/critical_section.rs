@@ -126,16 +126,16 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         waits: impl FnOnce(&mut Self) -> bool,
     ) -> Option<Ticket> {
         let counted = Counted::new(self.counters.of_word(location));
-        let others = other_processes::at(location);
-        if let Some(others) = others {
-            others.enter(location, listed.claim.is_some());
+        let is_shared = other_processes::is_shared(location);
+        if is_shared {
+            Self::enters(location, listed.claim.is_some());
         }
         if !waits(self) {
-            if let Some(others) = others {
+            if is_shared {
                 self.leaves(location, listed.claim.is_some());
-                if listed.claim.is_none() && self.took_notification {
+                if let (true, Some(waits)) = (self.took_notification, other_processes::waits_at(location)) {
                     // It was counted for some instructions only. All others of this process are notified.
-                    others.notify(location, 1, &mut |_| 0);
+                    waits.notify(1, &mut |_| 0);
                 }
             }
             return None;
@@ -158,12 +158,12 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     /// Runs `body` while a claim is counted: whoever releases the word meanwhile makes its native call.
     pub(crate) fn counted<R>(&mut self, location: Location, body: impl FnOnce(&mut Self) -> R) -> R {
         let _counted = Counted::new(self.counters.of_word(location));
-        let others = other_processes::at(location);
-        if let Some(others) = others {
-            others.enter(location, true);
+        let is_shared = other_processes::is_shared(location);
+        if is_shared {
+            Self::enters(location, true);
         }
         let result = body(self);
-        if others.is_some() {
+        if is_shared {
             self.leaves(location, true);
         }
         result
@@ -176,7 +176,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     pub(super) fn unlist(&mut self, key: WaiterKey) -> (Listed<P::Claim>, Successor) {
         let Record { location, listed, .. } = self.lists.waiters.remove(key);
         self.uncount(location);
-        let is_shared = other_processes::at(location).is_some();
+        let is_shared = other_processes::is_shared(location);
         self.took_notification = false;
         if is_shared && listed.claim.is_none() {
             self.leaves(location, false);
@@ -286,7 +286,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     /// waiter then. The general way does three look-ups instead of one.
     fn notify_first_promise(&mut self, location: Location) -> (usize, Option<WaiterKey>) {
         let first =
-            if other_processes::at(location).is_some() { None } else { self.lists.waiters.pop_front_promise(location) };
+            if other_processes::is_shared(location) { None } else { self.lists.waiters.pop_front_promise(location) };
         let Some((first, next)) = first else {
             return (0, self.lists.waiters.front(location));
         };

@@ -3,15 +3,29 @@
 use super::{CriticalSection, Location, Policy, Successor, WaitResult, WaiterKey, other_processes};
 
 impl<P: Policy> CriticalSection<'_, P> {
+    /// Tells other processes of a waiter, before it reads the word.
+    #[cold]
+    pub(super) fn enters(location: Location, has_claim: bool) {
+        let Some(others) = other_processes::at(location) else { return };
+        match others.waits_at(location, true) {
+            Some(waits) if has_claim => waits.begin_claims(),
+            Some(waits) => waits.enter(),
+            None => others.poll(location, true),
+        }
+    }
+
     /// Tells other processes that a waiter has left.
     #[cold]
     pub(super) fn leaves(&mut self, location: Location, had_claim: bool) {
+        self.took_notification = false;
         let Some(others) = other_processes::at(location) else { return };
-        if !had_claim {
-            self.took_notification =
-                if self.delivers { others.take_notification(location) } else { others.leave(location) };
-        } else if self.lists.policy.claims(location) == 0 {
-            others.end_claims(location);
+        match others.waits_at(location, false) {
+            Some(waits) if !had_claim => {
+                self.took_notification = if self.delivers { waits.take_notification() } else { waits.leave() };
+            }
+            Some(waits) if self.lists.policy.claims(location) == 0 => waits.end_claims(),
+            None if self.lists.waiters.count(location) == 0 => others.poll(location, false),
+            _ => {}
         }
     }
 
@@ -26,12 +40,12 @@ impl<P: Policy> CriticalSection<'_, P> {
 
     /// Notifies the first waiters here that other processes have notified.
     pub(super) fn deliver(&mut self, location: Location) {
-        let Some(others) = other_processes::at(location) else { return };
+        let Some(waits) = other_processes::waits_at(location) else { return };
         loop {
             let first = self.waiters(location).find(|&key| self.claim(key).is_none());
             let Some(key) = first else { return };
             let is_due = self.is_due(key);
-            if !is_due && !others.is_notified(location) {
+            if !is_due && !waits.is_notified() {
                 return;
             }
             self.delivers = !is_due;

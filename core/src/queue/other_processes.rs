@@ -1,6 +1,5 @@
 //! Waiters of other processes that have the same memory.
 
-use std::fmt::Debug;
 use std::sync::OnceLock;
 
 use super::Location;
@@ -12,45 +11,57 @@ pub fn connect(others: &'static dyn OtherProcesses) {
     let _ = OTHERS.set(others);
 }
 
-/// Names the other process that has a shared word alone.
-pub fn holder_text(location: Location) -> Option<String> {
-    Some(match at(location)?.holder(location)? {
-        0 => "another process".to_owned(),
-        pid => format!("process {pid}"),
-    })
-}
-
 /// Returns the other processes, if they may have the word at `location`.
 #[inline]
 pub(crate) fn at(location: Location) -> Option<&'static dyn OtherProcesses> {
     OTHERS.get().copied().filter(|others| others.share(location))
 }
 
-/// What a store asks of the layer that knows the other processes. Called within critical sections, unless it says
-/// otherwise; nothing here waits for another lock of this process.
-pub trait OtherProcesses: Debug + Sync {
-    /// Whether other processes may have the word. Called for each location, so it must be quick where there are none.
+/// Whether other processes may have the word.
+#[inline]
+pub fn is_shared(location: Location) -> bool {
+    at(location).is_some()
+}
+
+/// Returns what is known of a word's waiters, if other processes may have it.
+pub(crate) fn waits_at(location: Location) -> Option<Box<dyn SharedWaits>> {
+    at(location)?.waits_at(location, false)
+}
+
+/// The other processes. Called within critical sections; nothing here waits for another lock of this process.
+pub trait OtherProcesses: Sync {
+    /// Whether other processes may have the word. Called for each location, so it must be quick.
     fn share(&self, location: Location) -> bool;
 
-    /// Counts a waiter, before it reads the word for the last time. `claims`: whether it has a claim.
-    fn enter(&self, location: Location, claims: bool);
+    /// Returns what the processes know of a word's waiters; `makes` its record. `None`: it has none, or there is no room.
+    fn waits_at(&self, location: Location, makes: bool) -> Option<Box<dyn SharedWaits>>;
 
-    /// Uncounts a waiter without a claim. Returns whether it takes a notification of another process with it.
-    fn leave(&self, location: Location) -> bool;
+    /// Begins or ends to look at a word without a record. Its waiters are notified once its value has changed.
+    fn poll(&self, location: Location, polls: bool);
+}
+
+/// What the processes know of a word's waiters.
+pub trait SharedWaits {
+    /// Says that this process has claims, before their last attempt.
+    fn begin_claims(&self);
+
+    /// Says that this process has no claim any more. If it is left with a turn, that goes on.
+    fn end_claims(&self);
+
+    /// Counts a waiter, before it reads the word.
+    fn enter(&self);
+
+    /// Uncounts a waiter. Returns whether it takes a notification with it: all that are left are notified.
+    #[must_use]
+    fn leave(&self) -> bool;
 
     /// Whether another process has notified a waiter here.
-    fn is_notified(&self, location: Location) -> bool;
+    fn is_notified(&self) -> bool;
 
     /// Uncounts a waiter that another process has notified. Returns false if there is none.
-    fn take_notification(&self, location: Location) -> bool;
+    #[must_use]
+    fn take_notification(&self) -> bool;
 
-    /// Notes that the process has no claims any more.
-    fn end_claims(&self, location: Location);
-
-    /// Returns the pid of the other process that has the word alone; 0: unknown. `None`: there is none.
-    fn holder(&self, location: Location) -> Option<u32>;
-
-    /// Notifies up to `count` waiters of all processes; `here` does so in this one. Returns how many. In a critical
-    /// section `here` does nothing.
-    fn notify(&self, location: Location, count: usize, here: &mut dyn FnMut(usize) -> usize) -> usize;
+    /// Notifies up to `count` waiters, process by process; `here` does so in this one. Returns how many.
+    fn notify(&self, count: usize, here: &mut dyn FnMut(usize) -> usize) -> usize;
 }

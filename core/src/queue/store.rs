@@ -15,7 +15,7 @@ use super::{
     Woken,
 };
 use crate::clock::Timestamp;
-use crate::sync::{Arc, AtomicI32, Ordering};
+use crate::sync::{Arc, AtomicI32, Ordering, fence};
 
 /// All waiters of a process (of a test, of a model). Any thread may call any method.
 #[derive(Debug)]
@@ -167,8 +167,12 @@ impl<P: Policy> WaiterListStore<P> {
         if count == 0 {
             return 0;
         }
-        if let Some(others) = other_processes::at(location) {
-            return others.notify(location, count, &mut |count| self.notify_here(location, count, runs));
+        if other_processes::is_shared(location) {
+            // Behind the program's plain write, as in `counters`: a waiter is counted before it reads the word.
+            fence(Ordering::SeqCst);
+            if let Some(waits) = other_processes::waits_at(location) {
+                return waits.notify(count, &mut |count| self.notify_here(location, count, runs));
+            }
         }
         self.notify_here(location, count, runs)
     }

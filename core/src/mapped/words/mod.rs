@@ -24,6 +24,7 @@
 //! raises the latter by one exchange, never above the former; so it is counted once, and p delivers it. A waiter that
 //! gives up while all that are left are notified is itself notified.
 
+pub mod memories;
 mod owner;
 mod sweep;
 mod table;
@@ -48,6 +49,8 @@ pub trait Peers: Sync {
     fn is_gone(&self, process: ProcessId) -> bool;
     /// The time in microseconds, the same for all processes.
     fn now(&self) -> u64;
+    /// Returns the pid of the process in this slot; 0: unknown.
+    fn pid(&self, index: usize) -> u32;
     /// Called before each change, unless built for a release: tests let the process die there.
     fn step(&self) {}
 }

@@ -2,23 +2,20 @@
 
 #![allow(unsafe_code, reason = "a table in mapped memory")]
 
-use super::{Peers, Record, SLOTS, SharedWord};
+use super::{Peers, Record, SharedWord};
 use crate::mapped::ProcessId;
 use crate::sync::{AtomicI32, AtomicU64, Ordering};
 
 const SHORTEST_TABLE: usize = 64;
 const LONGEST_TABLE: usize = 1024;
-/// How many masks tell a process which records have news.
-const NEWS: usize = LONGEST_TABLE / 64;
+
 /// The records of a file.
 #[derive(Clone, Copy)]
 pub struct Table<'a> {
-    /// For each process, which records have news for it.
-    news: &'a [AtomicU64],
     records: &'a [Record],
+    /// For each record, which processes it has news for. They are apart so that a process finds its own soon.
+    news: &'a [AtomicU64],
 }
-
-const NEWS_BYTES: usize = SLOTS * NEWS * size_of::<AtomicU64>();
 
 /// Returns how many records there are for so many bytes of data.
 const fn records_for(data_bytes: usize) -> usize {
@@ -29,7 +26,7 @@ const fn records_for(data_bytes: usize) -> usize {
 
 /// Returns the bytes of the table for so many bytes of data.
 pub const fn table_bytes(data_bytes: usize) -> usize {
-    NEWS_BYTES + records_for(data_bytes) * size_of::<Record>()
+    records_for(data_bytes) * (size_of::<Record>() + size_of::<AtomicU64>())
 }
 
 impl<'a> Table<'a> {
@@ -40,26 +37,22 @@ impl<'a> Table<'a> {
     /// are only written by this module.
     #[cfg(not(feature = "model"))]
     pub const unsafe fn from_raw(start: *const u8, data_bytes: usize) -> Self {
+        let count = records_for(data_bytes);
         // SAFETY: as the caller promises; both arrays are within these bytes, and of atomics, for which any bytes do.
         unsafe {
-            let news = std::slice::from_raw_parts(start.cast(), SLOTS * NEWS);
-            let records = std::slice::from_raw_parts(start.add(NEWS_BYTES).cast(), records_for(data_bytes));
-            Self { news, records }
+            let records: &[Record] = std::slice::from_raw_parts(start.cast(), count);
+            let news = std::slice::from_raw_parts(records.as_ptr_range().end.cast(), count);
+            Self { records, news }
         }
     }
 
     /// Makes a table of memory that this process has alone: for tests.
     pub const fn of_parts(news: &'a [AtomicU64], records: &'a [Record]) -> Self {
-        Self { news, records }
+        Self { records, news }
     }
 
-    /// Returns where a record is in the table, in bytes.
-    #[cfg(not(feature = "model"))]
-    pub const fn place(index: usize) -> usize {
-        NEWS_BYTES + index * size_of::<Record>()
-    }
-
-    pub(super) fn record(self, index: usize) -> &'a Record {
+    /// Returns a record.
+    pub fn record(self, index: usize) -> &'a Record {
         &self.records[index]
     }
 
@@ -105,16 +98,12 @@ impl<'a> Table<'a> {
 
     /// Takes the news for a process: the offsets of words.
     pub fn take_news(self, process: ProcessId) -> Vec<usize> {
-        let mut offsets = Vec::new();
-        for (nth, mask) in self.news_of(process.index()).iter().enumerate() {
-            let mut mask = if mask.load(Ordering::SeqCst) == 0 { 0 } else { mask.swap(0, Ordering::SeqCst) };
-            while mask != 0 {
-                let index = 64 * nth + mask.trailing_zeros() as usize;
-                mask &= mask - 1;
-                offsets.extend((index < self.records.len()).then(|| self.offset(index)).flatten());
-            }
-        }
-        offsets
+        let mask = process.mask();
+        let takes = |&index: &usize| {
+            let news = &self.news[index];
+            news.load(Ordering::SeqCst) & mask != 0 && news.fetch_and(!mask, Ordering::SeqCst) & mask != 0
+        };
+        (0..self.records.len()).filter(takes).filter_map(|index| self.offset(index)).collect()
     }
 
     /// Lists the offsets of the words that a process awaits.
@@ -127,17 +116,11 @@ impl<'a> Table<'a> {
         awaited.filter_map(|index| self.offset(index)).collect()
     }
 
-    fn news_of(self, process: usize) -> &'a [AtomicU64] {
-        let each = self.news.len() / SLOTS;
-        &self.news[process * each..][..each]
-    }
-
     /// Tells a process that a record has news for it.
     pub(super) fn tell(self, record: usize, process: usize, peers: &dyn Peers) {
-        let bit = 1 << (record % 64);
-        let before = self.news_of(process)[record / 64].fetch_or(bit, Ordering::SeqCst);
+        let mask = 1 << process;
         // If it was told before, it has not looked yet.
-        if before & bit == 0 {
+        if self.news[record].fetch_or(mask, Ordering::SeqCst) & mask == 0 {
             peers.ring(process);
         }
     }
@@ -150,8 +133,8 @@ impl<'a> Table<'a> {
                 SharedWord { table: self, index, word, peers }.sweep(dead);
             }
         }
-        for mask in self.news_of(dead.index()) {
-            mask.store(0, Ordering::SeqCst);
+        for news in self.news {
+            news.fetch_and(!dead.mask(), Ordering::SeqCst);
         }
     }
 }

@@ -150,23 +150,6 @@ impl SharedWord<'_> {
             self.set_turn(before, Some(Turn { answered: true, ..turn }));
         }
     }
-
-    /// Says that this process has claims, before their last attempt. Returns whether that is new.
-    pub fn begins_to_wait(&self) -> bool {
-        let mask = self.me().mask();
-        self.record().waiting.fetch_or(mask, Ordering::SeqCst) & mask == 0
-    }
-
-    /// Says that this process has no claim any more. If it is left with a turn, that goes on.
-    pub fn ends_to_wait(&self) {
-        self.step();
-        self.record().waiting.fetch_and(!self.me().mask(), Ordering::SeqCst);
-        self.step();
-        self.end_turn(self.me().index());
-        if self.locker().is_none() {
-            self.pass();
-        }
-    }
 }
 
 #[cfg(all(test, not(feature = "model")))]

@@ -2,6 +2,7 @@
 
 use super::{SLOTS, SharedWord, update};
 use crate::lock::UNLOCKED;
+use crate::queue::other_processes::SharedWaits;
 use crate::sync::{AtomicU64, Ordering, fence};
 
 /// Takes the number of waiters and of notifications apart.
@@ -16,41 +17,6 @@ pub(super) const fn packed(waiters: u32, notified: u32) -> u64 {
 impl SharedWord<'_> {
     fn waits(&self) -> &AtomicU64 {
         &self.record().waits[self.me().index()]
-    }
-
-    /// Counts a waiter, before it reads the word.
-    pub fn enter(&self) {
-        self.record().notifies.store(1, Ordering::SeqCst);
-        self.waits().fetch_add(1, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-    }
-
-    /// Uncounts a waiter. Returns whether it takes a notification with it: all that are left are notified.
-    #[must_use]
-    pub fn leave(&self) -> bool {
-        let before = update(self.waits(), |waits| {
-            let (waiters, notified) = unpacked(waits);
-            let waiters = waiters.saturating_sub(1);
-            Some(packed(waiters, notified.min(waiters)))
-        });
-        before.is_some_and(|waits| {
-            let (waiters, notified) = unpacked(waits);
-            notified > 0 && notified >= waiters
-        })
-    }
-
-    pub fn is_notified(&self) -> bool {
-        unpacked(self.waits().load(Ordering::SeqCst)).1 > 0
-    }
-
-    /// Uncounts a waiter that another process has notified. Returns false if there is none.
-    #[must_use]
-    pub fn take_notification(&self) -> bool {
-        let before = update(self.waits(), |waits| {
-            let (waiters, notified) = unpacked(waits);
-            (waiters > 0 && notified > 0).then(|| packed(waiters - 1, notified - 1))
-        });
-        before.is_some()
     }
 
     /// Notifies up to `count` waiters of a process. Returns how many.
@@ -70,12 +36,57 @@ impl SharedWord<'_> {
     /// Notifies a waiter of another process: the word has been freed, and no claim is in its line.
     pub(super) fn notify_elsewhere(&self) {
         if self.record().notifies.load(Ordering::SeqCst) != 0 {
-            self.notify(1, |_| 0);
+            self.notify(1, &mut |_| 0);
+        }
+    }
+}
+
+impl SharedWaits for SharedWord<'_> {
+    fn begin_claims(&self) {
+        self.record().waiting.fetch_or(self.me().mask(), Ordering::SeqCst);
+    }
+
+    fn end_claims(&self) {
+        self.step();
+        self.record().waiting.fetch_and(!self.me().mask(), Ordering::SeqCst);
+        self.step();
+        self.end_turn(self.me().index());
+        if self.locker().is_none() {
+            self.pass();
         }
     }
 
-    /// Notifies up to `count` waiters, process by process; `here` does so in this one. Returns how many.
-    pub fn notify(&self, count: usize, mut here: impl FnMut(usize) -> usize) -> usize {
+    fn enter(&self) {
+        self.record().notifies.store(1, Ordering::SeqCst);
+        self.waits().fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    fn leave(&self) -> bool {
+        let before = update(self.waits(), |waits| {
+            let (waiters, notified) = unpacked(waits);
+            let waiters = waiters.saturating_sub(1);
+            Some(packed(waiters, notified.min(waiters)))
+        });
+        before.is_some_and(|waits| {
+            let (waiters, notified) = unpacked(waits);
+            notified > 0 && notified >= waiters
+        })
+    }
+
+    fn is_notified(&self) -> bool {
+        unpacked(self.waits().load(Ordering::SeqCst)).1 > 0
+    }
+
+    fn take_notification(&self) -> bool {
+        let before = update(self.waits(), |waits| {
+            let (waiters, notified) = unpacked(waits);
+            (waiters > 0 && notified > 0).then(|| packed(waiters - 1, notified - 1))
+        });
+        before.is_some()
+    }
+
+    fn notify(&self, count: usize, here: &mut dyn FnMut(usize) -> usize) -> usize {
         let first = self.record().first_notified.load(Ordering::Relaxed) as usize;
         let mut left = count;
         for process in (0..SLOTS).map(|step| (first + step) % SLOTS) {
