@@ -6,8 +6,10 @@
 
 const assert = require('assert')
 const fs = require('fs')
+const path = require('path')
 const { test } = require('../harness')
 const inside = require('../fixtures/inside')
+const { runForJSON } = require('../fixtures/run-node')
 const { unavailable } = require('../fixtures/shared-memory')
 const { startProcesses, until } = require('../fixtures/shared-memory-process')
 
@@ -104,4 +106,17 @@ test('news of a process that is killed before it rings do not silence those of o
   }
   token.unlock()
   assert.strictEqual(await locked, 'locked')
+})
+
+test('a process that asked for memory in vain does not keep a processor busy', async t => {
+  if (unavailable) return t.skip(unavailable)
+  const spent = await runForJSON(t, ['-e', `
+    const { sharedMemory } = require(${JSON.stringify(path.join(__dirname, '..', '..', 'processes'))})
+    try { sharedMemory('/nowhere/memory', 8) } catch ({ code }) { if (code !== 'ENOENT') throw new Error(code) }
+    const begin = process.cpuUsage()
+    setTimeout(() => {
+      const { user, system } = process.cpuUsage(begin)
+      console.log(JSON.stringify(user + system))
+    }, 1000)`])
+  assert.ok(spent < 500000, `${spent} µs of a second`)
 })

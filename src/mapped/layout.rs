@@ -61,7 +61,7 @@ pub(super) struct Slot {
     pub(super) alive: AtomicU32,
     /// Grows at each ring.
     pub(super) doorbell: AtomicU32,
-    /// [`Self::used`] of the slot's latest generation, or [`Self::free`]. 0: it was never used.
+    /// Twice the slot's latest generation, and one more while a process has it.
     pub(super) state: AtomicU32,
     pub(super) pid: AtomicU32,
     /// The inode of the process's PID namespace, in which `pid` has a meaning.
@@ -71,14 +71,6 @@ pub(super) struct Slot {
 impl Slot {
     /// The distance between a slot's link and its word `alive`, which the kernel wants to know.
     pub(super) const ALIVE_AFTER_LINK: usize = std::mem::offset_of!(Self, alive) - std::mem::offset_of!(Self, link);
-
-    pub(super) const fn used(generation: u32) -> u32 {
-        2 * generation + 1
-    }
-
-    pub(super) const fn free(generation: u32) -> u32 {
-        2 * generation
-    }
 }
 
 pub(super) const SLOTS_AT: usize = PAGE;

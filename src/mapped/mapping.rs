@@ -164,7 +164,7 @@ impl Mapping {
             watcher.add(slot);
             self.me.get_or_init(|| me);
             self.served.store(slot.doorbell.load(Ordering::SeqCst), Ordering::Relaxed);
-            slot.state.store(Slot::used(generation), Ordering::SeqCst);
+            slot.state.store(2 * generation + 1, Ordering::SeqCst);
             return Ok(());
         }
         Err(OpenError::Full)
@@ -235,7 +235,7 @@ impl Mapping {
         self.client().sweep(dead);
         let slot = self.slot(index);
         slot.alive.store(0, Ordering::SeqCst);
-        slot.state.store(Slot::free(dead.generation()), Ordering::SeqCst);
+        slot.state.store(2 * dead.generation(), Ordering::SeqCst);
     }
 
     /// Returns the process id, as this process's PID namespace has it.
