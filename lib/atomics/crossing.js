@@ -15,22 +15,16 @@ const { apply } = Reflect
 /** The library; null if there is none. */
 let binding
 
-function loadBinding () {
-  try {
-    binding = require('../agent/load-binding').load()
-  } catch (_) {
-    binding = null
-  }
-}
-
 /** Whether an argument is on memory of several processes. It may be anything. */
 function crosses (typedArray, realm) {
-  if (binding === undefined) loadBinding()
-  if (binding === null || !binding.mapsMemory()) return false
   try {
-    return require('./views').viewOf(typedArray, realm).crosses
+    if (binding === undefined) {
+      binding = null
+      binding = require('../agent/load-binding').load()
+    }
+    return binding !== null && binding.mapsMemory() && require('./views').viewOf(typedArray, realm).crosses
   } catch (_) {
-    // The host throws its own error.
+    // There is no library; or the host throws its own error.
     return false
   }
 }

@@ -84,7 +84,7 @@ pub struct CriticalSection<'a, P: Policy> {
     /// The agent that runs this. Its own promises do not time out meanwhile, even if their deadlines have passed.
     pub(crate) runs: Option<&'a Arc<Outbox>>,
     wakes: Wakes,
-    /// Whether the waiters that leave now are those that another process has notified.
+    /// Whether the waiter that leaves now is uncounted already, since another process has notified it.
     pub(super) delivers: bool,
     /// Whether the last waiter that left has taken such a notification with it.
     pub(super) took_notification: bool,

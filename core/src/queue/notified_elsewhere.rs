@@ -20,9 +20,7 @@ impl<P: Policy> CriticalSection<'_, P> {
         self.took_notification = false;
         let Some(others) = other_processes::at(location) else { return };
         match others.waits_at(location, false) {
-            Some(waits) if !had_claim => {
-                self.took_notification = if self.delivers { waits.take_notification() } else { waits.leave() };
-            }
+            Some(waits) if !had_claim => self.took_notification = self.delivers || waits.leave(),
             Some(waits) if self.lists.policy.claims(location) == 0 => waits.end_claims(),
             None if self.lists.waiters.count(location) == 0 => others.poll(location, false),
             _ => {}
@@ -45,10 +43,10 @@ impl<P: Policy> CriticalSection<'_, P> {
             let first = self.waiters(location).find(|&key| self.claim(key).is_none());
             let Some(key) = first else { return };
             let is_due = self.is_due(key);
-            if !is_due && !waits.is_notified() {
+            self.delivers = !is_due && waits.take_notification();
+            if !is_due && !self.delivers {
                 return;
             }
-            self.delivers = !is_due;
             let successor = self.dequeue(key, if is_due { WaitResult::TimedOut } else { WaitResult::Ok });
             self.delivers = false;
             if successor == Successor::ToBeWoken {

@@ -23,7 +23,7 @@ pub fn is_shared(location: Location) -> bool {
     at(location).is_some()
 }
 
-/// Returns what is known of a word's waiters, if other processes may have it.
+/// Returns what is known of a word's waiters, if it is shared.
 pub(crate) fn waits_at(location: Location) -> Option<Box<dyn SharedWaits>> {
     at(location)?.waits_at(location, false)
 }
@@ -54,9 +54,6 @@ pub trait SharedWaits {
     /// Uncounts a waiter. Returns whether it takes a notification with it: all that are left are notified.
     #[must_use]
     fn leave(&self) -> bool;
-
-    /// Whether another process has notified a waiter here.
-    fn is_notified(&self) -> bool;
 
     /// Uncounts a waiter that another process has notified. Returns false if there is none.
     #[must_use]

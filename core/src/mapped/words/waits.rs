@@ -74,10 +74,6 @@ impl SharedWaits for SharedWord<'_> {
         })
     }
 
-    fn is_notified(&self) -> bool {
-        unpacked(self.waits().load(Ordering::SeqCst)).1 > 0
-    }
-
     fn take_notification(&self) -> bool {
         let before = update(self.waits(), |waits| {
             let (waiters, notified) = unpacked(waits);
