@@ -69,15 +69,16 @@ fn is_of_this_boot(file: &File, wanted: Header, size: usize) -> Result<bool, Ope
 /// Makes a file, and then gives it its name. If this process dies before, nobody sees it.
 fn make(path: &Path, header: Header, size: usize) -> Result<(), OpenError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_TMPFILE).mode(0o600).open(folder);
-    let file = file.map_err(|error| match error.raw_os_error() {
+    let refused = |error: Error| match error.raw_os_error() {
         Some(libc::EOPNOTSUPP | libc::EISDIR) => system::unknown_drive(None),
         _ => error.into(),
-    })?;
+    };
+    let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_TMPFILE).mode(0o600).open(folder);
+    let file = file.map_err(refused)?;
     system::check_drive(&file)?;
     // Whatever the umask has taken away.
     file.set_permissions(Permissions::from_mode(0o600))?;
-    fallocate(&file, FallocateFlags::empty(), 0, size as u64).map_err(Error::from)?;
+    fallocate(&file, FallocateFlags::empty(), 0, size as u64).map_err(|error| refused(error.into()))?;
     file.write_all_at(&header.to_bytes(), 0)?;
     // If this process has no room for it, there is to be no file either.
     drop(MmapOptions::new().len(size).map_raw(&file)?);
