@@ -120,7 +120,8 @@ for (const [form, call] of Object.entries(forms)) {
         const error = await asked.catch(reason => reason)
         // Who was told of a death without a repair leaves it to the next one.
         const ends = names.slice(0, n).map(name => name === 'a' ? 'a died' : name)
-        assert.deepStrictEqual([engine.ends, engine.held.size, engine.names.length], [ends, 0, n + 1], how + late)
+        const left = [engine.ends.sort(), engine.held.size, engine.names.length]
+        assert.deepStrictEqual(left, [ends, 0, n + 1], how + late)
         assert.strictEqual(error.name, how === 'abort' || how === 'close' ? 'AbortError' : 'TimeoutError')
         if (error.name === 'TimeoutError') {
           assert.ok(error.message.startsWith(`Timed out after ${options.timeout} ms waiting for "${late}", held by `))
@@ -154,7 +155,7 @@ for (const [form, call] of Object.entries(forms)) {
       const locks = processLocks(engine)
       assert.strictEqual(await call(locks, ['c', 'b', 'a'], { ifAvailable: true }, lock => lock), null)
       const last = engine.names.pop()
-      assert.deepStrictEqual([engine.held.size, engine.ends, last], [0, engine.names, late])
+      assert.deepStrictEqual([engine.held.size, engine.ends.sort(), last], [0, engine.names, late])
       engine.gates.clear()
       const all = call(locks, ['a', 'b'], { ifAvailable: true }, lock => lock.names)
       assert.deepStrictEqual(await all, ['a', 'b'])
@@ -178,9 +179,9 @@ for (const [form, call] of Object.entries(forms)) {
     const locks = processLocks(engine)
     let late
     assert.strictEqual(await call(locks, ['a', 'b'], {}, lock => (late = lock).abandon()), true)
-    assert.deepStrictEqual([engine.ends.splice(0), late.abandon()], [['a died', 'b died'], false])
+    assert.deepStrictEqual([engine.ends.splice(0).sort(), late.abandon()], [['a died', 'b died'], false])
     assert.strictEqual(await call(locks, ['b', 'c'], {}, lock => lock.ownerDied), true)
-    assert.deepStrictEqual(engine.ends.splice(0), ['b', 'c'])
+    assert.deepStrictEqual(engine.ends.splice(0).sort(), ['b', 'c'])
     assert.strictEqual(await call(locks, ['a'], { mode: 'shared' }, lock => lock.abandon()), false)
   })
 }
@@ -244,19 +245,19 @@ test('requestAll: one repair, with all held, if one of the names says that its h
   const request = (options, callback) => locks.requestAll(['a', 'b'], options, callback)
   assert.strictEqual(await request({ repair }, lock => lock.ownerDied), false)
   assert.strictEqual(await request({ repair }, lock => lock.ownerDied), false)
-  assert.deepStrictEqual([repaired, engine.ends.splice(0)], [[[true, ['a', 'b']]], ['a', 'b', 'a', 'b']])
+  assert.deepStrictEqual([repaired, engine.ends.splice(0).sort()], [[[true, ['a', 'b']]], ['a', 'a', 'b', 'b']])
   // An error of the callback counts as a death with a repair, and changes nothing without.
   await assert.rejects(request({}, fail), /on purpose/)
-  assert.deepStrictEqual(engine.ends.splice(0), ['a', 'b'])
+  assert.deepStrictEqual(engine.ends.splice(0).sort(), ['a', 'b'])
   await assert.rejects(request({ repair }, fail), /on purpose/)
-  assert.deepStrictEqual(engine.ends.splice(0), ['a died', 'b died'])
+  assert.deepStrictEqual(engine.ends.splice(0).sort(), ['a died', 'b died'])
   await assert.rejects(request({ repair: fail }, () => assert.fail('it runs')), /on purpose/)
   await assert.rejects(request({ repair: lock => { lock.abandon() } }, () => assert.fail('it runs')), /abandoned/)
-  assert.deepStrictEqual(engine.ends.splice(0), ['a died', 'b died', 'a died', 'b died'])
+  assert.deepStrictEqual(engine.ends.splice(0).sort(), ['a died', 'a died', 'b died', 'b died'])
   await assert.rejects(request({}, fail), /on purpose/)
-  assert.deepStrictEqual(engine.ends.splice(0), ['a died', 'b died'])
+  assert.deepStrictEqual(engine.ends.splice(0).sort(), ['a died', 'b died'])
   assert.strictEqual(await request({}, lock => lock.ownerDied), true)
-  assert.deepStrictEqual(engine.ends.splice(0), ['a', 'b'])
+  assert.deepStrictEqual(engine.ends.splice(0).sort(), ['a', 'b'])
 })
 
 test('requestAll and holdAll: odd arguments are rejections, and ask for nothing', async () => {
@@ -297,7 +298,7 @@ test('holdAll: unlock() gives all back, once; close() waits for it', async () =>
   await (Symbol.asyncDispose ? lock[Symbol.asyncDispose]() : lock.unlock())
   await lock.unlock()
   await closed
-  assert.deepStrictEqual([engine.ends, engine.isClosed], [['a', 'b'], true])
+  assert.deepStrictEqual([engine.ends.sort(), engine.isClosed], [['a', 'b'], true])
 })
 
 test('processes that ask for the same names in different orders count, and one that is killed is noticed', async t => {
@@ -346,7 +347,7 @@ test('a lock shows what it is of, in each form', async t => {
   const all = "{ names: [ 'a', 'b' ], mode: 'exclusive', tokens: [ 1, 1 ], ownerDied: false, isLost: false }"
   const permit = "ProcessLock { name: 'c', mode: 'exclusive', token: 1, permit: 0, ownerDied: false, isLost: false }"
   assert.deepStrictEqual(said, [
-    'ProcessLock ' + one, 'AllLock ' + all, 'HeldLock ' + one, 'HeldSyncLock ' + one, permit
+    'ProcessLock ' + one, 'AllLock ' + all, 'ProcessLock ' + one, 'ProcessLock ' + one, permit
   ])
 })
 

@@ -3,9 +3,8 @@
 /**
  * The locks of several names at once: all or none.
  *
- * They are held one after the other, in the order of their UTF-16 code units: so requests for several names do not wait
- * for each other in a circle. What is held for a request that fails is given back before its promise rejects, with the
- * marks of deaths that nobody has repaired.
+ * They are requested one within the other, in the order of their UTF-16 code units: so requests for several names do
+ * not wait for each other in a circle. What fails within gives back all, with the marks of deaths that nobody repaired.
  */
 
 const { RangeError, define, freeze, now } = require('../util/intrinsics')
@@ -13,6 +12,9 @@ const { namesOf } = require('../named/arguments')
 const { assertString } = require('./arguments')
 const { lostError, show } = require('./errors')
 const { showLock } = require('./held-lock')
+
+/** What the innermost request fails with if its lock is not available. */
+const MISSED = new Error('A lock is not available')
 
 /** Reads an iterable of names: sorted, without doubles. */
 function readNames (names, caller) {
@@ -27,129 +29,88 @@ function readNames (names, caller) {
 /**
  * Calls `callback(lock)` with the locks of all names; with null if one is not available.
  * @param {object} options as `readOptions` returns them
- * @param {(name: string, options: object) => Promise<object | null>} hold holds the lock of one name
+ * @param {(name: string, options: object, callback: Function) => Promise<unknown>} request requests one name
  */
-async function requestAll (names, options, hold, callback) {
-  const all = new AllNames(names, options)
-  if (!await all.take(hold)) return callback(null)
-  const { repair } = options
-  const lock = new AllLock(all)
-  let result
-  try {
-    if (repair !== undefined && all.ownerDied) {
-      await all.unlessLost(repair(lock))
-      if (all.isAbandoned) throw new Error('The repair of ' + names.map(show).join(', ') + ' has abandoned the locks')
-      all.ownerDied = false
-    }
-    result = await all.unlessLost(callback(lock))
-  } catch (error) {
-    await all.giveBack(repair !== undefined || all.error !== undefined)
-    throw error
+async function requestAll (names, options, request, callback) {
+  const { mode, repair, timeout } = options
+  const until = now() + timeout
+  const loser = new AbortController()
+  const signal = either(loser.signal, options.signal)
+  const locks = []
+  function next () {
+    if (locks.length === names.length) return run(new AllLock(names, mode, locks, loser.signal), repair, callback)
+    // An attempt would fail where a request waits, as for a descriptor: only the program asks for one.
+    const left = timeout && Math.max(1, until - now())
+    return request(names[locks.length], { ...options, repair: undefined, signal, timeout: left }, (lock) => {
+      if (lock === null) throw MISSED
+      locks.push(lock)
+      const { signal: lost } = lock
+      lost.addEventListener('abort', () => loser.abort(lost.reason))
+      return next()
+    })
   }
-  await all.unlock()
-  return result
+  try {
+    return await next()
+  } catch (error) {
+    if (error !== MISSED) throw error
+  }
+  return callback(null)
 }
 
-/** The locks of some of the names, and then of all. */
-class AllNames {
-  constructor (names, options) {
-    this.names = names
-    this.options = options
-    this.held = []
-    this.tokens = []
-    this.ownerDied = false
-    this.isAbandoned = false
-    this.loser = new AbortController()
-    /** The error of a lock that was lost. */
-    this.error = undefined
-    this.lost = new Promise((resolve, reject) => { this.rejectLost = reject })
-    this.lost.catch(() => {})
+/** Calls back once all are held. The next holders see a death if the state is unsound. */
+async function run (lock, repair, callback) {
+  const { names, signal } = lock
+  let endEarly
+  const lost = new Promise((resolve) => { endEarly = resolve })
+  signal.addEventListener('abort', () => {
+    // Before the request of the lost one fails.
+    lock.abandon()
+    endEarly()
+  })
+  /** Settles as the promise does, or rejects once one is lost: which one, says the error of that one's request. */
+  const settled = async (promise) => {
+    const result = await Promise.race([lost, promise])
+    if (signal.aborted) throw lostError(names[0])
+    return result
   }
-
-  /** Holds one after the other. False if one is not available, and nothing is held. */
-  async take (hold) {
-    const { names, options } = this
-    const until = now() + options.timeout
-    // The repair comes once all are held.
-    const each = { ...options, repair: undefined, signal: either(this.loser.signal, options.signal) }
-    let isTaken = true
-    try {
-      for (let n = 0; n < names.length && isTaken; n++) {
-        // An attempt would fail where a request waits, as for a descriptor: only the program asks for one.
-        const timeout = options.timeout && Math.max(1, until - now())
-        const lock = await hold(names[n], { ...each, timeout })
-        isTaken = lock !== null
-        if (isTaken) this.add(lock)
-      }
-      // No timer may have run since: they look at the clock.
-      if (isTaken) for (const each of this.held) if (each.isLost) this.lose(each.signal.reason || lostError(each.name))
-      if (this.error !== undefined) throw this.error
-    } catch (error) {
-      await this.giveBack(false)
-      throw this.error || error
+  try {
+    // No timer may have run since the first: they look at the clock.
+    if (lock.isLost) throw lostError(names[0])
+    if (repair !== undefined && lock.ownerDied) {
+      await settled(repair(lock))
+      if (lock.isAbandoned) throw new Error('The repair of ' + names.map(show).join(', ') + ' has abandoned the locks')
+      lock.ownerDied = false
     }
-    if (!isTaken) await this.giveBack(false)
-    return isTaken
-  }
-
-  add (lock) {
-    this.held.push(lock)
-    this.tokens.push(lock.token)
-    if (lock.ownerDied) this.ownerDied = true
-    const { signal } = lock
-    const lose = () => this.lose(signal.reason || lostError(lock.name))
-    signal.addEventListener('abort', lose)
-    if (signal.aborted) lose()
-  }
-
-  lose (error) {
-    if (this.error !== undefined) return
-    this.error = error
-    this.rejectLost(error)
-    this.loser.abort(error)
-  }
-
-  /** Settles as the promise does, or rejects once a lock is lost. */
-  unlessLost (promise) { return Promise.race([this.lost, promise]) }
-
-  abandon () {
-    // Each of them, also if the first says no.
-    const isAbandoned = this.held.filter((each) => each.abandon()).length > 0
-    if (isAbandoned) this.isAbandoned = true
-    return isAbandoned
-  }
-
-  /** Gives all back after a failure. The next holders see a death if they saw one, or if the state is unsound. */
-  async giveBack (isUnsound) {
-    for (const each of this.held) if (isUnsound || each.ownerDied) each.abandon()
-    await this.unlock().catch(() => {})
-  }
-
-  /** Gives all back. Rejects if one was lost. */
-  async unlock () {
-    const ends = await Promise.allSettled(this.held.map((each) => each.unlock()))
-    const failed = ends.find(({ status }) => status === 'rejected')
-    if (failed !== undefined) throw failed.reason
+    return await settled(callback(lock))
+  } catch (error) {
+    if (repair !== undefined) lock.abandon()
+    throw error
   }
 }
 
 /** The argument of a callback. */
 class AllLock {
-  #all
+  #locks
 
-  constructor (all) {
-    this.#all = all
-    define(this, 'names', all.names, true)
-    define(this, 'tokens', freeze(all.tokens), true)
+  constructor (names, mode, locks, signal) {
+    this.#locks = locks
+    define(this, 'names', names, true)
+    define(this, 'tokens', freeze(locks.map(({ token }) => token)), true)
+    define(this, 'mode', mode)
+    define(this, 'signal', signal)
+    this.ownerDied = locks.some(({ ownerDied }) => ownerDied)
+    this.isAbandoned = false
   }
 
-  get mode () { return this.#all.options.mode }
-  get ownerDied () { return this.#all.ownerDied }
-  get signal () { return this.#all.loser.signal }
-  get isLost () { return this.#all.error !== undefined || this.#all.held.some((each) => each.isLost) }
+  get isLost () { return this.signal.aborted || this.#locks.some(({ isLost }) => isLost) }
 
   /** Lets the next holders see `ownerDied`, once the callback ends. False if it has ended. */
-  abandon () { return this.#all.abandon() }
+  abandon () {
+    // Each of them, also if the first says no.
+    const isAbandoned = this.#locks.filter((each) => each.abandon()).length > 0
+    if (isAbandoned) this.isAbandoned = true
+    return isAbandoned
+  }
 }
 showLock(AllLock)
 

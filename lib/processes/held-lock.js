@@ -2,9 +2,11 @@
 
 /** Locks that are held until `unlock()`. */
 
-const { define } = require('../util/intrinsics')
 const showState = require('../util/inspect')
 const observer = require('../waiting/observer')
+
+// Not on every Node.
+const { asyncDispose, dispose } = Symbol
 
 /** Lets `util.inspect` show the locks of a class. */
 function showLock (Class) {
@@ -12,50 +14,6 @@ function showLock (Class) {
     if (names !== undefined) return { names, mode, tokens, ownerDied, isLost }
     return { name, mode, token, ...permit !== undefined && { permit }, ownerDied, isLost }
   })
-}
-
-class Held {
-  #lock
-
-  /** @param {object} lock the argument of a callback */
-  constructor (lock) {
-    this.#lock = lock
-  }
-
-  get name () { return this.#lock.name }
-  get names () { return this.#lock.names }
-  get mode () { return this.#lock.mode }
-  get token () { return this.#lock.token }
-  get tokens () { return this.#lock.tokens }
-  get permit () { return this.#lock.permit }
-  get ownerDied () { return this.#lock.ownerDied }
-  get signal () { return this.#lock.signal }
-  get isLost () { return this.#lock.isLost }
-
-  /** Lets the next holder see `ownerDied`. False if it has been unlocked. */
-  abandon () { return this.#lock.abandon() }
-}
-showLock(Held)
-
-class HeldLock extends Held {
-  #release
-  #done
-
-  /**
-   * @param {() => void} release ends the callback
-   * @param {Promise<void>} done the request's
-   */
-  constructor (lock, release, done) {
-    super(lock)
-    this.#release = release
-    this.#done = done
-  }
-
-  /** Gives the lock back. Rejects with ERR_LOCK_LOST if it was not held until then. */
-  async unlock () {
-    this.#release()
-    await this.#done
-  }
 }
 
 /**
@@ -70,7 +28,13 @@ function held (begin) {
     done = begin((lock) => {
       if (lock === null) return settle.resolve(null)
       observer.keepsHold()
-      return new Promise((resolve) => settle.resolve(new HeldLock(lock, resolve, done)))
+      return new Promise((resolve) => {
+        const unlock = async () => {
+          resolve()
+          await done
+        }
+        settle.resolve(withUnlock(lock, unlock, asyncDispose))
+      })
     })
     done.catch(settle.reject)
   } catch (error) {
@@ -79,22 +43,17 @@ function held (begin) {
   return promise
 }
 
-class HeldSyncLock extends Held {
-  #release
-
-  /** @param {() => void} release gives the lock back, at the first call; throws each time if it was lost */
-  constructor (lock, release) {
-    super(lock)
-    this.#release = release
-  }
-
-  /** Gives the lock back. Throws ERR_LOCK_LOST if it was not held until then. */
-  unlock () { this.#release() }
+/**
+ * Gives `unlock` to the argument of a callback.
+ * @param {() => unknown} unlock gives the lock back at the first call; each fails if it was not held until then
+ */
+function withUnlock (lock, unlock, using) {
+  lock.unlock = unlock
+  if (using !== undefined) lock[using] = unlock
+  return lock
 }
 
-// Not on every Node.
-const { asyncDispose, dispose } = Symbol
-if (asyncDispose !== undefined) define(HeldLock.prototype, asyncDispose, HeldLock.prototype.unlock, false, true)
-if (dispose !== undefined) define(HeldSyncLock.prototype, dispose, HeldSyncLock.prototype.unlock, false, true)
+/** @param {() => void} unlock as that of `withUnlock` */
+const heldSync = (lock, unlock) => withUnlock(lock, unlock, dispose)
 
-module.exports = { HeldSyncLock, held, showLock }
+module.exports = { held, heldSync, showLock }

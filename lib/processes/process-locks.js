@@ -114,8 +114,7 @@ class ProcessLocks {
     const all = readNames(names, caller)
     const read = readOptions(options, caller, this.#engine, this.#label)
     assertFunction(callback, caller)
-    const hold = (name, one) => held((each) => this.#begin(new Claim(name, one, each)))
-    return requestAll(all, read, hold, callback)
+    return requestAll(all, read, (name, one, each) => this.#begin(new Claim(name, one, each)), callback)
   }
 
   /** Blocks this thread. `requestSync(name, [options], callback)`. */

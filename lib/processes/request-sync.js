@@ -12,7 +12,7 @@ const { assertNoPromise } = require('../waiting/wait-options')
 const { deadlock } = require('../waiting/errors')
 const { types: { isPromise } } = require('util')
 const { ProcessLock } = require('./batch')
-const { HeldSyncLock } = require('./held-lock')
+const { heldSync } = require('./held-lock')
 const { LocalEngine } = require('./local-engine')
 const { holderOf, watchBlocked } = require('./long-wait')
 const { lostError, timeoutError, unavailableError, unsupportedError } = require('./errors')
@@ -43,7 +43,7 @@ function holdSync (engine, line, options, onEnd) {
   const lock = lockOf(line, held.grant)
   let isOver = false
   let failure
-  return new HeldSyncLock(lock, () => {
+  return heldSync(lock, () => {
     if (!isOver) {
       assertStack()
       isOver = true
