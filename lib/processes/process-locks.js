@@ -36,7 +36,6 @@ const { query, soonestHolder } = require('./engine-query')
 const { closedError, timeoutError, unavailableError } = require('./errors')
 const { held } = require('./held-lock')
 const { LocalEngine } = require('./local-engine')
-const limits = require('./limit-timers')
 const { beginTask, endTask, frontOf, watch } = require('./long-wait')
 const { assertEngine, assertString, readLocksOptions, readOptions } = require('./arguments')
 const { holdSync, requestSync } = require('./request-sync')
@@ -87,8 +86,7 @@ class ProcessLocks {
       const read = this.#read(name, isShort ? undefined : options, 'request')
       const claim = new Claim(name, read, isShort ? options : callback)
       assertFunction(claim.callback, 'request')
-      const promise = this.#begin(claim)
-      return read.maxHold === undefined ? promise : limits.counted(promise)
+      return this.#begin(claim)
     } catch (error) {
       return rejected(error)
     }
@@ -193,13 +191,11 @@ class ProcessLocks {
     }
     const giveUp = (reason) => leave(() => claim.settle(reason, true))
     this.#leave.add(giveUp)
-    limits.count(1)
-    const forget = () => { if (this.#leave.delete(giveUp)) limits.count(-1) }
     try {
-      claim.wait(giveUp, () => leave(() => this.#rejectLate(claim)), forget)
+      claim.wait(giveUp, () => leave(() => this.#rejectLate(claim)), () => this.#leave.delete(giveUp))
     } catch (error) {
       line.claims.delete(claim)
-      forget()
+      this.#leave.delete(giveUp)
       throw error
     }
   }

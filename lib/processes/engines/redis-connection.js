@@ -11,7 +11,6 @@ const { now } = require('../../util/intrinsics')
 const { setTimeout } = require('../../util/timers')
 const { describe } = require('../../util/values')
 const { within } = require('./aborts')
-const { Deadlines } = require('./deadlines')
 
 /** Duplicates a client of ioredis. It must not queue, retry or send again what may have been done. */
 function ofIoredis (client) {
@@ -140,7 +139,6 @@ class Link {
   /** @param {number} milliseconds a command whose answer is later has failed */
   constructor (client, milliseconds) {
     Object.assign(this, { client, milliseconds })
-    this.commands = new Deadlines(milliseconds, command => command.fail())
     this.connection = undefined
     this.opening = undefined
     this.isClosed = false
@@ -178,19 +176,11 @@ class Link {
 
   /** Sends it by a connection; if the answer is late, the next commands take another one. */
   answered (connection, send) {
-    return new Promise((resolve, reject) => {
-      const fail = () => {
-        this.leave(connection)
-        reject(Object.assign(lateError(this.milliseconds), { late: connection }))
-      }
-      const command = { fail }
-      const end = settle => value => {
-        this.commands.delete(command)
-        settle(value)
-      }
-      send(connection).then(end(resolve), end(error => reject(asError(error))))
-      this.commands.add(command)
-    })
+    const late = () => {
+      this.leave(connection)
+      return Object.assign(lateError(this.milliseconds), { late: connection })
+    }
+    return within(this.milliseconds, send(connection), late).catch(error => { throw asError(error) })
   }
 
   /** Leaves a silent connection. It ends when the milliseconds are over again. */

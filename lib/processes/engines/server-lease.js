@@ -11,8 +11,6 @@
 const { now: steadyClock } = require('../../util/intrinsics')
 const { LONGEST_TIMER, clearTimeout, setTimeout, wallClock } = require('../../util/timers')
 const { describe } = require('../../util/values')
-const timers = require('../limit-timers')
-const { Deadlines } = require('./deadlines')
 
 /** Returns this moment by both clocks. */
 const now = () => ({ steady: steadyClock(), wall: wallClock() })
@@ -20,21 +18,13 @@ const now = () => ({ steady: steadyClock(), wall: wallClock() })
 /** Returns the milliseconds since a moment: by the clock that has counted more. */
 const since = moment => Math.max(steadyClock() - moment.steady, wallClock() - moment.wall)
 
-/** The leases that are renewed, by the milliseconds after which they are. */
-const beats = new Map()
-
-function beatsAfter (milliseconds) {
-  if (!beats.has(milliseconds)) beats.set(milliseconds, new Deadlines(milliseconds, lease => lease.renewOnce()))
-  return beats.get(milliseconds)
-}
-
 /** The grant of a leased lock. It is renewed three times as often as it needs to be. */
 class Lease {
   #lock
   #milliseconds
   #sent
-  #beats
-  #end
+  #timer
+  #isRenewing = false
   #isResting = false
   #isLost = false
   #reason
@@ -55,9 +45,7 @@ class Lease {
     this.#milliseconds = milliseconds
     this.#sent = sent
     this.token = this.ownerDied = undefined
-    if (milliseconds === Infinity) return
-    this.#beats = beatsAfter(milliseconds / 3)
-    this.#beats.add(this)
+    if (milliseconds < Infinity) this.#wait()
   }
 
   /**
@@ -70,7 +58,7 @@ class Lease {
     if (maxHold < Infinity) {
       this.#most = maxHold
       this.#granted = from
-      this.#extend(this.#sent)
+      this.#wait()
     }
     return this
   }
@@ -113,17 +101,10 @@ class Lease {
     }
   }
 
-  /** Ends its timers. */
+  /** Ends its timer. */
   stop () {
     this.#isResting = true
-    if (this.#beats !== undefined) this.#beats.delete(this)
-    this.#clear()
-  }
-
-  #clear () {
-    if (this.#end === undefined) return
-    clearTimeout(this.#end)
-    timers.remove(this.#end)
+    clearTimeout(this.#timer)
   }
 
   lose (reason = new Error(this.#endsWithHold ? 'It was held for longer than its maxHold' : 'The lease is over')) {
@@ -135,30 +116,31 @@ class Lease {
     if (this.#heed !== undefined) this.#heed(reason)
   }
 
-  #extend (sent) {
-    this.#sent = sent
-    this.#clear()
-    this.#end = setTimeout(() => this.lose(), this.remaining())
-    if (this.#milliseconds === Infinity) timers.add(this.#end)
+  /** Looks again when it is to be renewed, or may be over. Until then it keeps the process alive. */
+  #wait () {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.#look(), Math.min(this.remaining(), this.#milliseconds / 3))
+  }
+
+  #look () {
+    // A process that stood still may be late.
+    if (this.remaining() === 0) return this.lose()
+    this.#wait()
+    // What there is lasts as long as the hold may.
+    if (!this.#isRenewing && !this.#isResting && !this.#endsWithHold) this.#renew()
   }
 
   /** Never rejects. If the server does not answer, it may do so before the lease is over. */
-  async renewOnce () {
+  async #renew () {
     const sent = now()
-    // A process that stood still may be late.
-    if (this.remaining() === 0) return this.lose()
-    // Until now it was due before its end.
-    if (this.#end === undefined) this.#extend(this.#sent)
-    // What there is lasts as long as the hold may.
-    if (this.#endsWithHold || this.#isResting) return
+    this.#isRenewing = true
     let isOurs
     try {
       isOurs = await this.#lock.renew(Math.min(this.#milliseconds, this.#left))
     } catch (_) {}
-    if (this.#isResting) return
-    if (isOurs === false) return this.lose()
-    if (isOurs) this.#extend(sent)
-    this.#beats.add(this)
+    this.#isRenewing = false
+    if (isOurs) this.#sent = sent
+    else if (isOurs === false && !this.#isResting) this.lose()
   }
 }
 
