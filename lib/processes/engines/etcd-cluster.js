@@ -121,6 +121,14 @@ class Cluster {
       })
       request.on('response', response => {
         let rest = ''
+        const read = text => {
+          try {
+            const answer = answerOf(text, response, what)
+            if (isOpen === undefined || isOpen(answer)) end(resolve, answer)
+          } catch (error) {
+            fail(error)
+          }
+        }
         response.setEncoding('utf8')
         response.on('error', error => fail(ofMember(error)))
         response.on('data', chunk => {
@@ -132,23 +140,9 @@ class Cluster {
           if (isOpen === undefined) return
           const lines = rest.split('\n')
           rest = lines.pop()
-          try {
-            for (const line of lines) {
-              const answer = answerOf(line, response, what)
-              if (isOpen(answer)) return end(resolve, answer)
-            }
-          } catch (error) {
-            fail(error)
-          }
+          lines.forEach(read)
         })
-        response.on('end', () => {
-          if (isOpen !== undefined) return end(resolve, {})
-          try {
-            end(resolve, answerOf(rest, response, what))
-          } catch (error) {
-            fail(error)
-          }
-        })
+        response.on('end', () => isOpen === undefined ? read(rest) : end(resolve, {}))
         response.on('aborted', () => fail(ofMember(new Error(`${what}: the connection has ended`))))
       })
       request.end(text)

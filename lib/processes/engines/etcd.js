@@ -21,7 +21,6 @@ const { Lease, assertLease, now } = require('./server-lease')
 const AGAIN = 100 // milliseconds after a failure while waiting
 const LEAST_ANSWER = 1000 // milliseconds
 const EXISTS = 'etcdserver: lease already exists'
-const PAGE = 500 // keys of an answer
 
 const base64 = text => Buffer.from(text).toString('base64')
 const decoded = text => String(Buffer.from(text, 'base64'))
@@ -209,7 +208,8 @@ async function query ({ cluster, prefix }, name) {
   const [held, pending] = [[], []]
   const seen = new Set()
   const keys = rangeOf(name === undefined ? all : `${all}${keyOf(name).toString('hex')}/`)
-  for (const { key, value = '' } of await created(cluster, keys)) {
+  const { kvs = [] } = await cluster.call('kv/range', { ...keys, sort_target: 'CREATE', sort_order: 'ASCEND' })
+  for (const { key, value = '' } of kvs) {
     const [hash] = decoded(key).slice(all.length).split('/')
     if (!/^[0-9a-f]{64}$/.test(hash)) continue
     const list = seen.has(hash) ? pending : held
@@ -217,18 +217,6 @@ async function query ({ cluster, prefix }, name) {
     list.push(infoOf(decoded(value), 'exclusive', hash))
   }
   return { held, pending }
-}
-
-/** Returns the keys of a range, in the order of their creation. */
-async function created (cluster, range) {
-  const all = []
-  for (let key = range.key; key !== undefined;) {
-    const { kvs = [], more } = await cluster.call('kv/range', { ...range, key, limit: PAGE })
-    all.push(...kvs)
-    // The next key is the last one with a 0 behind it.
-    key = more ? base64(Buffer.concat([Buffer.from(kvs[kvs.length - 1].key, 'base64'), Buffer.alloc(1)])) : undefined
-  }
-  return all.sort((one, other) => one.create_revision - other.create_revision)
 }
 
 /** @throws {TypeError} there is none, or one has another protocol than HTTP and HTTPS */

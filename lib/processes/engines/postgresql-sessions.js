@@ -7,13 +7,11 @@
  * that it has. None keeps the process alive: the time of a statement does, and the lease of a lock.
  */
 
-const { setTimeout } = require('../../util/timers')
 const { within } = require('./aborts')
 const { begin } = require('./postgresql-statements')
 
 const ANSWER = 10000 // milliseconds, for statements that never wait: one that takes longer has failed
 const MOST_FREE = 4
-const AGAIN = 10 // milliseconds
 const TOO_MANY = '53300'
 /** Leaves values as the server writes them: a program may have changed how `pg` reads them. */
 const TEXT = { getTypeParser: () => text => text }
@@ -93,7 +91,8 @@ class Sessions {
     this.free = []
     this.most = undefined
     this.isReady = undefined
-    this.canceller = undefined
+    /** The processes of sessions that are to be ended. */
+    this.doomed = this.terminating = undefined
     this.isClosed = false
   }
 
@@ -151,25 +150,21 @@ class Sessions {
     for (const session of this.free.splice(0)) session.end()
   }
 
-  /**
-   * Ends the statement that another session runs. A server that has not begun with it yet does not heed that, so it is
-   * told until the statement is over. One session does so for all.
-   */
-  async cancel ({ pid }, isOver) {
-    if (this.canceller === undefined) this.canceller = { getting: this.get(), users: 0 }
-    const mine = this.canceller
-    mine.users++
+  /** Has the server end a session that waits: it may not notice its client's end. One session says so for many. */
+  terminate ({ pid }) {
+    if (this.doomed === undefined) this.terminating = this.terminateAll(this.doomed = [])
+    this.doomed.push(pid)
+    return this.terminating
+  }
+
+  async terminateAll (doomed) {
     try {
-      const { session } = await mine.getting
-      while (!isOver()) {
-        await session.ask('SELECT pg_cancel_backend($1)', [pid])
-        await new Promise(resolve => setTimeout(resolve, AGAIN))
-      }
-    } finally {
-      if (--mine.users === 0) {
-        this.canceller = undefined
-        mine.getting.then(({ session }) => this.keep(session), () => {})
-      }
+      const { session } = await this.get()
+      this.doomed = undefined
+      await session.ask('SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS pid', [doomed])
+      this.keep(session)
+    } catch (_) {
+      this.doomed = undefined
     }
   }
 

@@ -67,20 +67,15 @@ module.exports = function postgresql (pg, config, options) {
     }
   }
 
-  /** Waits in the server's line. After an abort the session is ended, since the server may heed it late. */
+  /** Waits in the server's line. An abort ends the session, since the server may heed it late. */
   async function waitInLine (session, key, mode, signal) {
-    let isOver = false
-    let cancelled
-    const abort = () => sessions.cancel(session, () => isOver).catch(() => session.end())
-    const ignore = onAbort(signal, () => { cancelled = abort() })
+    const ignore = onAbort(signal, () => sessions.terminate(session).then(() => session.end()))
     try {
       await session.ask(wait(mode), [key], LONGEST_TIMER)
     } catch (error) {
       throw signal.aborted ? readReason(signal) : error
     } finally {
-      isOver = true
       ignore()
-      await cancelled
       if (signal.aborted) session.end()
     }
   }

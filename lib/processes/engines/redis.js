@@ -31,8 +31,6 @@ module.exports = function redis (client, options) {
   // What comes later is undone, and that before the lock's lease is over.
   const link = new Link(client, lease / 2)
   const news = new Link(client, lease / 2)
-  /** The name that was asked for last, and its keys. */
-  let last = { name: undefined, keys: undefined }
   /** The locks that are being undone. */
   const undoing = new Set()
 
@@ -46,11 +44,8 @@ module.exports = function redis (client, options) {
   }
 
   function keysOf (name) {
-    if (last.name !== name) {
-      const key = `${prefix}:{${keyOf(name).toString('hex')}}`
-      last = { name, keys: [`${key}:lock`, `${key}:state`] }
-    }
-    return last.keys
+    const key = `${prefix}:{${keyOf(name).toString('hex')}}`
+    return [`${key}:lock`, `${key}:state`]
   }
 
   /** Takes a lock; or gives the milliseconds after which to ask again, if somebody else has it. */
