@@ -83,7 +83,7 @@ test('a report of a stall names process and label of the holder; so does that of
   assert.strictEqual(await waiter.run(heldInFront, PACKAGE), undefined)
 })
 
-test('reports of waits that share a timer come in the contexts of their requests', async t => {
+test('reports of waits that began together come in the contexts of their requests', async t => {
   const { holder, waiter } = await startPair(t, { ATOMICS_WAITASYNC_STALL: '100' })
   await holder.hold('b')
   await waiter.run(({ kept, locks, require }) => {
@@ -189,26 +189,6 @@ for (const first of ['withCallback', 'withToken']) {
     assert.deepStrictEqual(lines, [['thenOrders', 'other'], ['thenReport', taken]], text)
   })
 }
-
-test('a wait whose name in front has been stolen fails, and leaves nothing behind', async t => {
-  const { folder, holder, waiter } = await startPair(t, { ATOMICS_WAITASYNC_STALL: '300' })
-  const outcome = await waiter.run(async ({ api, require }, name, main) => {
-    const processLocks = api.processLocks(name.folder)
-    const wait = processLocks.request('a', () => {}).catch(error => error.message)
-    const { locks } = require(main)
-    while ((await locks.query()).held.length === 0) await new Promise(setImmediate)
-    await locks.request(name.front, { steal: true }, () => {})
-    const message = await wait
-    // Its thread leaves the line a moment later.
-    for (;;) {
-      const { pending = [] } = await processLocks.query('a')
-      if (pending.length === 0) return message
-    }
-  }, { folder, front: `files ${folder}: a` }, PACKAGE)
-  assert.match(outcome, /was stolen by another request$/)
-  await holder.release('a')
-  assert.strictEqual((await waiter.pass('a')).ownerDied, false)
-})
 
 test('a cycle of an AsyncLock and a lock of processes: found, with the lines of the program', async t => {
   const folder = scratchFolder(t)

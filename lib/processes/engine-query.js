@@ -2,7 +2,7 @@
 
 /** Questions to an engine: who holds locks, and who waits. */
 
-const { clearTimeout, setTimeout } = require('../util/timers')
+const { within } = require('./engines/aborts')
 const { obstacleIn } = require('./errors')
 
 /** How long the error of a timeout waits for its holder. */
@@ -25,15 +25,10 @@ async function query (engine, scope, name) {
 
 /** Returns the first holder; undefined if the engine does not tell it soon. Never rejects. */
 async function soonestHolder (engine, scope, name) {
-  let timer
-  const late = new Promise((resolve) => { timer = setTimeout(resolve, MILLISECONDS) })
   try {
-    const answer = await Promise.race([late, query(engine, scope, name)])
-    return answer === undefined ? undefined : obstacleIn(answer)
+    return obstacleIn(await within(MILLISECONDS, query(engine, scope, name), () => undefined))
   } catch (_) {
     return undefined
-  } finally {
-    clearTimeout(timer)
   }
 }
 

@@ -46,11 +46,8 @@ class LongWait {
   #began = now()
   #after
   #isReported
-  #isOver = false
+  isOver = false
   isNoted = false
-  /** Looks at it, if a promise waits; and whether that is under way. */
-  look = undefined
-  isLooking = false
 
   constructor (engine, name) {
     const { stallAfter, dumpSignal } = agent().native
@@ -78,7 +75,7 @@ class LongWait {
    * @param {object} [holder] an entry of `query`
    */
   note (holder, isBlocked) {
-    if (this.#isOver) return undefined
+    if (this.isOver) return undefined
     const who = this.tell(holder)
     const age = now() - this.#began
     const { stallAfter } = agent().native
@@ -105,60 +102,31 @@ class LongWait {
   }
 
   end () {
-    this.#isOver = true
+    this.isOver = true
     if (this.isNoted) agent().native.binding.waitsElsewhere(this.#front)
   }
 }
 
-/** The waits for promises, which share a timer: most are over before it comes. And when it comes. */
-const watched = new Set()
-let timer
-let due = Infinity
-
-/** Lets the timer come in time for a watched wait. One of which nothing more is to be noted is watched no longer. */
-function schedule (wait) {
-  const at = now() + wait.left
-  if (at === Infinity) watched.delete(wait)
-  if (!watched.has(wait) || at >= due) return
-  clearTimeout(timer)
-  due = at
-  timer = setTimeout(lookAtAll, Math.max(1, wait.left)).unref()
-}
-
-function lookAtAll () {
-  due = Infinity
-  for (const wait of watched) {
-    if (wait.left > 0) schedule(wait)
-    else if (!wait.isLooking) wait.look()
-  }
-}
-
 /**
- * Watches a wait for a promise. Returns a function that ends this.
+ * Watches a wait for a promise, in the asynchronous context of its request. Returns a function that ends this.
  * @param {import('./engine-claim').Claim} [claim] the first that waits
  * @param {() => Promise<object | undefined>} holderOf asks the engine; never rejects
  */
 function watch (engine, name, claim, holderOf) {
   const wait = new LongWait(engine, name)
-  wait.look = async () => {
-    // An answer may take long.
-    wait.isLooking = true
+  let timer
+  const again = () => { if (wait.left < Infinity) timer = setTimeout(look, Math.max(1, wait.left)).unref() }
+  async function look () {
+    if (wait.left > 0) return again()
     if (!wait.isNoted) wait.tell()
     const holder = wait.isEnabled ? await holderOf() : undefined
     const text = wait.note(holder, false)
-    if (text !== undefined) {
-      const tell = () => report(text, claim && claim.origin, wait.message(holder))
-      // The timer may have another request's context.
-      if (claim === undefined) tell()
-      else claim.call(tell)
-    }
-    wait.isLooking = false
-    schedule(wait)
+    if (text !== undefined) report(text, claim && claim.origin, wait.message(holder))
+    if (!wait.isOver) again()
   }
-  watched.add(wait)
-  schedule(wait)
+  again()
   return () => {
-    watched.delete(wait)
+    clearTimeout(timer)
     wait.end()
   }
 }

@@ -27,7 +27,7 @@ const observer = require('../waiting/observer')
 const { assertStack } = require('../agent/find-agent')
 const { take } = require('../holding/acquire')
 const { granted } = require('../holding/run')
-const { newGrant, stolenError } = require('../named/names')
+const { newGrant } = require('../named/names')
 const { readNames, requestAll } = require('./all-names')
 const { Batch } = require('./batch')
 const { Question, isBuiltIn } = require('./built-in-engine')
@@ -273,7 +273,6 @@ class ProcessLocks {
       } else {
         if (!isFirst) grant = await this.#waitForFront(line, front, signal)
         if (grant === undefined) {
-          front.onStolen = () => asking.abort()
           const holderOf = () => soonestHolder(this.#engine, this.#scope, line.name)
           const end = watch(this.#engine, line.name, line.first, holderOf)
           try {
@@ -285,9 +284,7 @@ class ProcessLocks {
           }
         }
       }
-      const { isStolen } = front
-      if (grant && (isStolen || signal.aborted)) await grant.release(grant.ownerDied)
-      if (isStolen) throw stolenError(line.front)
+      if (grant && signal.aborted) await grant.release(grant.ownerDied)
       if (!grant && !isAttempt) throw new TypeError('its engine gave no grant')
       if (grant && line.asking === asking) {
         line.asking = batch.asking = undefined
@@ -332,7 +329,6 @@ class ProcessLocks {
   /** Ends a question to the engine, with or without its lock. */
   #finish (batch, isAttempt) {
     const { asking, failure, first, front, line } = batch
-    const cause = front !== undefined && front.isStolen ? stolenError(line.front) : failure && failure.error
     line.isBeginning = false
     if (line.batch === batch) line.batch = undefined
     // Unless all that wait have given up.
@@ -345,7 +341,7 @@ class ProcessLocks {
     // Once the named lock in front is free, too: an attempt that follows must find both.
     batch.settle()
     if (isWanted) {
-      if (failure !== undefined) line.reject(unavailableError(line.name, cause), first)
+      if (failure !== undefined) line.reject(unavailableError(line.name, failure.error), first)
       else if (isAttempt) return this.#decline(first || line.shift())
       else if (line.claims.size > 0) this.#serve(line)
     }

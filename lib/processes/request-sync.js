@@ -9,7 +9,6 @@ const { acquire, take } = require('../holding/acquire')
 const { runWith } = require('../holding/run')
 const { newGrant } = require('../named/names')
 const { assertNoPromise } = require('../waiting/wait-options')
-const { deadlock } = require('../waiting/errors')
 const { types: { isPromise } } = require('util')
 const { ProcessLock } = require('./batch')
 const { heldSync } = require('./held-lock')
@@ -67,7 +66,7 @@ function acquireLock (engine, line, { label, timeout, ifAvailable }, caller, twi
   const since = now()
   const front = newGrant(line.front, mode === 'shared')
   let grant
-  if (ifAvailable ? take(front) : acquireFront(front, timeout, caller, name)) {
+  if (ifAvailable ? take(front) : acquire(front, timeout, caller)) {
     try {
       const left = ifAvailable ? 0 : Math.max(0, timeout - (now() - since))
       grant = acquireOuter(engine, line.place || engine.placeOf(name, mode), name, label, left)
@@ -78,17 +77,6 @@ function acquireLock (engine, line, { label, timeout, ifAvailable }, caller, twi
   if (grant !== undefined) return { front, grant }
   if (ifAvailable) return null
   throw timeoutError(name, timeout, holderOf(engine, name))
-}
-
-/** Blocks for the named lock in front. A thread that waits for itself learns of the lock's own name. */
-function acquireFront (front, timeout, caller, name) {
-  try {
-    return acquire(front, timeout, caller)
-  } catch (error) {
-    // A cycle has the names of several locks, and so those of their engines.
-    if (error.code !== 'ERR_DEADLOCK' || error.cycle !== undefined) throw error
-    throw deadlock(caller, { id: error.id, name }, error, error.message.endsWith('holds') ? 'holds' : 'awaits')
-  }
 }
 
 function acquireOuter (engine, place, name, label, left) {

@@ -36,14 +36,18 @@ class Cluster {
     }
   }
 
-  /** Asks one member after the other. The first is the one that has answered last. */
+  /**
+   * Asks one member after the other, and the first one again, which may only have closed a connection that was idle. It
+   * is the one that has answered last. With `isOpen` the answer is a stream: the first message for which that function
+   * gives true, or none if the milliseconds are over.
+   */
   async call (path, body, { signal, isOpen } = {}) {
     let failure
-    for (let tries = 0; tries < this.endpoints.length; tries++) {
+    for (let tries = 0; tries <= this.endpoints.length; tries++) {
       const index = this.current
       try {
         const answer = await this.authorized(this.endpoints[index], path, body, { signal, isOpen })
-        return Object.assign(answer, { isRepeated: tries > 0 || answer.isRepeated === true })
+        return Object.assign(answer, { isRepeated: tries > 0 })
       } catch (error) {
         if (!error.isOfMember || (signal !== undefined && signal.aborted)) throw error
         failure = error
@@ -54,35 +58,21 @@ class Cluster {
   }
 
   async authorized (endpoint, path, body, options) {
-    if (this.auth === undefined) return this.post(endpoint, path, body, options)
+    if (this.auth === undefined) return this.send(endpoint, path, body, options)
     if (this.token === undefined) await this.authenticate(endpoint)
     const { token } = this
     try {
-      return await this.post(endpoint, path, body, { ...options, token })
+      return await this.send(endpoint, path, body, { ...options, token })
     } catch (error) {
       if (error.code !== UNAUTHENTICATED && !BAD_TOKEN.test(error.message)) throw error
       if (this.token === token) await this.authenticate(endpoint)
-      return this.post(endpoint, path, body, { ...options, token: this.token })
+      return this.send(endpoint, path, body, { ...options, token: this.token })
     }
   }
 
   async authenticate (endpoint) {
     const { username: name, password } = this.auth
-    this.token = (await this.post(endpoint, 'auth/authenticate', { name, password }, {})).token
-  }
-
-  /**
-   * Gives the answer of a member. With `isOpen` it is a stream: the first message for which that function gives true,
-   * or none if the milliseconds are over.
-   */
-  async post (endpoint, path, body, options) {
-    try {
-      return await this.send(endpoint, path, body, options)
-    } catch (error) {
-      // The server has closed a connection that was idle. Or it has done what was asked before.
-      if (error.isReused) return Object.assign(await this.send(endpoint, path, body, options), { isRepeated: true })
-      throw error
-    }
+    this.token = (await this.send(endpoint, 'auth/authenticate', { name, password }, {})).token
   }
 
   send (endpoint, path, body, { signal, isOpen, token }) {
@@ -116,8 +106,7 @@ class Cluster {
         request.destroy()
       })
       request.on('error', error => {
-        const isReused = request.reusedSocket && error.code === 'ECONNRESET'
-        fail(Object.assign(ofMember(new Error(`${what}: ${error.message || error.code}`)), { cause: error, isReused }))
+        fail(ofMember(Object.assign(new Error(`${what}: ${error.message || error.code}`), { cause: error })))
       })
       request.on('response', response => {
         let rest = ''
