@@ -48,15 +48,13 @@ function labelOf (options, caller, otherwise) {
 function readLocksOptions (options) {
   const caller = 'processLocks'
   assertOptions(options, OF_LOCKS, caller)
-  const batch = option(options, 'batch', 32)
-  if (!(typeof batch === 'number' && batch >= 1)) {
-    throw new RangeError(caller + ': batch must be a number from 1 on, not ' + describe(batch))
+  const limit = (name, otherwise, least, kind) => {
+    const value = option(options, name, otherwise)
+    if (typeof value === 'number' && value >= least) return value
+    throw new RangeError(caller + ': ' + name + ' must be ' + kind + ' from ' + least + ' on, not ' + describe(value))
   }
-  const batchTime = option(options, 'batchTime', 50)
-  if (!(typeof batchTime === 'number' && batchTime >= 0)) {
-    throw new RangeError(caller + ': batchTime must be a number of milliseconds from 0 on, not ' + describe(batchTime))
-  }
-  return { batch, batchTime, label: labelOf(options, caller) }
+  const batch = limit('batch', 32, 1, 'a number')
+  return { batch, batchTime: limit('batchTime', 50, 0, 'a number of milliseconds'), label: labelOf(options, caller) }
 }
 
 /**

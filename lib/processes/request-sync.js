@@ -9,12 +9,42 @@ const { acquire, take } = require('../holding/acquire')
 const { runWith } = require('../holding/run')
 const { newGrant } = require('../named/names')
 const { assertNoPromise } = require('../waiting/wait-options')
-const { types: { isPromise } } = require('util')
 const { ProcessLock } = require('./batch')
 const { heldSync } = require('./held-lock')
 const { LocalEngine } = require('./local-engine')
 const { holderOf, watchBlocked } = require('./long-wait')
 const { lostError, timeoutError, unavailableError, unsupportedError } = require('./errors')
+
+/** The lock of an engine, and the named lock in front. It is run with as a Hold is, and is what a ProcessLock is of. */
+class SyncHold {
+  constructor (line, front, grant, repair) {
+    this.line = line
+    this.front = front
+    this.grant = grant
+    this.repair = repair
+    this.ownerDied = grant.ownerDied
+    this.given = new ProcessLock(this)
+  }
+
+  get token () { return this.front.token }
+  get signal () { return this.grant.lost }
+  looksLost (isOver) { return !isOver && !this.grant.heldNow() }
+
+  /**
+   * Gives both back. Without a repair, an error leaves the mark as it was.
+   * @throws {Error} with code ERR_LOCK_LOST if it was lost, and the callback has not failed
+   */
+  end (failed) {
+    const { front, given, grant, repair } = this
+    const died = given.end() || (failed && (repair !== undefined || grant.ownerDied))
+    let wasHeld = false
+    try {
+      wasHeld = grant.releaseNow(died && given.mode === 'exclusive', true)
+    } catch (_) {}
+    front.end(false)
+    if (!wasHeld && !failed) throw lostError(given.name)
+  }
+}
 
 /**
  * Runs a callback with a lock for which this thread blocks.
@@ -22,14 +52,16 @@ const { lostError, timeoutError, unavailableError, unsupportedError } = require(
  * @param {object} options as `readOptions` returns them
  */
 function requestSync (engine, line, options, callback) {
-  const held = acquireLock(engine, line, options, 'requestSync', 'request()')
-  if (held !== null) {
-    const run = () => runOuter(line, options.repair, held.grant, callback)
-    return runWith(held.front, run, undefined, 'requestSync', 'request()')
+  const { repair } = options
+  const run = (lock) => {
+    if (repair !== undefined && lock !== null && lock.ownerDied) {
+      assertNoPromise(repair(lock), 'requestSync: repair', 'request()')
+      lock.ownerDied = false
+    }
+    return callback(lock)
   }
-  const result = callback(null)
-  assertNoPromise(result, 'requestSync: callback', 'request()')
-  return result
+  const hold = acquireHold(engine, line, options, 'requestSync', 'request()')
+  return runWith(hold, run, undefined, 'requestSync', 'request()')
 }
 
 /**
@@ -37,17 +69,19 @@ function requestSync (engine, line, options, callback) {
  * @param {() => void} onEnd called once it is given back
  */
 function holdSync (engine, line, options, onEnd) {
-  const held = acquireLock(engine, line, options, 'holdSync', 'hold()')
-  if (held === null) return null
-  const lock = lockOf(line, held.grant)
+  const hold = acquireHold(engine, line, options, 'holdSync', 'hold()')
+  if (hold === null) return null
   let isOver = false
   let failure
-  return heldSync(lock, () => {
+  return heldSync(hold.given, () => {
     if (!isOver) {
       assertStack()
       isOver = true
-      if (!releaseGrant(held.grant, lock.end())) failure = lostError(line.name)
-      held.front.end(false)
+      try {
+        hold.end(false)
+      } catch (error) {
+        failure = error
+      }
       onEnd()
     }
     if (failure !== undefined) throw failure
@@ -55,7 +89,7 @@ function holdSync (engine, line, options, onEnd) {
 }
 
 /** Blocks for the named lock in front, and then for the engine's. Null if one is not available. */
-function acquireLock (engine, line, { label, timeout, ifAvailable }, caller, twin) {
+function acquireHold (engine, line, { label, timeout, ifAvailable, repair }, caller, twin) {
   const { name, mode } = line
   if (!(engine instanceof LocalEngine)) {
     throw unsupportedError(caller + ': ' + engine.id + ' cannot be asked by a thread that blocks: use ' + twin)
@@ -74,7 +108,7 @@ function acquireLock (engine, line, { label, timeout, ifAvailable }, caller, twi
       if (grant === undefined) front.end(false)
     }
   }
-  if (grant !== undefined) return { front, grant }
+  if (grant !== undefined) return new SyncHold(line, front, grant, repair)
   if (ifAvailable) return null
   throw timeoutError(name, timeout, holderOf(engine, name))
 }
@@ -87,47 +121,6 @@ function acquireOuter (engine, place, name, label, left) {
     throw unavailableError(name, error)
   } finally {
     end()
-  }
-}
-
-/** Makes the argument of a callback. */
-function lockOf (line, grant) {
-  return new ProcessLock({
-    line,
-    grant,
-    ownerDied: grant.ownerDied,
-    get signal () { return grant.lost },
-    looksLost: (isOver) => !isOver && !grant.heldNow()
-  })
-}
-
-function runOuter (line, repair, grant, callback) {
-  const { ownerDied } = grant
-  const lock = lockOf(line, grant)
-  let isSound = false
-  let result
-  try {
-    if (repair !== undefined && lock.ownerDied) {
-      assertNoPromise(repair(lock), 'requestSync: repair', 'request()')
-      lock.ownerDied = false
-    }
-    result = callback(lock)
-    isSound = !isPromise(result)
-  } finally {
-    const isAbandoned = lock.end()
-    // Without a repair, an error leaves the mark as it was.
-    const died = isAbandoned || (!isSound && (repair !== undefined || ownerDied))
-    if (!releaseGrant(grant, line.mode === 'exclusive' && died) && isSound) isSound = undefined
-  }
-  if (isSound === undefined) throw lostError(line.name)
-  return result
-}
-
-function releaseGrant (grant, died) {
-  try {
-    return grant.releaseNow(died, true)
-  } catch (_) {
-    return false
   }
 }
 
