@@ -41,8 +41,8 @@ class Batch {
     this.error = undefined
     /** Has an error that neither a callback nor the engine has thrown. */
     this.failure = undefined
-    /** Reject what waits, once the lock is lost. A local one is lost only by an answer, for which nothing waits. */
-    this.rejects = this.isLocal ? undefined : new Set()
+    /** Rejects once the lock is lost. A local one is lost only by an answer, for which nothing waits. */
+    this.lost = this.rejectLost = undefined
     /** Ends the listening to the signal of a grant. */
     this.ignore = undefined
     this.begun = this.running = 0
@@ -63,6 +63,8 @@ class Batch {
 
   heedLoss (isBuiltIn) {
     const { grant } = this
+    this.lost = new Promise((resolve, reject) => { this.rejectLost = reject })
+    this.lost.catch(() => {})
     if (isBuiltIn) return grant.whenLost((reason) => this.lose(reason))
     const { lost } = grant
     const heed = () => this.lose(lost.reason)
@@ -95,25 +97,12 @@ class Batch {
   lose (cause) {
     if (this.isLost) return
     this.error = lostError(this.line.name, cause)
-    if (this.rejects !== undefined) for (const reject of this.rejects) reject(this.error)
+    if (this.rejectLost !== undefined) this.rejectLost(this.error)
     if (this.loser !== undefined) this.loser.abort(this.error)
   }
 
   /** Settles as the promise does, or rejects once the lock is lost. */
-  unlessLost (promise) {
-    const { rejects } = this
-    if (rejects === undefined) return promise
-    return new Promise((resolve, reject) => {
-      if (this.isLost) reject(this.error)
-      else rejects.add(reject)
-      const end = (settle) => (value) => {
-        rejects.delete(reject)
-        settle(value)
-      }
-      // Also of a lock that is lost: an error that nobody hears ends the process.
-      Promise.resolve(promise).then(end(resolve), end(reject))
-    })
-  }
+  unlessLost (promise) { return this.lost === undefined ? promise : Promise.race([this.lost, promise]) }
 
   /**
    * Takes the next step: runs a callback, or waits for those that share the lock; at last, gives the lock back. Returns

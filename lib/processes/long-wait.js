@@ -16,6 +16,7 @@ const { clearTimeout, setTimeout } = require('../util/timers')
 const { STALL } = require('../util/variables')
 const { SERIAL } = require('../holding/entry')
 const theList = require('../holding/the-list')
+const { within } = require('./engines/aborts')
 const { describeHolder, obstacleIn, relationOf, show } = require('./errors')
 
 /** Milliseconds after which a wait is noted, if stalls are not reported; and the most between two questions. */
@@ -136,6 +137,33 @@ function report (text, call, message) {
   if (message !== undefined) require('../observe/channels').publishStall(message)
 }
 
+/** How long the error of a timeout waits for its holder. */
+const SOON_ENOUGH = 1000
+
+/**
+ * Lists who holds locks and who waits: of one name, or of all.
+ * @param {import('async_hooks').AsyncResource} scope the engine's asynchronous context
+ */
+async function query (engine, scope, name) {
+  if (typeof engine.query !== 'function') return { held: [] }
+  const { held, pending } = await scope.runInAsyncScope(() => engine.query(name))
+  const { HOST, checked, shorten } = require('./engines/holder')
+  const named = name === undefined ? {} : { name: shorten(name) }
+  const isOurs = ({ pid, host }) => pid === process.pid && [undefined, HOST].includes(host)
+  // Those of an engine of somebody else may have anything in their fields.
+  const list = (infos) => infos.map((info) => ({ isOurs: isOurs(info), ...info, ...checked(info), ...named }))
+  return pending === undefined ? { held: list(held) } : { held: list(held), pending: list(pending) }
+}
+
+/** Returns the first holder; undefined if the engine does not tell it soon. Never rejects. */
+async function soonestHolder (engine, scope, name) {
+  try {
+    return obstacleIn(await within(SOON_ENOUGH, query(engine, scope, name), () => undefined))
+  } catch (_) {
+    return undefined
+  }
+}
+
 /** Asks an engine who has a lock; undefined if it does not say. */
 function holderOf (engine, name) {
   try {
@@ -157,4 +185,4 @@ function watchBlocked (engine, name) {
   return { look, end: () => wait.end() }
 }
 
-module.exports = { beginTask, endTask, frontOf, holderOf, watch, watchBlocked }
+module.exports = { beginTask, endTask, frontOf, holderOf, query, soonestHolder, watch, watchBlocked }

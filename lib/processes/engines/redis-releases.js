@@ -8,7 +8,7 @@
 
 const { clearTimeout, setTimeout } = require('../../util/timers')
 const { onAbort, within } = require('./aborts')
-const { readReason, throwIfAborted } = require('../../waiting/errors')
+const { throwIfAborted } = require('../../waiting/errors')
 
 /** One that listens to a channel. */
 class Listener {
@@ -16,7 +16,7 @@ class Listener {
     this.channel = channel
     this.connection = undefined
     this.isNews = false
-    this.hear = () => { this.isNews = true }
+    this.wake = undefined
   }
 
   get isOpen () { return this.connection !== undefined }
@@ -48,23 +48,25 @@ class Listener {
     new Promise(resolve => resolve(connection.unsubscribe(channel))).catch(() => {})
   }
 
+  hear () {
+    this.isNews = true
+    if (this.wake !== undefined) this.wake()
+  }
+
   /** Waits for news, also those since the last time, or some milliseconds; or rejects with the signal's reason. */
-  next (milliseconds, signal) {
-    return new Promise((resolve, reject) => {
-      throwIfAborted(signal)
-      const done = (settle) => {
-        clearTimeout(timer)
-        ignore()
-        this.isNews = false
-        this.hear = () => { this.isNews = true }
-        settle()
-      }
+  async next (milliseconds, signal) {
+    let timer, ignore
+    await new Promise(resolve => {
+      this.wake = resolve
       // The timer keeps the process alive.
-      const timer = setTimeout(() => done(resolve), milliseconds)
-      const ignore = onAbort(signal, () => done(() => reject(readReason(signal))))
-      this.hear = () => done(resolve)
-      if (this.isNews) this.hear()
+      timer = setTimeout(resolve, milliseconds)
+      ignore = onAbort(signal, resolve)
+      if (this.isNews || signal.aborted) resolve()
     })
+    clearTimeout(timer)
+    ignore()
+    this.isNews = false
+    throwIfAborted(signal)
   }
 }
 
