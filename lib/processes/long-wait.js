@@ -109,7 +109,7 @@ class LongWait {
 }
 
 /**
- * Watches a wait for a promise, in the asynchronous context of its request. Returns a function that ends this.
+ * Watches a wait for a promise, in its request's context. Returns a function that ends this.
  * @param {import('./engine-claim').Claim} [claim] the first that waits
  * @param {() => Promise<object | undefined>} holderOf asks the engine; never rejects
  */

@@ -37,8 +37,8 @@ class Cluster {
   }
 
   /**
-   * Asks one member after the other, and the first one again, which may only have closed a connection that was idle. It
-   * is the one that has answered last. With `isOpen` the answer is a stream: the first message for which that function
+   * Asks one member after the other, and the first one again. That is the one that has answered last; it may only have
+   * closed a connection that was idle. With `isOpen` the answer is a stream: the first message for which that function
    * gives true, or none if the milliseconds are over.
    */
   async call (path, body, { signal, isOpen } = {}) {

@@ -17,10 +17,8 @@ const TOO_MANY = '53300'
 const TEXT = { getTypeParser: () => text => text }
 
 class Session {
-  /** @param {() => void} onLost is called once it has ended, or failed */
-  constructor (client, onLost) {
+  constructor (client) {
     this.client = client
-    this.onLost = onLost
     /** Why it has ended. */
     this.error = undefined
     /** That of the lock that it has. */
@@ -38,11 +36,11 @@ class Session {
   lose (error) {
     if (this.isLost) return
     this.error = error
-    this.onLost()
     if (this.lease !== undefined) this.lease.lose(error)
   }
 
-  async open (lease) {
+  /** @param {string} create the statement that makes the table, if that is not there */
+  async open (lease, create) {
     try {
       await within(ANSWER, this.client.connect(), () => new Error('The server has not answered for ' + ANSWER + ' ms'))
       this.client.unref()
@@ -52,6 +50,7 @@ class Session {
       if (isStandby !== 'f') {
         throw new Error('The server is a standby (pg_is_in_recovery() is true): locks need the primary')
       }
+      await this.ask(create)
       Object.assign(this, { pid, most })
       return this
     } catch (error) {
@@ -85,12 +84,10 @@ class Session {
 }
 
 class Sessions {
-  /** @param {string} create the statement that makes the table */
   constructor (createClient, lease, create) {
     Object.assign(this, { createClient, lease, create })
     this.free = []
     this.most = undefined
-    this.isReady = undefined
     /** The processes of sessions that are to be ended. */
     this.doomed = this.terminating = undefined
     this.isClosed = false
@@ -117,19 +114,9 @@ class Sessions {
   }
 
   async open () {
-    // One that has failed may have found that the table is gone.
-    const forget = () => { this.isReady = undefined }
-    const session = await new Session(this.createClient(ANSWER), forget).open(this.lease)
+    const session = await new Session(this.createClient(ANSWER)).open(this.lease, this.create)
     this.most = session.most
-    try {
-      if (this.isReady === undefined) this.isReady = session.ask(this.create)
-      await this.isReady
-      return session
-    } catch (error) {
-      this.isReady = undefined
-      session.end()
-      throw error
-    }
+    return session
   }
 
   tooMany (cause) {
