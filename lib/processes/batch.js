@@ -58,11 +58,7 @@ class Batch {
     this.grant = grant
     this.ownerDied = grant.ownerDied
     this.since = wallClock()
-    if (!this.isLocal) this.heedLoss(isBuiltIn)
-  }
-
-  heedLoss (isBuiltIn) {
-    const { grant } = this
+    if (this.isLocal) return
     this.lost = new Promise((resolve, reject) => { this.rejectLost = reject })
     this.lost.catch(() => {})
     if (isBuiltIn) return grant.whenLost((reason) => this.lose(reason))
@@ -107,22 +103,28 @@ class Batch {
   /**
    * Takes the next step: runs a callback, or waits for those that share the lock; at last, gives the lock back. Returns
    * a promise of the step's end, which never rejects; undefined once the batch is over. The last results wait for
-   * `settle`.
+   * `settle`. After an error that no callback has thrown, it gives the lock back.
    */
   next () {
     if (this.isOver) return undefined
-    if (this.hasNext) {
-      if (this.unconfirmed !== undefined) this.ask()
-      const later = this.run(this.shift())
-      if (later !== undefined) return later
-      // Those whose results are there may ask again meanwhile, and be served under the same lock.
-      if (this.hasNext) return this.begun === 1 ? heard() : RETURNED
+    try {
+      if (this.hasNext) {
+        if (this.unconfirmed !== undefined) this.ask()
+        const claim = this.first || this.line.shift()
+        this.first = undefined
+        const later = this.run(this.begin(claim))
+        if (later !== undefined) return later
+        // Those whose results are there may ask again meanwhile, and be served under the same lock.
+        if (this.hasNext) return this.begun === 1 ? heard() : RETURNED
+      }
+      if (this.running > 0) {
+        this.ask()
+        return new Promise((resolve) => { this.onIdle = resolve })
+      }
+      return this.giveBack()
+    } catch (error) {
+      return this.fail(error)
     }
-    if (this.running > 0) {
-      this.ask()
-      return new Promise((resolve) => { this.onIdle = resolve })
-    }
-    return this.giveBack()
   }
 
   /** Gives the lock back, unless its use goes on. Returns a promise if that lasts, which never rejects. */
@@ -132,18 +134,9 @@ class Batch {
     return this.look()
   }
 
-  /** Takes the next step, as `next`. After an error that no callback has thrown, it gives the lock back. */
-  nextOrFail () {
-    try {
-      return this.next()
-    } catch (error) {
-      return this.fail(error)
-    }
-  }
-
   /** Begins the requests that wait for a shared lock. One that has not waited begins by itself, in its own context. */
   join () {
-    while (this.hasNextInLine) this.share(this.begin())
+    while (this.hasNextInLine) this.share(this.begin(this.line.shift()))
   }
 
   async share (claim) {
@@ -182,18 +175,11 @@ class Batch {
     }, Math.min(this.terms.milliseconds, LONGEST_TIMER))
   }
 
-  /** Takes the next claim: the one that has not waited, or the first in line. */
-  shift () {
-    const { first } = this
-    this.first = undefined
-    return this.begin(first)
-  }
-
-  /** Counts a claim that begins: by default, the next in line. */
+  /** Counts a claim that begins. */
   begin (claim) {
     this.begun++
     this.running++
-    return claim === undefined ? this.line.shift() : claim
+    return claim
   }
 
   /** Runs the callback of a claim. Returns a promise if that lasts, which never rejects. */

@@ -313,7 +313,7 @@ class ProcessLocks {
   /** Runs callbacks under the lock, and gives it back. Gives the outcome of a claim that has not waited. */
   #run (batch) {
     const { first } = batch
-    const step = batch.nextOrFail()
+    const step = batch.next()
     if (step === undefined) this.#finish(batch, false)
     else this.#goOn(batch, step)
     return first && first.outcome
@@ -321,7 +321,7 @@ class ProcessLocks {
 
   /** Takes the steps after one that lasts. Never rejects. */
   async #goOn (batch, begun) {
-    for (let step = begun; step !== undefined; step = batch.nextOrFail()) await step
+    for (let step = begun; step !== undefined; step = batch.next()) await step
     this.#finish(batch, false)
   }
 

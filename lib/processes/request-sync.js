@@ -99,29 +99,22 @@ function acquireHold (engine, line, { label, timeout, ifAvailable, repair }, cal
   }
   const since = now()
   const front = newGrant(line.front, mode === 'shared')
+  const { look, end } = watchBlocked(engine, name)
   let grant
   if (ifAvailable ? take(front) : acquire(front, timeout, caller)) {
     try {
       const left = ifAvailable ? 0 : Math.max(0, timeout - (now() - since))
-      grant = acquireOuter(engine, line.place || engine.placeOf(name, mode), name, label, left)
+      grant = engine.block(line.place || engine.placeOf(name, mode), label, left, look)
+    } catch (error) {
+      throw unavailableError(name, error)
     } finally {
+      end()
       if (grant === undefined) front.end(false)
     }
   }
   if (grant !== undefined) return new SyncHold(line, front, grant, repair)
   if (ifAvailable) return null
   throw timeoutError(name, timeout, holderOf(engine, name))
-}
-
-function acquireOuter (engine, place, name, label, left) {
-  const { look, end } = watchBlocked(engine, name)
-  try {
-    return engine.block(place, label, left, look)
-  } catch (error) {
-    throw unavailableError(name, error)
-  } finally {
-    end()
-  }
 }
 
 module.exports = { holdSync, requestSync }

@@ -60,7 +60,8 @@ module.exports = function redis (client, options) {
         return server.run(TAKE, keys, holder, Math.ceil(Math.min(lease, maxHold)))
       })
     } catch (error) {
-      track(undo(keys, holder, error.late))
+      const undone = undo(keys, holder, error.late).finally(() => undoing.delete(undone))
+      undoing.add(undone)
       throw error
     }
     if (!Array.isArray(answer)) return Number(answer)
@@ -78,16 +79,15 @@ module.exports = function redis (client, options) {
     try {
       for (let again = 0, taken = left; ; taken = await ask()) {
         if (typeof taken !== 'number') return taken
-        if (listener.isOpen) {
-          // Once its lease is over, it is free without news.
-          await listener.next(Math.min(taken < 0 ? WITH_NEWS : taken + 10 * Math.random(), WITH_NEWS), signal)
-        } else if (clock() >= again) {
+        if (!listener.isOpen && clock() >= again) {
           again = clock() + AGAIN
           await listener.open(news)
           throwIfAborted(signal)
-        } else {
-          await listener.next(WITHOUT * (0.5 + Math.random()), signal)
+          continue // it may have been released meanwhile
         }
+        const most = listener.isOpen ? WITH_NEWS : WITHOUT * (0.5 + Math.random())
+        // Once its lease is over, it is free without news.
+        await listener.next(taken < 0 ? most : Math.min(taken + 10 * Math.random(), most), signal)
       }
     } finally {
       listener.end()
@@ -109,11 +109,6 @@ module.exports = function redis (client, options) {
       } catch (_) {}
       await new Promise(resolve => setTimeout(resolve, lease / 10).unref())
     }
-  }
-
-  function track (promise) {
-    undoing.add(promise)
-    promise.finally(() => undoing.delete(promise))
   }
 
   async function query (name) {

@@ -94,11 +94,7 @@ class Lease {
   /** It can still be over meanwhile, but is renewed no more. */
   async release (died) {
     this.#isResting = true
-    try {
-      return await this.#lock.release(died)
-    } finally {
-      this.stop()
-    }
+    return this.#lock.release(died).finally(() => this.stop())
   }
 
   /** Ends its timer. */
