@@ -58,7 +58,12 @@ class Batch {
     this.grant = grant
     this.ownerDied = grant.ownerDied
     this.since = wallClock()
-    if (this.isLocal) return
+    if (!this.isLocal) this.heedLoss(isBuiltIn)
+  }
+
+  /** Apart from that, since functions that are made take memory. */
+  heedLoss (isBuiltIn) {
+    const { grant } = this
     this.lost = new Promise((resolve, reject) => { this.rejectLost = reject })
     this.lost.catch(() => {})
     if (isBuiltIn) return grant.whenLost((reason) => this.lose(reason))
