@@ -70,9 +70,8 @@ exports.FREED = 0
 exports.NOT_LOCKED = 1
 exports.HELD_ELSEWHERE = 2
 
-// Answers of `claimName`, besides those of a claim: this thread would wait for itself.
+// An answer of `claimName`, besides those of a claim: this thread holds the name itself.
 exports.HELD_HERE = 10
-exports.AWAITED_HERE = 11
 
 /** In the place of how many settlements there are: this thread asks for news (`onTurn`, `onSteal`, `onReports`). */
 exports.NEWS = 0

@@ -3,7 +3,7 @@
 /** Acquires a hold: blocking, or by a promise that can be aborted. */
 
 const { agent, assertStack } = require('../agent/find-agent')
-const { ACQUIRED, ACQUIRED_FROM_DEAD, AWAITED_HERE, DEADLOCK, HELD_HERE } = require('../agent/registers')
+const { ACQUIRED, ACQUIRED_FROM_DEAD, DEADLOCK, HELD_HERE } = require('../agent/registers')
 const { Promise } = require('../util/intrinsics')
 const { LATE, deadlock, deadlockCycle, throwIfAborted, timeoutError, unlessLate } = require('../waiting/errors')
 const observer = require('../waiting/observer')
@@ -12,7 +12,7 @@ const { Claim, isAwaited } = require('./claim')
 const { permitsOf } = require('./hold')
 const { INDEX, NOT_HELD } = require('./entry')
 const { assertNoReentry } = require('./reentry')
-const { EXCLUSIVE, LIMITED, amountOf, described, isBare, isOwned, kindOf, nounOfHold } = require('./request')
+const { EXCLUSIVE, LIMITED, amountOf, described, isBare, isNamed, isOwned, kindOf, nounOfHold } = require('./request')
 const { cycleOf } = require('./snapshot-entries')
 const theList = require('./the-list')
 const { UnlockToken, newHold, newToken } = require('./token')
@@ -51,10 +51,11 @@ function block (hold, timeout, caller) {
   if (kindOf(request) === LIMITED && permitsOf(word) + amountOf(request) > word.limit) {
     throw deadlock(caller, word, described(request), 'holds')
   }
-  if (kindOf(request) <= EXCLUSIVE) {
-    if (word.find() >= 0) throw deadlock(caller, word, described(request), 'holds')
-    // Its own promise comes before it in the line, and could be settled only in a later turn of the event loop.
-    if (timeout === Infinity && isAwaited(word)) throw deadlock(caller, word, described(request), 'awaits')
+  // Whether this thread has a name, native code knows.
+  if (kindOf(request) <= EXCLUSIVE && word.find() >= 0) throw deadlock(caller, word, described(request), 'holds')
+  // Its own promise comes before it in the line, and could be settled only in a later turn of the event loop.
+  if ((kindOf(request) <= EXCLUSIVE || isNamed(request)) && timeout === Infinity && isAwaited(word)) {
+    throw deadlock(caller, word, described(request), 'awaits')
   }
   // A grant of native code must become a hold.
   assertStack()
@@ -79,7 +80,6 @@ function block (hold, timeout, caller) {
     // No stack is left for the calls. It is held all the same.
   }
   if (answer === HELD_HERE) throw deadlock(caller, word, described(request), 'holds')
-  if (answer === AWAITED_HERE) throw deadlock(caller, word, described(request), 'awaits')
   if (cycle !== undefined) throw deadlockCycle(caller, word, described(request), cycle)
   return isAcquired
 }

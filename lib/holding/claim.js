@@ -140,9 +140,9 @@ class Claim extends Waiter {
 shield(Claim, ['notifiedAt', 'since', 'wait', 'place'])
 
 /** Whether a promise of this thread claims the word. */
-function isAwaited ({ address, key }) {
-  // The counter of the word's waiters spares most searches.
-  return theList().reserved > 0 && agent().mayBeWaiting(address / 4) &&
+function isAwaited ({ address, key, lineName }) {
+  // The counter of the word's waiters spares most searches. Where that of a name is, it may not be known yet.
+  return theList().reserved > 0 && (lineName !== undefined || agent().mayBeWaiting(address / 4)) &&
     agent().someWaiter((waiter) => waiter.isReserved && waiter.word.key === key)
 }
 

@@ -41,7 +41,7 @@ impl Agent {
     /// It spins as long as for a notification. In a strict line nobody overtakes: a thread that joins it is handed the
     /// name while it sleeps, and until that thread's loop turns, the others can only join as well.
     fn spin_for_name(&self, text: &[u16]) -> Option<Requested> {
-        let (name, mode) = (PROCESS.names.of_others(text, &self.outbox)?, self.registers.mode());
+        let (name, mode) = (PROCESS.names.of_others(&PROCESS.store, text, &self.outbox)?, self.registers.mode());
         if PROCESS.store.counter(name.location()).load(Ordering::Relaxed) != 0 {
             return None;
         }
@@ -81,7 +81,6 @@ impl Agent {
         let answer = match claimed {
             Ok(claimed) => self.block_in_line(claimed, location, request, deadline, on_slice),
             Err(Refusal::HeldHere) => Answer::HeldHere,
-            Err(Refusal::AwaitedHere) => Answer::AwaitedHere,
             Err(Refusal::NotAvailable) => Answer::Settled(WaitResult::NotEqual),
         };
         // Between slices of the sleep, a program's code may have used other locks.

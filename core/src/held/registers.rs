@@ -90,9 +90,8 @@ pub enum Answer {
     Interrupted,
     /// The thread would wait for ever, so it does not wait.
     Deadlock,
-    /// The same, for a name that it holds itself, or awaits by a promise.
+    /// The same, for a name that it holds itself.
     HeldHere,
-    AwaitedHere,
 }
 
 /// The operation panicked.
@@ -107,7 +106,6 @@ impl From<Answer> for u32 {
             Answer::Interrupted => 8,
             Answer::Deadlock => 9,
             Answer::HeldHere => 10,
-            Answer::AwaitedHere => 11,
         }
     }
 }
@@ -310,7 +308,6 @@ mod tests {
             ("NOT_LOCKED", NOT_LOCKED as usize),
             ("HELD_ELSEWHERE", HELD_ELSEWHERE as usize),
             ("HELD_HERE", u32::from(Answer::HeldHere) as usize),
-            ("AWAITED_HERE", u32::from(Answer::AwaitedHere) as usize),
             ("NEWS", NEWS),
             ("BATCH", BATCH),
         ];

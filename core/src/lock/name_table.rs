@@ -1,13 +1,11 @@
 //! The names that are in use, and the requests for them.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use rustc_hash::FxHashMap;
 
-use super::bucket::shrink;
+use super::bucket::{Section, shrink};
 use super::{Mode, Outbox, Request, UNLOCKED, WaiterListStore, Word};
-use crate::clock::Timestamp;
 use crate::queue::Location;
 use crate::sync::{Arc, AtomicI32};
 
@@ -40,10 +38,6 @@ pub struct Requester {
     pub thread_id: u32,
 }
 
-fn id(outbox: &Arc<Outbox>) -> usize {
-    Arc::as_ptr(outbox).addr()
-}
-
 /// Why a request was not made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
@@ -51,8 +45,6 @@ pub enum Refusal {
     NotAvailable,
     /// A thread that blocks would wait for its own hold.
     HeldHere,
-    /// A thread that blocks would wait for a promise of its own, which cannot be settled meanwhile.
-    AwaitedHere,
 }
 
 #[derive(Debug)]
@@ -62,19 +54,11 @@ pub(super) struct Live {
     pub(super) requester: Requester,
 }
 
-impl Live {
-    fn key(&self) -> (usize, Location) {
-        (id(&self.requester.outbox), self.name.location())
-    }
-}
-
 #[derive(Debug, Default)]
 pub(super) struct NameTable {
     pub(super) names: HashMap<Text, Arc<Name>>,
     /// The requests that are pending or granted, by their numbers.
     pub(super) requests: FxHashMap<u32, Live>,
-    /// How many requests an agent has for a name: so a thread that blocks need not look for its own among all.
-    counts: FxHashMap<(usize, Location), u32>,
     pub(super) last_id: u32,
     /// The unused names whose next exclusive holder is to see a death, numbered in their order.
     pub(super) left: HashMap<Text, (u64, Arc<Name>)>,
@@ -135,56 +119,22 @@ impl NameTable {
         }
     }
 
-    /// Whether the agent has a request for the name, pending or granted.
-    pub(super) fn is_requested_by(&self, outbox: &Arc<Outbox>, name: &Name) -> bool {
-        self.counts.contains_key(&(id(outbox), name.location()))
-    }
-
-    pub(super) fn insert(&mut self, id: u32, live: Live) {
-        *self.counts.entry(live.key()).or_default() += 1;
-        self.requests.insert(id, live);
+    /// Whether the agent has the name. Mostly that has one holder, unless they share it.
+    pub(super) fn is_held_by(&self, outbox: &Arc<Outbox>, name: &Name, section: &Section<'_>) -> bool {
+        let is_own = |id| self.requests.get(&id).is_some_and(|live| Arc::ptr_eq(&live.requester.outbox, outbox));
+        section.holders_of(name.location()).any(is_own)
     }
 
     /// Removes a request; its name may not be in use any more.
     pub(super) fn take(&mut self, id: u32) -> Option<Live> {
         let live = self.requests.remove(&id)?;
         shrink(&mut self.requests);
-        if let Entry::Occupied(mut count) = self.counts.entry(live.key()) {
-            *count.get_mut() -= 1;
-            if *count.get() == 0 {
-                count.remove();
-                shrink(&mut self.counts);
-            }
-        }
         Some(live)
     }
 
     pub(super) fn remove(&mut self, store: &WaiterListStore, id: u32) {
         if let Some(Live { name, .. }) = self.take(id) {
             self.tidy(store, &name);
-        }
-    }
-
-    /// Whether a thread may block for a name: otherwise it would wait for itself.
-    pub(super) fn own_request(
-        &self,
-        store: &WaiterListStore,
-        name: &Arc<Name>,
-        requester: &Requester,
-        deadline: Timestamp,
-    ) -> Result<(), Refusal> {
-        if !self.is_requested_by(&requester.outbox, name) {
-            return Ok(());
-        }
-        // One holder, unless they share it.
-        let is_own =
-            |id| self.requests.get(&id).is_some_and(|live| Arc::ptr_eq(&live.requester.outbox, &requester.outbox));
-        if store.critical_section_at(name.location(), |section| section.holders_of(name.location()).any(is_own)) {
-            Err(Refusal::HeldHere)
-        } else if deadline == Timestamp::NEVER {
-            Err(Refusal::AwaitedHere)
-        } else {
-            Ok(())
         }
     }
 }

@@ -109,30 +109,33 @@ impl Names {
         let name = table.name(text);
         let (location, id) = (name.location(), table.next_id());
         let request = Request::Named(mode, id);
-        let waiter = match waits {
-            Waits::Never => Err(Refusal::NotAvailable),
-            Waits::As(waiter, deadline) if waiter.blocks() => {
-                table.own_request(store, &name, &requester, deadline).map(|()| (waiter, deadline))
-            }
-            Waits::As(waiter, deadline) => Ok((waiter, deadline)),
-        };
         let claimed;
-        (claimed, _wakes) = store.critical_section_and_wakes(location, |section| match waiter {
-            Ok((waiter, deadline)) => Ok(section.claim_or_append(location, waiter, request, deadline, &name.word)),
-            Err(refusal) => section.try_take(location, request, &name.word).map(Claimed::Now).ok_or(refusal),
+        (claimed, _wakes) = store.critical_section_and_wakes(location, |section| {
+            let refusal = match waits {
+                Waits::As(waiter, _) if waiter.blocks() && table.is_held_by(&requester.outbox, &name, section) => {
+                    Refusal::HeldHere
+                }
+                Waits::As(waiter, deadline) => {
+                    return Ok(section.claim_or_append(location, waiter, request, deadline, &name.word));
+                }
+                Waits::Never => Refusal::NotAvailable,
+            };
+            section.try_take(location, request, &name.word).map(Claimed::Now).ok_or(refusal)
         });
         if claimed.is_ok() {
-            table.insert(id, Live { name, mode, requester });
+            table.requests.insert(id, Live { name, mode, requester });
         } else {
             table.tidy(store, &name);
         }
         (location, request, claimed)
     }
 
-    /// Finds the name with this text, if only others use it.
-    pub fn of_others(&self, text: &[u16], outbox: &Arc<Outbox>) -> Option<Arc<Name>> {
+    /// Finds the name with this text, if only others have it.
+    pub fn of_others(&self, store: &WaiterListStore, text: &[u16], outbox: &Arc<Outbox>) -> Option<Arc<Name>> {
         let table = lock(&self.table);
-        table.names.get(text).filter(|name| !table.is_requested_by(outbox, name)).cloned()
+        let name = table.names.get(text)?;
+        let is_own = store.critical_section_at(name.location(), |section| table.is_held_by(outbox, name, section));
+        (!is_own).then(|| Arc::clone(name))
     }
 
     /// Steals the name from all holders, whose agents hear of it. Returns, too, whether anyone held it.
@@ -157,7 +160,7 @@ impl Names {
                     losers.push(outbox);
                 }
             }
-            table.insert(id, Live { name, mode: Mode::Exclusive, requester });
+            table.requests.insert(id, Live { name, mode: Mode::Exclusive, requester });
             (location, request, result, took_over)
         };
         for outbox in losers {
