@@ -27,17 +27,17 @@ const LOOKED_AT = 2
 /** Milliseconds of a turn in which collected objects are reported. */
 const TURN = 1
 
-// By its address, each memory with objects that native code counts: how many, how many of them have been collected, and
-// the one that this thread registered last, until it has been collected.
-const memories = createMap()
-// The objects that were the latest before another object of the same memory came. Most memories have only one object.
-const earlier = createWeakSet()
+// All objects that native code counts.
+const known = createWeakSet()
+// By address, the one of each memory that this thread registered last, until it has been collected.
+const latest = createMap()
 const kept = createWeakSet()
 const collected = createFinalizationRegistry && createFinalizationRegistry(lose)
 // Without a registry: all objects, and the index of the one that is looked at next.
 const all = createArray(0)
 let next = 0
-// The memories with collected objects that are still to be reported.
+// By address, how many objects have been collected of which native code is still to hear; and the addresses.
+const lost = createMap()
 const losers = createArray(0)
 let isToLook = false
 // The `setImmediate` that has been called for the next turn.
@@ -66,39 +66,23 @@ function keep (buffer) {
 /** Registers the buffer of a new lock; its memory is at `base`. */
 function register (buffer, base) {
   if (RELEASES_EARLY && workerThreads.threads !== undefined) keep(buffer)
-  if (createWeakRef !== undefined) {
-    registerCollectable(buffer, base)
-  } else if (!earlier.has(buffer)) {
+  if (known.has(buffer)) return
+  if (createWeakRef === undefined) {
     binding.registerMemory(base, maxByteLength(buffer))
-    earlier.add(buffer)
-  }
-}
-
-function registerCollectable (buffer, base) {
-  let memory = memories.get(base)
-  const former = memory === undefined ? undefined : memory.latest
-  const object = former === undefined ? undefined : former.ref.deref()
-  if (object === buffer || earlier.has(buffer)) return
-  if (object !== undefined) {
-    earlier.add(object)
-  } else if (memory !== undefined) {
+  } else {
     // If there is another memory at this address now, native code learns so before the first lock in it is taken.
-    if (former !== undefined) lose(former)
-    reportCollected(memory)
-    memory = memories.get(base)
+    const former = latest.get(base)
+    if (former !== undefined && former.ref.deref() === undefined) lose(former)
+    reportCollected(base)
+    // Near the end of the stack any of these calls may throw: then the object is registered anew next time. It cannot
+    // be lost until native code counts it.
+    const registration = { base, ref: createWeakRef(buffer), isLost: true }
+    watch(registration, buffer)
+    binding.registerMemory(base, maxByteLength(buffer))
+    registration.isLost = false
+    latest.set(base, registration)
   }
-  if (memory === undefined) {
-    memory = { base, objects: 0, collected: 0, latest: undefined }
-    memories.set(base, memory)
-  }
-  // Near the end of the stack any of these calls may throw: then the object is registered anew next time. It cannot
-  // be lost until native code counts it.
-  const registration = { memory, ref: createWeakRef(buffer), lost: true }
-  watch(registration, buffer)
-  binding.registerMemory(base, maxByteLength(buffer))
-  registration.lost = false
-  memory.objects++
-  memory.latest = registration
+  known.add(buffer)
 }
 
 /**
@@ -130,23 +114,22 @@ function reportSome () {
   if (isToLook || losers.length > 0) schedule()
 }
 
-function reportCollected (memory) {
-  const objects = memory.collected
-  if (objects === 0) return
-  memory.collected = 0
-  memory.objects -= objects
-  if (memory.objects === 0) memories.delete(memory.base)
-  if (binding.loseMemory(memory.base, objects)) isToLook = true
+function reportCollected (base) {
+  const objects = lost.get(base)
+  if (objects === undefined) return
+  lost.delete(base)
+  if (binding.loseMemory(base, objects)) isToLook = true
 }
 
 function lose (registration) {
-  if (registration.lost) return
-  registration.lost = true
-  const { memory } = registration
-  if (memory.latest === registration) memory.latest = undefined
-  memory.collected++
-  if (memory.collected > 1) return
-  losers[losers.length] = memory
+  if (registration.isLost) return
+  registration.isLost = true
+  const { base } = registration
+  if (latest.get(base) === registration) latest.delete(base)
+  const objects = lost.get(base) || 0
+  lost.set(base, objects + 1)
+  if (objects > 0) return
+  losers[losers.length] = base
   schedule()
 }
 
