@@ -609,7 +609,7 @@ module.exports = [
       'if true {'],
     ['a thread waits for itself', 'View::Threads => holder.node == Node::Thread(thread)', 'View::Threads => false'],
     ['a cycle is returned once for each of its threads',
-      'self.on_cycles.extend(steps.iter().map(|&(node, _)| node));',
+      'self.on_cycles.insert(self.holder(index));',
       '']
   ]),
   ...of(graph, { cargo: ['cycles', 'a_callbacks_hold'] }, [
@@ -619,16 +619,13 @@ module.exports = [
   ]),
   ...of(graph, { cargo: ['cycles', 'a_reader'] }, [
     ['a reader does not wait for the writer ahead',
-      'Some(&ahead) => visit(Edge { has: Some(Has::Awaited(ahead)), to: Node::Claim(ahead) }),',
-      'Some(_) => {}']
+      'self.reach(next, Some((claim, Has::Awaited(next))));',
+      '']
   ]),
   ...of(graph, { cargo: ['cycles', 'ahead'] }, [
     ['a claim for permits does not wait for those ahead of the one ahead',
-      'visit(Edge { has: None, to: Node::Place(ahead) });\n',
-      'let _ = ahead;\n']
-  ]),
-  ...of(graph, { cargo: ['cycles', 'fewest'] }, [
-    ['a place in a line makes a cycle longer', '} else if edge.has.is_some() {', '} else if true {']
+      '.filter(|_| is_for_permits && *self.steps',
+      '.filter(|_| false && *self.steps']
   ]),
   ...of(graph, { cargo: ['cycles', 'permits'] }, [
     ['a task awaits what it holds of a limit as if others held it', 'its.contains(&holder.index)', 'its.is_empty()'],

@@ -41,7 +41,7 @@ pub use super::graph::{Has, Link, SeenHold, SeenWait};
 /// On how many cycles of tasks a claim is.
 const MOST: usize = 8;
 
-/// How many nodes a search for a cycle of tasks looks at; and how many all searches do.
+/// How many claims a search for a cycle of tasks reaches; and how many all searches do.
 const LONGEST: usize = 1_000;
 const MOST_STEPS: usize = 200_000;
 
@@ -49,8 +49,7 @@ const MOST_STEPS: usize = 200_000;
 /// the order of its line. `within`: pairs of a claim and of a hold in whose callback it was made.
 pub fn cycles(held: &[SeenHold], waiting: &[SeenWait], within: &[(usize, usize)]) -> Vec<Vec<Link>> {
     let mut graph = Graph::new(View::Threads, held, waiting, within);
-    let is_promise = |node| matches!(node, Node::Claim(claim) if !waiting[claim].blocked);
-    let mut cycles = thread_cycles(&mut graph, |node| !is_promise(node));
+    let mut cycles = thread_cycles(&mut graph, |claim| waiting[claim].blocked);
     let of_tasks = if within.is_empty() { Vec::new() } else { task_cycles(held, waiting, within) };
     for cycle in &of_tasks {
         // If it has one thread, others may go through that, too.
@@ -62,14 +61,11 @@ pub fn cycles(held: &[SeenHold], waiting: &[SeenWait], within: &[(usize, usize)]
     cycles
 }
 
-/// Finds a cycle for each thread on any, past nodes that `may_pass`.
-fn thread_cycles(graph: &mut Graph<'_>, may_pass: impl Fn(Node) -> bool) -> Vec<Vec<Link>> {
-    let (threads, mut unlimited) = (graph.holders(), usize::MAX);
-    let cycle = |node| {
-        let is_sought = !graph.on_cycles.contains(&node);
-        is_sought.then(|| graph.cycle_through(node, &mut unlimited, &may_pass)).flatten()
-    };
-    threads.into_iter().filter_map(cycle).collect()
+/// Finds a cycle for each thread on any, past claims that it `may_pass`.
+fn thread_cycles(graph: &mut Graph<'_>, may_pass: impl Fn(usize) -> bool) -> Vec<Vec<Link>> {
+    let mut unlimited = usize::MAX;
+    let holders = graph.holders().into_iter();
+    holders.filter_map(|thread| graph.cycle_through(thread, &mut unlimited, &may_pass)).collect()
 }
 
 /// Finds cycles through holds in whose callbacks claims were made.
@@ -79,9 +75,6 @@ fn task_cycles(held: &[SeenHold], waiting: &[SeenWait], within: &[(usize, usize)
     let mut left = MOST_STEPS;
     let mut cycles = Vec::new();
     for node in graph.holders() {
-        if graph.on_cycles.contains(&node) {
-            continue;
-        }
         let most = left.min(LONGEST);
         let mut steps = most;
         let cycle = graph.cycle_through(node, &mut steps, |_| true);

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | a thread that holds something | its claims |
 //! | a callback's hold | the claims that were made within that callback |
-//! | a claim | the holders that keep it waiting; the nearest claim ahead that does, which stands for those ahead of it |
-//! | a place in a line for permits, for those behind it | its claim; the place ahead |
+//! | a claim | the holders that keep it waiting; the nearest claim ahead that does, which stands for those ahead of it. For
+//! permits it waits for each of those, too |
 //!
 //! What a claim waits for is looked up when a search comes there. Of the callbacks that hold a word, the first [`MOST`]
 //! count: so that costs the same however many there are.
@@ -60,22 +60,12 @@ pub struct Link {
     pub waits_for: usize,
 }
 
-/// Who waits for something.
+/// Who holds something.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Node {
     Thread(u32),
     /// The callback with this hold.
     Task(usize),
-    Claim(usize),
-    /// The place of this claim, for those behind it.
-    Place(usize),
-}
-
-/// What a node waits for. On the way from a thread, task or place it may have nothing.
-#[derive(Clone, Copy)]
-struct Edge {
-    has: Option<Has>,
-    to: Node,
 }
 
 /// Which holds go on together.
@@ -141,10 +131,9 @@ impl<'a> Graph<'a> {
             }
         }
         for (index, &SeenHold { location, thread, hold, .. }) in held.iter().enumerate() {
-            let is_of_task = graph.is_of_task(index);
-            let node = if is_of_task { Node::Task(index) } else { Node::Thread(thread) };
+            let node = graph.holder(index);
             let here = graph.holders.entry(location).or_default();
-            let counts = graph.claims.contains_key(&node) && !(is_of_task && here.len() >= MOST);
+            let counts = graph.claims.contains_key(&node) && (node == Node::Thread(thread) || here.len() < MOST);
             let same = here.iter_mut().rev().take_while(|other| held[other.index].thread == thread);
             let same = same.into_iter().find(|other| view == View::Threads && other.node == node);
             match same {
@@ -164,6 +153,10 @@ impl<'a> Graph<'a> {
         (in_task || self.view == View::Tasks) && !self.blocking.contains(&thread)
     }
 
+    fn holder(&self, hold: usize) -> Node {
+        if self.is_of_task(hold) { Node::Task(hold) } else { Node::Thread(self.held[hold].thread) }
+    }
+
     /// Lists those that may be on cycles: threads, or tasks, that hold something and wait.
     pub(super) fn holders(&self) -> Vec<Node> {
         let is_sought = |node: &Node| matches!(node, Node::Task(_)) == (self.view == View::Tasks);
@@ -173,110 +166,101 @@ impl<'a> Graph<'a> {
         nodes
     }
 
-    /// Calls `visit` for all that a node waits for. `looked`: at the holders of which claims this search has looked.
-    fn edges(&self, node: Node, looked: &mut FxHashSet<(Location, Request, u32)>, mut visit: impl FnMut(Edge)) {
-        let index = match node {
-            Node::Thread(_) | Node::Task(_) => {
-                let claims = self.claims.get(&node).into_iter().flatten();
-                return claims.for_each(|&claim| visit(Edge { has: None, to: Node::Claim(claim) }));
-            }
-            Node::Place(claim) => {
-                visit(Edge { has: Some(Has::Awaited(claim)), to: Node::Claim(claim) });
-                return self.ahead.get(&claim).into_iter().for_each(|&ahead| {
-                    visit(Edge { has: None, to: Node::Place(ahead) });
-                });
-            }
-            Node::Claim(index) => index,
-        };
-        let SeenWait { location, thread, request: Some(request), blocked } = self.waiting[index] else { return };
-        let is_for_permits = request.mode().is_none();
-        // A thread's own holds do not keep it waiting, nor do the permits of its task: they count with the request.
-        let its = self.within.get(&index).filter(|_| is_for_permits);
-        let is_own = |holder: &Holder| match self.view {
+    /// Lists the holders that keep a claim with this request waiting. `its`: the holds of its task that count with it.
+    fn keepers(&self, claim: usize, request: Request, its: Option<&Vec<usize>>) -> impl Iterator<Item = &Holder> {
+        let SeenWait { location, thread, blocked, .. } = self.waiting[claim];
+        // A thread's own holds do not keep it waiting, nor do the permits of its task.
+        let is_own = move |holder: &Holder| match self.view {
             View::Threads => holder.node == Node::Thread(thread),
             View::Tasks => its.is_some_and(|its| its.contains(&holder.index)),
         };
-        if looked.insert((location, request, thread)) || its.is_some() {
-            let holders = self.holders.get(&location).map_or(&[][..], Vec::as_slice);
-            let stays = blocked || self.view == View::Tasks;
-            let own = holders.iter().filter(|holder| stays && is_own(holder)).map(|holder| holder.hold);
-            let beside = beside_own(request, own);
-            // It can never have enough: then its own task is what it waits for, too.
-            let waits_for_itself = self.view == View::Tasks && is_kept_by(beside, Hold::Limited(0));
-            let others = holders.iter().filter(|holder| waits_for_itself || !is_own(holder));
-            for &Holder { index, node: to, .. } in others.filter(|holder| is_kept_by(beside, holder.hold)) {
-                visit(Edge { has: Some(Has::Held(index)), to });
-            }
-        }
-        match self.ahead.get(&index) {
-            Some(&ahead) if is_for_permits => visit(Edge { has: None, to: Node::Place(ahead) }),
-            Some(&ahead) => visit(Edge { has: Some(Has::Awaited(ahead)), to: Node::Claim(ahead) }),
-            None => {}
-        }
+        let holders = self.holders.get(&location).map_or(&[][..], Vec::as_slice);
+        let stays = blocked || self.view == View::Tasks;
+        let own = holders.iter().filter(|holder| stays && is_own(holder)).map(|holder| holder.hold);
+        let beside = beside_own(request, own);
+        // It can never have enough: then its own task is what it waits for, too.
+        let waits_for_itself = self.view == View::Tasks && is_kept_by(beside, Hold::Limited(0));
+        let others = holders.iter().filter(move |holder| waits_for_itself || !is_own(holder));
+        others.filter(move |holder| is_kept_by(beside, holder.hold))
     }
 
-    /// Finds the shortest cycle through a node, in so many steps.
+    /// Finds the shortest cycle through a holder that is on no earlier one. It begins with the thread that has the smallest
+    /// number.
     ///
-    /// It goes past nodes that `may_pass`.
+    /// The search reaches so many claims at most, and only those that it `may_pass`.
     pub(super) fn cycle_through(
         &mut self,
         start: Node,
         steps: &mut usize,
-        may_pass: impl Fn(Node) -> bool,
+        may_pass: impl Fn(usize) -> bool,
     ) -> Option<Vec<Link>> {
-        // From where, and how, each node was reached first.
-        let mut reached: FxHashMap<Node, (Node, Option<Has>)> = FxHashMap::default();
-        let (mut looked, mut further) = (FxHashSet::default(), VecDeque::<(Node, Edge)>::new());
-        let mut from = start;
-        loop {
-            *steps = steps.checked_sub(1)?;
-            let mut last = None;
-            self.edges(from, &mut looked, |edge| {
-                if edge.to == start {
-                    last = last.or(edge.has);
-                } else if edge.has.is_some() {
-                    further.push_back((from, edge));
-                } else {
-                    // A step to nobody's hold or place makes a cycle no longer.
-                    further.push_front((from, edge));
-                }
-            });
-            if last.is_some() {
-                return Some(self.found(start, (from, last), &reached));
+        let is_new = !self.on_cycles.contains(&start);
+        let search = Search { may_pass, steps, reached: FxHashMap::default(), further: VecDeque::new() };
+        let mut links = is_new.then(|| search.run(self, start)).flatten()?;
+        for link in &links {
+            if let Has::Held(index) = link.has {
+                self.on_cycles.insert(self.holder(index));
             }
-            from = loop {
-                let (before, Edge { has, to }) = further.pop_front()?;
-                if !reached.contains_key(&to) && may_pass(to) {
-                    reached.insert(to, (before, has));
-                    break to;
-                }
-            };
+        }
+        let first = (0..links.len()).min_by_key(|&n| (self.waiting[links[n].waits_for].thread, links[n].waits_for));
+        links.rotate_left(first.unwrap_or(0));
+        Some(links)
+    }
+}
+
+/// A breadth-first search among claims.
+struct Search<'a, F> {
+    may_pass: F,
+    steps: &'a mut usize,
+    /// By claim, which one waits for what of its holder. Nothing of the first ones.
+    reached: FxHashMap<usize, Option<(usize, Has)>>,
+    further: VecDeque<usize>,
+}
+
+impl<F: Fn(usize) -> bool> Search<'_, F> {
+    fn reach(&mut self, claim: usize, from: Option<(usize, Has)>) {
+        if *self.steps > 0 && (self.may_pass)(claim) && !self.reached.contains_key(&claim) {
+            *self.steps -= 1;
+            self.reached.insert(claim, from);
+            self.further.push_back(claim);
         }
     }
 
-    /// Returns the cycle that the last step closes. It begins with the thread that has the smallest number.
-    fn found(
-        &mut self,
-        start: Node,
-        last: (Node, Option<Has>),
-        reached: &FxHashMap<Node, (Node, Option<Has>)>,
-    ) -> Vec<Link> {
-        let mut steps = vec![(start, last.1)];
-        let (mut node, _) = last;
-        while node != start {
-            let (from, has) = reached[&node];
-            steps.push((node, has));
-            node = from;
+    fn run(mut self, graph: &Graph<'_>, start: Node) -> Option<Vec<Link>> {
+        // Whose claims have been reached; behind which claims all has been; and for which claims holders were looked at.
+        let (mut nodes, mut passed, mut looked) = (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
+        graph.claims[&start].iter().for_each(|&claim| self.reach(claim, None));
+        while let Some(claim) = self.further.pop_front() {
+            let SeenWait { location, thread, request: Some(request), .. } = graph.waiting[claim] else { continue };
+            let is_for_permits = request.mode().is_none();
+            let its = graph.within.get(&claim).filter(|_| is_for_permits);
+            if looked.insert((location, request, thread)) || its.is_some() {
+                for &Holder { index, node, .. } in graph.keepers(claim, request, its) {
+                    if node == start {
+                        return Some(self.cycle(claim, Has::Held(index)));
+                    }
+                    if nodes.insert(node) {
+                        let from = Some((claim, Has::Held(index)));
+                        graph.claims[&node].iter().for_each(|&next| self.reach(next, from));
+                    }
+                }
+            }
+            let mut ahead = graph.ahead.get(&claim);
+            while let Some(&next) = ahead {
+                self.reach(next, Some((claim, Has::Awaited(next))));
+                ahead = graph.ahead.get(&next).filter(|_| is_for_permits && *self.steps > 0 && passed.insert(next));
+            }
         }
-        steps.reverse();
-        self.on_cycles.extend(steps.iter().map(|&(node, _)| node));
-        let has: Vec<_> = steps.iter().filter_map(|&(_, has)| has).collect();
-        let has_before = has.last().into_iter().chain(&has);
-        let claims =
-            steps.iter().filter_map(|&(node, _)| if let Node::Claim(claim) = node { Some(claim) } else { None });
-        let mut links: Vec<_> = claims.zip(has_before).map(|(waits_for, &has)| Link { has, waits_for }).collect();
-        let first = (0..links.len()).min_by_key(|&n| (self.waiting[links[n].waits_for].thread, links[n].waits_for));
-        links.rotate_left(first.unwrap_or(0));
+        None
+    }
+
+    /// Returns the cycle that the last claim closes, by what it waits for.
+    fn cycle(&self, last: usize, closing: Has) -> Vec<Link> {
+        let before = |&waits_for: &usize| self.reached[&waits_for].map(|(before, _)| before);
+        let claims = std::iter::successors(Some(last), before);
+        let link = |waits_for| Link { has: self.reached[&waits_for].map_or(closing, |(_, has)| has), waits_for };
+        let mut links: Vec<_> = claims.map(link).collect();
+        links.reverse();
         links
     }
 }
