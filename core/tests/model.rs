@@ -25,7 +25,7 @@ use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, fence};
 use loom::sync::{Arc, Notify};
 use loom::thread::{JoinHandle, spawn};
 use waitasync_core::clock::Timestamp;
-use waitasync_core::lock::tracked_buffers::{Left, TrackedBuffers};
+use waitasync_core::lock::tracked_buffers::{Ended, Left, TrackedBuffers};
 use waitasync_core::lock::wait_for_graph::{Blocked, Blocker, WaitForGraph};
 use waitasync_core::lock::{
     Claimed, FAIRNESS, Freed, Hold, LOCKED, Outbox, Request, UNLOCKED, WRITING, Waiter, WaiterListStore, Word,
@@ -1194,7 +1194,8 @@ model!(lose_register_death, loom::model, {
     assert!(lock.try_take().is_some());
     lock.abandon(Request::Lock);
     collector.join().unwrap();
-    assert_eq!(tracked_buffers.end(&lock.store, worker, address, 1), Left::Unknown);
+    let ended = std::sync::Arc::new(Ended { thread_id: 0, thread_name: None, manner: 0, at: Timestamp::NEVER });
+    assert_eq!(tracked_buffers.end(&lock.store, worker, address, 1, &ended), Left::Unknown);
     assert_eq!(lock.try_take(), Some(WaitResult::AcquiredFromDead));
 });
 

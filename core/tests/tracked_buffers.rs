@@ -38,6 +38,10 @@ struct Process {
     tracked_buffers: TrackedBuffers,
 }
 
+fn ended(thread_id: u32) -> Arc<Ended> {
+    Arc::new(Ended { thread_id, thread_name: None, manner: 0, at: now() })
+}
+
 impl Process {
     fn new() -> Self {
         FREED.set(false);
@@ -67,7 +71,7 @@ impl Process {
 
     /// The agent, which has made locks on that many objects, ends without a lock.
     fn end(&self, agent: AgentId, objects: usize) -> Left {
-        self.tracked_buffers.end(&self.store, agent, BASE, objects)
+        self.tracked_buffers.end(&self.store, agent, BASE, objects, &ended(0))
     }
 
     /// A thread dies holding the lock at this place of the memory.
@@ -203,7 +207,10 @@ fn of_memories_of_which_no_object_is_known_the_last_ones_are_remembered() {
     for place in 0..=MOST_LEFT {
         process.tracked_buffers.register(&process.store, WORKER, BASE + place * LENGTH, LENGTH);
         process.abandon(place * LENGTH);
-        assert_eq!(process.tracked_buffers.end(&process.store, WORKER, BASE + place * LENGTH, 1), Left::Unknown);
+        assert_eq!(
+            process.tracked_buffers.end(&process.store, WORKER, BASE + place * LENGTH, 1, &ended(0)),
+            Left::Unknown
+        );
     }
     let left: Vec<_> = (0..=MOST_LEFT).filter(|place| process.has_death_at(place * LENGTH)).collect();
     assert_eq!(left, (1..=MOST_LEFT).collect::<Vec<_>>());
@@ -292,31 +299,29 @@ fn the_last_threads_that_had_objects_of_a_memory_and_ended_are_known_until_it_is
         let ended = process.tracked_buffers.ended(Location::from_address(BASE + offset));
         ended.iter().map(|ended| ended.thread_id).collect::<Vec<_>>()
     };
-    let note_end = |agent, objects, thread_id| {
-        let ended = Arc::new(Ended { thread_id, thread_name: None, manner: 0, at: now() });
-        process.tracked_buffers.note_end(agent, BASE, objects, &ended);
-        process.end(agent, objects);
+    let end = |agent, objects, thread_id| {
+        process.tracked_buffers.end(&process.store, agent, BASE, objects, &ended(thread_id));
     };
     for thread_id in 0..5 {
         process.register(WORKER);
-        note_end(WORKER, 1, thread_id);
+        end(WORKER, 1, thread_id);
     }
     assert_eq!((ended_at(0), ended_at(LENGTH - 4), ended_at(LENGTH)), (vec![4, 3, 2], vec![4, 3, 2], vec![]));
     assert_eq!(MOST_ENDED, 3);
     // One that has lost its objects has used it, too.
     process.lose(OTHER);
-    note_end(OTHER, 0, 5);
+    end(OTHER, 0, 5);
     assert_eq!(ended_at(0), [5, 4, 3]);
     // A later memory at the address has other users, though its thread had objects of the former one.
     process.register(OTHER);
     process.lose(OTHER);
     process.lose(MAIN);
     process.register(MAIN);
-    note_end(OTHER, 0, 6);
+    end(OTHER, 0, 6);
     assert_eq!(ended_at(0), []);
     // So has one that begins elsewhere, and overlaps it; and one at the first address after that.
     process.register(WORKER);
-    note_end(WORKER, 1, 7);
+    end(WORKER, 1, 7);
     assert_eq!(ended_at(0), [7]);
     process.tracked_buffers.register(&process.store, WORKER, BASE - 4, LENGTH);
     assert_eq!(ended_at(0), []);

@@ -52,7 +52,7 @@ class Claim extends Waiter {
     const list = theList()
     if (wait !== undefined) {
       list.native.words[CALL] = this.place
-      if (list.tasks !== undefined) list.tasks.claims(wait.call.within)
+      if (list.tasks !== undefined) list.native.binding.claimsWithin(wait.call.within)
     }
     list.reserve()
     this.isReserved = true

@@ -109,11 +109,6 @@ class Tasks {
     for (; scope !== undefined && serials.length < MOST; scope = scope.outer) serials[serials.length] = scope.serial
     return serials
   }
-
-  /** Tells native code within which callbacks the next claim is made. */
-  claims (serials) {
-    this.binding.claimsWithin(serials)
-  }
 }
 bare(Tasks)
 

@@ -58,8 +58,7 @@ impl Buffers {
         let ended = Arc::new(ended);
         for (base, objects) in self.by_memory.take() {
             contained(|| {
-                PROCESS.tracked_buffers.note_end(agent, base, objects, &ended);
-                if PROCESS.tracked_buffers.end(&PROCESS.store, agent, base, objects) == Left::Unknown {
+                if PROCESS.tracked_buffers.end(&PROCESS.store, agent, base, objects, &ended) == Left::Unknown {
                     // A thread that is being destroyed does not look any more.
                     let _ = LAST_LOOK.try_with(|look| {
                         look.get_or_init(|| LastLook);

@@ -103,6 +103,11 @@ impl Memory {
         base..base.saturating_add(self.length)
     }
 
+    /// Whether it is an earlier memory at its addresses.
+    fn is_gone(&self) -> bool {
+        self.length == 0
+    }
+
     /// Forgets that the agent has lost an object. Returns whether it had.
     fn forget_loss(&mut self, agent: AgentId) -> bool {
         let place = self.lost_by.iter().position(|&other| other == agent);
@@ -158,25 +163,25 @@ impl TrackedBuffers {
     }
 
     /// Ends the agent, which has `objects` buffer objects at `base`. Its holds there have been abandoned before.
-    pub fn end(&self, store: &WaiterListStore, agent: AgentId, base: usize, objects: usize) -> Left {
+    pub fn end(
+        &self,
+        store: &WaiterListStore,
+        agent: AgentId,
+        base: usize,
+        objects: usize,
+        ended: &Arc<Ended>,
+    ) -> Left {
         let mut registry = lock(&self.registry);
         if let Some(memory) = registry.get_mut(base) {
-            memory.forget_loss(agent);
+            // Otherwise it has used an earlier memory here.
+            let has_used = memory.forget_loss(agent) || objects > 0;
+            if has_used && !memory.is_gone() {
+                memory.ended.truncate(MOST_ENDED - 1);
+                memory.ended.insert(0, Arc::clone(ended));
+                registry.last_end = Some(ended.at);
+            }
         }
         registry.subtract(store, base, objects)
-    }
-
-    /// Notes in a memory that an agent is about to end.
-    ///
-    /// Called before [`Self::end`]. Without objects there it has used an earlier memory, unless it has lost one of this.
-    pub fn note_end(&self, agent: AgentId, base: usize, objects: usize, ended: &Arc<Ended>) {
-        let mut registry = lock(&self.registry);
-        let Some(memory) = registry.memories.get_mut(&base) else { return };
-        if objects > 0 || memory.lost_by.contains(&agent) {
-            memory.ended.truncate(MOST_ENDED - 1);
-            memory.ended.insert(0, Arc::clone(ended));
-            registry.last_end = Some(ended.at);
-        }
     }
 
     /// Returns the last users of the location's memory that have ended; the latest first.

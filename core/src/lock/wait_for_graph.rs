@@ -13,11 +13,10 @@
 //! thread of the cycle waits for it. So when the last holder of a cycle looks, it sees the waits of all others. One
 //! ahead that holds something counts once it is published, as other holders do: it may be the one that finds the cycle.
 //! Then it leaves the line, and the one ahead of it, of which nobody knew, would keep those behind waiting: so a search
-//! asks about each thread ahead, up to one that stands for all ahead of it. So of the threads' holds, only those of the
-//! published ones and of the searching one is read, and a thread that holds much makes no other's sleep dearer, as long
-//! as it does not block itself. A thread that finds a cycle is not published, so no other finds the same one. A promise
-//! that is granted a lock while its thread blocks makes that a holder and can close a cycle: so a thread looks again
-//! after a slice of its sleep in which that has happened.
+//! asks about each thread ahead. Of holds, only those of published threads and of the searching one are read: one that
+//! holds much makes no other's sleep dearer, as long as it does not block itself. A thread that finds a cycle is not
+//! published, so no other finds the same one. A promise that is granted a lock while its thread blocks makes that a
+//! holder and can close a cycle: so a thread looks again after a slice of its sleep in which that has happened.
 //!
 //! # Why no false one is found
 //! Published threads change nothing that they hold: each takes its wait back, under the lock of the graph, before it
@@ -74,17 +73,6 @@ pub struct Blocker {
 pub struct WaitForGraph {
     /// By the addresses of their records.
     published: Mutex<FxHashMap<usize, Blocked>>,
-}
-
-/// Keeps the blockers ahead that a search needs, the nearest first. A writer that holds nothing waits for the same as
-/// all that are ahead of it, so it stands for them; and it stays, since it looks for no cycle.
-fn up_to_one_for_all(ahead: impl Iterator<Item = Blocker>) -> impl Iterator<Item = Blocker> {
-    let mut is_over = false;
-    ahead.take_while(move |blocker| {
-        let was_over = is_over;
-        is_over |= !blocker.holds && matches!(blocker.obstacle, Obstacle::IsAhead(request) if request.is_exclusive());
-        !was_over
-    })
 }
 
 fn key(thread: &Arc<BlockedThread>) -> usize {
@@ -199,7 +187,7 @@ impl WaiterListStore {
                 _ => None,
             };
             let line = section.before(key).take_while(|_| !blocked.request.is_exclusive());
-            held.iter().chain(&granted).filter_map(holder).chain(up_to_one_for_all(line.filter_map(ahead))).collect()
+            held.iter().chain(&granted).filter_map(holder).chain(line.filter_map(ahead)).collect()
         });
         blockers.unwrap_or_default()
     }
