@@ -19,7 +19,6 @@ const abandoned = 'core/src/lock/abandoned.rs'
 const trackedBuffers = 'core/src/lock/tracked_buffers.rs'
 const request = 'core/src/lock/request.rs'
 const cycles = 'core/src/lock/cycles.rs'
-const graph = 'core/src/lock/graph.rs'
 const obstacles = 'core/src/lock/obstacles.rs'
 const fairness = 'core/src/lock/fairness.rs'
 const waiter = 'core/src/queue/waiter.rs'
@@ -603,7 +602,7 @@ module.exports = [
       'cycles.into_iter().filter(|cycle| cycle.iter().all(stands)).collect()',
       '{ let _ = stands; cycles }']
   ]),
-  ...of(graph, { cargo: ['cycles', 'each_thread'] }, [
+  ...of(cycles, { cargo: ['cycles', 'each_thread'] }, [
     ['a blocked thread waits for what its promises wait for',
       'if blocked == graph.blocking.contains(&thread) {',
       'if true {'],
@@ -612,22 +611,22 @@ module.exports = [
       'self.on_cycles.insert(self.holder(index));',
       '']
   ]),
-  ...of(graph, { cargo: ['cycles', 'a_callbacks_hold'] }, [
+  ...of(cycles, { cargo: ['cycles', 'a_callbacks_hold'] }, [
     ['a callback waits for whatever its thread awaits',
       '(in_task || self.view == View::Tasks) &&',
       'self.view == View::Tasks &&']
   ]),
-  ...of(graph, { cargo: ['cycles', 'a_reader'] }, [
+  ...of(cycles, { cargo: ['cycles', 'a_reader'] }, [
     ['a reader does not wait for the writer ahead',
       'self.reach(next, Some((claim, Has::Awaited(next))));',
       '']
   ]),
-  ...of(graph, { cargo: ['cycles', 'ahead'] }, [
+  ...of(cycles, { cargo: ['cycles', 'ahead'] }, [
     ['a claim for permits does not wait for those ahead of the one ahead',
       '.filter(|_| is_for_permits && *self.steps',
       '.filter(|_| false && *self.steps']
   ]),
-  ...of(graph, { cargo: ['cycles', 'permits'] }, [
+  ...of(cycles, { cargo: ['cycles', 'permits'] }, [
     ['a task awaits what it holds of a limit as if others held it', 'its.contains(&holder.index)', 'its.is_empty()'],
     ['a task that can never have enough waits for others only',
       'let waits_for_itself = self.view == View::Tasks &&',
@@ -636,8 +635,8 @@ module.exports = [
   ]),
   ...of(cycles, { cargo: ['cycles', 'the_work_for_tasks'] }, [
     ['a claim is on any number of cycles',
-      'counts.get(&link.waits_for) < Some(&MOST)',
-      'link.waits_for < usize::MAX - MOST']
+      'counts.get(&link.waits_for) < Some(&MOST_CYCLES)',
+      'link.waits_for < usize::MAX - MOST_CYCLES']
   ]),
   ...of(cycles, { cargo: ['cycles', 'hides'] }, [
     ['a cycle of tasks of one thread hides those of several threads',

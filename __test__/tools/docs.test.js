@@ -162,7 +162,7 @@ const CONSTANTS = [
   ['debugging', /up to (\d+) such reports are kept/, 'standard_error.rs', 'MOST'],
   ['debugging', /The process keeps ([\d ]+) different stacks/, 'stacks.rs', 'MOST'],
   ['deadlocks', /at most\s+(\d+) cycles/, 'cycles.rs', 'MOST'],
-  ['deadlocks', /hold one lock the first (\d+)/, 'graph.rs', 'MOST'],
+  ['deadlocks', /hold one lock the first (\d+)/, 'cycles.rs', 'MOST'],
   ['debugging', /its holders \((\d+) of them/, 'wait_report.rs', 'MOST_HOLDERS'],
   ['debugging', /up to (\d+) cycles and/, 'reports.rs', 'MOST'],
   ['debugging', /up to ([\d.]+) s after the time has come/, 'sleeping.rs', 'SIGNALLED_SLICE_MILLISECONDS', 1000],

@@ -127,7 +127,7 @@ impl Agent {
         contained(|| {
             // A stolen name has had other holders since.
             if hold.is_visible() && hold.id().is_none_or(|id| PROCESS.store.holds(location, id)) {
-                PROCESS.holders.note_dead(location, hold, self.thread_id);
+                PROCESS.note_dead(location, hold, self.thread_id);
             }
         });
     }

@@ -77,5 +77,5 @@ pub fn label_of(env: &Env, address: f64) -> Result<Option<JsString<'_>>> {
 /// Returns the `threadId` of the last thread that died with the lock.
 #[napi(catch_unwind)]
 pub fn dead_owner(address: f64) -> Option<u32> {
-    PROCESS.holders.last_dead(Location::from_address(address as usize))
+    PROCESS.last_dead(Location::from_address(address as usize))
 }

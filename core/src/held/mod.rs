@@ -5,7 +5,6 @@
 mod deadlock;
 mod elsewhere;
 mod hold_calls;
-mod holders;
 mod notes;
 pub mod registers;
 mod registry;
@@ -16,7 +15,6 @@ mod undelivered;
 
 pub use elsewhere::Elsewhere;
 pub use hold_calls::{SharedTaken, Taken};
-pub use holders::Holders;
 pub use notes::{CONDITION, Noted, PLAIN, SharedNotes, WAIT_KIND_BITS, Within};
 pub use registry::{Known, Registered, Registry, next_number};
 pub use robust_list::{Entry, Held, Holds, ListState};

@@ -1,16 +1,22 @@
 //! A process: its queue, its agents, and the memory of both.
 
+use std::collections::VecDeque;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use super::elsewhere::Elsewhere;
-use super::holders::Holders;
 use super::registry::{Known, Registry};
 use super::robust_list::Held;
 use crate::clock::{Timestamp, now};
-use crate::lock::WaiterListStore;
 use crate::lock::names::Names;
 use crate::lock::tracked_buffers::{FindFreed, TrackedBuffers};
 use crate::lock::wait_for_graph::WaitForGraph;
+use crate::lock::{Hold, WaiterListStore};
+use crate::queue::Location;
+use crate::sync::lock;
+
+/// How many of the threads that died lately are remembered.
+const MOST_DEAD: usize = 256;
 
 /// The state that the threads of a process share.
 pub struct Process {
@@ -20,7 +26,8 @@ pub struct Process {
     pub registry: Registry,
     /// The holders that sleep without a timeout.
     pub graph: WaitForGraph,
-    pub holders: Holders,
+    /// The threads that died holding a lock, the latest first: the lock, and their `threadId`.
+    dead: Mutex<VecDeque<(Location, u32)>>,
     /// The waits for locks of other processes.
     pub elsewhere: Elsewhere,
     /// After how long a wait is reported, if waits are.
@@ -39,7 +46,7 @@ impl Process {
             names: Names::default(),
             registry: Registry::default(),
             graph: WaitForGraph::default(),
-            holders: Holders::default(),
+            dead: Mutex::default(),
             elsewhere: Elsewhere::default(),
             stall_after,
         }
@@ -56,5 +63,19 @@ impl Process {
         // A thread that is releasing may have freed the word already, and the line hears of that later.
         let is_freed = || self.registry.thread_of(|agent| agent.robust_list.is_releasing(held.location)).is_some();
         in_line.filter(|_| !is_freed())
+    }
+
+    /// Notes the `threadId` of a thread that ends as a holder: those who see the death can ask for it.
+    pub fn note_dead(&self, location: Location, hold: Hold, thread_id: u32) {
+        if hold.is_exclusive() {
+            let mut dead = lock(&self.dead);
+            dead.truncate(MOST_DEAD - 1);
+            dead.push_front((location, thread_id));
+        }
+    }
+
+    /// Returns the `threadId` of the last dead holder, unless forgotten.
+    pub fn last_dead(&self, location: Location) -> Option<u32> {
+        lock(&self.dead).iter().find(|&&(at, _)| at == location).map(|&(_, thread_id)| thread_id)
     }
 }

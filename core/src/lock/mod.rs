@@ -61,7 +61,6 @@ mod bucket;
 mod claims;
 pub mod cycles;
 pub mod fairness;
-mod graph;
 mod held_since;
 pub mod hold;
 pub mod inspection;
