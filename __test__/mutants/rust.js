@@ -67,25 +67,10 @@ module.exports = [
   ...of(parker, { model: 'park_interrupt' }, [
     ['an interruption is lost',
       '        self.interrupted.store(true, Ordering::Release);\n        self.unpark();',
-      '        self.unpark();']
-  ]),
-  ...of(parker, { model: 'sleep_rest' }, [
+      '        self.unpark();'],
     ['an interruption does not wake the thread',
       '        self.interrupted.store(true, Ordering::Release);\n        self.unpark();',
       '        self.interrupted.store(true, Ordering::Release);']
-  ]),
-  ...of('core/src/service/idle_flag.rs', { model: 'sleep_rest' }, [
-    ['the service passes no fence before it looks once more',
-      '        fence(Ordering::SeqCst);\n        let rests',
-      '        let rests'],
-    ['a thread passes no fence before it reads whether the service rests',
-      '        fence(Ordering::SeqCst);\n        // Release',
-      '        // Release']
-  ]),
-  ...of('core/src/service/idle_flag.rs', { model: 'claim_rest' }, [
-    ['the service does not look once more before it rests',
-      'let rests = !is_needed();',
-      'let rests = { is_needed(); true };']
   ]),
   ...of('core/src/service/alarm.rs', { model: 'register_expire' }, [
     ['the service does not read the deadlines again',
@@ -287,7 +272,7 @@ module.exports = [
       'holder(section.lists.policy.granted.get(&location))',
       'holder(None)']
   ]),
-  ...of(lockStore, { model: 'claim_rest' }, [
+  ...of(lockStore, { cargo: ['line', ''] }, [
     ['the service sees no word that was freed',
       'let is_free = first.is_some_and(|request| word.grants(request));',
       'let is_free = first.is_some_and(|request| word.grants(request)) && false;']
@@ -299,9 +284,6 @@ module.exports = [
     ['a claim that joins is looked at no sooner than the others',
       'next.min(news + SHORTEST)',
       'next']
-  ]),
-  ...of(section, { model: 'claim_rest' }, [
-    ['a bucket with claims is not said to have any', 'self.bucket.has_claims.store(true, Ordering::Relaxed);', '']
   ]),
   ...of(lines, { cargo: ['queue', ''] }, [
     ['a line stays when its last claim has left',

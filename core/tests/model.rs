@@ -35,7 +35,6 @@ use waitasync_core::mapped::words::{Peers, Record, SharedWord, Table};
 use waitasync_core::queue::other_processes::SharedWaits;
 use waitasync_core::queue::{BlockedThread, Location, Settlement, Ticket, WaitResult, Withdrawal, Woken};
 use waitasync_core::service::alarm::Alarm;
-use waitasync_core::service::idle_flag::IdleFlag;
 
 const DEADLINE: Timestamp = Timestamp::from_nanos(20);
 
@@ -368,50 +367,6 @@ model!(park_interrupt, loom::model, {
     assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::Interrupted);
     watcher.join().unwrap();
     assert_eq!(store.withdraw_thread(ticket, &thread), WaitResult::TimedOut);
-});
-
-/// Whether the service rests, and the bell that rouses it.
-struct Resting {
-    idle: IdleFlag,
-    bell: Notify,
-}
-
-impl Resting {
-    fn new() -> Arc<Self> {
-        let resting = Self { idle: IdleFlag::default(), bell: Notify::new() };
-        resting.idle.try_idle(|| true);
-        Arc::new(resting)
-    }
-
-    /// The service rests unless it is needed, as `core/src/service/watch.rs` does it.
-    fn rest_unless(&self, is_needed: impl FnOnce() -> bool) {
-        self.idle.try_idle(is_needed);
-        while self.idle.is_idle() {
-            self.bell.wait();
-        }
-    }
-
-    fn wake(&self) {
-        if self.idle.wake() {
-            self.bell.notify();
-        }
-    }
-}
-
-// A thread falls asleep while the service goes to rest: it is seen, or it rings. Without either of the two fences this
-// model deadlocks.
-model!(sleep_rest, loom::model, {
-    let (store, thread, resting) = (store(), this_thread(), Resting::new());
-    let ticket = wait(&store, Waiter::Thread(thread.clone()), NEVER);
-    let service = beside_both(&resting, &thread, |resting, thread| {
-        resting.rest_unless(|| thread.is_blocked());
-        thread.interrupt();
-    });
-    thread.set_blocked(true);
-    resting.wake();
-    assert_eq!(store.park(ticket, &thread, NEVER, NEVER), Woken::Interrupted);
-    thread.set_blocked(false);
-    service.join().unwrap();
 });
 
 // Interruptions come while a thread is notified: however often it comes back meanwhile, it has the notification.
@@ -763,21 +718,6 @@ model!(unlock_newcomer_promises, bounded_model, {
     });
     let newcomer = newcomer_beside(&lock);
     lock.assert_free_beside(lock.hold(), [promises, newcomer]);
-});
-
-// A claim is appended, and the lock freed without a call, while the service goes to rest: it sees that there is a
-// line, or it is rung. Then it looks at the word, sooner or later. Without either of the fences this model deadlocks.
-model!(claim_rest, bounded_model, {
-    let (lock, resting) = (Lock::held(), Resting::new());
-    let service = beside_both(&lock, &resting, |lock, resting| {
-        resting.rest_unless(|| lock.store.check_words(|_, look| look(&lock.word)).is_some());
-        lock.word.store(UNLOCKED, SeqCst);
-        lock.store.check_words(|_, look| look(&lock.word));
-    });
-    lock.acquire_and(|| resting.wake());
-    lock.use_and_give();
-    service.join().unwrap();
-    lock.assert_free_after(1);
 });
 
 /// The service looks at a word while its holder gives it back and others claim it: no two have it.

@@ -52,6 +52,10 @@ impl Lines {
         self.by_location.get_mut(&location)
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_location.is_empty()
+    }
+
     /// Returns the locations of the lines at words of JavaScript's.
     pub(super) fn words(&self) -> Vec<Location> {
         self.by_location.keys().copied().filter(|location| !location.is_of_process()).collect()
@@ -88,10 +92,6 @@ impl Policy for Lines {
 
     fn claims(&self, location: Location) -> u32 {
         self.line(location).map_or(0, |line| line.claims)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.by_location.is_empty()
     }
 
     fn wake_successor(section: &mut Section<'_>, location: Location) {

@@ -4,7 +4,7 @@ use super::bucket::Section;
 use super::line::Line;
 use super::{Hold, Outbox, Released, Request, UNLOCKED, Waiter, WaiterListStore, Word};
 use crate::clock::Timestamp;
-use crate::queue::{BlockedThread, Listed, Location, Policy, Ticket, WaitResult};
+use crate::queue::{BlockedThread, Listed, Location, Ticket, WaitResult};
 use crate::sync::Arc;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -315,7 +315,7 @@ impl WaiterListStore {
     /// `with_word` is called in critical sections, for locations with claims, and calls its function with the word.
     pub fn check_words(&self, with_word: impl Fn(Location, &mut dyn FnMut(&dyn Word))) -> Option<bool> {
         let mut found = None;
-        for index in self.buckets_with_claims() {
+        for index in 0..self.buckets.len() {
             self.critical_section(index, |section| {
                 for location in section.lists.policy.words() {
                     with_word(location, &mut |word| {

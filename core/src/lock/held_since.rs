@@ -15,7 +15,7 @@
 use super::WaiterListStore;
 use super::bucket::Section;
 use crate::clock::Timestamp;
-use crate::queue::{Location, Policy};
+use crate::queue::Location;
 
 impl Section<'_> {
     pub(super) fn found_held(&mut self, location: Location) {

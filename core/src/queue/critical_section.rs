@@ -12,7 +12,7 @@ use super::waiter::{Waiter, Wakes};
 use super::waiter_list::{Record, WaiterLists};
 use super::{Listed, Location, Ring, Successor, Ticket, WaitResult, WaiterKey};
 use crate::clock::Timestamp;
-use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, lock};
+use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, lock};
 
 /// The layer above: its state in each bucket, and when claims are woken. The queue never looks at a claim. It calls
 /// these functions inside a critical section.
@@ -27,8 +27,6 @@ pub trait Policy: Debug + Default {
     fn removed(&mut self, location: Location, key: WaiterKey, claim: Option<Self::Claim>, blocks: bool) -> Successor;
 
     fn claims(&self, location: Location) -> u32;
-
-    fn is_empty(&self) -> bool;
 
     /// Wakes the first waiter at `location` that can use the word's value.
     fn wake_successor(section: &mut CriticalSection<'_, Self>, location: Location);
@@ -55,18 +53,12 @@ impl<P: Policy> Default for Lists<P> {
 pub(crate) struct Bucket<P: Policy> {
     /// The earliest deadline of its promises and their claims, for threads that do not hold the lock.
     pub(super) earliest_deadline: AtomicU64,
-    /// Whether there are claims, for threads that do not hold the lock.
-    pub(super) has_claims: AtomicBool,
     lists: Mutex<Lists<P>>,
 }
 
 impl<P: Policy> Default for Bucket<P> {
     fn default() -> Self {
-        Self {
-            earliest_deadline: AtomicU64::new(Timestamp::NEVER.as_nanos()),
-            has_claims: AtomicBool::new(false),
-            lists: Mutex::default(),
-        }
+        Self { earliest_deadline: AtomicU64::new(Timestamp::NEVER.as_nanos()), lists: Mutex::default() }
     }
 }
 
@@ -146,9 +138,6 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         }
         let key = self.lists.waiters.push_back(location, deadline, listed);
         counted.keep();
-        if claim.is_some() {
-            self.bucket.has_claims.store(true, Ordering::Relaxed);
-        }
         if claim.is_some() || blocks {
             self.lists.policy.appended(location, key, claim, blocks);
         }
@@ -185,11 +174,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
             return (listed, Successor::Unconcerned);
         }
         let (claim, blocks) = (listed.claim, listed.waiter.blocks());
-        let policy = &mut self.lists.policy;
-        let successor = policy.removed(location, key, claim, blocks);
-        if claim.is_some() && policy.is_empty() {
-            self.bucket.has_claims.store(false, Ordering::Relaxed);
-        }
+        let successor = self.lists.policy.removed(location, key, claim, blocks);
         if is_shared && claim.is_some() {
             self.leaves(location, true);
         }

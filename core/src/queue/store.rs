@@ -64,11 +64,6 @@ impl<P: Policy> WaiterListStore<P> {
         lines.map(|line| self.index_of(Location::from_address(line * CACHE_LINE))).chain(0..all)
     }
 
-    /// Returns the buckets with claims, as far as the calling thread sees.
-    pub(crate) fn buckets_with_claims(&self) -> impl Iterator<Item = usize> {
-        (0..self.buckets.len()).filter(|&index| self.buckets[index].has_claims.load(Ordering::Relaxed))
-    }
-
     pub(crate) fn critical_section<'a, R>(
         &'a self,
         index: usize,

@@ -1,7 +1,7 @@
 //! The one thread of the process that serves all others.
 //!
 //! It starts when the first thread needs it, belongs to no environment, and ends with the process. A thread that needs
-//! it for something new rings it; [`alarm`] and [`idle_flag`] have the arguments why no thread waits in vain.
+//! it for something new rings it; [`alarm`] has the argument why no deadline is missed.
 //!
 //! # Duties
 //! - **Deadlines** of promises: it sleeps until the earliest in the buckets.
@@ -14,7 +14,6 @@
 //! A duty is an async function with a bell of its own. A panic of one stops no other, and it begins again.
 
 pub mod alarm;
-pub mod idle_flag;
 #[cfg(not(feature = "model"))]
 mod running;
 #[cfg(not(feature = "model"))]

@@ -12,9 +12,9 @@
 //! read them yet, nearly always. But where a worker's end has no signal of its own ([`EndSignal::Shared`]), those
 //! messages hide it, and they count.
 //!
-//! A thread is watched from the first time that it blocks; blocking again costs a look at a word. If its loop is
-//! signalled while it does not block, the service has woken up for nothing, and ends the watch. ([`super::idle_flag`] says
-//! why that leaves no blocked thread unwatched. The thread's note is that it blocks.)
+//! A thread is watched from the first time that it blocks; blocking again costs a free mutex. If its loop is signalled
+//! while it does not block, the service has woken up for nothing, and ends the watch. The service decides that with the
+//! mutex locked, and the thread notes that it blocks before it locks the mutex: so no blocked thread is left unwatched.
 //!
 //! libuv closes its descriptor after the environment's clean-up. The watch has a duplicate, which lasts until its task
 //! has ended; the clean-up aborts that.
@@ -39,7 +39,6 @@ use crate::clock::Timestamp;
 #[cfg(linux)]
 use crate::clock::now;
 use crate::queue::parker::BlockedThread;
-use crate::service::idle_flag::IdleFlag;
 use crate::sync::lock;
 
 /// The signal by which an event loop learns of its thread's end.
@@ -72,14 +71,13 @@ pub struct Watch {
     event_loop: Option<c_int>,
     end_signal: EndSignal,
     state: Mutex<State>,
-    /// Whether the thread is not watched.
-    idle: IdleFlag,
     /// Whether the loop has been signalled during this watch.
     is_signalled: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct State {
+    /// What watches the loop, until it ends by itself.
     task: Option<AbortHandle>,
     /// The thread is not watched again before this.
     not_before: Timestamp,
@@ -91,24 +89,21 @@ impl Watch {
     /// # Safety
     /// The descriptor must be open whenever the thread blocks.
     pub unsafe fn new(event_loop: Option<c_int>, thread: &Arc<BlockedThread>, end_signal: EndSignal) -> Arc<Self> {
-        let (state, idle, is_signalled) = Default::default();
-        Arc::new(Self { thread: Arc::clone(thread), event_loop, end_signal, state, idle, is_signalled })
+        let (state, is_signalled) = Default::default();
+        Arc::new(Self { thread: Arc::clone(thread), event_loop, end_signal, state, is_signalled })
     }
 
     /// Interrupts the thread when its loop is signalled, or was before. Whether the loop is watched. Called by the
     /// thread itself, which has noted that it is blocked.
     pub(crate) fn begin(self: &Arc<Self>, runtime: &Handle) -> bool {
-        let is_watched = !self.idle.wake() || self.register(runtime).is_some();
-        if !is_watched {
-            self.idle.try_idle(|| false);
-        }
-        is_watched
+        let mut state = lock(&self.state);
+        state.task.is_some() || self.register(&mut state, runtime).is_some()
     }
 
     #[cold]
     #[cfg(linux)]
-    fn register(self: &Arc<Self>, runtime: &Handle) -> Option<()> {
-        let (mut state, now) = (lock(&self.state), now());
+    fn register(self: &Arc<Self>, state: &mut State, runtime: &Handle) -> Option<()> {
+        let now = now();
         let event_loop = self.event_loop.filter(|_| now >= state.not_before)?;
         // SAFETY: the thread blocks, so the descriptor is open, as the maker promised.
         let event_loop = unsafe { BorrowedFd::borrow_raw(event_loop) }.try_clone_to_owned().ok()?;
@@ -123,7 +118,7 @@ impl Watch {
     }
 
     #[cfg(not(linux))]
-    const fn register(&self, _: &Handle) -> Option<()> {
+    const fn register(&self, _: &mut State, _: &Handle) -> Option<()> {
         None
     }
 
@@ -133,7 +128,7 @@ impl Watch {
     async fn run(self: Arc<Self>, event_loop: AsyncFd<OwnedFd>, mut was_signalled: bool) {
         while let Ok(mut ready) = event_loop.readable().await {
             ready.clear_ready();
-            if self.idle.try_idle(|| self.thread.is_blocked()) {
+            if self.ends_idle() {
                 return;
             }
             if !std::mem::take(&mut was_signalled) {
@@ -141,7 +136,17 @@ impl Watch {
             }
             self.thread.interrupt();
         }
-        self.idle.try_idle(|| false);
+    }
+
+    /// Ends the watch if the thread does not block. Returns whether it does.
+    #[cfg(linux)]
+    fn ends_idle(&self) -> bool {
+        let mut state = lock(&self.state);
+        let ends = !self.thread.is_blocked();
+        if ends {
+            state.task = None;
+        }
+        ends
     }
 
     /// Whether the loop has been signalled during this watch: the next signal may be missed. For the thread.

@@ -5,17 +5,14 @@
 //! since a claim joined last, or a look found something; from [`SHORTEST`] to [`LONGEST`]. So the looks delay no claim
 //! by more than an eighth of its wait, or [`SHORTEST`], and a wait of a day costs a look a second.
 //!
-//! The first claim that joins after a look rings the service, and no other one before the next look. ([`super::idle_flag`]
-//! says why none is overlooked: the service begins to rest when it looks, and a claim that joins ends that.) Without
-//! lines the next look comes when a claim joins.
+//! A claim that joins rings the bell, which wakes the service once, and not again before the next look. Without lines the
+//! next look comes when a claim joins.
 
 use std::convert::Infallible;
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
-
-use super::idle_flag::IdleFlag;
 
 /// How long a claim may wait at first for a word that was freed without a call.
 pub(super) const SHORTEST: Duration = Duration::from_millis(50);
@@ -34,26 +31,19 @@ fn pause(quiet: Duration) -> Duration {
 /// The looks of a service, as the threads with claims see them.
 #[derive(Debug, Default)]
 pub(super) struct WordPoller {
-    idle: IdleFlag,
     bell: Notify,
 }
 
 impl WordPoller {
     pub(super) fn claim_has_joined(&self) {
-        if self.idle.wake() {
-            self.bell.notify_one();
-        }
+        self.bell.notify_one();
     }
 
     /// Looks for ever. `look` returns whether it has found a word that was freed; `None` if there are no lines.
     pub(super) async fn run(&self, look: impl Fn() -> Option<bool>) -> Infallible {
         let mut news = Instant::now();
         loop {
-            let mut found = None;
-            self.idle.try_idle(|| {
-                found = look();
-                false
-            });
+            let found = look();
             let now = Instant::now();
             if found == Some(true) {
                 news = now;
