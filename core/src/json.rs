@@ -3,26 +3,13 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// The length of JavaScript's longest string.
-const LONGEST: usize = if cfg!(target_pointer_width = "32") { (1 << 28) - 16 } else { (1 << 29) - 24 };
+pub type Text = String;
 
-/// A text that a string of JavaScript can hold. Its writer fails if it gets longer, or there is no memory.
-pub struct Text(String);
-
-impl Write for Text {
-    fn write_str(&mut self, more: &str) -> fmt::Result {
-        if more.len() > LONGEST - self.0.len() || self.0.try_reserve(more.len()).is_err() {
-            return Err(fmt::Error);
-        }
-        self.0.push_str(more);
-        Ok(())
-    }
-}
-
-/// Returns the text that `write` makes; `None` after an error.
-pub fn text(write: impl FnOnce(&mut Text) -> fmt::Result) -> Option<String> {
-    let mut text = Text(String::new());
-    write(&mut text).ok().map(|()| text.0)
+/// Returns the text that `write` makes.
+pub fn text(write: impl FnOnce(&mut Text) -> fmt::Result) -> String {
+    let mut text = Text::new();
+    write(&mut text).expect("a string takes all");
+    text
 }
 
 /// Writes a string by its UTF-16 code units, also lone surrogates.

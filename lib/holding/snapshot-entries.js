@@ -2,16 +2,7 @@
 
 /** Entries of snapshots, and cycles, as native code tells of them. */
 
-const { RangeError, createMap, parse } = require('../util/intrinsics')
-
-/** @param {string | null} json of native code; null if a string cannot hold it */
-function parseList (json, caller) {
-  if (json === null) {
-    throw new RangeError(caller + ': what is held and awaited has too many entries, or names that are too long, for ' +
-      'one string')
-  }
-  return parse(json)
-}
+const { createMap, parse } = require('../util/intrinsics')
 
 /** Makes a function that returns stacks' texts by native code's numbers. Native code is asked for each once. */
 function stackTexts (binding) {
@@ -49,4 +40,4 @@ function cycleOf (binding) {
   return { text, cycle: completeCycle(cycle, stackTexts(binding)) }
 }
 
-module.exports = { completeCycle, completeEntry, cycleOf, parseList, stackTexts }
+module.exports = { completeCycle, completeEntry, cycleOf, stackTexts }

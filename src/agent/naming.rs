@@ -97,10 +97,9 @@ impl Agent {
     }
 }
 
-/// Lists the process's requests for names as JSON, for `query` in `lib/named/lock-manager.js`. In their order;
-/// null if a string of JavaScript cannot hold the text.
+/// Lists the process's requests for names as JSON, for `query` in `lib/named/lock-manager.js`. In their order.
 #[napi(catch_unwind)]
-pub fn name_requests() -> Option<String> {
+pub fn name_requests() -> String {
     json::text(|text| {
         json::array(
             text,

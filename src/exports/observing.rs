@@ -12,9 +12,9 @@ use waitasync_core::observe::reports::Reports;
 use waitasync_core::observe::rows::{EndedRow, Row, RowLink, Rows, Stack};
 use waitasync_core::observe::{Snapshot, table};
 
-/// Returns the process's holds and waits as JSON; null if a string of JavaScript cannot hold the text.
+/// Returns the process's holds and waits as JSON.
 #[napi(catch_unwind)]
-pub fn snapshot(env: Env) -> Result<Option<String>> {
+pub fn snapshot(env: Env) -> Result<String> {
     Agent::of(env.raw())?.finish_release();
     Ok(Snapshot::take(&PROCESS).json())
 }

@@ -194,10 +194,10 @@ pub fn profile_news(env: Env) -> Result<Option<String>> {
     let writes = is_main(Agent::of(env.raw())?.thread_id)
         || PROCESS.registry.find(|agent| is_main(agent.known.thread_id), |_| ()).is_none();
     let news = if writes && is_on() { lock(&PROFILE).news() } else { None };
-    Ok(news.and_then(|(totals, recorded, all)| json_of(&totals, recorded, all)))
+    Ok(news.map(|(totals, recorded, all)| json_of(&totals, recorded, all)))
 }
 
-fn json_of(totals: &Totals, recorded: u64, all: u64) -> Option<String> {
+fn json_of(totals: &Totals, recorded: u64, all: u64) -> String {
     let lines = totals.lines().map(|(stack, leaf, nanos)| (stack, leaf, (nanos + 500) / 1000));
     let mut lines: Vec<_> = lines.filter(|&(_, _, micros)| micros > 0).collect();
     lines.sort_by_key(|&(_, _, micros)| cmp::Reverse(micros));

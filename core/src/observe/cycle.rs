@@ -7,7 +7,7 @@ use super::rows::Stack;
 use super::sentences::{cycle_lines, link_rows};
 use super::snapshot::Entries;
 use super::survey::{Entry, JUST_BEGUN, What, entry};
-use crate::clock::{Timestamp, now};
+use crate::clock::now;
 use crate::held::{Held, Known, NONE, Process};
 use crate::json;
 use crate::lock::wait_for_graph::{CycleLink, Obstacle};
@@ -43,17 +43,12 @@ pub fn described(process: &Process, links: &[CycleLink]) -> String {
     let before = links.last().into_iter().chain(links);
     let links: Vec<_> = links.iter().zip(before).filter_map(link).collect();
     let links: Vec<Entries<'_>> = links.iter().map(|(has, waits_for)| (has, waits_for)).collect();
-    // Without its links if a string of JavaScript could not hold their names.
-    written(&links, &links, now).or_else(|| written(&links, &[], now)).unwrap_or_default()
-}
-
-fn written(all: &[Entries<'_>], links: &[Entries<'_>], now: Timestamp) -> Option<String> {
-    let rows: Vec<_> = all.iter().map(|&link| link_rows(now, link, Stack::shown)).collect();
+    let rows: Vec<_> = links.iter().map(|&link| link_rows(now, link, Stack::shown)).collect();
     json::text(|text| {
         text.write_str("{\"text\":")?;
         json::string(text, cycle_lines(&rows).trim_end().encode_utf16())?;
         text.write_str(",\"links\":")?;
-        json::array(text, links, |text, &link| link_rows(now, link, Stack::number).write(text, None))?;
+        json::array(text, &links, |text, &link| link_rows(now, link, Stack::number).write(text, None))?;
         text.write_char('}')
     })
 }

@@ -24,10 +24,7 @@ pub fn write(dump: u32, snapshot: &Snapshot, mut line: impl FnMut(&str)) {
             write(text)?;
             text.write_str("}\n")
         });
-        // A line that is too long, or for which there is no memory, is left out.
-        if let Some(text) = text {
-            line(&text);
-        }
+        line(&text);
     };
     line(&|text| write!(text, ",\"held\":{},\"waiting\":{},\"cycles\":{}", held.len(), waiting.len(), cycles.len()));
     for cycle in &cycles {
@@ -47,8 +44,8 @@ pub fn write(dump: u32, snapshot: &Snapshot, mut line: impl FnMut(&str)) {
 }
 
 impl Snapshot {
-    /// Writes it for `snapshot` in `lib/observe/snapshot.js`. `None` if JavaScript's strings cannot hold it.
-    pub fn json(&self) -> Option<String> {
+    /// Writes it for `snapshot` in `lib/observe/snapshot.js`.
+    pub fn json(&self) -> String {
         let row = |text: &mut Text, entry: &_| row(self.now, entry, Stack::number).write(text);
         json::text(|text| {
             text.write_str("{\"held\":")?;

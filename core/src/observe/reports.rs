@@ -340,35 +340,30 @@ impl<'a> Reports<'a> {
 
     // ——— JSON ———
 
-    /// Writes the reports for `lib/observe/stalls.js`. Without the entries if no string could hold their names.
+    /// Writes the reports for `lib/observe/stalls.js`.
     pub fn json(&self) -> String {
-        let whole = json::text(|text| self.write(text, true));
-        whole.or_else(|| json::text(|text| self.write(text, false))).unwrap_or_default()
+        json::text(|text| {
+            write!(text, "{{\"more\":{}", self.more)?;
+            if let Some(later) = self.later {
+                write!(text, ",\"later\":{}", later.as_secs_f64() * 1e3)?;
+            }
+            text.write_str(",\"reports\":")?;
+            json::array(text, &self.all, |text, report| self.write_report(text, report))?;
+            text.write_char('}')
+        })
     }
 
-    fn write(&self, text: &mut json::Text, has_entries: bool) -> fmt::Result {
-        write!(text, "{{\"more\":{}", self.more)?;
-        if let Some(later) = self.later {
-            write!(text, ",\"later\":{}", later.as_secs_f64() * 1e3)?;
-        }
-        text.write_str(",\"reports\":")?;
-        json::array(text, &self.all, |text, report| self.write_report(text, report, has_entries))?;
-        text.write_char('}')
-    }
-
-    fn write_report(&self, text: &mut json::Text, report: &Report, has_entries: bool) -> fmt::Result {
+    fn write_report(&self, text: &mut json::Text, report: &Report) -> fmt::Result {
         text.write_str("{\"waits\":")?;
         json::array(text, &report.waits, |text, wait| write!(text, "{wait}"))?;
         text.write_str(",\"text\":")?;
         json::string(text, report.text.encode_utf16())?;
         let Snapshot { held, waiting, cycles, now } = &self.snapshot;
-        if let Some(cycle) = report.cycle.filter(|_| has_entries) {
+        if let Some(cycle) = report.cycle {
             text.write_str(",\"cycle\":")?;
             write_cycle(text, &cycle_rows(&self.snapshot, &cycles[cycle], Stack::number))?;
-        } else if report.cycle.is_some() {
-            text.write_str(",\"cycle\":[]")?;
         }
-        if let Some(more) = report.more.filter(|_| has_entries) {
+        if let Some(more) = report.more {
             write!(text, ",\"more\":{more},\"entry\":")?;
             let milliseconds = Some(report.milliseconds);
             Row { milliseconds, ..row(*now, &waiting[report.entry], Stack::number) }.write(text)?;

@@ -249,7 +249,7 @@ pub fn lock_of(row: &Row) -> String {
 }
 
 pub fn quoted(name: &[u16]) -> String {
-    json::text(|text| json::string(text, name.iter().copied())).unwrap_or_default()
+    json::text(|text| json::string(text, name.iter().copied()))
 }
 
 pub fn mode_of(row: &Row) -> String {
