@@ -388,8 +388,8 @@ module.exports = [
       'now.duration_since(self.since.get()) < LONGEST;',
       'now.duration_since(self.since.get()) >= Duration::ZERO;'],
     ['hand-overs go on for any time once a turn is asked for',
-      'self.turn.get() == Turn::NotAskedFor && self.ask',
-      'self.ask'],
+      '(is_early || self.turn.get() == Turn::NotAskedFor)',
+      '(is_early || self.turn.get() != Turn::Awaited)'],
     ['a turn that is awaited rings no agent', ' == Turn::Awaited\n    }\n}\n', ' == Turn::AskedFor\n    }\n}\n']
   ]),
   ...of(signals, { test: 'locks/observe/dumps' }, [

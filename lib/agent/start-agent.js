@@ -12,12 +12,8 @@ const { ArrayBuffer, bare } = require('../util/intrinsics')
 const { threadId, threadName } = require('../util/worker-threads')
 const { BATCH, WORDS } = require('./registers')
 
-/**
- * How an event loop learns of its thread's end. Native code has the same numbers (`EndSignal`). Bun has functions with
- * libuv's names, but not its event loop.
- */
-const [UNKNOWN, SHARED, OWN] = [0, 1, 2]
-const endSignal = process.versions.bun !== undefined ? UNKNOWN : SHARES_END_SIGNAL ? SHARED : OWN
+/** Bun has functions with libuv's names, but not its event loop. */
+const HAS_LIBUV = process.versions.bun === undefined
 
 /** What has been started; and the function that settles, once `registers-view.js` has put it here. */
 class Started {
@@ -49,7 +45,7 @@ function start (binding) {
   if (started.operations !== undefined) return
   const buffer = new ArrayBuffer(4 * (WORDS + BATCH))
   const operations = binding.start(
-    buffer, (count) => started.deliver(count), tick, threadId, threadName, endSignal)
+    buffer, (count) => started.deliver(count), tick, threadId, threadName, HAS_LIBUV, !SHARES_END_SIGNAL)
   if (operations === null) return
   started.binding = binding
   started.buffer = buffer

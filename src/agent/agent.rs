@@ -16,7 +16,6 @@ use crate::agent::pace::Pace;
 use crate::agent::pending::Pending;
 use crate::agent::progress::{Caller, Delivery};
 use crate::agent::robust_list::RobustList;
-use crate::environment::event_loop::EventLoop;
 use crate::environment::{Bell, Environment, pin_buffer};
 use crate::file_locks::Files;
 use crate::globals::{PROCESS, pass_to_other_processes};
@@ -28,7 +27,7 @@ use waitasync_core::lock::wait_for_graph::CycleLink;
 use waitasync_core::lock::{Outbox, Request, Waiter};
 use waitasync_core::panics::contained;
 use waitasync_core::queue::{BlockedThread, Location, Ticket};
-use waitasync_core::service::watch::{EndSignal, Watch};
+use waitasync_core::service::watch::Watch;
 use waitasync_core::spinner::{BudgetedSpinner, Spinner};
 
 /// Nanoseconds of spinning for a notification before a sleep: the time that a sleeping thread takes to answer.
@@ -68,10 +67,10 @@ pub(crate) struct Blocking {
 }
 
 impl Blocking {
-    pub(crate) fn new(event_loop: EventLoop) -> Self {
+    pub(crate) fn new(environment: Environment, has_end_signal: bool) -> Self {
         let thread = Arc::new(BlockedThread::current());
         Self {
-            watch: event_loop.watch(&thread),
+            watch: environment.watch(&thread, has_end_signal),
             thread,
             wait_spinner: Spinner::new(LONGEST_WAIT_SPIN, LONGEST_WAIT_PAUSE),
             lock_spinner: BudgetedSpinner::new(LONGEST_LOCK_SPIN),
@@ -97,7 +96,6 @@ pub(crate) struct Observer {
 
 pub(crate) struct Agent {
     pub(crate) environment: Environment,
-    pub(crate) event_loop: EventLoop,
     pub(crate) registers: RegistersRef,
     /// Its `worker_threads.threadId`; 0 for the main thread.
     pub(crate) thread_id: u32,
@@ -109,9 +107,9 @@ pub(crate) struct Agent {
     pub(crate) robust_list: RobustList,
     pub(crate) delivery: Delivery,
     pub(crate) pace: Pace,
-    /// Rung for a turn of the event loop; `None`: it could not be made. It is not made when it is first needed: a hook of
-    /// `async_hooks` would run then, in the midst of a release.
-    pub(crate) turn_bell: Option<Bell>,
+    /// Rung for a turn of the event loop. It is not made when it is first needed: a hook of `async_hooks` would run then,
+    /// in the midst of a release.
+    pub(crate) turn_bell: Bell,
     pub(crate) is_held: Cell<bool>,
     pub(crate) buffers: Buffers,
     /// Locks of files, once there are any.
@@ -182,7 +180,8 @@ impl Agent {
         tick: sys::napi_value,
         thread_id: u32,
         thread_name: Option<String>,
-        end_signal: EndSignal,
+        has_libuv: bool,
+        has_end_signal: bool,
     ) -> Result<bool> {
         if let Ok(former) = Self::of(env) {
             former.end_early()?;
@@ -196,23 +195,19 @@ impl Agent {
         }
         .ok_or_else(|| Error::from_reason("atomics-waitasync: lib/ and the native library are not of one build"))?;
         // SAFETY: as the caller promises.
-        let environment = unsafe { Environment::new(env, settle, tick, Some(on_ring)) }?;
-        let bell = environment.bell();
-        let turn_bell = environment.new_bell(Some(on_turn)).ok();
+        let environment = unsafe { Environment::new(env, settle, tick, has_libuv, Some(on_ring)) }?;
+        // SAFETY: as above.
+        let turn_bell = unsafe { Bell::new(env, settle, Some(on_turn)) }?;
         if Self::of(env).is_ok() {
-            turn_bell.map_or(Ok(()), Bell::close)?;
-            environment.bell().close()?;
             return Ok(false);
         }
-        let event_loop = EventLoop::new(env, end_signal);
         let agent = Rc::new(Self {
             environment,
-            event_loop,
             registers,
             thread_id,
             thread_name: thread_name.map(Arc::from),
-            outbox: Arc::new(Outbox::new(Box::new(move || bell.ring()))),
-            blocking: Blocking::new(event_loop),
+            outbox: Arc::new(Outbox::new(Box::new(move || environment.bell.ring()))),
+            blocking: Blocking::new(environment, has_end_signal),
             pending: Pending::default(),
             robust_list: RobustList::new(registers),
             delivery: Delivery::default(),
@@ -254,7 +249,7 @@ impl Agent {
         self.environment.remove_end_hook(on_end)?;
         // SAFETY: as Node calls it, on the environment's thread.
         unsafe { on_end(self.environment.env.cast()) };
-        self.environment.bell().close()
+        Ok(())
     }
 
     /// Lets this agent's end begin before all hooks added so far.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::agent::agent::{Agent, BlockingWait};
 use crate::agent::progress::Caller;
-use crate::environment::{Argument, Bell};
+use crate::environment::Argument;
 use crate::globals::{
     PROCESS, claim_has_joined, pass_on_notification, pass_to_other_processes, return_unused, shared_word, word_at,
 };
@@ -229,35 +229,31 @@ impl Agent {
     /// Releases the entry at the index. For mail of this agent's, `serve` is called, or its event loop turns first.
     fn release_at_pace(&self, hands_over: bool, serve: impl FnOnce()) -> bool {
         // Only with promises is there a pace to be kept. Asked before, since a clock might fail.
-        let is_in_time = self.pending.has_notes() && self.pace.allows(now(), || self.ring_for_turn());
+        let is_in_time = self.pending.has_notes() && self.pace.allows(now(), || self.turn_bell.ring());
         self.release_entry(hands_over && is_in_time, || {
             if is_in_time {
                 serve();
-            } else if !self.await_turn() {
-                self.outbox.ring();
+            } else {
+                self.await_turn();
             }
         })
     }
 
     /// Lets the agent be rung once its event loop has turned.
-    fn await_turn(&self) -> bool {
-        self.pace.await_turn(|| self.ring_for_turn())
-    }
-
-    /// Makes the event loop call `on_turn`. Returns false if that fails.
-    fn ring_for_turn(&self) -> bool {
-        self.turn_bell.as_ref().map(Bell::ring).is_some()
+    fn await_turn(&self) {
+        self.pace.await_turn(|| self.turn_bell.ring());
     }
 
     /// Counts a promise that settles at once. Answers false if it waits for the event loop to turn: JavaScript is called then.
     pub(crate) fn settles_at_once(&self) -> bool {
-        if self.pace.allows(now(), || self.ring_for_turn()) {
+        let is_in_time = self.pace.allows(now(), || self.turn_bell.ring());
+        if is_in_time {
             self.pace.go_on();
-            return true;
+        } else {
+            self.await_turn();
+            self.pace.owes_news.set(true);
         }
-        let waits = self.await_turn();
-        self.pace.owes_news.set(waits);
-        !waits
+        is_in_time
     }
 
     /// Delivers the grants of this job's own promises in this job. Everything else waits for a job of its own.

@@ -144,6 +144,6 @@ impl Agent {
     pub(crate) fn runs_dry(&self) -> bool {
         PROCESS.store.check_words(with_word);
         self.update_hold();
-        self.is_held.get() || self.event_loop.is_alive()
+        self.is_held.get() || self.environment.is_loop_alive()
     }
 }

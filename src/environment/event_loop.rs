@@ -10,43 +10,31 @@ use libloading::os::unix::Library;
 use libloading::os::windows::Library;
 use napi::sys;
 use waitasync_core::queue::BlockedThread;
-use waitasync_core::service::watch::{EndSignal, Watch};
+use waitasync_core::service::watch::Watch;
 
-/// Used on its thread, until the environment ends.
-#[derive(Clone, Copy)]
-pub(crate) struct EventLoop {
-    env: sys::napi_env,
-    end_signal: EndSignal,
-}
+use super::Environment;
 
-impl EventLoop {
-    pub(crate) fn new(env: sys::napi_env, end_signal: EndSignal) -> Self {
-        Self { env, end_signal }
-    }
-
-    /// Makes the watch over it. Only on Linux it has a descriptor: see [`Watch`].
-    pub(crate) fn watch(self, thread: &Arc<BlockedThread>) -> Arc<Watch> {
-        let descriptor = if cfg!(linux) { self.ask(b"uv_backend_fd\0").filter(|&fd| fd >= 0) } else { None };
+impl Environment {
+    /// Makes the watch over the event loop. Only on Linux it has a descriptor: see [`Watch`].
+    pub(crate) fn watch(self, thread: &Arc<BlockedThread>, has_end_signal: bool) -> Arc<Watch> {
+        let descriptor = if cfg!(linux) { self.ask_loop(b"uv_backend_fd\0").filter(|&fd| fd >= 0) } else { None };
         // SAFETY: libuv closes the descriptor after the environment's clean-up.
-        unsafe { Watch::new(descriptor, thread, self.end_signal) }
+        unsafe { Watch::new(descriptor, thread, has_end_signal) }
     }
 
-    /// Whether something holds it. False where it is not libuv's.
-    pub(crate) fn is_alive(self) -> bool {
-        self.ask(b"uv_loop_alive\0").is_some_and(|answer| answer != 0)
+    /// Whether something holds the event loop. False where it is not libuv's.
+    pub(crate) fn is_loop_alive(self) -> bool {
+        self.ask_loop(b"uv_loop_alive\0").is_some_and(|answer| answer != 0)
     }
 
     /// Calls a function of libuv's that takes the loop. `None`: the loop is not libuv's, or Node does not export it.
-    fn ask(self, function: &[u8]) -> Option<c_int> {
+    fn ask_loop(self, function: &[u8]) -> Option<c_int> {
         type Function = unsafe extern "C" fn(*const c_void) -> c_int;
 
-        if self.end_signal == EndSignal::Unknown {
-            return None;
-        }
         let mut event_loop = ptr::null_mut();
-        // SAFETY: on the thread of `env`, and the out-parameter is a live local.
+        // SAFETY: on the environment's thread, and the out-parameter is a live local.
         let status = unsafe { sys::napi_get_uv_event_loop(self.env, &raw mut event_loop) };
-        if status != sys::Status::napi_ok {
+        if !self.has_libuv || status != sys::Status::napi_ok {
             return None;
         }
         #[cfg(windows)]

@@ -1,6 +1,6 @@
 //! A Node environment, as an agent uses it: references, calls, and how its event loop is woken and held.
 
-pub(crate) mod event_loop;
+mod event_loop;
 
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
@@ -76,52 +76,19 @@ impl Argument {
     }
 }
 
-/// Makes a threadsafe function that does not hold the event loop.
-///
-/// # Safety
-/// On the thread of `env`, in a call from JavaScript; `function` is one.
-unsafe fn create_bell(
-    env: sys::napi_env,
-    function: sys::napi_value,
-    on_ring: sys::napi_threadsafe_function_call_js,
-) -> Result<sys::napi_threadsafe_function> {
-    let (mut name, mut bell) = (ptr::null_mut(), ptr::null_mut());
-    let text = "atomics-waitasync";
-    // SAFETY: as the caller promises, and every out-parameter is a live local.
-    unsafe {
-        let length = text.len().cast_signed();
-        check_status!(sys::napi_create_string_utf8(env, text.as_ptr().cast(), length, &raw mut name))?;
-        check_status!(sys::napi_create_threadsafe_function(
-            env,
-            // Not needed, but Node before 12.6 insists on a function.
-            function,
-            ptr::null_mut(),
-            name,
-            0,
-            1,
-            ptr::null_mut(),
-            None,
-            ptr::null_mut(),
-            on_ring,
-            &raw mut bell,
-        ))?;
-        // It starts out holding the loop.
-        check_status!(sys::napi_unref_threadsafe_function(env, bell))?;
-    }
-    Ok(bell)
-}
-
 /// Handles of an environment. Used on its thread until it ends.
 #[derive(Clone, Copy)]
 pub(crate) struct Environment {
     pub(crate) env: sys::napi_env,
-    bell: sys::napi_threadsafe_function,
+    pub(crate) bell: Bell,
+    /// Whether its event loop is libuv's.
+    has_libuv: bool,
     settle: sys::napi_ref,
     tick: sys::napi_ref,
 }
 
 impl Environment {
-    /// Makes the handles. `on_ring` is called on the environment's thread, with a null `env` if that is ending.
+    /// Makes the handles. `on_ring` is that of the bell.
     ///
     /// # Safety
     /// On the thread of `env`, in a call from JavaScript; `settle` and `tick` are functions.
@@ -129,6 +96,7 @@ impl Environment {
         env: sys::napi_env,
         settle: sys::napi_value,
         tick: sys::napi_value,
+        has_libuv: bool,
         on_ring: sys::napi_threadsafe_function_call_js,
     ) -> Result<Self> {
         let (mut settle_ref, mut tick_ref) = (ptr::null_mut(), ptr::null_mut());
@@ -136,23 +104,9 @@ impl Environment {
         let bell = unsafe {
             check_status!(sys::napi_create_reference(env, settle, 1, &raw mut settle_ref))?;
             check_status!(sys::napi_create_reference(env, tick, 1, &raw mut tick_ref))?;
-            create_bell(env, settle, on_ring)
+            Bell::new(env, settle, on_ring)
         }?;
-        Ok(Self { env, bell, settle: settle_ref, tick: tick_ref })
-    }
-
-    /// Makes another bell, for its own thread: it rings until the environment begins to end. In a handle scope.
-    pub(crate) fn new_bell(self, on_ring: sys::napi_threadsafe_function_call_js) -> Result<Bell> {
-        let mut settle = ptr::null_mut();
-        // SAFETY: on the environment's thread; the out-parameter is a live local, and the reference is to a function.
-        unsafe {
-            check_status!(sys::napi_get_reference_value(self.env, self.settle, &raw mut settle))?;
-            create_bell(self.env, settle, on_ring).map(Bell)
-        }
-    }
-
-    pub(crate) fn bell(self) -> Bell {
-        Bell(self.bell)
+        Ok(Self { env, bell, has_libuv, settle: settle_ref, tick: tick_ref })
     }
 
     /// Calls `hook(env)` when the environment ends: before all hooks that were added earlier, so before the threadsafe
@@ -181,9 +135,9 @@ impl Environment {
         // SAFETY: on the environment's thread, and the threadsafe function lives as long as the environment.
         let status = unsafe {
             if held {
-                sys::napi_ref_threadsafe_function(self.env, self.bell)
+                sys::napi_ref_threadsafe_function(self.env, self.bell.0)
             } else {
-                sys::napi_unref_threadsafe_function(self.env, self.bell)
+                sys::napi_unref_threadsafe_function(self.env, self.bell.0)
             }
         };
         status == sys::Status::napi_ok
@@ -258,6 +212,8 @@ impl Environment {
     }
 }
 
+/// A threadsafe function. It does not hold the event loop unless it is told to; its environment closes it.
+#[derive(Clone, Copy)]
 pub(crate) struct Bell(sys::napi_threadsafe_function);
 
 // SAFETY: any thread may call a threadsafe function. It is valid whenever it is called: `Outbox::ring` holds the lock
@@ -267,14 +223,42 @@ unsafe impl Send for Bell {}
 unsafe impl Sync for Bell {}
 
 impl Bell {
-    /// Gives the threadsafe function back, on the environment's thread. Nothing rings it any more.
-    pub(crate) fn close(self) -> Result<()> {
-        let mode = sys::ThreadsafeFunctionReleaseMode::release;
-        // SAFETY: on the environment's thread; this is the only release.
-        check_status!(unsafe { sys::napi_release_threadsafe_function(self.0, mode) })
+    /// Makes a bell. `on_ring` is called on the environment's thread, with a null `env` if that is ending.
+    ///
+    /// # Safety
+    /// On the thread of `env`, in a call from JavaScript; `function` is one.
+    pub(crate) unsafe fn new(
+        env: sys::napi_env,
+        function: sys::napi_value,
+        on_ring: sys::napi_threadsafe_function_call_js,
+    ) -> Result<Self> {
+        let (mut name, mut bell) = (ptr::null_mut(), ptr::null_mut());
+        let text = "atomics-waitasync";
+        // SAFETY: as the caller promises, and every out-parameter is a live local.
+        unsafe {
+            let length = text.len().cast_signed();
+            check_status!(sys::napi_create_string_utf8(env, text.as_ptr().cast(), length, &raw mut name))?;
+            check_status!(sys::napi_create_threadsafe_function(
+                env,
+                // Not needed, but Node before 12.6 insists on a function.
+                function,
+                ptr::null_mut(),
+                name,
+                0,
+                1,
+                ptr::null_mut(),
+                None,
+                ptr::null_mut(),
+                on_ring,
+                &raw mut bell,
+            ))?;
+            // It starts out holding the loop.
+            check_status!(sys::napi_unref_threadsafe_function(env, bell))?;
+        }
+        Ok(Self(bell))
     }
 
-    pub(crate) fn ring(&self) {
+    pub(crate) fn ring(self) {
         // SAFETY: see `Send`. A failure means that the environment is ending, which drops its waits anyway.
         unsafe {
             sys::napi_call_threadsafe_function(self.0, ptr::null_mut(), sys::ThreadsafeFunctionCallMode::nonblocking);

@@ -14,7 +14,6 @@ use crate::globals::PROCESS;
 use crate::observe::{profile, stall_questions};
 use waitasync_core::observe::cycle;
 use waitasync_core::queue::Location;
-use waitasync_core::service::watch::EndSignal;
 
 static OBSERVER: Observer = Observer {
     describe: |links| cycle::described(&PROCESS, links),
@@ -32,7 +31,7 @@ static OBSERVER: Observer = Observer {
 /// `registers`: as in `lib/agent/registers.js`, and room for a batch of settlements. `settle(count)` is called whenever
 /// so many have been put there; `tick(on_slice)` between the slices in which a thread blocks: it calls the function that
 /// the wait was given, if any, and lets the engine interrupt the thread. `thread_id` and `thread_name` are those of `worker_threads`;
-/// `end_signal`: 0 if the event loop is not libuv's, 1 for [`EndSignal::Shared`], otherwise [`EndSignal::Own`].
+/// `has_libuv`: whether the event loop is libuv's; `has_end_signal`: whether the end of a worker has a signal of its own.
 ///
 /// Null if a hook of `async_hooks` has started another one meanwhile.
 #[napi(catch_unwind)]
@@ -43,7 +42,8 @@ pub fn start(
     tick: Function<'_, Unknown<'_>, ()>,
     thread_id: u32,
     thread_name: Option<String>,
-    end_signal: Option<u32>,
+    has_libuv: bool,
+    has_end_signal: bool,
 ) -> Result<Option<Object<'static>>> {
     // SAFETY: called from JavaScript, and the wrapper checked the types.
     let is_started = unsafe {
@@ -55,11 +55,8 @@ pub fn start(
             tick.raw(),
             thread_id,
             thread_name,
-            match end_signal {
-                Some(0) => EndSignal::Unknown,
-                Some(1) => EndSignal::Shared,
-                _ => EndSignal::Own,
-            },
+            has_libuv,
+            has_end_signal,
         )
     }?;
     if is_started { operations::create(&env).map(Some) } else { Ok(None) }

@@ -18,7 +18,7 @@ use napi_derive::napi;
 /// a loaded library glibc gives that library, even if an installation has replaced the file, and `lib/` with it.
 const MARKER: &[u8; 29] = b"ATOMICS_WAITASYNC_PROTOCOL_1\0";
 
-/// Returns the file of the first image with the marker, unless that is ours. It may be gone by now.
+/// Returns the file of the first image with the marker, unless ours. It may be gone by now.
 #[napi(catch_unwind)]
 pub fn other_first_image() -> Option<String> {
     marker::other_first().map(|file| file.to_string_lossy().into_owned())
@@ -48,7 +48,7 @@ mod marker {
         (first != own).then_some(file)
     }
 
-    /// Returns the base and the file of the image that has this address.
+    /// Returns the base and the file of the image at this address.
     fn image_of(address: *const c_void) -> Option<(usize, OsString)> {
         // SAFETY: a record of numbers and pointers, which may be null.
         let mut image: libc::Dl_info = unsafe { mem::zeroed() };

@@ -9,8 +9,8 @@
 //! something is added, in epoll's edge-triggered mode, for which tokio asks. A signal can be missed when one of the
 //! same kind is pending already; then the thread returns when its slice ends. So once the loop has been signalled
 //! during a watch, the slices are shorter. Signals before the watch do not count: messages to a thread that has not
-//! read them yet, nearly always. But where a worker's end has no signal of its own ([`EndSignal::Shared`]), those
-//! messages hide it, and they count.
+//! read them yet, nearly always. But where a worker's end has no signal of its own (before Node 12.11), those messages
+//! hide it, and they count.
 //!
 //! A thread is watched from the first time that it blocks; blocking again costs a free mutex. If its loop is signalled
 //! while it does not block, the service has woken up for nothing, and ends the watch. The service decides that with the
@@ -41,17 +41,6 @@ use crate::clock::now;
 use crate::queue::parker::BlockedThread;
 use crate::sync::lock;
 
-/// The signal by which an event loop learns of its thread's end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum EndSignal {
-    /// Unknown: the loop is not libuv's.
-    Unknown,
-    /// That of the parent's messages: before Node 12.11.
-    Shared,
-    /// One of its own.
-    Own,
-}
-
 /// A thread that blocks again and again while its loop is signalled is watched no more often than this.
 #[cfg(linux)]
 const INTERVAL_MILLISECONDS: f64 = 1.0;
@@ -69,7 +58,8 @@ fn is_signalled(event_loop: &OwnedFd) -> bool {
 pub struct Watch {
     thread: Arc<BlockedThread>,
     event_loop: Option<c_int>,
-    end_signal: EndSignal,
+    /// Whether the thread's end has a signal of its own.
+    has_end_signal: bool,
     state: Mutex<State>,
     /// Whether the loop has been signalled during this watch.
     is_signalled: AtomicBool,
@@ -88,9 +78,9 @@ impl Watch {
     ///
     /// # Safety
     /// The descriptor must be open whenever the thread blocks.
-    pub unsafe fn new(event_loop: Option<c_int>, thread: &Arc<BlockedThread>, end_signal: EndSignal) -> Arc<Self> {
+    pub unsafe fn new(event_loop: Option<c_int>, thread: &Arc<BlockedThread>, has_end_signal: bool) -> Arc<Self> {
         let (state, is_signalled) = Default::default();
-        Arc::new(Self { thread: Arc::clone(thread), event_loop, end_signal, state, is_signalled })
+        Arc::new(Self { thread: Arc::clone(thread), event_loop, has_end_signal, state, is_signalled })
     }
 
     /// Interrupts the thread when its loop is signalled, or was before. Whether the loop is watched. Called by the
@@ -108,7 +98,7 @@ impl Watch {
         // SAFETY: the thread blocks, so the descriptor is open, as the maker promised.
         let event_loop = unsafe { BorrowedFd::borrow_raw(event_loop) }.try_clone_to_owned().ok()?;
         state.not_before = now.after_millis(INTERVAL_MILLISECONDS);
-        let was_signalled = self.end_signal == EndSignal::Own && is_signalled(&event_loop);
+        let was_signalled = self.has_end_signal && is_signalled(&event_loop);
         self.is_signalled.store(false, Ordering::Relaxed);
         let _entered = runtime.enter();
         // SAFETY: the registration owns the descriptor.
