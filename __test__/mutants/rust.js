@@ -375,11 +375,11 @@ module.exports = [
   ...of(waiter, { cargo: ['line', 'in_job'] }, [
     ['the agent that releases a lock is rung nevertheless',
       'self.0.retain(|waiter| !waiter.is_of(outbox))',
-      'self.0.retain(|waiter| !outbox.has_only_grants() || !waiter.is_of(outbox))']
+      'self.0.retain(|waiter| !outbox.has_only_successes() || !waiter.is_of(outbox))']
   ]),
   ...of(outbox, { cargo: ['line', 'in_job'] }, [
     ['a timeout is decided in the job that releases a lock',
-      ' && self.settlements.iter().all(|each| each.result.is_acquired())',
+      ' && mail.settlements.iter().all(|each| each.result.is_acquired())',
       '']
   ]),
   ...of(pace, { cargo: ['addon', 'pace'] }, [

@@ -256,9 +256,9 @@ impl Agent {
         is_in_time
     }
 
-    /// Delivers the grants of this job's own promises in this job. Everything else waits for a job of its own.
+    /// Delivers the grants of this job's own promises in this job. Timeouts and losses wait for a job of their own.
     fn deliver_in_job(&self) {
-        if self.outbox.has_only_grants() && self.delivery.is_idle() {
+        if self.outbox.has_only_successes() && self.delivery.is_idle() {
             self.pace.go_on();
             self.deliver_now();
         } else {

@@ -60,11 +60,6 @@ impl Mail {
         Some(std::mem::replace(&mut settlements[place].result, WaitResult::Due))
     }
 
-    /// Whether it has nothing but grants, and retries of claims.
-    fn has_only_successes(&self) -> bool {
-        self.losses.is_empty() && self.settlements.iter().all(|each| each.result.is_acquired())
-    }
-
     /// Removes everything. Keeps the allocations if they are small.
     pub fn clear(&mut self) {
         const RETAINED: usize = 4096;
@@ -190,15 +185,10 @@ impl Outbox {
         self.has_mail.load(Ordering::Acquire)
     }
 
-    /// Whether the agent's mail is nothing but grants. It is about to take it.
-    pub fn has_only_grants(&self) -> bool {
-        let mail = lock(&self.mail);
-        mail.retries.is_empty() && mail.has_only_successes()
-    }
-
     /// Whether the agent's mail is nothing but grants, and retries of claims. It is about to take it.
     pub fn has_only_successes(&self) -> bool {
-        lock(&self.mail).has_only_successes()
+        let mail = lock(&self.mail);
+        mail.losses.is_empty() && mail.settlements.iter().all(|each| each.result.is_acquired())
     }
 
     /// Makes the agent look into its outbox, unless it has ended. Called with no other lock held.
