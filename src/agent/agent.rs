@@ -107,8 +107,8 @@ pub(crate) struct Agent {
     pub(crate) robust_list: RobustList,
     pub(crate) delivery: Delivery,
     pub(crate) pace: Pace,
-    /// Rung for a turn of the event loop. It is not made when it is first needed: a hook of `async_hooks` would run then,
-    /// in the midst of a release.
+    /// Rung for a turn of the event loop. It is not made when it is first needed: a hook of `async_hooks` would run
+    /// then, in the midst of a release.
     pub(crate) turn_bell: Bell,
     pub(crate) is_held: Cell<bool>,
     pub(crate) buffers: Buffers,

@@ -44,8 +44,8 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Whether there may be a hand-over, or a settlement, at `now`. `ring` rings the other threadsafe function: when the
-    /// time is over, the loop may have turned unnoticed.
+    /// Whether there may be a hand-over, or a settlement, at `now`. `ring` rings the other threadsafe function: when
+    /// the time is over, the loop may have turned unnoticed.
     pub(crate) fn allows(&self, now: Timestamp, ring: impl FnOnce()) -> bool {
         let made = self.made.get();
         if made == 0 {

@@ -31,10 +31,11 @@ static OBSERVER: Observer = Observer {
 /// `registers`: as in `lib/agent/registers.js`, and room for a batch of settlements. `settle(count)` is called whenever
 /// so many have been put there; `tick(on_slice)` between the slices in which a thread blocks: it calls the function that
 /// the wait was given, if any, and lets the engine interrupt the thread. `thread_id` and `thread_name` are those of `worker_threads`;
-/// `has_libuv`: whether the event loop is libuv's; `has_end_signal`: whether the end of a worker has a signal of its own.
+/// `has_libuv`: whether the event loop is libuv's; `has_end_signal`: whether a worker's end has a signal of its own.
 ///
 /// Null if a hook of `async_hooks` has started another one meanwhile.
 #[napi(catch_unwind)]
+#[allow(clippy::too_many_arguments, reason = "it is called once")]
 pub fn start(
     env: Env,
     registers: ArrayBuffer<'_>,

@@ -4,10 +4,10 @@
 //! would never hear a notification in the other. So all copies of the package use the image that came first.
 //! `lib/agent/load-binding.js` of each copy loads its own image, asks it for the file of the first one, and uses that.
 //!
-//! Each image has a marker, which is a symbol. An image that is asked makes its symbols global, which Node does not when
-//! it loads an addon, and stays loaded for ever. Then it looks the marker up: the loader finds that of the image that has
-//! done so first. Windows has no such order of symbols, but lists the modules of a process in that of their loading.
-//! There an image is pinned when its first agent starts.
+//! Each image has a marker, which is a symbol. An image that is asked makes its symbols global, which Node does not
+//! when it loads an addon, and stays loaded for ever. Then it looks the marker up: the loader finds that of the image
+//! that has done so first. Windows has no such order of symbols, but lists the modules of a process in that of their
+//! loading. There an image is pinned when its first agent starts.
 
 use napi_derive::napi;
 
@@ -42,7 +42,7 @@ mod marker {
         let (own, file) = image_of(image_of as *const c_void)?;
         // SAFETY: with RTLD_NOLOAD nothing is loaded and no initialiser runs.
         let library = unsafe { Library::open(Some(file), RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL) };
-        library.ok().map(mem::forget);
+        mem::forget(library);
         // SAFETY: the name is a C string, and the symbol's value is only used as a number.
         let (first, file) = image_of(unsafe { libc::dlsym(RTLD_DEFAULT, super::MARKER.as_ptr().cast()) })?;
         (first != own).then_some(file)

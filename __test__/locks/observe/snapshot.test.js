@@ -279,7 +279,7 @@ test('a snapshot of many waits is complete', async () => {
   await Promise.all(promises)
 })
 
-test('names are shortened in messages; a snapshot that is longer than any string is an error', { timeout: 120000 }, async () => {
+test('names are shortened in messages; a snapshot too long for a string is an error', { timeout: 120000 }, async () => {
   // A lone surrogate takes six characters of what native code tells.
   const names = Array.from({ length: 90 }, (_, n) => n + 'x'.repeat(200) + '\ud800'.repeat(2 ** 20))
   const releases = []

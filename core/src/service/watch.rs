@@ -108,6 +108,7 @@ impl Watch {
     }
 
     #[cfg(not(linux))]
+    #[allow(clippy::unused_self, reason = "as on Linux")]
     const fn register(&self, _: &mut State, _: &Handle) -> Option<()> {
         None
     }

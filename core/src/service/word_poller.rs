@@ -5,8 +5,8 @@
 //! since a claim joined last, or a look found something; from [`SHORTEST`] to [`LONGEST`]. So the looks delay no claim
 //! by more than an eighth of its wait, or [`SHORTEST`], and a wait of a day costs a look a second.
 //!
-//! A claim that joins rings the bell, which wakes the service once, and not again before the next look. Without lines the
-//! next look comes when a claim joins.
+//! A claim that joins rings the bell, which wakes the service once, and not again before the next look. Without lines
+//! the next look comes when a claim joins.
 
 use std::convert::Infallible;
 use std::time::Duration;
