@@ -46,9 +46,8 @@ const native = {
   settle: undefined,
   /** Called when a named lock was stolen from this thread. */
   onSteal: undefined,
-  /** Called when there are reports of stalls; and who asked for them, by the number of the question. */
+  /** Called when there are reports of stalls. */
   onReports: undefined,
-  answers: undefined,
   /** Delivers answers about locks of files, once there are requests (lib/processes/engines/files.js). */
   files: undefined,
   /** Called when the event loop has turned for promises that awaited it: see `turns.js`. */

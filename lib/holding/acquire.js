@@ -62,7 +62,7 @@ function block (hold, timeout, caller) {
   const list = theList()
   list.makeRoom()
   const { binding } = agent().native
-  const onSlice = observer.blockBegins(nounOfHold, hold, observer.whileBlocked())
+  const onSlice = observer.blockBegins(nounOfHold, hold)
   list.expect(word)
   const answer = agent().claim(word, kindOf(request), amountOf(request), timeout, onSlice)
   const ownerDied = answer === ACQUIRED_FROM_DEAD

@@ -39,20 +39,21 @@ class Claim extends Waiter {
   }
 
   prepare () {
-    const since = observer.waits(this.steps === undefined ? undefined : this.steps.context)
+    const { steps } = this
+    const since = observer.waits(steps === undefined ? undefined : steps.context)
     if (since !== undefined) this.since = since
-    const wait = observer.waitBegins(this, this.steps === undefined ? undefined : this.steps.call)
-    if (wait === undefined) return
-    this.wait = wait
-    observer.claims(this, wait.call)
+    const call = steps === undefined ? observer.callOf() : steps.call
+    if (call === undefined) return
+    this.within = call.within
+    observer.claims(this, call)
   }
 
   enqueue () {
-    const { notifiedAt, request, wait, word } = this
+    const { notifiedAt, place, request, within, word } = this
     const list = theList()
-    if (wait !== undefined) {
-      list.native.words[CALL] = this.place
-      if (list.tasks !== undefined) list.native.binding.claimsWithin(wait.call.within)
+    if (place !== undefined) {
+      list.native.words[CALL] = place
+      if (list.tasks !== undefined) list.native.binding.claimsWithin(within)
     }
     list.reserve()
     this.isReserved = true
@@ -122,7 +123,6 @@ class Claim extends Waiter {
   end () {
     if (this.isReserved) theList().unreserve()
     this.isReserved = false
-    if (this.wait !== undefined) observer.waitEnds(this.wait)
     super.end()
   }
 
@@ -135,9 +135,9 @@ class Claim extends Waiter {
   }
 }
 
-// Few claims have these: where this thread was notified, as of a Hold; since when it waits, for diagnostics; its Wait
-// in stalls.js; the number of its call (observe/hold-calls.js).
-shield(Claim, ['notifiedAt', 'since', 'wait', 'place'])
+// Few claims have these: where this thread was notified, as of a Hold; since when it waits, for diagnostics; within
+// which callbacks it was made, and the number of its call (observe/hold-calls.js).
+shield(Claim, ['notifiedAt', 'since', 'within', 'place'])
 
 /** Whether a promise of this thread claims the word. */
 function isAwaited ({ address, key, lineName }) {

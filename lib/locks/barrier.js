@@ -13,7 +13,6 @@ const { compareExchange, load } = require('../util/intrinsics')
 const abortSignals = require('../waiting/abort-signals')
 const { abortReason, throwIfAborted } = require('../waiting/errors')
 const { waitKinds: { BARRIER } } = require('../waiting/kinds')
-const observer = require('../waiting/observer')
 const { assertWorker, waitOptions } = require('../waiting/wait-options')
 const Steps = require('../waiting/wait-steps')
 const { notify, waitUntil, waitUntilAsync } = require('../waiting/wait-until')
@@ -41,7 +40,7 @@ class Barrier {
     const mine = arrive(word, this.parties)
     if (mine === LEADER) return { leader: true }
     try {
-      waitUntil(word, (state) => generation(state) !== mine, timeout, BARRIER, observer.whileBlocked(true))
+      waitUntil(word, (state) => generation(state) !== mine, timeout, BARRIER)
     } catch (error) {
       if (withdraw(word, mine)) throw error
     }

@@ -103,7 +103,6 @@ function isMet (predicate) {
  */
 function block (word, held, timeout, caller) {
   const place = observer.callHere()
-  const watch = observer.whileBlocked(true)
   // A getter of the token's may unlock it.
   const ownerDied = sawOwnerDied(held.token)
   if (!isHeld(held)) throw notHeld(caller)
@@ -115,7 +114,7 @@ function block (word, held, timeout, caller) {
   if (ownerDied) held.word.noteDeath()
   const index = theList().toEnd(indexOfHold(held))
   theList().ends(index)
-  const onSlice = observer.blockBegins(nounOfWait, { address: word.address, waitKind: CONDITION }, watch)
+  const onSlice = observer.blockBegins(nounOfWait, { address: word.address, waitKind: CONDITION })
   let isNotified = false
   try {
     native.words[CALL] = place

@@ -10,7 +10,6 @@ const { assertStack } = require('../agent/find-agent')
 const { compareExchange, load, max, min } = require('../util/intrinsics')
 const { throwIfAborted } = require('../waiting/errors')
 const { waitKinds: { LATCH } } = require('../waiting/kinds')
-const observer = require('../waiting/observer')
 const { assertWorker, waitOptions } = require('../waiting/wait-options')
 const Steps = require('../waiting/wait-steps')
 const { notify, waitUntil, waitUntilAsync } = require('../waiting/wait-until')
@@ -48,7 +47,7 @@ class Latch {
   wait (options) {
     assertWorker('wait', 'waitAsync()')
     const { timeout } = waitOptions(options, 'wait', false)
-    waitUntil(wordOf(this), (happened) => happened >= this.count, timeout, LATCH, observer.whileBlocked(true))
+    waitUntil(wordOf(this), (happened) => happened >= this.count, timeout, LATCH)
   }
 
   waitAsync (options) {

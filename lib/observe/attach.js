@@ -15,9 +15,9 @@ function observeLocks ({ binding, stallAfter }) {
 function reportStalls (native) {
   const { callFor, placeHere: callHere } = require('./call-stacks')
   const stalls = require('./stalls')
-  const { callOf, keepsHold, waitBegins, waitEnds, whileBlocked } = stalls
-  const waits = { callFor, callHere, callOf, keepsHold, waitBegins, waitEnds, whileBlocked }
-  assign(observer, waits, require('./hold-calls'))
+  const { callOf, keepsHold } = stalls
+  const goesOn = (began) => native.binding.waitGoesOn(began)
+  assign(observer, { callFor, callHere, callOf, goesOn, keepsHold }, require('./hold-calls'))
   stalls.listen(native)
 }
 

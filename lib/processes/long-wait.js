@@ -180,7 +180,7 @@ function watchBlocked (engine, name) {
     if (wait.left > 0) return
     const text = wait.note(wait.isEnabled ? holderOf(engine, name) : undefined, true)
     if (text === undefined) return
-    agent().native.binding.leaveReport(require('../observe/stalls').textWhileBlocked({ text }))
+    agent().native.binding.leaveReport(require('../observe/stalls').textWhileBlocked(text))
   }
   return { look, end: () => wait.end() }
 }

@@ -33,8 +33,6 @@ function blocking (memory, wait) {
       if (mode === PUT) argument.keep()
       wait.place = observer.callHere()
       const since = observer.waits()
-      // There may be nothing to do for as long as the program likes.
-      wait.onSlice = observer.whileBlocked(mode !== PUT)
       found = owingQuietly(memory, mode === PUT ? waitToPut : waitAndStep, wait, left)
       publishWait(since, memory, mode, isInVain(found) ? 'timed-out' : found === ENDED ? 'ended' : 'acquired')
     }
@@ -80,10 +78,12 @@ function waitAndStep (memory, wait, left) {
 }
 
 /** Sleeps until the events are raised that a call waits for. */
-function sleep (memory, { mode, onSlice, place }, count, timeout) {
+function sleep (memory, wait, count, timeout) {
+  const { mode, place } = wait
   const { second: { address }, at } = memory.sideOf(mode)
   // Threads wait at the second word of the events.
-  blockFor(address, count, timeout, mode + WAIT_KINDS * (at + 1), onSlice, place, outside)
+  wait.began = observer.goesOn(wait.began)
+  blockFor(address, count, timeout, mode + WAIT_KINDS * (at + 1), place, outside)
 }
 
 /** Throws if all users of the queue would block in `put`; otherwise notes that this one does. */
@@ -115,12 +115,12 @@ function publishWait (since, { first: word }, mode, outcome) {
 const lateError = ({ first }, { mode, timeout }) => timeoutError(first, NOTIFIED[mode], timeout)
 
 /**
- * Describes a call: its step, how long it waits for that, and what observes it while it blocks.
+ * Describes a call: its step, how long it waits for that, and, while it blocks, where and since when.
  * @param {object} limits the options of the call
  */
 const calling = (mode, step, argument, limits, caller) => {
   const { timeout, signal } = limits
-  return { mode, step, argument, limits, timeout, signal, caller, onSlice: undefined, place: 0 }
+  return { mode, step, argument, limits, timeout, signal, caller, place: 0, began: undefined }
 }
 
 module.exports = { blocking, calling, isInVain, lateError, publishWait }

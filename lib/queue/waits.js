@@ -71,11 +71,11 @@ class QueueWaiter extends Waiter {
     // The serial number of the notification that this thread owes, and the index of its entry; 0: it owes none.
     this.owed = 0
     this.entry = 0
-    // As of the observer's `waits` and `waitBegins`, once it has had to wait. The end of a use, which waits for a step
-    // of another thread, is not reported.
+    // As of the observer's `waits` and `goesOn`, once it has had to wait. The end of a use, which waits for a step of
+    // another thread, is not reported.
     this.isReported = false
     this.since = undefined
-    this.stall = undefined
+    this.began = undefined
   }
 
   become (state) {
@@ -201,24 +201,20 @@ class QueueWaiter extends Waiter {
 
   /** Notes its outcome. */
   note (outcome) {
-    if (this.stall !== undefined) observer.waitEnds(this.stall)
     publishWait(this.since, this.memory, this.mode, outcome)
   }
 
   prepare () {
-    const { mode, steps } = this
+    const { steps } = this
     if (this.isReported || steps === undefined) return
     this.isReported = true
     this.since = observer.waits(steps.context)
-    const stall = observer.waitBegins(this, steps.call, mode !== PUT)
-    // A hook may have let it put.
-    if (this.state !== OVER) this.stall = stall
-    else if (stall !== undefined) observer.waitEnds(stall)
   }
 
   enqueue () {
     const { address } = this.word
     if (this.state === OVER) return 'over'
+    this.began = observer.goesOn(this.began)
     if (this.isForLock) return agent().waitClaim(address, false, LOCKED, this.left(), this)
     return agent().waitClaim(address, false, this.first, this.left(), this, this.second)
   }

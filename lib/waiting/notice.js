@@ -3,10 +3,9 @@
 /** Promises that wait for a notification at a word. */
 
 const { agent } = require('../agent/find-agent')
-const { Promise, shield } = require('../util/intrinsics')
+const { Promise } = require('../util/intrinsics')
 const { throwIfAborted } = require('./errors')
 const { NOTIFIED, nounOf } = require('./kinds')
-const observer = require('./observer')
 const Waiter = require('./waiter')
 
 /** No hooks, and no inherited ones, which could be a program's. */
@@ -31,16 +30,6 @@ class Notice extends Waiter {
 
   prepare () {
     if (this.onEnqueuing !== undefined) this.onEnqueuing()
-    const { steps } = this
-    const stall = steps === undefined ? undefined : observer.waitBegins(this, steps.call, true)
-    if (stall !== undefined) this.stall = stall
-  }
-
-  end () {
-    super.end()
-    if (this.stall === undefined) return
-    observer.waitEnds(this.stall)
-    this.stall = undefined
   }
 
   enqueue () {
@@ -66,8 +55,6 @@ class Notice extends Waiter {
     return nounOf({ kind: NOTIFIED[this.waitKind].kind, name: this.word.name })
   }
 }
-// If stalls are reported: the wait, as stalls.js has it.
-shield(Notice, ['stall'])
 
 /**
  * Waits for a notification, as Atomics.waitAsync: 'ok', 'not-equal' or 'timed-out'. The promise rejects

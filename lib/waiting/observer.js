@@ -26,14 +26,18 @@ class Observer {
     this.claims = nothing
     /** Returns the asynchronous context for subscribers; undefined: there are none. */
     this.contextOfWait = nothing
+    /**
+     * Notes that this thread's next wait is a step of one that began at `began`: what this has returned for its first
+     * step, for which that is undefined.
+     */
+    this.goesOn = nothing
     /** Notes that this call's callback leaves its hold to other code. */
     this.keepsHold = nothing
 
-    // ——— Waits by promises: each `…Begins` returns the argument of its `…Ends`, or undefined ———
+    // ——— Waits by promises ———
+    /** Returns the argument of `promiseEnds`, or undefined. */
     this.promiseBegins = nothing
     this.promiseEnds = nothing
-    this.waitBegins = nothing
-    this.waitEnds = nothing
     /** Takes a promise's sample before its first step. */
     this.sampleOf = nothing
 
@@ -42,8 +46,6 @@ class Observer {
     this.blockBegins = (nounOf, what, onSlice) => onSlice
     /** Takes the function that `blockBegins` has returned. */
     this.blockEnds = nothing
-    /** Makes a function to call between two slices: it reports a long wait. */
-    this.whileBlocked = nothing
 
     // ——— Waits of both kinds, and holds ———
     this.waits = nothing

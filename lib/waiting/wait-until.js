@@ -13,15 +13,15 @@ const observer = require('./observer')
 /** The bytes of a word. */
 const BYTES = 4
 
-/** Blocks until `isOver(value of the word)`. Throws a TimeoutError. `onSlice()` is called while it sleeps. */
-function waitUntil (word, isOver, timeout, waitKind, onSlice) {
+/** Blocks until `isOver(value of the word)`. Throws a TimeoutError. */
+function waitUntil (word, isOver, timeout, waitKind) {
   const left = countdown(timeout)
   let result
   for (;;) {
     const value = load(word.array, 0)
     if (isOver(value)) return
     if (result === 'timed-out') throw lateError(word, timeout, waitKind)
-    result = blockFor(word.address, value, left(), waitKind, onSlice)
+    result = blockFor(word.address, value, left(), waitKind)
   }
 }
 
@@ -29,9 +29,9 @@ function waitUntil (word, isOver, timeout, waitKind, onSlice) {
  * Blocks for a notification at a word, and records the wait. The result is that of the agent's `waitFor`.
  * @param {(fn: Function, argument: unknown) => void} [run] calls what may run a program's code
  */
-function blockFor (address, value, timeout, waitKind, onSlice, place = observer.callHere(), run = simply) {
+function blockFor (address, value, timeout, waitKind, place = observer.callHere(), run = simply) {
   const { native, waitFor } = agent()
-  const observe = observer.blockBegins(nounOfWait, { address, waitKind }, onSlice)
+  const observe = observer.blockBegins(nounOfWait, { address, waitKind })
   native.words[CALL] = place
   try {
     return waitFor(address, value, timeout, waitKind, observe && (() => run(observe)))

@@ -5,6 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 
+use waitasync_core::clock::Timestamp;
 use waitasync_core::held::{Noted, SharedNotes, Within};
 use waitasync_core::queue::Ticket;
 
@@ -27,6 +28,8 @@ pub(crate) struct Pending {
     pub(crate) notes: SharedNotes,
     /// How many notes there are. Most agents have none at all: then a wait's end costs nothing more.
     noted: Cell<usize>,
+    /// When the next wait began, of which it is a further step.
+    pub(crate) next_began: Cell<Option<Timestamp>>,
     /// See [`Self::set_within`].
     within: Cell<Option<Within>>,
     /// How many of them, with and without a timeout, want the event loop to be kept alive.

@@ -7,7 +7,7 @@ use waitasync_core::clock::Timestamp;
 use waitasync_core::held::NONE;
 use waitasync_core::held::registers::Answer;
 use waitasync_core::held::{Noted, PLAIN};
-use waitasync_core::queue::{Ticket, WaitResult, Withdrawal};
+use waitasync_core::queue::{Location, Ticket, WaitResult, Withdrawal};
 
 impl Agent {
     /// Blocks at the location, by `block` once the wait has been enqueued.
@@ -33,11 +33,11 @@ impl Agent {
         if self.sleeps() {
             return Answer::Interrupted;
         }
+        let noted = self.notification(None);
         if self.registers.waits() && self.changes_soon(|| !self.registers.is_equal()) {
             return Answer::Settled(WaitResult::NotEqual);
         }
-        let (location, wait_kind) = (self.registers.location(), self.registers.amount.get());
-        self.pending.notes.set_sleep(Some(Noted::notification(location, wait_kind, None, self.registers.call.get())));
+        self.pending.notes.set_sleep(Some(noted));
         let answer = self.wait(on_slice, Self::block_at_once);
         self.pending.notes.set_sleep(None);
         answer
@@ -71,11 +71,16 @@ impl Agent {
 
     /// Waits as [`Self::wait_async`] does, for a class of the package. Its notification goes to the register's address.
     pub(crate) fn wait_async_for(&self) -> Answer {
+        let relay = self.registers.take_relay();
+        self.noted(self.notification(relay), || self.enqueue_promise())
+    }
+
+    /// Makes the notes of a class's wait.
+    fn notification(&self, relay: Option<Location>) -> Noted {
         let registers = &self.registers;
-        let (relay, location) = (registers.take_relay(), registers.location());
-        let wait_kind = registers.amount.get();
-        let noted = Noted::notification(location, wait_kind, relay, registers.call.get());
-        self.noted(noted, || self.enqueue_promise())
+        let noted =
+            Noted::notification(registers.location(), registers.amount.get(), relay, registers.call.get());
+        Noted { since: self.pending.next_began.take().unwrap_or(noted.since), ..noted }
     }
 
     /// Notes the wait of the promise in the slot, which `enqueue` enqueues.

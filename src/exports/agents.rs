@@ -11,18 +11,18 @@ use napi_derive::napi;
 use super::{operations, updating};
 use crate::agent::{Agent, Observer, note_loaded};
 use crate::globals::PROCESS;
-use crate::observe::{profile, stall_questions};
+use crate::observe::{profile, stalls};
 use waitasync_core::observe::cycle;
 use waitasync_core::queue::Location;
 
 static OBSERVER: Observer = Observer {
     describe: |links| cycle::described(&PROCESS, links),
     slept: profile::end_block,
-    has_news: stall_questions::are_for,
+    has_news: stalls::are_for,
     ended: &[
         |id, _| profile::end_thread(id),
         |_, thread_id| PROCESS.elsewhere.end_thread(thread_id),
-        |_, thread_id| stall_questions::forget(thread_id),
+        |_, thread_id| stalls::forget(thread_id),
     ],
 };
 

@@ -1,12 +1,13 @@
 //! What people are told of holds and waits: snapshots, stacks, samples, reports.
 
-use napi::bindgen_prelude::{Env, Float64ArraySlice, FromNapiValue, Object, Utf16String};
+use napi::bindgen_prelude::{Env, FromNapiValue, Object, Utf16String};
 use napi::{Error, JsString, Result, Status};
 use napi_derive::napi;
 
 use crate::agent::Agent;
 use crate::globals::PROCESS;
-use crate::observe::{profile, stall_questions, standard_error};
+use crate::observe::{profile, stalls, standard_error};
+use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::held::stacks;
 use waitasync_core::observe::reports::Reports;
 use waitasync_core::observe::rows::{EndedRow, Row, RowLink, Rows, Stack};
@@ -94,17 +95,13 @@ pub fn stack_text(env: &Env, number: u32) -> Result<Option<JsString<'_>>> {
     stacks::shown(number).map(|text| env.create_string(&*text)).transpose()
 }
 
-/// Asks for reports of this thread's long waits: returns the number of the question. `waits`: of each the slot, the
-/// milliseconds since it began.
+/// Notes that this thread's next wait is a step of one that began at `began`; undefined: now. Returns that moment.
 #[napi(catch_unwind)]
-pub fn ask_about_stalls(env: Env, waits: Float64ArraySlice<'_>) -> Result<u32> {
-    Ok(stall_questions::ask(Agent::of(env.raw())?.thread_id, &waits))
-}
-
-/// Reports the wait for which this thread blocks, as JSON. `milliseconds`: since it began.
-#[napi(catch_unwind)]
-pub fn report_blocked(env: Env, milliseconds: f64) -> Result<String> {
-    Ok(stall_questions::report_blocked(Agent::of(env.raw())?.thread_id, &[-1.0, milliseconds]))
+pub fn wait_goes_on(env: Env, began: Option<f64>) -> Result<f64> {
+    // Microseconds: a number of JavaScript holds them.
+    let began = began.unwrap_or_else(|| (now().as_nanos() / 1000) as f64);
+    Agent::of(env.raw())?.pending.next_began.set(Some(Timestamp::from_nanos(1000 * began as u64)));
+    Ok(began)
 }
 
 /// Returns a report for each of this thread's waits, by their slots: '' where another one has it.
@@ -121,11 +118,10 @@ pub fn leave_report(text: String) {
     standard_error::leave(&text);
 }
 
-/// Returns this thread's next reports as JSON: the number of its question, or 0 for those of a blocked thread, which it
-/// is to publish; and the reports. Undefined if there are none.
+/// Returns the next report for this thread as JSON. Undefined if there is none.
 #[napi(catch_unwind)]
-pub fn next_reports(env: Env) -> Result<Option<String>> {
-    Ok(stall_questions::next(Agent::of(env.raw())?.thread_id))
+pub fn next_report(env: Env) -> Result<Option<String>> {
+    Ok(stalls::next(Agent::of(env.raw())?.thread_id))
 }
 
 /// Notes who has the lock for which this thread waits; or that the wait is over. `name`: of the lock in front.

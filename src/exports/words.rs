@@ -6,7 +6,6 @@ use napi_derive::napi;
 
 use crate::agent::Agent;
 use crate::globals::{self, PROCESS};
-use waitasync_core::clock::now;
 use waitasync_core::observe::snapshot;
 use waitasync_core::queue::Location;
 
@@ -27,12 +26,6 @@ pub fn lose_memory(env: Env, base: f64, objects: u32) -> Result<bool> {
 #[napi(catch_unwind)]
 pub fn look_at_memories() {
     PROCESS.tracked_buffers.look(&PROCESS.store);
-}
-
-/// Returns how many milliseconds ago a user of some memory ended last; undefined if none has.
-#[napi(catch_unwind)]
-pub fn since_last_end() -> Option<f64> {
-    PROCESS.tracked_buffers.last_end().map(|at| now().duration_since(at).as_secs_f64() * 1e3)
 }
 
 /// Returns the number that users see for the word at an address.

@@ -4,8 +4,7 @@
 mod background;
 pub mod dump;
 pub mod profile;
-#[forbid(unsafe_code)]
-pub(crate) mod stall_questions;
+pub mod stalls;
 pub(crate) mod standard_error;
 
 /// Returns a variable of the process's environment, unless it is empty: a Worker may have another environment.

@@ -17,7 +17,7 @@ use napi_derive::napi;
 
 use crate::agent::Agent;
 use crate::globals::PROCESS;
-use crate::observe::stall_questions::MAIN;
+use crate::observe::stalls::MAIN;
 use crate::observe::variable;
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::held::stacks::{self, StackId};

@@ -71,8 +71,6 @@ struct KnownBuffers {
     left: VecDeque<usize>,
     /// The names that programs gave to words, for people, by the addresses of the words. They go with the memories.
     labels: BTreeMap<usize, Text>,
-    /// When a thread ended last that had used one of them.
-    last_end: Option<Timestamp>,
 }
 
 #[derive(Debug, Default)]
@@ -178,7 +176,6 @@ impl TrackedBuffers {
             if has_used && !memory.is_gone() {
                 memory.ended.truncate(MOST_ENDED - 1);
                 memory.ended.insert(0, Arc::clone(ended));
-                registry.last_end = Some(ended.at);
             }
         }
         registry.subtract(store, base, objects)
@@ -190,11 +187,6 @@ impl TrackedBuffers {
         let before = registry.memories.range(..=location.address()).next_back();
         let memory = before.filter(|(base, memory)| memory.addresses(**base).contains(&location.address()));
         memory.map(|(_, memory)| memory.ended.clone()).unwrap_or_default()
-    }
-
-    /// Returns when a thread ended last that had used a memory.
-    pub fn last_end(&self) -> Option<Timestamp> {
-        lock(&self.registry).last_end
     }
 
     /// Names the word at `location`, instead of its former name.

@@ -2,7 +2,6 @@
 //!
 //! Snapshots, deadlocks, reports of stalls, dumps and profiles are made of these.
 
-pub mod already_reported;
 pub mod cycle;
 mod distinct_frames;
 mod ended;

@@ -4,52 +4,76 @@
 //! of all blocked threads. A cycle counts once all of its holds and waits are older than the period. A wait that is due
 //! earlier waits for that, for up to a period.
 //!
-//! Each call makes [`MOST`] reports of either kind at most, first one of each place: the other waits have theirs later.
+//! Each look makes [`MOST`] reports of either kind at most, first one of each place: the other waits have theirs later.
+//! A wait is reported again, once it has lasted twice as long, if its cycle or its longest holder is another one. So
+//! holders that come and go make few reports; and none unless the longest holder is older than the period.
 
 use std::fmt::{self, Write};
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::iter;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::already_reported::{AlreadyReported, Key, Keys, hash};
-use super::rows::{Row, Stack, write_cycle};
+use super::rows::{Stack, write_cycle};
 use super::sentences::{cycle_rows, cycle_text, is_for_message, may_be_pause, row};
 use super::snapshot::Snapshot;
 use super::survey::Entry;
 use super::wait_report::WaitReport;
 use crate::clock::{Timestamp, now};
-use crate::held::{Process, StackId, stacks};
+use crate::held::{PLAIN, Process, StackId, stacks};
 use crate::json;
 use crate::lock::Mode;
 use crate::lock::cycles::Link;
 use crate::queue::Location;
 
-/// How many cycles, and how many places, are reported in each call.
+/// How many cycles, and how many places, are reported in each look.
 const MOST: usize = 10;
 
-/// After how many periods a possible pause is a stall. `PATIENCE` in `lib/observe/stalls.js` is the same.
-const PATIENCE: f64 = 10.0;
+/// After how many periods a possible pause is a stall. And after how many a wait that is not seen is forgotten: it may
+/// be between two of its steps.
+const PATIENCE: u32 = 10;
 
-/// How many numbers JavaScript passes of each wait.
-pub const NUMBERS: usize = 2;
+/// What a wait was reported with: its cycle, or its longest holder.
+type Key = u64;
 
-/// A wait that is due, as JavaScript knows it.
-#[derive(Clone, Copy)]
-struct Due {
-    /// Which of those that were asked about.
-    number: usize,
-    milliseconds: f64,
-    /// The index of its entry.
-    entry: usize,
+fn hash(value: impl Hash) -> u64 {
+    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    KEY.hash_one(value)
+}
+
+/// By the hashes of the cycles and waits that were reported: the keys, since when, and when it was there last.
+#[derive(Default)]
+pub struct Reported(FxHashMap<u64, (Key, Timestamp, Timestamp)>);
+
+impl Reported {
+    fn get(&self, hash: u64) -> Option<(Key, Timestamp)> {
+        self.0.get(&hash).map(|&(key, noted, _)| (key, noted))
+    }
+
+    /// Notes what is reported. The same again is as old as before.
+    fn note(&mut self, hash: u64, key: Key) {
+        if self.get(hash).is_none_or(|(known, _)| known != key) {
+            self.0.insert(hash, (key, now(), now()));
+        }
+    }
+
+    fn forget(&mut self, all: &FxHashSet<u64>, moment: Timestamp, after: Duration) {
+        self.0.retain(|hash, (.., seen)| {
+            if all.contains(hash) {
+                *seen = moment;
+            }
+            moment.duration_since(*seen) <= after
+        });
+    }
 }
 
 /// Waits at one place for one lock.
 struct SamePlace {
     /// Which place for a lock it is, of one call.
     rank: usize,
-    first: Due,
-    /// Which of those that were asked about are in it; and all entries of it. The first comes first.
-    numbers: Vec<usize>,
+    /// All entries of it. The first comes first.
     entries: Vec<usize>,
     key: Key,
 }
@@ -63,10 +87,8 @@ struct Holder {
 
 /// A report, by indices into a snapshot's lists.
 struct Report {
-    /// Which of the waits that were asked about are in it.
-    waits: Vec<usize>,
-    milliseconds: f64,
     text: String,
+    /// The wait whose thread gets it.
     entry: usize,
     /// How many waits are in its message beside this one. `None`: the waits for the lock have a message already.
     more: Option<usize>,
@@ -81,53 +103,37 @@ pub struct Reports<'a> {
     /// The holds by the first words of their things.
     holds: FxHashMap<Location, Vec<usize>>,
     all: Vec<Report>,
-    /// How many waits are to be reported later, since there are so many.
-    more: usize,
-    /// When there is more to report: that, or the next cycle that is old enough.
-    later: Option<Duration>,
 }
 
 impl<'a> Reports<'a> {
-    /// Makes the reports of a thread's waits. `waits`: of each [`NUMBERS`] numbers: the slot, or below 0 if the thread
-    /// blocks; and its milliseconds.
-    pub fn new(process: &'a Process, already: &AlreadyReported, thread_id: u32, waits: &[f64]) -> Self {
-        let looked_at = now();
-        let mut reports = Self::look(process, process.stall_after.unwrap_or_default());
-        reports.add(already, looked_at, thread_id, waits);
+    /// Makes the reports that there are now.
+    pub fn new(process: &'a Process, reported: &mut Reported, period: Duration) -> Self {
+        let mut reports = Self::look(process, period);
+        let mut due: Vec<_> = (0..reports.snapshot.waiting.len()).filter(|&wait| reports.is_stall(wait)).collect();
+        due.sort_by_key(|&wait| reports.snapshot.waiting[wait].since);
+        reported.forget(&reports.all_hashes(), reports.snapshot.now, PATIENCE * period);
+        reports.add(reported, &due);
         reports
     }
 
     /// Returns a text for each of a thread's waits: '' where another one's has it. They may have just begun.
     pub fn of_all(process: &Process, thread_id: u32, slots: &[u32]) -> Vec<String> {
-        let waits: Vec<_> = slots.iter().flat_map(|&slot| [f64::from(slot), 0.0]).collect();
         let mut reports = Reports::look(process, Duration::ZERO);
-        reports.add(&AlreadyReported::default(), Timestamp::NEVER, thread_id, &waits);
+        let index_of = |wait: &Entry| {
+            let is_its = |&slot: &u32| wait.thread_id == thread_id && wait.slot == Some(slot);
+            slots.iter().position(is_its)
+        };
+        let waits = reports.snapshot.waiting.iter().enumerate();
+        let mut due: Vec<_> = waits.filter_map(|(wait, entry)| Some((index_of(entry)?, wait))).collect();
+        due.sort_unstable();
+        let due: Vec<_> = due.into_iter().map(|(_, wait)| wait).collect();
+        reports.add(&mut Reported::default(), &due);
         let mut texts = vec![String::new(); slots.len()];
-        for Report { waits, text, entry, cycle, .. } in reports.all {
-            let stack = stacks::shown(reports.snapshot.waiting[entry].call).filter(|_| cycle.is_none());
-            texts[waits[0]] = stack.map_or_else(|| text.clone(), |stack| format!("{text}\n{stack}"));
+        for report in &reports.all {
+            let index = index_of(reports.entry(report)).expect("the reports are of these waits");
+            texts[index] = reports.text_with_stack(report);
         }
         texts
-    }
-
-    fn add(&mut self, already: &AlreadyReported, looked_at: Timestamp, thread_id: u32, waits: &[f64]) {
-        let waiting = self.snapshot.waiting.iter().enumerate();
-        let its = waiting.filter(|(_, entry)| entry.thread_id == thread_id);
-        let slots: FxHashMap<_, _> = its.map(|(index, entry)| (entry.slot, index)).collect();
-        let due = waits.chunks_exact(NUMBERS).enumerate().filter_map(|(number, wait)| {
-            let slot = (wait[0] >= 0.0).then_some(wait[0] as u32);
-            // Otherwise it is over.
-            let &entry = slots.get(&slot)?;
-            // JavaScript has looked earlier; but it knows of the steps before the one that waits.
-            let age = 1e3 * self.snapshot.age(&self.snapshot.waiting[entry]).as_secs_f64();
-            Some(Due { number, milliseconds: wait[1].max(age), entry })
-        });
-        let due: Vec<_> = due.filter(|due| self.is_stall(due)).collect();
-        already.update(&self.all_hashes(), looked_at, |keys| {
-            let alone = self.add_cycles(keys, thread_id, &due);
-            let places = self.places(keys, &alone);
-            self.add_places(keys, places);
-        });
     }
 
     fn look(process: &'a Process, period: Duration) -> Self {
@@ -136,84 +142,81 @@ impl<'a> Reports<'a> {
         for (index, hold) in snapshot.held.iter().enumerate() {
             holds.entry(hold.place()).or_default().push(index);
         }
-        Self { process, snapshot, period, holds, all: Vec::new(), more: 0, later: None }
+        Self { process, snapshot, period, holds, all: Vec::new() }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
+    fn add(&mut self, reported: &mut Reported, due: &[usize]) {
+        let alone = self.add_cycles(reported, due);
+        let places = self.places(reported, &alone);
+        self.add_places(reported, places);
     }
 
     /// Whether a wait has lasted for too long. One that may be a pause has more time, unless a thread that might have
-    /// ended it is gone.
-    fn is_stall(&self, due: &Due) -> bool {
-        let entry = self.entry(due);
-        let time = 1e3 * self.period.as_secs_f64() * PATIENCE;
-        !may_be_pause(entry) || due.milliseconds >= time || entry.has_lost_one()
+    /// ended it is gone. The program's own `Atomics.wait` and `waitAsync` have any time.
+    fn is_stall(&self, wait: usize) -> bool {
+        let (entry, age) = (&self.snapshot.waiting[wait], self.age(wait));
+        let is_over = age >= self.period && entry.what.wait_kind() != Some(PLAIN);
+        is_over && (!may_be_pause(entry) || age >= PATIENCE * self.period || entry.has_lost_one())
     }
 
-    /// Whether a wait on no cycle is to be reported. One that may be a pause is reported once; another one again, once
-    /// it has lasted twice as long.
-    fn is_news(&self, entry: usize, holder: Holder, keys: &Keys) -> bool {
-        let wait = &self.snapshot.waiting[entry];
-        keys.get(self.hash_of(entry)).is_none_or(|(reported, noted)| {
-            let age = self.snapshot.age(wait);
-            // JavaScript asks then, as it knows the times; and earlier for others.
-            let is_due = wait.since.is_none_or(|since| 2 * age >= 3 * noted.duration_since(since));
-            !may_be_pause(wait) && is_due && holder.is_old && holder.key != reported
+    /// Whether a wait on no cycle is to be reported. One that may be a pause is reported once.
+    fn is_news(&self, wait: usize, holder: Holder, reported: &Reported) -> bool {
+        let entry = &self.snapshot.waiting[wait];
+        reported.get(self.hash_of(wait)).is_none_or(|(key, noted)| {
+            let is_due = entry.since.is_none_or(|since| self.age(wait) >= 2 * noted.duration_since(since));
+            !may_be_pause(entry) && is_due && holder.is_old && holder.key != key
         })
     }
 
-    /// Sees to it that there is another look after this time.
-    fn look_again(&mut self, after: Duration) {
-        self.later = Some(self.later.map_or(after, |later| later.min(after)));
-    }
-
+    /// Returns the same for a wait in each look, whichever of its steps it is in.
     fn hash_of(&self, wait: usize) -> u64 {
-        hash(self.snapshot.waiting[wait].key())
+        let entry = &self.snapshot.waiting[wait];
+        hash((entry.place(), entry.what.hold(), entry.thread_id, entry.blocked, entry.since))
     }
 
-    fn entry(&self, due: &Due) -> &Entry {
-        &self.snapshot.waiting[due.entry]
+    fn age(&self, wait: usize) -> Duration {
+        self.snapshot.age(&self.snapshot.waiting[wait])
+    }
+
+    fn entry(&self, report: &Report) -> &Entry {
+        &self.snapshot.waiting[report.entry]
     }
 
     // ——— Cycles ———
 
     /// Adds the cycles that count. Returns the waits that are on none, but for those that wait for their cycle.
-    fn add_cycles(&mut self, keys: &mut Keys, thread_id: u32, due: &[Due]) -> Vec<Due> {
-        let cycles = self.cycles_of(thread_id);
-        let mut reported = FxHashMap::default();
+    fn add_cycles(&mut self, reported: &mut Reported, due: &[usize]) -> Vec<usize> {
+        let links = self.snapshot.cycles.iter().enumerate().flat_map(|(cycle, links)| iter::repeat(cycle).zip(links));
+        let by_wait = links.map(|(cycle, link)| (aim(&self.snapshot.waiting[link.waits_for]), cycle));
+        let cycles: FxHashMap<_, _> = by_wait.collect();
+        let mut new = FxHashMap::default();
         let mut alone = Vec::new();
-        for due in due {
-            let Some(&cycle) = cycles.get(&aim(self.entry(due))) else {
-                alone.push(*due);
+        for &entry in due {
+            let Some(&cycle) = cycles.get(&aim(&self.snapshot.waiting[entry])) else {
+                alone.push(entry);
                 continue;
             };
             let links = &self.snapshot.cycles[cycle];
-            let (wait, number, age) = (self.hash_of(due.entry), self.number_of(links), self.snapshot.age_of(links));
-            if age < self.period {
-                // Otherwise it would wait for others than those of the cycle, for which there was time.
-                if keys.get(wait).is_some() || due.milliseconds < 2e3 * self.period.as_secs_f64() {
-                    self.look_again(self.period.saturating_sub(age));
-                } else {
-                    alone.push(*due);
+            let (wait, number) = (self.hash_of(entry), self.number_of(links));
+            if self.snapshot.age_of(links) < self.period {
+                // It waits for others than those of the cycle, for which there was time.
+                if reported.get(wait).is_none() && self.age(entry) >= 2 * self.period {
+                    alone.push(entry);
                 }
                 continue;
             }
-            if let Some(&report) = reported.get(&cycle) {
+            if let Some(&report) = new.get(&cycle) {
                 let report: &mut Report = &mut self.all[report];
                 report.more = report.more.map(|more| more + 1);
-                report.waits.push(due.number);
-            } else if keys.get(number).is_none() {
+            } else if reported.get(number).is_none() {
                 if self.all.len() >= MOST {
-                    self.more += 1;
-                    self.look_again(self.period);
                     continue;
                 }
-                keys.note(number, number);
-                reported.insert(cycle, self.all.len());
-                self.add_cycle(due, cycle);
+                reported.note(number, number);
+                new.insert(cycle, self.all.len());
+                self.add_cycle(entry, cycle);
             }
-            keys.note(wait, number);
+            reported.note(wait, number);
         }
         alone
     }
@@ -229,87 +232,73 @@ impl<'a> Reports<'a> {
         cycle.iter().map(|link| self.hash_of(link.waits_for)).fold(0, u64::wrapping_add)
     }
 
-    fn cycles_of(&self, thread_id: u32) -> FxHashMap<Aim, usize> {
-        let cycles = self.snapshot.cycles.iter().enumerate();
-        let links = cycles.flat_map(|(index, cycle)| cycle.iter().map(move |link| (link.waits_for, index)));
-        let waits = links.map(|(wait, index)| (&self.snapshot.waiting[wait], index));
-        waits.filter(|(wait, _)| wait.thread_id == thread_id).map(|(wait, index)| (aim(wait), index)).collect()
-    }
-
-    fn add_cycle(&mut self, due: &Due, index: usize) {
+    fn add_cycle(&mut self, entry: usize, index: usize) {
         let snapshot = &self.snapshot;
         let text = cycle_text(&cycle_rows(snapshot, &snapshot.cycles[index], Stack::shown)).trim_end().to_owned();
-        let Due { number, milliseconds, entry } = *due;
-        let (waits, holders) = (vec![number], self.holders_of(entry));
-        self.all.push(Report { waits, milliseconds, text, entry, more: Some(0), holders, cycle: Some(index) });
+        let holders = self.holders_of(entry);
+        self.all.push(Report { text, entry, more: Some(0), holders, cycle: Some(index) });
     }
 
     // ——— Waits on no cycle ———
 
     /// Groups the waits that are to be reported by lock and place: those of promises, or all that block there.
-    fn places(&self, keys: &Keys, alone: &[Due]) -> Vec<SamePlace> {
+    fn places(&self, reported: &Reported, alone: &[usize]) -> Vec<SamePlace> {
         let mut holders: FxHashMap<Aim, Holder> = FxHashMap::default();
         let mut places: Vec<SamePlace> = Vec::new();
         let mut known: FxHashMap<_, usize> = FxHashMap::default();
         let mut of_call: FxHashMap<StackId, usize> = FxHashMap::default();
-        for due in alone {
-            let entry = self.entry(due);
-            let holder = *holders.entry(aim(entry)).or_insert_with(|| self.longest_holder(due.entry));
-            if !self.is_news(due.entry, holder, keys) {
+        for &wait in alone {
+            let entry = &self.snapshot.waiting[wait];
+            let holder = *holders.entry(aim(entry)).or_insert_with(|| self.longest_holder(wait));
+            if !self.is_news(wait, holder, reported) {
                 continue;
             }
             let place = *known.entry(place_of(entry)).or_insert_with(|| {
-                let (rank, numbers, entries) = (of_call.entry(entry.call).or_default(), Vec::new(), Vec::new());
-                places.push(SamePlace { rank: *rank, first: *due, numbers, entries, key: holder.key });
+                let rank = of_call.entry(entry.call).or_default();
+                places.push(SamePlace { rank: *rank, entries: Vec::new(), key: holder.key });
                 *rank += 1;
                 places.len() - 1
             });
-            places[place].numbers.push(due.number);
-            places[place].entries.push(due.entry);
+            places[place].entries.push(wait);
         }
-        for place in places.iter_mut().filter(|place| self.entry(&place.first).blocked) {
-            place.entries.extend(self.others_blocked(&place.first, place.key, keys));
+        for place in places.iter_mut().filter(|place| self.snapshot.waiting[place.entries[0]].blocked) {
+            place.entries.extend(self.others_blocked(place, reported));
         }
         places
     }
 
-    /// Lists other threads' waits that block here, and were not counted.
-    fn others_blocked(&self, due: &Due, key: Key, keys: &Keys) -> Vec<usize> {
+    /// Lists other threads' waits that block here, and are not due or were reported otherwise.
+    fn others_blocked(&self, SamePlace { entries, key, .. }: &SamePlace, reported: &Reported) -> Vec<usize> {
         let on_cycles: FxHashSet<_> = self.snapshot.cycles.iter().flatten().map(|link| link.waits_for).collect();
-        let place = place_of(self.entry(due));
+        let place = place_of(&self.snapshot.waiting[entries[0]]);
         let waits = self.snapshot.waiting.iter().enumerate();
-        let there = waits.filter(|(index, wait)| wait.blocked && *index != due.entry && place_of(wait) == place);
+        let there = waits.filter(|(index, wait)| wait.blocked && !entries.contains(index) && place_of(wait) == place);
         let others = there.map(|(index, _)| index).filter(|index| !on_cycles.contains(index));
-        others.filter(|&index| keys.get(self.hash_of(index)).is_none_or(|(reported, _)| reported != key)).collect()
+        others.filter(|&index| reported.get(self.hash_of(index)).is_none_or(|(known, _)| known != *key)).collect()
     }
 
     /// Adds the reports: first one for each place, then the others in their order.
-    fn add_places(&mut self, keys: &mut Keys, mut places: Vec<SamePlace>) {
+    fn add_places(&mut self, reported: &mut Reported, mut places: Vec<SamePlace>) {
         places.sort_by_key(|place| place.rank);
-        // By lock, the report that has its message.
-        let mut messages: FxHashMap<Location, usize> = FxHashMap::default();
-        for (n, SamePlace { first, numbers: waits, entries, key, .. }) in places.into_iter().enumerate() {
-            if n >= MOST {
-                self.more += waits.len();
-                self.look_again(self.period);
-                continue;
-            }
+        // By the thread that publishes it and the lock, the report that has its message.
+        let mut messages: FxHashMap<_, usize> = FxHashMap::default();
+        for SamePlace { entries, key, .. } in places.into_iter().take(MOST) {
             for &entry in &entries {
-                keys.note(self.hash_of(entry), key);
+                reported.note(self.hash_of(entry), key);
             }
-            let Due { milliseconds, entry, .. } = first;
-            let (more, holders) = (entries.len() - 1, self.holders_of(entry));
+            let (entry, more) = (entries[0], entries.len() - 1);
+            let holders = self.holders_of(entry);
             let report = WaitReport { snapshot: &self.snapshot, process: self.process };
-            let text = report.wait_text(entry, milliseconds, more, &holders);
-            let place = self.entry(&first).place();
-            let message = messages.get(&place).copied();
+            let text = report.wait_text(entry, more, &holders);
+            let wait = &self.snapshot.waiting[entry];
+            let lock = (promises_thread(wait), wait.place());
+            let message = messages.get(&lock).copied();
             if let Some(report) = message {
                 let report = &mut self.all[report];
                 report.more = report.more.map(|others| others + more + 1);
             }
-            messages.entry(place).or_insert(self.all.len());
-            let more = message.is_none().then_some(more);
-            self.all.push(Report { waits, milliseconds, text, entry, more, holders, cycle: None });
+            messages.entry(lock).or_insert(self.all.len());
+            self.all.push(Report { text, entry, more: message.is_none().then_some(more), holders, cycle: None });
         }
     }
 
@@ -338,35 +327,38 @@ impl<'a> Reports<'a> {
         self.all_holders_of(index).filter(|&hold| is_new(&self.snapshot.held[hold])).collect()
     }
 
-    // ——— JSON ———
+    // ——— Texts ———
 
-    /// Writes the reports for `lib/observe/stalls.js`.
-    pub fn json(&self) -> String {
-        json::text(|text| {
-            write!(text, "{{\"more\":{}", self.more)?;
-            if let Some(later) = self.later {
-                write!(text, ",\"later\":{}", later.as_secs_f64() * 1e3)?;
-            }
-            text.write_str(",\"reports\":")?;
-            json::array(text, &self.all, |text, report| self.write_report(text, report))?;
-            text.write_char('}')
-        })
+    /// Calls a function for each report: with the wait whose thread gets it, its text, and its JSON for
+    /// `lib/observe/stalls.js`.
+    pub fn each(&self, mut give: impl FnMut(&Entry, String, String)) {
+        for report in &self.all {
+            give(self.entry(report), self.text_with_stack(report), json::text(|text| self.write(text, report)));
+        }
     }
 
-    fn write_report(&self, text: &mut json::Text, report: &Report) -> fmt::Result {
-        text.write_str("{\"waits\":")?;
-        json::array(text, &report.waits, |text, wait| write!(text, "{wait}"))?;
-        text.write_str(",\"text\":")?;
-        json::string(text, report.text.encode_utf16())?;
+    /// Returns a report's text. The links of a cycle have their places.
+    fn text_with_stack(&self, report: &Report) -> String {
+        let stack = stacks::shown(self.entry(report).call).filter(|_| report.cycle.is_none());
+        stack.map_or_else(|| report.text.clone(), |stack| format!("{}\n{stack}", report.text))
+    }
+
+    fn write(&self, text: &mut json::Text, report: &Report) -> fmt::Result {
         let Snapshot { held, waiting, cycles, now } = &self.snapshot;
+        let wait = &waiting[report.entry];
+        text.write_str("{\"text\":")?;
+        json::string(text, report.text.encode_utf16())?;
+        write!(text, ",\"place\":{}", wait.call)?;
+        if let Some(slot) = wait.slot {
+            write!(text, ",\"slot\":{slot}")?;
+        }
         if let Some(cycle) = report.cycle {
             text.write_str(",\"cycle\":")?;
             write_cycle(text, &cycle_rows(&self.snapshot, &cycles[cycle], Stack::number))?;
         }
         if let Some(more) = report.more {
             write!(text, ",\"more\":{more},\"entry\":")?;
-            let milliseconds = Some(report.milliseconds);
-            Row { milliseconds, ..row(*now, &waiting[report.entry], Stack::number) }.write(text)?;
+            row(*now, wait, Stack::number).write(text)?;
             text.write_str(",\"holders\":")?;
             json::array(text, &report.holders, |text, &holder| row(*now, &held[holder], Stack::number).write(text))?;
         }
@@ -374,14 +366,20 @@ impl<'a> Reports<'a> {
     }
 }
 
+/// The thread of a promise. Those that block have one report.
+fn promises_thread(wait: &Entry) -> Option<u32> {
+    (!wait.blocked).then_some(wait.thread_id)
+}
+
 /// The aim of a claim, which others of its thread may share: the word, and whether a share of it is enough.
-type Aim = (Location, bool);
+type Aim = (u32, Location, bool);
 
 fn aim(entry: &Entry) -> Aim {
-    (entry.location, entry.mode() == Some(Mode::Shared))
+    (entry.thread_id, entry.location, entry.mode() == Some(Mode::Shared))
 }
 
 /// The thing that is awaited, how, and where: the waits with the same have one report.
-fn place_of(entry: &Entry) -> (Aim, Option<u32>, StackId) {
-    (aim(entry), entry.what.wait_kind(), entry.call)
+fn place_of(entry: &Entry) -> impl Eq + Hash + use<> {
+    let how = (entry.mode() == Some(Mode::Shared), entry.what.wait_kind(), entry.call);
+    (promises_thread(entry), entry.location, how)
 }

@@ -43,11 +43,11 @@ impl WaitReport<'_> {
         blocks || self.process.registry.find(of_thread(thread_id), has_mail).unwrap_or_default()
     }
 
-    pub(super) fn wait_text(&self, index: usize, milliseconds: f64, more: usize, holders: &[usize]) -> String {
+    pub(super) fn wait_text(&self, index: usize, more: usize, holders: &[usize]) -> String {
         let snapshot = self.snapshot;
         let entry = &snapshot.waiting[index];
         let row = shown_row(snapshot.now, entry);
-        let (thread, noun, time) = (thread_of(&row), noun_of(&row), duration("for ", Some(milliseconds)));
+        let (thread, noun, time) = (thread_of(&row), noun_of(&row), duration("for ", row.milliseconds));
         let mut text = if entry.blocked {
             format!("{} has been blocked {time} waiting for {noun}", capitalized(&thread))
         } else {
