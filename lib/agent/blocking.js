@@ -14,14 +14,11 @@ const {
 
 const { floats, operations, words, writeRequest, writeWait } = native
 
-/**
- * Blocks until notified or timed out. `operation` takes the operands of `wait`; `onSlice` is called between two slices
- * of the sleep.
- */
-function wait (address, wide, value, timeout, operation = operations.wait, onSlice = undefined) {
+/** Blocks until notified or timed out. `operation` takes the operands of `wait`. */
+function wait (address, wide, value, timeout, operation = operations.wait) {
   probeStack()
   writeWait(address, timeout, wide, value)
-  operation(onSlice)
+  operation()
   const answer = words[ANSWER]
   if (floats[GIVEN] !== 0) goOn()
   if (answer >= NO_TIMER) throw operationError(answer)
@@ -29,9 +26,9 @@ function wait (address, wide, value, timeout, operation = operations.wait, onSli
 }
 
 /** Blocks on an Int32Array for a class of locks/. `waitKind` is the number of the class. */
-function waitFor (address, value, timeout, waitKind, onSlice) {
+function waitFor (address, value, timeout, waitKind) {
   words[AMOUNT] = waitKind
-  return wait(address, false, value, timeout, operations.waitFor, onSlice)
+  return wait(address, false, value, timeout, operations.waitFor)
 }
 
 /**
@@ -53,14 +50,14 @@ function goOn () {
  * @returns {number} the answer. From ACQUIRED to ACQUIRED_FROM_DEAD: this thread has the hold, as the last entry of
  *   its robust list. From DEADLOCK on: it would wait for ever. Otherwise it has timed out
  */
-function claim (word, kind, amount, timeout, onSlice) {
+function claim (word, kind, amount, timeout) {
   const { lineName } = word
   probeStack()
   writeRequest(word, kind, amount, timeout)
   if (lineName === undefined) {
-    operations.claim(onSlice)
+    operations.claim()
   } else {
-    operations.claimName(lineName, onSlice)
+    operations.claimName(lineName)
     word.address = floats[ADDRESS]
   }
   const answer = words[ANSWER]
@@ -77,12 +74,12 @@ function claim (word, kind, amount, timeout, onSlice) {
  * Afterwards the notification is in the register RELAY: it goes to another waiter if this thread ends, or
  * calls `forwardNotification`.
  */
-function waitGivingBack (address, timeout, index, onReleased, onSlice) {
+function waitGivingBack (address, timeout, index, onReleased) {
   probeStack()
   floats[ADDRESS] = address
   floats[TIMEOUT] = timeout
   words[ENTRY] = index
-  operations.waitGivingBack(onReleased, onSlice)
+  operations.waitGivingBack(onReleased)
   const answer = words[ANSWER]
   if (answer >= NO_TIMER) throw operationError(answer)
   return RESULTS[answer]

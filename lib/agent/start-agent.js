@@ -29,14 +29,14 @@ bare(Started)
 const started = new Started()
 
 /**
- * Runs between two slices of a blocking wait, with that wait's function. The engine can interrupt the thread here, as
- * wherever a function is called.
+ * Runs between two slices of a blocking wait, and before the first for a function that the wait was given. The engine
+ * can interrupt the thread here, as wherever a function is called.
  */
-function tick (onSlice) {
+function tick (fn) {
   try {
-    if (onSlice !== undefined) onSlice()
+    if (fn !== undefined) fn()
   } catch (_) {
-    // No stack is left for a report, or nothing that could receive it. The wait must not end for that.
+    // No stack is left. The wait must not end for that.
   }
 }
 

@@ -43,9 +43,10 @@ function take (hold, promises = false) {
 
 function block (hold, timeout, caller) {
   if (timeout === 0) return false
-  // Both may run a program's code.
+  // These may run a program's code.
   const since = observer.waits()
   observer.claims(hold)
+  const sample = observer.sample()
   const { word, request } = hold
   // Another thread may release permits while this one holds some; but not those that this one holds of a limit.
   if (kindOf(request) === LIMITED && permitsOf(word) + amountOf(request) > word.limit) {
@@ -62,9 +63,9 @@ function block (hold, timeout, caller) {
   const list = theList()
   list.makeRoom()
   const { binding } = agent().native
-  const onSlice = observer.blockBegins(nounOfHold, hold)
+  const recorded = observer.recordBegins(sample, nounOfHold, hold)
   list.expect(word)
-  const answer = agent().claim(word, kindOf(request), amountOf(request), timeout, onSlice)
+  const answer = agent().claim(word, kindOf(request), amountOf(request), timeout)
   const ownerDied = answer === ACQUIRED_FROM_DEAD
   const isAcquired = ownerDied || answer === ACQUIRED
   if (isAcquired && isOwned(request)) list.adoptLast(hold, ownerDied)
@@ -73,8 +74,7 @@ function block (hold, timeout, caller) {
   try {
     if (ownerDied) observer.ownerDied(word, request, since)
     if (since !== undefined && answer < DEADLOCK) observer.waited(since, hold, isAcquired ? 'acquired' : 'timed-out')
-    // It takes a stack.
-    observer.blockEnds(onSlice)
+    if (recorded !== undefined) observer.recordEnds(recorded)
     list.door.open()
   } catch (_) {
     // No stack is left for the calls. It is held all the same.

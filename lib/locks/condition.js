@@ -103,6 +103,7 @@ function isMet (predicate) {
  */
 function block (word, held, timeout, caller) {
   const place = observer.callHere()
+  const sample = observer.sample()
   // A getter of the token's may unlock it.
   const ownerDied = sawOwnerDied(held.token)
   if (!isHeld(held)) throw notHeld(caller)
@@ -114,18 +115,18 @@ function block (word, held, timeout, caller) {
   if (ownerDied) held.word.noteDeath()
   const index = theList().toEnd(indexOfHold(held))
   theList().ends(index)
-  const onSlice = observer.blockBegins(nounOfWait, { address: word.address, waitKind: CONDITION })
+  const recorded = observer.recordBegins(sample, nounOfWait, { address: word.address, waitKind: CONDITION })
   let isNotified = false
   try {
     native.words[CALL] = place
     isNotified = waitGivingBack(word.address, timeout, index, () => {
       theList().vacate(index)
       held.word.notifyHost()
-    }, onSlice) === 'ok'
+    }) === 'ok'
     return isNotified
   } finally {
     if (isNotified) held.notifiedAt = word
-    observer.blockEnds(onSlice)
+    if (recorded !== undefined) observer.recordEnds(recorded)
     lockAfterWait(held, caller)
   }
 }

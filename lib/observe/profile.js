@@ -5,9 +5,7 @@
  * (`native.profiles`). src/observe/profile.rs adds up and writes the file.
  *
  * Taking a stack takes longer than many a wait. So a thread spends only a small share of its time on that, and each
- * recorded wait stands for `factor` waits. A blocked thread takes the stack once its wait is over, so
- * it joins the line without delay. If it sleeps for longer than its first slice, it is recorded in any case, and at
- * once: so a thread that waits for ever is recorded, too. Of a promise, only the call that makes it knows the stack.
+ * recorded wait stands for `factor` waits. It is recorded when it begins: so one that lasts for ever is, too.
  */
 
 const { agent } = require('../agent/find-agent')
@@ -65,41 +63,51 @@ function takeStack () {
   return number === 0 ? agent().native.binding.stackNumber('') : number
 }
 
-// ——— Promises ———
+// ——— Waits ———
 
 const NOT_RECORDED = { factor: 0, stack: 0 }
 
-function takeSample () {
-  const factor = nextFactor()
-  return factor === 0 ? NOT_RECORDED : { factor, stack: takeStack() }
+/** Decides whether a wait that is about to begin is recorded. May run a program's code. Never throws. */
+function sample () {
+  try {
+    const factor = nextFactor()
+    return factor === 0 ? NOT_RECORDED : { factor, stack: takeStack() }
+  } catch (_) {
+    // No stack is left. The wait must begin all the same.
+    return NOT_RECORDED
+  }
 }
 
 /**
  * Decides once for all steps of a promise whether they are recorded. Called first in the call that makes the promise.
  */
 function sampleOf (steps) {
-  if (steps.sample === undefined) steps.sample = takeSample()
+  if (steps.sample === undefined) steps.sample = sample()
   return steps.sample
 }
 
-/**
- * Records a promise that is about to be enqueued. Returns the argument of `promiseEnds`; undefined if it is
- * not recorded. Never throws.
- */
-function promiseBegins (waiter) {
-  // The program's own waits may be pauses.
-  if (waiter.waitKind === 0) return undefined
+/** Records a wait that begins; `nounOf(what)` says for what. Returns its number, or undefined. Never throws. */
+function recordBegins ({ factor, stack }, nounOf, what) {
+  if (factor === 0) return undefined
   try {
-    const { factor, stack } = waiter.steps === undefined ? takeSample() : sampleOf(waiter.steps)
-    return factor === 0 ? undefined : agent().native.binding.waitBegins(stack, factor, waiter.waitsFor)
+    return agent().native.binding.waitBegins(stack, factor, nounOf(what))
   } catch (_) {
-    // No stack is left. The wait must begin all the same.
+    // As above.
     return undefined
   }
 }
 
-/** Records the end of a promise's wait. Never throws. */
-function promiseEnds (number) {
+const nounOfWaiter = (waiter) => waiter.waitsFor
+
+/** Records a promise that is about to be enqueued, as `recordBegins`. */
+function promiseBegins (waiter) {
+  // The program's own waits may be pauses.
+  if (waiter.waitKind === 0) return undefined
+  return recordBegins(waiter.steps === undefined ? sample() : sampleOf(waiter.steps), nounOfWaiter, waiter)
+}
+
+/** Records the end of a wait. Never throws. */
+function recordEnds (number) {
   try {
     agent().native.binding.waitEnds(number)
   } catch (_) {
@@ -107,34 +115,5 @@ function promiseEnds (number) {
   }
 }
 
-// ——— Threads that block ———
-
-/**
- * Begins a wait for which this thread blocks; `nounOf(what)` names the awaited object. Returns a function that calls
- * `onSlice` between two slices of the sleep, and records a long wait. Native code ends its record with the sleep.
- */
-function blockBegins (nounOf, what, onSlice) {
-  const began = now()
-  let isRecorded = false
-  return (isOver) => {
-    const factor = isRecorded ? 0 : isOver ? nextFactor() : 1
-    if (factor !== 0) {
-      const milliseconds = now() - began
-      agent().native.binding.blocks(takeStack(), factor, nounOf(what), milliseconds)
-      isRecorded = true
-    }
-    if (!isOver && onSlice !== undefined) onSlice()
-  }
-}
-
-/** Records a short wait, given the function of `blockBegins`. Never throws. */
-function blockEnds (onSlice) {
-  try {
-    onSlice(true)
-  } catch (_) {
-    // As above.
-  }
-}
-
 // The observer's functions of these names: see attach.js.
-module.exports = { blockBegins, blockEnds, promiseBegins, promiseEnds, sampleOf }
+module.exports = { promiseBegins, recordBegins, recordEnds, sample, sampleOf }

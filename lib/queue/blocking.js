@@ -10,7 +10,7 @@ const { blockFor, countdown } = require('../waiting/wait-until')
 const { NOTIFICATION, requestOf } = require('../holding/request')
 const theList = require('../holding/the-list')
 const { BUSY, ENDED, IDLE, NOTHING, PUT, PUTTING, TAKE, USE } = require('./memory')
-const { outside, owingQuietly } = require('./owing')
+const { owingQuietly } = require('./owing')
 const { idled } = require('./steps')
 
 /** What a thread does that waits in vain, by mode: see `isStuck`. */
@@ -32,6 +32,7 @@ function blocking (memory, wait) {
       // The value is written at the call.
       if (mode === PUT) argument.keep()
       wait.place = observer.callHere()
+      wait.sample = observer.sample()
       const since = observer.waits()
       found = owingQuietly(memory, mode === PUT ? waitToPut : waitAndStep, wait, left)
       publishWait(since, memory, mode, isInVain(found) ? 'timed-out' : found === ENDED ? 'ended' : 'acquired')
@@ -79,11 +80,11 @@ function waitAndStep (memory, wait, left) {
 
 /** Sleeps until the events are raised that a call waits for. */
 function sleep (memory, wait, count, timeout) {
-  const { mode, place } = wait
+  const { mode, place, sample } = wait
   const { second: { address }, at } = memory.sideOf(mode)
   // Threads wait at the second word of the events.
   wait.began = observer.goesOn(wait.began)
-  blockFor(address, count, timeout, mode + WAIT_KINDS * (at + 1), place, outside)
+  blockFor(address, count, timeout, mode + WAIT_KINDS * (at + 1), place, sample)
 }
 
 /** Throws if all users of the queue would block in `put`; otherwise notes that this one does. */
@@ -120,7 +121,7 @@ const lateError = ({ first }, { mode, timeout }) => timeoutError(first, NOTIFIED
  */
 const calling = (mode, step, argument, limits, caller) => {
   const { timeout, signal } = limits
-  return { mode, step, argument, limits, timeout, signal, caller, place: 0, began: undefined }
+  return { mode, step, argument, limits, timeout, signal, caller, place: 0, sample: undefined, began: undefined }
 }
 
 module.exports = { blocking, calling, isInVain, lateError, publishWait }

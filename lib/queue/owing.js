@@ -103,13 +103,13 @@ function depth () {
 }
 
 /** Calls what may run a program's code, from within a step. It reads none of the registers afterwards. */
-function outside (run, argument) {
+function outside (run) {
   const list = theList()
   const { begun } = list.queues
   begun.depth = depth()
   begun.state = OUTSIDE
   try {
-    return run(argument)
+    return run()
   } finally {
     while (list.queues.begun !== begun) undo(list)
     begun.state = INSIDE

@@ -34,18 +34,14 @@ class Observer {
     /** Notes that this call's callback leaves its hold to other code. */
     this.keepsHold = nothing
 
-    // ——— Waits by promises ———
-    /** Returns the argument of `promiseEnds`, or undefined. */
-    this.promiseBegins = nothing
-    this.promiseEnds = nothing
-    /** Takes a promise's sample before its first step. */
+    // ——— Profiles ———
+    /** Takes the sample of a wait before it begins; of a promise, before its first step. */
+    this.sample = nothing
     this.sampleOf = nothing
-
-    // ——— Threads that block ———
-    /** Returns the function to call between two slices of the sleep: the given one, or one more. */
-    this.blockBegins = (nounOf, what, onSlice) => onSlice
-    /** Takes the function that `blockBegins` has returned. */
-    this.blockEnds = nothing
+    /** Both return the argument of `recordEnds`, or undefined: it is not recorded. */
+    this.recordBegins = nothing
+    this.promiseBegins = nothing
+    this.recordEnds = nothing
 
     // ——— Waits of both kinds, and holds ———
     this.waits = nothing

@@ -25,22 +25,17 @@ function waitUntil (word, isOver, timeout, waitKind) {
   }
 }
 
-/**
- * Blocks for a notification at a word, and records the wait. The result is that of the agent's `waitFor`.
- * @param {(fn: Function, argument: unknown) => void} [run] calls what may run a program's code
- */
-function blockFor (address, value, timeout, waitKind, place = observer.callHere(), run = simply) {
+/** Blocks for a notification at a word, and records the wait. The result is that of the agent's `waitFor`. */
+function blockFor (address, value, timeout, waitKind, place = observer.callHere(), sample = observer.sample()) {
   const { native, waitFor } = agent()
-  const observe = observer.blockBegins(nounOfWait, { address, waitKind })
+  const recorded = observer.recordBegins(sample, nounOfWait, { address, waitKind })
   native.words[CALL] = place
   try {
-    return waitFor(address, value, timeout, waitKind, observe && (() => run(observe)))
+    return waitFor(address, value, timeout, waitKind)
   } finally {
-    if (observe !== undefined) run(observer.blockEnds, observe)
+    if (recorded !== undefined) observer.recordEnds(recorded)
   }
 }
-
-const simply = (fn, argument) => fn(argument)
 
 /** Names an awaited object by a word's address and the wait kind. */
 function nounOfWait ({ address, waitKind }) {

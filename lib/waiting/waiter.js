@@ -89,7 +89,7 @@ class Waiter {
   end () {
     this.slot = -1
     if (this.recorded !== undefined) {
-      observer.promiseEnds(this.recorded)
+      observer.recordEnds(this.recorded)
       this.recorded = undefined
     }
     abortSignals.leave(this)

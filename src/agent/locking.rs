@@ -32,7 +32,7 @@ const SETTLING: Duration =
 
 impl Agent {
     /// Takes the request, or blocks until it is granted.
-    pub(crate) fn claim(&self, on_slice: Argument) -> Answer {
+    pub(crate) fn claim(&self) -> Answer {
         if self.sleeps() {
             return Answer::Interrupted;
         }
@@ -47,7 +47,7 @@ impl Agent {
         }
         self.robust_list.announce(location, request);
         let claimed = PROCESS.store.claim(location, self.thread(), request, deadline, &*word);
-        self.block_in_line(claimed, location, request, deadline, on_slice)
+        self.block_in_line(claimed, location, request, deadline)
     }
 
     /// Takes the request, or enqueues the promise in the slot for it.
@@ -85,7 +85,6 @@ impl Agent {
         location: Location,
         request: Request,
         deadline: Timestamp,
-        on_slice: Argument,
     ) -> Answer {
         let ticket = match claimed {
             Claimed::Now(result) => return self.acquired(location, request, result),
@@ -95,7 +94,7 @@ impl Agent {
         let wait = BlockingWait { ticket, location, deadline, request: Some(request), relayed: false };
         self.blocking.wait.set(Some(wait));
         claim_has_joined(location);
-        self.block(wait, on_slice)
+        self.block(wait)
     }
 
     /// Claims as [`Self::block_in_line`] does, for the promise in the slot. Its wait is noted.
@@ -163,7 +162,7 @@ impl Agent {
 
     /// Enqueues the thread, and only then releases the entry at the index: so a notification by a thread that gets the
     /// lock from here on wakes this one. Then it calls `on_released`, and blocks.
-    pub(crate) fn wait_giving_back(&self, on_released: Argument, on_slice: Argument) -> Answer {
+    pub(crate) fn wait_giving_back(&self, on_released: Argument) -> Answer {
         if self.sleeps() {
             return Answer::Interrupted;
         }
@@ -176,7 +175,7 @@ impl Agent {
         self.blocking.wait.set(Some(BlockingWait { ticket, location, deadline, request: None, relayed: true }));
         // A condition's lock has no name, so it cannot have been stolen.
         self.release();
-        self.resume(on_released, on_slice)
+        self.resume(on_released)
     }
 
     /// Releases the entry at the index of the robust list. Returns false if it is a named lock that was stolen before.

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use napi_derive::napi;
 
 use crate::agent::agent::Agent;
-use crate::environment::Argument;
 use crate::globals::PROCESS;
 use waitasync_core::clock::now;
 use waitasync_core::held::registers::Answer;
@@ -72,18 +71,18 @@ impl Agent {
     }
 
     /// Takes the name, or blocks.
-    pub(crate) fn claim_name(&self, text: &[u16], on_slice: Argument) -> Answer {
+    pub(crate) fn claim_name(&self, text: &[u16]) -> Answer {
         if self.sleeps() {
             return Answer::Interrupted;
         }
         let deadline = self.registers.deadline();
         let (location, request, claimed) = self.request_name(text, Waits::As(self.thread(), deadline));
         let answer = match claimed {
-            Ok(claimed) => self.block_in_line(claimed, location, request, deadline, on_slice),
+            Ok(claimed) => self.block_in_line(claimed, location, request, deadline),
             Err(Refusal::HeldHere) => Answer::HeldHere,
             Err(Refusal::NotAvailable) => Answer::Settled(WaitResult::NotEqual),
         };
-        // Between slices of the sleep, a program's code may have used other locks.
+        // Between slices of the sleep, a debugger may have run code that used other locks.
         self.registers.set_location(location);
         answer
     }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use crate::agent::agent::{Agent, BlockingWait};
 use crate::environment::Argument;
-use crate::globals::stalls::stalls_are_reported;
 use crate::globals::{PROCESS, Unused, claim_stays, gave_up, pass_on_notification, return_unused, service, word_at};
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::held::registers::Answer;
@@ -24,8 +23,8 @@ const SLICE_MILLISECONDS: f64 = 30.0;
 /// `vm`, is late by no more than the thread has slept.
 const WATCHED_SLICE_MILLISECONDS: f64 = 5000.0;
 
-/// And up to this where the thread reports stalls between its slices, or the watch may miss a signal: the loop has been
-/// signalled and stays so, and the watch does not learn of another signal of the same kind.
+/// And up to this where the watch may miss a signal: the loop has been signalled and stays so, and the watch does not
+/// learn of another signal of the same kind.
 const SIGNALLED_SLICE_MILLISECONDS: f64 = 400.0;
 
 /// The event loop of a worker that is terminated may be signalled a moment before the termination can be noticed. So a
@@ -57,7 +56,6 @@ impl Drop for Sleeping<'_> {
         self.0.unpublish();
         self.0.blocking.thread.set_blocked(false);
         self.0.pending.notes.set_sleep(None);
-        (self.0.observer.slept)(self.0.id());
     }
 }
 
@@ -72,11 +70,11 @@ impl Agent {
     }
 
     /// Blocks for the wait that was prepared, after a tick: a debugger may run code there that abandons it.
-    pub(crate) fn resume(&self, before: Argument, on_slice: Argument) -> Answer {
-        if self.environment.tick(before)
+    pub(crate) fn resume(&self, before: Argument) -> Answer {
+        if self.environment.tick(Some(before))
             && let Some(wait) = self.blocking.wait.get()
         {
-            let answer = self.block(wait, on_slice);
+            let answer = self.block(wait);
             self.pending.notes.set_sleep(None);
             return answer;
         }
@@ -84,13 +82,13 @@ impl Agent {
         Answer::Interrupted
     }
 
-    pub(crate) fn block(&self, wait: BlockingWait, on_slice: Argument) -> Answer {
+    pub(crate) fn block(&self, wait: BlockingWait) -> Answer {
         self.blocking.wait.set(Some(wait));
         // For an AsyncLock the thread has spun already. A grant of a strict line comes like a notification.
         let spins = !wait.request.is_some_and(Request::is_for_lock);
         match spins.then(|| self.blocking.wait_spinner.spin(|| self.blocking.thread.result())).flatten() {
             Some(result) => self.settled_by_other(wait, result),
-            None => self.sleep_through(wait, on_slice),
+            None => self.sleep_through(wait),
         }
     }
 
@@ -108,9 +106,9 @@ impl Agent {
     }
 
     /// Blocks as [`Self::block`] does, for a thread that has spun before.
-    pub(crate) fn block_at_once(&self, wait: BlockingWait, on_slice: Argument) -> Answer {
+    pub(crate) fn block_at_once(&self, wait: BlockingWait) -> Answer {
         self.blocking.wait.set(Some(wait));
-        self.sleep_through(wait, on_slice)
+        self.sleep_through(wait)
     }
 
     /// Ends a wait that another thread has settled, with the recorded result.
@@ -135,7 +133,7 @@ impl Agent {
         Answer::Settled(result)
     }
 
-    fn sleep_through(&self, wait: BlockingWait, on_slice: Argument) -> Answer {
+    fn sleep_through(&self, wait: BlockingWait) -> Answer {
         let BlockingWait { location, request, .. } = wait;
         let call = self.registers.call.get();
         let noted = Noted { location, request, relay: None, wait_kind: PLAIN, call, since: now() };
@@ -144,7 +142,7 @@ impl Agent {
         self.blocking.grants_seen.set(0);
         let holds = self.robust_list.len() > 0 || self.outbox.granted() > 0;
         let deadlock = if holds { self.closes_cycle(wait) } else { None };
-        let answer = deadlock.unwrap_or_else(|| self.sleep_in_slices(wait, on_slice));
+        let answer = deadlock.unwrap_or_else(|| self.sleep_in_slices(wait));
         drop(sleeping);
         if matches!(answer, Answer::Interrupted) {
             self.abandon();
@@ -152,7 +150,7 @@ impl Agent {
         answer
     }
 
-    fn sleep_in_slices(&self, wait: BlockingWait, on_slice: Argument) -> Answer {
+    fn sleep_in_slices(&self, wait: BlockingWait) -> Answer {
         let service = service();
         let mut watched = service.is_some_and(|service| service.watch(&self.blocking.watch));
         let mut slice = SLICE_MILLISECONDS;
@@ -171,7 +169,7 @@ impl Agent {
                     }
                 }
             }
-            if !self.environment.tick(on_slice) {
+            if !self.environment.tick(None) {
                 // Whoever ends one thread often ends the others next, one after the other, and they may not hear of it.
                 if !watched || self.blocking.watch.may_miss() {
                     PROCESS.registry.interrupt();
@@ -184,7 +182,7 @@ impl Agent {
     fn longest_slice(&self, watched: bool) -> f64 {
         if !watched {
             SLICE_MILLISECONDS
-        } else if self.blocking.watch.may_miss() || stalls_are_reported() {
+        } else if self.blocking.watch.may_miss() {
             SIGNALLED_SLICE_MILLISECONDS
         } else {
             WATCHED_SLICE_MILLISECONDS

@@ -1,7 +1,6 @@
 //! The operations of `Atomics.wait`, `waitAsync` and `notify`. Operands are in the registers.
 
 use crate::agent::agent::{Agent, BlockingWait};
-use crate::environment::Argument;
 use crate::globals::{PROCESS, gave_up, is_shared, pass_on_notification, return_unused, service, with_word};
 use waitasync_core::clock::Timestamp;
 use waitasync_core::held::NONE;
@@ -11,7 +10,7 @@ use waitasync_core::queue::{Location, Ticket, WaitResult, Withdrawal};
 
 impl Agent {
     /// Blocks at the location, by `block` once the wait has been enqueued.
-    pub(crate) fn wait(&self, on_slice: Argument, block: fn(&Self, BlockingWait, Argument) -> Answer) -> Answer {
+    pub(crate) fn wait(&self, block: fn(&Self, BlockingWait) -> Answer) -> Answer {
         let registers = &self.registers;
         if self.sleeps() {
             return Answer::Interrupted;
@@ -24,12 +23,12 @@ impl Agent {
             return Answer::Settled(WaitResult::NotEqual);
         };
         let wait = BlockingWait { ticket, location, deadline, request: None, relayed: false };
-        block(self, wait, on_slice)
+        block(self, wait)
     }
 
     /// Waits as [`Self::wait`] does, for a class of the package. Nobody counts such notifications. So the thread spins
     /// before it is enqueued: whoever changes the word meanwhile has nobody to notify.
-    pub(crate) fn wait_for(&self, on_slice: Argument) -> Answer {
+    pub(crate) fn wait_for(&self) -> Answer {
         if self.sleeps() {
             return Answer::Interrupted;
         }
@@ -38,7 +37,7 @@ impl Agent {
             return Answer::Settled(WaitResult::NotEqual);
         }
         self.pending.notes.set_sleep(Some(noted));
-        let answer = self.wait(on_slice, Self::block_at_once);
+        let answer = self.wait(Self::block_at_once);
         self.pending.notes.set_sleep(None);
         answer
     }

@@ -26,34 +26,30 @@ pub(crate) unsafe fn pin_buffer(
     Ok((NonNull::new(data).unwrap_or(NonNull::dangling()), bytes, reference))
 }
 
-/// An argument of a call from JavaScript. It is read when it is needed, which most calls never do.
+/// The argument of a call from JavaScript. It is read when it is needed, which most calls never do.
 #[derive(Clone, Copy)]
 pub(crate) struct Argument {
     env: sys::napi_env,
     info: sys::napi_callback_info,
-    index: usize,
 }
 
 impl Argument {
-    /// The most arguments of a call.
-    const MOST: usize = 2;
-
-    /// Returns the arguments of a call.
+    /// Returns the argument of a call, if it has one.
     ///
     /// # Safety
-    /// In a call from JavaScript, with what Node-API passes to it; they are used in that call only.
+    /// In a call from JavaScript, with what Node-API passes to it; it is used in that call only.
     pub(crate) unsafe fn of_call<const N: usize>(env: sys::napi_env, info: sys::napi_callback_info) -> [Self; N] {
-        const { assert!(N <= Self::MOST) };
-        std::array::from_fn(|index| Self { env, info, index })
+        const { assert!(N <= 1) };
+        [Self { env, info }; N]
     }
 
-    /// Reads it: `undefined` if the call has fewer.
+    /// Reads it: `undefined` if the call has none.
     fn read(self) -> sys::napi_value {
-        let (mut count, mut all) = (Self::MOST, [ptr::null_mut(); Self::MOST]);
+        let (mut count, mut argument) = (1, ptr::null_mut());
         let (no_receiver, no_data) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: as `of_call` demands; there is room for as many as is said, and Node-API fills it.
-        unsafe { sys::napi_get_cb_info(self.env, self.info, &raw mut count, all.as_mut_ptr(), no_receiver, no_data) };
-        all[self.index]
+        unsafe { sys::napi_get_cb_info(self.env, self.info, &raw mut count, &raw mut argument, no_receiver, no_data) };
+        argument
     }
 
     /// Returns the UTF-16 code units of a string; nothing if it is none.
@@ -143,13 +139,13 @@ impl Environment {
         status == sys::Status::napi_ok
     }
 
-    fn call(self, function: sys::napi_ref, argument: sys::napi_value) -> Result<()> {
+    fn call(self, function: sys::napi_ref, argument: Option<sys::napi_value>) -> Result<()> {
         let (mut called, mut receiver, mut ignored) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
         // SAFETY: on the environment's thread, in a handle scope; every out-parameter is a live local.
         unsafe {
             check_status!(sys::napi_get_reference_value(self.env, function, &raw mut called))?;
             check_status!(sys::napi_get_undefined(self.env, &raw mut receiver))?;
-            let arguments = &raw const argument;
+            let arguments = &raw const *argument.as_ref().unwrap_or(&receiver);
             check_status!(sys::napi_call_function(self.env, receiver, called, 1, arguments, &raw mut ignored))
         }
     }
@@ -159,7 +155,7 @@ impl Environment {
         let mut argument = ptr::null_mut();
         // SAFETY: on the environment's thread, in a handle scope; the out-parameter is a live local.
         check_status!(unsafe { sys::napi_create_uint32(self.env, count as u32, &raw mut argument) })?;
-        self.call(self.settle, argument).inspect_err(|_| {
+        self.call(self.settle, Some(argument)).inspect_err(|_| {
             // An exception that is left behind would keep Node 10 from calling JavaScript again, and newer versions
             // would only warn of a deprecation. The exception of a termination is no object.
             self.take_exception(|kind, exception| {
@@ -171,18 +167,18 @@ impl Environment {
         })
     }
 
-    /// Calls the agent's `tick` with a wait's function, or undefined. At such a call the engine can interrupt the thread.
+    /// Calls the agent's `tick`, which calls the function. At such a call the engine can interrupt the thread.
     ///
     /// Returns false if JavaScript is interrupted: the thread is being terminated, a time limit of `vm` is over, or
     /// there is no stack for the call. JavaScript learns of it when the operation returns.
     #[must_use]
-    pub(crate) fn tick(self, function: Argument) -> bool {
+    pub(crate) fn tick(self, function: Option<Argument>) -> bool {
         let mut scope = ptr::null_mut();
         // SAFETY: on the environment's thread, in a call from JavaScript; the out-parameter is a live local.
         if unsafe { sys::napi_open_handle_scope(self.env, &raw mut scope) } != sys::Status::napi_ok {
             return false;
         }
-        let called = self.call(self.tick, function.read());
+        let called = self.call(self.tick, function.map(Argument::read));
         if called.is_err() {
             // A termination cannot be caught by JavaScript. Node-API takes it for an exception, `null`, which it would
             // throw once more, and up to Node 16 that could be caught. So the exception is dropped here.

@@ -17,7 +17,6 @@ use waitasync_core::queue::Location;
 
 static OBSERVER: Observer = Observer {
     describe: |links| cycle::described(&PROCESS, links),
-    slept: profile::end_block,
     has_news: stalls::are_for,
     ended: &[
         |id, _| profile::end_thread(id),
@@ -29,8 +28,8 @@ static OBSERVER: Observer = Observer {
 /// Makes this environment an agent, and returns its operations: they answer in the registers.
 ///
 /// `registers`: as in `lib/agent/registers.js`, and room for a batch of settlements. `settle(count)` is called whenever
-/// so many have been put there; `tick(on_slice)` between the slices in which a thread blocks: it calls the function that
-/// the wait was given, if any, and lets the engine interrupt the thread. `thread_id` and `thread_name` are those of `worker_threads`;
+/// so many have been put there; `tick()` between the slices in which a thread blocks, where the engine may interrupt
+/// the thread, and `tick(function)` for a function that a wait was given. `thread_id` and `thread_name` are those of `worker_threads`;
 /// `has_libuv`: whether the event loop is libuv's; `has_end_signal`: whether a worker's end has a signal of its own.
 ///
 /// Null if a hook of `async_hooks` has started another one meanwhile.

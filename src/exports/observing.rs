@@ -1,4 +1,4 @@
-//! What people are told of holds and waits: snapshots, stacks, samples, reports.
+//! What people are told of holds and waits: snapshots, stacks, reports.
 
 use napi::bindgen_prelude::{Env, FromNapiValue, Object, Utf16String};
 use napi::{Error, JsString, Result, Status};
@@ -6,7 +6,7 @@ use napi_derive::napi;
 
 use crate::agent::Agent;
 use crate::globals::PROCESS;
-use crate::observe::{profile, stalls, standard_error};
+use crate::observe::{stalls, standard_error};
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::held::stacks;
 use waitasync_core::observe::reports::Reports;
@@ -32,30 +32,6 @@ pub fn holder(env: Env) -> Result<Option<u32>> {
     let agent = Agent::of(env.raw())?;
     agent.finish_release();
     Ok(agent.holder())
-}
-
-/// Records a promise's wait, for `factor` waits. Returns its number.
-#[napi(catch_unwind)]
-pub fn wait_begins(env: Env, stack: u32, factor: u32, leaf: String) -> Result<u32> {
-    Ok(profile::begin(Agent::of(env.raw())?.id(), stack, leaf.into(), factor))
-}
-
-/// Records the wait for which this thread blocks, or has blocked. `milliseconds`: since it began.
-#[napi(catch_unwind)]
-pub fn blocks(env: Env, stack: u32, factor: u32, leaf: String, milliseconds: f64) -> Result<()> {
-    let agent = Agent::of(env.raw())?;
-    profile::begin_block(agent.id(), stack, leaf.into(), factor, milliseconds);
-    // Otherwise it ends with the sleep, also if the engine interrupts that.
-    if !agent.sleeps() {
-        profile::end_block(agent.id());
-    }
-    Ok(())
-}
-
-/// Notes that a promise's wait is over.
-#[napi(catch_unwind)]
-pub fn wait_ends(env: Env, number: u32) -> Result<()> {
-    Agent::of(env.raw()).map(|agent| profile::end(agent.id(), number))
 }
 
 /// Notes a hold of this thread that begins, or is about to: the number of its entry, and the stack of the call.

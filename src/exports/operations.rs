@@ -1,7 +1,7 @@
 //! The operations: native functions without result, which JavaScript calls often.
 //!
-//! An operation finds its operands in the registers and leaves its answer there. Arguments, which cost more, are what
-//! fits into no register: a name, and the functions that a blocking wait calls.
+//! An operation finds its operands in the registers and leaves its answer there. An argument, which costs more, is what
+//! fits into no register: a name, or the function that a wait of a `Condition` calls.
 
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -57,7 +57,7 @@ fn give_up(agent: &Agent) {
 }
 
 /// Defines the operations, by the names that `lib/` knows; the agent's functions describe them. Behind the agent, the
-/// arguments: `on_slice` is called between two slices of a sleep.
+/// argument.
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:literal finishes $finishes:ident: |$agent:pat_param $(, $argument:ident)*| $answer:expr;)+) => {
         const OPERATIONS: &[(&CStr, sys::napi_callback)] = &[$({
@@ -73,10 +73,10 @@ macro_rules! operations {
 }
 
 operations! {
-    c"wait" finishes Everything: |agent, on_slice| agent.wait(on_slice, Agent::block).into();
+    c"wait" finishes Everything: |agent| agent.wait(Agent::block).into();
     c"waitAsync" finishes Everything: |agent| agent.wait_async().into();
     /// The same two for Condition, Barrier and Latch.
-    c"waitFor" finishes Everything: |agent, on_slice| agent.wait_for(on_slice).into();
+    c"waitFor" finishes Everything: |agent| agent.wait_for().into();
     c"waitAsyncFor" finishes Everything: |agent| agent.wait_async_for().into();
     c"notify" finishes Everything: |agent| agent.notify();
     c"waiterCount" finishes Everything: |agent| PROCESS.store.count(agent.registers.location());
@@ -90,11 +90,11 @@ operations! {
     c"depth" finishes Everything: |agent| { agent.registers.note_depth(); 0 };
 
     /// A grant is then the last entry of the robust list, unless it belongs to nobody.
-    c"claim" finishes Everything: |agent, on_slice| agent.claim(on_slice).into();
+    c"claim" finishes Everything: |agent| agent.claim().into();
     c"claimAsync" finishes Everything: |agent| agent.claim_async().into();
     c"take" finishes Everything: |agent| agent.try_take().into();
-    c"waitGivingBack" finishes Everything: |agent, on_released, on_slice|
-        agent.wait_giving_back(on_released, on_slice).into();
+    c"waitGivingBack" finishes Everything: |agent, on_released|
+        agent.wait_giving_back(on_released).into();
     c"release" finishes Everything: |agent| agent.release_midway().into();
     c"releaseInJob" finishes Everything: |agent| agent.release_in_job().into();
     c"servePromises" finishes Everything: |agent| { agent.serve_promises(); 0 };
@@ -122,7 +122,7 @@ operations! {
 
     c"takeName" finishes Everything: |agent, name| agent.try_take_name(&name.text()).into();
     c"claimNameAsync" finishes Everything: |agent, name| agent.claim_name_async(&name.text()).into();
-    c"claimName" finishes Everything: |agent, name, on_slice| agent.claim_name(&name.text(), on_slice).into();
+    c"claimName" finishes Everything: |agent, name| agent.claim_name(&name.text()).into();
     c"stealName" finishes Everything: |agent, name| agent.steal_name(&name.text()).into();
 }
 

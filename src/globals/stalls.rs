@@ -23,11 +23,6 @@ fn setting() -> Option<u32> {
     })
 }
 
-/// Whether waits are reported at all.
-pub(crate) fn stalls_are_reported() -> bool {
-    period().is_some()
-}
-
 /// Returns after how long waits are reported, if they are.
 pub(crate) fn period() -> Option<Duration> {
     let milliseconds = setting().filter(|&milliseconds| milliseconds > 0)?;

@@ -9,8 +9,8 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, Once};
-use std::{cmp, env, process};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::{cmp, env, iter, process};
 
 use napi::{Env, Result};
 use napi_derive::napi;
@@ -22,12 +22,23 @@ use crate::observe::variable;
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::held::stacks::{self, StackId};
 use waitasync_core::json;
+use waitasync_core::lock::tracked_buffers::AgentId;
 use waitasync_core::sync::lock;
 
 /// How many locks are told apart of each stack. One line may request any number of names.
 const MOST_LEAVES: usize = 16;
 
 const OTHER_LOCKS: &str = "other locks";
+
+/// A wait that is recorded and is not over.
+struct Waited {
+    stack: StackId,
+    /// Says for what.
+    leaf: Arc<str>,
+    /// How many waits it stands for.
+    factor: u32,
+    since: Timestamp,
+}
 
 /// Nanoseconds of waits, by the stack, and by noun.
 #[derive(Clone, Default)]
@@ -38,38 +49,17 @@ impl Totals {
         let leaves = self.0.entry(wait.stack).or_default();
         let has_room = leaves.len() < MOST_LEAVES || leaves.contains_key(&wait.leaf);
         let leaf = if has_room { Arc::clone(&wait.leaf) } else { OTHER_LOCKS.into() };
-        *leaves.entry(leaf).or_default() += wait.nanos(now);
-    }
-
-    fn lines(&self) -> impl Iterator<Item = (StackId, &str, u64)> {
-        self.0.iter().flat_map(|(&stack, leaves)| leaves.iter().map(move |(leaf, &nanos)| (stack, &**leaf, nanos)))
+        let nanos = now.as_nanos().saturating_sub(wait.since.as_nanos()).saturating_mul(wait.factor.into());
+        *leaves.entry(leaf).or_default() += nanos;
     }
 }
-
-/// A wait that is recorded and is not over.
-struct Waited {
-    stack: StackId,
-    leaf: Arc<str>,
-    /// How many waits it stands for.
-    factor: u32,
-    since: Timestamp,
-}
-
-impl Waited {
-    fn nanos(&self, now: Timestamp) -> u64 {
-        now.as_nanos().saturating_sub(self.since.as_nanos()).saturating_mul(self.factor.into())
-    }
-}
-
-/// The number of the wait for which a thread blocks: there is one at a time. Promises have others.
-const BLOCKED: u32 = 0;
 
 #[derive(Default)]
 struct Profile {
     totals: Totals,
     /// By the thread and their number.
-    waits: HashMap<(usize, u32), Waited>,
-    last_promise: u32,
+    waits: HashMap<(AgentId, u32), Waited>,
+    last: u32,
     /// How many waits were recorded; and how many these stand for.
     recorded: u64,
     all: u64,
@@ -78,44 +68,48 @@ struct Profile {
 }
 
 impl Profile {
-    fn begin(&mut self, thread: usize, number: u32, wait: Waited) {
+    fn begin(&mut self, thread: AgentId, wait: Waited) -> u32 {
         self.recorded += 1;
         self.all += u64::from(wait.factor);
-        let former = self.waits.insert((thread, number), wait);
-        self.add(former);
+        self.last = self.last.wrapping_add(1);
+        self.waits.insert((thread, self.last), wait);
+        self.last
     }
 
-    fn begin_promise(&mut self, thread: usize, wait: Waited) -> u32 {
-        self.last_promise = self.last_promise.wrapping_add(1).max(BLOCKED + 1);
-        self.begin(thread, self.last_promise, wait);
-        self.last_promise
-    }
-
-    fn end(&mut self, thread: usize, number: u32) {
-        let wait = self.waits.remove(&(thread, number));
-        self.add(wait);
-    }
-
-    fn end_thread(&mut self, thread: usize) {
-        let ended: Vec<_> = self.waits.extract_if(|&(of, _), _| of == thread).collect();
-        self.add(ended.into_iter().map(|(_, wait)| wait));
-    }
-
-    fn add(&mut self, ended: impl IntoIterator<Item = Waited>) {
+    /// Ends a thread's wait with this number, or all of them.
+    fn end(&mut self, thread: AgentId, number: Option<u32>) {
+        let ended: Vec<_> = match number {
+            Some(number) => self.waits.remove(&(thread, number)).into_iter().collect(),
+            None => self.waits.extract_if(|&(of, _), _| of == thread).map(|(_, wait)| wait).collect(),
+        };
         for wait in ended {
             self.is_written = false;
             self.totals.add(&wait, now());
         }
     }
 
-    /// Returns the waits so far, if changed since the last call; and the two numbers.
-    fn news(&mut self) -> Option<(Totals, u64, u64)> {
+    /// Returns the waits so far as JSON, if changed since the last call.
+    fn news(&mut self) -> Option<String> {
         if std::mem::replace(&mut self.is_written, true) && self.waits.is_empty() {
             return None;
         }
         let (mut totals, now) = (self.totals.clone(), now());
         self.waits.values().for_each(|wait| totals.add(wait, now));
-        Some((totals, self.recorded, self.all))
+        let lines = totals.0.iter().flat_map(|(stack, leaves)| iter::repeat(stack).zip(leaves));
+        let lines = lines.map(|(stack, (leaf, nanos))| (stack, leaf, (nanos + 500) / 1000));
+        let mut lines: Vec<_> = lines.filter(|&(.., micros)| micros > 0).collect();
+        lines.sort_by_key(|&(.., micros)| cmp::Reverse(micros));
+        Some(json::text(|text| {
+            let Self { recorded, all, .. } = self;
+            write!(text, "{{\"waits\":{all},\"recorded\":{recorded},\"otherStacks\":{}", stacks::refused())?;
+            text.write_str(",\"lines\":")?;
+            json::array(text, lines, |text, (stack, leaf, micros)| {
+                write!(text, "[{stack},{micros},")?;
+                json::string(text, leaf.encode_utf16())?;
+                text.write_char(']')
+            })?;
+            text.write_char('}')
+        }))
     }
 }
 
@@ -129,56 +123,38 @@ static FILE: LazyLock<Option<String>> = LazyLock::new(|| {
     Some(env::current_dir().unwrap_or_default().join(own).to_string_lossy().into_owned())
 });
 
-/// Whether waits are recorded: once a thread has begun to, and as long as the file can be written.
-static IS_ON: AtomicBool = AtomicBool::new(false);
+/// Whether the file cannot be written, so that no further thread begins to record.
+static IS_OFF: AtomicBool = AtomicBool::new(false);
 
-fn is_on() -> bool {
-    IS_ON.load(Ordering::Relaxed)
+/// Records a wait that begins, for `factor` waits. Returns its number. `leaf` says for what.
+#[napi(catch_unwind)]
+pub fn wait_begins(env: Env, stack: u32, factor: u32, leaf: String) -> Result<u32> {
+    let wait = Waited { stack, leaf: leaf.into(), factor, since: now() };
+    Ok(lock(&PROFILE).begin(Agent::of(env.raw())?.id(), wait))
 }
 
-/// Records a promise's wait that begins. Returns its number.
-pub(crate) fn begin(thread: usize, stack: StackId, leaf: Arc<str>, factor: u32) -> u32 {
-    lock(&PROFILE).begin_promise(thread, Waited { stack, leaf, factor, since: now() })
+/// Notes that a wait is over.
+#[napi(catch_unwind)]
+pub fn wait_ends(env: Env, number: u32) -> Result<()> {
+    Agent::of(env.raw()).map(|agent| lock(&PROFILE).end(agent.id(), Some(number)))
 }
 
-pub(crate) fn end(thread: usize, number: u32) {
-    lock(&PROFILE).end(thread, number);
-}
-
-/// Records the wait for which a thread blocks, until [`end_block`].
-pub(crate) fn begin_block(thread: usize, stack: StackId, leaf: Arc<str>, factor: u32, milliseconds: f64) {
-    let age = (milliseconds.max(0.0) * 1e6) as u64;
-    let since = Timestamp::from_nanos(now().as_nanos().saturating_sub(age));
-    lock(&PROFILE).begin(thread, BLOCKED, Waited { stack, leaf, factor, since });
-}
-
-pub(crate) fn end_block(thread: usize) {
-    if is_on() {
-        end(thread, BLOCKED);
-    }
-}
-
-pub(crate) fn end_thread(thread: usize) {
-    if is_on() {
-        lock(&PROFILE).end_thread(thread);
-    }
+pub(crate) fn end_thread(thread: AgentId) {
+    lock(&PROFILE).end(thread, None);
 }
 
 /// Begins to record, and returns the file; undefined if there is to be none.
 #[napi(catch_unwind)]
 pub fn start_profile() -> Option<String> {
-    static STARTED: Once = Once::new();
-    let file = FILE.clone()?;
-    STARTED.call_once(|| IS_ON.store(true, Ordering::Relaxed));
-    is_on().then_some(file)
+    FILE.clone().filter(|_| !IS_OFF.load(Ordering::Relaxed))
 }
 
-/// Notes that the file could not be written; `ends`: nothing more is recorded. Returns true to the first caller.
+/// Notes that the file could not be written; `ends`: for good. Returns true to the first caller.
 #[napi(catch_unwind)]
 pub fn profile_fails(ends: bool) -> bool {
     static IS_TOLD: AtomicBool = AtomicBool::new(false);
     if ends {
-        IS_ON.store(false, Ordering::Relaxed);
+        IS_OFF.store(true, Ordering::Relaxed);
     }
     !IS_TOLD.swap(true, Ordering::Relaxed)
 }
@@ -193,23 +169,7 @@ pub fn profile_news(env: Env) -> Result<Option<String>> {
     let is_main = |thread_id| thread_id == MAIN;
     let writes = is_main(Agent::of(env.raw())?.thread_id)
         || PROCESS.registry.find(|agent| is_main(agent.known.thread_id), |_| ()).is_none();
-    let news = if writes && is_on() { lock(&PROFILE).news() } else { None };
-    Ok(news.map(|(totals, recorded, all)| json_of(&totals, recorded, all)))
-}
-
-fn json_of(totals: &Totals, recorded: u64, all: u64) -> String {
-    let lines = totals.lines().map(|(stack, leaf, nanos)| (stack, leaf, (nanos + 500) / 1000));
-    let mut lines: Vec<_> = lines.filter(|&(_, _, micros)| micros > 0).collect();
-    lines.sort_by_key(|&(_, _, micros)| cmp::Reverse(micros));
-    json::text(|text| {
-        write!(text, "{{\"waits\":{all},\"recorded\":{recorded},\"otherStacks\":{},\"lines\":", stacks::refused())?;
-        json::array(text, lines, |text, (stack, leaf, micros)| {
-            write!(text, "[{stack},{micros},")?;
-            json::string(text, leaf.encode_utf16())?;
-            text.write_char(']')
-        })?;
-        text.write_char('}')
-    })
+    Ok(if writes { lock(&PROFILE).news() } else { None })
 }
 
 /// Returns the number of a stack: one line for each frame, the innermost first.
@@ -243,11 +203,9 @@ mod tests {
         {
             totals.add(&wait(stack, leaf, factor), Timestamp::from_nanos(1));
         }
-        let mut all: Vec<_> = totals.lines().collect();
-        all.sort_unstable();
-        assert_eq!(all.len(), MOST_LEAVES + 2);
-        assert_eq!(all[0], (1, "lock 00", 15));
-        assert_eq!(all[MOST_LEAVES..], [(1, OTHER_LOCKS, 30), (2, "lock 00", 7)]);
+        let [first, second] = [1, 2].map(|stack| &totals.0[&stack]);
+        assert_eq!((first.len(), first["lock 00"], first[OTHER_LOCKS]), (MOST_LEAVES + 1, 15, 30));
+        assert_eq!((second.len(), second["lock 00"]), (1, 7));
     }
 
     #[test]
@@ -255,23 +213,17 @@ mod tests {
         let mut profile = Profile::default();
         // The first file may be empty.
         assert!(profile.news().is_some() && profile.news().is_none());
-        let number = profile.begin_promise(7, wait(4, "lock", 4));
-        // A thread blocks once at a time: the former wait has ended, and counts.
-        profile.begin(8, BLOCKED, wait(2, "lock", 2));
-        profile.begin(8, BLOCKED, wait(1, "lock", 1));
+        let number = profile.begin(7, wait(4, "lock", 4));
+        profile.begin(8, wait(1, "lock", 1));
         for _ in 0..2 {
-            let (totals, recorded, all) = profile.news().unwrap();
-            let mut times: Vec<_> = totals.lines().collect();
-            times.sort_unstable();
-            assert_eq!(times.len(), 3);
-            assert_eq!(4 * times[0].2, times[2].2);
-            assert_eq!((recorded, all), (3, 7));
+            assert!(profile.news().unwrap().contains("\"waits\":5,\"recorded\":2"));
         }
-        profile.end(7, number);
-        profile.end(7, number);
-        profile.end_thread(8);
-        profile.end_thread(8);
+        for _ in 0..2 {
+            profile.end(7, Some(number));
+            profile.end(8, None);
+        }
         assert!(profile.waits.is_empty());
+        assert!(profile.totals.0[&4]["lock"] > 3 * profile.totals.0[&1]["lock"]);
         assert!(profile.news().is_some() && profile.news().is_none());
     }
 }
