@@ -236,9 +236,9 @@ module.exports = [
       '(word.place = placeHere()) : word.place']
   ]),
   ...of(stalls, { test: 'locks/observe/stalls' }, [
-    ['a wait that is over is still watched', 'pending.delete(wait)', ''],
-    ['a busy thread reports what it has been granted', 'setImmediate(() => { setImmediate(check) })', 'check()'],
-    ['a stall keeps the process alive', 'setTimeout(fn, milliseconds).unref()', 'setTimeout(fn, milliseconds)']
+    ['a busy thread reports what it has been granted',
+      'setImmediate(() => { setImmediate(publishAll) })',
+      'publishAll()']
   ]),
   ...of('lib/agent/registers-view.js', { test: 'locks/observe/stall-channel' }, [
     ['what blocked threads report is not published', '  if (native.onReports !== undefined) native.onReports()\n', '']
@@ -559,11 +559,6 @@ module.exports = [
   ...of('lib/install/workers/reach.js', { test: 'company/realms' }, [
     ['each copy of the package replaces the parent of Worker', 'if (!isInterposed(HostWorker)) state', 'state']
   ]),
-  ...of(stalls, { test: 'locks/every-class/async-context' }, [
-    ['the watch for stalls keeps a context',
-      'agent().native.inRootContext(() => { setTimeout(fn, milliseconds).unref() })',
-      'setTimeout(fn, milliseconds).unref()']
-  ]),
   ...of(claim, { test: 'locks/every-class/async-context' }, [
     ['what follows a notification is told of in no context',
       'waits(this.steps === undefined ? undefined : this.steps.context)',
@@ -730,7 +725,7 @@ module.exports = [
     ['what was put back last counts as in use', ' + this.distance(first, end)', '']
   ]),
   ...of(queueBlocking, { test: 'locks/observe/stalls' }, [
-    ['a wait for room counts as a pause', 'observer.whileBlocked(mode !== PUT)', 'observer.whileBlocked(true)']
+    ['a step of a wait for room begins it anew', 'wait.began = observer.goesOn(wait.began)', 'void 0']
   ]),
   ...of('lib/agent/ends.js', { test: 'locks/observe/ended' }, [
     ['an exit without its listener counts as terminated',
@@ -826,15 +821,7 @@ module.exports = [
     ['the file is written where it is to be', 'writeFileSync(beside, text, NEW_FILE)', 'writeFileSync(file, text)']
   ]),
   ...of('lib/observe/profile.js', { test: 'locks/observe/profile' }, [
-    ['a thread takes a stack for each wait', 'sampling.factor *= 2', 'sampling.factor *= 1'],
-    ['a thread that waits for ever is not recorded',
-      'isOver ? nextFactor() : 1',
-      'isOver ? nextFactor() : 0']
-  ]),
-  ...of('lib/agent/start-agent.js', { test: 'locks/observe/slices' }, [
-    ['an exception between two slices ends the wait',
-      '  } catch (_) {\n    // No stack',
-      '  } finally {\n    // No stack']
+    ['a thread takes a stack for each wait', 'sampling.factor *= 2', 'sampling.factor *= 1']
   ]),
   // ——— classes, entries and memories ———
   ...of('lib/util/lazy-class.js', { test: 'install/spies' }, [

@@ -720,22 +720,17 @@ module.exports = [
   ...of('src/exports/agents.rs', { test: 'locks/observe/profile' }, [
     ['the waits of a thread do not end with it',
       '        |id, _| profile::end_thread(id),',
-      '        |_, _| {},'],
-    ['a wait that a time limit interrupted goes on', 'slept: profile::end_block,', 'slept: |_| {},']
+      '        |_, _| {},']
   ]),
 
   // ——— reports ———
   ...of(reports, { test: 'locks/observe/stall-cycles' }, [
-    ['a cycle counts before all of it is old', 'if age < self.period {', 'if false {'],
-    ['each thread of a cycle reports it', '} else if keys.get(number).is_none() {', '} else {']
-  ]),
-  ...of('core/src/observe/already_reported.rs', { cargo: ['lib', 'a_report_is_remembered'] }, [
-    ['what has gone counts as reported', 'all.contains(hash) || *noted >= looked_at', 'true'],
-    ['a thread that had looked before it was there forgets it', ' || *noted >= looked_at', '']
+    ['a cycle counts before all of it is old', 'if self.snapshot.age_of(links) < self.period {', 'if false {'],
+    ['each thread of a cycle reports it', '} else if reported.get(number).is_none() {', '} else {']
   ]),
   ...of(reports, { test: 'locks/observe/stalls' }, [
     ['a wait is reported again because holders come and go', 'is_due && holder.is_old && ', 'is_due && '],
-    ['what was reported of a wait is forgotten', 'keys.note(self.hash_of(entry), key);', '']
+    ['what was reported of a wait is forgotten', 'reported.note(self.hash_of(entry), key);', '']
   ]),
   ...of(reports, { test: 'locks/observe/holder-stacks' }, [
     ['that a token was collected is no news', 'hold.serial, hold.is_orphaned)', 'hold.serial)']
@@ -744,13 +739,13 @@ module.exports = [
     ['nothing is rehearsed', '        write(0, &Snapshot::take(&PROCESS), *IS_JSON, |_| {});\n', '']
   ]),
   ...of(reports, { test: 'locks/observe/ended' }, [
-    ['a possible pause is a stall', 'let entry = self.entry(due);\n        let time', 'return true;\n        let time']
+    ['a possible pause is a stall', '!may_be_pause(entry) || age >= PATIENCE', 'true || age >= PATIENCE']
   ]),
   ...of('core/src/observe/ended.rs', { test: 'locks/observe/ended' }, [
     ['a thread that had ended before the wait makes it a stall', '|(ended, since)| ended.at > since', '|_| true']
   ]),
   ...of(reports, { test: 'locks/observe/stalls' }, [
-    ['all stalls are reported by one look', 'if n >= MOST {', 'if n == usize::MAX {'],
+    ['all stalls are reported by one look', 'places.into_iter().take(MOST)', 'places'],
     ['each thread that blocks at a place reports it', 'for &entry in &entries {', 'for &entry in &entries[..1] {']
   ]),
 

@@ -1,7 +1,5 @@
 //! Snapshots, deadlocks, stalls, dumps and profiles.
 
-#[forbid(unsafe_code)]
-mod background;
 pub mod dump;
 pub mod profile;
 pub mod stalls;

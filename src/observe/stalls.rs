@@ -24,9 +24,9 @@ use waitasync_core::sync::lock;
 pub(super) const MAIN: u32 = 0;
 
 /// How many looks there are in a period; and the least pause between two, or so many times as long as the last took.
-const LOOKS: u32 = 8;
+const LOOKS: u32 = 4;
 const LEAST: Duration = Duration::from_millis(1);
-const PAUSE: u32 = 50;
+const PAUSE: u32 = 10;
 
 /// Begins to report stalls, if that is asked for.
 #[napi(catch_unwind)]

@@ -3,58 +3,53 @@
 //! Whoever should read it may stand still, and a thread that writes then waits for ever. So a thread with something to
 //! report only leaves its text here. Of texts beyond [`MOST`] that wait to be written, the number is reported later.
 
-use std::collections::VecDeque;
 use std::io;
 use std::process;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
 
 use crate::globals::stalls::VARIABLE;
-use crate::observe::background::Background;
 use waitasync_core::json;
 use waitasync_core::sync::lock;
 
 /// How many texts wait to be written.
 const MOST: usize = 100;
 
-struct Texts {
-    waiting: VecDeque<String>,
-    dropped: u64,
-}
-
-static TEXTS: Mutex<Texts> = Mutex::new(Texts { waiting: VecDeque::new(), dropped: 0 });
-
-static WRITER: Background = Background::new("atomics-stderr", || {
-    while let Some(text) = next() {
-        write(text.as_bytes());
-    }
-});
-
-/// Removes the next text. Behind all of them comes the number of those that were dropped.
-fn next() -> Option<String> {
-    let texts = &mut *lock(&TEXTS);
-    texts.waiting.pop_front().or_else(|| {
-        let dropped = std::mem::take(&mut texts.dropped);
-        (dropped > 0).then(|| {
-            format!(
-                "(node:{}) [{VARIABLE}] Warning: {dropped} reports of blocked threads were dropped, since nobody read \
-                 the standard error.\n",
-                process::id()
-            )
-        })
-    })
-}
+/// How many texts were dropped since that was written.
+static DROPPED: AtomicU64 = AtomicU64::new(0);
 
 /// Leaves a text to be written. Does not wait. Functions in it may have any names.
 pub(crate) fn leave(text: &str) {
-    let mut texts = lock(&TEXTS);
-    if texts.waiting.len() < MOST {
-        texts.waiting.push_back(json::shown(text).into_owned());
-    } else {
-        texts.dropped += 1;
+    static WRITER: Mutex<Option<SyncSender<String>>> = Mutex::new(None);
+    let mut writer = lock(&WRITER);
+    if writer.is_none() {
+        let (sender, texts) = sync_channel(MOST);
+        let thread = thread::Builder::new().name("atomics-stderr".into()).spawn(move || write_all(&texts));
+        // Without a thread, the next text has another try.
+        *writer = thread.is_ok().then_some(sender);
     }
-    drop(texts);
-    // Without a thread, the next text has another try.
-    let _ = WRITER.ask();
+    let is_left = |writer: &SyncSender<_>| writer.try_send(json::shown(text).into_owned()).is_ok();
+    if !writer.as_ref().is_some_and(is_left) {
+        DROPPED.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Writes the texts. Behind all of them comes the number of those that were dropped.
+fn write_all(texts: &Receiver<String>) {
+    loop {
+        let text = texts.try_recv().or_else(|_| match DROPPED.swap(0, Ordering::Relaxed) {
+            0 => texts.recv(),
+            dropped => Ok(format!(
+                "(node:{}) [{VARIABLE}] Warning: {dropped} reports of blocked threads were dropped, since nobody read \
+                 the standard error.\n",
+                process::id()
+            )),
+        });
+        let Ok(text) = text else { return };
+        write(text.as_bytes());
+    }
 }
 
 /// Writes a text as one piece, if it can be written.

@@ -150,6 +150,28 @@ test('waits for room in a Queue are reported, with the users of messages; those 
   assert.ok(FIRST_FRAME.test(stderr), stderr)
 })
 
+for (const put of ['put', 'putAsync']) {
+  test(`a ${put} that is woken in vain again and again is reported once: its steps are one wait`, async t => {
+    const { reports, stderr } = await run(t, { after: 300, data: put }, async scope => {
+      const { api, block, data: put, sleep, startWorker, until } = scope
+      const queue = api.Queue.create({ capacity: 1, messageSize: 16, name: 'jobs' })
+      queue.tryPut('first')
+      const words = new Int32Array(queue.buffer)
+      if (put === 'put') block(queue, 'put', 'late')
+      else startWorker(queue, ({ api, data }) => new api.Queue(data).putAsync('late'))
+      await until(() => queue.waiters === 1, 'it waits')
+      let count = 0
+      for (const began = Date.now(); Date.now() - began < 1500; await sleep(20)) {
+        for (let n = 0; n < words.length; n++) count += api.notify(words, n)
+      }
+      if (count < 10) throw new Error(`it was woken ${count} times`)
+      process.exit()
+    })
+    assert.strictEqual(reports.length, 1, stderr)
+    assert.ok(/waiting for room in (?:a )?Queue "jobs"/.test(reports[0]), stderr)
+  })
+}
+
 /** Reports main's wait behind a request of a thread that then sleeps in a `wait`, as an idle worker of a pool. */
 const behindIdleWorker = (t, kind, wait) => run(t, { after: 200, data: [kind, wait] }, async scope => {
   const { api, data: [kind, wait], say, sleep, startWorker, until } = scope
