@@ -32,10 +32,7 @@ const REPLACED = [[vm, 'createContext', createContextBy], [scripts, 'runInNewCon
  */
 const script = { global: undefined }
 
-/** How many contexts there are before collected ones are removed. */
-const MANY = 64
-
-/** This copy's installs that have not been undone. New contexts receive the last one. */
+/** What this copy's installs that have not been undone do to a new context. It receives the last one. */
 const installs = []
 let warned = false
 
@@ -45,23 +42,15 @@ const copies = shared('contexts', createCopies)
 const copy = { reach }
 
 /**
- * @param {(global: object) => object | undefined} enter installs on the global object of a new context; returns the
- *   argument of `leave`
- * @param {(holder: object) => void} leave undoes that
- * @returns {() => void} undoes it, also in the contexts that have been made. Node before 14.6 has no way to remember
- *   these without keeping them in memory, so there they stay as they are
+ * @param {(global: object) => void} enter installs on the global object of a new context
+ * @returns {() => void} undoes it. The contexts that have been made stay as they are: to remember them would keep them
  */
-exports.follow = function follow (enter, leave) {
+exports.follow = function follow (enter) {
   if (installs.length === 0) copies.add(copy)
-  const install = { enter, refs: [], many: MANY }
-  installs.push(install)
+  installs.push(enter)
   return () => {
-    installs.splice(installs.indexOf(install), 1)
+    installs.splice(installs.indexOf(enter), 1)
     if (installs.length === 0) copies.remove(copy)
-    for (const ref of install.refs) {
-      const holder = ref.deref()
-      if (holder !== undefined) leave(holder)
-    }
   }
 }
 
@@ -151,10 +140,8 @@ function runInContext (context) {
 /** Installs on a context. It never throws: the caller has made a context that works. */
 function reach (context) {
   if (installs.length === 0) return
-  const install = installs[installs.length - 1]
   try {
-    const holder = install.enter(globalOf(context))
-    if (holder !== undefined && createWeakRef !== undefined) remember(install, createWeakRef(holder))
+    installs[installs.length - 1](globalOf(context))
   } catch (error) {
     warn(error)
   }
@@ -163,14 +150,6 @@ function reach (context) {
 function globalOf (context) {
   if (script.global === undefined) script.global = new vm.Script('this')
   return script.global.runInContext(context)
-}
-
-function remember (install, ref) {
-  if (install.refs.length >= install.many) {
-    install.refs = install.refs.filter((each) => each.deref() !== undefined)
-    install.many = Math.max(MANY, 2 * install.refs.length)
-  }
-  install.refs.push(ref)
 }
 
 /** Warns once that the context and this thread use different queues. */

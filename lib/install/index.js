@@ -33,7 +33,6 @@ const FLAGS = [['force', false], ['workers', true], ['contexts', true]]
  * @property {Map<string, PropertyDescriptor | undefined>} before the properties that they replaced;
  *   undefined if there was none
  * @property {Function[]} undo steps that undo the reach to Workers and contexts
- * @property {object | undefined} cause of an install on a context: identifies the install that reached the context
  */
 const installs = new WeakMap()
 
@@ -152,19 +151,11 @@ function reachWorkers (engine, workers, isAtLoad, undo) {
 }
 
 function reachContexts (entry, force, undo) {
-  const cause = {}
-  const enter = (global) => {
+  undo.push(require('./contexts').follow((global) => {
     const resolved = contextTarget(global)
     const trio = resolved && chooseTrio(entry, resolved, force)
-    if (trio === undefined) return undefined
-    put(resolved, trio, [], cause)
-    return resolved.holder
-  }
-  const leave = (holder) => {
-    const latest = latestOn(holder)
-    if (latest !== undefined && latest.cause === cause) takeLatest(holder)
-  }
-  undo.push(require('./contexts').follow(enter, leave))
+    if (trio !== undefined) put(resolved, trio, [])
+  }))
 }
 
 /**
@@ -176,7 +167,7 @@ function besideHost () {
   return () => { native.besideHost = false }
 }
 
-function put ({ holder, realm }, trio, undo, cause) {
+function put ({ holder, realm }, trio, undo) {
   const ours = new Map(Object.entries(trio))
   if (getOwnPropertyDescriptor(holder, 'wake') !== undefined) ours.set('wake', wakeOf(trio.notify, realm.host))
   const before = propertiesOf(holder, ours.keys())
@@ -188,7 +179,7 @@ function put ({ holder, realm }, trio, undo, cause) {
       'are not configurable')
   }
   if (!installs.has(holder)) installs.set(holder, [])
-  installs.get(holder).push({ ours, before, undo, cause })
+  installs.get(holder).push({ ours, before, undo })
 }
 
 /**
@@ -200,13 +191,8 @@ function put ({ holder, realm }, trio, undo, cause) {
  */
 function uninstall (target) {
   assertStackToLoad()
-  return takeLatest(resolveTarget(target, 'uninstall').holder)
-}
-
-const latestOn = (holder) => (installs.get(holder) || []).slice(-1)[0]
-
-function takeLatest (holder) {
-  const latest = latestOn(holder)
+  const { holder } = resolveTarget(target, 'uninstall')
+  const [latest] = (installs.get(holder) || []).slice(-1)
   if (latest === undefined) return false
   const { ours, before, undo } = latest
   const now = propertiesOf(holder, ours.keys())
