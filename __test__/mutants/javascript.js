@@ -472,8 +472,8 @@ module.exports = [
   ]),
   ...of(waitUntil, { test: 'locks/latch', orTest: 'locks/barrier' }, [
     ['a wait for a word ends with the first notification',
-      '    result = blockFor(word.address, value, left(), waitKind, onSlice)',
-      '    blockFor(word.address, value, left(), waitKind, onSlice); return']
+      '    result = blockFor(word.address, value, left(), waitKind)',
+      '    blockFor(word.address, value, left(), waitKind); return']
   ]),
 
   // ——— settling ———
@@ -561,7 +561,7 @@ module.exports = [
   ]),
   ...of(claim, { test: 'locks/every-class/async-context' }, [
     ['what follows a notification is told of in no context',
-      'waits(this.steps === undefined ? undefined : this.steps.context)',
+      'waits(steps === undefined ? undefined : steps.context)',
       'waits()']
   ]),
   ...of(signals, { test: 'locks/every-class/signals' }, [

@@ -715,7 +715,7 @@ module.exports = [
 
   // ——— the profile of waits ———
   ...of(profile, { cargo: ['addon', 'a_wait_counts'] }, [
-    ['a wait that is recorded for others counts for itself only', '.saturating_mul(self.factor.into())', '']
+    ['a wait that is recorded for others counts for itself only', '.saturating_mul(wait.factor.into())', '']
   ]),
   ...of('src/exports/agents.rs', { test: 'locks/observe/profile' }, [
     ['the waits of a thread do not end with it',

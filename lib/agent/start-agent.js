@@ -29,8 +29,8 @@ bare(Started)
 const started = new Started()
 
 /**
- * Runs between two slices of a blocking wait, and before the first for a function that the wait was given. The engine
- * can interrupt the thread here, as wherever a function is called.
+ * Runs between two slices of a blocking wait. The engine can interrupt the thread here, as wherever a function is
+ * called. Before the first slice it calls the function that the wait was given.
  */
 function tick (fn) {
   try {

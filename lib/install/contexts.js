@@ -32,7 +32,7 @@ const REPLACED = [[vm, 'createContext', createContextBy], [scripts, 'runInNewCon
  */
 const script = { global: undefined }
 
-/** What this copy's installs that have not been undone do to a new context. It receives the last one. */
+/** What each of this copy's installs does to a new context. That gets the last one. */
 const installs = []
 let warned = false
 

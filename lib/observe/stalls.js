@@ -33,7 +33,7 @@ function keepsHold () {
   if (tasks !== undefined) binding.taskEnds(tasks.within()[0])
 }
 
-/** Lets native code look for long waits, and this thread take its reports. */
+/** Lets native code look for long waits. This thread takes its reports. */
 function listen (native) {
   const { binding } = native
   binding.reportStalls()

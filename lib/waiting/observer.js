@@ -27,8 +27,8 @@ class Observer {
     /** Returns the asynchronous context for subscribers; undefined: there are none. */
     this.contextOfWait = nothing
     /**
-     * Notes that this thread's next wait is a step of one that began at `began`: what this has returned for its first
-     * step, for which that is undefined.
+     * Notes since when this thread's next wait lasts. Returns that, for the next step of the wait; undefined stands for
+     * now.
      */
     this.goesOn = nothing
     /** Notes that this call's callback leaves its hold to other code. */

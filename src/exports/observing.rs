@@ -71,7 +71,7 @@ pub fn stack_text(env: &Env, number: u32) -> Result<Option<JsString<'_>>> {
     stacks::shown(number).map(|text| env.create_string(&*text)).transpose()
 }
 
-/// Notes that this thread's next wait is a step of one that began at `began`; undefined: now. Returns that moment.
+/// Notes since when this thread's next wait lasts, and returns that. Undefined: from now on.
 #[napi(catch_unwind)]
 pub fn wait_goes_on(env: Env, began: Option<f64>) -> Result<f64> {
     // Microseconds: a number of JavaScript holds them.

@@ -88,7 +88,7 @@ impl Profile {
         }
     }
 
-    /// Returns the waits so far as JSON, if changed since the last call.
+    /// Returns the waits so far as JSON, if there are new ones.
     fn news(&mut self) -> Option<String> {
         if std::mem::replace(&mut self.is_written, true) && self.waits.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Looks for waits that last too long, and gives each report to the thread that publishes it.
+//! Looks for long waits, and gives each report to its thread.
 //!
 //! A thread of its own looks: all holds and waits of the process are read, which takes seconds if there are very many,
 //! and a thread that waits may be blocked or busy. A promise's report is for its thread, whose agent is rung. That of a
@@ -26,7 +26,7 @@ pub(super) const MAIN: u32 = 0;
 /// How many looks there are in a period; and the least pause between two, or so many times as long as the last took.
 const LOOKS: u32 = 4;
 const LEAST: Duration = Duration::from_millis(1);
-const PAUSE: u32 = 10;
+const PAUSE: u32 = 4;
 
 /// Begins to report stalls, if that is asked for.
 #[napi(catch_unwind)]

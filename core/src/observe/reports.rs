@@ -168,7 +168,7 @@ impl<'a> Reports<'a> {
         })
     }
 
-    /// Returns the same for a wait in each look, whichever of its steps it is in.
+    /// Returns the same for a wait in each look and step.
     fn hash_of(&self, wait: usize) -> u64 {
         let entry = &self.snapshot.waiting[wait];
         hash((entry.place(), entry.what.hold(), entry.thread_id, entry.blocked, entry.since))
@@ -267,7 +267,7 @@ impl<'a> Reports<'a> {
         places
     }
 
-    /// Lists other threads' waits that block here, and are not due or were reported otherwise.
+    /// Lists further threads' waits that block here, also those not due.
     fn others_blocked(&self, SamePlace { entries, key, .. }: &SamePlace, reported: &Reported) -> Vec<usize> {
         let on_cycles: FxHashSet<_> = self.snapshot.cycles.iter().flatten().map(|link| link.waits_for).collect();
         let place = place_of(&self.snapshot.waiting[entries[0]]);
