@@ -237,8 +237,8 @@ module.exports = [
   ]),
   ...of(stalls, { test: 'locks/observe/stalls' }, [
     ['a busy thread reports what it has been granted',
-      'setImmediate(() => { setImmediate(publishAll) })',
-      'publishAll()']
+      'setImmediate(() => { setImmediate(tellAll) })',
+      'tellAll()']
   ]),
   ...of('lib/agent/registers-view.js', { test: 'locks/observe/stall-channel' }, [
     ['what blocked threads report is not published', '  if (native.onReports !== undefined) native.onReports()\n', '']

@@ -39,14 +39,15 @@ function listen (native) {
   binding.reportStalls()
   // That of another copy would keep the realm of that copy.
   if (native.onReports !== undefined) return
-  const publishAll = () => {
-    for (let json = binding.nextReport(); typeof json === 'string'; json = binding.nextReport()) publish(parse(json))
+  const tellAll = () => {
+    for (let json = binding.nextReport(); typeof json === 'string'; json = binding.nextReport()) tell(parse(json))
     agent().door.open()
   }
   // If this thread was busy, grants are delivered first. Node 10 takes two turns for that.
   native.onReports = () => {
     try {
-      setImmediate(() => { setImmediate(publishAll) })
+      // eslint-disable-next-line own/one-door -- in a turn of its own
+      setImmediate(() => { setImmediate(tellAll) })
     } catch (_) {
       // A program has replaced functions that Node's timers need.
     }
@@ -54,7 +55,7 @@ function listen (native) {
 }
 
 /** Publishes a report, as `write` in core/src/observe/reports.rs writes it. One without a slot has been written. */
-function publish (report) {
+function tell (report) {
   const { cycle, more, slot, text } = report
   let waiting
   if (slot !== undefined) {

@@ -77,8 +77,7 @@ impl Agent {
     /// Makes the notes of a class's wait.
     fn notification(&self, relay: Option<Location>) -> Noted {
         let registers = &self.registers;
-        let noted =
-            Noted::notification(registers.location(), registers.amount.get(), relay, registers.call.get());
+        let noted = Noted::notification(registers.location(), registers.amount.get(), relay, registers.call.get());
         Noted { since: self.pending.next_began.take().unwrap_or(noted.since), ..noted }
     }
 

@@ -406,9 +406,9 @@ test('a stall that might come does not keep the process alive, and a reported th
   }
 })
 
-test('very many waits, most of which end during a look of several turns: the one that stays is told of', async t => {
+test('very many waits, most of which end while they are looked at: the one that stays is told of', async t => {
   const { code, stderr, told } = await run(t, { after: 400 }, async ({ api, newLock, sleep, tell }) => {
-    const count = 30000
+    const count = 10000
     const locks = Array.from({ length: count }, () => newLock())
     const tokens = locks.map(lock => lock.tryLock())
     let late = 0
@@ -432,7 +432,7 @@ test('very many waits, most of which end during a look of several turns: the one
     }
     await Promise.all(promises)
     await hasStayed
-    // What was reported while it ended is told of until the next look.
+    // What was reported while it ended is told of until the next turn.
     await sleep(800)
     isDrained = true
     setInterval(() => {}, 1e6)
