@@ -3,7 +3,6 @@
 // Several messages of a Queue at once: taken together, cleared, or discarded at the end; and iteration with a signal.
 
 const assert = require('assert')
-const vm = require('vm')
 const { test } = require('../harness')
 const { Atomics, api } = require('../subject')
 const { startWorker, until } = require('../fixtures/queue-toolbox')
@@ -229,23 +228,4 @@ test('messages({ signal }) takes until the end, or until the signal aborts, and 
   assert.deepStrictEqual(await queue.messages().next(), { done: true, value: undefined })
   assert.throws(() => queue.messages({ signal: 1 }), { name: 'TypeError', message: /^messages: signal must be/ })
   assert.throws(() => queue.messages({ timeout: 1 }), { name: 'TypeError', message: /^messages: options may have si/ })
-})
-
-test('a time limit that interrupts tryTakeMany puts back what it has not taken', () => {
-  const queue = Queue.create({ capacity: 50, messageSize: 1000 })
-  const message = Array.from({ length: 150 }, (_, n) => n)
-  const fill = () => {
-    let count = 0
-    while (queue.tryPut(message)) count++
-    return count
-  }
-  const context = vm.createContext({ fill, queue })
-  const script = new vm.Script('for (;;) { fill(); queue.tryTakeMany(50) }')
-  for (let n = 0; n < 40; n++) {
-    assert.throws(() => script.runInContext(context, { timeout: 1 + n % 3 }), /timed out/)
-    queue.clear()
-    assert.strictEqual(queue.inUse, 0)
-    assert.strictEqual(fill(), 50)
-    assert.strictEqual(queue.tryTakeMany(50).length, 50)
-  }
 })

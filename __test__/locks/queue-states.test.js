@@ -7,7 +7,6 @@ const assert = require('assert')
 const fs = require('fs')
 const os = require('os')
 const path = require('path')
-const v8 = require('v8')
 const vm = require('vm')
 const { test } = require('../harness')
 const { Atomics, api } = require('../subject')
@@ -20,7 +19,9 @@ const inside = require('../fixtures/inside')
 
 const theList = inside('holding/the-list')
 const { PUTTERS, PUT_LOCK, TAKE_LOCK } = inside('queue/layout')
+const { memoryOf } = inside('queue/arguments')
 const { QueueMemory } = inside('queue/memory')
+const { outside, owing } = inside('queue/owing')
 const { QueueWaiter } = inside('queue/waits')
 
 const make = (options, ...messages) => queueWith(Object.assign({ capacity: 4, messageSize: 64 }, options), ...messages)
@@ -163,20 +164,10 @@ function watchSteps (t) {
       }
     })
   }
-  replace(t, queues, 'newStep', newStep => outer => watched(newStep(outer)))
+  replace(t, queues, 'newStep', newStep => () => watched(newStep()))
   replace(t, queues, 'begun', () => queues.newStep())
   return seen
 }
-
-/** Has typed arrays within messages read by `read(original)`, as a program may. */
-function replaceReader (t, read) {
-  replace(t, v8.DefaultDeserializer.prototype, '_readHostObject', original => function () {
-    return read(() => original.call(this))
-  })
-}
-
-const message = n => ({ n, bytes: new Uint8Array(1) })
-const numbers = messages => messages.map(({ n }) => n)
 
 /** Runs a function that never ends, until a time limit of `vm` interrupts it. */
 function interrupt (run) {
@@ -192,55 +183,32 @@ function interrupt (run) {
   assert.fail('it ended')
 }
 
-const STEPS = ['idle → inside', 'inside → idle', 'inside → outside', 'outside → idle', 'outside → inside']
-
-test('steps go through all states of the table, by its transitions', t => {
+test('steps: one within another one, and those that a time limit has interrupted', t => {
   const seen = watchSteps(t)
-  const queue = make({}, message(1), message(2), message(3))
-  const other = make({}, message(4), message(5))
-  let reads = 0
-  let within
-  replaceReader(t, original => {
-    reads++
-    if (within !== undefined) within()
-    return original()
-  })
-  const once = run => { within = () => { within = undefined; run() } }
+  const queue = make({}, 1, 2, 3)
+  const other = make({}, 4, 5)
+  const within = run => owing(memoryOf(queue), () => outside(run))
 
   // A step within a step, of another queue and of the same one.
-  let got
-  once(() => { got = [other.tryTakeMany(1), queue.tryTake(), queue.tryPut(message(6)), queue.inUse] })
-  assert.deepStrictEqual(numbers(queue.tryTakeMany(2)), [1, 2])
-  assert.deepStrictEqual(numbers(got[0].concat(got[1])), [4, 3])
-  assert.deepStrictEqual(got.slice(2), [true, 2])
-  assert.deepStrictEqual([queue.length, queue.inUse, other.length, other.inUse], [1, 0, 1, 0])
+  assert.deepStrictEqual(within(() => [other.tryTakeMany(1), queue.tryTake(), queue.tryPut(6), queue.inUse]),
+    [[4], 1, true, 0])
+  assert.deepStrictEqual([queue.length, other.length, theList().length], [3, 1, 0])
 
-  // An interrupt while a program's code runs.
-  once(() => { for (;;); })
-  interrupt(() => queue.tryTakeMany(1))
-  assert.deepStrictEqual(numbers([other.tryTake()]), [5])
-  assert.deepStrictEqual([queue.length, queue.inUse], [1, 0])
-
-  // The same within a step that goes on.
-  other.tryPut(message(7))
-  once(() => {
-    once(() => { for (;;); })
-    interrupt(() => other.tryTakeMany(1))
-  })
-  assert.deepStrictEqual(numbers(queue.tryTakeMany(1)), [6])
-  assert.deepStrictEqual([queue.inUse, other.length, other.inUse, theList().length], [0, 1, 0, 0])
-
-  // An interrupt of the package's own code.
-  for (let n = 0; n < 100 && theList().queues.begun.state !== 'inside'; n++) {
-    interrupt(() => { for (;;) { queue.tryPut(8); queue.tryTake() } })
+  // An interrupt of the package's own code; and the same within a step that goes on.
+  const puts = () => { for (;;) { other.tryPut(8); other.tryTake() } }
+  const interruptInside = () => {
+    for (let n = 0; n < 100 && theList().queues.begun.state !== 'inside'; n++) interrupt(puts)
+    assert.strictEqual(theList().queues.begun.state, 'inside')
   }
-  assert.strictEqual(theList().queues.begun.state, 'inside')
-  other.tryTake()
-  queue.clear()
-  for (let n = 0; n < queue.capacity; n++) assert.ok(queue.tryPut(n))
-  assert.deepStrictEqual(queue.tryTakeMany(9), [0, 1, 2, 3])
-  assert.ok(reads > 6)
-  assert.deepStrictEqual(Array.from(seen).sort(), STEPS)
+  for (const run of [interruptInside, () => within(interruptInside)]) {
+    run()
+    other.clear()
+    for (let n = 0; n < other.capacity; n++) assert.ok(other.tryPut(n))
+    assert.deepStrictEqual(other.tryTakeMany(9), [0, 1, 2, 3])
+    assert.deepStrictEqual([other.inUse, theList().length], [0, 0])
+  }
+  assert.deepStrictEqual(queue.tryTakeMany(3), [2, 3, 6])
+  assert.deepStrictEqual(Array.from(seen).sort(), ['idle → inside', 'inside → idle'])
 })
 
 test('methods that a program puts into Buffer.prototype are not called within a step', t => {

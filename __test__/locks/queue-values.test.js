@@ -4,7 +4,6 @@
 
 const assert = require('assert')
 const v8 = require('v8')
-const vm = require('vm')
 const { test } = require('../harness')
 const { api } = require('../subject')
 const { MAJOR, NO_GROWABLE, startWorker, until } = require('../fixtures/queue-toolbox')
@@ -291,36 +290,6 @@ test('a call from the depth of the stack that cannot read a message changes noth
   assert.strictEqual(depthOf(await deepDown(() => queue.takeAsync(), DEEP)), got[1])
   assert.strictEqual(deepDown(() => queue.tryTake(), DEEP), 'next')
   assert.deepStrictEqual([queue.length, queue.inUse], [0, 0])
-})
-
-test('a time limit of vm in a call from the depth of the stack leaves no message in use', () => {
-  const queue = Queue.create({ capacity: 2, messageSize: 2 ** 22, format: 'json' })
-  const value = new Array(2 ** 19).fill(1)
-  assert.strictEqual(queue.tryPut(value), true)
-  global.takeOne = () => queue.tryTake()
-  let interrupted = 0
-  try {
-    for (let timeout = 1; interrupted < 5 && timeout < 100; timeout++) {
-      const limited = () => vm.runInThisContext('takeOne()', { timeout })
-      const outcome = deepDown(() => {
-        try {
-          return limited()
-        } catch (error) {
-          return error
-        }
-      }, DEEP)
-      if (Array.isArray(outcome)) queue.tryPut(value)
-      else if (/execution timed out/.test(outcome.message)) interrupted++
-      else throw outcome
-      // It is gone if the limit came behind the step: `take` delivers at most once.
-      queue.tryTake()
-      assert.deepStrictEqual([queue.length, queue.inUse], [0, 0])
-      queue.tryPut(value)
-    }
-  } finally {
-    delete global.takeOne
-  }
-  assert.ok(interrupted > 0)
 })
 
 const depthOf = (value) => {

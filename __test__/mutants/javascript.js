@@ -584,18 +584,17 @@ module.exports = [
     ['a thread in a step of a queue owes nothing', 'begun.owed = list.addEntry(memory.filled, OWED_TO_ALL)', '0'],
     ['a thread in a step of a queue owes putters nothing', 'requestOf(OWED, PUT_RETURNS)', 'OWED'],
     ['a step of a queue that a time limit has interrupted stays so',
-      'if (queues.begun.state !== IDLE && isNested(list)) return owingWithin(queues, memory, step, argument, left)',
+      'if (begun.state !== IDLE) undo(list)',
       ''],
     ['a message whose use was interrupted as it began stays in use',
       'lease = lease.next) memory.removeLease(lease)',
       'lease = lease.next);']
   ]),
   ...of(queueOwing, { test: 'locks/queue-states' }, [
-    ['a step within another one undoes that',
-      'if (queues.begun.state === OUTSIDE && depth() < queues.begun.depth) return true',
-      ''],
-    ['a step that was interrupted within a program\'s code stays so', ' && depth() < queues.begun.depth', ''],
-    ['a step within a step that goes on stays interrupted', '    while (list.queues.begun !== begun) undo(list)\n', '']
+    ['a step within another one undoes that', '  queues.begun = queues.newStep()\n', ''],
+    ['a step within a step that goes on stays interrupted',
+      '    if (queues.begun.state !== IDLE) undo(list)\n    queues.begun = begun',
+      '    queues.begun = begun']
   ]),
   ...of('lib/queue/iterators.js', { test: 'locks/queue-iterators' }, [
     ['a message that was taken, and not delivered, is lost with its iterator',
@@ -629,8 +628,8 @@ module.exports = [
   ]),
   ...of('lib/queue/index.js', { test: 'locks/queue-values' }, [
     ['a call from the depth of the stack takes what it cannot read',
-      'assertStack() ? owingOn(memory, takeBatch, ONE)',
-      'assertStack() ? owingOn(memory, takeBatch, { ...ONE, isDeep: false })']
+      "readBatch(memory, found, 'tryTake', true)",
+      "readBatch(memory, found, 'tryTake', false)"]
   ]),
   ...of(queueMemory, { test: 'locks/queue-batches' }, [
     ['a queue that was cleared has a message that is gone', '    words[TAIL_READ] = tail\n', ''],

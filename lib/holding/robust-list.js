@@ -341,13 +341,11 @@ class RobustList extends ShortWay {
   }
 }
 
-/** Makes the record of a queue's step within `outer`: see queue/owing.js. */
-function newStep (outer) {
-  const step = { __proto__: null, outer, state: 'idle', memory: undefined, lease: undefined }
+/** Makes the record of a queue's step: see queue/owing.js. */
+function newStep () {
+  const step = { __proto__: null, state: 'idle', memory: undefined, lease: undefined }
   // The serial number of the notification that it owes; that of its entry as a putter, and the index of that.
   step.owed = step.putter = step.entry = 0
-  // Where in the stack it has called what a program may have replaced.
-  step.depth = 0
   return step
 }
 

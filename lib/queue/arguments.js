@@ -2,7 +2,6 @@
 
 /** The arguments of a queue's methods: each is read once, and validated. */
 
-const { assertStack } = require('../agent/find-agent')
 const { RangeError, TypeError } = require('../util/intrinsics')
 const { assertOptions, option } = require('../util/options')
 const { describe } = require('../util/values')
@@ -32,12 +31,6 @@ function useOptions (options, caller, signals = true) {
   return { timeout, signal, retriesLast: retry === 'last' }
 }
 
-/** Returns the argument of `takeBatch`. */
-function batchOf (max, caller) {
-  assertMax(max, caller)
-  return { __proto__: null, max, isDeep: assertStack() }
-}
-
 const assertMax = (max, caller) => assertWithin(max, caller + ': max', 1, MAX_SAFE_INTEGER)
 
 function messageOf (memory, value, caller) {
@@ -55,4 +48,4 @@ function formatOf (name, caller) {
   return format
 }
 
-module.exports = { assertMax, batchOf, formatOf, memoryOf, messageOf, useOptions }
+module.exports = { assertMax, formatOf, memoryOf, messageOf, useOptions }

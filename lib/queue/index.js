@@ -17,14 +17,14 @@ const {
   assertFunction, assertNoPromise, assertSynchronous, assertWorker, signalOption, waitOptions
 } = require('../waiting/wait-options')
 const { assertWithin, initView, defineView, newMemory } = require('../view')
-const { assertMax, batchOf, formatOf, memoryOf, messageOf, useOptions } = require('./arguments')
+const { assertMax, formatOf, memoryOf, messageOf, useOptions } = require('./arguments')
 const { blocking, calling, isInVain } = require('./blocking')
 const { write } = require('./format')
 const { Messages, MessagesAsync } = require('./iterators')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./layout')
 const { BUSY, ENDED, IDLE, PUT, TAKE, USE, QueueMemory } = require('./memory')
 const { owing, owingOn } = require('./owing')
-const { ended, forever, readBatchInTurn, takeBatch, valueInTurn, valueInUse, valueOf } = require('./reading')
+const { ended, forever, readBatch, readBatchInTurn, valueInTurn, valueInUse, valueOf } = require('./reading')
 const { clear, close, defer, endUse, idle, put, putBack, recover, take, takeMany } = require('./steps')
 const { isPutting, promised } = require('./waits')
 
@@ -35,9 +35,6 @@ const SHAPE = {
   sizeOf: (settings) => byteLength(settings[0], settings[1]),
   alignment: 8
 }
-
-/** The argument of `takeBatch` that takes a message deep in the stack: in one step, which an interrupt undoes. */
-const ONE = { __proto__: null, max: 1, isDeep: true }
 
 class Queue {
   constructor (buffer, options) {
@@ -91,14 +88,18 @@ class Queue {
   }
 
   take (options) {
-    const found = block(this, 'take', 'takeAsync()', takingOne, undefined, options)
-    return found === ENDED ? undefined : valueOf(found, 'take')
+    const isDeep = assertStack()
+    const found = block(this, 'take', 'takeAsync()', isDeep ? takingOne : taking, undefined, options)
+    if (found === ENDED) return undefined
+    return isDeep ? readBatch(memoryOf(this), found, 'take', true, forever)[0] : valueOf(found, 'take')
   }
 
   tryTake () {
     const memory = memoryOf(this)
-    const found = assertStack() ? owingOn(memory, takeBatch, ONE) : owingOn(memory, take)
-    return isInVain(found) || found === ENDED ? undefined : valueOf(found, 'tryTake')
+    const isDeep = assertStack()
+    const found = isDeep ? owingOn(memory, takeMany, 1) : owingOn(memory, take)
+    if (isInVain(found) || found === ENDED) return undefined
+    return isDeep ? readBatch(memory, found, 'tryTake', true)[0] : valueOf(found, 'tryTake')
   }
 
   takeAsync (options) {
@@ -106,14 +107,17 @@ class Queue {
   }
 
   takeMany (max, options) {
-    const found = block(this, 'takeMany', 'takeManyAsync()', takingBatch, max, options)
-    return found === ENDED ? [] : found.given('takeMany')
+    const isDeep = assertStack()
+    const found = block(this, 'takeMany', 'takeManyAsync()', takingMany, max, options)
+    return found === ENDED ? [] : readBatch(memoryOf(this), found, 'takeMany', isDeep, forever)
   }
 
   tryTakeMany (max) {
     const memory = memoryOf(this)
-    const found = owingOn(memory, takeBatch, batchOf(max, 'tryTakeMany'))
-    return isInVain(found) || found === ENDED ? [] : found.given('tryTakeMany')
+    assertMax(max, 'tryTakeMany')
+    const isDeep = assertStack()
+    const found = owingOn(memory, takeMany, max)
+    return isInVain(found) || found === ENDED ? [] : readBatch(memory, found, 'tryTakeMany', isDeep)
   }
 
   takeManyAsync (max, options) {
@@ -206,9 +210,12 @@ bare(Delivery)
 const putting = (memory, value, limits, caller) => calling(PUT, put, messageOf(memory, value, caller), limits, caller)
 const taking = (_, none, limits, caller) => calling(TAKE, take, none, limits, caller)
 const awaitingIdle = (_, none, limits, caller) => calling(IDLE, idle, none, limits, caller)
-const takingBatch = (_, max, limits, caller) => calling(TAKE, takeBatch, batchOf(max, caller), limits, caller)
-const takingOne = (memory, none, limits, caller) => (
-  assertStack() ? calling(TAKE, takeBatch, ONE, limits, caller) : taking(memory, none, limits, caller))
+// To read it deep in the stack.
+const takingOne = (_, none, limits, caller) => calling(TAKE, takeMany, 1, limits, caller)
+const takingMany = (_, max, limits, caller) => {
+  assertMax(max, caller)
+  return calling(TAKE, takeMany, max, limits, caller)
+}
 
 /** Blocks for a method's step, and returns its answer. */
 function block (queue, caller, twin, describe, argument, options) {
@@ -246,10 +253,7 @@ const TAKE_ASYNC = {
 const TAKE_MANY_ASYNC = {
   caller: 'takeManyAsync',
   isAsync: true,
-  describe (_, max, limits, caller) {
-    assertMax(max, caller)
-    return calling(TAKE, takeMany, max, limits, caller)
-  },
+  describe: takingMany,
   finish: (leases, memory) => leases === ENDED ? [] : readBatchInTurn(memory, leases, 'takeManyAsync')
 }
 

@@ -3,7 +3,7 @@
 /**
  * Carries out steps of a queue, which owe notifications. memory.js says to whom.
  *
- * # The states of a thread's step
+ * # The state of a thread's step
  * `begun` is the record of the step in which this thread is; all copies of the package share it. A time limit of `vm`
  * may interrupt a step anywhere; then none of its code runs any more, also no `finally`.
  *
@@ -11,16 +11,12 @@
  * |---|---|---|
  * | IDLE | no step | makes it INSIDE |
  * | INSIDE | the package's code, native code, sleep | finds this one interrupted, and undoes it |
- * | OUTSIDE | what a program may have replaced; no lock is held | is within this one, and has a record of its own |
  *
- * A step that finds another one OUTSIDE also undoes it if no more of the stack is in use than where that one called:
- * then it was interrupted, too.
- *
- * `owingQuietly` makes it INSIDE and IDLE again, `outside` OUTSIDE and INSIDE again, and `undo` IDLE.
+ * `owingQuietly` makes it INSIDE and IDLE again, and `undo` IDLE. While a program's code runs within a step, `begun` is
+ * another record. A time limit that interrupts both leaves the outer one to the end of the thread.
  */
 
 const { agent } = require('../agent/find-agent')
-const { ADDRESS } = require('../agent/registers')
 const { add } = require('../util/intrinsics')
 const { OWED, requestOf } = require('../holding/request')
 const theList = require('../holding/the-list')
@@ -28,7 +24,6 @@ const { PUT_RETURNS } = require('./layout')
 
 const IDLE = 'idle'
 const INSIDE = 'inside'
-const OUTSIDE = 'outside'
 
 /** A notification that is owed to all who wait for a queue. */
 const OWED_TO_ALL = requestOf(OWED, PUT_RETURNS)
@@ -57,9 +52,8 @@ function owingOn (memory, step, argument, left) {
 /** Carries out a step as `owingOn`. The caller opens the door. */
 function owingQuietly (memory, step, argument, left) {
   const list = theList()
-  const { queues } = list
-  if (queues.begun.state !== IDLE && isNested(list)) return owingWithin(queues, memory, step, argument, left)
-  const { begun } = queues
+  const { begun } = list.queues
+  if (begun.state !== IDLE) undo(list)
   // Where the entry is, unless others move.
   const entry = list.length
   begun.memory = memory
@@ -74,52 +68,24 @@ function owingQuietly (memory, step, argument, left) {
   }
 }
 
-/** Carries out a step within another one. */
-function owingWithin (queues, memory, step, argument, left) {
-  const outer = queues.begun
-  queues.begun = queues.newStep(outer)
-  try {
-    return owingQuietly(memory, step, argument, left)
-  } finally {
-    queues.begun = outer
-  }
-}
-
-/** Whether a step that begins is within another one. Before, it undoes those that were interrupted. */
-function isNested (list) {
-  const { queues } = list
-  while (queues.begun.state !== IDLE) {
-    if (queues.begun.state === OUTSIDE && depth() < queues.begun.depth) return true
-    undo(list)
-  }
-  return false
-}
-
-/** Returns an address in the stack, which grows downwards. */
-function depth () {
-  const { floats, operations } = agent().native
-  operations.depth()
-  return floats[ADDRESS]
-}
-
 /** Calls what may run a program's code, from within a step. It reads none of the registers afterwards. */
 function outside (run) {
   const list = theList()
-  const { begun } = list.queues
-  begun.depth = depth()
-  begun.state = OUTSIDE
+  const { queues } = list
+  const { begun } = queues
+  queues.begun = queues.newStep()
   try {
     return run()
   } finally {
-    while (list.queues.begun !== begun) undo(list)
-    begun.state = INSIDE
+    if (queues.begun.state !== IDLE) undo(list)
+    queues.begun = begun
   }
 }
 
 /** Undoes this thread's last step, which was interrupted. So the thread's death would have done. */
 function undo (list) {
   const { begun } = list.queues
-  const { memory, outer, owed, putter } = begun
+  const { memory, owed, putter } = begun
   if (putter !== 0) list.removePutter(putter, 0, memory.putting)
   for (let { lease } = begun; lease !== undefined; lease = lease.next) memory.removeLease(lease)
   if (memory.takeLock.isHeld) {
@@ -136,7 +102,6 @@ function undo (list) {
   begun.putter = begun.owed = 0
   begun.state = IDLE
   begun.memory = begun.lease = undefined
-  if (outer !== undefined) list.queues.begun = outer
 }
 
 module.exports = { outside, owing, owingOn, owingQuietly }

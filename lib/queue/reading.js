@@ -11,23 +11,22 @@
 const { bare, createArray, setPrototypeOf } = require('../util/intrinsics')
 const { queueUnreadable } = require('../waiting/errors')
 const { UNLIMITED } = require('../waiting/wait-options')
-const { calling, isInVain } = require('./blocking')
-const { BUSY, ENDED, USE } = require('./memory')
-const { outside, owingOn } = require('./owing')
-const { endBatch, endUse, putBack, takeMany } = require('./steps')
+const { calling } = require('./blocking')
+const { BUSY, USE } = require('./memory')
+const { owingOn } = require('./owing')
+const { endBatch, endUse, putBack } = require('./steps')
 const { later } = require('./waits')
 
 const ArrayPrototype = Array.prototype
 
 const forever = () => Infinity
 
-/** Reads a message that has been taken. Deep in the stack its `taken` are the Values of a batch. */
-function valueOf (taken, caller) {
-  if (taken.leases !== undefined) return taken.given(caller)[0]
+/** Reads a message that has been taken for good. */
+function valueOf (lease, caller) {
   try {
-    return taken.value
+    return lease.value
   } catch (error) {
-    throw queueUnreadable(caller, error, taken)
+    throw queueUnreadable(caller, error, lease)
   }
 }
 
@@ -111,18 +110,16 @@ bare(Values)
 const endOf = (leases, count) => ({ __proto__: null, leases, count })
 
 /**
- * Takes a batch, reads it and removes it, in one step: an interrupt puts it back. Returns its Values, or as `takeMany`.
- * Without `left` it changes nothing if it would have to wait.
+ * Reads a batch and removes it. If that has to wait, and `left` is undefined, all are put back, and there are none.
+ * @param {boolean} isDeep whether the call came from the depth of the stack
  */
-function takeBatch (memory, { max, isDeep }, left) {
-  const leases = takeMany(memory, max, left)
-  if (isInVain(leases) || leases === ENDED) return leases
+function readBatch (memory, leases, caller, isDeep, left) {
   const values = new Values(leases)
-  outside(() => values.read(memory))
+  values.read(memory)
   values.isLeft = isDeep && values.count === 0
-  if (endBatch(memory, endOf(leases, values.removed), left && forever) !== BUSY) return values
-  endBatch(memory, endOf(leases, 0))
-  return BUSY
+  if (owingOn(memory, endBatch, endOf(leases, values.removed), left) !== BUSY) return values.given(caller)
+  owingOn(memory, endBatch, endOf(leases, 0))
+  return []
 }
 
 async function readBatchInTurn (memory, leases, caller) {
@@ -137,5 +134,5 @@ async function readBatchInTurn (memory, leases, caller) {
 }
 
 module.exports = {
-  ended, forever, readBatchInTurn, takeBatch, valueInTurn, valueInUse, valueOf
+  ended, forever, readBatch, readBatchInTurn, valueInTurn, valueInUse, valueOf
 }
