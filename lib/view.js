@@ -4,14 +4,13 @@
 
 const { agent } = require('./agent/find-agent')
 const {
-  Int32Array, RangeError, SharedArrayBuffer, TypeError, createArray, define, defineProperty, getOwnPropertyDescriptor,
-  isInteger, load, shield
+  Int32Array, IsSharedArrayBuffer, RangeError, SharedArrayBuffer, TypeError, createArray, define, defineProperty,
+  getOwnPropertyDescriptor, isInteger, load, sharedByteLengthOf, shield
 } = require('./util/intrinsics')
 const showState = require('./util/inspect')
 const { assertOptions, flag, includes, option } = require('./util/options')
 const { WRAPS_OFFSETS } = require('./util/quirks')
 const { assertStackToLoad } = require('./util/stack')
-const { IsSharedArrayBuffer, sharedByteLength } = require('./util/typed-arrays')
 const { describe, isObject, ownValue, quote } = require('./util/values')
 const { assertFunction } = require('./waiting/wait-options')
 const { detectReentry } = require('./holding/reentry')
@@ -72,7 +71,7 @@ function initView (instance, given, options, owner, { settings, options: known, 
   const detects = includes(known, 'detectReentry') && flag(options, 'detectReentry', owner)
   const values = createArray(settings.length)
   for (let n = 0; n < settings.length; n++) values[n] = setting(clone, options, settings[n], owner)
-  assertPlace(byteOffset, sizeOf(values, detects), alignment, sharedByteLength(buffer), owner)
+  assertPlace(byteOffset, sizeOf(values, detects), alignment, sharedByteLengthOf(buffer), owner)
   const word = wordAt(new Int32Array(buffer, byteOffset, 1))
   // A semaphore needs its limit.
   if (word.isShared) word.admit(owner, isAbleToShare(owner) && (owner !== 'Semaphore' || values[0] !== undefined))

@@ -9,8 +9,7 @@
  * says that there may be one.
  */
 
-const { Int32Array, SharedArrayBuffer, clz32, load } = require('../util/intrinsics')
-const { TypedArrayLength } = require('../util/typed-arrays')
+const { Int32Array, SharedArrayBuffer, TypedArrayLength, clz32, load } = require('../util/intrinsics')
 
 /** For tests: makes x64 and ia32 take the path of other processors. Deno has to be allowed to read variables. */
 const PORTABLE = process.versions.deno === undefined && process.env.ATOMICS_WAITASYNC_PORTABLE !== undefined

@@ -5,8 +5,7 @@
  * take the realm whose error constructors they use.
  */
 
-const { apply, asIntN, nameOf, trunc, values } = require('../util/intrinsics')
-const { TypedArrayLength } = require('../util/typed-arrays')
+const { TypedArrayLength, apply, asIntN, nameOf, trunc, values } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
 
 /** https://tc39.es/ecma262/#sec-tointegerorinfinity */

@@ -20,8 +20,8 @@
  */
 
 const { mark } = require('../util/host')
+const { bufferOf, isWebAssemblyMemory } = require('../util/intrinsics')
 const { LONGEST_TIMER, clearInterval, setInterval } = require('../util/timers')
-const { isWebAssemblyMemory, viewedArrayBuffer } = require('../util/typed-arrays')
 
 /** The entries whose `waitAsync` takes a signal. */
 const OWN_QUEUE = 'atomics-waitasync/force and atomics-waitasync/pure'
@@ -75,7 +75,7 @@ function setRefed (promise, refed) {
 function createKeepAlive (realm) {
   const { host } = realm
   const holding = (isExported) => wrap(host, isExported, (result, typedArray) => (
-    result.async ? track(result, isExported || !isWebAssemblyMemory(viewedArrayBuffer(typedArray))) : result))
+    result.async ? track(result, isExported || !isWebAssemblyMemory(bufferOf(typedArray))) : result))
   const exported = mark(holding(true), 'host', host, { setRefed })
   return { wait: host.wait, notify: host.notify, waitAsync: mark(holding(false), 'host', host, { exported, setRefed }) }
 }

@@ -8,10 +8,10 @@
  */
 
 const { agent } = require('../agent/find-agent')
-const { Int32Array, bare, createFinalizationRegistry, createWeakMap } = require('../util/intrinsics')
 const {
-  IsSharedArrayBuffer, TypedArrayLength, byteOffset, isGrowable, isWebAssemblyMemory, viewedArrayBuffer
-} = require('../util/typed-arrays')
+  Int32Array, IsSharedArrayBuffer, TypedArrayLength, bare, bufferOf, byteOffsetOf, createFinalizationRegistry,
+  createWeakMap, isGrowable, isWebAssemblyMemory
+} = require('../util/intrinsics')
 const { ValidateIntegerTypedArray } = require('./abstract-operations')
 
 const views = createWeakMap()
@@ -77,13 +77,13 @@ function viewOf (typedArray, realm) {
 function examine (typedArray, realm) {
   const { name, length } = ValidateIntegerTypedArray(typedArray, realm)
   const wide = name === 'BigInt64Array'
-  const buffer = viewedArrayBuffer(typedArray)
+  const buffer = bufferOf(typedArray)
   if (!IsSharedArrayBuffer(buffer)) return new View(typedArray, false, false, wide, 0, length, false)
   // An empty array has no address, and no index is in its range.
   if (length === 0) return new View(typedArray, true, true, wide, 0, 0, false)
   // The address of a view of the first element, as an Int32Array: Node-API of old Node does not know a BigInt64Array,
   // and no typed array can be as long as the longest buffers.
-  const address = agent().addressOf(new Int32Array(buffer, byteOffset(typedArray), 1))
+  const address = agent().addressOf(new Int32Array(buffer, byteOffsetOf(typedArray), 1))
   const plain = !isWebAssemblyMemory(buffer)
   const crosses = plain && agent().native.binding.isShared(address)
   const view = new View(typedArray, true, plain, wide, address, length, isGrowable(buffer), crosses)

@@ -14,10 +14,9 @@
 const timers = require('timers')
 const { agent } = require('../agent/find-agent')
 const {
-  createArray, createFinalizationRegistry, createMap, createWeakRef, createWeakSet, now
+  createArray, createFinalizationRegistry, createMap, createWeakRef, createWeakSet, maxByteLengthOf, now
 } = require('../util/intrinsics')
 const { RELEASES_EARLY } = require('../util/quirks')
-const { maxByteLength } = require('../util/typed-arrays')
 const workerThreads = require('../util/worker-threads')
 
 const { binding } = agent().native
@@ -68,7 +67,7 @@ function register (buffer, base) {
   if (RELEASES_EARLY && workerThreads.threads !== undefined) keep(buffer)
   if (known.has(buffer)) return
   if (createWeakRef === undefined) {
-    binding.registerMemory(base, maxByteLength(buffer))
+    binding.registerMemory(base, maxByteLengthOf(buffer))
   } else {
     // If there is another memory at this address now, native code learns so before the first lock in it is taken.
     const former = latest.get(base)
@@ -78,7 +77,7 @@ function register (buffer, base) {
     // be lost until native code counts it.
     const registration = { base, ref: createWeakRef(buffer), isLost: true }
     watch(registration, buffer)
-    binding.registerMemory(base, maxByteLength(buffer))
+    binding.registerMemory(base, maxByteLengthOf(buffer))
     registration.isLost = false
     latest.set(base, registration)
   }

@@ -9,9 +9,8 @@
  */
 
 const { runInThisContext } = require('vm')
-const { TypeError, define } = require('../util/intrinsics')
+const { IsSharedArrayBuffer, TypeError, define } = require('../util/intrinsics')
 const createSecrets = require('../util/secrets')
-const { IsSharedArrayBuffer } = require('../util/typed-arrays')
 const { describe, isObject, ownValue } = require('../util/values')
 
 const { KEY, hidden, reveal } = createSecrets('atomics-waitasync.word')

@@ -15,8 +15,7 @@ const {
 } = require('../agent/registers')
 const { own } = require('../util/realm')
 const { assertStackToLoad } = require('../util/stack')
-const { compareExchange, load } = require('../util/intrinsics')
-const { byteOffset, isWebAssemblyMemory, viewedArrayBuffer } = require('../util/typed-arrays')
+const { bufferOf, byteOffsetOf, compareExchange, isWebAssemblyMemory, load } = require('../util/intrinsics')
 const observer = require('../waiting/observer')
 const { Location, takeInLine } = require('./location')
 const { INNER, MOST, NO_LIMIT, UNLOCKED, amountOf, isBare, isStrict, kindOf } = require('./request')
@@ -191,9 +190,9 @@ function hostNotify (word) {
 
 /** Makes the word of an Int32Array of length 1 on shared memory. */
 module.exports = function createWord (array) {
-  const buffer = viewedArrayBuffer(array)
+  const buffer = bufferOf(array)
   const address = binding.addressOf(array)
-  list.register(buffer, address - byteOffset(array))
+  list.register(buffer, address - byteOffsetOf(array))
   if (!binding.isShared(address)) return new Word(array, address, isWebAssemblyMemory(buffer))
   if (SharedWord === undefined) {
     assertStackToLoad()

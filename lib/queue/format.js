@@ -14,10 +14,9 @@ const { Buffer } = require('buffer')
 const { types: { isSharedArrayBuffer } } = require('util')
 const v8 = require('v8')
 const {
-  TypeError, apply, bare, bufferOf, byteOffsetOf, define, getOwnPropertyDescriptor, nameOf, parse, setPrototypeOf,
-  stringify, values
+  TypeError, TypedArrayLength, apply, bare, bufferOf, byteOffsetOf, define, getOwnPropertyDescriptor, nameOf, parse,
+  setPrototypeOf, stringify, values
 } = require('../util/intrinsics')
-const { TypedArrayLength } = require('../util/typed-arrays')
 const { describe, isObject } = require('../util/values')
 const { withoutViews } = require('../view')
 

@@ -46,6 +46,7 @@ function reader (prototype, key) {
   const property = getOwnPropertyDescriptor(prototype, key)
   return property && ((object) => apply(property.get, object, []))
 }
+const sharedByteLengthOf = reader(SharedArrayBuffer.prototype, 'byteLength')
 
 /** Defines a property: without further arguments, one that is not enumerable and cannot be changed. */
 function define (object, key, value, enumerable = false, writable = false) {
@@ -75,7 +76,7 @@ const ofRegistry = Registry && withMethods(Registry.prototype, ['register'])
 module.exports = {
   ArrayBuffer, BigInt64Array, Error, Float64Array, Int32Array, Promise, RangeError, SharedArrayBuffer, String,
   TypeError, add, apply, assign, clz32, compareExchange, define, defineProperty, freeze, getOwnPropertyDescriptor, is,
-  isFrozen, isInteger, keys, load, max, min, or, parse, setPrototypeOf, sort, store, stringify, sub, trunc,
+  isInteger, keys, load, max, min, or, parse, setPrototypeOf, sort, store, stringify, sub, trunc,
 
   /** Appends to an array; `push` would call the setters of prototypes. */
   append (array, value) {
@@ -99,15 +100,32 @@ module.exports = {
     return time[0] * 1e3 + time[1] / 1e6
   },
 
-  // Of typed arrays and their buffers.
+  // Of typed arrays and their buffers, of any realm. No property of theirs can mislead these functions.
+  /** https://tc39.es/ecma262/#sec-issharedarraybuffer */
+  IsSharedArrayBuffer (buffer) {
+    try {
+      sharedByteLengthOf(buffer)
+      return true
+    } catch (_) {
+      return false
+    }
+  },
+  /** https://tc39.es/ecma262/#sec-typedarraylength */
+  TypedArrayLength: reader(TypedArrayPrototype, 'length'),
   bufferOf: reader(TypedArrayPrototype, 'buffer'),
   byteOffsetOf: reader(TypedArrayPrototype, 'byteOffset'),
   fill: TypedArrayPrototype.fill,
-  growableOf: reader(SharedArrayBuffer.prototype, 'growable'),
-  lengthOf: reader(TypedArrayPrototype, 'length'),
-  maxByteLengthOf: reader(SharedArrayBuffer.prototype, 'maxByteLength'),
+  isGrowable: reader(SharedArrayBuffer.prototype, 'growable') || (() => false),
+  /**
+   * Whether a SharedArrayBuffer is the memory of a WebAssembly module. The JavaScript API of WebAssembly says that
+   * such a buffer is frozen. In another thread the buffer is frozen if its memory was posted, and not if the
+   * buffer was posted alone.
+   */
+  isWebAssemblyMemory: isFrozen,
+  /** The length that a SharedArrayBuffer may grow to. */
+  maxByteLengthOf: reader(SharedArrayBuffer.prototype, 'maxByteLength') || sharedByteLengthOf,
   nameOf: reader(TypedArrayPrototype, Symbol.toStringTag),
-  sharedByteLengthOf: reader(SharedArrayBuffer.prototype, 'byteLength'),
+  sharedByteLengthOf,
   values: TypedArrayPrototype.values,
 
   /** Makes the instances of a class inherit nothing but its own methods. */

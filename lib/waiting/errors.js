@@ -8,8 +8,7 @@
  * whose promise that is. So a wait that has timed out resolves with LATE, and an async function then makes the error.
  */
 
-const { Error, String, captureStackTrace, define, keys } = require('../util/intrinsics')
-const { TypedArrayLength } = require('../util/typed-arrays')
+const { Error, String, TypedArrayLength, captureStackTrace, define, keys } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
 const { nounOf } = require('./kinds')
 
