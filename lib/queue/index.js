@@ -20,7 +20,7 @@ const { assertWithin, initView, defineView, newMemory } = require('../view')
 const { assertMax, formatOf, memoryOf, messageOf, useOptions } = require('./arguments')
 const { blocking, calling, isInVain } = require('./blocking')
 const { write } = require('./format')
-const { Messages, MessagesAsync } = require('./iterators')
+const { MessagesAsync, messagesOf } = require('./iterators')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./layout')
 const { BUSY, ENDED, IDLE, PUT, TAKE, USE, QueueMemory } = require('./memory')
 const { owing, owingOn } = require('./owing')
@@ -176,7 +176,7 @@ class Queue {
   [Symbol.iterator] () {
     assertWorker('iterating', 'for await')
     memoryOf(this)
-    return new Messages(() => this.take())
+    return messagesOf(this)
   }
 
   [Symbol.asyncIterator] () {

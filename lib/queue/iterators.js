@@ -21,23 +21,8 @@ const CALLER = 'messages'
 const resultOf = (value) => ({ done: value === undefined, value })
 
 /** Blocks for each message. */
-class Messages {
-  constructor (take) {
-    let isOver = false
-    this.next = () => resultOf(isOver ? undefined : take())
-    this.return = (value) => {
-      isOver = true
-      return { done: true, value }
-    }
-    this.throw = (error) => {
-      isOver = true
-      throw error
-    }
-  }
-
-  [Symbol.iterator] () {
-    return this
-  }
+function * messagesOf (queue) {
+  for (let value; (value = queue.take()) !== undefined;) yield value
 }
 
 /** A call of `next`. It is one of the `pending` ones until it has a result. */
@@ -137,6 +122,6 @@ class MessagesAsync {
   }
 }
 
-for (const Class of [Messages, MessagesAsync]) shield(Class, ['next', 'return', 'throw'])
+shield(MessagesAsync, ['next', 'return', 'throw'])
 
-module.exports = { Messages, MessagesAsync }
+module.exports = { MessagesAsync, messagesOf }
