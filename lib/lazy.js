@@ -6,9 +6,9 @@
  * their code at the first use. None of this code loads the native library before it needs it.
  */
 
-const isTimeoutError = require('./util/is-timeout-error')
 const { constructLazily, lazyClass, loadNow } = require('./util/lazy-class')
 const { assertStackToLoad } = require('./util/stack')
+const { isTimeoutError } = require('./util/values')
 const locks = require('./named/manager')
 
 /**

@@ -10,8 +10,6 @@ const { TinyController, rejection } = require('../fixtures/lock-toolbox')
 const { TEXT, putAs, queueWith, waiting } = require('../fixtures/queue-messages')
 const { TAKE_LOCK } = require('../../lib/queue/layout')
 
-const { Queue } = api
-
 const make = (options, ...messages) => (
   queueWith(Object.assign({ capacity: 4, messageSize: 64 }, options), ...messages))
 /** In each form: `(t, queue, max)` returns a promise of the messages. */

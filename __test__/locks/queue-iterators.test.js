@@ -13,7 +13,7 @@ const { needsChannels, subscribe } = require('../fixtures/channels')
 const { CLONE, putAs, queueWith, waiting } = require('../fixtures/queue-messages')
 const inside = require('../fixtures/inside')
 
-const { memoryOf } = inside('queue/arguments')
+const { memoryOf } = inside('queue/memory')
 const { DEATHS, TAKE_LOCK, slotWords, slotsBegin } = inside('queue/layout')
 const { QueueMemory } = inside('queue/memory')
 const { owingOn } = inside('queue/owing')

@@ -19,7 +19,7 @@ const inside = require('../fixtures/inside')
 
 const theList = inside('holding/the-list')
 const { PUTTERS, PUT_LOCK, TAKE_LOCK } = inside('queue/layout')
-const { memoryOf } = inside('queue/arguments')
+const { memoryOf } = inside('queue/memory')
 const { QueueMemory } = inside('queue/memory')
 const { outside, owing } = inside('queue/owing')
 const { QueueWaiter } = inside('queue/waits')

@@ -18,8 +18,8 @@ const { granted } = require('../holding/run')
 const theList = require('../holding/the-list')
 const { createArray, createWeakMap, max, now } = require('../util/intrinsics')
 const observer = require('../waiting/observer')
+const { NamedToken } = require('./lock')
 const { Grant, newGrant, stolenError } = require('./names')
-const NamedToken = require('./named-token')
 
 /** How many names at most have a task around the callback. More do not count: see holding/tasks.js. */
 const MOST = 64

@@ -20,8 +20,7 @@ const { newToken } = require('../holding/token')
 const { Location, takeInLine } = require('../holding/location')
 const theList = require('../holding/the-list')
 const { createException } = require('./dom-exception')
-const { GrantedLock } = require('./lock')
-const NamedToken = require('./named-token')
+const { GrantedLock, NamedToken } = require('./lock')
 
 /** The serial number of an entry that has gone. */
 const RELEASED = 0

@@ -8,9 +8,9 @@
  * takes as long again.
  */
 
+const path = require('path')
 const { agent } = require('../agent/find-agent')
 const { Error, createMap, now } = require('../util/intrinsics')
-const OWN = require('../util/own-folder')
 const { FRAMES_LACK_PREFIX } = require('../util/quirks')
 const shared = require('../util/shared')
 const { STALL } = require('../util/variables')
@@ -24,6 +24,7 @@ const MOST = 2048
 /** Taking a stack that has lasted for so many milliseconds was interrupted. */
 const LONGEST = 100
 const MISSING = 'The stack of a call is missing, so reports do not say where a lock was taken'
+const OWN = path.join(__dirname, '..') + path.sep
 /** Where the package's code is: the folders of all copies in this thread. */
 const FOLDERS = shared('folders', () => [])
 if (!FOLDERS.includes(OWN)) FOLDERS[FOLDERS.length] = OWN

@@ -2,7 +2,7 @@
 
 /** The exports of `atomics-waitasync/processes`. An engine's code is loaded when it is made. */
 
-const isTimeoutError = require('../util/is-timeout-error')
+const { isTimeoutError } = require('../util/values')
 const { pathName } = require('./path-name')
 const { ProcessLocks } = require('./process-locks')
 

@@ -8,25 +8,28 @@
  */
 
 const { assertStack } = require('../agent/find-agent')
-const { bare } = require('../util/intrinsics')
-const { onlyFlag, option } = require('../util/options')
+const { RangeError, TypeError, bare } = require('../util/intrinsics')
+const { assertOptions, onlyFlag, option } = require('../util/options')
+const { describe } = require('../util/values')
 const { isMainThread } = require('../util/worker-threads')
 const { queueClosed } = require('../waiting/errors')
 const observer = require('../waiting/observer')
 const {
-  assertFunction, assertNoPromise, assertSynchronous, assertWorker, signalOption, waitOptions
+  assertFunction, assertNoPromise, assertSynchronous, assertWorker, signalOption, waitLimits, waitOptions
 } = require('../waiting/wait-options')
 const { assertWithin, initView, defineView, newMemory } = require('../view')
-const { assertMax, formatOf, memoryOf, messageOf, useOptions } = require('./arguments')
 const { blocking, calling, isInVain } = require('./blocking')
-const { write } = require('./format')
+const { FORMATS, write } = require('./format')
 const { MessagesAsync, messagesOf } = require('./iterators')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./layout')
-const { BUSY, ENDED, IDLE, PUT, TAKE, USE, QueueMemory } = require('./memory')
+const { BUSY, ENDED, IDLE, PUT, TAKE, USE, QueueMemory, memoryOf } = require('./memory')
 const { owing, owingOn } = require('./owing')
 const { ended, forever, readBatch, readBatchInTurn, valueInTurn, valueInUse, valueOf } = require('./reading')
 const { clear, close, defer, endUse, idle, put, putBack, recover, take, takeMany } = require('./steps')
 const { isPutting, promised } = require('./waits')
+
+const { MAX_SAFE_INTEGER } = Number
+const OF_USES = ['timeout', 'retry', 'signal']
 
 const SHAPE = {
   __proto__: null,
@@ -300,7 +303,37 @@ async function useInTurn (memory, lease, callback, limits) {
 /** Returns the step that puts a message back. */
 const stepOf = (last) => last ? defer : putBack
 
-// ——— Arguments ———
+// ——— Arguments: each is read once, and validated ———
+
+/** Validates the options of `use`: as `waitOptions`, and whether a message whose callback fails is put back last. */
+function useOptions (options, caller, signals = true) {
+  assertOptions(options, OF_USES, caller, signals ? 3 : 2)
+  const retry = option(options, 'retry', 'first')
+  if (retry !== 'first' && retry !== 'last') {
+    throw new TypeError(caller + ': retry must be "first" or "last", not ' + describe(retry))
+  }
+  const { timeout, signal } = waitLimits(options, caller, signals)
+  return { timeout, signal, retriesLast: retry === 'last' }
+}
+
+const assertMax = (max, caller) => assertWithin(max, caller + ': max', 1, MAX_SAFE_INTEGER)
+
+function messageOf (memory, value, caller) {
+  const written = write(value, memory.format, caller)
+  if (written.size > memory.messageSize) {
+    throw new RangeError(caller + ': value has ' + written.size + ' bytes as a message, but messageSize is ' +
+      memory.messageSize)
+  }
+  return written
+}
+
+function formatOf (name, caller) {
+  const format = typeof name === 'string' ? FORMATS[name] : undefined
+  if (format === undefined) throw new TypeError(caller + ': format must be "clone" or "json", not ' + describe(name))
+  return format
+}
+
+// ——— The queue ———
 
 /** Frees slots that are lost, or to be discarded; returns the memory. */
 function repaired (memory) {

@@ -44,10 +44,14 @@
  * it takes that back and raises the event. If it dies before, the event is owed, and so raised, too.
  */
 
-const { Int32Array, RangeError, compareExchange, createArray, load, or, store } = require('../util/intrinsics')
+const {
+  Int32Array, RangeError, TypeError, compareExchange, createArray, load, or, store
+} = require('../util/intrinsics')
+const { describe } = require('../util/values')
 const { waitKinds } = require('../waiting/kinds')
 const { LEASE: LEASE_KIND, PUTTER, amountOf, kindOf, requestOf } = require('../holding/request')
 const theList = require('../holding/the-list')
+const { wordOf } = require('../holding/view-word')
 const { wordAt } = require('../view')
 const format = require('./format')
 const {
@@ -368,4 +372,11 @@ class QueueMemory extends Positions {
   }
 }
 
-module.exports = { BUSY, ENDED, IDLE, NOTHING, PUT, PUTTING, TAKE, USE, QueueMemory }
+/** @throws {TypeError} it is no queue */
+function memoryOf (queue) {
+  const memory = wordOf(queue).queue
+  if (memory === undefined) throw new TypeError('this method must be called on a Queue, not on ' + describe(queue))
+  return memory
+}
+
+module.exports = { BUSY, ENDED, IDLE, NOTHING, PUT, PUTTING, TAKE, USE, QueueMemory, memoryOf }

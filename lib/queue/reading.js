@@ -8,7 +8,7 @@
  * its own.
  */
 
-const { bare, createArray, setPrototypeOf } = require('../util/intrinsics')
+const { createArray, setPrototypeOf } = require('../util/intrinsics')
 const { queueUnreadable } = require('../waiting/errors')
 const { UNLIMITED } = require('../waiting/wait-options')
 const { calling } = require('./blocking')
@@ -62,75 +62,61 @@ function ended (memory, used, step = endUse) {
 
 // ——— Several messages ———
 
-/** The values of a batch, as far as they have been read. */
-class Values {
-  constructor (leases) {
-    this.leases = leases
-    this.array = createArray(leases.length)
-    this.count = 0
-    // Why the next one cannot be read.
-    this.error = undefined
-    // Whether all are put back, since the stack is deep.
-    this.isLeft = false
-  }
-
-  /** Reads on. Returns whether it has read all. May run a program's code, if that has replaced functions of v8's. */
-  read (memory) {
-    const { array, leases } = this
-    try {
-      for (; this.count < leases.length; this.count++) {
-        const lease = leases[this.count]
-        memory.copyOut(lease)
-        array[this.count] = lease.value
-      }
-      return true
-    } catch (error) {
-      this.error = error
-      return false
+/**
+ * Reads on, behind the values that the array has. Returns the error of a message that cannot be read. May run a
+ * program's code, if that has replaced functions of v8's.
+ */
+function readOn (memory, leases, array) {
+  try {
+    while (array.length < leases.length) {
+      const lease = leases[array.length]
+      memory.copyOut(lease)
+      array[array.length] = lease.value
     }
-  }
-
-  /** How many messages are removed: those that were read, or the first one, which cannot be. */
-  get removed () {
-    if (this.isLeft) return 0
-    return this.count > 0 || this.leases[0].copy === undefined ? this.count : 1
-  }
-
-  /** Returns them as an array. Throws if the first one could not be read. */
-  given (caller) {
-    const { array, count, error, isLeft, leases } = this
-    const first = leases[0]
-    if (count === 0) throw isLeft || first.copy === undefined ? error : queueUnreadable(caller, error, first)
-    array.length = count
-    return setPrototypeOf(array, ArrayPrototype) && array
+    return undefined
+  } catch (error) {
+    return error
   }
 }
-bare(Values)
 
-const endOf = (leases, count) => ({ __proto__: null, leases, count })
+/** Whether the first message of a batch cannot be read: then it is removed alone. */
+const isUnreadable = (leases, array) => array.length === 0 && leases[0].copy !== undefined
+
+/** What `endBatch` removes: the messages that were read, or the one that cannot be. */
+const endOf = (leases, array, isBad) => ({ __proto__: null, leases, count: isBad ? 1 : array.length })
+
+/** Returns the values of a batch as an array. Throws if the first one could not be read. */
+function given (leases, array, error, isBad, caller) {
+  if (array.length === 0) throw isBad ? queueUnreadable(caller, error, leases[0]) : error
+  return setPrototypeOf(array, ArrayPrototype) && array
+}
 
 /**
  * Reads a batch and removes it. If that has to wait, and `left` is undefined, all are put back, and there are none.
  * @param {boolean} isDeep whether the call came from the depth of the stack
  */
 function readBatch (memory, leases, caller, isDeep, left) {
-  const values = new Values(leases)
-  values.read(memory)
-  values.isLeft = isDeep && values.count === 0
-  if (owingOn(memory, endBatch, endOf(leases, values.removed), left) !== BUSY) return values.given(caller)
-  owingOn(memory, endBatch, endOf(leases, 0))
+  const array = createArray(0)
+  const error = readOn(memory, leases, array)
+  const isBad = !isDeep && isUnreadable(leases, array)
+  if (owingOn(memory, endBatch, endOf(leases, array, isBad), left) !== BUSY) {
+    return given(leases, array, error, isBad, caller)
+  }
+  owingOn(memory, endBatch, endOf(leases, []))
   return []
 }
 
 async function readBatchInTurn (memory, leases, caller) {
-  const values = new Values(leases)
-  if (!values.read(memory)) {
+  const array = createArray(0)
+  let error = readOn(memory, leases, array)
+  if (error !== undefined) {
     // The call may have come from the depth of the stack.
     await undefined
-    values.read(memory)
+    error = readOn(memory, leases, array)
   }
-  await ended(memory, endOf(leases, values.removed), endBatch)
-  return values.given(caller)
+  const isBad = isUnreadable(leases, array)
+  await ended(memory, endOf(leases, array, isBad), endBatch)
+  return given(leases, array, error, isBad, caller)
 }
 
 module.exports = {

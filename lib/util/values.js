@@ -4,7 +4,20 @@
 
 const { String, codeAt, getOwnPropertyDescriptor, is, stringify } = require('./intrinsics')
 
-exports.isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function'
+const isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function'
+exports.isObject = isObject
+
+/**
+ * Whether a value is the error of a timeout. It may be of another copy of the package, or of another realm: so its code
+ * tells. Never throws, whatever a getter or a proxy does.
+ */
+exports.isTimeoutError = function isTimeoutError (error) {
+  try {
+    return isObject(error) && error.code === 'ERR_TIMEOUT'
+  } catch (_) {
+    return false
+  }
+}
 
 /** Reads an object's own property, but calls no getter. Structured cloning makes none. Undefined if there is none. */
 exports.ownValue = function ownValue (object, key) {
