@@ -24,7 +24,7 @@ const { MessagesAsync, messagesOf } = require('./iterators')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./layout')
 const { BUSY, ENDED, IDLE, PUT, TAKE, USE, QueueMemory, memoryOf } = require('./memory')
 const { owing, owingOn } = require('./owing')
-const { ended, forever, readBatch, readBatchInTurn, valueInTurn, valueInUse, valueOf } = require('./reading')
+const { ended, forever, readBatch, readBatchAsync, refuse, valueInUse, valueOf } = require('./reading')
 const { clear, close, defer, endUse, idle, put, putBack, recover, take, takeMany } = require('./steps')
 const { isPutting, promised } = require('./waits')
 
@@ -242,27 +242,17 @@ const PUT_ASYNC = {
 const TAKE_ASYNC = {
   caller: 'takeAsync',
   describe: taking,
-  finish (lease) {
-    if (lease === ENDED) return undefined
-    try {
-      return lease.value
-    } catch (_) {
-      // The call may have come from the depth of the stack.
-      return valueInTurn(lease, 'takeAsync')
-    }
-  }
+  finish: (lease) => lease === ENDED ? undefined : valueOf(lease, 'takeAsync')
 }
 
 const TAKE_MANY_ASYNC = {
   caller: 'takeManyAsync',
-  isAsync: true,
   describe: takingMany,
-  finish: (leases, memory) => leases === ENDED ? [] : readBatchInTurn(memory, leases, 'takeManyAsync')
+  finish: (leases, memory) => leases === ENDED ? [] : readBatchAsync(memory, leases, 'takeManyAsync')
 }
 
 const USE_ASYNC = {
   caller: 'use',
-  isAsync: true,
   optionsOf: useOptions,
   describe (_, callback, limits, caller, { call }) {
     assertFunction(callback, caller)
@@ -284,9 +274,8 @@ async function useInTurn (memory, lease, callback, limits) {
   let value
   try {
     value = lease.value
-  } catch (_) {
-    // As in `takeAsync`.
-    value = await valueInTurn(lease, 'use', memory)
+  } catch (error) {
+    return refuse(memory, lease, 'use', error)
   }
   const delivery = new Delivery(memory, lease, limits)
   try {

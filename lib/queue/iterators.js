@@ -12,7 +12,7 @@ const Steps = require('../waiting/wait-steps')
 const { calling, isInVain } = require('./blocking')
 const { ENDED, TAKE } = require('./memory')
 const { owingOn } = require('./owing')
-const { ended, valueInTurn } = require('./reading')
+const { ended, refuse } = require('./reading')
 const { putBack, take } = require('./steps')
 const { promised } = require('./waits')
 
@@ -74,9 +74,8 @@ const NEXT = {
     let value
     try {
       value = lease.value
-    } catch (_) {
-      // The call may have come from the depth of the stack.
-      return resultInTurn(memory, next, valueInTurn(lease, CALLER, memory))
+    } catch (error) {
+      return resultInTurn(memory, next, refuse(memory, lease, CALLER, error))
     }
     const end = ended(memory, lease)
     return end === undefined ? next.given(value) : resultInTurn(memory, next, value, end)

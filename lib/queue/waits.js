@@ -38,7 +38,7 @@ const { OWED, LOCKED } = require('../holding/request')
 const theList = require('../holding/the-list')
 const { isInVain, lateError, publishWait } = require('./blocking')
 const { BUSY, ENDED, NOTHING, PUT, PUTTING, memoryOf } = require('./memory')
-const { owing, owingQuietly } = require('./owing')
+const { owingOn, owingQuietly } = require('./owing')
 const { idled } = require('./steps')
 
 const TRIES = 'tries'
@@ -332,24 +332,26 @@ const later = (memory, wait, steps) => new Promise((resolve, reject) => {
  *   - `describe(memory, argument, limits, caller, steps)` describes the step, by `calling` of blocking.js
  *   - `optionsOf(options, caller)` validates the options
  *   - `finish(found, memory, argument, wait)` makes the method's result of the step's answer
- *   - `isAsync`: whether that is mostly a promise, which is awaited sooner than returned
  */
 const promised = (form, queue, argument, options, steps = new Steps()) => (
   steps.of(carriedOut(form, queue, argument, options, steps)))
 
 async function carriedOut (form, queue, argument, options, steps) {
-  const { caller, describe, finish, isAsync, optionsOf = waitOptions } = form
+  const { caller, describe, finish, optionsOf = waitOptions } = form
   const memory = memoryOf(queue)
   const wait = describe(memory, argument, optionsOf(options, caller), caller, steps)
   throwIfAborted(wait.signal)
   // Another thread, or an earlier promise of this one, may come first.
-  let found = wait.mode === PUT && isPutting(memory) ? BUSY : owing(memory, wait.step, wait.argument)
+  const isDeep = agent().assertStack()
+  let found = wait.mode === PUT && isPutting(memory) ? BUSY : owingOn(memory, wait.step, wait.argument)
   const isAtOnce = !isInVain(found)
   if (!isAtOnce) found = await later(memory, wait, steps)
   if (found === LATE) throw hideFrames(lateError(memory, wait), carriedOut)
   // It overtakes no promise of the queue that awaits a turn.
   if (isAtOnce ? !agent().settlesAtOnce() : memory.awaitingTurn !== 0) await agent().turn(memory)
-  return isAsync ? await finish(found, memory, argument, wait) : finish(found, memory, argument, wait)
+  // To read a message may take much of the stack.
+  if (isDeep) await undefined
+  return finish(found, memory, argument, wait)
 }
 
 module.exports = { QueueWaiter, isPutting, later, promised }
