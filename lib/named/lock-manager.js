@@ -143,21 +143,17 @@ function completeCall (call, callWith) {
   if (repair !== undefined) call.repair = runs(repair)
 }
 
-const keep = (given) => given.keep()
+const keep = (given) => given === null ? null : given.keep()
 
 /** Takes a name at once, or puts the request into its line. */
 function begin (call) {
-  const { ifAvailable, keeps, shared } = call
+  const { ifAvailable, shared } = call
   const grant = nextGrant(call, shared)
   // Before the name is taken: afterwards there might be no stack for it.
-  if (keeps) assertStack()
-  else run(call)
+  run(call)
   const isTaken = call.steal ? grant.steal(grant.token) : grant.attempt()
-  const isOver = isTaken || ifAvailable
-  if (isOver && !isTaken) grant.end(true)
-  if (keeps && isOver) call.resolve(isTaken ? grant.keep() : null)
-  else if (keeps) run(call)
-  call.taken = isOver ? isTaken : grant.claim(call, call)
+  if (ifAvailable && !isTaken) grant.end(true)
+  call.taken = isTaken || ifAvailable ? isTaken : grant.claim(call, call)
 }
 
 /**
@@ -259,7 +255,7 @@ function runSync (call, twin) {
     return grant
   }
   const grant = acquire(shared, timeout)
-  if (keeps) return grant === null ? null : grant.keep()
+  if (keeps) return keep(grant)
   const repairing = repair === undefined ? undefined : new Repairing(call, caller, acquire)
   const result = runWith(grant, callback, repairing, caller, twin)
   if (call.grant.isStolen) throw stolenError(call.grant.name)
