@@ -9,7 +9,7 @@ use loom::sync::atomic::Ordering::SeqCst;
 use loom::sync::{Arc, Notify};
 use loom::thread::{JoinHandle, spawn};
 use waitasync_core::mapped::ProcessId;
-use waitasync_core::mapped::names::{Entry, Given, Head, Key, Mode, Names, Permit, Place, Refusal, Way, World};
+use waitasync_core::mapped::names::{Entry, Head, Key, Mode, Names, Permit, Place, Refusal, Way, World};
 
 /// Bells, and a clock that stands still unless a model moves it: until then, no turn is over.
 struct Bells {
@@ -22,8 +22,8 @@ impl World for &Bells {
         self.clock.load(SeqCst)
     }
 
-    fn ring(&self, given: Given) {
-        self.bells[given.index].notify();
+    fn ring(&self, index: usize) {
+        self.bells[index].notify();
     }
 }
 
@@ -315,12 +315,12 @@ impl Memory {
     /// Waits for the only permit, and returns it: `None` if others use the name in another way.
     fn permit(&self, place: Place, index: usize) -> Option<Permit> {
         let (names, me) = (self.names(), process(index));
-        if names.join(place, me, 1).is_err() {
+        if names.take(place, me, Mode::Permits(1), Way::New).is_err() {
             return None;
         }
         loop {
             names.wait(place, me, Mode::Exclusive);
-            if let Ok(permit) = names.take_permit(place, 1, me, Way::First) {
+            if let Ok(permit) = names.take_permit(place, me, Way::First) {
                 names.leave(place, me);
                 names.stir(place, me);
                 return Some(permit);

@@ -10,14 +10,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use proptest::prelude::*;
 use waitasync_core::mapped::ProcessId;
 use waitasync_core::mapped::names::{
-    Entry, Given, Head, Key, Look, Mode, Names, Place, Refusal, Rung, TURN_MILLISECONDS, Way, World,
+    Entry, Head, Key, Look, Mode, Names, Place, Refusal, TURN_MILLISECONDS, Way, World,
 };
 
 /// A clock that a test moves, and bells that it hears.
 #[derive(Default)]
 struct Hand {
     now: AtomicU64,
-    given: Mutex<Vec<Given>>,
+    rung: Mutex<BTreeSet<usize>>,
+}
+
+impl Hand {
+    /// Whether a process was rung since the last call.
+    fn has_rung(&self, index: usize) -> bool {
+        self.rung.lock().unwrap().remove(&index)
+    }
 }
 
 impl World for &Hand {
@@ -25,8 +32,8 @@ impl World for &Hand {
         self.now.load(Ordering::SeqCst)
     }
 
-    fn ring(&self, given: Given) {
-        self.given.lock().unwrap().push(given);
+    fn ring(&self, index: usize) {
+        self.rung.lock().unwrap().insert(index);
     }
 }
 
@@ -136,7 +143,7 @@ fn a_name_that_is_held_awaited_or_left_by_a_dead_holder_keeps_its_entry() {
 }
 
 #[test]
-fn a_turn_that_is_not_used_goes_to_the_next_and_its_process_waits_anew() {
+fn a_turn_that_is_not_used_is_passed_over_and_its_process_waits_anew() {
     let (memory, hand) = (Memory::new(1), Hand::default());
     let names = memory.names(&hand);
     let place = place(&names, 0);
@@ -145,25 +152,36 @@ fn a_turn_that_is_not_used_goes_to_the_next_and_its_process_waits_anew() {
     names.wait(place, process(1), Mode::Exclusive);
     names.wait(place, process(2), Mode::Exclusive);
     names.release(place, process(0), Mode::Exclusive, false);
-    let first = hand.given.lock().unwrap().pop().unwrap();
-    assert_eq!(first.index, 1);
+    assert_eq!([1, 2].map(|index| hand.has_rung(index)), [true, false]);
     assert_eq!(take(2, Way::First), Err(Refusal::Taken));
     hand.now.store(1, Ordering::SeqCst);
     assert_eq!([take(2, Way::First), take(0, Way::New)], [Err(Refusal::Taken); 2]);
-    assert!(names.end_turn(first), "it is not over");
     hand.now.store(TURN_MILLISECONDS, Ordering::SeqCst);
-    names.take_rung(process(1));
-    assert!(!names.end_turn(first));
-    let second = hand.given.lock().unwrap().pop().unwrap();
-    // It looks again, if it is not suspended: the lock may have been freed just now.
-    assert_eq!(names.take_rung(process(1)), Rung::For(place));
-    assert_eq!((second.index, names.take_rung(process(2))), (2, Rung::For(place)));
-    assert_eq!(take(1, Way::First), Err(Refusal::Taken));
     assert_eq!(take(2, Way::First), Ok(false));
-    names.wait(place, process(1), Mode::Exclusive);
+    // It looks again, if it is not suspended: its bit was taken from it.
+    assert!(hand.has_rung(1));
     names.leave(place, process(2));
     names.release(place, process(2), Mode::Exclusive, false);
-    assert_eq!(hand.given.lock().unwrap().pop().unwrap().index, 1);
+    assert_eq!([1, 2].map(|index| hand.has_rung(index)), [false, false]);
+    names.wait(place, process(1), Mode::Exclusive);
+    assert_eq!(take(1, Way::First), Ok(false));
+}
+
+#[test]
+fn newcomers_pass_a_turn_in_its_first_millisecond_unless_it_is_given_again() {
+    let (memory, hand) = (Memory::new(1), Hand::default());
+    let names = memory.names(&hand);
+    let place = place(&names, 0);
+    let take = |index, way| names.take(place, process(index), Mode::Exclusive, way);
+    assert_eq!(take(0, Way::New), Ok(false));
+    names.wait(place, process(1), Mode::Exclusive);
+    for (length, passes) in [(0, true), (0, true), (TURN_MILLISECONDS, false)] {
+        hand.now.fetch_add(length, Ordering::SeqCst);
+        names.release(place, process(0), Mode::Exclusive, false);
+        assert!(hand.has_rung(1));
+        assert_eq!(take(0, Way::New).is_ok(), passes);
+    }
+    assert_eq!(take(1, Way::First), Ok(false));
 }
 
 #[test]
@@ -186,7 +204,7 @@ fn a_limit_is_over_at_its_moment_and_for_whoever_looks() {
         hand.now.store(begin + limit + slack, Ordering::SeqCst);
         assert!(!names.is_held(place, process(0), mode) && !names.release(place, process(0), mode, false));
         // Whoever waits was rung, and has it, whatever the late holder does.
-        assert_eq!(names.take_rung(process(1)), Rung::For(place));
+        assert!(hand.has_rung(1));
         assert_eq!(names.take(place, process(1), Mode::Exclusive, Way::First), Ok(true));
         let second = names.note_holder(place, process(1), 0, "", 1);
         assert!(names.note_holder(place, process(0), 0, "", 1) > second && second > first);
@@ -200,9 +218,9 @@ fn permits_are_of_one_number_and_are_seen_with_their_holders() {
     let (memory, hand) = (Memory::new(8), Hand::default());
     let names = memory.names(&hand);
     let place = place(&names, 0);
-    let joins = |index, permits| names.join(place, process(index), permits);
-    let takes = |index| names.take_permit(place, 2, process(index), Way::New).ok().map(|permit| permit.number);
-    assert_eq!([joins(0, 2), joins(1, 2)], [Ok(()); 2]);
+    let joins = |index, permits| names.take(place, process(index), Mode::Permits(permits), Way::New);
+    let takes = |index| names.take_permit(place, process(index), Way::New).ok().map(|permit| permit.number);
+    assert_eq!([joins(0, 2), joins(1, 2)], [Ok(false); 2]);
     assert_eq!(joins(2, 3), Err(Refusal::Unlike(2)));
     for mode in [Mode::Exclusive, Mode::Shared, Mode::Until(9)] {
         assert_eq!(names.take(place, process(2), mode, Way::Attempt), Err(Refusal::Unlike(2)));
@@ -214,15 +232,15 @@ fn permits_are_of_one_number_and_are_seen_with_their_holders() {
     assert_eq!(seen, [(None, 0, 1), (Some(process(0)), 0, 0), (Some(process(1)), 0, 0)]);
     // The dead one's permit comes back, and who waits for it is rung; the name is used until all have left.
     names.sweep(process(1));
-    assert_eq!(names.take_rung(process(0)), Rung::For(place));
+    assert!(hand.has_rung(0));
     assert_eq!(
-        names.take_permit(place, 2, process(0), Way::First).ok().map(|it| (it.number, it.died)),
+        names.take_permit(place, process(0), Way::First).ok().map(|it| (it.number, it.died)),
         Some((1, true))
     );
     names.leave(place, process(0));
     assert_eq!(joins(2, 3), Err(Refusal::Unlike(2)));
     assert!(names.release(place, process(0), Mode::Shared, false));
-    assert_eq!(joins(2, 3), Ok(()));
+    assert_eq!(joins(2, 3), Ok(false));
     assert!(names.release(place, process(2), Mode::Shared, false));
     names.wait(place, process(2), Mode::Exclusive);
     assert_eq!(joins(0, 3), Err(Refusal::Unlike(0)));
@@ -238,24 +256,6 @@ fn an_attempt_takes_what_is_free_whoever_waits() {
     hand.now.store(1, Ordering::SeqCst);
     assert_eq!(names.take(place, process(0), Mode::Exclusive, Way::New), Err(Refusal::Taken));
     assert_eq!(names.take(place, process(0), Mode::Exclusive, Way::Attempt), Ok(false));
-}
-
-#[test]
-fn a_rung_process_learns_of_one_entry_or_of_several() {
-    let (memory, hand) = (Memory::new(2), Hand::default());
-    let names = memory.names(&hand);
-    let places = [0, 1].map(|number| place(&names, number));
-    let ring = |place| {
-        names.wait(place, process(1), Mode::Exclusive);
-        names.stir(place, process(0));
-    };
-    assert_eq!(names.take_rung(process(1)), Rung::ForNothing);
-    ring(places[0]);
-    ring(places[0]);
-    assert_eq!(names.take_rung(process(1)), Rung::For(places[0]));
-    places.into_iter().for_each(ring);
-    assert_eq!(names.take_rung(process(1)), Rung::ForSeveral);
-    assert_eq!(names.take_rung(process(1)), Rung::ForNothing);
 }
 
 #[test]
@@ -318,7 +318,7 @@ enum Step {
     /// It dies, and is swept later.
     Die(usize),
     Sweep,
-    /// Time passes, and the turns that are over are passed on.
+    /// Time passes, and the turns are over.
     Pass,
     /// Others use names, so that the table is full.
     Others(u64),
@@ -403,7 +403,7 @@ fn play(steps: &[Step]) {
             Step::Hear(index) => {
                 let player = &mut players[index];
                 if !player.is_dead
-                    && names.take_rung(id(player, index)) != Rung::ForNothing
+                    && hand.has_rung(index)
                     && let Some(mode) = player.waits
                 {
                     try_take(player, index, mode, Way::First);
@@ -432,7 +432,7 @@ fn play(steps: &[Step]) {
             }
             Step::Die(index) => players[index].is_dead = true,
             Step::Sweep => sweep(&names, &mut players, &plain),
-            Step::Pass => pass(&names, &hand),
+            Step::Pass => drop(hand.now.fetch_add(TURN_MILLISECONDS, Ordering::SeqCst)),
             Step::Others(number) => {
                 // It may find no room.
                 let _ = names.name(&key(number), "", process(60));
@@ -454,14 +454,11 @@ fn play(steps: &[Step]) {
                 assert!(names.release(here(), id(player, index), mode, false));
                 has_changed = true;
             } else if let Some(mode) = player.waits
-                && names.take_rung(id(player, index)) != Rung::ForNothing
+                && hand.has_rung(index)
             {
                 try_take(player, index, mode, Way::First);
                 has_changed |= player.waits.is_none();
             }
-        }
-        if !has_changed {
-            pass(&names, &hand);
         }
         quiet = if has_changed { 0 } else { quiet + 1 };
         assert!(quiet < 3 * PROCESSES, "a request waits for ever");
@@ -478,15 +475,6 @@ fn sweep(names: &Names<'_, &Hand>, players: &mut [Player], plain: &RefCell<Plain
         }
         plain.sharers.remove(&index);
         *player = Player { generation: player.generation + 1, ..Player::default() };
-    }
-}
-
-/// Lets the turns be over. They are passed on by whoever has given them; one who died is replaced by the sweep.
-fn pass(names: &Names<'_, &Hand>, hand: &Hand) {
-    hand.now.fetch_add(TURN_MILLISECONDS, Ordering::SeqCst);
-    let given = std::mem::take(&mut *hand.given.lock().unwrap());
-    for given in given {
-        assert!(!names.end_turn(given), "its time is over");
     }
 }
 
@@ -515,19 +503,18 @@ proptest! {
         for step in steps {
             let (Step::Ask(index, mode) | Step::Attempt(index, mode)) = step else { continue };
             names.sweep(process(index));
-            let _ = names.take_rung(process(index));
             (0..3).for_each(|position| drop(names.look(position)));
             let Ok(place) = names.name(&key(index as u64), "a", process(index)) else { continue };
             names.wait(place, process(index), mode);
             names.look_at_limit(place);
-            let _ = names.join(place, process(index), 2);
-            let _ = names.take_permit(place, 2, process(index), Way::Attempt);
+            let _ = names.take(place, process(index), Mode::Permits(2), Way::New);
+            let _ = names.take_permit(place, process(index), Way::Attempt);
             names.positions_of(place);
             if names.take(place, process(index), mode, Way::Attempt).is_ok() {
                 names.note_holder(place, process(index), 1, "", 1);
                 names.release(place, process(index), mode, false);
             }
-            pass(&names, &hand);
+            hand.now.fetch_add(TURN_MILLISECONDS, Ordering::SeqCst);
         }
     }
 }

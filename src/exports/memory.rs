@@ -5,9 +5,7 @@
 
 #![allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
 
-use std::cell::Cell;
 use std::path::Path;
-use std::sync::Arc;
 
 use napi::bindgen_prelude::{Buffer, Env, External, Float64ArraySlice};
 use napi::{Error, Result};
@@ -17,8 +15,8 @@ use super::files::{failed, write};
 use super::shared_memory::refused;
 use super::updating;
 use crate::agent::Agent;
-use crate::mapped_names::{self as names, Asked, Table};
-use waitasync_core::mapped::names::{Key, Look, Mode, Place};
+use crate::mapped_names::{self as names, Asked, Requester, Table};
+use waitasync_core::mapped::names::{Key, Look, Mode};
 use waitasync_core::mapped::{MOST_PROCESSES, ProcessId};
 
 /// Opens the table in a file, or makes it. An error's message begins with its code, and a space.
@@ -26,13 +24,6 @@ use waitasync_core::mapped::{MOST_PROCESSES, ProcessId};
 pub fn memory_open(path: String) -> Result<External<&'static Table>> {
     let table = names::open(Path::new(&path)).map_err(|error| refused(&error))?;
     Ok(External::new(table))
-}
-
-/// A name in a mode, and what its requester says of itself.
-pub struct MemoryPlace {
-    table: &'static Table,
-    asked: Arc<Asked>,
-    known: Cell<Option<Place>>,
 }
 
 /// Makes what the requests for a name have in common. `key`: its SHA-256; `max_hold`: for how many milliseconds they may have
@@ -48,11 +39,10 @@ pub fn memory_place(
     label: String,
     max_hold: f64,
     permits: u32,
-) -> Result<External<MemoryPlace>> {
-    let mode = if shared { Mode::Shared } else { Mode::Exclusive };
-    let asked =
-        Arc::new(Asked { key: key_of(&key)?, name, mode, thread, label, max_hold: max_hold.ceil() as u64, permits });
-    Ok(External::new(MemoryPlace { table: **table, asked, known: Cell::default() }))
+) -> Result<External<Requester>> {
+    let (key, mode) = (key_of(&key)?, if shared { Mode::Shared } else { Mode::Exclusive });
+    let (table, max_hold) = (**table, max_hold.ceil() as u64);
+    Ok(External::new(Requester::new(Asked { table, key, name, mode, thread, label, max_hold, permits })))
 }
 
 fn key_of(bytes: &[u8]) -> Result<Key> {
@@ -66,18 +56,18 @@ fn key_of(bytes: &[u8]) -> Result<Key> {
 #[napi(catch_unwind)]
 pub fn memory_take(
     env: Env,
-    place: &External<MemoryPlace>,
+    place: &External<Requester>,
     attempt: bool,
     into: Float64ArraySlice<'_>,
 ) -> Result<bool> {
-    let granted = names::take(Agent::of(env.raw())?.files(), place.table, &place.asked, &place.known, attempt);
+    let granted = place.take(Agent::of(env.raw())?.files(), attempt);
     Ok(granted.map_err(failed)?.map(|granted| write(granted, into)).is_some())
 }
 
 /// Lets a request wait. Returns its number.
 #[napi(catch_unwind)]
-pub fn memory_request(env: Env, place: &External<MemoryPlace>) -> Result<i64> {
-    updating(env, |agent| names::request(agent.files(), &agent.outbox, place.table, &place.asked))?.map_err(failed)
+pub fn memory_request(env: Env, place: &External<Requester>) -> Result<i64> {
+    updating(env, |agent| place.wait(agent.files(), &agent.outbox))
 }
 
 /// A process that holds a name, or waits for it.

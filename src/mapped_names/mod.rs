@@ -5,26 +5,21 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `bells` | rings processes, and looks after turns and limits until they are over |
-//! | `line` | the requests that wait, what this process has of a name, and what its requests get |
-//! | `request` | what one environment asks for |
-//! | `table` | a mapped table; the requests that wait in this process, its shares, and its grants |
+//! | `line` | what requests ask for, and what they are granted |
+//! | `table` | a mapped table, the requests that wait in this process, and what it shares |
 //!
 //! # Invariants
 //! 1. The process's bit in `waiting` of a name is set while requests wait in its line: each look at the line sets it. It may be
 //!    cleared by others if this process is suspended: then it was rung, and looks at the line when it goes on.
 //! 2. A request is answered once, after it has left its line, and not while the lines are locked.
-//! 3. The process has its bit among those that share a lock while it counts shares of it; and among those of a name with
+//! 3. The process has its bit among those that share a lock while its line counts holders; and among those of a name with
 //!    permits, also while it awaits one.
 //! 4. The watcher comes when the limit of a hold is over: of each that this process has, and of those in its way, once a look at
 //!    the line has seen it. A limit that began later is seen within a second, as deaths are.
-//! 5. Lock order: the lines, the sweep, the list of turns. A mailbox is locked while none is.
+//! 5. Lock order: the lines, the sweep. The limits, and a mailbox, are locked while no other is.
 
-mod bells;
 mod line;
-mod request;
 mod table;
 
-pub(crate) use line::Asked;
-pub(crate) use request::{request, take};
+pub(crate) use line::{Asked, Requester};
 pub(crate) use table::{Table, open};

@@ -1,10 +1,7 @@
 //! A mapped table of named locks, and who awaits them here.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::fs::create_dir_all;
-use std::io::Result as IoResult;
-use std::mem;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -12,12 +9,10 @@ use std::time::{Duration, SystemTime};
 
 use rustc_hash::FxHashMap;
 
-use super::bells::Bells;
-use super::line::{Asked, Held, Line, Waiting, refused};
-use crate::file_locks::{Answer, Lock};
+use super::line::{Asked, Grant, Line, Waiting};
 use crate::mapped::{Client, Kind, Mapping, OpenError, now, watch};
 use waitasync_core::mapped::ProcessId;
-use waitasync_core::mapped::names::{Entry, Head, MOST_SHARERS, Mode, Names, Place, Refusal, Rung, Way, World};
+use waitasync_core::mapped::names::{Entry, Head, Key, MOST_SHARERS, Mode, Names, Place, Refusal, Way, World};
 use waitasync_core::sync::lock;
 
 /// How many names a table has room for.
@@ -31,11 +26,23 @@ struct Memory {
     entries: [Entry; CAPACITY],
 }
 
+impl World for &'static Mapping {
+    fn now(&self) -> u64 {
+        now() / 1000
+    }
+
+    fn ring(&self, index: usize) {
+        Mapping::ring(self, index);
+    }
+}
+
 pub struct Table {
     pub(crate) mapping: &'static Mapping,
-    pub(crate) names: Names<'static, Bells>,
+    pub(crate) names: Names<'static, &'static Mapping>,
     /// Those of names that this process awaits or shares.
-    lines: Mutex<FxHashMap<Place, Line>>,
+    lines: Mutex<FxHashMap<Key, Line>>,
+    /// When the watcher comes to end holds, in milliseconds.
+    limits: Mutex<FxHashMap<Place, u64>>,
 }
 
 /// Opens the table in a file, or makes it, and its folder.
@@ -53,11 +60,9 @@ pub(crate) fn open(path: &Path) -> Result<&'static Table, OpenError> {
 
 impl Client for Table {
     fn rung(&'static self) {
-        match self.names.take_rung(self.mapping.me()) {
-            Rung::ForNothing => {}
-            Rung::For(place) => self.serve(place),
-            Rung::ForSeveral => self.serve_all(),
-        }
+        let is_awaited = |(key, line): (&Key, &Line)| (!line.requests.is_empty()).then_some(*key);
+        let keys: Vec<Key> = lock(&self.lines).iter().filter_map(is_awaited).collect();
+        keys.iter().for_each(|key| self.change(key, |_| {}));
     }
 
     fn sweep(&self, dead: ProcessId) {
@@ -65,18 +70,16 @@ impl Client for Table {
     }
 
     fn look_again(&'static self) {
-        self.serve_all();
+        self.rung();
     }
 
     fn due(&'static self) -> Option<Duration> {
-        let names = &self.names;
-        if let Some(given) = names.world.due() {
-            let lasting = given.into_iter().filter(|given| names.end_turn(*given));
-            lasting.for_each(|given| names.world.look_after(given));
-            // Each line says when its limit is over.
-            self.serve_all();
-        }
-        names.world.left()
+        let now = self.names.world.now();
+        let over: Vec<_> = lock(&self.limits).extract_if(|_, end| *end <= now).collect();
+        // Whoever waits is rung, also this process.
+        over.into_iter().for_each(|(place, _)| self.heed_limit(place));
+        let next = lock(&self.limits).values().copied().min()?;
+        Some(Duration::from_millis(next.saturating_sub(now)))
     }
 }
 
@@ -84,80 +87,79 @@ impl Table {
     fn new(mapping: &'static Mapping) -> Self {
         // SAFETY: the table has so many bytes, aligned to a page, which stay; others use them by atomic operations only.
         let Memory { head, titles, entries } = unsafe { mapping.table().cast().as_ref() };
-        Self { mapping, names: Names::new(head, titles, entries, Bells::new(mapping)), lines: Mutex::default() }
+        let names = Names::new(head, titles, entries, mapping);
+        Self { mapping, names, lines: Mutex::default(), limits: Mutex::default() }
+    }
+
+    pub(super) fn place(&self, asked: &Asked) -> Result<Place, Refusal> {
+        self.names.name(&asked.key, &asked.name, self.mapping.me())
     }
 
     /// Takes a lock at once, if it is free.
-    pub(super) fn take(&'static self, place: Place, asked: &Asked, way: Way) -> Result<Held, Refusal> {
-        if asked.mode == Mode::Exclusive && asked.max_hold == 0 && asked.permits == 0 {
-            return self.take_lock(place, Mode::Exclusive, way);
+    pub(super) fn take(&'static self, place: Place, asked: &Asked, way: Way) -> Result<Grant, Refusal> {
+        if asked.mode == Mode::Exclusive && asked.permits == 0 {
+            return self.take_lock(place, asked, way);
         }
         let mut lines = lock(&self.lines);
-        let line = lines.entry(place).or_default();
+        let line = lines.entry(asked.key).or_default();
         // Permits are given in the order of the line.
         let is_behind = asked.permits != 0 && way == Way::New && !line.requests.is_empty();
-        let held = if is_behind { Err(Refusal::Taken) } else { self.ask(line, place, asked, way) };
-        self.tidy(&mut lines, place);
-        drop(lines);
-        if held.is_ok() && asked.max_hold != 0 {
-            self.look_at_limit(place);
-        }
-        held
+        let granted = if is_behind { Err(Refusal::Taken) } else { self.ask(line, place, asked, way) };
+        self.tidy(&mut lines, &asked.key);
+        granted
     }
 
-    fn take_lock(&self, place: Place, mode: Mode, way: Way) -> Result<Held, Refusal> {
+    fn take_lock(&'static self, place: Place, asked: &Asked, way: Way) -> Result<Grant, Refusal> {
+        let mode = match asked.max_hold {
+            0 => asked.mode,
+            // A moment that has begun does not count.
+            milliseconds => Mode::Until(self.names.world.now() + 1 + milliseconds),
+        };
         let owner_died = self.swept(|| self.names.take(place, self.mapping.me(), mode, way))?;
-        Ok(Held { mode, owner_died, permit: None })
+        if asked.max_hold != 0 {
+            self.heed_limit(place);
+        }
+        let line = (mode == Mode::Shared).then_some(asked.key);
+        Ok(self.noted(Grant { table: self, place, mode, permit: None, line, token: 0, owner_died }, asked))
     }
 
     /// Takes what a request asks for. The line counts it.
-    fn ask(&self, line: &mut Line, place: Place, asked: &Asked, way: Way) -> Result<Held, Refusal> {
-        let (me, permits) = (self.mapping.me(), asked.permits);
-        if permits != line.permits {
-            if permits == 0 {
-                return Err(Refusal::Unlike(line.permits));
-            }
-            self.swept(|| self.names.join(place, me, permits))?;
-            line.permits = permits;
+    fn ask(&'static self, line: &mut Line, place: Place, asked: &Asked, way: Way) -> Result<Grant, Refusal> {
+        let me = self.mapping.me();
+        line.place = Some(place);
+        if asked.permits != 0 {
+            self.swept(|| self.names.take(place, me, Mode::Permits(asked.permits), way))?;
+            (line.is_shared, line.has_permits) = (true, true);
         }
         if way == Way::First {
             self.names.wait(place, me, asked.mode);
         }
-        let held = if permits != 0 {
-            let permit = self.names.take_permit(place, permits, me, way)?;
-            Held { mode: Mode::Exclusive, owner_died: permit.died, permit: Some(permit) }
+        let grant = if asked.permits == 0 {
+            self.take_lock(place, asked, way)?
         } else {
-            // A moment that has begun does not count.
-            let end = self.names.world.now() + 1 + asked.max_hold;
-            self.take_lock(place, if asked.max_hold == 0 { asked.mode } else { Mode::Until(end) }, way)?
+            let permit = self.names.take_permit(place, me, way)?;
+            let (place, owner_died, permit) = (permit.place, permit.died, Some(permit.number));
+            let (mode, line) = (Mode::Exclusive, Some(asked.key));
+            self.noted(Grant { table: self, place, mode, permit, line, token: 0, owner_died }, asked)
         };
-        if !held.is_plain() {
-            *line.count(&held) += 1;
+        if grant.line.is_some() {
+            line.is_shared = true;
+            line.holders += 1;
         }
-        Ok(held)
+        Ok(grant)
     }
 
-    /// Forgets a line that is not used any more.
-    fn tidy(&self, lines: &mut FxHashMap<Place, Line>, place: Place) {
-        let Some(line) = lines.get(&place).filter(|line| line.is_unused()) else { return };
-        if line.permits != 0 {
-            self.names.release(place, self.mapping.me(), Mode::Shared, false);
-        }
-        lines.remove(&place);
-    }
-
-    /// Ends the limited hold of a name if it is over; otherwise the watcher comes then.
-    fn look_at_limit(&self, place: Place) {
-        let Some(left) = self.names.look_at_limit(place) else { return };
-        self.names.world.come(left);
-    }
-
-    /// Puts a request into its line.
-    pub(super) fn enqueue(&'static self, waiting: Waiting) -> Result<(), Refusal> {
-        let place = self.place(&waiting.asked)?;
-        lock(&self.lines).entry(place).or_default().requests.push_back(waiting);
-        self.serve(place);
-        Ok(())
+    /// Notes who has a lock, for others. Gives the grant its token.
+    fn noted(&self, grant: Grant, asked: &Asked) -> Grant {
+        let mut grant = grant;
+        grant.token = if grant.mode == Mode::Shared {
+            self.names.token(grant.place)
+        } else {
+            let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            let (me, microseconds) = (self.mapping.me(), since_1970.as_micros() as u64);
+            self.names.note_holder(grant.place, me, asked.thread, &asked.label, microseconds)
+        };
+        grant
     }
 
     /// Asks again once what the dead have is taken back.
@@ -171,167 +173,105 @@ impl Table {
         }
     }
 
-    pub(super) fn place(&self, asked: &Asked) -> Result<Place, Refusal> {
-        self.names.name(&asked.key, &asked.name, self.mapping.me())
+    /// Ends the limited hold of a name if it is over; otherwise the watcher comes then.
+    fn heed_limit(&self, place: Place) {
+        let Some(left) = self.names.look_at_limit(place) else { return };
+        let end = self.names.world.now() + left;
+        let mut limits = lock(&self.limits);
+        let is_next = limits.values().all(|other| end < *other);
+        limits.insert(place, end);
+        drop(limits);
+        if is_next {
+            Mapping::ring_own();
+        }
     }
 
-    /// Removes the requests that `is_meant`.
-    pub(super) fn dequeue(&'static self, is_meant: impl Fn(&Waiting) -> bool) {
+    /// Puts a request into its line.
+    pub(super) fn enqueue(&'static self, waiting: Waiting) {
+        let asked = Arc::clone(&waiting.asked);
+        lock(&self.lines).entry(asked.key).or_default().requests.push_back(waiting);
+        self.change(&asked.key, |_| {});
+    }
+
+    /// Changes a line, and grants the lock to its first requests.
+    pub(super) fn change(&'static self, key: &Key, change: impl FnOnce(&mut Line)) {
+        let mut answers = Vec::new();
         let mut lines = lock(&self.lines);
-        let mut removed = None;
-        for (place, line) in lines.iter_mut() {
-            if let Some(index) = line.requests.iter().position(&is_meant) {
-                line.requests.remove(index);
-                removed = Some(*place);
-                break;
-            }
-        }
-        drop(lines);
-        if let Some(place) = removed {
-            self.serve(place);
-            self.names.stir(place, self.mapping.me());
-        }
-    }
-
-    fn serve_all(&'static self) {
-        let places: Vec<Place> = lock(&self.lines).keys().copied().collect();
-        for place in places {
-            self.serve(place);
-        }
-    }
-
-    /// Grants a lock to the first requests of its line.
-    fn serve(&'static self, place: Place) {
-        let me = self.mapping.me();
-        let (mut granted, mut refusals, mut renamed) = (Vec::new(), Vec::new(), VecDeque::new());
-        let mut lines = lock(&self.lines);
-        let line = lines.entry(place).or_default();
-        if line.requests.is_empty() && !self.names.is_here(place) {
-            // What is left of a limited hold that was lost: the entry is that of another name.
-            return self.tidy(&mut lines, place);
-        }
+        let Some(line) = lines.get_mut(key) else { return };
+        change(line);
         // Whether the last one of those that were granted shares the lock, and was told of a death.
-        let mut shared: Option<bool> = None;
+        let mut shared = None;
         while let Some(first) = line.requests.front() {
             let asked = Arc::clone(&first.asked);
-            let held = if let (Mode::Shared, Some(owner_died)) = (asked.mode, shared) {
-                line.shares += 1;
-                Ok(Held { mode: Mode::Shared, owner_died, permit: None })
-            } else {
-                self.ask(line, place, &asked, Way::First)
-            };
-            match held {
-                Ok(held) => {
-                    shared = (held.mode == Mode::Shared).then_some(held.owner_died);
-                    granted.extend(line.requests.pop_front().map(|waiting| (waiting, held)));
+            let granted = match (shared, line.place) {
+                (Some((token, owner_died)), Some(place)) if asked.mode == Mode::Shared => {
+                    line.holders += 1;
+                    let (mode, line) = (Mode::Shared, Some(*key));
+                    Ok(Grant { table: self, place, mode, permit: None, line, token, owner_died })
                 }
-                Err(Refusal::Taken) => break,
-                Err(Refusal::Renamed) => renamed = mem::take(&mut line.requests),
-                Err(refusal) => refusals.extend(line.requests.pop_front().map(|waiting| (waiting, refusal))),
+                (_, known) => known
+                    .filter(|place| self.names.is_here(*place))
+                    .map_or_else(|| self.place(&asked), Ok)
+                    .and_then(|place| self.ask(line, place, &asked, Way::First)),
+            };
+            match (granted, line.place) {
+                (Err(Refusal::Taken), _) => break,
+                (Err(Refusal::Renamed), Some(place)) => self.names.leave(place, self.mapping.me()),
+                (granted, _) => {
+                    let others = |grant: &Grant| (grant.mode == Mode::Shared).then_some((grant.token, grant.owner_died));
+                    shared = granted.as_ref().ok().and_then(others);
+                    answers.extend(line.requests.pop_front().map(|waiting| (waiting, granted)));
+                }
             }
         }
-        let has_permits = line.permits != 0;
-        if line.requests.is_empty() {
-            self.names.leave(place, me);
+        let (is_empty, place) = (line.requests.is_empty(), line.place);
+        if let Some(place) = place {
+            if is_empty {
+                self.names.leave(place, self.mapping.me());
+            }
+            // It may have had the turn, or kept readers out; or another permit is free, for which this process was rung.
+            if is_empty || (line.has_permits && !answers.is_empty()) {
+                self.names.stir(place, self.mapping.me());
+            }
         }
-        if has_permits && (line.requests.is_empty() || !granted.is_empty()) {
-            // Another permit may be free, for which this process was rung.
-            self.names.stir(place, me);
-        }
-        self.tidy(&mut lines, place);
+        self.tidy(&mut lines, key);
         drop(lines);
-        self.look_at_limit(place);
-        for (waiting, held) in granted {
-            let grant = Grant::new(self, place, &waiting.asked, held);
-            waiting.answer(Answer::Granted(Box::new(grant)));
+        // That which is in the way of the line.
+        if let Some(place) = place.filter(|_| !is_empty) {
+            self.heed_limit(place);
         }
-        for (waiting, refusal) in refusals {
-            waiting.answer(Answer::Failed(refused(refusal)));
-        }
-        for waiting in renamed {
-            let (number, mailbox) = (waiting.number, Arc::clone(&waiting.mailbox));
-            if let Err(refusal) = self.enqueue(waiting) {
-                mailbox.answer(number, Answer::Failed(refused(refusal)));
-            }
-        }
+        answers.into_iter().for_each(|(waiting, granted)| waiting.answer(granted));
     }
 
-    pub(super) fn release(&'static self, place: Place, held: &Held, died: bool) -> bool {
+    pub(super) fn is_held(&self, grant: &Grant) -> bool {
+        self.names.is_held(grant.place, self.mapping.me(), grant.mode)
+    }
+
+    pub(super) fn release(&self, grant: &Grant, died: bool) -> bool {
         let me = self.mapping.me();
-        if held.is_plain() {
-            return self.names.release(place, me, Mode::Exclusive, died);
-        }
+        let Some(key) = grant.line else { return self.names.release(grant.place, me, grant.mode, died) };
         let mut lines = lock(&self.lines);
-        let Some(line) = lines.get_mut(&place) else { return false };
-        let count = line.count(held);
-        *count = count.saturating_sub(1);
-        let was_held = match held.permit {
-            Some(permit) => {
-                let was_held = self.names.release(permit.place, me, Mode::Exclusive, died);
-                self.names.stir(place, me);
-                was_held
-            }
-            None if held.mode == Mode::Shared && line.shares > 0 => self.names.is_held(place, me, Mode::Shared),
-            None => self.names.release(place, me, held.mode, died),
-        };
-        self.tidy(&mut lines, place);
+        // The line gives the lock back once nobody here shares it.
+        let is_permit = grant.permit.is_some();
+        let was_held = if is_permit { self.names.release(grant.place, me, grant.mode, died) } else { self.is_held(grant) };
+        if let Some(line) = lines.get_mut(&key) {
+            line.holders = line.holders.saturating_sub(1);
+            line.place.filter(|_| is_permit).into_iter().for_each(|place| self.names.stir(place, me));
+        }
+        self.tidy(&mut lines, &key);
         was_held
     }
-}
 
-/// A lock or a permit that was granted.
-pub(super) struct Grant {
-    table: &'static Table,
-    /// That of the line.
-    place: Place,
-    held: Held,
-    token: u64,
-    is_over: bool,
-}
-
-impl Grant {
-    pub(super) fn new(table: &'static Table, place: Place, asked: &Asked, held: Held) -> Self {
-        let token = if held.mode == Mode::Shared {
-            table.names.token(place)
-        } else {
-            let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            let (microseconds, me) = (since_1970.as_micros() as u64, table.mapping.me());
-            let noted = held.permit.map_or(place, |permit| permit.place);
-            table.names.note_holder(noted, me, asked.thread, &asked.label, microseconds)
-        };
-        Self { table, place, held, token, is_over: false }
-    }
-}
-
-impl Lock for Grant {
-    fn granted(&self) -> (u64, bool) {
-        (self.token, self.held.owner_died)
-    }
-
-    fn permit(&self) -> Option<u32> {
-        self.held.permit.map(|permit| permit.number)
-    }
-
-    fn is_held(&self) -> IoResult<bool> {
-        let place = self.held.permit.map_or(self.place, |permit| permit.place);
-        Ok(self.table.names.is_held(place, self.table.mapping.me(), self.held.mode))
-    }
-
-    fn left(&self) -> Option<Duration> {
-        let Mode::Until(end) = self.held.mode else { return None };
-        Some(Duration::from_micros((end * 1000).saturating_sub(now())))
-    }
-
-    fn release(mut self: Box<Self>, died: bool) -> IoResult<bool> {
-        self.is_over = true;
-        Ok(self.table.release(self.place, &self.held, died))
-    }
-}
-
-impl Drop for Grant {
-    fn drop(&mut self) {
-        if !self.is_over {
-            self.table.release(self.place, &self.held, true);
+    /// Lets go of a name that this process does not share any more; and forgets its line if nobody waits in it.
+    fn tidy(&self, lines: &mut FxHashMap<Key, Line>, key: &Key) {
+        let Some(line) = lines.get_mut(key).filter(|line| line.holders == 0) else { return };
+        let is_unused = line.requests.is_empty();
+        if let Some(place) = line.place.filter(|_| line.is_shared && (is_unused || !line.has_permits)) {
+            self.names.release(place, self.mapping.me(), Mode::Shared, false);
+            (line.is_shared, line.has_permits) = (false, false);
+        }
+        if is_unused {
+            lines.remove(key);
         }
     }
 }

@@ -13,6 +13,8 @@ pub enum Mode {
     Shared,
     /// Exclusive, until a moment of the system's clock, in milliseconds: then anybody may end it.
     Until(u64),
+    /// Shared among those who use the name with so many permits: they hold or await one.
+    Permits(u32),
 }
 
 /// How many processes can share a lock: those with the first slots.
@@ -64,22 +66,20 @@ pub struct Entry {
 /// Who goes first, and until when: milliseconds of the system's clock in the upper bits.
 pub(super) struct Turn;
 
-/// The turn was given before, and others took the lock.
-const FIRM: u64 = 1 << 7;
-
 impl Turn {
-    pub(super) const fn begin(index: usize, now: u64, is_firm: bool) -> u64 {
-        (now + TURN_MILLISECONDS) << 8 | if is_firm { FIRM } else { 0 } | (index as u64 + 1)
+    /// Begins a turn. One that was given before, while others took the lock, is not young.
+    pub(super) const fn begin(index: usize, now: u64, is_again: bool) -> u64 {
+        (now + TURN_MILLISECONDS - is_again as u64) << 8 | (index as u64 + 1)
     }
 
     /// Whether newcomers may take a free lock: within the same millisecond, since the owner can hardly have woken yet.
     pub(super) const fn is_young(turn: u64, now: u64) -> bool {
-        turn & FIRM == 0 && turn >> 8 == now + TURN_MILLISECONDS
+        turn >> 8 == now + TURN_MILLISECONDS
     }
 
     /// Returns whose turn it is. `None` if it is nobody's.
     pub(super) fn owner(turn: u64) -> Option<usize> {
-        ((turn & (FIRM - 1)) as usize).checked_sub(1).filter(|index| *index < MOST_PROCESSES)
+        ((turn & 0xff) as usize).checked_sub(1).filter(|index| *index < MOST_PROCESSES)
     }
 
     /// Whether it is not over. One that is far ahead is damaged.
@@ -138,14 +138,6 @@ impl Entry {
             word.store(*part, SeqCst);
         }
         write_text(&self.name, name);
-    }
-
-    /// Ends the turn, if it is that of the process.
-    pub(super) fn use_turn(&self, process: ProcessId) {
-        let turn = self.turn.load(SeqCst);
-        if Turn::owner(turn) == Some(process.index()) {
-            let _ = self.turn.compare_exchange(turn, 0, SeqCst, SeqCst);
-        }
     }
 
     pub(super) fn key(&self) -> Key {

@@ -22,8 +22,8 @@
 //! A process that finds the lock taken sets its bit in `waiting`, and then looks again. Who frees it then looks at
 //! `waiting`, gives the next process the turn, round robin, and rings it. The lock is free meanwhile: the turn only keeps
 //! newcomers out, and only for a while: not in its first millisecond, in which the process that has it wakes, unless it is given
-//! again. So a lock is not idle that long, and nobody is passed by for longer. A process that is suspended stops nobody:
-//! whoever gave it the turn passes that on, and it waits anew when it goes on.
+//! again. So a lock is not idle that long, and nobody is passed by for longer. A process that is suspended stops nobody for
+//! long: all that wait look now and then, take the lock once the turn is over, and the suspended one waits anew when it goes on.
 //!
 //! # Invariants
 //! 1. Each step is one exchange, so the death of a process leaves nothing half done: `sweep` finds all it has.
@@ -52,25 +52,12 @@ use titles::{NAMED, phase};
 
 /// What a table begins with.
 #[repr(C)]
+#[derive(Default)]
 pub struct Head {
     /// The highest token of all names that have lost their entries.
     floor: AtomicU64,
     /// Which entry was named last.
     decided: AtomicU64,
-    /// For each process the entry for which it was rung: its number and 1, or [`SEVERAL`].
-    rung: [AtomicU64; MOST_PROCESSES],
-}
-
-const SEVERAL: u64 = u64::MAX;
-
-impl Default for Head {
-    fn default() -> Self {
-        Self {
-            floor: AtomicU64::default(),
-            decided: AtomicU64::default(),
-            rung: std::array::from_fn(|_| AtomicU64::default()),
-        }
-    }
 }
 
 /// The entry of a name. It has that name as long as the title is the same.
@@ -104,22 +91,6 @@ pub enum Refusal {
     Full(usize),
 }
 
-/// For what a process was rung.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Rung {
-    ForNothing,
-    For(Place),
-    ForSeveral,
-}
-
-/// A turn that was given: whoever gave it looks after it until it is over.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Given {
-    pub position: usize,
-    pub index: usize,
-    turn: u64,
-}
-
 /// What there is to see of a name.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Look {
@@ -138,8 +109,8 @@ pub struct Look {
 pub trait World: Sync {
     /// Milliseconds that all processes count alike.
     fn now(&self) -> u64;
-    /// Rings the process that has a turn. Somebody has to look after the turn then.
-    fn ring(&self, given: Given);
+    /// Rings a process: it looks at all that it awaits.
+    fn ring(&self, index: usize);
 }
 
 pub struct Names<'a, W> {
@@ -165,13 +136,22 @@ impl<'a, W: World> Names<'a, W> {
         let entry = &self.entries[place.position];
         loop {
             let Some(state) = self.current_state(place) else { return Err(Refusal::Renamed) };
+            let others = permits_in(state);
             let next = match mode {
-                _ if permits_in(state) != 0 => return Err(Refusal::Unlike(permits_in(state))),
+                // Who waits for the lock was there before.
+                Mode::Permits(permits)
+                    if others == permits || (state & !DIED == 0 && entry.waiting.load(SeqCst) == 0) =>
+                {
+                    state | me.mask() | u64::from(permits) << MOST_SHARERS
+                }
+                Mode::Permits(_) => return Err(Refusal::Unlike(others)),
+                _ if others != 0 => return Err(Refusal::Unlike(others)),
                 Mode::Shared if state & EXCLUSIVE == 0 && me.index() < MOST_SHARERS => state | me.mask(),
                 Mode::Exclusive | Mode::Until(_) if state & !DIED == 0 => held_by(me, mode),
                 _ => return Err(Refusal::Taken),
             };
-            if self.is_behind(entry, state, me, way) {
+            let joins = matches!(mode, Mode::Permits(_));
+            if !joins && self.is_behind(entry, state, me, way) {
                 return Err(Refusal::Taken);
             }
             if entry.state.compare_exchange(state, next, SeqCst, SeqCst).is_err() {
@@ -182,7 +162,9 @@ impl<'a, W: World> Names<'a, W> {
                 self.free(place.position, me, mode, state & DIED != 0);
                 return Err(Refusal::Renamed);
             }
-            entry.use_turn(me);
+            if !joins {
+                self.end_turn(entry, me);
+            }
             // Readers of other processes may be next.
             if mode == Mode::Shared && way == Way::First {
                 self.give_turn(place.position, me.index(), me.mask());
@@ -227,6 +209,21 @@ impl<'a, W: World> Names<'a, W> {
         self.entries[place.position].note_holder(me, thread, label, microseconds)
     }
 
+    /// Ends the turn of a process that goes on; or that of another which has not used it until it was over.
+    fn end_turn(&self, entry: &Entry, me: ProcessId) {
+        let turn = entry.turn.load(SeqCst);
+        let Some(owner) = Turn::owner(turn) else { return };
+        let is_other = owner != me.index();
+        if is_other && Turn::is_valid(turn, self.world.now()) {
+            return;
+        }
+        if entry.turn.compare_exchange(turn, 0, SeqCst, SeqCst).is_ok() && is_other {
+            // It waits anew, once it goes on: also if it does just now.
+            set(&entry.waiting, 1 << owner, false);
+            self.world.ring(owner);
+        }
+    }
+
     /// Returns the last token.
     pub fn token(&self, place: Place) -> u64 {
         self.entries[place.position].last_token()
@@ -246,9 +243,8 @@ impl<'a, W: World> Names<'a, W> {
 
     /// Lets others go on after a request has given up: it may have had the turn, or have kept readers out.
     pub fn stir(&self, place: Place, me: ProcessId) {
-        let entry = &self.entries[place.position];
-        let state = entry.state.load(SeqCst);
-        if self.is_here(place) && state & EXCLUSIVE == 0 && (permits_in(state) == 0 || self.has_free_permit(entry)) {
+        let state = self.entries[place.position].state.load(SeqCst);
+        if self.is_here(place) && state & EXCLUSIVE == 0 {
             self.give_turn(place.position, me.index(), 0);
         }
     }
@@ -275,7 +271,7 @@ impl<'a, W: World> Names<'a, W> {
                 return false;
             }
             let next = match mode {
-                Mode::Shared => without(state, me.mask()),
+                Mode::Shared | Mode::Permits(_) => without(state, me.mask()),
                 _ if died => DIED,
                 _ => 0,
             };
@@ -304,47 +300,7 @@ impl<'a, W: World> Names<'a, W> {
         let is_unchanged = kept.is_some() && Turn::is_young(last, now);
         let turn = if is_unchanged { last } else { Turn::begin(index, now, kept.is_some()) };
         entry.turn.store(turn, SeqCst);
-        self.ring(Given { position, index, turn });
-    }
-
-    fn ring(&self, given: Given) {
-        let rung = &self.head.rung[given.index];
-        let number = given.position as u64 + 1;
-        if rung.compare_exchange(0, number, SeqCst, SeqCst).is_err_and(|others| others != number) {
-            rung.store(SEVERAL, SeqCst);
-        }
-        self.world.ring(given);
-    }
-
-    /// Returns why a process has been rung since the last call.
-    pub fn take_rung(&self, me: ProcessId) -> Rung {
-        let number = self.head.rung[me.index()].swap(0, SeqCst);
-        let Some(position) = number.checked_sub(1) else { return Rung::ForNothing };
-        match self.titles.get(position as usize) {
-            Some(title) => Rung::For(Place { position: position as usize, title: title.load(SeqCst) }),
-            None => Rung::ForSeveral,
-        }
-    }
-
-    /// Passes a turn on that nobody has used until it was over. Returns whether it is still to be looked after.
-    pub fn end_turn(&self, given: Given) -> bool {
-        let entry = &self.entries[given.position];
-        if entry.turn.load(SeqCst) != given.turn {
-            return false;
-        }
-        if Turn::is_valid(given.turn, self.world.now()) {
-            return true;
-        }
-        // If it is not free, whoever frees it gives the next turn.
-        let state = entry.state.load(SeqCst);
-        let is_free = if permits_in(state) == 0 { state & !DIED == 0 } else { self.has_free_permit(entry) };
-        if is_free && entry.turn.compare_exchange(given.turn, 0, SeqCst, SeqCst).is_ok() {
-            // It waits anew, once it goes on: also if it is free just now, and whoever has freed it finds nobody to ring.
-            set(&entry.waiting, 1 << given.index, false);
-            self.ring(given);
-            self.give_turn(given.position, given.index, 0);
-        }
-        false
+        self.world.ring(index);
     }
 
     /// Looks at an entry. `None` if it has no name, or nobody holds and awaits it.
@@ -374,7 +330,7 @@ impl<'a, W: World> Names<'a, W> {
 
 fn has(state: u64, me: ProcessId, mode: Mode) -> bool {
     match mode {
-        Mode::Shared => state & EXCLUSIVE == 0 && state & SHARERS & me.mask() != 0,
+        Mode::Shared | Mode::Permits(_) => state & EXCLUSIVE == 0 && state & SHARERS & me.mask() != 0,
         _ => state == held_by(me, mode),
     }
 }
