@@ -6,6 +6,8 @@
 const assert = require('assert')
 const fs = require('fs')
 const path = require('path')
+const { execFile } = require('child_process')
+const { promisify } = require('util')
 const { Worker } = require('worker_threads')
 const { test } = require('../harness')
 const { ENTRY, scratchFolder, startMember, startMembers, suspend } = require('../fixtures/lock-processes')
@@ -140,6 +142,22 @@ test('no process starves: each of four has its share', { skip: ELSEWHERE, timeou
   for (const member of members) member.run(({ kept }) => { kept.isOver = true })
   await Promise.all(running)
   assert.ok(isEven, String(counts))
+})
+
+test('a clock that is set back and forth: each lock is given back all the same', {
+  skip: ELSEWHERE, timeout: 60000
+}, async t => {
+  const script = `
+    const { now } = Date
+    let calls = 0
+    Date.now = () => now() + (++calls % 2 === 0 ? -1e6 : 0)
+    const { memory, processLocks } = require(${JSON.stringify(ENTRY)})
+    const locks = processLocks(memory(${JSON.stringify(scratchFolder(t))}))
+    const task = async () => { for (let n = 0; n < 20; n++) await locks.request('a', () => {}) }
+    Promise.all(Array.from({ length: 5 }, task)).then(() => process.stdout.write('all'))
+  `
+  const { stdout } = await promisify(execFile)(process.execPath, ['-e', script])
+  assert.strictEqual(stdout, 'all')
 })
 
 test('query() names holders and waiters, with label, thread and modes', { skip: ELSEWHERE }, async t => {

@@ -57,7 +57,8 @@ class Batch {
   hold (grant, isBuiltIn) {
     this.grant = grant
     this.ownerDied = grant.ownerDied
-    this.since = wallClock()
+    // The token of a lock of this machine is the moment of its grant, or later. To read the clock takes longer.
+    this.since = this.isLocal && this.isExclusive ? Math.floor(grant.token / 1000) : wallClock()
     if (!this.isLocal) this.heedLoss(isBuiltIn)
   }
 
@@ -162,7 +163,10 @@ class Batch {
     if (begun === 0) return true
     // By this clock, since the other takes memory. Of one that has been set back, the time is over.
     const age = wallClock() - this.since
-    return begun < most && age >= 0 && age < milliseconds
+    if (begun < most && age >= 0 && age < milliseconds) return true
+    // For good: who gives the lock back has asked before, and the clock may be set meanwhile.
+    this.since = -Infinity
+    return false
   }
 
   /** Leaves the line once time lets no further callback begin. Those behind then wait for the front, as reports say. */
