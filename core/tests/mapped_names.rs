@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use proptest::prelude::*;
 use waitasync_core::mapped::ProcessId;
 use waitasync_core::mapped::names::{
-    Entry, Head, Key, Look, Mode, Names, Place, Refusal, TURN_MILLISECONDS, Way, World,
+    Entry, Head, Key, Mode, Names, Place, Refusal, Row, TURN_MILLISECONDS, Way, World,
 };
 
 /// A clock that a test moves, and bells that it hears.
@@ -227,16 +227,13 @@ fn permits_are_of_one_number_and_are_seen_with_their_holders() {
     }
     assert_eq!([takes(0), takes(1), takes(0)], [Some(0), Some(1), None]);
     names.wait(place, process(0), Mode::Exclusive);
-    let looks = |position: usize| names.look(position).map(|look| (look.holder, look.sharers, look.waiting));
-    let seen: Vec<_> = names.positions_of(place).into_iter().filter_map(looks).collect();
-    assert_eq!(seen, [(None, 0, 1), (Some(process(0)), 0, 0), (Some(process(1)), 0, 0)]);
+    let rows = names.rows(Some(&key(0)));
+    let seen: Vec<_> = rows.iter().map(|row| (row.index, row.waits, row.is_shared)).collect();
+    assert_eq!(seen, [(0, true, false), (0, false, false), (1, false, false)]);
     // The dead one's permit comes back, and who waits for it is rung; the name is used until all have left.
     names.sweep(process(1));
     assert!(hand.has_rung(0));
-    assert_eq!(
-        names.take_permit(place, process(0), Way::First).ok().map(|it| (it.number, it.died)),
-        Some((1, true))
-    );
+    assert_eq!(names.take_permit(place, process(0), Way::First).ok().map(|it| (it.number, it.died)), Some((1, true)));
     names.leave(place, process(0));
     assert_eq!(joins(2, 3), Err(Refusal::Unlike(2)));
     assert!(names.release(place, process(0), Mode::Shared, false));
@@ -264,21 +261,31 @@ fn a_look_tells_holders_and_waiters() {
     let names = memory.names(&hand);
     let long = "é".repeat(100);
     let place = names.name(&key(0), &long, process(0)).unwrap();
-    assert_eq!(names.look(place.position), None);
+    let rows = || names.rows(Some(&key(0)));
+    assert_eq!(rows(), []);
     assert_eq!(names.take(place, process(3), Mode::Exclusive, Way::New), Ok(false));
-    assert_eq!(names.look(place.position).unwrap().noted, None);
+    assert_eq!(rows()[0].noted, None);
     names.note_holder(place, process(3), 5, "a label that is too long for it", 2_000_000);
     names.wait(place, process(4), Mode::Shared);
-    let Look { name, holder, noted, sharers, waiting, readers } = names.look(place.position).unwrap();
+    names.wait(place, process(5), Mode::Exclusive);
+    let name = rows()[0].name.clone();
     assert_eq!(
         (name.chars().count(), name.ends_with("é…"), long.starts_with(name.trim_end_matches('…'))),
-        (31, true, true)
+        (32, true, true)
     );
-    assert_eq!((holder, sharers, waiting, readers), (Some(process(3)), 0, 1 << 4, 1 << 4));
-    assert_eq!(noted, Some((2000, 5, "a label that is too long for it".into())));
+    let row = |index, waits, is_shared, noted| Row { name: name.clone(), index, waits, is_shared, noted };
+    let noted = Some((2000, 5, "a label that is too long for it".into()));
+    let expected = [row(3, false, false, noted), row(4, true, true, None), row(5, true, false, None)];
+    assert_eq!(rows(), expected);
+    assert_eq!(names.rows(None), expected);
     names.note_holder(place, process(3), 5, "a label that is even longer than it", 2_000_000);
-    assert_eq!(names.look(place.position).unwrap().noted.unwrap().2, "a label that is even longer …");
-    assert_eq!(names.look(1 - place.position), None);
+    assert_eq!(rows()[0].noted.as_ref().unwrap().2, "a label that is even longer tha…");
+    assert_eq!(names.rows(Some(&key(1))), []);
+    names.leave(place, process(4));
+    names.leave(place, process(5));
+    names.release(place, process(3), Mode::Exclusive, false);
+    assert_eq!(names.take(place, process(3), Mode::Shared, Way::New), Ok(false));
+    assert_eq!(rows(), [row(3, false, true, None)]);
 }
 
 /// The rules in plain words: who has the lock, who waits in each process, and whether the last holder died.
@@ -503,13 +510,12 @@ proptest! {
         for step in steps {
             let (Step::Ask(index, mode) | Step::Attempt(index, mode)) = step else { continue };
             names.sweep(process(index));
-            (0..3).for_each(|position| drop(names.look(position)));
+            drop([names.rows(None), names.rows(Some(&key(index as u64)))]);
             let Ok(place) = names.name(&key(index as u64), "a", process(index)) else { continue };
             names.wait(place, process(index), mode);
             names.look_at_limit(place);
             let _ = names.take(place, process(index), Mode::Permits(2), Way::New);
             let _ = names.take_permit(place, process(index), Way::Attempt);
-            names.positions_of(place);
             if names.take(place, process(index), mode, Way::Attempt).is_ok() {
                 names.note_holder(place, process(index), 1, "", 1);
                 names.release(place, process(index), mode, false);

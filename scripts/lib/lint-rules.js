@@ -5,8 +5,8 @@
 /** Registers with answers of native code: the next operation overwrites them, and so does a program's code. */
 const ANSWERS = ['ADDRESS', 'AMOUNT', 'ANSWER', 'ENTRY']
 
-/** Functions that native code calls, by their names: the registers have its operands when they begin. */
-const CALLED_BY_NATIVE = ['adoptAcquired']
+/** Functions that native code calls, or that are called right after it: the registers have its words then. */
+const CALLED_BY_NATIVE = ['adoptAcquired', 'written']
 
 /** What tells a program something, or lets it be told: the names of functions, methods and classes. */
 const VISIBLE = [

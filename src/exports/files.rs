@@ -6,13 +6,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napi::bindgen_prelude::{Either, Either3, Env, External, Float64ArraySlice};
-use napi::{Error, Result};
+use napi::bindgen_prelude::{Either3, Env, External};
+use napi::{Error, JsError, Result};
 use napi_derive::napi;
 
 use super::updating;
 use crate::agent::Agent;
-use crate::file_locks::{Answer, Asked, Files, Folder, Granted, Look, Mode, Name, look, number_of};
+use crate::file_locks::{Answer, Asked, Folder, Granted, Look, Mode, Name, look, number_of, open};
+use waitasync_core::queue::WaitResult;
 
 /// Makes an error of JavaScript: its message begins with the number of the system's error, or 0.
 pub(super) fn failed(error: io::Error) -> Error {
@@ -23,25 +24,30 @@ fn said(error: &io::Error) -> String {
     format!("{} {error}", number_of(error))
 }
 
-/// Writes a grant: its number, its token, whether the last holder died, and which permit it is; -1: none.
-pub(super) fn write((number, token, owner_died, permit): Granted, mut into: Float64ArraySlice<'_>) {
-    let numbers = [number as f64, token as f64, f64::from(u8::from(owner_died)), permit.map_or(-1.0, f64::from)];
-    // SAFETY: only JavaScript of this thread has the array, and it waits for this call.
-    let into = unsafe { into.as_mut() };
-    into.iter_mut().zip(numbers).for_each(|(place, value)| *place = value);
+/// Writes a grant into the registers. Returns the answer: whether the last holder died; 0 if there is no grant.
+pub(super) fn write(agent: &Agent, granted: Option<Granted>) -> u32 {
+    let Some((number, token, owner_died, permit)) = granted else { return 0 };
+    agent.registers.set_grant(number, token, permit);
+    if owner_died { WaitResult::AcquiredFromDead as u32 } else { WaitResult::Acquired as u32 }
+}
+
+/// Throws an error from an operation.
+pub(super) fn throw(agent: &Agent, error: io::Error) -> u32 {
+    // SAFETY: on the thread of the environment.
+    unsafe { JsError::from(failed(error)).throw_into(agent.environment.env) };
+    0
 }
 
 /// What JavaScript gets of an answer: the number of a grant, which is written; whether a lock was held until it was
-/// given back, or false of an attempt in vain; a failure, as [`said`]. The number of its request is written last.
+/// given back, or false of an attempt in vain; a failure, as [`said`]. The number of its request is written, too.
 type Answered = Either3<i64, bool, String>;
 
-fn encode(files: &Files, request: i64, answer: Answer, mut into: Float64ArraySlice<'_>) -> Answered {
-    // SAFETY: as in `write`.
-    unsafe { into.as_mut() }.last_mut().into_iter().for_each(|place| *place = request as f64);
+fn encode(agent: &Agent, request: i64, answer: Answer) -> Answered {
+    agent.registers.set_count(request);
     match answer {
         Answer::Granted(lock) => {
-            let granted = files.keep(lock);
-            write(granted, into);
+            let granted = agent.files().keep(lock);
+            agent.registers.answer.set(write(agent, Some(granted)));
             Either3::A(granted.0)
         }
         Answer::Plain(was_held) => Either3::B(was_held),
@@ -78,9 +84,10 @@ pub fn files_place(
 
 /// Takes a lock that is free, and writes the grant. Returns whether it was free.
 #[napi(catch_unwind)]
-pub fn files_take(env: Env, place: &External<FilePlace>, attempt: bool, into: Float64ArraySlice<'_>) -> Result<bool> {
-    let granted = Agent::of(env.raw())?.files().take(&place.0, attempt).map_err(failed)?;
-    Ok(granted.map(|granted| write(granted, into)).is_some())
+pub fn files_take(env: Env, place: &External<FilePlace>, attempt: bool) -> Result<bool> {
+    let agent = Agent::of(env.raw())?;
+    agent.registers.answer.set(write(&agent, agent.files().take(&place.0, attempt).map_err(failed)?));
+    Ok(agent.registers.answer.get() != 0)
 }
 
 /// Lets another thread take the lock of a name, or try once. Returns the number of the request.
@@ -97,19 +104,16 @@ pub fn files_abort(env: Env, request: i64) -> Result<()> {
 
 /// Returns the next answer, as [`encode`] makes it; null if there is none.
 #[napi(catch_unwind)]
-pub fn files_next(env: Env, into: Float64ArraySlice<'_>) -> Result<Option<Answered>> {
-    updating(env, |agent| {
-        let files = agent.files();
-        files.next().map(|(request, answer)| encode(files, request, answer, into))
-    })
+pub fn files_next(env: Env) -> Result<Option<Answered>> {
+    updating(env, |agent| agent.files().next().map(|(request, answer)| encode(agent, request, answer)))
 }
 
 /// Blocks until a request is answered, or so many milliseconds. Returns the answer, as [`encode`] makes it.
 #[napi(catch_unwind)]
-pub fn files_wait(env: Env, request: i64, milliseconds: u32, into: Float64ArraySlice<'_>) -> Result<Option<Answered>> {
+pub fn files_wait(env: Env, request: i64, milliseconds: u32) -> Result<Option<Answered>> {
     let agent = Agent::of(env.raw())?;
     let answer = agent.files().wait(&agent.outbox, request, milliseconds);
-    Ok(answer.map(|answer| encode(agent.files(), request, answer, into)))
+    Ok(answer.map(|answer| encode(&agent, request, answer)))
 }
 
 /// Whether a lock is still that of its name.
@@ -124,16 +128,18 @@ pub fn files_left(env: Env, grant: i64) -> Result<f64> {
     Ok(Agent::of(env.raw())?.files().left(grant))
 }
 
-/// Gives a lock back. Returns whether it was held until then; or, unless it `blocks` for a disk, the number of a request.
-#[napi(catch_unwind)]
-pub fn files_release(env: Env, grant: i64, died: bool, blocks: bool) -> Result<Either<bool, i64>> {
-    let agent = Agent::of(env.raw())?;
-    let later = if blocks { None } else { agent.files().release_later(&agent.outbox, grant, died) };
+/// Gives the lock back whose number is in the registers. The amount has a 1 if its holder died, and a 2 if the thread may
+/// block for a disk. Answers whether it was held until then; or, by 2, that a request is written, which will tell.
+pub(super) fn release(agent: &Agent) -> u32 {
+    let (files, registers) = (agent.files(), agent.registers);
+    let (grant, flags) = (registers.number(), registers.amount.get());
+    let (died, blocks) = (flags & 1 != 0, flags & 2 != 0);
+    let later = if blocks { None } else { files.release_later(&agent.outbox, grant, died) };
     if let Some(request) = later {
-        agent.update_hold();
-        return Ok(Either::B(request));
+        registers.set_count(request);
+        return 2;
     }
-    agent.files().release(grant, died).map(Either::A).map_err(failed)
+    files.release(grant, died).map_or_else(|error| throw(agent, error), u32::from)
 }
 
 /// What there is to see at the path of a lock.

@@ -10,11 +10,19 @@ use std::ptr;
 use napi::bindgen_prelude::{Env, FromNapiValue, JsValue, Object};
 use napi::{Result, check_status, sys};
 
+use super::files;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+use super::memory::take as take_memory;
 use crate::agent::Agent;
 use crate::environment::Argument;
 use crate::globals::{PROCESS, word_at};
 use waitasync_core::held::registers::FAILED;
 use waitasync_core::panics::contained;
+
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+fn take_memory(_: &Agent) -> u32 {
+    FAILED
+}
 
 /// The work that an interrupted JavaScript left, which an operation does first.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -123,6 +131,10 @@ operations! {
     c"takeName" finishes Everything: |agent, name| agent.try_take_name(&name.text()).into();
     c"claimNameAsync" finishes Everything: |agent, name| agent.claim_name_async(&name.text()).into();
     c"claimName" finishes Everything: |agent, name| agent.claim_name(&name.text()).into();
+    /// Take and give back locks that several processes have; and may throw.
+    c"takeMemory" finishes Everything: |agent| take_memory(agent);
+    c"releaseLock" finishes Everything: |agent| files::release(agent);
+
     c"stealName" finishes Everything: |agent, name| agent.steal_name(&name.text()).into();
 }
 

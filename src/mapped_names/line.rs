@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::{Error, Result};
 use std::mem;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use waitasync_core::lock::Outbox;
 use waitasync_core::mapped::names::{Key, Mode, Place, Refusal, Way};
@@ -101,23 +101,41 @@ pub(super) struct Line {
     pub(super) requests: VecDeque<Waiting>,
     /// How many holders share the lock or have a permit: also of those that were lost, until they are given back.
     pub(super) holders: usize,
-    /// Where the name was found, if requests have waited or share it.
+    /// Where the name was found, once a request has asked there.
     pub(super) place: Option<Place>,
-    /// Whether the process may have its bit among those that share the name; and whether that is for permits.
-    pub(super) is_shared: bool,
-    pub(super) has_permits: bool,
+}
+
+impl Line {
+    pub(super) fn awaits_permit(&self) -> bool {
+        self.requests.front().is_some_and(|waiting| waiting.asked.permits != 0)
+    }
 }
 
 /// A lock or a permit that was granted.
 pub(super) struct Grant {
-    pub(super) table: &'static Table,
+    table: &'static Table,
     pub(super) place: Place,
     pub(super) mode: Mode,
     pub(super) permit: Option<u32>,
     /// The line that counts it, unless it is a lock that is not shared.
     pub(super) line: Option<Key>,
-    pub(super) token: u64,
+    token: u64,
     pub(super) owner_died: bool,
+}
+
+impl Grant {
+    /// Notes the holder, for others.
+    pub(super) fn new(asked: &Asked, place: Place, mode: Mode, permit: Option<u32>, owner_died: bool) -> Self {
+        let Asked { table, key, thread, ref label, .. } = *asked;
+        let token = if mode == Mode::Shared {
+            table.names.token(place)
+        } else {
+            let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            table.names.note_holder(place, table.mapping.me(), thread, label, since_1970.as_micros() as u64)
+        };
+        let line = (mode == Mode::Shared || permit.is_some()).then_some(key);
+        Self { table, place, mode, permit, line, token, owner_died }
+    }
 }
 
 impl Lock for Grant {

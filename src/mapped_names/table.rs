@@ -5,14 +5,14 @@ use std::fs::create_dir_all;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
 use super::line::{Asked, Grant, Line, Waiting};
 use crate::mapped::{Client, Kind, Mapping, OpenError, now, watch};
 use waitasync_core::mapped::ProcessId;
-use waitasync_core::mapped::names::{Entry, Head, Key, MOST_SHARERS, Mode, Names, Place, Refusal, Way, World};
+use waitasync_core::mapped::names::{Entry, Head, Key, MOST_SHARERS, Mode, Names, Permit, Place, Refusal, Way, World};
 use waitasync_core::sync::lock;
 
 /// How many names a table has room for.
@@ -98,29 +98,15 @@ impl Table {
     /// Takes a lock at once, if it is free.
     pub(super) fn take(&'static self, place: Place, asked: &Asked, way: Way) -> Result<Grant, Refusal> {
         if asked.mode == Mode::Exclusive && asked.permits == 0 {
-            return self.take_lock(place, asked, way);
+            return self.ask(&mut Line::default(), place, asked, way);
         }
         let mut lines = lock(&self.lines);
         let line = lines.entry(asked.key).or_default();
         // Permits are given in the order of the line.
-        let is_behind = asked.permits != 0 && way == Way::New && !line.requests.is_empty();
+        let is_behind = asked.permits != 0 && way == Way::New && line.awaits_permit();
         let granted = if is_behind { Err(Refusal::Taken) } else { self.ask(line, place, asked, way) };
         self.tidy(&mut lines, &asked.key);
         granted
-    }
-
-    fn take_lock(&'static self, place: Place, asked: &Asked, way: Way) -> Result<Grant, Refusal> {
-        let mode = match asked.max_hold {
-            0 => asked.mode,
-            // A moment that has begun does not count.
-            milliseconds => Mode::Until(self.names.world.now() + 1 + milliseconds),
-        };
-        let owner_died = self.swept(|| self.names.take(place, self.mapping.me(), mode, way))?;
-        if asked.max_hold != 0 {
-            self.heed_limit(place);
-        }
-        let line = (mode == Mode::Shared).then_some(asked.key);
-        Ok(self.noted(Grant { table: self, place, mode, permit: None, line, token: 0, owner_died }, asked))
     }
 
     /// Takes what a request asks for. The line counts it.
@@ -129,37 +115,26 @@ impl Table {
         line.place = Some(place);
         if asked.permits != 0 {
             self.swept(|| self.names.take(place, me, Mode::Permits(asked.permits), way))?;
-            (line.is_shared, line.has_permits) = (true, true);
         }
         if way == Way::First {
             self.names.wait(place, me, asked.mode);
         }
-        let grant = if asked.permits == 0 {
-            self.take_lock(place, asked, way)?
-        } else {
-            let permit = self.names.take_permit(place, me, way)?;
-            let (place, owner_died, permit) = (permit.place, permit.died, Some(permit.number));
-            let (mode, line) = (Mode::Exclusive, Some(asked.key));
-            self.noted(Grant { table: self, place, mode, permit, line, token: 0, owner_died }, asked)
-        };
-        if grant.line.is_some() {
-            line.is_shared = true;
+        if asked.permits != 0 {
+            let Permit { place, number, died } = self.names.take_permit(place, me, way)?;
             line.holders += 1;
+            return Ok(Grant::new(asked, place, Mode::Exclusive, Some(number), died));
         }
-        Ok(grant)
-    }
-
-    /// Notes who has a lock, for others. Gives the grant its token.
-    fn noted(&self, grant: Grant, asked: &Asked) -> Grant {
-        let mut grant = grant;
-        grant.token = if grant.mode == Mode::Shared {
-            self.names.token(grant.place)
-        } else {
-            let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            let (me, microseconds) = (self.mapping.me(), since_1970.as_micros() as u64);
-            self.names.note_holder(grant.place, me, asked.thread, &asked.label, microseconds)
+        let mode = match asked.max_hold {
+            0 => asked.mode,
+            // A moment that has begun does not count.
+            milliseconds => Mode::Until(self.names.world.now() + 1 + milliseconds),
         };
-        grant
+        let died = self.swept(|| self.names.take(place, me, mode, way))?;
+        if asked.max_hold != 0 {
+            self.heed_limit(place);
+        }
+        line.holders += usize::from(mode == Mode::Shared);
+        Ok(Grant::new(asked, place, mode, None, died))
     }
 
     /// Asks again once what the dead have is taken back.
@@ -203,14 +178,13 @@ impl Table {
         let mut shared = None;
         while let Some(first) = line.requests.front() {
             let asked = Arc::clone(&first.asked);
-            let granted = match (shared, line.place) {
-                (Some((token, owner_died)), Some(place)) if asked.mode == Mode::Shared => {
+            let known = line.place.filter(|place| self.names.is_here(*place));
+            let granted = match (asked.mode, shared, known) {
+                (Mode::Shared, Some(died), Some(place)) => {
                     line.holders += 1;
-                    let (mode, line) = (Mode::Shared, Some(*key));
-                    Ok(Grant { table: self, place, mode, permit: None, line, token, owner_died })
+                    Ok(Grant::new(&asked, place, Mode::Shared, None, died))
                 }
-                (_, known) => known
-                    .filter(|place| self.names.is_here(*place))
+                _ => known
                     .map_or_else(|| self.place(&asked), Ok)
                     .and_then(|place| self.ask(line, place, &asked, Way::First)),
             };
@@ -218,8 +192,8 @@ impl Table {
                 (Err(Refusal::Taken), _) => break,
                 (Err(Refusal::Renamed), Some(place)) => self.names.leave(place, self.mapping.me()),
                 (granted, _) => {
-                    let others = |grant: &Grant| (grant.mode == Mode::Shared).then_some((grant.token, grant.owner_died));
-                    shared = granted.as_ref().ok().and_then(others);
+                    let died = |grant: &Grant| (grant.mode == Mode::Shared).then_some(grant.owner_died);
+                    shared = granted.as_ref().ok().and_then(died);
                     answers.extend(line.requests.pop_front().map(|waiting| (waiting, granted)));
                 }
             }
@@ -230,7 +204,7 @@ impl Table {
                 self.names.leave(place, self.mapping.me());
             }
             // It may have had the turn, or kept readers out; or another permit is free, for which this process was rung.
-            if is_empty || (line.has_permits && !answers.is_empty()) {
+            if is_empty || (line.awaits_permit() && !answers.is_empty()) {
                 self.names.stir(place, self.mapping.me());
             }
         }
@@ -253,7 +227,8 @@ impl Table {
         let mut lines = lock(&self.lines);
         // The line gives the lock back once nobody here shares it.
         let is_permit = grant.permit.is_some();
-        let was_held = if is_permit { self.names.release(grant.place, me, grant.mode, died) } else { self.is_held(grant) };
+        let was_held =
+            if is_permit { self.names.release(grant.place, me, grant.mode, died) } else { self.is_held(grant) };
         if let Some(line) = lines.get_mut(&key) {
             line.holders = line.holders.saturating_sub(1);
             line.place.filter(|_| is_permit).into_iter().for_each(|place| self.names.stir(place, me));
@@ -264,13 +239,11 @@ impl Table {
 
     /// Lets go of a name that this process does not share any more; and forgets its line if nobody waits in it.
     fn tidy(&self, lines: &mut FxHashMap<Key, Line>, key: &Key) {
-        let Some(line) = lines.get_mut(key).filter(|line| line.holders == 0) else { return };
-        let is_unused = line.requests.is_empty();
-        if let Some(place) = line.place.filter(|_| line.is_shared && (is_unused || !line.has_permits)) {
+        let Some(line) = lines.get(key).filter(|line| line.holders == 0 && !line.awaits_permit()) else { return };
+        if let Some(place) = line.place {
             self.names.release(place, self.mapping.me(), Mode::Shared, false);
-            (line.is_shared, line.has_permits) = (false, false);
         }
-        if is_unused {
+        if line.requests.is_empty() {
             lines.remove(key);
         }
     }

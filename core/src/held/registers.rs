@@ -239,6 +239,23 @@ impl Registers {
         self.releasing.store(number.to_bits(), Ordering::SeqCst);
     }
 
+    /// Returns an operand that is no location: the number of a lock that several processes have.
+    pub fn number(&self) -> i64 {
+        self.address.get() as i64
+    }
+
+    /// Tells JavaScript of such a lock: its number, its token, and which permit it is.
+    pub fn set_grant(&self, number: i64, token: u64, permit: Option<u32>) {
+        self.address.set(number as f64);
+        self.timeout.set(token as f64);
+        self.amount.set(permit.unwrap_or(u32::MAX));
+    }
+
+    /// Tells JavaScript the number of a request, or an address.
+    pub fn set_count(&self, number: i64) {
+        self.count.set(number as f64);
+    }
+
     pub fn end_release(&self) {
         self.releasing.store(0, Ordering::Relaxed);
     }

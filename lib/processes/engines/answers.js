@@ -3,17 +3,22 @@
 /** What the native library answers, and the locks that it has granted. */
 
 const { agent } = require('../../agent/find-agent')
-const { Float64Array, now } = require('../../util/intrinsics')
+const {
+  ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, COUNT, TIMEOUT
+} = require('../../agent/registers')
+const { now } = require('../../util/intrinsics')
 const { LocalGrant } = require('../local-engine')
 const { onAbort } = require('./aborts')
 const { native, systemError } = require('./native')
 
 /** How many milliseconds a blocking thread stays in native code. Between, the engine may end it. */
 const SLICE = 20
-/** Where native code writes a grant: its number, token, whether the last holder died, its permit; and its request. */
-const GRANT = new Float64Array(5)
 /** Stands for a request that has no thread. */
 const NONE = 0
+/** How a lock is given back; and that another thread does it. */
+const DIED = 1
+const BLOCKS = 2
+const LATER = 2
 
 /** Returns the functions that await answers, by the numbers of their requests: of all copies of the package. */
 function waits () {
@@ -30,9 +35,9 @@ class Deliveries {
 
   deliver () {
     const { binding, waits } = this
-    for (let answer = binding.filesNext(GRANT); answer !== null; answer = binding.filesNext(GRANT)) {
-      const { 4: request } = GRANT
+    for (let answer = binding.filesNext(); answer !== null; answer = binding.filesNext()) {
       const outcome = outcomeOf(answer)
+      const request = agent().native.floats[COUNT]
       const settle = waits.get(request)
       waits.delete(request)
       if (settle !== undefined) settle(outcome)
@@ -42,27 +47,46 @@ class Deliveries {
 
 /** A lock. It is lost only if somebody interferes with its file. */
 class NativeGrant extends LocalGrant {
-  /** @param {ArrayLike<number>} [granted] by default, the one that native code has just written */
-  constructor (granted = GRANT) {
+  /** @param {object} [granted] by default, the one that native code has just written */
+  constructor ({ number, token, ownerDied, permit } = written(agent().native)) {
     super()
-    const { 0: number, 1: token, 2: ownerDied, 3: permit } = granted
     this.number = number
     this.token = token
-    this.ownerDied = ownerDied !== 0
-    this.permit = permit >= 0 ? permit : undefined
+    this.ownerDied = ownerDied
+    this.permit = permit
   }
 
   remaining () { return native('filesLeft', this.number) }
   heldNow () { return native('filesHeld', this.number) }
 
   releaseNow (died, blocks = false) {
-    const answer = native('filesRelease', this.number, died, blocks)
-    return typeof answer === 'number' ? answerTo(answer) : answer
+    const { floats, operations, words } = agent().native
+    floats[ADDRESS] = this.number
+    words[AMOUNT] = (died ? DIED : 0) + (blocks ? BLOCKS : 0)
+    let answer
+    try {
+      operations.releaseLock()
+      answer = words[ANSWER]
+    } catch (error) {
+      throw systemError(error.message, error)
+    }
+    return answer === LATER ? answerTo(floats[COUNT]) : answer !== 0
+  }
+}
+
+/** Reads the grant that native code has just written into the registers. */
+function written ({ floats, words }) {
+  const permit = words[AMOUNT]
+  return {
+    number: floats[ADDRESS],
+    token: floats[TIMEOUT],
+    ownerDied: words[ANSWER] === ACQUIRED_FROM_DEAD,
+    permit: permit >= 0 ? permit : undefined
   }
 }
 
 /** Reads an answer, before another grant is written. It is plain, since another copy of the package may await it. */
-const outcomeOf = (answer) => typeof answer === 'number' ? [GRANT[0], GRANT[1], GRANT[2], GRANT[3]] : answer
+const outcomeOf = (answer) => typeof answer === 'number' ? written(agent().native) : answer
 
 /** Makes a lock of an outcome; or returns whether one was held until it was given back, false of an attempt in vain. */
 function read (outcome) {
@@ -106,7 +130,7 @@ function block (milliseconds, enqueue, look, take) {
   try {
     for (let left = milliseconds; left > 0; left = until - now()) {
       // The engine may end this thread where a function is called.
-      const answer = native('filesWait', number, Math.ceil(Math.min(left, SLICE)), GRANT)
+      const answer = native('filesWait', number, Math.ceil(Math.min(left, SLICE)))
       if (answer !== null) return read(outcomeOf(answer))
       if (number === NONE) {
         const grant = take()
@@ -121,4 +145,4 @@ function block (milliseconds, enqueue, look, take) {
   }
 }
 
-module.exports = { GRANT, NONE, NativeGrant, answerTo, block }
+module.exports = { NONE, NativeGrant, answerTo, block }

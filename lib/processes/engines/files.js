@@ -15,7 +15,7 @@ const { assertOptions, flag } = require('../../util/options')
 const { assertPath } = require('../arguments')
 const { LocalEngine } = require('../local-engine')
 const { sleep } = require('./aborts')
-const { GRANT, NONE, NativeGrant, answerTo, block } = require('./answers')
+const { NONE, NativeGrant, answerTo, block } = require('./answers')
 const { assertTested } = require('./files-platform')
 const { permitsError } = require('../errors')
 const { HOST, ascii, birth, describeName, keyOf, parsed, shorten } = require('./holder')
@@ -184,7 +184,7 @@ class Files extends LocalEngine {
 
   /** Makes one attempt: one on the way into the line passes nobody, others pass a line that stands still. */
   ask (place, label, passesLine) {
-    if (native('filesTake', this.#nativeOf(place, label), passesLine, GRANT)) return new NativeGrant()
+    if (native('filesTake', this.#nativeOf(place, label), passesLine)) return new NativeGrant()
     if (passesLine) this.#assertPlain(place)
     return undefined
   }

@@ -10,15 +10,16 @@
 const path = require('path')
 const { threadId } = require('../../util/worker-threads')
 const { agent } = require('../../agent/find-agent')
+const { ADDRESS, AMOUNT, ANSWER, COUNT } = require('../../agent/registers')
 const { TypeError } = require('../../util/intrinsics')
 const { assertOptions, flag } = require('../../util/options')
 const { assertPath } = require('../arguments')
 const { permitsError } = require('../errors')
 const { LocalEngine } = require('../local-engine')
-const { GRANT, NativeGrant, answerTo, block } = require('./answers')
+const { NativeGrant, answerTo, block } = require('./answers')
 const { HOST, keyOf, shorten } = require('./holder')
 const { assertNoFiles, tableIn } = require('./kinds')
-const { mapped, native } = require('./native')
+const { mapped, native, systemError } = require('./native')
 
 /** What requests for a name have in common; in native code, those with a label. */
 class Place {
@@ -29,7 +30,7 @@ class Place {
     this.maxHold = maxHold
     this.permits = permits
     this.label = undefined
-    this.native = undefined
+    this.native = this.address = undefined
   }
 }
 
@@ -49,9 +50,14 @@ class Memory extends LocalEngine {
 
   takeNow (place, label, isAttempt) {
     try {
-      return native('memoryTake', this.#nativeOf(place, label), isAttempt, GRANT) ? new NativeGrant() : undefined
+      this.#nativeOf(place, label)
+      const { floats, operations, words } = agent().native
+      floats[ADDRESS] = place.address
+      words[AMOUNT] = isAttempt ? 1 : 0
+      operations.takeMemory()
+      return words[ANSWER] === 0 ? undefined : new NativeGrant()
     } catch (error) {
-      throw refusalOf(error, place)
+      throw refusalOf(systemError(error.message, error), place)
     }
   }
 
@@ -64,8 +70,8 @@ class Memory extends LocalEngine {
 
   takePermit (name, asker, signal, isAttempt) {
     const place = this.permitPlace(name, asker.permits)
-    const taken = this.takeNow(place, asker.label, isAttempt)
-    return taken !== undefined || isAttempt ? taken : this.wait(place, asker.label, signal)
+    const grant = this.takeNow(place, asker.label, isAttempt)
+    return grant !== undefined || isAttempt ? grant : this.wait(place, asker.label, signal)
   }
 
   async wait (place, label, signal) {
@@ -77,8 +83,8 @@ class Memory extends LocalEngine {
   }
 
   block (place, label, milliseconds, look) {
-    const taken = this.takeNow(place, label, milliseconds === 0)
-    if (taken !== undefined || milliseconds === 0) return taken
+    const grant = this.takeNow(place, label, milliseconds === 0)
+    if (grant !== undefined || milliseconds === 0) return grant
     try {
       return block(milliseconds, () => native('memoryRequest', this.#nativeOf(place, label)), look)
     } catch (error) {
@@ -107,11 +113,12 @@ class Memory extends LocalEngine {
 
   #nativeOf (place, label) {
     if (place.native === undefined || place.label !== label) {
-      const { binding } = agent().native
+      const { binding, floats } = agent().native
       const { key, isShared, maxHold, name, permits } = place
       const text = label === undefined ? '' : shorten(label)
       const table = this.#open()
       place.native = binding.memoryPlace(table, key, shorten(name), isShared, threadId, text, maxHold, permits)
+      place.address = floats[COUNT]
       place.label = label
     }
     return place.native

@@ -1,7 +1,8 @@
 //! The entry of a name, its words, and their values.
 
 use super::super::{MOST_PROCESSES, ProcessId};
-use crate::sync::{AtomicU64, Ordering::SeqCst};
+use crate::sync::AtomicU64;
+use crate::sync::Ordering::{Release, SeqCst};
 
 /// What stands for a name: its SHA-256. Names of any length are told apart by it.
 pub type Key = [u64; 4];
@@ -39,7 +40,7 @@ const LONGEST_HOLD: u64 = 1 << 31;
 /// What JavaScript counts to without a gap.
 const LARGEST_TOKEN: u64 = (1 << 53) - 1;
 
-/// As many words as the texts have. The first byte of each is its length.
+/// As many words as the texts have. The first byte of each is its length, also if it has not all of it.
 const NAME_WORDS: usize = 8;
 const LABEL_WORDS: usize = 4;
 
@@ -159,10 +160,11 @@ impl Entry {
         let next = |last: u64| microseconds.max(sound(last) + 1);
         let last = self.token.fetch_update(SeqCst, SeqCst, |last| Some(next(last)));
         let token = last.map_or_else(next, next);
-        self.holder.store(0, SeqCst);
-        self.since.store(microseconds / 1000, SeqCst);
+        // Whoever sees one of these sees also that the holder changes. They need no place among all stores, which takes longer.
+        self.holder.store(0, Release);
+        self.since.store(microseconds / 1000, Release);
         write_text(&self.label, label);
-        self.holder.store(u64::from(process.packed()) << 32 | u64::from(thread), SeqCst);
+        self.holder.store(u64::from(process.packed()) << 32 | u64::from(thread), Release);
         token
     }
 
@@ -181,28 +183,20 @@ impl Entry {
 
 /// Writes a text; of one that is too long, its beginning.
 fn write_text(words: &[AtomicU64], text: &str) {
-    const ELLIPSIS: &str = "…";
-    let most = words.len() * 8 - 1;
     let mut bytes = [0; NAME_WORDS * 8];
-    let length = if text.len() <= most {
-        bytes[1..=text.len()].copy_from_slice(text.as_bytes());
-        text.len()
-    } else {
-        let cut = (0..=most - ELLIPSIS.len()).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        bytes[1..=cut].copy_from_slice(&text.as_bytes()[..cut]);
-        bytes[cut + 1..=cut + ELLIPSIS.len()].copy_from_slice(ELLIPSIS.as_bytes());
-        cut + ELLIPSIS.len()
-    };
-    bytes[0] = length as u8;
+    let kept = text.len().min(words.len() * 8 - 1);
+    bytes[0] = text.len().min(255) as u8;
+    bytes[1..=kept].copy_from_slice(&text.as_bytes()[..kept]);
     // The words that have nothing of it keep what they have.
-    for (word, part) in words.iter().zip(bytes.as_chunks::<8>().0).take(length / 8 + 1) {
-        word.store(u64::from_le_bytes(*part), SeqCst);
+    for (word, part) in words.iter().zip(bytes.as_chunks::<8>().0).take(kept / 8 + 1) {
+        word.store(u64::from_le_bytes(*part), Release);
     }
 }
 
-/// Reads a text. It is empty if it is damaged.
+/// Reads a text: as much as is known of it. Damage ends it.
 fn read_text(words: &[AtomicU64]) -> String {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.load(SeqCst).to_le_bytes()).collect();
-    let text = bytes.get(1..=usize::from(bytes[0])).unwrap_or_default();
-    std::str::from_utf8(text).unwrap_or_default().to_owned()
+    let (length, known) = (usize::from(bytes[0]), &bytes[1..]);
+    let kept = known.get(..length).unwrap_or(known).utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    format!("{kept}{}", if length > known.len() { "…" } else { "" })
 }

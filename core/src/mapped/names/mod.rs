@@ -91,18 +91,17 @@ pub enum Refusal {
     Full(usize),
 }
 
-/// What there is to see of a name.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Look {
-    /// Its beginning, if it is long.
+/// A process that holds a name, or waits for it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Row {
+    /// The beginning of the name, if it is long.
     pub name: String,
-    pub holder: Option<ProcessId>,
+    /// That of the process's slot.
+    pub index: usize,
+    pub waits: bool,
+    pub is_shared: bool,
     /// Of the exclusive holder: since when, in milliseconds since 1970, its thread, and its label.
     pub noted: Option<(u64, u32, String)>,
-    /// The processes that share it, those that wait, and of these the ones that want to share it.
-    pub sharers: u64,
-    pub waiting: u64,
-    pub readers: u64,
 }
 
 /// The clock and the bell, which a model has of its own.
@@ -303,28 +302,37 @@ impl<'a, W: World> Names<'a, W> {
         self.world.ring(index);
     }
 
-    /// Looks at an entry. `None` if it has no name, or nobody holds and awaits it.
-    pub fn look(&self, position: usize) -> Option<Look> {
-        let (title, entry) = (self.titles.get(position)?, &self.entries[position]);
-        let found = title.load(SeqCst);
-        if phase(found) != NAMED {
+    /// Lists who holds and awaits names: all of them, or that of a key.
+    pub fn rows(&self, key: Option<&Key>) -> Vec<Row> {
+        let all = || (0..self.entries.len()).collect();
+        let of = |key| self.find(key).map_or_else(Vec::new, |place| self.positions_of(place));
+        let positions: Vec<usize> = key.map_or_else(all, of);
+        positions.into_iter().filter_map(|position| self.look(position)).flatten().collect()
+    }
+
+    /// `None` if it has no name.
+    fn look(&self, position: usize) -> Option<Vec<Row>> {
+        let (title, entry) = (self.titles[position].load(SeqCst), &self.entries[position]);
+        if phase(title) != NAMED {
             return None;
         }
-        let (state, waiting) = (entry.state.load(SeqCst), entry.waiting.load(SeqCst));
+        let (state, waiting, readers) =
+            (entry.state.load(SeqCst), entry.waiting.load(SeqCst), entry.readers.load(SeqCst));
         let holder = exclusive_holder(state);
         // Those that hold permits are seen there.
         let sharers = if state & EXCLUSIVE == 0 && permits_in(state) == 0 { state & SHARERS } else { 0 };
         if holder.is_none() && sharers | waiting == 0 {
             return None;
         }
-        let noted = holder.and_then(|holder| entry.noted(holder));
-        let look = Look { name: entry.name(), holder, noted, sharers, waiting, readers: entry.readers.load(SeqCst) };
+        let name = entry.name();
+        let row = |index, waits, is_shared, noted| Row { name: name.clone(), index, waits, is_shared, noted };
+        let of = |mask: u64| (0..MOST_PROCESSES).filter(move |index| mask >> index & 1 != 0);
+        let holding = holder.map(|holder| row(holder.index(), false, false, entry.noted(holder)));
+        let sharing = of(sharers).map(|index| row(index, false, true, None));
+        let awaiting = of(waiting).map(|index| row(index, true, readers >> index & 1 != 0, None));
+        let rows = holding.into_iter().chain(sharing).chain(awaiting).collect();
         // Otherwise it is being changed: its former text is not known.
-        (title.load(SeqCst) == found).then_some(look)
-    }
-
-    pub fn capacity(&self) -> usize {
-        self.entries.len()
+        (self.titles[position].load(SeqCst) == title).then_some(rows)
     }
 }
 

@@ -48,7 +48,7 @@ impl<W: World> Names<'_, W> {
     }
 
     /// Lists the entries of a name: its own, and those of its permits.
-    pub fn positions_of(&self, place: Place) -> Vec<usize> {
+    pub(super) fn positions_of(&self, place: Place) -> Vec<usize> {
         let entry = &self.entries[place.position];
         let name = entry.key();
         let permits = (0..permits_in(entry.state.load(SeqCst))).filter_map(|number| self.find(&key_of(&name, number)));
