@@ -42,10 +42,10 @@ pub fn memory_place(
     permits: u32,
 ) -> Result<External<Rc<Requester>>> {
     let (key, mode) = (key_of(&key)?, if shared { Mode::Shared } else { Mode::Exclusive });
-    let (table, max_hold) = (**table, max_hold.ceil() as u64);
-    let place = Rc::new(Requester::new(Asked { table, key, name, mode, thread, label, max_hold, permits }));
+    let max_hold = max_hold.ceil() as u64;
+    let place = Rc::new(Requester::new(**table, Asked { key, name, mode, thread, label, max_hold, permits }));
     let address = Rc::as_ptr(&place).expose_provenance();
-    Agent::of(env.raw())?.registers.set_count(address as i64);
+    Agent::of(env.raw())?.registers.set_count(address.cast_signed() as i64);
     Ok(External::new(place))
 }
 
@@ -56,8 +56,7 @@ fn key_of(bytes: &[u8]) -> Result<Key> {
     }
 }
 
-/// Takes a free lock or permit, that of the place whose address is in the registers: see [`write`]. The amount: whether it is
-/// an attempt.
+/// Takes a free lock or permit: see [`write`]. The registers have the address of its place, and whether it is an attempt.
 pub(super) fn take(agent: &Agent) -> u32 {
     let address = agent.registers.location().address();
     // SAFETY: `lib/processes/engines/memory.js` has the place that `memory_place` has made there.

@@ -5,8 +5,9 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `line` | what requests ask for, and what they are granted |
-//! | `table` | a mapped table, the requests that wait in this process, and what it shares |
+//! | `line` | the requests that wait for a name |
+//! | `request` | a thread's way to a name |
+//! | `table` | a mapped table, with the lines of this process, and its grants |
 //!
 //! # Invariants
 //! 1. The process's bit in `waiting` of a name is set while requests wait in its line: each look at the line sets it. It may be
@@ -19,7 +20,9 @@
 //! 5. Lock order: the lines, the sweep. The limits, and a mailbox, are locked while no other is.
 
 mod line;
+mod request;
 mod table;
 
-pub(crate) use line::{Asked, Requester};
+pub(crate) use line::Asked;
+pub(crate) use request::Requester;
 pub(crate) use table::{Table, open};

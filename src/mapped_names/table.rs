@@ -2,14 +2,17 @@
 
 use std::any::Any;
 use std::fs::create_dir_all;
+use std::io::Result as IoResult;
+use std::mem;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rustc_hash::FxHashMap;
 
-use super::line::{Asked, Grant, Line, Waiting};
+use super::line::{Asked, Line, Waiting, refused};
+use crate::file_locks::{Answer, Lock};
 use crate::mapped::{Client, Kind, Mapping, OpenError, now, watch};
 use waitasync_core::mapped::ProcessId;
 use waitasync_core::mapped::names::{Entry, Head, Key, MOST_SHARERS, Mode, Names, Permit, Place, Refusal, Way, World};
@@ -62,7 +65,9 @@ impl Client for Table {
     fn rung(&'static self) {
         let is_awaited = |(key, line): (&Key, &Line)| (!line.requests.is_empty()).then_some(*key);
         let keys: Vec<Key> = lock(&self.lines).iter().filter_map(is_awaited).collect();
-        keys.iter().for_each(|key| self.change(key, |_| {}));
+        for key in &keys {
+            self.change(key, |_| {});
+        }
     }
 
     fn sweep(&self, dead: ProcessId) {
@@ -77,7 +82,9 @@ impl Client for Table {
         let now = self.names.world.now();
         let over: Vec<_> = lock(&self.limits).extract_if(|_, end| *end <= now).collect();
         // Whoever waits is rung, also this process.
-        over.into_iter().for_each(|(place, _)| self.heed_limit(place));
+        for (place, _) in over {
+            self.heed_limit(place);
+        }
         let next = lock(&self.limits).values().copied().min()?;
         Some(Duration::from_millis(next.saturating_sub(now)))
     }
@@ -122,7 +129,7 @@ impl Table {
         if asked.permits != 0 {
             let Permit { place, number, died } = self.names.take_permit(place, me, way)?;
             line.holders += 1;
-            return Ok(Grant::new(asked, place, Mode::Exclusive, Some(number), died));
+            return Ok(Grant::new(self, asked, place, Mode::Exclusive, Some(number), died));
         }
         let mode = match asked.max_hold {
             0 => asked.mode,
@@ -134,7 +141,7 @@ impl Table {
             self.heed_limit(place);
         }
         line.holders += usize::from(mode == Mode::Shared);
-        Ok(Grant::new(asked, place, mode, None, died))
+        Ok(Grant::new(self, asked, place, mode, None, died))
     }
 
     /// Asks again once what the dead have is taken back.
@@ -182,7 +189,7 @@ impl Table {
             let granted = match (asked.mode, shared, known) {
                 (Mode::Shared, Some(died), Some(place)) => {
                     line.holders += 1;
-                    Ok(Grant::new(&asked, place, Mode::Shared, None, died))
+                    Ok(Grant::new(self, &asked, place, Mode::Shared, None, died))
                 }
                 _ => known
                     .map_or_else(|| self.place(&asked), Ok)
@@ -214,7 +221,10 @@ impl Table {
         if let Some(place) = place.filter(|_| !is_empty) {
             self.heed_limit(place);
         }
-        answers.into_iter().for_each(|(waiting, granted)| waiting.answer(granted));
+        for (waiting, granted) in answers {
+            let failed = |refusal| Answer::Failed(refused(refusal));
+            waiting.answer(granted.map_or_else(failed, |grant| Answer::Granted(Box::new(grant))));
+        }
     }
 
     pub(super) fn is_held(&self, grant: &Grant) -> bool {
@@ -237,7 +247,7 @@ impl Table {
         was_held
     }
 
-    /// Lets go of a name that this process does not share any more; and forgets its line if nobody waits in it.
+    /// Lets go of a name that nobody here shares. Forgets its line if nobody waits in it.
     fn tidy(&self, lines: &mut FxHashMap<Key, Line>, key: &Key) {
         let Some(line) = lines.get(key).filter(|line| line.holders == 0 && !line.awaits_permit()) else { return };
         if let Some(place) = line.place {
@@ -246,5 +256,70 @@ impl Table {
         if line.requests.is_empty() {
             lines.remove(key);
         }
+    }
+}
+
+/// A lock or a permit that was granted.
+pub(super) struct Grant {
+    table: &'static Table,
+    place: Place,
+    mode: Mode,
+    permit: Option<u32>,
+    /// The line that counts it, unless it is a lock that is not shared.
+    line: Option<Key>,
+    token: u64,
+    owner_died: bool,
+}
+
+impl Grant {
+    /// Notes the holder, for others.
+    fn new(
+        table: &'static Table,
+        asked: &Asked,
+        place: Place,
+        mode: Mode,
+        permit: Option<u32>,
+        owner_died: bool,
+    ) -> Self {
+        let Asked { key, thread, ref label, .. } = *asked;
+        let token = if mode == Mode::Shared {
+            table.names.token(place)
+        } else {
+            let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            table.names.note_holder(place, table.mapping.me(), thread, label, since_1970.as_micros() as u64)
+        };
+        let line = (mode == Mode::Shared || permit.is_some()).then_some(key);
+        Self { table, place, mode, permit, line, token, owner_died }
+    }
+}
+
+impl Lock for Grant {
+    fn granted(&self) -> (u64, bool) {
+        (self.token, self.owner_died)
+    }
+
+    fn permit(&self) -> Option<u32> {
+        self.permit
+    }
+
+    fn is_held(&self) -> IoResult<bool> {
+        Ok(self.table.is_held(self))
+    }
+
+    fn left(&self) -> Option<Duration> {
+        let Mode::Until(end) = self.mode else { return None };
+        Some(Duration::from_micros((end * 1000).saturating_sub(now())))
+    }
+
+    fn release(self: Box<Self>, died: bool) -> IoResult<bool> {
+        let was_held = self.table.release(&self, died);
+        mem::forget(*self);
+        Ok(was_held)
+    }
+}
+
+impl Drop for Grant {
+    fn drop(&mut self) {
+        self.table.release(self, true);
     }
 }
