@@ -12,7 +12,7 @@ use napi_derive::napi;
 
 use super::updating;
 use crate::agent::Agent;
-use crate::file_locks::{Answer, Asked, Folder, Granted, Look, Mode, Name, look, number_of, open};
+use crate::file_locks::{Answer, Asked, Folder, Granted, Look, Mode, Name, look, number_of};
 use waitasync_core::queue::WaitResult;
 
 /// Makes an error of JavaScript: its message begins with the number of the system's error, or 0.
