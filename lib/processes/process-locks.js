@@ -119,14 +119,12 @@ class ProcessLocks {
     const given = arguments.length < 3 && typeof options === 'function' ? [undefined, options] : [options, callback]
     const read = this.#read(name, given[0], 'requestSync')
     assertFunction(given[1], 'requestSync')
-    if (this.#closed !== undefined) throw this.#closed
     return requestSync(this.#engine, this.#lines.of(name, read.mode), read, given[1])
   }
 
   /** Blocks this thread, and holds the lock until its `unlock()`. Null if it is not available. */
   holdSync (name, options) {
     const read = this.#read(name, options, 'holdSync')
-    if (this.#closed !== undefined) throw this.#closed
     const lock = holdSync(this.#engine, this.#lines.of(name, read.mode), read, () => this.#leaves())
     if (lock !== null) this.#busy++
     return lock
@@ -147,9 +145,10 @@ class ProcessLocks {
     await this.#engine.close()
   }
 
-  /** Reads the arguments of one name. Those who give no options share theirs. */
+  /** Reads the arguments of one name, unless the locks are closed. Those who give no options share theirs. */
   #read (name, options, caller) {
     assertString(name, caller, 'name')
+    if (this.#closed !== undefined) throw this.#closed
     if (options !== undefined) return readOptions(options, caller, this.#engine, this.#label)
     return (this.#usual = this.#usual || readOptions(undefined, caller, this.#engine, this.#label))
   }
