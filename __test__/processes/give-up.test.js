@@ -5,7 +5,7 @@
 
 const assert = require('assert')
 const { test } = require('../harness')
-const { FakeEngine, never, withResolvers } = require('../fixtures/fake-engine')
+const { FakeEngine, never } = require('../fixtures/fake-engine')
 const { TinyController } = require('../fixtures/lock-toolbox')
 const { locks: named } = require('../..')
 const { processLocks } = require('../../processes')
