@@ -246,7 +246,7 @@ module.exports = function etcd (urls, options) {
     tls: option(options, 'tls'),
     auth: readAuth(option(options, 'auth')),
     // So that a silent member leaves time for another one.
-    milliseconds: Math.max(LEAST_ANSWER, lease / (endpoints.length + 1))
+    milliseconds: Math.max(LEAST_ANSWER, lease / (endpoints.length === 1 ? 1 : endpoints.length + 1))
   })
   const locks = { cluster, ending: new Set(), lease, prefix: option(options, 'prefix', 'locks') }
   return new ServerEngine({
