@@ -17,8 +17,7 @@ const { BuiltInEngine } = require('./built-in-engine')
  * - `wait(place, label, signal)`: a promise of a LocalGrant,
  * - `attemptSlowly(place, label, signal)`: as `takeNow`, of an engine that is slow,
  * - `block(place, label, milliseconds, look)`: a LocalGrant; undefined once the time is over,
- * - `takePermit(name, asker, signal, isAttempt)`, if it has permits; and if a permit is taken as a lock is,
- *   `permitPlace(name, permits)`,
+ * - `takePermit(name, asker, signal, isAttempt)`; or, if a permit is taken as a lock is, `permitPlace(name, permits)`,
  * - `querySync(name)`.
  */
 class LocalEngine extends BuiltInEngine {
@@ -28,8 +27,8 @@ class LocalEngine extends BuiltInEngine {
   permitPlace () { return undefined }
 
   async enter (name, mode, signal, asker, isAttempt) {
-    if (asker.permits !== undefined) return this.takePermit(name, asker, signal, isAttempt)
-    const { label } = asker
+    const { label, permits } = asker
+    if (permits !== undefined && this.takePermit !== undefined) return this.takePermit(name, asker, signal, isAttempt)
     const place = this.placeOf(name, mode, asker)
     const lease = leaseFor(asker)
     if (isAttempt && this.isSlow) return limited(await this.attemptSlowly(place, label, signal), lease)

@@ -68,12 +68,6 @@ class Memory extends LocalEngine {
     return (this.#last = new Place(name, 'exclusive', { permits }))
   }
 
-  takePermit (name, asker, signal, isAttempt) {
-    const place = this.permitPlace(name, asker.permits)
-    const grant = this.takeNow(place, asker.label, isAttempt)
-    return grant !== undefined || isAttempt ? grant : this.wait(place, asker.label, signal)
-  }
-
   async wait (place, label, signal) {
     try {
       return await answerTo(native('memoryRequest', this.#nativeOf(place, label)), signal)
