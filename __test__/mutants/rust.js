@@ -40,10 +40,10 @@ module.exports = [
   ...of(section, { model: 'wait_store_notify' }, [
     ['a waiter is counted after it has read the word',
       '        let counted = Counted::new(self.counters.of_word(location));\n' +
-      '        let is_shared = other_processes::is_shared(location);\n',
+      '        let others = other_processes::at(location);\n',
       '        if !waits(self) {\n            return None;\n        }\n        let waits = |_: &mut Self| true;\n' +
       '        let counted = Counted::new(self.counters.of_word(location));\n' +
-      '        let is_shared = other_processes::is_shared(location);\n']
+      '        let others = other_processes::at(location);\n']
   ]),
   ...of(section, { model: 'wait_notify' }, [
     ['a waiter in its list is not counted', '        counted.keep();\n', '        drop(counted);\n']

@@ -118,14 +118,14 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         waits: impl FnOnce(&mut Self) -> bool,
     ) -> Option<Ticket> {
         let counted = Counted::new(self.counters.of_word(location));
-        let is_shared = other_processes::is_shared(location);
-        if is_shared {
-            Self::enters(location, listed.claim.is_some());
+        let others = other_processes::at(location);
+        if let Some(others) = others {
+            Self::enters(others, location, listed.claim.is_some());
         }
         if !waits(self) {
-            if is_shared {
-                self.leaves(location, listed.claim.is_some());
-                if let (true, Some(waits)) = (self.took_notification, other_processes::waits_at(location)) {
+            if let Some(others) = others {
+                self.leaves(others, location, listed.claim.is_some());
+                if let (true, Some(waits)) = (self.took_notification, others.waits_at(location, false)) {
                     // It was counted for some instructions only. All others of this process are notified.
                     waits.notify(1, &mut |_| 0);
                 }
@@ -147,13 +147,13 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     /// Runs `body` while a claim is counted: whoever releases the word meanwhile makes its native call.
     pub(crate) fn counted<R>(&mut self, location: Location, body: impl FnOnce(&mut Self) -> R) -> R {
         let _counted = Counted::new(self.counters.of_word(location));
-        let is_shared = other_processes::is_shared(location);
-        if is_shared {
-            Self::enters(location, true);
+        let others = other_processes::at(location);
+        if let Some(others) = others {
+            Self::enters(others, location, true);
         }
         let result = body(self);
-        if is_shared {
-            self.leaves(location, true);
+        if let Some(others) = others {
+            self.leaves(others, location, true);
         }
         result
     }
@@ -165,18 +165,18 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     pub(super) fn unlist(&mut self, key: WaiterKey) -> (Listed<P::Claim>, Successor) {
         let Record { location, listed, .. } = self.lists.waiters.remove(key);
         self.uncount(location);
-        let is_shared = other_processes::is_shared(location);
+        let others = other_processes::at(location);
         self.took_notification = false;
-        if is_shared && listed.claim.is_none() {
-            self.leaves(location, false);
+        if let (Some(others), None) = (others, listed.claim) {
+            self.leaves(others, location, false);
         }
         if listed.is_plain_promise() {
             return (listed, Successor::Unconcerned);
         }
         let (claim, blocks) = (listed.claim, listed.waiter.blocks());
         let successor = self.lists.policy.removed(location, key, claim, blocks);
-        if is_shared && claim.is_some() {
-            self.leaves(location, true);
+        if let (Some(others), Some(_)) = (others, claim) {
+            self.leaves(others, location, true);
         }
         (listed, successor)
     }

@@ -1,12 +1,12 @@
 //! Waiters that leave, where other processes count and notify them.
 
+use super::other_processes::OtherProcesses;
 use super::{CriticalSection, Location, Policy, Successor, WaitResult, WaiterKey, other_processes};
 
 impl<P: Policy> CriticalSection<'_, P> {
     /// Tells other processes of a waiter, before it reads the word.
     #[cold]
-    pub(super) fn enters(location: Location, has_claim: bool) {
-        let Some(others) = other_processes::at(location) else { return };
+    pub(super) fn enters(others: &dyn OtherProcesses, location: Location, has_claim: bool) {
         match others.waits_at(location, true) {
             Some(waits) if has_claim => waits.begin_claims(),
             Some(waits) => waits.enter(),
@@ -16,9 +16,8 @@ impl<P: Policy> CriticalSection<'_, P> {
 
     /// Tells other processes that a waiter has left.
     #[cold]
-    pub(super) fn leaves(&mut self, location: Location, had_claim: bool) {
+    pub(super) fn leaves(&mut self, others: &dyn OtherProcesses, location: Location, had_claim: bool) {
         self.took_notification = false;
-        let Some(others) = other_processes::at(location) else { return };
         match others.waits_at(location, false) {
             Some(waits) if !had_claim => self.took_notification = self.delivers || waits.leave(),
             Some(waits) if self.lists.policy.claims(location) == 0 => waits.end_claims(),

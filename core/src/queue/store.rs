@@ -162,10 +162,10 @@ impl<P: Policy> WaiterListStore<P> {
         if count == 0 {
             return 0;
         }
-        if other_processes::is_shared(location) {
+        if let Some(others) = other_processes::at(location) {
             // Behind the program's plain write, as in `counters`: a waiter is counted before it reads the word.
             fence(Ordering::SeqCst);
-            if let Some(waits) = other_processes::waits_at(location) {
+            if let Some(waits) = others.waits_at(location, false) {
                 return waits.notify(count, &mut |count| self.notify_here(location, count, runs));
             }
         }

@@ -28,7 +28,7 @@ pub fn maps_memory() -> bool {
 /// Returns the word at a location if other processes may have it. It has a record then.
 #[inline]
 pub fn shared_word(location: Location) -> Option<SharedWord<'static>> {
-    MEMORIES.get().filter(|memories| memories.share(location))?.word(location, false)
+    MEMORIES.get()?.word(location, false)
 }
 
 /// Returns the pid of the process that has a shared word alone; 0: unknown. `None`: there is none.
