@@ -30,7 +30,7 @@ mod limit {
                 let request = Request::Limited { amount: amount.unsigned_abs(), limit: limit.unsigned_abs() };
                 let before = value.max(0);
                 let grants = i64::from(before) + i64::from(amount) <= i64::from(limit);
-                assert_eq!(request.take(&guard.word), grants, "{request:?} of {value}");
+                assert_eq!(guard.word.take(request), grants, "{request:?} of {value}");
                 let after = guard.value();
                 assert_eq!(after, if grants { before + amount } else { value });
                 guard.store.release(HERE, request.hold(), &guard.word);
@@ -248,7 +248,7 @@ mod holders {
     fn of_two_deaths_in_a_row_one_is_seen() {
         let (guard, _) = line(LOCKED);
         guard.store.abandon(HERE, Hold::Lock, &guard.word);
-        assert!(Request::Lock.take(&guard.word));
+        assert!(guard.word.take(Request::Lock));
         let (thread, _) = guard.block(Request::Lock);
         guard.store.abandon(HERE, Hold::Lock, &guard.word);
         assert_eq!(thread.result(), Some(WaitResult::AcquiredFromDead));
@@ -285,7 +285,7 @@ mod fairness {
     /// Releases the lock and takes it again at once.
     fn release(guard: &Guard) -> Released {
         let released = guard.store.release(HERE, Hold::Lock, &guard.word);
-        assert!(Request::Lock.take(&guard.word), "it was free");
+        assert!(guard.word.take(Request::Lock), "it was free");
         released
     }
 
@@ -415,7 +415,7 @@ mod in_job {
         job.promise(0, Request::Lock);
         assert_eq!(job.release(Request::Lock, true), (UNLOCKED, vec![], vec![]));
         assert_eq!(thread.result(), None);
-        assert!(Request::Lock.take(&job.guard.word));
+        assert!(job.guard.word.take(Request::Lock));
         pass(FAIRNESS);
         assert_eq!(job.release(Request::Lock, true), (LOCKED, vec![], vec![]), "it has been overtaken");
         assert_eq!(thread.result(), Some(WaitResult::Acquired));

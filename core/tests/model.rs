@@ -1022,7 +1022,7 @@ model!(death_newcomer_death, bounded_model, {
     let lock = Lock::held();
     let claimant = beside(&lock, |lock| lock.acquire_and_use().1);
     let newcomer = beside(&lock, |lock| {
-        Request::Lock.take(&lock.word).then(|| {
+        lock.word.take(Request::Lock).then(|| {
             let former_holders = lock.holders.load(Relaxed);
             lock.abandon(Request::Lock);
             former_holders
@@ -1282,7 +1282,7 @@ impl TwoLocks {
     fn run(&self, first: usize, second: usize) -> bool {
         let (thread, location) = (this_thread(), Self::PLACES[second]);
         let waiter = Waiter::Thread(thread.clone());
-        if !Request::Lock.take(&self.words[first]) {
+        if !self.words[first].take(Request::Lock) {
             return false;
         }
         self.hold(first, Some(&thread));

@@ -222,7 +222,7 @@ impl Section<'_> {
         request: Request,
         word: &(impl Word + ?Sized),
     ) -> Option<WaitResult> {
-        request.take(word).then(|| self.taken(location, request.hold(), word))
+        word.take(request).then(|| self.taken(location, request.hold(), word))
     }
 
     /// Notes that the hold has been taken from the word.

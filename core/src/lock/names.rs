@@ -20,6 +20,7 @@ use super::bucket::Section;
 pub use super::hold::Mode;
 use super::name_table::{Live, NameTable};
 pub use super::name_table::{Name, Refusal, Requester, Text};
+use super::word::{UNLOCKED, change};
 use super::{Claimed, Hold, Outbox, Request, Waiter, WaiterListStore, Word};
 use crate::clock::Timestamp;
 use crate::queue::waiter::Wakes;
@@ -86,7 +87,7 @@ impl WaiterListStore {
             if saw_death {
                 section.note_death(location, word);
             }
-            request.overwrite(word);
+            change(word, |_| request.taken_from(UNLOCKED));
             section.was_taken(location);
             (section.taken(location, request.hold(), word), stolen)
         })

@@ -1,7 +1,7 @@
 //! What claims ask of their words, and taking.
 
 use super::hold::{Hold, Mode};
-use super::word::{LOCKED, UNLOCKED, WRITING, Word, change};
+use super::word::{LOCKED, UNLOCKED, WRITING};
 
 /// What a claim asks of its word.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -112,15 +112,5 @@ impl Request {
                 current.max(0).checked_add_unsigned(amount).filter(|&taken| taken.unsigned_abs() <= limit)
             }
         }
-    }
-
-    /// Takes this from the word, whoever holds it. Only for names that are stolen.
-    pub(super) fn overwrite(self, word: &(impl Word + ?Sized)) {
-        change(word, |current| Some(self.taken_from(UNLOCKED).unwrap_or(current)));
-    }
-
-    /// Takes this from the word. Returns whether the word granted it.
-    pub fn take(self, word: &(impl Word + ?Sized)) -> bool {
-        word.take(self)
     }
 }

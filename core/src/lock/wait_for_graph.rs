@@ -62,9 +62,7 @@ pub struct CycleLink {
 pub struct Blocker {
     pub thread: Arc<BlockedThread>,
     pub obstacle: Obstacle,
-    /// Whether it holds anything, here or elsewhere.
-    pub holds: bool,
-    /// Its claim, if it is ahead in the line.
+    /// Its claim ahead in the line, if it holds nothing, here or elsewhere. Otherwise its wait counts once it is published.
     pub claim: Option<Blocked>,
 }
 
@@ -131,15 +129,14 @@ struct Search<'a, K> {
 impl<K: Fn(&Blocked) -> Vec<Blocker>> Search<'_, K> {
     /// Finds the obstacle that closes a cycle through `blocked`. It is the first thread's.
     fn visit(&mut self, blocked: &Blocked) -> Option<Obstacle> {
-        for Blocker { thread, obstacle, holds, claim } in (self.blockers)(blocked) {
+        for Blocker { thread, obstacle, claim } in (self.blockers)(blocked) {
             if Arc::ptr_eq(&thread, &self.start.thread) {
                 return Some(obstacle);
             }
             if !self.seen.insert(key(&thread)) {
                 continue;
             }
-            let next = if holds { self.published.get(&key(&thread)).cloned() } else { claim };
-            if let Some(next) = next
+            if let Some(next) = claim.or_else(|| self.published.get(&key(&thread)).cloned())
                 && let Some(closing) = self.visit(&next)
             {
                 self.path.push(CycleLink { blocked: next, obstacle });
@@ -172,17 +169,17 @@ impl WaiterListStore {
             let is_left = |held: Hold| held.id().is_none_or(|id| policy.named.contains_key(&(location, id)));
             let holder = |(thread, held): &(Arc<BlockedThread>, Hold)| {
                 let wanted = if is_own(thread) { blocked.request } else { beside_own };
-                let obstacle = Obstacle::Holds(*held);
                 let keeps = is_kept_by(wanted, *held) && is_left(*held);
-                keeps.then(|| Blocker { thread: Arc::clone(thread), obstacle, holds: true, claim: None })
+                keeps.then(|| Blocker { thread: Arc::clone(thread), obstacle: Obstacle::Holds(*held), claim: None })
             };
             let ahead = |other| match section.untimed(other) {
                 Some(Listed { waiter: Waiter::Thread(thread), claim: Some(request) })
                     if is_behind(blocked.request, *request) =>
                 {
                     let (thread, request, ticket) = (Arc::clone(thread), *request, section.ticket(other));
-                    let claim = Some(Blocked { thread: Arc::clone(&thread), ticket, location, request });
-                    Some(Blocker { holds: holds(&thread), thread, obstacle: Obstacle::IsAhead(request), claim })
+                    let claim = Blocked { thread: Arc::clone(&thread), ticket, location, request };
+                    let claim = Some(claim).filter(|_| !holds(&thread));
+                    Some(Blocker { thread, obstacle: Obstacle::IsAhead(request), claim })
                 }
                 _ => None,
             };
