@@ -511,9 +511,11 @@ module.exports = [
   ]),
   ...of(trackedBuffers, { cargo: ['tracked_buffers', 'ended'] }, [
     ['a thread that had objects of an earlier memory has used this one',
-      'if objects > 0 || memory.lost_by.contains(&agent) {',
-      'if true {'],
-    ['a thread that has lost its objects has not used the memory', ' || memory.lost_by.contains(&agent) {', ' {'],
+      'if has_used && !memory.is_gone() {',
+      'if !memory.is_gone() {'],
+    ['a thread that has lost its objects has not used the memory',
+      'memory.forget_loss(agent) || objects > 0;',
+      '!memory.forget_loss(agent) && objects > 0;'],
     ['a memory has the users of one that it overlapped', 'length: 0, ended: Vec::new(), ', 'length: 0, ']
   ]),
   ...of('src/globals/memory_probe.rs', { cargo: ['addon', 'memory_probe'] }, [

@@ -161,7 +161,7 @@ const CONSTANTS = [
   ['profiling', /when a stack had (\d+)/, 'profile.rs', 'MOST_LEAVES'],
   ['debugging', /up to (\d+) such reports are kept/, 'standard_error.rs', 'MOST'],
   ['debugging', /The process keeps ([\d ]+) different stacks/, 'stacks.rs', 'MOST'],
-  ['deadlocks', /at most\s+(\d+) cycles/, 'cycles.rs', 'MOST'],
+  ['deadlocks', /at most\s+(\d+) cycles/, 'cycles.rs', 'MOST_CYCLES'],
   ['deadlocks', /hold one lock the first (\d+)/, 'cycles.rs', 'MOST'],
   ['debugging', /its holders \((\d+) of them/, 'wait_report.rs', 'MOST_HOLDERS'],
   ['debugging', /up to (\d+) cycles and/, 'reports.rs', 'MOST'],

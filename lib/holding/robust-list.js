@@ -269,8 +269,17 @@ class RobustList extends ShortWay {
     this.held[index] = thing
     this.serials[index] = serial
     const kind = kindOf(request)
-    if (kind === LEASE) store(thing.array, thing.index, LOCKED)
-    else if (kind === PUTTER) count(thing, 1)
+    if (kind === LEASE) {
+      store(thing.array, thing.index, LOCKED)
+    } else if (kind === PUTTER) {
+      // Not by `add`: the engine may end the thread between its effect and the change of HELD.
+      let current = load(thing.array, thing.index)
+      for (;;) {
+        const found = compareExchange(thing.array, thing.index, current, current + 1)
+        if (found === current) break
+        current = found
+      }
+    }
     words[HELD] = index + 1
     return serial
   }
@@ -284,8 +293,17 @@ class RobustList extends ShortWay {
     if (index < 0) return
     const last = this.toEnd(index)
     if (holds.count !== 0) holds.end(this, last)
-    if (lease !== undefined) store(lease.array, lease.index, UNLOCKED)
-    else if (putter !== undefined) count(putter, -1)
+    if (lease !== undefined) {
+      store(lease.array, lease.index, UNLOCKED)
+    } else if (putter !== undefined) {
+      // See `addEntry`.
+      let current = load(putter.array, putter.index)
+      for (;;) {
+        const found = compareExchange(putter.array, putter.index, current, current - 1)
+        if (found === current) break
+        current = found
+      }
+    }
     words[HELD] = last
     this.serials[last] = 0
     this.held[last] = undefined
@@ -347,19 +365,6 @@ function newStep () {
   // The serial number of the notification that it owes; that of its entry as a putter, and the index of that.
   step.owed = step.putter = step.entry = 0
   return step
-}
-
-/**
- * Changes the word that counts putters. Not by `add`: the engine may end the thread between its effect and the change of
- * HELD. It does not as this returns.
- */
-function count ({ array, index }, change) {
-  let current = load(array, index)
-  for (;;) {
-    const found = compareExchange(array, index, current, current + change)
-    if (found === current) return
-    current = found
-  }
 }
 
 /** Lets promises of this thread try that a release has woken: in the next microtask, not in the midst of its code. */

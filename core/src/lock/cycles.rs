@@ -69,7 +69,7 @@ pub fn cycles(held: &[SeenHold], waiting: &[SeenWait], within: &[(usize, usize)]
     cycles
 }
 
-/// Finds a cycle for each thread on any, past claims that it `may_pass`.
+/// Finds a cycle for each thread on any. It passes claims that it `may_pass`.
 fn thread_cycles(graph: &mut Graph<'_>, may_pass: impl Fn(usize) -> bool) -> Vec<Vec<Link>> {
     let mut unlimited = usize::MAX;
     let holders = graph.holders().into_iter();
@@ -278,9 +278,9 @@ impl<'a> Graph<'a> {
         others.filter(move |holder| is_kept_by(beside, holder.hold))
     }
 
-    /// Finds the shortest cycle through a holder that is on no earlier one. It begins with the thread that has the smallest
-    /// number.
+    /// Finds the shortest cycle through a holder that is on none yet.
     ///
+    /// The cycle begins with the thread that has the smallest number.
     /// The search reaches so many claims at most, and only those that it `may_pass`.
     fn cycle_through(&mut self, start: Node, steps: &mut usize, may_pass: impl Fn(usize) -> bool) -> Option<Vec<Link>> {
         let is_new = !self.on_cycles.contains(&start);
@@ -301,7 +301,7 @@ impl<'a> Graph<'a> {
 struct Search<'a, F> {
     may_pass: F,
     steps: &'a mut usize,
-    /// By claim, which one waits for what of its holder. Nothing of the first ones.
+    /// By claim, the one from which it was reached, and that one's obstacle. The first ones have none.
     reached: FxHashMap<usize, Option<(usize, Has)>>,
     further: VecDeque<usize>,
 }
@@ -343,7 +343,7 @@ impl<F: Fn(usize) -> bool> Search<'_, F> {
         None
     }
 
-    /// Returns the cycle that the last claim closes, by what it waits for.
+    /// Returns the cycle that the last claim closes.
     fn cycle(&self, last: usize, closing: Has) -> Vec<Link> {
         let before = |&waits_for: &usize| self.reached[&waits_for].map(|(before, _)| before);
         let claims = std::iter::successors(Some(last), before);
