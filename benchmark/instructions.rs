@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use waitasync_core::clock::Timestamp;
-use waitasync_core::lock::{Claimed, Hold, LOCKED, Mail, Outbox, Request, Waiter, WaiterListStore};
+use waitasync_core::lock::{Claimed, Hold, LOCKED, Mail, Outbox, Request, Waiter, WaiterListStore, Word};
 use waitasync_core::queue::{BlockedThread, Location, Ticket, WaitResult, Withdrawal, Woken};
 use waitasync_core::service::alarm::Alarm;
 
@@ -205,7 +205,7 @@ fn locks() {
         let hand_over = |slot| {
             let ticket = scene.claim(slot, Request::Lock);
             scene.store.release(HERE, Hold::Lock, &scene.word);
-            Request::Lock.take(&scene.word);
+            scene.word.take(Request::Lock);
             scene.store.retry(ticket, &scene.party(slot), &scene.word);
             scene.store.release(HERE, Hold::Lock, &scene.word);
             let taken = scene.take_mail(WaitResult::Acquired);
