@@ -353,7 +353,7 @@ module.exports = [
       '']
   ]),
   ...of('lib/named/lock-manager.js', { test: 'named/several' }, [
-    ['the names of a failed attempt stay', '  if (isOver && !isTaken) grant.end(true)\n', '']
+    ['the names of a failed attempt stay', '  if (ifAvailable && !isTaken) grant.end(true)\n', '']
   ]),
   ...of('lib/named/grants.js', { test: 'named/several' }, [
     ['a steal leaves the others held', '    this.end(true)\n    const claim', '    const claim'],

@@ -43,7 +43,7 @@ function valueInUse (memory, lease, isDeep) {
   }
 }
 
-/** Removes a message in use that this thread cannot read, and throws an error that says why. */
+/** Removes a message in use that this thread cannot read, and throws. */
 async function refuse (memory, lease, caller, error) {
   await ended(memory, lease)
   throw queueUnreadable(caller, error, lease)
@@ -57,8 +57,8 @@ function ended (memory, used, step = endUse) {
 // ——— Several messages ———
 
 /**
- * Reads a batch into an array, up to a message that cannot be read. Returns its error. May run a program's code, if
- * that has replaced functions of v8's.
+ * Reads a batch into an array. Returns the error of the first message that cannot be read, if any. May run a program's
+ * code, if that has replaced functions of v8's.
  */
 function readAll (memory, leases, array) {
   try {
