@@ -247,12 +247,14 @@ const TAKE_ASYNC = {
 
 const TAKE_MANY_ASYNC = {
   caller: 'takeManyAsync',
+  isAsync: true,
   describe: takingMany,
   finish: (leases, memory) => leases === ENDED ? [] : readBatchAsync(memory, leases, 'takeManyAsync')
 }
 
 const USE_ASYNC = {
   caller: 'use',
+  isAsync: true,
   optionsOf: useOptions,
   describe (_, callback, limits, caller, { call }) {
     assertFunction(callback, caller)
@@ -275,7 +277,7 @@ async function useInTurn (memory, lease, callback, limits) {
   try {
     value = lease.value
   } catch (error) {
-    return refuse(memory, lease, 'use', error)
+    value = await refuse(memory, lease, 'use', error)
   }
   const delivery = new Delivery(memory, lease, limits)
   try {

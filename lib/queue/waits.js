@@ -332,12 +332,13 @@ const later = (memory, wait, steps) => new Promise((resolve, reject) => {
  *   - `describe(memory, argument, limits, caller, steps)` describes the step, by `calling` of blocking.js
  *   - `optionsOf(options, caller)` validates the options
  *   - `finish(found, memory, argument, wait)` makes the method's result of the step's answer
+ *   - `isAsync`: whether that is mostly a promise, which is awaited: to return it would call a patched `then`
  */
 const promised = (form, queue, argument, options, steps = new Steps()) => (
   steps.of(carriedOut(form, queue, argument, options, steps)))
 
 async function carriedOut (form, queue, argument, options, steps) {
-  const { caller, describe, finish, optionsOf = waitOptions } = form
+  const { caller, describe, finish, isAsync, optionsOf = waitOptions } = form
   const memory = memoryOf(queue)
   const wait = describe(memory, argument, optionsOf(options, caller), caller, steps)
   throwIfAborted(wait.signal)
@@ -351,7 +352,7 @@ async function carriedOut (form, queue, argument, options, steps) {
   if (isAtOnce ? !agent().settlesAtOnce() : memory.awaitingTurn !== 0) await agent().turn(memory)
   // To read a message may take much of the stack.
   if (isDeep) await undefined
-  return finish(found, memory, argument, wait)
+  return isAsync ? await finish(found, memory, argument, wait) : finish(found, memory, argument, wait)
 }
 
 module.exports = { QueueWaiter, isPutting, later, promised }
