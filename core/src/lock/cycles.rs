@@ -316,7 +316,7 @@ impl<F: Fn(usize) -> bool> Search<'_, F> {
     }
 
     fn run(mut self, graph: &Graph<'_>, start: Node) -> Option<Vec<Link>> {
-        // Whose claims have been reached; behind which claims all has been; and for which claims holders were looked at.
+        // Whose claims have been reached; behind which claims all have been; for which claims holders were looked at.
         let (mut nodes, mut passed, mut looked) = (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
         graph.claims[&start].iter().for_each(|&claim| self.reach(claim, None));
         while let Some(claim) = self.further.pop_front() {

@@ -62,7 +62,7 @@ pub struct CycleLink {
 pub struct Blocker {
     pub thread: Arc<BlockedThread>,
     pub obstacle: Obstacle,
-    /// Its claim ahead in the line, if it holds nothing, here or elsewhere. Otherwise its wait counts once it is published.
+    /// Its claim ahead in the line, if it holds nothing, here or elsewhere. Otherwise its wait counts once published.
     pub claim: Option<Blocked>,
 }
 
