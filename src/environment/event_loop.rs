@@ -31,10 +31,13 @@ impl Environment {
     fn ask_loop(self, function: &[u8]) -> Option<c_int> {
         type Function = unsafe extern "C" fn(*const c_void) -> c_int;
 
+        if !self.has_libuv {
+            return None;
+        }
         let mut event_loop = ptr::null_mut();
         // SAFETY: on the environment's thread, and the out-parameter is a live local.
         let status = unsafe { sys::napi_get_uv_event_loop(self.env, &raw mut event_loop) };
-        if !self.has_libuv || status != sys::Status::napi_ok {
+        if status != sys::Status::napi_ok {
             return None;
         }
         #[cfg(windows)]
