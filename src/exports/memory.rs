@@ -56,7 +56,7 @@ fn key_of(bytes: &[u8]) -> Result<Key> {
     }
 }
 
-/// Takes a free lock or permit: see [`write`]. The registers have the address of its place, and whether it is an attempt.
+/// Takes a free lock or permit: see [`write()`]. The registers have the address of its place, and whether it is an attempt.
 pub(super) fn take(agent: &Agent) -> u32 {
     let address = agent.registers.location().address();
     // SAFETY: `lib/processes/engines/memory.js` has the place that `memory_place` has made there.
