@@ -34,7 +34,7 @@ program('an agent whose start JavaScript did not survive is replaced by the next
   const binding = require(${JSON.stringify(require.resolve('../../lib/agent/load-binding'))}).load()
   const { WORDS } = require(${JSON.stringify(require.resolve('../../lib/agent/registers'))})
   // As the package does, which has then been interrupted, by a time limit of vm.
-  binding.start(new ArrayBuffer(4 * (WORDS + 4096)), () => {}, () => {}, 0)
+  binding.start(new ArrayBuffer(4 * (WORDS + 4096)), () => {}, () => {}, 0, undefined, false, false)
   const { AsyncLock, notify, waitAsync } = require(${JSON.stringify(require.resolve('../../pure'))})
   const array = new Int32Array(new SharedArrayBuffer(8))
   const { value } = waitAsync(array, 0, 0)

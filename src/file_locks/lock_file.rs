@@ -13,8 +13,8 @@ use super::look::{announce, announce_reader, withdraw_announcement};
 use super::mailbox::Lock;
 use super::state::{self, LARGEST, State};
 use super::system::{
-    self, Identity, Mode, Opened, downgrade, identity_of, is_passing, read_at, try_lock, unlock, wait_for_lock,
-    write_at,
+    self, Identity, Mode, Opened, downgrade, identity_of, is_passing, may_open, read_at, try_lock, unlock,
+    wait_for_lock, write_at,
 };
 
 /// How often a file is opened that somebody removes or replaces meanwhile.
@@ -141,7 +141,8 @@ impl Name {
     pub(super) fn take(&self, description: &str) -> Result<Option<Grant>> {
         for _ in 0..MOST_TRIES {
             let Gate::Open(gate) = self.pass_gate()? else { return Ok(None) };
-            let opened = kept::take(&self.place.lock).map_or_else(|| self.open(), Ok)?;
+            let kept = kept::take(&self.place.lock).filter(|_| may_open(&self.place.lock));
+            let opened = kept.map_or_else(|| self.open(), Ok)?;
             let Some(locked) = Locked::try_new(opened, self.mode)? else { return Ok(None) };
             let grant = self.grant(locked, description)?;
             if let Some(gate) = gate {

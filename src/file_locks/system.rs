@@ -19,8 +19,8 @@ pub(crate) enum Mode {
 }
 
 pub(super) use platform::{
-    Sleeper, create, downgrade, identity_of, is_local, most_descriptors, open, options, read_at, try_lock, unlock,
-    wait_for_lock, write_at,
+    Sleeper, create, downgrade, identity_of, is_local, may_open, most_descriptors, open, options, read_at, try_lock,
+    unlock, wait_for_lock, write_at,
 };
 
 /// A file's identity: the numbers of its device and of the file there.

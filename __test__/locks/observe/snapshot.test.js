@@ -4,6 +4,7 @@
 // snapshot(): the holds and waits of this process, while other threads go on.
 
 const assert = require('assert')
+const { constants } = require('buffer')
 const { test } = require('../../harness')
 const { api, Atomics } = require('../../subject')
 const { turns } = require('../../fixtures/family-toolbox')
@@ -288,8 +289,11 @@ test('names are shortened in messages; a snapshot too long for a string is an er
   const { message } = await locks.request(names[0], { timeout: 1 }, () => {}).catch(error => error)
   assert.ok(message.length < 200, message.slice(0, 300))
   assert.ok(/^Timed out after 1 ms waiting for the lock named "0x+…?/.test(message), message)
-  assert.throws(snapshot, Error)
-  await assert.rejects(locks.query(), Error)
+  // Before Node 16 strings may be twice as long.
+  if (constants.MAX_STRING_LENGTH < 2 ** 29) {
+    assert.throws(snapshot, Error)
+    await assert.rejects(locks.query(), Error)
+  }
   for (const release of releases) release()
   await Promise.all(held)
   assert.deepStrictEqual(snapshot().held, [])

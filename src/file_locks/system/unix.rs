@@ -34,6 +34,13 @@ pub(crate) fn open(path: &Path) -> Result<Opened> {
     if data.is_file() { Ok((Arc::new(file), identity(&data))) } else { Err(Error::other("it is no regular file")) }
 }
 
+/// Whether the process may open a file. The kernel, or the C library, asks for the effective user.
+pub(crate) fn may_open(path: &Path) -> bool {
+    let path = CString::new(path.as_os_str().as_bytes());
+    // SAFETY: a C string.
+    path.is_ok_and(|path| unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::R_OK | libc::W_OK, libc::AT_EACCESS) } == 0)
+}
+
 /// Creates a file that is not there: those who may write to the folder may write to it.
 pub(crate) fn create(path: &Path) -> Result<Opened> {
     let folder = metadata(path.parent().unwrap_or(path))?.permissions().mode();
