@@ -44,9 +44,11 @@ test('reports of blocked threads that nobody reads stop nobody, and the dropped 
       const { Worker } = require('worker_threads')
       const { AsyncLock } = require(${JSON.stringify(data)})
       let ended = 0
+      // A token that has been collected would be another report.
+      global.tokens = []
       for (let n = 0; n < 8; n++) {
         const lock = AsyncLock.create()
-        lock.tryLock()
+        global.tokens.push(lock.tryLock())
         new Worker(\`
           const { workerData } = require('worker_threads')
           const { AsyncLock } = require(workerData.path)
